@@ -28,8 +28,8 @@ if(NOT HVDRUN_SANITIZE)
 endif()
 install(TARGETS hvdrun-agent RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR}/hvdrun)
 
-# hvdrun looks for hvdrun-agent at run time, and so do the unit tests of the transports.
-add_dependencies(hvdrun hvdrun-agent)
+# hvdrun looks for hvdrun-agent and the module for SSH at run time, and so do the unit tests of the transports.
+add_dependencies(hvdrun hvdrun-agent hvdrun_ssh)
 add_dependencies(room_transport hvdrun-agent)
 target_compile_definitions(room_transport INTERFACE
   HVDRUN_AGENT_PROGRAM="$<TARGET_FILE:hvdrun-agent>")

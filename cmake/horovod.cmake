@@ -18,5 +18,5 @@ if(PYTHON3)
     COMMAND ${PYTHON3} -B ${PROJECT_SOURCE_DIR}/cmake/wheel.py
             ${wheel_stage} ${PROJECT_BINARY_DIR} ${PROJECT_VERSION} ${CMAKE_SYSTEM_PROCESSOR}
     VERBATIM USES_TERMINAL)
-  add_dependencies(wheel hvdrun hvd hvdrun-agent)
+  add_dependencies(wheel hvdrun hvd hvd_archive hvd_man documents) # what is installed
 endif()

@@ -62,4 +62,5 @@ install(FILES ${PROJECT_BINARY_DIR}/generated/hvd-config.cmake ${PROJECT_BINARY_
 get_property(engines GLOBAL PROPERTY HVD_ENGINES)
 foreach(engine ${engines})
   install(TARGETS hvd_${engine} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/hvd)
+  add_dependencies(hvd hvd_${engine}) # a program that links with libhvd needs one of them when it runs
 endforeach()

@@ -180,7 +180,7 @@ static int open_link(struct agent *agent, const struct link_ops *ops, struct err
 }
 
 /* This program itself, if it is hvdrun-agent. */
-static char *gpu_program(const char *module_dir)
+static char *helper_program(const char *module_dir)
 {
     return module_dir[0] == '\0' ? mem_strdup("/proc/self/exe")
                                  : mem_printf("%s/hvdrun-agent", module_dir);
@@ -215,9 +215,9 @@ static int agent_open(struct agent *agent, struct error *err)
     agent->facts = node_facts_read();
     agent->mpi = mpi_host_create(agent->loop, &agent->post);
     agent->modules = modules_create(agent->config->module_dir);
-    agent->gpu_program = gpu_program(agent->config->module_dir);
+    agent->helper_program = helper_program(agent->config->module_dir);
     agent->gpus =
-        gpu_sampler_create(agent->loop, agent->helpers, agent->gpu_program, GPU_LIMITS_USUAL);
+        gpu_sampler_create(agent->loop, agent->helpers, agent->helper_program, GPU_LIMITS_USUAL);
     agent->progress_desk = progress_desk_create(agent->loop, &agent->post);
     agent->crews = crews_create(agent->loop, crews_finished, agent);
     agent->departure = departure_create(agent->loop, agent->helpers, &agent->post, agent->crews);
@@ -237,12 +237,12 @@ static void agent_close(struct agent *agent)
     hello_destroy(agent->hello);
     departure_destroy(agent->departure);
     gpu_sampler_destroy(agent->gpus);
+    state_desk_destroy(agent->states);
     evidence_desk_destroy(agent->evidence);
     helpers_destroy(agent->helpers);
     notifier_destroy(agent->notifier);
     check_destroy(agent->check);
     usage_destroy(agent->usage);
-    state_desk_destroy(agent->states);
     closer_look_destroy(agent->closer_look);
     modules_destroy(agent->modules);
     ending_destroy(agent->ending);
@@ -254,7 +254,7 @@ static void agent_close(struct agent *agent)
     tls_stream_destroy(agent->tls);
     keeper_line_destroy(agent->keeper);
     loop_destroy(agent->loop);
-    free(agent->gpu_program);
+    free(agent->helper_program);
     free(agent->job_id);
 }
 

@@ -116,7 +116,8 @@ void agent_end_order(struct agent *agent, uint32_t epoch, const uint8_t *body, s
     departure_pause(agent->departure);
     crews_stop(agent->crews);
     if (ending_is_idle(agent->ending)) {
-        /* What exits from this moment on may do so because of us. */
+        /* What exits from this moment on may do so because of us. What has ended did not. */
+        reaper_collect(agent->reaper);
         Hvdrun__Killing killing = HVDRUN__KILLING__INIT;
         killing.when_ns = (uint64_t)clock_mono_ns();
         post_message(&agent->post, FRAME_KILLING, &killing.base);
@@ -142,5 +143,5 @@ struct ending *agent_end_create(struct agent *agent)
                                           .is_worker_group = ending_is_worker_group,
                                           .live = ending_live,
                                           .gone = ending_gone};
-    return ending_create(agent->loop, &agent->post.log, &ops, agent);
+    return ending_create(agent->loop, &agent->post.log, agent->helpers, &ops, agent);
 }

@@ -61,7 +61,7 @@ struct agent {
     struct state_desk *states;       /* likewise */
     struct closer_look *closer_look; /* likewise */
     struct evidence_desk *evidence;  /* likewise */
-    char *gpu_program;               /* of the helper process that asks for the GPUs */
+    char *helper_program;            /* of the helper processes */
     struct gpu_sampler *gpus;
     char *job_id;
     int64_t grace_ms, drain_ms;

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "io/child.h"
+#include "io/interpreter.h"
 #include "model/env/scrub.h"
 #include "node/mpi_detect.h"
 
@@ -51,6 +52,13 @@ const char *crew_apps_getenv(const struct crew_apps *apps, size_t app, const cha
     return value != NULL ? value : strv_env_get(&apps->base_env, name);
 }
 
+/* The worker loads its MPI while it runs, as libhvd does, and the user says that it will. Without
+ * PMIx, each worker would be a world of its own. */
+static bool loads_mpi(const Hvdrun__Prepare *prepare, const struct mpi_finding *found)
+{
+    return prepare->mpi_controller && !found->linked && !found->launcher;
+}
+
 /* Offering a kind by force, or by looking at the program. */
 static int choose_kind(struct filling *filling, size_t index, struct error *err)
 {
@@ -67,10 +75,11 @@ static int choose_kind(struct filling *filling, size_t index, struct error *err)
     const char *library_path = crew_apps_getenv(apps, index, "LD_LIBRARY_PATH");
     if (mpi_detect(app->path, library_path, &found, automatic ? err : NULL) < 0 && automatic)
         return -1;
-    enum mpi_kind kind = found.kind;
+    bool loads = automatic && loads_mpi(filling->prepare, &found);
+    enum mpi_kind kind = loads ? MPI_PMIX : found.kind;
     for (enum mpi_kind k = MPI_NONE; !automatic && k <= MPI_PMI1; k++)
         kind = strcmp(message->mpi, mpi_kind_name(k)) == 0 ? k : kind;
-    app->requires_mpi = kind != MPI_NONE && (found.linked || !automatic);
+    app->requires_mpi = kind != MPI_NONE && (found.linked || loads || !automatic);
     if (!automatic && found.linked && kind != found.kind)
         log_warning(filling->log,
                     "%s %s, which --mpi=%s does not serve: each process will be a world of its "
@@ -78,7 +87,9 @@ static int choose_kind(struct filling *filling, size_t index, struct error *err)
                     app->path, found.what, mpi_kind_name(kind), mpi_kind_name(found.kind));
     apps->kinds[index] = kind;
     strv_printf(&apps->notes, "%s: MPI %s (%s)", app->path, mpi_kind_name(kind),
-                automatic ? found.what : "as --mpi says");
+                !automatic ? "as --mpi says"
+                : loads    ? "as --controller mpi says"
+                           : found.what);
     return 0;
 }
 
@@ -116,6 +127,8 @@ static int fill_app(struct filling *filling, size_t index, struct error *err)
         program_advice(message->argv[0], app->wdir, err);
         return -1;
     }
+    if (interpreter_check_env(app->path, err) < 0)
+        return -1;
     make_absolute(&app->path);
     return choose_kind(filling, index, err);
 }

@@ -60,7 +60,9 @@ static void warn(const struct crew_binding_request *request, const struct bindin
 {
     const struct log *log = request->log;
     if (binding->narrow)
-        log_warning(log, "--cpus-per-proc %u: there are fewer cores where a worker is bound",
+        log_warning(log,
+                    "--cpus-per-proc %u: a worker has fewer cores, because there are no more where "
+                    "it is bound",
                     request->prepare->cpus_per_proc);
     else if (binding->sharing > 0)
         log_warning(log,

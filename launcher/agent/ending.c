@@ -18,6 +18,7 @@ enum ending_state { ENDING_IDLE, ENDING_ASKED, ENDING_KILLING, ENDING_GONE };
 
 struct ending {
     const struct log *log;
+    const struct helpers *helpers;
     const struct ending_ops *ops;
     void *context;
     enum ending_state state;
@@ -35,11 +36,31 @@ static void set_deadline(struct ending *ending, int64_t after_ms)
         loop_timer_set(ending->timer, after_ms);
 }
 
+static bool is_helper(const void *context, pid_t pid)
+{
+    return helpers_has(context, pid);
+}
+
+static size_t list_strays(const struct ending *ending, pid_t **out)
+{
+    const struct descendants_spared spared = {is_helper, ending->helpers};
+    return descendants_list_except(getpid(), &spared, out);
+}
+
+/* The list costs more than the question to the kernel, which is enough in most jobs. */
+static bool has_strays(const struct ending *ending)
+{
+    pid_t *all AUTO_FREE = NULL;
+    if (!reaper_has_children() || helpers_count(ending->helpers) == 0)
+        return reaper_has_children();
+    return list_strays(ending, &all) > 0;
+}
+
 /* To every process below us that is not in a live worker's group (which gets it as a group). */
 static void signal_strays(struct ending *ending, int signal)
 {
     pid_t *all AUTO_FREE = NULL;
-    size_t count = descendants_list(getpid(), &all);
+    size_t count = list_strays(ending, &all);
     for (size_t i = 0; i < count; i++) {
         if (signal == SIGKILL || !ending->ops->is_worker_group(ending->context, getpgid(all[i])))
             kill(all[i], signal);
@@ -60,7 +81,7 @@ void ending_check(struct ending *ending)
 {
     if (ending->state != ENDING_ASKED && ending->state != ENDING_KILLING)
         return;
-    if (!reaper_has_children()) {
+    if (!has_strays(ending)) {
         gone(ending, true);
         return;
     }
@@ -88,11 +109,12 @@ static void timer_fired(void *context)
     kill_all(context);
 }
 
-struct ending *ending_create(struct loop *loop, const struct log *log, const struct ending_ops *ops,
+struct ending *ending_create(struct loop *loop, const struct log *log,
+                             const struct helpers *helpers, const struct ending_ops *ops,
                              void *context)
 {
     struct ending *ending = mem_alloc(sizeof(*ending));
-    *ending = (struct ending){.log = log, .ops = ops, .context = context};
+    *ending = (struct ending){.log = log, .helpers = helpers, .ops = ops, .context = context};
     ending->timer = loop_timer_create(loop, timer_fired, ending);
     return ending;
 }
@@ -110,7 +132,7 @@ void ending_begin(struct ending *ending, int signal, int64_t grace_ms)
     if (ending->state == ENDING_KILLING || ending->state == ENDING_GONE)
         return;
     ending->state = ENDING_ASKED;
-    if (!reaper_has_children()) { /* as at the end of most jobs */
+    if (!has_strays(ending)) { /* as at the end of most jobs */
         gone(ending, true);
         return;
     }

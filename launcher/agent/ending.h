@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ends all that runs below this agent: the workers and the processes that they left behind (D6). A
- * stray is such a process outside of the groups of live workers.
+ * stray is such a process outside of the groups of live workers. The agent's own helper programs
+ * are none, and go on until the agent ends.
  *
  *   IDLE     begin: the signal to every worker's group and every stray, then the grace     ASKED
  *   ASKED    begin again (a stronger signal, another grace)                                ASKED
  *   ASKED    no worker lives, only strays: the grace is cut to a second                    ASKED
  *   ASKED    grace over: KILL to all, every 20 ms                                          KILLING
- *   ASKED, KILLING  no child remains, which the kernel reports to a subreaper              GONE
+ *   ASKED, KILLING  nothing but helper programs remains below a subreaper                   GONE
  *   KILLING  something survives KILL for ten seconds (a process stuck in the kernel)       GONE
  *   GONE     reset: another epoch begins                                                   IDLE
  */
@@ -17,6 +18,7 @@
 #include <sys/types.h>
 
 #include "base/log.h"
+#include "io/helpers.h"
 #include "io/loop.h"
 
 struct ending_ops {
@@ -28,7 +30,8 @@ struct ending_ops {
 
 struct ending;
 
-struct ending *ending_create(struct loop *loop, const struct log *log, const struct ending_ops *ops,
+struct ending *ending_create(struct loop *loop, const struct log *log,
+                             const struct helpers *helpers, const struct ending_ops *ops,
                              void *context);
 void ending_destroy(struct ending *ending);
 void ending_begin(struct ending *ending, int signal, int64_t grace_ms);

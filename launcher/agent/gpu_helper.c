@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "agent/piped_message.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -83,13 +84,9 @@ static Hvdrun__GpuUsages *read_gpus(struct helper *helper)
 static int answer(struct helper *helper)
 {
     Hvdrun__GpuUsages *message = read_gpus(helper);
-    size_t length = hvdrun__gpu_usages__get_packed_size(message);
-    uint8_t *bytes AUTO_FREE = mem_alloc(length + 4);
-    for (int i = 0; i < 4; i++)
-        bytes[i] = (uint8_t)(length >> (8 * i));
-    hvdrun__gpu_usages__pack(message, bytes + 4);
+    int result = piped_message_write(STDOUT_FILENO, &message->base);
     hvdrun__gpu_usages__free_unpacked(message, NULL);
-    return fd_write_all(STDOUT_FILENO, bytes, length + 4);
+    return result;
 }
 
 int gpu_helper_run(void)

@@ -9,12 +9,12 @@
 #include <sys/wait.h>
 
 #include "agent/gpu_helper.h"
+#include "agent/piped_message.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
 
 #define ANSWER_MAX ((size_t)1 << 20)
-#define LENGTH_BYTES 4
 #define ASKERS_MAX 4
 
 struct asker {
@@ -100,7 +100,7 @@ struct gpu_sampler *gpu_sampler_create(struct loop *loop, struct helpers *helper
                                     .limits = limits,
                                     .ask_fd = -1,
                                     .answer_fd = -1};
-    buf_init(&sampler->bytes, ANSWER_MAX + LENGTH_BYTES);
+    buf_init(&sampler->bytes, ANSWER_MAX + PIPED_HEADER);
     sampler->wait = loop_timer_create(loop, wait_over, sampler);
     sampler->watch = loop_timer_create(loop, watch_over, sampler);
     return sampler;
@@ -138,16 +138,12 @@ static void helper_exited(void *context, int wait_status)
 /* One answer at the front of the bytes. false: it is not complete. */
 static bool take_answer(struct gpu_sampler *sampler)
 {
-    const uint8_t *bytes = (const uint8_t *)buf_text(&sampler->bytes);
-    size_t length = 0;
-    if (sampler->bytes.length < LENGTH_BYTES)
+    const uint8_t *body;
+    size_t length;
+    int there = piped_message_next(&sampler->bytes, ANSWER_MAX, &body, &length);
+    if (there == 0)
         return false;
-    for (int i = 0; i < LENGTH_BYTES; i++)
-        length |= (size_t)bytes[i] << (8 * i);
-    if (length <= ANSWER_MAX && sampler->bytes.length < length + LENGTH_BYTES)
-        return false;
-    Hvdrun__GpuUsages *message =
-        length > ANSWER_MAX ? NULL : hvdrun__gpu_usages__unpack(NULL, length, bytes + LENGTH_BYTES);
+    Hvdrun__GpuUsages *message = there > 0 ? hvdrun__gpu_usages__unpack(NULL, length, body) : NULL;
     if (message == NULL) {
         give_up(sampler);
         return false;
@@ -158,7 +154,7 @@ static bool take_answer(struct gpu_sampler *sampler)
     sampler->last_ms = clock_mono_ms();
     sampler->asked = false;
     loop_timer_set(sampler->watch, sampler->limits.idle);
-    buf_consume(&sampler->bytes, length + LENGTH_BYTES);
+    buf_consume(&sampler->bytes, PIPED_HEADER + length);
     return true;
 }
 

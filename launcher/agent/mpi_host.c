@@ -66,6 +66,16 @@ static void post_abort(struct mpi_host *host, int rank, int status, const char *
     post_message(host->post, FRAME_ABORT, &message.base);
 }
 
+static void spawn_wanted(void *context, int rank)
+{
+    const struct mpi_host *host = context;
+    Hvdrun__Abort message = HVDRUN__ABORT__INIT;
+    message.seat = seat_of(host, rank);
+    message.spawn = true;
+    message.when_ns = (uint64_t)clock_mono_ns();
+    post_message(host->post, FRAME_ABORT, &message.base);
+}
+
 static void pmix_connected(void *context, int rank)
 {
     (void)context, (void)rank; /* pmix_server_worker_state() remembers it */
@@ -247,7 +257,8 @@ static int need_pmix(struct mpi_host *host, const char *module_path, const char 
                                                .modex = pmix_modex,
                                                .modex_answer = pmix_modex_answer,
                                                .store = pmix_store,
-                                               .event = pmix_event};
+                                               .event = pmix_event,
+                                               .spawn = spawn_wanted};
     const struct mpi_pmix_start start = {module_path, hostname, &ops, host};
     return mpi_pmix_need(&host->pmix, host->loop, &start, err);
 }
@@ -284,8 +295,10 @@ static int register_job(struct mpi_host *host, struct error *err)
 
 int mpi_host_prepare(struct mpi_host *host, const struct mpi_job *job, struct error *err)
 {
-    static const struct pmi1_wire_ops pmi1_ops = {
-        .aborted = pmi1_aborted, .barrier_in = pmi1_barrier_in, .name = pmi1_name};
+    static const struct pmi1_wire_ops pmi1_ops = {.aborted = pmi1_aborted,
+                                                  .barrier_in = pmi1_barrier_in,
+                                                  .name = pmi1_name,
+                                                  .spawn = spawn_wanted};
     host->job = *job;
     host->post = job->post;
     if (check_workers(job, err) < 0)

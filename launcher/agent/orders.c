@@ -50,7 +50,8 @@ static void state_request(struct agent *agent, const struct frame_header *header
         return;
     }
     if (agent->states == NULL)
-        agent->states = state_desk_create(agent->loop, &agent->post, agent->modules);
+        agent->states =
+            state_desk_create(agent->loop, &agent->post, agent->helpers, agent->helper_program);
     state_desk_ask(agent->states, agent->crews, agent->lines, message->round, message->native);
     hvdrun__state_request__free_unpacked(message, NULL);
 }
@@ -76,8 +77,13 @@ static void pulse_request(struct agent *agent, const struct frame_header *header
             closer_look_create(agent->loop, agent->crews, agent->gpus, agent->facts);
     if (message->closer)
         closer_look_ask(agent->closer_look);
-    pulse_report(agent->crews, agent->lines, message->closer ? agent->closer_look : NULL,
-                 &agent->post);
+    struct pulse_sources sources = {.crews = agent->crews,
+                                    .lines = agent->lines,
+                                    .look = message->closer ? agent->closer_look : NULL,
+                                    .held = agent->pool.paused};
+    pulse_report(&sources, &agent->post);
+    if (agent->lines != NULL)
+        worker_lines_ask(agent->lines); /* the answers go into the next report */
     hvdrun__pulse_request__free_unpacked(message, NULL);
 }
 
@@ -91,7 +97,7 @@ static void evidence_request(struct agent *agent, const struct frame_header *hea
     }
     if (agent->evidence == NULL)
         agent->evidence =
-            evidence_desk_create(agent->loop, agent->helpers, agent->gpu_program, &agent->post);
+            evidence_desk_create(agent->loop, agent->helpers, agent->helper_program, &agent->post);
     evidence_desk_ask(agent->evidence, agent->crews, message);
     hvdrun__evidence_request__free_unpacked(message, NULL);
 }

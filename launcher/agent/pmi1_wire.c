@@ -131,6 +131,12 @@ static void engine_abort(void *context, int rank, int code, const char *text)
     wire->ops->aborted(wire->context, rank, code, text);
 }
 
+static void engine_spawn(void *context, int rank)
+{
+    struct pmi1_wire *wire = context;
+    wire->ops->spawn(wire->context, rank);
+}
+
 static void engine_barrier_in(void *context, const char *bytes, size_t length)
 {
     struct pmi1_wire *wire = context;
@@ -149,8 +155,10 @@ struct pmi1_wire *pmi1_wire_create(struct loop *loop, const struct log *log,
                                    const struct pmi1_wire_ops *ops, void *context)
 {
     const Hvdrun__Prepare *prepare = job->prepare;
-    struct pmi1_ops engine_ops = {
-        .send = engine_send, .abort = engine_abort, .barrier_in = engine_barrier_in};
+    struct pmi1_ops engine_ops = {.send = engine_send,
+                                  .abort = engine_abort,
+                                  .barrier_in = engine_barrier_in,
+                                  .spawn = engine_spawn};
     if (prepare->n_host_ranks > 1)
         engine_ops.name = engine_name;
     size_t count = prepare->n_workers;

@@ -13,6 +13,7 @@ struct pmi1_wire;
 /* What the engine leaves to its owner; see pmi1/engine.h. The last two only with several nodes. */
 struct pmi1_wire_ops {
     void (*aborted)(void *context, int rank, int code, const char *text);
+    void (*spawn)(void *context, int rank);
     void (*barrier_in)(void *context, const char *bytes, size_t length);
     void (*name)(void *context, int rank, enum pmi1_name_request request, const char *service,
                  const char *port);

@@ -5,23 +5,27 @@
 
 #include "base/mem.h"
 #include "node/activity.h"
+#include "node/proc_state.h"
 #include "wire/control.pb-c.h"
 
+#define ASKED_THREADS 1000 /* more cost more than a walk through /proc */
+
 struct pulse {
-    const struct worker_lines *lines;
-    struct closer_look *look;
+    const struct pulse_sources *sources;
+    struct descendants_table *processes;
     Hvdrun__Pulse message;
 };
 
 static void add_rank(void *context, uint32_t seat, pid_t pid)
 {
     struct pulse *pulse = context;
+    const struct pulse_sources *sources = pulse->sources;
     Hvdrun__Pulse *message = &pulse->message;
     struct activity activity;
     uint64_t operations = 0;
-    if (!activity_read(pid, &activity))
+    if (!activity_read(pulse->processes, pid, sources->look != NULL, &activity))
         return;
-    if (pulse->lines != NULL && !worker_lines_progress(pulse->lines, seat, &operations))
+    if (sources->lines != NULL && !worker_lines_progress(sources->lines, seat, &operations))
         operations = 0;
     Hvdrun__RankPulse *rank = mem_alloc(sizeof(*rank));
     hvdrun__rank_pulse__init(rank);
@@ -30,22 +34,34 @@ static void add_rank(void *context, uint32_t seat, pid_t pid)
     rank->io_bytes = activity.io_bytes;
     rank->faults = activity.faults;
     rank->waits = activity.waits;
+    rank->main_ns = activity.main_ns;
+    rank->receivers = activity.receivers;
+    rank->receptions = activity.receptions;
     rank->debugged = activity.debugged;
     rank->operations = operations;
-    if (pulse->look != NULL)
-        closer_look_fill(pulse->look, rank);
+    char *stopped = proc_state_held(pid);
+    if (stopped != NULL)
+        rank->stopped = stopped;
+    if (sources->look != NULL)
+        closer_look_fill(sources->look, rank);
     message->ranks =
         mem_resize_array(message->ranks, message->n_ranks + 1, sizeof(Hvdrun__RankPulse *));
     message->ranks[message->n_ranks++] = rank;
 }
 
-void pulse_report(const struct crews *crews, const struct worker_lines *lines,
-                  struct closer_look *look, const struct post *post)
+void pulse_report(const struct pulse_sources *sources, const struct post *post)
 {
-    struct pulse pulse = {.lines = lines, .look = look, .message = HVDRUN__PULSE__INIT};
-    crews_walk_live(crews, add_rank, &pulse);
+    struct pulse pulse = {.sources = sources,
+                          .processes = descendants_table_read(ASKED_THREADS),
+                          .message = HVDRUN__PULSE__INIT};
+    pulse.message.held = sources->held;
+    crews_walk_live(sources->crews, add_rank, &pulse);
+    descendants_table_destroy(pulse.processes);
     post_message(post, FRAME_PULSE, &pulse.message.base);
-    for (size_t i = 0; i < pulse.message.n_ranks; i++)
+    for (size_t i = 0; i < pulse.message.n_ranks; i++) {
+        if (pulse.message.ranks[i]->stopped[0] != '\0')
+            free(pulse.message.ranks[i]->stopped);
         free(pulse.message.ranks[i]);
+    }
     free(pulse.message.ranks);
 }

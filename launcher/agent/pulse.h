@@ -6,7 +6,14 @@
 #include "agent/closer_look.h"
 #include "agent/crews.h"
 
-/* One frame. `lines` (may be NULL) say how far each worker has come. `look` (may be NULL) adds what
- * it knows. */
-void pulse_report(const struct crews *crews, const struct worker_lines *lines,
-                  struct closer_look *look, const struct post *post);
+/* Where it comes from. `lines` (may be NULL) say how far each worker has come. `look` (may be NULL)
+ * adds what it knows. `held`: nobody reads the output of the workers. */
+struct pulse_sources {
+    const struct crews *crews;
+    const struct worker_lines *lines;
+    struct closer_look *look;
+    bool held;
+};
+
+/* One frame. */
+void pulse_report(const struct pulse_sources *sources, const struct post *post);

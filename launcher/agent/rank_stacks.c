@@ -4,20 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/stack_readers.h"
-#include "base/clock.h"
+#include "agent/stack_answer.h"
 #include "base/mem.h"
-#include "node/descendants.h"
-#include "node/file_wait.h"
+#include "model/hang/stack.h"
 #include "node/proc_state.h"
-#include "stacks/tree.h"
 
 #define PROCESSES_MAX 32                /* of one worker */
 #define ITEMS_MAX 8192                  /* of all workers */
-#define RANK_BYTES ((size_t)64 << 10)   /* of text, for one worker */
-#define MESSAGE_BYTES ((size_t)4 << 20) /* for all of them */
+#define MESSAGE_BYTES ((size_t)4 << 20) /* of text, for all workers */
 #define REMARKS_MAX 4
-#define FRAME_BYTES 16 /* a frame costs this and its text */
 
 /* The processes of one worker among the items. */
 struct span {
@@ -32,15 +27,15 @@ struct rank_stacks {
     size_t count;
     struct span *spans;
     size_t ranks;
-    struct stack_readers *readers; /* NULL: they have ended */
+    struct stack_look *look;
 };
 
-static void add_item(struct rank_stacks *stacks, size_t rank, pid_t pid)
+static void add_item(struct rank_stacks *stacks, pid_t pid)
 {
     if (stacks->count == ITEMS_MAX)
         return;
     stacks->items = mem_resize_array(stacks->items, stacks->count + 1, sizeof(*stacks->items));
-    stacks->items[stacks->count++] = (struct stack_item){.rank = rank, .pid = pid};
+    stacks->items[stacks->count++] = (struct stack_item){.pid = pid};
 }
 
 /* All workers first, then the processes below them, so that a worker with many children does not
@@ -51,7 +46,7 @@ static void list_processes(const pid_t *pids, const struct descendants_table *pr
     for (size_t i = 0; i < stacks->ranks; i++) {
         size_t own = stacks->count;
         if (pids[i] > 0)
-            add_item(stacks, i, pids[i]);
+            add_item(stacks, pids[i]);
         stacks->spans[i].own = stacks->count > own ? own : NO_ITEM;
     }
     for (size_t i = 0; i < stacks->ranks; i++) {
@@ -59,44 +54,32 @@ static void list_processes(const pid_t *pids, const struct descendants_table *pr
         size_t found = pids[i] > 0 ? descendants_in(processes, pids[i], &below) : 0;
         stacks->spans[i].below = stacks->count;
         for (size_t j = 0; j < found && j + 1 < PROCESSES_MAX; j++)
-            add_item(stacks, i, below[j]);
+            add_item(stacks, below[j]);
         stacks->spans[i].beyond = stacks->count;
         free(below);
     }
 }
 
-struct rank_stacks *rank_stacks_create(const pid_t *pids, size_t count,
-                                       const struct descendants_table *processes,
-                                       struct held_readers *held,
-                                       const struct unwind_module *module)
+struct rank_stacks *rank_stacks_create(struct stack_pool *pool, const pid_t *pids, size_t count,
+                                       const struct descendants_table *processes, bool native,
+                                       void (*done)(void *context), void *context)
 {
     struct rank_stacks *stacks = mem_alloc(sizeof(*stacks));
-    int64_t limit_ms = module != NULL ? RANK_STACKS_NATIVE_MS : RANK_STACKS_MS;
     *stacks =
         (struct rank_stacks){.spans = mem_array(count + 1, sizeof(*stacks->spans)), .ranks = count};
     list_processes(pids, processes, stacks);
-    stacks->readers = stack_readers_create(stacks->items, stacks->count, held, module,
-                                           clock_mono_ns() + limit_ms * 1000000);
+    stacks->look = stack_pool_look(pool, stacks->items, stacks->count, native,
+                                   native ? RANK_STACKS_NATIVE_MS : RANK_STACKS_MS, done, context);
     return stacks;
-}
-
-bool rank_stacks_advance(struct rank_stacks *stacks)
-{
-    if (stacks->readers == NULL || !stack_readers_advance(stacks->readers))
-        return stacks->readers == NULL;
-    stack_readers_end(stacks->readers, stacks->items);
-    stacks->readers = NULL;
-    return true;
 }
 
 void rank_stacks_destroy(struct rank_stacks *stacks)
 {
     if (stacks == NULL)
         return;
-    if (stacks->readers != NULL)
-        stack_readers_end(stacks->readers, stacks->items);
+    stack_look_destroy(stacks->look);
     for (size_t i = 0; i < stacks->count; i++)
-        process_stacks_destroy(&stacks->items[i].stacks);
+        stack_item_clear(&stacks->items[i]);
     free(stacks->items);
     free(stacks->spans);
     free(stacks);
@@ -108,97 +91,23 @@ struct builder {
     size_t rank_bytes, bytes; /* that may still be added, for this worker and in all */
 };
 
-static Hvdrun__PythonFrame *new_frame(const struct process_frame *source)
-{
-    Hvdrun__PythonFrame *frame = mem_alloc(sizeof(*frame));
-    hvdrun__python_frame__init(frame);
-    frame->function = mem_strdup(source->function);
-    frame->file = mem_strdup(source->file);
-    frame->line = source->line > 0 ? (uint32_t)source->line : 0;
-    frame->native = source->native;
-    return frame;
-}
-
-static bool afford(struct builder *builder, const struct process_thread *thread)
-{
-    size_t cost = FRAME_BYTES;
-    for (size_t i = 0; thread != NULL && i < thread->count; i++)
-        cost += FRAME_BYTES + strlen(thread->frames[i].function) + strlen(thread->frames[i].file);
-    if (cost > builder->rank_bytes || cost > builder->bytes)
-        return false;
-    builder->rank_bytes -= cost;
-    builder->bytes -= cost;
-    return true;
-}
-
-static Hvdrun__PythonStack *new_stack(struct builder *builder, enum stack_role role)
+/* Takes it, if it fits. */
+static void add_stack_take(struct builder *builder, Hvdrun__PythonStack *stack, bool child)
 {
     Hvdrun__StateReport *message = builder->message;
+    size_t cost = stack_answer_cost(stack);
+    if (cost > builder->rank_bytes || cost > builder->bytes) {
+        hvdrun__python_stack__free_unpacked(stack, NULL);
+        return;
+    }
+    builder->rank_bytes -= cost;
+    builder->bytes -= cost;
+    stack->seat = builder->seat;
+    if (child)
+        stack->role = STACK_CHILD;
     message->stacks =
         mem_resize_array(message->stacks, message->n_stacks + 1, sizeof(Hvdrun__PythonStack *));
-    Hvdrun__PythonStack *stack = mem_alloc(sizeof(*stack));
-    hvdrun__python_stack__init(stack);
-    stack->seat = builder->seat;
-    stack->role = role;
-    stack->doing = stack->trouble = stack->name = NULL;
-    return message->stacks[message->n_stacks++] = stack;
-}
-
-static char *doing_of(const struct process_thread *thread)
-{
-    if (thread->running)
-        return mem_strdup("running");
-    if (thread->call < 0)
-        return mem_strdup("");
-    char *call = proc_state_call(thread->call);
-    char *system AUTO_FREE =
-        thread->main && thread->tid > 0 ? file_wait_system("", thread->tid) : NULL;
-    if (system == NULL)
-        return call;
-    char *text = mem_printf("%s" FILE_WAIT_ON "%s", call, system);
-    free(call);
-    return text;
-}
-
-static void add_thread(struct builder *builder, const struct process_thread *thread,
-                       enum stack_role role)
-{
-    if (!afford(builder, thread))
-        return;
-    Hvdrun__PythonStack *stack = new_stack(builder, role);
-    stack->doing = doing_of(thread);
-    stack->trouble = mem_strdup("");
-    stack->name = mem_strdup(thread->name);
-    stack->holds_gil = thread->holds_gil;
-    stack->n_frames = thread->count;
-    stack->frames = mem_array(thread->count + 1, sizeof(Hvdrun__PythonFrame *));
-    for (size_t i = 0; i < thread->count; i++)
-        stack->frames[i] = new_frame(&thread->frames[i]);
-}
-
-static void add_trouble(struct builder *builder, const char *trouble, bool child)
-{
-    if (!afford(builder, NULL))
-        return;
-    Hvdrun__PythonStack *stack = new_stack(builder, child ? STACK_CHILD : STACK_MAIN);
-    stack->doing = mem_strdup("");
-    stack->trouble = mem_strdup(trouble);
-    stack->name = mem_strdup("");
-}
-
-static void add_process(struct builder *builder, const struct process_stacks *process, bool child)
-{
-    bool has_main = false;
-    if (process->trouble != NULL)
-        add_trouble(builder, process->trouble, child);
-    for (size_t i = 0; i < process->count; i++)
-        has_main = has_main || process->threads[i].main;
-    for (size_t i = 0; i < process->count; i++) {
-        const struct process_thread *thread = &process->threads[i];
-        bool is_main = has_main ? thread->main : i == 0; /* the oldest one, if none is known */
-        enum stack_role role = thread->task ? STACK_TASK : is_main ? STACK_MAIN : STACK_OTHER;
-        add_thread(builder, thread, child ? STACK_CHILD : role);
-    }
+    message->stacks[message->n_stacks++] = stack;
 }
 
 /* Remarks that differ; a few of them say it all. */
@@ -215,83 +124,55 @@ static void add_remark(Hvdrun__StateReport *message, const char *remark)
     message->remarks[message->n_remarks++] = mem_strdup(remark);
 }
 
-/* One thread of a process that does not run Python, below the name of the process. */
-static void add_bare_thread(struct builder *builder, const struct proc_state *state,
-                            const struct process_thread *thread, enum stack_role role)
+/* What the kernel says of a process that cannot be read. */
+static void add_unread(struct builder *builder, const struct stack_item *item, bool child)
 {
-    if (!afford(builder, thread))
-        return;
-    Hvdrun__PythonStack *stack = new_stack(builder, role);
-    size_t count = thread != NULL ? thread->count : 0;
-    char *text AUTO_FREE = mem_printf("process %s", state->name);
-    stack->doing = thread != NULL && !thread->main ? doing_of(thread) : mem_strdup(state->doing);
-    stack->trouble = mem_strdup("");
-    stack->name = mem_strdup(thread != NULL ? thread->name : "");
-    stack->bare = true;
-    stack->frames = mem_array(count + 1, sizeof(Hvdrun__PythonFrame *));
-    stack->frames[stack->n_frames++] =
-        new_frame(&(struct process_frame){.function = text, .file = ""});
-    for (size_t i = 0; i < count; i++)
-        stack->frames[stack->n_frames++] = new_frame(&thread->frames[i]);
+    struct proc_state state;
+    if (proc_state_read(item->pid, NULL, &state) == 0) {
+        char *trouble AUTO_FREE =
+            mem_printf("process %s; %s; %s", state.name, state.doing, item->why);
+        Hvdrun__PythonStack *stack = stack_answer_trouble(trouble);
+        stack->held = state.held;
+        add_stack_take(builder, stack, child);
+    }
+    proc_state_destroy(&state);
 }
 
-/* A process that does not run Python. Returns false if it has gone. */
-static bool add_bare(struct builder *builder, const struct stack_item *item, bool child)
+/* Returns whether it was added: a process that has gone is not. */
+static bool add_item_stacks(struct builder *builder, struct stack_item *item, bool child)
 {
-    const struct process_stacks *process = &item->stacks;
-    struct proc_state state;
-    bool there = proc_state_read(item->pid, &state) == 0, has_main = false;
-    for (size_t i = 0; there && i < process->count; i++) {
-        const struct process_thread *thread = &process->threads[i];
-        has_main = has_main || thread->main;
-        add_bare_thread(builder, &state, thread,
-                        child          ? STACK_CHILD
-                        : thread->main ? STACK_MAIN
-                                       : STACK_OTHER);
-    }
-    if (there && !has_main)
-        add_bare_thread(builder, &state, NULL, child ? STACK_CHILD : STACK_MAIN);
-    proc_state_destroy(&state);
+    Hvdrun__StackAnswer *answer = item->answer;
+    if (item->remark != NULL)
+        add_remark(builder->message, item->remark);
+    if (answer == NULL && item->why != NULL)
+        add_unread(builder, item, child);
+    if (answer == NULL)
+        return item->why != NULL;
+    bool there = answer->n_stacks > 0;
+    if (answer->remark[0] != '\0')
+        add_remark(builder->message, answer->remark);
+    for (size_t i = 0; i < answer->n_stacks; i++)
+        add_stack_take(builder, answer->stacks[i], child);
+    answer->n_stacks = 0;
     return there;
 }
 
-/* What the kernel says of a process whose reader it holds. */
-static void add_held(struct builder *builder, const struct stack_item *item, bool child)
+static bool is_python(const struct stack_item *item)
 {
-    struct proc_state state;
-    if (proc_state_read(item->pid, &state) == 0) {
-        char *trouble AUTO_FREE =
-            mem_printf("process %s; %s; its memory cannot be read, most likely because a file "
-                       "system or swap space does not answer",
-                       state.name, state.doing);
-        add_trouble(builder, trouble, child);
-    }
-    proc_state_destroy(&state);
+    return item->answer != NULL && item->answer->python;
+}
+
+static bool is_late(const struct stack_item *item)
+{
+    return item->answer == NULL && item->why == NULL;
 }
 
 static bool has_python(const struct rank_stacks *stacks, const struct span *span)
 {
-    bool has = span->own != NO_ITEM && stacks->items[span->own].python;
+    bool has = span->own != NO_ITEM && is_python(&stacks->items[span->own]);
     for (size_t i = span->below; i < span->beyond && !has; i++)
-        has = stacks->items[i].python;
+        has = is_python(&stacks->items[i]);
     return has;
-}
-
-/* Returns whether it was added: a process that has gone is not. */
-static bool add_item_stacks(struct builder *builder, const struct stack_item *item, bool child)
-{
-    if (item->held) {
-        add_held(builder, item, child);
-        return true;
-    }
-    if (!item->done)
-        return false;
-    if (item->stacks.remark != NULL)
-        add_remark(builder->message, item->stacks.remark);
-    if (!item->python)
-        return add_bare(builder, item, child);
-    add_process(builder, &item->stacks, child);
-    return true;
 }
 
 /* The worker itself, then the processes below it, parents first. A worker that only waits for
@@ -300,20 +181,21 @@ static void add_rank(struct builder *builder, const struct rank_stacks *stacks,
                      const struct span *span)
 {
     bool child = false, late = false, python = has_python(stacks, span);
-    builder->rank_bytes = RANK_BYTES;
+    builder->rank_bytes = STACK_RANK_BYTES;
     if (span->own != NO_ITEM) {
-        const struct stack_item *own = &stacks->items[span->own];
-        late = !own->done && !own->held;
-        if (own->python || own->held || !python)
+        struct stack_item *own = &stacks->items[span->own];
+        late = is_late(own);
+        if (is_python(own) || own->why != NULL || !python)
             child = add_item_stacks(builder, own, false);
     }
     for (size_t i = span->below; i < span->beyond; i++) {
-        const struct stack_item *item = &stacks->items[i];
-        late = late || (!item->done && !item->held);
+        struct stack_item *item = &stacks->items[i];
+        late = late || is_late(item);
         child = add_item_stacks(builder, item, child) || child;
     }
     if (late)
-        add_trouble(builder, "not all of its processes were read in time", child);
+        add_stack_take(builder, stack_answer_trouble("not all of its processes were read in time"),
+                       child);
 }
 
 void rank_stacks_fill(struct rank_stacks *stacks, Hvdrun__StateReport *message)

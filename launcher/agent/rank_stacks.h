@@ -4,18 +4,17 @@
  * the native ones if they are wanted. A process with neither has one line there, with its wait
  * channel and system call. Only native frames need a worker to be stopped.
  *
- * Threads read them (agent/stack_readers.h) while the agent goes on. What is not read within the
- * limit is left out. A shell or numactl often starts the program of a worker. So the first of its
- * processes that runs Python counts as the worker, and all others are children.
+ * Helper processes read them (agent/stack_pool.h). What is not read within the limit is left out. A
+ * shell or numactl often starts the program of a worker. So the first of its processes that runs
+ * Python counts as the worker, and all others are children.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "agent/held_readers.h"
+#include "agent/stack_pool.h"
 #include "node/descendants.h"
-#include "stacks/module/unwind_module.h"
 #include "wire/control.pb-c.h"
 
 #define RANK_STACKS_MS 1200        /* below the 2 s that the driver waits for the answer */
@@ -23,17 +22,13 @@
 
 struct rank_stacks;
 
-/* By their processes, as many as there are seats in the message; 0: it does not run. `module` is
- * NULL, or reads native frames too. */
-struct rank_stacks *rank_stacks_create(const pid_t *pids, size_t count,
-                                       const struct descendants_table *processes,
-                                       struct held_readers *held,
-                                       const struct unwind_module *module);
+/* By their processes, as many as there are seats in the message; 0: it does not run. `done` comes
+ * once, from the loop, and may destroy the stacks. */
+struct rank_stacks *rank_stacks_create(struct stack_pool *pool, const pid_t *pids, size_t count,
+                                       const struct descendants_table *processes, bool native,
+                                       void (*done)(void *context), void *context);
 void rank_stacks_destroy(struct rank_stacks *stacks); /* accepts NULL */
 
-/* Call it every few milliseconds. true: the stacks are there, or it is too late for them. */
-bool rank_stacks_advance(struct rank_stacks *stacks);
-
-/* Appends to message->stacks and message->remarks; once, when rank_stacks_advance() was true. */
+/* Appends to message->stacks and message->remarks; once, when `done` has come. */
 void rank_stacks_fill(struct rank_stacks *stacks, Hvdrun__StateReport *message);
 void rank_stacks_free(Hvdrun__StateReport *message); /* only what was appended */

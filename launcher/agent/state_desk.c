@@ -4,41 +4,42 @@
 #include <stdlib.h>
 
 #include "agent/rank_stacks.h"
+#include "agent/stack_pool.h"
 #include "base/mem.h"
-#include "io/loop.h"
 #include "node/descendants.h"
-#include "stacks/native.h"
 
-#define ADVANCE_MS 3
 #define ASKED_THREADS 1000 /* more cost more than a walk through /proc */
 
 /* A report whose stacks are being read. */
 struct pending {
+    struct pending *next;
+    struct state_desk *desk;
     struct crew_states states;
     struct rank_stacks *stacks;
     uint32_t round;
     bool native;
-    char *remark; /* NULL, or why there are no native frames at all */
 };
 
 struct state_desk {
     const struct post *post;
-    struct modules *modules;
-    struct loop_timer *timer;
-    struct held_readers *held;
-    struct pending *pending;
-    size_t count;
+    struct stack_pool *pool;
+    struct pending *first;
 };
 
-static void drop(struct pending *pending)
+static void destroy_pending(struct pending *pending)
 {
+    struct pending **at = &pending->desk->first;
+    while (*at != pending)
+        at = &(*at)->next;
+    *at = pending->next;
     rank_stacks_destroy(pending->stacks);
     crew_states_destroy(&pending->states);
-    free(pending->remark);
+    free(pending);
 }
 
-static void send_report(const struct state_desk *desk, struct pending *pending)
+static void stacks_are_read(void *context)
 {
+    struct pending *pending = context;
     Hvdrun__StateReport message = HVDRUN__STATE_REPORT__INIT;
     const struct crew_states *states = &pending->states;
     message.round = pending->round;
@@ -46,39 +47,17 @@ static void send_report(const struct state_desk *desk, struct pending *pending)
     message.seats = states->seats;
     message.texts = states->texts.items;
     message.n_seats = message.n_texts = states->texts.count;
-    if (pending->remark != NULL) {
-        message.remarks = mem_array(1, sizeof(*message.remarks));
-        message.remarks[message.n_remarks++] = mem_strdup(pending->remark);
-    }
     rank_stacks_fill(pending->stacks, &message);
-    post_message(desk->post, FRAME_STATE_REPORT, &message.base);
+    post_message(pending->desk->post, FRAME_STATE_REPORT, &message.base);
     rank_stacks_free(&message);
-}
-
-static void advance(void *context)
-{
-    struct state_desk *desk = context;
-    size_t kept = 0;
-    for (size_t i = 0; i < desk->count; i++) {
-        struct pending *pending = &desk->pending[i];
-        if (rank_stacks_advance(pending->stacks)) {
-            send_report(desk, pending);
-            drop(pending);
-        } else {
-            desk->pending[kept++] = *pending;
-        }
-    }
-    desk->count = kept;
-    if (kept > 0)
-        loop_timer_set(desk->timer, ADVANCE_MS);
+    destroy_pending(pending);
 }
 
 struct state_desk *state_desk_create(struct loop *loop, const struct post *post,
-                                     struct modules *modules)
+                                     struct helpers *helpers, const char *program)
 {
     struct state_desk *desk = mem_alloc(sizeof(*desk));
-    *desk = (struct state_desk){.post = post, .modules = modules, .held = held_readers_create()};
-    desk->timer = loop_timer_create(loop, advance, desk);
+    *desk = (struct state_desk){.post = post, .pool = stack_pool_create(loop, helpers, program)};
     return desk;
 }
 
@@ -86,36 +65,23 @@ void state_desk_destroy(struct state_desk *desk)
 {
     if (desk == NULL)
         return;
-    for (size_t i = 0; i < desk->count; i++)
-        drop(&desk->pending[i]);
-    free(desk->pending);
-    loop_timer_destroy(desk->timer);
-    held_readers_leave(desk->held);
+    while (desk->first != NULL)
+        destroy_pending(desk->first);
+    stack_pool_destroy(desk->pool);
     free(desk);
-}
-
-/* NULL: it cannot be loaded, and `remark` says why. */
-static const struct unwind_module *load_module(struct state_desk *desk, char **remark)
-{
-    struct error err = ERROR_INIT;
-    const char *path = modules_find(desk->modules, "hvdrun-unwind.so", &err);
-    const struct unwind_module *module = path != NULL ? native_load(path, &err) : NULL;
-    if (module == NULL)
-        *remark = mem_strdup(err.text);
-    return module;
 }
 
 void state_desk_ask(struct state_desk *desk, const struct crews *crews,
                     const struct worker_lines *lines, uint32_t round, bool native)
 {
-    struct pending pending = {.round = round, .native = native};
-    const struct unwind_module *module = native ? load_module(desk, &pending.remark) : NULL;
+    struct pending *pending = mem_alloc(sizeof(*pending));
     struct descendants_table *processes = descendants_table_read(ASKED_THREADS);
-    crews_states(crews, lines, processes, &pending.states);
-    pending.stacks = rank_stacks_create(pending.states.pids, pending.states.texts.count, processes,
-                                        desk->held, module);
+    *pending =
+        (struct pending){.next = desk->first, .desk = desk, .round = round, .native = native};
+    crews_states(crews, lines, processes, &pending->states);
+    pending->stacks =
+        rank_stacks_create(desk->pool, pending->states.pids, pending->states.texts.count, processes,
+                           native, stacks_are_read, pending);
     descendants_table_destroy(processes);
-    desk->pending = mem_resize_array(desk->pending, desk->count + 1, sizeof(*desk->pending));
-    desk->pending[desk->count++] = pending;
-    loop_timer_set(desk->timer, ADVANCE_MS);
+    desk->first = pending;
 }

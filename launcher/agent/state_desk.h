@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers STATE_REQUEST: what each worker is doing, and its stacks. Threads read these, and the
- * agent goes on meanwhile. Native frames need hvdrun-unwind.so; if it cannot be loaded, the answer
- * says why and has all the rest.
+ * Answers STATE_REQUEST: what each worker is doing, and its stacks. Helper processes read these,
+ * and the agent goes on meanwhile.
  */
 #pragma once
 
 #include <stdint.h>
 
 #include "agent/crews.h"
-#include "agent/modules.h"
 #include "agent/post.h"
 #include "agent/worker_lines.h"
+#include "io/helpers.h"
 
 struct state_desk;
 
-/* All are borrowed. */
+/* `program`: a path of hvdrun-agent. All are borrowed. */
 struct state_desk *state_desk_create(struct loop *loop, const struct post *post,
-                                     struct modules *modules);
+                                     struct helpers *helpers, const char *program);
 /* What was asked for and is not answered yet gets no answer. Accepts NULL. */
 void state_desk_destroy(struct state_desk *desk);
 

@@ -11,10 +11,11 @@
 #include "wire/control.pb-c.h"
 
 enum {
-    READ_BATCH = 16,    /* packets in one turn of the loop */
-    STALLED_SETS = 8,   /* process sets of which one worker may report a stall */
-    STALL_BURST = 8,    /* stalls that may come at once, */
-    STALL_REFILL = 1000 /* and one more in so many milliseconds */
+    READ_BATCH = 16,     /* packets in one turn of the loop */
+    ASK_AGAIN_MS = 5000, /* if there was no answer */
+    STALLED_SETS = 8,    /* process sets of which one worker may report a stall */
+    STALL_BURST = 8,     /* stalls that may come at once, */
+    STALL_REFILL = 1000  /* and one more in so many milliseconds */
 };
 
 struct worker_line {
@@ -23,6 +24,8 @@ struct worker_line {
     struct loop_fd *watch;
     uint32_t seat;
     bool epoch_told, hosts_due;
+    bool asked; /* and has not answered */
+    int64_t asked_ms;
     size_t told; /* of the ended ranks */
     bool has_progress;
     uint64_t operations;
@@ -128,6 +131,22 @@ void worker_line_hosts(struct worker_line *line)
     worker_line_tell(line, false);
 }
 
+/* One question at a time: a worker that does not read gets few of them. */
+void worker_line_ask(struct worker_line *line)
+{
+    static const struct line_packet packet = {.type = LINE_ASK};
+    int64_t now = loop_now_ms(line->shared->loop);
+    if (line->asked && now - line->asked_ms < ASK_AGAIN_MS)
+        return;
+    int sent = send_packet(line, &packet);
+    if (sent > 0) {
+        line->asked = true;
+        line->asked_ms = now;
+    }
+    if (sent < 0)
+        line->shared->closed(line->shared->context, line);
+}
+
 void worker_line_tell(struct worker_line *line, bool anew)
 {
     if (anew) {
@@ -225,12 +244,14 @@ static void take(struct worker_line *line, struct line_packet *packet)
     case LINE_STALLED: take_stall(line, packet); break;
     case LINE_GOES_ON: take_goes_on(line, packet->set); break;
     case LINE_PROGRESS:
+        line->asked = false;
         line->has_progress = true;
         line->operations = packet->operations;
         break;
     case LINE_EPOCH:
     case LINE_ENDED:
-    case LINE_HOSTS: /* only agents send these */
+    case LINE_HOSTS:
+    case LINE_ASK: /* only agents send these */
     case LINE_UNKNOWN: break;
     }
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/worker_line.h"
@@ -19,6 +20,10 @@ enum {
     LINES_OF_WORKER = 4,    /* a program and what it runs may each have the library */
     ENDED_MAX = 1024 * 1024 /* ranks in one epoch */
 };
+
+#ifndef SO_PEERPIDFD /* of Linux 6.5, which older headers do not know */
+#define SO_PEERPIDFD 77
+#endif
 
 struct worker_lines {
     struct loop *loop;
@@ -75,6 +80,19 @@ static size_t lines_of(const struct worker_lines *lines, uint32_t seat)
     return count;
 }
 
+/* Whether the process that connected has its number still, so that it is not another one's by now.
+ * Where the kernel does not say that (before Linux 6.5, or in a sandbox), a process of the same
+ * user counts. */
+static bool is_the_one(int fd, const struct ucred *peer)
+{
+    AUTO_FD int process = -1;
+    socklen_t length = sizeof(process);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &process, &length) == 0 &&
+        (syscall(SYS_pidfd_send_signal, process, 0, NULL, 0) == 0 || errno == EPERM))
+        return true;
+    return errno != ESRCH && errno != EINVAL && peer->uid == geteuid();
+}
+
 /* The kernel says whose process it was that connected, and no process can leave the session of its
  * worker for that of another one. A process that the agent cannot see has pid 0. */
 static bool find_worker(const struct worker_lines *lines, int fd, uint32_t *seat)
@@ -84,7 +102,7 @@ static bool find_worker(const struct worker_lines *lines, int fd, uint32_t *seat
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0 || peer.pid <= 0)
         return false;
     pid_t session = getsid(peer.pid);
-    return session > 0 && lines->seat_of(lines->context, session, seat);
+    return session > 0 && is_the_one(fd, &peer) && lines->seat_of(lines->context, session, seat);
 }
 
 static void admit(struct worker_lines *lines, int fd)
@@ -236,6 +254,13 @@ bool worker_lines_hosts(struct worker_lines *lines, uint32_t seat)
         worker_line_hosts(lines->list[i]);
     }
     return found;
+}
+
+/* Backwards, as tell_all(). */
+void worker_lines_ask(struct worker_lines *lines)
+{
+    for (size_t i = lines->count; i-- > 0;)
+        worker_line_ask(lines->list[i]);
 }
 
 bool worker_lines_progress(const struct worker_lines *lines, uint32_t seat, uint64_t *operations)

@@ -7,6 +7,7 @@
  *   hvdrun-agent --dial            for a scheduler: makes a connection for the frames itself
  *                                  (agent_main/dial_out.h)
  *   hvdrun-agent --gpus            a helper of an agent (agent/gpu_helper.h)
+ *   hvdrun-agent --stacks NUMBER   another one (agent/stack_helper.h)
  *   hvdrun-agent --version
  */
 #include <errno.h>
@@ -24,6 +25,7 @@
 #include "agent/gpu_sampler.h"
 #include "agent/keeper.h"
 #include "agent/modules.h"
+#include "agent/stack_helper.h"
 #include "agent_main/dial_out.h"
 #include "base/fd.h"
 #include "base/status.h"
@@ -147,6 +149,8 @@ int main(int argc, char **argv)
         return gpu_helper_run();
     if (argc == 2 && strcmp(argv[1], GPU_HEALTH_WORD) == 0)
         return gpu_health_run();
+    if (argc == 3 && strcmp(argv[1], STACK_HELPER_WORD) == 0)
+        return stack_helper_run(argv[2]);
     bool marked = argc == 3 && strcmp(argv[1], "--marker") == 0;
     bool dials = argc == 2 && strcmp(argv[1], "--dial") == 0;
     if (!marked && !dials && argc != 1) {

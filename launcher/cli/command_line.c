@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
 #include "base/status.h"
@@ -11,19 +12,50 @@
 #include "cli/env_options.h"
 #include "cli/flags.h"
 
+#define LINE_MAX_BYTES ((size_t)1 << 17)
 #define USAGE "usage: hvdrun [options] program [arguments]; 'hvdrun --help' lists the options"
 
-static int apply_flags(const struct flag_list *flags, struct settings *settings, struct error *err)
+/* Applies all that can be applied. Mistakes after the first one go to `more`. */
+static int apply_flags(const struct flag_list *flags, struct settings *settings, struct strv *more,
+                       struct error *err)
 {
+    int result = 0;
     for (size_t i = 0; i < flags->count; i++) {
         const struct flag *flag = &flags->items[i];
-        if (settings_set(settings, flag->id, flag->text, SOURCE_FLAG, flag->typed, err) == 0)
+        struct error wrong = ERROR_INIT;
+        if (settings_set(settings, flag->id, flag->text, SOURCE_FLAG, flag->typed, &wrong) == 0)
             continue;
-        if (err != NULL)
-            err->status = STATUS_USAGE;
-        return -1;
+        if (result < 0)
+            strv_add(more, wrong.text);
+        else
+            error_status(err, STATUS_USAGE, "%s", wrong.text);
+        result = -1;
     }
-    return 0;
+    return result;
+}
+
+/* After mistakes in the grammar: wrong values too, and then the line as hvdrun wants it. */
+static void complete_mistakes(const struct flags *flags, struct command_line *out)
+{
+    struct buf line AUTO_BUF = BUF_INIT(LINE_MAX_BYTES);
+    struct settings settings;
+    bool right = true;
+    settings_init(&settings);
+    for (size_t i = 0; i < flags->count; i++) {
+        struct error wrong = ERROR_INIT;
+        struct strv more = STRV_INIT;
+        if (apply_flags(&flags->sections[i].flags, &settings, &more, &wrong) < 0) {
+            strv_add(&out->more, wrong.text);
+            strv_copy(&out->more, strv_items(&more));
+            right = false;
+        }
+        strv_destroy(&more);
+    }
+    settings_destroy(&settings);
+    if (right && rewrite_text(&flags->rewrite, &line))
+        strv_printf(&out->more, "write%s: %s",
+                    strstr(buf_text(&line), " HOSTS ") != NULL ? ", with your hosts for HOSTS" : "",
+                    buf_text(&line));
 }
 
 /* The value that the flags give to an option. NULL: they do not set it. */
@@ -80,9 +112,31 @@ static int apply_sources(const struct flag_list *flags, char *const *envp, struc
     return env_options_apply(envp, &out->settings, &out->warnings, err);
 }
 
+/* Horovod's own variables choose the controller too. A rank of another job has inherited them from
+ * its launcher, and not from the user. Horovod judges all other values itself. */
+static int apply_controller(char *const *envp, struct settings *settings, struct error *err)
+{
+    static const char *const names[] = {"HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS"};
+    const char *value = NULL, *name = NULL;
+    enum setting_source source = SOURCE_DEFAULT;
+    for (size_t i = 0; i < 2 && value == NULL; i++) {
+        name = names[i];
+        value = strv_env_get(&settings->env, name);
+        source = value != NULL ? SOURCE_FLAG : SOURCE_ENVIRONMENT;
+        if (value == NULL && env_value(envp, "HVDRUN_RANK") == NULL)
+            value = env_value(envp, name);
+    }
+    if (value == NULL || (strcasecmp(value, "mpi") != 0 && strcasecmp(value, "gloo") != 0))
+        return 0;
+    const char *word = value[0] == 'm' || value[0] == 'M' ? "mpi" : "gloo";
+    if (settings_source(settings, OPT_controller) < source)
+        return settings_set(settings, OPT_controller, word, source, name, err);
+    return 0;
+}
+
 /* Applies the flags after a ':', which belong to one program. */
 static int apply_app_flags(const struct flag_list *flags, struct settings *settings,
-                           struct error *err)
+                           struct strv *more, struct error *err)
 {
     for (size_t i = 0; i < flags->count; i++) {
         const struct flag *flag = &flags->items[i];
@@ -91,7 +145,7 @@ static int apply_app_flags(const struct flag_list *flags, struct settings *setti
                                 "%s applies to the whole job: put it before the first program",
                                 flag->typed);
     }
-    return apply_flags(flags, settings, err);
+    return apply_flags(flags, settings, more, err);
 }
 
 static int add_app(struct section *section, bool first, char *const *envp, struct command_line *out,
@@ -104,9 +158,9 @@ static int add_app(struct section *section, bool first, char *const *envp, struc
     if (first)
         return 0; /* the flags of the first program belong to the job */
     settings_init(&own);
-    int rc = apply_app_flags(&section->flags, &own, err);
+    int rc = apply_app_flags(&section->flags, &own, &out->more, err);
     if (rc == 0)
-        rc = env_collect(&own.env, envp, &app->env, &out->warnings, err);
+        rc = env_collect(&own, envp, &app->env, &out->warnings, err);
     app->np = (int)own.np;
     app->wdir = own.wdir;
     own.wdir = NULL;
@@ -182,6 +236,28 @@ static int check_numbers(const struct settings *settings, struct error *err)
     return 0;
 }
 
+/* Who gives --spares believes to be safe. Only flags count, because a file is for many jobs.
+ * --on-failure stop is what a job does that is not elastic. */
+static void warn_of_elastic_options(struct command_line *out)
+{
+    struct buf names AUTO_BUF = BUF_INIT(1024);
+    size_t count = 0;
+    if (settings_is_elastic(&out->settings) || out->check.wanted)
+        return;
+    for (int i = 0; i < OPT_TOTAL; i++) {
+        enum option_id id = (enum option_id)i;
+        if (option_info(id)->group == GROUP_ELASTIC && id != OPT_on_failure &&
+            settings_source(&out->settings, id) == SOURCE_FLAG)
+            buf_printf(&names, "%s%s", count++ > 0 ? ", " : "", settings_place(&out->settings, id));
+    }
+    if (count > 0)
+        strv_printf(
+            &out->warnings,
+            "%s %s no effect, because the job is not elastic; with --min-np N it continues with "
+            "N ranks or more",
+            buf_text(&names), count == 1 ? "has" : "have");
+}
+
 static int compose(struct flags *flags, char *const *envp, struct command_line *out,
                    struct error *err)
 {
@@ -189,7 +265,8 @@ static int compose(struct flags *flags, char *const *envp, struct command_line *
     if (asks_about(flags, out->check.wanted, &out->settings))
         return 0;
     if (apply_sources(&first->flags, envp, out, err) < 0 ||
-        apply_flags(&first->flags, &out->settings, err) < 0)
+        apply_flags(&first->flags, &out->settings, &out->more, err) < 0 ||
+        apply_controller(envp, &out->settings, err) < 0)
         return -1;
     if (out->settings.show_config)
         return choose_hosts(&out->settings, err) < 0 ? -1 : check_numbers(&out->settings, err);
@@ -205,6 +282,7 @@ static int compose(struct flags *flags, char *const *envp, struct command_line *
     }
     if (env_collect_job(&out->settings, envp, &out->warnings, err) < 0 || count_apps(out, err) < 0)
         return -1;
+    warn_of_elastic_options(out);
     return choose_hosts(&out->settings, err) < 0 ? -1 : check_numbers(&out->settings, err);
 }
 
@@ -222,18 +300,23 @@ int command_line_parse(int argc, char *const *argv, char *const *envp, struct co
 {
     struct flags flags;
     char **rest AUTO_FREE = mem_array((size_t)argc + 1, sizeof(*rest));
-    *out = (struct command_line){.warnings = STRV_INIT};
+    *out = (struct command_line){.warnings = STRV_INIT, .more = STRV_INIT};
     settings_init(&out->settings);
     argc = check_words_take(argc, argv, rest, &out->check);
     int rc = flags_scan(argc, rest, &flags, err);
     out->warnings = flags.warnings;
     flags.warnings = (struct strv)STRV_INIT;
+    strv_copy(&out->more, strv_items(&flags.more));
     if (rc == 0)
         rc = compose(&flags, envp, out, err);
+    else
+        complete_mistakes(&flags, out);
     if (rc < 0 && err != NULL)
         make_plain(err->text);
     for (size_t i = 0; i < out->warnings.count; i++)
         make_plain(out->warnings.items[i]);
+    for (size_t i = 0; i < out->more.count; i++)
+        make_plain(out->more.items[i]);
     flags_destroy(&flags);
     return rc;
 }
@@ -243,4 +326,5 @@ void command_line_destroy(struct command_line *line)
     settings_destroy(&line->settings);
     app_list_destroy(&line->apps);
     strv_destroy(&line->warnings);
+    strv_destroy(&line->more);
 }

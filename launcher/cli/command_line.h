@@ -25,6 +25,7 @@ struct command_line {
     struct app_list apps;     /* empty if help, version, check_build, show_config or check is set */
     struct strv warnings;     /* one line each, to print unless --quiet */
     struct check_words check; /* `hvdrun check`: there must not be a program */
+    struct strv more; /* after an error: further mistakes, and the line as hvdrun wants it */
 };
 
 /* `envp` is that of main(), NULL-ended. -1: err->status is STATUS_USAGE, or STATUS_LAUNCHER if a

@@ -9,8 +9,8 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "cli/spelling.h"
-#include "cli/suggest.h"
 #include "model/settings/ini_lines.h"
+#include "model/settings/suggest.h"
 
 #define NAME_LONGEST 48 /* longer than the name of any section or key */
 

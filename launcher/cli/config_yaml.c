@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/status.h"
-#include "cli/suggest.h"
+#include "model/settings/suggest.h"
 
 #define NAME_LIMIT 48 /* longer than the name of any section or key */
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,6 +18,7 @@
 #include "base/mem.h"
 #include "driver/control/control.h"
 #include "driver/control/folder.h"
+#include "driver/control/record.h"
 
 #define ANSWER_MAX ((size_t)256 << 20)
 #define POLL_MS 60000
@@ -49,19 +51,32 @@ static int dial_path(const char *path, struct error *err)
 }
 
 /* A job that has just started has a record before it has a socket. */
-int control_client_dial_in(int folder, const char *job, int64_t until_ms, struct error *err)
+int control_client_dial_in(const struct job_list *list, const char *job, int64_t until_ms,
+                           struct error *err)
 {
-    char *path AUTO_FREE = job_folder_path();
     char *name AUTO_FREE = mem_printf("%s" JOB_CONTROL_SUFFIX, job);
-    int fd = dial_in(folder, path, name, until_ms);
+    int fd = dial_in(list->folder, list->path, name, until_ms);
     while (fd < 0 && (errno == ENOENT || errno == ECONNREFUSED) && clock_mono_ms() < until_ms &&
-           job_folder_runs(folder, job)) {
+           job_folder_runs(list->folder, job)) {
         poll(NULL, 0, PAUSE_MS);
-        fd = dial_in(folder, path, name, until_ms);
+        fd = dial_in(list->folder, list->path, name, until_ms);
     }
-    if (fd < 0) /* its queue of connections is full, or it could not make the socket, or it ends */
-        error_set(err, "job %s does not answer; is it suspended?", job);
-    return fd;
+    if (fd >= 0)
+        return fd;
+    enum job_record_state state = JOB_RECORD_RUNNING;
+    json_decref(job_record_read(list->folder, job, &state));
+    if (state == JOB_RECORD_LOST)
+        return control_client_lost(job, err);
+    if (state == JOB_RECORD_ENDED)
+        return error_set(err, "job %s has ended", job);
+    /* its queue of connections is full, or it could not make the socket */
+    return error_set(err, "job %s does not answer; is it suspended?", job);
+}
+
+int control_client_lost(const char *job, struct error *err)
+{
+    return error_set(err, "job %s is lost: its hvdrun is gone and did not write how the job ended",
+                     job);
 }
 
 int control_client_dial(const struct job_list *list, const char *job, struct error *err)
@@ -70,7 +85,7 @@ int control_client_dial(const struct job_list *list, const char *job, struct err
         return dial_path(job, err);
     const char *id = job_list_find(list, job, false, err);
     int64_t until_ms = clock_mono_ms() + CONTROL_DIAL_MS;
-    return id == NULL ? -1 : control_client_dial_in(list->folder, id, until_ms, err);
+    return id == NULL ? -1 : control_client_dial_in(list, id, until_ms, err);
 }
 
 /* False: the time is over. Each poll(2) waits for POLL_MS at most: its time is an int. */
@@ -144,6 +159,14 @@ json_t *control_client_receive(int fd, int64_t until_ms, struct error *err)
         return answer;
     json_decref(answer);
     return NULL;
+}
+
+void control_client_sign(json_t *request, const char *command)
+{
+    const struct passwd *me = getpwuid(geteuid());
+    json_object_set_new(request, "command", json_string(command));
+    if (me != NULL)
+        json_object_set_new(request, "user", json_string(me->pw_name));
 }
 
 json_t *control_client_ask(int fd, const json_t *request, struct error *err)

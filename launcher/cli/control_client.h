@@ -20,12 +20,18 @@
 int control_client_dial(const struct job_list *list, const char *job, struct error *err);
 /* Connects to the job with this id. Waits until then if it has just started, or has too many
  * clients. */
-int control_client_dial_in(int folder, const char *job, int64_t until_ms, struct error *err);
+int control_client_dial_in(const struct job_list *list, const char *job, int64_t until_ms,
+                           struct error *err);
+/* The error of a job that is lost. Returns -1. */
+int control_client_lost(const char *job, struct error *err);
 
 int control_client_send(int fd, const json_t *request, int64_t until_ms, struct error *err);
 /* The next answer, which the caller owns. NULL: there was none until then, or it was an error,
  * whose text is in `err`. */
 json_t *control_client_receive(int fd, int64_t until_ms, struct error *err);
+
+/* Adds to a request who asks: this command of hvdrun, and the user. */
+void control_client_sign(json_t *request, const char *command);
 
 /* Sends `request` to the job at `fd` and returns its answer, which it must give within
  * CONTROL_ANSWER_MS. */

@@ -6,7 +6,9 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -15,9 +17,11 @@
 #include "base/status.h"
 #include "cli/control_client.h"
 #include "cli/control_explain.h"
+#include "cli/control_help.h"
 #include "cli/control_log.h"
 #include "cli/control_ps.h"
 #include "cli/control_record.h"
+#include "cli/control_show.h"
 #include "cli/control_stacks.h"
 #include "cli/control_status.h"
 #include "cli/control_top.h"
@@ -30,6 +34,7 @@
 #define END_TRIES 100 /* of a driver that closes its socket and then its record */
 #define END_TRY_MS 10
 #define PAUSE_MAX_MS 60000
+#define COMMAND_WIDTH 60
 
 struct command {
     struct control_words words;
@@ -48,6 +53,8 @@ static json_t *request_of(const struct control_words *words)
     };
     json_t *request = json_pack("{s:s, s:i}", "do", control_forms[words->command].word, "protocol",
                                 CONTROL_PROTOCOL);
+    if (words->command == CONTROL_STOP || words->command == CONTROL_SIGNAL)
+        control_client_sign(request, control_forms[words->command].word);
     if (words->object != NULL)
         json_object_set_new(request, keys[words->command].object, json_string(words->object));
     if (words->has_time)
@@ -169,8 +176,7 @@ static json_t *read_end(const struct command *command, const char *id, struct er
         return record;
     json_decref(record);
     if (state != JOB_RECORD_RUNNING)
-        error_set(err, "job %s is lost: its hvdrun is gone and did not write how the job ended",
-                  id);
+        control_client_lost(id, err);
     return NULL;
 }
 
@@ -214,8 +220,36 @@ static int wait_for(struct command *command, struct error *err)
     return result;
 }
 
+/* A script that lost the name of its job must not end another one. A user at a terminal sees which
+ * job it is. */
+static int check_target(const struct command *command, struct error *err)
+{
+    const struct control_words *words = &command->words;
+    const char *id = words->job != NULL ? NULL : job_list_find(&command->list, NULL, false, err);
+    if (id == NULL)
+        return words->job != NULL ? 0 : -1;
+    enum job_record_state state;
+    json_t *record = job_record_read(command->list.folder, id, &state);
+    struct buf about AUTO_BUF = BUF_INIT(TEXT_MAX);
+    control_show_cut(control_text_of(record, "command", "?"), COMMAND_WIDTH, &about);
+    buf_puts(&about, ", in ");
+    control_show_text(control_text_of(record, "folder", "?"), &about);
+    json_decref(record);
+    const char *verb = control_forms[words->command].word;
+    const char *object = words->object != NULL ? words->object : "";
+    if (isatty(STDIN_FILENO) == 0)
+        return error_status(err, STATUS_USAGE,
+                            "%s needs the job unless you are at a terminal; 'hvdrun %s %s%s%s' is "
+                            "for the one that runs here (%s)",
+                            verb, verb, id, object[0] != '\0' ? " " : "", object, buf_text(&about));
+    fprintf(stderr, "hvdrun: %s %s (%s)\n", verb, id, buf_text(&about));
+    return 0;
+}
+
 static int stop(struct command *command, struct error *err)
 {
+    if (check_target(command, err) < 0)
+        return -1;
     int fd AUTO_FD = control_client_dial(&command->list, command->words.job, err);
     char *id AUTO_FREE = running_id(command);
     if (fd < 0 || ask(command, fd, err) < 0)
@@ -278,14 +312,39 @@ static int simple(struct command *command, struct error *err)
     return fd < 0 ? -1 : ask(command, fd, err);
 }
 
+/* Who asks for logs without a job after a failure means the job that has failed. */
+static const char *find_log(const struct command *command, struct error *err)
+{
+    const struct control_words *words = &command->words;
+    bool only =
+        words->command == CONTROL_LOGS && words->job == NULL && command->list.running.count == 0;
+    const char *last = only ? job_list_last(&command->list, NULL) : NULL;
+    if (last != NULL)
+        fprintf(stderr, "hvdrun: no job runs; this is the output of %s, which ended last\n", last);
+    return last != NULL ? last : job_list_find(&command->list, words->job, true, err);
+}
+
 /* Shows the log of the job. Returns its id, borrowed. NULL: there is no such job, or no log. */
 static const char *logs(const struct command *command, enum control_log_end *end, struct error *err)
 {
-    const char *id = job_list_find(&command->list, command->words.job, true, err);
+    const char *id = find_log(command, err);
     if (id == NULL)
         return NULL;
     *end = control_log(&command->list, id, &command->words, err);
     return *end == CONTROL_LOG_FAILED ? NULL : id;
+}
+
+/* Who follows the output of a job that is then lost should know that more is missing. */
+static int show_logs(const struct command *command, struct error *err)
+{
+    enum control_log_end end = CONTROL_LOG_FAILED;
+    struct error lost = ERROR_INIT;
+    const char *id = logs(command, &end, err);
+    if (id == NULL)
+        return -1;
+    if (end == CONTROL_LOG_OVER)
+        json_decref(read_end(command, id, &lost));
+    return lost.text[0] == '\0' ? 0 : error_set(err, "%s", lost.text);
 }
 
 /* Returns the status of the job, or 0 if the user has left it. */
@@ -305,24 +364,87 @@ static int attach(const struct command *command, struct error *err)
     return result;
 }
 
+/* The path of a socket in a folder of jobs says the same as the id of a job in it, so that every
+ * command can read the record and the log there, too. */
+static void take_path(struct command *command, char **id)
+{
+    const char *path = command->words.job, *slash = path == NULL ? NULL : strrchr(path, '/');
+    *id = slash == NULL || slash == path ? NULL : job_folder_job(slash + 1, JOB_CONTROL_SUFFIX);
+    if (*id == NULL)
+        return;
+    char *folder AUTO_FREE = mem_strndup(path, (size_t)(slash - path));
+    struct job_list there;
+    enum job_record_state state;
+    job_list_read_at(folder, &there);
+    json_t *record = there.folder < 0 ? NULL : job_record_read(there.folder, *id, &state);
+    if (record == NULL) {
+        job_list_destroy(&there);
+        return;
+    }
+    json_decref(record);
+    job_list_destroy(&command->list);
+    command->list = there;
+    command->words.job = *id;
+}
+
+static bool take_if_there(void *context, const char *path, const char *user)
+{
+    struct command *command = context;
+    struct job_list there;
+    (void)user;
+    job_list_read_at(path, &there);
+    bool found = job_list_find(&there, command->words.job, true, NULL) != NULL;
+    if (!found) {
+        job_list_destroy(&there);
+        return false;
+    }
+    job_list_destroy(&command->list);
+    command->list = there;
+    return true;
+}
+
+/* Root means the job of another user if there is no own one. */
+static void look_at_others(struct command *command)
+{
+    const char *word = command->words.job;
+    if (geteuid() == 0 && word != NULL && word[0] != '\0' && strchr(word, '/') == NULL &&
+        job_list_find(&command->list, word, true, NULL) == NULL)
+        job_list_others(take_if_there, command);
+}
+
+static int check_folder(const struct command *command, struct error *err)
+{
+    const char *place = getenv("TMPDIR"), *job = command->words.job;
+    bool is_path = job != NULL && strchr(job, '/') != NULL;
+    if (command->list.folder >= 0 || is_path || place == NULL || place[0] == '\0' ||
+        access(place, F_OK) == 0)
+        return 0;
+    return error_errno(err, errno, "cannot look for jobs in TMPDIR=%s", place);
+}
+
+/* 0: stdout is not a terminal. */
+static size_t terminal_width(void)
+{
+    struct winsize size = {.ws_col = 0};
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
 static int run(struct command *command, struct error *err)
 {
-    enum control_log_end end;
-    job_list_read(&command->list);
     switch (command->words.command) {
     case CONTROL_PS:
-        control_ps(&command->list, command->words.all, command->words.json, &command->out);
+        control_ps(&command->list, &command->words, terminal_width(), &command->out);
         return 0;
     case CONTROL_STATUS: return status(command, err);
     case CONTROL_TOP: return control_top(&command->list, &command->words, &command->out, err);
-    case CONTROL_LOGS: return logs(command, &end, err) == NULL ? -1 : 0;
+    case CONTROL_LOGS: return show_logs(command, err);
     case CONTROL_ATTACH: return attach(command, err);
     case CONTROL_WAIT: return wait_for(command, err);
     case CONTROL_STACKS: return stacks(command, err);
     case CONTROL_EXPLAIN:
         return control_explain(&command->list, &command->words, &command->out, err);
     case CONTROL_STOP: return stop(command, err);
-    case CONTROL_SIGNAL:
+    case CONTROL_SIGNAL: return check_target(command, err) < 0 ? -1 : simple(command, err);
     case CONTROL_DRAIN:
     case CONTROL_UNDRAIN:
     case CONTROL_ADD: return simple(command, err);
@@ -339,10 +461,14 @@ int control_command(int argc, char *const *argv)
     if (result == 0)
         return -1;
     if (result > 0 && command.words.help) {
-        control_words_help(&command.out);
+        control_help(command.words.command, &command.out);
         result = 0;
     } else if (result > 0) {
-        result = run(&command, &err);
+        char *id AUTO_FREE = NULL;
+        job_list_read(&command.list);
+        take_path(&command, &id);
+        look_at_others(&command);
+        result = check_folder(&command, &err) < 0 ? -1 : run(&command, &err);
     }
     job_list_destroy(&command.list);
     if (result >= 0 &&

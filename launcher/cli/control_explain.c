@@ -71,24 +71,6 @@ static int take_folder(const char *folder, json_t *record, struct explain_case *
     return 0;
 }
 
-/* The job that ended last. Borrowed. NULL: there is none. */
-static const char *find_last(const struct job_list *list)
-{
-    const char *last = NULL;
-    double latest = -1;
-    for (size_t i = 0; i < list->over.count; i++) {
-        enum job_record_state state;
-        json_t *record = job_record_read(list->folder, list->over.items[i], &state);
-        double ended = json_number_value(json_object_get(record, "ended"));
-        if (record != NULL && ended > latest) {
-            latest = ended;
-            last = list->over.items[i];
-        }
-        json_decref(record);
-    }
-    return last;
-}
-
 /* What happened first has caused the rest. But an elastic job has survived all failures but the
  * last one. Borrowed. NULL: there is none. */
 static const char *chosen_folder(const json_t *record)
@@ -104,7 +86,8 @@ static int take_job(const struct job_list *list, const char *word, struct explai
 {
     enum job_record_state state;
     struct error other = ERROR_INIT;
-    const char *id = word == NULL ? find_last(list) : job_list_find(list, word, true, err);
+    const char *id =
+        word == NULL ? job_list_last(list, NULL) : job_list_find(list, word, true, err);
     if (id == NULL)
         return word == NULL ? error_set(err, "no job has ended here in the last day") : -1;
     json_t *record = job_record_read(list->folder, id, &state);

@@ -4,8 +4,11 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -13,10 +16,13 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "cli/control_show.h"
 #include "driver/control/folder.h"
 #include "driver/control/journal.h"
+#include "driver/control/record.h"
 
-#define LIST_MAX 700 /* bytes of the list of jobs in an error */
+#define LIST_MAX 900     /* bytes of the list of jobs in an error */
+#define COMMAND_WIDTH 40 /* of a command in this list */
 
 static int by_name(const void *a, const void *b)
 {
@@ -41,9 +47,10 @@ static void add_short(void *context, const json_t *record)
         strv_add(ids, id);
 }
 
-void job_list_read(struct job_list *out)
+/* Takes `path` and the descriptor, -1 if there is no folder. */
+static void read_folder(char *path_take, int folder_take, struct job_list *out)
 {
-    *out = (struct job_list){.folder = job_folder_find()};
+    *out = (struct job_list){.folder = folder_take, .path = path_take};
     int fd = out->folder < 0 ? -1 : fd_openat(out->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (dir == NULL) {
@@ -62,9 +69,58 @@ void job_list_read(struct job_list *out)
     sort(&out->over);
 }
 
+void job_list_read(struct job_list *out)
+{
+    read_folder(job_folder_path(), job_folder_find(), out);
+}
+
+void job_list_read_at(const char *path, struct job_list *out)
+{
+    read_folder(mem_strdup(path), fd_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0),
+                out);
+}
+
+/* The user of a folder "hvdrun-UID", if it is the user's own. */
+static bool owner_of(int parent, const char *name, uid_t *user)
+{
+    static const char begin[] = "hvdrun-";
+    struct stat info;
+    int64_t number;
+    if (strncmp(name, begin, strlen(begin)) != 0 ||
+        parse_int(name + strlen(begin), 0, UINT32_MAX, &number, NULL) < 0 ||
+        fstatat(parent, name, &info, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(info.st_mode))
+        return false;
+    *user = info.st_uid;
+    return (int64_t)info.st_uid == number && info.st_uid != geteuid();
+}
+
+void job_list_others(bool (*each)(void *context, const char *path, const char *user), void *context)
+{
+    char *own AUTO_FREE = job_folder_path(), *base AUTO_FREE = mem_strdup(own);
+    const char *folder = strrchr(own, '/');
+    *strrchr(base, '/') = '\0';
+    *strrchr(base, '/') = '\0'; /* the temporary folder */
+    DIR *dir = opendir(base);
+    bool done = dir == NULL;
+    for (struct dirent *entry = done ? NULL : readdir(dir); entry != NULL && !done;
+         entry = readdir(dir)) {
+        uid_t user;
+        if (!owner_of(dirfd(dir), entry->d_name, &user))
+            continue;
+        char *path AUTO_FREE = mem_printf("%s/%s%s", base, entry->d_name, folder);
+        const struct passwd *known = getpwuid(user);
+        char *name AUTO_FREE =
+            known != NULL ? mem_strdup(known->pw_name) : mem_printf("%u", (unsigned)user);
+        done = each(context, path, name);
+    }
+    if (dir != NULL)
+        closedir(dir);
+}
+
 void job_list_destroy(struct job_list *list)
 {
     fd_close(&list->folder);
+    mem_free_at(&list->path);
     strv_destroy(&list->running);
     strv_destroy(&list->over);
 }
@@ -84,11 +140,44 @@ static bool is_meant(const char *id, const char *word)
 }
 
 struct job_search {
+    int folder;
     const char *found; /* the first one */
     size_t count;
     struct buf names;
 };
 
+/* "hvdrun-a-17 (python train.py)" */
+static void add_name(struct job_search *search, const char *id)
+{
+    enum job_record_state state;
+    json_t *record = job_record_read(search->folder, id, &state);
+    buf_printf(&search->names, "%s%s", search->count > 0 ? ", " : "", id);
+    const char *command = control_text_of(record, "command", "");
+    if (command[0] != '\0') {
+        buf_puts(&search->names, " (");
+        control_show_cut(command, COMMAND_WIDTH, &search->names);
+        buf_putc(&search->names, ')');
+    }
+    json_decref(record);
+}
+
+char *job_list_name(const struct job_list *list, const char *id)
+{
+    enum job_record_state state;
+    json_t *record = job_record_read(list->folder, id, &state);
+    const char *name = control_text_of(record, "name", "");
+    char *copy = name_is_safe(name, strlen(name)) ? mem_strdup(name) : NULL;
+    json_decref(record);
+    return copy;
+}
+
+static void take(struct job_search *search, const char *id)
+{
+    add_name(search, id);
+    search->found = search->count++ == 0 ? id : search->found;
+}
+
+/* NULL: any job. */
 static void look_in(struct job_search *search, const struct strv *ids, const char *word)
 {
     for (size_t i = 0; i < ids->count; i++) {
@@ -99,30 +188,70 @@ static void look_in(struct job_search *search, const struct strv *ids, const cha
             search->found = id;
             return;
         }
-        if (word != NULL && (word[0] == '\0' || !is_meant(id, word)))
-            continue;
-        buf_printf(&search->names, "%s%s", search->count > 0 ? ", " : "", id);
-        search->found = search->count++ == 0 ? id : search->found;
+        if (word == NULL || (word[0] != '\0' && is_meant(id, word)))
+            take(search, id);
     }
+}
+
+static bool has(const struct strv *ids, const char *word)
+{
+    bool found = false;
+    for (size_t i = 0; i < ids->count; i++)
+        found = found || strcmp(ids->items[i], word) == 0;
+    return found;
+}
+
+static void look_for_name(struct job_search *search, const struct job_list *list, const char *word)
+{
+    for (size_t i = 0; i < list->running.count; i++) {
+        char *name AUTO_FREE = job_list_name(list, list->running.items[i]);
+        if (name != NULL && strcmp(name, word) == 0)
+            take(search, list->running.items[i]);
+    }
+}
+
+/* An id, "hvdrun-HOST-NUMBER", names the host of its hvdrun. */
+static bool say_other_host(const char *word, struct error *err)
+{
+    static const char begin[] = "hvdrun-";
+    char here[256] = "";
+    gethostname(here, sizeof(here) - 1);
+    const char *end = strrchr(word, '-');
+    const char *host = word + strlen(begin);
+    if (strncmp(word, begin, strlen(begin)) != 0 || end <= host || end[1] == '\0' ||
+        end[1 + strspn(end + 1, "0123456789")] != '\0')
+        return false;
+    size_t length = (size_t)(end - host);
+    if (strlen(here) == length && memcmp(host, here, length) == 0)
+        return false;
+    error_set(
+        err,
+        "found no job '%s': the id is one of host '%.*s', and this is '%s'; run the command there",
+        word, (int)length, host, here);
+    return true;
 }
 
 static void say_none(const struct job_list *list, const char *word, struct error *err)
 {
-    struct job_search over = {.names = BUF_INIT(LIST_MAX)};
-    char *folder AUTO_FREE = job_folder_path();
+    struct job_search over = {.folder = list->folder, .names = BUF_INIT(LIST_MAX)};
+    const char *named = word == NULL ? NULL : job_list_last(list, word);
+    const char *folder = list->path;
     if (word == NULL) {
         error_set(err, "found no running job of this user in %s (TMPDIR sets that folder)%s",
                   folder,
                   list->over.count > 0 ? "; 'hvdrun ps -a' lists the jobs that have ended" : "");
         return;
     }
-    look_in(&over, &list->over, word);
+    if (named != NULL)
+        take(&over, named);
+    else
+        look_in(&over, &list->over, word);
     if (over.count > 1)
         error_set(err, "'%s' matches %zu jobs: %s", word, over.count, buf_text(&over.names));
     else if (over.count == 1)
         error_set(err, "job %s does not run any more; 'hvdrun status %s' shows how it ended",
                   over.found, over.found);
-    else
+    else if (!say_other_host(word, err))
         error_set(err, "found no job '%s' of this user in %s (TMPDIR sets that folder)", word,
                   folder);
     buf_destroy(&over.names);
@@ -131,10 +260,17 @@ static void say_none(const struct job_list *list, const char *word, struct error
 const char *job_list_find(const struct job_list *list, const char *word, bool over_too,
                           struct error *err)
 {
-    struct job_search search = {.names = BUF_INIT(LIST_MAX)};
-    look_in(&search, &list->running, word);
-    bool runs = search.count > 0;
-    if (!runs && over_too && word != NULL)
+    struct job_search search = {.folder = list->folder, .names = BUF_INIT(LIST_MAX)};
+    bool named =
+        word != NULL && word[0] != '\0' && !has(&list->running, word) && !has(&list->over, word);
+    if (named)
+        look_for_name(&search, list, word);
+    if (search.count == 0)
+        look_in(&search, &list->running, word);
+    const char *last = named && over_too && search.count == 0 ? job_list_last(list, word) : NULL;
+    if (last != NULL)
+        take(&search, last);
+    else if (search.count == 0 && over_too && word != NULL)
         look_in(&search, &list->over, word);
     if (search.count == 0)
         say_none(list, word, err);
@@ -145,4 +281,22 @@ const char *job_list_find(const struct job_list *list, const char *word, bool ov
         error_set(err, "'%s' matches %zu jobs: %s", word, search.count, buf_text(&search.names));
     buf_destroy(&search.names);
     return search.count == 1 ? search.found : NULL;
+}
+
+const char *job_list_last(const struct job_list *list, const char *name)
+{
+    const char *last = NULL;
+    double latest = -1;
+    for (size_t i = 0; i < list->over.count; i++) {
+        enum job_record_state state;
+        json_t *record = job_record_read(list->folder, list->over.items[i], &state);
+        double ended = json_number_value(json_object_get(record, "ended"));
+        bool wanted = name == NULL || strcmp(control_text_of(record, "name", ""), name) == 0;
+        if (record != NULL && wanted && ended > latest) {
+            latest = ended;
+            last = list->over.items[i];
+        }
+        json_decref(record);
+    }
+    return last;
 }

@@ -2,8 +2,9 @@
 /*
  * The jobs of this user on this machine, by the files in their folder (driver/control/folder.h).
  *
- * A command names a job by its id, by the beginning of its id, or by the beginning of the number at
- * its end. A running job comes before one that has ended.
+ * A command takes the id of a job, its name, the beginning of its id, or the beginning of the
+ * number at its end. A running job comes before one that has ended. Of jobs with one name
+ * that have ended, the last one is meant.
  */
 #pragma once
 
@@ -14,13 +15,28 @@
 
 struct job_list {
     int folder;                /* -1: there is none, and so no job */
+    char *path;                /* of the folder */
     struct strv running, over; /* ids, sorted; over: ended or lost */
 };
 
-void job_list_read(struct job_list *out);
+void job_list_read(struct job_list *out); /* of this user */
+/* Of another folder, of another user. */
+void job_list_read_at(const char *path, struct job_list *out);
 void job_list_destroy(struct job_list *list);
 
 /* The job that `word` names. NULL as `word`: the only running job. Borrowed. NULL: there is none,
  * or there are several, and the error says which. `over_too`: it may have ended. */
 const char *job_list_find(const struct job_list *list, const char *word, bool over_too,
                           struct error *err);
+
+/* The job that ended last. `name`: of those with this name; NULL: of all. Borrowed. NULL: there is
+ * none. */
+const char *job_list_last(const struct job_list *list, const char *name);
+
+/* Calls `each` for the folders of jobs on this machine of all other users, below the same temporary
+ * folder, until it returns true. Only root can read them. */
+void job_list_others(bool (*each)(void *context, const char *path, const char *user),
+                     void *context);
+
+/* The name of a job (--job-name). The caller frees it. NULL: it has none. */
+char *job_list_name(const struct job_list *list, const char *id);

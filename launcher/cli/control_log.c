@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
@@ -25,9 +26,11 @@
 
 #define FLUSH_BYTES ((size_t)65536)
 #define JSON_MAX ((size_t)256 << 20)
-#define LOOK_MS 1000    /* a missed notice of the kernel costs no more than this */
-#define KEY_FIRST 0x10  /* Ctrl-P */
-#define KEY_SECOND 0x11 /* Ctrl-Q */
+#define ATTACH_LINES 20   /* with which attach begins */
+#define LINES_BETWEEN 256 /* two looks at the user's signals */
+#define LOOK_MS 1000      /* a missed notice of the kernel costs no more than this */
+#define KEY_FIRST 0x10    /* Ctrl-P */
+#define KEY_SECOND 0x11   /* Ctrl-Q */
 
 struct follower {
     const struct job_list *list;
@@ -41,6 +44,7 @@ struct follower {
     int watch_fd, signals_fd; /* -1: none */
     struct termios before;    /* of the terminal */
     bool reads_keys, first_key;
+    bool told_gap;
 };
 
 /* Ctrl-C leaves the job alone, unless --sig-proxy. Only attach has these. */
@@ -68,8 +72,8 @@ static void open_keys(struct follower *follower)
 
 static void open_follower(struct follower *follower)
 {
-    char *folder AUTO_FREE = job_folder_path();
-    const char *const paths[] = {folder, follower->log_path}; /* the end of the job, its output */
+    const char *const paths[] = {follower->list->path,
+                                 follower->log_path}; /* the end of the job, its output */
     follower->watch_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     for (size_t i = 0; i < 2 && follower->watch_fd >= 0; i++)
         inotify_add_watch(follower->watch_fd, paths[i], IN_MODIFY | IN_CREATE | IN_CLOSE_WRITE);
@@ -156,31 +160,25 @@ static void show_last(struct follower *follower, size_t most)
         if (most > 0 && log_show_wants(follower->show, &line))
             keep_line(&last, &line);
     }
-    for (size_t i = last.total > most ? last.total - most : 0; i < last.total; i++)
+    size_t hidden = last.total > most ? last.total - most : 0;
+    if (hidden > 0 && !follower->words->has_lines)
+        fprintf(stderr,
+                "hvdrun: %zu earlier lines are not shown; 'hvdrun attach -n all %s' shows "
+                "them\n",
+                hidden, follower->id);
+    for (size_t i = hidden; i < last.total; i++)
         show_line(follower, &last.lines[i % most]);
     for (size_t i = 0; i < most; i++)
         free((char *)last.lines[i].text);
     free(last.lines);
 }
 
-static int show_all(struct follower *follower, struct error *err)
-{
-    struct log_line line;
-    int result = 0;
-    while (result == 0 && log_reader_next(follower->reader, &line)) {
-        if (log_show_wants(follower->show, &line))
-            result = show_line(follower, &line);
-    }
-    if (result < 0 || flush(follower) < 0)
-        return error_errno(err, errno, "cannot write");
-    return 0;
-}
-
 static void ask_to_stop(const struct follower *follower)
 {
     int64_t until_ms = clock_mono_ms() + CONTROL_DIAL_MS;
-    int fd AUTO_FD = control_client_dial_in(follower->list->folder, follower->id, until_ms, NULL);
+    int fd AUTO_FD = control_client_dial_in(follower->list, follower->id, until_ms, NULL);
     json_t *request = json_pack("{s:s}", "do", "stop");
+    control_client_sign(request, "attach");
     json_t *answer = fd < 0 ? NULL : control_client_ask(fd, request, NULL);
     json_decref(answer);
     json_decref(request);
@@ -210,6 +208,41 @@ static bool take_keys(struct follower *follower)
     return leaves;
 }
 
+/* A line where the log has a gap: before the line that was just read. */
+static void tell_gap(struct follower *follower)
+{
+    if (follower->told_gap || !log_reader_missed(follower->reader))
+        return;
+    follower->told_gap = true;
+    flush(follower);
+    fprintf(stderr, "hvdrun: the log was full (--log-size), so older output is missing here\n");
+}
+
+/* The job does not write any more. */
+static void tell_cut(struct follower *follower)
+{
+    if (log_reader_is_cut(follower->reader))
+        fprintf(stderr, "hvdrun: the log ends within a line: the disk was full, or hvdrun was "
+                        "killed\n");
+}
+
+/* 1: the user leaves while a long log is shown. */
+static int show_all(struct follower *follower, struct error *err)
+{
+    struct log_line line;
+    int result = 0;
+    bool leaves = false;
+    for (size_t i = 1; result == 0 && !leaves && log_reader_next(follower->reader, &line); i++) {
+        tell_gap(follower);
+        if (log_show_wants(follower->show, &line))
+            result = show_line(follower, &line);
+        leaves = i % LINES_BETWEEN == 0 && take_signal(follower);
+    }
+    if (result < 0 || flush(follower) < 0)
+        return error_errno(err, errno, "cannot write");
+    return leaves;
+}
+
 /* Waits until something may have happened. True: the user leaves. */
 static bool await(struct follower *follower)
 {
@@ -228,10 +261,15 @@ static enum control_log_end follow(struct follower *follower, struct error *err)
 {
     for (;;) {
         bool runs = job_folder_runs(follower->list->folder, follower->id);
-        if (show_all(follower, err) < 0)
+        int shown = show_all(follower, err);
+        if (shown < 0)
             return CONTROL_LOG_FAILED;
-        if (!runs)
+        if (shown > 0)
+            return CONTROL_LOG_LEFT;
+        if (!runs) {
+            tell_cut(follower);
             return CONTROL_LOG_OVER;
+        }
         if (await(follower))
             return CONTROL_LOG_LEFT;
     }
@@ -248,7 +286,7 @@ static int open_log(struct follower *follower, struct error *err)
     enum job_record_state state;
     json_t *record = job_record_read(follower->list->folder, follower->id, &state);
     const char *other = json_string_value(json_object_get(record, "log_folder"));
-    follower->log_path = other != NULL ? mem_strdup(other) : job_folder_path();
+    follower->log_path = other != NULL ? mem_strdup(other) : mem_strdup(follower->list->path);
     json_decref(record);
     follower->log_folder = fd_open(follower->log_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (follower->log_folder < 0)
@@ -276,12 +314,16 @@ enum control_log_end control_log(const struct job_list *list, const char *id,
     }
     if (follows)
         open_follower(&follower);
-    if (words->has_lines)
-        show_last(&follower, (size_t)words->lines);
+    bool attaches = words->command == CONTROL_ATTACH;
+    int64_t lines = words->has_lines ? words->lines : attaches ? ATTACH_LINES : -1;
+    if (lines >= 0)
+        show_last(&follower, (size_t)lines);
     if (follows)
         end = follow(&follower, err);
     else if (show_all(&follower, err) < 0)
         end = CONTROL_LOG_FAILED;
+    else if (!job_folder_runs(list->folder, id))
+        tell_cut(&follower);
     close_follower(&follower);
     return end;
 }

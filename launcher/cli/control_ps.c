@@ -2,8 +2,10 @@
 #include "cli/control_ps.h"
 
 #include <jansson.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -16,7 +18,6 @@
 #define DIAL_MS 1000
 #define ANSWER_MS 2000 /* also for this */
 #define CELL_MAX ((size_t)4096)
-#define PROGRESS_COLUMN 6
 
 struct row {
     json_t *facts; /* an answer or a record; NULL: there is none */
@@ -46,8 +47,7 @@ static void ask_all(const struct job_list *list, struct row *rows, int64_t now_m
     json_t *request = json_pack("{s:s}", "do", "status");
     for (size_t i = 0; i < list->running.count; i++) {
         struct row *row = &rows[i];
-        row->fd =
-            control_client_dial_in(list->folder, list->running.items[i], now_ms + DIAL_MS, NULL);
+        row->fd = control_client_dial_in(list, list->running.items[i], now_ms + DIAL_MS, NULL);
         if (row->fd >= 0 && control_client_send(row->fd, request, now_ms + ANSWER_MS, NULL) < 0)
             fd_close(&row->fd);
     }
@@ -100,12 +100,26 @@ static long long count_of(const json_t *facts, const char *list, const char *num
                                 : (long long)number_of(facts, number);
 }
 
-static void add_row(struct text_table *table, const json_t *facts, double now_s, bool progress)
+/* Most jobs do not have these: then there is no column for them. */
+struct columns {
+    bool user, name, progress;
+};
+
+static void add_row(struct text_table *table, const json_t *facts, double now_s,
+                    const struct columns *columns)
 {
     const json_t *last = json_object_get(facts, "last_output_s");
     struct buf cell AUTO_BUF = BUF_INIT(CELL_MAX);
     control_show_text(control_text_of(facts, "job", "?"), &cell);
     add_cell(table, &cell);
+    if (columns->user) {
+        control_show_text(control_text_of(facts, "user", "-"), &cell);
+        add_cell(table, &cell);
+    }
+    if (columns->name) {
+        control_show_text(control_text_of(facts, "name", "-"), &cell);
+        add_cell(table, &cell);
+    }
     control_show_text(control_text_of(facts, "state", "?"), &cell);
     add_cell(table, &cell);
     buf_printf(&cell, "%lld", (long long)number_of(facts, "size"));
@@ -119,7 +133,7 @@ static void add_row(struct text_table *table, const json_t *facts, double now_s,
     else
         buf_putc(&cell, '-');
     add_cell(table, &cell);
-    if (progress) {
+    if (columns->progress) {
         if (!control_show_percent(json_object_get(facts, "progress"), &cell))
             buf_putc(&cell, '-');
         add_cell(table, &cell);
@@ -128,29 +142,31 @@ static void add_row(struct text_table *table, const json_t *facts, double now_s,
     add_cell(table, &cell);
 }
 
-/* Most jobs do not report any: then there is no column for it. */
-static bool has_progress(const struct row *rows, size_t count)
+static bool any_has(const struct row *rows, size_t count, const char *key)
 {
     bool has = false;
     for (size_t i = 0; i < count; i++)
-        has = has || json_object_get(rows[i].facts, "progress") != NULL;
+        has = has || json_object_get(rows[i].facts, key) != NULL;
     return has;
 }
 
-static void put_table(const struct row *rows, size_t count, struct buf *out)
+static void put_table(const struct row *rows, size_t count, size_t width, struct buf *out)
 {
-    static const char *const titles[] = {"job", "state",       "ranks",    "hosts",
-                                         "age", "last output", "progress", "command"};
-    bool progress = has_progress(rows, count);
-    size_t most = sizeof(titles) / sizeof(titles[0]);
-    struct text_table table = {.columns = progress ? most : most - 1};
+    const struct columns columns = {.user = any_has(rows, count, "user"),
+                                    .name = any_has(rows, count, "name"),
+                                    .progress = any_has(rows, count, "progress")};
+    const char *const titles[] = {
+        "job",         columns.name ? "name" : NULL,         "state",  "ranks", "hosts", "age",
+        "last output", columns.progress ? "progress" : NULL, "command"};
+    struct text_table table = {.width = width};
     double now_s = (double)clock_wall_ns() / 1e9;
-    for (size_t i = 0; i < most; i++) {
-        if (progress || i != PROGRESS_COLUMN)
+    for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++) {
+        table.columns += titles[i] != NULL;
+        if (titles[i] != NULL)
             text_table_add(&table, titles[i]);
     }
     for (size_t i = 0; i < count; i++)
-        add_row(&table, rows[i].facts, now_s, progress);
+        add_row(&table, rows[i].facts, now_s, &columns);
     text_table_print(&table, out);
     text_table_destroy(&table);
 }
@@ -170,25 +186,83 @@ static void put_json(const struct row *rows, size_t count, struct buf *out)
     json_decref(list);
 }
 
-void control_ps(const struct job_list *list, bool all, bool json, struct buf *out)
+/* What is known of all jobs. */
+struct gathered {
+    struct row *rows;
+    size_t count;
+    bool all; /* also those that have ended */
+};
+
+/* `user`: NULL if only one user's jobs are shown. */
+static void gather(struct gathered *gathered, const struct job_list *list, const char *user)
 {
     int64_t now_ms = clock_mono_ms();
-    size_t asked = list->running.count, total = asked + (all ? list->over.count : 0), count = 0;
-    struct row *rows AUTO_FREE = mem_array(total, sizeof(*rows));
+    size_t asked = list->running.count, total = asked + (gathered->all ? list->over.count : 0);
+    gathered->rows =
+        mem_resize_array(gathered->rows, gathered->count + total + 1, sizeof(*gathered->rows));
+    struct row *rows = gathered->rows + gathered->count;
+    memset(rows, 0, total * sizeof(*rows));
     ask_all(list, rows, now_ms);
     take_answers(list, rows, now_ms + ANSWER_MS);
     for (size_t i = asked; i < total; i++)
         rows[i] = (struct row){over(list->folder, list->over.items[i - asked]), -1};
     for (size_t i = 0; i < total; i++) {
-        if (rows[i].facts != NULL)
-            rows[count++] = rows[i];
+        if (rows[i].facts == NULL)
+            continue;
+        if (user != NULL)
+            json_object_set_new(rows[i].facts, "user", json_string(user));
+        gathered->rows[gathered->count++] = rows[i];
     }
-    if (count > 1)
-        qsort(rows, count, sizeof(*rows), by_start);
-    if (json)
-        put_json(rows, count, out);
+}
+
+static bool gather_user(void *context, const char *path, const char *user)
+{
+    struct job_list list;
+    job_list_read_at(path, &list);
+    gather(context, &list, user);
+    job_list_destroy(&list);
+    return false;
+}
+
+static void put_jobs(const struct job_list *list, const struct control_words *words, size_t width,
+                     struct buf *out)
+{
+    struct gathered gathered = {.all = words->all};
+    const struct passwd *me = words->all_users ? getpwuid(geteuid()) : NULL;
+    gather(&gathered, list, !words->all_users ? NULL : me != NULL ? me->pw_name : "?");
+    if (words->all_users)
+        job_list_others(gather_user, &gathered);
+    if (gathered.count > 1)
+        qsort(gathered.rows, gathered.count, sizeof(*gathered.rows), by_start);
+    if (words->json)
+        put_json(gathered.rows, gathered.count, out);
     else
-        put_table(rows, count, out);
-    for (size_t i = 0; i < count; i++)
-        json_decref(rows[i].facts);
+        put_table(gathered.rows, gathered.count, width, out);
+    for (size_t i = 0; i < gathered.count; i++)
+        json_decref(gathered.rows[i].facts);
+    free(gathered.rows);
+}
+
+/* For scripts and completions: asks no job. */
+static void put_ids(const struct job_list *list, const struct strv *ids, bool names,
+                    struct buf *out)
+{
+    for (size_t i = 0; i < ids->count; i++) {
+        char *name AUTO_FREE = names ? job_list_name(list, ids->items[i]) : NULL;
+        buf_printf(out, "%s\n", ids->items[i]);
+        if (name != NULL)
+            buf_printf(out, "%s\n", name);
+    }
+}
+
+void control_ps(const struct job_list *list, const struct control_words *words, size_t width,
+                struct buf *out)
+{
+    if (words->quiet) {
+        put_ids(list, &list->running, words->names, out);
+        if (words->all)
+            put_ids(list, &list->over, words->names, out);
+        return;
+    }
+    put_jobs(list, words, width, out);
 }

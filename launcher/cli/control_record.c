@@ -2,6 +2,7 @@
 #include "cli/control_record.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "cli/control_show.h"
 
@@ -10,10 +11,16 @@ static double number_of(const json_t *object, const char *key)
     return json_number_value(json_object_get(object, key));
 }
 
+static bool is_stopped(const json_t *record)
+{
+    return strcmp(control_text_of(record, "cause", ""), "stopped") == 0;
+}
+
 void control_record_state(const json_t *record, enum job_record_state state, struct buf *out)
 {
     if (state == JOB_RECORD_ENDED)
-        buf_printf(out, "ended, status %lld", (long long)number_of(record, "status"));
+        buf_printf(out, "%s, status %lld", is_stopped(record) ? "stopped" : "ended",
+                   (long long)number_of(record, "status"));
     else
         buf_puts(out, state == JOB_RECORD_LOST ? "lost" : "running");
 }
@@ -21,7 +28,9 @@ void control_record_state(const json_t *record, enum job_record_state state, str
 static void put_end(const json_t *record, double now_s, struct buf *out)
 {
     double ended = number_of(record, "ended"), started = number_of(record, "started");
-    buf_printf(out, "ended with status %lld, ", (long long)number_of(record, "status"));
+    control_show_text(is_stopped(record) ? control_text_of(record, "text", "stopped") : "ended",
+                      out);
+    buf_printf(out, " with status %lld, ", (long long)number_of(record, "status"));
     control_show_duration(now_s - ended, out);
     buf_puts(out, " ago, after ");
     control_show_duration(ended - started, out);
@@ -65,7 +74,7 @@ void control_record_text(const json_t *record, enum job_record_state state, doub
                          struct buf *out)
 {
     const json_t *lines = json_object_get(record, "lines");
-    control_show_text(control_text_of(record, "job", "job"), out);
+    control_show_job(record, out);
     buf_puts(out, ": ");
     if (state == JOB_RECORD_ENDED)
         put_end(record, now_s, out);

@@ -11,5 +11,5 @@
 void control_record_text(const json_t *record, enum job_record_state state, double now_s,
                          struct buf *out);
 
-/* "ended, status 3" or "lost", for a table. */
+/* "ended, status 3", "stopped, status 130" or "lost", for a table. */
 void control_record_state(const json_t *record, enum job_record_state state, struct buf *out);

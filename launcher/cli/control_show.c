@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "model/exit/tail.h"
 
 #define DAY_S ((long long)24 * 3600)
 
@@ -16,6 +17,31 @@ void control_show_text(const char *text, struct buf *out)
         buf_putc(out, *at == '\n' || *at == '\t' ? '?' : *at);
 }
 
+/* Bytes of the first `width` characters of valid UTF-8. */
+static size_t prefix(const char *text, size_t width)
+{
+    size_t at = 0;
+    while (text[at] != '\0') {
+        bool begins = ((unsigned char)text[at] & 0xc0) != 0x80;
+        if (begins && width-- == 0)
+            break;
+        at++;
+    }
+    return at;
+}
+
+void control_show_cut(const char *text, size_t width, struct buf *out)
+{
+    char *valid AUTO_FREE = mem_strdup(text);
+    tail_make_valid(valid, strlen(valid));
+    bool fits = valid[prefix(valid, width)] == '\0';
+    if (!fits)
+        valid[prefix(valid, width - 3)] = '\0';
+    control_show_text(valid, out);
+    if (!fits)
+        buf_puts(out, "...");
+}
+
 void control_show_lines(const char *text, const char *margin, struct buf *out)
 {
     while (*text != '\0') {
@@ -25,6 +51,17 @@ void control_show_lines(const char *text, const char *margin, struct buf *out)
         buf_printf(out, "%s%s\n", margin, line);
         text += length + (text[length] == '\n');
     }
+}
+
+void control_show_job(const json_t *facts, struct buf *out)
+{
+    const char *name = control_text_of(facts, "name", "");
+    control_show_text(control_text_of(facts, "job", "job"), out);
+    if (name[0] == '\0')
+        return;
+    buf_puts(out, " (");
+    control_show_text(name, out);
+    buf_putc(out, ')');
 }
 
 void control_show_duration(double seconds, struct buf *out)

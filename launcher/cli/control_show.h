@@ -9,7 +9,9 @@
 
 /* Appends a text from outside on one line, without control characters. */
 void control_show_text(const char *text, struct buf *out);
-/* The same for a text of several lines; each gets `margin` in front. */
+/* The same, with at most `width` characters (4 or more); "..." stands for a lost end. */
+void control_show_cut(const char *text, size_t width, struct buf *out);
+/* A text of several lines, without control characters; each gets `margin` in front. */
 void control_show_lines(const char *text, const char *margin, struct buf *out);
 
 /* "42 s", "1 min 35 s", "1 h 02 min", "3 days". Nonsense counts as 0. */
@@ -19,6 +21,9 @@ void control_show_duration(double seconds, struct buf *out);
 bool control_show_percent(const json_t *progress, struct buf *out);
 /* One or two whole lines; nothing if it is not an object. */
 void control_show_progress(const json_t *progress, struct buf *out);
+
+/* "hvdrun-a-17", or "hvdrun-a-17 (NAME)": the job in a status or a record. */
+void control_show_job(const json_t *facts, struct buf *out);
 
 /* The string under a key; `otherwise` if there is none. Borrowed. */
 const char *control_text_of(const json_t *object, const char *key, const char *otherwise);

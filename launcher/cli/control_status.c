@@ -63,11 +63,9 @@ static void put_facts(struct buf *out, const json_t *status)
 {
     static const struct {
         const char *key, *title;
-    } texts[] = {{"command", "command"},
-                 {"folder", "folder"},
-                 {"waits_for", "waits for"},
-                 {"metrics", "metrics"},
-                 {"page", "page"}};
+    } texts[] = {{"command", "command"},          {"folder", "folder"},
+                 {"waits_for", "waits for"},      {"metrics", "metrics"},
+                 {"no_metrics", "metrics: none"}, {"page", "page"}};
     const json_t *last = json_object_get(status, "last_output_s");
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         const char *text = control_text_of(status, texts[i].key, "");
@@ -105,7 +103,7 @@ static void put_job(struct buf *out, const json_t *status)
     size_t used = 0;
     for (size_t i = 0; i < json_array_size(hosts); i++)
         used += json_array_size(json_object_get(json_array_get(hosts, i), "ranks")) > 0;
-    control_show_text(control_text_of(status, "job", "job"), out);
+    control_show_job(status, out);
     buf_puts(out, ": ");
     control_show_text(control_text_of(status, "state", "state unknown"), out);
     if (json_is_integer(epoch))
@@ -187,12 +185,35 @@ static void put_stragglers(struct buf *out, const json_t *ranks)
 {
     for (size_t i = 0; i < json_array_size(ranks); i++) {
         const json_t *rank = json_array_get(ranks, i);
-        if (!json_is_true(json_object_get(rank, "straggler")))
+        bool behind = json_is_true(json_object_get(rank, "straggler"));
+        bool silent = json_is_true(json_object_get(rank, "silent"));
+        if (!behind && !silent)
             continue;
         buf_printf(out, "rank %lld on ",
                    (long long)json_integer_value(json_object_get(rank, "rank")));
         control_show_text(control_text_of(rank, "host", "?"), out);
-        buf_puts(out, " is far behind the others\n");
+        buf_puts(out, behind ? " is far behind the others\n"
+                             : " is silent: most others have written something or reported "
+                               "progress\n");
+    }
+}
+
+/* "rank 2 on b was stopped (SIGSTOP) 9 s ago": it may go on since. */
+static void put_stopped(struct buf *out, const json_t *ranks)
+{
+    for (size_t i = 0; i < json_array_size(ranks); i++) {
+        const json_t *rank = json_array_get(ranks, i);
+        const char *why = control_text_of(rank, "stopped", "");
+        if (why[0] == '\0')
+            continue;
+        buf_printf(out, "rank %lld on ",
+                   (long long)json_integer_value(json_object_get(rank, "rank")));
+        control_show_text(control_text_of(rank, "host", "?"), out);
+        buf_puts(out, " was ");
+        control_show_text(why, out);
+        buf_putc(out, ' ');
+        control_show_duration(json_number_value(json_object_get(rank, "stopped_s")), out);
+        buf_puts(out, " ago\n");
     }
 }
 
@@ -214,6 +235,7 @@ void control_status_text(const json_t *status, struct buf *out)
     put_still(out, json_object_get(status, "ranks"));
     put_hosts(out, json_object_get(status, "hosts"));
     put_stragglers(out, json_object_get(status, "ranks"));
+    put_stopped(out, json_object_get(status, "ranks"));
     put_stalls(out, json_object_get(status, "stalls"));
     put_events(out, json_object_get(status, "events"));
 }

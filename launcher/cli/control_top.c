@@ -91,17 +91,31 @@ static const struct screen_module *open_module(struct error *err)
 static int show_all(int fd, const struct screen_module *module, struct screen *screen,
                     struct error *err)
 {
-    for (bool leaves = false; !leaves;) {
-        struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX);
-        json_t *usage = ask_anew(fd, err);
+    struct control_usage_views views = {
+        .title = BUF_INIT(TEXT_MAX), .ranks = BUF_INIT(TEXT_MAX), .hosts = BUF_INIT(TEXT_MAX)};
+    enum screen_key key = SCREEN_NONE;
+    size_t order = 0;
+    json_t *usage = NULL;
+    while (key != SCREEN_LEAVES) {
+        usage = ask_anew(fd, err);
         if (usage == NULL)
-            return -1;
+            break;
         usage_marks_set(usage);
-        control_usage_text(usage, &text);
+        do {
+            json_t *sorted = json_copy(usage);
+            control_usage_sort(sorted, order);
+            control_usage_views(sorted, &views);
+            json_decref(sorted);
+            const struct screen_view tables[] = {{"ranks", buf_text(&views.ranks)},
+                                                 {"hosts", buf_text(&views.hosts)}};
+            key = module->show(screen, buf_text(&views.title), tables,
+                               control_usage_order_name(order), CONTROL_USAGE_MARK, PERIOD_MS);
+            order += key == SCREEN_SORT;
+        } while (key == SCREEN_SORT);
         json_decref(usage);
-        leaves = module->show(screen, buf_text(&text), CONTROL_USAGE_MARK, PERIOD_MS);
     }
-    return 0;
+    control_usage_views_destroy(&views);
+    return usage == NULL ? -1 : 0;
 }
 
 static int show_live(int fd, struct error *err)

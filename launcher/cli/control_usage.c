@@ -2,8 +2,10 @@
 #include "cli/control_usage.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "cli/control_show.h"
 #include "cli/text_table.h"
 #include "driver/usage/usage_marks.h"
@@ -50,17 +52,18 @@ static const struct column {
     void (*put)(double value, struct buf *out);
     bool if_any; /* only if a rank has such a value */
 } columns[] = {
+    /* the most important ones first: a narrow terminal does not show the last ones */
     {"cpus", "cpu", put_share, false},
+    {"last_output_s", "last output", control_show_duration, false},
+    {"progress", "progress", put_progress, true},
     {"resident_bytes", "memory", put_bytes, false},
-    {"threads", "threads", put_count, false},
-    {"processes", "processes", put_count, false},
-    {"read_bytes", "read", put_bytes, false},
-    {"written_bytes", "written", put_bytes, false},
     {"gpu_use_percent", "gpu", put_percentage, true},
     {"gpu_power_w", "gpu power", put_watts, true},
     {"gpu_memory_bytes", "gpu memory", put_bytes, true},
-    {"last_output_s", "last output", control_show_duration, false},
-    {"progress", "progress", put_progress, true},
+    {"read_bytes", "read", put_bytes, false},
+    {"written_bytes", "written", put_bytes, false},
+    {"threads", "threads", put_count, false},
+    {"processes", "processes", put_count, false},
 };
 
 #define COLUMNS (sizeof(columns) / sizeof(columns[0]))
@@ -75,7 +78,7 @@ static void put_job(const json_t *usage, struct buf *out)
 {
     size_t ranks = json_array_size(json_object_get(usage, "ranks"));
     size_t hosts = json_array_size(json_object_get(usage, "hosts"));
-    control_show_text(control_text_of(usage, "job", "job"), out);
+    control_show_job(usage, out);
     buf_puts(out, ": ");
     control_show_text(control_text_of(usage, "state", "state unknown"), out);
     buf_printf(out, ", %zu rank%s on %zu host%s, up ", ranks, ranks == 1 ? "" : "s", hosts,
@@ -122,25 +125,31 @@ static void put_hosts(const json_t *hosts, struct buf *out)
 {
     static const char *const titles[] = {"",          "host",         "load",    "memory",
                                          "cpu waits", "memory waits", "io waits"};
-    struct text_table table = {.columns = sizeof(titles) / sizeof(titles[0])};
+    struct text_table table = {.columns = sizeof(titles) / sizeof(titles[0]), .right = ~3u};
     for (size_t i = 0; i < table.columns; i++)
         text_table_add(&table, titles[i]);
     for (size_t i = 0; i < json_array_size(hosts); i++)
         add_host(&table, json_array_get(hosts, i));
-    buf_putc(out, '\n');
     text_table_print(&table, out);
     text_table_destroy(&table);
 }
 
-static bool is_shown(const struct column *column, const json_t *ranks)
+struct shown { /* a column, in this table */
+    bool shown, marked;
+};
+
+static struct shown find_shown(const struct column *column, const json_t *ranks)
 {
-    bool found = !column->if_any;
-    for (size_t i = 0; i < json_array_size(ranks) && !found; i++)
-        found = !isnan(usage_value(json_array_get(ranks, i), column->key));
+    struct shown found = {.shown = !column->if_any};
+    for (size_t i = 0; i < json_array_size(ranks); i++) {
+        const json_t *rank = json_array_get(ranks, i);
+        found.shown |= !isnan(usage_value(rank, column->key));
+        found.marked |= json_object_get(json_object_get(rank, "marks"), column->key) != NULL;
+    }
     return found;
 }
 
-static void add_rank(struct text_table *table, const json_t *rank, const bool *shown)
+static void add_rank(struct text_table *table, const json_t *rank, const struct shown *shown)
 {
     struct buf cell AUTO_BUF = BUF_INIT(CELL_MAX);
     const json_t *marks = json_object_get(rank, "marks");
@@ -154,40 +163,41 @@ static void add_rank(struct text_table *table, const json_t *rank, const bool *s
     control_show_text(control_text_of(rank, "host", "?"), &cell);
     add_cell(table, &cell);
     for (size_t i = 0; i < COLUMNS; i++) {
-        if (!shown[i])
+        if (!shown[i].shown)
             continue;
         double value = usage_value(rank, columns[i].key);
         const char *mark = control_text_of(marks, columns[i].key, "");
-        if (!shown[i])
-            continue;
         if (isnan(value))
-            buf_putc(&cell, '-');
+            buf_puts(&cell, mark[0] == 'n' ? "none yet" : "-");
         else
             columns[i].put(value, &cell);
         if (mark[0] != '\0')
-            buf_puts(&cell, mark[0] == 'l' ? " <" : " >");
+            buf_puts(&cell, mark[0] == 'm' ? " >" : " <");
+        else if (shown[i].marked)
+            buf_puts(&cell, "  "); /* so that the numbers stand below each other */
         add_cell(table, &cell);
     }
 }
 
+#define RANK_COLUMNS 3 /* the mark, the rank, the host */
+
 static void put_ranks(const json_t *ranks, struct buf *out)
 {
-    struct text_table table = {.columns = 3};
-    bool shown[COLUMNS];
-    for (size_t i = 0; i < COLUMNS; i++) {
-        shown[i] = is_shown(&columns[i], ranks);
-        table.columns += shown[i];
-    }
+    struct text_table table = {.columns = RANK_COLUMNS, .right = 1u << 1};
+    struct shown shown[COLUMNS];
     text_table_add(&table, "");
     text_table_add(&table, "rank");
     text_table_add(&table, "host");
     for (size_t i = 0; i < COLUMNS; i++) {
-        if (shown[i])
-            text_table_add(&table, columns[i].title);
+        shown[i] = find_shown(&columns[i], ranks);
+        if (!shown[i].shown)
+            continue;
+        char *title AUTO_FREE = mem_printf("%s%s", columns[i].title, shown[i].marked ? "  " : "");
+        text_table_add(&table, title);
+        table.right |= 1u << table.columns++;
     }
     for (size_t i = 0; i < json_array_size(ranks); i++)
         add_rank(&table, json_array_get(ranks, i), shown);
-    buf_putc(out, '\n');
     text_table_print(&table, out);
     text_table_destroy(&table);
 }
@@ -195,6 +205,79 @@ static void put_ranks(const json_t *ranks, struct buf *out)
 void control_usage_text(const json_t *usage, struct buf *out)
 {
     put_job(usage, out);
-    put_hosts(json_object_get(usage, "hosts"), out);
+    buf_putc(out, '\n');
     put_ranks(json_object_get(usage, "ranks"), out);
+    buf_putc(out, '\n');
+    put_hosts(json_object_get(usage, "hosts"), out);
+}
+
+void control_usage_views(const json_t *usage, struct control_usage_views *out)
+{
+    control_usage_views_clear(out);
+    put_job(usage, &out->title);
+    put_ranks(json_object_get(usage, "ranks"), &out->ranks);
+    put_hosts(json_object_get(usage, "hosts"), &out->hosts);
+}
+
+void control_usage_views_clear(struct control_usage_views *views)
+{
+    buf_clear(&views->title);
+    buf_clear(&views->ranks);
+    buf_clear(&views->hosts);
+}
+
+void control_usage_views_destroy(struct control_usage_views *views)
+{
+    buf_destroy(&views->title);
+    buf_destroy(&views->ranks);
+    buf_destroy(&views->hosts);
+}
+
+/* Orders that a user can choose, after that of the marks. */
+static const struct {
+    const char *name, *key;
+} orders[] = {{"unusual first", NULL},
+              {"by rank", "rank"},
+              {"by cpu", "cpus"},
+              {"by memory", "resident_bytes"},
+              {"by silence", "last_output_s"}};
+
+#define ORDERS (sizeof(orders) / sizeof(orders[0]))
+
+const char *control_usage_order_name(size_t order)
+{
+    return orders[order % ORDERS].name;
+}
+
+struct placed {
+    json_t *rank;
+    double value;
+};
+
+static int by_value(const void *a, const void *b)
+{
+    const struct placed *one = a, *two = b;
+    return (one->value > two->value) - (one->value < two->value);
+}
+
+void control_usage_sort(json_t *usage, size_t order)
+{
+    const char *key = orders[order % ORDERS].key;
+    const json_t *ranks = json_object_get(usage, "ranks");
+    size_t count = key == NULL ? 0 : json_array_size(ranks);
+    struct placed *placed AUTO_FREE = mem_array(count + 1, sizeof(*placed));
+    json_t *sorted = json_array();
+    for (size_t i = 0; i < count; i++) {
+        placed[i].rank = json_array_get(ranks, i);
+        double value = usage_value(placed[i].rank, key);
+        bool upward = strcmp(key, "rank") == 0;
+        placed[i].value = isnan(value) ? INFINITY : upward ? value : -value;
+    }
+    if (count > 1)
+        qsort(placed, count, sizeof(*placed), by_value);
+    for (size_t i = 0; i < count; i++)
+        json_array_append(sorted, placed[i].rank);
+    if (count > 0)
+        json_object_set(usage, "ranks", sorted);
+    json_decref(sorted);
 }

@@ -13,3 +13,15 @@
 
 /* Text for a terminal. usage_marks_set() comes first (driver/usage/usage_marks.h). */
 void control_usage_text(const json_t *usage, struct buf *out);
+
+/* The same in parts: a title, and two tables, whose first lines are their titles. */
+struct control_usage_views {
+    struct buf title, ranks, hosts;
+};
+void control_usage_views(const json_t *usage, struct control_usage_views *out);
+void control_usage_views_clear(struct control_usage_views *views);
+void control_usage_views_destroy(struct control_usage_views *views);
+
+/* The orders that a user can choose, one after the other, and then the first one again. */
+const char *control_usage_order_name(size_t order);
+void control_usage_sort(json_t *usage, size_t order);

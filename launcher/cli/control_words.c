@@ -2,16 +2,19 @@
 #include "cli/control_words.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
+#include "base/mem.h"
 #include "base/parse.h"
 #include "base/status.h"
 #include "model/exit/signal_name.h"
 #include "model/hosts/entry.h"
 #include "model/hosts/hosts.h"
+#include "model/settings/suggest.h"
 
 #define LINES_MAX 1000000
+#define USAGE_MAX 512
 
 static enum control_command find_command(const char *word)
 {
@@ -21,134 +24,130 @@ static enum control_command find_command(const char *word)
     return (enum control_command)command;
 }
 
-static bool names(const struct control_words *words, const char *part)
-{
-    return strstr(control_forms[words->command].operands, part) != NULL;
-}
-
-/* --job says the same as an operand JOB. */
-static bool shows_job_option(const struct control_words *words)
-{
-    return !names(words, "[JOB]") && words->command != CONTROL_PS;
-}
-
 static bool takes_object(const struct control_words *words)
 {
-    return names(words, "HOST") || names(words, "SIGNAL");
+    const char *operands = control_forms[words->command].operands;
+    return strstr(operands, "HOST") != NULL || strstr(operands, "SIGNAL") != NULL;
 }
 
 static int wrong(const struct control_words *words, struct error *err)
 {
-    const struct control_form *form = &control_forms[words->command];
-    return error_status(err, STATUS_USAGE, "expected: hvdrun %s %s%s", form->word, form->operands,
-                        shows_job_option(words) ? " [--job JOB]" : "");
+    struct buf usage AUTO_BUF = BUF_INIT(USAGE_MAX);
+    control_put_usage(words->command, &usage);
+    return error_status(err, STATUS_USAGE, "expected: hvdrun %s", buf_text(&usage));
 }
 
-/* The value of `--name VALUE` or `--name=VALUE` at argv[*at], and "" if there is no value. Moves
- * `*at` to the value. NULL: it is another option. */
-static const char *option_value(const char *name, int argc, char *const *argv, int *at)
+/* Words that other programs have for an option. */
+static const char *usual_word(enum control_command command, const char *word)
 {
-    size_t length = strlen(name);
-    const char *word = argv[*at];
-    if (strncmp(word, name, length) != 0)
-        return NULL;
-    if (word[length] == '=')
-        return word + length + 1;
-    if (word[length] != '\0')
-        return NULL;
-    if (*at + 1 == argc)
-        return "";
-    (*at)++;
-    return argv[*at];
+    bool lines = control_takes_option(command, CONTROL_OPTION_LINES);
+    return lines && strcmp(word, "--tail") == 0 ? "--lines" : NULL;
 }
 
-/* false: it is not an option without a value, or the command does not take it. */
-static bool take_flag(struct control_words *words, const char *word)
+static int unknown_option(const struct control_words *words, const char *word, size_t length,
+                          struct error *err)
 {
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-        words->help = true;
-    else if (strcmp(word, "--json") == 0 && names(words, "[--json]"))
-        words->json = true;
-    else if ((strcmp(word, "--all") == 0 || strcmp(word, "-a") == 0) && names(words, "[--all]"))
-        words->all = true;
-    else if ((strcmp(word, "--follow") == 0 || strcmp(word, "-f") == 0) &&
-             names(words, "[--follow]"))
-        words->follow = true;
-    else if (strcmp(word, "--once") == 0 && names(words, "[--once]"))
-        words->once = true;
-    else if (strcmp(word, "--native") == 0 && names(words, "[--native]"))
-        words->native = true;
-    else if (strcmp(word, "--sig-proxy") == 0 && names(words, "[--sig-proxy]"))
-        words->sig_proxy = true;
-    else
-        return false;
-    return true;
-}
-
-/* An option with a value, if the command takes it. */
-struct valued {
-    const char *option, *value; /* value: NULL if it is none of them */
-};
-
-static struct valued take_value(const struct control_words *words, int argc, char *const *argv,
-                                int *at)
-{
-    static const char *const options[] = {"--job",   "--ranks", "--within", "--grace",
-                                          "--since", "--twice", "--lines"};
-    struct valued found = {.value = NULL};
-    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]) && found.value == NULL; i++) {
-        bool is_job = i == 0 && words->command != CONTROL_PS;
-        found.option = options[i];
-        if (is_job || names(words, options[i]))
-            found.value = option_value(options[i], argc, argv, at);
+    char *typed AUTO_FREE = mem_strndup(word, length);
+    const char *near = usual_word(words->command, typed);
+    struct suggest suggest;
+    suggest_init(&suggest, word, length);
+    for (int i = 0; i < CONTROL_OPTIONS; i++) {
+        if (control_takes_option(words->command, (enum control_option)i))
+            suggest_offer(&suggest, control_option_forms[i].word);
     }
-    if (found.value == NULL && names(words, "[--lines")) /* found.option is --lines */
-        found.value = option_value("-n", argc, argv, at);
-    return found;
+    if (near == NULL)
+        near = suggest_best(&suggest);
+    const char *command = control_forms[words->command].word;
+    if (near != NULL)
+        return error_status(err, STATUS_USAGE,
+                            "unknown option '%s': did you mean '%s'? 'hvdrun %s --help' lists the "
+                            "options",
+                            typed, near, command);
+    wrong(words, err);
+    return error_wrap(err, "'hvdrun %s' does not have the option '%s'", command, typed);
 }
 
-static int take_time(struct control_words *words, const struct valued *given, struct error *err)
+static int take_time(struct control_words *words, const char *option, const char *value,
+                     struct error *err)
 {
     words->has_time = true;
-    if (parse_duration_ms(given->value, &words->time_ms, err) == 0)
+    if (parse_duration_ms(value, &words->time_ms, err) == 0)
         return 0;
     if (err != NULL)
         err->status = STATUS_USAGE;
-    return error_wrap(err, "%s", given->option);
+    return error_wrap(err, "%s", option);
 }
 
-static int take_lines(struct control_words *words, const struct valued *given, struct error *err)
+static int take_lines(struct control_words *words, const char *value, struct error *err)
 {
     words->has_lines = true;
-    if (parse_int(given->value, 0, LINES_MAX, &words->lines, err) == 0)
+    words->lines = -1;
+    if (strcmp(value, "all") == 0 || parse_int(value, 0, LINES_MAX, &words->lines, err) == 0)
         return 0;
     if (err != NULL)
         err->status = STATUS_USAGE;
-    return error_wrap(err, "%s", given->option);
+    return error_wrap(err, "--lines");
 }
 
-static int take_option(struct control_words *words, int argc, char *const *argv, int *at,
-                       struct error *err)
+/* A text that may be given once. */
+static int take_text(const struct control_words *words, const char **text, const char *option,
+                     const char *value, struct error *err)
 {
-    const char *word = argv[*at];
-    if (take_flag(words, word))
-        return 0;
-    struct valued given = take_value(words, argc, argv, at);
-    const char **text = NULL;
-    if (given.value != NULL && strcmp(given.option, "--job") == 0)
-        text = &words->job;
-    else if (given.value != NULL && strcmp(given.option, "--ranks") == 0)
-        text = &words->ranks;
-    else if (given.value != NULL && strcmp(given.option, "--lines") == 0)
-        return take_lines(words, &given, err);
-    else if (given.value != NULL)
-        return take_time(words, &given, err);
-    if (text != NULL && *text == NULL && given.value[0] != '\0') {
-        *text = given.value;
+    if (*text == NULL && value[0] != '\0') {
+        *text = value;
         return 0;
     }
     wrong(words, err);
-    return error_wrap(err, "%s", word);
+    return error_wrap(err, "%s", option);
+}
+
+/* `value` is "" if the option takes no value. */
+static int apply(struct control_words *words, enum control_option option, const char *value,
+                 struct error *err)
+{
+    const char *word = control_option_forms[option].word;
+    switch (option) {
+    case CONTROL_OPTION_ALL: words->all = true; break;
+    case CONTROL_OPTION_QUIET: words->quiet = true; break;
+    case CONTROL_OPTION_USERS: words->all_users = true; break;
+    case CONTROL_OPTION_NAMES: words->names = true; break;
+    case CONTROL_OPTION_ONCE: words->once = true; break;
+    case CONTROL_OPTION_FOLLOW: words->follow = true; break;
+    case CONTROL_OPTION_NATIVE: words->native = true; break;
+    case CONTROL_OPTION_SIG_PROXY: words->sig_proxy = true; break;
+    case CONTROL_OPTION_JSON: words->json = true; break;
+    case CONTROL_OPTION_HELP: words->help = true; break;
+    case CONTROL_OPTION_RANKS: return take_text(words, &words->ranks, word, value, err);
+    case CONTROL_OPTION_JOB: return take_text(words, &words->job, word, value, err);
+    case CONTROL_OPTION_LINES: return take_lines(words, value, err);
+    case CONTROL_OPTION_SINCE:
+    case CONTROL_OPTION_TWICE:
+    case CONTROL_OPTION_GRACE:
+    case CONTROL_OPTION_WITHIN: return take_time(words, word, value, err);
+    case CONTROL_OPTIONS: break;
+    }
+    return 0;
+}
+
+/* Takes the option at argv[*at], and moves `*at` to its value if that is the next word. */
+static int take_option(struct control_words *words, int argc, char *const *argv, int *at,
+                       struct error *err)
+{
+    const char *word = argv[*at], *value = "";
+    size_t length = strcspn(word, "=");
+    enum control_option option = control_find_option(words->command, word, length);
+    if (option == CONTROL_OPTIONS)
+        return unknown_option(words, word, length, err);
+    bool wants_value = control_option_forms[option].value[0] != '\0';
+    if (word[length] == '=' && !wants_value) {
+        wrong(words, err);
+        return error_wrap(err, "%s", word);
+    }
+    if (word[length] == '=')
+        value = word + length + 1;
+    else if (wants_value && *at + 1 < argc)
+        value = argv[++*at];
+    return apply(words, option, value, err);
 }
 
 static int check_signal(const char *name, struct error *err)
@@ -200,7 +199,7 @@ static int check_object(const struct control_words *words, struct error *err)
 /* With [JOB] SIGNAL, a word alone is the signal. */
 static int take_operand(struct control_words *words, const char *word, struct error *err)
 {
-    bool may_have_job = names(words, "[JOB]") && words->job == NULL && word[0] != '\0';
+    bool may_have_job = control_takes_job(words->command) && words->job == NULL && word[0] != '\0';
     if (takes_object(words) && words->object == NULL && word[0] != '\0') {
         words->object = word;
     } else if (may_have_job && takes_object(words)) {
@@ -229,19 +228,9 @@ int control_words_parse(int argc, char *const *argv, struct control_words *out, 
         if (result < 0)
             return -1;
     }
+    if (!out->help && out->names && !out->quiet)
+        return error_status(err, STATUS_USAGE, "ps: --names needs --quiet");
     if (!out->help && (check_object(out, err) < 0 || check_ranks(out->ranks, err) < 0))
         return -1;
     return 1;
-}
-
-void control_words_help(struct buf *out)
-{
-    buf_puts(out, "Commands for your jobs on this machine:\n");
-    for (int i = 0; i < CONTROL_COMMANDS; i++) {
-        char line[128];
-        snprintf(line, sizeof(line), "hvdrun %s %s", control_forms[i].word,
-                 control_forms[i].operands);
-        buf_printf(out, "  %-50s  %s\n", line, control_forms[i].help);
-    }
-    buf_puts(out, CONTROL_WHICH_JOB "\n" CONTROL_STATUSES "\n");
 }

@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/buf.h"
 #include "base/error.h"
 #include "cli/control_forms.h"
 
@@ -17,15 +16,13 @@ struct control_words { /* all text is borrowed from argv */
     const char *object; /* HOST, HOSTS or SIGNAL; NULL with the others */
     const char *job;    /* NULL: the only running job */
     const char *ranks;  /* NULL: all */
-    bool all, json, help;
+    bool all, all_users, quiet, names, json, help;
     bool follow, sig_proxy, once, native;
     bool has_time; /* --within, --grace, --since, --twice */
     int64_t time_ms;
     bool has_lines;
-    int64_t lines;
+    int64_t lines; /* -1: all */
 };
 
 /* 1: a command; 0: not a command, so the line starts a job; -1: a wrong command (STATUS_USAGE). */
 int control_words_parse(int argc, char *const *argv, struct control_words *out, struct error *err);
-
-void control_words_help(struct buf *out);

@@ -7,42 +7,23 @@
 #include "cli/check_words.h"
 #include "cli/control_forms.h"
 
-struct option {
-    char name[32]; /* without its hyphens */
-    bool has_value;
-    const char *help;
-};
-
-/* The `index`th option of a command. First come the options of its own, then those of all commands.
- * False: there are no more. */
-static bool find_option(int command, int index, struct option *option)
-{
-    static const struct option common[] = {
-        {"job", true, "The job, if you have several running jobs"},
-        {"help", false, "Print the commands for jobs"},
-    };
-    const char *at = control_forms[command].operands;
-    for (at = strstr(at, "[--"); at != NULL; at = strstr(at + 3, "[--")) {
-        if (index-- > 0)
-            continue;
-        size_t length = strcspn(at + 3, " ]");
-        *option = (struct option){.has_value = at[3 + length] == ' ',
-                                  .help = control_forms[command].help};
-        if (length >= sizeof(option->name))
-            length = sizeof(option->name) - 1;
-        memcpy(option->name, at + 3, length);
-        return true;
-    }
-    index += command == CONTROL_PS; /* it is about all jobs */
-    if (index >= (int)(sizeof(common) / sizeof(common[0])))
-        return false;
-    *option = common[index];
-    return true;
-}
+#define SIGNALS "HUP INT QUIT KILL USR1 USR2 TERM"
 
 static bool takes_hosts(int command)
 {
     return strncmp(control_forms[command].operands, "HOST", 4) == 0;
+}
+
+/* False: the command can say something about a job that has ended. */
+static bool needs_running(int command)
+{
+    return command != CONTROL_STATUS && command != CONTROL_LOGS && command != CONTROL_WAIT &&
+           command != CONTROL_EXPLAIN;
+}
+
+static const char *without_hyphens(const char *word)
+{
+    return word + strspn(word, "-");
 }
 
 void docgen_control_names(const char *between, struct buf *out)
@@ -56,6 +37,23 @@ static void put_troff(const char *text, struct buf *out)
 {
     for (; *text != '\0'; text++)
         buf_printf(out, *text == '-' ? "\\%c" : "%c", *text);
+}
+
+/* The options of this command alone. */
+static void put_man_options(int command, struct buf *out)
+{
+    for (int i = 0; i < CONTROL_OPTION_JSON; i++) {
+        const struct control_option_form *option = &control_option_forms[i];
+        if (!control_takes_option((enum control_command)command, (enum control_option)i))
+            continue;
+        buf_puts(out, ".br\n");
+        put_troff(option->word, out);
+        if (option->letter[0] != '\0')
+            buf_printf(out, " (\\-%s)", option->letter + 1);
+        buf_puts(out, ": ");
+        put_troff(option->help, out);
+        buf_puts(out, ".\n");
+    }
 }
 
 static void put_man_check(struct buf *out)
@@ -78,39 +76,116 @@ void docgen_control_man(struct buf *out)
                   "A command must be the very first word: \\fBhvdrun \\-\\- status\\fR starts a "
                   "program with that name.\n");
     for (int i = 0; i < CONTROL_COMMANDS; i++) {
-        buf_printf(out, ".TP\n\\fB%s\\fR ", control_forms[i].word);
-        put_troff(control_forms[i].operands, out);
+        struct buf usage AUTO_BUF = BUF_INIT(512);
+        control_put_usage((enum control_command)i, &usage);
+        size_t length = strlen(control_forms[i].word);
+        buf_printf(out, ".TP\n\\fB%s\\fR", control_forms[i].word);
+        put_troff(buf_text(&usage) + length, out);
         buf_putc(out, '\n');
         put_troff(control_forms[i].help, out);
         buf_puts(out, ".\n");
+        put_man_options(i, out);
     }
-    buf_puts(out, ".PP\n" CONTROL_WHICH_JOB "\n.PP\n" CONTROL_STATUSES "\n");
+    buf_puts(out, ".PP\nJOB is " CONTROL_JOB ".\n"
+                  "Without JOB, a command is about your only running job. \\fBexplain\\fR is about "
+                  "the job that ended\nlast, and so is \\fBlogs\\fR if no job runs.\n"
+                  ".PP\n" CONTROL_STATUSES "\n");
 }
 
 static void put_bash_case(int command, struct buf *out)
 {
-    struct option option;
-    buf_printf(out, "      %s) COMPREPLY=($(compgen -W '", control_forms[command].word);
-    for (int i = 0; find_option(command, i, &option); i++)
-        buf_printf(out, "%s--%s", i > 0 ? " " : "", option.name);
-    buf_puts(out, "' -- \"$cur\")) ;;\n");
+    const char *between = "";
+    buf_printf(out, "      %s) _hvdrun_offer '", control_forms[command].word);
+    for (int i = 0; i < CONTROL_OPTIONS; i++) {
+        if (!control_takes_option((enum control_command)command, (enum control_option)i))
+            continue;
+        buf_printf(out, "%s%s", between, control_option_forms[i].word);
+        between = " ";
+    }
+    buf_puts(out, "' ;;\n");
 }
 
+/* "--ranks|--since|...": the options whose value is the next word. */
+static void put_valued(const char *between, struct buf *out)
+{
+    const char *before = "";
+    for (int i = 0; i < CONTROL_OPTIONS; i++) {
+        const struct control_option_form *option = &control_option_forms[i];
+        if (option->value[0] == '\0' || i == CONTROL_OPTION_JOB)
+            continue;
+        buf_printf(out, "%s%s", before, option->word);
+        if (option->letter[0] != '\0')
+            buf_printf(out, "%s%s", between, option->letter);
+        before = between;
+    }
+}
+
+/* "status|logs|...": the commands for which `wanted` holds. */
+static void put_commands(bool (*wanted)(int command), const char *between, struct buf *out)
+{
+    const char *before = "";
+    for (int i = 0; i < CONTROL_COMMANDS; i++) {
+        if (!wanted(i))
+            continue;
+        buf_printf(out, "%s%s", before, control_forms[i].word);
+        before = between;
+    }
+}
+
+static bool offers_running(int command)
+{
+    return control_takes_job((enum control_command)command) && needs_running(command);
+}
+
+static bool offers_ended(int command)
+{
+    return control_takes_job((enum control_command)command) && !needs_running(command);
+}
+
+/* The word before is --job, or another option with a value, or none. With "signal", the first word
+ * is a job or a signal. A folder of --evidence can follow "explain". */
 void docgen_control_bash(struct buf *out)
 {
-    buf_puts(out, "_hvdrun_control() {\n"
-                  "  case $prev in --job|--within|--grace|--ranks|--since|--lines) return ;; esac\n"
+    buf_puts(out, "_hvdrun_offer() {\n"
+                  "  COMPREPLY=($(compgen -W \"$1\" -- \"$cur\"))\n"
+                  "}\n"
+                  "_hvdrun_jobs() {\n"
+                  "  \"${COMP_WORDS[0]}\" ps -q --names $1 2>/dev/null\n"
+                  "}\n"
+                  "_hvdrun_control() {\n"
+                  "  compopt +o filenames +o bashdefault 2>/dev/null\n"
+                  "  case $prev in\n"
+                  "    --job) _hvdrun_offer \"$(_hvdrun_jobs)\"; return ;;\n"
+                  "    ");
+    put_valued("|", out);
+    buf_puts(out, ") return ;;\n"
+                  "  esac\n"
                   "  if [[ $cur == -* ]]; then\n"
                   "    case $1 in\n");
     for (int i = 0; i < CONTROL_COMMANDS; i++)
         put_bash_case(i, out);
-    buf_puts(
-        out,
-        "    esac\n"
-        "  elif [[ $1 == *drain || $1 == add ]] && declare -F _known_hosts_real >/dev/null; then\n"
-        "    _known_hosts_real -- \"$cur\"\n"
-        "  fi\n"
-        "}\n");
+    buf_puts(out, "    esac\n"
+                  "    return\n"
+                  "  fi\n"
+                  "  case $1 in\n"
+                  "    ");
+    put_commands(takes_hosts, "|", out);
+    buf_puts(out,
+             ")\n      if declare -F _known_hosts_real >/dev/null; then _known_hosts_real -- "
+             "\"$cur\"; fi ;;\n"
+             "    signal)\n"
+             "      if ((COMP_CWORD == 2)); then _hvdrun_offer \"" SIGNALS " $(_hvdrun_jobs)\"\n"
+             "      else _hvdrun_offer '" SIGNALS "'; fi ;;\n    ");
+    put_commands(offers_running, "|", out);
+    buf_puts(out, ") _hvdrun_offer \"$(_hvdrun_jobs)\" ;;\n    ");
+    put_commands(offers_ended, "|", out);
+    buf_puts(out, ") _hvdrun_offer \"$(_hvdrun_jobs -a)\" ;;\n"
+                  "  esac\n"
+                  "  if [[ $1 == explain && ${#COMPREPLY[@]} -eq 0 ]]; then\n"
+                  "    compopt -o filenames 2>/dev/null\n"
+                  "    COMPREPLY=($(compgen -f -- \"$cur\"))\n"
+                  "  fi\n"
+                  "}\n");
 }
 
 /* Appends text inside single quotes, where a colon would end the word. */
@@ -120,23 +195,60 @@ static void put_zsh_text(const char *text, struct buf *out)
         buf_printf(out, strchr("[]:\\", *text) != NULL ? "\\%c" : "%c", *text);
 }
 
-static void put_zsh_case(int command, struct buf *out)
+static const char *zsh_value(enum control_option option)
 {
-    struct option option;
-    buf_printf(out, "    %s) _arguments -S", control_forms[command].word);
-    for (int i = 0; find_option(command, i, &option); i++) {
-        buf_printf(out, " '--%s[", option.name);
-        put_zsh_text(option.help, out);
-        buf_printf(out, "]%s'", option.has_value ? ":value:" : "");
-    }
-    buf_printf(out, " '1:%s' ;;\n", takes_hosts(command) ? "host:_hosts" : "job:");
+    if (option == CONTROL_OPTION_JOB)
+        return ":job: _hvdrun_jobs"; /* the blank: without further arguments */
+    return control_option_forms[option].value[0] != '\0' ? ":value:" : "";
 }
 
+static void put_zsh_operands(int command, struct buf *out)
+{
+    if (takes_hosts(command))
+        buf_puts(out, " '1:host:_hosts'");
+    else if (command == CONTROL_SIGNAL)
+        buf_puts(out, " '1:job:{_hvdrun_jobs; compadd " SIGNALS "}' '2:signal:(" SIGNALS ")'");
+    else if (command == CONTROL_EXPLAIN)
+        buf_puts(out, " '1:job:{_hvdrun_jobs -a || _files}'");
+    else if (control_takes_job((enum control_command)command))
+        buf_printf(out, " '1:job: _hvdrun_jobs%s'", needs_running(command) ? "" : " -a");
+}
+
+static void put_zsh_case(int command, struct buf *out)
+{
+    buf_printf(out, "    %s) _arguments -S", control_forms[command].word);
+    for (int i = 0; i < CONTROL_OPTIONS; i++) {
+        const struct control_option_form *option = &control_option_forms[i];
+        if (!control_takes_option((enum control_command)command, (enum control_option)i))
+            continue;
+        if (option->letter[0] != '\0')
+            buf_printf(out, " '(%s)%s[", option->word, option->letter);
+        else
+            buf_printf(out, " '%s[", option->word);
+        put_zsh_text(option->help, out);
+        buf_printf(out, "]%s'", zsh_value((enum control_option)i));
+        if (option->letter[0] == '\0')
+            continue;
+        buf_printf(out, " '(%s)%s[", option->letter, option->word);
+        put_zsh_text(option->help, out);
+        buf_printf(out, "]%s'", zsh_value((enum control_option)i));
+    }
+    put_zsh_operands(command, out);
+    buf_puts(out, " ;;\n");
+}
+
+/* A local name of a list must not hide a table of zsh's own, such as `commands`. */
 void docgen_control_zsh(struct buf *out)
 {
-    buf_puts(out, "_hvdrun_program() {\n"
-                  "  local -a commands\n"
-                  "  commands=(\\\n");
+    buf_puts(out,
+             "_hvdrun_jobs() {\n"
+             "  local -a hvdrun_ids\n"
+             "  hvdrun_ids=(${(f)\"$(_call_program jobs $hvdrun_program ps -q --names $1)\"})\n"
+             "  (($#hvdrun_ids)) && _describe job hvdrun_ids\n"
+             "}\n"
+             "_hvdrun_program() {\n"
+             "  local -a hvdrun_commands\n"
+             "  hvdrun_commands=(\\\n");
     for (int i = 0; i < CONTROL_COMMANDS; i++) {
         buf_printf(out, "    '%s:", control_forms[i].word);
         put_zsh_text(control_forms[i].help, out);
@@ -144,10 +256,11 @@ void docgen_control_zsh(struct buf *out)
     }
     buf_printf(out, "    '%s:%s' \\\n", CHECK_WORD, CHECK_HELP);
     buf_puts(out, "  )\n"
-                  "  ((CURRENT == 2)) && _describe command commands\n"
+                  "  ((CURRENT == 2)) && _describe command hvdrun_commands\n"
                   "  _command_names -e\n"
                   "}\n"
                   "_hvdrun_control() {\n"
+                  "  local hvdrun_program=$words[1]\n"
                   "  shift words\n"
                   "  ((CURRENT--))\n"
                   "  case $1 in\n");
@@ -166,21 +279,56 @@ static void put_fish_check(struct buf *out)
     buf_printf(out, line, "json", CHECK_JSON_HELP);
 }
 
+static void put_fish_operands(int command, struct buf *out)
+{
+    const char *word = control_forms[command].word;
+    static const char line[] = "complete -c hvdrun -n '__fish_hvdrun_speaks %s' -f%s\n";
+    const char *jobs =
+        needs_running(command) ? " -a '(__fish_hvdrun_jobs)'" : " -a '(__fish_hvdrun_jobs -a)'";
+    if (takes_hosts(command))
+        buf_printf(out, line, word, " -a '(__fish_print_hostnames)'");
+    else if (command == CONTROL_SIGNAL)
+        buf_printf(out, line, word, " -a '" SIGNALS " (__fish_hvdrun_first_jobs)'");
+    else if (command == CONTROL_EXPLAIN)
+        buf_printf(out, "complete -c hvdrun -n '__fish_hvdrun_speaks %s' -F%s\n", word, jobs);
+    else if (control_takes_job((enum control_command)command))
+        buf_printf(out, line, word, jobs);
+    else
+        buf_printf(out, line, word, "");
+}
+
+static void put_fish_option(int command, enum control_option which, struct buf *out)
+{
+    const struct control_option_form *option = &control_option_forms[which];
+    buf_printf(out, "complete -c hvdrun -n '__fish_hvdrun_speaks %s' -f -l %s",
+               control_forms[command].word, without_hyphens(option->word));
+    if (option->letter[0] != '\0')
+        buf_printf(out, " -s %s", without_hyphens(option->letter));
+    if (which == CONTROL_OPTION_JOB)
+        buf_puts(out, " -x -a '(__fish_hvdrun_jobs)'");
+    else if (option->value[0] != '\0')
+        buf_puts(out, " -x");
+    buf_printf(out, " -d '%s'\n", option->help);
+}
+
 void docgen_control_fish(struct buf *out)
 {
-    struct option option;
+    buf_puts(out, "function __fish_hvdrun_jobs\n"
+                  "    set -l words (commandline -opc)\n"
+                  "    command $words[1] ps -q --names $argv 2>/dev/null\n"
+                  "end\n"
+                  "function __fish_hvdrun_first_jobs\n"
+                  "    test (count (commandline -opc)) -eq 2; and __fish_hvdrun_jobs\n"
+                  "end\n");
     put_fish_check(out);
     for (int i = 0; i < CONTROL_COMMANDS; i++) {
         const struct control_form *form = &control_forms[i];
         buf_printf(out, "complete -c hvdrun -n __fish_is_word_one_of_hvdrun -a %s -d '%s'\n",
                    form->word, form->help);
-        if (takes_hosts(i))
-            buf_printf(out,
-                       "complete -c hvdrun -n '__fish_hvdrun_speaks %s' -f -a "
-                       "'(__fish_print_hostnames)'\n",
-                       form->word);
-        for (int at = 0; find_option(i, at, &option); at++)
-            buf_printf(out, "complete -c hvdrun -n '__fish_hvdrun_speaks %s' -f -l %s%s -d '%s'\n",
-                       form->word, option.name, option.has_value ? " -x" : "", option.help);
+        put_fish_operands(i, out);
+        for (int at = 0; at < CONTROL_OPTIONS; at++) {
+            if (control_takes_option((enum control_command)i, (enum control_option)at))
+                put_fish_option(i, (enum control_option)at, out);
+        }
     }
 }

@@ -27,6 +27,18 @@ static void put_words(const struct foreign *foreign, struct buf *out)
     buf_printf(out, "%s%s`", blank ? " " : "", foreign->arg);
 }
 
+/* "; accepted without effect: `1`, `1:1`" */
+static void put_idle(const struct foreign *foreign, struct buf *out)
+{
+    const char *between = "; accepted without effect: `";
+    for (const char *at = foreign->idle; *at != '\0';) {
+        size_t length = strcspn(at, " ");
+        buf_printf(out, "%s%.*s`", between, (int)length, at);
+        between = ", `";
+        at += length + (at[length] == ' ');
+    }
+}
+
 static void put_setting(const struct foreign *foreign, struct buf *out)
 {
     static const char *const none[2] = {NULL, NULL};
@@ -45,6 +57,8 @@ static void put_setting(const struct foreign *foreign, struct buf *out)
     buf_putc(out, '`');
     if (foreign->text[0] != '\0')
         buf_printf(out, ". %s", foreign->text);
+    else if (foreign->idle[0] != '\0')
+        put_idle(foreign, out);
 }
 
 static void put_row(const struct foreign *foreign, struct buf *out)
@@ -56,7 +70,12 @@ static void put_row(const struct foreign *foreign, struct buf *out)
     switch (foreign->kind) {
     case FOREIGN_SETS: put_setting(foreign, out); break;
     case FOREIGN_DONE: buf_printf(out, "accepted without effect: %s", foreign->text); break;
-    case FOREIGN_HINT: foreign_fill(foreign, foreign->text, none, out); break;
+    case FOREIGN_DROP: buf_printf(out, "accepted, with a notice: %s", foreign->text); break;
+    case FOREIGN_HINT:
+    case FOREIGN_PROGRAM:
+        foreign_fill(foreign, foreign->text, none, out);
+        put_idle(foreign, out);
+        break;
     case FOREIGN_OTHER: buf_printf(out, "another meaning in hvdrun: %s", foreign->text); break;
     case FOREIGN_SAME: break;
     }
@@ -67,15 +86,15 @@ static void put_same(unsigned launcher, struct buf *out)
 {
     const char *between = "";
     const struct foreign *foreign = foreign_at(0);
-    buf_puts(out, "These options mean the same in hvdrun:\n");
     for (size_t i = 0; foreign != NULL; foreign = foreign_at(++i)) {
         if (foreign->kind != FOREIGN_SAME || (foreign->launchers & launcher) == 0)
             continue;
-        buf_puts(out, between);
+        buf_puts(out, between[0] == '\0' ? "These options mean the same in hvdrun:\n" : between);
         put_words(foreign, out);
         between = ",\n";
     }
-    buf_puts(out, ".\n\n");
+    if (between[0] != '\0')
+        buf_puts(out, ".\n\n");
 }
 
 static void put_launcher(unsigned launcher, const char *title, const char *name, struct buf *out)
@@ -115,4 +134,6 @@ void docgen_coming_from(struct buf *out)
     put_launcher(MPIEXEC, "mpiexec (MPICH)", "mpiexec", out);
     put_launcher(SRUN, "srun (Slurm)", "srun", out);
     put_launcher(TORCHRUN, "torchrun (PyTorch)", "torchrun", out);
+    put_launcher(DEEPSPEED, "deepspeed (DeepSpeed)", "deepspeed", out);
+    put_launcher(ACCELERATE, "accelerate launch (Accelerate)", "accelerate", out);
 }

@@ -118,9 +118,12 @@ void docgen_bash(struct buf *out)
                   "  if [[ $cur == '=' ]]; then cur=; elif [[ $prev == '=' ]]; then "
                   "prev=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
                   "  if ((COMP_CWORD > 1)); then\n"
-                  "    case ${COMP_WORDS[1]} in ");
+                  "    case ${COMP_WORDS[1]} in\n      ");
     docgen_control_names("|", out);
-    buf_puts(out, ") _hvdrun_control \"${COMP_WORDS[1]}\"; return ;; esac\n"
+    buf_puts(out, ") _hvdrun_control \"${COMP_WORDS[1]}\"; return ;;\n"
+                  "      help) _hvdrun_offer '");
+    docgen_control_names(" ", out);
+    buf_puts(out, " check'; return ;;\n    esac\n"
                   "  fi\n"
                   "  local check=\n"
                   "  if [[ COMP_CWORD -gt 1 && ${COMP_WORDS[1]} == check ]]; then check=1; fi\n"
@@ -147,10 +150,12 @@ void docgen_bash(struct buf *out)
                   "    return\n"
                   "  fi\n"
                   "  if [[ $check ]]; then return; fi\n"
-                  "  COMPREPLY=($(compgen -c -f -- \"$cur\"))\n"
+                  "  # without a letter, all programs of PATH would be too many\n"
+                  "  if [[ $cur ]]; then COMPREPLY=($(compgen -c -f -- \"$cur\"))\n"
+                  "  elif ((COMP_CWORD > 1)); then COMPREPLY=($(compgen -f)); fi\n"
                   "  if ((COMP_CWORD == 1)); then COMPREPLY+=($(compgen -W '");
     docgen_control_names(" ", out);
-    buf_puts(out, " check' -- \"$cur\")); fi\n"
+    buf_puts(out, " check help' -- \"$cur\")); fi\n"
                   "}\n"
                   "complete -o filenames -o bashdefault -F _hvdrun hvdrun\n");
 }
@@ -254,14 +259,54 @@ static int put_fish_option(void *context, const struct spelling *spelling)
     return 0;
 }
 
+/* The index of the word after the options, which is the program. */
+static void put_fish_at(struct buf *out)
+{
+    buf_puts(out, "function __fish_hvdrun_at\n"
+                  "    set -l words (commandline -opc)\n"
+                  "    set -l at 2\n"
+                  "    while set -q words[$at]\n"
+                  "        switch $words[$at]\n"
+                  "            case ");
+    list(separate, " ", out);
+    buf_puts(out, "\n"
+                  "                set at (math $at + 2)\n"
+                  "            case --\n"
+                  "                set at (math $at + 1)\n"
+                  "                break\n"
+                  "            case '-*'\n"
+                  "                set at (math $at + 1)\n"
+                  "            case '*'\n"
+                  "                break\n"
+                  "        end\n"
+                  "    end\n"
+                  "    echo $at\n"
+                  "end\n");
+}
+
 void docgen_fish(struct buf *out)
 {
-    buf_puts(out, "# fish completion of hvdrun; generated from the list of options\n"
-                  "function __fish_is_first_hvdrun\n"
+    buf_puts(out, "# fish completion of hvdrun; generated from the list of options\n");
+    put_fish_at(out);
+    buf_puts(out, "function __fish_is_job_of_hvdrun\n"
                   "    set -l words (commandline -opc)\n"
-                  "    not contains -- -- $words; and not contains -- \"$words[2]\" ");
+                  "    not contains -- \"$words[2]\" help ");
     docgen_control_names(" ", out);
     buf_puts(out, "\nend\n"
+                  "function __fish_is_first_hvdrun\n"
+                  "    set -l words (commandline -opc)\n"
+                  "    __fish_is_job_of_hvdrun; and not contains -- -- $words\n"
+                  "    and test \"$words[2]\" = check -o (__fish_hvdrun_at) -gt (count $words)\n"
+                  "end\n"
+                  "function __fish_hvdrun_program\n"
+                  "    set -l words (commandline -opc)\n"
+                  "    set -l at (__fish_hvdrun_at)\n"
+                  "    set -l line\n"
+                  "    if test $at -le (count $words)\n"
+                  "        set line (string escape -- $words[$at..-1])\n"
+                  "    end\n"
+                  "    complete -C (string join ' ' -- $line (commandline -ct))\n"
+                  "end\n"
                   "function __fish_is_word_one_of_hvdrun\n"
                   "    test (count (commandline -opc)) -eq 1\n"
                   "end\n"
@@ -271,6 +316,8 @@ void docgen_fish(struct buf *out)
                   "end\n");
     spelling_each(put_fish_option, out);
     docgen_control_fish(out);
-    buf_puts(out,
-             "complete -c hvdrun -n __fish_is_first_hvdrun -a '(__fish_complete_subcommand)'\n");
+    buf_puts(out, "complete -c hvdrun -n __fish_is_job_of_hvdrun -a '(__fish_hvdrun_program)'\n"
+                  "complete -c hvdrun -n '__fish_hvdrun_speaks help' -f -a '");
+    docgen_control_names(" ", out);
+    buf_puts(out, " check'\n");
 }

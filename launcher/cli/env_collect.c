@@ -11,16 +11,23 @@
 
 #define FILE_LIMIT ((size_t)1 << 20)
 
-int env_collect(const struct strv *given, char *const *envp, struct strv *env,
+/* A variable that chose the controller. */
+static bool is_in_force(const struct settings *settings, const char *text, size_t length)
+{
+    const char *place = settings_place(settings, OPT_controller);
+    return strlen(place) == length && memcmp(place, text, length) == 0;
+}
+
+int env_collect(const struct settings *settings, char *const *envp, struct strv *env,
                 struct strv *warnings, struct error *err)
 {
-    for (size_t i = 0; i < given->count; i++) {
-        const char *text = given->items[i];
+    for (size_t i = 0; i < settings->env.count; i++) {
+        const char *text = settings->env.items[i];
         int found = env_spec_apply(text, envp, env, err);
         if (found < 0)
             return error_wrap(err, "-x");
         size_t length = strcspn(text, "=");
-        if (rank_variable_is(text, length, NULL))
+        if (rank_variable_is(text, length, NULL) && !is_in_force(settings, text, length))
             strv_printf(warnings, "-x %.*s has no effect: hvdrun sets it for each worker",
                         (int)length, text);
         else if (found == 0)
@@ -48,7 +55,7 @@ int env_collect_job(struct settings *settings, char *const *envp, struct strv *w
         if (read_file(settings->env_file.items[i], &env, err) < 0)
             return -1;
     }
-    if (env_collect(&settings->env, envp, &env, warnings, err) < 0)
+    if (env_collect(settings, envp, &env, warnings, err) < 0)
         return -1;
     strv_destroy(&settings->env);
     settings->env = env;

@@ -6,9 +6,9 @@
 #include "base/strv.h"
 #include "model/settings/settings.h"
 
-/* Adds the variables of each -x in `given` to `env`. A -x without effect adds a line to `warnings`.
- */
-int env_collect(const struct strv *given, char *const *envp, struct strv *env,
+/* Adds the variables of each -x in `settings` to `env`. A -x without effect adds a line to
+ * `warnings`. */
+int env_collect(const struct settings *settings, char *const *envp, struct strv *env,
                 struct strv *warnings, struct error *err);
 
 /* Reads the files of settings.env_file and then applies settings.env. Afterwards settings.env has

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "cli/suggest.h"
+#include "model/settings/suggest.h"
 
 #define PREFIX "HVDRUN_"
 

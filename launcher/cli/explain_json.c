@@ -41,6 +41,9 @@ static struct explain_rank rank_of(const json_t *object)
                                                 json_is_true(json_object_get(object, "by_hvdrun")),
                                  .oom = json_is_true(json_object_get(object, "out_of_memory")),
                                  .core = json_is_true(json_object_get(object, "core_dumped")),
+                                 .silent = json_is_null(json_object_get(object, "last_output")),
+                                 .pid = int_of(object, "pid", 0),
+                                 .request = json_string_value(json_object_get(object, "signal_by")),
                                  .ended_s = number_of(object, "ended")};
 }
 
@@ -80,6 +83,13 @@ static bool is_lost(const json_t *object)
     return strcmp(control_text_of(object, "state", ""), "lost") == 0;
 }
 
+/* Is that what happened first? An agent that could not end its ranks is lost in the end, too. */
+static bool is_about_loss(const struct explain_facts *facts)
+{
+    bool verdict = facts->cause != NULL && strcmp(facts->cause, "node-lost") == 0;
+    return verdict || (facts->what != NULL && strncmp(facts->what, "lost ", 5) == 0);
+}
+
 /* Of all hosts in `list`, which can name one twice. */
 static size_t count_gpus(const json_t *list, const json_t *asked)
 {
@@ -105,7 +115,8 @@ static void take_hosts(struct explain_case *out)
         const json_t *answer = host_in(asked, host), *its = json_object_get(answer, "gpus");
         out->hosts[i] =
             (struct explain_host){.host = host,
-                                  .lost = is_lost(object),
+                                  .lost = is_lost(object) && is_about_loss(&out->facts),
+                                  .lost_later = is_lost(object) && !is_about_loss(&out->facts),
                                   .silent = json_is_false(json_object_get(answer, "answered")),
                                   .pressure = known(answer, "pressure"),
                                   .memory = known(answer, "memory"),
@@ -123,12 +134,23 @@ static void take_hosts(struct explain_case *out)
     out->facts.host_count = count;
 }
 
-/* What happened first: the most likely cause, if there is one; else the evidence knows best. */
+/* The evidence is about what the driver heard of first. The end of a job that had only one failure
+ * can say that something else happened before that. */
+static bool is_revised(const struct explain_case *explained, const json_t *cause)
+{
+    const char *kind = control_text_of(explained->evidence, "kind", "");
+    return strcmp(kind, "failure") == 0 && json_object_get(explained->report, "elastic") == NULL &&
+           cause != NULL && int_of(cause, "rank", -1) != int_of(explained->evidence, "rank", -1);
+}
+
+/* What happened first: what the end of the job says if it knows better; else the evidence says
+ * more. */
 static void take_first(struct explain_case *out)
 {
     const json_t *cause = json_object_get(json_object_get(out->report, "job"), "cause");
     bool likely = json_is_true(json_object_get(cause, "likely"));
-    const json_t *source = out->evidence != NULL && !likely ? out->evidence : cause;
+    bool revised = likely || is_revised(out, cause);
+    const json_t *source = out->evidence != NULL && !revised ? out->evidence : cause;
     out->facts.cause = known(cause, "kind");
     out->facts.what = known(source, "text");
     out->facts.rank = int_of(source, "rank", -1);
@@ -192,9 +214,27 @@ static void said_in_file(const char *text, const char *stream, int rank, struct 
     }
 }
 
+/* What hvdrun quoted of the rank at the end of the job. */
+static bool said_in_failure(const char *text, struct buf *out)
+{
+    static const char heading[] = "hvdrun: last lines of its stderr:\n";
+    const char *found = strstr(text, heading);
+    for (text = found == NULL ? "" : found + sizeof(heading) - 1; text[0] == ' ';) {
+        size_t length = strcspn(text, "\n"), indent = strspn(text, " ");
+        indent = indent < LINE_INDENT ? indent : LINE_INDENT;
+        add_line(out, text + indent, length - indent);
+        text += length + (text[length] == '\n');
+    }
+    return found != NULL;
+}
+
+/* The last lines of the job may have none of the rank. */
 static void said_in_record(const json_t *record, const char *stream, int rank, struct buf *out)
 {
     const json_t *list = json_object_get(record, "lines");
+    if (strcmp(stream, "stderr") == 0 &&
+        said_in_failure(control_text_of(record, "failure", ""), out))
+        return;
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *line = json_array_get(list, i);
         const char *text = control_text_of(line, "text", "");
@@ -215,6 +255,49 @@ static const char *take_said(const struct explain_case *explained, const char *s
     else if (rank >= 0)
         said_in_record(explained->record, stream, rank, out);
     return buf_text(out);
+}
+
+/* The number of the collective operation in which NCCL's watchdog of a rank gave up. */
+static void take_collective(struct explain_case *out, int rank, const char *line, size_t length)
+{
+    static const char watchdog[] = "Watchdog caught collective operation timeout",
+                      mark[] = "WorkNCCL(SeqNum=";
+    char *copy AUTO_FREE = mem_strndup(line, length);
+    const char *found = strstr(copy, watchdog) == NULL ? NULL : strstr(copy, mark);
+    for (size_t i = 0; found != NULL && i < out->facts.rank_count; i++) {
+        struct explain_rank *its = &out->ranks[i];
+        if (its->rank == rank && its->collective == 0)
+            its->collective = strtoll(found + sizeof(mark) - 1, NULL, 10);
+    }
+}
+
+static void collectives_in_file(const char *text, struct explain_case *out)
+{
+    static const char heading[] = "last lines of stderr, rank ";
+    int rank = -1;
+    while (*text != '\0') {
+        size_t length = strcspn(text, "\n");
+        if (text[0] != ' ')
+            rank = strncmp(text, heading, sizeof(heading) - 1) == 0
+                       ? (int)strtol(text + sizeof(heading) - 1, NULL, 10)
+                       : -1;
+        else if (rank >= 0)
+            take_collective(out, rank, text, length);
+        text += length + (text[length] == '\n');
+    }
+}
+
+static void take_collectives(const char *lines, struct explain_case *out)
+{
+    const json_t *list = json_object_get(out->record, "lines");
+    if (lines != NULL) {
+        collectives_in_file(lines, out);
+        return;
+    }
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *text = control_text_of(json_array_get(list, i), "text", "");
+        take_collective(out, int_of(json_array_get(list, i), "rank", -1), text, strlen(text));
+    }
 }
 
 static void take_differences(struct explain_case *out)
@@ -255,6 +338,7 @@ void explain_json_take(json_t *record, enum job_record_state state, json_t *evid
     take_files(out);
     out->facts.said = take_said(out, "stderr", lines, &out->said);
     out->facts.printed = take_said(out, "stdout", lines, &out->printed);
+    take_collectives(lines, out);
 }
 
 void explain_case_destroy(struct explain_case *explained)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/first_word.h"
 
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -8,29 +9,33 @@
 #include "base/status.h"
 #include "cli/check_words.h"
 #include "cli/control_forms.h"
-#include "cli/suggest.h"
 #include "io/child.h"
+#include "model/settings/suggest.h"
 
-/* Words that people try, and what is near. */
+/* Words that people try, and what is near. A program `kill` or `cancel` in PATH is not what they
+ * mean. */
 static const struct {
     const char *word, *advice;
+    bool even_program;
 } tried[] = {
-    {"help", "'hvdrun --help' lists the options and commands"},
-    {"version", "'hvdrun --version' prints the version"},
-    {"cancel", "'hvdrun stop' ends a job"},
-    {"list", "'hvdrun ps' lists your jobs"},
-    {"stats", "'hvdrun status' shows a job"},
-    {"start", "leave it out: hvdrun [options] program [arguments]"},
+    {"version", "'hvdrun --version' prints the version", false},
+    {"cancel", "'hvdrun stop' ends a job", true},
+    {"kill", "'hvdrun stop' ends a job, and 'hvdrun signal' sends it a signal", true},
+    {"list", "'hvdrun ps' lists your jobs", false},
+    {"jobs", "'hvdrun ps' lists your jobs", false},
+    {"queue", "'hvdrun ps' lists your jobs", false},
+    {"usage",
+     "'hvdrun top' shows what the ranks of a job use, and 'hvdrun --help' lists the options",
+     false},
+    {"stats", "'hvdrun top' shows what the ranks of a job use, and 'hvdrun status' shows a job",
+     false},
+    {"info", "'hvdrun status' shows a job", true},
+    {"show", "'hvdrun status' shows a job", false},
+    {"inspect", "'hvdrun status' shows a job", false},
+    {"output", "'hvdrun logs' shows the output of a job", false},
+    {"start", "leave it out: hvdrun [options] program [arguments]", false},
+    {"submit", "hvdrun --detach [options] program starts a job that needs no terminal", false},
 };
-
-static const char *advice_for(const char *word)
-{
-    for (size_t i = 0; i < sizeof(tried) / sizeof(tried[0]); i++) {
-        if (strcmp(tried[i].word, word) == 0)
-            return tried[i].advice;
-    }
-    return NULL;
-}
 
 /* The command that is near a mistyped word. NULL: none is. */
 static const char *near_command(const char *word, struct suggest *suggest)
@@ -42,29 +47,61 @@ static const char *near_command(const char *word, struct suggest *suggest)
     return suggest_best(suggest);
 }
 
-static char *advice_text(const char *word)
-{
-    struct suggest suggest;
-    const char *known = advice_for(word);
-    if (known != NULL)
-        return mem_strdup(known);
-    const char *near = near_command(word, &suggest);
-    return near == NULL ? NULL : mem_printf("did you mean 'hvdrun %s'?", near);
-}
-
 int first_word_check(int argc, char *const *argv, const char *path, struct error *err)
 {
     const char *word = argc > 1 ? argv[1] : "";
-    if (word[0] == '-' || strchr(word, '/') != NULL || strcmp(word, CHECK_WORD) == 0)
+    struct suggest suggest;
+    if (word[0] == '\0' || word[0] == '-' || strchr(word, '/') != NULL ||
+        strcmp(word, CHECK_WORD) == 0)
         return 0;
-    char *advice AUTO_FREE = advice_text(word);
-    char *program AUTO_FREE = advice == NULL ? NULL : child_find(word, path, NULL, NULL);
+    char *advice AUTO_FREE = NULL;
+    bool even_program = false;
+    for (size_t i = 0; i < sizeof(tried) / sizeof(tried[0]) && advice == NULL; i++) {
+        if (strcmp(tried[i].word, word) == 0)
+            advice = mem_strdup(tried[i].advice);
+        even_program = advice != NULL && tried[i].even_program;
+    }
+    const char *near = advice != NULL ? NULL : near_command(word, &suggest);
+    if (near != NULL)
+        advice = mem_printf("did you mean 'hvdrun %s'?", near);
+    char *program AUTO_FREE =
+        advice == NULL || even_program ? NULL : child_find(word, path, NULL, NULL);
     if (advice == NULL || program != NULL)
         return 0;
     char *file AUTO_FREE = mem_printf("./%s", word);
     bool lies_here = access(file, X_OK) == 0;
     return error_status(err, STATUS_USAGE,
-                        "'%s' is neither a command of hvdrun nor a program in PATH: %s ('hvdrun "
-                        "%s%s' starts a program named %s)",
-                        word, advice, lies_here ? "./" : "-- ", word, word);
+                        "'%s' is %s: %s ('hvdrun %s%s' starts a program named %s)", word,
+                        even_program ? "not a command of hvdrun"
+                                     : "neither a command of hvdrun nor a program in PATH",
+                        advice, lies_here ? "./" : "-- ", word, word);
+}
+
+int first_word_help(int *argc, char ***argv, char **room, struct error *err)
+{
+    char *const *words = *argv;
+    struct suggest suggest;
+    if (*argc < 2 || strcmp(words[1], "help") != 0)
+        return 0;
+    if (*argc > 3)
+        return error_status(err, STATUS_USAGE, "expected: hvdrun help [COMMAND]");
+    bool known = *argc == 2 || strcmp(words[2], CHECK_WORD) == 0;
+    for (int i = 0; i < CONTROL_COMMANDS && !known; i++)
+        known = strcmp(words[2], control_forms[i].word) == 0;
+    const char *near = known ? NULL : near_command(words[2], &suggest);
+    if (near != NULL)
+        return error_status(err, STATUS_USAGE,
+                            "hvdrun does not have a command '%s': did you mean '%s'?", words[2],
+                            near);
+    if (!known)
+        return error_status(err, STATUS_USAGE,
+                            "hvdrun does not have a command '%s'; 'hvdrun --help' lists the "
+                            "commands ('hvdrun -- help' starts a program named help)",
+                            words[2]);
+    room[0] = words[0];
+    room[1] = *argc == 2 ? "--help" : words[2];
+    room[2] = *argc == 2 ? NULL : "--help";
+    room[3] = NULL;
+    *argv = room;
+    return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The first word of the command line when it looks like a command, but is neither a command of
- * hvdrun nor a program: `hvdrun help`, `hvdrun stop`, `hvdrun statsu`. Without this, hvdrun would
- * start agents first, and then report a missing program.
+ * hvdrun nor a program: `hvdrun list`, `hvdrun statsu`. Without this, hvdrun would start agents
+ * first, and then report a missing program. Also `hvdrun help [COMMAND]`.
  */
 #pragma once
 
@@ -11,3 +11,7 @@
 /* `path` is the value of PATH. Call it after the commands of cli/control_words.h. -1: the error
  * says which command or option is near; STATUS_USAGE. */
 int first_word_check(int argc, char *const *argv, const char *path, struct error *err);
+
+/* Replaces `help COMMAND` by `COMMAND --help`, and `help` alone by `--help`. `*argv` becomes `room`
+ * (of 4 words) or stays as it is. -1: there is no such command; STATUS_USAGE. */
+int first_word_help(int *argc, char ***argv, char **room, struct error *err);

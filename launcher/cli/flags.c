@@ -10,13 +10,29 @@
 #include "base/status.h"
 #include "cli/foreign.h"
 #include "cli/spelling.h"
+#include "model/settings/suggest.h"
 
 #define VALUE_MAX ((size_t)1 << 20)
+#define DROPPED_MAX ((size_t)1024)
+
+/* Options of other launchers with the same advice are one mistake. */
+struct mistake {
+    const struct foreign *foreign; /* NULL: it has a text */
+    struct buf names;              /* of these options, as they were typed */
+    int count;
+    char *text;
+};
 
 struct scan {
     char *const *words;
     int count, at;
-    bool dashes; /* there was a `--`, so a ':' is an argument from here on */
+    bool dashes;        /* there was a `--`, so a ':' is an argument from here on */
+    bool rewritten;     /* the option is in out->rewrite in another form */
+    bool wrong;         /* the error is set */
+    bool lost;          /* what follows may be a value or the program */
+    struct buf dropped; /* options that have no meaning here */
+    struct mistake *mistakes;
+    size_t mistake_count;
     struct flags *out;
 };
 
@@ -97,10 +113,33 @@ static int take_value(struct scan *scan, enum option_id id, char *typed_take, st
     return 0;
 }
 
-static int unknown_option(const char *word, size_t length, struct error *err)
+/* Goes on behind an option that is near to a known one. Behind another one, the next word may be
+ * its value, or the program. */
+static void skip_unknown(struct scan *scan, const char *near, const char *value)
 {
+    struct spelling spelling;
+    bool known = near != NULL && spelling_find(near, strlen(near), value != NULL, &spelling);
+    char *word AUTO_FREE =
+        known && value != NULL ? mem_printf("%s=%s", near, value) : mem_strdup(near);
+    bool takes_next = known && value == NULL && spelling.fixed == NULL;
+    if (known) {
+        scan->rewritten = true;
+        rewrite_keep(&scan->out->rewrite, (char *const[]){word}, 1);
+    }
+    const char *next = takes_next ? next_value(scan) : NULL;
+    if (next != NULL)
+        rewrite_keep(&scan->out->rewrite, &scan->words[scan->at - 1], 1);
+    scan->lost =
+        !known && value == NULL && scan->at < scan->count && scan->words[scan->at][0] != '-';
+}
+
+static int unknown_option(struct scan *scan, const char *word, size_t length, const char *value,
+                          struct error *err)
+{
+    struct suggest suggest;
     struct buf hint AUTO_BUF = BUF_INIT(256);
-    spelling_suggest(word, length, &hint);
+    skip_unknown(scan, spelling_near(word, length, &suggest), value);
+    suggest_append(&suggest, &hint);
     if (hint.length == 0)
         buf_puts(&hint, "; 'hvdrun --help' lists the options");
     return error_status(err, STATUS_USAGE, "unknown option '%.*s'%s", (int)length, word,
@@ -122,6 +161,55 @@ static int set_foreign(struct scan *scan, const struct foreign *foreign, const c
     return 0;
 }
 
+/* One notice names all of them. */
+static int drop_foreign(struct scan *scan, const char *typed, const char *first)
+{
+    buf_printf(&scan->dropped, "%s%s%s%s", scan->dropped.length > 0 ? ", " : "", typed,
+               first == NULL ? "" : " ", first == NULL ? "" : first);
+    scan->rewritten = true;
+    return 0;
+}
+
+static struct mistake *mistake_add(struct scan *scan)
+{
+    scan->mistakes =
+        mem_resize_array(scan->mistakes, scan->mistake_count + 1, sizeof(*scan->mistakes));
+    struct mistake *mistake = &scan->mistakes[scan->mistake_count++];
+    *mistake = (struct mistake){.names = BUF_INIT(VALUE_MAX)};
+    return mistake;
+}
+
+/* The mistake with the advice of this option, if the advice does not depend on the value. */
+static struct mistake *same_advice(struct scan *scan, const struct foreign *foreign)
+{
+    struct mistake *found = NULL;
+    for (size_t i = 0; i < scan->mistake_count && strchr(foreign->text, '$') == NULL; i++) {
+        if (scan->mistakes[i].foreign == foreign)
+            found = &scan->mistakes[i];
+    }
+    return found;
+}
+
+static int refuse_foreign(struct scan *scan, const struct foreign *foreign, const char *typed,
+                          const char *const values[2])
+{
+    static const char *const none[2] = {NULL, NULL};
+    struct buf text AUTO_BUF = BUF_INIT(VALUE_MAX);
+    struct mistake *mistake = same_advice(scan, foreign);
+    scan->rewritten = true;
+    rewrite_foreign(&scan->out->rewrite, foreign, values);
+    scan->lost = foreign->kind == FOREIGN_PROGRAM;
+    if (mistake == NULL)
+        mistake = mistake_add(scan);
+    mistake->foreign = foreign;
+    buf_printf(&mistake->names, "%s%s", mistake->count++ > 0 ? ", " : "", typed);
+    bool several = mistake->count > 1;
+    foreign_refuse(foreign, buf_text(&mistake->names), several, several ? none : values, &text);
+    free(mistake->text);
+    mistake->text = mem_strdup(buf_text(&text));
+    return 0;
+}
+
 /* `value`: that of WORD=VALUE or of -n4; NULL: the values are the next words. */
 static int take_foreign(struct scan *scan, const struct foreign *foreign, const char *typed,
                         const char *value, struct error *err)
@@ -135,12 +223,18 @@ static int take_foreign(struct scan *scan, const struct foreign *foreign, const 
             break;
         got++;
     }
-    if (foreign->kind == FOREIGN_HINT)
-        return foreign_refuse(foreign, typed, values, err);
+    if (foreign_is_idle(foreign, values)) {
+        scan->rewritten = true; /* by nothing */
+        return 0;
+    }
+    if (foreign->kind == FOREIGN_HINT || foreign->kind == FOREIGN_PROGRAM)
+        return refuse_foreign(scan, foreign, typed, values);
     if (got < wanted)
         return missing_value(typed, foreign->arg, err);
     if (got > wanted && !(fixed && strncmp(foreign->arg + 2, value, strlen(value)) == 0))
         return unwanted_value(typed, value, err);
+    if (foreign_is_dropped(foreign, values))
+        return drop_foreign(scan, typed, values[0]);
     return foreign->kind == FOREIGN_SETS ? set_foreign(scan, foreign, typed, values, err) : 0;
 }
 
@@ -177,7 +271,7 @@ static int scan_named(struct scan *scan, const char *word, size_t length, const 
     if (!spelling_find(word, length, value != NULL, &spelling)) {
         const struct foreign *foreign = foreign_find(word, length);
         return foreign != NULL ? take_foreign(scan, foreign, typed, value, err)
-                               : unknown_option(word, length, err);
+                               : unknown_option(scan, word, length, value, err);
     }
     warn_about(scan, &spelling, typed);
     if (value != NULL && !spelling.takes_value)
@@ -201,55 +295,104 @@ static int scan_option(struct scan *scan, struct error *err)
     return scan_named(scan, word, length, word[length] == '=' ? word + length + 1 : NULL, err);
 }
 
-/* Reads flags up to the program. */
-static int scan_flags(struct scan *scan, struct error *err)
+static void complain(struct scan *scan, const struct error *wrong, bool rewritten)
 {
-    while (scan->at < scan->count) {
-        const char *word = scan->words[scan->at];
-        if (strcmp(word, "--") == 0) {
-            scan->dashes = true;
-            scan->at++;
-            return 0;
-        }
-        if (word[0] != '-' || word[1] == '\0')
-            return 0;
-        if (scan_option(scan, err) < 0)
-            return -1;
+    mistake_add(scan)->text = mem_strdup(wrong->text);
+    scan->out->rewrite.unsure |= !rewritten;
+}
+
+/* The first mistake is the error; the others are in out->more. */
+static int report_mistakes(struct scan *scan, struct error *err)
+{
+    for (size_t i = 0; i < scan->mistake_count; i++) {
+        struct mistake *mistake = &scan->mistakes[i];
+        if (i == 0)
+            error_status(err, STATUS_USAGE, "%s", mistake->text);
+        else
+            strv_add(&scan->out->more, mistake->text);
+        buf_destroy(&mistake->names);
+        free(mistake->text);
     }
-    return 0;
+    free(scan->mistakes);
+    return scan->mistake_count > 0 ? -1 : 0;
+}
+
+/* Reads flags up to the program. */
+static void scan_flags(struct scan *scan)
+{
+    while (scan->at < scan->count && !scan->lost) {
+        char *const *begin = &scan->words[scan->at];
+        struct error wrong = ERROR_INIT;
+        bool dashes = strcmp(*begin, "--") == 0;
+        if (!dashes && ((*begin)[0] != '-' || (*begin)[1] == '\0'))
+            return;
+        scan->rewritten = false;
+        scan->at += dashes;
+        if (!dashes && scan_option(scan, &wrong) < 0)
+            complain(scan, &wrong, scan->rewritten);
+        if (!scan->rewritten)
+            rewrite_keep(&scan->out->rewrite, begin, (int)(&scan->words[scan->at] - begin));
+        scan->dashes = dashes;
+        if (dashes)
+            return;
+    }
 }
 
 /* Reads the program's words. Returns whether a ':' ended them. */
 static bool scan_program(struct scan *scan)
 {
     struct strv *argv = &scan->out->sections[scan->out->count - 1].argv;
+    struct rewrite *rewrite = &scan->out->rewrite;
     while (scan->at < scan->count) {
         const char *word = scan->words[scan->at++];
-        if (!scan->dashes && strcmp(word, ":") == 0)
+        bool ends = !scan->dashes && strcmp(word, ":") == 0;
+        if (argv->count == 0 && !ends && !scan->lost)
+            rewrite_program(rewrite, word);
+        else
+            strv_add(&rewrite->words, word);
+        if (ends)
             return true;
         strv_add(argv, word);
     }
     return false;
 }
 
+static void warn_of_dropped(struct scan *scan)
+{
+    if (scan->dropped.length > 0)
+        strv_printf(&scan->out->warnings, "left out, because it has no meaning in hvdrun: %s",
+                    buf_text(&scan->dropped));
+    buf_destroy(&scan->dropped);
+}
+
+static void check_program(struct scan *scan, bool more)
+{
+    const struct strv *program = &scan->out->sections[scan->out->count - 1].argv;
+    struct error wrong = ERROR_INIT;
+    bool missing = program->count == 0 && (more || scan->out->count > 1);
+    if (missing)
+        error_status(&wrong, STATUS_USAGE, "no program %s ':'",
+                     more ? "before a" : "after the last");
+    else if (program->count > 0 && program->items[0][0] == '\0')
+        error_status(&wrong, STATUS_USAGE, "the name of the program is empty");
+    if (wrong.text[0] != '\0' && !scan->lost)
+        complain(scan, &wrong, false);
+}
+
 int flags_scan(int argc, char *const *argv, struct flags *out, struct error *err)
 {
-    struct scan scan = {.words = argv, .count = argc, .at = 1, .out = out};
+    struct scan scan = {
+        .words = argv, .count = argc, .at = 1, .out = out, .dropped = BUF_INIT(DROPPED_MAX)};
     bool more = true;
-    *out = (struct flags){.count = 0};
+    *out = (struct flags){.rewrite = REWRITE_INIT};
     while (more) {
-        struct strv *program = &section_add(out)->argv;
-        if (scan_flags(&scan, err) < 0)
-            return -1;
+        section_add(out);
+        scan_flags(&scan);
         more = scan_program(&scan);
-        bool missing = program->count == 0 && (more || out->count > 1);
-        if (missing)
-            return error_status(err, STATUS_USAGE, "no program %s ':'",
-                                more ? "before a" : "after the last");
-        if (program->count > 0 && program->items[0][0] == '\0')
-            return error_status(err, STATUS_USAGE, "the name of the program is empty");
+        check_program(&scan, more);
     }
-    return 0;
+    warn_of_dropped(&scan);
+    return report_mistakes(&scan, err);
 }
 
 void flags_destroy(struct flags *flags)
@@ -265,5 +408,7 @@ void flags_destroy(struct flags *flags)
     }
     free(flags->sections);
     strv_destroy(&flags->warnings);
+    strv_destroy(&flags->more);
+    rewrite_destroy(&flags->rewrite);
     *flags = (struct flags){.count = 0};
 }

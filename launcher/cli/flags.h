@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/strv.h"
+#include "cli/rewrite.h"
 #include "model/settings/option.h"
 
 struct flag {
@@ -32,9 +33,11 @@ struct flags {
     struct section *sections; /* at least one */
     size_t count;
     struct strv warnings; /* deprecated spellings, ignored options */
+    struct strv more;     /* further mistakes, after the one in the error */
+    struct rewrite rewrite;
 };
 
-/* -1: the grammar is wrong, and the text names the option. The caller may destroy `out` in any
- * case. */
+/* -1: the grammar is wrong, and the text names the option. The scan goes on after a mistake, so
+ * that the user hears of all of them. The caller may destroy `out` in any case. */
 int flags_scan(int argc, char *const *argv, struct flags *out, struct error *err);
 void flags_destroy(struct flags *flags);

@@ -3,34 +3,41 @@
 
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/parse.h"
-#include "base/status.h"
 
 #define TEXT_MAX 1024
 
 static const struct foreign table[] = {
-#define FOREIGN_SET(who, spellings, values, field, template, note) \
-    {.kind = FOREIGN_SETS,                                         \
-     .launchers = (who),                                           \
-     .words = (spellings),                                         \
-     .arg = (values),                                              \
-     .id = OPT_##field,                                            \
-     .value = (template),                                          \
+#define FOREIGN_SET(who, spellings, values, field, template, without, note) \
+    {.kind = FOREIGN_SETS,                                                  \
+     .launchers = (who),                                                    \
+     .words = (spellings),                                                  \
+     .arg = (values),                                                       \
+     .id = OPT_##field,                                                     \
+     .value = (template),                                                   \
+     .idle = (without),                                                     \
      .text = (note)},
-#define FOREIGN_ROW(which, who, spellings, values, about) \
-    {.kind = (which),                                     \
-     .launchers = (who),                                  \
-     .words = (spellings),                                \
-     .arg = (values),                                     \
-     .id = OPT_TOTAL,                                     \
+#define FOREIGN_ROW(which, who, spellings, values, without, template, about) \
+    {.kind = (which),                                                        \
+     .launchers = (who),                                                     \
+     .words = (spellings),                                                   \
+     .arg = (values),                                                        \
+     .id = OPT_TOTAL,                                                        \
+     .idle = (without),                                                      \
+     .instead = (template),                                                  \
      .text = (about)},
 #define FOREIGN_DONE(who, spellings, values, why) \
-    FOREIGN_ROW(FOREIGN_DONE, who, spellings, values, why)
-#define FOREIGN_HINT(who, spellings, values, advice) \
-    FOREIGN_ROW(FOREIGN_HINT, who, spellings, values, advice)
-#define FOREIGN_SAME(who, spellings) FOREIGN_ROW(FOREIGN_SAME, who, spellings, "", "")
+    FOREIGN_ROW(FOREIGN_DONE, who, spellings, values, "", NULL, why)
+#define FOREIGN_DROP(who, spellings, values, why) \
+    FOREIGN_ROW(FOREIGN_DROP, who, spellings, values, "", NULL, why)
+#define FOREIGN_HINT(who, spellings, values, without, template, advice) \
+    FOREIGN_ROW(FOREIGN_HINT, who, spellings, values, without, template, advice)
+#define FOREIGN_PROGRAM(who, spellings, values, template, advice) \
+    FOREIGN_ROW(FOREIGN_PROGRAM, who, spellings, values, "", template, advice)
+#define FOREIGN_SAME(who, spellings) FOREIGN_ROW(FOREIGN_SAME, who, spellings, "", "", NULL, "")
 #define FOREIGN_OTHER(who, spellings, values, meaning) \
-    FOREIGN_ROW(FOREIGN_OTHER, who, spellings, values, meaning)
+    FOREIGN_ROW(FOREIGN_OTHER, who, spellings, values, "", NULL, meaning)
 #include "cli/foreign.def"
 };
 
@@ -106,6 +113,39 @@ void foreign_fill(const struct foreign *foreign, const char *template, const cha
     }
 }
 
+static bool lists(const char *words, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = words; *at != '\0';) {
+        size_t next = strcspn(at, " ");
+        if (next == length && memcmp(at, word, length) == 0)
+            return true;
+        at += next + (at[next] == ' ');
+    }
+    return false;
+}
+
+bool foreign_is_idle(const struct foreign *foreign, const char *const values[2])
+{
+    return values[0] != NULL && values[0][0] != '\0' && lists(foreign->idle, values[0]);
+}
+
+/* The parts of Open MPI that start a job, which hvdrun does itself. */
+static bool is_for_mpirun(const char *parameter)
+{
+    static const char parts[] = "plm oob ras rmaps orte odls ess routed grpcomm rml iof filem "
+                                "state errmgr schizo rtc regx prte prrte";
+    size_t length = strcspn(parameter, "_");
+    char *part AUTO_FREE = mem_strndup(parameter, length);
+    return length > 0 && lists(parts, part);
+}
+
+bool foreign_is_dropped(const struct foreign *foreign, const char *const values[2])
+{
+    bool mca = foreign->kind == FOREIGN_SETS && strncmp(foreign->value, "OMPI_MCA_", 9) == 0;
+    return foreign->kind == FOREIGN_DROP || (mca && is_for_mpirun(values[0]));
+}
+
 int foreign_value(const struct foreign *foreign, const char *const values[2], struct buf *out,
                   struct error *err)
 {
@@ -123,27 +163,33 @@ static void put_launchers(unsigned launchers, struct buf *out)
     static const struct {
         unsigned bit;
         const char *name;
-    } names[] = {{MPIRUN, "mpirun"}, {MPIEXEC, "mpiexec"}, {SRUN, "srun"}, {TORCHRUN, "torchrun"}};
-    const char *between = "";
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    } names[] = {{MPIRUN, "mpirun"},     {MPIEXEC, "mpiexec"},     {SRUN, "srun"},
+                 {TORCHRUN, "torchrun"}, {DEEPSPEED, "deepspeed"}, {ACCELERATE, "accelerate"}};
+    size_t count = sizeof(names) / sizeof(names[0]), shown = 0, total = 0;
+    for (size_t i = 0; i < count; i++)
+        total += (launchers & names[i].bit) != 0;
+    for (size_t i = 0; i < count; i++) {
         if ((launchers & names[i].bit) == 0)
             continue;
-        (void)buf_printf(out, "%s%s", between, names[i].name);
-        between = " and ";
+        shown++;
+        (void)buf_printf(out, "%s%s",
+                         shown == 1       ? ""
+                         : shown == total ? " and "
+                                          : ", ",
+                         names[i].name);
     }
 }
 
-int foreign_refuse(const struct foreign *foreign, const char *typed, const char *const values[2],
-                   struct error *err)
+void foreign_refuse(const struct foreign *foreign, const char *typed, bool several,
+                    const char *const values[2], struct buf *out)
 {
-    struct buf who AUTO_BUF = BUF_INIT(TEXT_MAX), advice AUTO_BUF = BUF_INIT(TEXT_MAX);
     struct buf plain AUTO_BUF = BUF_INIT(TEXT_MAX);
-    put_launchers(foreign->launchers, &who);
+    (void)buf_printf(out, several ? "%s are options of " : "%s is an option of ", typed);
+    put_launchers(foreign->launchers, out);
+    (void)buf_puts(out, ": ");
     for (const char *at = foreign->text; *at != '\0'; at++) {
         if (*at != '`')
             (void)buf_putc(&plain, *at);
     }
-    foreign_fill(foreign, buf_text(&plain), values, &advice);
-    return error_status(err, STATUS_USAGE, "%s is an option of %s: %s", typed, buf_text(&who),
-                        buf_text(&advice));
+    foreign_fill(foreign, buf_text(&plain), values, out);
 }

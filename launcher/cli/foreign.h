@@ -12,24 +12,35 @@
 #include "base/error.h"
 #include "model/settings/option.h"
 
-enum foreign_launcher { MPIRUN = 1, MPIEXEC = 2, SRUN = 4, TORCHRUN = 8 }; /* bits */
+enum foreign_launcher { /* bits */
+                        MPIRUN = 1,
+                        MPIEXEC = 2,
+                        SRUN = 4,
+                        TORCHRUN = 8,
+                        DEEPSPEED = 16,
+                        ACCELERATE = 32,
+};
 
 enum foreign_kind {
-    FOREIGN_SETS,  /* accepted: sets an option */
-    FOREIGN_DONE,  /* accepted: hvdrun always does that */
-    FOREIGN_HINT,  /* refused: `text` says what to write instead */
-    FOREIGN_SAME,  /* an option of hvdrun with the same meaning */
-    FOREIGN_OTHER, /* an option of hvdrun with another meaning, which `text` gives */
+    FOREIGN_SETS,    /* accepted: sets an option */
+    FOREIGN_DONE,    /* accepted: hvdrun always does that */
+    FOREIGN_DROP,    /* accepted with a notice: it has no meaning here */
+    FOREIGN_HINT,    /* refused: `text` says what to write instead */
+    FOREIGN_PROGRAM, /* the same, and a program with its arguments follows */
+    FOREIGN_SAME,    /* an option of hvdrun with the same meaning */
+    FOREIGN_OTHER,   /* an option of hvdrun with another meaning, which `text` gives */
 };
 
 struct foreign {
     enum foreign_kind kind;
-    unsigned launchers; /* enum foreign_launcher */
-    const char *words;  /* its spellings, separated by blanks */
-    const char *arg;    /* what its manual calls the value or the two values */
-    enum option_id id;  /* FOREIGN_SETS */
-    const char *value;  /* FOREIGN_SETS: a template with $1 and $2 */
-    const char *text;   /* a sentence or a part of one, with `code` */
+    unsigned launchers;  /* enum foreign_launcher */
+    const char *words;   /* its spellings, separated by blanks */
+    const char *arg;     /* what its manual calls the value or the two values */
+    enum option_id id;   /* FOREIGN_SETS */
+    const char *value;   /* FOREIGN_SETS: a template with $1 and $2 */
+    const char *idle;    /* values with which it has no effect, separated by blanks */
+    const char *instead; /* FOREIGN_HINT, FOREIGN_PROGRAM: a template; NULL: the user must decide */
+    const char *text;    /* a sentence or a part of one, with `code` */
 };
 
 const struct foreign *foreign_at(size_t index); /* NULL past the end */
@@ -50,11 +61,17 @@ int foreign_values(const struct foreign *foreign);
 void foreign_fill(const struct foreign *foreign, const char *template, const char *const values[2],
                   struct buf *out);
 
+/* With these values, it changes nothing that hvdrun does. */
+bool foreign_is_idle(const struct foreign *foreign, const char *const values[2]);
+/* It has no meaning here, such as a parameter of mpirun itself. */
+bool foreign_is_dropped(const struct foreign *foreign, const char *const values[2]);
+
 /* FOREIGN_SETS: appends the text for settings_set(). -1: the value is not a number and must be one.
  */
 int foreign_value(const struct foreign *foreign, const char *const values[2], struct buf *out,
                   struct error *err);
 
-/* FOREIGN_HINT: fills the error with the advice. Returns -1. */
-int foreign_refuse(const struct foreign *foreign, const char *typed, const char *const values[2],
-                   struct error *err);
+/* FOREIGN_HINT, FOREIGN_PROGRAM: appends the advice to `typed`, one option or `several` as "a, b".
+ */
+void foreign_refuse(const struct foreign *foreign, const char *typed, bool several,
+                    const char *const values[2], struct buf *out);

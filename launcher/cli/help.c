@@ -2,61 +2,23 @@
 #include "cli/help.h"
 
 #include <stdbool.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "cli/check_words.h"
 #include "cli/control_forms.h"
 #include "cli/describe.h"
+#include "cli/help_item.h"
 #include "model/settings/option.h"
-
-#define WIDTH 79
-#define INDENT 28 /* where the explanations start */
-
-/* Starts a line with the option. The explanation follows on this line, or below if there is no
- * room. */
-static size_t put_head(const char *head, struct buf *out)
-{
-    buf_printf(out, "  %s", head);
-    size_t column = strlen(head) + 2;
-    if (column + 2 > INDENT) {
-        buf_putc(out, '\n');
-        column = 0;
-    }
-    buf_printf(out, "%*s", (int)(INDENT - column), "");
-    return INDENT;
-}
-
-/* Writes the words of `text` from `column` on, and breaks lines at blanks. */
-static void put_wrapped(const char *text, size_t column, struct buf *out)
-{
-    bool fresh = true;
-    while (*text != '\0') {
-        size_t length = strcspn(text, " ");
-        if (!fresh && column + 1 + length > WIDTH) {
-            buf_printf(out, "\n%*s", INDENT, "");
-            column = INDENT;
-            fresh = true;
-        }
-        buf_printf(out, "%s%.*s", fresh ? "" : " ", (int)length, text);
-        column += length + (fresh ? 0 : 1);
-        fresh = false;
-        text += length;
-        text += strspn(text, " ");
-    }
-    buf_putc(out, '\n');
-}
 
 static void put_option(enum option_id id, struct buf *out)
 {
     struct buf head AUTO_BUF = BUF_INIT(256), text AUTO_BUF = BUF_INIT(1024);
     describe_spellings(id, false, &head);
     describe_help(id, &text);
-    put_wrapped(buf_text(&text), put_head(buf_text(&head), out), out);
+    help_item(buf_text(&head), buf_text(&text), out);
     const struct option_fixed *fixed = option_fixed(0);
     for (size_t i = 0; fixed != NULL; fixed = option_fixed(++i)) {
         if (fixed->id == id && fixed->help != NULL)
-            put_wrapped(fixed->help, put_head(fixed->spelling, out), out);
+            help_item(fixed->spelling, fixed->help, out);
     }
 }
 
@@ -77,12 +39,12 @@ static void put_group(enum option_group group, struct buf *out)
 static void put_commands(struct buf *out)
 {
     buf_puts(out, "\nCheck of the hosts, without a job (hvdrun check --help)\n");
-    put_wrapped(CHECK_HELP, put_head(CHECK_WORD " " CHECK_OPERANDS, out), out);
-    buf_puts(out, "\nCommands for your jobs (hvdrun status --help)\n");
+    help_item(CHECK_WORD " " CHECK_OPERANDS, CHECK_HELP, out);
+    buf_puts(out, "\nCommands for your jobs (hvdrun help status)\n");
     for (int i = 0; i < CONTROL_COMMANDS; i++) {
-        const struct control_form *form = &control_forms[i];
-        char *head AUTO_FREE = mem_printf("%s %s", form->word, form->operands);
-        put_wrapped(form->help, put_head(head, out), out);
+        struct buf head AUTO_BUF = BUF_INIT(256);
+        control_put_usage((enum control_command)i, &head);
+        help_item(buf_text(&head), control_forms[i].help, out);
     }
 }
 

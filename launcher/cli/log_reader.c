@@ -148,6 +148,11 @@ bool log_reader_next(struct log_reader *reader, struct log_line *out)
     return true;
 }
 
+bool log_reader_is_cut(const struct log_reader *reader)
+{
+    return reader->rest == 0 && reader->text.length > reader->taken;
+}
+
 bool log_reader_missed(const struct log_reader *reader)
 {
     return reader->missed;

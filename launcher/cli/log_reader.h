@@ -28,3 +28,5 @@ void log_reader_destroy(struct log_reader *reader); /* accepts NULL */
 bool log_reader_next(struct log_reader *reader, struct log_line *out);
 
 bool log_reader_missed(const struct log_reader *reader); /* lines of files that were removed */
+/* A part of a piece has come, and not the rest. After the end of the job: the disk was full. */
+bool log_reader_is_cut(const struct log_reader *reader);

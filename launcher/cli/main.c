@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/parse.h"
 #include "base/status.h"
 #include "cli/about.h"
 #include "cli/check_words.h"
@@ -30,6 +31,7 @@
 #include "cli/show_config.h"
 #include "cli/worker_environment.h"
 #include "driver/check/check.h"
+#include "driver/control/folder.h"
 #include "driver/driver.h"
 #include "driver/reach/way_choice.h"
 #include "driver/tell/dry_run.h"
@@ -125,6 +127,10 @@ static int run_job(int64_t begun_ns, char *const *argv, const struct command_lin
                    const struct place *place, const struct plan *plan, bool late, struct error *err)
 {
     int lock_fd AUTO_FD = -1, started_fd AUTO_FD = -1, status = 0;
+    if (line->settings.detach && job_folder_check(err) < 0)
+        return error_wrap(err,
+                          "--detach needs a folder for the log and the record of the job (TMPDIR "
+                          "sets it)");
     if (line->settings.detach) {
         enum detach_side side = detach_fork(&started_fd, &status, err);
         if (side != DETACH_CHILD)
@@ -272,6 +278,20 @@ static int check_hang(const struct settings *settings, struct error *err)
     return result;
 }
 
+#define NAME_MAX_LENGTH 64
+
+static int check_name(const struct settings *settings, struct error *err)
+{
+    const char *name = settings->job_name;
+    size_t length = name == NULL ? 0 : strlen(name);
+    if (name == NULL || (length <= NAME_MAX_LENGTH && name_is_safe(name, length)))
+        return 0;
+    return error_status(err, STATUS_USAGE,
+                        "%s: '%s' is not a name for a job: expected at most %d letters, digits and "
+                        "._:-",
+                        settings_place(settings, OPT_job_name), name, NAME_MAX_LENGTH);
+}
+
 /* `hvdrun run` is the same as `hvdrun`. */
 static bool says_run(int argc, char *const *argv)
 {
@@ -298,7 +318,8 @@ static int run(int64_t begun_ns, int argc, char **argv, struct command_line *lin
     int skipped = says_run(argc, argv) ? 1 : 0;
     if (first_word_check(argc - skipped, argv + skipped, getenv("PATH"), err) < 0 ||
         command_line_parse(argc - skipped, argv + skipped, environ, line, err) < 0 ||
-        check_detach(line, err) < 0 || check_hang(&line->settings, err) < 0)
+        check_name(&line->settings, err) < 0 || check_detach(line, err) < 0 ||
+        check_hang(&line->settings, err) < 0)
         return -1;
     int result = about(line);
     if (result >= 0)
@@ -336,12 +357,18 @@ int main(int argc, char **argv)
     int64_t begun_ns = clock_mono_ns();
     open_standard_streams();
     json_memory_init();
+    char *help[4];
+    struct error err = ERROR_INIT;
+    if (first_word_help(&argc, &argv, help, &err) < 0)
+        return fail(&err);
     int status = control_command(argc, argv);
     if (status >= 0)
         return status;
-    struct command_line line = {.warnings = STRV_INIT};
-    struct error err = ERROR_INIT;
+    struct command_line line = {.warnings = STRV_INIT, .more = STRV_INIT};
     int result = run(begun_ns, argc, argv, &line, &err);
+    result = result < 0 ? fail(&err) : result;
+    for (size_t i = 0; i < line.more.count && err.text[0] != '\0'; i++)
+        fprintf(stderr, "hvdrun: %s\n", line.more.items[i]);
     command_line_destroy(&line);
-    return result < 0 ? fail(&err) : result;
+    return result;
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cli/suggest.h"
+#include "model/settings/suggest.h"
 
 #define NO "--no-"
 
@@ -91,10 +91,16 @@ static int offer(void *context, const struct spelling *spelling)
     return 0;
 }
 
+const char *spelling_near(const char *word, size_t length, struct suggest *room)
+{
+    suggest_init(room, word, length);
+    spelling_each(offer, room);
+    return suggest_best(room);
+}
+
 void spelling_suggest(const char *word, size_t length, struct buf *out)
 {
     struct suggest suggest;
-    suggest_init(&suggest, word, length);
-    spelling_each(offer, &suggest);
+    spelling_near(word, length, &suggest);
     suggest_append(&suggest, out);
 }

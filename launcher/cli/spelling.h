@@ -28,5 +28,9 @@ int spelling_each(int (*each)(void *context, const struct spelling *spelling), v
  * there is no such spelling. */
 bool spelling_find(const char *word, size_t length, bool with_value, struct spelling *out);
 
+/* The known spelling that is near. NULL: none is. Borrowed from `room`. */
+struct suggest;
+const char *spelling_near(const char *word, size_t length, struct suggest *room);
+
 /* Appends ": did you mean '--hosts'?" if a known spelling is near, otherwise nothing. */
 void spelling_suggest(const char *word, size_t length, struct buf *out);

@@ -9,6 +9,8 @@
 
 struct text_table {
     size_t columns;    /* at least 1 */
+    size_t width;      /* of a line, in characters; 0: any. The last cell is cut to fit */
+    unsigned right;    /* bits: 1 << column; these columns are aligned to the right */
     struct strv cells; /* row by row; the first row has the titles */
 };
 

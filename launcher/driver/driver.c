@@ -63,12 +63,6 @@ static void node_frame(void *context, struct node_link *node, const struct frame
 /* Whatever else holds data about the node goes first, then the kind of job decides. */
 static void node_lost(struct job *job, struct node_link *node, const char *why)
 {
-    /* A silent node is dated from when it was last heard. So is a broken connection, as far as
-     * we can tell: peers may notice the crash of a host before we do. But about an agent on this
-     * machine nobody knows earlier than we do. */
-    bool since_heard = node->liveness.state == LIVENESS_LOST || !node->stream.same_machine;
-    int64_t noticed = node->ended_ns != 0 ? node->ended_ns : clock_mono_ns();
-    int64_t when = since_heard ? (node->liveness.heard_ms + 1) * 1000000 : noticed;
     events_node(job->events, "node_lost", node, why);
     job_rendezvous_node_lost(job->rendezvous, node);
     job_mpi_node_lost(job->mpi, node);
@@ -80,7 +74,7 @@ static void node_lost(struct job *job, struct node_link *node, const char *why)
         orphans_sweep(job->orphans);
     }
     reach_hang_up(job->reach, node);
-    kind_lost(job, node, when, why);
+    kind_lost(job, node, why);
 }
 
 static void node_closed(void *context, struct node_link *node, const char *why)

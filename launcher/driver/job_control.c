@@ -22,6 +22,7 @@
 #include "driver/run/hangup.h"
 #include "driver/run/user_signals.h"
 #include "driver/serve/metrics_out.h"
+#include "driver/tell/day_time.h"
 #include "driver/tell/json_text.h"
 #include "driver/tell/line_log.h"
 #include "driver/tell/record_json.h"
@@ -38,7 +39,8 @@ struct job_control {
     struct job_record *record;
     struct control *control; /* NULL: it could not be created, or not yet */
     struct job_stacks *stacks;
-    int started_fd; /* of --detach; -1: none, or all ranks have started */
+    int started_fd;          /* of --detach; -1: none, or all ranks have started */
+    struct loop_fd *starter; /* watches it; NULL likewise */
     bool opened, ended;
 };
 
@@ -67,6 +69,8 @@ static json_t *status(void *context)
         json_object_set_new(object, "metrics", json_text(metrics_out_url(control->job)));
         json_object_set_new(object, "page", json_text(metrics_out_page(control->job)));
     }
+    if (metrics_out_problem(control->job) != NULL)
+        json_object_set_new(object, "no_metrics", json_text(metrics_out_problem(control->job)));
     return object;
 }
 
@@ -80,19 +84,35 @@ static json_t *usage(void *context)
     return object;
 }
 
-static int stop(void *context, int64_t grace_ms, struct error *err)
+/* "'hvdrun stop' (user alice, 14:03:22)" */
+static char *text_of(const struct control_asker *asker)
+{
+    char now[DAY_TIME_SIZE];
+    day_time_text(clock_wall_ns(), now);
+    const char *user = asker->user;
+    char *command AUTO_FREE = asker->command == NULL ? mem_strdup("a request to the control socket")
+                                                     : mem_printf("'hvdrun %.20s'", asker->command);
+    return mem_printf("%s (%s%.40s%s%s)", command, user != NULL ? "user " : "",
+                      user != NULL ? user : "", user != NULL ? ", " : "", now);
+}
+
+static int stop(void *context, const struct control_asker *asker, int64_t grace_ms,
+                struct error *err)
 {
     const struct job_control *control = context;
+    char *by AUTO_FREE = text_of(asker);
     (void)err;
     if (control->job->state < JOB_CLOSING) /* later, it would end the output instead */
-        user_signals_stop(control->job, grace_ms);
+        user_signals_stop(control->job, by, grace_ms);
     return 0;
 }
 
-static int send_signal(void *context, int number, const char *ranks, struct error *err)
+static int send_signal(void *context, const struct control_asker *asker, int number,
+                       const char *ranks, struct error *err)
 {
     const struct job_control *control = context;
-    return user_signals_send(control->job, number, ranks, err);
+    char *by AUTO_FREE = text_of(asker);
+    return user_signals_send(control->job, number, by, ranks, err);
 }
 
 static int stacks(void *context, const char *ranks, bool native, struct control_later *later,
@@ -161,7 +181,7 @@ static void open_log(const struct job_control *control)
         fd_open(other == NULL ? own : other, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (folder >= 0)
         job_folder_remove_log(folder, job_record_name(control->record));
-    job->line_log = line_log_create(job->output, path, bytes);
+    job->line_log = line_log_create(job->loop, job->output, path, bytes);
     recent_walk(job->recent, log_piece, job->line_log);
 }
 
@@ -198,6 +218,24 @@ static void begin(void *context)
         log_info(&control->job->log, "no control socket: %s", err.text);
 }
 
+static void leave_starter(struct job_control *control)
+{
+    loop_fd_destroy(control->starter);
+    control->starter = NULL;
+    fd_close(&control->started_fd);
+}
+
+/* Nobody would learn the id of the job. */
+static void starter_gone(void *context, int what)
+{
+    (void)what;
+    struct job_control *control = context;
+    leave_starter(control);
+    if (control->job->state < JOB_ENDING)
+        teardown_launcher(control->job, STATUS_LAUNCHER,
+                          "hvdrun --detach, which waited for the start, was killed");
+}
+
 void job_control_look(struct job_control *control)
 {
     if (control == NULL || control->started_fd < 0)
@@ -212,7 +250,7 @@ void job_control_look(struct job_control *control)
     const char *name = job_record_name(control->record);
     fd_write_all(control->started_fd, name, strlen(name));
     hangup_leave(true);
-    fd_close(&control->started_fd);
+    leave_starter(control);
 }
 
 struct job_control *job_control_create(struct job *job)
@@ -223,6 +261,10 @@ struct job_control *job_control_create(struct job *job)
     control->stacks = job_stacks_create(job);
     control->timer = loop_timer_create(job->loop, begin, control);
     loop_timer_set(control->timer, job->kind->many_epochs ? 0 : JOB_CONTROL_AFTER_MS);
+    if (control->started_fd >= 0) {
+        control->starter = loop_fd_create(job->loop, control->started_fd, starter_gone, control);
+        loop_fd_watch(control->starter, LOOP_READ); /* a pipe without a reader wakes it */
+    }
     return control;
 }
 
@@ -287,7 +329,7 @@ void job_control_destroy(struct job_control *control)
 {
     if (control == NULL)
         return;
-    fd_close(&control->started_fd);
+    leave_starter(control);
     job_stacks_destroy(control->stacks);
     control_destroy(control->control);
     job_record_destroy(control->record);

@@ -5,10 +5,11 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
+#include "driver/run/hang_culprit.h"
 #include "driver/run/look.h"
 #include "driver/tell/json_text.h"
 #include "driver/tell/report.h"
-#include "stacks/odd_branch.h"
+#include "stacks/tree.h"
 
 #define TEXT_MAX ((size_t)16 << 20)
 
@@ -59,7 +60,7 @@ static json_t *answer_of(const struct look *look, const struct look_ranks *ranks
     json_t *answer = json_object();
     look_missing(look, &missing);
     look_remarks(look, &remarks);
-    odd_branch_text(tree, &odd);
+    hang_culprit_place(look, ranks, &odd);
     stack_tree_print(tree, &style, &text);
     json_object_set_new(answer, "stacks", report_stack_tree(tree));
     json_object_set_new(answer, "text", json_text(buf_text(&text)));

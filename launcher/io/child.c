@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "io/child.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <paths.h>
@@ -14,6 +15,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "io/interpreter.h"
+#include "model/settings/suggest.h"
 
 enum step {
     STEP_NONE,
@@ -188,6 +190,12 @@ static int check_executable(const char *path)
     return access(path, X_OK) == 0 ? 0 : errno;
 }
 
+static bool exists(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0;
+}
+
 static char *not_executable(const char *path, int errnum, struct error *err)
 {
     error_errno(err, errnum, "cannot execute %s", path);
@@ -207,6 +215,36 @@ static char *path_of(const char *folder, int length, const char *command, const 
     char *inside AUTO_FREE = path;
     char *here AUTO_FREE = wdir[0] == '/' ? NULL : getcwd(NULL, 0);
     return mem_printf("%s%s%s/%s", here == NULL ? "" : here, here == NULL ? "" : "/", wdir, inside);
+}
+
+/* Offers the programs of a folder. */
+static void offer_folder(const char *folder, struct suggest *suggest)
+{
+    DIR *dir = opendir(folder);
+    if (dir == NULL)
+        return;
+    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+        if (entry->d_name[0] == suggest->typed[0])
+            suggest_offer(suggest, entry->d_name);
+    }
+    closedir(dir);
+}
+
+/* "pyhton3" is not there, but "python3" is. People seldom mistype the first letter. */
+static int not_found(const char *command, const char *search, struct error *err)
+{
+    struct suggest suggest;
+    suggest_init(&suggest, command, strlen(command));
+    for (const char *at = search; *at != '\0';) {
+        size_t length = strcspn(at, ":");
+        char *folder AUTO_FREE = mem_strndup(at, length);
+        offer_folder(folder, &suggest);
+        at += length + (at[length] == ':');
+    }
+    const char *near = suggest_best(&suggest);
+    return error_status(err, STATUS_NOT_FOUND, "'%s' was not found in PATH%s%s%s", command,
+                        near == NULL ? "" : ": did you mean '", near == NULL ? "" : near,
+                        near == NULL ? "" : "'?");
 }
 
 char *child_find(const char *command, const char *search, const char *wdir, struct error *err)
@@ -230,7 +268,8 @@ char *child_find(const char *command, const char *search, const char *wdir, stru
         int errnum = check_executable(path);
         if (errnum == 0)
             return path;
-        if (errnum == EACCES && denied == NULL) {
+        /* What a folder has that we may not search is not known. */
+        if (errnum == EACCES && denied == NULL && exists(path)) {
             denied = mem_strdup(path);
             denied_errnum = errnum;
         }
@@ -243,8 +282,13 @@ char *child_find(const char *command, const char *search, const char *wdir, stru
         return not_executable(denied, denied_errnum, err);
     char *near AUTO_FREE = path_of(".", 1, command, wdir);
     int errnum = check_executable(near);
+    size_t length = strlen(command);
+    bool script = length > 3 && strcmp(command + length - 3, ".py") == 0;
     if (errnum != 0 && errnum != EACCES)
-        error_status(err, STATUS_NOT_FOUND, "'%s' was not found in PATH", command);
+        (void)not_found(command, search, err);
+    else if (script)
+        error_status(err, STATUS_NOT_FOUND, "'%s' was not found in PATH; write python3 %s", command,
+                     command);
     else
         error_status(err, STATUS_NOT_FOUND,
                      "'%s' was not found in PATH; write ./%s for the file in this folder", command,

@@ -133,6 +133,11 @@ void helpers_exited(struct helpers *helpers, const struct reaper_exit *exit)
     helpers_kill_overdue(helpers);
 }
 
+size_t helpers_count(const struct helpers *helpers)
+{
+    return helpers->count;
+}
+
 bool helpers_has(const struct helpers *helpers, pid_t pid)
 {
     return find(helpers, pid) != NULL;

@@ -38,4 +38,6 @@ void helpers_let_go(struct helpers *helpers, pid_t pid);
 void helpers_kill_overdue(struct helpers *helpers);
 
 void helpers_exited(struct helpers *helpers, const struct reaper_exit *exit);
-bool helpers_has(const struct helpers *helpers, pid_t pid); /* started here and not yet reaped */
+/* Started here and not yet reaped. */
+bool helpers_has(const struct helpers *helpers, pid_t pid);
+size_t helpers_count(const struct helpers *helpers);

@@ -10,6 +10,7 @@
 #include "base/elf.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/status.h"
 
 #define FIRST_BYTES 256 /* Linux reads no more to find the kind of a program */
 
@@ -58,16 +59,21 @@ static bool is_usable(const char *name, const char *wdir)
     return access(path, X_OK) == 0;
 }
 
+static int say_return(const char *path, const char *name, struct error *err)
+{
+    return error_set(err,
+                     "cannot execute %s: its first line ends with a carriage return, as text files "
+                     "of Windows do, so the system looks for '%s\\r' instead of %s; remove the "
+                     "carriage returns with sed -i 's/\\r$//' %s",
+                     path, name, name, path);
+}
+
 static int say(const char *path, char *name, bool script, int errnum, struct error *err)
 {
     size_t length = strlen(name);
     if (script && name[length - 1] == '\r') {
         name[length - 1] = '\0';
-        error_set(err,
-                  "cannot execute %s: its first line ends with a carriage return, as text files of "
-                  "Windows do, so the system looks for '%s\\r' instead of %s; remove the carriage "
-                  "returns with sed -i 's/\\r$//' %s",
-                  path, name, name, path);
+        say_return(path, name, err);
     } else if (script) {
         error_errno(err, errnum, "cannot execute %s: its first line names the interpreter %s", path,
                     name);
@@ -89,4 +95,23 @@ int interpreter_explain(const char *path, const char *wdir, int errnum, struct e
     if (name == NULL || is_usable(name, wdir))
         return 0;
     return say(path, name, script, errnum, err);
+}
+
+int interpreter_check_env(const char *path, struct error *err)
+{
+    static const char env[] = "/env ";
+    char line[FIRST_BYTES + 1];
+    int fd AUTO_FD = fd_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+    ssize_t got = fd < 0 ? -1 : fd_pread(fd, line, FIRST_BYTES, 0);
+    line[got > 0 ? got : 0] = '\0';
+    char *end = strchr(line, '\n');
+    const char *name = strstr(line, env);
+    if (strncmp(line, "#!", 2) != 0 || end == NULL || end[-1] != '\r' || name == NULL || name > end)
+        return 0;
+    end[-1] = '\0';
+    name = strrchr(name, ' ') + 1;
+    say_return(path, name, err);
+    if (err != NULL)
+        err->status = STATUS_NOT_FOUND;
+    return -1;
 }

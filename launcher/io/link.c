@@ -11,15 +11,17 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "io/send_queue.h"
 
 #define KERNEL_QUEUE (512 << 10)
+#define FIELD_HEAD_MAX 20 /* two varints */
 
 struct link {
     struct loop *loop;
     int read_fd, write_fd;
     struct loop_fd *read_watch, *write_watch;
     struct frame_reader in;
-    struct buf out;
+    struct send_queue out;
     uint32_t node;
     uint16_t sent; /* number of the next frame */
     const struct link_ops *ops;
@@ -37,7 +39,7 @@ static void link_free(struct link *link)
     if (link->busy > 0 || link->flush_deferred)
         return;
     frame_reader_clear(&link->in);
-    buf_destroy(&link->out);
+    send_queue_destroy(&link->out);
     free(link);
 }
 
@@ -148,7 +150,7 @@ static void link_end_writing(struct link *link)
     const char *reason = mute_reason(link, room, sizeof(room));
     if (reason != NULL && link->ops->mute != NULL)
         link->ops->mute(link->context, reason);
-    buf_clear(&link->out);
+    send_queue_clear(&link->out);
     loop_fd_destroy(link->write_watch);
     link->write_watch = NULL;
     if (shutdown(link->write_fd, SHUT_WR) < 0 && link->write_fd != link->read_fd)
@@ -157,10 +159,12 @@ static void link_end_writing(struct link *link)
 
 bool link_flush(struct link *link)
 {
-    while (link->out.length > 0 && !link->dead) {
-        ssize_t put = fd_write(link->write_fd, buf_text(&link->out), link->out.length);
+    while (send_queue_length(&link->out) > 0 && !link->dead) {
+        size_t length;
+        const void *bytes = send_queue_next(&link->out, &length);
+        ssize_t put = fd_write(link->write_fd, bytes, length);
         if (put > 0) {
-            buf_consume(&link->out, (size_t)put);
+            send_queue_consume(&link->out, (size_t)put);
         } else if (errno == EAGAIN) {
             loop_fd_watch(link->write_watch, LOOP_WRITE);
             return false;
@@ -223,11 +227,11 @@ struct link *link_create(struct loop *loop, int read_fd, int write_fd, const str
     *link = (struct link){.loop = loop,
                           .read_fd = read_fd,
                           .write_fd = write_fd,
-                          .out = BUF_INIT(LINK_QUEUE_MAX),
                           .node = FRAME_NODE_NONE,
                           .ops = ops,
                           .context = context};
     frame_reader_init(&link->in);
+    send_queue_init(&link->out, LINK_QUEUE_MAX);
     link->read_watch = loop_fd_create(loop, read_fd, link_readable, link);
     link->write_watch = loop_fd_create(loop, write_fd, link_writable, link);
     loop_fd_watch(link->read_watch, LOOP_READ);
@@ -251,7 +255,7 @@ void link_set_node(struct link *link, uint32_t node)
 
 size_t link_queued(const struct link *link)
 {
-    return link->out.length;
+    return send_queue_length(&link->out);
 }
 
 /* Room for one frame, or NULL after the link was given up. */
@@ -259,7 +263,8 @@ static uint8_t *frame_reserve(struct link *link, size_t body)
 {
     if (link->dead || link->destroyed || link->mute != 0)
         return NULL;
-    uint8_t *place = link->overflowed ? NULL : buf_reserve(&link->out, FRAME_HEADER_SIZE + body);
+    uint8_t *place =
+        link->overflowed ? NULL : send_queue_reserve(&link->out, FRAME_HEADER_SIZE + body);
     if (place == NULL) {
         link->overflowed = true;
         flush_later(link);
@@ -285,7 +290,7 @@ static void frame_commit(struct link *link, uint8_t *place, enum frame_type type
 {
     header_put(link, place, type, epoch, body);
     link->sent++;
-    buf_commit(&link->out, FRAME_HEADER_SIZE + body);
+    send_queue_commit(&link->out, FRAME_HEADER_SIZE + body);
     flush_later(link);
 }
 
@@ -326,6 +331,56 @@ void link_send_message(struct link *link, enum frame_type type, uint32_t epoch,
     frame_commit(link, place, type, epoch, length);
 }
 
+/* The key and the length of a bytes field, as protobuf encodes them. The value follows. */
+static size_t field_head(uint8_t out[FIELD_HEAD_MAX], unsigned field, size_t length)
+{
+    size_t at = 0;
+    uint64_t numbers[] = {(uint64_t)field << 3 | 2 /* length-delimited */, length};
+    for (size_t i = 0; i < 2; i++) {
+        for (; numbers[i] >= 0x80; numbers[i] >>= 7)
+            out[at++] = (uint8_t)(numbers[i] | 0x80);
+        out[at++] = (uint8_t)numbers[i];
+    }
+    return at;
+}
+
+/* One frame or part: what is left of the head, then bytes of the block. */
+static bool send_shared_one(struct link *link, enum frame_type type, uint32_t epoch,
+                            const struct buf *head, struct shared_block *block, size_t offset,
+                            size_t length)
+{
+    size_t own = offset < head->length ? head->length - offset : 0;
+    size_t from = offset + own - head->length;
+    uint8_t *place = frame_reserve(link, own);
+    if (place == NULL)
+        return false;
+    memcpy(place + FRAME_HEADER_SIZE, buf_text(head) + head->length - own, own);
+    header_put(link, place, type, epoch, length);
+    link->sent++;
+    send_queue_commit(&link->out, FRAME_HEADER_SIZE + own);
+    if (send_queue_share(&link->out, block, from, length - own) < 0)
+        link->overflowed = true;
+    flush_later(link);
+    return !link->overflowed;
+}
+
+void link_send_shared(struct link *link, enum frame_type type, uint32_t epoch,
+                      const ProtobufCMessage *message, unsigned field, struct shared_block *block)
+{
+    struct buf head AUTO_BUF = BUF_INIT(FRAME_BODY_MAX);
+    size_t packed = protobuf_c_message_get_packed_size(message);
+    uint8_t *place = buf_reserve(&head, packed + FIELD_HEAD_MAX);
+    protobuf_c_message_pack(message, place);
+    buf_commit(&head, packed + field_head(place + packed, field, block->length));
+    size_t whole = head.length + block->length;
+    size_t at = 0;
+    for (; whole - at > FRAME_BODY_MAX; at += FRAME_BODY_MAX) {
+        if (!send_shared_one(link, FRAME_PART, epoch, &head, block, at, FRAME_BODY_MAX))
+            return;
+    }
+    send_shared_one(link, type, epoch, &head, block, at, whole - at);
+}
+
 uint8_t *link_data_reserve(struct link *link, size_t room)
 {
     uint8_t *place = frame_reserve(link, FRAME_DATA_PREFIX + room);
@@ -335,16 +390,22 @@ uint8_t *link_data_reserve(struct link *link, size_t room)
 void link_data_commit(struct link *link, enum frame_type type, uint32_t epoch,
                       const struct frame_data *data, size_t length)
 {
-    uint8_t *place = buf_reserve(&link->out, FRAME_HEADER_SIZE + FRAME_DATA_PREFIX + length);
+    uint8_t *place = send_queue_reserve(&link->out, FRAME_HEADER_SIZE + FRAME_DATA_PREFIX + length);
     frame_data_put(data, place + FRAME_HEADER_SIZE);
     frame_commit(link, place, type, epoch, FRAME_DATA_PREFIX + length);
+}
+
+static void queue_bytes(struct link *link, const void *bytes, size_t length)
+{
+    memcpy(send_queue_reserve(&link->out, length), bytes, length);
+    send_queue_commit(&link->out, length);
 }
 
 /* The rest of a frame whose header is on its way. Bytes that are not there any more (a worker may
  * read from its own pipe) become zeros: the frame's length has been said. */
 static void queue_rest(struct link *link, int fd, size_t length)
 {
-    uint8_t *place = buf_reserve(&link->out, length);
+    uint8_t *place = send_queue_reserve(&link->out, length);
     size_t done = 0;
     while (done < length) {
         ssize_t got = fd_read(fd, place + done, length - done);
@@ -353,7 +414,7 @@ static void queue_rest(struct link *link, int fd, size_t length)
         done += (size_t)got;
     }
     memset(place + done, 0, length - done);
-    buf_commit(&link->out, length);
+    send_queue_commit(&link->out, length);
 }
 
 bool link_ready(struct link *link)
@@ -361,7 +422,7 @@ bool link_ready(struct link *link)
     if (link->dead || link->destroyed || link->mute != 0 || link->flush_deferred)
         return false;
     struct pollfd now = {.fd = link->write_fd, .events = POLLOUT};
-    bool ready = link->out.length == 0 && poll(&now, 1, 0) > 0;
+    bool ready = link_queued(link) == 0 && poll(&now, 1, 0) > 0;
     if (!ready)
         loop_fd_watch(link->write_watch, LOOP_WRITE);
     return ready;
@@ -370,7 +431,7 @@ bool link_ready(struct link *link)
 bool link_data_splice(struct link *link, enum frame_type type, uint32_t epoch,
                       const struct frame_data *data, int fd, size_t length)
 {
-    if (link->dead || link->destroyed || link->overflowed || link->out.length > 0)
+    if (link->dead || link->destroyed || link->overflowed || link_queued(link) > 0)
         return false;
     uint8_t head[FRAME_HEADER_SIZE + FRAME_DATA_PREFIX];
     header_put(link, head, type, epoch, FRAME_DATA_PREFIX + length);
@@ -380,9 +441,9 @@ bool link_data_splice(struct link *link, enum frame_type type, uint32_t epoch,
         return false;
     link->sent++;
     if ((size_t)put < sizeof(head))
-        buf_append(&link->out, head + put, sizeof(head) - (size_t)put);
+        queue_bytes(link, head + put, sizeof(head) - (size_t)put);
     size_t moved = 0;
-    while (moved < length && link->out.length == 0) {
+    while (moved < length && link_queued(link) == 0) {
         ssize_t some = splice(fd, NULL, link->write_fd, NULL, length - moved,
                               SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
         if (some <= 0)
@@ -391,7 +452,7 @@ bool link_data_splice(struct link *link, enum frame_type type, uint32_t epoch,
     }
     if (moved < length)
         queue_rest(link, fd, length - moved);
-    if (link->out.length > 0)
+    if (link_queued(link) > 0)
         flush_later(link);
     return true;
 }

@@ -22,6 +22,7 @@
 #define LINK_DATA_BEST (FRAME_READ_MAX - 2 * FRAME_HEADER_SIZE - FRAME_DATA_PREFIX)
 
 struct link;
+struct shared_block; /* io/send_queue.h */
 
 struct link_ops {
     /* `body` is borrowed for the call. The callback may send; it may destroy the link. */
@@ -48,6 +49,12 @@ void link_send(struct link *link, enum frame_type type, uint32_t epoch, const vo
                size_t length);
 void link_send_message(struct link *link, enum frame_type type, uint32_t epoch,
                        const ProtobufCMessage *message);
+
+/* The same message to many links, with one copy of its largest part. `block` is the value of the
+ * message's bytes field number `field`, which `message` itself leaves empty. The links hold the
+ * block until they have sent it. */
+void link_send_shared(struct link *link, enum frame_type type, uint32_t epoch,
+                      const ProtobufCMessage *message, unsigned field, struct shared_block *block);
 
 /* A data frame whose bytes the caller writes in place: reserve room for up to `room` bytes, fill
  * some of them, commit how many. Nothing may be sent on this link in between. */

@@ -2,6 +2,7 @@
 #include "node/cgroup.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,11 +42,13 @@ char *cgroup_path_in(const char *text, const char *controller)
     return NULL;
 }
 
-/* Where we are in the unified tree and in that of a controller; NULL: nowhere. The caller's. */
-static void own_paths(const char *controller, char **unified, char **legacy)
+/* Where a process is in the unified tree and in that of a controller; NULL: nowhere. The caller's.
+ */
+static void paths_of(const char *process, const char *controller, char **unified, char **legacy)
 {
     struct buf text AUTO_BUF = BUF_INIT(FILE_MAX);
-    if (fd_read_file("/proc/self/cgroup", &text, NULL) < 0)
+    char *file AUTO_FREE = mem_printf("/proc/%s/cgroup", process);
+    if (fd_read_file(file, &text, NULL) < 0)
         buf_clear(&text);
     *unified = cgroup_path_in(buf_text(&text), "");
     *legacy = cgroup_path_in(buf_text(&text), controller);
@@ -81,12 +84,33 @@ int64_t cgroup_memory_counter(const char *v2_file, const char *v1_file, const ch
 {
     struct buf text AUTO_BUF = BUF_INIT(FILE_MAX);
     char *unified AUTO_FREE = NULL, *memory AUTO_FREE = NULL;
-    own_paths("memory", &unified, &memory);
+    paths_of("self", "memory", &unified, &memory);
     bool found = (memory != NULL && read_in("/sys/fs/cgroup/memory", memory, v1_file, &text)) ||
                  read_in("/sys/fs/cgroup", unified, v2_file, &text);
     if (!found)
         return -1;
     return key == NULL ? first_number(buf_text(&text)) : number_after(buf_text(&text), key);
+}
+
+/* A file of exactly this cgroup begins a line with this text. */
+static bool file_says(const char *root, const char *path, const char *file, const char *line)
+{
+    struct buf text AUTO_BUF = BUF_INIT(FILE_MAX);
+    char *full AUTO_FREE = mem_printf("%s%s/%s", root, path != NULL ? path : "", file);
+    if (path == NULL || fd_read_file(full, &text, NULL) < 0)
+        return false;
+    const char *found = strstr(buf_text(&text), line);
+    return found != NULL && (found == buf_text(&text) || found[-1] == '\n');
+}
+
+bool cgroup_is_frozen(pid_t pid)
+{
+    char process[16], *unified AUTO_FREE = NULL, *legacy AUTO_FREE = NULL;
+    snprintf(process, sizeof(process), "%d", (int)pid);
+    paths_of(process, "freezer", &unified, &legacy);
+    return file_says("/sys/fs/cgroup/freezer", legacy, "freezer.state", "FROZEN") ||
+           file_says("/sys/fs/cgroup", unified, "cgroup.events", "frozen 1") ||
+           file_says("/sys/fs/cgroup/unified", unified, "cgroup.events", "frozen 1");
 }
 
 static int cpus_of(int64_t quota, int64_t period)
@@ -139,7 +163,7 @@ int cgroup_cpu_quota(void)
 {
     char *unified AUTO_FREE = NULL, *cpu AUTO_FREE = NULL;
     int quota = 0;
-    own_paths("cpu", &unified, &cpu);
+    paths_of("self", "cpu", &unified, &cpu);
     if (cpu != NULL)
         quota = smallest_quota("/sys/fs/cgroup/cpu", cpu, legacy_quota);
     if (quota == 0 && unified != NULL)

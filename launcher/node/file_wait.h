@@ -5,8 +5,6 @@
 
 #include <sys/types.h>
 
-#define FILE_WAIT_ON " on " /* "calls read on nfs4" */
-
 /* The kernel's name of the file system, "nfs4", of the file that the thread reads or writes now;
  * the caller frees it. NULL: it does not, the kernel does not say, or the file is on a disk of this
  * machine. `root` is put in front of /proc: "" except in tests. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/held_child.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -31,6 +32,27 @@ int held_child_status(pid_t pid)
     if (name_end == NULL || strncmp(name_end, ") Z", 3) != 0 || is_reapable(pid))
         return -1;
     return (int)strtol(last, NULL, 10);
+}
+
+bool held_child_waits(pid_t pid)
+{
+    char *path AUTO_FREE = mem_printf("/proc/%d/task", (int)pid);
+    DIR *folder = opendir(path);
+    bool waits = false;
+    for (struct dirent *entry = folder != NULL ? readdir(folder) : NULL; entry != NULL && !waits;
+         entry = readdir(folder)) {
+        long tid = strtol(entry->d_name, NULL, 10);
+        if (tid <= 0 || tid == pid)
+            continue;
+        char *stat AUTO_FREE = mem_printf("%s/%s/stat", path, entry->d_name);
+        struct buf text AUTO_BUF = BUF_INIT(4096);
+        const char *name_end =
+            fd_read_file(stat, &text, NULL) == 0 ? strrchr(buf_text(&text), ')') : NULL;
+        waits = name_end != NULL && name_end[1] == ' ' && strchr("SD", name_end[2]) != NULL;
+    }
+    if (folder != NULL)
+        closedir(folder);
+    return waits;
 }
 
 bool held_children_only(struct held_children *children)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A child that has ended, all but: its first thread is gone, and the kernel holds another one,
- * which not even SIGKILL ends. That is an agent whose reader of stacks waits for a file system that
- * does not answer (agent/held_readers.h). waitpid() does not return for it.
+ * which not even SIGKILL ends. That is a helper process that reads stacks, and waits for a file
+ * system that does not answer (agent/stack_helper.h). waitpid() does not return for it.
  */
 #pragma once
 
@@ -20,3 +20,6 @@ bool held_children_only(struct held_children *children);
 
 /* The wait status that such a child will have; -1: it is none. */
 int held_child_status(pid_t pid);
+
+/* A thread of it, other than its first one, waits now, and does not use the processor. */
+bool held_child_waits(pid_t pid);

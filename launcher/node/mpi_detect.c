@@ -112,7 +112,7 @@ static void say(struct mpi_finding *out, enum mpi_kind kind, const char *format,
     va_list args;
     va_start(args, format);
     out->kind = kind;
-    out->linked = false;
+    out->linked = out->launcher = false;
     vsnprintf(out->what, sizeof(out->what), format, args);
     va_end(args);
 }
@@ -248,6 +248,7 @@ static int look_at(const char *path, const char *library_path, struct mpi_findin
         return got < 0 && library_is_trouble(errno) ? errno : 0;
     if (is_launcher(path)) {
         say(out, MPI_NONE, "is a launcher (%.80s), which serves its own workers", base_name(path));
+        out->launcher = true;
         return 0;
     }
     if (magic[0] == '#' && magic[1] == '!') {

@@ -18,6 +18,7 @@
 struct mpi_finding {
     enum mpi_kind kind; /* MPI_NONE, MPI_PMIX or MPI_PMI1 */
     bool linked;    /* an MPI library was seen; false: none, or it is a script that may load any */
+    bool launcher;  /* it starts MPI programs and serves them itself */
     char what[256]; /* for people: "needs libmpi.so.40 (Open MPI)" */
 };
 

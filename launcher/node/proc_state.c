@@ -2,13 +2,15 @@
 #include "node/proc_state.h"
 
 #include <ctype.h>
-#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "model/exit/signal_name.h"
+#include "node/cgroup.h"
 
 #define FRAMES_MAX 8
 
@@ -160,26 +162,70 @@ char *proc_state_call(long number)
     return mem_printf("is in system call number %ld", number);
 }
 
-static bool read_proc(pid_t pid, const char *file, struct buf *out)
+static bool begins(const char *text, const char *with)
 {
-    char *path AUTO_FREE = mem_printf("/proc/%d/%s", (int)pid, file);
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* After a stop, the kernel begins some calls again under another number, and its own function says
+ * which one that was. NULL: it does not. */
+static const char *call_again(const char *wait)
+{
+    if (begins(wait, "futex_"))
+        return "calls futex";
+    return begins(wait, "poll_") || begins(wait, "do_sys_poll") ? "calls poll" : NULL;
+}
+
+/* "calls read"; NULL: it is in no call, or that is unknown. */
+static char *call_text(const struct proc_facts *facts)
+{
+    if (facts->call != SYS_restart_syscall)
+        return facts->call >= 0 ? proc_state_call(facts->call) : NULL;
+    const char *again = call_again(facts->wait);
+    return again != NULL ? mem_strdup(again) : NULL;
+}
+
+static char *held_text(const struct proc_facts *facts)
+{
+    const char *name = signal_short_name(facts->stop_signal);
+    if (facts->letter == 'T')
+        return name != NULL ? mem_printf("stopped (SIG%s)", name) : mem_strdup("stopped");
+    if (facts->letter == 't')
+        return mem_strdup("stopped by a debugger");
+    if (begins(facts->wait, "mem_cgroup_oom"))
+        return mem_strdup("out of memory in its cgroup");
+    return facts->frozen ? mem_strdup("frozen by a cgroup") : NULL;
+}
+
+char *proc_state_doing(const struct proc_facts *facts, bool with_wait, bool *held)
+{
+    char *text = held_text(facts);
+    *held = text != NULL;
+    if (text != NULL)
+        return text;
+    if (facts->letter != 'S' && facts->letter != 'D')
+        return mem_strdup(facts->letter == 'Z' && facts->threads > 1
+                              ? "its first thread has ended"
+                              : proc_state_word(facts->letter));
+    char *call AUTO_FREE = call_text(facts);
+    bool waits = facts->wait[0] != '\0' && (with_wait || call == NULL);
+    if (call == NULL && !waits)
+        return mem_strdup(proc_state_word(facts->letter));
+    return mem_printf("%s%s%s%s", call != NULL ? call : "", call != NULL && waits ? ", " : "",
+                      waits ? "waits in " : "", waits ? facts->wait : "");
+}
+
+static bool read_proc(const char *folder, const char *file, struct buf *out)
+{
+    char *path AUTO_FREE = mem_printf("%s/%s", folder, file);
     buf_clear(out);
     return fd_read_file(path, out, NULL) == 0 && out->length > 0;
 }
 
-/* What the process calls; NULL: not readable, running, or in no call. Freed by the caller. */
-static char *current_call(pid_t pid)
-{
-    struct buf text AUTO_BUF = BUF_INIT(1024);
-    if (!read_proc(pid, "syscall", &text) || !isdigit((unsigned char)*buf_text(&text)))
-        return NULL;
-    return proc_state_call(strtol(buf_text(&text), NULL, 10));
-}
-
-static void append_stack(pid_t pid, struct buf *out)
+static void append_stack(const char *folder, struct buf *out)
 {
     struct buf text AUTO_BUF = BUF_INIT(1 << 16);
-    if (!read_proc(pid, "stack", &text))
+    if (!read_proc(folder, "stack", &text))
         return;
     struct buf line AUTO_BUF = BUF_INIT(4096);
     const char *at = buf_text(&text);
@@ -195,44 +241,99 @@ static void append_stack(pid_t pid, struct buf *out)
         buf_printf(out, "    kernel stack: %s\n", buf_text(&line));
 }
 
-/* The name in parentheses may hold anything, also ')' and newlines. NULL: the process is gone. */
-static char *name_and_letter(pid_t pid, char *letter)
+#define FIELD_THREADS 17 /* behind the state */
+#define STOP_MAX 64
+
+/* The name in parentheses may hold anything, also ')' and newlines. -1: the process is gone. */
+static int read_stat(const char *folder, struct proc_facts *out, char **name)
 {
     struct buf stat AUTO_BUF = BUF_INIT(4096);
-    if (!read_proc(pid, "stat", &stat))
-        return NULL;
+    if (!read_proc(folder, "stat", &stat))
+        return -1;
     const char *begin = strchr(buf_text(&stat), '('), *end = strrchr(buf_text(&stat), ')');
     if (begin == NULL || end == NULL || end < begin || strlen(end) < 4)
-        return NULL;
-    char *name = mem_strndup(begin + 1, (size_t)(end - begin - 1));
-    for (char *at = name; *at != '\0'; at++)
-        *at = iscntrl((unsigned char)*at) ? '?' : *at;
-    *letter = end[2];
-    return name;
-}
-
-/* Where the kernel lets the process wait; false: it does not wait, or the kernel does not say. */
-static bool wait_channel(pid_t pid, struct buf *out)
-{
-    return read_proc(pid, "wchan", out) && strcmp(buf_text(out), "0") != 0;
-}
-
-int proc_state_read(pid_t pid, struct proc_state *out)
-{
-    char letter = '\0';
-    struct buf wait AUTO_BUF = BUF_INIT(256);
-    *out = (struct proc_state){.name = name_and_letter(pid, &letter)};
-    if (out->name == NULL)
         return -1;
-    char *call AUTO_FREE = current_call(pid);
-    bool waits = letter != 'R' && wait_channel(pid, &wait);
-    if ((letter != 'S' && letter != 'D') || (call == NULL && !waits))
-        out->doing = mem_strdup(proc_state_word(letter));
-    else
-        out->doing =
-            mem_printf("%s%s%s%s", call != NULL ? call : "", call != NULL && waits ? ", " : "",
-                       waits ? "waits in " : "", waits ? buf_text(&wait) : "");
+    out->letter = end[2];
+    const char *at = end + 2;
+    for (int i = 0; i < FIELD_THREADS && at != NULL; i++)
+        at = strchr(at + 1, ' ');
+    out->threads = at != NULL ? strtol(at, NULL, 10) : 1;
+    /* since Linux 5.17, the last field of a process that is stopped is the signal */
+    const char *last = strrchr(end, ' ');
+    long code = strtol(last, NULL, 10);
+    out->stop_signal = out->letter == 'T' && code > 0 && code < STOP_MAX ? (int)code : 0;
+    if (name == NULL)
+        return 0;
+    *name = mem_strndup(begin + 1, (size_t)(end - begin - 1));
+    for (char *byte = *name; *byte != '\0'; byte++)
+        *byte = iscntrl((unsigned char)*byte) ? '?' : *byte;
     return 0;
+}
+
+/* Where the kernel lets it wait, if it says so. */
+static void read_wait(const char *folder, struct proc_facts *out)
+{
+    struct buf wait AUTO_BUF = BUF_INIT(256);
+    if (out->letter != 'R' && read_proc(folder, "wchan", &wait) &&
+        strcmp(buf_text(&wait), "0") != 0)
+        snprintf(out->wait, sizeof(out->wait), "%s", buf_text(&wait));
+}
+
+/* Kernels compile the freezer of cgroups in two ways. That of version 1 may leave a process where
+ * it waits. */
+static void read_held(pid_t pid, struct proc_facts *out)
+{
+    char *folder AUTO_FREE = mem_printf("/proc/%d", (int)pid);
+    struct proc_facts whole;
+    if (out->letter == 'T' && read_stat(folder, &whole, NULL) == 0)
+        out->stop_signal = whole.stop_signal; /* threads do not say it */
+    out->frozen = begins(out->wait, "do_freezer_trap") || strcmp(out->wait, "get_signal") == 0 ||
+                  (out->letter == 'D' && cgroup_is_frozen(pid));
+}
+
+static long read_call(const char *folder)
+{
+    struct buf text AUTO_BUF = BUF_INIT(1024);
+    if (!read_proc(folder, "syscall", &text) || !isdigit((unsigned char)*buf_text(&text)))
+        return -1;
+    return strtol(buf_text(&text), NULL, 10);
+}
+
+int proc_state_read(pid_t pid, const long *call, struct proc_state *out)
+{
+    char *folder AUTO_FREE = mem_printf("/proc/%d", (int)pid);
+    struct proc_facts facts = {.call = -1};
+    *out = (struct proc_state){.name = NULL};
+    if (read_stat(folder, &facts, &out->name) < 0)
+        return -1;
+    read_wait(folder, &facts);
+    read_held(pid, &facts);
+    facts.call = call != NULL ? *call : read_call(folder);
+    out->doing = proc_state_doing(&facts, true, &out->held);
+    return 0;
+}
+
+char *proc_state_held(pid_t pid)
+{
+    char *folder AUTO_FREE = mem_printf("/proc/%d", (int)pid);
+    struct proc_facts facts = {.call = -1};
+    if (read_stat(folder, &facts, NULL) < 0 || facts.letter == 'R')
+        return NULL;
+    read_wait(folder, &facts);
+    read_held(pid, &facts);
+    return held_text(&facts);
+}
+
+char *proc_state_thread(pid_t pid, pid_t tid, long call, bool *held)
+{
+    char *folder AUTO_FREE = mem_printf("/proc/%d/task/%d", (int)pid, (int)tid);
+    struct proc_facts facts = {.call = call};
+    *held = false;
+    if (read_stat(folder, &facts, NULL) < 0)
+        return call >= 0 ? proc_state_call(call) : mem_strdup("");
+    read_wait(folder, &facts);
+    read_held(pid, &facts);
+    return proc_state_doing(&facts, false, held);
 }
 
 void proc_state_destroy(struct proc_state *state)
@@ -244,25 +345,25 @@ void proc_state_destroy(struct proc_state *state)
 /* false: the process is gone. */
 static bool describe(pid_t pid, struct buf *out)
 {
-    char letter = '\0', *name AUTO_FREE = name_and_letter(pid, &letter);
-    if (name == NULL)
+    char *folder AUTO_FREE = mem_printf("/proc/%d", (int)pid), *name AUTO_FREE = NULL;
+    struct proc_facts facts = {.call = -1};
+    if (read_stat(folder, &facts, &name) < 0)
         return false;
-    buf_printf(out, "  pid %d (%s): %s", (int)pid, name, proc_state_word(letter));
-    struct buf wait AUTO_BUF = BUF_INIT(256);
-    if (wait_channel(pid, &wait))
-        buf_printf(out, ", waits in %s", buf_text(&wait));
-    char *call AUTO_FREE = current_call(pid);
+    read_wait(folder, &facts);
+    read_held(pid, &facts);
+    facts.call = read_call(folder);
+    char *held AUTO_FREE = held_text(&facts), *call AUTO_FREE = call_text(&facts);
+    buf_printf(out, "  pid %d (%s): %s", (int)pid, name,
+               held != NULL ? held : proc_state_word(facts.letter));
+    if (facts.wait[0] != '\0')
+        buf_printf(out, ", waits in %s", facts.wait);
     if (call != NULL)
         buf_printf(out, ", %s", call);
-    struct buf status AUTO_BUF = BUF_INIT(1 << 16);
-    const char *threads =
-        read_proc(pid, "status", &status) ? strstr(buf_text(&status), "\nThreads:") : NULL;
-    long count = threads != NULL ? strtol(threads + 9, NULL, 10) : 1;
-    if (count > 1)
-        buf_printf(out, ", %ld threads", count);
+    if (facts.threads > 1)
+        buf_printf(out, ", %ld threads", facts.threads);
     buf_putc(out, '\n');
-    if (letter != 'Z')
-        append_stack(pid, out);
+    if (facts.letter != 'Z')
+        append_stack(folder, out);
     return true;
 }
 

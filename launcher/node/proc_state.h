@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -18,14 +19,39 @@
 size_t proc_state_report(const struct descendants_table *table, pid_t pid, size_t max,
                          struct buf *out);
 
-/* One process: what it is called, and "calls read, waits in pipe_read", "running" or "stopped". */
-struct proc_state {
-    char *name, *doing; /* printable */
+/* What the kernel says of one thread. */
+struct proc_facts {
+    char letter;     /* of its state */
+    long call;       /* the number of the system call that it is in; -1: none, or unknown */
+    char wait[64];   /* the function of the kernel in which it waits; "": unknown */
+    int stop_signal; /* 0: unknown */
+    bool frozen;     /* its cgroup is */
+    long threads;    /* of its process */
 };
 
-/* -1: there is no such process. The caller destroys it in any case. */
-int proc_state_read(pid_t pid, struct proc_state *out);
+/* "calls read", "running", "stopped (SIGSTOP)"; with the wait channel behind the call if that is
+ * wanted. The caller's. `*held`: it cannot go on until somebody else does something, for it is
+ * stopped or frozen, or out of memory in its cgroup. */
+char *proc_state_doing(const struct proc_facts *facts, bool with_wait, bool *held);
+
+/* One process: what it is called, and what its first thread does: "calls read, waits in
+ * pipe_read". */
+struct proc_state {
+    char *name, *doing; /* printable */
+    bool held;
+};
+
+/* `call` is its system call as in struct proc_facts; NULL: it is read, too. -1: there is no such
+ * process. The caller destroys it in any case. */
+int proc_state_read(pid_t pid, const long *call, struct proc_state *out);
 void proc_state_destroy(struct proc_state *state);
+
+/* Why the first thread of a process cannot go on, as proc_state_doing() says it; NULL: it can, or
+ * there is no such process. The caller's. */
+char *proc_state_held(pid_t pid);
+
+/* What one thread of a process does, without the wait channel unless that is all that is known. */
+char *proc_state_thread(pid_t pid, pid_t tid, long call, bool *held);
 
 /* "calls futex"; a call that is not in our list appears by its number. The caller's. */
 char *proc_state_call(long number);

@@ -179,7 +179,7 @@ static char *take_list(struct buf *list)
 }
 
 /* What the filter includes, as far as it is as fit as the chosen one. */
-static void fill_included(const struct own *own, const struct network_address *chosen, bool across,
+static void fill_included(const struct own *own, const struct network_address *chosen, bool several,
                           struct route *out)
 {
     struct buf names = BUF_INIT(LIST_MAX), subnets = BUF_INIT(LIST_MAX);
@@ -193,7 +193,7 @@ static void fill_included(const struct own *own, const struct network_address *c
     }
     out->ifaces = take_list(&names);
     out->include = take_list(&subnets);
-    if (!across) {
+    if (!several) {
         free(out->include);
         out->include = NULL;
     }
@@ -222,10 +222,22 @@ static bool names_nobody(const struct route_request *request)
     return i == request->peer_count;
 }
 
-static void use_loopback(struct route *out)
+/* Are there other nodes, and is each of them this machine? */
+static bool all_are_here(const struct own *own, const struct route_request *request)
+{
+    size_t i = 0;
+    while (i < request->peer_count && request->peers[i][0] != '\0' &&
+           !is_elsewhere(own, request->peers[i]))
+        i++;
+    return request->peer_count > 0 && i == request->peer_count;
+}
+
+static void use_loopback(const struct own *own, bool several, struct route *out)
 {
     *out = (struct route){
         .iface = mem_strdup("lo"), .ifaces = mem_strdup("lo"), .address = mem_strdup("127.0.0.1")};
+    if (several && !own->filtered)
+        out->include = mem_strdup("127.0.0.0/8");
 }
 
 void route_choose(const struct route_request *request, struct route *out)
@@ -248,13 +260,14 @@ void route_choose(const struct route_request *request, struct route *out)
         chosen = as_told(&own, request->told, chosen);
     if (chosen == NULL && (across || includes))
         chosen = fittest(&own);
+    bool here = all_are_here(&own, request);
     if (chosen == NULL) {
-        use_loopback(out);
+        use_loopback(&own, here, out);
     } else {
         *out =
             (struct route){.iface = mem_strdup(chosen->iface), .address = mem_strdup(chosen->text)};
         if (includes)
-            fill_included(&own, chosen, across, out);
+            fill_included(&own, chosen, across || here, out);
         else
             out->ifaces = mem_strdup(chosen->iface);
         if (across && !own.filtered)

@@ -35,8 +35,10 @@ struct route {
     char *ifaces;  /* all that may be used, comma-separated */
     char *address; /* numeric, of `iface` */
     /* Subnets for Open MPI, since names of interfaces differ between hosts. `include`: those of the
-     * filter's interfaces, NULL without a filter or on one machine. `exclude`: those of interfaces
-     * that are up but not fit for traffic between hosts, NULL without any or with a filter. */
+     * filter's interfaces; without a filter that of loopback, if there are other nodes and all of
+     * them are this machine. Without it, Open MPI does not use loopback. Else NULL.
+     * `exclude`: those of interfaces that are up but not fit for traffic between hosts, NULL
+     * without any or with a filter. */
     char *include, *exclude;
 };
 

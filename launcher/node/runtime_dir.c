@@ -27,32 +27,46 @@ struct runtime_dir {
     int fd; /* holds the lock */
 };
 
-/* Of the folder `fd`, which it closes. Needs no other descriptor unless there are folders in it. */
-static void remove_entries(int fd, int depth)
+static DIR *open_entries(int fd)
 {
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    if (dir == NULL) {
+    DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+    if (entries == NULL)
         fd_close(&fd);
-        return;
-    }
-    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+    return entries;
+}
+
+static void close_entries(DIR *entries)
+{
+    if (entries != NULL)
+        closedir(entries);
+}
+
+/* Takes over the folder `fd`, which stays open, and so locked, in the result. Needs no other
+ * descriptor unless there are folders in it. NULL: they cannot be read. */
+static DIR *remove_entries(int fd, int depth)
+{
+    DIR *entries = open_entries(fd);
+    if (entries == NULL)
+        return NULL;
+    for (struct dirent *entry = readdir(entries); entry != NULL; entry = readdir(entries)) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         if (unlinkat(fd, entry->d_name, 0) == 0 || depth == DEPTH_MAX)
             continue;
-        remove_entries(
+        close_entries(remove_entries(
             fd_openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
-            depth + 1);
+            depth + 1));
         unlinkat(fd, entry->d_name, AT_REMOVEDIR);
     }
-    closedir(dir);
+    return entries;
 }
 
 /* Once more when it did not work: what was in short supply may be there again. */
 static void remove_tree(int parent, const char *name)
 {
     for (int i = 0; i < REMOVE_TRIES; i++) {
-        remove_entries(fd_openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), 0);
+        close_entries(remove_entries(
+            fd_openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), 0));
         if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
             return;
     }
@@ -115,11 +129,20 @@ static int refuse(const char *what, const char *path, const char *place, int err
     return error_errno(err, errnum, "%s %s%s", what, path, remedy(place));
 }
 
-static bool is_ours_alone(int fd)
+/* Of a folder that is being removed, or was. */
+static bool is_gone(int fd)
 {
     struct stat info;
-    return fd >= 0 && fstat(fd, &info) == 0 && info.st_uid == geteuid() &&
-           (info.st_mode & 0077) == 0;
+    return fstat(fd, &info) == 0 && info.st_nlink == 0;
+}
+
+/* 1: it is; 0: it is not; -1 with errno: there is no folder, or the kernel does not say. */
+static int is_ours_alone(int fd)
+{
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) < 0)
+        return -1;
+    return info.st_uid == geteuid() && (info.st_mode & 0077) == 0;
 }
 
 /* A folder that exists and cannot be opened for one of these reasons is somebody else's, or is not
@@ -133,25 +156,33 @@ static bool is_taken(int errnum)
 static int open_parent(const char *path, const char *place, struct error *err)
 {
     int fd = -1, errnum = 0;
-    /* The last job to end removes it, perhaps between our two steps: start over. */
+    /* The last job to end removes it, perhaps between our two steps: start over. While it does,
+     * the folder can still be opened, but nothing can be made in it; mkdir() waits for its end. */
     for (int i = 0; i < TRIES; i++) {
         fd = fd_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+        errnum = errno;
+        if (fd >= 0 && is_gone(fd)) {
+            fd_close(&fd);
+            errnum = ENOENT;
+        }
         if (fd >= 0)
             break; /* mkdir() would cost more than that */
-        errnum = errno;
         bool made = mkdir(path, 0700) == 0;
         if (!made && errno != EEXIST)
             return refuse("cannot create the runtime folder", path, place, errno, err);
         if (!made && errnum != ENOENT)
             break;
     }
-    if (is_ours_alone(fd))
+    int ours = is_ours_alone(fd);
+    if (ours > 0)
         return fd;
-    if (fd < 0 && !is_taken(errnum)) {
+    if (fd >= 0 && ours < 0)
+        errnum = errno;
+    fd_close(&fd);
+    if (ours < 0 && !is_taken(errnum)) {
         remove_parent(path); /* perhaps it was made just now, and it stays if it is not empty */
         return refuse("cannot open the runtime folder", path, place, errnum, err);
     }
-    fd_close(&fd);
     return error_set(err, "%s is not a folder of this user alone (mode 0700): remove it%s", path,
                      remedy(place));
 }
@@ -167,13 +198,10 @@ static int lock(int fd)
 
 static void sweep(int parent)
 {
-    int fd = fd_openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    if (dir == NULL) {
-        fd_close(&fd);
+    DIR *entries = open_entries(fd_openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (entries == NULL)
         return;
-    }
-    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+    for (struct dirent *entry = readdir(entries); entry != NULL; entry = readdir(entries)) {
         if (entry->d_name[0] == '.')
             continue;
         int job AUTO_FD =
@@ -185,7 +213,7 @@ static void sweep(int parent)
             continue;
         remove_tree(parent, entry->d_name);
     }
-    closedir(dir);
+    closedir(entries);
 }
 
 /* Makes and locks parent/name. A sweeper may have locked it between the two steps, or removed it,
@@ -219,12 +247,14 @@ int runtime_dir_open_kept(const char *name, struct error *err)
         int fd = fd_openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0 && errno == ENOENT && (mkdirat(parent, name, 0700) == 0 || errno == EEXIST))
             fd = fd_openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (is_ours_alone(fd))
-            return fd;
         int errnum = errno;
-        bool is_foreign = fd >= 0;
+        int ours = is_ours_alone(fd);
+        if (ours > 0)
+            return fd;
+        if (fd >= 0 && ours < 0)
+            errnum = errno;
         fd_close(&fd);
-        if (is_foreign)
+        if (ours == 0)
             return error_set(err, "%s/%s is not a folder of this user alone (mode 0700): remove it",
                              base, name);
         if (errnum == ENOENT)
@@ -246,7 +276,7 @@ void runtime_dir_sweep(void)
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
         char *path AUTO_FREE = mem_printf("%s/" PARENT_PREFIX "%u", places[i], (unsigned)geteuid());
         int parent AUTO_FD = fd_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-        if (!is_ours_alone(parent))
+        if (is_ours_alone(parent) <= 0)
             continue; /* what is in there may belong to any user */
         sweep(parent);
         remove_parent(path);
@@ -315,8 +345,11 @@ void runtime_dir_destroy(struct runtime_dir *dir)
 {
     if (dir == NULL)
         return;
-    remove_entries(dir->fd, 0); /* there may be no other descriptor */
+    DIR *entries = remove_entries(dir->fd, 0); /* there may be no other descriptor */
     runtime_dir_remove(dir->path);
+    /* The lock goes last. With it, another process would remove this name, and by then our next
+     * folder may have it. */
+    close_entries(entries);
     free(dir->path);
     free(dir->place);
     free(dir);

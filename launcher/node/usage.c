@@ -37,6 +37,19 @@ uint64_t process_waits_read(pid_t pid, struct buf *scratch)
     return status != NULL && proc_waits_read(status, &waits) == 0 ? waits : 0;
 }
 
+uint64_t process_run_ns_read(pid_t pid, struct buf *scratch)
+{
+    uint64_t ns = 0;
+    const char *text = read_of(pid, "schedstat", scratch);
+    return text != NULL && proc_run_ns_read(text, &ns) == 0 ? ns : 0;
+}
+
+bool process_call_read(pid_t pid, struct buf *scratch, struct proc_call *out)
+{
+    const char *text = read_of(pid, "syscall", scratch);
+    return text != NULL && proc_call_read(text, out) == 0;
+}
+
 void host_usage_read(struct buf *scratch, struct host_usage *out)
 {
     static const char *const files[HOST_RESOURCES] = {[HOST_CPU] = "/proc/pressure/cpu",

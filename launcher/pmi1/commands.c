@@ -318,7 +318,7 @@ static bool block_number(const char *bytes, size_t length, const char *name, int
     return parse_int(number, 1, SPAWNS_MAX, out, NULL) == 0;
 }
 
-/* A spawn of several programs is several blocks, numbered, with one answer after the last. */
+/* A spawn of several programs is several blocks, numbered, and complete after the last. */
 void pmi1_block_line(struct pmi1_engine *engine, struct member *member, const char *bytes,
                      size_t length)
 {
@@ -329,7 +329,7 @@ void pmi1_block_line(struct pmi1_engine *engine, struct member *member, const ch
         return;
     member->in_block = false;
     if (member->spawns_seen >= member->spawns_wanted)
-        pmi1_answer(engine, member, "cmd=spawn_result rc=-1 msg=spawn_is_not_supported");
+        engine->ops.spawn(engine->context, member->rank);
 }
 
 static const struct command {

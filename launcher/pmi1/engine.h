@@ -7,7 +7,7 @@
  * One node completes its barriers alone. With more nodes each barrier's new key-value pairs go up
  * through ops->barrier_in, and pmi1_barrier_out() brings back those of all nodes, concatenated.
  *
- * Not offered: spawning (answered with a refusal), PMI-2, connections through PMI_PORT.
+ * Not offered: spawning (the rank gets no answer), PMI-2, connections through PMI_PORT.
  */
 #pragma once
 

@@ -39,6 +39,8 @@ struct pmi1_ops {
      * pmi1_name_reply(). `port` is NULL but for PMI1_PUBLISH. */
     void (*name)(void *context, int rank, enum pmi1_name_request request, const char *service,
                  const char *port);
+    /* MPI_Comm_spawn, which is not supported: the rank now waits to be killed. */
+    void (*spawn)(void *context, int rank);
 };
 
 const char *pmi1_state_name(enum pmi1_state state);

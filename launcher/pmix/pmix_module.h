@@ -11,7 +11,7 @@
 #include "pmix/pmix_types.h"
 
 #define PMIX_MODULE_SYMBOL "hvdrun_pmix_module"
-#define PMIX_MODULE_VERSION 4
+#define PMIX_MODULE_VERSION 5
 
 struct server; /* the module's own */
 

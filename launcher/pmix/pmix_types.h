@@ -61,6 +61,9 @@ struct pmix_server_ops {
     void (*store)(void *context, uint64_t id, const struct pmix_store_request *request);
     /* An event that other nodes should hear of, for their pmix_server_event(). */
     void (*event)(void *context, const void *bytes, size_t length);
+
+    /* PMIx_Spawn, MPI_Comm_spawn: the rank waits until the job ends. */
+    void (*spawn)(void *context, int rank);
 };
 
 struct pmix_job_node {

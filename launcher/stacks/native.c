@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +35,7 @@ const struct unwind_module *native_load(const char *path, struct error *err)
 
 struct reading {
     const struct unwind_module *module;
+    const struct rights *rights;
     struct unwind_process *process;
     pid_t pid;
     int memory_fd;
@@ -144,7 +144,8 @@ static void walk_waiting(struct reading *reading, struct native_thread *thread)
 {
     struct snapshot snapshot;
     if (clock_mono_ns() > reading->deadline_ns ||
-        snapshot_waiting(reading->pid, thread->tid, reading->memory_fd, &snapshot) < 0)
+        snapshot_waiting(reading->rights, reading->pid, thread->tid, reading->memory_fd,
+                         &snapshot) < 0)
         return;
     walk(reading, &snapshot, false, thread);
     snapshot_destroy(&snapshot);
@@ -173,7 +174,8 @@ static void walk_running(struct reading *reading)
         which[count++] = i;
     }
     if (count > 0)
-        snapshot_stopping(reading->pid, reading->memory_fd, reading->deadline_ns, orders, count);
+        reading->rights->stop(reading->rights->context, reading->pid, reading->memory_fd,
+                              reading->deadline_ns, orders, count);
     for (size_t i = 0; i < count; i++) {
         struct native_thread *thread = &out->threads[which[i]];
         if (orders[i].error == 0)
@@ -199,11 +201,11 @@ static void read_threads(struct reading *reading)
     walk_running(reading);
 }
 
-void native_read(const struct unwind_module *module, pid_t pid, int64_t deadline_ns,
-                 struct native_stacks *out)
+void native_read(const struct unwind_module *module, const struct rights *rights, pid_t pid,
+                 int64_t deadline_ns, struct native_stacks *out)
 {
-    char *path AUTO_FREE = mem_printf("/proc/%d/mem", (int)pid), why[256] = "";
-    int fd AUTO_FD = fd_open(path, O_RDONLY, 0), error = errno;
+    char why[256] = "";
+    int fd AUTO_FD = rights->memory(rights->context, pid), error = errno;
     *out = (struct native_stacks){.threads = NULL};
     if (fd < 0) {
         if (error != ENOENT && error != ESRCH)
@@ -211,6 +213,7 @@ void native_read(const struct unwind_module *module, pid_t pid, int64_t deadline
         return;
     }
     struct reading reading = {.module = module,
+                              .rights = rights,
                               .process = module->open(pid, why, sizeof(why)),
                               .pid = pid,
                               .memory_fd = fd,

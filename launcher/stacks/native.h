@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "stacks/module/unwind_module.h"
+#include "stacks/rights.h"
 
 #define NATIVE_FRAMES_MAX 1000 /* of one thread; the ones further out are not looked for */
 
@@ -37,8 +38,8 @@ struct native_stacks {
 /* hvdrun-unwind.so. NULL: it or libdw cannot be loaded. It stays open. */
 const struct unwind_module *native_load(const char *path, struct error *err);
 
-/* The caller destroys `out` in any case. Call it in a thread that you can leave behind: see
- * process.h. `deadline_ns` is of clock_mono_ns(). */
-void native_read(const struct unwind_module *module, pid_t pid, int64_t deadline_ns,
-                 struct native_stacks *out);
+/* The caller destroys `out` in any case. Call it in a process that you can leave behind:
+ * see process.h. `deadline_ns` is of clock_mono_ns(). */
+void native_read(const struct unwind_module *module, const struct rights *rights, pid_t pid,
+                 int64_t deadline_ns, struct native_stacks *out);
 void native_stacks_destroy(struct native_stacks *stacks);

@@ -2,13 +2,13 @@
 #include "stacks/process.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "model/hang/stack.h"
 #include "stacks/asyncio.h"
 #include "stacks/python.h"
 #include "stacks/refusal.h"
@@ -44,7 +44,7 @@ static void take_frames(const struct python_stack *stack, struct process_thread 
     size_t left_out = stack->count > PROCESS_FRAMES_MAX ? stack->count - PROCESS_FRAMES_MAX : 0;
     out->frames = mem_array(PROCESS_FRAMES_MAX + 2, sizeof(*out->frames));
     if (stack->cut)
-        add_frame(out, "(more frames)", "", 0);
+        add_frame(out, STACK_MORE_FRAMES, "", 0);
     for (size_t i = 0; i < stack->count; i++) {
         if (left_out > 0 && i == OUTER_FRAMES) {
             char *text AUTO_FREE = mem_printf("(%zu frames)", left_out);
@@ -57,9 +57,9 @@ static void take_frames(const struct python_stack *stack, struct process_thread 
 }
 
 /* `*loop` is the frame of asyncio's event loop, if the thread has one. */
-static void read_thread(struct python *python, pid_t pid, const struct task *leader,
-                        const struct python_thread *source, struct process_thread *out,
-                        uint64_t *loop)
+static void read_thread(const struct rights *rights, struct python *python, pid_t pid,
+                        const struct task *leader, const struct python_thread *source,
+                        struct process_thread *out, uint64_t *loop)
 {
     struct task before = {.runs = true}, after = {.runs = true};
     struct python_stack stack;
@@ -70,7 +70,7 @@ static void read_thread(struct python *python, pid_t pid, const struct task *lea
         out->tid = 0;
     out->main = out->tid == pid;
     if (out->tid != 0) {
-        out->call = task_call(pid, out->tid, &out->running);
+        out->call = task_call(rights, pid, out->tid, &out->running);
         if (strcmp(before.name, leader->name) != 0)
             memcpy(out->name, before.name, sizeof(out->name));
     }
@@ -93,7 +93,8 @@ static void add_task(void *context, const struct python_stack *stack)
     take_frames(stack, task);
 }
 
-static void read_threads(struct python *python, pid_t pid, struct process_stacks *out)
+static void read_threads(const struct rights *rights, struct python *python, pid_t pid,
+                         struct process_stacks *out)
 {
     struct python_thread *threads = NULL;
     struct task leader;
@@ -106,7 +107,7 @@ static void read_threads(struct python *python, pid_t pid, struct process_stacks
     out->threads = mem_array(PROCESS_THREADS_MAX + ASYNCIO_TASKS_MAX, sizeof(*out->threads));
     for (size_t i = 0; i < count && out->count < PROCESS_THREADS_MAX; i++) {
         struct process_thread *thread = &out->threads[out->count++];
-        read_thread(python, pid, &leader, &threads[i], thread, &loop);
+        read_thread(rights, python, pid, &leader, &threads[i], thread, &loop);
         found = loop != 0 ? loop : found;
         stacks += thread->frames != NULL ? 1 : 0;
         unknown += thread->frames == NULL && !thread->running ? 1 : 0;
@@ -126,13 +127,13 @@ static bool named_python(pid_t pid)
     return task_read(pid, pid, &leader) == 0 && strncmp(leader.name, "python", 6) == 0;
 }
 
-static void read_python(pid_t pid, struct memory *memory, const struct runtime *runtime,
-                        struct process_stacks *out)
+static void read_python(const struct rights *rights, pid_t pid, struct memory *memory,
+                        const struct runtime *runtime, struct process_stacks *out)
 {
     struct python python;
     out->minor = runtime->minor;
     if (python_init(&python, memory, runtime->address, runtime->minor) == 0)
-        read_threads(&python, pid, out);
+        read_threads(rights, &python, pid, out);
     else if (runtime->minor >= LAYOUT_OLDEST && runtime->minor <= LAYOUT_NEWEST)
         out->trouble = mem_printf("this build of Python 3.%d is unknown to hvdrun", runtime->minor);
     else
@@ -162,11 +163,10 @@ static bool has_left(int fd, pid_t pid, uint64_t address)
     return fd_pread(fd, &byte, sizeof(byte), (off_t)address) == 0 || task_is_ending(pid, pid);
 }
 
-int process_stacks_read(struct runtime_files *files, pid_t pid, int64_t deadline_ns,
-                        struct process_stacks *out)
+int process_stacks_read(struct runtime_files *files, const struct rights *rights, pid_t pid,
+                        int64_t deadline_ns, struct process_stacks *out)
 {
-    char *path AUTO_FREE = mem_printf("/proc/%d/mem", (int)pid);
-    int fd AUTO_FD = fd_open(path, O_RDONLY, 0), error = errno;
+    int fd AUTO_FD = rights->memory(rights->context, pid), error = errno;
     struct access access = {.fd = fd, .deadline_ns = deadline_ns};
     struct memory memory = {read_access, &access, MEMORY_BUDGET};
     struct runtime runtime;
@@ -178,7 +178,7 @@ int process_stacks_read(struct runtime_files *files, pid_t pid, int64_t deadline
     }
     if (runtime_find(files, pid, &memory, &runtime) == 0)
         return 0;
-    read_python(pid, &memory, &runtime, out);
+    read_python(rights, pid, &memory, &runtime, out);
     if (access.late) {
         free(out->trouble);
         out->trouble = mem_strdup("there was not enough time to read its stacks");

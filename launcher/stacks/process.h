@@ -5,7 +5,7 @@
  * kernel is configured otherwise.
  *
  * A call can wait for the kernel, which may hold the process's memory map for other work. A thread
- * in mmap() on a file system that hangs is an example. So call it in a thread that you can leave
+ * in mmap() on a file system that hangs is an example. So call it in a process that you can leave
  * behind.
  */
 #pragma once
@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "stacks/rights.h"
 #include "stacks/runtime.h"
 
 #define PROCESS_FRAMES_MAX 60 /* of one thread; the ones between the ends are left out */
@@ -49,6 +50,6 @@ struct process_stacks {
 /* Call it with the same `files` for many processes. Reads until `deadline_ns`, of clock_mono_ns(),
  * at the latest. 0: that process is not Python, or has ended. 1: it is; the caller destroys `out`
  * in any case. */
-int process_stacks_read(struct runtime_files *files, pid_t pid, int64_t deadline_ns,
-                        struct process_stacks *out);
+int process_stacks_read(struct runtime_files *files, const struct rights *rights, pid_t pid,
+                        int64_t deadline_ns, struct process_stacks *out);
 void process_stacks_destroy(struct process_stacks *stacks);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "model/hang/stack.h"
 #include "stacks/native_name.h"
 #include "stacks/tasks.h"
 
@@ -49,7 +50,7 @@ static void add_frames(const struct native_thread *source, struct process_thread
     out->frames = mem_resize_array(out->frames, out->count + PROCESS_NATIVE_FRAMES_MAX + 2,
                                    sizeof(*out->frames));
     if (!source->whole && shown == source->count && shown > 0)
-        add_frame(out, "(more frames)", "", 0);
+        add_frame(out, STACK_MORE_FRAMES, "", 0);
     for (size_t i = 0; i < shown; i++) {
         if (left_out > 0 && i == OUTER_FRAMES) {
             char *text AUTO_FREE = mem_printf("(%zu frames)", left_out);
@@ -62,7 +63,8 @@ static void add_frames(const struct native_thread *source, struct process_thread
 }
 
 /* A thread that runs no Python. */
-static struct process_thread *new_thread(pid_t pid, pid_t tid, struct process_stacks *stacks)
+static struct process_thread *new_thread(const struct rights *rights, pid_t pid, pid_t tid,
+                                         struct process_stacks *stacks)
 {
     struct task leader, task;
     if (stacks->count >= PROCESS_THREADS_MAX || task_read(pid, tid, &task) < 0 ||
@@ -72,14 +74,14 @@ static struct process_thread *new_thread(pid_t pid, pid_t tid, struct process_st
         mem_resize_array(stacks->threads, stacks->count + 1, sizeof(*stacks->threads));
     struct process_thread *out = &stacks->threads[stacks->count++];
     *out = (struct process_thread){.tid = tid, .main = tid == pid};
-    out->call = task_call(pid, tid, &out->running);
+    out->call = task_call(rights, pid, tid, &out->running);
     out->running = out->running || task.runs;
     if (strcmp(task.name, leader.name) != 0)
         memcpy(out->name, task.name, sizeof(out->name));
     return out;
 }
 
-void process_native_add(pid_t pid, const struct native_stacks *native,
+void process_native_add(const struct rights *rights, pid_t pid, const struct native_stacks *native,
                         struct process_stacks *stacks)
 {
     if (native->trouble != NULL && stacks->trouble == NULL && stacks->remark == NULL)
@@ -88,17 +90,17 @@ void process_native_add(pid_t pid, const struct native_stacks *native,
         const struct native_thread *source = &native->threads[i];
         struct process_thread *thread = find_thread(stacks, source->tid);
         if (thread == NULL && source->count > 0)
-            thread = new_thread(pid, source->tid, stacks);
+            thread = new_thread(rights, pid, source->tid, stacks);
         if (thread != NULL && source->count > 0)
             add_frames(source, thread);
     }
 }
 
-void process_native_read(const struct unwind_module *module, pid_t pid, int64_t deadline_ns,
-                         struct process_stacks *stacks)
+void process_native_read(const struct unwind_module *module, const struct rights *rights, pid_t pid,
+                         int64_t deadline_ns, struct process_stacks *stacks)
 {
     struct native_stacks native;
-    native_read(module, pid, deadline_ns, &native);
-    process_native_add(pid, &native, stacks);
+    native_read(module, rights, pid, deadline_ns, &native);
+    process_native_add(rights, pid, &native, stacks);
     native_stacks_destroy(&native);
 }

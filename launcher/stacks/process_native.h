@@ -14,9 +14,9 @@
 /* Reads the native frames of a process whose Python threads are in `stacks`; none: it is not
  * Python. Adds the threads that run no Python, and a remark if frames are missing. As
  * process_stacks_read(), it can wait. */
-void process_native_read(const struct unwind_module *module, pid_t pid, int64_t deadline_ns,
-                         struct process_stacks *stacks);
+void process_native_read(const struct unwind_module *module, const struct rights *rights, pid_t pid,
+                         int64_t deadline_ns, struct process_stacks *stacks);
 
 /* For tests: the same with native frames that were read already. */
-void process_native_add(pid_t pid, const struct native_stacks *native,
+void process_native_add(const struct rights *rights, pid_t pid, const struct native_stacks *native,
                         struct process_stacks *stacks);

@@ -55,7 +55,7 @@ static size_t read_file(void *context, uint64_t offset, void *out, size_t length
 static const struct symbols *symbols_of(struct runtime_files *files, int fd)
 {
     struct stat info;
-    if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
+    if (fstat(fd, &info) < 0)
         return NULL;
     for (size_t i = 0; i < files->count; i++) {
         const struct known_file *known = &files->items[i];
@@ -78,17 +78,17 @@ static int open_mapped(pid_t pid, const struct mapped_file *file, const char *pr
 {
     char *exe AUTO_FREE = mem_printf("/proc/%d/exe", (int)pid);
     if (strcmp(file->path, program) == 0)
-        return fd_open(exe, O_RDONLY, 0);
+        return fd_open_regular(exe);
     char *inside AUTO_FREE = mem_printf("/proc/%d/root%s", (int)pid, file->path);
-    int fd = fd_open(inside, O_RDONLY | O_NONBLOCK, 0);
+    int fd = fd_open_regular(inside);
     if (fd < 0 && errno == ENOENT) /* after chroot(), the paths are still as we see them */
-        fd = fd_open(file->path, O_RDONLY | O_NONBLOCK, 0);
+        fd = fd_open_regular(file->path);
     if (fd >= 0 || errno != ENOENT)
         return fd;
     char *mapped AUTO_FREE =
         mem_printf("/proc/%d/map_files/%llx-%llx", (int)pid, (unsigned long long)file->start,
                    (unsigned long long)file->end);
-    return fd_open(mapped, O_RDONLY, 0);
+    return fd_open_regular(mapped);
 }
 
 /* Is it the file that the process has mapped? Numbers of devices differ on some file systems. */

@@ -71,12 +71,13 @@ static void take_stack(int memory_fd, struct snapshot *out)
     }
 }
 
-int snapshot_waiting(pid_t pid, pid_t tid, int memory_fd, struct snapshot *out)
+int snapshot_waiting(const struct rights *rights, pid_t pid, pid_t tid, int memory_fd,
+                     struct snapshot *out)
 {
     struct task before, after;
     *out = (struct snapshot){.stack = NULL};
     if (task_read(pid, tid, &before) < 0 || before.runs ||
-        task_place(pid, tid, &out->registers.values[SP_REGISTER], &out->registers.pc) < 0)
+        task_place(rights, pid, tid, &out->registers.values[SP_REGISTER], &out->registers.pc) < 0)
         return -1;
     out->registers.known = (uint64_t)1 << SP_REGISTER;
 #ifdef PC_REGISTER

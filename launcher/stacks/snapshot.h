@@ -18,6 +18,7 @@
 #include <sys/types.h>
 
 #include "stacks/module/unwind_module.h"
+#include "stacks/rights.h"
 
 #define SNAPSHOT_STACK ((size_t)128 << 10) /* bytes; frames further out are read later */
 
@@ -29,7 +30,8 @@ struct snapshot {
 };
 
 /* `memory_fd` is /proc/PID/mem. -1: the thread runs, or cannot be read without a stop. */
-int snapshot_waiting(pid_t pid, pid_t tid, int memory_fd, struct snapshot *out);
+int snapshot_waiting(const struct rights *rights, pid_t pid, pid_t tid, int memory_fd,
+                     struct snapshot *out);
 
 struct snapshot_order {
     pid_t tid;

@@ -10,12 +10,14 @@
 #define SECTIONS_MAX 4096
 #define SEGMENTS_MAX 512
 #define TABLE_MAX ((uint64_t)32 << 20) /* bytes of symbols, and of their names */
+#define FILE_MAX ((size_t)64 << 20)    /* that are read of one file: its sections may overlap */
 #define PAGE 4096u
 
 struct file {
     const struct elf_source *source;
     Elf64_Ehdr header;
     Elf64_Shdr *sections;
+    size_t budget; /* bytes that may still be read */
 };
 
 static bool read_at(const struct elf_source *source, uint64_t offset, void *out, size_t length)
@@ -52,11 +54,14 @@ static int read_segments(const struct file *file, struct symbols *out)
     return 0;
 }
 
-/* The content of a section, with a NUL after it; NULL: too large, or cut. The caller's. */
-static unsigned char *read_section(const struct file *file, const Elf64_Shdr *section)
+/* The content of a section, with a NUL after it; NULL: too large, or cut, or the file has cost
+ * enough. The caller's. */
+static unsigned char *read_section(struct file *file, const Elf64_Shdr *section)
 {
-    if (section->sh_size == 0 || section->sh_size > TABLE_MAX || section->sh_type == SHT_NOBITS)
+    if (section->sh_size == 0 || section->sh_size > TABLE_MAX || section->sh_type == SHT_NOBITS ||
+        section->sh_size > file->budget)
         return NULL;
+    file->budget -= (size_t)section->sh_size;
     unsigned char *bytes = mem_alloc((size_t)section->sh_size + 1);
     if (read_at(file->source, section->sh_offset, bytes, (size_t)section->sh_size))
         return bytes;
@@ -74,7 +79,7 @@ static void take_symbol(const Elf64_Sym *symbol, const char *name, struct symbol
         out->version = symbol->st_value;
 }
 
-static void read_symbols(const struct file *file, uint32_t type, struct symbols *out)
+static void read_symbols(struct file *file, uint32_t type, struct symbols *out)
 {
     for (size_t i = 0; i < file->header.e_shnum; i++) {
         const Elf64_Shdr *section = &file->sections[i];
@@ -93,7 +98,7 @@ static void read_symbols(const struct file *file, uint32_t type, struct symbols 
     }
 }
 
-static void read_runtime_section(const struct file *file, struct symbols *out)
+static void read_runtime_section(struct file *file, struct symbols *out)
 {
     if (file->header.e_shstrndx >= file->header.e_shnum)
         return;
@@ -109,7 +114,7 @@ static void read_runtime_section(const struct file *file, struct symbols *out)
 
 int symbols_read(const struct elf_source *source, struct symbols *out)
 {
-    struct file file = {.source = source};
+    struct file file = {.source = source, .budget = FILE_MAX};
     *out = (struct symbols){.runtime = 0};
     if (read_header(&file) < 0 || read_segments(&file, out) < 0) {
         *out = (struct symbols){.runtime = 0};

@@ -98,20 +98,20 @@ pid_t task_find(pid_t pid, pid_t inner)
     return found;
 }
 
-long task_call(pid_t pid, pid_t tid, bool *running)
+long task_call(const struct rights *rights, pid_t pid, pid_t tid, bool *running)
 {
     struct buf text AUTO_BUF = BUF_INIT(1024);
     *running = false;
-    if (!read_task(pid, tid, "syscall", &text))
+    if (rights->call(rights->context, pid, tid, &text) < 0)
         return -1;
     *running = strncmp(buf_text(&text), "running", 7) == 0;
     return isdigit((unsigned char)*buf_text(&text)) ? strtol(buf_text(&text), NULL, 10) : -1;
 }
 
-int task_place(pid_t pid, pid_t tid, uint64_t *sp, uint64_t *pc)
+int task_place(const struct rights *rights, pid_t pid, pid_t tid, uint64_t *sp, uint64_t *pc)
 {
     struct buf text AUTO_BUF = BUF_INIT(1024);
-    if (!read_task(pid, tid, "syscall", &text))
+    if (rights->call(rights->context, pid, tid, &text) < 0)
         return -1;
     /* "202 0x7f.. ... SP PC", or "-1 SP PC" outside of a call */
     const char *begin = buf_text(&text), *last = strrchr(begin, ' ');

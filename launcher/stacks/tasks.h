@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "stacks/rights.h"
+
 struct task {
     pid_t inner;                 /* its number in its own PID namespace */
     bool nested;                 /* that namespace is not ours */
@@ -23,10 +25,10 @@ int task_read(pid_t pid, pid_t tid, struct task *out);
 pid_t task_find(pid_t pid, pid_t inner);
 
 /* The number of the system call that it is in; -1: none, or not readable. `*running`: it runs. */
-long task_call(pid_t pid, pid_t tid, bool *running);
+long task_call(const struct rights *rights, pid_t pid, pid_t tid, bool *running);
 
 /* Its stack pointer and its next instruction. -1: it runs, or they cannot be read. */
-int task_place(pid_t pid, pid_t tid, uint64_t *sp, uint64_t *pc);
+int task_place(const struct rights *rights, pid_t pid, pid_t tid, uint64_t *sp, uint64_t *pc);
 
 bool task_is_stuck(pid_t pid, pid_t tid);
 

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "base/buf.h"
+#include "model/hang/stack.h"
 #include "stacks/rank_set.h"
-#include "stacks/stack.h"
 
 /* A word about the ranks of one leaf, and about which of them. */
 struct leaf_word {

@@ -8,17 +8,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SCREEN_MODULE_VERSION 1
+#define SCREEN_MODULE_VERSION 2
 #define SCREEN_MODULE_SYMBOL "hvdrun_screen"
 
 struct screen;
+
+/* A table: its first line stays below the title while the rest scrolls. */
+struct screen_view {
+    const char *name; /* "hosts": of the key that leads here */
+    const char *table;
+};
+
+enum screen_key { SCREEN_NONE, SCREEN_LEAVES, SCREEN_SORT };
 
 struct screen_module {
     int version;
     /* NULL: ncurses cannot use this terminal ($TERM). */
     struct screen *(*open)(void);
-    /* Shows the lines of `text` for `ms`. Lines that begin with `mark` are shown in bold. The keys
-     * move through what does not fit. true: the user leaves, with q or Ctrl-C. */
-    bool (*show)(struct screen *screen, const char *text, char mark, int64_t ms);
+    /* Shows the title and one of the two views for `ms`. Lines that begin with `mark` are shown in
+     * bold, and the last line has the keys and the name of the order. The keys move through what
+     * does not fit, and change the view. Returns when the user leaves (q, Ctrl-C) or wants another
+     * order, or the time is over. */
+    enum screen_key (*show)(struct screen *screen, const char *title,
+                            const struct screen_view views[2], const char *order, char mark,
+                            int64_t ms);
     void (*close)(struct screen *screen); /* the terminal is as before; accepts NULL */
 };

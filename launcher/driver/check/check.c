@@ -147,9 +147,8 @@ static void unreached(struct job *job, struct node_link *node, const char *why)
     fail(of(job), node->index, transport_stage_name(node->stage), why);
 }
 
-static void lost(struct job *job, struct node_link *node, int64_t when_ns, const char *why)
+static void lost(struct job *job, struct node_link *node, const char *why)
 {
-    (void)when_ns;
     if (!is_ending(of(job)))
         fail(of(job), node->index, node->hello == NULL ? "agent" : "lost", why);
 }
@@ -323,7 +322,7 @@ static void verdict(const struct job *job, struct verdict *out)
     }
     verdict_set(out, 0, CAUSE_NONE, NULL);
     if (signal != 0) {
-        exit_outside_blame_signal(signal, out);
+        exit_outside_blame_interruption(&job->outside, out);
         if (signal == SIGPIPE)
             out->explanation[0] = '\0';
     } else if (check_findings_count(&of(job)->findings, true) > 0) {

@@ -65,12 +65,13 @@ static void peer_gone(void *context, struct control_peer *peer)
     listen_on(control);
 }
 
-static bool may_ask(int fd)
+static bool may_ask(int fd, bool *by_root)
 {
     struct ucred peer = {.uid = (uid_t)-1};
     socklen_t size = sizeof(peer);
     bool known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
-    return known && (peer.uid == geteuid() || peer.uid == 0);
+    *by_root = peer.uid == 0;
+    return known && (peer.uid == geteuid() || *by_root);
 }
 
 static void connection_ready(void *context, int what)
@@ -82,11 +83,12 @@ static void connection_ready(void *context, int what)
         loop_fd_watch(control->ready, 0);
         loop_timer_set(control->again, AGAIN_MS);
     }
-    if (fd < 0 || !may_ask(fd))
+    bool by_root = false;
+    if (fd < 0 || !may_ask(fd, &by_root))
         return;
     static const struct control_peer_owner owner = {.gone = peer_gone, .may_wait = may_wait};
-    control->peers[control->count++] = control_peer_create_take(control->loop, fd, control->ops,
-                                                                control->context, &owner, control);
+    control->peers[control->count++] = control_peer_create_take(
+        control->loop, fd, by_root, control->ops, control->context, &owner, control);
     fd = -1;
     listen_on(control);
 }

@@ -20,6 +20,7 @@
 #define JOURNAL_SUFFIX ".jsonl"
 #define LOG_SUFFIX ".log"
 #define EVIDENCE_SUFFIX ".evidence"
+#define CHECK_BYTES ((size_t)65536)
 #define ENTRIES_MAX 10000 /* beyond that, another call goes on */
 
 struct entry {
@@ -51,6 +52,24 @@ int job_folder_open(struct error *err)
 {
     char *name AUTO_FREE = folder_name();
     return runtime_dir_open_kept(name, err);
+}
+
+int job_folder_check(struct error *err)
+{
+    char *folder AUTO_FREE = job_folder_path(), *name AUTO_FREE = NULL;
+    char *bytes AUTO_FREE = mem_alloc(CHECK_BYTES);
+    int dir AUTO_FD = job_folder_open(err);
+    if (dir < 0)
+        return -1;
+    name = mem_printf(".check.%d", (int)getpid());
+    memset(bytes, ' ', CHECK_BYTES); /* a file without content would need no room */
+    char *path AUTO_FREE = mem_printf("%s/%s", folder, name);
+    int fd AUTO_FD = fd_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    bool written = fd >= 0 && fd_write_all(fd, bytes, CHECK_BYTES) == 0;
+    int errnum = errno;
+    if (fd >= 0)
+        unlinkat(dir, name, 0);
+    return written ? 0 : error_errno(err, errnum, "cannot write in %s", folder);
 }
 
 int job_folder_find(void)

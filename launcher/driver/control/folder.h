@@ -37,6 +37,10 @@ int job_folder_open(struct error *err);
 /* Opens it if it exists. -1: it does not, or others have access to it. */
 int job_folder_find(void);
 
+/* Can the job write a record and the beginning of a log there? -1: the disk is full or read-only.
+ */
+int job_folder_check(struct error *err);
+
 /* The job whose file has this name and suffix. The caller frees it. NULL: the name has another
  * suffix. */
 char *job_folder_job(const char *name, const char *suffix);

@@ -17,6 +17,7 @@
 struct control_peer {
     const struct control_ops *ops;
     void *ops_context;
+    bool by_root;
     int fd;
     struct loop_fd *ready;
     struct loop_timer *idle;
@@ -67,7 +68,8 @@ static void later_answered(void *context, const json_t *reply)
 static void answer(struct control_peer *peer, const char *line, size_t length)
 {
     struct control_later *later = control_later_create(later_answered, peer);
-    json_t *reply = control_request_answer(line, length, peer->ops, peer->ops_context, later);
+    json_t *reply =
+        control_request_answer(line, length, peer->by_root, peer->ops, peer->ops_context, later);
     if (reply == NULL && control_later_is_taken(later)) {
         peer->later = later;
         return;
@@ -177,13 +179,17 @@ static void ready(void *context, int what)
     arm(peer);
 }
 
-struct control_peer *control_peer_create_take(struct loop *loop, int fd,
+struct control_peer *control_peer_create_take(struct loop *loop, int fd, bool by_root,
                                               const struct control_ops *ops, void *ops_context,
                                               const struct control_peer_owner *owner, void *context)
 {
     struct control_peer *peer = mem_alloc(sizeof(*peer));
-    *peer = (struct control_peer){
-        .ops = ops, .ops_context = ops_context, .fd = fd, .owner = owner, .context = context};
+    *peer = (struct control_peer){.ops = ops,
+                                  .ops_context = ops_context,
+                                  .by_root = by_root,
+                                  .fd = fd,
+                                  .owner = owner,
+                                  .context = context};
     buf_init(&peer->in, CONTROL_LINE_MAX + CHUNK + 1);
     buf_init(&peer->out, ANSWER_MAX);
     peer->idle = loop_timer_create(loop, idle_over, peer);

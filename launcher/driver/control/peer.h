@@ -23,8 +23,8 @@ struct control_peer_owner {
     bool (*may_wait)(void *context); /* for the end of the job; false: too many do */
 };
 
-/* Takes `fd` over. */
-struct control_peer *control_peer_create_take(struct loop *loop, int fd,
+/* Takes `fd` over. `by_root`: the client is a process of root. */
+struct control_peer *control_peer_create_take(struct loop *loop, int fd, bool by_root,
                                               const struct control_ops *ops, void *ops_context,
                                               const struct control_peer_owner *owner,
                                               void *context);

@@ -12,6 +12,7 @@
 
 struct control_asked {
     const json_t *request;
+    bool by_root;
     const struct control_ops *ops;
     void *context;
     struct control_later *later;
@@ -96,13 +97,31 @@ static json_t *add(const struct control_asked *asked, struct error *err)
     return added ? json_pack("{s:b}", "ok", 1) : NULL;
 }
 
+static const char *name_of(const json_t *request, const char *key)
+{
+    const char *name = json_string_value(json_object_get(request, key));
+    return name != NULL && name_is_safe(name, strlen(name)) ? name : NULL;
+}
+
+/* A client of this user may say what it likes, but it is not root. */
+static struct control_asker asker_of(const struct control_asked *asked)
+{
+    const char *user = name_of(asked->request, "user");
+    if (asked->by_root)
+        user = "root";
+    else if (user != NULL && strcmp(user, "root") == 0)
+        user = NULL;
+    return (struct control_asker){name_of(asked->request, "command"), user};
+}
+
 static json_t *stop(const struct control_asked *asked, struct error *err)
 {
     bool has_grace;
     int64_t grace_ms;
     if (time_of(asked->request, "grace_s", &has_grace, &grace_ms, err) < 0)
         return NULL;
-    return accepted(asked->ops->stop(asked->context, has_grace ? grace_ms : -1, err));
+    struct control_asker asker = asker_of(asked);
+    return accepted(asked->ops->stop(asked->context, &asker, has_grace ? grace_ms : -1, err));
 }
 
 /* `*ranks` is NULL if there are none. */
@@ -130,7 +149,8 @@ static json_t *send_signal(const struct control_asked *asked, struct error *err)
     }
     if (ranks_of(asked->request, &ranks, err) < 0)
         return NULL;
-    return accepted(asked->ops->signal(asked->context, number, ranks, err));
+    struct control_asker asker = asker_of(asked);
+    return accepted(asked->ops->signal(asked->context, &asker, number, ranks, err));
 }
 
 /* It answers later. */
@@ -181,13 +201,14 @@ static json_t *answer_request(const struct control_asked *asked, struct error *e
     return NULL;
 }
 
-json_t *control_request_answer(const char *line, size_t length, const struct control_ops *ops,
-                               void *context, struct control_later *later)
+json_t *control_request_answer(const char *line, size_t length, bool by_root,
+                               const struct control_ops *ops, void *context,
+                               struct control_later *later)
 {
     struct error err = ERROR_INIT;
     json_error_t where;
     json_t *request = json_loadb(line, length, JSON_REJECT_DUPLICATES, &where);
-    struct control_asked asked = {request, ops, context, later};
+    struct control_asked asked = {request, by_root, ops, context, later};
     json_t *answer = NULL;
     if (json_is_object(request))
         answer = answer_request(&asked, &err);

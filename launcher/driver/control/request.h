@@ -13,6 +13,9 @@
  *   {"do": "undrain", "host": "c"}                  the job may use the host again
  *   {"do": "add", "hosts": "d:4,e:2"}               adds hosts, in the form of -H
  *
+ * A request to stop or to signal may say who asks, with "command", a command of hvdrun, and "user",
+ * the name of the user.
+ *
  * The last three are for elastic jobs. A request may have "protocol": N, the CONTROL_PROTOCOL of
  * the client; a job of an older version refuses it. Unknown keys are ignored.
  *
@@ -45,13 +48,24 @@
 
 struct control_later;
 
+/* The client that asks. Borrowed. */
+struct control_asker {
+    const char *command; /* of hvdrun, as the client says; NULL: not known */
+    const char
+        *user; /* as the client says, but only root's processes are root's; NULL: not known */
+};
+
 /* Implemented by the driver. None of them may destroy the control. The text in `err` becomes the
  * answer. */
 struct control_ops {
-    json_t *(*status)(void *context);                                /* the caller's */
-    json_t *(*usage)(void *context);                                 /* likewise */
-    int (*stop)(void *context, int64_t grace_ms, struct error *err); /* -1: the job's own grace */
-    int (*signal)(void *context, int number, const char *ranks, struct error *err); /* NULL: all */
+    json_t *(*status)(void *context); /* the caller's */
+    json_t *(*usage)(void *context);  /* likewise */
+    /* `grace_ms` -1: the job's own grace */
+    int (*stop)(void *context, const struct control_asker *asker, int64_t grace_ms,
+                struct error *err);
+    /* `ranks` NULL: all */
+    int (*signal)(void *context, const struct control_asker *asker, int number, const char *ranks,
+                  struct error *err);
     /* `ranks` as above. 0: it has taken `later`, and answers with it. */
     int (*stacks)(void *context, const char *ranks, bool native, struct control_later *later,
                   struct error *err);
@@ -61,7 +75,8 @@ struct control_ops {
     int (*add)(void *context, const struct host_list *hosts, struct error *err);
 };
 
-/* The answer, which the caller frees. NULL: it comes through `later`, if that is taken; otherwise
- * at the end of the job. */
-json_t *control_request_answer(const char *line, size_t length, const struct control_ops *ops,
-                               void *context, struct control_later *later);
+/* `by_root`: the client is a process of root. The answer, which the caller frees. NULL: it comes
+ * through `later`, if that is taken; otherwise at the end of the job. */
+json_t *control_request_answer(const char *line, size_t length, bool by_root,
+                               const struct control_ops *ops, void *context,
+                               struct control_later *later);

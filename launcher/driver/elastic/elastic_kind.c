@@ -13,6 +13,7 @@
 #include "driver/elastic/parts.h"
 #include "driver/elastic/rendezvous.h"
 #include "driver/elastic/verdict.h"
+#include "driver/end/blame.h"
 #include "driver/end/teardown.h"
 #include "driver/end/warning.h"
 #include "driver/job/job_nodes.h"
@@ -211,13 +212,14 @@ static void gone(struct job *job, struct node_link *node)
     elastic_epoch_advance(of(job)->parts.epoch);
 }
 
-static void lost(struct job *job, struct node_link *node, int64_t when_ns, const char *why)
+static void lost(struct job *job, struct node_link *node, const char *why)
 {
     struct elastic_job *own = of(job);
     const struct elastic_parts *parts = &own->parts;
-    (void)when_ns; /* a broken connection is dated now: the core has no exits to compare it with */
     bool silent = node->liveness.state == LIVENESS_LOST;
     int64_t when_ms = silent ? node->liveness.heard_ms : clock_mono_ms();
+    int crashed = elastic_cause_seat(elastic_hub_core(parts->hub));
+    bool explains = crashed >= 0 && blame_follows(job, crashed, node);
     elastic_failure_take(&own->failure, job, -1, mem_printf("lost %s: %s", node->host, why));
     elastic_rejoin_node_lost(parts->rejoin, node);
     elastic_newcomers_drop_node(parts->newcomers, node);
@@ -233,6 +235,7 @@ static void lost(struct job *job, struct node_link *node, int64_t when_ns, const
     feed(job, &(struct elastic_event){.kind = came ? ELASTIC_HOST_LOST : ELASTIC_HOST_UNREACHED,
                                       .host = node->index,
                                       .text = why,
+                                      .first = explains,
                                       .since_ms = when_ms - job->stood_still_ms});
     gone(job, node);
 }

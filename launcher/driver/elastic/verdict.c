@@ -32,9 +32,10 @@ static enum exit_cause cause_of(const struct elastic_verdict *verdict)
 /* The core knows only that the driver ended the job. */
 static void blame_driver(const struct job *job, struct verdict *out)
 {
-    int signal = job->gone ? SIGPIPE : job->outside.interrupted.signal;
-    if (signal > 0)
-        exit_outside_blame_signal(signal, out);
+    if (job->gone)
+        exit_outside_blame_signal(SIGPIPE, out);
+    else if (job->outside.interrupted.signal > 0)
+        exit_outside_blame_interruption(&job->outside, out);
     else
         verdict_set(out, STATUS_LAUNCHER, CAUSE_LAUNCHER,
                     "the launcher ended the job without a recorded reason");

@@ -2,6 +2,7 @@
 #include "driver/end/blame.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,11 @@ static struct root_cause_rank describe(const struct job *job, const struct rank_
     struct root_cause_rank rank = {.took_part = false};
     if (record->epoch == 0 || record->state == RANK_PLANNED)
         return rank;
+    rank.rank = record->rank;
+    rank.ended_by_us = record->ended_by_us;
+    rank.finished = record->state == RANK_FINISHED;
+    rank.may_follow = may_follow(record);
+    rank.killed = record->signaled && record->code == SIGKILL;
     rank.ended = record->state >= RANK_EXITED;
     rank.took_part = !rank.ended || record->ended_ns >= job->started_ns;
     rank.clean = rank.ended && !record->signaled && record->code == 0;
@@ -35,31 +41,105 @@ static struct root_cause_rank describe(const struct job *job, const struct rank_
     return rank;
 }
 
+static struct root_cause_rank *describe_all(const struct job *job)
+{
+    struct root_cause_rank *ranks = mem_array((size_t)job->ranks.size, sizeof(*ranks));
+    for (int seat = 0; seat < job->ranks.size; seat++)
+        ranks[seat] = describe(job, &job->ranks.records[seat]);
+    return ranks;
+}
+
 /* What most likely ended the worker on the seat `first`, the first that failed. */
 static void find(const struct job *job, int first, struct root_cause *out)
 {
-    *out = (struct root_cause){.kind = ROOT_CAUSE_NONE, .seat = -1};
-    const struct rank_record *records = job->ranks.records;
-    if (!may_follow(&records[first]))
-        return;
-    struct root_cause_rank *ranks AUTO_FREE = mem_array((size_t)job->ranks.size, sizeof(*ranks));
-    for (int seat = 0; seat < job->ranks.size; seat++)
-        ranks[seat] = describe(job, &records[seat]);
+    struct root_cause_rank *ranks AUTO_FREE = describe_all(job);
     root_cause_find(ranks, job->ranks.size, first, out);
+}
+
+bool blame_may_follow(const struct job *job, int seat)
+{
+    return may_follow(&job->ranks.records[seat]);
+}
+
+bool blame_comes(const struct job *job, int seat)
+{
+    struct root_cause_rank *ranks AUTO_FREE = describe_all(job);
+    return root_cause_comes(ranks, job->ranks.size, seat);
+}
+
+bool blame_follows(const struct job *job, int seat, const struct node_link *node)
+{
+    const struct root_cause_rank rank = describe(job, &job->ranks.records[seat]);
+    const struct exit_loss loss = node_link_loss(node);
+    return root_cause_follows(&rank, node->index, &loss);
+}
+
+bool blame_came(const struct job *job, int seat)
+{
+    const struct root_cause_rank rank = describe(job, &job->ranks.records[seat]);
+    return root_cause_came(&rank);
+}
+
+/* In words that follow "it". */
+static void describe_end(const struct rank_record *record, struct buf *out)
+{
+    if (record->exec_failed) {
+        buf_puts(out, "could not start");
+    } else if (record->signaled) {
+        buf_puts(out, "was killed by ");
+        exit_signal_name(record->code, out);
+    } else {
+        buf_printf(out, "exited with code %d", record->code & 0xff);
+    }
+}
+
+static void explain_left(const struct rank_record *record, bool said, struct buf *out)
+{
+    bool by_itself = record->state >= RANK_EXITED && !record->ended_by_us;
+    buf_puts(out, said ? "it had shut its library down" : "it ");
+    if (by_itself) {
+        buf_puts(out, said ? " and " : "");
+        describe_end(record, out);
+    }
+    buf_puts(out, said ? "" : ", and only it blames no peer");
 }
 
 static void explain(const struct job *job, const struct root_cause *cause, struct buf *out)
 {
-    buf_printf(out, "rank %d is most likely the cause: %s", job_seat_rank(job, cause->seat),
-               cause->kind == ROOT_CAUSE_EARLY_EXIT ? "it exited with code 0 before its peers"
-                                                    : cause->symptom.line);
+    buf_printf(out, "rank %d is most likely the cause: ", job_seat_rank(job, cause->seat));
+    const struct rank_record *record = &job->ranks.records[cause->seat];
+    switch (cause->kind) {
+    case ROOT_CAUSE_ERROR: buf_puts(out, cause->symptom.line); break;
+    case ROOT_CAUSE_EARLY_EXIT: buf_puts(out, "it exited with code 0 before its peers"); break;
+    case ROOT_CAUSE_CRASH:
+        buf_puts(out, "it ");
+        describe_end(record, out);
+        break;
+    case ROOT_CAUSE_LEFT: explain_left(record, cause->left, out); break;
+    case ROOT_CAUSE_NONE:
+    case ROOT_CAUSE_UNKNOWN: break;
+    }
 }
 
-/* Not one that says only which signal of hvdrun it got. */
-static bool has_own_code(const struct rank_record *record)
+/* The worker's own exit status, and not one that says only which signal of hvdrun it got. 0: none
+ */
+static int own_status(const struct rank_record *record)
 {
-    return record->state >= RANK_EXITED && !record->signaled && record->code > 0 &&
-           record->code != 128 + SIGTERM && record->code != 128 + SIGKILL;
+    bool told = record->code == 128 + SIGTERM || record->code == 128 + SIGKILL;
+    if (record->state < RANK_EXITED || record->code <= 0)
+        return 0;
+    if (record->signaled)
+        return record->ended_by_us || record->code == SIGTERM ? 0 : 128 + record->code;
+    return told ? 0 : record->code & 0xff;
+}
+
+/* The verdict names a consequence, since nothing better is known. */
+static void note_unknown(struct verdict *verdict, const struct symptom *blame)
+{
+    size_t length = strlen(verdict->explanation);
+    snprintf(verdict->explanation + length, sizeof(verdict->explanation) - length,
+             "; its error is about %s, and hvdrun cannot tell what failed first",
+             blame->of_rank ? "another rank" : "a connection");
 }
 
 void blame_refine(const struct job *job, struct verdict *verdict)
@@ -72,6 +152,10 @@ void blame_refine(const struct job *job, struct verdict *verdict)
     find(job, verdict->seat, &cause);
     if (cause.kind == ROOT_CAUSE_NONE)
         return;
+    if (cause.kind == ROOT_CAUSE_UNKNOWN) {
+        note_unknown(verdict, &cause.symptom);
+        return;
+    }
     struct buf text AUTO_BUF = BUF_INIT(sizeof(verdict->explanation) - 1);
     explain(job, &cause, &text);
     struct buf rest AUTO_BUF = BUF_INIT(sizeof(verdict->explanation) + 2);
@@ -84,8 +168,8 @@ void blame_refine(const struct job *job, struct verdict *verdict)
     verdict->first_seat = verdict->seat;
     verdict->seat = cause.seat;
     verdict->node = record->node;
-    if (job->settings->exit_policy == EXIT_FIRST && has_own_code(record))
-        verdict->status = record->code & 0xff;
+    if (job->settings->exit_policy == EXIT_FIRST && own_status(record) != 0)
+        verdict->status = own_status(record);
 }
 
 static bool is_first_failure(const struct job *job, int seat)
@@ -108,7 +192,7 @@ void blame_say(const struct job *job, int seat)
         !may_follow(&job->ranks.records[seat]) || !is_first_failure(job, seat))
         return;
     find(job, seat, &cause);
-    if (cause.kind == ROOT_CAUSE_NONE)
+    if (cause.seat < 0)
         return;
     struct buf text AUTO_BUF = BUF_INIT(1024);
     explain(job, &cause, &text);

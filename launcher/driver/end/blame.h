@@ -12,6 +12,15 @@
  * worker has ended. */
 void blame_say(const struct job *job, int seat);
 
+/* The rank has ended in a way that can be the consequence of another rank's error. */
+bool blame_may_follow(const struct job *job, int seat);
+
+/* root_cause_comes() and root_cause_came() (model/exit/root_cause.h) */
+bool blame_comes(const struct job *job, int seat);
+bool blame_came(const struct job *job, int seat);
+/* root_cause_follows(), of a node that has just been lost */
+bool blame_follows(const struct job *job, int seat, const struct node_link *node);
+
 /* Names the likely cause in a verdict that names the first failure. The status becomes that of the
  * cause if it exited with a code of its own, and no --exit-policy asks for another one. */
 void blame_refine(const struct job *job, struct verdict *verdict);

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -14,6 +13,7 @@
 #include "driver/end/teardown.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
+#include "driver/tell/day_time.h"
 #include "driver/tell/events.h"
 #include "model/allocation/allocation.h"
 #include "model/exit/signal_round.h"
@@ -75,28 +75,19 @@ static void pass_on(const struct warning *warning, int signal)
     job_send_all(warning->job, FRAME_SIGNAL, &message.base);
 }
 
-/* "14:03:22" */
-static void clock_text(int64_t after_ms, char *out, size_t size)
-{
-    time_t when = (time_t)(clock_wall_ns() / 1000000000 + after_ms / 1000);
-    struct tm parts;
-    if (localtime_r(&when, &parts) == NULL || strftime(out, size, "%H:%M:%S", &parts) == 0)
-        snprintf(out, size, "?");
-}
-
 static void say_deadline(const struct warning *warning, int signal, int64_t left_ms)
 {
-    char end[16];
-    clock_text(left_ms, end, sizeof(end));
+    char end[DAY_TIME_SIZE];
+    day_time_text(clock_wall_ns() + left_ms * 1000000, end);
     log_notice(&warning->job->log, "warning signal SIG%s: the job's time ends at %s, in %lld s",
                signal_short_name(signal), end, (long long)(left_ms / 1000));
 }
 
 static void say_end(const struct warning *warning, int signal, int64_t left_ms)
 {
-    char end[16];
-    clock_text(left_ms, end, sizeof(end));
+    char end[DAY_TIME_SIZE];
     bool known = left_ms != INT64_MAX && left_ms > 0;
+    day_time_text(clock_wall_ns() + (known ? left_ms : 0) * 1000000, end);
     log_notice(&warning->job->log, "warning signal SIG%s: the workers have %.0f s to exit%s%s%s",
                signal_short_name(signal), (double)warning->times.workers_ms / 1000,
                warning->rules.requeue ? "; then hvdrun requeues the job" : "",

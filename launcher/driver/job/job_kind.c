@@ -114,10 +114,10 @@ void kind_note(struct job *job, const struct node_link *node, const char *line)
         job->kind->note(job, node, line);
 }
 
-void kind_lost(struct job *job, struct node_link *node, int64_t when_ns, const char *why)
+void kind_lost(struct job *job, struct node_link *node, const char *why)
 {
     if (job->kind->lost != NULL)
-        job->kind->lost(job, node, when_ns, why);
+        job->kind->lost(job, node, why);
 }
 
 void kind_gone(struct job *job, struct node_link *node)

@@ -48,8 +48,8 @@ struct job_kind {
     void (*unreached)(struct job *job, struct node_link *node, const char *why);
     void (*note)(struct job *job, const struct node_link *node, const char *line);
 
-    /* A node leaves. `when_ns`: our best knowledge of when; see driver.c. */
-    void (*lost)(struct job *job, struct node_link *node, int64_t when_ns, const char *why);
+    /* A node leaves. */
+    void (*lost)(struct job *job, struct node_link *node, const char *why);
     void (*gone)(struct job *job, struct node_link *node);  /* as agreed */
     void (*ended)(struct job *job, struct node_link *node); /* its workers have ended */
 
@@ -84,7 +84,7 @@ void kind_welcome(const struct job *job, Hvdrun__Welcome *welcome);
 void kind_hello(struct job *job, struct node_link *node);
 void kind_unreached(struct job *job, struct node_link *node, const char *why);
 void kind_note(struct job *job, const struct node_link *node, const char *line);
-void kind_lost(struct job *job, struct node_link *node, int64_t when_ns, const char *why);
+void kind_lost(struct job *job, struct node_link *node, const char *why);
 void kind_gone(struct job *job, struct node_link *node);
 void kind_ended(struct job *job, struct node_link *node);
 

@@ -130,6 +130,7 @@ static void on_heartbeat(struct node_link *node, enum frame_type type, const uin
     Hvdrun__Heartbeat *beat = hvdrun__heartbeat__unpack(NULL, length, body);
     if (beat == NULL)
         return;
+    node->alive_ns = type == FRAME_HEARTBEAT_REPLY ? beat->reply_ns : beat->sent_ns;
     if (type == FRAME_HEARTBEAT_REPLY) {
         on_heartbeat_reply(node, beat);
     } else {
@@ -157,6 +158,7 @@ static void on_farewell(struct node_link *node, const uint8_t *body, size_t leng
         node_link_give_up(node, "its agent broke the protocol");
         return;
     }
+    node->ended_ns = clock_mono_ns();
     node_end_of_farewell(message, liveness_stall_ms(&node->liveness, clock_mono_ms()), &why);
     hvdrun__farewell__free_unpacked(message, NULL);
     node_link_give_up(node, buf_text(&why));
@@ -250,7 +252,7 @@ void node_link_init(struct node_link *node, struct loop *loop, int64_t node_time
     node->log = log;
     node->ops = ops;
     node->context = context;
-    clock_offset_init(&node->clock);
+    node->clock = (struct clock_offset){.measured = false};
     node->stream = (struct transport_stream){.read_fd = -1, .write_fd = -1};
     liveness_init(&node->liveness, LIVENESS_SUSPECT_MS, node_timeout_ms, clock_mono_ms());
 }
@@ -289,6 +291,7 @@ void node_link_renew(struct node_link *node)
     node->stage = STAGE_WAITING;
     memset(node->stage_ns, 0, sizeof(node->stage_ns));
     node->hello_ns = node->ready_ns = node->killed_ns = 0;
+    node->alive_ns = 0;
     node->suspect = node->same_clock = false;
     node->lines_epoch = 0;
 }
@@ -328,9 +331,34 @@ void node_link_send_bytes(struct node_link *node, enum frame_type type, uint32_t
         link_send(node->link, type, epoch, bytes, length);
 }
 
+void node_link_send_shared(struct node_link *node, enum frame_type type, uint32_t epoch,
+                           const ProtobufCMessage *message, unsigned field,
+                           struct shared_block *block)
+{
+    if (node->link != NULL)
+        link_send_shared(node->link, type, epoch, message, field, block);
+}
+
 void node_link_suspend(struct node_link *node, bool suspended)
 {
     liveness_suspend(&node->liveness, suspended, clock_mono_ms());
+}
+
+/* Peers may notice the end of a host before we do, and we read what its agent has sent later than
+ * it was sent. Only the agent's own times tell how long it lived. */
+struct exit_loss node_link_loss(const struct node_link *node)
+{
+    int64_t now = clock_mono_ns();
+    struct exit_loss loss = {
+        .alive_ns = node->alive_ns != 0 ? node_link_time(node, node->alive_ns) : INT64_MIN,
+        .uncertainty_ns = node_link_uncertainty(node),
+        .by_ns = node->ended_ns,
+        .silent = liveness_silence_ms(&node->liveness, now / 1000000) >= node->liveness.suspect_ms};
+    if (loss.silent)
+        loss.by_ns = (node->liveness.heard_ms + 2 * LIVENESS_PERIOD_MS) * 1000000;
+    else if (node->ended_ns == 0)
+        loss.alive_ns = loss.by_ns = now; /* it was we who closed the connection */
+    return loss;
 }
 
 int64_t node_link_time(const struct node_link *node, uint64_t agent_ns)

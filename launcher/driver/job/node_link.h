@@ -17,6 +17,7 @@
 
 #include "base/log.h"
 #include "io/link.h"
+#include "model/exit/record.h"
 #include "model/net/clock_offset.h"
 #include "model/net/credit.h"
 #include "model/net/liveness.h"
@@ -73,6 +74,7 @@ struct node_link {
     bool twin_told;  /* the user knows that it is the machine of another node */
     bool same_clock; /* same kernel, so the same monotonic clock */
     struct clock_offset clock;
+    uint64_t alive_ns; /* the last time of its own clock that the agent has sent; 0: none yet */
     Hvdrun__AgentHello *hello;
     int64_t hello_ns, ready_ns; /* when they came, on our clock; 0: not yet */
     int64_t killed_ns;          /* when it last began to end all workers, on our clock; 0: never */
@@ -107,7 +109,11 @@ bool node_link_alive(const struct node_link *node); /* it can be sent to */
 void node_link_send(struct node_link *node, enum frame_type type, uint32_t epoch,
                     const ProtobufCMessage *message); /* NULL: an empty body */
 void node_link_send_bytes(struct node_link *node, enum frame_type type, uint32_t epoch,
-                          const void *bytes, size_t length);     /* of a message, packed */
+                          const void *bytes, size_t length); /* of a message, packed */
+/* As link_send_shared(). */
+void node_link_send_shared(struct node_link *node, enum frame_type type, uint32_t epoch,
+                           const ProtobufCMessage *message, unsigned field,
+                           struct shared_block *block);
 void node_link_give_up(struct node_link *node, const char *why); /* closes it as lost */
 /* No agent will come up there. Does nothing after HELLO. */
 void node_link_unreached(struct node_link *node);
@@ -118,6 +124,9 @@ void node_link_explain(struct node_link *node, const char *why);
  * ends badly this is the reason, unless node_link_explain() has given one. */
 void node_link_exited(struct node_link *node, int wait_status);
 void node_link_suspend(struct node_link *node, bool suspended);
+
+/* What is known about when the node was lost. */
+struct exit_loss node_link_loss(const struct node_link *node);
 
 /* The agent's time on our clock, and the possible error. */
 int64_t node_link_time(const struct node_link *node, uint64_t agent_ns);

@@ -14,6 +14,8 @@ void rank_table_init(struct rank_table *table, int size)
 static void clear(struct rank_record *record)
 {
     free(record->text);
+    free(record->requester);
+    free(record->stopped);
     tail_destroy(&record->tail);
 }
 
@@ -41,6 +43,26 @@ struct rank_record *rank_table_seat(struct rank_table *table, int seat)
     clear(record);
     *record = (struct rank_record){.state = RANK_PLANNED};
     return record;
+}
+
+void rank_stopped(struct rank_record *record, const char *why, int64_t when_ns)
+{
+    free(record->stopped);
+    record->stopped = why[0] != '\0' ? mem_strdup(why) : NULL;
+    record->stopped_ns = when_ns;
+}
+
+void rank_requested(struct rank_record *record, int signal, const char *by)
+{
+    free(record->requester);
+    record->requested = signal;
+    record->requester = mem_strdup(by);
+}
+
+const char *rank_end_requester(const struct rank_record *record)
+{
+    bool by_signal = record->state >= RANK_EXITED && record->signaled;
+    return by_signal && record->code == record->requested ? record->requester : NULL;
 }
 
 const char *rank_state_name(enum rank_state state)

@@ -37,15 +37,20 @@ struct rank_record {
     bool signaled;
     int code; /* exit code, or signal number */
     bool core, oom, exec_failed, cut;
-    bool ended_by_us;  /* hvdrun had begun to end it before its exit */
-    bool straggles;    /* it is far behind the others (run/straggler_watch.h) */
-    bool aborted;      /* it aborted the job (MPI_Abort) */
-    int abort_status;  /* 1 to 255 */
-    uint8_t ended;     /* a bit for each stream whose end of file has come */
-    struct tail tail;  /* of its stderr, or of the stream that its stderr is merged into */
-    uint64_t output;   /* bytes of its streams that have come */
-    int64_t output_ns; /* when its agent read the last of them, on our clock; 0: none yet */
-    char *text;        /* exec_failed: the reason; else the program's own error file; or NULL */
+    bool ended_by_us; /* hvdrun had begun to end it before its exit */
+    char *stopped; /* why it cannot go on, when its agent looked last: "stopped (SIGSTOP)"; NULL */
+    int64_t stopped_ns; /* when that look came */
+    bool straggles;     /* it is far behind the others (run/straggler_watch.h) */
+    bool silent;        /* it has never written or reported what most others have (there, too) */
+    bool aborted;       /* it aborted the job (MPI_Abort) */
+    int abort_status;   /* 1 to 255 */
+    uint8_t ended;      /* a bit for each stream whose end of file has come */
+    struct tail tail;   /* of its stderr, or of the stream that its stderr is merged into */
+    uint64_t output;    /* bytes of its streams that have come */
+    int64_t output_ns;  /* when its agent read the last of them, on our clock; 0: none yet */
+    char *text;         /* exec_failed: the reason; else the program's own error file; or NULL */
+    int requested;      /* the last signal that another command sent to it; 0: none */
+    char *requester;    /* that command, and the user and time: "'hvdrun signal' (...)" */
     uint64_t user_us, system_us, max_rss_kb;
     uint64_t output_lines; /* counted only with --metrics or --metrics-file */
 };
@@ -61,7 +66,14 @@ void rank_table_destroy(struct rank_table *table);
 
 /* A new worker takes a seat; the table grows as needed. The old record is cleared. */
 struct rank_record *rank_table_seat(struct rank_table *table, int seat);
+/* Another command sends it this signal. `by`: requester. */
+void rank_requested(struct rank_record *record, int signal, const char *by);
+/* The requester of the signal that ended it. Borrowed. NULL: nobody asked for it. */
+const char *rank_end_requester(const struct rank_record *record);
 const char *rank_state_name(enum rank_state state);
+
+/* What an agent says of a rank that runs; "": it can go on. */
+void rank_stopped(struct rank_record *record, const char *why, int64_t when_ns);
 
 /* Each returns false if the event does not fit the state of the rank (a repeated or late frame). */
 bool rank_started(struct rank_table *table, int seat, pid_t pid, int64_t when_ns);

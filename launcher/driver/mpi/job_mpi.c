@@ -14,6 +14,8 @@
 /* Often enough for a timely warning, late enough that every rank which still joins has joined. */
 #define LOOK_MS 2000
 
+#define MPI_COLLECTED_DATA 4 /* the number of MpiCollected.data in control.proto */
+
 struct job_mpi {
     struct job *job;
     struct mpi_rounds *rounds; /* of the present epoch; made when the first step is entered */
@@ -29,10 +31,9 @@ static void round_answer(void *context, int node, const struct mpi_answer *answe
     message.token = answer->token;
     message.problem = (char *)(answer->problem == NULL ? "" : answer->problem);
     message.round = answer->round;
-    message.data.data = (uint8_t *)answer->bytes; /* protobuf-c only reads it */
-    message.data.len = answer->length;
     message.pmi1 = answer->pmi1;
-    node_link_send(part->job->places[node], FRAME_MPI_COLLECTED, part->job->epoch, &message.base);
+    node_link_send_shared(part->job->places[node], FRAME_MPI_COLLECTED, part->job->epoch,
+                          &message.base, MPI_COLLECTED_DATA, answer->data);
 }
 
 static bool is_gone(void *context, int rank)

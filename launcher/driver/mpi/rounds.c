@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/mem.h"
 
 /* Enough for every program that waits for its steps; a program that does not is ended. Joining
@@ -92,17 +91,28 @@ static void take_out(struct mpi_rounds *rounds, struct round *round)
     rounds->pending--;
 }
 
+/* The bytes of all nodes in node order, or none. They move: a node's own copy is gone then. */
+static struct shared_block *gather(struct round *round, int node_count, bool complete)
+{
+    struct shared_block *all = shared_block_create(complete ? round->bytes : 0);
+    uint8_t *at = all->bytes;
+    for (int i = 0; i < node_count && complete; i++) {
+        struct part *part = &round->parts[i];
+        if (part->length > 0)
+            memcpy(at, part->bytes, part->length);
+        at += part->length;
+        free(part->bytes);
+        part->bytes = NULL;
+    }
+    return all;
+}
+
 /* Answers every node that has joined, and removes the round. */
 static void end(struct mpi_rounds *rounds, struct round *round, const char *problem)
 {
-    struct buf all AUTO_BUF = BUF_INIT(rounds->round_limit + 1);
     int node_count = rounds->plan->node_count;
     take_out(rounds, round);
-    for (int i = 0; i < node_count && problem == NULL; i++) {
-        buf_append(&all, round->parts[i].bytes, round->parts[i].length);
-        free(round->parts[i].bytes);
-        round->parts[i].bytes = NULL;
-    }
+    struct shared_block *all = gather(round, node_count, problem == NULL);
     uint64_t number = ++rounds->last_round;
     for (int i = 0; i < node_count; i++) {
         const struct part *part = &round->parts[i];
@@ -110,11 +120,11 @@ static void end(struct mpi_rounds *rounds, struct round *round, const char *prob
                                     .pmi1 = part->pmi1,
                                     .problem = problem,
                                     .round = number,
-                                    .bytes = buf_text(&all),
-                                    .length = all.length};
+                                    .data = all};
         if (part->joined)
             rounds->answer(rounds->context, i, &answer);
     }
+    shared_block_release(all);
     round_free(round, node_count);
 }
 

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "io/send_queue.h"
 #include "model/plan/plan.h"
 
 /* Borrowed for the call. */
@@ -31,10 +32,9 @@ struct mpi_step {
 struct mpi_answer {
     uint64_t token;
     bool pmi1;
-    const char *problem; /* NULL: the step is complete */
-    uint64_t round;      /* unique to this round */
-    const void *bytes;
-    size_t length;
+    const char *problem;       /* NULL: the step is complete */
+    uint64_t round;            /* unique to this round */
+    struct shared_block *data; /* of all nodes; whoever keeps it holds it */
 };
 
 struct mpi_rounds;

@@ -29,7 +29,7 @@ struct evidence_cause {
     enum evidence_kind kind;
     const char *text;
     int rank;     /* -1: none */
-    bool once;    /* one look is enough: the ranks are ended meanwhile */
+    bool once;    /* one look is enough: the ranks are ended meanwhile, or have ended */
     bool by_nccl; /* NCCL has named the rank */
 };
 

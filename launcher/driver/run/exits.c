@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/status.h"
 #include "driver/end/blame.h"
+#include "driver/end/teardown.h"
 #include "driver/job/job_kind.h"
 #include "driver/run/job_lines.h"
 #include "driver/tell/events.h"
@@ -113,11 +115,24 @@ int exits_finished(struct job *job, struct node_link *node, const struct agent_f
     return right ? 0 : -1;
 }
 
+/* With Open MPI, the other ranks of the communicator would wait forever for a rank whose request is
+ * refused. */
+static void refuse_spawn(struct job *job, const struct node_link *node, int seat)
+{
+    char *text AUTO_FREE = mem_printf(
+        "rank %d on %s asked for MPI_Comm_spawn, which hvdrun does not support; start all ranks at "
+        "once, as in -np 1 MANAGER : -np 4 WORKER",
+        job_seat_rank(job, seat), node->host);
+    teardown_told(job, node, STATUS_LAUNCHER, text);
+}
+
 int exits_aborted(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     Hvdrun__Abort *message = hvdrun__abort__unpack(NULL, frame->length, frame->body);
     bool right = message != NULL && exits_seat_of(job, node, message->seat);
-    if (right) {
+    if (right && message->spawn) {
+        refuse_spawn(job, node, (int)message->seat);
+    } else if (right) {
         struct exit_event event = {.seat = (int)message->seat,
                                    .code = message->status,
                                    .when_ns = node_link_time(node, message->when_ns),

@@ -2,7 +2,6 @@
 #include "driver/run/hang_culprit.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -11,42 +10,39 @@
 #include "model/exit/tail.h"
 #include "model/hang/culprit.h"
 #include "model/hang/watchdog.h"
-#include "node/file_wait.h"
 
 #define STALL_TEXT_MAX 8192
-#define WHERE_MAX 1024
 
-/* By seat. */
-struct places {
-    const struct job *job;
-    uint64_t *place;
-    char **where;
+struct asked {
+    struct places *places;
+    const struct look_ranks *ranks; /* NULL: all */
 };
 
-static char *where_of(const struct stack *stack)
+static void take_stack(void *context, int seat, const struct look_stack *stack)
 {
-    const struct stack_frame *last = &stack->frames[stack->count - 1];
-    const char *slash = strrchr(last->file, '/');
-    const char *system = strstr(stack->doing, FILE_WAIT_ON);
-    struct buf where AUTO_BUF = BUF_INIT(WHERE_MAX);
-    if (last->file[0] != '\0')
-        buf_printf(&where, "%s:%d ", slash != NULL ? slash + 1 : last->file, last->line);
-    buf_puts(&where, last->function);
-    if (system != NULL)
-        buf_printf(&where, " (%s)", system + strlen(FILE_WAIT_ON));
-    char *text = mem_strdup(buf_text(&where));
-    log_make_plain(text);
-    return text;
+    const struct asked *asked = context;
+    int rank = stack->stack->rank;
+    (void)seat;
+    if (asked->ranks == NULL ||
+        (rank >= 0 && rank < asked->ranks->count && asked->ranks->wanted[rank]))
+        places_add(asked->places, stack->stack);
 }
 
-static void take_place(void *context, int seat, const struct look_stack *stack)
+/* The texts are borrowed from the look. */
+static struct places *places_of_look(const struct look *look, const struct look_ranks *ranks)
 {
-    const struct places *places = context;
-    if (stack->stack->role != STACK_MAIN || stack->stack->count == 0 ||
-        seat >= places->job->ranks.size || places->where[seat] != NULL)
-        return;
-    places->place[seat] = look_place(stack->stack);
-    places->where[seat] = where_of(stack->stack);
+    struct asked asked = {places_create(), ranks};
+    look_walk(look, take_stack, &asked);
+    places_find(asked.places);
+    return asked.places;
+}
+
+static void add_place(const struct places *places, struct culprit_rank *rank)
+{
+    const struct place *place = places_of(places, rank->rank);
+    if (place != NULL)
+        rank->place = *place;
+    rank->held = places_held(places, rank->rank, &rank->held_below);
 }
 
 /* What PyTorch's watchdog has written. */
@@ -103,12 +99,11 @@ static int collect_ranks(const struct job *job, const struct hang *hang,
             continue;
         of[count] = ras_facts_of(ras, seat);
         read_watchdog(&record->tail, &watchdogs[count]);
-        ranks[count++] = (struct culprit_rank){.rank = job_seat_rank(job, seat),
-                                               .host = job->nodes[record->node]->host,
-                                               .place = places->place[seat],
-                                               .where = places->where[seat],
-                                               .way = hang_way(hang, seat),
-                                               .last_ns = record->output_ns};
+        ranks[count] = (struct culprit_rank){.rank = job_seat_rank(job, seat),
+                                             .host = job->nodes[record->node]->host,
+                                             .way = hang_way(hang, seat),
+                                             .last_ns = record->output_ns};
+        add_place(places, &ranks[count++]);
     }
     add_launched(of, ranks, count);
     add_enqueued(watchdogs, ranks, count);
@@ -127,25 +122,58 @@ static const struct stall *find_stall(const struct job *job)
     }
 }
 
+/* Those of this epoch that have ended well. */
+static int collect_ended(const struct job *job, int *ranks, const char **host)
+{
+    int count = 0;
+    for (int seat = 0; seat < job->ranks.size; seat++) {
+        const struct rank_record *record = &job->ranks.records[seat];
+        bool ended = record->state == RANK_EXITED || record->state == RANK_FINISHED;
+        if (!ended || record->signaled || record->code != 0 || record->joined != job->epoch)
+            continue;
+        if (count == 0)
+            *host = job->nodes[record->node]->host;
+        ranks[count++] = job_seat_rank(job, seat);
+    }
+    return count;
+}
+
 struct culprit hang_culprit(const struct job *job, const struct hang *hang,
                             const struct ras_facts *ras, const struct look *look, struct buf *out)
 {
     size_t size = (size_t)job->ranks.size + 1;
     struct culprit_rank *ranks AUTO_FREE = mem_array(size, sizeof(*ranks));
-    uint64_t *place AUTO_FREE = mem_array(size, sizeof(*place));
-    char **where AUTO_FREE = mem_array(size, sizeof(*where));
-    struct places places = {job, place, where};
+    int *ended_ranks AUTO_FREE = mem_array(size, sizeof(*ended_ranks));
+    struct places *places = places_of_look(look, NULL);
     struct buf text AUTO_BUF = BUF_INIT(STALL_TEXT_MAX);
     const struct stall *found = find_stall(job);
     struct culprit_stall stall = {.count = 0};
-    look_walk(look, take_place, &places);
+    struct culprit_ended ended = {.ranks = ended_ranks};
     if (found != NULL) {
         stall_text(found, &text);
         stall = (struct culprit_stall){buf_text(&text), found->missing.list, found->missing.count};
     }
-    int count = collect_ranks(job, hang, ras, &places, ranks);
-    struct culprit culprit = culprit_find(ranks, count, found != NULL ? &stall : NULL, out);
-    for (size_t i = 0; i < size; i++)
-        free(where[i]);
+    ended.count = collect_ended(job, ended_ranks, &ended.host);
+    int count = collect_ranks(job, hang, ras, places, ranks);
+    struct culprit culprit = culprit_find(ranks, count, found != NULL ? &stall : NULL, &ended, out);
+    places_destroy(places);
     return culprit;
+}
+
+void hang_culprit_place(const struct look *look, const struct look_ranks *only, struct buf *out)
+{
+    struct places *places = places_of_look(look, only);
+    size_t count = places_count(places);
+    struct culprit_rank *ranks AUTO_FREE = mem_array(count + 1, sizeof(*ranks));
+    for (size_t i = 0; i < count; i++) {
+        ranks[i] = (struct culprit_rank){
+            .rank = places_rank(places, i), .way = HANG_MOVES, .launched = -1, .enqueued = -1};
+        add_place(places, &ranks[i]);
+    }
+    if (count > 1)
+        qsort(ranks, count, sizeof(*ranks), by_rank);
+    size_t length = out->length;
+    if (culprit_find(ranks, (int)count, NULL, NULL, out).kind == CULPRIT_NONE)
+        buf_truncate(out, length);
+    places_destroy(places);
 }

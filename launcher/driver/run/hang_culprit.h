@@ -11,3 +11,7 @@
 /* Appends what model/hang/culprit.h says, and returns the same. */
 struct culprit hang_culprit(const struct job *job, const struct hang *hang,
                             const struct ras_facts *ras, const struct look *look, struct buf *out);
+
+/* Of one look alone: the ranks at another place than most, or that cannot go on. Appends nothing if
+ * no rank stands out. `only`: NULL for all. */
+void hang_culprit_place(const struct look *look, const struct look_ranks *only, struct buf *out);

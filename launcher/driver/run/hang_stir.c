@@ -12,7 +12,7 @@ struct number {
 };
 
 struct seat_stir {
-    struct number output, io_bytes, cpu_us, faults, waits;
+    struct number output, io_bytes, cpu_us, faults, waits, main_ns, receptions;
     int late;
 };
 
@@ -69,5 +69,7 @@ void hang_stir_take(struct hang_stir *stir, int seat, struct hang_sample *sample
     take(&its->cpu_us, hide, &sample->cpu_us);
     take(&its->faults, hide, &sample->faults);
     take(&its->waits, hide, &sample->waits);
+    take(&its->main_ns, hide, &sample->main_ns);
+    take(&its->receptions, hide, &sample->receptions);
     sample->has_gpu = sample->has_gpu && !hide;
 }

@@ -2,6 +2,7 @@
 #include "driver/run/hang_watch.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -15,6 +16,7 @@
 #include "driver/run/hang_stir.h"
 #include "driver/run/look.h"
 #include "driver/run/ras_facts.h"
+#include "driver/run/stall_lines.h"
 #include "driver/tell/events.h"
 #include "driver/tell/rank_progress.h"
 #include "model/hang/hang.h"
@@ -27,18 +29,40 @@ struct hang_watch {
     struct hang *hang;
     struct ras_facts *ras;
     struct hang_stir *stir;
+    struct stall_lines *stalls;
     struct loop_timer *tick;
-    uint64_t *places; /* of the ranks in the look that is being read */
-    bool looks;       /* one is under way */
-    char *text;       /* of the last hang; NULL */
-    int rank;         /* to blame for it; -1: none */
+    struct hang_look *seen; /* by seat: the look that is being read */
+    bool looks;             /* one is under way */
+    char *text;             /* of the last hang; NULL */
+    int rank;               /* to blame for it; -1: none */
 };
 
-static void take_place(void *context, int seat, const struct look_stack *stack)
+/* Its innermost frame is of Python's own library: it may wait for threads or children of its own.
+ */
+static bool is_in_library(const struct stack *stack)
+{
+    const char *file = stack->count > 0 ? stack->frames[stack->count - 1].file : "";
+    return file[0] == '<' ||
+           (strstr(file, "/python3") != NULL && strstr(file, "-packages/") == NULL);
+}
+
+static void take_stack(void *context, int seat, const struct look_stack *source)
 {
     const struct hang_watch *watch = context;
-    if (stack->stack->role == STACK_MAIN && !stack->bare && seat < watch->job->ranks.size)
-        watch->places[seat] = look_place(stack->stack);
+    const struct stack *stack = source->stack;
+    if (seat >= watch->job->ranks.size || stack->role == STACK_TASK)
+        return;
+    struct hang_look *seen = &watch->seen[seat];
+    uint64_t place = source->bare ? 0 : look_place(stack);
+    bool runs = strcmp(stack->doing, "running") == 0;
+    if (stack->role == STACK_MAIN) {
+        seen->main = place;
+        seen->main_runs = runs;
+        seen->waits_for_own = !runs && is_in_library(stack);
+        return;
+    }
+    seen->unknown = seen->unknown || (runs && place == 0);
+    seen->aside += runs ? place : 0; /* in any order */
 }
 
 static void looked(void *context, const struct look *look)
@@ -46,12 +70,12 @@ static void looked(void *context, const struct look *look)
     struct hang_watch *watch = context;
     int count = watch->job->ranks.size;
     watch->looks = false;
-    watch->places = mem_array((size_t)count + 1, sizeof(*watch->places));
-    look_walk(look, take_place, watch);
+    watch->seen = mem_array((size_t)count + 1, sizeof(*watch->seen));
+    look_walk(look, take_stack, watch);
     for (int seat = 0; seat < count; seat++)
-        hang_place(watch->hang, seat, watch->places[seat]);
-    free(watch->places);
-    watch->places = NULL;
+        hang_looked(watch->hang, seat, &watch->seen[seat]);
+    free(watch->seen);
+    watch->seen = NULL;
 }
 
 static void warn(const struct hang_watch *watch)
@@ -124,7 +148,7 @@ static void shown(void *context, const struct look *look)
     watch->rank = culprit.rank;
     if (job->settings->on_hang != SET_ON_HANG_WARN)
         look_show(look);
-    events_hung(job->events, watch->text);
+    events_text(job->events, "hung", watch->text);
     struct evidence_cause cause = {.kind = EVIDENCE_HANG,
                                    .text = watch->text,
                                    .rank = watch->rank,
@@ -139,7 +163,7 @@ static void found(struct hang_watch *watch)
     if (job->settings->on_hang == SET_ON_HANG_WARN && job->settings->evidence == NULL) {
         struct culprit none;
         char *text AUTO_FREE = hang_text(watch, NULL, &none);
-        events_hung(job->events, text);
+        events_text(job->events, "hung", text);
         log_warning(&job->log, "%s", text);
     } else {
         looks_ask(job->looks, shown, watch);
@@ -204,7 +228,8 @@ int hang_watch_open(struct job *job, struct error *err)
                                  .expects = expects,
                                  .hang = hang_create(&limits, expects),
                                  .ras = ras_facts_create(),
-                                 .stir = hang_stir_create()};
+                                 .stir = hang_stir_create(),
+                                 .stalls = stall_lines_create()};
     watch->tick = loop_timer_create(job->loop, tick, watch);
     loop_timer_set(watch->tick, hang_period_ms(watch->hang));
     job->hang_watch = watch;
@@ -219,6 +244,7 @@ void hang_watch_destroy(struct hang_watch *watch)
     hang_destroy(watch->hang);
     ras_facts_destroy(watch->ras);
     hang_stir_destroy(watch->stir);
+    stall_lines_destroy(watch->stalls);
     expects_destroy(watch->expects);
     free(watch->text);
     free(watch);
@@ -243,18 +269,27 @@ void hang_watch_ending(const struct hang_watch *watch)
     }
 }
 
-static void take_pulse(struct hang_watch *watch, const Hvdrun__RankPulse *pulse)
+static void take_pulse(struct hang_watch *watch, const Hvdrun__RankPulse *pulse, bool held)
 {
     const struct progress_report *report = rank_progress(watch->job, (int)pulse->seat);
     uint64_t reports = report == NULL ? 0 : report->reports;
     uint64_t launches = ras_facts_take(watch->ras, (int)pulse->seat, pulse);
-    struct hang_sample sample = {.output = watch->job->ranks.records[pulse->seat].output,
+    const struct rank_record *record = &watch->job->ranks.records[pulse->seat];
+    uint64_t output = record->output;
+    bool quiet = hang_wants_more(watch->hang, job_running_ms(watch->job));
+    uint64_t warnings =
+        stall_lines_take(watch->stalls, (int)pulse->seat, &record->tail, quiet, clock_mono_ns());
+    struct hang_sample sample = {.output = output > warnings ? output - warnings : 0,
                                  .operations = pulse->operations + reports + launches,
-                                 .io_bytes = pulse->io_bytes,
+                                 .io_bytes =
+                                     pulse->io_bytes > output ? pulse->io_bytes - output : 0,
                                  .cpu_us = pulse->cpu_us,
                                  .faults = pulse->faults,
                                  .waits = pulse->waits,
-                                 .debugged = pulse->debugged,
+                                 .main_ns = pulse->main_ns,
+                                 .receivers = pulse->receivers,
+                                 .receptions = pulse->receptions,
+                                 .held = pulse->debugged || held,
                                  .has_gpu = pulse->has_gpu,
                                  .gpu_power_mw = pulse->gpu_power_mw,
                                  .gpu_memory_use = pulse->gpu_memory_use};
@@ -268,8 +303,11 @@ int hang_watch_pulse(struct job *job, struct node_link *node, const struct agent
     if (message == NULL)
         return -1;
     for (size_t i = 0; job->hang_watch != NULL && i < message->n_ranks; i++) {
-        if (exits_seat_of(job, node, message->ranks[i]->seat))
-            take_pulse(job->hang_watch, message->ranks[i]);
+        const Hvdrun__RankPulse *pulse = message->ranks[i];
+        if (!exits_seat_of(job, node, pulse->seat))
+            continue;
+        take_pulse(job->hang_watch, pulse, message->held);
+        rank_stopped(&job->ranks.records[pulse->seat], pulse->stopped, clock_mono_ns());
     }
     hvdrun__pulse__free_unpacked(message, NULL);
     return 0;

@@ -25,12 +25,22 @@ int hangup_leave(bool output_too)
     return result;
 }
 
-bool hangup_takes(struct job *job)
+static bool takes(struct job *job, bool output_too, const char *what)
 {
     if (job->settings->on_hangup != SET_HANGUP_DETACH || job->control == NULL)
         return false;
-    if (hangup_leave(false) < 0)
+    if (hangup_leave(output_too) < 0)
         return false;
-    log_notice(&job->log, "the terminal is gone, and the job goes on without it");
+    log_notice(&job->log, "the %s is gone, and the job goes on without it", what);
     return true;
+}
+
+bool hangup_takes(struct job *job)
+{
+    return takes(job, false, "terminal");
+}
+
+bool hangup_takes_reader(struct job *job)
+{
+    return takes(job, true, "reader of the output");
 }

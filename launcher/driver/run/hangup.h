@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The terminal goes away. With --on-hangup detach, HUP does not end the job. It goes on without a
- * terminal, and `hvdrun attach` shows its output.
+ * The terminal or the reader of the output goes away. With --on-hangup detach, that does not end
+ * the job. It goes on without a terminal, and `hvdrun attach` shows its output.
  */
 #pragma once
 
@@ -13,3 +13,6 @@ int hangup_leave(bool output_too);
 
 /* HUP has come. True: the job has left its terminal, and the signal means nothing more. */
 bool hangup_takes(struct job *job);
+
+/* The reader of stdout is gone, such as an ssh without a terminal: the same. */
+bool hangup_takes_reader(struct job *job);

@@ -12,6 +12,7 @@
 #include "driver/job/job_kind.h"
 #include "driver/run/collect.h"
 #include "driver/run/evidence_folder.h"
+#include "driver/run/hangup.h"
 #include "driver/tell/line_log.h"
 #include "driver/tell/rank_tails.h"
 #include "driver/tell/recent.h"
@@ -62,7 +63,7 @@ static void output_failed(void *context, enum output_stream stream, int errnum, 
     if (stream != OUTPUT_STDOUT || errnum != EPIPE) {
         log_error(&job->log, "%s", text);
         job->output_failed |= stream == OUTPUT_STDOUT;
-    } else {
+    } else if (job->state >= JOB_FLUSHING || !hangup_takes_reader(job)) {
         job->gone = true;
         if (job->state < JOB_FLUSHING)
             exit_outside_interrupted(&job->outside, SIGPIPE, clock_mono_ns());

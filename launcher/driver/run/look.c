@@ -178,10 +178,13 @@ static void walk_stack(const struct stack_walk *walk, const struct job *job,
                           .role = source->role < STACK_ROLES ? (enum stack_role)source->role
                                                              : STACK_OTHER,
                           .holds_gil = source->holds_gil,
+                          .bare = source->bare,
+                          .held = source->held,
                           .name = source->name,
                           .doing = source->doing,
                           .trouble = source->trouble};
-    if (!is_wanted(walk->ranks, stack.rank) || (source->bare && !walk->bare))
+    if (!is_wanted(walk->ranks, stack.rank) ||
+        (source->bare && !walk->bare && source->trouble[0] == '\0'))
         return;
     struct stack_frame *frames AUTO_FREE = mem_array(source->n_frames + 1, sizeof(*frames));
     for (size_t i = 0; i < source->n_frames; i++) {

@@ -8,7 +8,7 @@
 
 #include "driver/job/agent_frame.h"
 #include "driver/job/job.h"
-#include "stacks/stack.h"
+#include "model/hang/stack.h"
 
 #define LOOK_WAIT_MS 2000
 #define LOOK_NATIVE_WAIT_MS 8000

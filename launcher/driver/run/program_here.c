@@ -13,8 +13,10 @@ char *program_here_text(const char *problem, const char *program, const char *pa
     char *found AUTO_FREE = child_find(program, path, wdir, NULL);
     if (found == NULL)
         return mem_strdup(problem);
-    return mem_printf("%s; this machine has %s, but it must be at the same path on every host",
-                      problem, found);
+    return mem_printf(
+        "%s; this machine has %s, but it must be at the same path on every host: copy it "
+        "there, or use a shared folder",
+        problem, found);
 }
 
 char *program_here_problem(const struct job *job, const struct node_link *node, int seat,

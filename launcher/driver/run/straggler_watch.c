@@ -15,18 +15,18 @@ struct straggler_watch {
     struct loop_timer *tick;
 };
 
-static void marked(void *context, int seat, const char *text)
+static void marked(void *context, int seat, enum straggler_kind kind, const char *text)
 {
     struct job *job = context;
     struct rank_record *record = &job->ranks.records[seat];
-    record->straggles = text != NULL;
-    events_straggler(job->events, job, seat, text);
+    const char *host = job_seat_host(job, seat);
+    const char *word = kind == STRAGGLER_BEHIND ? "far behind" : "silent";
+    *(kind == STRAGGLER_BEHIND ? &record->straggles : &record->silent) = text != NULL;
+    events_straggler(job->events, job, seat, kind == STRAGGLER_SILENT, text);
     if (text != NULL)
-        log_warning(&job->log, "rank %d on %s is far behind: %s", record->rank,
-                    job_seat_host(job, seat), text);
+        log_warning(&job->log, "rank %d on %s is %s: %s", record->rank, host, word, text);
     else if (record->state == RANK_RUNNING)
-        log_notice(&job->log, "rank %d on %s is not far behind any more", record->rank,
-                   job_seat_host(job, seat));
+        log_notice(&job->log, "rank %d on %s is not %s any more", record->rank, host, word);
 }
 
 static void sample(const struct straggler_watch *watch, int seat)

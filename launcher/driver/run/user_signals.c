@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -15,6 +16,7 @@
 #include "driver/run/suspension.h"
 #include "driver/tell/events.h"
 #include "model/allocation/allocation.h"
+#include "model/exit/record.h"
 #include "model/exit/signal_round.h"
 #include "output/terminal.h"
 
@@ -24,6 +26,8 @@
 
 /* The request to end that kills the workers. The next one does not wait for agents. */
 #define KILLED_AT 3
+
+#define SIGNAL_TEXT_MAX ((size_t)64)
 
 struct user_signals {
     struct loop_signals *watch;
@@ -51,8 +55,21 @@ static int64_t usual_grace(const struct job *job, int signal)
     return teardown_grace(job, is_slurms(job, signal) ? GRACE_IN_SLURM_MS : GRACE_AFTER_SIGNAL_MS);
 }
 
-/* `grace_ms`: -1: the usual one. */
-static void end_job(struct job *job, int signal, int64_t grace_ms, const char *notice)
+static void say_end(struct job *job, const char *stopped, int64_t grace_ms)
+{
+    double grace_s = (double)grace_ms / 1000;
+    if (stopped != NULL)
+        log_notice(&job->log, "%s: the workers have %.3g s to exit", stopped, grace_s);
+    else
+        log_notice(&job->log,
+                   "interrupted: the workers have %.3g s to exit; a second Ctrl-C sends SIGTERM, a "
+                   "third one SIGKILL",
+                   grace_s);
+}
+
+/* `stopped`: the request of another command that has the effect of the signal; NULL: none.
+ * `grace_ms`: -1: the usual one. */
+static void end_job(struct job *job, int signal, int64_t grace_ms, const char *stopped)
 {
     struct user_signals *signals = job->signals;
     if (job->requeue != REQUEUE_NO)
@@ -69,28 +86,33 @@ static void end_job(struct job *job, int signal, int64_t grace_ms, const char *n
     }
     int mapped = signal_rules_sent(warning_rules(job->warning), signal);
     int sent = escalated(mapped, signals->asked);
-    exit_outside_interrupted(&job->outside, signal, clock_mono_ns());
+    if (stopped != NULL)
+        exit_outside_stopped(&job->outside, signal, clock_mono_ns(), stopped);
+    else
+        exit_outside_interrupted(&job->outside, signal, clock_mono_ns());
     if (is_slurms(job, signal))
         exit_outside_signal_round(&job->outside, SIGNAL_ROUND_MS * INT64_C(1000000));
     bool now = sent == SIGKILL || !job->kind->has_workers;
     int64_t usual = grace_ms < 0 ? usual_grace(job, signal) : grace_ms;
     int64_t grace = now ? 0 : usual;
     if (signals->asked == 1 && signal == SIGINT && job->kind->has_workers)
-        log_notice(&job->log, notice, (double)grace / 1000);
-    events_signal(job->events, signal);
+        say_end(job, stopped, grace);
+    if (stopped != NULL)
+        events_text(job->events, "stop", stopped);
+    else
+        events_signal(job->events, signal);
     teardown_begin(job, sent, grace);
 }
 
 void user_signals_end(struct job *job, int signal)
 {
-    end_job(job, signal, -1,
-            "interrupted: the workers have %.0f s to exit; a second Ctrl-C sends SIGTERM, a third "
-            "one SIGKILL");
+    end_job(job, signal, -1, NULL);
 }
 
-void user_signals_stop(struct job *job, int64_t grace_ms)
+void user_signals_stop(struct job *job, const char *by, int64_t grace_ms)
 {
-    end_job(job, SIGINT, grace_ms, "stopped by another command: the workers have %.0f s to exit");
+    char *stopped AUTO_FREE = mem_printf("stopped by %s", by);
+    end_job(job, SIGINT, grace_ms, stopped);
 }
 
 struct wanted {
@@ -117,9 +139,10 @@ static int running_seat(const struct job *job, int rank)
     return -1;
 }
 
-static void send_to_seat(const struct job *job, int seat, int signal)
+static void send_to_seat(const struct job *job, int seat, int signal, const char *by)
 {
-    const struct rank_record *record = &job->ranks.records[seat];
+    struct rank_record *record = &job->ranks.records[seat];
+    rank_requested(record, signal, by);
     uint32_t number = (uint32_t)seat;
     Hvdrun__Signal message = HVDRUN__SIGNAL__INIT;
     message.signal = signal;
@@ -128,15 +151,38 @@ static void send_to_seat(const struct job *job, int seat, int signal)
     node_link_send(job->nodes[record->node], FRAME_SIGNAL, record->epoch, &message.base);
 }
 
-int user_signals_send(struct job *job, int signal, const char *ranks, struct error *err)
+static void send_to_all(struct job *job, int signal, const char *by)
 {
     Hvdrun__Signal message = HVDRUN__SIGNAL__INIT;
-    struct wanted wanted = {.count = 0};
     message.signal = signal;
+    for (int seat = 0; seat < job->ranks.size; seat++) {
+        if (job->ranks.records[seat].state == RANK_RUNNING)
+            rank_requested(&job->ranks.records[seat], signal, by);
+    }
+    job_send_all(job, FRAME_SIGNAL, &message.base);
+}
+
+static void say_sent(const struct job *job, int signal, const char *by, const char *ranks)
+{
+    struct buf name AUTO_BUF = BUF_INIT(SIGNAL_TEXT_MAX);
+    exit_signal_name(signal, &name);
+    char *whom AUTO_FREE =
+        ranks == NULL ? mem_strdup("all ranks")
+                      : mem_printf("rank%s %s", strpbrk(ranks, ",-") != NULL ? "s" : "", ranks);
+    char *text AUTO_FREE = mem_printf("%s sends %s to %s", by, buf_text(&name), whom);
+    log_notice(&job->log, "%s", text);
+    events_text(job->events, "signal_sent", text);
+}
+
+int user_signals_send(struct job *job, int signal, const char *by, const char *ranks,
+                      struct error *err)
+{
+    struct wanted wanted = {.count = 0};
     if (job->ranks.running == 0)
         return error_set(err, "no rank runs");
     if (ranks == NULL) {
-        job_send_all(job, FRAME_SIGNAL, &message.base);
+        say_sent(job, signal, by, NULL);
+        send_to_all(job, signal, by);
         return 0;
     }
     int result = parse_ranks(ranks, job->plan->size - 1, want, &wanted, err);
@@ -145,7 +191,9 @@ int user_signals_send(struct job *job, int signal, const char *ranks, struct err
             result = error_set(err, "rank %d does not run", wanted.ranks[i]);
     }
     for (size_t i = 0; i < wanted.count && result == 0; i++)
-        send_to_seat(job, running_seat(job, wanted.ranks[i]), signal);
+        send_to_seat(job, running_seat(job, wanted.ranks[i]), signal, by);
+    if (result == 0)
+        say_sent(job, signal, by, ranks);
     free(wanted.ranks);
     return result;
 }

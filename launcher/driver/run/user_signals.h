@@ -23,12 +23,15 @@ void user_signals_destroy(struct user_signals *signals);
 
 /* The user ends the job. */
 void user_signals_end(struct job *job, int signal);
-/* The same for `hvdrun stop`, which counts as INT. -1: the usual grace period. */
-void user_signals_stop(struct job *job, int64_t grace_ms);
+/* The same for `hvdrun stop`, which counts as INT. `by`: the command and the user. -1: the usual
+ * grace period. */
+void user_signals_stop(struct job *job, const char *by, int64_t grace_ms);
 
 /* `hvdrun signal`: sends it to the workers of these ranks ("0,4-7"), or to all (NULL). It means
- * nothing to the job itself. -1: one of the ranks does not run, or does not exist. */
-int user_signals_send(struct job *job, int signal, const char *ranks, struct error *err);
+ * nothing to the job itself. `by`: the command and the user. -1: one of the ranks does not run, or
+ * does not exist. */
+int user_signals_send(struct job *job, int signal, const char *by, const char *ranks,
+                      struct error *err);
 
 /* The agent of a node got a signal from outside: the same as if we had got it, but only once.
  * TERMINATE: TERM, in a job that ends with any of its nodes. SIGNALLED: the signal that the

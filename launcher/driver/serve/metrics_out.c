@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/serve/metrics_out.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "driver/serve/metrics_server.h"
+#include "driver/serve/metrics_target.h"
 #include "driver/usage/metrics_file.h"
 
 struct metrics_out {
     struct metrics_server *server;
     struct metrics_file *file;
+    struct metrics_target *target;
+    char *problem; /* why there is no server; NULL: there is one, or none is wanted */
 };
 
 static int open_server(struct job *job, struct error *err)
@@ -20,7 +24,13 @@ static int open_server(struct job *job, struct error *err)
         return error_wrap(err, "%s", settings_place(job->settings, OPT_metrics));
     job->metrics->server = metrics_server_create(job, &address, &problem);
     if (job->metrics->server == NULL)
-        log_warning(&job->log, "no metrics: %s", problem.text);
+        log_warning(&job->log, "no metrics: %s%s", problem.text,
+                    problem.errnum == EADDRINUSE ? "; --metrics 0 takes a free port" : "");
+    if (job->metrics->server == NULL)
+        job->metrics->problem = mem_strdup(problem.text);
+    else if (job->settings->metrics_targets != NULL)
+        job->metrics->target =
+            metrics_target_create(job, job->settings->metrics_targets, metrics_out_url(job));
     return 0;
 }
 
@@ -48,6 +58,8 @@ void metrics_out_close(struct job *job)
         return;
     metrics_server_destroy(job->metrics->server);
     metrics_file_destroy(job->metrics->file);
+    metrics_target_destroy(job->metrics->target);
+    free(job->metrics->problem);
     free(job->metrics);
     job->metrics = NULL;
 }
@@ -62,4 +74,9 @@ const char *metrics_out_page(const struct job *job)
 {
     bool served = job->metrics != NULL && job->metrics->server != NULL;
     return served ? metrics_server_page(job->metrics->server) : NULL;
+}
+
+const char *metrics_out_problem(const struct job *job)
+{
+    return job->metrics != NULL ? job->metrics->problem : NULL;
 }

@@ -13,3 +13,5 @@ void metrics_out_close(struct job *job); /* also if nothing is open; removes the
 
 const char *metrics_out_url(const struct job *job);  /* of the server; NULL: there is none */
 const char *metrics_out_page(const struct job *job); /* likewise */
+/* Why there is no server although the user wants one; NULL otherwise. */
+const char *metrics_out_problem(const struct job *job);

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "driver/end/cause_wait.h"
 #include "driver/end/teardown.h"
 #include "driver/job/job_nodes.h"
 #include "driver/reach/reach.h"
@@ -15,13 +16,16 @@
 #include "driver/start/bringup.h"
 #include "driver/start/late_plan.h"
 #include "model/exit/policy.h"
+#include "model/exit/symptom.h"
 
 #define NODE_TIMEOUT_MS 30000 /* the fail-over of a switch must not end a run of days (D5) */
 
 struct static_job {
     struct bringup *bringup;
     struct exit_policy *policy; /* on job->plan */
+    struct cause_wait *wait;    /* for the cause of the first failure */
     struct plan *late_plan;     /* late_plan.h; NULL: none was needed, or not yet */
+    bool lost;                  /* a node is lost */
     bool dumps;                 /* the job ends after a last look at its ranks */
     char *failure;              /* that it is about; NULL */
     int failed_rank;            /* -1: none */
@@ -48,6 +52,7 @@ static int create(struct job *job, struct error *err)
     struct static_job *own = mem_alloc(sizeof(*own));
     job->kind_data = own;
     own->bringup = bringup_create(job);
+    own->wait = cause_wait_create(job, teardown_after_failure);
     follow_plan(job);
     job_take_plan(job);
     for (int i = 0; i < job->node_count; i++) {
@@ -67,6 +72,7 @@ static void destroy(struct job *job)
     if (own == NULL)
         return;
     bringup_destroy(own->bringup);
+    cause_wait_destroy(own->wait);
     exit_policy_destroy(own->policy);
     plan_destroy(own->late_plan);
     free(own->failure);
@@ -98,7 +104,8 @@ static void advance(struct job *job)
             bringup_prepare(bringup);
     } else if (job->state == JOB_PREPARING && job->nodes_ready == job->plan->node_count) {
         bringup_start(bringup);
-    } else if (job->state == JOB_RUNNING && job->ranks.finished == job->plan->size) {
+    } else if (job->state == JOB_RUNNING && job->ranks.finished == job->plan->size &&
+               !of(job)->dumps) {
         teardown_leftovers(job);
     }
 }
@@ -113,8 +120,22 @@ static void ending(struct job *job)
     bringup_stop(of(job)->bringup);
 }
 
+/* What each rank says about its end: near the loss of a node, that decides. */
+static void read_ranks(const struct job *job)
+{
+    for (int rank = 0; rank < job->plan->size; rank++) {
+        const struct rank_record *record = &job->ranks.records[rank];
+        struct symptom symptom;
+        symptom_read(&record->tail, INT64_MAX, &symptom);
+        exit_policy_said(of(job)->policy, rank, &symptom,
+                         node_link_uncertainty(job->nodes[record->node]));
+    }
+}
+
 static void verdict(const struct job *job, struct verdict *out)
 {
+    if (of(job)->lost)
+        read_ranks(job);
     exit_policy_verdict(of(job)->policy, out);
     if (out->node >= 0)
         out->node = job->places[out->node]->index;
@@ -138,11 +159,21 @@ static void unreached(struct job *job, struct node_link *node, const char *why)
     bringup_unreached(of(job)->bringup);
 }
 
+static void end_for(struct job *job, int failed_rank)
+{
+    if (failed_rank < 0 || !cause_wait_begin(of(job)->wait, failed_rank))
+        teardown_after_failure(job);
+}
+
 static void collected(void *context)
 {
     struct job *job = context;
-    if (job->state == JOB_RUNNING)
-        teardown_after_failure(job);
+    if (job->state != JOB_RUNNING)
+        return;
+    if (job->ranks.finished == job->plan->size)
+        teardown_leftovers(job);
+    else
+        end_for(job, of(job)->failed_rank);
 }
 
 static void looked(void *context, const struct look *look)
@@ -151,9 +182,11 @@ static void looked(void *context, const struct look *look)
     const struct static_job *own = of(job);
     struct evidence_cause cause = {
         .kind = EVIDENCE_FAILURE, .text = own->failure, .rank = own->failed_rank};
+    cause.once = job->ranks.running == 0; /* the facts of the hosts are still worth keeping */
+    /* With one look, it is a new one: the hosts answer before it is over. */
     if (job->settings->dump_on_failure)
         look_show(look);
-    evidence_folder_collect(job, &cause, look, collected, job);
+    evidence_folder_collect(job, &cause, cause.once ? NULL : look, collected, job);
 }
 
 /* With --dump-on-failure and --evidence, the ranks go on for as long as it takes to look at them.
@@ -166,7 +199,7 @@ static void end_if(struct job *job, bool wanted, int rank, char *text_take)
         return;
     own->dumps = evidence_folder_wants(job, EVIDENCE_FAILURE) && job->state == JOB_RUNNING;
     if (!own->dumps) {
-        teardown_after_failure(job);
+        end_for(job, rank);
         return;
     }
     own->failure = mem_strdup(text);
@@ -174,9 +207,12 @@ static void end_if(struct job *job, bool wanted, int rank, char *text_take)
     looks_ask(job->looks, looked, job);
 }
 
-static void lost(struct job *job, struct node_link *node, int64_t when_ns, const char *why)
+static void lost(struct job *job, struct node_link *node, const char *why)
 {
-    end_if(job, exit_policy_node_lost(of(job)->policy, node->place, when_ns, why), -1,
+    const struct exit_loss loss = node_link_loss(node);
+    of(job)->lost = true;
+    cause_wait_end(of(job)->wait);
+    end_if(job, exit_policy_node_lost(of(job)->policy, node->place, &loss, why), -1,
            mem_printf("lost %s: %s", node->host, why));
 }
 
@@ -197,10 +233,16 @@ static void exited(struct job *job, const struct exit_event *event)
     struct exit_policy *policy = of(job)->policy;
     const struct rank_record *record = &job->ranks.records[event->seat];
     job_rendezvous_rank_gone(job->rendezvous, event->seat);
+    cause_wait_exited(of(job)->wait, event->seat);
     end_if(job,
            record->exec_failed ? exit_policy_exec_failed(policy, event, record->text)
                                : exit_policy_exited(policy, event),
            record->rank, evidence_exit_text(job, event));
+}
+
+static void finished(struct job *job, int seat)
+{
+    cause_wait_finished(of(job)->wait, seat);
 }
 
 static void aborted(struct job *job, const struct exit_event *event, const char *message)
@@ -233,5 +275,6 @@ const struct job_kind static_kind = {
     .killed = killed,
     .started = started,
     .exited = exited,
+    .finished = finished,
     .aborted = aborted,
 };

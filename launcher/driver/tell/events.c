@@ -131,20 +131,23 @@ void events_likely_cause(struct events *events, const struct job *job, int seat,
     emit(events, object);
 }
 
-void events_hung(struct events *events, const char *text)
+void events_text(struct events *events, const char *event, const char *text)
 {
     if (events == NULL)
         return;
-    json_t *object = begin("hung");
+    json_t *object = begin(event);
     set_text(object, "text", text);
     emit(events, object);
 }
 
-void events_straggler(struct events *events, const struct job *job, int seat, const char *text)
+void events_straggler(struct events *events, const struct job *job, int seat, bool silent,
+                      const char *text)
 {
     if (events == NULL)
         return;
     json_t *object = begin(text != NULL ? "straggler" : "straggler_over");
+    if (silent)
+        json_object_set_new(object, "silent", json_true());
     set_rank(object, "rank", job, seat);
     set_text(object, "host", job_seat_host(job, seat));
     if (text != NULL)

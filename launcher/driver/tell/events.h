@@ -25,7 +25,9 @@ void events_object(struct events *events, const char *event, struct json_t *fiel
 /* The failure on the seat `first` is most likely a consequence of the worker on `seat`. */
 void events_likely_cause(struct events *events, const struct job *job, int seat, int first,
                          const char *text);
-void events_hung(struct events *events, const char *text); /* the job hangs, and why */
+void events_text(struct events *events, const char *event, const char *text);
 /* `text`: how far it is behind; NULL: not any more. */
-void events_straggler(struct events *events, const struct job *job, int seat, const char *text);
+/* `silent`: it is not behind, but silent (model/usage/straggler.h). `text` NULL: not any more. */
+void events_straggler(struct events *events, const struct job *job, int seat, bool silent,
+                      const char *text);
 void events_end(struct events *events, const struct job *job, const struct verdict *verdict);

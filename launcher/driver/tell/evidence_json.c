@@ -33,6 +33,8 @@ static json_t *rank_json(const struct job *job, int seat)
         json_object_set_new(object, "by_hvdrun", json_boolean(record->ended_by_us));
         json_object_set_new(object, "out_of_memory", json_boolean(record->oom));
         json_object_set_new(object, "core_dumped", json_boolean(record->core));
+        if (rank_end_requester(record) != NULL)
+            json_object_set_new(object, "signal_by", json_text(rank_end_requester(record)));
     }
     json_object_set_new(object, "last_output", json_wall_time(job, record->output_ns));
     return object;

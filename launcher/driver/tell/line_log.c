@@ -15,9 +15,11 @@ struct line_log {
     char *path;
     int64_t number; /* of the present file */
     int64_t most, written;
-    int64_t window, burst; /* the number of the present window, and the bytes in it */
-    int64_t dropped;       /* bytes that were not logged since the last piece */
-    int64_t *bars;         /* by rank: when its progress bar was last logged */
+    int64_t window, burst;    /* the number of the present window, and the bytes in it */
+    int64_t dropped;          /* bytes that were not logged since the last piece */
+    struct recent *kept;      /* the last ones of these; NULL: there are none */
+    struct loop_timer *quiet; /* after the window in which they came */
+    int64_t *bars;            /* by rank: when its progress bar was last logged */
     int bar_count;
 };
 
@@ -28,10 +30,14 @@ static void open_file(struct line_log *log)
     log->written = 0;
 }
 
-struct line_log *line_log_create(struct output *output, const char *path, int64_t bytes)
+static void write_dropped(void *context);
+
+struct line_log *line_log_create(struct loop *loop, struct output *output, const char *path,
+                                 int64_t bytes)
 {
     struct line_log *log = mem_alloc(sizeof(*log));
     *log = (struct line_log){.output = output, .path = mem_strdup(path), .most = bytes / 2};
+    log->quiet = loop_timer_create(loop, write_dropped, log);
     open_file(log);
     return log;
 }
@@ -40,6 +46,8 @@ void line_log_destroy(struct line_log *log)
 {
     if (log == NULL)
         return;
+    write_dropped(log);
+    loop_timer_destroy(log->quiet);
     output_file_close(log->previous);
     output_file_close(log->file);
     free(log->bars);
@@ -75,20 +83,62 @@ static void write_piece(struct line_log *log, const struct recent_piece *piece, 
     log->burst += bytes;
 }
 
-static void tell_dropped(struct line_log *log, int64_t wall_ns)
+static void tell_missing(struct line_log *log, int64_t bytes, int64_t wall_ns)
 {
-    if (log->dropped == 0)
-        return;
     char *text AUTO_FREE =
         mem_printf("hvdrun: %lld bytes of output are not in this log, because they came too fast\n",
-                   (long long)log->dropped);
+                   (long long)bytes);
     struct recent_piece piece = {.rank = RECENT_LAUNCHER,
                                  .is_stderr = true,
                                  .wall_ns = wall_ns,
                                  .text = text,
                                  .length = strlen(text)};
-    log->dropped = 0;
     write_piece(log, &piece, false);
+}
+
+struct kept {
+    struct line_log *log;
+    int64_t bytes, first_ns;
+};
+
+static void count_kept(void *context, const struct recent_piece *piece)
+{
+    struct kept *kept = context;
+    kept->first_ns = kept->bytes == 0 ? piece->wall_ns : kept->first_ns;
+    kept->bytes += (int64_t)piece->length;
+}
+
+static void write_kept(void *context, const struct recent_piece *piece)
+{
+    write_piece(context, piece, false);
+}
+
+/* What came too fast: how much of it is lost, and then its end. */
+static void write_dropped(void *context)
+{
+    struct line_log *log = context;
+    struct recent *recent = log->kept;
+    struct kept kept = {.log = log};
+    if (recent == NULL)
+        return;
+    log->kept = NULL;
+    loop_timer_clear(log->quiet);
+    recent_walk(recent, count_kept, &kept);
+    if (log->dropped > kept.bytes)
+        tell_missing(log, log->dropped - kept.bytes, kept.first_ns);
+    recent_walk(recent, write_kept, log);
+    log->dropped = 0;
+    recent_destroy(recent);
+}
+
+static void drop(struct line_log *log, const struct recent_piece *piece)
+{
+    if (log->kept == NULL) {
+        log->kept = recent_create(RECENT_BYTES);
+        loop_timer_set(log->quiet, LINE_LOG_WINDOW_MS);
+    }
+    log->dropped += (int64_t)piece->length;
+    recent_add(log->kept, piece);
 }
 
 void line_log_add(struct line_log *log, const struct recent_piece *piece, bool goes_on)
@@ -100,10 +150,10 @@ void line_log_add(struct line_log *log, const struct recent_piece *piece, bool g
         log->burst = 0;
     log->window = window;
     if (log->burst > LINE_LOG_BURST && piece->rank != RECENT_LAUNCHER) {
-        log->dropped += (int64_t)piece->length;
+        drop(log, piece);
         return;
     }
-    tell_dropped(log, piece->wall_ns);
+    write_dropped(log);
     write_piece(log, piece, goes_on);
 }
 

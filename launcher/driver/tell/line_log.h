@@ -8,7 +8,9 @@
  * room drops the rest and says so once. The job goes on.
  *
  * A flood of output would wait for the disk. So at most LINE_LOG_BURST bytes are logged in each
- * LINE_LOG_WINDOW_MS. The log says how many bytes are missing.
+ * LINE_LOG_WINDOW_MS, and then the last ones before it ends: RECENT_BYTES at most, as in recent.h.
+ * The last line before a silence may be the cause of a failure. The log says how many bytes are
+ * missing.
  */
 #pragma once
 
@@ -16,6 +18,7 @@
 #include <stdint.h>
 
 #include "driver/tell/recent.h"
+#include "io/loop.h"
 #include "output/output.h"
 
 #define LINE_LOG_WINDOW_MS 100
@@ -25,7 +28,8 @@
 struct line_log;
 
 /* `bytes` is the size of the log, more than 0. `path` is copied. */
-struct line_log *line_log_create(struct output *output, const char *path, int64_t bytes);
+struct line_log *line_log_create(struct loop *loop, struct output *output, const char *path,
+                                 int64_t bytes);
 void line_log_destroy(struct line_log *log); /* before its output; accepts NULL */
 
 /* `goes_on`: the last line of the piece has no end yet. `log` may be NULL: there is none. */

@@ -31,6 +31,8 @@ json_t *record_json_begin(const struct job *job)
     json_t *object = json_object();
     json_object_set_new(object, "version", json_integer(VERSION));
     json_object_set_new(object, "job", json_text(job->request->job_id));
+    if (job->settings->job_name != NULL)
+        json_object_set_new(object, "name", json_text(job->settings->job_name));
     json_object_set_new(object, "pid", json_integer(getpid()));
     json_object_set_new(object, "command", json_text(command));
     json_object_set_new(object, "folder", json_text(job->request->wdir));

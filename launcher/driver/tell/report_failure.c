@@ -73,12 +73,28 @@ static bool is_named(const struct verdict *verdict, int seat)
     return seat == verdict->seat || (verdict->likely && seat == verdict->first_seat);
 }
 
+/* The seats of an elastic job also have the workers of earlier epochs. */
+static bool was_in_last_epoch(const struct job *job, int seat)
+{
+    return job->ranks.records[seat].joined == job->epoch;
+}
+
 /* Of the ranks that the report does not name. */
 static int count_role(const struct job *job, const struct verdict *verdict, enum exit_role role)
 {
     int count = 0;
     for (int seat = 0; seat < job->ranks.size; seat++)
-        count += !is_named(verdict, seat) && kind_role(job, seat) == role;
+        count += was_in_last_epoch(job, seat) && !is_named(verdict, seat) &&
+                 kind_role(job, seat) == role;
+    return count;
+}
+
+/* Of those that the report does not name, too. */
+static int count_others(const struct job *job, const struct verdict *verdict)
+{
+    int count = 0;
+    for (int seat = 0; seat < job->ranks.size; seat++)
+        count += was_in_last_epoch(job, seat) && !is_named(verdict, seat);
     return count;
 }
 
@@ -114,6 +130,8 @@ static void describe_rank(const struct job *job, const struct verdict *verdict, 
         buf_printf(out, ", after %.2f s", (double)(record->ended_ns - record->started_ns) / 1e9);
     }
     buf_puts(out, "\n");
+    if (rank_end_requester(record) != NULL)
+        buf_printf(out, "hvdrun: %s had sent it that signal\n", rank_end_requester(record));
     if (record->oom)
         buf_printf(out,
                    "hvdrun: out of memory: the kernel killed processes on %s while the rank ran\n",
@@ -130,17 +148,30 @@ static void describe_first(const struct job *job, const struct verdict *verdict,
     quote(out, "its error, most likely a consequence", symptom.line);
 }
 
+/* After the loss of a node: the ranks that failed by themselves because of it. */
+static int count_followers(const struct job *job, const struct verdict *verdict)
+{
+    int count = 0;
+    for (int seat = 0; seat < job->ranks.size && verdict->cause == CAUSE_NODE_LOST; seat++)
+        count += was_in_last_epoch(job, seat) && !job->ranks.records[seat].ended_by_us &&
+                 kind_role(job, seat) == ROLE_CONSEQUENCE;
+    return count;
+}
+
 static void describe_terminated(const struct job *job, const struct verdict *verdict,
                                 struct buf *out)
 {
-    int count = count_role(job, verdict, ROLE_CONSEQUENCE);
-    int named = verdict->likely ? 2 : 1;
+    int followers = count_followers(job, verdict);
+    int count = count_role(job, verdict, ROLE_CONSEQUENCE) - followers;
+    if (followers > 0)
+        buf_printf(out, "hvdrun: %d rank%s failed because of that\n", followers,
+                   followers == 1 ? "" : "s");
     const char *plural = count == 1 ? "" : "s";
     if (count == 0)
         return;
     if (verdict->seat < 0)
         buf_printf(out, "hvdrun: terminated %d rank%s\n", count, plural);
-    else if (count + named < job->ranks.size)
+    else if (count < count_others(job, verdict))
         buf_printf(out, "hvdrun: terminated %d other rank%s\n", count, plural);
     else if (count == 1)
         buf_puts(out, "hvdrun: terminated the other rank\n");
@@ -169,12 +200,14 @@ void report_failure(const struct job *job, const struct verdict *verdict, struct
     if (verdict->cause == CAUSE_REQUEUED)
         return;
     int failed = count_role(job, verdict, ROLE_FAILED);
-    if (failed > 0 && verdict->likely)
-        buf_printf(out, "hvdrun: %d other rank%s failed after it\n", failed,
-                   failed == 1 ? "" : "s");
-    else if (failed > 0)
-        buf_printf(out, "hvdrun: %d other rank%s failed on %s own\n", failed,
-                   failed == 1 ? "" : "s", failed == 1 ? "its" : "their");
+    bool other = verdict->seat >= 0;
+    if (failed > 0)
+        buf_printf(out, "hvdrun: %d %srank%s failed%s\n", failed, other ? "other " : "",
+                   failed == 1 ? "" : "s",
+                   verdict->likely ? " after it"
+                   : verdict->tie  ? ", too"
+                   : failed == 1   ? " on its own"
+                                   : " on their own");
     describe_terminated(job, verdict, out);
     if (verdict->status == 0)
         buf_puts(out, "hvdrun: the exit status is still 0, because of --exit-policy\n");

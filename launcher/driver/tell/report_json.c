@@ -31,10 +31,12 @@ static json_t *rank_json(const struct job *job, const struct verdict *verdict, i
     json_object_set_new(object, "state", json_string(rank_state_name(record->state)));
     json_object_set_new(object, "started", json_wall_time(job, record->started_ns));
     json_object_set_new(object, "ended", json_wall_time(job, record->ended_ns));
+    json_object_set_new(object, "last_output", json_wall_time(job, record->output_ns));
     json_object_set_new(object, "exit_code",
                         ended && !record->signaled ? json_integer(record->code) : json_null());
     json_object_set_new(object, "signal",
                         ended && record->signaled ? json_integer(record->code) : json_null());
+    json_object_set_new(object, "signal_by", text_or_null(rank_end_requester(record)));
     json_object_set_new(object, "core_dumped", json_boolean(record->core));
     json_object_set_new(object, "out_of_memory", json_boolean(record->oom));
     json_object_set_new(object, "output_cut", json_boolean(record->cut));
@@ -73,6 +75,7 @@ static json_t *job_json(const struct job *job, const struct verdict *verdict)
         json_array_append_new(argv, text_or_null(*word));
     json_t *object = json_object();
     json_object_set_new(object, "id", text_or_null(job->request->job_id));
+    json_object_set_new(object, "name", text_or_null(job->settings->job_name));
     json_object_set_new(object, "argv", argv);
     json_object_set_new(object, "np", json_integer(job->plan->size));
     json_object_set_new(object, "status", json_integer(verdict->status));

@@ -92,6 +92,13 @@ static json_t *rank_json(const struct job *job, int seat)
                             json_integer(record->code));
     if (record->straggles && record->state == RANK_RUNNING)
         json_object_set_new(object, "straggler", json_true());
+    if (record->silent && record->state == RANK_RUNNING)
+        json_object_set_new(object, "silent", json_true());
+    if (record->stopped != NULL && record->state == RANK_RUNNING) {
+        json_object_set_new(object, "stopped", json_text(record->stopped));
+        json_object_set_new(object, "stopped_s",
+                            json_real((double)(clock_mono_ns() - record->stopped_ns) / 1e9));
+    }
     json_t *progress = progress_json_rank(job, seat);
     if (progress != NULL)
         json_object_set_new(object, "progress", progress);
@@ -121,6 +128,8 @@ json_t *status_json(const struct job *job)
     json_t *object = json_object();
     json_object_set_new(object, "version", json_string(HVDRUN_VERSION));
     json_object_set_new(object, "job", json_text(job->request->job_id));
+    if (job->settings->job_name != NULL)
+        json_object_set_new(object, "name", json_text(job->settings->job_name));
     json_object_set_new(object, "pid", json_integer(getpid()));
     json_object_set_new(object, "command", json_text(command));
     json_object_set_new(object, "folder", json_text(job->request->wdir));

@@ -10,7 +10,8 @@
  * token), "waits_for": TEXT (no key: nothing but its ranks), "hosts": [{"host": NAME, "state":
  * TEXT, "slots": N, "ranks": [N, ...]}, ...], "ranks": [{"rank": N, "host": NAME, "pid": N,
  * "state": TEXT, "up_s": SECONDS, "ended": SECONDS since 1970, "exit_code": N or "signal": N,
- *               "progress": {...}}, ...]}
+ *               "stopped": TEXT (why it cannot go on; no key: it can, as far as is known),
+ *               "stopped_s": SECONDS (since somebody looked), "progress": {...}}, ...]}
  *
  * The status of an elastic job has more, and other states of hosts (driver/elastic/control.h):
  *

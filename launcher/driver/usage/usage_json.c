@@ -117,6 +117,9 @@ static json_t *rank_json(const struct job *job, int seat)
     json_object_set_new(object, "rank", json_integer(record->rank));
     json_object_set_new(object, "host", json_text(job_seat_host(job, seat)));
     json_object_set_new(object, "pid", json_integer(record->pid));
+    if (record->started_ns != 0)
+        json_object_set_new(object, "up_s",
+                            json_real((double)(clock_mono_ns() - record->started_ns) / 1e9));
     if (record->straggles)
         json_object_set_new(object, "straggler", json_true());
     if (usage != NULL)
@@ -144,6 +147,8 @@ json_t *usage_json(struct job *job)
     }
     json_t *object = json_object();
     json_object_set_new(object, "job", json_text(job->request->job_id));
+    if (job->settings->job_name != NULL)
+        json_object_set_new(object, "name", json_text(job->settings->job_name));
     json_object_set_new(object, "state", json_string(job_state_name(job->state)));
     json_object_set_new(object, "size", json_integer(job->plan->size));
     json_object_set_new(object, "up_s",

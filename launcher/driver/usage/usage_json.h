@@ -10,7 +10,7 @@
  *               "gpus": [{"index": N, "uuid": TEXT, "use_percent": N, "memory_use_percent": N,
  *                         "power_w": N, "energy_j": N, "memory_bytes": N,
  *                         "memory_used_bytes": N, "trouble": TEXT}, ...]}, ...],
- *    "ranks": [{"rank": N, "host": NAME, "pid": N, "cpus": N, "cpu_s": SECONDS,
+ *    "ranks": [{"rank": N, "host": NAME, "pid": N, "up_s": SECONDS, "cpus": N, "cpu_s": SECONDS,
  *               "resident_bytes": N, "threads": N, "processes": N, "read_bytes": N,
  *               "written_bytes": N, "last_output_s": SECONDS,
  *               "gpus": N, "gpu_use_percent": N, "gpu_power_w": N, "gpu_energy_j": N,

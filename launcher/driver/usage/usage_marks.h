@@ -8,7 +8,8 @@
 struct json_t;
 
 /* Puts the ranks that differ from the others first, and says in "marks" in which values they do:
- * {"cpus": "less", "resident_bytes": "more"}. */
+ * {"cpus": "less", "resident_bytes": "more", "last_output_s": "none"}. "none": the rank has never
+ * had a value that most others have. */
 void usage_marks_set(struct json_t *usage);
 
 /* A number of a rank or a host; of progress, its percent. NAN: there is none. */

@@ -38,3 +38,14 @@ bool elastic_record_expire(struct elastic_record *record, int64_t now_ms)
     record->blacklisted_until_ms = 0;
     return true;
 }
+
+void elastic_record_excuse(struct elastic_record *record, const struct elastic_blacklist_rule *rule,
+                           int64_t now_ms)
+{
+    if (record->blacklisted_until_ms > now_ms) { /* that took the failures away */
+        record->blacklisted_until_ms = 0;
+        record->times--;
+        record->failures = rule->limit;
+    }
+    record->failures -= record->failures > 0;
+}

@@ -28,5 +28,8 @@ bool elastic_record_failure(struct elastic_record *record,
                             const struct elastic_blacklist_rule *rule, int64_t now_ms);
 void elastic_record_blacklist(struct elastic_record *record,
                               const struct elastic_blacklist_rule *rule, int64_t now_ms);
+/* Takes the last failure back, and the blacklisting that followed from it. */
+void elastic_record_excuse(struct elastic_record *record, const struct elastic_blacklist_rule *rule,
+                           int64_t now_ms);
 /* True: the cooldown has just ended. */
 bool elastic_record_expire(struct elastic_record *record, int64_t now_ms);

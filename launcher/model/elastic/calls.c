@@ -185,7 +185,8 @@ static void free_workers(struct elastic *e, int number)
         elastic_workers_free(&e->workers, host->first_seat);
 }
 
-static void lose(struct elastic *e, int number, const char *text, int64_t since_ms, bool by_us)
+static void lose(struct elastic *e, int number, const char *text, int64_t since_ms, bool by_us,
+                 bool explains)
 {
     struct elastic_host *host = &e->hosts.items[number];
     struct elastic_change *change = &e->change;
@@ -207,32 +208,41 @@ static void lose(struct elastic *e, int number, const char *text, int64_t since_
     if (e->now_ms - host->came_ms >= ELASTIC_STABLE_MS)
         host->delay_ms = 0;
     away(e, number);
-    if (e->state == ELASTIC_ENDING)
+    bool ran_there = host->member_epoch == e->coming.epoch; /* all may be about to stop */
+    bool revises = explains && ran_there && change->cause.kind == ELASTIC_FAILURE_CRASH;
+    if (e->state == ELASTIC_ENDING) {
+        if (revises)
+            elastic_verdict_revise(e, &failure);
         return;
-    if (!had_members || e->state != ELASTIC_RUNNING)
+    }
+    if ((!had_members || e->state != ELASTIC_RUNNING) && !revises)
         elastic_say(e, ELASTIC_WARNING, "%s", failure.text);
     /* what was there when the first failure came goes with it; what came later does not */
     bool consequence =
         change->cause.kind != ELASTIC_FAILURE_NONE && host->came_ms <= change->detected_ms;
-    if (!preempted && (by_us || !consequence))
+    if (!preempted && (by_us || revises || !consequence))
         count_lost_host(e, number);
     e->facts.hosts_lost += !preempted;
     change->lost += change->open;
     if (planned)
         elastic_members_cancel(e);
-    if (had_members)
+    if (revises)
+        elastic_change_revise(e, &failure);
+    else if (had_members)
         elastic_change_fail(e, &failure);
 }
 
-void elastic_calls_lost(struct elastic *e, int number, const char *text, int64_t since_ms)
+void elastic_calls_lost(struct elastic *e, int number, const char *text, int64_t since_ms,
+                        bool explains)
 {
-    lose(e, number, text != NULL ? text : "the connection to its agent ended", since_ms, false);
+    lose(e, number, text != NULL ? text : "the connection to its agent ended", since_ms, false,
+         explains);
 }
 
 void elastic_calls_give_up(struct elastic *e, int number, const char *text)
 {
     elastic_emit(e, ELASTIC_GIVE_UP)->host = number;
-    lose(e, number, text, e->now_ms, true);
+    lose(e, number, text, e->now_ms, true, false);
 }
 
 static bool all_failed_to_prepare(const struct elastic *e)

@@ -13,7 +13,9 @@ void elastic_calls_came(struct elastic *e, int number, const char *boot_id);
 void elastic_calls_unreached(struct elastic *e, int number, const char *text);
 
 /* Its workers are gone too. `since_ms`: when the host was last heard. */
-void elastic_calls_lost(struct elastic *e, int number, const char *text, int64_t since_ms);
+/* `explains`: the crash that is the cause of the change followed from it. */
+void elastic_calls_lost(struct elastic *e, int number, const char *text, int64_t since_ms,
+                        bool explains);
 /* The same for a host whose agent does not do what it should. */
 void elastic_calls_give_up(struct elastic *e, int number, const char *text);
 

@@ -27,6 +27,11 @@ void elastic_change_note_added(struct elastic *e)
     if (e->started == 0)
         return;
     struct elastic_change *change = &e->change;
+    if (change->also == 1)
+        elastic_change_note(e, "%s, too", change->also_first.text);
+    else if (change->also > 1)
+        elastic_change_note(e, "%s, and %d more failed, too", change->also_first.text,
+                            change->also - 1);
     if (change->text.length == 0 && change->asker.text[0] != '\0' && !change->grows)
         elastic_change_note(e, "%s", change->asker.text);
     struct buf names AUTO_BUF = BUF_INIT(300);
@@ -190,27 +195,34 @@ static bool is_crash(const struct elastic_failure *failure)
     return failure->kind == ELASTIC_FAILURE_CRASH;
 }
 
+static void end_after_success(struct elastic *e, const struct elastic_failure *failure, int count)
+{
+    elastic_verdict_give(
+        e, end_for(failure), failure,
+        "%s; the workers do not start again, because %d of %d had exited with code 0",
+        failure->text, count, e->plan.size);
+}
+
 /* Members that ended with 0 long before the failure had really finished: the job cannot go on
- * without them. Those that ended close to it do not count as success. True: the verdict is given.
- */
+ * without them. Those that ended close to it do not count as success while others may rejoin. True:
+ * the verdict is given. */
 static bool ended_earlier(struct elastic *e, const struct elastic_failure *failure)
 {
     struct elastic_change *change = &e->change;
-    int done = e->done;
-    if (done == 0 || change->mode == ELASTIC_RESTART)
+    bool rejoins = change->mode == ELASTIC_REJOIN;
+    if (e->done == 0 || (!rejoins && e->succeeded == 0))
         return false;
-    if (e->first_done.since_ms >= failure->since_ms - e->config.suspect_ms) {
+    if (rejoins && e->first_done.since_ms >= failure->since_ms - e->config.suspect_ms) {
         elastic_change_suspect(e, &e->first_done);
         e->done = 0;
         return false;
     }
-    bool host_lost =
-        failure->kind == ELASTIC_FAILURE_LOST || failure->kind == ELASTIC_FAILURE_PREEMPTED;
-    const struct elastic_failure *whom =
-        failure->kind == ELASTIC_FAILURE_NONE ? &e->first_done : failure;
-    elastic_verdict_give(e, host_lost ? ELASTIC_END_HOST_LOST : ELASTIC_END_CRASH, whom,
-                         "%s, after %d of %d workers had exited with code 0", failure->text, done,
-                         e->plan.size);
+    struct elastic_failure whom = *failure;
+    if (failure->kind == ELASTIC_FAILURE_NONE) {
+        whom = e->first_done;
+        snprintf(whom.text, sizeof(whom.text), "%s", failure->text);
+    }
+    end_after_success(e, &whom, e->done);
     return true;
 }
 
@@ -226,19 +238,37 @@ static void stop_job(struct elastic *e, const struct elastic_failure *failure)
 static void say_what_follows(struct elastic *e, const struct elastic_failure *failure)
 {
     const int *in = e->workers.in_state;
+    const struct elastic_failure *done = &e->first_done;
     const char *follows = "the other workers rejoin";
-    if (in[ELASTIC_WORKER_STARTING] + in[ELASTIC_WORKER_RUNNING] + in[ELASTIC_WORKER_ASKED] == 0)
-        follows = "no worker remains";
-    else if (e->change.mode == ELASTIC_RESTART)
+    if (e->change.mode == ELASTIC_RESTART)
         follows = "all workers restart";
-    elastic_say(e, ELASTIC_WARNING, "%s; %s", failure->text, follows);
+    else if (in[ELASTIC_WORKER_STARTING] + in[ELASTIC_WORKER_RUNNING] + in[ELASTIC_WORKER_ASKED] ==
+             0)
+        follows = "no worker remains";
+    if (e->change.mode == ELASTIC_RESTART && e->done > 0 && done->seat != failure->seat)
+        elastic_say(e, ELASTIC_WARNING, "%s; %s, also rank %d on %s, which had exited with code 0",
+                    failure->text, follows, done->rank, elastic_hosts_name(&e->hosts, done->host));
+    else
+        elastic_say(e, ELASTIC_WARNING, "%s; %s", failure->text, follows);
+}
+
+/* It may be a consequence, but the next epoch lacks its rank, too. */
+static void fail_too(struct elastic *e, const struct elastic_failure *failure)
+{
+    struct elastic_change *change = &e->change;
+    if (change->mode != ELASTIC_REJOIN || !is_crash(failure))
+        return;
+    if (change->also++ == 0)
+        change->also_first = *failure;
 }
 
 void elastic_change_fail(struct elastic *e, const struct elastic_failure *failure)
 {
     struct elastic_change *change = &e->change;
-    if (change->cause.kind != ELASTIC_FAILURE_NONE)
+    if (change->cause.kind != ELASTIC_FAILURE_NONE) {
+        fail_too(e, failure);
         return;
+    }
     bool opens = !change->open;
     if (opens)
         open_change(e, failure->since_ms);
@@ -262,6 +292,25 @@ void elastic_change_fail(struct elastic *e, const struct elastic_failure *failur
         stop_all(e, e->config.grace_ms);
     else
         agree(e);
+}
+
+void elastic_change_revise(struct elastic *e, const struct elastic_failure *loss)
+{
+    struct elastic_change *change = &e->change;
+    const struct elastic_failure crash = change->cause;
+    elastic_say(e, ELASTIC_WARNING, "%s, before %s", loss->text, crash.text);
+    elastic_hosts_slot_excused(&e->hosts.items[crash.host], crash.slot, &e->blacklist_rule,
+                               e->now_ms);
+    e->facts.crashes--;
+    e->restarts -= change->charged;
+    change->cause = *loss;
+    if (loss->since_ms < change->happened_ms)
+        change->happened_ms = loss->since_ms;
+    elastic_change_note(e, "%s before that", loss->text);
+    if (change->charged) {
+        change->charged = false;
+        charge(e, loss);
+    }
 }
 
 void elastic_change_suspect(struct elastic *e, const struct elastic_failure *failure)
@@ -328,7 +377,7 @@ void elastic_change_leave(struct elastic *e, int64_t grace_ms)
 {
     struct elastic_change *change = &e->change;
     change->noticed = true;
-    if (pick_mode(e) == ELASTIC_REJOIN) {
+    if (pick_mode(e) == ELASTIC_REJOIN || e->succeeded > 0) {
         change->notify = true;
         change->pause_ms = 0;
         return;
@@ -357,6 +406,10 @@ void elastic_change_nobody_left(struct elastic *e)
     const struct elastic_failure *cause = &change->cause;
     if (cause->kind == ELASTIC_FAILURE_NONE)
         cause = change->suspect.kind != ELASTIC_FAILURE_NONE ? &change->suspect : &change->asker;
+    if (e->succeeded > 0) {
+        end_after_success(e, cause, e->succeeded);
+        return;
+    }
     bool by_itself = change->killed == 0 && change->lost == 0 && change->aborted == 0;
     if (is_crash(cause) && e->resumed && by_itself &&
         e->workers.in_state[ELASTIC_WORKER_ASKED] == 0) {

@@ -11,6 +11,10 @@
  * of the change, and opens it unless it is open. Later ones change nothing. May give a verdict. */
 void elastic_change_fail(struct elastic *e, const struct elastic_failure *failure);
 
+/* The crash that is the cause of the change followed from the loss of a host, of which the news
+ * came later. It does not count as a crash any more. May give a verdict. */
+void elastic_change_revise(struct elastic *e, const struct elastic_failure *loss);
+
 /* A member has ended with 0 while the job changes: that does not count as success. */
 void elastic_change_suspect(struct elastic *e, const struct elastic_failure *failure);
 

@@ -116,7 +116,8 @@ static void on_unreached(struct elastic *e, const struct elastic_event *event)
 static void on_lost(struct elastic *e, const struct elastic_event *event)
 {
     if (has_agent(e, event))
-        elastic_calls_lost(e, event->host, event->text, elastic_exits_happened(e, event));
+        elastic_calls_lost(e, event->host, event->text, elastic_exits_happened(e, event),
+                           event->first);
     else
         on_unreached(e, event);
 }
@@ -124,7 +125,8 @@ static void on_lost(struct elastic *e, const struct elastic_event *event)
 static void lost_ending(struct elastic *e, const struct elastic_event *event)
 {
     if (has_agent(e, event))
-        elastic_calls_lost(e, event->host, event->text, elastic_exits_happened(e, event));
+        elastic_calls_lost(e, event->host, event->text, elastic_exits_happened(e, event),
+                           event->first);
 }
 
 static void on_drain(struct elastic *e, const struct elastic_event *event)

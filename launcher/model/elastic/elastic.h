@@ -64,9 +64,10 @@
  * restart, the job ends when the counted restarts are used up, and no slot is blacklisted before.
  * The core also does not blacklist a slot if fewer than min_np would remain.
  *
- * The job has succeeded when every worker of the current epoch has ended with 0. A 0 within
- * suspect_ms of a peer's failure does not count as success. Some libraries end a process with 0
- * when its peer has gone (Horovod issue 1994).
+ * The job has succeeded when every worker of the current epoch has ended with 0. When a worker that
+ * can rejoin ends with 0, the training is over. A failure after that ends the job, and the workers
+ * do not start anew. A 0 within suspect_ms of a peer's failure does not count as success while
+ * others rejoin. Some libraries end a process with 0 when its peer has gone (Horovod issue 1994).
  */
 #pragma once
 

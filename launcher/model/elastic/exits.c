@@ -58,6 +58,14 @@ static bool is_abort(const struct elastic_failure *failure)
     return failure->signaled ? failure->code == SIGABRT : failure->code == 128 + SIGABRT;
 }
 
+/* For a worker that can rejoin, 0 means that the training is over. Any other program goes on from
+ * its checkpoint when it starts again. */
+static void count_success(struct elastic *e, const struct elastic_worker *worker)
+{
+    enum elastic_mode mode = e->config.mode;
+    e->succeeded += mode != ELASTIC_RESTART && (mode == ELASTIC_REJOIN || worker->rejoins);
+}
+
 /* True: it was a newcomer, and its end is dealt with. */
 static bool newcomer_exited(struct elastic *e, const struct elastic_worker *worker, int seat,
                             const struct elastic_failure *failure)
@@ -90,6 +98,7 @@ void elastic_exits_running(struct elastic *e, const struct elastic_event *event)
         elastic_change_fail(e, &failure);
         return;
     }
+    count_success(e, worker);
     if (e->done == 0 || failure.since_ms < e->first_done.since_ms)
         e->first_done = failure;
     e->done++;
@@ -110,10 +119,14 @@ void elastic_exits_changing(struct elastic *e, const struct elastic_event *event
         elastic_members_cancel(e);
     if (is_abort(&failure) && e->change.cause.kind != ELASTIC_FAILURE_NONE)
         e->change.aborted++;
-    if (is_clean(&failure))
-        elastic_change_suspect(e, &failure);
-    else
+    else if (e->change.cause.kind != ELASTIC_FAILURE_NONE && !is_clean(&failure))
+        e->facts.crashes += failure.kind == ELASTIC_FAILURE_CRASH;
+    if (!is_clean(&failure)) {
         elastic_change_fail(e, &failure);
+        return;
+    }
+    count_success(e, worker);
+    elastic_change_suspect(e, &failure);
 }
 
 void elastic_exits_stopping(struct elastic *e, const struct elastic_event *event)

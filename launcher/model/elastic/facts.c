@@ -79,6 +79,12 @@ int elastic_seat_count(const struct elastic *e)
     return e->workers.count;
 }
 
+int elastic_cause_seat(const struct elastic *e)
+{
+    const struct elastic_failure *cause = &e->change.cause;
+    return cause->kind == ELASTIC_FAILURE_CRASH ? cause->seat : -1;
+}
+
 const struct elastic_facts *elastic_facts(const struct elastic *e)
 {
     return &e->facts;

@@ -52,5 +52,8 @@ int elastic_seat_count(const struct elastic *elastic); /* highest seat ever take
 
 const struct elastic_facts *elastic_facts(const struct elastic *elastic);
 
+/* The seat of the worker whose crash is the cause of the change; -1: no crash is. */
+int elastic_cause_seat(const struct elastic *elastic);
+
 const struct elastic_verdict *
 elastic_verdict(const struct elastic *elastic); /* END_NONE: none yet */

@@ -148,6 +148,18 @@ bool elastic_hosts_slot_failed(struct elastic_host *host, int slot,
     return elastic_record_failure(&host->slot_records[slot], rule, now_ms);
 }
 
+void elastic_hosts_slot_excused(struct elastic_host *host, int slot,
+                                const struct elastic_blacklist_rule *rule, int64_t now_ms)
+{
+    if (slot < 0 || slot >= host->slot_room)
+        return;
+    elastic_record_excuse(&host->slot_records[slot], rule, now_ms);
+    count_blacklisted(host);
+    host->has_crashes = false;
+    for (int s = 0; s < host->slot_room; s++)
+        host->has_crashes = host->has_crashes || host->slot_records[s].failures > 0;
+}
+
 static void due_at(struct elastic_hosts *hosts, int64_t due_ms)
 {
     if (due_ms < hosts->due_ms)

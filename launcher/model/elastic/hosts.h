@@ -82,6 +82,9 @@ void elastic_hosts_need_record(struct elastic_host *host, int slot); /* there is
 /* The program has crashed there. True: the slot has reached the limit. */
 bool elastic_hosts_slot_failed(struct elastic_host *host, int slot,
                                const struct elastic_blacklist_rule *rule, int64_t now_ms);
+/* The last crash was not the program's fault: it does not count. */
+void elastic_hosts_slot_excused(struct elastic_host *host, int slot,
+                                const struct elastic_blacklist_rule *rule, int64_t now_ms);
 void elastic_hosts_blacklist_slot(struct elastic_hosts *hosts, int number, int slot,
                                   const struct elastic_blacklist_rule *rule, int64_t now_ms);
 void elastic_hosts_blacklist(struct elastic_hosts *hosts, int number,

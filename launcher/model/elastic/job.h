@@ -49,17 +49,19 @@ struct elastic_failure {
  * the first restart on. */
 struct elastic_change {
     bool open;
-    enum elastic_mode mode;         /* REJOIN or RESTART, once it is open */
-    bool fresh;                     /* there is no survivor: the rejoin has become a restart */
-    bool charged;                   /* it was counted as a restart, or as a preemption */
-    bool noticed;                   /* a host is draining */
-    bool grows;                     /* it was opened, or is announced, for new hosts */
-    bool notify;                    /* rank 0 must be notified, as soon as it has registered */
-    bool stuck_said;                /* why workers in a rendezvous are killed */
-    int announced;                  /* the size of which rank 0 was notified */
-    int64_t pause_ms;               /* until it is notified again; 0: it was not notified yet */
-    int killed, lost;               /* workers that we killed and hosts lost since it was opened */
-    int aborted;                    /* members that ended by SIGABRT after the cause */
+    enum elastic_mode mode; /* REJOIN or RESTART, once it is open */
+    bool fresh;             /* there is no survivor: the rejoin has become a restart */
+    bool charged;           /* it was counted as a restart, or as a preemption */
+    bool noticed;           /* a host is draining */
+    bool grows;             /* it was opened, or is announced, for new hosts */
+    bool notify;            /* rank 0 must be notified, as soon as it has registered */
+    bool stuck_said;        /* why workers in a rendezvous are killed */
+    int announced;          /* the size of which rank 0 was notified */
+    int64_t pause_ms;       /* until it is notified again; 0: it was not notified yet */
+    int killed, lost;       /* workers that we killed and hosts lost since it was opened */
+    int aborted;            /* members that ended by SIGABRT after the cause */
+    int also;               /* members of a rejoin that failed after the cause */
+    struct elastic_failure also_first;
     struct elastic_failure cause;   /* the first failure */
     struct elastic_failure suspect; /* the first early exit with 0 */
     struct elastic_failure asker;   /* the worker that opened it by asking; kind NONE, no seat */
@@ -101,11 +103,13 @@ struct elastic {
     unsigned listing;        /* serial of the last HOSTS */
     char *discovery_problem; /* owned; NULL: the last one was fine */
     int started;             /* epochs */
-    int joins;               /* of them, those that newcomers have begun */
+    int refills;             /* of them, those in which newcomers took places of lost workers */
     int fresh_started;       /* of them, those in which all workers were new */
     bool resumed;            /* the running epoch has */
     bool shrunk;             /* it has fewer members than the one before: grow without a delay */
+    bool refill;             /* the next newcomers take the places of those that were lost */
     int done;                /* its members that ended with 0 */
+    int succeeded;           /* of them and of those that ended later, those that can rejoin */
     struct elastic_failure first_done;
     int restarts, preemptions; /* budgets used */
     /* look again: which hosts to call, which to let go, whether the job can grow */

@@ -307,21 +307,23 @@ void elastic_members_start(struct elastic *e)
     for (int t = 0; t < ELASTIC_TIMERS; t++)
         if (t != ELASTIC_TIMER_NEWCOMERS) /* they are prepared beside every epoch */
             elastic_timer_off(e, (enum elastic_timer)t);
-    if (elastic_newcomers_complete(e) && takes_newcomers(e)) {
+    bool join = elastic_newcomers_complete(e) && takes_newcomers(e);
+    if (join) {
         elastic_newcomers_forget(e); /* they have joined */
-        e->joins++;
+        e->refills += e->refill;
     }
     elastic_emit(e, ELASTIC_START)->epoch = e->plan.epoch;
     start_members(e);
     remove_others(e);
     e->shrunk = e->plan.size < e->coming.size;
+    e->refill = e->shrunk || (e->refill && !join);
     note_coming(e);
     take_places(e);
     elastic_change_close(e);
     e->started++;
     e->fresh_started += e->plan.fresh;
     e->resumed = false;
-    e->done = 0;
+    e->done = e->succeeded = 0;
     e->waiting_said = false;
     e->release_again = true;
     if (e->workers.in_state[ELASTIC_WORKER_STARTING] > 0)

@@ -178,15 +178,15 @@ static void look_for_growth(struct elastic *e)
 {
     e->grow_again = false;
     bool beside = e->config.early && elastic_change_rejoins(e);
-    bool limit = e->config.reset_limit >= 0 && e->started - e->joins > e->config.reset_limit;
+    bool limit = elastic_verdict_at_limit(e) && !(beside && e->refill);
     bool full = e->config.max_np > 0 && e->plan.size >= e->config.max_np;
-    if (!e->resumed || e->done > 0 || (limit && !beside) || full || elastic_newcomers_any(e))
+    if (!e->resumed || e->done > 0 || limit || full || elastic_newcomers_any(e))
         return;
     struct elastic_choice choice;
     elastic_choice_make(e, &choice);
     if (choice.size <= e->plan.size || choice.size <= e->change.announced) {
         e->grow_due_ms = -1; /* what had come has gone again */
-        e->shrunk = false;
+        e->shrunk = e->refill = false;
         elastic_timer_off(e, ELASTIC_TIMER_GROW);
     } else {
         grow_when_due(e, &choice);
@@ -244,11 +244,20 @@ static void say_waiting(struct elastic *e)
                 wanted(e) - size, elastic_plural(wanted(e) - size), size, wanted(e));
 }
 
+/* Another change may have used up the limit while they started. */
+static void check_newcomers(struct elastic *e)
+{
+    elastic_newcomers_check(e);
+    if (e->state == ELASTIC_RUNNING && elastic_newcomers_any(e) && elastic_verdict_at_limit(e) &&
+        !e->refill)
+        elastic_newcomers_dismiss(e);
+}
+
 void elastic_steps_settle(struct elastic *e)
 {
     enum elastic_state before;
     do {
-        elastic_newcomers_check(e);
+        check_newcomers(e);
         do {
             before = e->state;
             if (steps[before] != NULL)

@@ -78,7 +78,8 @@
     X(ELASTIC_DISCOVERY_FAILED, "discovery failed") /* `text`, `first` */                        \
     X(ELASTIC_HOST_CAME, "host came")          /* `host`, `text` = boot id: its agent is up */   \
     X(ELASTIC_HOST_UNREACHED, "host unreached") /* `host`, `text`: the call has failed */        \
-    X(ELASTIC_HOST_LOST, "host lost")          /* `host`, `text`, `since_ms` */                  \
+    X(ELASTIC_HOST_LOST, "host lost")          /* `host`, `text`, `since_ms`, `first`: the crash \
+                                                  of elastic_cause_seat() followed from it */    \
     X(ELASTIC_HOST_DRAIN, "drain")             /* `host`, `text`, `deadline_ms` or -1: at the    \
                                                   deadline its workers are killed */             \
     X(ELASTIC_HOST_UNDRAIN, "undrain")         /* `host` */                                      \
@@ -155,9 +156,9 @@ struct elastic_config {
     enum elastic_mode mode; /* ELASTIC_AUTO: by what the workers support */
     int np, min_np, max_np; /* to start; to go on; at most, 0: all slots. np, min_np >= 1 */
     int spares;             /* hosts that are kept up without workers while np is reached */
-    int reset_limit;        /* changes; -1: no limit. Newcomers that join are none */
-    int max_restarts;       /* after crashes; -1: no limit */
-    int max_preemptions;    /* restarts after lost hosts and drains; -1: no limit */
+    int reset_limit;     /* changes; -1: no limit. To replace a lost worker belongs to its loss */
+    int max_restarts;    /* after crashes; -1: no limit */
+    int max_preemptions; /* restarts after lost hosts and drains; -1: no limit */
     int64_t elastic_timeout_ms, rejoin_timeout_ms, prepare_timeout_ms, grow_delay_ms;
     int64_t grace_ms;         /* between TERM and KILL, after a failure */
     int64_t orderly_grace_ms; /* the same in a restart without a failure: a host goes, or comes */

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "model/elastic/newcomers.h"
 
@@ -40,6 +41,24 @@ void elastic_verdict_give(struct elastic *e, enum elastic_end end,
     va_end(args);
     end_decisions(e);
     elastic_emit(e, ELASTIC_VERDICT);
+}
+
+/* With --on-failure stop, the job would have ended as well. Else it cannot go on any more, and the
+ * text says what is known. */
+void elastic_verdict_revise(struct elastic *e, const struct elastic_failure *loss)
+{
+    struct elastic_verdict *verdict = &e->verdict;
+    if (verdict->end != ELASTIC_END_CRASH && verdict->end != ELASTIC_END_FAULT)
+        return;
+    if (e->config.mode == ELASTIC_STOP) {
+        *verdict = (struct elastic_verdict){
+            .end = ELASTIC_END_HOST_LOST, .seat = -1, .rank = -1, .host = loss->host};
+        snprintf(verdict->text, sizeof(verdict->text), "%s", loss->text);
+        return;
+    }
+    size_t length = strlen(verdict->text);
+    snprintf(verdict->text + length, sizeof(verdict->text) - length, "; before that: %s",
+             loss->text);
 }
 
 void elastic_verdict_success(struct elastic *e)
@@ -88,9 +107,14 @@ void elastic_verdict_no_hosts(struct elastic *e, int wanted, int64_t found)
         buf_text(&problems));
 }
 
+bool elastic_verdict_at_limit(const struct elastic *e)
+{
+    return e->config.reset_limit >= 0 && e->started - e->refills > e->config.reset_limit;
+}
+
 bool elastic_verdict_reset_limit(struct elastic *e)
 {
-    if (e->config.reset_limit < 0 || e->started - e->joins <= e->config.reset_limit)
+    if (!elastic_verdict_at_limit(e))
         return false;
     const char *cause = buf_text(&e->change.text);
     if (cause[0] == '\0')

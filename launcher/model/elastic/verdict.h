@@ -12,9 +12,13 @@ void elastic_verdict_give(struct elastic *e, enum elastic_end end,
                           const struct elastic_failure *failure, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* The crash that the verdict is about followed from the loss of a host. */
+void elastic_verdict_revise(struct elastic *e, const struct elastic_failure *loss);
 void elastic_verdict_success(struct elastic *e);
 void elastic_verdict_driver(struct elastic *e); /* emits no action: the driver asked for it */
 /* Too few slots for longer than elastic_timeout. */
 void elastic_verdict_no_hosts(struct elastic *e, int wanted, int64_t found);
-/* True: one more epoch would pass the reset limit, and the verdict is given. */
+/* One more epoch would pass the reset limit. */
+bool elastic_verdict_at_limit(const struct elastic *e);
+/* True: that is so, and the verdict is given. */
 bool elastic_verdict_reset_limit(struct elastic *e);

@@ -8,15 +8,21 @@
 #include "base/status.h"
 
 #define NODE_FALL_NS (INT64_C(500) * 1000000)
+#define REAP_LATE_NS (INT64_C(100) * 1000000) /* an agent on a busy machine sees an end later */
+
+static const struct exit_loss not_lost = {.by_ns = EXIT_NEVER};
 
 void exit_facts_init(struct exit_facts *f, const struct plan *plan,
                      const struct exit_outside *outside)
 {
-    *f = (struct exit_facts){.plan = plan, .outside = outside, .first_kill_ns = EXIT_NEVER};
+    *f = (struct exit_facts){
+        .plan = plan, .outside = outside, .first_kill_ns = EXIT_NEVER, .own_error_ns = EXIT_NEVER};
     f->ranks = mem_array((size_t)plan->size, sizeof(*f->ranks));
+    f->said = mem_array((size_t)plan->size, sizeof(*f->said));
     f->nodes = mem_array((size_t)plan->node_count, sizeof(*f->nodes));
     for (int n = 0; n < plan->node_count; n++)
-        f->nodes[n] = (struct exit_node){.killed_ns = EXIT_NEVER, .lost_ns = EXIT_NEVER};
+        f->nodes[n] =
+            (struct exit_node){.killed_ns = EXIT_NEVER, .seen_ns = INT64_MIN, .loss = not_lost};
 }
 
 void exit_facts_clear(struct exit_facts *f)
@@ -26,6 +32,7 @@ void exit_facts_clear(struct exit_facts *f)
     for (int n = 0; n < f->plan->node_count; n++)
         free(f->nodes[n].lost_text);
     free(f->ranks);
+    free(f->said);
     free(f->nodes);
 }
 
@@ -44,29 +51,133 @@ static bool after_interruption(const struct exit_facts *f, const struct exit_rec
     return record->when_ns + early_ns > f->outside->interrupted.when_ns;
 }
 
+/* The last sign of life of the node's agent. */
+static int64_t alive_ns(const struct exit_node *node)
+{
+    return node->seen_ns > node->loss.alive_ns ? node->seen_ns : node->loss.alive_ns;
+}
+
 /* A process that kills the agent may kill its ranks too, and some of them a moment before it. */
 static bool fell_with_node(const struct exit_facts *f, int rank)
 {
     const struct exit_record *record = &f->ranks[rank];
-    int64_t lost_ns = node_of(f, rank)->lost_ns;
     return record->fact == FACT_SIGNALED && record->code == SIGKILL &&
            exit_facts_loss_is_causal(f, f->plan->ranks[rank].node) &&
-           record->when_ns > lost_ns - NODE_FALL_NS;
+           !node_of(f, rank)->loss.silent &&
+           record->when_ns > alive_ns(node_of(f, rank)) - NODE_FALL_NS;
+}
+
+/* From when on peers may fail because of the loss. */
+static int64_t onset_ns(const struct exit_facts *f, int node)
+{
+    int64_t onset = alive_ns(&f->nodes[node]);
+    const struct plan_node *place = &f->plan->nodes[node];
+    for (int i = 0; i < place->local_size; i++) {
+        int rank = place->ranks[i];
+        int64_t fell_ns = f->ranks[rank].when_ns - REAP_LATE_NS;
+        if (fell_ns < onset && fell_with_node(f, rank))
+            onset = fell_ns;
+    }
+    return onset;
+}
+
+static enum exit_order order_of(const struct exit_facts *f, int64_t when_ns, int rank, int node)
+{
+    const struct exit_loss *loss = &f->nodes[node].loss;
+    int64_t doubt_ns = f->ranks[rank].uncertainty_ns;
+    if (when_ns + doubt_ns + loss->uncertainty_ns < onset_ns(f, node))
+        return EXIT_BEFORE;
+    return when_ns - doubt_ns - REAP_LATE_NS > loss->by_ns ? EXIT_AFTER : EXIT_UNORDERED;
+}
+
+static enum exit_order order_of_end(const struct exit_facts *f, int rank, int node)
+{
+    if (f->plan->ranks[rank].node == node) /* one clock, and the agent has reported it */
+        return f->ranks[rank].when_ns <= onset_ns(f, node) ? EXIT_BEFORE : EXIT_UNORDERED;
+    return order_of(f, f->ranks[rank].when_ns, rank, node);
+}
+
+static bool blames_peer(const struct exit_said *said)
+{
+    return said->kind == SYMPTOM_LOST || said->kind == SYMPTOM_TIMEOUT;
+}
+
+bool exit_facts_stands_alone(const struct exit_facts *f, int rank)
+{
+    const struct exit_record *record = &f->ranks[rank];
+    const struct exit_said *said = &f->said[rank];
+    int64_t when_ns = blames_peer(said) ? said->when_ns : record->when_ns;
+    return exit_record_grade(record) > 1 || said->kind == SYMPTOM_OWN ||
+           said->kind == SYMPTOM_MIXED || f->own_error_ns < when_ns - record->uncertainty_ns;
+}
+
+static bool follows_from(const struct exit_facts *f, int rank, int node)
+{
+    if (f->plan->ranks[rank].node == node || !exit_facts_loss_is_causal(f, node))
+        return false;
+    const struct exit_said *said = &f->said[rank];
+    if (!blames_peer(said))
+        return order_of_end(f, rank, node) == EXIT_AFTER;
+    enum exit_order order = order_of(f, said->when_ns, rank, node);
+    /* who does not hear of a host any more waits first */
+    bool at_once = said->kind == SYMPTOM_LOST && f->nodes[node].loss.silent;
+    return order == EXIT_AFTER || (order == EXIT_UNORDERED && !at_once);
+}
+
+static bool follows_loss(const struct exit_facts *f, int rank)
+{
+    if (f->lost == 0 || exit_facts_stands_alone(f, rank))
+        return false;
+    for (int node = 0; node < f->plan->node_count; node++)
+        if (follows_from(f, rank, node))
+            return true;
+    return false;
 }
 
 bool exit_facts_is_consequence(const struct exit_facts *f, int rank)
 {
     const struct exit_record *record = &f->ranks[rank];
-    return exit_record_failed(record) && (record->when_ns > node_of(f, rank)->killed_ns ||
-                                          after_interruption(f, record) || fell_with_node(f, rank));
+    return exit_record_failed(record) &&
+           (record->when_ns > node_of(f, rank)->killed_ns || after_interruption(f, record) ||
+            fell_with_node(f, rank) || follows_loss(f, rank));
 }
 
 bool exit_facts_loss_is_causal(const struct exit_facts *f, int node)
 {
     const struct exit_node *state = &f->nodes[node];
-    bool lost = state->lost_ns != EXIT_NEVER && state->lost_ns <= state->killed_ns;
+    bool lost = state->loss.by_ns != EXIT_NEVER && state->loss.by_ns <= state->killed_ns;
     return lost && (f->outside->interrupted.signal == 0 ||
-                    state->lost_ns <= f->outside->interrupted.when_ns);
+                    state->loss.by_ns <= f->outside->interrupted.when_ns);
+}
+
+bool exit_facts_may_precede(const struct exit_facts *f, int other, int node)
+{
+    int64_t doubt_ns = f->nodes[other].loss.uncertainty_ns;
+    return exit_facts_loss_is_causal(f, other) &&
+           onset_ns(f, other) - doubt_ns <= f->nodes[node].loss.by_ns;
+}
+
+struct exit_rival exit_facts_rival(const struct exit_facts *f, int rank)
+{
+    struct exit_rival rival = {-1, EXIT_BEFORE};
+    for (int n = 0; n < f->plan->node_count; n++) {
+        if (!exit_facts_loss_is_causal(f, n))
+            continue;
+        enum exit_order order = order_of_end(f, rank, n);
+        if (order > rival.order || (order == rival.order && order != EXIT_BEFORE &&
+                                    f->nodes[n].loss.by_ns < f->nodes[rival.node].loss.by_ns))
+            rival = (struct exit_rival){n, order};
+    }
+    return rival;
+}
+
+int exit_facts_error_on(const struct exit_facts *f, int node)
+{
+    const struct plan_node *place = &f->plan->nodes[node];
+    for (int i = 0; i < place->local_size; i++)
+        if (f->said[place->ranks[i]].kind != SYMPTOM_NONE)
+            return place->ranks[i];
+    return -1;
 }
 
 static bool launcher_is_causal(const struct exit_facts *f)
@@ -125,10 +236,10 @@ struct exit_survey exit_facts_survey(const struct exit_facts *f)
     survey_ranks(f, &s);
     for (int n = 0; n < f->plan->node_count; n++) {
         if (exit_facts_loss_is_causal(f, n)) {
-            if (s.first_node < 0 || f->nodes[n].lost_ns < f->nodes[s.first_node].lost_ns)
+            if (s.first_node < 0 || f->nodes[n].loss.by_ns < f->nodes[s.first_node].loss.by_ns)
                 s.first_node = n;
             raise_max(&s, STATUS_NODE_LOST, -1);
-        } else if (f->nodes[n].lost_ns != EXIT_NEVER) {
+        } else if (f->nodes[n].loss.by_ns != EXIT_NEVER) {
             s.late_node = n;
         }
     }
@@ -146,8 +257,12 @@ static bool is_tied(const struct exit_facts *f, int rank, int first, const int64
     if (!exit_record_failed(a) || exit_facts_is_consequence(f, rank))
         return false;
     int node = f->plan->ranks[rank].node;
+    /* an agent on a busy machine sees an end later, and an end for a reason of its own comes first
+     */
+    bool stronger = exit_record_grade(a) > 1 && exit_record_grade(b) < 2;
+    int64_t late_ns = stronger && node != f->plan->ranks[first].node ? REAP_LATE_NS : 0;
     return a->when_ns == node_first_ns[node] &&
-           a->when_ns - b->when_ns <= a->uncertainty_ns + b->uncertainty_ns;
+           a->when_ns - b->when_ns <= a->uncertainty_ns + b->uncertainty_ns + late_ns;
 }
 
 static int64_t *first_failure_per_node(const struct exit_facts *f)

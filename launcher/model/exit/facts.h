@@ -10,23 +10,34 @@
 
 #include "model/exit/outside.h"
 #include "model/exit/record.h"
+#include "model/exit/symptom.h"
 #include "model/plan/plan.h"
 
 #define EXIT_NEVER INT64_MAX
 #define EXIT_TIED_SHOWN_MAX 4
 
 struct exit_node {
-    int64_t killed_ns; /* EXIT_NEVER: none of our kills reached it */
-    int64_t lost_ns;   /* EXIT_NEVER: not lost */
+    int64_t killed_ns;     /* EXIT_NEVER: none of our kills reached it */
+    int64_t seen_ns;       /* the last end of a rank that its agent reported; INT64_MIN: none */
+    struct exit_loss loss; /* by_ns is EXIT_NEVER: not lost */
     char *lost_text;
+};
+
+/* What the stderr of a rank says about its end. */
+struct exit_said {
+    enum symptom_kind kind;
+    int64_t when_ns;
 };
 
 struct exit_facts {
     const struct plan *plan; /* borrowed */
     struct exit_record *ranks;
+    struct exit_said *said; /* by rank */
     struct exit_node *nodes;
     const struct exit_outside *outside; /* borrowed */
     int64_t first_kill_ns;
+    int64_t own_error_ns; /* when a rank had written an error of its own for sure; EXIT_NEVER */
+    int lost;             /* nodes */
 };
 
 void exit_facts_init(struct exit_facts *facts, const struct plan *plan,
@@ -36,6 +47,26 @@ void exit_facts_clear(struct exit_facts *facts);
 bool exit_facts_is_consequence(const struct exit_facts *facts,
                                int rank); /* false when not failed */
 bool exit_facts_loss_is_causal(const struct exit_facts *facts, int node);
+
+/* Both nodes were lost, and the clocks do not tell that `node` was first. */
+bool exit_facts_may_precede(const struct exit_facts *facts, int other, int node);
+
+/* A rank of this lost node that has written an error, which its agent still passed on; -1: none. */
+int exit_facts_error_on(const struct exit_facts *facts, int node);
+
+/* The end of a rank, compared with the loss of a node. */
+enum exit_order { EXIT_BEFORE, EXIT_UNORDERED, EXIT_AFTER };
+
+/* The lost node that most likely came before the end of this rank. */
+struct exit_rival {
+    int node; /* -1: the rank was before all of them */
+    enum exit_order order;
+};
+struct exit_rival exit_facts_rival(const struct exit_facts *facts, int rank);
+
+/* The failure has a reason of its own: a crash, a kill, an error that the rank wrote, or one that
+ * another rank wrote before it. All others may follow from the loss of a node. */
+bool exit_facts_stands_alone(const struct exit_facts *facts, int rank);
 
 /* The earliest of each kind that could be the cause; -1 = none. */
 struct exit_survey {

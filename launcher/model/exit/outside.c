@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/exit/outside.h"
 
+#include <signal.h>
 #include <stdlib.h>
 
 #include "base/status.h"
@@ -9,6 +10,7 @@
 void exit_outside_clear(struct exit_outside *outside)
 {
     free(outside->launcher.text);
+    free(outside->interrupted.stopped);
     *outside = (struct exit_outside){.launcher = {.status = 0}};
 }
 
@@ -28,6 +30,15 @@ void exit_outside_interrupted(struct exit_outside *outside, int signal, int64_t 
         return;
     outside->interrupted.signal = signal & 0x7f;
     outside->interrupted.when_ns = when_ns;
+}
+
+void exit_outside_stopped(struct exit_outside *outside, int signal, int64_t when_ns,
+                          const char *text)
+{
+    if (outside->interrupted.signal != 0)
+        return;
+    exit_outside_interrupted(outside, signal, when_ns);
+    outside->interrupted.stopped = exit_text(text, EXIT_TEXT_OWN);
 }
 
 void exit_outside_signal_round(struct exit_outside *outside, int64_t round_ns)
@@ -50,10 +61,19 @@ void exit_outside_blame_launcher(const struct exit_outside *outside, struct verd
     verdict_set(out, status, cause, text != NULL ? text : "the launcher failed");
 }
 
+void exit_outside_blame_interruption(const struct exit_outside *outside, struct verdict *out)
+{
+    int signal = outside->interrupted.signal;
+    if (outside->interrupted.stopped == NULL)
+        exit_outside_blame_signal(signal, out);
+    else
+        verdict_set(out, 128 + signal, CAUSE_STOPPED, outside->interrupted.stopped);
+}
+
 void exit_outside_blame_signal(int signal, struct verdict *out)
 {
     AUTO_BUF struct buf text = BUF_INIT(sizeof(out->explanation));
-    buf_puts(&text, "interrupted (");
+    buf_puts(&text, signal == SIGPIPE ? "the reader of the output is gone (" : "interrupted (");
     exit_signal_name(signal, &text);
     buf_putc(&text, ')');
     verdict_set(out, 128 + signal, CAUSE_INTERRUPTED, buf_text(&text));

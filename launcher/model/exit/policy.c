@@ -52,6 +52,9 @@ static bool take(struct exit_policy *p, enum exit_fact fact, const struct exit_e
     if (record == NULL)
         return false;
     exit_record_merge(record, fact, event, text);
+    struct exit_node *node = &p->facts.nodes[p->facts.plan->ranks[event->seat].node];
+    if (record->when_ns > node->seen_ns)
+        node->seen_ns = record->when_ns;
     bool causal = exit_record_failed(record) && !exit_facts_is_consequence(&p->facts, event->seat);
     return causal && start_ending(p);
 }
@@ -79,13 +82,33 @@ bool exit_policy_exec_failed(struct exit_policy *p, const struct exit_event *eve
     return take(p, FACT_NOT_EXECUTED, event, text);
 }
 
-bool exit_policy_node_lost(struct exit_policy *p, int node, int64_t when_ns, const char *text)
+bool exit_policy_node_lost(struct exit_policy *p, int node, const struct exit_loss *loss,
+                           const char *text)
 {
-    if (node < 0 || node >= p->facts.plan->node_count || p->facts.nodes[node].lost_ns != EXIT_NEVER)
+    if (node < 0 || node >= p->facts.plan->node_count)
         return false;
-    p->facts.nodes[node].lost_ns = when_ns;
-    p->facts.nodes[node].lost_text = exit_text(text, EXIT_TEXT_FOREIGN);
+    struct exit_node *state = &p->facts.nodes[node];
+    if (state->loss.by_ns != EXIT_NEVER)
+        return false;
+    state->loss = *loss;
+    state->loss.alive_ns = exit_time(loss->alive_ns);
+    state->loss.by_ns = exit_time(loss->by_ns);
+    state->loss.uncertainty_ns = loss->uncertainty_ns < 0 ? 0 : exit_time(loss->uncertainty_ns);
+    state->lost_text = exit_text(text, EXIT_TEXT_FOREIGN);
+    p->facts.lost++;
     return exit_facts_loss_is_causal(&p->facts, node) && start_ending(p);
+}
+
+void exit_policy_said(struct exit_policy *p, int rank, const struct symptom *symptom,
+                      int64_t uncertainty_ns)
+{
+    if (find(p, rank) == NULL)
+        return;
+    p->facts.said[rank] = (struct exit_said){symptom->kind, exit_time(symptom->when_ns)};
+    int64_t written_ns =
+        exit_time(symptom->when_ns) + (uncertainty_ns < 0 ? 0 : exit_time(uncertainty_ns));
+    if (symptom->kind == SYMPTOM_OWN && written_ns < p->facts.own_error_ns)
+        p->facts.own_error_ns = written_ns;
 }
 
 void exit_policy_killed(struct exit_policy *p, int node, int64_t when_ns)
@@ -131,6 +154,26 @@ static int ranks_running(const struct exit_policy *p, int node)
     return running;
 }
 
+/* The nodes that may have been lost before this one. */
+static void name_others(const struct exit_policy *p, int node, struct verdict *out,
+                        struct buf *text)
+{
+    int count = 0, other = -1;
+    for (int n = 0; n < p->facts.plan->node_count && p->facts.lost > 1; n++) {
+        if (n == node || !exit_facts_may_precede(&p->facts, n, node))
+            continue;
+        other = other < 0 ? n : other;
+        count++;
+    }
+    if (count == 0)
+        return;
+    out->tie = true;
+    buf_printf(text, "; node%s %s", count == 1 ? "" : "s", p->facts.plan->nodes[other].name);
+    if (count > 1)
+        buf_printf(text, " and %d more", count - 1);
+    buf_printf(text, " %s lost at about the same time", count == 1 ? "was" : "were");
+}
+
 static void blame_node(const struct exit_policy *p, int node, struct verdict *out, struct buf *text)
 {
     const char *why = p->facts.nodes[node].lost_text;
@@ -143,6 +186,12 @@ static void blame_node(const struct exit_policy *p, int node, struct verdict *ou
     if (running > 0)
         buf_printf(text, "%s%d of its %d ranks %s running", "; ", running,
                    p->facts.plan->nodes[node].local_size, running == 1 ? "was" : "were");
+    name_others(p, node, out, text);
+    int rank = exit_facts_error_on(&p->facts, node);
+    if (rank < 0)
+        return;
+    out->tie = true;
+    buf_printf(text, "; before that, rank %d had written an error", rank);
 }
 
 static void blame_launcher(const struct exit_policy *p, struct verdict *out, struct buf *text)
@@ -192,25 +241,59 @@ static void blame_remains(const struct exit_policy *p, const struct exit_survey 
     }
 }
 
+static void blame_first_rank(const struct exit_policy *p, const struct exit_tie *tie,
+                             struct verdict *out, struct buf *text)
+{
+    blame_rank(p, tie->named, out, text);
+    out->tie = tie->count > 1;
+    if (out->tie)
+        explain_tie(p, tie, text);
+}
+
+/* A rank failed and a node was lost. */
+static void blame_either(const struct exit_policy *p, const struct exit_survey *s,
+                         struct verdict *out, struct buf *text)
+{
+    struct exit_tie tie = exit_facts_tie(&p->facts, s->first_rank);
+    struct exit_rival rival = exit_facts_rival(&p->facts, tie.named);
+    bool alone = exit_facts_stands_alone(&p->facts, tie.named);
+    if (rival.order == EXIT_BEFORE) {
+        blame_first_rank(p, &tie, out, text);
+        return;
+    }
+    if (rival.order == EXIT_UNORDERED && (alone || p->facts.nodes[rival.node].loss.silent)) {
+        blame_first_rank(p, &tie, out, text);
+        buf_printf(text, "; node %s was lost at about the same time",
+                   p->facts.plan->nodes[rival.node].name);
+    } else {
+        blame_node(p, rival.node, out, text);
+        if (rival.order == EXIT_AFTER)
+            return;
+        buf_puts(text, "; ");
+        exit_record_describe(&p->facts.ranks[tie.named], tie.named, text);
+        buf_puts(text, " at about the same time");
+    }
+    out->tie = true;
+}
+
 static void find_cause(const struct exit_policy *p, const struct exit_survey *s,
                        struct verdict *out, struct buf *text)
 {
     /* on equal times a rank goes before its node, and both before the launcher */
     int64_t rank_ns = s->first_rank >= 0 ? p->facts.ranks[s->first_rank].when_ns : EXIT_NEVER;
-    int64_t node_ns = s->first_node >= 0 ? p->facts.nodes[s->first_node].lost_ns : EXIT_NEVER;
+    int64_t node_ns = s->first_node >= 0 ? p->facts.nodes[s->first_node].loss.by_ns : EXIT_NEVER;
     int64_t launcher_ns = s->launcher ? p->facts.outside->launcher.when_ns : EXIT_NEVER;
-    if (s->first_rank >= 0 && rank_ns <= node_ns && rank_ns <= launcher_ns) {
-        struct exit_tie tie = exit_facts_tie(&p->facts, s->first_rank);
-        blame_rank(p, tie.named, out, text);
-        out->tie = tie.count > 1;
-        if (out->tie)
-            explain_tie(p, &tie, text);
-    } else if (s->first_node >= 0 && node_ns <= launcher_ns) {
-        blame_node(p, s->first_node, out, text);
-    } else if (s->launcher) {
+    if (s->launcher && launcher_ns < rank_ns && launcher_ns < node_ns) {
         blame_launcher(p, out, text);
+    } else if (s->first_rank >= 0 && s->first_node >= 0) {
+        blame_either(p, s, out, text);
+    } else if (s->first_rank >= 0) {
+        struct exit_tie tie = exit_facts_tie(&p->facts, s->first_rank);
+        blame_first_rank(p, &tie, out, text);
+    } else if (s->first_node >= 0) {
+        blame_node(p, s->first_node, out, text);
     } else if (p->facts.outside->interrupted.signal != 0 && !s->all_clean) {
-        exit_outside_blame_signal(p->facts.outside->interrupted.signal, out);
+        exit_outside_blame_interruption(p->facts.outside, out);
         buf_puts(text, out->explanation);
     } else {
         blame_remains(p, s, out, text);
@@ -235,7 +318,8 @@ static void apply_rank0(const struct exit_policy *p, const struct exit_survey *s
     const struct exit_record *zero = &p->facts.ranks[0];
     bool causal = exit_record_failed(zero) && !exit_facts_is_consequence(&p->facts, 0);
     bool outside = s->first_node >= 0 || s->launcher;
-    bool overlooked = out->cause == CAUSE_INTERRUPTED || (s->first_rank >= 0 && !outside);
+    bool interrupted = out->cause == CAUSE_INTERRUPTED || out->cause == CAUSE_STOPPED;
+    bool overlooked = interrupted || (s->first_rank >= 0 && !outside);
     bool clean = exit_record_ended(zero) && !exit_record_failed(zero);
     if (causal || (clean && overlooked)) {
         out->status = exit_record_status(zero);
@@ -275,8 +359,8 @@ enum exit_role exit_policy_role(const struct exit_policy *p, int rank)
         return ROLE_OK;
     if (record->fact == FACT_NONE)
         return ROLE_NOT_STARTED;
-    return p->facts.nodes[p->facts.plan->ranks[rank].node].lost_ns != EXIT_NEVER ? ROLE_LOST
-                                                                                 : ROLE_NONE;
+    return p->facts.nodes[p->facts.plan->ranks[rank].node].loss.by_ns != EXIT_NEVER ? ROLE_LOST
+                                                                                    : ROLE_NONE;
 }
 
 int exit_policy_rank_status(const struct exit_policy *p, int rank)

@@ -14,13 +14,26 @@
  * - The earliest causal failure is the CAUSE. Ranks of several nodes can fail so close together
  *   that the clocks cannot order them, within their summed uncertainties. Then the strongest
  *   evidence decides (exit_record_grade), then the lowest rank, and the verdict says that it was a
- *   tie. Exits of one node share a clock, so only equal times tie. An agent that collects several
- *   exits in one turn gives all of them the same time.
+ *   tie. An agent may see an end up to 0.1 s late. So a crash or a kill on another node ties with
+ * an exit up to 0.1 s before it. Exits of one node share a clock, so only equal times tie. An agent
+ *   that collects several exits in one turn gives all of them the same time.
  * - MPI_Abort counts as a failure of its rank with the given code, whatever the process exited
  *   with.
- * - A node counts as lost from when it was last heard: peers often fail because of its silence
- *   before we notice it. A rank of it that died of SIGKILL up to half a second before was lost with
- *   it.
+ * - A loss is a span of time. It begins with the last sign of life of the node's agent. It ends
+ * when the driver could not but know. What happens in this span may be before the loss or after it,
+ * whatever the driver heard first. So the kind of a failure decides. A failure that STANDS ALONE is
+ * a crash, a kill, an error that the rank wrote, or comes after an error of another rank. All other
+ * failures are how workers answer a lost peer.
+ *   - One that blames a peer on stderr, not surely before the loss, is a consequence of it. So is a
+ *     silent one that is surely after it.
+ *   - A failure that is surely before the loss goes before it. So does each one that the lost
+ *     agent has reported. But a rank of it that died of SIGKILL up to half a second before the last
+ *     sign of life was lost with it, and the span begins there.
+ *   - In the span, a failure that stands alone is named, and any if the node only fell silent:
+ *     that makes peers wait first. Else the loss is named. The verdict names both, and says that
+ *     it was a tie.
+ *   This assumes that peers do not notice a loss before it happens, that an agent reports no end
+ *   after its own, and that a worker that fails because of a peer says so or says nothing.
  * - The user's INT, TERM, HUP or QUIT makes the status 128 + signal. Two exceptions: a causal
  *   failure came before it, or every rank exited with 0, since then the job handled the signal
  *   itself.
@@ -38,6 +51,7 @@
 
 #include "model/exit/outside.h"
 #include "model/exit/record.h"
+#include "model/exit/symptom.h"
 #include "model/exit/verdict.h"
 #include "model/plan/plan.h"
 #include "model/settings/words.h"
@@ -61,12 +75,17 @@ bool exit_policy_aborted(struct exit_policy *policy, const struct exit_event *ev
 /* event: code is 126 or 127; `text` says which file and why */
 bool exit_policy_exec_failed(struct exit_policy *policy, const struct exit_event *event,
                              const char *text);
-/* `when_ns`: when the node was last heard, or the end of its connection */
-bool exit_policy_node_lost(struct exit_policy *policy, int node, int64_t when_ns, const char *text);
+bool exit_policy_node_lost(struct exit_policy *policy, int node, const struct exit_loss *loss,
+                           const char *text);
 
 /* Our first kill reached this node at `when_ns`, by its own clock converted to ours. Of several
  * calls for a node the earliest time counts. Not for a signal of the user that is passed on. */
 void exit_policy_killed(struct exit_policy *policy, int node, int64_t when_ns);
+
+/* What the rank's stderr says, before the verdict. Needed only if a node was lost. `uncertainty_ns`
+ * is that of the clock of the rank's node. */
+void exit_policy_said(struct exit_policy *policy, int rank, const struct symptom *symptom,
+                      int64_t uncertainty_ns);
 
 /* Linear in the ranks. With a status of 0 the cause may still be set, to a failure that `rank0`
  * ignores. */

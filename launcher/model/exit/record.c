@@ -7,14 +7,11 @@
 
 #include "base/mem.h"
 
-/* Far beyond any clock, but small enough for sums and differences. */
-#define TIME_MAX ((int64_t)1 << 60)
-
-static int64_t clamp(int64_t value, int64_t low)
+int64_t exit_time(int64_t when_ns)
 {
-    if (value < low)
-        return low;
-    return value > TIME_MAX ? TIME_MAX : value;
+    if (when_ns < -EXIT_TIME_MAX)
+        return -EXIT_TIME_MAX;
+    return when_ns > EXIT_TIME_MAX ? EXIT_TIME_MAX : when_ns;
 }
 
 static int weight(enum exit_fact fact)
@@ -33,7 +30,7 @@ static int weight(enum exit_fact fact)
 void exit_record_merge(struct exit_record *record, enum exit_fact fact,
                        const struct exit_event *event, const char *text)
 {
-    int64_t when = clamp(event->when_ns, -TIME_MAX);
+    int64_t when = exit_time(event->when_ns);
     bool timed = exit_record_ended(record);
     if (weight(fact) > weight(record->fact)) {
         record->fact = fact;
@@ -44,7 +41,7 @@ void exit_record_merge(struct exit_record *record, enum exit_fact fact,
     }
     if (!timed || when < record->when_ns) {
         record->when_ns = when;
-        record->uncertainty_ns = clamp(event->uncertainty_ns, 0);
+        record->uncertainty_ns = event->uncertainty_ns < 0 ? 0 : exit_time(event->uncertainty_ns);
     }
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of one rank, as far as it is known. Pure; model/exit/policy.h is built on it. */
+/* The end of one rank, and the loss of a node, as far as they are known. Pure; model/exit/policy.h
+ * is built on it. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,6 +17,14 @@ struct exit_event {
     int code; /* exit code or, when signaled, the signal */
     bool core;
     int64_t when_ns, uncertainty_ns;
+};
+
+/* The loss of a node happened between these two times. */
+struct exit_loss {
+    int64_t alive_ns;       /* the latest time that its agent wrote into a frame, on our clock */
+    int64_t uncertainty_ns; /* of that */
+    int64_t by_ns;          /* the driver could not but know */
+    bool silent; /* it did not answer any more. Else its connection ended, and peers may know too */
 };
 
 enum exit_fact {
@@ -58,6 +67,10 @@ const char *exit_record_grade_reason(const struct exit_record *record); /* "it c
 
 /* "rank 3 was killed by SIGSEGV (core dumped)" */
 void exit_record_describe(const struct exit_record *record, int rank, struct buf *out);
+
+/* No clock shows more. Sums and differences of such times do not overflow. */
+#define EXIT_TIME_MAX ((int64_t)1 << 60)
+int64_t exit_time(int64_t when_ns); /* within these limits */
 
 /* Text as one line of at most `max` bytes that the caller owns, without control characters or torn
  * UTF-8. NULL and empty text give NULL. Text of programs is cut short. Our own messages are not

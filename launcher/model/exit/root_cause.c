@@ -8,13 +8,27 @@
 #define EXIT_WITHIN_NS (5 * SECOND_NS)
 #define TIMEOUT_WITHIN_NS (35 * 60 * SECOND_NS) /* Gloo in torch.distributed waits 30 minutes */
 #define READING_NS (SECOND_NS / 1000) /* the agent may read two streams in the wrong order */
-#define EXIT_LATE_NS (SECOND_NS / 10) /* a process ends later than its connections */
+/* A process ends later than its connections, and its agent sees that later. */
+#define EXIT_LATE_NS (SECOND_NS / 10)
 
 /* Something that a rank did. */
 struct moment {
     const struct root_cause_rank *rank;
     int64_t when_ns;
 };
+
+static struct symptom read_whole(const struct root_cause_rank *rank)
+{
+    struct symptom symptom = {.kind = SYMPTOM_NONE, .peer = -1};
+    if (rank->tail != NULL)
+        symptom_read(rank->tail, INT64_MAX, &symptom);
+    return symptom;
+}
+
+static bool blames_peer(const struct symptom *symptom)
+{
+    return symptom->kind == SYMPTOM_LOST || symptom->kind == SYMPTOM_TIMEOUT;
+}
 
 /* How far the order of the two may be wrong. */
 static int64_t doubt_ns(const struct root_cause_rank *a, const struct root_cause_rank *b)
@@ -69,8 +83,7 @@ static void look_at(struct root_cause_search *s, int seat)
         s->clean = s->clean == -1 && rank->app == s->blamed.rank->app ? seat : -2;
     if (symptom.kind == SYMPTOM_MIXED)
         s->doubtful = true;
-    if ((symptom.kind == SYMPTOM_LOST || symptom.kind == SYMPTOM_TIMEOUT) &&
-        symptom.when_ns < s->earliest.when_ns)
+    if (blames_peer(&symptom) && symptom.when_ns < s->earliest.when_ns)
         s->earliest = (struct moment){rank, symptom.when_ns};
     if (is_candidate(s, rank, &symptom) &&
         (s->best < 0 || symptom.when_ns < s->best_symptom.when_ns)) {
@@ -118,26 +131,164 @@ static bool explains_exit(const struct root_cause_search *s)
            is_recent(s, exit.when_ns, EXIT_WITHIN_NS);
 }
 
+/* What all ranks say, also after the first exit. */
+struct witnesses {
+    int accused;   /* the rank that they name; -1: none, -2: several */
+    int silent;    /* the seat that blames no peer; -1: none, -2: several */
+    bool left;     /* one says that a rank has shut its library down in good order */
+    bool of_ranks; /* all peers that they blame are ranks for sure */
+    bool unclear;  /* a rank has an error of its own */
+    int troubled;  /* how many have an error of any kind, or have failed by themselves */
+};
+
+static void hear(struct witnesses *w, int seat, const struct symptom *symptom)
+{
+    switch (symptom->kind) {
+    case SYMPTOM_NONE: w->silent = w->silent == -1 ? seat : -2; break;
+    case SYMPTOM_LOST:
+        w->left = w->left || symptom->left;
+        w->of_ranks = w->of_ranks && symptom->of_rank;
+        if (symptom->peer >= 0)
+            w->accused = w->accused == -1 || w->accused == symptom->peer ? symptom->peer : -2;
+        break;
+    case SYMPTOM_TIMEOUT: w->of_ranks = false; break;
+    case SYMPTOM_OWN:
+    case SYMPTOM_MIXED: w->unclear = true; break;
+    }
+}
+
+static int seat_of(const struct root_cause_rank *ranks, int count, int rank)
+{
+    for (int seat = 0; seat < count; seat++)
+        if (ranks[seat].took_part && ranks[seat].rank == rank)
+            return seat;
+    return -1;
+}
+
+static struct witnesses hear_all(const struct root_cause_rank *ranks, int count, int first)
+{
+    struct witnesses w = {.accused = -1, .silent = -1, .of_ranks = true};
+    for (int seat = 0; seat < count; seat++) {
+        if (!ranks[seat].took_part || ranks[seat].app != ranks[first].app)
+            continue;
+        struct symptom symptom = read_whole(&ranks[seat]);
+        hear(&w, seat, &symptom);
+        bool failed = ranks[seat].ended && !ranks[seat].clean && !ranks[seat].ended_by_us;
+        w.troubled += failed || symptom.kind != SYMPTOM_NONE;
+    }
+    return w;
+}
+
+/* The seat of the rank that left; -1: one cannot tell. */
+static int find_left(const struct root_cause_rank *ranks, int count, const struct witnesses *w)
+{
+    if (w->accused >= 0) {
+        int seat = seat_of(ranks, count, w->accused);
+        enum symptom_kind kind = seat < 0 ? SYMPTOM_MIXED : read_whole(&ranks[seat]).kind;
+        return kind == SYMPTOM_NONE || kind == SYMPTOM_OWN ? seat : -1;
+    }
+    if (w->accused != -1 || w->silent < 0 || w->unclear)
+        return -1;
+    const struct root_cause_rank *silent = &ranks[w->silent];
+    bool failed = silent->ended && !silent->ended_by_us && !silent->clean;
+    return w->left || (failed && w->of_ranks) ? w->silent : -1;
+}
+
+static bool crashed(const struct root_cause_rank *rank)
+{
+    return rank->ended && !rank->clean && !rank->may_follow && !rank->ended_by_us;
+}
+
+/* The seat of the first rank that crashed near the first exit; -1: none. */
+static int find_crash(const struct root_cause_search *s, int count)
+{
+    int found = -1;
+    for (int seat = 0; seat < count; seat++) {
+        const struct root_cause_rank *rank = &s->ranks[seat];
+        if (rank->took_part && crashed(rank) &&
+            rank->ended_ns - s->blamed.rank->ended_ns <=
+                EXIT_LATE_NS + doubt_ns(rank, s->blamed.rank) &&
+            (found < 0 || rank->ended_ns < s->ranks[found].ended_ns))
+            found = seat;
+    }
+    return found;
+}
+
+/* What explains the exit whose blame has been read. */
+static void explain(const struct root_cause_search *s, int count, int first,
+                    const struct witnesses *w, struct root_cause *out)
+{
+    if (s->doubtful)
+        return;
+    if (s->best >= 0) {
+        if (explains_error(s) && is_alone(s, count, first))
+            *out = (struct root_cause){ROOT_CAUSE_ERROR, s->best, s->best_symptom, false};
+        return;
+    }
+    int left = find_left(s->ranks, count, w), crash = find_crash(s, count);
+    if (crash >= 0)
+        *out = (struct root_cause){.kind = ROOT_CAUSE_CRASH, .seat = crash};
+    else if (s->clean >= 0 && explains_exit(s))
+        *out = (struct root_cause){.kind = ROOT_CAUSE_EARLY_EXIT, .seat = s->clean};
+    else if (left >= 0)
+        *out = (struct root_cause){.kind = ROOT_CAUSE_LEFT, .seat = left, .left = w->left};
+}
+
 void root_cause_find(const struct root_cause_rank *ranks, int count, int first,
                      struct root_cause *out)
 {
     *out = (struct root_cause){.kind = ROOT_CAUSE_NONE, .seat = -1};
-    struct root_cause_search s = {.ranks = ranks, .best = -1, .clean = -1};
-    if (ranks[first].tail == NULL)
-        return;
-    symptom_read(ranks[first].tail, INT64_MAX, &s.blame);
-    if (s.blame.kind != SYMPTOM_LOST && s.blame.kind != SYMPTOM_TIMEOUT)
+    struct root_cause_search s = {
+        .ranks = ranks, .blame = read_whole(&ranks[first]), .best = -1, .clean = -1};
+    if (!ranks[first].may_follow || !blames_peer(&s.blame))
         return;
     s.blamed = s.earliest = (struct moment){&ranks[first], s.blame.when_ns};
     for (int seat = 0; seat < count; seat++)
         if (seat != first)
             look_at(&s, seat);
-    if (s.doubtful)
-        return;
-    if (s.best >= 0) {
-        if (explains_error(&s) && is_alone(&s, count, first))
-            *out = (struct root_cause){ROOT_CAUSE_ERROR, s.best, s.best_symptom};
-    } else if (s.clean >= 0 && explains_exit(&s)) {
-        *out = (struct root_cause){.kind = ROOT_CAUSE_EARLY_EXIT, .seat = s.clean};
+    struct witnesses w = hear_all(ranks, count, first);
+    /* a connection that ended may be that to another service, if all is well with the other ranks
+     */
+    if (s.blame.of_rank || w.troubled > 1)
+        *out = (struct root_cause){ROOT_CAUSE_UNKNOWN, -1, s.blame, false};
+    explain(&s, count, first, &w, out);
+}
+
+bool root_cause_came(const struct root_cause_rank *rank)
+{
+    if (!rank->clean && !rank->may_follow)
+        return true; /* a crash, or a kill from outside */
+    struct symptom symptom = read_whole(rank);
+    return rank->finished && !blames_peer(&symptom);
+}
+
+bool root_cause_comes(const struct root_cause_rank *ranks, int count, int first)
+{
+    struct symptom blame = read_whole(&ranks[first]);
+    bool comes = false;
+    if (!ranks[first].may_follow || blame.kind != SYMPTOM_LOST || !blame.of_rank)
+        return false;
+    for (int seat = 0; seat < count; seat++) {
+        if (seat == first || !ranks[seat].took_part)
+            continue;
+        if (ranks[seat].ended ? root_cause_came(&ranks[seat])
+                              : read_whole(&ranks[seat]).kind == SYMPTOM_OWN)
+            return false;
+        comes = comes || !ranks[seat].finished;
     }
+    return comes;
+}
+
+bool root_cause_follows(const struct root_cause_rank *rank, int node, const struct exit_loss *loss)
+{
+    int64_t alive_ns = exit_time(loss->alive_ns);
+    if (rank->node == node)
+        return rank->killed && !rank->ended_by_us && !loss->silent &&
+               rank->ended_ns > alive_ns - SECOND_NS / 2;
+    struct symptom symptom = read_whole(rank);
+    bool at_once =
+        symptom.kind == SYMPTOM_LOST && loss->silent; /* who waits for a host waits first */
+    int64_t doubt = exit_time(rank->uncertainty_ns) + exit_time(loss->uncertainty_ns);
+    return rank->may_follow && blames_peer(&symptom) && !at_once &&
+           symptom.when_ns + doubt >= alive_ns;
 }

@@ -16,6 +16,15 @@
  * - EARLY_EXIT: no rank wrote an error of its own, and exactly one rank exited with 0 before the
  *   first exit. It is of the same app. The kernel closes the connections of a process before its
  *   end is known, so a peer's error may be 0.1 s older than the exit.
+ * - CRASH: no rank wrote an error of its own, and one crashed or was killed from outside, up to
+ *   0.1 s after the first exit. An agent may see an end late. If there are several, the first one
+ *   counts.
+ * - LEFT: none of these. A rank that ends with sys.exit() shuts its library down first, so that
+ *   its peers fail and exit before it. It is the rank that all peers name that name one. It has
+ *   blamed no peer itself. If they name none, it is the only rank of its app that has not blamed a
+ *   peer. It must have exited with a code other than 0, and not because of hvdrun. Each peer that
+ * is blamed must be a rank for sure. If a rank says that a peer has shut its library down in good
+ *   order, any end will do, or none.
  * - The peer's error must be recent: LOST within a minute after the error, or 5 s after the early
  *   exit. A TIMEOUT comes as late as the library's time-out says, so there the limit is 35 minutes.
  */
@@ -24,30 +33,51 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/exit/record.h"
 #include "model/exit/symptom.h"
 
 struct root_cause_rank {
     bool took_part;         /* in the epoch of the first exit */
+    int rank;               /* in that epoch */
     int node, app;          /* ranks of one node share a clock */
     int64_t uncertainty_ns; /* of that clock */
     bool ended, clean;      /* clean: exit code 0 */
+    bool finished;          /* ended, with all of its output */
+    bool may_follow;        /* it ended with an exit code, SIGABRT or MPI_Abort */
+    bool killed;            /* by SIGKILL */
+    bool ended_by_us;       /* hvdrun had begun to end it before */
     int64_t ended_ns;
     const struct tail *tail; /* borrowed; NULL: it wrote nothing */
 };
 
 enum root_cause_kind {
-    ROOT_CAUSE_NONE,  /* the first exit is not a consequence, or one cannot tell of what */
-    ROOT_CAUSE_ERROR, /* the rank wrote an error before the first exit */
+    ROOT_CAUSE_NONE,    /* the first exit is not a consequence, as far as one can tell */
+    ROOT_CAUSE_UNKNOWN, /* it is one, and one cannot tell of what */
+    ROOT_CAUSE_ERROR,   /* the rank wrote an error before the first exit */
     ROOT_CAUSE_EARLY_EXIT,
+    ROOT_CAUSE_CRASH,
+    ROOT_CAUSE_LEFT, /* it shut its library down, and its peers exited first */
 };
 
 struct root_cause {
     enum root_cause_kind kind;
     int seat;
-    struct symptom symptom; /* ERROR: what it wrote */
+    struct symptom symptom; /* ERROR: what it wrote. UNKNOWN: what the first rank wrote */
+    bool left;              /* LEFT: a peer says that a rank has shut its library down */
 };
 
-/* `first` is the seat of the first exit. Call it only for a rank that ended with an exit code,
- * SIGABRT or MPI_Abort. Linear in the ranks, and reads their tails. */
+/* This rank has failed, and says that another one has gone. All that have finished say so, too, and
+ * none that runs has written an error of its own: the cause is still to come. */
+bool root_cause_comes(const struct root_cause_rank *ranks, int count, int first);
+
+/* A rank that has ended did not do so because of a peer. If it has finished, its output counts. */
+bool root_cause_came(const struct root_cause_rank *rank);
+
+/* The failure of this rank most likely followed from the loss of a node. The rank blames a peer,
+ * and not surely before the loss. Or it was on that node, and was killed half a second before the
+ * last sign of life of the agent at most. */
+bool root_cause_follows(const struct root_cause_rank *rank, int node, const struct exit_loss *loss);
+
+/* `first` is the seat of the first exit. Linear in the ranks, and reads their tails. */
 void root_cause_find(const struct root_cause_rank *ranks, int count, int first,
                      struct root_cause *out);

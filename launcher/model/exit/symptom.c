@@ -8,10 +8,19 @@
 #include "base/mem.h"
 #include "model/exit/record.h"
 
-enum sign { SIGN_NONE, SIGN_OWN, SIGN_LOST, SIGN_TIMEOUT, SIGN_OPEN };
+enum sign_kind {
+    SIGN_NONE,
+    SIGN_OWN,
+    SIGN_LEFT,
+    SIGN_LOST,
+    SIGN_CLOSED,
+    SIGN_TIMEOUT,
+    SIGN_SILENT,
+    SIGN_OPEN
+};
 
 static const struct {
-    enum sign kind;
+    enum sign_kind kind;
     const char *text;
 } signs[] = {
 #define SIGN(kind, text) {SIGN_##kind, text},
@@ -49,12 +58,47 @@ static bool starts(const struct tail_line *line, const char *text)
     return line->length >= length && memcmp(line->text, text, length) == 0;
 }
 
-static enum sign sign_of(const struct tail_line *line)
+/* What a line says. */
+struct sign {
+    enum sign_kind kind;
+    int rank; /* that it names; -1: none */
+};
+
+/* The length of the number of a rank at the start of `text`; 0: there is none. */
+static size_t read_rank(const char *text, size_t length, int *rank)
 {
-    for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
-        if (contains(line, signs[i].text))
-            return signs[i].kind;
-    return SIGN_NONE;
+    size_t digits = 0;
+    *rank = 0;
+    for (; digits < length && digits < 9 && text[digits] >= '0' && text[digits] <= '9'; digits++)
+        *rank = *rank * 10 + (text[digits] - '0');
+    return digits;
+}
+
+/* A text with one # for the number of a rank. */
+static bool contains_rank(const struct tail_line *line, const char *text, int *rank)
+{
+    size_t head = strcspn(text, "#"), tail = strlen(text + head + 1);
+    const char *end = line->text + line->length;
+    const char *at = memmem(line->text, line->length, text, head);
+    for (; at != NULL; at = memmem(at, (size_t)(end - at), text, head)) {
+        at += head;
+        size_t digits = read_rank(at, (size_t)(end - at), rank);
+        if (digits > 0 && (size_t)(end - at) >= digits + tail &&
+            memcmp(at + digits, text + head + 1, tail) == 0)
+            return true;
+    }
+    return false;
+}
+
+static struct sign sign_of(const struct tail_line *line)
+{
+    for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++) {
+        int rank = -1;
+        bool named = strchr(signs[i].text, '#') != NULL;
+        if (named ? contains_rank(line, signs[i].text, &rank) : contains(line, signs[i].text))
+            return (struct sign){signs[i].kind, rank};
+    }
+    return (struct sign){SIGN_NONE, -1};
 }
 
 static bool from_peer(enum symptom_kind kind)
@@ -72,51 +116,64 @@ static void quote(struct symptom *out, const struct tail_line *line)
     }
 }
 
-/* An error of this kind, which began at `begun_ns` and which `line` names. */
-static void take(struct reader *r, enum symptom_kind kind, int64_t begun_ns,
-                 const struct tail_line *line)
+static enum symptom_kind kind_of(struct sign sign)
 {
-    struct symptom *out = r->out;
-    bool chained = r->chained;
-    r->chained = r->open = false;
-    if (out->kind == SYMPTOM_NONE) {
-        *out = (struct symptom){.kind = kind, .when_ns = begun_ns};
-        quote(out, line);
-    } else if (from_peer(out->kind) ? kind == SYMPTOM_OWN && !chained
-                                    : chained && from_peer(kind)) {
-        out->kind = SYMPTOM_MIXED;
-    }
+    static const enum symptom_kind kinds[] = {
+        [SIGN_NONE] = SYMPTOM_OWN,        [SIGN_OWN] = SYMPTOM_OWN,
+        [SIGN_OPEN] = SYMPTOM_OWN,        [SIGN_LEFT] = SYMPTOM_LOST,
+        [SIGN_LOST] = SYMPTOM_LOST,       [SIGN_CLOSED] = SYMPTOM_LOST,
+        [SIGN_TIMEOUT] = SYMPTOM_TIMEOUT, [SIGN_SILENT] = SYMPTOM_TIMEOUT};
+    return kinds[sign.kind];
 }
 
-static void take_sign(struct reader *r, enum sign sign, int64_t begun_ns,
+/* The error that began at `begun_ns` is what `sign` says in `line`. */
+static void conclude(struct symptom *out, struct sign sign, int64_t begun_ns,
+                     const struct tail_line *line)
+{
+    bool left = sign.kind == SIGN_LEFT;
+    *out = (struct symptom){.kind = kind_of(sign),
+                            .of_rank = left || sign.kind == SIGN_LOST || sign.kind == SIGN_TIMEOUT,
+                            .left = left,
+                            .peer = left ? sign.rank : -1,
+                            .when_ns = begun_ns};
+    quote(out, line);
+}
+
+static void take(struct reader *r, struct sign sign, int64_t begun_ns, const struct tail_line *line)
+{
+    struct symptom *out = r->out;
+    enum symptom_kind kind = kind_of(sign);
+    bool chained = r->chained;
+    r->chained = r->open = false;
+    if (out->kind == SYMPTOM_NONE)
+        conclude(out, sign, begun_ns, line);
+    else if (from_peer(out->kind) ? kind == SYMPTOM_OWN && !chained : chained && from_peer(kind))
+        out->kind = SYMPTOM_MIXED;
+}
+
+static void take_sign(struct reader *r, struct sign sign, int64_t begun_ns,
                       const struct tail_line *line)
 {
-    static const enum symptom_kind kinds[] = {[SIGN_NONE] = SYMPTOM_OWN,
-                                              [SIGN_OWN] = SYMPTOM_OWN,
-                                              [SIGN_OPEN] = SYMPTOM_OWN,
-                                              [SIGN_LOST] = SYMPTOM_LOST,
-                                              [SIGN_TIMEOUT] = SYMPTOM_TIMEOUT};
-    bool first = r->out->kind == SYMPTOM_NONE;
-    if (r->open && from_peer(kinds[sign])) {
-        r->out->kind = kinds[sign]; /* what the error before is about */
-        quote(r->out, line);
+    bool first = r->out->kind == SYMPTOM_NONE, open = sign.kind == SIGN_OPEN;
+    if (r->open && from_peer(kind_of(sign))) {
+        conclude(r->out, sign, r->out->when_ns, line); /* what the error before is about */
         r->open = false;
         return;
     }
     /* The parts of one error are all open. */
-    if (r->open && sign == SIGN_OPEN)
+    if (r->open && open)
         return;
-    if (!first && sign == SIGN_OPEN && from_peer(r->out->kind))
+    if (!first && open && from_peer(r->out->kind))
         return; /* mostly one more report of the same */
-    take(r, kinds[sign], begun_ns, line);
-    r->open = first && sign == SIGN_OPEN;
+    take(r, sign, begun_ns, line);
+    r->open = first && open;
 }
 
 /* Neither an error nor a part of one. */
 static void ordinary(struct reader *r, int64_t when_ns)
 {
     if (r->began && when_ns - r->error_ns > TAIL_SILENCE_NS) {
-        *r->out = (struct symptom){.kind = SYMPTOM_NONE};
+        *r->out = (struct symptom){.kind = SYMPTOM_NONE, .peer = -1};
         r->began = r->open = r->chained = false;
     }
 }
@@ -156,8 +213,8 @@ static void read_outside(struct reader *r, const struct tail_line *line, bool cu
     } else if (cut && !r->began && starts(line, "  File \"")) {
         begin_traceback(r, line->when_ns); /* of which the first lines are gone */
     } else {
-        enum sign sign = sign_of(line);
-        if (sign == SIGN_NONE) {
+        struct sign sign = sign_of(line);
+        if (sign.kind == SIGN_NONE) {
             ordinary(r, line->when_ns);
             return;
         }
@@ -183,7 +240,7 @@ static void read_traceback(struct reader *r, const struct tail_line *line)
 
 void symptom_read(const struct tail *tail, int64_t until_ns, struct symptom *out)
 {
-    *out = (struct symptom){.kind = SYMPTOM_NONE};
+    *out = (struct symptom){.kind = SYMPTOM_NONE, .peer = -1};
     struct reader r = {.out = out};
     struct tail_walk walk;
     struct tail_line line;

@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "model/exit/tail.h"
@@ -28,7 +29,10 @@ enum symptom_kind {
 
 struct symptom {
     enum symptom_kind kind;
-    int64_t when_ns;                 /* of its first line */
+    bool of_rank;    /* LOST, TIMEOUT: the peer is a rank for sure, and not another service */
+    bool left;       /* LOST: it has shut its library down in good order, or ended without that */
+    int peer;        /* with `left`: its rank; -1: the text does not name it */
+    int64_t when_ns; /* of its first line */
     char line[SYMPTOM_LINE_MAX + 1]; /* printable, cut to fit: "ValueError: bad row", ... */
 };
 

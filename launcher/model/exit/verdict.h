@@ -15,6 +15,7 @@
     X(CAUSE_START_TIMEOUT, "start-timeout") \
     X(CAUSE_LAUNCHER, "launcher")           \
     X(CAUSE_INTERRUPTED, "interrupted")     \
+    X(CAUSE_STOPPED, "stopped")             \
     X(CAUSE_NO_STATUS, "no-status")         \
     X(CAUSE_REQUEUED, "requeued")
 

@@ -16,7 +16,12 @@ struct explain_rank {
     int code;         /* exit code, or signal number */
     bool consequence; /* it ended because of another failure, or hvdrun ended it */
     bool oom, core;
+    bool silent; /* it has never written anything */
     double ended_s;
+    int pid; /* 0: not known */
+    const char *
+        request; /* "'hvdrun signal' (user alice, 14:03:22)" had sent it the signal that ended it */
+    int64_t collective; /* in which it gave up, by its own count; 0: not known */
 };
 
 struct explain_gpu {
@@ -31,7 +36,9 @@ struct explain_gpu {
 
 struct explain_host {
     const char *host;
-    bool lost, silent; /* silent: it did not answer when it was asked */
+    bool lost;       /* which is what happened first */
+    bool lost_later; /* or its agent did not end with the job */
+    bool silent;     /* it did not answer when it was asked */
     /* as node/evidence.h takes them */
     const char *pressure, *memory, *cores, *folders, *kernel, *xid;
     const struct explain_gpu *gpus;

@@ -9,10 +9,8 @@
     10.0 /* percent of the last 10 s in which all tasks waited for memory \
           */
 
-/* The text is borrowed. `since_s`: older lines of the kernel are about something else; 0: not
- * known.
- */
-void host_signs(const struct explain_host *host, double since_s,
+/* `host` is one of the facts. The text is borrowed. */
+void host_signs(const struct explain_facts *facts, const struct explain_host *host,
                 void (*each)(void *context, const char *host, const char *text), void *context);
 
 /* "oom_kill", of the cgroup; 0: none, or not known. */

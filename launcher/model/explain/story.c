@@ -8,9 +8,10 @@
 
 #include "base/mem.h"
 #include "model/exit/signal_name.h"
-#include "model/explain/advice.h"
+#include "model/explain/cause.h"
 #include "model/explain/host_signs.h"
-#include "model/explain/quote.h"
+
+#define LINE_MAX ((size_t)8192)
 
 static const struct part {
     const char *key, *title;
@@ -29,14 +30,14 @@ const char *explain_part_key(enum explain_part part)
 __attribute__((format(printf, 3, 4))) static void
 say(struct explain_story *story, enum explain_part part, const char *format, ...)
 {
-    char line[1024];
+    struct buf line AUTO_BUF = BUF_INIT(LINE_MAX);
     va_list args;
     if (story->parts[part].count >= parts[part].most)
         return;
     va_start(args, format);
-    vsnprintf(line, sizeof(line), format, args);
+    buf_vprintf(&line, format, args);
     va_end(args);
-    strv_add(&story->parts[part], line);
+    strv_add(&story->parts[part], buf_text(&line));
 }
 
 static const struct explain_rank *find(const struct explain_facts *facts, int rank)
@@ -68,34 +69,26 @@ static char *headline(const struct explain_facts *facts)
                           job);
     if (!facts->ended)
         return mem_printf("%s: how it ended is not known", job);
-    const char *how = facts->status == 0 ? "succeeded" : "failed";
+    bool stopped = facts->cause != NULL && strcmp(facts->cause, "stopped") == 0;
+    const char *how = facts->status == 0 ? "succeeded" : stopped ? "was stopped" : "failed";
     if (facts->started_s > 0 && facts->ended_s >= facts->started_s)
         return mem_printf("%s %s with status %d, after %.1f s", job, how, facts->status,
                           facts->ended_s - facts->started_s);
     return mem_printf("%s %s with status %d", job, how, facts->status);
 }
 
-/* Was there anything? */
-static bool quote(const char *stream, const char *text, struct explain_story *story)
-{
-    struct strv quoted AUTO_STRV = STRV_INIT;
-    if (text != NULL)
-        explain_quote(text, &quoted);
-    for (size_t i = 0; i < quoted.count; i++)
-        say(story, EXPLAIN_FIRST, "its %s: %s", stream, quoted.items[i]);
-    return quoted.count > 0;
-}
-
-static void tell_first(const struct explain_facts *facts, struct explain_story *story)
+static void tell_first(const struct explain_facts *facts, const struct explain_finding *finding,
+                       struct explain_story *story)
 {
     if (facts->what != NULL && facts->what[0] != '\0')
-        say(story, EXPLAIN_FIRST, "%s", facts->what);
+        say(story, EXPLAIN_FIRST, "%s%s%s", facts->what, finding->plain != NULL ? ": " : "",
+            finding->plain != NULL ? finding->plain : "");
     else if (facts->ended && facts->status == 0)
         say(story, EXPLAIN_FIRST, "no failure is known");
     else
         say(story, EXPLAIN_FIRST, "the first failure is not known");
-    if (!quote("stderr", facts->said, story))
-        quote("stdout", facts->printed, story);
+    for (size_t i = 0; i < finding->quoted.count; i++)
+        say(story, EXPLAIN_FIRST, "its %s: %s", finding->stream, finding->quoted.items[i]);
 }
 
 static void tell_where(const struct explain_facts *facts, struct explain_story *story)
@@ -148,26 +141,25 @@ static void tell_hosts(const struct explain_facts *facts, struct explain_story *
         for (size_t i = 0; i < facts->host_count; i++) {
             const struct explain_host *host = &facts->hosts[i];
             if ((rank != NULL && strcmp(host->host, rank->host) == 0) == (its == 1))
-                host_signs(host, facts->started_s, take_sign, story);
+                host_signs(facts, host, take_sign, story);
         }
     }
     for (size_t i = 0; i < facts->differ.count; i++)
         say(story, EXPLAIN_HOSTS, "a variable differs: %s", facts->differ.items[i]);
 }
 
-static void take_advice(void *context, const char *text)
-{
-    say(context, EXPLAIN_DO, "%s", text);
-}
-
 void explain_tell(const struct explain_facts *facts, struct explain_story *out)
 {
+    struct explain_finding finding;
+    explain_find(facts, find(facts, facts->rank), &finding);
     *out = (struct explain_story){.headline = headline(facts)};
-    tell_first(facts, out);
+    tell_first(facts, &finding, out);
     tell_where(facts, out);
     tell_caused(facts, out);
     tell_hosts(facts, out);
-    explain_advice(facts, find(facts, facts->rank), take_advice, out);
+    for (size_t i = 0; i < finding.advice.count; i++)
+        say(out, EXPLAIN_DO, "%s", finding.advice.items[i]);
+    explain_finding_destroy(&finding);
 }
 
 void explain_story_destroy(struct explain_story *story)

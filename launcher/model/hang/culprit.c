@@ -18,36 +18,36 @@ struct culprit_search {
     const struct culprit_rank *ranks;
     int count;
     const struct culprit_stall *stall; /* NULL: none */
+    const struct culprit_ended *ended; /* likewise */
     struct odd odd;
 };
 
-static bool is_few(const struct culprit_search *search, int count)
-{
-    return search->count > 2 && count > 0 && (count == 1 || count <= search->count / 4);
-}
-
-/* All ranks have a key; 0: unknown. False: most do not have the same, or not a few have others. */
+/* Key 0: unknown. True: more than a half of all ranks have the same key, and a few of those that
+ * have one, another. */
 static bool odd_by(struct culprit_search *search, uint64_t (*key)(const struct culprit_rank *rank))
 {
-    int votes = 0;
+    int votes = 0, known = 0;
     for (int i = 0; i < search->count; i++) { /* a key that most have, if there is one, wins */
         if (key(&search->ranks[i]) == 0)
-            return false;
+            continue;
+        known++;
         if (votes == 0)
             search->odd.other = i;
         votes += key(&search->ranks[i]) == key(&search->ranks[search->odd.other]) ? 1 : -1;
     }
     search->odd.count = 0;
     for (int i = 0; i < search->count; i++) {
-        if (key(&search->ranks[i]) != key(&search->ranks[search->odd.other]))
+        uint64_t its = key(&search->ranks[i]);
+        if (its != 0 && its != key(&search->ranks[search->odd.other]))
             search->odd.list[search->odd.count++] = i;
     }
-    return is_few(search, search->odd.count);
+    return 2 * (known - search->odd.count) > search->count &&
+           places_are_few((size_t)search->odd.count, (size_t)known);
 }
 
 static uint64_t place_key(const struct culprit_rank *rank)
 {
-    return rank->where != NULL ? rank->place : 0;
+    return rank->place.where != NULL ? rank->place.key : 0;
 }
 
 static uint64_t way_key(const struct culprit_rank *rank)
@@ -104,7 +104,31 @@ static bool odd_place(struct culprit_search *search)
 
 static bool odd_way(struct culprit_search *search)
 {
+    for (int i = 0; i < search->count; i++) {
+        if (way_key(&search->ranks[i]) == 0)
+            return false;
+    }
     return odd_by(search, way_key);
+}
+
+/* Whoever is held cannot go on, so any number counts. */
+static bool odd_held(struct culprit_search *search)
+{
+    search->odd.count = 0;
+    for (int i = 0; i < search->count; i++) {
+        if (search->ranks[i].held != NULL)
+            search->odd.list[search->odd.count++] = i;
+    }
+    return search->odd.count > 0;
+}
+
+/* None of those that run. */
+static bool odd_ended(struct culprit_search *search)
+{
+    const struct culprit_ended *ended = search->ended;
+    search->odd.count = 0;
+    return ended != NULL &&
+           places_are_few((size_t)ended->count, (size_t)ended->count + (size_t)search->count);
 }
 
 /* libhvd has counted, so any number of ranks can be missing. */
@@ -151,19 +175,27 @@ static void put_odd(const struct culprit_search *search, struct buf *out)
     for (int i = 0; i < search->odd.count; i++)
         ranks[i] = search->ranks[search->odd.list[i]].rank;
     rank_ranges(ranks, search->odd.count, out);
-    if (search->odd.count == 1)
-        buf_printf(out, " on %s", search->ranks[search->odd.list[0]].host);
+    const char *host = search->ranks[search->odd.list[0]].host;
+    if (search->odd.count == 1 && host != NULL)
+        buf_printf(out, " on %s", host);
 }
 
+/* "in train.py:6 read", "calls openat" */
+static void put_there(const struct place *place, const char *in, struct buf *out)
+{
+    buf_printf(out, "%s%s", place->calls ? "" : in, place->where);
+}
+
+/* The place of the first one, for evidence that is none itself. */
 static void put_where(const struct culprit_search *search, const char *before, struct buf *out)
 {
     const struct culprit_rank *first = &search->ranks[search->odd.list[0]];
-    if (first->where == NULL)
+    if (first->place.where == NULL)
         return;
     buf_puts(out, before);
     if (search->odd.count > 1)
         buf_printf(out, "rank %d ", first->rank);
-    buf_printf(out, "%s %s", search->odd.count > 1 ? "is in" : "in", first->where);
+    put_there(&first->place, search->odd.count > 1 ? "is in " : "in ", out);
 }
 
 static const struct culprit_rank *first_odd(const struct culprit_search *search)
@@ -191,22 +223,92 @@ static void put_others(const struct culprit_search *search, struct buf *out)
             continue;
         if (votes == 0)
             most = rank;
-        votes += rank->place == most->place ? 1 : -1;
+        votes += rank->place.key == most->place.key ? 1 : -1;
     }
     for (int i = 0; i < search->count && most != NULL; i++)
-        count += !is_odd(search, i) && search->ranks[i].place == most->place;
-    if (count < 2 || most->where == NULL || most->place == first_odd(search)->place ||
+        count += !is_odd(search, i) && search->ranks[i].place.key == most->place.key;
+    if (count < 2 || most->place.shared == NULL ||
+        most->place.key == first_odd(search)->place.key ||
         2 * count <= search->count - search->odd.count)
         return;
-    buf_printf(out, "; %d other%s in %s", count, count == 1 ? " is" : "s are", most->where);
+    buf_printf(out, "; %d others%s %s", count, most->place.calls ? ":" : " are in",
+               most->place.shared);
+}
+
+static bool is_same_place(const struct place *first, const struct place *second)
+{
+    return first->key == second->key && strcmp(first->where, second->where) == 0;
+}
+
+/* Those of the odd ones that are where this one is; none if an earlier one is there too. */
+static int ranks_there(const struct culprit_search *search, int number, int *ranks)
+{
+    const struct place *place = &search->ranks[search->odd.list[number]].place;
+    int count = 0;
+    for (int i = 0; i < search->odd.count; i++) {
+        const struct culprit_rank *rank = &search->ranks[search->odd.list[i]];
+        if (!is_same_place(&rank->place, place))
+            continue;
+        if (i < number)
+            return 0;
+        ranks[count++] = rank->rank;
+    }
+    return count;
+}
+
+#define PLACES_SHOWN 4
+
+/* One place for each group that stands out. */
+static void put_places(const struct culprit_search *search, struct buf *out)
+{
+    int *ranks AUTO_FREE = mem_array((size_t)search->odd.count + 1, sizeof(*ranks)), shown = 0;
+    for (int i = 0; i < search->odd.count; i++) {
+        const struct place *place = &search->ranks[search->odd.list[i]].place;
+        int count = ranks_there(search, i, ranks);
+        if (count == search->odd.count) {
+            put_there(place, "in ", out);
+            return;
+        }
+        if (count == 0 || shown++ >= PLACES_SHOWN)
+            continue;
+        buf_puts(out, shown > 1 ? ", " : "");
+        rank_ranges(ranks, count, out);
+        buf_putc(out, ' ');
+        put_there(place, count == 1 ? "is in " : "are in ", out);
+    }
+    buf_puts(out, shown > PLACES_SHOWN ? ", ..." : "");
 }
 
 static void put_place(const struct culprit_search *search, struct buf *out)
 {
     put_odd(search, out);
     buf_puts(out, search->odd.count == 1 ? " is elsewhere: " : " are elsewhere: ");
-    put_where(search, "", out);
+    put_places(search, out);
     put_others(search, out);
+}
+
+/* "rank 2 on b is stopped (SIGSTOP)" */
+static void put_held(const struct culprit_search *search, struct buf *out)
+{
+    const struct culprit_rank *first = first_odd(search);
+    put_odd(search, out);
+    if (first->held_below)
+        buf_printf(out,
+                   search->odd.count == 1 ? ": a child process of it is %s"
+                                          : ": child processes of them are %s",
+                   first->held);
+    else
+        buf_printf(out, " %s %s", search->odd.count == 1 ? "is" : "are", first->held);
+}
+
+static void put_ended(const struct culprit_search *search, struct buf *out)
+{
+    const struct culprit_ended *ended = search->ended;
+    rank_ranges(ended->ranks, ended->count, out);
+    if (ended->count == 1 && ended->host != NULL)
+        buf_printf(out, " on %s", ended->host);
+    buf_printf(out, " %s ended with status 0, and the others have not",
+               ended->count == 1 ? "has" : "have");
 }
 
 static void put_way(const struct culprit_search *search, struct buf *out)
@@ -270,8 +372,10 @@ static void put_stall(const struct culprit_search *search, struct buf *out)
         return;
     const struct culprit_rank *first = first_odd(search);
     buf_printf(out, "; rank %d is on %s", first->rank, first->host);
-    if (first->where != NULL)
-        buf_printf(out, ", in %s", first->where);
+    if (first->place.where != NULL)
+        buf_puts(out, ", ");
+    if (first->place.where != NULL)
+        put_there(&first->place, "in ", out);
 }
 
 /* The strongest first. */
@@ -280,18 +384,16 @@ static const struct culprit_sign {
     bool (*find)(struct culprit_search *search); /* fills `odd` */
     void (*put)(const struct culprit_search *search, struct buf *out);
 } evidence[] = {
-    {CULPRIT_LAUNCHED, odd_launched, put_launched},
-    {CULPRIT_STALL, odd_stalled, put_stall},
-    {CULPRIT_BEHIND, odd_behind, put_behind},
-    {CULPRIT_PLACE, odd_place, put_place},
-    {CULPRIT_WAY, odd_way, put_way},
-    {CULPRIT_SILENT, odd_silent, put_silent},
+    {CULPRIT_HELD, odd_held, put_held},      {CULPRIT_LAUNCHED, odd_launched, put_launched},
+    {CULPRIT_STALL, odd_stalled, put_stall}, {CULPRIT_BEHIND, odd_behind, put_behind},
+    {CULPRIT_PLACE, odd_place, put_place},   {CULPRIT_WAY, odd_way, put_way},
+    {CULPRIT_ENDED, odd_ended, put_ended},   {CULPRIT_SILENT, odd_silent, put_silent},
 };
 
 /* All that stand out are on its host. */
 static int rank_to_blame(const struct culprit_search *search)
 {
-    if (search->odd.count == 0)
+    if (search->odd.count == 0 || first_odd(search)->host == NULL)
         return -1;
     for (int i = 1; i < search->odd.count; i++) {
         if (strcmp(search->ranks[search->odd.list[i]].host, first_odd(search)->host) != 0)
@@ -301,9 +403,10 @@ static int rank_to_blame(const struct culprit_search *search)
 }
 
 struct culprit culprit_find(const struct culprit_rank *ranks, int count,
-                            const struct culprit_stall *stall, struct buf *out)
+                            const struct culprit_stall *stall, const struct culprit_ended *ended,
+                            struct buf *out)
 {
-    struct culprit_search search = {.ranks = ranks, .count = count, .stall = stall};
+    struct culprit_search search = {.ranks = ranks, .count = count, .stall = stall, .ended = ended};
     struct culprit culprit = {CULPRIT_NONE, -1};
     search.odd.list = mem_array((size_t)count + 1, sizeof(*search.odd.list));
     for (size_t i = 0; i < sizeof(evidence) / sizeof(evidence[0]); i++) {

@@ -4,33 +4,12 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "model/hang/hang_rank.h"
 
-#define ARMED_CPU_US 50000 /* of a program that has begun to do something */
-#define BUSY_PERCENT 1     /* of one processor; threads that only look at a clock use less */
-#define BUSY_MIN_US 30000  /* the kernel counts in ticks of 10 ms */
-#define BUSY_SLOWLY_PERCENT                                               \
-    5 /* since it is quiet: samples of a short limit see less than a tick \
-       */
-#define FAULTS_PER_S 16
-#define FAULTS_MIN 64
-#define WAITS_PER_S 4
-#define WAITS_MIN 8
-#define GPU_POWER_MW 10000 /* one that waits stays within 1 W, and one that works does not */
-#define GPU_POWER_SHARE 12 /* the same, of its power */
+#define BEGUN_CPU_US 50000        /* of a program that has begun to do something */
+#define BEGUN_IO_BYTES (64 << 10) /* that the start of a small program does not need */
 #define MORE_PERIODS 3
 #define GAP_PERIODS 3 /* between two samples that come one after the other */
-
-struct hang_rank {
-    uint64_t worker; /* 0: none */
-    bool sampled;
-    struct hang_sample last;
-    int64_t last_ms;
-    int64_t quiet_ms;
-    uint64_t quiet_cpu_us; /* when this began */
-    bool spins;            /* at some time since it has been quiet */
-    uint64_t place;        /* since then; 0: not looked at */
-    int looks;             /* that showed this place */
-};
 
 struct hang {
     struct hang_limits limits;
@@ -97,94 +76,47 @@ void hang_seat(struct hang *hang, int seat, uint64_t worker)
     hang->armed = hang->armed && any; /* of the workers that come next, nobody has begun */
 }
 
-static void moved(struct hang_rank *rank)
-{
-    rank->quiet_ms = 0;
-    rank->quiet_cpu_us = rank->last.cpu_us;
-    rank->spins = false;
-    rank->place = 0;
-    rank->looks = 0;
-}
-
-/* Whether `grown` is at least `rate` for each second, and more than chance. */
-static bool exceeds(uint64_t last, uint64_t next, int64_t elapsed_ms, uint64_t rate, uint64_t least)
-{
-    uint64_t grown = next > last ? next - last : 0; /* a child that ends can take some along */
-    uint64_t wanted = (uint64_t)elapsed_ms * rate / 1000;
-    return grown >= (wanted > least ? wanted : least);
-}
-
-static bool gpu_moves(const struct hang_sample *last, const struct hang_sample *next)
-{
-    if (!next->has_gpu)
-        return false;
-    uint64_t before = last->gpu_power_mw, now = next->gpu_power_mw;
-    uint64_t change = now > before ? now - before : before - now;
-    bool changed = last->has_gpu && change > GPU_POWER_MW &&
-                   change > (before > now ? before : now) / GPU_POWER_SHARE;
-    return next->gpu_memory_use > 0 || changed;
-}
-
-static enum hang_way way_of(const struct hang_sample *last, const struct hang_sample *next,
-                            int64_t elapsed_ms)
-{
-    if (next->output != last->output || next->operations != last->operations || next->debugged ||
-        gpu_moves(last, next) || exceeds(last->io_bytes, next->io_bytes, 0, 0, HANG_IO_BYTES) ||
-        exceeds(last->faults, next->faults, elapsed_ms, FAULTS_PER_S, FAULTS_MIN))
-        return HANG_MOVES;
-    if (!exceeds(last->cpu_us, next->cpu_us, elapsed_ms, BUSY_PERCENT * 10000, BUSY_MIN_US))
-        return HANG_WAITS;
-    bool works = exceeds(last->waits, next->waits, elapsed_ms, WAITS_PER_S, WAITS_MIN);
-    return works ? HANG_MOVES : HANG_SPINS;
-}
-
-/* A host with too many processes gives a rank that spins only a little of each sample. */
-static bool spins_slowly(const struct hang_rank *rank)
-{
-    return exceeds(rank->quiet_cpu_us, rank->last.cpu_us, rank->quiet_ms,
-                   BUSY_SLOWLY_PERCENT * 10000, BUSY_MIN_US);
-}
-
 static bool has_begun(const struct hang_sample *sample)
 {
-    return sample->output > 0 || sample->operations > 0 || sample->io_bytes >= HANG_IO_BYTES ||
-           sample->cpu_us >= ARMED_CPU_US;
+    return sample->output > 0 || sample->operations > 0 || sample->io_bytes >= BEGUN_IO_BYTES ||
+           sample->cpu_us >= BEGUN_CPU_US;
+}
+
+/* The silence before does not count. */
+static void arm(struct hang *hang)
+{
+    hang->armed = true;
+    for (int seat = 0; seat < hang->count; seat++)
+        hang_rank_moves(&hang->ranks[seat]);
+}
+
+/* NULL: nobody is there. */
+static struct hang_rank *rank_at(const struct hang *hang, int seat)
+{
+    if (seat < 0 || seat >= hang->count || hang->ranks[seat].worker == 0)
+        return NULL;
+    return &hang->ranks[seat];
 }
 
 void hang_sample(struct hang *hang, int seat, const struct hang_sample *sample, int64_t now_ms)
 {
-    if (seat < 0 || seat >= hang->count || hang->ranks[seat].worker == 0)
+    struct hang_rank *rank = rank_at(hang, seat);
+    if (rank == NULL)
         return;
-    struct hang_rank *rank = &hang->ranks[seat];
+    bool follows = rank->sampled && now_ms - rank->last_ms <= GAP_PERIODS * hang->period_ms;
     hang->sampled = true;
-    int64_t elapsed = now_ms - rank->last_ms;
-    bool unknown = !rank->sampled || elapsed > GAP_PERIODS * hang->period_ms;
-    enum hang_way way = unknown ? HANG_MOVES : way_of(&rank->last, sample, elapsed);
-    if (unknown || sample->debugged)
+    if (!follows || sample->held)
         expects_restart(hang->expects, now_ms);
-    hang->armed = hang->armed || has_begun(sample);
-    rank->last = *sample;
-    rank->last_ms = now_ms;
-    rank->sampled = true;
-    if (way == HANG_MOVES) {
-        moved(rank);
-        return;
-    }
-    rank->quiet_ms += elapsed;
-    rank->spins = rank->spins || way == HANG_SPINS || spins_slowly(rank);
+    hang_rank_sample(rank, sample, now_ms, follows);
+    if (!hang->armed && has_begun(sample))
+        arm(hang);
 }
 
-void hang_place(struct hang *hang, int seat, uint64_t place)
+void hang_looked(struct hang *hang, int seat, const struct hang_look *look)
 {
-    if (seat < 0 || seat >= hang->count || !hang->ranks[seat].spins)
-        return;
-    struct hang_rank *rank = &hang->ranks[seat];
-    if (place == 0 || (rank->place != 0 && rank->place != place)) {
-        moved(rank);
-        return;
-    }
-    rank->place = place;
-    rank->looks++;
+    struct hang_rank *rank = rank_at(hang, seat);
+    if (rank != NULL)
+        hang_rank_look(rank, look);
 }
 
 int64_t hang_quiet_ms(const struct hang *hang, int64_t now_ms)
@@ -200,28 +132,52 @@ int64_t hang_quiet_ms(const struct hang *hang, int64_t now_ms)
     return quiet < INT64_MAX && hang->armed ? quiet : 0;
 }
 
-struct spinning {
-    bool any, uncertain; /* uncertain: not looked at often enough */
+/* Of the ranks that run. */
+struct tally {
+    int ranks, busy, stray;
+    int need_looks, awake; /* only looks can tell whether these work */
+    bool uncertain;        /* there were not enough looks at one of them */
 };
 
-static struct spinning spinning_ranks(const struct hang *hang)
+static struct tally count_ranks(const struct hang *hang)
 {
-    struct spinning found = {.any = false};
+    struct tally tally = {.ranks = 0};
+    bool unsure = false, unsure_awake = false;
     for (int seat = 0; seat < hang->count; seat++) {
         const struct hang_rank *rank = &hang->ranks[seat];
-        found.any = found.any || rank->spins;
-        found.uncertain = found.uncertain || (rank->spins && rank->looks < HANG_LOOKS);
+        if (rank->worker == 0)
+            continue;
+        bool needs = hang_rank_needs_looks(rank), awake = hang_rank_is_awake(rank);
+        tally.ranks++;
+        tally.busy += rank->busy;
+        tally.stray += rank->strays;
+        tally.need_looks += needs;
+        tally.awake += awake;
+        unsure = unsure || (needs && rank->looks < HANG_LOOKS);
+        unsure_awake = unsure_awake || (awake && rank->looks < HANG_LOOKS);
     }
-    return found;
+    tally.uncertain = unsure || (unsure_awake && 2 * tally.awake >= tally.ranks);
+    return tally;
 }
 
-/* Looks count only if they follow each other up to the verdict. */
+/* What only all ranks together show: some murmur, and others may work; or many are elsewhere. */
+static void judge_together(struct hang *hang)
+{
+    struct tally tally = count_ranks(hang);
+    bool work = tally.busy > 0, stray = 2 * tally.stray >= tally.ranks;
+    for (int seat = 0; seat < hang->count; seat++) {
+        struct hang_rank *rank = &hang->ranks[seat];
+        if (work && rank->murmurs)
+            hang_rank_accept_murmurs(rank);
+        if (stray && rank->strays)
+            hang_rank_moves(rank);
+    }
+}
+
 static void forget_looks(struct hang *hang)
 {
-    for (int seat = 0; seat < hang->count; seat++) {
-        hang->ranks[seat].place = 0;
-        hang->ranks[seat].looks = 0;
-    }
+    for (int seat = 0; seat < hang->count; seat++)
+        hang_rank_forget_looks(&hang->ranks[seat]);
 }
 
 /* The time up to which every rank has been sampled. */
@@ -270,28 +226,30 @@ bool hang_wants_more(const struct hang *hang, int64_t now_ms)
 static enum hang_news judge_silence(struct hang *hang, int64_t now_ms)
 {
     const struct hang_limits *limits = &hang->limits;
+    judge_together(hang);
     int64_t quiet = hang_quiet_ms(hang, now_ms);
     bool kill = limits->hang_ms > 0 && !hang->found &&
                 hang->unmet<0, warn = limits->warning_ms> 0 && !hang->warned;
-    struct spinning spinning = spinning_ranks(hang);
+    struct tally tally = count_ranks(hang);
     bool moved_on = quiet == 0 || quiet < hang->quiet_ms;
     hang->quiet_ms = quiet;
     if ((hang->warned || hang->found) && moved_on) {
         hang->warned = hang->found = false;
         return HANG_PASSED;
     }
-    if (kill && quiet >= limits->hang_ms && !spinning.uncertain) {
+    if (kill && quiet >= limits->hang_ms && !tally.uncertain) {
         hang->found = hang->warned = true;
         return HANG_FOUND;
     }
-    if (warn && quiet >= limits->warning_ms && !spinning.uncertain) {
+    if (warn && quiet >= limits->warning_ms && !tally.uncertain) {
         hang->warned = true;
         return HANG_WARNING;
     }
     bool near = is_near(hang, quiet);
     if (!near)
         forget_looks(hang);
-    return near && spinning.any ? HANG_LOOK : HANG_NOTHING;
+    bool wanted = tally.need_looks > 0 || (tally.awake > 0 && 2 * tally.awake >= tally.ranks);
+    return near && wanted ? HANG_LOOK : HANG_NOTHING;
 }
 
 enum hang_news hang_tick(struct hang *hang, int64_t now_ms)

@@ -4,19 +4,25 @@
  *
  * A rank is *quiet* in the time between two samples, unless one of these shows progress:
  * - it has written output, its library has completed an operation, or it has reported progress,
- * - it has read or written HANG_IO_BYTES, or touched new memory,
+ * - it has read or written files or pipes, touched new memory, or got data for which it waited,
  * - it has used the processor, and meanwhile often waited for something: it works,
  * - its GPUs have read or written their memory, or their power has changed. Their use does not
  *   count: a kernel that waits uses a GPU all the time, at a power that stays the same.
+ * hang_rank.h says how the numbers are judged.
  *
  * All others wait, or only use the processor. Such a rank may compute, or spin in a loop that waits
- * for another rank. It counts as quiet if it stays at one place: HANG_LOOKS looks at its stack must
- * show the same. A rank whose stack cannot be read shows progress.
+ * for another rank. It counts as quiet if it stays at one place: HANG_LOOKS looks at its stacks
+ * must show the same. A rank whose stacks cannot be read shows progress.
+ *
+ * A stuck job may have a logger or a progress bar. What a helper thread writes does not count if
+ * the main threads of its rank sleep at one place, and no rank uses the processor. Ranks that
+ * hardly use the processor show progress if at least a half of them go on to another place. So one
+ * rank that tries the same again and again shows none.
  *
  * A job hangs when all ranks that run have been quiet for the limit. What a rank does between two
  * samples that are far apart is unknown, so it counts as progress: its host may stand still. The
- * time in which a debugger holds a rank is not a part of its silence. A job that has not done
- * anything yet does not hang.
+ * time in which a debugger holds a rank, or in which nobody reads its output, is not a part of its
+ * silence. A job that has not done anything yet does not hang.
  *
  * A job also hangs when an expectation (expect.h) is not met, whatever its ranks do. Such a time
  * counts only up to the last moment for which every rank has a sample, since a line may be on its
@@ -29,9 +35,8 @@
 #include <stdint.h>
 
 #include "model/hang/expect.h"
+#include "model/hang/hang_rank.h"
 
-#define HANG_IO_BYTES 4096
-#define HANG_LOOKS 16
 #define HANG_PERIODS 40 /* samples within a limit */
 #define HANG_PERIOD_MIN_MS 100
 #define HANG_PERIOD_MAX_MS 30000
@@ -40,21 +45,9 @@ struct hang_limits {
     int64_t warning_ms, hang_ms; /* 0: never */
 };
 
-/* All numbers count from the start of the rank. */
-struct hang_sample {
-    uint64_t output;     /* bytes */
-    uint64_t operations; /* completed by the library that it uses, and reports of progress */
-    uint64_t io_bytes, cpu_us, faults;
-    uint64_t waits; /* how often it gave up its processor to wait */
-    bool debugged;  /* a debugger holds it */
-    bool has_gpu;   /* the two are known */
-    uint64_t gpu_power_mw;
-    uint32_t gpu_memory_use; /* percent of the last second or less */
-};
-
 enum hang_news {
     HANG_NOTHING,
-    HANG_LOOK,    /* hang_place() is wanted for every rank */
+    HANG_LOOK,    /* hang_looked() is wanted for every rank */
     HANG_WARNING, /* quiet for warning_ms; once */
     HANG_FOUND,   /* quiet for hang_ms, or an expectation is not met: hang_unmet(); once */
     HANG_PASSED,  /* after one of these, it shows progress again; once */
@@ -72,8 +65,7 @@ int64_t hang_period_ms(const struct hang *hang); /* between two samples */
 /* Which worker runs there; 0: none. Each worker of a seat has a number of its own. */
 void hang_seat(struct hang *hang, int seat, uint64_t worker);
 void hang_sample(struct hang *hang, int seat, const struct hang_sample *sample, int64_t now_ms);
-/* Where the rank is: a number that stands for its stack; 0: unknown. */
-void hang_place(struct hang *hang, int seat, uint64_t place);
+void hang_looked(struct hang *hang, int seat, const struct hang_look *look);
 
 /* Has the job been quiet for so long that what costs more should be sampled too? That is the GPUs
  * and the operations of NCCL. Also after the verdict, until the job shows progress again. */

@@ -192,6 +192,22 @@ void host_adding_end(struct host_adding *adding)
     adding->said_room = 0;
 }
 
+/* "a:4 b:4" and "a=4", as other programs have them. */
+static int check_separators(const char *text, size_t length, struct error *err)
+{
+    const char *equals = memchr(text, '=', length);
+    bool blank = memchr(text, ' ', length) != NULL || memchr(text, '\t', length) != NULL;
+    if (blank && memchr(text, '@', length) == NULL)
+        return error_status(err, STATUS_USAGE,
+                            "host '%s': a blank; put commas between hosts, as in a:4,b:4",
+                            text_show(text, length).text);
+    if (equals != NULL && name_is_safe(text, (size_t)(equals - text)))
+        return error_status(err, STATUS_USAGE,
+                            "host '%s': '=' in a host; put a colon before the slots, as in a:4",
+                            text_show(text, length).text);
+    return 0;
+}
+
 static int add_entry(struct host_adding *adding, const char *list, const char *text, size_t length,
                      struct error *err)
 {
@@ -200,6 +216,8 @@ static int add_entry(struct host_adding *adding, const char *list, const char *t
         return error_status(err, STATUS_USAGE,
                             "host list '%s': entry %u is empty; remove the extra comma",
                             text_show(list, strlen(list)).text, adding->number);
+    if (check_separators(text, length, err) < 0)
+        return -1;
     if (host_entry_split(text, length, &entry, err) < 0 || host_entry_add(&entry, adding, err) < 0)
         return error_wrap(err, "host '%s'", text_show(text, length).text);
     return 0;

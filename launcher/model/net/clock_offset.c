@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/net/clock_offset.h"
 
-#include <stdbool.h>
-
 #define MILLION 1000000
 /* No clock shows more (18 years): what is beyond comes from a broken agent, and sums must not
  * overflow. */
@@ -13,14 +11,9 @@ static bool is_sane(int64_t time_ns)
     return time_ns >= -CLOCK_RANGE && time_ns <= CLOCK_RANGE;
 }
 
-void clock_offset_init(struct clock_offset *clock)
-{
-    *clock = (struct clock_offset){.error_ns = CLOCK_UNKNOWN};
-}
-
 int64_t clock_offset_error(const struct clock_offset *clock, int64_t now_ns)
 {
-    if (clock->error_ns == CLOCK_UNKNOWN)
+    if (!clock->measured)
         return CLOCK_UNKNOWN;
     int64_t age = now_ns > clock->measured_ns ? now_ns - clock->measured_ns : 0;
     return clock->error_ns + age / MILLION * CLOCK_DRIFT_PPM;
@@ -34,8 +27,10 @@ void clock_offset_sample(struct clock_offset *clock, int64_t sent_ns, int64_t th
     int64_t error = (received_ns - sent_ns) / 2;
     if (error >= clock_offset_error(clock, received_ns))
         return;
-    *clock = (struct clock_offset){
-        .offset_ns = theirs_ns - (sent_ns + error), .error_ns = error, .measured_ns = received_ns};
+    *clock = (struct clock_offset){.measured = true,
+                                   .offset_ns = theirs_ns - (sent_ns + error),
+                                   .error_ns = error,
+                                   .measured_ns = received_ns};
 }
 
 int64_t clock_offset_to_ours(const struct clock_offset *clock, int64_t theirs_ns)

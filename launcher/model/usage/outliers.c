@@ -54,3 +54,18 @@ void outliers_find(const double *values, size_t count, const struct outlier_rule
             out[i] = values[i] < median ? -1 : 1;
     }
 }
+
+void outliers_missing(const double *values, const double *up_s, size_t count, double least_s,
+                      bool *out)
+{
+    size_t running = 0, known = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (isnan(up_s[i]))
+            continue;
+        running++;
+        known += isnan(values[i]) ? 0 : 1;
+    }
+    bool most = running >= OUTLIERS_LEAST && 2 * known > running;
+    for (size_t i = 0; i < count; i++)
+        out[i] = most && isnan(values[i]) && up_s[i] >= least_s;
+}

@@ -31,3 +31,9 @@ static inline double outliers_larger(double one, double other)
 }
 
 double outliers_median(const double *values, size_t count); /* of the known ones; NAN: none */
+
+/* Which ranks never had a value that more than a half of them have, after `least_s` seconds or
+ * more. `values` as above; `up_s`: how long each rank has run; NAN: it does not run. Sets out[i].
+ */
+void outliers_missing(const double *values, const double *up_s, size_t count, double least_s,
+                      bool *out);

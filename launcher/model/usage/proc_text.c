@@ -121,6 +121,44 @@ int proc_waits_read(const char *text, uint64_t *out)
     return read_key(text, "voluntary_ctxt_switches:", out);
 }
 
+int proc_run_ns_read(const char *text, uint64_t *out)
+{
+    uint64_t ns;
+    if (take_digits(&text, &ns) < 0 || *text != ' ')
+        return -1;
+    *out = ns;
+    return 0;
+}
+
+/* " 0x7f02" */
+static int take_hex(const char **at, uint64_t *out)
+{
+    uint64_t value = 0;
+    int digits = 0;
+    if (strncmp(*at, " 0x", 3) != 0)
+        return -1;
+    for (*at += 3; is_digit(**at) || (**at >= 'a' && **at <= 'f'); (*at)++, digits++) {
+        if (digits == 16)
+            return -1;
+        value = value << 4 | (uint64_t)(is_digit(**at) ? **at - '0' : **at - 'a' + 10);
+    }
+    *out = value;
+    return digits > 0 ? 0 : -1;
+}
+
+int proc_call_read(const char *text, struct proc_call *out)
+{
+    struct proc_call call;
+    if (take_digits(&text, &call.number) < 0)
+        return -1;
+    for (int i = 0; i < PROC_CALL_ARGUMENTS; i++) {
+        if (take_hex(&text, &call.arguments[i]) < 0)
+            return -1;
+    }
+    *out = call;
+    return 0;
+}
+
 int proc_io_read(const char *text, struct proc_io *out)
 {
     struct proc_io io;

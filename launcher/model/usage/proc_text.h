@@ -24,6 +24,16 @@ int proc_stat_read(const char *text, struct proc_stat *out);
 /* /proc/PID/status: how often the thread gave up the processor to wait. */
 int proc_waits_read(const char *text, uint64_t *out);
 
+/* /proc/PID/schedstat: for how many nanoseconds the thread has used the processor. */
+int proc_run_ns_read(const char *text, uint64_t *out);
+
+/* /proc/PID/syscall: the number of the system call in which the thread waits, and its arguments. */
+#define PROC_CALL_ARGUMENTS 6
+struct proc_call {
+    uint64_t number, arguments[PROC_CALL_ARGUMENTS];
+};
+int proc_call_read(const char *text, struct proc_call *out); /* -1 also if it runs */
+
 /* /proc/PID/io: bytes that went through system calls, also of children that it has waited for. */
 struct proc_io {
     uint64_t read_bytes, written_bytes;

@@ -18,6 +18,8 @@ struct straggler_rank {
     int64_t behind_ms;            /* by its percent, since then; -1: it is not */
     int usual;                    /* windows in a row in which it has written as much as others */
     bool slow, quiet;             /* marked by its percent; by its output */
+    int64_t silent_ms;            /* it lacks what most others have, since then; -1: it does not */
+    bool silent;                  /* marked for that */
 };
 
 struct stragglers {
@@ -52,7 +54,7 @@ static void begin_again(struct stragglers *stragglers, int64_t now_ms)
     for (int i = 0; i < stragglers->count; i++) {
         struct straggler_rank *rank = &stragglers->ranks[i];
         rank->output_then = rank->output;
-        rank->behind_ms = -1;
+        rank->behind_ms = rank->silent_ms = -1;
         rank->usual = 0;
     }
 }
@@ -65,16 +67,18 @@ void stragglers_seat(struct stragglers *stragglers, int seat, bool runs)
         stragglers->ranks =
             mem_resize_array(stragglers->ranks, (size_t)seat + 1, sizeof(*stragglers->ranks));
         for (int i = stragglers->count; i <= seat; i++)
-            stragglers->ranks[i] =
-                (struct straggler_rank){.runs = false, .percent = -1, .behind_ms = -1};
+            stragglers->ranks[i] = (struct straggler_rank){
+                .runs = false, .percent = -1, .behind_ms = -1, .silent_ms = -1};
         stragglers->count = seat + 1;
     }
     struct straggler_rank *rank = &stragglers->ranks[seat];
     if (rank->runs == runs)
         return;
-    bool slow = rank->slow, quiet = rank->quiet; /* the next tick takes them back */
-    *rank = (struct straggler_rank){
-        .runs = runs, .percent = -1, .behind_ms = -1, .slow = slow, .quiet = quiet};
+    *rank = (struct straggler_rank){.runs = runs,
+                                    .percent = -1,
+                                    .slow = rank->slow, /* the next tick takes these back */
+                                    .quiet = rank->quiet,
+                                    .silent = rank->silent};
     begin_again(stragglers, stragglers->last_ms);
 }
 
@@ -88,7 +92,7 @@ void stragglers_sample(struct stragglers *stragglers, int seat, double percent, 
 
 struct check {
     struct stragglers *stragglers;
-    void (*each)(void *context, int seat, const char *text);
+    straggler_each *each;
     void *context;
     int64_t now_ms;
     double *values; /* of the ranks; NAN: none */
@@ -104,7 +108,15 @@ static void mark(const struct check *check, int seat, bool *marked, bool now, co
     *marked = now;
     bool after = rank->slow || rank->quiet;
     if (before != after)
-        check->each(check->context, seat, after ? text : NULL);
+        check->each(check->context, seat, STRAGGLER_BEHIND, after ? text : NULL);
+}
+
+static void mark_silent(const struct check *check, int seat, bool now, const char *text)
+{
+    bool *marked = &check->stragglers->ranks[seat].silent;
+    if (*marked != now)
+        check->each(check->context, seat, STRAGGLER_SILENT, now ? text : NULL);
+    *marked = now;
 }
 
 static double spread_of(const struct check *check, double median)
@@ -179,6 +191,35 @@ static void check_outputs(struct check *check)
     }
 }
 
+static void check_silence(struct check *check)
+{
+    struct stragglers *all = check->stragglers;
+    int written = 0, reporting = 0;
+    for (int i = 0; i < all->count; i++) {
+        const struct straggler_rank *rank = &all->ranks[i];
+        written += rank->runs && rank->output > 0;
+        reporting += rank->runs && rank->percent >= 0;
+    }
+    bool enough = check->running >= STRAGGLERS_LEAST;
+    bool most_write = enough && 2 * written > check->running;
+    bool most_report = enough && 2 * reporting > check->running;
+    for (int i = 0; i < all->count; i++) {
+        struct straggler_rank *rank = &all->ranks[i];
+        char text[100];
+        bool no_output = most_write && rank->output == 0;
+        bool lacks = rank->runs && (no_output || (most_report && rank->percent < 0));
+        snprintf(text, sizeof(text), "it has not %s yet, and %d of %d ranks have",
+                 no_output ? "written anything" : "reported any progress",
+                 no_output ? written : reporting, check->running);
+        if (!lacks)
+            rank->silent_ms = -1;
+        else if (rank->silent_ms < 0)
+            rank->silent_ms = check->now_ms;
+        if (!lacks || check->now_ms - rank->silent_ms >= all->window_ms)
+            mark_silent(check, i, lacks, text);
+    }
+}
+
 /* A rank that has ended is not behind. */
 static void forget_ended(const struct check *check)
 {
@@ -188,11 +229,12 @@ static void forget_ended(const struct check *check)
             continue;
         mark(check, i, &rank->slow, false, NULL);
         mark(check, i, &rank->quiet, false, NULL);
+        mark_silent(check, i, false, NULL);
     }
 }
 
-void stragglers_tick(struct stragglers *stragglers, int64_t now_ms,
-                     void (*each)(void *context, int seat, const char *text), void *context)
+void stragglers_tick(struct stragglers *stragglers, int64_t now_ms, straggler_each *each,
+                     void *context)
 {
     double *values AUTO_FREE = mem_array((size_t)stragglers->count + 1, sizeof(*values));
     struct check check = {.stragglers = stragglers,
@@ -207,6 +249,7 @@ void stragglers_tick(struct stragglers *stragglers, int64_t now_ms,
     for (int i = 0; i < stragglers->count; i++)
         check.running += stragglers->ranks[i].runs;
     forget_ended(&check);
+    check_silence(&check);
     check_percents(&check);
     check_outputs(&check);
 }

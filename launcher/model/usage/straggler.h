@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks that are far behind the others, and have been for a while. Pure.
+ * Ranks that are far behind the others or silent, and have been for a while. Pure.
  *
  * By progress: at least STRAGGLERS_LEAST ranks, and more than a half, say how many percent they
  * have done. A rank is far behind if the median is ahead of it by more than each of these: one
@@ -10,6 +10,10 @@
  * By output: in each of three windows, a rank wrote at least half the median. In the next one, it
  * writes less than a quarter of it. Windows in which the median is below STRAGGLER_BYTES do not
  * count: nobody says much then. So ranks that never write much are never behind.
+ *
+ * Silent: at least STRAGGLERS_LEAST ranks run, and more than a half of them have written something,
+ * or have said how many percent they have done. A rank is silent if it never has, in all samples of
+ * a whole window. Such a rank may hang in its imports or at its first file.
  *
  * A rank has caught up when its distance is half of what it must be. All begins again when a rank
  * starts or ends, and after a gap without samples.
@@ -35,7 +39,12 @@ void stragglers_seat(struct stragglers *stragglers, int seat, bool runs);
 /* `percent`: -1: it does not say; `output`: bytes since its start. */
 void stragglers_sample(struct stragglers *stragglers, int seat, double percent, uint64_t output);
 
-/* After the samples of all ranks. Calls `each` for those that are far behind from now on, or not
- * any more. `text` is borrowed: "it has done 40.0 %, and the others 62.5 %"; NULL: not any more. */
-void stragglers_tick(struct stragglers *stragglers, int64_t now_ms,
-                     void (*each)(void *context, int seat, const char *text), void *context);
+enum straggler_kind { STRAGGLER_BEHIND, STRAGGLER_SILENT };
+
+/* `text` is borrowed: "it has done 40.0 %, and the others 62.5 %"; NULL: not any more. */
+typedef void straggler_each(void *context, int seat, enum straggler_kind kind, const char *text);
+
+/* After the samples of all ranks. Calls `each` for those that are far behind or silent from now on,
+ * or not any more. */
+void stragglers_tick(struct stragglers *stragglers, int64_t now_ms, straggler_each *each,
+                     void *context);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The module's one server: start, stop, the descriptor that the agent watches, and the table that
- * composes the operations. What is NULL in the table is answered by PMIx as unsupported: spawning,
+ * composes the operations. What is NULL in the table is answered by PMIx as unsupported:
  * allocation, monitoring, credentials, tools, output forwarding, fabrics.
  */
 #include <errno.h>
@@ -95,6 +95,7 @@ static pmix_server_module_t operations = {
     .log = up_log,
     .job_control = up_job_control,
     .group = up_group,
+    .spawn = up_spawn,
 };
 
 /* In the environment while the library starts, unless the user has chosen. */

@@ -118,6 +118,9 @@ pmix_status_t up_job_control(const pmix_proc_t *requestor, const pmix_proc_t tar
 pmix_status_t up_group(pmix_group_operation_t op, char name[], const pmix_proc_t procs[],
                        size_t nprocs, const pmix_info_t directives[], size_t ndirs,
                        pmix_info_cbfunc_t done, void *done_data);
+pmix_status_t up_spawn(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
+                       const pmix_app_t apps[], size_t napps, pmix_spawn_cbfunc_t done,
+                       void *done_data);
 void up_log(const pmix_proc_t *client, const pmix_info_t data[], size_t ndata,
             const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t done, void *done_data);
 

@@ -9,12 +9,10 @@
 #include <dlfcn.h>
 #include <elfutils/libdwfl.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <gelf.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -46,15 +44,6 @@ struct unwind_process {
     void *context;
 };
 
-/* A device or a pipe must not be opened: that can have effects. */
-static int open_regular(const char *path)
-{
-    struct stat info;
-    if (stat(path, &info) < 0 || !S_ISREG(info.st_mode))
-        return -1;
-    return fd_open(path, O_RDONLY | O_NONBLOCK, 0);
-}
-
 static int find_elf(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
                     char **file_name, Elf **elf)
 {
@@ -62,14 +51,14 @@ static int find_elf(Dwfl_Module *module, void **userdata, const char *name, Dwar
     if (name[0] != '/' || process == NULL)
         return dwfl_linux_proc_find_elf(module, userdata, name, base, file_name, elf);
     char *path AUTO_FREE = mem_printf("/proc/%d/root%s", (int)process->pid, name);
-    int fd = open_regular(path);
+    int fd = fd_open_regular(path);
     if (fd < 0 && errno == ENOENT) /* after chroot(), the names are still as we see them */
-        fd = open_regular(name);
+        fd = fd_open_regular(name);
     if (fd < 0 && strstr(name, " (deleted)") != NULL) { /* a program that was replaced */
         char *exe AUTO_FREE = mem_printf("/proc/%d/exe", (int)process->pid), target[4096];
         ssize_t length = readlink(exe, target, sizeof(target) - 1);
         target[length > 0 ? length : 0] = '\0';
-        fd = strcmp(target, name) == 0 ? open_regular(exe) : -1;
+        fd = strcmp(target, name) == 0 ? fd_open_regular(exe) : -1;
     }
     *file_name = fd >= 0 ? mem_strdup(name) : NULL;
     return fd;

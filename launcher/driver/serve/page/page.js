@@ -25,7 +25,7 @@ function notices(job) {
   const list = [];
   if (page.ended) {
     const ended = page.ended;
-    list.push([ended.status === 0 ? "good" : "bad",
+    list.push([ended.status === 0 ? "good" : ended.cause === "stopped" ? "warn" : "bad",
       ended.failure ? plain2(ended.failure) : `The job has ended with status ${ended.status}. ${plain(ended.text || "")}`]);
   } else if (page.silent) {
     list.push(["warn", "hvdrun does not answer. The job has ended, it is suspended, or the connection is broken. " +
@@ -114,11 +114,12 @@ function stateKind(state) {
 }
 
 function showState(job) {
-  const text = page.ended ? `ended with status ${page.ended.status}` : page.silent ? "no answer" : plain(job.state);
+  const end = page.ended && page.ended.cause === "stopped" ? "stopped" : "ended";
+  const text = page.ended ? `${end} with status ${page.ended.status}` : page.silent ? "no answer" : plain(job.state);
   const where = byId("state");
   where.className = `pill ${page.silent && !page.ended ? "warn" : stateKind(job.state)}`;
   setText(where, text);
-  document.title = `${text} · ${plain(job.job)}`;
+  document.title = `${text} · ${plain(job.name || job.job)}`;
 }
 
 function showLive() {
@@ -130,7 +131,7 @@ function showLive() {
 
 function show() {
   const job = page.job;
-  setText(byId("job"), plain(job.job));
+  setText(byId("job"), job.name ? `${plain(job.name)} · ${plain(job.job)}` : plain(job.job));
   setText(byId("command"), plain(job.command));
   byId("command").title = plain(job.command);
   showState(job);

@@ -21,6 +21,14 @@ function kindOf(rank) {
   return "off";
 }
 
+// What the others have and this rank never had.
+function missing(rank) {
+  const marks = rank.marks || {};
+  return marks.last_output_s === "none" ? "no output yet" : marks.progress === "none" ? "no progress yet" : "";
+}
+
+const remark = rank => kindOf(rank) === "warn" ? missing(rank) || "differs" : stateOf(rank);
+
 function stateOf(rank) {
   if (rank.signal !== undefined) return `killed by signal ${rank.signal}`;
   if (rank.exit_code !== undefined && rank.exit_code !== 0) return `exit code ${rank.exit_code}`;
@@ -93,7 +101,7 @@ function rankColumns(ranks, most) {
     {title: "rank", number: true, put: (cell, rank) => setText(cell, String(rank.rank))},
     {title: "host", name: true, put: (cell, rank) => setText(cell, plain(rank.host))},
     {title: "state", put: (cell, rank) =>
-      pill(cell, kindOf(rank) === "warn" ? "differs" : stateOf(rank), kindOf(rank))},
+      pill(cell, remark(rank), kindOf(rank))},
   ];
   if (has(rank => progressOf(rank) !== undefined))
     columns.push({title: "progress", put(cell, rank) {
@@ -151,7 +159,7 @@ class Ranks {
       const square = this.map.children[at], kind = kindOf(rank);
       if (square.dataset.rank !== String(rank.rank)) square.dataset.rank = rank.rank;
       if (square.dataset.kind !== kind) square.dataset.kind = square.className = kind;
-      const title = `rank ${rank.rank} on ${plain(rank.host)}: ${stateOf(rank)}`;
+      const title = `rank ${rank.rank} on ${plain(rank.host)}: ${remark(rank)}`;
       if (square.title !== title) square.title = title;
     });
   }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One stack, as a stack tree takes it. */
+/* One stack, as those who compare stacks take it: model/hang/places.h and stacks/tree.h. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,6 +19,11 @@ enum stack_role {
         STACK_ROLES
 };
 
+/* Parts of what agents write. */
+#define STACK_RUNNING "running"           /* `doing` of a thread that uses a processor, or would */
+#define STACK_ON " on "                   /* "calls read on nfs4" */
+#define STACK_MORE_FRAMES "(more frames)" /* a frame: those further out are unknown */
+
 struct stack_frame {
     const char *function, *file;
     int line;    /* 0: unknown */
@@ -29,6 +34,8 @@ struct stack {
     int rank;
     enum stack_role role;
     bool holds_gil;
+    bool bare;                        /* of a process that runs no Python, whose name is in front */
+    bool held;                        /* `doing` says why it cannot go on: somebody stopped it */
     const char *name;                 /* of the thread; "" or NULL: that of the process */
     const char *doing;                /* "calls futex"; "" */
     const struct stack_frame *frames; /* the outermost first */

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The end of a static job waits for its cause. A rank that calls sys.exit() leaves its peers before
+ * its process ends. So a peer may exit first, with an error about that rank. To end the others at
+ * once would destroy the exit status that the user needs. So the job goes on until a rank has ended
+ * that blames no peer, or a node is lost, for CAUSE_WAIT_MS at most.
+ *
+ * It does not wait if the cause is known. That is so after a crash or a kill, and if the first rank
+ * or another one wrote an error of its own. Nor does it wait if the first rank wrote nothing.
+ */
+#pragma once
+
+#include "driver/job/job.h"
+
+struct cause_wait;
+
+/* `over` is called once after each cause_wait_begin() that returned true, unless the end of the job
+ * has begun meanwhile. */
+struct cause_wait *cause_wait_create(struct job *job, void (*over)(struct job *job));
+void cause_wait_destroy(struct cause_wait *wait); /* accepts NULL */
+
+/* This rank was the first that failed. False: there is nothing to wait for. */
+bool cause_wait_begin(struct cause_wait *wait, int rank);
+
+void cause_wait_exited(struct cause_wait *wait, int rank);
+void cause_wait_finished(struct cause_wait *wait, int rank); /* its output is complete */
+void cause_wait_end(struct cause_wait *wait);                /* a node is lost */
