@@ -15,7 +15,7 @@ import tempfile
 import bench
 from ground import BUILD, HVDRUN
 
-LAUNCHER = {"mpi": ["--controller", "mpi", "--mpi=pmix"], "gloo": ["--controller", "gloo"]}
+LAUNCHER = {"mpi": ["--controller", "mpi"], "gloo": ["--controller", "gloo"]}
 
 
 def run(program, engine, size, rounds, key=int):

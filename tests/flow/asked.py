@@ -25,7 +25,8 @@ class Asked(Flow):
         return job
 
     def end(self, job):
-        self.expect(self.command("stop").wait(60), 0)
+        name, = self.command("ps", "-q").wait(60).lines
+        self.expect(self.command("stop", name).wait(60), 0)
         job.wait(60)
 
     def ask(self, *words, status=0):

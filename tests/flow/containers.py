@@ -19,6 +19,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 
 from container_engine import call, entrance
 from ground import BUILD, HVDRUN, SOURCE, WORKERS, Later, wait_until

@@ -14,6 +14,11 @@ class JobCommands(Flow):
         """A command for a running job; returns its result."""
         return self.expect(self.start(*words, env=env).wait(), status)
 
+    def ask_only(self, verb, *words, status=0):
+        """`stop` and `signal` need the job where there is no terminal: this one is for the only running job."""
+        name, = self.ask("ps", "-q").lines
+        return self.ask(verb, name, *words, status=status)
+
     def refused(self, pattern, *words, status=1):
         """One line on stderr says why, and nothing is on stdout."""
         result = self.ask(*words, status=status)

@@ -10,6 +10,7 @@ import resource
 import shutil
 import signal
 
+from hostile import Hostile
 from job_commands import JobCommands
 from rig import main, patient, wait_until, worker
 
@@ -30,7 +31,7 @@ class Detach(JobCommands):
         return self.detach(*args, worker("hang"), "--until", gate), let_go
 
 
-class Start(Detach):
+class Start(Detach, Hostile):
 
     def test_when_all_ranks_run(self):
         name, let_go = self.hang("-np", 3)
@@ -61,6 +62,16 @@ class Start(Detach):
         os.rmdir(blocked)
         self.assertIn("is not a folder of this user alone", result.stderr)
 
+    def test_a_full_disk(self):
+        """Nobody could read a log or a record, so no rank starts."""
+        script, folder = self.small_folder()
+        job = self.start_in_place(f"{script} && (head -c 1000000 /dev/zero >{folder}/fill; true) 2>/dev/null", "--detach", "-np", 1,
+                                  "sh", "-c", "touch ran", env={"TMPDIR": folder})
+        result = self.expect(job.wait(), 125)
+        self.assertRegex(result.stderr, r"\Ahvdrun: --detach needs a folder for the log and the record of the job \(TMPDIR sets it\): "
+                         r"[^\n]*No space left on device[^\n]*\n\Z")
+        self.assertFalse(os.path.exists(self.box.path("ran")))
+
     def test_interrupted_start(self):
         """A host that does not answer: Ctrl-C at the command ends the job that starts."""
         stuck = self.write("stuck", "#!/bin/sh\nsleep 600\n", 0o755)
@@ -68,6 +79,18 @@ class Start(Detach):
         wait_until(lambda: glob.glob(os.path.join(self.folder(), "*.control")), "the control socket")
         job.signal(signal.SIGINT)
         self.expect(job.wait(), 130)
+
+    def test_killed_start(self):
+        """Nobody would learn the id of the job, so it ends."""
+        stuck = self.write("stuck", "#!/bin/sh\nsleep 600\n", 0o755)
+        job = self.start("--detach", "-np", 1, "-H", "far:1", "--launch-agent", stuck + " %h", "true")
+        wait_until(lambda: glob.glob(os.path.join(self.folder(), "*.control")), "the control socket")
+        job.signal(signal.SIGKILL)
+        job.wait()
+        wait_until(lambda: not self.box.strays(), "its driver ends")
+        entry, = json.loads(self.ask("ps", "-a", "--json").stdout)
+        self.assertEqual(entry["status"], 125, entry)
+        self.assertIn("which waited for the start, was killed", self.ask("explain").stdout)
 
     def test_an_elastic_job(self):
         gate, let_go = self.box.gate()
@@ -135,6 +158,25 @@ class Logs(Detach):
         let_go()
         self.expect(job.wait(), 0)
 
+    def test_the_end_of_a_flood(self):
+        """The last line before a silence may be the cause of a failure; and the log says that its beginning is gone."""
+        gate, let_go = self.box.gate()
+        name = self.detach("-np", 1, "--log-size", 2, "sh", "-c",
+                           'yes LINE | head -c 100000000; echo END; while [ ! -e "$1" ]; do sleep 0.05; done', "sh", gate)
+        wait_until(lambda: self.ask("logs", "-n", 1).stdout.endswith("END\n"), "the end of the flood, while the rank is quiet")
+        shown = self.ask("logs")
+        self.assertIn("hvdrun: the log was full (--log-size), so older output is missing here\n", shown.stderr)
+        let_go()
+        self.ask("wait", name)
+
+    def test_a_cut_log(self):
+        """As after a full disk: half a piece at the end."""
+        name = self.detach("-np", 1, "sh", "-c", "sleep 0.2; echo one")
+        self.ask("wait", name)
+        with open(os.path.join(self.folder(), name + ".0.log"), "ab") as file:
+            file.write(b"1700000000000 0 o 100\nhalf a")
+        self.assertIn("hvdrun: the log ends within a line: the disk was full, or hvdrun was killed\n", self.ask("logs", name).stderr)
+
     def test_bounded(self):
         """What came too fast for the log, or does not fit, is missing. The end is there."""
         name = self.detach("-np", 1, "--log-size", 1, "sh", "-c",
@@ -191,6 +233,25 @@ class Attach(Detach):
             self.assertRegex(result.stdout, r"\A\[0\]<stdout>:line 1\n[\s\S]*\[0\]<stdout>:last\n\Z")
             self.assertRegex(result.stderr, r"\A\[0\]<stderr>:sorry\nhvdrun: rank 0 exited with code 6\n")
 
+    def test_attach_begins_with_the_last_lines(self):
+        """A log may be long. The rest is one option away."""
+        gate, let_go = self.box.gate()
+        job = self.start("-np", 1, "sh", "-c", 'seq 1 500; echo ready; while [ ! -e "$1" ]; do sleep 0.05; done; echo bye', "sh", gate)
+        job.wait_output("ready")
+        wait_until(lambda: self.ask("ps", "-q").stdout, "the record")
+        wait_until(lambda: "ready" in self.ask("logs").stdout, "the log")
+        some, three, every = self.start("attach"), self.start("attach", "-n", 3), self.start("attach", "-n", "all")
+        for one in (some, three, every):
+            one.wait_output("ready")
+        let_go()
+        some, three, every = (self.expect(one.wait(), 0) for one in (some, three, every))
+        self.expect(job.wait(), 0)
+        label = "[0]<stdout>:"
+        self.assertEqual(some.lines, [f"{label}{n}" for n in range(482, 501)] + [f"{label}ready", f"{label}bye"])
+        self.assertRegex(some.stderr, r"\Ahvdrun: 481 earlier lines are not shown; 'hvdrun attach -n all hvdrun-\S+' shows them\n\Z")
+        self.assertEqual((three.lines[:2], three.stderr), ([f"{label}499", f"{label}500"], ""))
+        self.assertEqual((len(every.lines), every.stderr), (502, ""))
+
     def test_ctrl_c_leaves(self):
         name, let_go = self.hang("-np", 1)
         attached = self.start("attach")
@@ -236,14 +297,37 @@ class Attach(Detach):
 
     def test_a_driver_that_is_killed(self):
         name, _ = self.hang("-np", 1)
-        attached = self.start("attach", name)
-        attached.wait_output("ready")
+        followers = {self.start("attach", name): 125, self.start("logs", "-f", name): 1}
+        for one in followers:
+            one.wait_output("ready")
         os.kill(int(name.rpartition("-")[2]), signal.SIGKILL)
-        self.assertIn(f"job {name} is lost", self.expect(attached.wait(), 125).stderr)
+        for one, status in followers.items():
+            self.assertIn(f"job {name} is lost", self.expect(one.wait(), status).stderr)
         wait_until(lambda: not self.box.strays(), "its processes end")
 
 
 class Hangup(Detach):
+
+    def test_the_reader_of_the_output_goes(self):
+        """An ssh without a terminal is killed: nobody reads, and no signal comes."""
+        for how, status in (("detach", 0), ("end", 141)):
+            with self.subTest(how=how):
+                gate, let_go = self.box.gate(how)
+                job = self.start("--on-hangup", how, "-np", 2, "sh", "-c", 'while [ ! -e "$1" ]; do echo line; sleep 0.1; done; echo bye',
+                                 "sh", gate, stdout="hold")
+                name = wait_until(lambda: self.ask("ps", "-q").stdout.strip(), "the control socket")
+                os.close(job.held.pop("stdout"))
+                if how == "detach":
+                    wait_until(lambda: "hvdrun: the reader of the output is gone, and the job goes on without it" in
+                               self.ask("logs", name).stderr, "the notice in the log")
+                    self.assertEqual(self.ask("ps", "-q").lines, [name])
+                    let_go()
+                self.expect(job.wait(), status)
+                if how == "detach":
+                    self.assertEqual(self.ask("logs", name).stdout.count("bye"), 2)
+                else:
+                    self.assertIn("the reader of the output is gone (SIGPIPE)", self.ask("status", name).stdout)
+                    self.assertIn("the program that read the output of hvdrun has ended", self.ask("explain", name).stdout)
 
     def test_ends_the_job(self):
         process, read_until, vanish = self.on_terminal("-np", 1, worker("hang"))

@@ -69,6 +69,22 @@ ready.select(100)
         job.signal(signal.SIGTERM)
         self.expect(job.wait(), 128 + signal.SIGTERM)
 
+    # a training that is over does not begin again
+
+    def test_a_host_is_lost_after_a_rank_has_succeeded(self):
+        """On the other host, the work after the training goes on when the host is lost."""
+        job = self.start_elastic(
+            "-H", "a:1,b:1", "--min-np", 1, "--grace", 1, "sh", "-c",
+            '"$@" || exit; test $HVDRUN_HOSTNAME = a || { echo uploads; exec sleep 100; }', "sh",
+            worker("elastic_horovod"), "--steps", 5, "--step-ms", 5, "--alarm", 100)
+        job.wait_output("uploads")
+        job.wait_output("final steps=5")
+        wait_until(lambda: not any(one.environ().get("HVDRUN_HOSTNAME") == "a" for one in job.tree()), "rank 0 has ended")
+        os.kill(self.agent_of(job, "b").pid, signal.SIGKILL)
+        result = self.expect(job.wait(), 121)
+        self.expect_said(result, "lost b: .*; the workers do not start again, because 1 of 2 had exited with code 0")
+        self.assertEqual(result.stdout.count("final steps=5"), 1, result.describe())
+
     # the end is told, and comes
 
     def test_interrupted(self):

@@ -9,7 +9,7 @@ from rig import BUILD, Flow, main
 
 ENGINE = os.environ["HVD_ENGINE"]
 MODULES = os.path.join(BUILD, "lib/hvd")
-LAUNCHER = {"self": [], "gloo": ["--controller", "gloo"], "mpi": ["--controller", "mpi", "--mpi=pmix"]}
+LAUNCHER = {"self": [], "gloo": ["--controller", "gloo"], "mpi": ["--controller", "mpi"]}
 
 ONE_AT_A_TIME = {"HOROVOD_MPI_THREADS_DISABLE": "1"}  # what --mpi-threads-disable sets; only mpi reads it
 
@@ -56,7 +56,7 @@ class Engines(Flow):
     def test_without_the_launchers_help_mpi_says_so(self):
         if ENGINE == "mpi":
             own = {"HVD_ENGINE": ENGINE, "HVD_MODULES": MODULES}
-            result = self.run_job("--mpi=none", "-np", 2, program("collectives"), env=own)
+            result = self.run_job("--controller", "mpi", "--mpi=none", "-np", 2, program("collectives"), env=own)
             self.expect(result, 1)
             self.assertIn("MPI says that this is rank 0 of 1", result.stderr)
 

@@ -327,6 +327,13 @@ class PmiVariables(WithEnvironment):
         for name in ("PMIX_SERVER_TMPDIR", "OMPI_MCA_orte_tmpdir_base"):
             self.assertTrue(env[name].startswith((self.box.tmp, self.box.run)), f"{name}={env[name]}")
 
+    def test_the_mpi_controller_needs_pmix(self):
+        """The program links with no MPI, and loads the one that the user names."""
+        for options in (["--controller", "mpi"], ["--mpi"], ["-x", "HOROVOD_CONTROLLER=mpi"]):
+            self.assertEqual(self.kind(*options)[1:], (False, True), options)
+        self.assertEqual(self.kind("--controller", "mpi", "--mpi=none")[1:], (False, False))
+        self.assertEqual(self.kind("--controller", "mpi", "--mpi=pmi1")[1:], (True, False))
+
 
 if __name__ == "__main__":
     main()

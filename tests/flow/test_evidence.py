@@ -108,6 +108,23 @@ class Evidence(Flow):
             self.assertIn(part, lines)
         self.assertEqual(self.read_json(os.path.join(folder, "report.json"))["job"]["status"], 1)
 
+    def test_the_last_rank(self):
+        """No rank is left to look at. What it wrote and what its host knows is kept all the same."""
+        script = self.write("last.py", "import os, sys, time\nif os.environ['RANK'] == '1': sys.exit()\n"
+                                       "time.sleep(0.3)\n"
+                                       "raise ValueError('row 7 is broken')\n")
+        for options in (["-np", 1], ["-np", 2], ["-np", 1, "--min-np", 1, "--on-failure", "stop"]):
+            with self.subTest(options=options):
+                before = self.folders()
+                job = self.start(*options, "--evidence", self.box.path("evidence"), sys.executable, script)
+                self.expect(job.wait(60), 1)
+                folder, = set(self.folders()) - set(before)
+                facts = self.read_json(os.path.join(folder, "facts.json"))
+                self.assertEqual(facts["text"], "rank 0 on localhost exited with code 1")
+                self.assertIn("MemTotal", facts["hosts"][0]["memory"])
+                self.assertIn("    ValueError: row 7 is broken\n", self.read(folder, "lines.txt"))
+                self.assertEqual(self.read_json(os.path.join(folder, "report.json"))["job"]["status"], 1)
+
     def test_a_timeout(self):
         self.expect(self.run_script("wait", "--timeout", 2, "--no-stack-traces", "--evidence", self.box.path("evidence")), 124)
         facts = self.read_json(os.path.join(self.folders()[0], "facts.json"))

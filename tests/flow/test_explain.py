@@ -5,9 +5,10 @@
 import json
 import os
 import re
+import signal
 import sys
 
-from rig import Flow, main, worker
+from rig import Flow, main, wait_until, worker
 
 FAIL = """\
 import os, sys, time
@@ -35,7 +36,7 @@ class Explain(Flow):
     def check_story(self, text):
         for pattern in (r"^hvdrun-\S+ failed with status 1, after \d+\.\d s\n", r"\nwhat happened first:\n    rank 1 ",
                         r"\n    its stderr: ValueError: row 7 is [^\x1b]* broken\n", r"\nwhere:\n    rank 1 on b\n    \d+\.\d s after",
-                        r"\nwhat followed:\n    1 other rank ended because of that\n", r"\nwhat to do:\n    rank 1 most likely says why it ended"):
+                        r"\nwhat followed:\n    1 other rank ended because of that\n", r"\nwhat to do:\n    train.py:5 raised it; "):
             self.assertRegex(text, pattern)
         self.assertLessEqual(len(text.splitlines()), 20)
 
@@ -100,6 +101,62 @@ class Explain(Flow):
         self.assertIn("    its stderr: Fatal Python error: Segmentation fault\n", text)
         self.assertRegex(text, r'    its stderr: File "\S+train.py", line 3 in read_batch\n')
 
+    def test_the_line_that_decides(self):
+        """What every error of CUDA says stands below it; without evidence, too, and whatever other ranks write."""
+        script = self.write("train.py", "import os, sys, time\nif os.environ['RANK'] == '1':\n    time.sleep(0.3)\n"
+                                        "    raise RuntimeError('CUDA error: device-side assert triggered\\nCUDA kernel errors might be "
+                                        "asynchronously reported\\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\\n')\n"
+                                        "for i in range(400):\n    print('step', i, flush=True)\n    time.sleep(0.01)\ntime.sleep(60)\n")
+        self.expect(self.start("-np", 2, "--grace", 1, sys.executable, script).wait(60), 1)
+        text = self.explain().stdout
+        self.assertRegex(text, r"\n    rank 1 exited with code 1: a check in a GPU kernel failed, ")
+        self.assertIn("    its stderr: RuntimeError: CUDA error: device-side assert triggered\n", text)
+        self.assertNotIn("asynchronously", text)
+        self.assertIn("what to do:\n    check the labels and indices", text)
+
+    def test_the_rank_that_is_behind(self):
+        """By the numbers of the operations in which NCCL's watchdogs gave up."""
+        script = self.write("train.py", "import os, sys, time\nrank = int(os.environ['RANK'])\n"
+                                        "print('Watchdog caught collective operation timeout: WorkNCCL(SeqNum=%d, OpType=ALLREDUCE)' "
+                                        "% (120 - rank), file=sys.stderr, flush=True)\ntime.sleep(0.5)\n"
+                                        "os.abort() if rank == 1 else time.sleep(60)\n")
+        for options in ([], ["--evidence", self.box.path("evidence")]):
+            with self.subTest(options=options):
+                self.expect(self.start("-np", 2, "--grace", 1, *options, sys.executable, script).wait(60), 134)
+                text = self.explain().stdout
+                self.assertIn("because rank 1 is behind\n", text)
+                self.assertIn("rank 1 is behind, in operation 119, while others wait in operation 120", text)
+
+    def test_an_exit_without_a_word(self):
+        """That the last lines of the job have none of the rank does not mean that it wrote none."""
+        self.expect(self.start("-np", 2, "sh", "-c", "test $RANK = 0 || exit 4; sleep 60").wait(60), 4)
+        self.assertIn("rank 1 exited with code 4: it wrote nothing\n", self.explain().stdout)
+        self.expect(self.start("-np", 2, "sh", "-c", "test $RANK = 0 || { echo hello; sleep 0.5; exit 4; }; "
+                               "sleep 0.2; seq 1000; sleep 60").wait(60), 4)
+        self.assertNotIn("it wrote nothing", self.explain().stdout)
+
+    def test_a_signal_by_request(self):
+        job = self.start("-np", 2, worker("hang"))
+        job.wait_output("ready", count=2)
+        jobs = wait_until(lambda: json.loads(self.start("ps", "--json").wait(60).stdout), "the record")
+        self.expect(self.start("signal", jobs[0]["job"], "USR1", "--ranks", "1").wait(60), 0)
+        result = self.expect(job.wait(60), 138)
+        who = r"'hvdrun signal' \(user \S+, \d\d:\d\d:\d\d\)"
+        self.expect_said(result, rf"hvdrun: {who} sends SIGUSR1 to rank 1\n")
+        self.expect_said(result, rf"hvdrun: {who} had sent it that signal\n")
+        text = self.explain().stdout
+        self.assertRegex(text, rf"    rank 1 was killed by SIGUSR1: {who} had sent it that signal\n")
+        self.assertIn("what to do:\n    nothing, if that was meant", text)
+
+    def test_the_terminal_closes(self):
+        job = self.start("-np", 1, worker("hang"))
+        job.wait_output("ready")
+        job.signal(signal.SIGHUP)
+        self.expect(job.wait(60), 129)
+        text = self.explain().stdout
+        self.assertIn("    interrupted (SIGHUP): most likely, its terminal or SSH session has ended\n", text)
+        self.assertIn("start it with --on-hangup detach or with --detach\n", text)
+
     def test_a_hang(self):
         script = self.write("train.py", "import os, time\nprint('ready', flush=True)\ndef load(): time.sleep(1001)\n"
                                         "def wait(): time.sleep(1000)\nload() if os.environ['RANK'] == '2' else wait()\n")
@@ -115,7 +172,7 @@ class Explain(Flow):
         self.start("-np", 1, "--detach", worker("hang")).wait(60)
         jobs = json.loads(self.start("ps", "--json").wait(60).stdout)
         self.expect_said(self.explain(jobs[0]["job"], status=1), r"job \S+ still runs; 'hvdrun status' and 'hvdrun stacks' show")
-        self.start("stop", "--grace", 1).wait(60)
+        self.start("stop", *self.start("ps", "-q").wait().lines, "--grace", 1).wait(60)
 
 
 if __name__ == "__main__":

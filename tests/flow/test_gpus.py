@@ -49,7 +49,7 @@ class Gpus(Jobs):
         return sorted(usage["ranks"], key=lambda one: one["rank"])
 
     def end(self, job):
-        self.ask("stop", "--grace", 1)
+        self.ask_only("stop", "--grace", 1)
         job.wait()
 
     def helpers(self, job):

@@ -231,7 +231,10 @@ class Elastic(Flow):
         self.expect_said(result, "only an elastic job can restart its workers; give --min-np, or use --on-hang kill")
 
     def test_dump_on_failure(self):
-        script = self.write("fail.py", ELASTIC.replace("    sys.exit()", "    sys.exit()\nif rank == 0: time.sleep(1); sys.exit(3)"))
+        """An elastic job does not wait for the stacks: the ranks end when they get KILL, and not before."""
+        script = ELASTIC.replace("    sys.exit()", "    sys.exit()\nif rank == 0: time.sleep(1); sys.exit(3)")
+        script = self.write("fail.py", script.replace(
+            "sys, time\n", "sys, time, signal; signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})\n", 1))
         result = self.run_job("-np", 3, "--min-np", 3, "--transport", "local", "-H", "a:2,b:1", "--grace", 1, "--dump-on-failure",
                               sys.executable, script, "once", timeout=120)
         self.expect(result, 0)

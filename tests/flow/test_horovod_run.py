@@ -174,6 +174,25 @@ if __name__ == "__main__":
 """
 
 
+RAISES = """
+import os
+import signal
+import horovod
+
+def task():
+    if os.environ["HOROVOD_RANK"] == "1":
+        raise ValueError("no\\nsuch file")
+    signal.pause()
+
+if __name__ == "__main__":
+    try:
+        horovod.run(task, num_proc=2)
+    except RuntimeError as error:
+        print(error)
+        print("cause:", error.__cause__)
+"""
+
+
 class Run(Flow):
 
     def setUp(self):
@@ -225,33 +244,30 @@ if __name__ == "__main__":
         result = self.expect(self.run_program(program=program), 0)
         self.assertEqual(result.lines, ["[(True, 2.0), (True, 2.0)]"], result.describe())
 
-    def test_addresses_where_nobody_answers(self):
-        """A worker tries all addresses: one is refused, and at one a stranger is silent."""
-        program = self.write("addresses.py", """
-import socket
-import horovod.runner.desk as desk_module
-from horovod.runner.desk import ADDRESS, Desk, reach
-desk_module.ANSWER_S = 1
-stranger = socket.create_server(("127.0.0.2", 0))
-port = stranger.getsockname()[1]
-with Desk(print, (), {}, False) as desk:
-    place = desk.environment()
-    own = place[ADDRESS].split(",")
-    print(own[-2], len(own) == len(set(own)))
-    try:
-        reach({**place, ADDRESS: f"127.0.0.3,127.0.0.2,{port}"})
-    except ConnectionError as error:
-        print(str(error).count("127.0.0."), "\\n" in str(error))
-    with reach(place) as good:
-        print(len(good.recv_bytes()) > 0)
-""")
-        result = self.expect(self.run_program(program=program), 0)
-        self.assertEqual(result.lines, ["127.0.0.1 True", "2 False", "True"], result.describe())
-
     def test_a_worker_fails(self):
         result = self.expect(self.run_program("fail"), 0)
-        self.assertRegex(result.stdout, r"RuntimeError: Horovod detected that one or more processes exited with non-zero status")
+        self.assertRegex(result.stdout, r"RuntimeError: Horovod detected that one or more processes exited with non-zero status.*"
+                                        r"hvdrun ended with status 3: rank 1 exited with code 3\n")
         self.assertIn("rank 1 exited with code 3", result.stderr)
+
+    def raised(self, **env):
+        """The rank's exception, as the program sees it."""
+        program = self.write("raises.py", RAISES)
+        result = self.expect(self.run_program(program=program, **env), 0)
+        return result.stdout.split("\ncause: ")
+
+    def test_an_exception(self):
+        told, cause = self.raised()
+        self.assertRegex(told, r"status 1: rank 1 exited with code 1: ValueError: no such file$")
+        self.assertRegex(cause, r"(?s)^on rank 1\nTraceback .*raises\.py.*ValueError: no\nsuch file")
+
+    def test_the_user_has_the_report(self):
+        """hvdrun writes it where the user wants it."""
+        path = self.box.path("report.json")
+        told, cause = self.raised(HVDRUN_REPORT=path)
+        self.assertIn("status 1; its messages say why", told)
+        self.assertEqual(cause, "None\n")
+        self.assertEqual(self.read_json(path)["job"]["cause"]["rank"], 1)
 
     def test_arguments_that_contradict(self):
         program = self.write("wrong.py", """
@@ -264,29 +280,6 @@ for more in ({"hosts": "a:1", "hostfile": "f"}, {"use_gloo": True, "use_mpi": Tr
 """)
         result = self.expect(self.run_program(program=program), 0)
         self.assertEqual(len(result.lines), 2, result.describe())
-
-    def test_a_stranger_gets_nothing(self):
-        """Without the key, neither the function nor a place for results."""
-        program = self.write("stranger.py", """
-from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client
-from horovod.runner.desk import ADDRESS, KEY, Desk, reach
-with Desk(print, (), {}, True) as desk:
-    place = desk.environment()
-    silent = Client(("127.0.0.1", int(place[ADDRESS].split(",")[1])))
-    try:
-        reach({**place, KEY: "wrong"})
-    except ConnectionError as error:
-        print("refused")
-    with reach(place) as good:
-        print(len(good.recv_bytes()) > 0)
-    try:
-        desk.take(1)
-    except RuntimeError as error:
-        print(error)
-""")
-        result = self.expect(self.run_program(program=program), 0)
-        self.assertEqual(result.lines, ["refused", "True", "horovod.run(): rank 0 has ended without a result"], result.describe())
 
 
 if __name__ == "__main__":

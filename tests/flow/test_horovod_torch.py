@@ -48,10 +48,43 @@ class HorovodTorch(Flow):
         result = self.box_run(self.python, "-c", script)
         self.assertEqual(result.stdout, "0 1 1.0\n", result.describe())
 
+    def test_a_rank_that_ends_itself(self):
+        """Its peers exit before it, because it first shuts the library down."""
+        script = self.write("leaves.py", LEAVES)
+        for code, status in ((3, 3), (0, 1)):
+            with self.subTest(code=code):
+                folder = self.box.path(f"left-{code}")
+                os.makedirs(os.path.join(folder, "pids"))
+                result = self.run_job("-np", 3, "--oversubscribe", self.python, script, folder, code,
+                                      env=package_environment(), timeout=120)
+                self.expect(result, status)
+                self.expect_said(result, "rank 1 is most likely the cause: it had shut its library down and exited with "
+                                         f"code {code}; rank [02] exited with code 1")
+                self.expect_said(result, f"rank 1: .*exit code {code}.*rank 1 has shut the library down")
+
     def box_run(self, *argv, **env):
         from jobs import Job
         return self.expect(Job(self.box, argv, env=package_environment(**env)).wait(60), 0)
 
+
+# What is registered before the package is imported runs after libhvd has been shut down.
+LEAVES = """
+import atexit, os, sys, time
+rank, pids = int(os.environ["RANK"]), os.path.join(sys.argv[1], "pids")
+open(os.path.join(pids, str(os.getpid())), "w").close()
+
+def outlive():
+    while rank == 1 and any(os.path.exists("/proc/" + pid) for pid in os.listdir(pids) if pid != str(os.getpid())):
+        time.sleep(0.01)
+
+atexit.register(outlive)
+import torch, horovod.torch as hvd
+hvd.init()
+for step in range(100):
+    hvd.allreduce(torch.ones(1), name="x")
+    if rank == 1 and step == 3:
+        sys.exit(int(sys.argv[2]))
+"""
 
 LISTENS = """
 import sys, time

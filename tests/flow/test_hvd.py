@@ -12,7 +12,7 @@ from ground import patient
 from rig import BUILD, Flow, main, nightly
 
 ENGINE = os.environ["HVD_ENGINE"]
-LAUNCHER = {"self": [], "gloo": ["--controller", "gloo"], "mpi": ["--controller", "mpi", "--mpi=pmix"]}
+LAUNCHER = {"self": [], "gloo": ["--controller", "gloo"], "mpi": ["--controller", "mpi"]}
 PHASES = ("init", "steps", "large", "adasum", "moves", "barrier", "sets", "join", "shutdown")
 ALL_SIZES = (1,) if ENGINE == "self" else (1, 2, 3, 4)
 # By day. Ranks of Open MPI keep all processors busy while they wait. Only Adasum differs with more ranks.

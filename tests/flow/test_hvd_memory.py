@@ -10,7 +10,7 @@ import os
 from rig import BUILD, Flow, main, nightly
 
 ENGINE = os.environ["HVD_ENGINE"]
-LAUNCHER = {"self": [], "gloo": ["--controller", "gloo"], "mpi": ["--controller", "mpi", "--mpi=pmix"]}
+LAUNCHER = {"self": [], "gloo": ["--controller", "gloo"], "mpi": ["--controller", "mpi"]}
 RANKS = {"self": 1, "gloo": 2, "mpi": 3}[ENGINE]  # Open MPI's spin without a break unless they are more than the processors
 
 

@@ -35,7 +35,7 @@ class Install(Flow):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("rank 1 of 2", done.stdout)
         done = self.installed("-np", 1, "--report-bindings", worker("hello"))
-        self.assertRegex(done.stderr, r"rank 0  CPUs \S+  \[")
+        self.assertRegex(done.stderr, r"rank 0  CPUs \S+  (GPU \S+  )?\[")
 
     def test_its_agent_goes_to_other_hosts(self):
         """A stand-in for a host: a shell with folders of its own, to which the installed agent is sent."""
@@ -74,6 +74,7 @@ class Install(Flow):
         self.assertEqual(self.complete("drain", "--w"), ["--within"])
         self.assertEqual(self.complete("status", "--"), ["--json", "--job", "--help"])
         self.assertIn("undrain", self.complete("undra"))
+        self.assertLess(len(self.complete("")), 30, "no programs of PATH without a letter")
         self.assertNotIn("undrain", self.complete("-np", "2", "undra"))
 
 

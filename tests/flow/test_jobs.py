@@ -5,6 +5,7 @@
 import glob
 import json
 import os
+import pwd
 import re
 import signal
 import socket
@@ -12,6 +13,7 @@ import stat
 import subprocess
 import unittest
 
+from hostile import Hostile
 from job_commands import JobCommands
 from rig import HVDRUN, main, patient, wait_until, worker
 
@@ -61,7 +63,7 @@ class Show(Jobs):
         job = self.start("-np", 1, "-H", "far:1", "--launch-agent", stuck + " %h", "true")
         wait_until(self.sockets, "the control socket")
         self.assertRegex(self.ask("status").stdout, r"\A\S+: connecting, .*\n(?:.*\n)*waits for: hosts: .*far")
-        self.ask("stop", "--grace", 1)
+        self.ask_only("stop", "--grace", 1)
         self.expect(job.wait(), 130)
 
     def test_ps(self):
@@ -72,7 +74,9 @@ class Show(Jobs):
         self.assertRegex(table[1], rf"^{one} +running +2 +1 +\d+ s +\d+ s +\S*hang --until ")
         self.assertRegex(table[2], rf"^{two} +running +1 +1 +\d+ s +\d+ s +sh -c echo ready; exec sleep 100$")
         self.assertEqual([entry["job"] for entry in json.loads(self.ask("ps", "--json").stdout)], [one, two])
-        self.refused(rf"2 jobs run here; name one of them: ({one}, {two}|{two}, {one})", "status")
+        first_of, second_of = rf"{one} \([^)]*\)", rf"{two} \(sh -c echo ready; exec sleep 100\)"
+        self.refused(f"2 jobs run here; name one of them: ({first_of}, {second_of}|{second_of}, {first_of})", "status")
+        self.assertEqual(sorted(self.ask("ps", "-q").lines), sorted([one, two]))
         self.ask("stop", two.rpartition("-")[2])  # the number at its end
         self.expect(second.wait(), 130)
         let_first_go()
@@ -80,7 +84,49 @@ class Show(Jobs):
         self.assertEqual(len(self.ask("ps").stdout.splitlines()), 1)
         ended = self.ask("ps", "-a").stdout
         self.assertRegex(ended, rf"(?m)^{one} +ended, status 0 +2 +1 ")
-        self.assertRegex(ended, rf"(?m)^{two} +ended, status 130 +1 +1 ")
+        self.assertRegex(ended, rf"(?m)^{two} +stopped, status 130 +1 +1 ")
+
+    def test_names(self):
+        first, one = self.begin("--job-name", "curie", "-np", 1, "sh", "-c", "echo ready; exec sleep 100")
+        second, two = self.begin("-J", "noether", "-np", 1, "sh", "-c", "echo ready; exec sleep 100")
+        table = self.ask("ps").stdout.splitlines()
+        self.assertRegex(table[0], r"^job +name +state +ranks ")
+        self.assertRegex(table[1], rf"^{one} +curie +running +1 ")
+        self.assertRegex(self.ask("status", "noether").stdout, rf"\A{two} \(noether\): running, ")
+        self.assertEqual(sorted(self.ask("ps", "-q", "--names").lines), sorted([one, two, "curie", "noether"]))
+        third, three = self.begin("--name", "curie", "-np", 1, "sh", "-c", "echo ready; exec sleep 100")
+        self.refused(f"'curie' matches 2 jobs: .*{one}", "status", "curie")
+        self.ask("stop", one)
+        self.assertRegex(self.ask("status", "curie").stdout, rf"\A{three} \(curie\): running")
+        self.ask("stop", "curie")
+        self.ask("stop", "noether")
+        for job in (first, second, third):
+            self.expect(job.wait(), 130)
+        self.assertRegex(self.ask("status", "curie").stdout, rf"\A{three} \(curie\): stopped by .* with status 130")
+        self.refused(f"job {three} does not run any more", "stop", "curie")
+        self.refused("'a b' is not a name for a job: expected at most 64 letters", "--job-name", "a b", "-np", 1, "true", status=2)
+
+    def test_a_long_command_on_a_terminal(self):
+        """A job has one line, as wide as the terminal. A pipe gets the whole command."""
+        command = ["sh", "-c", "echo ready; exec sleep 100; : " + "x" * 200]
+        job, name = self.begin("-np", 1, *command)
+        self.assertIn(" ".join(command), self.ask("ps").stdout)
+        shown = self.terminal("ps", columns=100)
+        self.assertEqual(shown.wait(), 0)
+        row, = [line for line in shown.output().splitlines() if line.startswith(name)]
+        self.assertRegex(row, r"  sh -c echo .*\.\.\.$")
+        self.assertEqual(len(row), 100)
+        self.ask_only("stop")
+        self.expect(job.wait(), 130)
+
+    def test_the_log_of_the_last_job(self):
+        """If no job runs, logs without a job means the one that ended last, as explain does."""
+        self.refused("found no running job", "logs")
+        for text in ("one", "two"):
+            self.expect(self.start("-np", 1, "sh", "-c", f"echo {text}; sleep 0.2; exit 3").wait(), 3)
+        shown = self.ask("logs")
+        self.assertEqual(shown.stdout, "[0]<stdout>:two\n")
+        self.assertRegex(shown.stderr, r"hvdrun: no job runs; this is the output of hvdrun-\S+, which ended last\n")
 
     def test_how_a_job_ended(self):
         job, name = self.begin("-np", 2, "sh", "-c", "echo ready; sleep 0.3; test $RANK = 0 || "
@@ -114,29 +160,106 @@ class Show(Jobs):
         self.refused(f"job {name} does not run any more", "stop", name)
 
 
+class Elsewhere(Jobs, Hostile):
+
+    def test_another_host(self):
+        self.refused("found no job 'hvdrun-no-such-host-4242': the id is one of host 'no-such-host', and this is '.*'; run the command there",
+                     "status", "hvdrun-no-such-host-4242")
+
+    def test_no_temporary_folder(self):
+        for words in (["ps"], ["status"], ["logs", "x"]):
+            told = self.ask(*words, status=1, env={"TMPDIR": "/no/such/folder"})
+            self.assertEqual((told.stdout, told.stderr),
+                             ("", "hvdrun: cannot look for jobs in TMPDIR=/no/such/folder: No such file or directory\n"))
+
+    def test_the_job_of_another_user(self):
+        """Root asks by id or path, and gets the same as the user."""
+        theirs = self.start_as_stranger("--job-name", "theirs", "-np", 1, "sh", "-c", "echo $HVDRUN_JOB_ID; exec sleep 300")
+        name = theirs.wait_output("hvdrun-.*").group()
+        path, = wait_until(lambda: glob.glob(os.path.join(self.box.tmp, "hvdrun-*", ".jobs-*", name + ".control")), "the socket")
+        self.assertEqual(self.ask("ps", "-q").stdout, "", "not root's own")
+        self.assertRegex(self.ask("ps", "--all-users").stdout, rf"(?m)^{name} +\S+ +theirs +running +1 ")
+        for word in (name, "theirs", path):
+            self.assertRegex(self.ask("status", word).stdout, rf"\A{name} \(theirs\): running")
+            wait_until(lambda: name in self.ask("logs", word).stdout, "the line in the log")
+        attached = self.start("attach", path)
+        attached.wait_output(name)
+        self.ask("stop", path)
+        self.expect(attached.wait(), 130)
+        theirs.wait()
+        for word in (name, path):
+            self.assertIn("was stopped", self.ask("explain", word).stdout)
+            self.assertIn(name, self.ask("logs", word).stdout)
+
+
 class Control(Jobs):
 
+    def test_which_job_is_stopped(self):
+        """A script must name the job; at a terminal, hvdrun says which one it is."""
+        job, name = self.begin("-np", 1, "sh", "-c", "echo ready; exec sleep 100")
+        for words in (["stop"], ["signal", "USR1"], ["stop", "--grace", 2]):
+            self.refused(rf"{words[0]} needs the job unless you are at a terminal; 'hvdrun {words[0]} {name}( USR1)?' is for the one "
+                         rf"that runs here \(sh -c echo ready; exec sleep 100, in {self.box.work}\)", *words, status=2)
+        self.assertRegex(self.ask("stop", status=1, env={"TMPDIR": self.box.home}).stderr, "found no running job")
+        at_terminal = self.terminal("stop")
+        at_terminal.wait_output(rf"hvdrun: stop {name} \(sh -c echo ready; exec sleep 100, in {self.box.work}\)")
+        self.assertEqual(at_terminal.wait(), 0)
+        self.expect(job.wait(), 130)
+
     def test_stop(self):
-        job, name = self.begin("-np", 2, "sh", "-c", "trap 'echo got INT; exit 9' INT; " + TRAP, count=2)
-        self.assertEqual(self.ask("stop").stdout, f"{name} ended with status 130\n")
-        self.assertEqual(self.expect(job.wait(), 130).stdout.count("got INT"), 2)
+        """Nobody sent a signal, and nothing says so."""
+        report, events = self.box.path("report"), self.box.path("events")
+        job, name = self.begin("-np", 2, "--report", report, "--events", events, "sh", "-c",
+                               "trap 'echo got INT; exit 9' INT; " + TRAP, count=2)
+        self.assertEqual(self.ask_only("stop").stdout, f"{name} ended with status 130\n")
+        result = self.expect(job.wait(), 130)
+        self.assertEqual(result.stdout.count("got INT"), 2)
+        stopped = rf"stopped by 'hvdrun stop' \(user {pwd.getpwuid(os.geteuid()).pw_name}, \d\d:\d\d:\d\d\)"
+        self.expect_said(result, rf"(?m)^hvdrun: {stopped}: the workers have 30 s to exit$")
+        self.expect_said(result, rf"(?m)^hvdrun: {stopped}$")
+        self.assertRegex(self.ask("ps", "-a").stdout, rf"(?m)^{name} +stopped, status 130 ")
+        self.assertRegex(self.ask("status", name).stdout, rf"\A{name}: {stopped} with status 130, ")
+        story = self.ask("explain").stdout
+        self.assertRegex(story, rf"\A{name} was stopped with status 130, after .* s\nwhat happened first:\n    {stopped}\n")
+        self.assertIn("what to do:\n    nothing: the ranks did not fail\n", story)
+        with open(report) as file:
+            cause = json.load(file)["job"]["cause"]
+        self.assertEqual(cause["kind"], "stopped")
+        self.assertRegex(cause["text"], stopped)
+        with open(events) as file:
+            told = {one["event"]: one for one in map(json.loads, file)}
+        self.assertRegex(told["stop"]["text"], stopped)
+        self.assertNotIn("signal", told)
+        self.assertEqual(told["job_end"]["cause"], "stopped")
+        for text in (result.said, story, *map(str, told.values())):
+            self.assertNotRegex(text, "SIGINT|[Ii]nterrupted|got a signal")
+
+    def test_stop_by_a_program(self):
+        """Which does not say who it is."""
+        job, name, _ = self.hang("-np", 1)
+        with socket.socket(socket.AF_UNIX) as one:
+            one.connect(self.sockets()[0])
+            one.sendall(b'{"do": "stop", "grace_s": 1}\n')
+            self.assertEqual(one.recv(100), b'{"ok":true}\n')
+        who = "user root, " if os.geteuid() == 0 else ""
+        self.expect_said(self.expect(job.wait(), 130), rf"stopped by a request to the control socket \({who}\d\d:\d\d:\d\d\)")
 
     def test_stop_with_grace(self):
         job, name = self.begin("-np", 1, "sh", "-c", "trap '' INT; " + TRAP)
         self.assertEqual(self.ask("stop", name, "--grace", "200ms").stdout, f"{name} ended with status 130\n")
-        self.expect_said(self.expect(job.wait(), 130), "stopped by another command: the workers have 0 s to exit")
+        self.expect_said(self.expect(job.wait(), 130), "stopped by .*: the workers have 0.2 s to exit")
 
     def test_signal(self):
         job, name = self.begin("-np", 3, "sh", "-c", TRAP, count=3)
-        self.assertEqual(self.ask("signal", "USR1").stdout, "sent USR1\n")
+        self.assertEqual(self.ask_only("signal", "USR1").stdout, "sent USR1\n")
         job.wait_output("got USR1", count=3)
         self.ask("signal", name, "SIGUSR1", "--ranks", "0,2")
         job.wait_output(r"\[0\]<stdout>:got USR1", count=2)
         job.wait_output(r"\[2\]<stdout>:got USR1", count=2)
-        self.refused("rank", "signal", "USR1", "--ranks", "7")
+        self.refused("rank", "signal", name, "USR1", "--ranks", "7")
         self.refused("SIGSTOP stops or continues", "signal", "STOP", status=2)
         self.assertEqual(len(re.findall(r"\[1\]<stdout>:got USR1", job.output())), 1)
-        self.ask("signal", "TERM", "--ranks", "1")
+        self.ask_only("signal", "TERM", "--ranks", "1")
         self.expect_blame(self.expect(job.wait(), 7), 1, code=7)
 
     def test_wait(self):

@@ -13,6 +13,18 @@ PROGRAM = """
 #include <stdio.h>
 int main(void) { printf("%zu %d\\n", hvd_type_bytes(HVD_FLOAT64), hvd_engine_built("self")); return 0; }
 """
+GREEDY = """
+#include <hvd.h>
+#include <stdint.h>
+int main(void)
+{
+    float one = 1;
+    struct hvd_tensor tensor = {.size = sizeof tensor, .name = "one", .input = &one, .output = &one, .type = HVD_FLOAT32};
+    if (hvd_init(0) != HVD_OK)
+        return 1;
+    return hvd_grouped_allreduce(&tensor, SIZE_MAX, 0);
+}
+"""
 PROJECT = """
 cmake_minimum_required(VERSION 3.22)
 project(user LANGUAGES C)
@@ -65,6 +77,19 @@ class Libhvd(Flow):
         self.call("cmake", "--build", "build")
         for name in ("shared", "static"):
             self.assertEqual(self.call(f"build/{name}"), "8 1\n")
+
+    def test_no_memory_for_its_own_blocks(self):
+        """The process ends, and the line says whose memory it was."""
+        with open(os.path.join(self.work, "main.c"), "w", encoding="utf-8") as file:
+            file.write(GREEDY)
+        folder = os.path.dirname(self.find(r"hvd\.pc")[0])
+        flags = self.call("pkg-config", "--cflags", "--libs", "--static", "hvd", PKG_CONFIG_PATH=folder).split()
+        self.call("cc", "main.c", "-o", "shared", *flags)
+        self.call("cc", "main.c", "-o", "static", flags[0], self.find(r"libhvd\.a")[0], *[flag for flag in flags[1:] if flag != "-lhvd"])
+        for name in ("shared", "static"):
+            env = {**os.environ, "LD_LIBRARY_PATH": os.path.dirname(folder)}
+            done = subprocess.run([os.path.join(self.work, name)], capture_output=True, text=True, check=False, env=env, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (125, "libhvd: out of memory; this process ends\n"), name)
 
     def test_only_its_own_names_are_visible(self):
         for options, file in ((("-D",), self.find(r"libhvd\.so")[0]), (("-g",), self.find(r"libhvd\.a")[0])):

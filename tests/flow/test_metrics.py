@@ -67,7 +67,7 @@ class Metrics(Jobs):
         return job, name, json.loads(self.ask("status", name, "--json").stdout)["metrics"]
 
     def end(self, job):
-        self.ask("stop", "--grace", 1)
+        self.ask_only("stop", "--grace", 1)
         job.wait()
 
     def check(self, text):
@@ -77,6 +77,24 @@ class Metrics(Jobs):
 
 
 class Serve(Metrics):
+
+    def test_targets(self):
+        """A file for file_sd_configs of Prometheus, as long as the job runs."""
+        folder = self.box.path("targets")
+        os.mkdir(folder)
+        jobs = [self.serve("--job-name", name, "--metrics-targets", folder, "-np", 2) for name in ("one", "two")]
+        found = {}
+        for file in os.listdir(folder):
+            entry, = self.read_json(os.path.join(folder, file))
+            target, = entry["targets"]
+            found[entry["labels"]["hvdrun_name"]] = (file, entry["labels"]["hvdrun_job"], f"http://{target}/metrics")
+        self.assertEqual(found, {name: (f"{job}.json", job, url) for name, (_, job, url) in zip(("one", "two"), jobs)})
+        for job, name, _ in jobs:
+            self.ask("stop", name, "--grace", 1)
+            job.wait()
+        self.assertEqual(os.listdir(folder), [])
+        self.expect_said(self.run_job("--metrics", 0, "--metrics-targets", "/no/such", "-np", 1, "true"),
+                         "--metrics-targets: cannot write /no/such/")
 
     def test_values(self):
         job, name, url = self.serve("-np", 3, "-H", "a:2,b:1", "--transport", "local", count=3)

@@ -159,6 +159,37 @@ class Ends(Mpi):
                     result = self.expect(self.mpi("-np", 3, mpi_worker("mpi_abort", kind), 1, code), code)
                     self.expect_said(result, rf"\brank 1\b.*abort.*\b{code}\b|abort.*\brank 1\b.*\b{code}\b")
 
+    def test_what_was_printed_right_before_an_abort(self):
+        """Open MPI leaves it in the buffer of stdout, if that is a pipe. docs/mpi.md says what helps."""
+        for program in ((mpi_worker("mpi_abort", "mpich"),), ("stdbuf", "-oL", mpi_worker("mpi_abort", "openmpi"))):
+            self.expect_lines(self.expect(self.mpi("-np", 2, *program, 1, 5), 5), ["[1]<stdout>:rank 1 aborts"])
+
+    def expect_no_spawn(self, result, rank):
+        self.expect(result, 125)
+        self.assertRegex(result.stderr, rf"^hvdrun: rank {rank} on \S+ asked for MPI_Comm_spawn, which hvdrun does not support")
+        self.assertNotIn(f"rank {rank} goes on", result.stdout)
+
+    def test_spawn(self):
+        """It is not supported. A rank that asks ends the job, because others may wait for its children forever."""
+        for how, rank in (("fatal", 0), ("returned", 0), ("alone", 2)):
+            for place in ((), ("-H", "a:1,b:2", "--transport", "local")):
+                with self.subTest(how=how, place=place):
+                    self.expect_no_spawn(self.mpi("-np", 3, *place, mpi_worker("mpi_spawn", "openmpi"), how), rank)
+
+    def test_spawn_over_pmi1(self):
+        # Debian's MPICH is built on UCX, which has no MPI_Open_port, so it fails before it asks
+        code = """
+import os, socket
+link = socket.socket(fileno=int(os.environ["PMI_FD"]))
+link.sendall(b"cmd=init pmi_version=1 pmi_subversion=1\\n")
+link.recv(4096)
+if os.environ["PMI_RANK"] == "1":
+    link.sendall(b"mcmd=spawn\\nnprocs=2\\nexecname=true\\ntotspawns=1\\nspawnssofar=1\\nendcmd\\n")
+link.recv(4096)
+print("rank", os.environ["PMI_RANK"], "goes on")
+"""
+        self.expect_no_spawn(self.mpi("-np", 2, "--mpi=pmi1", sys.executable, "-c", code), 1)
+
     def test_death_before_in_and_after_init(self):
         for kind in KINDS:
             for when in ("before", "in", "after", "late"):

@@ -3,11 +3,13 @@
 # ctest busy
 
 import os
+import pathlib
 import re
 import signal
 import time
 
-from rig import Flow, main, mpi_worker, nightly, plain, sanitized, worker
+from hostile import lacks
+from rig import HVDRUN, Flow, Job, main, mpi_worker, nightly, plain, sanitized, worker
 
 KINDS = ("openmpi", "mpich")
 QUIET = {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
@@ -55,6 +57,19 @@ class World(Hosts):
         for kind in KINDS:
             self.expect_places(self.mpi(FOUR, mpi_worker("mpi_nodes", kind), 8), (2, 2, 2, 2))
 
+    @plain
+    def test_the_data_of_a_fence_is_in_the_driver_once(self):
+        """40 hosts get 1.25 MiB each. The driver keeps them once, and not once for each host."""
+        hosts = ",".join(f"h{number}:1" for number in range(40))
+        if sanitized():
+            self.skipTest("sanitizers use memory of their own")
+        job = self.start("-H", hosts, "--transport", "local", "--mpi=pmix", worker("mpi_fence"), "stay", "32768")
+        job.wait_output("there", count=40, timeout=120)
+        peak = int(re.search(r"^VmHWM:\s+(\d+) kB$", pathlib.Path(f"/proc/{job.pid}/status").read_text(encoding="utf-8"), re.M)[1])
+        job.signal(signal.SIGTERM)
+        job.wait(120)
+        self.assertLess(peak, 30 << 10, "KiB of the driver at its peak")
+
     def test_open_mpi_shares_memory_within_a_host_only(self):
         result = self.mpi(TWO, "-x", "OMPI_MCA_btl_base_verbose=100", mpi_worker("mpi_nodes", "openmpi"))
         self.expect(result, 0)
@@ -63,6 +78,25 @@ class World(Hosts):
                 for a in range(4) for b in range(4)]
         self.assertLessEqual(set(used), set(want), result.describe())
         self.assertTrue({how for _, how, _ in used} >= {"vader", "tcp"}, result.describe())
+
+    def test_a_machine_without_a_network(self):
+        """Loopback is its only interface, and Open MPI leaves that out unless it is told."""
+        alone = ("unshare", "--user", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
+        why = lacks(*alone, "true")
+        if why:
+            self.skipTest(f"cannot make a network without interfaces: {why}")
+        for kind in KINDS:
+            job = Job(self.box, [*alone, HVDRUN, "-H", TWO, "--transport", "local", mpi_worker("mpi_hello", kind)], env=QUIET)
+            self.expect_world(job.wait(120), 4)
+
+    def test_the_users_network_stays(self):
+        for own in ("OMPI_MCA_btl_tcp_if_include=192.0.2.0/24", "OMPI_MCA_btl_tcp_if_exclude=192.0.2.0/24"):
+            for how in ("-x", "inherited"):
+                name, _, value = own.partition("=")
+                result = self.mpi("a:1,b:1", *(("-x", own) if how == "-x" else ()), "env",
+                                  env={} if how == "-x" else {name: value})
+                found = [line.split(":", 1)[1] for line in self.expect(result, 0).lines if "btl_tcp_if" in line]
+                self.assertEqual(found, [own, own], how)
 
     @nightly("flow.mapping has such layouts")
     def test_unequal_slots(self):

@@ -89,7 +89,7 @@ class Hosts(Elastic, OnEvent):
         self.assertIn("ended", self.names())
 
     def test_hung(self):
-        self.expect(self.start("--on-event", self.recorder(), "--hang-timeout", 2, "--grace", 1, "-np", 2, "sleep", 600).wait(), 119)
+        self.expect(self.start("--on-event", self.recorder(), "--hang-timeout", 2, "--grace", 1, "-np", 2, "sh", "-c", "echo ready; exec sleep 600").wait(), 119)
         hung, = [one for one in self.heard() if one["event"] == "hung"]
         self.assertRegex(hung["text"], "^the job hangs: no rank has shown progress for --hang-timeout 2.0 s")
         self.assertIn("ended", self.names())

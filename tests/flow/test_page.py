@@ -142,7 +142,7 @@ class Served(Page):
         self.assertEqual([line["text"] for line in json.loads(ask_status(page, "/output.json?rank=3999")[2])["lines"]], ["ready"])
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             end = pool.submit(ask_end, page)
-            self.ask("signal", "USR1", "--ranks", "3210")
+            self.ask_only("signal", "USR1", "--ranks", "3210")
             text = end.result()
         self.assertEqual([(rank["rank"], rank["signal"]) for rank in json.loads(text)["ranks"]], [(3210, signal.SIGUSR1)])
         self.assertLess(len(text), 1 << 16)
@@ -165,12 +165,24 @@ class Served(Page):
         parts = urllib.parse.urlsplit(page)
         waiting = http.client.HTTPConnection(parts.hostname, parts.port, timeout=patient(60))
         waiting.request("GET", "/end.json")
-        self.ask("signal", "USR1", "--ranks", "1")
+        self.ask_only("signal", "USR1", "--ranks", "1")
         self.expect_blame(job.wait(), 1, code=3)
         end = json.loads(waiting.getresponse().read())
         waiting.close()
         self.assertEqual((end["status"], end["ranks"][0]["rank"], end["ranks"][0]["exit_code"]), (3, 1, 3))
         self.assertIn("hvdrun: rank 1 exited with code 3", end["failure"])
+
+    def test_a_job_that_is_stopped(self):
+        job, _, page = self.serve_page("-np", 2)
+        parts = urllib.parse.urlsplit(page)
+        waiting = http.client.HTTPConnection(parts.hostname, parts.port, timeout=patient(60))
+        waiting.request("GET", "/end.json")
+        self.ask("stop", json.loads(self.ask("ps", "--json").stdout)[0]["job"], "--grace", 1)
+        self.expect(job.wait(), 130)
+        end = json.loads(waiting.getresponse().read())
+        waiting.close()
+        self.assertEqual((end["status"], end["cause"]), (130, "stopped"))
+        self.assertRegex(end["text"], r"^stopped by 'hvdrun stop' \(user \S+, \d\d:\d\d:\d\d\)$")
 
 
 class Gate(Page):
@@ -258,7 +270,7 @@ class InABrowser(Page, Elastic):
         self.until("#ranks tbody", "MiB|KiB")
         self.until("#output", "I am rank 3")
         self.no_problem()
-        self.ask("signal", "USR1", "--ranks", "2")
+        self.ask_only("signal", "USR1", "--ranks", "2")
         self.until("#notices", "rank 2 exited with code 3")
         self.until("#state", "ended with status 3")
         self.until("#ranks tbody tr", "exit code 3")  # it is the first one now

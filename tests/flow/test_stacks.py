@@ -34,8 +34,7 @@ class Stacks(Asked):
         self.assertEqual(odd, three.strip().split("\n")[-1])
         self.assertNotRegex(some, r"all_reduce|child processes")
         self.assertEqual(self.ask("--ranks", "7", status=1).stdout, "")
-        self.expect(self.run_job("stop"), 0)
-        job.wait()
+        self.end(job)
 
     def test_twice_and_json(self):
         mover = self.write("move.py", "import os, time\nos.write(1, b'ready\\n')\n"
@@ -50,14 +49,12 @@ class Stacks(Asked):
         ranks = {rank for stack in answer["second"]["stacks"] for rank in stack["ranks"]}
         self.assertEqual(ranks, {0, 1})
         self.assertRegex(self.ask("--twice", "0.01").stdout, r"in the same place after 0 s: ranks? 0")
-        self.expect(self.run_job("stop"), 0)
-        job.wait()
+        self.end(job)
 
     def test_programs_that_are_not_python(self):
         job = self.begin("-np", 2, "--grace", 1, worker("hang"), count=2)
         self.until([r"^main threads:\n    \[0-1\] process hang; calls (pause|rt_sigsuspend|\w+)"])
-        self.expect(self.run_job("stop"), 0)
-        job.wait()
+        self.end(job)
 
     def test_no_job(self):
         result = self.ask(status=1)

@@ -59,12 +59,11 @@ class Held(Asked, Hostile):
         subprocess.run(["cc", "-rdynamic", "-o", program, source], check=True)
         return [program, os.path.join(self.folder, "batches")]
 
-    def threads_of_agents(self, job):
-        agents = [one.pid for one in descendants(job.popen.pid) if one.comm == "hvdrun-agent"]
-        return max(len(os.listdir(f"/proc/{pid}/task")) for pid in agents)
+    def helpers(self, job):
+        return sum(one.comm == "hvdrun-stacks" for one in descendants(job.popen.pid))
 
     def test_the_interpreter_of_most_ranks(self):
-        """The others are shown, and no reader follows one that the kernel holds."""
+        """The others are shown, and no helper follows one that the kernel holds."""
         python, script = os.path.realpath("/usr/bin/python3"), self.write("train.py", TRAIN)
         start = f'test $RANK -gt 1 && exec {self.folder}/program {script}; exec {python} {script}'
         job, server = self.begin_on("-np", 12, "sh", "-c", start, count=12, program=python)
@@ -75,17 +74,17 @@ class Held(Asked, Hostile):
                         r"^    \[0-1\] train\.py:5 <module> > train\.py:4 step; calls clock_nanosleep$"])
             for _ in range(4):
                 self.ask()
-            self.assertLess(self.threads_of_agents(job), 20)
+            self.assertLess(self.helpers(job), 20)
             self.end(job)
         finally:
             os.kill(server, signal.SIGKILL)
 
     def expect_end(self, *options):
-        """The job ends, although the kernel holds the readers of its agents."""
+        """The job ends, although the kernel holds the helpers of its agents."""
         job, server = self.begin_on(*options, *self.like_python(), count=3)
         try:
             self.until([rf"^    \[0-2\] process python3\.8; calls p\w+.*; {HELD}$"])
-            self.assertGreater(self.threads_of_agents(job), 1)
+            self.assertGreater(self.helpers(job), 0)
             job.signal(signal.SIGTERM)
             result = job.wait(60)
             self.expect_not_said(result, "could not kill|lost|do not end")

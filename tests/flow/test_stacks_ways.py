@@ -105,7 +105,7 @@ WAYS = {
     "send": "calls sendto", "selects": "calls (select|pselect6)", "polls": "calls p?poll",
     "epolls": "calls epoll_p?wait", "read": "calls read", "write": "calls write", "fifo": "calls openat",
     "flock": "calls flock", "child": "calls wait4", "zombie": "calls (pause|ppoll)", "pause": "calls (pause|ppoll)",
-    "sigwait": "calls rt_sigtimedwait", "sleep": "calls (clock_nanosleep|select)", "paged_out": "calls (clock_nanosleep|select)", "stopped": "",
+    "sigwait": "calls rt_sigtimedwait", "sleep": "calls (clock_nanosleep|select)", "paged_out": "calls (clock_nanosleep|select)", "stopped": r"stopped \(SIGSTOP\)",
     "spin_in_c": "running; holds the GIL", "spin_in_re": "running; holds the GIL", "spin": "running; holds the GIL",
     "generator > stuck.py:\\d+ batches": "calls (clock_nanosleep|select)", "coroutines": "calls epoll_p?wait",
     "loader": "calls wait4",
@@ -144,7 +144,7 @@ class Ways(Asked, Hostile):
             pid = int(file.read())
         try:
             self.until([r"^    \[1\] train\.py:6 <module> > train\.py:4 read_batch; calls read on fuse$",
-                        r"^rank 1 is elsewhere: in train\.py:4 read_batch; 2 others are in train\.py:7 <module>$"])
+                        r"^rank 1 is elsewhere: in train\.py:4 read_batch \(fuse\); 2 others are in train\.py:7 <module>$"])
             self.until([r"^    \[1\] train\.py:6 <module> > train\.py:4 read_batch > .*read; calls read on fuse$"], "--native")
         finally:
             os.kill(pid, signal.SIGKILL)  # the read fails then

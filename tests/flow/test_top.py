@@ -4,7 +4,7 @@
 
 import json
 
-from rig import main, patient, wait_until
+from rig import HVDRUN, Terminal, main, patient, wait_until
 from test_jobs import Jobs
 
 # The rank 2 sleeps, the others compute.
@@ -37,8 +37,25 @@ class Top(Jobs):
         self.assertGreaterEqual(host["load"], 0)
         shown = self.ask("top", "--once").stdout
         self.assertRegex(shown, rf"\A{name}: running, 4 ranks on 1 host, up ")
-        self.assertRegex(shown, r"(?m)^ +rank +host +cpu +memory ")
-        self.ask("stop", "--grace", 1)
+        self.assertRegex(shown, r"(?m)^ +rank +host +cpu +last output +memory ")
+        self.ask_only("stop", "--grace", 1)
+        job.wait()
+
+    def test_a_silent_rank(self):
+        """It may hang in its imports: it has never written anything, and comes first for that."""
+        script = '[ $RANK = 3 ] && exec sleep 1000; while :; do echo ready; sleep 0.5; done'
+        events = self.box.path("events")
+        job, name = self.begin("--straggler-time", 3, "--events", events, "-np", 5, "sh", "-c", script, count=4)
+        first = wait_until(lambda: next((one for one in self.once(name)["ranks"] if one["marks"].get("last_output_s")), None),
+                           "the silent rank", patient(60))
+        self.assertEqual((first["rank"], first["marks"]["last_output_s"]), (3, "none"))
+        self.assertRegex(self.ask("top", "--once").stdout, r"\n\* *3 +\S+ .* none yet < ")
+        job.wait_output(r"hvdrun: .*rank 3 on \S+ is silent: it has not written anything yet, and 4 of 5 ranks have", name="stderr")
+        self.assertRegex(self.ask("status").stdout, r"(?m)^rank 3 on \S+ is silent: most others have written something")
+        with open(events, encoding="utf-8") as file:
+            told = [event for event in map(json.loads, file) if event["event"] == "straggler"]
+        self.assertEqual([(event["rank"], event["silent"]) for event in told], [(3, True)])
+        self.ask_only("stop", "--grace", 1)
         job.wait()
 
     def test_children_count(self):
@@ -49,7 +66,7 @@ class Top(Jobs):
         self.assertEqual(one["processes"], 2, one)
         if "read_bytes" in one:
             self.assertGreaterEqual(one["read_bytes"], 5000000)
-        self.ask("stop", "--grace", 1)
+        self.ask_only("stop", "--grace", 1)
         job.wait()
 
     def test_progress(self):
@@ -63,10 +80,10 @@ class Top(Jobs):
         self.assertEqual((found[0]["percent"], found[0]["text"]), (25.5, "epoch 2"))
         self.assertTrue(3000 < found[0]["eta_s"] <= 3600, found)
         shown = self.ask("top", "--once").stdout
-        self.assertRegex(shown, r"(?m)^ +rank .* last output +progress$")
-        self.assertRegex(shown, r"(?m)^ +0 .* 25\.5 %$")
-        self.assertRegex(shown, r"(?m)^ +1 .* -$")
-        self.ask("stop", "--grace", 1)
+        self.assertRegex(shown, r"(?m)^ +rank .* last output +progress +memory ")
+        self.assertRegex(shown, r"(?m)^ +0 .* 25\.5 %  ")
+        self.assertRegex(shown, r"(?m)^ +1 .* -  ")
+        self.ask_only("stop", "--grace", 1)
         job.wait()
 
     def test_many_hosts(self):
@@ -96,6 +113,37 @@ class Top(Jobs):
         self.assertIn("\x1b[?1049l", top.output())  # the terminal is as before
         let_go()
         self.expect(job.wait(), 0)
+
+    def test_many_ranks(self):
+        """The ranks come first, their titles stay, and the last line has the keys. The hosts are one key away."""
+        job, name = self.begin("-np", 40, "-H", "a:20,b:20", "--transport", "local", "sh", "-c", "echo ready; exec sleep 300", count=40)
+        top = Terminal(self.box, [HVDRUN, "top"], rows=24, columns=80)
+        top.wait_output(rf"{name}: running, 40 ranks on 2 hosts")
+        top.wait_output(r"q quit  arrows scroll  s sort \(unusual first\)  h hosts   1-21 of 40")
+        top.type("s")
+        top.wait_output(r"by rank")
+        top.type("\x1bOF")  # End
+        top.wait_output(r"20-40 of 40")
+        top.type("h")
+        top.wait_output(r"load")
+        top.wait_output(r"r ranks   1-2 of 2")
+        top.type("q")
+        self.assertEqual(top.wait(), 0)
+        self.ask("stop", name, "--grace", 1)
+        job.wait()
+
+    def test_small_and_simple_terminals(self):
+        job, name = self.begin("-np", 3, "sh", "-c", "echo ready; exec sleep 300", count=3)
+        top = Terminal(self.box, [HVDRUN, "top"], rows=5, columns=40)
+        top.wait_output(r"last output")  # among the first columns
+        top.wait_output(r"q quit")
+        top.type("q")
+        self.assertEqual(top.wait(), 0)
+        dumb = Terminal(self.box, [HVDRUN, "top"], env={"TERM": "dumb"})
+        dumb.wait_output("cannot use this terminal; is TERM right\\? 'hvdrun top --once' works")
+        self.assertEqual(dumb.wait(), 1)
+        self.ask("stop", name, "--grace", 1)
+        job.wait()
 
     def test_the_job_ends(self):
         job, name, let_go = self.hang("-np", 1)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to the control socket, one a line. The answer is one object. */
 #include <jansson.h>
+#include <string.h>
 
+#include "base/parse.h"
 #include "driver/control/later.h"
 #include "driver/control/request.h"
 #include "fuzz.h"
@@ -33,16 +35,26 @@ static int add(void *context, const struct host_list *hosts, struct error *err)
     return 0;
 }
 
-static int stop(void *context, int64_t grace_ms, struct error *err)
+static void check_asker(const struct control_asker *asker, bool by_root)
 {
-    (void)context, (void)err;
+    FUZZ_CHECK(asker->command == NULL || name_is_safe(asker->command, strlen(asker->command)));
+    FUZZ_CHECK(asker->user == NULL || name_is_safe(asker->user, strlen(asker->user)));
+    FUZZ_CHECK((asker->user != NULL && strcmp(asker->user, "root") == 0) == by_root);
+}
+
+static int stop(void *context, const struct control_asker *asker, int64_t grace_ms,
+                struct error *err)
+{
+    (void)err;
+    check_asker(asker, *(const bool *)context);
     FUZZ_CHECK(grace_ms >= -1);
     return 0;
 }
 
-static int send_signal(void *context, int number, const char *ranks, struct error *err)
+static int send_signal(void *context, const struct control_asker *asker, int number,
+                       const char *ranks, struct error *err)
 {
-    (void)context;
+    check_asker(asker, *(const bool *)context);
     FUZZ_CHECK(number > 0 && number <= 64);
     return ranks != NULL ? error_set(err, "no rank '%s' runs", ranks) : 0;
 }
@@ -77,7 +89,8 @@ FUZZ_TARGET
         char *line AUTO_FREE = fuzz_line(&bytes);
         bool came = false;
         struct control_later *later = control_later_create(answered, &came);
-        json_t *answer = control_request_answer(line, strlen(line), &ops, NULL, later);
+        bool by_root = bytes.left % 2 == 0;
+        json_t *answer = control_request_answer(line, strlen(line), by_root, &ops, &by_root, later);
         if (control_later_is_taken(later))
             control_later_answer(later, json_pack("{s:b}", "ok", 1));
         else

@@ -39,6 +39,12 @@ static void on_name(void *context, int rank, enum pmi1_name_request request, con
     FUZZ_CHECK(service != NULL && (port != NULL) == (request == PMI1_PUBLISH));
 }
 
+static void on_spawn(void *context, int rank)
+{
+    (void)context;
+    FUZZ_CHECK(rank == 0 || rank == 2 || rank == 5);
+}
+
 static void speak(struct room *room, uint8_t who, const char *bytes, size_t length)
 {
     static const int ranks[] = {0, 2, 5};
@@ -59,8 +65,11 @@ static void speak(struct room *room, uint8_t who, const char *bytes, size_t leng
 
 FUZZ_TARGET
 {
-    static const struct pmi1_ops ops = {
-        .send = on_send, .abort = on_abort, .barrier_in = on_barrier, .name = on_name};
+    static const struct pmi1_ops ops = {.send = on_send,
+                                        .abort = on_abort,
+                                        .barrier_in = on_barrier,
+                                        .name = on_name,
+                                        .spawn = on_spawn};
     static const int local[] = {0, 2, 5}, node_of[] = {0, 1, 0, 1, 1, 0};
     struct pmi1_config config = {.kvsname = "kvs_1",
                                  .size = 6,

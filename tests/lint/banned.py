@@ -17,6 +17,11 @@ UNBOUNDED = "strcpy strcat stpcpy sprintf vsprintf strtok strtok_r gets sscanf a
 SHELL = "system popen"
 SLEEP = "sleep usleep nanosleep"
 WALL = "clock_wall_ns gettimeofday"
+# What differs between machines, and on one from day to day.
+MACHINE_TIME = "clock_mono_ns clock_mono_ms clock_wall_ns clock_gettime gettimeofday time localtime localtime_r"
+MACHINE_USER = "getuid geteuid getpwuid getpwnam getlogin"
+MACHINE_SELF = "gethostname uname sysconf get_nprocs sched_getaffinity setlocale"
+MACHINE_VARIABLES = r"HOME|USER|LOGNAME|SHELL|TMPDIR|TZ|LANG\w*|LC_\w+|XDG_\w+"
 # Where each set is banned. A worker of the tests may sleep: misbehaving is what it is for.
 BANS = [
     (UNBOUNDED, ("launcher/", "runtime/", "examples/", "tests/")),
@@ -26,6 +31,8 @@ BANS = [
     (WALL, ("launcher/agent", "launcher/io/", "launcher/model/", "launcher/node/", "launcher/output/", "launcher/pmi",
             "launcher/rendezvous/", "launcher/transport/", "launcher/driver/job/node_link", "launcher/driver/reach/",
             "launcher/driver/start/", "launcher/driver/end/teardown", "launcher/driver/run/user_signals")),
+    # The result of a unit test is the same on any machine.
+    (f"{MACHINE_TIME} {MACHINE_USER} {MACHINE_SELF}", ("tests/unit/",)),
 ]
 # (file, call) -> why.
 ALLOWED = {
@@ -33,6 +40,33 @@ ALLOWED = {
     ("launcher/agent/progress_files.c", "clock_wall_ns"): "the time of a file; a wrong one is not believed",
     ("launcher/node/evidence.c", "clock_wall_ns"): "lines of the kernel are compared with a report",
     ("launcher/agent/check.c", "clock_wall_ns"): "what it asks is how wrong that clock is",
+    **{("tests/unit/clock.c", call): "the tests' own clock" for call in MACHINE_TIME.split()[:4]},
+    ("tests/unit/line/test_reader.c", "clock_gettime"): "pthread_cond_timedwait() has a limit on that clock",
+    ("tests/unit/agent/test_stack_door.c", "geteuid"): "only root can become another user, who is refused",
+    ("tests/unit/cli/test_control_command.c", "clock_wall_ns"): "a job of long ago has no record any more",
+    ("tests/unit/cli/test_control_command.c", "geteuid"): "only root has jobs of other users to refuse",
+    ("tests/unit/driver/test_control.c", "geteuid"): "only root can become another user, who is refused",
+    ("tests/unit/io/test_child.c", "geteuid"): "root becomes another user, who may not do everything",
+    ("tests/unit/io/test_child.c", "getuid"): "the same, when it is one",
+    ("tests/unit/node/test_facts.c", "gethostname"): "the facts of this machine are tested",
+    ("tests/unit/node/test_facts.c", "sysconf"): "the facts of this machine are tested",
+    ("tests/unit/node/test_facts.c", "uname"): "the facts of this machine are tested",
+    ("tests/unit/node/test_health.c", "geteuid"): "the name of the user's folder has the number",
+    ("tests/unit/node/test_is_local.c", "gethostname"): "what is local depends on this name",
+    ("tests/unit/node/test_runtime_dir.c", "geteuid"): "the name of the user's folder has the number",
+    ("tests/unit/pmix/test_server.c", "gethostname"): "PMIx clients look for the name of this host",
+    ("tests/unit/pmix/test_server.c", "getuid"): "PMIx clients are this user",
+    ("tests/unit/rendezvous/test_peer.c", "geteuid"): "the owner of a connection is tested",
+    ("tests/unit/rendezvous/test_server.c", "geteuid"): "only root can become another user, who is refused",
+    ("tests/unit/ssh/ssh_fixture.h", "geteuid"): "sshd needs a folder when it runs as root",
+    ("tests/unit/ssh/test_session.c", "getpwuid"): "who logs in is this user",
+    ("tests/unit/ssh/test_session.c", "getuid"): "who logs in is this user",
+    ("tests/unit/stacks/test_native.c", "geteuid"): "only root can become another user, who is refused",
+    ("tests/unit/stacks/test_process.c", "geteuid"): "only root can become another user, who is refused",
+    ("tests/unit/transport/ssh_fixture.h", "getpwuid"): "who logs in is this user",
+    ("tests/unit/transport/ssh_fixture.h", "getuid"): "who logs in is this user",
+    ("tests/unit/transport/test_boot.c", "geteuid"): "the name of the user's folder has the number",
+    ("tests/unit/transport/test_image_facts.c", "uname"): "the facts of this machine are tested",
 }
 INSTEAD = {
     "sprintf": "buf_printf or snprintf", "vsprintf": "buf_vprintf or vsnprintf",
@@ -52,6 +86,12 @@ MUTABLE_ALLOWED = {
     ("loop", "library"): "the library's one context: the functions of hvd.h have none as an argument",
     ("loop", "last_error"): "the text of hvd_error_text(), for each thread",
 }
+
+
+def instead_of(name, call):
+    if not name.startswith("tests/unit/") or call in UNBOUNDED.split() + SHELL.split():
+        return INSTEAD[call]
+    return "unit_clock_stop() or unit_limit_ms()" if call in MACHINE_TIME.split() else "what the test sets itself"
 
 
 def banned_in(name):
@@ -74,16 +114,23 @@ def closing(text, start):
 
 
 CONDITION = re.compile(r"\b(if|while)\s*\(")
+VARIABLE = re.compile(rf'\bgetenv\("({MACHINE_VARIABLES})"\)')
 ASSIGNMENT = re.compile(r"(?<![=!<>])(?:<<|>>|[-+*/%&|^])?=(?!=)")
 
 
 def check_text(source, findings):
+    for name, call in ALLOWED:
+        if name in source.files and not re.search(rf"\b{call}\s*\(", source.text(name)):
+            findings.add("tests/lint/banned.py", 0, f"ALLOWED names {call}() in {name}, which does not call it any more")
     names = source.matching((".c", ".cc", ".h"), ("launcher/", "runtime/", "examples/", "tests/"))
     for name in names:
         text = tree.blank_comments(source.text(name), strings=True)
         for match in banned_in(name).finditer(text):
             findings.add(name, tree.line_of(text, match.start()),
-                         f"{match[1]}() is banned: use {INSTEAD[match[1]]}")
+                         f"{match[1]}() is banned: use {instead_of(name, match[1])}")
+        if name.startswith("tests/unit/"):
+            for match in VARIABLE.finditer(tree.blank_comments(source.text(name))):
+                findings.add(name, 0, f"the environment of the machine has another {match[1]}: set it in the test")
         for match in CONDITION.finditer(text):
             inside = text[match.end():closing(text, match.end() - 1)]
             inside = re.sub(r"\{[^{}]*\}", "", inside)  # designated initialisers are no assignments

@@ -224,6 +224,18 @@ class Banned(Lint):
             with self.subTest(name=name):
                 self.spoil("banned.py", name, self.body("clock_wall_ns();"), "clock_wall_ns() is banned: use clock_mono_ns")
 
+    def test_unit_tests_do_not_read_the_machine(self):
+        self.expect("banned.py", 0, "nothing found", {
+            "tests/unit/io/x.c": self.body('char *a = getenv("PATH"); setenv("TZ", a, 1); unit_limit_ms(0);'),
+            "launcher/io/x.c": self.body('char *a = getenv("HOME"); clock_mono_ns(); geteuid(); time(NULL);')})
+        for call in ("clock_mono_ns()", "clock_gettime(CLOCK_MONOTONIC, a)", "time(NULL)", "geteuid()", "sysconf(1)"):
+            with self.subTest(call=call):
+                self.spoil("banned.py", "tests/unit/io/x.c", self.body(f"return {call};"), "() is banned: use ")
+        for name in ("HOME", "TZ", "LC_ALL", "XDG_RUNTIME_DIR"):
+            with self.subTest(name=name):
+                self.spoil("banned.py", "tests/unit/io/x.c", self.body(f'return getenv("{name}") != 0;'),
+                           f"has another {name}: set it in the test")
+
     def test_assignments(self):
         for statement in ("if (b = 1) return 1;", "while ((b = f(a, b)) != 0) ;", "if (b || (b |= 2)) ;",
                           "if (f(a,\n b = 3)) ;"):

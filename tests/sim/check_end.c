@@ -132,8 +132,7 @@ static void check_limits(struct world *world, const struct elastic_verdict *verd
 {
     const struct elastic_config *config = &world->schedule->config;
     if (verdict->end == ELASTIC_END_RESET_LIMIT &&
-        (config->reset_limit < 0 ||
-         world->started_count - world->join_count - 1 < config->reset_limit))
+        (config->reset_limit < 0 || world->started_count - 1 < config->reset_limit))
         world_problem(world, INV_VERDICT, "reset limit after %d epochs", world->started_count);
     if (verdict->end == ELASTIC_END_HUNG && (!world->hung_told || verdict->code != STATUS_HANG))
         world_problem(world, INV_VERDICT, "hung with code %d, but nobody said so", verdict->code);

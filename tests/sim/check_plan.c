@@ -406,11 +406,9 @@ static bool same_plan(const struct sim_plan *plan, const struct elastic_plan *no
 static void check_budgets(struct world *world)
 {
     const struct elastic_config *config = &world->schedule->config;
-    bool joins = false;
-    for (int m = 0; m < world->planned.size; m++)
-        joins |= world->planned.joins[m];
-    if (config->reset_limit >= 0 && !joins &&
-        world->started_count - world->join_count > config->reset_limit)
+    bool refills = world->may_refill && sim_plan_joins(&world->planned);
+    if (config->reset_limit >= 0 && !refills &&
+        world->started_count - world->refill_count > config->reset_limit)
         world_problem(world, INV_BUDGET, "%d changes, %d allowed", world->started_count,
                       config->reset_limit);
     /* all that can have happened is crashes */
@@ -430,6 +428,11 @@ void check_start(struct world *world)
     check_members(world, plan);
     if (!plan->fresh)
         return;
+    if (world->succeeded_told)
+        world_problem(world, INV_AGAIN,
+                      "all start anew in epoch %u, but a member of epoch %u has "
+                      "succeeded",
+                      plan->epoch, world->started.epoch);
     for (int seat = 0; seat < WORLD_SEATS; seat++) {
         if (worker_is_live(world_worker(world, seat)))
             world_problem(world, INV_PLACE, "epoch %u is fresh, but seat %d still runs",

@@ -43,8 +43,7 @@ static bool could_grow(struct world *world)
     const struct sim_plan *plan = &world->started;
     if (world->verdict || world->state_before != ELASTIC_RUNNING || !world->resumed ||
         config->spares > 0 || (config->max_np > 0 && plan->size >= config->max_np) ||
-        (config->reset_limit >= 0 &&
-         world->started_count - world->join_count > config->reset_limit))
+        (config->reset_limit >= 0 && world->started_count > config->reset_limit))
         return false;
     if (core_newcomers(&world->core) != NULL)
         return false; /* it grows */

@@ -226,6 +226,8 @@ static void hear(struct core *core, const struct elastic_event *event, int64_t n
     if (core->mutation == MUTATION_DEAF_TO_HANGS && event->kind == ELASTIC_HUNG)
         return;
     struct elastic_event changed = *event;
+    if (core->mutation == MUTATION_AGAIN && event->kind == ELASTIC_EXITED && event->code == 0)
+        changed.code = 1;
     if (core->mutation == MUTATION_NO_CULPRIT && event->kind == ELASTIC_HUNG)
         changed.seat = -1;
     if (core->mutation == MUTATION_LEAVE)

@@ -55,6 +55,7 @@
     X(MUTATION_VERDICT, INV_VERDICT, "two verdicts")                                             \
     X(MUTATION_WRONG_CODE, INV_VERDICT, "the verdict has another exit code")                     \
     X(MUTATION_GIVE_IN, INV_HASTE, "no hosts, at once")                                          \
+    X(MUTATION_AGAIN, INV_AGAIN, "a success is heard as a failure")                             \
     X(MUTATION_RESETS, INV_BUDGET, "no reset limit")                                             \
     X(MUTATION_RESTARTS, INV_BUDGET, "no limit of restarts")                                     \
     X(MUTATION_AFTER, INV_AFTER, "CALL after the verdict")                                       \

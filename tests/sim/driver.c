@@ -75,6 +75,16 @@ static void told_lost(struct world *world, struct sim_host *host)
     host_close(world, h);
 }
 
+/* A worker of an elastic program has ended with 0 by itself: it holds that the work is done. */
+static bool has_succeeded(const struct world *world, const struct sim_worker *worker)
+{
+    const enum elastic_mode mode = world->schedule->config.mode;
+    const bool member = !worker->newcomer && !worker->removed && !worker->kill_sent &&
+                        worker->epoch == world->started.epoch;
+    const bool rejoins = mode == ELASTIC_REJOIN || worker->told_registered || worker->ever_asked;
+    return member && worker->code == 0 && mode != ELASTIC_RESTART && rejoins;
+}
+
 /* A crash counts beyond doubt when it is the first thing that went wrong in a running epoch.
  */
 static void told_exited(struct world *world, struct sim_worker *worker)
@@ -82,6 +92,7 @@ static void told_exited(struct world *world, struct sim_worker *worker)
     if (!worker->newcomer && worker->epoch == world->started.epoch)
         comm_gate_breaks(world);
     const bool failed = worker->code != 0 && !worker->kill_sent && !worker->removed;
+    world->succeeded_told |= has_succeeded(world, worker);
     worker->told_exited = true;
     if (worker->newcomer) {
         world->crash_told = true;
@@ -300,6 +311,14 @@ void driver_ready(struct world *world, const struct task *task)
     }
 }
 
+bool sim_plan_joins(const struct sim_plan *plan)
+{
+    bool joins = false;
+    for (int m = 0; m < plan->size; m++)
+        joins |= plan->joins[m];
+    return joins;
+}
+
 static void start(struct world *world)
 {
     struct sim_plan *plan = &world->planned;
@@ -307,16 +326,14 @@ static void start(struct world *world)
     for (int m = 0; m < plan->size; m++)
         plan->members[m] = now->members[m];
     world->prepare.active = false;
+    bool joined = sim_plan_joins(plan);
+    bool shrunk = plan->size < world->started.size;
+    world->refill_count += joined && world->may_refill;
+    world->may_refill = shrunk || (world->may_refill && !joined);
     world->started = *plan;
     world->started_count++;
-    for (int m = 0; m < plan->size; m++) {
-        if (!plan->joins[m])
-            continue;
-        world->join_count++;
-        break;
-    }
     world->resumed = false;
-    world->failure_told = world->leave_told = false;
+    world->failure_told = world->leave_told = world->succeeded_told = false;
     comm_start(world, plan->epoch, plan->size);
     for (int i = 0; i < plan->host_count; i++)
         world->hosts[world->by_number[plan->hosts[i]]].stays = true;

@@ -148,7 +148,9 @@ struct world {
     struct sim_prepare prepare;
     struct sim_comm comm;
     bool resumed; /* the started epoch has */
-    int started_count, join_count;
+    int started_count;
+    int refill_count; /* of them, those that may have been started only to replace lost workers */
+    bool may_refill;  /* workers were lost, and no newcomers have joined since */
     int64_t lost_ms;
     /* what the core has been told, and has said */
     bool discovery_told, discovery_failed_first, end_told;
@@ -157,6 +159,7 @@ struct world {
     bool failure_told;  /* in the epoch that runs: what follows is a consequence */
     bool ask_told, crash_told, loss_told, drain_told, prepare_failure_told, prepare_expired;
     bool hung_told;
+    bool succeeded_told; /* a member of the epoch that runs has ended with 0, after it registered */
     enum elastic_state state_before; /* the last event */
     int64_t waiting_since_ms;        /* core's clock */
     int64_t state_since_ms, grow_since_ms;
@@ -227,6 +230,7 @@ void hangs_look_later(struct world *world); /* a worker hangs, or an epoch goes 
 void hangs_task(struct world *world, const struct task *task);
 
 /* driver.c */
+bool sim_plan_joins(const struct sim_plan *plan); /* newcomers take part in it */
 void driver_do(struct world *world, const struct elastic_action *action);
 void driver_ready(struct world *world, const struct task *task); /* a host has prepared, or not */
 void driver_end(struct world *world); /* it ends the job, after a verdict or for its own reasons */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The simulator of the hang verdict; include()d from tests/CMakeLists.txt. main.c says what it simulates.
-add_executable(simhang ${CMAKE_CURRENT_LIST_DIR}/main.c ${CMAKE_CURRENT_LIST_DIR}/world.c)
+add_executable(simhang ${CMAKE_CURRENT_LIST_DIR}/main.c ${CMAKE_CURRENT_LIST_DIR}/rank.c
+               ${CMAKE_CURRENT_LIST_DIR}/world.c)
 target_link_libraries(simhang PRIVATE room_model)
 target_include_directories(simhang PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 

@@ -4,216 +4,139 @@
 #include <stddef.h>
 
 #include "base/strv.h"
-#include "model/hang/hang.h"
-#include "sim/rng.h"
+#include "simhang/rank.h"
 
 #define RANKS_MAX 8
 #define PHASES_MAX 4
-#define SLACK_STEPS (HANG_LOOKS + 4)
+#define SLACK_STEPS (HANG_LOOKS + HANG_SUM_STEPS + 4)
+#define HANG_SUM_STEPS 10 /* a rank that worked is seen as busy for so long */
 #define FIRST_WORKER 1
-
-struct actor {
-    struct hang_sample sample;
-    int host;
-    bool spins;                      /* while it waits */
-    bool late;                       /* its last sample was */
-    uint64_t idle_mw;                /* of its GPU; 0: it has none */
-    uint64_t launches, seen, unseen; /* unseen: while nobody asked */
-    uint64_t place;
-};
 
 struct world {
     struct rng rng;
+    struct scene scene;
     struct hang *hang;
     struct expects *expects; /* NULL: none */
     struct hang_limits limits;
-    struct actor ranks[RANKS_MAX];
+    struct rank ranks[RANKS_MAX];
     int count, mover; /* mover: the rank that makes the progress of a phase */
-    uint64_t level;   /* of power */
-    int64_t now_ms, period_ms, event_ms, next_event_ms;
+    int64_t event_ms, next_event_ms;
     int64_t expect_ms, next_line_ms; /* expect_ms: 0: no line is expected */
     bool line_due;                   /* one has come, and no rank has started since */
     uint64_t workers;                /* the number of the last one that has started */
     struct outcome outcome;
 };
 
-static uint64_t some(struct world *world, int64_t low, int64_t high)
-{
-    return (uint64_t)rng_between(&world->rng, low, high);
-}
-
-/* Threads that look at a clock, and library code that polls. */
-static void wait_step(struct world *world, struct actor *rank, int64_t ms)
-{
-    rank->sample.cpu_us +=
-        rank->spins ? (uint64_t)ms * some(world, 900, 1000) : (uint64_t)ms * some(world, 0, 5);
-    rank->sample.waits += (uint64_t)ms * some(world, 0, rank->spins ? 2 : 10) / 1000;
-    rank->sample.io_bytes += some(world, 0, 500);
-    rank->sample.faults += rng_chance(&world->rng, 5) ? some(world, 0, 20) : 0;
-    rank->place = 7;
-}
-
-/* The GPU of one who waits: its power stays nearly the same, whatever its use. */
-static void gpu_waits(struct world *world, struct actor *rank)
-{
-    rank->sample.has_gpu = rank->idle_mw > 0;
-    rank->sample.gpu_power_mw = rank->idle_mw + some(world, 0, 2000);
-    rank->sample.gpu_memory_use = 0;
-}
-
 static bool comes_within(struct world *world, int64_t most_ms)
 {
-    if (world->now_ms < world->next_event_ms)
+    if (world->scene.now_ms < world->next_event_ms)
         return false;
-    world->next_event_ms = world->now_ms + rng_between(&world->rng, 1, most_ms > 1 ? most_ms : 1);
+    world->next_event_ms =
+        world->scene.now_ms + rng_between(&world->rng, 1, most_ms > 1 ? most_ms : 1);
     return true;
 }
 
-static bool is_time(struct world *world)
+/* Whether what happens now and then in this phase happens now. Nobody asks GPUs and NCCL before the
+ * job has been quiet for a while, so these move more often. */
+static bool event_comes(struct world *world, enum phase phase)
 {
-    return comes_within(world, world->event_ms);
+    bool asked_late = phase == PHASE_POWER || phase == PHASE_NCCL;
+    return comes_within(world, world->event_ms - (asked_late ? 6 * world->scene.period_ms : 0));
 }
 
-/* Earlier, since nobody asks GPUs and NCCL before the job has been quiet for a while. */
-static bool gpu_time(struct world *world)
+/* The rank on this seat ends, and another worker takes it. */
+static void restart(struct world *world, int seat)
 {
-    return comes_within(world, world->event_ms - 6 * world->period_ms);
+    struct rank *rank = &world->ranks[seat];
+    rank->sample = (struct hang_sample){.cpu_us = (uint64_t)rng_between(&world->rng, 0, 100000),
+                                        .main_ns = 1000000};
+    hang_seat(world->hang, seat, ++world->workers);
+    world->line_due = false;
 }
 
-/* The progress of the rank `world->mover` within `ms`. */
-static void move_step(struct world *world, enum phase phase, int64_t ms)
+/* Those that take part in the progress of a phase: one, a half, or all. */
+static bool takes_part(const struct world *world, enum phase phase, int seat)
 {
-    struct actor *rank = &world->ranks[world->mover];
-    struct hang_sample *sample = &rank->sample;
-    rank->place = 1 + some(world, 0, 3);
     switch (phase) {
     case PHASE_TRAIN:
-    case PHASE_LOOP:
-        sample->cpu_us += (uint64_t)ms * some(world, 400, 1000) + 30000;
-        sample->waits += (uint64_t)ms * some(world, 10, 200) / 1000 + 8;
-        break;
-    case PHASE_PRINT:
-        wait_step(world, rank, ms);
-        sample->output += is_time(world) ? some(world, 1, 100) : 0;
-        break;
-    case PHASE_OPERATIONS:
-        wait_step(world, rank, ms);
-        sample->operations += is_time(world) ? 1 : 0;
-        break;
-    case PHASE_CHECKPOINT:
-        sample->cpu_us += (uint64_t)ms * some(world, 0, 300);
-        sample->io_bytes += is_time(world) ? some(world, 4096, 1 << 30) : 0;
-        break;
-    case PHASE_LOAD:
-        sample->cpu_us += (uint64_t)ms * some(world, 0, 3);
-        sample->io_bytes += some(world, 4096, 65536);
-        break;
-    case PHASE_RECEIVE:
-        sample->cpu_us += (uint64_t)ms * some(world, 0, 9);
-        sample->faults += 64 + (uint64_t)ms * some(world, 16, 300) / 1000;
-        break;
-    case PHASE_COMPILE:
-        sample->cpu_us += (uint64_t)ms * some(world, 900, 4000);
-        sample->faults += 64 + (uint64_t)ms * some(world, 20, 5000) / 1000;
-        break;
-    case PHASE_COMPUTE: sample->cpu_us += (uint64_t)ms * some(world, 500, 1000) + 30000; break;
-    case PHASE_NATIVE:
-        sample->cpu_us += (uint64_t)ms * some(world, 500, 1000) + 30000;
-        rank->place = 0;
-        break;
-    case PHASE_KERNEL:
-        wait_step(world, rank, ms);
-        sample->has_gpu = true;
-        sample->gpu_power_mw = some(world, 600000, 602000);
-        sample->gpu_memory_use = (uint32_t)some(world, 1, 100);
-        break;
-    case PHASE_POWER:
-        wait_step(world, rank, ms);
-        sample->has_gpu = true;
-        sample->gpu_memory_use = 0;
-        /* Two changes, the first of them in a sample that is late, must not cancel out. */
-        world->level += gpu_time(world) ? some(world, 1, 2) : 0;
-        sample->gpu_power_mw = some(world, 0, 2000) + 120000 + world->level % 5 * 80000;
-        break;
-    case PHASE_NCCL:
-        wait_step(world, rank, ms);
-        rank->launches += gpu_time(world) ? 1 : 0;
-        break;
-    case PHASE_RESTART:
-        wait_step(world, rank, ms);
-        if (is_time(world)) {
-            *sample = (struct hang_sample){.cpu_us = some(world, 0, 100000)};
-            hang_seat(world->hang, world->mover, ++world->workers);
-            world->line_due = false;
-        }
-        break;
-    case PHASE_DEBUG: sample->debugged = true; break;
-    case PHASE_STALL:
-    case PHASE_SUSPEND:
-    case PHASE_HANG:
-    case PHASES: break;
+    case PHASE_STEPS:
+    case PHASE_LOOP: return true;
+    case PHASE_WANDER:
+        return (seat - world->mover + world->count) % world->count < (world->count + 1) / 2;
+    case PHASE_START:
+    case PHASE_HANG: return false;
+    default: return seat == world->mover;
     }
+}
+
+static void act(struct world *world, enum phase phase, int seat, bool event)
+{
+    struct rank *rank = &world->ranks[seat];
+    rank->sample.held = rank->sample.has_gpu = false;
+    if (rank->idle_mw > 0) { /* the power of one that waits stays nearly the same */
+        rank->sample.has_gpu = true;
+        rank->sample.gpu_power_mw = rank->idle_mw + (uint64_t)rng_between(&world->rng, 0, 2000);
+        rank->sample.gpu_memory_use = 0;
+    }
+    if (phase == PHASE_SUSPEND || phase == PHASE_START)
+        return;
+    bool moves = takes_part(world, phase, seat) && rank_moves(&world->scene, rank, phase, event);
+    if (!moves)
+        rank_waits(&world->scene, rank);
+    if (phase == PHASE_RESTART && seat == world->mover && event)
+        restart(world, seat);
 }
 
 /* In time, by the mover's own clock: one that is held prints the line later. */
 static void print_line(struct world *world, enum phase phase, int64_t ms)
 {
     static const char line[] = "step\n";
-    int64_t most = world->expect_ms - 4 * world->period_ms;
-    if (world->expects == NULL || phase == PHASE_HANG || phase == PHASE_LOOP)
+    int64_t most = world->expect_ms - 4 * world->scene.period_ms;
+    if (world->expects == NULL || phase >= PHASE_START)
         return;
-    if (phase == PHASE_STALL || phase == PHASE_DEBUG)
+    if (phase == PHASE_STALL || phase == PHASE_DEBUG || phase == PHASE_PAGER)
         world->next_line_ms += ms;
-    if (phase == PHASE_SUSPEND || world->now_ms < world->next_line_ms)
+    if (phase == PHASE_SUSPEND || world->scene.now_ms < world->next_line_ms)
         return;
-    expects_bytes(world->expects, world->mover, 0, line, sizeof(line) - 1, world->now_ms);
+    expects_bytes(world->expects, world->mover, 0, line, sizeof(line) - 1, world->scene.now_ms);
     world->line_due = true;
-    world->next_line_ms = world->now_ms + (most > 0 ? rng_between(&world->rng, 0, most) : 0);
+    world->next_line_ms = world->scene.now_ms + (most > 0 ? rng_between(&world->rng, 0, most) : 0);
 }
 
 /* A frame can be late, too, but not one after the other. */
-static bool answers(struct world *world, struct actor *rank, enum phase phase)
+static bool answers(struct world *world, struct rank *rank, enum phase phase)
 {
     bool stalled = phase == PHASE_STALL && rank->host == world->ranks[world->mover].host;
     rank->late = !rank->late && rng_chance(&world->rng, 1);
     return !stalled && !rank->late;
 }
 
-/* Without `more`, nobody has asked the GPU and NCCL. The launches count from the first answer. */
+/* Without `more`, nobody has asked the GPU, NCCL and for the system call. The launches count from
+ * the first answer. */
 static void send_sample(struct world *world, int i, bool more)
 {
-    struct actor *rank = &world->ranks[i];
+    struct rank *rank = &world->ranks[i];
     struct hang_sample sample = rank->sample;
     sample.has_gpu = sample.has_gpu && more;
+    sample.receivers = more ? rank->receivers : 0;
+    sample.receptions = sample.receivers != 0 ? rank->receptions : 0;
     if (!more)
         rank->unseen = rank->launches - rank->seen;
     rank->seen = rank->launches - rank->unseen;
     sample.operations += rank->seen;
-    hang_sample(world->hang, i, &sample, world->now_ms);
+    hang_sample(world->hang, i, &sample, world->scene.now_ms);
 }
 
 static void step(struct world *world, enum phase phase)
 {
-    int64_t ms = world->period_ms + rng_between(&world->rng, 0, world->period_ms / 10);
-    world->now_ms += phase == PHASE_SUSPEND ? 0 : ms; /* the driver's clock stands still */
-    print_line(world, phase, ms);
-    bool more = hang_wants_more(world->hang, world->now_ms);
+    struct scene *scene = &world->scene;
+    scene->ms = scene->period_ms + rng_between(&world->rng, 0, scene->period_ms / 10);
+    scene->now_ms += phase == PHASE_SUSPEND ? 0 : scene->ms; /* the driver's clock stands still */
+    print_line(world, phase, scene->ms);
+    bool more = hang_wants_more(world->hang, scene->now_ms), event = event_comes(world, phase);
     for (int i = 0; i < world->count; i++) {
-        struct actor *rank = &world->ranks[i];
-        bool mover = phase != PHASE_HANG && i == world->mover;
-        rank->sample.debugged = false;
-        gpu_waits(world, rank);
-        if (phase == PHASE_SUSPEND)
-            continue;
-        if (phase == PHASE_TRAIN || phase == PHASE_LOOP || mover) {
-            int chosen = world->mover;
-            world->mover = i;
-            move_step(world, phase, ms);
-            world->mover = chosen;
-        } else {
-            wait_step(world, rank, ms);
-        }
-        if (answers(world, rank, phase))
+        act(world, phase, i, event);
+        if (phase != PHASE_SUSPEND && answers(world, &world->ranks[i], phase))
             send_sample(world, i, more);
     }
     world->outcome.steps++;
@@ -223,7 +146,7 @@ static void judge(struct world *world, enum phase phase, bool is_hang, enum hang
 {
     if (news == HANG_LOOK) {
         for (int i = 0; i < world->count; i++)
-            hang_place(world->hang, i, world->ranks[i].place);
+            hang_looked(world->hang, i, &world->ranks[i].look);
     }
     bool verdict = news == HANG_FOUND || news == HANG_WARNING;
     if (verdict && !is_hang && world->outcome.problem == NULL) {
@@ -232,18 +155,47 @@ static void judge(struct world *world, enum phase phase, bool is_hang, enum hang
     }
 }
 
+/* How each rank waits in this phase. */
+static void choose_waits(struct world *world, enum phase phase)
+{
+    bool hangs = phase == PHASE_HANG, spin = false;
+    for (int i = 0; i < world->count; i++) {
+        struct rank *rank = &world->ranks[i];
+        rank->wait = (enum wait)rng_below(&world->rng, WAITS);
+        rank->next_ms = 0;
+        rank->readable =
+            rank->wait == WAIT_SPINS || rank->wait == WAIT_MURMURS || rng_chance(&world->rng, 80);
+        spin = spin || rank->wait == WAIT_SPINS;
+        if (!hangs && takes_part(world, phase, i))
+            rank->wait = WAIT_ASLEEP;
+    }
+    int retries = 0;
+    for (int i = 0; i < world->count; i++) {
+        struct rank *rank = &world->ranks[i];
+        bool retry = rank->wait == WAIT_RETRIES && 2 * (retries + 1) < world->count;
+        /* What looks as if a half of them worked is not simulated, and neither is a logger beside
+         * one that may compute. */
+        if ((hangs && rank->wait == WAIT_MURMURS && spin) || (rank->wait == WAIT_RETRIES && !retry))
+            rank->wait = WAIT_ASLEEP;
+        retries += retry;
+    }
+}
+
 static void pass(struct world *world, enum phase phase, enum phase lie)
 {
+    struct scene *scene = &world->scene;
     int64_t longest = world->limits.hang_ms > world->limits.warning_ms ? world->limits.hang_ms
                                                                        : world->limits.warning_ms;
-    int64_t until = world->now_ms + rng_between(&world->rng, longest / 4, longest * 2);
-    int64_t steps = (until - world->now_ms) / world->period_ms;
-    bool unseen =
-        phase == PHASE_POWER || phase == PHASE_NCCL; /* the first event, before they ask */
-    world->ranks[world->mover].sample.output += unseen ? 1 : 0;
+    int64_t until = scene->now_ms + rng_between(&world->rng, longest / 4, longest * 2);
+    int64_t steps = (until - scene->now_ms) / scene->period_ms;
+    choose_waits(world, phase);
+    for (int i = 0; i < world->count; i++) { /* each phase begins with progress */
+        world->ranks[i].sample.output += phase != PHASE_START && takes_part(world, phase, i);
+        world->ranks[i].sample.main_ns++;
+    }
     for (; steps > 0 && world->outcome.problem == NULL; steps--) {
         step(world, phase);
-        judge(world, phase, phase == lie, hang_tick(world->hang, world->now_ms));
+        judge(world, phase, phase == lie, hang_tick(world->hang, scene->now_ms));
     }
 }
 
@@ -267,14 +219,20 @@ static void end_in_a_hang(struct world *world, enum phase phase, enum phase lie)
 {
     int64_t limit;
     enum hang_news news = HANG_NOTHING, last = wanted(world, phase, &limit);
-    int64_t begun = world->now_ms, steps = limit / world->period_ms + SLACK_STEPS;
+    int64_t begun = world->scene.now_ms, steps = limit / world->scene.period_ms + SLACK_STEPS;
     world->outcome.hung = true;
+    choose_waits(world, phase);
+    if (phase != PHASE_START) { /* one that has just been started may have done nothing yet */
+        world->ranks[world->mover].sample.output++;
+        world->ranks[world->mover].sample.main_ns++;
+    }
     for (; steps > 0 && world->outcome.problem == NULL && news != last; steps--) {
         step(world, phase);
-        news = hang_tick(world->hang, world->now_ms);
+        news = hang_tick(world->hang, world->scene.now_ms);
         judge(world, phase, lie != PHASE_HANG && lie != PHASE_LOOP, news);
     }
-    world->outcome.late_ms = world->now_ms - begun - limit;
+    world->outcome.late_ms = world->scene.now_ms - begun - limit;
+    world->outcome.late_steps = world->outcome.late_ms / world->scene.period_ms;
     if (news == last || world->outcome.problem != NULL)
         return;
     world->outcome.problem = "a hang was not found within the limit";
@@ -292,24 +250,35 @@ static void expect_lines(struct world *world, int64_t limit)
 
 static void init(struct world *world, uint64_t seed)
 {
-    *world = (struct world){.rng = rng_stream(seed, 1), .now_ms = 1000};
+    *world = (struct world){.rng = rng_stream(seed, 1), .scene = {.now_ms = 1000}};
     int which = rng_below(&world->rng, 3);
     int64_t limit = rng_between(&world->rng, 1000, 1800000);
+    world->scene.rng = &world->rng;
     world->limits.hang_ms = which != 0 ? limit : 0;
     world->limits.warning_ms = which != 1 ? rng_between(&world->rng, limit / 2, limit * 2) : 0;
     if (rng_chance(&world->rng, 50))
         expect_lines(world, limit);
     world->hang = hang_create(&world->limits, world->expects);
-    world->period_ms = hang_period_ms(world->hang);
-    int64_t shortest = least(world->limits.hang_ms, world->limits.warning_ms);
-    world->event_ms = shortest - 4 * world->period_ms > 1 ? shortest - 4 * world->period_ms : 1;
+    world->scene.period_ms = hang_period_ms(world->hang);
+    world->scene.limit_ms = least(world->limits.hang_ms, world->limits.warning_ms);
+    int64_t most = world->scene.limit_ms - 4 * world->scene.period_ms;
+    world->event_ms = most > 1 ? most : 1;
     world->workers = FIRST_WORKER;
     world->count = 1 + rng_below(&world->rng, RANKS_MAX);
     for (int i = 0; i < world->count; i++) {
-        world->ranks[i].host = rng_below(&world->rng, 3);
-        world->ranks[i].idle_mw = rng_chance(&world->rng, 50) ? some(world, 40000, 200000) : 0;
+        struct rank *rank = &world->ranks[i];
+        rank->host = rng_below(&world->rng, 3);
+        rank->idle_mw =
+            rng_chance(&world->rng, 50) ? (uint64_t)rng_between(&world->rng, 40000, 200000) : 0;
+        rank->sample = (struct hang_sample){.io_bytes = 8000, .cpu_us = 10000, .main_ns = 10000000};
         hang_seat(world->hang, i, FIRST_WORKER);
     }
+}
+
+/* The first phase: the ranks begin, soon or late. */
+static enum phase first_phase(struct world *world, enum phase lie)
+{
+    return lie == PHASE_START || rng_chance(&world->rng, 20) ? PHASE_START : PHASE_TRAIN;
 }
 
 struct outcome world_run(uint64_t seed, enum phase lie)
@@ -317,12 +286,11 @@ struct outcome world_run(uint64_t seed, enum phase lie)
     struct world world;
     init(&world, seed);
     enum phase phase = PHASE_TRAIN;
-    for (int i = 0; i < PHASES_MAX && world.outcome.problem == NULL; i++) {
-        phase = i == 0 ? PHASE_TRAIN : (enum phase)rng_below(&world.rng, PHASE_LOOP);
+    int phases = lie == PHASE_START ? 1 : PHASES_MAX; /* it is the first, or none */
+    for (int i = 0; i < phases && world.outcome.problem == NULL; i++) {
+        phase = i == 0 ? first_phase(&world, lie) : (enum phase)rng_below(&world.rng, PHASE_START);
         world.mover = rng_below(&world.rng, world.count);
         world.next_event_ms = 0;
-        for (int j = 0; j < world.count; j++)
-            world.ranks[j].spins = rng_chance(&world.rng, 40);
         pass(&world, phase, lie);
     }
     enum phase last = world.line_due && rng_chance(&world.rng, 50) ? PHASE_LOOP : PHASE_HANG;

@@ -4,10 +4,10 @@
 
 #include <signal.h>
 
-#include "base/clock.h"
 #include "io/helpers.h"
 #include "io/reaper.h"
 #include "loop_fixture.h"
+#include "unit.h"
 
 struct helper_loop {
     struct loop *loop;
@@ -42,9 +42,9 @@ static inline void helper_loop_open(struct helper_loop *own)
 /* All that was started is gone, at the latest after a while. */
 static inline void helper_loop_expect_idle(struct helper_loop *own)
 {
-    int64_t limit = clock_mono_ms() + RUN_LIMIT_MS;
+    int64_t limit = unit_limit_ms(RUN_LIMIT_MS);
     reaper_collect(own->reaper);
-    while (reaper_has_children() && clock_mono_ms() < limit)
+    while (reaper_has_children() && !unit_is_over(limit))
         run_turns(own->loop, 5);
     assert_false(reaper_has_children());
 }

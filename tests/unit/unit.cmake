@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+include(${PROJECT_SOURCE_DIR}/cmake/python.cmake)
 # Unit tests mirror the source tree: tests/unit/ROOM/test_NOUN.c, or with the noun's folder between. All of
 # a room are one program, unit_ROOM; each is the test unit.ROOM.NOUN, which runs `unit_ROOM NOUN`.
 file(GLOB unit_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*/test_*.c ${CMAKE_CURRENT_LIST_DIR}/*/*/test_*.c)
@@ -21,9 +22,11 @@ list(REMOVE_DUPLICATES unit_rooms)
 if(NOT test_runs_sanitized)
   set(unit_rooms)
 endif()
+set(unit_commands)
 foreach(room ${unit_rooms})
   set(target unit_${room})
-  add_executable(${target} ${CMAKE_CURRENT_LIST_DIR}/main.c ${unit_sources_${room}})
+  add_executable(${target} ${CMAKE_CURRENT_LIST_DIR}/main.c ${CMAKE_CURRENT_LIST_DIR}/clock.c
+                 ${unit_sources_${room}})
   list(TRANSFORM unit_nouns_${room} REPLACE "(.+)" " X(\\1)" OUTPUT_VARIABLE unit_list)
   string(REPLACE ";" "" unit_list "${unit_list}")
   set(unit_generated ${CMAKE_CURRENT_BINARY_DIR}/unit/${room})
@@ -40,6 +43,9 @@ foreach(room ${unit_rooms})
   foreach(noun ${unit_nouns_${room}})
     add_test(NAME unit.${room}.${noun} COMMAND ${target} ${noun})
     set_tests_properties(unit.${room}.${noun} PROPERTIES TIMEOUT 180 ENVIRONMENT "HVDRUN_SOURCE=${PROJECT_SOURCE_DIR}")
+    if(NOT noun IN_LIST units_on_one_machine)
+      string(APPEND unit_commands "$<TARGET_FILE:${target}> ${noun}\n")
+    endif()
   endforeach()
 endforeach()
 foreach(target unit_timeline unit_api) # read what was written with another parser
@@ -47,3 +53,20 @@ foreach(target unit_timeline unit_api) # read what was written with another pars
     target_link_libraries(${target} PRIVATE dep_jansson)
   endif()
 endforeach()
+if(TARGET unit_agent) # which helper processes are
+  add_dependencies(unit_agent hvdrun-agent)
+  target_compile_definitions(unit_agent PRIVATE HVDRUN_AGENT_PROGRAM="$<TARGET_FILE:hvdrun-agent>")
+endif()
+
+# All of them once more on two other machines, which machine.py makes of this one: no result depends on a clock's
+# age, the user, HOME, the number of processors, the language, the time zone, or a source tree to write to.
+if(unit_rooms)
+  file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/unit/list CONTENT "${unit_commands}")
+  foreach(machine "young one-core read-only" "old user abroad")
+    string(REPLACE " " ";" words ${machine})
+    list(GET words 0 name)
+    add_test(NAME machine.${name} COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/machine.py
+                                          ${CMAKE_CURRENT_BINARY_DIR}/unit/list ${words})
+    set_tests_properties(machine.${name} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77 COST 110)
+  endforeach()
+endif()

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mpi_abort RANK CODE: that rank calls MPI_Abort with the code, the others wait in a barrier. */
+/* mpi_abort RANK CODE: that rank prints a line and calls MPI_Abort with the code, the others wait
+ * in a barrier. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +15,12 @@ int main(int argc, char **argv)
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Barrier(MPI_COMM_WORLD); /* over UCX, a rank that connects to one that ends fails too */
-    if (rank == (int)strtol(argv[1], NULL, 10))
+    if (rank != (int)strtol(argv[1], NULL, 10)) {
+        MPI_Barrier(MPI_COMM_WORLD);
+    } else {
+        printf("rank %d aborts\n", rank);
         MPI_Abort(MPI_COMM_WORLD, (int)strtol(argv[2], NULL, 10));
-    MPI_Barrier(MPI_COMM_WORLD);
+    }
     MPI_Finalize();
     return 0;
 }

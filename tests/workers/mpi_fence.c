@@ -2,10 +2,10 @@
 /*
  * A PMIx client that times fences, for benchmarks.
  *
- * mpi_fence ROUNDS: each rank puts a new value of 64 bytes and fences with all others, ROUNDS
- * times, after one round that does not count; at the end it reads the last value of the last rank.
- * Rank 0 prints "fence SECONDS", for one round. mpi_fence stay: one round, "there", and then it
- * waits to be ended.
+ * mpi_fence ROUNDS [BYTES]: each rank puts a new value of 64 bytes and fences with all others,
+ * ROUNDS times, after one round that does not count; at the end it reads the last value of the last
+ * rank. Rank 0 prints "fence SECONDS", for one round. mpi_fence stay [BYTES]: one round, "there",
+ * and then it waits to be ended.
  */
 #include <pmix.h>
 #include <stdio.h>
@@ -14,9 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define VALUE_BYTES 64
+#define VALUE_BYTES_MAX 65536
 
 static pmix_proc_t me;
+static size_t value_bytes = 64;
 
 static void check(pmix_status_t status, const char *what)
 {
@@ -34,14 +35,14 @@ static void name(char *key, size_t room, long round)
 static void one_round(long round)
 {
     char key[32];
-    char bytes[VALUE_BYTES];
+    char bytes[VALUE_BYTES_MAX];
     bool yes = true;
     pmix_info_t collect;
     pmix_proc_t all;
     pmix_value_t value = {.type = PMIX_BYTE_OBJECT,
-                          .data = {.bo = {.bytes = bytes, .size = sizeof(bytes)}}};
+                          .data = {.bo = {.bytes = bytes, .size = value_bytes}}};
     name(key, sizeof(key), round);
-    memset(bytes, (int)(round % 100) + 1, sizeof(bytes));
+    memset(bytes, (int)(round % 100) + 1, value_bytes);
     check(PMIx_Put(PMIX_GLOBAL, key, &value), "put");
     check(PMIx_Commit(), "commit");
     PMIX_INFO_LOAD(&collect, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
@@ -68,8 +69,8 @@ static void look_at_last(long round)
     name(key, sizeof(key), round);
     PMIX_LOAD_PROCID(&last, me.nspace, job_size() - 1);
     check(PMIx_Get(&last, key, NULL, 0, &value), "get");
-    bool right = value->type == PMIX_BYTE_OBJECT && value->data.bo.size == VALUE_BYTES &&
-                 value->data.bo.bytes[VALUE_BYTES - 1] == (char)(round % 100 + 1);
+    bool right = value->type == PMIX_BYTE_OBJECT && value->data.bo.size == value_bytes &&
+                 value->data.bo.bytes[value_bytes - 1] == (char)(round % 100 + 1);
     check(right ? PMIX_SUCCESS : PMIX_ERROR, "the value of the last rank");
     PMIX_VALUE_RELEASE(value);
 }
@@ -84,6 +85,9 @@ static double now(void)
 int main(int argc, char **argv)
 {
     long rounds = argc > 1 ? strtol(argv[1], NULL, 10) : 0; /* "stay": 0 */
+    long bytes = argc > 2 ? strtol(argv[2], NULL, 10) : 64;
+    check(bytes > 0 && bytes <= VALUE_BYTES_MAX ? PMIX_SUCCESS : PMIX_ERR_BAD_PARAM, "BYTES");
+    value_bytes = (size_t)bytes;
     check(PMIx_Init(&me, NULL, 0), "init");
     one_round(0);
     double began = now();

@@ -355,7 +355,8 @@ static void test_too_few_cores(void **state)
     f->prepare.cpus_per_proc = 3;
     fill(f);
     assert_non_null(strstr(buf_text(&f->said),
-                           "--cpus-per-proc 3: there are fewer cores where a worker is bound\n"));
+                           "--cpus-per-proc 3: a worker has fewer cores, because there are no "
+                           "more where it is bound\n"));
     assert_null(strstr(buf_text(&f->said), "share"));
 }
 

@@ -27,6 +27,7 @@ struct fixture {
     struct loop_timer *reap, *wait;
     struct log log;
     struct ending *ending;
+    struct helpers *helpers;
     pid_t child;
     int status;        /* of the child, once it has been waited for */
     bool often;        /* the agent reaps other children all the time */
@@ -93,7 +94,8 @@ static int setup(void **state)
     f = (struct fixture){.loop = loop_create(NULL), .log = {LOG_DEBUG, ignore_line, NULL}};
     f.reap = loop_timer_create(f.loop, reap, &f);
     f.wait = loop_timer_create(f.loop, wait_over, f.loop);
-    f.ending = ending_create(f.loop, &f.log, &ops, &f);
+    f.helpers = helpers_create();
+    f.ending = ending_create(f.loop, &f.log, f.helpers, &ops, &f);
     loop_timer_set(f.reap, 0);
     *state = &f;
     return 0;
@@ -108,6 +110,7 @@ static int teardown(void **state)
     }
     ending_destroy(f->ending);
     ending_destroy(NULL);
+    helpers_destroy(f->helpers);
     loop_timer_destroy(f->reap);
     loop_timer_destroy(f->wait);
     loop_destroy(f->loop);
@@ -197,6 +200,19 @@ static void test_many_strays(void **state)
     start_child(f, false);
     ending_begin(f->ending, SIGTERM, SHORT_MS);
     expect_gone(f, SIGKILL);
+}
+
+/* Nobody waits for a helper program of the agent, or ends it: the kernel may hold it. */
+static void test_a_helper(void **state)
+{
+    struct fixture *f = *state;
+    start_child(f, true);
+    helpers_adopt(f->helpers, f->child);
+    ending_begin(f->ending, SIGKILL, 0);
+    assert_int_equal(f->gone, 1);
+    assert_true(f->all);
+    wait_ms(f, SHORT_MS);
+    assert_true(f->child > 0);
 }
 
 /* A worker has its whole grace, and gets the signal with its group. */
@@ -343,6 +359,7 @@ int main(void)
         TEST(test_nothing_runs),
         TEST(test_a_stray_obeys),
         TEST(test_a_stray_does_not_obey),
+        TEST(test_a_helper),
         TEST(test_many_strays),
         TEST(test_a_worker_has_its_grace),
         TEST(test_no_grace),

@@ -18,10 +18,10 @@
 
 #include "agent/preempt.h"
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "helpers_fixture.h"
+#include "unit.h"
 
 struct fixture {
     struct helper_loop children;
@@ -133,8 +133,8 @@ static void until_warning(struct fixture *f, int count)
 
 static void until_asked(struct fixture *f, long count)
 {
-    int64_t end = clock_mono_ms() + RUN_LIMIT_MS;
-    while (times_asked(f) < count && clock_mono_ms() < end)
+    int64_t end = unit_limit_ms(RUN_LIMIT_MS);
+    while (times_asked(f) < count && !unit_is_over(end))
         run_turns(f->children.loop, 5);
     assert_true(times_asked(f) >= count);
 }
@@ -276,9 +276,9 @@ static bool is_gone(pid_t pid)
 
 static void expect_gone(struct fixture *f, pid_t pid)
 {
-    int64_t end = clock_mono_ms() + RUN_LIMIT_MS;
+    int64_t end = unit_limit_ms(RUN_LIMIT_MS);
     assert_true(pid > 0);
-    while (!is_gone(pid) && clock_mono_ms() < end)
+    while (!is_gone(pid) && !unit_is_over(end))
         run_turns(f->children.loop, 5);
     assert_true(is_gone(pid));
 }
@@ -369,8 +369,8 @@ static void test_destroy_while_it_runs(void **state)
     struct fixture *f = *state;
     begin(f, COUNT LEAVE_A_CHILD "wait");
     until_asked(f, 1);
-    int64_t end = clock_mono_ms() + RUN_LIMIT_MS;
-    while (read_pid(f) == 0 && clock_mono_ms() < end)
+    int64_t end = unit_limit_ms(RUN_LIMIT_MS);
+    while (read_pid(f) == 0 && !unit_is_over(end))
         run_turns(f->children.loop, 5);
     preempt_destroy(f->preempt);
     f->preempt = NULL;

@@ -224,6 +224,34 @@ static void test_progress(void **state)
     assert_int_equal(worker_line_seat(f->line), SEAT);
 }
 
+/* How many questions the worker has got. */
+static int questions(const struct fixture *f)
+{
+    uint8_t bytes[LINE_PACKET_MAX];
+    struct line_packet packet;
+    int count = 0;
+    for (;;) {
+        ssize_t length = recv(f->worker, bytes, sizeof(bytes), MSG_DONTWAIT);
+        if (length < 0)
+            return count;
+        assert_int_equal(line_packet_get(bytes, (size_t)length, &packet, NULL), 0);
+        count += packet.type == LINE_ASK;
+    }
+}
+
+/* A worker that does not answer is not asked again at once. */
+static void test_a_question(void **state)
+{
+    struct fixture *f = *state;
+    worker_line_ask(f->line);
+    assert_int_equal(questions(f), 1);
+    worker_line_ask(f->line);
+    assert_int_equal(questions(f), 0);
+    sends(f, &(struct line_packet){.type = LINE_PROGRESS, .operations = 3});
+    worker_line_ask(f->line);
+    assert_int_equal(questions(f), 1);
+}
+
 /* What a worker sent before it ended without reading is heard. */
 static void test_last_words(void **state)
 {
@@ -256,8 +284,9 @@ static void test_nobody_is_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_a_stall),  TEST(test_ends_of_stalls), TEST(test_many_sets),
-        TEST(test_progress), TEST(test_last_words),     TEST(test_nobody_is_there),
+        TEST(test_a_stall),         TEST(test_ends_of_stalls), TEST(test_many_sets),
+        TEST(test_progress),        TEST(test_a_question),     TEST(test_last_words),
+        TEST(test_nobody_is_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

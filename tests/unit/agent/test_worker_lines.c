@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lines of an agent, with workers that behave and others that do not. All are this process. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <linux/sched.h>
 
 #include "agent/agent_fixture.h"
 #include "agent/worker_lines.h"
@@ -331,6 +335,56 @@ static void test_only_workers_get_a_line(void **state)
     assert_int_equal(frames_of(f, FRAME_LINE_OPENED), 0);
 }
 
+/* A child with this number; 0: any. -1: this process may not choose, or the number is in use. */
+static pid_t fork_as(pid_t number)
+{
+    struct clone_args args = {.exit_signal = SIGCHLD};
+    if (number != 0) {
+        args.set_tid = (uintptr_t)&number;
+        args.set_tid_size = 1;
+    }
+    return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+}
+
+/* A stranger connects and ends. When the agent looks, a process of a worker has its number. */
+static void test_a_number_that_came_back(void **state)
+{
+    struct fixture *f = *state;
+    pid_t stranger = fork_as(0);
+    assert_true(stranger >= 0);
+    if (stranger == 0)
+        _exit(line_open(worker_lines_address(f->lines), NULL) == NULL);
+    int status = 0;
+    assert_int_equal(waitpid(stranger, &status, 0), stranger);
+    assert_int_equal(status, 0);
+    pid_t other = fork_as(stranger);
+    if (other < 0)
+        skip();
+    if (other == 0) {
+        pause();
+        _exit(0);
+    }
+    settle(f);
+    kill(other, SIGKILL);
+    waitpid(other, NULL, 0);
+    assert_int_equal(frames_of(f, FRAME_LINE_OPENED), 0);
+}
+
+/* A worker may end before the agent looks. What it said counts. */
+static void test_a_worker_that_has_ended(void **state)
+{
+    struct fixture *f = *state;
+    siginfo_t how;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(line_open(worker_lines_address(f->lines), NULL) == NULL);
+    assert_int_equal(waitid(P_PID, (id_t)child, &how, WEXITED | WNOWAIT), 0);
+    settle(f);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(frames_of(f, FRAME_LINE_OPENED), 1);
+}
+
 static void test_few_lines_for_a_worker(void **state)
 {
     struct fixture *f = *state;
@@ -384,6 +438,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_rubbish_closes_the_line, setup, teardown),
         cmocka_unit_test_setup_teardown(test_packets_of_an_agent_have_no_effect, setup, teardown),
         cmocka_unit_test_setup_teardown(test_only_workers_get_a_line, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_number_that_came_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_worker_that_has_ended, setup, teardown),
         cmocka_unit_test_setup_teardown(test_few_lines_for_a_worker, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bad_frames_of_the_driver, setup, teardown),
     };

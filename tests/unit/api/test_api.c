@@ -13,8 +13,8 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "base/clock.h"
 #include "include/hvd.h"
+#include "unit.h"
 
 static int setup(void **state)
 {
@@ -208,10 +208,12 @@ static void test_deadline(void **state)
     int fd = mkstemp(path);
     setenv("HVDRUN_DEADLINE_FILE", path, 1);
     expect_error(hvd_deadline(NULL, 0), HVD_ERR_ARGUMENT, path);
-    dprintf(fd, "%lld spot node\n", (long long)(clock_wall_ns() / 1000000000 + 500));
-    assert_in_range(hvd_deadline(reason, sizeof(reason)), 1, 500 * 1000);
+    dprintf(fd, "1700000500 spot node\n");
+    unit_clock_stop(0, INT64_C(1700000000000000000));
+    assert_int_equal(hvd_deadline(reason, sizeof(reason)), 500 * 1000);
     assert_string_equal(reason, "spot node");
-    assert_in_range(hvd_deadline(reason, 5), 1, 500 * 1000);
+    assert_int_equal(hvd_deadline(reason, 5), 500 * 1000);
+    unit_clock_run();
     assert_string_equal(reason, "spot");
     close(fd);
     unlink(path);

@@ -12,12 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/fd.h"
+#include "base/mem.h"
 
 static void test_close(void **state)
 {
@@ -175,8 +177,9 @@ static void *with_own_table(void *context)
 {
     const int *ends = context;
     char byte;
-    if (fd_own_table() == 0 && fcntl(ends[0], F_GETFD) < 0 && fcntl(2, F_GETFD) >= 0 &&
-        fcntl(3, F_GETFD) < 0 && fd_read(0, &byte, 1) == 0 && fd_write(1, "x", 1) == 1)
+    if (fd_own_table(ends[1]) == 0 && fcntl(ends[0], F_GETFD) < 0 && fcntl(ends[1], F_GETFD) >= 0 &&
+        fcntl(ends[1] + 1, F_GETFD) < 0 && fcntl(2, F_GETFD) >= 0 && fd_read(0, &byte, 1) == 0 &&
+        fd_write(1, "x", 1) == 1)
         return context;
     return NULL;
 }
@@ -196,13 +199,38 @@ static void test_own_table(void **state)
     fd_close(&ends[1]);
 }
 
+/* A pipe without a writer: to open it would wait, and a device can do anything. */
+static void test_open_regular(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/hvdrun-fd-XXXXXX", byte = 0;
+    assert_non_null(mkdtemp(folder));
+    char *file AUTO_FREE = mem_printf("%s/file", folder),
+               *pipe AUTO_FREE = mem_printf("%s/pipe", folder);
+    int fd AUTO_FD = fd_open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(fd_write_all(fd, "x", 1), 0);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    int again AUTO_FD = fd_open_regular(file);
+    assert_int_equal(fd_read(again, &byte, 1), 1);
+    assert_int_equal(byte, 'x');
+    assert_int_equal(fd_open_regular(pipe), -1);
+    assert_int_equal(fd_open_regular("/dev/null"), -1);
+    assert_int_equal(fd_open_regular(folder), -1);
+    errno = 0;
+    assert_int_equal(fd_open_regular("/no/such/file"), -1);
+    assert_int_equal(errno, ENOENT);
+    unlink(file);
+    unlink(pipe);
+    rmdir(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_close),     cmocka_unit_test(test_what_is_made),
         cmocka_unit_test(test_write_all), cmocka_unit_test(test_write_all_fails),
         cmocka_unit_test(test_read_file), cmocka_unit_test(test_read_file_fails),
-        cmocka_unit_test(test_own_table),
+        cmocka_unit_test(test_own_table), cmocka_unit_test(test_open_regular),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

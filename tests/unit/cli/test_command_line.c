@@ -191,6 +191,15 @@ static const struct {
     {"-Q", OPT_quiet, "yes"},
     {"--max_restarts 2", OPT_max_restarts, "2"},
     {"--master_port 29500", OPT_master_port, "29500"},
+    {"-mca pml ob1 --mca btl tcp,self", OPT_env, "OMPI_MCA_pml=ob1,OMPI_MCA_btl=tcp,self"},
+    {"--standalone --nnodes=1 --nnodes 1:1 --node_rank 0 --master_addr localhost -np 2", OPT_np,
+     "2"},
+    {"--nproc_per_node=gpu -np 2", OPT_np, "2"},
+    {"--num_processes 2 --num_machines 1 --machine_rank=0 --dynamo_backend no --multi_gpu", OPT_np,
+     "2"},
+    {"--mixed_precision bf16", OPT_env, "ACCELERATE_MIXED_PRECISION=bf16"},
+    {"--num_gpus 3 --num_nodes 1", OPT_map_by, "ppr:3:node"},
+    {"--log_dir /tmp/logs", OPT_output_filename, "/tmp/logs"},
     {"-np 2 --allow-run-as-root -u --kill-on-bad-exit=1 -K --no_python", OPT_np, "2"},
 };
 
@@ -220,12 +229,7 @@ static void test_foreign_flags(void **state)
 static void test_foreign_hints(void **state)
 {
     (void)state;
-    must_fail_env("--mca pml ob1 x", NULL,
-                  "--mca is an option of mpirun: write -x OMPI_MCA_pml=ob1; leave out parameters "
-                  "of mpirun itself (plm, oob, ras, rmaps)");
-    must_fail_env("-mca pml", NULL,
-                  "-mca is an option of mpirun: write -x OMPI_MCA_pml=VALUE; leave out parameters "
-                  "of mpirun itself (plm, oob, ras, rmaps)");
+    must_fail_env("-mca pml", NULL, "-mca needs a value: -mca NAME VALUE");
     must_fail_env("-N 4 x", NULL,
                   "-N is an option of mpirun and srun: mpirun means ranks on each host and srun "
                   "means nodes; write --map-by ppr:4:node for 4 ranks on each host");
@@ -238,10 +242,7 @@ static void test_foreign_hints(void **state)
     must_fail_env("--nodes=2 x", NULL,
                   "--nodes is an option of srun: name the hosts with -H; without it, hvdrun uses "
                   "all nodes of the allocation");
-    must_fail_env("--standalone x", NULL,
-                  "--standalone is an option of torchrun: leave it out; without -H, hvdrun runs "
-                  "the workers on this machine");
-    must_fail_env("--nproc_per_node gpu x", NULL, "--nproc_per_node: 'gpu' is not a whole number");
+    must_fail_env("--nproc_per_node all x", NULL, "--nproc_per_node: 'all' is not a whole number");
     must_fail_env("-ppn", NULL, "-ppn needs a value: -ppn N");
     must_fail_env("-genv A", NULL, "-genv needs a value: -genv NAME VALUE");
     must_fail_env("-ppn --tcp x", NULL, "-ppn needs a value: -ppn N");
@@ -251,6 +252,88 @@ static void test_foreign_hints(void **state)
     must_fail_env("-n4x prog", NULL, "unknown option '-n4x'; 'hvdrun --help' lists the options");
     must_fail_env("-np 1 a : -ppn 2 b", NULL,
                   "-ppn applies to the whole job: put it before the first program");
+}
+
+/* What a user reads: each mistake on a line, and then the line as hvdrun wants it. */
+static void expect_mistakes(const char *text, const char *wanted)
+{
+    struct command_line line;
+    struct error err;
+    struct buf got AUTO_BUF = BUF_INIT(1 << 16);
+    assert_int_equal(parse_env(text, NULL, &line, &err), -1);
+    assert_int_equal(err.status, STATUS_USAGE);
+    buf_printf(&got, "%s\n", err.text);
+    for (size_t i = 0; i < line.more.count; i++)
+        buf_printf(&got, "%s\n", line.more.items[i]);
+    if (strcmp(buf_text(&got), wanted) != 0)
+        fail_msg("'%s' gives:\n%s", text, buf_text(&got));
+    command_line_destroy(&line);
+}
+
+static void test_all_mistakes(void **state)
+{
+    (void)state;
+    expect_mistakes("--nnodes=2 --rdzv_id=1 --rdzv_backend c10d --nproc_per_node=4 train.py --lr 1",
+                    "--nnodes is an option of torchrun: hvdrun starts the workers of all hosts; "
+                    "name the hosts with -H a:4,b:4. For MIN:MAX, write --min-np and --max-np\n"
+                    "--rdzv_id, --rdzv_backend are options of torchrun: leave it out; hvdrun needs "
+                    "no rendezvous service, and starts the workers of all hosts\n"
+                    "write, with your hosts for HOSTS: hvdrun -H HOSTS --nproc_per_node=4 python3 "
+                    "train.py --lr 1\n");
+    expect_mistakes("-np 2 -w a,b --gres gpu:2 --display-map ./a |two words| : --np 1 ./b",
+                    "-w is an option of srun: write -H a,b\n"
+                    "--gres is an option of srun: give it to sbatch or salloc; hvdrun runs inside "
+                    "the allocation\n"
+                    "write: hvdrun -np 2 -H a,b ./a 'two words' : --np 1 ./b\n");
+    expect_mistakes("-m torch.run --lr 1",
+                    "-m is an option of srun, torchrun, deepspeed and accelerate: for a module of "
+                    "Python, write python3 -m torch.run as the program; for the distribution of "
+                    "srun, write --map-by\n"
+                    "write: hvdrun python3 -m torch.run --lr 1\n");
+    expect_mistakes("-np x --rankz 3 --timeout y ./a",
+                    "unknown option '--rankz': did you mean '--ranks'?\n"
+                    "-np: 'x' is not a whole number\n"
+                    "--timeout: 'y' is not a duration (examples: 30, 1.5s, 250ms, 5m, 2h)\n");
+    expect_mistakes("-np x --timeout y ./a",
+                    "-np: 'x' is not a whole number\n"
+                    "--timeout: 'y' is not a duration (examples: 30, 1.5s, 250ms, 5m, 2h)\n");
+    expect_mistakes("-w a,b --tranport=local --nodes 2 ./a",
+                    "-w is an option of srun: write -H a,b\n"
+                    "unknown option '--tranport': did you mean '--transport'?\n"
+                    "--nodes is an option of srun: name the hosts with -H; without it, hvdrun uses "
+                    "all nodes of the allocation\n"
+                    "write: hvdrun -H a,b --transport=local ./a\n");
+    expect_mistakes("--frob x --gres y ./a", /* x may be the program */
+                    "unknown option '--frob'; 'hvdrun --help' lists the options\n");
+    expect_mistakes("--frob=x -w a,b ./a",
+                    "unknown option '--frob'; 'hvdrun --help' lists the options\n"
+                    "-w is an option of srun: write -H a,b\n");
+    expect_mistakes("--nnodes=2:4 --use_fsdp ./a",
+                    "--nnodes is an option of torchrun: hvdrun starts the workers of all hosts; "
+                    "name the hosts with -H a:4,b:4. For MIN:MAX, write --min-np and --max-np\n"
+                    "--use_fsdp is an option of accelerate: give the plugin to Accelerator() in "
+                    "the script, or write -x for each variable that accelerate launch sets\n");
+}
+
+/* What has no meaning here is left out, with one notice. */
+static void test_dropped(void **state)
+{
+    (void)state;
+    struct command_line line;
+    must_parse("-np 8 --allow-run-as-root --display-map --tag-output -mca btl_tcp_if_include eth0 "
+               "-mca oob_tcp_if_include eth0 -mca plm_rsh_no_tree_spawn 1 -bind-to none "
+               "-map-by slot -mca pml ob1 -mca btl ^openib -mca orte_abort_on_non_zero_status 1 "
+               "-mca plm_rsh_num_concurrent 2 -x NCCL_DEBUG=WARN python3 train.py",
+               NULL, &line);
+    assert_int_equal(line.warnings.count, 1);
+    assert_string_equal(line.warnings.items[0],
+                        "left out, because it has no meaning in hvdrun: --display-map, -mca "
+                        "oob_tcp_if_include, -mca plm_rsh_no_tree_spawn, -mca "
+                        "orte_abort_on_non_zero_status, -mca plm_rsh_num_concurrent");
+    value_is(&line.settings, OPT_env,
+             "OMPI_MCA_btl_tcp_if_include=eth0,OMPI_MCA_pml=ob1,OMPI_MCA_btl=^openib,"
+             "NCCL_DEBUG=WARN");
+    command_line_destroy(&line);
 }
 
 static void test_other_flags(void **state)
@@ -468,6 +551,38 @@ static void test_questions(void **state)
     command_line_destroy(&line);
 }
 
+/* Who gives --spares believes to be safe. */
+static void test_elastic_options(void **state)
+{
+    (void)state;
+    static const char *const table[][2] = {
+        {"-np 2 --spares 1 ./a", "--spares has no effect, because the job is not elastic; with "
+                                 "--min-np N it continues with N ranks or more"},
+        {"--rejoin together --max-preemptions 2 ./a",
+         "--max-preemptions, --rejoin have no effect,"},
+        {"--blacklist-after 1 ./a", "--blacklist-after has no effect"},
+        {"--elastic-timeout 4 ./a", "--elastic-timeout has no effect"},
+        {"--on-failure stop ./a", NULL},
+        {"-np 2 --min-np 1 --spares 1 ./a", NULL},
+        {"--max-restarts 1 --rejoin together ./a", NULL},
+        {"-np 2 ./a --spares 1", NULL},
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct command_line line;
+        must_parse(table[i][0], NULL, &line);
+        assert_int_equal(line.warnings.count, table[i][1] == NULL ? 0 : 1);
+        if (table[i][1] != NULL &&
+            strncmp(line.warnings.items[0], table[i][1], strlen(table[i][1])) != 0)
+            fail_msg("'%s': %s", table[i][0], line.warnings.items[0]);
+        command_line_destroy(&line);
+    }
+    char *env[] = {"HVDRUN_SPARES=1", NULL}; /* for many jobs */
+    struct command_line line;
+    must_parse("-np 2 ./a", env, &line);
+    assert_int_equal(line.warnings.count, 0);
+    command_line_destroy(&line);
+}
+
 static void test_warnings(void **state)
 {
     (void)state;
@@ -489,6 +604,44 @@ static void test_warnings(void **state)
     assert_string_equal(line.warnings.items[1],
                         "-x HOROVOD_RANK has no effect: hvdrun sets it for each worker");
     command_line_destroy(&line);
+}
+
+static void test_controller(void **state)
+{
+    (void)state;
+    static char mpi[] = "HOROVOD_CONTROLLER=mpi", large[] = "HOROVOD_CONTROLLER=MPI",
+                gloo[] = "HOROVOD_CONTROLLER=gloo", data[] = "HOROVOD_CPU_OPERATIONS=mpi",
+                ccl[] = "HOROVOD_CPU_OPERATIONS=ccl", rank[] = "HVDRUN_RANK=0",
+                option[] = "HVDRUN_CONTROLLER=gloo";
+    const struct {
+        const char *words;
+        char *variables[3];
+        const char *value;
+        size_t warnings;
+    } cases[] = {
+        {"prog", {NULL}, "auto", 0},
+        {"prog", {mpi}, "mpi", 0},
+        {"prog", {large}, "mpi", 0},
+        {"prog", {data}, "mpi", 0},
+        {"prog", {ccl}, "auto", 0},
+        {"prog", {gloo, data}, "gloo", 0},
+        {"prog", {mpi, rank}, "auto", 0},
+        {"prog", {option, mpi}, "gloo", 0},
+        {"--gloo prog", {mpi}, "gloo", 0},
+        {"-x HOROVOD_CONTROLLER=mpi prog", {gloo, rank}, "mpi", 0},
+        {"-x HOROVOD_CONTROLLER=gloo prog", {mpi}, "gloo", 0},
+        {"-x HOROVOD_CPU_OPERATIONS=mpi prog", {NULL}, "mpi", 0},
+        {"--gloo -x HOROVOD_CONTROLLER=mpi prog", {NULL}, "gloo", 1},
+        {"-x HOROVOD_CONTROLLER=ccl prog", {mpi}, "auto", 1},
+        {"-np 1 a : -np 1 -x HOROVOD_CONTROLLER=mpi b", {NULL}, "auto", 1},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct command_line line;
+        must_parse(cases[i].words, cases[i].variables, &line);
+        value_is(&line.settings, OPT_controller, cases[i].value);
+        assert_int_equal(line.warnings.count, cases[i].warnings);
+        command_line_destroy(&line);
+    }
 }
 
 static void test_precedence(void **state)
@@ -566,13 +719,15 @@ static void test_env_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_horovod_flags), cmocka_unit_test(test_other_flags),
-        cmocka_unit_test(test_list_is_sound), cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_errors),        cmocka_unit_test(test_programs),
-        cmocka_unit_test(test_dashes),        cmocka_unit_test(test_dashes_of_program),
-        cmocka_unit_test(test_questions),     cmocka_unit_test(test_warnings),
-        cmocka_unit_test(test_precedence),    cmocka_unit_test(test_env_file),
-        cmocka_unit_test(test_foreign_flags), cmocka_unit_test(test_foreign_hints),
+        cmocka_unit_test(test_horovod_flags),   cmocka_unit_test(test_other_flags),
+        cmocka_unit_test(test_list_is_sound),   cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_errors),          cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_dashes),          cmocka_unit_test(test_dashes_of_program),
+        cmocka_unit_test(test_questions),       cmocka_unit_test(test_warnings),
+        cmocka_unit_test(test_elastic_options), cmocka_unit_test(test_all_mistakes),
+        cmocka_unit_test(test_dropped),         cmocka_unit_test(test_precedence),
+        cmocka_unit_test(test_env_file),        cmocka_unit_test(test_foreign_flags),
+        cmocka_unit_test(test_foreign_hints),   cmocka_unit_test(test_controller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

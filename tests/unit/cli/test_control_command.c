@@ -25,6 +25,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/strv.h"
+#include "cli/control_client.h"
 #include "cli/control_command.h"
 #include "driver/control/control.h"
 #include "driver/control/folder.h"
@@ -53,18 +54,22 @@ static json_t *status(void *context)
 }
 
 /* Ends the job after this turn. */
-static int stop(void *context, int64_t grace_ms, struct error *err)
+static int stop(void *context, const struct control_asker *asker, int64_t grace_ms,
+                struct error *err)
 {
     const struct server *server = context;
+    if (asker->command == NULL || strcmp(asker->command, "stop") != 0 || asker->user == NULL)
+        return error_set(err, "who asks?");
     if (grace_ms == 1000)
         return error_set(err, "not with this grace");
     loop_stop(server->loop);
     return 0;
 }
 
-static int send_signal(void *context, int number, const char *ranks, struct error *err)
+static int send_signal(void *context, const struct control_asker *asker, int number,
+                       const char *ranks, struct error *err)
 {
-    (void)context;
+    (void)context, (void)asker;
     return ranks == NULL ? 0 : error_set(err, "signal %d for %s", number, ranks);
 }
 
@@ -259,15 +264,15 @@ static void test_one_job(void **state)
     fail_with(f, "drain c", 1, "hvdrun: no host 'c' (0, 0 ms)");
     fail_with(f, "drain c --within 1.5", 1, "(1, 1500 ms)");
     fail_with(f, "drain", STATUS_USAGE, "expected: hvdrun drain HOST");
-    fail_with(f, "status hvdrun-a-2", 1, "found no job 'hvdrun-a-2' of this user");
-    succeed(f, "signal USR1", "sent USR1\n");
+    fail_with(f, "status nosuch", 1, "found no job 'nosuch' of this user");
+    succeed(f, "signal hvdrun-a-1 USR1", "sent USR1\n");
     succeed(f, "signal hvdrun-a-1 USR1 --json", "{\n  \"ok\": true\n}\n");
-    fail_with(f, "signal TERM --ranks 0,2", 1, "signal 15 for 0,2");
-    fail_with(f, "stop --grace 1", 1, "not with this grace");
+    fail_with(f, "signal hvdrun-a-1 TERM --ranks 0,2", 1, "signal 15 for 0,2");
+    fail_with(f, "stop hvdrun-a-1 --grace 1", 1, "not with this grace");
     assert_int_equal(command(f, "./status"), -1);
     assert_int_equal(command(f, "-- status"), -1);
     assert_int_equal(command(f, "drain --help"), 0);
-    assert_non_null(strstr(buf_text(&f->out), "hvdrun add HOSTS"));
+    assert_non_null(strstr(buf_text(&f->out), "Usage: hvdrun drain [OPTIONS] HOST\n"));
 }
 
 static void test_a_job_that_has_just_started(void **state)
@@ -319,9 +324,11 @@ static void test_end(void **state)
     assert_null(strstr(buf_text(&f->out), "hvdrun-a-17"));
     show(f, "ps -a", "hvdrun-a-17  ended, status 3");
     show(f, "ps --all --json", "\"state\": \"ended, status 3\"");
-    succeed(f, "stop", "hvdrun-a-18 ended with status 3\n");
+    succeed(f, "stop 18", "hvdrun-a-18 ended with status 3\n");
     fail_with(f, "status", 1, "'hvdrun ps -a' lists the jobs that have ended");
-    fail_with(f, "status hvdrun-a", 1, "'hvdrun-a' matches 2 jobs: hvdrun-a-17, hvdrun-a-18");
+    fail_with(
+        f, "status hvdrun-a", 1,
+        "'hvdrun-a' matches 2 jobs: hvdrun-a-17 (./train --fast), hvdrun-a-18 (./train --fast)");
 }
 
 /* Killed, as SIGKILL kills a driver: nobody says how the job ended. */
@@ -353,6 +360,21 @@ static void test_lost_while_waiting(void **state)
     assert_int_equal(waitpid(killer, NULL, 0), killer);
 }
 
+/* Between the look at the jobs and the question. */
+static void test_lost_before_it_is_asked(void **state)
+{
+    struct fixture *f = *state;
+    struct error err = ERROR_INIT;
+    start_job(f, "hvdrun-a-1");
+    end_jobs(f);
+    struct job_list list;
+    job_list_read(&list);
+    assert_int_equal(control_client_dial_in(&list, "hvdrun-a-1", 0, &err), -1);
+    job_list_destroy(&list);
+    assert_string_equal(err.text, "job hvdrun-a-1 is lost: its hvdrun is gone and did not write "
+                                  "how the job ended");
+}
+
 static void test_short_jobs(void **state)
 {
     struct fixture *f = *state;
@@ -373,8 +395,12 @@ static void test_several_jobs(void **state)
     struct fixture *f = *state;
     start_job(f, "hvdrun-a-1");
     start_job(f, "hvdrun-a-2");
-    fail_with(f, "status", 1, "2 jobs run here; name one of them: hvdrun-a-1, hvdrun-a-2");
-    fail_with(f, "status hvdrun-a", 1, "'hvdrun-a' matches 2 jobs: hvdrun-a-1, hvdrun-a-2");
+    fail_with(f, "status", 1,
+              "2 jobs run here; name one of them: hvdrun-a-1 (./train --fast), hvdrun-a-2 (./train "
+              "--fast)");
+    fail_with(
+        f, "status hvdrun-a", 1,
+        "'hvdrun-a' matches 2 jobs: hvdrun-a-1 (./train --fast), hvdrun-a-2 (./train --fast)");
     succeed(f, "status 2", "hvdrun-a-2: running\n");
     succeed(f, "status hvdrun-a-2", "hvdrun-a-2: running\n");
     succeed(f, "undrain c --job hvdrun-a-1", "the job may use c again\n");
@@ -463,6 +489,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_end, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lost, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lost_while_waiting, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lost_before_it_is_asked, setup, teardown),
         cmocka_unit_test_setup_teardown(test_short_jobs, setup, teardown),
         cmocka_unit_test_setup_teardown(test_several_jobs, setup, teardown),
         cmocka_unit_test_setup_teardown(test_foreign_folder, setup, teardown),

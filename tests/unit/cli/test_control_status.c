@@ -62,6 +62,14 @@ static void test_little(void **state)
            "--:--:--  ?\n");
 }
 
+static void test_ranks_that_cannot_go_on(void **state)
+{
+    (void)state;
+    expect("{\"job\":\"j\",\"state\":\"running\",\"ranks\":[{\"rank\":2,\"host\":\"b\",\"state\":"
+           "\"running\",\"stopped\":\"frozen by a cgroup\",\"stopped_s\":9.4},{\"rank\":3}]}",
+           "j: running\nrank 2 on b was frozen by a cgroup 9 s ago\n");
+}
+
 static void test_text_from_outside(void **state)
 {
     (void)state;
@@ -97,6 +105,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whole),
         cmocka_unit_test(test_little),
+        cmocka_unit_test(test_ranks_that_cannot_go_on),
         cmocka_unit_test(test_text_from_outside),
         cmocka_unit_test(test_long_name),
     };

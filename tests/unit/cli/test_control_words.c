@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "base/strv.h"
+#include "cli/control_help.h"
 #include "cli/control_words.h"
 
 static struct strv split(const char *line)
@@ -78,6 +79,8 @@ static void test_commands(void **state)
     expect("hvdrun ps", "ps|||-1|0");
     expect("hvdrun ps -a --json", "ps|||-1|1|all");
     expect("hvdrun logs -f -n 20 --since=5m", "logs|||300000|0");
+    expect("hvdrun attach -n 5", "attach|||-1|0");
+    expect("hvdrun attach --lines=all 17", "attach||17|-1|0");
     expect("hvdrun top 17", "top||17|-1|0");
     expect("hvdrun top --once --json", "top|||-1|1|once");
     expect("hvdrun attach 17 --sig-proxy", "attach||17|-1|0");
@@ -112,34 +115,47 @@ static void test_refusals(void **state)
     (void)state;
     refuse("hvdrun status a b", "unexpected 'b': expected: hvdrun status [JOB] [--json]");
     refuse("hvdrun status --job a b", "unexpected 'b'");
-    refuse("hvdrun status --jason", "--jason: expected: hvdrun status");
+    refuse("hvdrun status --jason",
+           "unknown option '--jason': did you mean '--json'? 'hvdrun status "
+           "--help' lists the options");
+    refuse("hvdrun logs --rank 1", "did you mean '--ranks'?");
+    refuse("hvdrun logs --rank=1", "unknown option '--rank': did you mean '--ranks'?");
+    refuse("hvdrun logs --tail 3", "did you mean '--lines'?");
+    refuse("hvdrun stop --tail 3", "'hvdrun stop' does not have the option '--tail'");
+    refuse("hvdrun stop --all",
+           "'hvdrun stop' does not have the option '--all': expected: hvdrun stop [JOB] [--grace");
+    refuse("hvdrun logs --follow=1", "--follow=1: expected: hvdrun logs [JOB] [--follow]");
     refuse("hvdrun status --job", "expected");
     refuse("hvdrun drain", "expected: hvdrun drain HOST [--within TIME] [--json] [--job JOB]");
     refuse("hvdrun drain a b", "unexpected 'b'");
     refuse("hvdrun drain a --within", "--within");
     refuse("hvdrun drain a --within soon", "soon");
-    refuse("hvdrun drain a --ranks 3", "--ranks: expected");
+    refuse("hvdrun drain a --ranks 3", "'--ranks': expected");
     refuse("hvdrun logs -n many", "--lines: ");
     refuse("hvdrun logs -n", "--lines: ");
+    refuse("hvdrun attach -n al", "--lines: ");
+    refuse("hvdrun wait -n 3", "'hvdrun wait' does not have the option '-n'");
     refuse("hvdrun stacks --ranks 4-1", "--ranks: ");
     refuse("hvdrun status --native", "--native");
     refuse("hvdrun stacks --twice soon", "--twice: ");
     refuse("hvdrun status --twice 5", "--twice");
-    refuse("hvdrun attach -f", "-f: expected: hvdrun attach [JOB] [--sig-proxy] [--json]");
-    refuse("hvdrun status --once", "--once: expected: hvdrun status [JOB] [--json]");
-    refuse("hvdrun ps j", "unexpected 'j': expected: hvdrun ps [--all] [--json]");
-    refuse("hvdrun ps --job j", "--job: expected: hvdrun ps");
-    refuse("hvdrun status -a", "-a: expected");
+    refuse("hvdrun attach -f",
+           "'-f': expected: hvdrun attach [JOB] [--lines N] [--sig-proxy] [--json]");
+    refuse("hvdrun status --once", "'--once': expected: hvdrun status [JOB] [--json]");
+    refuse("hvdrun ps j", "unexpected 'j': expected: hvdrun ps [--all] [--quiet] [--all-users]");
+    refuse("hvdrun ps --names", "ps: --names needs --quiet");
+    refuse("hvdrun ps --job j", "'--job': expected: hvdrun ps");
+    refuse("hvdrun status -a", "'-a': expected");
     refuse("hvdrun signal", "expected: hvdrun signal [JOB] SIGNAL [--ranks LIST] [--json]");
     refuse("hvdrun signal NOSUCH", "'NOSUCH' is not the name of a signal");
     refuse("hvdrun signal STOP", "SIGSTOP stops or continues processes");
     refuse("hvdrun signal USR1 --ranks a", "--ranks: ");
     refuse("hvdrun signal a USR1 b", "unexpected 'b'");
-    refuse("hvdrun stop --within 3", "--within: expected");
+    refuse("hvdrun stop --within 3", "'--within': expected");
     refuse("hvdrun stop --grace soon", "--grace: ");
     refuse("hvdrun drain a;b", "not the name of a host");
-    refuse("hvdrun undrain a --within 3", "--within: expected");
-    refuse("hvdrun drain -c", "-c: expected");
+    refuse("hvdrun undrain a --within 3", "'--within': expected");
+    refuse("hvdrun drain -c", "'-c': expected");
     refuse("hvdrun add", "expected: hvdrun add HOSTS");
     refuse("hvdrun add d:x", "slot count");
     refuse("hvdrun add  --job j",
@@ -148,14 +164,31 @@ static void test_refusals(void **state)
     refuse("hvdrun add --job a --job b d", "--job: expected");
 }
 
+static void check_width(const char *text)
+{
+    for (; *text != '\0'; text += strcspn(text, "\n") + 1) {
+        if (strcspn(text, "\n") > 80)
+            fail_msg("wider than a terminal: %.*s", (int)strcspn(text, "\n"), text);
+    }
+}
+
 static void test_help(void **state)
 {
     (void)state;
     struct buf text AUTO_BUF = BUF_INIT(65536);
     expect("hvdrun drain --help", "drain|||-1|0|help");
     expect("hvdrun status -h", "status|||-1|0|help");
-    control_words_help(&text);
-    assert_non_null(strstr(buf_text(&text), "hvdrun undrain HOST "));
+    control_help(CONTROL_LOGS, &text);
+    assert_non_null(strstr(buf_text(&text), "Usage: hvdrun logs [OPTIONS] [JOB]\n"));
+    assert_non_null(strstr(buf_text(&text), "\n  -f, --follow  "));
+    assert_non_null(strstr(buf_text(&text), "\n  -n, --lines N  "));
+    assert_non_null(strstr(buf_text(&text), "TIME is in seconds"));
+    assert_null(strstr(buf_text(&text), "undrain"));
+    for (int i = 0; i < CONTROL_COMMANDS; i++) {
+        buf_clear(&text);
+        control_help((enum control_command)i, &text);
+        check_width(buf_text(&text));
+    }
 }
 
 int main(void)

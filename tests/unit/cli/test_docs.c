@@ -214,10 +214,10 @@ static void test_commands(void **state)
 #undef CONTROL_WORD
             NULL};
     static const char *const man[] = {
-        ".SH COMMANDS\n", "\\fBdrain\\fR HOST [\\-\\-within TIME] [\\-\\-json]\n", NULL};
-    static const char *const bash[] = {
-        "drain) COMPREPLY=($(compgen -W '--within --json --job --help'",
-        "status) COMPREPLY=($(compgen -W '--json --job --help'", NULL};
+        ".SH COMMANDS\n", "\\fBdrain\\fR HOST [\\-\\-within TIME] [\\-\\-json] [\\-\\-job JOB]\n",
+        NULL};
+    static const char *const bash[] = {"drain) _hvdrun_offer '--within --json --job --help'",
+                                       "status) _hvdrun_offer '--json --job --help'", NULL};
     static const char *const zsh[] = {"drain) _arguments -S '--within[", "'1:host:_hosts' ;;\n",
                                       NULL};
     static const char *const fish[] = {
@@ -234,8 +234,8 @@ static void test_commands(void **state)
         expect_parts(documents[i].kind, buf_text(&text), documents[i].parts);
     }
     struct buf help AUTO_BUF = BUF_INIT(TEXT_LIMIT);
-    static const char *const lines[] = {"  status [JOB] [--json]  ",
-                                        "  drain HOST [--within TIME] [--json]\n", NULL};
+    static const char *const lines[] = {
+        "  status [JOB] [--json]  ", "  drain HOST [--within TIME] [--json] [--job JOB]\n", NULL};
     help_text(&help);
     expect_parts("--help", buf_text(&help), lines);
 }

@@ -76,7 +76,8 @@ static void test_page_is_current(void **state)
         fail_msg("docs/coming-from.md is not what foreign.def says: build the target "
                  "coming_from_tables");
     assert_non_null(strstr(made, "| `-ppn, -perhost N` | the same as `--map-by ppr:N:node` |"));
-    assert_non_null(strstr(made, "| write `-x OMPI_MCA_NAME=VALUE`; "));
+    assert_non_null(strstr(made, "NAME VALUE` | the same as `-x OMPI_MCA_NAME=VALUE`. "));
+    assert_non_null(strstr(made, "; accepted without effect: `1`, `1:1` |"));
     assert_non_null(strstr(made, "`--mpi-args ARGS`"));
 }
 

@@ -2,11 +2,11 @@
 /* A job whose hosts have agents that answer the sampler. */
 #pragma once
 
-#include "base/clock.h"
 #include "driver/job_fixture.h"
 #include "driver/tell/recent.h"
 #include "driver/usage/sampler.h"
 #include "io/link.h"
+#include "unit.h"
 
 struct sampled {
     struct fixture *f;
@@ -83,7 +83,7 @@ static inline int sampled_answer(struct sampled *sampled, uint64_t cpu_us)
     for (uint32_t i = 0; i < 3; i++) { /* rank 2 is on another host: that is nonsense */
         ranks[i] = (Hvdrun__RankUsage)HVDRUN__RANK_USAGE__INIT;
         ranks[i].seat = i;
-        ranks[i].when_ns = (uint64_t)clock_mono_ns();
+        ranks[i].when_ns = (uint64_t)unit_limit_ns(0);
         ranks[i].cpu_us = cpu_us + i;
         ranks[i].resident_bytes = 4096 + i;
         ranks[i].threads = 7;

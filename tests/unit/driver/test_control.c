@@ -37,6 +37,7 @@ struct fixture {
     int folder;
     size_t status_size; /* of a text in it */
     bool refuses;
+    char asker[64];              /* who asked it */
     char did[256];               /* what the job was told last */
     struct control_later *later; /* the last that asked for stacks; NULL: answered */
 };
@@ -79,16 +80,21 @@ static int add(void *context, const struct host_list *hosts, struct error *err)
     return 0;
 }
 
-static int stop(void *context, int64_t grace_ms, struct error *err)
+static int stop(void *context, const struct control_asker *asker, int64_t grace_ms,
+                struct error *err)
 {
     struct fixture *f = context;
     (void)err;
     snprintf(f->did, sizeof(f->did), "stop %lld", (long long)grace_ms);
+    snprintf(f->asker, sizeof(f->asker), "%s by %s", asker->command != NULL ? asker->command : "?",
+             asker->user != NULL ? asker->user : "?");
     return 0;
 }
 
-static int send_signal(void *context, int number, const char *ranks, struct error *err)
+static int send_signal(void *context, const struct control_asker *asker, int number,
+                       const char *ranks, struct error *err)
 {
+    (void)asker;
     struct fixture *f = context;
     if (f->refuses)
         return error_set(err, "no rank runs");
@@ -257,6 +263,27 @@ static void test_requests(void **state)
                   "{\"ok\":true}\n");
     assert_string_equal(f->did, "signal 9 0,2-3");
     fd_close(&fd);
+}
+
+static void expect_asker(struct fixture *f, const char *line, bool by_root, const char *asker)
+{
+    json_t *answer = control_request_answer(line, strlen(line), by_root, &ops, f, NULL);
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    assert_string_equal(f->asker, asker);
+    json_decref(answer);
+}
+
+/* The kernel says who is root, and a name may not hold what could pass for something else. */
+static void test_who_asks(void **state)
+{
+    struct fixture *f = *state;
+    const char *line = "{\"do\":\"stop\",\"command\":\"attach\",\"user\":\"alice\"}";
+    expect_asker(f, line, false, "attach by alice");
+    expect_asker(f, line, true, "attach by root");
+    expect_asker(f, "{\"do\":\"stop\",\"user\":\"root\"}", false, "? by ?");
+    expect_asker(f, "{\"do\":\"stop\",\"command\":\"a' b\",\"user\":\"\\u001b[2J\"}", false,
+                 "? by ?");
+    expect_asker(f, "{\"do\":\"stop\",\"command\":7,\"user\":null}", true, "? by root");
 }
 
 static void test_refusals(void **state)
@@ -645,6 +672,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_requests, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refusals, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_who_asks, setup, teardown),
         cmocka_unit_test_setup_teardown(test_an_answer_that_comes_later, setup, teardown),
         cmocka_unit_test_setup_teardown(test_an_answer_that_nobody_takes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_place, setup, teardown),

@@ -8,11 +8,11 @@
 
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "driver/job_fixture.h"
 #include "driver/run/hang_culprit.h"
 #include "driver/tell/stalls.h"
 #include "io/link.h"
+#include "unit.h"
 
 struct bench {
     struct fixture *f;
@@ -101,8 +101,9 @@ static void test_lines_of_the_watchdog(void **state)
            "[PG 0 Rank 2] last enqueued work: 8, last completed work: 7\n");
     expect(bench, CULPRIT_BEHIND, 2,
            "rank 2 on b is behind: the last enqueued work is 8, and that of others 9");
-    exits(bench->f, 2, false, 0, 6 * SECOND); /* it has ended, so it holds up nobody */
-    expect(bench, CULPRIT_NONE, -1, "no rank stands out");
+    exits(bench->f, 2, false, 0, 6 * SECOND); /* its last work says nothing any more */
+    expect(bench, CULPRIT_ENDED, -1,
+           "rank 2 on b has ended with status 0, and the others have not");
 }
 
 static void launches(struct bench *bench, int seat, uint64_t count)
@@ -135,6 +136,8 @@ static void test_numbers_of_nccl(void **state)
     expect(bench, CULPRIT_LAUNCHED, 0, "rank 0 on b is behind: 1,000 of 1,001 allreduces");
 }
 
+#define NOW_NS (5000 * SECOND)
+
 static void stalls(struct bench *bench, uint32_t set, int missing, int64_t age_ns)
 {
     struct stall stall = {.seat = 0,
@@ -144,7 +147,7 @@ static void stalls(struct bench *bench, uint32_t set, int missing, int64_t age_n
                           .name = mem_strdup("x"),
                           .waiting = {mem_array(2, sizeof(int)), 1, false},
                           .missing = {mem_array(2, sizeof(int)), missing < 0 ? 0 : 1, false},
-                          .reported_ns = clock_mono_ns() - age_ns};
+                          .reported_ns = NOW_NS - age_ns};
     stall.missing.list[0] = missing;
     stall_list_add(bench->f->job.stalls, &stall);
 }
@@ -152,12 +155,14 @@ static void stalls(struct bench *bench, uint32_t set, int missing, int64_t age_n
 static void test_operations_of_libhvd(void **state)
 {
     struct bench *bench = *state;
+    unit_clock_stop(NOW_NS, 0);
     stalls(bench, 1, -1, 0);            /* nobody is missing */
     stalls(bench, 3, 1, 1000 * SECOND); /* it is not reported any more */
     expect(bench, CULPRIT_NONE, -1, "no rank stands out");
     stalls(bench, 2, 2, 0);
     expect(bench, CULPRIT_STALL, 2,
            "rank 0 waits for rank 2 in allreduce 'x' of process set 2, for 60 s; rank 2 is on b");
+    unit_clock_run();
 }
 
 static void no_frame(void *context, const struct frame_header *header, const uint8_t *body)

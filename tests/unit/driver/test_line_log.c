@@ -33,7 +33,7 @@ static struct line_log *log_of(struct fixture *f, int64_t bytes)
 {
     char path[sizeof(f->folder) + 8];
     snprintf(path, sizeof(path), "%s/job", f->folder);
-    return line_log_create(f->job.output, path, bytes);
+    return line_log_create(f->job.loop, f->job.output, path, bytes);
 }
 
 /* NULL: there is no such file. */
@@ -100,11 +100,33 @@ static void test_flood(void **state)
     add(log, 0, 101, "and again\n");
     line_log_destroy(log);
     buf_printf(&wanted, "0 0 o 2097138\n%s1 0 o 13\nthe last one\n", flood);
-    buf_puts(&wanted, "99 - e 75\nhvdrun: 20 bytes of output are not in this log, because they "
-                      "came too fast\n99 - o 10\nhvdrun: y\n");
-    buf_puts(&wanted, "100 - e 74\nhvdrun: 5 bytes of output are not in this log, because they "
-                      "came too fast\n100 0 o 6\nagain\n101 0 o 10\nand again\n");
+    buf_puts(&wanted, "2 0 o 8\ndropped\n99 1 o 12\ndropped too\n99 - o 10\nhvdrun: y\n");
+    buf_puts(&wanted, "99 1 o 5\ngone\n100 0 o 6\nagain\n101 0 o 10\nand again\n");
     expect_file(f, 0, buf_text(&wanted));
+}
+
+/* The end of a flood is always there: it may be the cause of a failure. */
+static void test_end_of_a_flood(void **state)
+{
+    struct fixture *f = *state;
+    struct line_log *log = log_of(f, INT64_C(64) << 20);
+    size_t much = (size_t)LINE_LOG_BURST;
+    char *flood AUTO_FREE = mem_alloc(much + 1);
+    struct buf wanted AUTO_BUF = BUF_INIT((size_t)8 << 20);
+    memset(flood, 'x', much);
+    add(log, 0, 0, flood);
+    flood[RECENT_BYTES / 4 + 100] = '\0'; /* its last quarter of the ring is kept */
+    add(log, 0, 1, flood);
+    add(log, 0, 2, "END\n");
+    line_log_destroy(log);
+    buf_printf(&wanted,
+               "1 - e 76\nhvdrun: 100 bytes of output are not in this log, because they "
+               "came too fast\n1 0 o %zu\n%.*s2 0 o 4\nEND\n",
+               RECENT_BYTES / 4, (int)(RECENT_BYTES / 4), flood);
+    char *file AUTO_FREE = written(f, "job.0.log");
+    assert_non_null(file);
+    assert_true(strlen(file) > wanted.length);
+    assert_string_equal(file + strlen(file) - wanted.length, buf_text(&wanted));
 }
 
 /* A progress bar is logged once a second for each rank, without the return at its end. */
@@ -133,10 +155,8 @@ static void test_bars(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_pieces),
-        TEST(test_files),
-        TEST(test_flood),
-        TEST(test_bars),
+        TEST(test_pieces),         TEST(test_files), TEST(test_flood),
+        TEST(test_end_of_a_flood), TEST(test_bars),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

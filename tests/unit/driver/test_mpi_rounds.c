@@ -42,7 +42,7 @@ static void on_answer(void *context, int node, const struct mpi_answer *answer)
                  (int)answer->token, answer->problem);
     else
         snprintf(heard->texts[node] + used, sizeof(heard->texts[node]) - used, "%d:%.*s ",
-                 (int)answer->token, (int)answer->length, (const char *)answer->bytes);
+                 (int)answer->token, (int)answer->data->length, (const char *)answer->data->bytes);
     heard->rounds[node] = answer->round;
     heard->pmi1[node] = answer->pmi1;
 }

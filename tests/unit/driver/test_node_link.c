@@ -11,11 +11,11 @@
 
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "driver/job/node_link.h"
 #include "loop_fixture.h"
+#include "unit.h"
 
 #define AGENT_PID 4711
 #define KILLED_BY(signal) (signal) /* wait statuses, as waitpid(2) gives them */
@@ -108,12 +108,13 @@ static void expect_end(struct fixture *f, const char *why)
 static void test_the_exit_comes_after_the_end(void **state)
 {
     struct fixture *f = *state;
-    int64_t before = clock_mono_ns();
+    unit_clock_stop(77, 0);
     hang_up(f);
+    unit_clock_run();
     assert_int_equal(f->closed, 0);
     node_link_exited(f->node, KILLED_BY(SIGXFSZ));
     expect_end(f, "its agent was killed by SIGXFSZ (the limit of ulimit -f)");
-    assert_true(f->node->ended_ns >= before && f->node->ended_ns <= clock_mono_ns());
+    assert_int_equal(f->node->ended_ns, 77);
     assert_int_equal(f->node->stream.pid, 0);
 }
 

@@ -19,6 +19,7 @@
 #include "driver/job/job_nodes.h"
 #include "helpers_fixture.h"
 #include "node/proc_state.h"
+#include "unit.h"
 
 #define AGENTS 40
 #define LOST 30   /* the first ones of them */
@@ -148,7 +149,7 @@ static int teardown(void **state)
 static bool runs(pid_t pid)
 {
     struct proc_state state;
-    bool there = proc_state_read(pid, &state) == 0;
+    bool there = proc_state_read(pid, NULL, &state) == 0;
     bool running = there && strcmp(state.doing, proc_state_word('Z')) != 0;
     proc_state_destroy(&state);
     return running;
@@ -176,8 +177,8 @@ static int sweeps(const struct fixture *f)
 
 static void expect_only_live_ones(struct fixture *f)
 {
-    int64_t limit = clock_mono_ms() + RUN_LIMIT_MS;
-    while (running(f, 0, LOST) > 0 && clock_mono_ms() < limit)
+    int64_t limit = unit_limit_ms(RUN_LIMIT_MS);
+    while (running(f, 0, LOST) > 0 && !unit_is_over(limit))
         run_turns(f->own.loop, 5);
     assert_int_equal(running(f, 0, LOST), 0);
     assert_int_equal(running(f, LOST, AGENTS), (AGENTS - LOST) * (1 + WORKERS));
@@ -186,8 +187,8 @@ static void expect_only_live_ones(struct fixture *f)
 /* They go on until one finds nothing: those that are killed may have started others meanwhile. */
 static void expect_the_last_sweep(struct fixture *f)
 {
-    int64_t limit = clock_mono_ms() + RUN_LIMIT_MS;
-    while (strstr(buf_text(&f->said), "killed 0 processes") == NULL && clock_mono_ms() < limit)
+    int64_t limit = unit_limit_ms(RUN_LIMIT_MS);
+    while (strstr(buf_text(&f->said), "killed 0 processes") == NULL && !unit_is_over(limit))
         run_turns(f->own.loop, 5);
     assert_non_null(strstr(buf_text(&f->said), "killed 0 processes"));
     assert_true(sweeps(f) > 1);

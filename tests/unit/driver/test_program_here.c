@@ -18,12 +18,13 @@ static void expect(const char *program, const char *wdir, const char *expected)
 static void test_text(void **state)
 {
     (void)state;
-    static const char here[] =
-        "H lacks it; this machine has /bin/sh, but it must be at the same path on every host";
+    static const char here[] = "H lacks it; this machine has /bin/sh, but it must be at the same "
+                               "path on every host: copy it there, or use a shared folder";
     expect("/bin/sh", NULL, here);
     expect("sh", NULL, here);
     expect("./sh", "/bin",
-           "H lacks it; this machine has /bin/./sh, but it must be at the same path on every host");
+           "H lacks it; this machine has /bin/./sh, but it must be at the same path on every host: "
+           "copy it there, or use a shared folder");
     expect("./sh", "/nowhere", "H lacks it");
     expect("/nowhere/sh", NULL, "H lacks it");
     expect("no-such-program", NULL, "H lacks it");

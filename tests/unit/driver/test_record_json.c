@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "driver/job_fixture.h"
 #include "driver/tell/recent.h"
 #include "driver/tell/record_json.h"

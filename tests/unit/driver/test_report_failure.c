@@ -26,7 +26,7 @@ static void expect_last(struct fixture *f, int size, bool likely, const char *wa
     static const struct job_kind kind = {.has_workers = true, .role = role_of};
     const struct job_kind *before = f->job.kind;
     const char *last;
-    rank_table_seat(&f->job.ranks, 3); /* there may be one more */
+    rank_table_seat(&f->job.ranks, 3)->joined = f->job.epoch; /* there may be one more */
     int all = f->job.ranks.size;
     f->job.ranks.size = size;
     f->job.kind = &kind;
@@ -72,6 +72,19 @@ static void test_after_a_likely_cause(void **state)
     expect_last(f, 4, true, "hvdrun: terminated 1 other rank\n");
 }
 
+/* The workers of earlier epochs of an elastic job do not count. */
+static void test_earlier_epochs(void **state)
+{
+    struct fixture *f = *state;
+    set_roles(ROLE_CONSEQUENCE, ROLE_CONSEQUENCE, ROLE_FAILED);
+    rank_table_seat(&f->job.ranks, 3);
+    f->job.ranks.records[2].joined = f->job.ranks.records[3].joined = f->job.epoch;
+    f->job.epoch++;
+    f->job.ranks.records[0].joined = f->job.ranks.records[1].joined = f->job.epoch;
+    expect_last(f, 3, false, "hvdrun: terminated the other rank\n");
+    assert_null(strstr(buf_text(&f->block), "failed on its own"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -79,6 +92,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_the_other_ranks),
         TEST(test_after_a_likely_cause),
+        TEST(test_earlier_epochs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 #include "driver/tell/report.h"
 #include "driver/tell/stalls.h"
 #include "stacks/tree.h"
+#include "unit.h"
 
 /* The parts of --report that other tests do not read as a whole. */
 
@@ -37,7 +38,8 @@ static void test_rank(void **state)
     expect_json(json_incref(json_array_get(ranks, 1)),
                 "{'rank': 1, 'host': 'a', 'local_rank': 1, 'app': 0, 'pid': 101,"
                 " 'state': 'finished', 'started': 1700000004.0, 'ended': 1700000006.0,"
-                " 'exit_code': 3, 'signal': null, 'core_dumped': false, 'out_of_memory': true,"
+                " 'last_output': null, 'exit_code': 3, 'signal': null, 'signal_by': null, "
+                "'core_dumped': false, 'out_of_memory': true,"
                 " 'output_cut': false, 'user_seconds': 1.5, 'system_seconds': 2.25,"
                 " 'max_rss_kib': 4096, 'text': 'ValueError', 'role': 'cause'}");
     json_decref(ranks);
@@ -171,7 +173,8 @@ static void add_stall(struct fixture *f, const char *name, bool more)
                           .name = mem_strdup(name),
                           .waiting = ranks(0, 2, false),
                           .missing = ranks(2, 1, more),
-                          .since_ns = 1700000000 * SECOND};
+                          .since_ns = 1700000000 * SECOND,
+                          .reported_ns = 7 * SECOND};
     stall_list_add(f->job.stalls, &stall);
 }
 
@@ -189,7 +192,14 @@ static void test_stalls(void **state)
                 " {'time': 1700000000.0, 'reported_by': 1, 'process_set': 2,"
                 "  'operation': 'allreduce', 'name': 'y', 'seconds': 60, 'others': 3,"
                 "  'waiting': [0, 1], 'missing': [2], 'more_ranks': true, 'over': false}]");
-    expect_json(report_stalls_now(&f->job), "[]"); /* the last report is too old */
+    int64_t too_old_ns = (7 + 2 * 60 + 2) * SECOND; /* two reports are missing */
+    unit_clock_stop(too_old_ns - 1, 0);
+    json_t *now = report_stalls_now(&f->job);
+    assert_int_equal(json_array_size(now), 1);
+    json_decref(now);
+    unit_clock_stop(too_old_ns, 0);
+    expect_json(report_stalls_now(&f->job), "[]");
+    unit_clock_run();
     stall_list_destroy(f->job.stalls);
     f->job.stalls = NULL;
 }

@@ -60,6 +60,26 @@ static void test_progress(void **state)
            "[[2, {'progress': 'less', 'straggler': 'less'}], [0, {}], [1, {}], [3, {}]]");
 }
 
+/* The most different rank of all has no value at all. */
+static void test_no_value_yet(void **state)
+{
+    (void)state;
+    expect("{'ranks': [{'rank': 0, 'up_s': 20, 'last_output_s': 1}, "
+           "{'rank': 1, 'up_s': 20, 'last_output_s': 2}, {'rank': 2, 'up_s': 20}, "
+           "{'rank': 3, 'up_s': 20, 'last_output_s': 1, 'progress': {'percent': 5}}]}",
+           "[[2, {'last_output_s': 'none'}], [0, {}], [1, {}], [3, {}]]");
+    expect("{'ranks': [{'rank': 0, 'up_s': 20, 'progress': {'percent': 5}}, "
+           "{'rank': 1, 'up_s': 20, 'progress': {'percent': 5}}, {'rank': 2, 'up_s': 20}]}",
+           "[[2, {'progress': 'none'}], [0, {}], [1, {}]]");
+    expect("{'ranks': [{'rank': 0, 'up_s': 20, 'last_output_s': 1}, {'rank': 1, 'up_s': 20}, "
+           "{'rank': 2, 'up_s': 20}, {'rank': 3, 'up_s': 20, 'last_output_s': 1}]}",
+           "[[0, {}], [1, {}], [2, {}], [3, {}]]");
+    expect("{'ranks': [{'rank': 0, 'up_s': 20, 'last_output_s': 1}, "
+           "{'rank': 1, 'up_s': 20, 'last_output_s': 1}, {'rank': 2, 'up_s': 4}, "
+           "{'rank': 3, 'up_s': 20, 'state': 'exited'}]}",
+           "[[0, {}], [1, {}], [2, {}], [3, {}]]");
+}
+
 /* Small differences are usual, and so is any amount of input and output. */
 static void test_what_is_usual(void **state)
 {
@@ -88,7 +108,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_none),     cmocka_unit_test(test_those_that_differ_come_first),
         cmocka_unit_test(test_progress), cmocka_unit_test(test_what_is_usual),
-        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_values),   cmocka_unit_test(test_no_value_yet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -602,6 +602,26 @@ static void test_find(void **state)
 }
 
 /* Relative names are looked up where the child will stand, and the path is right from there. */
+/* Usual in the PATH of who became another user. What such a folder has is not known, so nothing was
+ * found there; a path that leads into it is said to be closed. */
+static void test_find_behind_a_closed_folder(void **state)
+{
+    struct fixture *f = *state;
+    char *closed AUTO_FREE = mem_printf("%s/closed", f->folder);
+    char *tool AUTO_FREE = mem_printf("%s/tool", f->folder);
+    char *inside AUTO_FREE = mem_printf("%s/tool", closed);
+    char *list AUTO_FREE = mem_printf("%s:%s", closed, f->folder);
+    put_file(f, "tool", "", 0755);
+    assert_int_equal(chmod(f->folder, 0755), 0);
+    assert_int_equal(mkdir(closed, 0), 0);
+    as_somebody(true);
+    finds("tool", list, NULL, tool);
+    finds_not("other", list, NULL, STATUS_NOT_FOUND, "'other' was not found in PATH");
+    finds_not(inside, list, NULL, STATUS_NOT_EXECUTABLE, "Permission denied");
+    as_somebody(false);
+    assert_int_equal(rmdir(closed), 0);
+}
+
 static void test_find_relative_to_the_working_directory(void **state)
 {
     struct fixture *f = *state;
@@ -653,6 +673,7 @@ int main(void)
         TEST(test_controlling_terminal),
         TEST(test_dies_with_its_parent),
         TEST(test_find),
+        TEST(test_find_behind_a_closed_folder),
         TEST(test_find_relative_to_the_working_directory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "io/helpers.h"
+#include "unit.h"
 
 #define WAIT_MS 20000
 
@@ -50,9 +50,9 @@ static pid_t start(struct helpers *helpers, const char *script, struct seen *see
 /* Until the helper is gone. */
 static void wait_for(struct helpers *helpers, struct reaper *reaper, pid_t pid)
 {
-    int64_t limit = clock_mono_ms() + WAIT_MS;
+    int64_t limit = unit_limit_ms(WAIT_MS);
     while (helpers_has(helpers, pid)) {
-        assert_true(clock_mono_ms() < limit);
+        assert_true(!unit_is_over(limit));
         reaper_collect(reaper);
         usleep(2000);
     }
@@ -125,9 +125,9 @@ static void test_let_go(void **state)
     helpers_let_go(helpers, b);
     wait_for(helpers, reaper, a);
     /* The other is killed when it is looked at after its second: with somebody's exit. */
-    int64_t limit = clock_mono_ms() + WAIT_MS;
+    int64_t limit = unit_limit_ms(WAIT_MS);
     while (helpers_has(helpers, b)) {
-        assert_true(clock_mono_ms() < limit);
+        assert_true(!unit_is_over(limit));
         pid_t other = start(helpers, "exit 0", NULL, 1);
         wait_for(helpers, reaper, other);
         usleep(50000);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "io/link_fixture.h"
+#include "io/send_queue.h"
 #include "wire/control.pb-c.h"
 
 static void test_order(void **state)
@@ -96,6 +97,63 @@ static void test_large_message(void **state)
         buf_clear(&f->b.bodies);
         free(value);
     }
+}
+
+/* Only the head of a message is the link's own: it arrives as if it were packed whole. */
+static void test_shared_message(void **state)
+{
+    struct fixture *f = *state;
+    static const size_t sizes[] = {0,
+                                   5,
+                                   200,
+                                   FRAME_BODY_MAX - 12,
+                                   FRAME_BODY_MAX - 1,
+                                   FRAME_BODY_MAX,
+                                   FRAME_BODY_MAX + 1,
+                                   3 * FRAME_BODY_MAX + 17};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        struct shared_block *block = shared_block_create(sizes[i]);
+        for (size_t at = 0; at < sizes[i]; at++)
+            block->bytes[at] = (uint8_t)(at % 251);
+        Hvdrun__MpiCollected message = HVDRUN__MPI_COLLECTED__INIT;
+        message.token = 1234567 + i;
+        message.pmi1 = true;
+        link_send(f->a.link, FRAME_LOG, 1, "before", 6);
+        link_send_shared(f->a.link, FRAME_MPI_COLLECTED, 1, &message.base, 4, block);
+        link_send(f->a.link, FRAME_LOG, 1, "behind", 6);
+        f->b.stop_after = f->b.frames + 3;
+        run_loop(f->loop);
+        assert_int_equal(block->holders, 1);
+        const char *bodies = buf_text(&f->b.bodies);
+        size_t length = f->b.bodies.length;
+        assert_memory_equal(bodies, "before", 6);
+        assert_memory_equal(bodies + length - 6, "behind", 6);
+        Hvdrun__MpiCollected *back =
+            hvdrun__mpi_collected__unpack(NULL, length - 12, (const uint8_t *)bodies + 6);
+        assert_non_null(back);
+        assert_int_equal(back->token, 1234567 + i);
+        assert_true(back->pmi1);
+        assert_int_equal(back->data.len, sizes[i]);
+        assert_memory_equal(back->data.data, block->bytes, sizes[i]);
+        hvdrun__mpi_collected__free_unpacked(back, NULL);
+        buf_clear(&f->b.bodies);
+        shared_block_release(block);
+    }
+}
+
+/* A link that ends before it has sent all gives the block back. */
+static void test_shared_and_ended(void **state)
+{
+    struct fixture *f = *state;
+    struct shared_block *block = shared_block_create(4 * FRAME_BODY_MAX);
+    Hvdrun__MpiCollected message = HVDRUN__MPI_COLLECTED__INIT;
+    link_send_shared(f->a.link, FRAME_MPI_COLLECTED, 1, &message.base, 4, block);
+    assert_true(block->holders > 1);
+    assert_true(link_queued(f->a.link) > block->length);
+    drop_link(&f->a);
+    run_turns(f->loop, 2);
+    assert_int_equal(block->holders, 1);
+    shared_block_release(block);
 }
 
 /* However the bytes are torn: the same frames. */
@@ -267,6 +325,8 @@ int main(void)
         PAIR(test_empty_and_answers),
         PAIR(test_large_bodies),
         PAIR(test_large_message),
+        PAIR(test_shared_message),
+        PAIR(test_shared_and_ended),
         ALONE(test_bytewise),
         ALONE(test_rubbish),
         ALONE(test_not_the_next),

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/mem.h"
 #include "helpers_fixture.h"
 #include "io/program.h"

@@ -15,8 +15,7 @@
 static void test_nothing_known(void **state)
 {
     (void)state;
-    struct clock_offset clock;
-    clock_offset_init(&clock);
+    struct clock_offset clock = {.measured = false};
     assert_true(clock_offset_error(&clock, 100 * S) == CLOCK_UNKNOWN);
     clock_offset_sample(&clock, 2 * S, 7 * S, 1 * S); /* cannot be */
     assert_true(clock_offset_error(&clock, 100 * S) == CLOCK_UNKNOWN);
@@ -26,8 +25,7 @@ static void test_nothing_known(void **state)
 static void test_the_fastest_counts(void **state)
 {
     (void)state;
-    struct clock_offset clock;
-    clock_offset_init(&clock);
+    struct clock_offset clock = {.measured = false};
     clock_offset_sample(&clock, S, S + 20 * MS + AHEAD, S + 100 * MS); /* the way back took 80 */
     assert_true(clock_offset_error(&clock, S + 100 * MS) == 50 * MS);
     clock_offset_sample(&clock, 2 * S, 2 * S + MS + AHEAD, 2 * S + 2 * MS);
@@ -41,8 +39,7 @@ static void test_the_fastest_counts(void **state)
 static void test_drift_over_days(void **state)
 {
     (void)state;
-    struct clock_offset clock;
-    clock_offset_init(&clock);
+    struct clock_offset clock = {.measured = false};
     int64_t now = 0, theirs = 0, error = 0;
     for (int i = 0; i < 2 * 86400; i++) {
         now = (int64_t)i * S;
@@ -61,8 +58,7 @@ static void test_absurd_times(void **state)
 {
     (void)state;
     static const int64_t absurd[] = {INT64_MIN, INT64_MIN + 1, -1, INT64_MAX / 2, INT64_MAX};
-    struct clock_offset clock;
-    clock_offset_init(&clock);
+    struct clock_offset clock = {.measured = false};
     clock_offset_sample(&clock, S, S + MS + AHEAD, S + 2 * MS);
     for (size_t i = 0; i < sizeof(absurd) / sizeof(absurd[0]); i++) {
         for (size_t k = 0; k < sizeof(absurd) / sizeof(absurd[0]); k++)

@@ -99,6 +99,81 @@ static void test_a_host_that_comes(void **state)
     story_end(&s);
 }
 
+static void newcomers_join(struct story *s)
+{
+    newcomers_prepared(s);
+    newcomers_started(s);
+    can_join(s);
+    story_rejoin(s);
+    prepared(s);
+    ignore(s);
+}
+
+/* It is a change as any other. */
+static void test_growth_counts_for_the_reset_limit(void **state)
+{
+    (void)state;
+    struct story s;
+    early(&s)->np = 2;
+    s.config.reset_limit = 1;
+    story_rejoins(&s, "a:2");
+    hosts(&s, "a:2,b");
+    came(&s, "b");
+    after(&s, s.config.grow_delay_ms);
+    newcomers_join(&s);
+    expect_members(&s, "a0 a1 b0");
+    hosts(&s, "a:2,b,c"); /* it would end the job: it does not grow */
+    came(&s, "c");
+    ignore(&s);
+    after(&s, 60000);
+    expect(&s, "");
+    lost(&s, "b");
+    expect(&s, "verdict reset limit");
+    expect_verdict(&s, ELASTIC_END_RESET_LIMIT, "1 allowed (--reset-limit); the last: lost b");
+    story_end(&s);
+}
+
+/* The loss of a worker and its replacement are one change, if a place is free. */
+static void test_a_replacement_belongs_to_the_loss(void **state)
+{
+    (void)state;
+    struct story s;
+    early(&s)->reset_limit = 2;
+    story_loses(&s);
+    can_join(&s);
+    story_rejoin(&s);
+    prepared(&s);
+    expect_members(&s, "a0 a1 b0 b1");
+    ignore(&s);
+    hosts(&s, "a:2,b:2,c"); /* the second change */
+    came(&s, "c");
+    after(&s, s.config.grow_delay_ms);
+    newcomers_join(&s);
+    expect_members(&s, "a0 a1 b0 b1 c0");
+    signaled(&s, 3, SIGKILL);
+    expect(&s, "verdict reset limit");
+    story_end(&s);
+}
+
+/* What comes later takes no place of the lost worker. */
+static void test_a_host_that_comes_after_a_loss_counts(void **state)
+{
+    (void)state;
+    struct story s;
+    early(&s)->reset_limit = 1;
+    story_rejoins(&s, "a:2,b:2");
+    lost(&s, "b");
+    story_rejoin(&s);
+    prepared(&s);
+    expect_members(&s, "a0 a1");
+    hosts(&s, "a:2,c:2");
+    came(&s, "c");
+    ignore(&s);
+    after(&s, 60000);
+    expect(&s, "");
+    story_end(&s);
+}
+
 static void test_too_few_survivors_wait(void **state)
 {
     (void)state;
@@ -391,6 +466,9 @@ int main(void)
         cmocka_unit_test(test_nobody_can_come_to_the_gate),
         cmocka_unit_test(test_rank_0_ends_before_the_gate),
         cmocka_unit_test(test_stuck_behind_an_early_exit),
+        cmocka_unit_test(test_growth_counts_for_the_reset_limit),
+        cmocka_unit_test(test_a_replacement_belongs_to_the_loss),
+        cmocka_unit_test(test_a_host_that_comes_after_a_loss_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

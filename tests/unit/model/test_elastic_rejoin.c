@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Elastic jobs whose workers rejoin: survivors ask, are replaced, grow, shrink, wait. */
+#include "base/mem.h"
 #include "model/elastic_story.h"
 
 static void test_a_worker_crashes(void **state)
@@ -114,6 +115,36 @@ static void test_a_spare_takes_over(void **state)
     story_end(&s);
 }
 
+/* Those that fail while the first failure is handled are named. An abort may be a consequence, and
+ * does not count. */
+static void test_other_members_fail(void **state)
+{
+    (void)state;
+    static const struct {
+        int codes[2], crashes;
+        const char *cause;
+    } cases[] = {{{0}, 1, ""},
+                 {{5}, 2, "; rank 1 on a exited with code 5, too"},
+                 {{134}, 1, "; rank 1 on a exited with code 134, too"},
+                 {{134, 5}, 2, "; rank 1 on a exited with code 134, and 1 more failed, too"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct story s;
+        story_config(&s)->np = 4;
+        s.config.min_np = 1;
+        story_rejoins(&s, "a:2,b:2");
+        exited(&s, 0, 7);
+        for (int rank = 1; rank < 3 && cases[i].codes[rank - 1] != 0; rank++)
+            exited(&s, rank, cases[i].codes[rank - 1]);
+        story_rejoin(&s);
+        prepared(&s);
+        started(&s);
+        char *cause AUTO_FREE = mem_printf("rank 0 on a exited with code 7%s", cases[i].cause);
+        expect_cause(&s, cause);
+        assert_int_equal(elastic_facts(s.e)->crashes, cases[i].crashes);
+        story_end(&s);
+    }
+}
+
 /* Every other member has a limit of its own; who passes it is killed and replaced. */
 static void test_a_survivor_hangs(void **state)
 {
@@ -207,7 +238,7 @@ static void test_the_cause_comes_later(void **state)
     expect(&s, "prepare 2");
     prepared(&s);
     started(&s);
-    expect_cause(&s, "rank 1 on a exited with code 7");
+    expect_cause(&s, "rank 1 on a exited with code 7; rank 2 on a exited with code 134, too");
     assert_int_equal(elastic_facts(s.e)->crashes, 1);
     story_end(&s);
 }
@@ -577,9 +608,9 @@ static void test_a_zero_long_before(void **state)
     after(&s, 5001);
     signaled(&s, 1, 9);
     expect(&s, "verdict crash");
-    expect_verdict(
-        &s, ELASTIC_END_CRASH,
-        "rank 1 on a was killed by SIGKILL, after 1 of 3 workers had exited with code 0");
+    expect_verdict(&s, ELASTIC_END_CRASH,
+                   "rank 1 on a was killed by SIGKILL; the workers do not start again, because 1 "
+                   "of 3 had exited with code 0");
     assert_true(elastic_verdict(s.e)->signaled);
     assert_int_equal(elastic_verdict(s.e)->code, 9);
     story_end(&s);
@@ -590,7 +621,7 @@ static void test_a_zero_long_before(void **state)
     after(&s, 5001);
     lost(&s, "b");
     expect(&s, "verdict host lost");
-    expect_verdict(&s, ELASTIC_END_HOST_LOST, "lost b: no heartbeat, after 1 of 3 workers");
+    expect_verdict(&s, ELASTIC_END_HOST_LOST, "lost b: no heartbeat; the workers do not start");
     assert_int_equal(elastic_verdict(s.e)->host, 1);
     story_end(&s);
 
@@ -600,9 +631,95 @@ static void test_a_zero_long_before(void **state)
     after(&s, 5001);
     asked(&s, 1);
     expect(&s, "verdict crash");
-    expect_verdict(&s, ELASTIC_END_CRASH, "rank 1 on b asked to rejoin, after 1 of 2 workers");
+    expect_verdict(&s, ELASTIC_END_CRASH, "rank 1 on b asked to rejoin; the workers do not start");
     assert_int_equal(elastic_verdict(s.e)->rank, 0);
     assert_int_equal(elastic_verdict(s.e)->code, 1);
+    story_end(&s);
+}
+
+/* One rank has succeeded, and no other one holds the job's state: the training is over. */
+static void test_success_before_the_last_host_is_lost(void **state)
+{
+    (void)state;
+    static const int64_t later_ms[] = {1, 3000, 9000, 600000};
+    for (size_t i = 0; i < sizeof(later_ms) / sizeof(later_ms[0]); i++) {
+        struct story s;
+        story_config(&s)->np = 2;
+        s.config.min_np = 1;
+        story_rejoins(&s, "a,b");
+        ended(&s, 0, 0);
+        after(&s, later_ms[i]);
+        lost(&s, "b");
+        expect(&s, "verdict host lost, over");
+        expect_verdict(&s, ELASTIC_END_HOST_LOST,
+                       "lost b: no heartbeat; the workers do not start again, because 1 of 2 had "
+                       "exited with code 0");
+        story_end(&s);
+    }
+}
+
+static void test_success_before_the_last_worker_crashes(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 3;
+    story_rejoins(&s, "a,b,c");
+    ended(&s, 0, 0);
+    ended(&s, 2, 0);
+    after(&s, 3000);
+    ended(&s, 1, 7);
+    expect(&s, "verdict crash, over");
+    expect_verdict(&s, ELASTIC_END_CRASH,
+                   "rank 1 on b exited with code 7; the workers do not start again, because 2 of "
+                   "3 had exited with code 0");
+    assert_int_equal(elastic_verdict(s.e)->code, 7);
+    story_end(&s);
+}
+
+/* The news of the loss comes first. */
+static void test_success_after_the_last_host_is_lost(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 3;
+    story_rejoins(&s, "a,b,c");
+    lost(&s, "b");
+    expect_state(&s, ELASTIC_AGREEING);
+    ended(&s, 0, 0);
+    ended(&s, 2, 1);
+    ignore(&s);
+    expect_verdict(&s, ELASTIC_END_HOST_LOST, "because 1 of 3 had exited with code 0");
+    story_end(&s);
+}
+
+/* Whoever does not come back after a success is killed, and the training is over. */
+static void test_success_and_a_rank_that_does_not_rejoin(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 3;
+    story_rejoins(&s, "a,b,c");
+    ended(&s, 0, 0);
+    after(&s, 1000);
+    lost(&s, "b");
+    after(&s, s.config.rejoin_timeout_ms);
+    signaled(&s, 2, 9);
+    finished(&s, 2);
+    expect_verdict(&s, ELASTIC_END_HOST_LOST, "because 1 of 3 had exited with code 0");
+    story_end(&s);
+}
+
+static void test_success_before_a_hang(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    story_rejoins(&s, "a,b");
+    ended(&s, 0, 0);
+    after(&s, 1000);
+    happens(&s, .kind = ELASTIC_HUNG, .seat = -1);
+    expect(&s, "verdict hung");
+    expect_verdict(&s, ELASTIC_END_HUNG, "the job hangs; the workers do not start again");
     story_end(&s);
 }
 
@@ -1331,6 +1448,7 @@ int main(void)
         cmocka_unit_test(test_a_seat_is_not_given_away_before_its_worker_has_finished),
         cmocka_unit_test(test_a_host_is_lost),
         cmocka_unit_test(test_a_spare_takes_over),
+        cmocka_unit_test(test_other_members_fail),
         cmocka_unit_test(test_a_survivor_hangs),
         cmocka_unit_test(test_a_survivor_cannot_even_be_killed),
         cmocka_unit_test(test_not_yet_started_when_a_peer_fails),
@@ -1352,6 +1470,11 @@ int main(void)
         cmocka_unit_test(test_success_does_not_wait_for_the_removed),
         cmocka_unit_test(test_an_early_zero),
         cmocka_unit_test(test_a_zero_long_before),
+        cmocka_unit_test(test_success_before_the_last_host_is_lost),
+        cmocka_unit_test(test_success_before_the_last_worker_crashes),
+        cmocka_unit_test(test_success_after_the_last_host_is_lost),
+        cmocka_unit_test(test_success_and_a_rank_that_does_not_rejoin),
+        cmocka_unit_test(test_success_before_a_hang),
         cmocka_unit_test(test_a_host_is_lost_whose_workers_have_ended_with_zero),
         cmocka_unit_test(test_an_early_zero_is_a_crash),
         cmocka_unit_test(test_growing),

@@ -201,6 +201,64 @@ static void test_consequences_count_for_nobody(void **state)
     story_end(&s);
 }
 
+/* The news of the loss comes after the exit of a peer that followed from it. */
+static void lost_before(struct story *s, int host)
+{
+    happens(s, .kind = ELASTIC_HOST_LOST, .host = host, .text = "killed", .since_ms = s->now,
+            .first = true);
+}
+
+static void test_a_crash_that_followed_from_a_lost_host(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    s.config.min_np = 1;
+    s.config.max_restarts = 1;
+    s.config.mode = ELASTIC_RESTART;
+    story_runs(&s, "a,b,c");
+    for (int i = 0; i < 2; i++) { /* more often than crashes may be */
+        exited(&s, 0, 1);
+        assert_int_equal(elastic_cause_seat(s.e), 0);
+        assert_int_equal(elastic_facts(s.e)->crashes, 1);
+        ignore(&s);
+        lost_before(&s, elastic_plan(s.e)->members[1].host);
+        assert_int_equal(elastic_cause_seat(s.e), -1);
+        assert_int_equal(elastic_facts(s.e)->crashes, 0);
+        assert_int_equal(elastic_facts(s.e)->hosts_lost, i + 1);
+        assert_int_equal(elastic_host_facts(s.e, 0).blacklisted_slots, 0);
+        all_end(&s, 0);
+        goes_on(&s);
+    }
+    story_end(&s);
+}
+
+static void test_a_verdict_that_a_lost_host_explains(void **state)
+{
+    (void)state;
+    static const enum elastic_mode modes[] = {ELASTIC_RESTART, ELASTIC_STOP};
+    for (int i = 0; i < 2; i++) {
+        struct story s;
+        story_config(&s)->np = 2;
+        s.config.min_np = 1;
+        s.config.max_restarts = 0;
+        s.config.mode = modes[i];
+        story_runs(&s, "a,b");
+        exited(&s, 0, 7);
+        expect(&s, "verdict crash");
+        lost_before(&s, 1);
+        const struct elastic_verdict *verdict = elastic_verdict(s.e);
+        assert_int_equal(verdict->end, i == 0 ? ELASTIC_END_CRASH : ELASTIC_END_HOST_LOST);
+        assert_int_equal(verdict->code, i == 0 ? 7 : 0);
+        assert_int_equal(verdict->host, i);
+        if (i == 0)
+            assert_non_null(strstr(verdict->text, "allowed (--max-restarts); before that: lost b"));
+        else
+            assert_string_equal(verdict->text, "lost b: killed");
+        story_end(&s);
+    }
+}
+
 static void test_two_hosts_at_once(void **state)
 {
     (void)state;
@@ -432,8 +490,26 @@ static void test_no_worker_is_left(void **state)
     story_runs(&s, "a");
     lost(&s, "a");
     expect(&s, "end all 30000");
-    expect_said(&s, "lost a: no heartbeat; no worker remains");
+    expect_said(&s, "lost a: no heartbeat; all workers restart");
     expect_state(&s, ELASTIC_WAITING);
+    story_end(&s);
+}
+
+/* A program that cannot rejoin starts again from its checkpoint, and the user is told. */
+static void test_a_rank_has_succeeded(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 3;
+    story_runs(&s, "a,b,c");
+    ended(&s, 1, 0);
+    after(&s, 60000);
+    ended(&s, 0, 0);
+    after(&s, 60000);
+    lost(&s, "c");
+    expect(&s, "end all 30000, prepare 2");
+    expect_said(&s, "lost c: no heartbeat; all workers restart, also rank 1 on b, which had "
+                    "exited with code 0");
     story_end(&s);
 }
 
@@ -755,6 +831,8 @@ int main(void)
         cmocka_unit_test(test_growing_costs_nothing),
         cmocka_unit_test(test_a_crash_just_before_a_restart),
         cmocka_unit_test(test_consequences_count_for_nobody),
+        cmocka_unit_test(test_a_crash_that_followed_from_a_lost_host),
+        cmocka_unit_test(test_a_verdict_that_a_lost_host_explains),
         cmocka_unit_test(test_two_hosts_at_once),
         cmocka_unit_test(test_a_bad_slot),
         cmocka_unit_test(test_a_bad_first_slot),
@@ -765,6 +843,7 @@ int main(void)
         cmocka_unit_test(test_it_crashes_on_every_host),
         cmocka_unit_test(test_it_crashes_everywhere_but_restarts_are_counted),
         cmocka_unit_test(test_no_worker_is_left),
+        cmocka_unit_test(test_a_rank_has_succeeded),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_a_place_is_kept_for_who_comes_back),
         cmocka_unit_test(test_a_drain_gives_the_time_that_is_left),

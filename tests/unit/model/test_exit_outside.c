@@ -78,6 +78,29 @@ static void test_the_first_signal_stays(void **state)
     exit_outside_clear(&outside);
 }
 
+/* A request to stop has the effect of a signal, but nobody sent one. */
+static void test_a_request_to_stop(void **state)
+{
+    (void)state;
+    struct exit_outside outside = {.launcher = {.status = 0}};
+    struct verdict verdict;
+    exit_outside_stopped(&outside, SIGINT, 7, "stopped by 'hvdrun stop' (user root, 18:08:27)");
+    exit_outside_interrupted(&outside, SIGTERM, 8);
+    exit_outside_stopped(&outside, SIGINT, 9, "stopped once more");
+    exit_outside_blame_interruption(&outside, &verdict);
+    assert_int_equal(verdict.status, 128 + SIGINT);
+    assert_int_equal(verdict.cause, CAUSE_STOPPED);
+    assert_string_equal(verdict.explanation, "stopped by 'hvdrun stop' (user root, 18:08:27)");
+    exit_outside_clear(&outside);
+
+    exit_outside_interrupted(&outside, SIGTERM, 8);
+    exit_outside_stopped(&outside, SIGINT, 9, "stopped after that");
+    exit_outside_blame_interruption(&outside, &verdict);
+    assert_int_equal(verdict.cause, CAUSE_INTERRUPTED);
+    assert_string_equal(verdict.explanation, "interrupted (SIGTERM)");
+    exit_outside_clear(&outside);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -85,6 +108,7 @@ int main(void)
         cmocka_unit_test(test_the_first_failure_stays),
         cmocka_unit_test(test_what_is_no_status_becomes_the_launchers),
         cmocka_unit_test(test_the_first_signal_stays),
+        cmocka_unit_test(test_a_request_to_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,6 +86,13 @@ static bool aborts(struct fixture *f, int rank, int code, const char *message, d
     return exit_policy_aborted(f->policy, &event, message);
 }
 
+/* Its agent was alive until `ms`, and is gone from then on. */
+static bool is_lost(struct fixture *f, int node, double ms, const char *text)
+{
+    struct exit_loss loss = {.alive_ns = (int64_t)(ms * MS), .by_ns = (int64_t)(ms * MS)};
+    return exit_policy_node_lost(f->policy, node, &loss, text);
+}
+
 static void kill_all(struct fixture *f, double ms)
 {
     for (int n = 0; n < NODES; n++)
@@ -276,10 +283,32 @@ static void test_no_tie_beyond_the_uncertainty(void **state)
     (void)state;
     struct fixture f = begin(EXIT_FIRST);
     ends_about(&f, 2, 1, 0, 10.0);
-    ends_about(&f, 5, 0, SIGSEGV, 11.1);
+    ends_about(&f, 5, 0, SIGABRT, 11.1);
     rest_exit(&f, 0, 20);
     expect(&f, 1, CAUSE_EXIT, 2, "rank 2 exited with code 1");
     assert_false(f.verdict.tie);
+    end(&f);
+}
+
+/* Nothing that another rank does makes a rank crash, and its agent may be late to see it. */
+static void test_a_crash_that_is_seen_late(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        struct fixture f = begin(EXIT_FIRST);
+        ends_about(&f, 2, 1, 0, 10.0);
+        ends_about(&f, 5, 0, SIGSEGV, late ? 111.1 : 111);
+        rest_exit(&f, 0, 200);
+        exit_policy_verdict(f.policy, &f.verdict);
+        assert_int_equal(f.verdict.seat, late ? 2 : 5);
+        assert_int_equal(f.verdict.tie, !late);
+        end(&f);
+    }
+    struct fixture f = begin(EXIT_FIRST); /* of one node, the order is known */
+    ends_about(&f, 2, 1, 0, 10.0);
+    ends_about(&f, 3, 0, SIGSEGV, 10.1);
+    rest_exit(&f, 0, 200);
+    expect(&f, 1, CAUSE_EXIT, 2, "rank 2 exited with code 1");
     end(&f);
 }
 
@@ -437,8 +466,8 @@ static void test_node_lost(void **state)
     (void)state;
     struct fixture f = begin(EXIT_FIRST);
     assert_false(exits(&f, 4, 0, 5));
-    assert_true(exit_policy_node_lost(f.policy, 2, 10 * MS, "no heartbeat for 30 s"));
-    assert_false(exit_policy_node_lost(f.policy, 2, 10 * MS, "again"));
+    assert_true(is_lost(&f, 2, 10, "no heartbeat for 30 s"));
+    assert_false(is_lost(&f, 2, 10, "again"));
     kill_all(&f, 40);
     for (int r = 0; r < RANKS; r++)
         if (r / RANKS_PER_NODE != 2)
@@ -462,25 +491,191 @@ static void test_node_lost_goes_before_its_victims(void **state)
     exit_policy_killed(f.policy, 0, 2001 * MS);
     exit_policy_killed(f.policy, 1, 2001 * MS);
     exit_policy_killed(f.policy, 3, 2001 * MS);
-    assert_false(exit_policy_node_lost(f.policy, 2, (int64_t)1000 * MS, NULL));
+    assert_false(is_lost(&f, 2, 1000, NULL));
     for (int r = 0; r < RANKS; r++)
         if (r / RANKS_PER_NODE != 2)
             dies(&f, r, SIGTERM, 2002);
     expect(&f, STATUS_NODE_LOST, CAUSE_NODE_LOST, -1,
            "node c was lost; 2 of its 2 ranks were running");
-    assert_int_equal(exit_policy_role(f.policy, 0), ROLE_FAILED);
+    assert_int_equal(exit_policy_role(f.policy, 0), ROLE_CONSEQUENCE);
     end(&f);
 }
 
-/* An agent whose connection ends after it did what we asked for is no cause. */
+static void says(struct fixture *f, int rank, enum symptom_kind kind, double ms)
+{
+    struct symptom symptom = {.kind = kind, .when_ns = (int64_t)(ms * MS)};
+    exit_policy_said(f->policy, rank, &symptom, 0);
+}
+
+/* Node c: its agent was alive at 5, and at 12 the driver noticed the end of the connection. */
+static void c_is_lost(struct fixture *f, bool silent)
+{
+    struct exit_loss loss = {
+        .alive_ns = 5 * MS, .uncertainty_ns = MS / 2, .by_ns = 12 * MS, .silent = silent};
+    exit_policy_node_lost(f->policy, 2, &loss, "killed");
+    kill_all(f, 300);
+}
+
+#define C_LOST "node c was lost: killed; 2 of its 2 ranks were running"
+
+/* Rank 0 exits with 1 or by `signal`, and its stderr says something at `said_ms`. */
+static struct fixture near_a_loss(int signal, double exit_ms, enum symptom_kind said,
+                                  double said_ms, bool silent)
+{
+    struct fixture f = begin(EXIT_MAX);
+    ends_about(&f, 0, 122, signal, exit_ms);
+    if (said != SYMPTOM_NONE)
+        says(&f, 0, said, said_ms);
+    c_is_lost(&f, silent);
+    return f;
+}
+
+/* Peers see the end of a host before the driver does. What they say about it tells. */
+static void test_a_peer_notices_a_loss_first(void **state)
+{
+    (void)state;
+    static const enum symptom_kind kinds[] = {SYMPTOM_LOST, SYMPTOM_TIMEOUT};
+    static const double times[] = {4.1, 5, 9, 12, 29};
+    for (int i = 0; i < 20; i++) {
+        double ms = times[i / 4];
+        enum symptom_kind kind = kinds[i / 2 % 2];
+        bool silent = i > 9 && kind == SYMPTOM_TIMEOUT;
+        struct fixture f = near_a_loss(i % 2 == 0 ? 0 : SIGABRT, ms, kind, ms, silent);
+        expect(&f, 121, CAUSE_NODE_LOST, -1, C_LOST);
+        assert_false(f.verdict.tie);
+        assert_int_equal(exit_policy_role(f.policy, 0), ROLE_CONSEQUENCE);
+        end(&f);
+    }
+    /* written before the loss could happen, by both clocks */
+    struct fixture f = near_a_loss(0, 10, SYMPTOM_LOST, 3.9, false);
+    exit_policy_verdict(f.policy, &f.verdict);
+    assert_int_equal(exit_policy_role(f.policy, 0), ROLE_FAILED);
+    end(&f);
+    f = near_a_loss(0, 3.9, SYMPTOM_LOST, 3.9, false);
+    expect(&f, 122, CAUSE_EXIT, 0, "rank 0 exited with code 122");
+    assert_false(f.verdict.tie);
+    end(&f);
+    f = near_a_loss(0, 10, SYMPTOM_LOST, 10, true); /* nobody notices so soon that it is silent */
+    expect(&f, 122, CAUSE_EXIT, 0,
+           "rank 0 exited with code 122; node c was lost at about the same time");
+    end(&f);
+    /* its own node: the agent lived longer */
+    f = begin(EXIT_FIRST);
+    exits(&f, 4, 1, 10);
+    says(&f, 4, SYMPTOM_LOST, 9);
+    c_is_lost(&f, false);
+    expect(&f, 1, CAUSE_EXIT, 4, "rank 4 exited with code 1");
+    end(&f);
+}
+
+static void test_a_failure_near_a_loss_that_stands_alone(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        struct fixture f = begin(EXIT_FIRST);
+        struct exit_event event = {.seat = 0, .signaled = i == 0, .when_ns = 9 * MS};
+        event.code = i == 0 ? SIGSEGV : i == 1 ? 127 : 1;
+        if (i == 1)
+            exit_policy_exec_failed(f.policy, &event, NULL);
+        else
+            exit_policy_exited(f.policy, &event);
+        if (i == 2)
+            says(&f, 0, SYMPTOM_OWN, 8);
+        if (i == 3) { /* that of another rank came first */
+            says(&f, 0, SYMPTOM_LOST, 8);
+            says(&f, 3, SYMPTOM_OWN, 7);
+        }
+        c_is_lost(&f, false);
+        exit_policy_verdict(f.policy, &f.verdict);
+        assert_int_equal(f.verdict.seat, 0);
+        assert_true(f.verdict.tie);
+        assert_non_null(strstr(f.verdict.explanation, "; node c was lost at about the same time"));
+        end(&f);
+    }
+    struct fixture f = near_a_loss(SIGSEGV, 113, SYMPTOM_NONE, 0, false); /* after it */
+    expect(&f, 139, CAUSE_NODE_LOST, -1, C_LOST "; exit status 139 is the highest, that of rank 0");
+    assert_false(f.verdict.tie);
+    end(&f);
+    f = near_a_loss(SIGSEGV, 3.9, SYMPTOM_NONE, 0, false); /* before it */
+    expect(&f, 139, CAUSE_SIGNAL, 0, "rank 0 was killed by SIGSEGV");
+    assert_false(f.verdict.tie);
+    end(&f);
+}
+
+static void test_a_silent_failure_near_a_loss(void **state)
+{
+    (void)state;
+    struct fixture f = near_a_loss(0, 9, SYMPTOM_NONE, 0, false);
+    exit_policy_verdict(f.policy, &f.verdict);
+    assert_string_equal(f.verdict.explanation,
+                        C_LOST "; rank 0 exited with code 122 at about the same time; exit status "
+                               "122 is the highest, that of rank 0");
+    assert_true(f.verdict.tie);
+    end(&f);
+    f = near_a_loss(0, 9, SYMPTOM_NONE, 0, true); /* nobody notices so soon that a host is silent */
+    expect(&f, 122, CAUSE_EXIT, 0,
+           "rank 0 exited with code 122; node c was lost at about the same time");
+    end(&f);
+    f = near_a_loss(0, 112.6, SYMPTOM_NONE, 0, true); /* after it */
+    expect(&f, 121, CAUSE_NODE_LOST, -1, C_LOST);
+    assert_int_equal(exit_policy_role(f.policy, 0), ROLE_CONSEQUENCE);
+    end(&f);
+}
+
+/* Several hosts may be lost at once. */
+static void test_several_losses(void **state)
+{
+    (void)state;
+    static const char *const said[] = {"", "; node d was lost at about the same time",
+                                       "; nodes b and 1 more were lost at about the same time"};
+    for (int others = 0; others < 3; others++) {
+        struct fixture f = begin(EXIT_FIRST);
+        struct exit_loss loss = {.alive_ns = 11 * MS, .by_ns = 13 * MS};
+        c_is_lost(&f, false);
+        if (others > 0)
+            exit_policy_node_lost(f.policy, 3, &loss, NULL);
+        loss.alive_ns = others > 1 ? 12 * MS : 12 * MS + 1; /* c was gone by then */
+        exit_policy_node_lost(f.policy, 1, &loss, NULL);
+        exit_policy_verdict(f.policy, &f.verdict);
+        assert_int_equal(f.verdict.node, 2);
+        assert_int_equal(f.verdict.tie, others > 0);
+        assert_string_equal(f.verdict.explanation + strlen(C_LOST), said[others]);
+        end(&f);
+    }
+}
+
+static void test_an_error_on_the_host_that_is_lost(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    says(&f, 5, SYMPTOM_OWN, 5);
+    c_is_lost(&f, false);
+    expect(&f, 121, CAUSE_NODE_LOST, -1, C_LOST "; before that, rank 5 had written an error");
+    assert_true(f.verdict.tie);
+    end(&f);
+}
+
+/* A scheduler kills a rank of the host, and the agent 300 ms later: peers may see the first. */
+static void test_peers_of_a_rank_that_fell_with_its_node(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    dies(&f, 4, SIGKILL, 100);
+    exits(&f, 0, 1, 102);
+    says(&f, 0, SYMPTOM_LOST, 101);
+    is_lost(&f, 2, 400, NULL);
+    kill_all(&f, 500);
+    expect(&f, 121, CAUSE_NODE_LOST, -1, "node c was lost; 1 of its 2 ranks was running");
+    end(&f);
+}
+
 /* Slurm kills a step: agents and ranks in any order. */
 static void test_node_killed_with_its_ranks(void **state)
 {
     (void)state;
     struct fixture f = begin(EXIT_FIRST);
     assert_true(dies(&f, 2, SIGKILL, 10));
-    exit_policy_node_lost(f.policy, f.plan->ranks[2].node, 12 * MS,
-                          "the connection to its agent ended");
+    is_lost(&f, f.plan->ranks[2].node, 12, "the connection to its agent ended");
     kill_all(&f, 20);
     rest_die(&f, SIGTERM, 21);
     exit_policy_verdict(f.policy, &f.verdict);
@@ -488,16 +683,14 @@ static void test_node_killed_with_its_ranks(void **state)
     end(&f);
     f = begin(EXIT_FIRST); /* long before */
     assert_true(dies(&f, 2, SIGKILL, 10));
-    exit_policy_node_lost(f.policy, f.plan->ranks[2].node, 1000 * MS,
-                          "the connection to its agent ended");
+    is_lost(&f, f.plan->ranks[2].node, 1000, "the connection to its agent ended");
     exit_policy_verdict(f.policy, &f.verdict);
     assert_int_equal(f.verdict.cause, CAUSE_SIGNAL);
     end(&f);
     f = begin(EXIT_FIRST); /* and we killed before the agent went */
     assert_true(dies(&f, 2, SIGKILL, 10));
     kill_all(&f, 11);
-    exit_policy_node_lost(f.policy, f.plan->ranks[2].node, 12 * MS,
-                          "the connection to its agent ended");
+    is_lost(&f, f.plan->ranks[2].node, 12, "the connection to its agent ended");
     exit_policy_verdict(f.policy, &f.verdict);
     assert_int_equal(f.verdict.cause, CAUSE_SIGNAL);
     end(&f);
@@ -509,7 +702,7 @@ static void test_node_lost_in_the_teardown(void **state)
     struct fixture f = begin(EXIT_MAX);
     assert_true(exits(&f, 0, 3, 10));
     kill_all(&f, 11);
-    assert_false(exit_policy_node_lost(f.policy, 3, 12 * MS, NULL));
+    assert_false(is_lost(&f, 3, 12, NULL));
     for (int r = 0; r < 6; r++)
         dies(&f, r, SIGTERM, 12);
     expect(&f, 3, CAUSE_EXIT, 0, "rank 0 exited with code 3");
@@ -733,7 +926,7 @@ static void test_rank0_rule_does_not_hide_our_failures(void **state)
     (void)state;
     struct fixture f = begin(EXIT_RANK0);
     exits(&f, 0, 0, 5);
-    exit_policy_node_lost(f.policy, 1, 10 * MS, NULL);
+    is_lost(&f, 1, 10, NULL);
     kill_all(&f, 11);
     rest_die(&f, SIGTERM, 12);
     expect(&f, STATUS_NODE_LOST, CAUSE_NODE_LOST, -1, "node b was lost");
@@ -741,7 +934,7 @@ static void test_rank0_rule_does_not_hide_our_failures(void **state)
     f = begin(EXIT_RANK0);
     exits(&f, 0, 0, 5);
     exits(&f, 7, 3, 9);
-    exit_policy_node_lost(f.policy, 1, 10 * MS, NULL);
+    is_lost(&f, 1, 10, NULL);
     kill_all(&f, 11);
     rest_die(&f, SIGTERM, 12);
     expect(&f, STATUS_NODE_LOST, CAUSE_EXIT, 7,
@@ -795,8 +988,8 @@ static void test_nonsense_is_harmless(void **state)
     struct fixture f = begin(EXIT_FIRST);
     assert_false(exits(&f, -1, 1, 1));
     assert_false(exits(&f, RANKS, 1, 1));
-    assert_false(exit_policy_node_lost(f.policy, NODES, 1, NULL));
-    assert_false(exit_policy_node_lost(f.policy, -1, 1, NULL));
+    assert_false(is_lost(&f, NODES, 1, NULL));
+    assert_false(is_lost(&f, -1, 1, NULL));
     exit_policy_started(f.policy, RANKS);
     exit_policy_killed(f.policy, NODES, 1);
     exit_policy_killed(f.policy, -1, 1);
@@ -966,7 +1159,7 @@ static void test_any_node_may_be_lost(void **state)
     (void)state;
     for (int node = 0; node < NODES; node++) {
         struct fixture f = begin(EXIT_FIRST);
-        assert_true(exit_policy_node_lost(f.policy, node, 10 * MS, "no heartbeat"));
+        assert_true(is_lost(&f, node, 10, "no heartbeat"));
         kill_all(&f, 20);
         rest_die(&f, SIGKILL, 30);
         exit_policy_verdict(f.policy, &f.verdict);
@@ -975,7 +1168,7 @@ static void test_any_node_may_be_lost(void **state)
         assert_non_null(strstr(f.verdict.explanation, "no heartbeat"));
         end(&f);
         f = begin(EXIT_FIRST); /* and hvdrun fails because of that */
-        assert_true(exit_policy_node_lost(f.policy, node, 10 * MS, "no heartbeat"));
+        assert_true(is_lost(&f, node, 10, "no heartbeat"));
         exit_outside_failed(f.outside, STATUS_LAUNCHER, 15 * MS, NULL);
         kill_all(&f, 20);
         rest_die(&f, SIGKILL, 30);
@@ -997,6 +1190,7 @@ int main(void)
         cmocka_unit_test(test_tie_crash_beats_exit),
         cmocka_unit_test(test_tie_lowest_rank),
         cmocka_unit_test(test_no_tie_beyond_the_uncertainty),
+        cmocka_unit_test(test_a_crash_that_is_seen_late),
         cmocka_unit_test(test_exits_of_one_node_are_compared_exactly),
         cmocka_unit_test(test_grades),
         cmocka_unit_test(test_killed_from_outside_is_said),
@@ -1006,6 +1200,12 @@ int main(void)
         cmocka_unit_test(test_exec_failure),
         cmocka_unit_test(test_node_lost),
         cmocka_unit_test(test_node_lost_goes_before_its_victims),
+        cmocka_unit_test(test_a_peer_notices_a_loss_first),
+        cmocka_unit_test(test_a_failure_near_a_loss_that_stands_alone),
+        cmocka_unit_test(test_a_silent_failure_near_a_loss),
+        cmocka_unit_test(test_several_losses),
+        cmocka_unit_test(test_an_error_on_the_host_that_is_lost),
+        cmocka_unit_test(test_peers_of_a_rank_that_fell_with_its_node),
         cmocka_unit_test(test_node_killed_with_its_ranks),
         cmocka_unit_test(test_node_lost_in_the_teardown),
         cmocka_unit_test(test_an_exit_at_the_time_of_the_kill_is_causal),

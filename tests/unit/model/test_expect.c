@@ -308,9 +308,9 @@ static void test_a_debugger(void **state)
     struct job job;
     begin(&job, 0);
     say(job.expects, 1, "step\n", job.now);
-    job.samples[0].debugged = true;
+    job.samples[0].held = true;
     assert_int_equal(run(&job, 100, 2), -1);
-    job.samples[0].debugged = false;
+    job.samples[0].held = false;
     assert_int_equal(run(&job, 100, 2), 40);
     end(&job);
 }

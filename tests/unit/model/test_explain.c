@@ -294,7 +294,7 @@ static const struct row {
      NULL,
      "interrupted",
      130,
-     {"hvdrun got a signal"}},
+     {"Ctrl-C, or a program"}},
 };
 
 static void test_rules(void **state)
@@ -334,6 +334,50 @@ static void test_old_lines_of_the_kernel(void **state)
     explain_story_destroy(&story);
     facts.started_s = 99;
     expect_part(&facts, "segfault at 0");
+}
+
+/* Another program of the host may crash, too. */
+static void test_a_crash_of_somebody_else(void **state)
+{
+    (void)state;
+    static const struct {
+        int pid;
+        const char *said;
+        bool shown;
+    } cases[] = {
+        {2091, "", true},
+        {209, "", false},
+        {7, "DataLoader worker (pid 2091) is killed by signal: Segmentation fault\n", true},
+        {7, "step 20910 of 12091\n", false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct explain_rank rank = {.host = "a", .pid = cases[i].pid};
+        struct explain_host host = {.host = "a",
+                                    .kernel = "[101.5] python3[2091]: segfault at 0 ip 7f sp 7f\n"};
+        struct explain_facts facts = {.what = "x",
+                                      .kind = "timeout",
+                                      .started_s = 100,
+                                      .ranks = &rank,
+                                      .rank_count = 1,
+                                      .hosts = &host,
+                                      .host_count = 1,
+                                      .said = cases[i].said};
+        struct explain_story story;
+        explain_tell(&facts, &story);
+        assert_int_equal(story.parts[EXPLAIN_HOSTS].count, cases[i].shown ? 1 : 0);
+        explain_story_destroy(&story);
+    }
+}
+
+/* An agent that cannot end a rank is lost in the end. The host was not. */
+static void test_an_agent_that_is_lost_later(void **state)
+{
+    (void)state;
+    struct explain_host host = {.host = "a", .lost_later = true};
+    struct explain_facts facts = {
+        .rank = -1, .kind = "hang", .what = "the job hangs", .hosts = &host, .host_count = 1};
+    expect_part(&facts, "    a: its agent was lost, too\n");
+    expect_part(&facts, "what to do:\n    stacks.txt shows where all ranks wait");
 }
 
 static void test_a_lost_host(void **state)
@@ -434,12 +478,20 @@ static void test_at_most_20_lines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_an_error_of_a_rank),      cmocka_unit_test(test_nccl_and_pytorch),
-        cmocka_unit_test(test_no_rank_is_to_blame),     cmocka_unit_test(test_what_a_rank_printed),
-        cmocka_unit_test(test_nothing_is_known),        cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_old_lines_of_the_kernel), cmocka_unit_test(test_a_lost_host),
-        cmocka_unit_test(test_the_host_of_the_rank),    cmocka_unit_test(test_variables),
-        cmocka_unit_test(test_many_ranks_that_failed),  cmocka_unit_test(test_at_most_20_lines),
+        cmocka_unit_test(test_an_error_of_a_rank),
+        cmocka_unit_test(test_nccl_and_pytorch),
+        cmocka_unit_test(test_no_rank_is_to_blame),
+        cmocka_unit_test(test_what_a_rank_printed),
+        cmocka_unit_test(test_nothing_is_known),
+        cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_old_lines_of_the_kernel),
+        cmocka_unit_test(test_a_lost_host),
+        cmocka_unit_test(test_a_crash_of_somebody_else),
+        cmocka_unit_test(test_an_agent_that_is_lost_later),
+        cmocka_unit_test(test_the_host_of_the_rank),
+        cmocka_unit_test(test_variables),
+        cmocka_unit_test(test_many_ranks_that_failed),
+        cmocka_unit_test(test_at_most_20_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

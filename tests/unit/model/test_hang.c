@@ -147,48 +147,187 @@ static void test_a_warning_comes_first(void **state)
     hang_destroy(f.hang);
 }
 
+static void look(struct fixture *f, int seat, struct hang_look look)
+{
+    hang_looked(f->hang, seat, &look);
+}
+
+static void add(struct hang_sample *to, const struct hang_sample *use)
+{
+    to->output += use->output;
+    to->operations += use->operations;
+    to->io_bytes += use->io_bytes;
+    to->cpu_us += use->cpu_us;
+    to->faults += use->faults;
+    to->waits += use->waits;
+    to->main_ns += use->main_ns;
+    to->receptions += use->receptions;
+}
+
+/* One of three ranks does this in every `each` of the periods, and two wait. All looks at it show
+ * the same. The period of the verdict; -1: none in so many. */
+static int verdict(const struct hang_sample *use, int each, struct hang_look seen, int most)
+{
+    struct fixture f;
+    int found = -1;
+    begin(&f, 0, 40, 3);
+    for (int i = 0; i < 3; i++)
+        f.ranks[i].main_ns = 5; /* its main thread has slept ever since */
+    f.ranks[1].receivers = use->receivers;
+    for (int i = 1; i <= most && found < 0; i++) {
+        if (i % each == 0)
+            add(&f.ranks[1], use);
+        enum hang_news news = step(&f);
+        found = news == HANG_FOUND ? i : -1;
+        for (int j = 0; news == HANG_LOOK && j < 3; j++)
+            look(&f, j, j == 1 ? seen : (struct hang_look){.main = 99});
+    }
+    hang_destroy(f.hang);
+    return found;
+}
+#define FOR_EVER 400
+
 /* Each of these in one rank is progress of the job. */
 static void test_progress(void **state)
 {
     (void)state;
     const struct hang_sample ways[] = {
-        {.output = 1},
+        {.output = 1, .main_ns = 1},
         {.operations = 1},
         {.io_bytes = HANG_IO_BYTES},
+        {.io_bytes = 110, .main_ns = 1}, /* little by little */
         {.faults = 64},
+        {.faults = 17},
         {.cpu_us = 30000, .waits = 8},
+        {.receivers = 1, .receptions = 1, .main_ns = 1},
     };
-    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-        struct fixture f;
-        begin(&f, 0, 40, 3);
-        for (int j = 0; j < 200; j++) {
-            f.ranks[1].output += ways[i].output;
-            f.ranks[1].operations += ways[i].operations;
-            f.ranks[1].io_bytes += ways[i].io_bytes;
-            f.ranks[1].faults += ways[i].faults;
-            f.ranks[1].cpu_us += ways[i].cpu_us;
-            f.ranks[1].waits += ways[i].waits;
-            assert_int_equal(step(&f), HANG_NOTHING);
-        }
-        hang_destroy(f.hang);
-    }
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+        assert_int_equal(verdict(&ways[i], 1, (struct hang_look){.main = 1}, FOR_EVER), -1);
+    const struct hang_look same = {.main = 1};
+    const struct hang_sample seldom = {.io_bytes = 2100, .main_ns = 1};
+    assert_int_equal(verdict(&seldom, 20, same, FOR_EVER), -1);
+    const struct hang_sample received = {.receptions = 4, .receivers = 1, .main_ns = 1};
+    assert_int_equal(verdict(&received, 39, same, FOR_EVER), -1);
 }
 
-/* What threads that look at a clock do, is none. */
+/* What those do that wait is none, however long it lasts. */
 static void test_noise(void **state)
 {
     (void)state;
+    const struct hang_sample all = {
+        .cpu_us = 9000, .waits = 1000, .io_bytes = 60, .faults = 1, .main_ns = 9000000};
+    const struct hang_look same = {.main = 1};
+    assert_int_equal(verdict(&all, 1, same, FOR_EVER), 41);
+    const struct hang_sample turns = {.receptions = 1, .receivers = 1, .main_ns = 1};
+    assert_int_equal(verdict(&turns, 11, same, FOR_EVER), 41); /* a heartbeat */
+}
+
+/* The main thread sleeps, so another one writes. That counts if it may be the one that works. */
+static void test_what_helper_threads_write(void **state)
+{
+    (void)state;
+    const struct hang_sample writes = {.output = 50}, logs = {.io_bytes = 300},
+                             spins = {.output = 50, .cpu_us = 40000};
+    assert_int_equal(verdict(&writes, 1, (struct hang_look){.main = 1}, FOR_EVER), 41);
+    assert_int_equal(verdict(&logs, 1, (struct hang_look){.main = 1}, FOR_EVER), 41);
+    const struct hang_look waits = {.main = 1, .waits_for_own = true}, unknown = {.main = 0};
+    assert_int_equal(verdict(&writes, 1, waits, FOR_EVER), -1);
+    assert_int_equal(verdict(&logs, 1, waits, FOR_EVER), -1);
+    assert_int_equal(verdict(&writes, 1, unknown, FOR_EVER), -1);
+    assert_int_equal(verdict(&logs, 1, unknown, FOR_EVER), -1);
+    assert_int_equal(verdict(&spins, 1, (struct hang_look){.main = 1}, FOR_EVER), -1);
+}
+
+/* It may belong to what another rank computes at one place for long. */
+static void test_a_murmur_while_another_one_spins(void **state)
+{
+    (void)state;
     struct fixture f;
-    begin(&f, 0, 40, 1);
-    for (int i = 0; i < 40; i++) {
-        f.ranks[0].cpu_us += 20000;
-        f.ranks[0].waits += 1000;
-        f.ranks[0].io_bytes += HANG_IO_BYTES - 1;
-        f.ranks[0].faults += 63;
-        assert_int_equal(step(&f), HANG_NOTHING);
+    begin(&f, 0, 40, 2);
+    f.ranks[0].main_ns = 5;
+    for (int i = 0; i < FOR_EVER; i++) {
+        f.ranks[0].output++;
+        f.ranks[1].cpu_us += 1000000;
+        enum hang_news news = step(&f);
+        assert_int_not_equal(news, HANG_FOUND);
+        for (int j = 0; news == HANG_LOOK && j < 2; j++)
+            look(&f, j, (struct hang_look){.main = 1, .main_runs = j == 1});
     }
-    assert_int_equal(step(&f), HANG_FOUND);
     hang_destroy(f.hang);
+}
+
+/* The main thread of a rank waits, and what else runs in it is seen in these looks, again and
+ * again. */
+static bool works_aside(const struct hang_look *looks, int count, uint64_t cpu_us)
+{
+    struct fixture f;
+    bool found = false;
+    int looked = 0;
+    begin(&f, 0, 40, 2);
+    for (int i = 0; i < FOR_EVER && !found; i++) {
+        f.ranks[0].cpu_us += cpu_us;
+        enum hang_news news = step(&f);
+        found = news == HANG_FOUND;
+        if (news != HANG_LOOK)
+            continue;
+        look(&f, 0, looks[looked++ % count]);
+        look(&f, 1, (struct hang_look){.main = 99});
+    }
+    hang_destroy(f.hang);
+    return !found;
+}
+
+static void test_children_and_threads(void **state)
+{
+    (void)state;
+    const struct hang_look computes[] = {{.main = 1, .aside = 5}, {.main = 1, .aside = 6}};
+    const struct hang_look unknown[] = {{.main = 1, .unknown = true}};
+    const struct hang_look stays[] = {{.main = 1, .aside = 5}};
+    const struct hang_look none[] = {{.main = 1}};
+    struct hang_look seldom[14];
+    for (int i = 0; i < 14; i++)
+        seldom[i] = (struct hang_look){.main = 1, .aside = i % 7 == 0 ? (uint64_t)i + 1 : 0};
+    const struct hang_look main[] = {{.main = 1, .main_runs = true, .aside = 5},
+                                     {.main = 1, .main_runs = true, .aside = 6}};
+    assert_true(works_aside(computes, 2, 900000));
+    assert_true(works_aside(computes, 2, 15000)); /* many share its processor */
+    assert_true(works_aside(unknown, 1, 900000));
+    assert_false(works_aside(stays, 1, 900000));
+    assert_false(works_aside(none, 1, 900000));   /* threads that are not of Python */
+    assert_false(works_aside(seldom, 14, 15000)); /* a progress bar */
+    assert_false(works_aside(main, 2, 900000));   /* it spins, and so what it does decides */
+    assert_false(works_aside(computes, 2, 5000));
+}
+
+/* So many of four ranks, which hardly use the processor, go on to another place now and then. */
+static bool stray(int count, int stay)
+{
+    struct fixture f;
+    bool found = false;
+    uint64_t looked = 0;
+    begin(&f, 0, 40, 4);
+    for (int i = 0; i < FOR_EVER && !found; i++) {
+        for (int j = 0; j < 4; j++)
+            f.ranks[j].main_ns += 50000;
+        enum hang_news news = step(&f);
+        found = news == HANG_FOUND;
+        for (int j = 0; news == HANG_LOOK && j < 4; j++)
+            look(&f, j,
+                 (struct hang_look){.main = 1 + (j < count ? looked / (uint64_t)stay % 2 : 0)});
+        looked += news == HANG_LOOK;
+    }
+    hang_destroy(f.hang);
+    return !found;
+}
+
+static void test_places_of_many_ranks(void **state)
+{
+    (void)state;
+    assert_true(stray(4, 3));
+    assert_true(stray(2, 3));
+    assert_false(stray(1, 3)); /* it tries again and again, and the others wait */
+    assert_false(stray(0, 3));
+    assert_false(stray(4, 1)); /* the same, in all of them: each is back at the next look */
 }
 
 /* A rank that only uses the processor: `places` of its looks, one after the other. -1: no verdict.
@@ -206,8 +345,8 @@ static int spin(const uint64_t *places, int count)
         if (news == HANG_LOOK) {
             assert_in_range(i, 21, 100); /* not before a half of the limit: a look costs */
             assert_int_equal(hang_way(f.hang, 0), HANG_SPINS);
-            hang_place(f.hang, 0, places[looks++ % count]);
-            hang_place(f.hang, 1, 99);
+            look(&f, 0, (struct hang_look){.main = places[looks++ % count], .main_runs = true});
+            look(&f, 1, (struct hang_look){.main = 99});
         }
     }
     hang_destroy(f.hang);
@@ -238,7 +377,7 @@ static bool spin_slowly(uint64_t cpu_us)
         enum hang_news news = hang_tick(f.hang, f.now);
         found = news == HANG_FOUND;
         if (news == HANG_LOOK)
-            hang_place(f.hang, 0, 0);
+            look(&f, 0, (struct hang_look){.main = 0});
     }
     hang_destroy(f.hang);
     return found;
@@ -258,9 +397,9 @@ static void test_what_is_no_silence(void **state)
     (void)state;
     struct fixture f;
     begin(&f, 0, 40, 2);
-    f.ranks[0].debugged = true;
+    f.ranks[0].held = true;
     assert_int_equal(steps_until(&f, HANG_FOUND, 100), -1);
-    f.ranks[0].debugged = false;
+    f.ranks[0].held = false;
     assert_int_equal(steps_until(&f, HANG_FOUND, 30), -1);
     f.count = 1; /* no sample of rank 1 */
     assert_int_equal(steps_until(&f, HANG_FOUND, 100), -1);
@@ -301,7 +440,16 @@ static void test_not_armed(void **state)
     struct fixture f;
     begin(&f, 0, 40, 1);
     f.ranks[0].cpu_us = 10000;
+    f.ranks[0].io_bytes = 8000; /* the loader reads so much for any program */
     assert_int_equal(steps_until(&f, HANG_FOUND, 200), -1);
+    f.ranks[0].cpu_us += 40000; /* now it has, and its silence begins */
+    assert_int_equal(step(&f), HANG_NOTHING);
+    assert_int_equal(hang_quiet_ms(f.hang, f.now), 0);
+    hang_destroy(f.hang);
+    begin(&f, 0, 40, 1);
+    f.ranks[0].cpu_us = 10000;
+    f.ranks[0].io_bytes = 64 << 10;
+    assert_int_equal(steps_until(&f, HANG_FOUND, 60), 41);
     hang_destroy(f.hang);
 }
 
@@ -313,7 +461,7 @@ static void test_periods_and_strangers(void **state)
     assert_int_equal(hang_period_ms(f.hang), HANG_PERIOD_MIN_MS);
     hang_sample(f.hang, 7, &f.ranks[0], 1);
     hang_sample(f.hang, -1, &f.ranks[0], 1);
-    hang_place(f.hang, 7, 1);
+    hang_looked(f.hang, 7, &(struct hang_look){.main = 1});
     hang_seat(f.hang, 9, 0);
     assert_int_equal(hang_way(f.hang, 9), HANG_MOVES);
     hang_destroy(f.hang);
@@ -333,6 +481,10 @@ int main(void)
         cmocka_unit_test(test_a_warning_comes_first),
         cmocka_unit_test(test_progress),
         cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_what_helper_threads_write),
+        cmocka_unit_test(test_a_murmur_while_another_one_spins),
+        cmocka_unit_test(test_children_and_threads),
+        cmocka_unit_test(test_places_of_many_ranks),
         cmocka_unit_test(test_a_rank_that_spins),
         cmocka_unit_test(test_what_is_no_silence),
         cmocka_unit_test(test_a_rank_that_spins_slowly),

@@ -189,7 +189,7 @@ static void test_bad_lists(void **state)
     expect_refusal("a:", "'a:'", "'' is not a slot count");
     expect_refusal(":4", "':4'", "not a host name");
     expect_refusal("-oProxyCommand=x", "'-oProxyCommand=x'", "not a host name");
-    expect_refusal("a b", "'a b'", "not a host name");
+    expect_refusal("a b", "'a b'", "put commas between hosts");
     expect_refusal("a\nb", "'a?b'", "not a host name");
     expect_refusal("a;reboot", "'a;reboot'", "not a host name");
     expect_refusal("$(x)", "'$(x)'", "not a host name");

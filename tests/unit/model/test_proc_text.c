@@ -68,6 +68,40 @@ static void test_waits(void **state)
     assert_int_equal(waits, 42);
 }
 
+static void test_time_of_a_thread(void **state)
+{
+    (void)state;
+    uint64_t ns = 1;
+    assert_int_equal(proc_run_ns_read("", &ns), -1);
+    assert_int_equal(proc_run_ns_read("12", &ns), -1);
+    assert_int_equal(proc_run_ns_read("-1 2 3\n", &ns), -1);
+    assert_int_equal(ns, 1);
+    assert_int_equal(proc_run_ns_read("1101275163 3083127455 812\n", &ns), 0);
+    assert_int_equal(ns, 1101275163);
+}
+
+static void test_a_system_call(void **state)
+{
+    (void)state;
+    struct proc_call call = {.number = 9};
+    const char *wrong[] = {"",
+                           "running\n",
+                           "-1 0x7ffd 0x7f41\n",
+                           "7 0x1 0x2 0x3",
+                           "7 1 2 3 4 5 6 7",
+                           "7 0x1 0x2 0x0x 0x1 0x1 0x1",
+                           "7 0x11112222333344445 0x2 0x3 0x4 0x5 0x6"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        assert_int_equal(proc_call_read(wrong[i], &call), -1);
+    assert_int_equal(call.number, 9);
+    assert_int_equal(
+        proc_call_read("7 0x7ffc1 0x1 0xffffffff 0x0 0x8 0xdeadbeef 0x7ffc 0x7f3\n", &call), 0);
+    assert_int_equal(call.number, 7);
+    assert_int_equal(call.arguments[0], 0x7ffc1);
+    assert_int_equal(call.arguments[2], 0xffffffff);
+    assert_int_equal(call.arguments[5], 0xdeadbeef);
+}
+
 static void test_io(void **state)
 {
     (void)state;
@@ -144,10 +178,16 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stat),     cmocka_unit_test(test_stat_broken),
-        cmocka_unit_test(test_waits),    cmocka_unit_test(test_io),
-        cmocka_unit_test(test_pressure), cmocka_unit_test(test_pressure_broken),
-        cmocka_unit_test(test_load),     cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_stat),
+        cmocka_unit_test(test_stat_broken),
+        cmocka_unit_test(test_time_of_a_thread),
+        cmocka_unit_test(test_a_system_call),
+        cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_io),
+        cmocka_unit_test(test_pressure),
+        cmocka_unit_test(test_pressure_broken),
+        cmocka_unit_test(test_load),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

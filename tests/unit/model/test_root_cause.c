@@ -29,7 +29,7 @@ static struct fixture job(void)
     struct fixture f = {0};
     for (int i = 0; i < RANKS; i++)
         f.ranks[i] = (struct root_cause_rank){
-            .took_part = true, .node = i / 3, .uncertainty_ns = i < 3 ? 0 : 2 * MS};
+            .took_part = true, .rank = i, .node = i / 3, .uncertainty_ns = i < 3 ? 0 : 2 * MS};
     return f;
 }
 
@@ -41,7 +41,9 @@ static void says(struct fixture *f, int rank, const char *text, int64_t ms)
 static void exits(struct fixture *f, int rank, int code, int64_t ms)
 {
     f->ranks[rank].ended = true;
+    f->ranks[rank].finished = true;
     f->ranks[rank].clean = code == 0;
+    f->ranks[rank].may_follow = code != 0;
     f->ranks[rank].ended_ns = ms * MS;
 }
 
@@ -69,6 +71,14 @@ static void finds_nothing(struct fixture *f)
 {
     struct root_cause cause = find(f);
     assert_int_equal(cause.kind, ROOT_CAUSE_NONE);
+    assert_int_equal(cause.seat, -1);
+}
+
+/* It is a consequence, and one cannot tell of what. */
+static void cannot_tell(struct fixture *f)
+{
+    struct root_cause cause = find(f);
+    assert_int_equal(cause.kind, ROOT_CAUSE_UNKNOWN);
     assert_int_equal(cause.seat, -1);
 }
 
@@ -128,41 +138,41 @@ static void no_clear_case(void **state)
 {
     (void)state;
     struct fixture f = failed_job(CLOSED); /* nobody else said anything */
-    finds_nothing(&f);
+    cannot_tell(&f);
 
     f = failed_job(CLOSED); /* after it, and so perhaps because of it */
     says(&f, 2, TRACE "ValueError: bad row\n", 1001);
-    finds_nothing(&f);
+    cannot_tell(&f);
 
     f = failed_job(CLOSED); /* somebody blamed a peer before */
     says(&f, 1, TRACE CLOSED, 800);
     says(&f, 2, TRACE "ValueError: bad row\n", 900);
-    finds_nothing(&f);
+    cannot_tell(&f);
 
     f = failed_job(CLOSED); /* two errors at once */
     says(&f, 1, TRACE "ValueError: bad row\n", 900);
     says(&f, 2, TRACE "KeyError: 'x'\n", 901);
-    finds_nothing(&f);
+    cannot_tell(&f);
 
     f = failed_job(CLOSED); /* one whose errors cannot be ordered */
     says(&f, 1, CLOSED TRACE "KeyError: 'x'\n", 900);
     says(&f, 2, TRACE "ValueError: bad row\n", 800);
-    finds_nothing(&f);
+    cannot_tell(&f);
 
     f = failed_job(CLOSED); /* it went on */
     says(&f, 2, TRACE "ValueError: bad row\n", -5000);
     says(&f, 2, "epoch 3\n", 500);
-    finds_nothing(&f);
+    cannot_tell(&f);
 
     f = failed_job(CLOSED); /* it had failed long before: in another epoch */
     says(&f, 2, TRACE "ValueError: bad row\n", 900);
     exits(&f, 2, 1, 910);
-    finds_nothing(&f);
+    cannot_tell(&f);
 
     f = failed_job(CLOSED);
     says(&f, 2, TRACE "ValueError: bad row\n", 900);
     f.ranks[2].took_part = false;
-    finds_nothing(&f);
+    cannot_tell(&f);
 }
 
 static void the_first_of_several_errors(void **state)
@@ -188,11 +198,11 @@ static void two_clocks(void **state)
     finds(&f, 4, "ValueError: bad row");
     f = failed_job(CLOSED);
     says(&f, 4, TRACE "ValueError: bad row\n", 998);
-    finds_nothing(&f);
+    cannot_tell(&f);
     f = failed_job(CLOSED); /* 1 ms for the agent, 2 ms for the clocks */
     says(&f, 4, TRACE "ValueError: bad row\n", 900);
     says(&f, 1, TRACE "KeyError: 'x'\n", 903);
-    finds_nothing(&f);
+    cannot_tell(&f);
     f = failed_job(CLOSED);
     says(&f, 4, TRACE "ValueError: bad row\n", 900);
     says(&f, 1, TRACE "KeyError: 'x'\n", 904);
@@ -212,7 +222,7 @@ static void not_too_long_ago(void **state)
         finds(&f, 2, "ValueError: bad row");
         f = failed_job(limits[i].blame);
         says(&f, 2, TRACE "ValueError: bad row\n", 999 - limits[i].within_ms);
-        finds_nothing(&f);
+        cannot_tell(&f);
     }
 }
 
@@ -237,36 +247,252 @@ static void an_exit_that_is_not_early(void **state)
     for (size_t i = 0; i < 3; i++) {
         struct fixture f = failed_job(CLOSED);
         exits(&f, 2, 0, times[i]);
-        finds_nothing(&f);
+        cannot_tell(&f);
     }
     struct fixture f = failed_job(CLOSED); /* several */
     exits(&f, 1, 0, 800);
     exits(&f, 2, 0, 900);
-    finds_nothing(&f);
+    cannot_tell(&f);
     f = failed_job(CLOSED); /* another program of the job */
     f.ranks[2].app = 1;
     exits(&f, 2, 0, 900);
-    finds_nothing(&f);
+    cannot_tell(&f);
     f = failed_job(CLOSED); /* somebody blamed a peer long before */
     says(&f, 1, CLOSED, 700);
     exits(&f, 2, 0, 900);
-    finds_nothing(&f);
+    cannot_tell(&f);
     f = failed_job(CLOSED); /* an error that is too old to be the cause makes it unclear, too */
     says(&f, 1, TRACE "ValueError: bad row\n", -90000);
     exits(&f, 2, 0, 900);
-    finds_nothing(&f);
+    cannot_tell(&f);
     f = failed_job(CLOSED); /* on another node, so close that it may have been later */
     exits(&f, 4, 0, 1009);
-    finds_nothing(&f);
+    cannot_tell(&f);
+}
+
+#define LEFT "horovod.common.exceptions.HorovodInternalError: rank 2 has shut the library down\n"
+#define SOMEBODY_LEFT "RuntimeError: Horovod has been shut down. This was caused by an exception\n"
+
+static void leaves(struct fixture *f, int seat, bool said)
+{
+    struct root_cause cause = find(f);
+    assert_int_equal(cause.kind, ROOT_CAUSE_LEFT);
+    assert_int_equal(cause.seat, seat);
+    assert_int_equal(cause.left, said);
+}
+
+/* sys.exit() shuts libhvd down before the process ends, and the peers say which rank that was. */
+static void a_rank_that_the_others_name(void **state)
+{
+    (void)state;
+    static const int codes[] = {3, 0};
+    for (size_t i = 0; i < 2; i++) {
+        struct fixture f = failed_job(LEFT);
+        exits(&f, 2, codes[i], 1500);
+        leaves(&f, 2, true);
+    }
+    struct fixture f = failed_job(LEFT); /* it still runs, or we have ended it */
+    leaves(&f, 2, true);
+    f = failed_job(LEFT);
+    exits(&f, 2, 143, 4000);
+    f.ranks[2].ended_by_us = true;
+    leaves(&f, 2, true);
+
+    f = failed_job(LEFT); /* it has an error of a peer itself */
+    says(&f, 2, TRACE CLOSED, 990);
+    cannot_tell(&f);
+    f = failed_job(LEFT); /* two are named */
+    says(&f, 1, "rank 3 has shut the library down\n", 1000);
+    cannot_tell(&f);
+    f = failed_job(LEFT);
+    f.ranks[2].took_part = false;
+    cannot_tell(&f);
+    f = failed_job(LEFT); /* a rank of another epoch has this number */
+    f.ranks[2].rank = 4;
+    f.ranks[4].rank = 2;
+    leaves(&f, 4, true);
+}
+
+/* Each of the ranks 1, 3, 4 and 5 says that a peer has gone, and exits after rank 0. */
+static struct fixture all_but_rank_2(const char *blame)
+{
+    struct fixture f = failed_job(blame);
+    for (int rank = 1; rank < RANKS; rank++) {
+        if (rank == 2)
+            continue;
+        says(&f, rank, TRACE, 1001);
+        says(&f, rank, blame, 1001);
+        exits(&f, rank, 1, 1015);
+    }
+    return f;
+}
+
+static void the_only_rank_that_blames_no_peer(void **state)
+{
+    (void)state;
+    struct fixture f = all_but_rank_2(CLOSED);
+    exits(&f, 2, 3, 1400);
+    leaves(&f, 2, false);
+    f = all_but_rank_2(CLOSED); /* it may be finished, or be about to blame a peer */
+    exits(&f, 2, 0, 1400);
+    cannot_tell(&f);
+    f = all_but_rank_2(CLOSED);
+    cannot_tell(&f);
+    f = all_but_rank_2(CLOSED);
+    exits(&f, 2, 143, 4000);
+    f.ranks[2].ended_by_us = true;
+    cannot_tell(&f);
+
+    static const int codes[] = {3, 0};
+    for (size_t i = 0; i < 2; i++) {
+        f = all_but_rank_2(SOMEBODY_LEFT);
+        exits(&f, 2, codes[i], 1400);
+        leaves(&f, 2, true);
+    }
+    f = all_but_rank_2(SOMEBODY_LEFT);
+    leaves(&f, 2, true);
+
+    f = all_but_rank_2("ConnectionResetError: [Errno 104] Connection reset by peer\n");
+    exits(&f, 2, 3, 1400);
+    cannot_tell(&f); /* that may be any service */
+    f = failed_job("ConnectionResetError: [Errno 104] Connection reset by peer\n");
+    exits(&f, 2, 0, 1400);
+    finds_nothing(&f); /* and most likely is, if all is well with the others */
+    f = failed_job("ConnectionResetError: [Errno 104] Connection reset by peer\n");
+    exits(&f, 2, 3, 1400);
+    cannot_tell(&f);
+    f = all_but_rank_2(CLOSED);
+    tail_destroy(&f.tails[4]); /* it may be the one as well */
+    f.tails[4] = (struct tail){0};
+    exits(&f, 2, 3, 1400);
+    cannot_tell(&f);
+    f = all_but_rank_2(CLOSED); /* what went wrong there may be the cause, too */
+    says(&f, 3, "Fatal Python error: row 7 is broken\n", 1002);
+    exits(&f, 2, 3, 1400);
+    cannot_tell(&f);
+}
+
+/* An agent on a busy machine sees an end late, so a victim of a crash may seem to be first. */
+static void a_crash_that_is_seen_late(void **state)
+{
+    (void)state;
+    static const int64_t times[] = {1110, 1111};
+    for (size_t i = 0; i < 2; i++) {
+        struct fixture f = failed_job(CLOSED);
+        exits(&f, 1, 1, 1200);
+        exits(&f, 2, 1, times[i]);
+        f.ranks[1].may_follow = f.ranks[2].may_follow = false;
+        struct root_cause cause = find(&f);
+        assert_int_equal(cause.kind, i == 0 ? ROOT_CAUSE_CRASH : ROOT_CAUSE_UNKNOWN);
+        assert_int_equal(cause.seat, i == 0 ? 2 : -1);
+    }
+    struct fixture f = failed_job(CLOSED); /* the earlier one; not one that we have ended */
+    exits(&f, 1, 1, 1040);
+    exits(&f, 2, 1, 1020);
+    exits(&f, 4, 1, 1015);
+    f.ranks[1].may_follow = f.ranks[2].may_follow = f.ranks[4].may_follow = false;
+    f.ranks[4].ended_by_us = true;
+    struct root_cause cause = find(&f);
+    assert_int_equal(cause.kind, ROOT_CAUSE_CRASH);
+    assert_int_equal(cause.seat, 2);
+}
+
+static bool comes(struct fixture *f)
+{
+    for (int i = 0; i < RANKS; i++)
+        f->ranks[i].tail = &f->tails[i];
+    bool result = root_cause_comes(f->ranks, RANKS, 0);
+    for (int i = 0; i < RANKS; i++)
+        tail_destroy(&f->tails[i]);
+    return result;
+}
+
+static void a_cause_that_is_still_to_come(void **state)
+{
+    (void)state;
+    struct fixture f = failed_job(CLOSED);
+    assert_true(comes(&f));
+    f = failed_job(CLOSED); /* ended, and its output may still say something */
+    for (int rank = 1; rank < RANKS; rank++)
+        exits(&f, rank, 1, 1020);
+    f.ranks[3].finished = false;
+    for (int rank = 1; rank < RANKS; rank++)
+        says(&f, rank, CLOSED, 1010);
+    assert_true(comes(&f));
+
+    f = all_but_rank_2(CLOSED);
+    exits(&f, 2, 3, 1400);
+    assert_false(comes(&f));
+    f = all_but_rank_2(CLOSED);
+    exits(&f, 2, 0, 1400);
+    assert_false(comes(&f));
+    f = all_but_rank_2(CLOSED); /* killed */
+    exits(&f, 2, 1, 1400);
+    f.ranks[2].may_follow = f.ranks[2].finished = false;
+    assert_false(comes(&f));
+    f = failed_job(CLOSED);
+    says(&f, 2, TRACE "ValueError: bad row\n", 900);
+    assert_false(comes(&f));
+    f = failed_job(TIMED_OUT); /* who does not answer does not end soon */
+    assert_false(comes(&f));
+    f = failed_job("BrokenPipeError: [Errno 32] Broken pipe\n");
+    assert_false(comes(&f));
+    f = job(); /* an error of its own */
+    says(&f, 0, TRACE "ValueError: bad row\n", 900);
+    exits(&f, 0, 1, 1010);
+    assert_false(comes(&f));
+}
+
+static bool follows(const char *text, int node, const struct exit_loss *loss)
+{
+    struct fixture f = failed_job(text);
+    f.ranks[0].tail = &f.tails[0];
+    f.ranks[0].uncertainty_ns = MS;
+    bool result = root_cause_follows(&f.ranks[0], node, loss);
+    tail_destroy(&f.tails[0]);
+    return result;
+}
+
+static void a_failure_that_followed_from_a_loss(void **state)
+{
+    (void)state;
+    struct exit_loss loss = {.alive_ns = 1003 * MS, .uncertainty_ns = 2 * MS, .by_ns = 1500 * MS};
+    assert_true(follows(CLOSED, 1, &loss));
+    assert_true(follows(TIMED_OUT, 1, &loss));
+    assert_false(follows("ValueError: bad row\n", 1, &loss));
+    assert_false(follows(CLOSED, 0, &loss)); /* the agent of its own node lived longer */
+    loss.alive_ns++;
+    assert_false(follows(CLOSED, 1, &loss));
+    loss = (struct exit_loss){.alive_ns = INT64_MIN, .uncertainty_ns = INT64_MAX, .silent = true};
+    assert_true(follows(TIMED_OUT, 1, &loss));
+    assert_false(follows(CLOSED, 1, &loss));
+
+    struct root_cause_rank killed = {.node = 1, .killed = true, .ended_ns = 1000 * MS};
+    loss = (struct exit_loss){.alive_ns = 1499 * MS};
+    assert_true(root_cause_follows(&killed, 1, &loss));
+    loss.alive_ns = 1500 * MS;
+    assert_false(root_cause_follows(&killed, 1, &loss));
+    loss.alive_ns = 1000 * MS;
+    killed.ended_by_us = true;
+    assert_false(root_cause_follows(&killed, 1, &loss));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_error_before), cmocka_unit_test(the_first_exit_is_the_cause),
-        cmocka_unit_test(no_clear_case),   cmocka_unit_test(the_first_of_several_errors),
-        cmocka_unit_test(two_clocks),      cmocka_unit_test(not_too_long_ago),
-        cmocka_unit_test(an_early_exit),   cmocka_unit_test(an_exit_that_is_not_early),
+        cmocka_unit_test(an_error_before),
+        cmocka_unit_test(the_first_exit_is_the_cause),
+        cmocka_unit_test(no_clear_case),
+        cmocka_unit_test(the_first_of_several_errors),
+        cmocka_unit_test(two_clocks),
+        cmocka_unit_test(not_too_long_ago),
+        cmocka_unit_test(an_early_exit),
+        cmocka_unit_test(an_exit_that_is_not_early),
+        cmocka_unit_test(a_rank_that_the_others_name),
+        cmocka_unit_test(the_only_rank_that_blames_no_peer),
+        cmocka_unit_test(a_crash_that_is_seen_late),
+        cmocka_unit_test(a_cause_that_is_still_to_come),
+        cmocka_unit_test(a_failure_that_followed_from_a_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

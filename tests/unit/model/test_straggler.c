@@ -23,10 +23,11 @@ struct world {
     struct buf said;
 };
 
-static void say(void *context, int seat, const char *text)
+static void say(void *context, int seat, enum straggler_kind kind, const char *text)
 {
     struct world *world = context;
-    buf_printf(&world->said, "%d %s; ", seat, text == NULL ? "over" : text);
+    buf_printf(&world->said, "%d%s %s; ", seat, kind == STRAGGLER_SILENT ? " silent" : "",
+               text == NULL ? "over" : text);
 }
 
 static void begin(struct world *world, int count)
@@ -202,12 +203,70 @@ static void test_noise(void **state)
     }
 }
 
+/* A rank that hangs in its imports has never written anything. */
+static void test_silent_rank(void **state)
+{
+    (void)state;
+    struct world world;
+    begin(&world, 8);
+    pass(&world, 6, NULL, (uint64_t[]){9, 9, 9, 0, 9, 9, 9, 9});
+    expect(&world, "");
+    pass(&world, 6, NULL, (uint64_t[]){9, 9, 9, 0, 9, 9, 9, 9});
+    expect(&world, "3 silent it has not written anything yet, and 7 of 8 ranks have; ");
+    pass(&world, 60, NULL, (uint64_t[]){9, 9, 9, 0, 9, 9, 9, 9});
+    expect(&world, "");
+    pass(&world, 1, NULL, (uint64_t[]){9, 9, 9, 1, 9, 9, 9, 9});
+    expect(&world, "3 silent over; ");
+    pass(&world, 60, NULL, (uint64_t[]){9, 9, 9, 0, 9, 9, 9, 9});
+    expect(&world, "");
+    end(&world);
+}
+
+static void test_rank_without_progress(void **state)
+{
+    (void)state;
+    struct world world;
+    begin(&world, 5);
+    for (int i = 0; i < 12; i++) {
+        pass(&world, 1, NULL, NULL);
+        for (int rank = 0; rank < 4; rank++)
+            world.percent[rank] = 10;
+    }
+    expect(&world, "4 silent it has not reported any progress yet, and 4 of 5 ranks have; ");
+    stragglers_seat(world.stragglers, 4, false);
+    pass(&world, 1, NULL, NULL);
+    expect(&world, "4 silent over; ");
+    end(&world);
+}
+
+/* Where only rank 0 writes, or one rank of each host, silence says nothing. */
+static void test_usual_silence(void **state)
+{
+    (void)state;
+    struct world world;
+    begin(&world, 8);
+    pass(&world, 30, NULL, (uint64_t[]){9, 0, 0, 0, 0, 0, 0, 0});
+    pass(&world, 30, NULL, (uint64_t[]){9, 9, 9, 9, 0, 0, 0, 0});
+    expect(&world, "");
+    end(&world);
+    begin(&world, 3);
+    pass(&world, 30, NULL, (uint64_t[]){9, 9, 0});
+    expect(&world, "");
+    end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_progress), cmocka_unit_test(test_what_is_not_behind),
-        cmocka_unit_test(test_output),   cmocka_unit_test(test_a_rank_that_starts_or_ends),
-        cmocka_unit_test(test_a_gap),    cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_silent_rank),
+        cmocka_unit_test(test_rank_without_progress),
+        cmocka_unit_test(test_usual_silence),
+        cmocka_unit_test(test_progress),
+        cmocka_unit_test(test_what_is_not_behind),
+        cmocka_unit_test(test_output),
+        cmocka_unit_test(test_a_rank_that_starts_or_ends),
+        cmocka_unit_test(test_a_gap),
+        cmocka_unit_test(test_noise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,6 +93,44 @@ static void errors_of_its_own(void **state)
     EXPECT(examples);
 }
 
+/* The words of libhvd and of Horovod about a rank that has left; a number in the wrong place. */
+static void a_peer_that_left(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        enum symptom_kind kind;
+        bool of_rank, left;
+        int peer;
+    } examples[] = {
+        {"rank 12 has shut the library down\n", SYMPTOM_LOST, true, true, 12},
+        {TRACE "x.HorovodInternalError: rank 1 has shut the library down\n", SYMPTOM_LOST, true,
+         true, 1},
+        {"rank 3 has ended without hvd_shutdown()", SYMPTOM_LOST, true, true, 3},
+        {"rank x rank 4 has shut the library down", SYMPTOM_LOST, true, true, 4},
+        {"rank 1234567890 has shut the library down\n", SYMPTOM_NONE, false, false, -1},
+        {"rank  has shut the library down\n", SYMPTOM_NONE, false, false, -1},
+        {"rank 5 has shut the library dow", SYMPTOM_NONE, false, false, -1},
+        {"rank 5", SYMPTOM_NONE, false, false, -1},
+        {TRACE "RuntimeError: " SHUT_DOWN "\n", SYMPTOM_LOST, true, true, -1},
+        {"the connection to rank 3 ended\n", SYMPTOM_LOST, true, false, -1},
+        {"the connection to rank 3 ended: Broken pipe\n", SYMPTOM_LOST, true, false, -1},
+        {"rank 3 was lost: its host was lost\n", SYMPTOM_LOST, true, false, -1},
+        {"rank 0 does not answer\n", SYMPTOM_TIMEOUT, true, false, -1},
+        {TRACE "BrokenPipeError: [Errno 32] Broken pipe\n", SYMPTOM_LOST, false, false, -1},
+        {TRACE "OSError: [Errno 110] Connection timed out\n", SYMPTOM_TIMEOUT, false, false, -1},
+        {TRACE "RuntimeError: " CLOSED "\n", SYMPTOM_LOST, true, false, -1},
+        {TRACE "ValueError: a\n", SYMPTOM_OWN, false, false, -1},
+    };
+    for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {
+        struct symptom symptom = read_text(examples[i].text);
+        bool right = symptom.kind == examples[i].kind && symptom.of_rank == examples[i].of_rank &&
+                     symptom.left == examples[i].left && symptom.peer == examples[i].peer;
+        if (!right)
+            fail_msg("kind %d, rank %d: %s", symptom.kind, symptom.peer, examples[i].text);
+    }
+}
+
 static void errors_from_a_peer(void **state)
 {
     (void)state;
@@ -244,9 +282,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_of_its_own), cmocka_unit_test(errors_from_a_peer),
-        cmocka_unit_test(neither_nor),       cmocka_unit_test(cut_anywhere),
-        cmocka_unit_test(a_long_traceback),  cmocka_unit_test(handled_errors),
-        cmocka_unit_test(only_until_then),   cmocka_unit_test(a_printable_line),
+        cmocka_unit_test(a_peer_that_left),  cmocka_unit_test(neither_nor),
+        cmocka_unit_test(cut_anywhere),      cmocka_unit_test(a_long_traceback),
+        cmocka_unit_test(handled_errors),    cmocka_unit_test(only_until_then),
+        cmocka_unit_test(a_printable_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -7,14 +8,29 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/select.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "node/activity.h"
+#include "unit.h"
+
+static bool read_of(pid_t pid, struct activity *out)
+{
+    struct descendants_table *processes = descendants_table_read(1000);
+    bool there = activity_read(processes, pid, true, out);
+    descendants_table_destroy(processes);
+    return there;
+}
+
+static bool read_own(struct activity *out)
+{
+    return read_of(getpid(), out);
+}
 
 /* What this process does, and what a child of it did, counts. */
 static void test_own_use(void **state)
@@ -23,7 +39,7 @@ static void test_own_use(void **state)
     struct activity before, after;
     char bytes[4096];
     int ends[2];
-    assert_true(activity_read(getpid(), &before));
+    assert_true(read_own(&before));
     assert_int_equal(pipe(ends), 0);
     pid_t child = fork();
     if (child == 0) {
@@ -32,16 +48,16 @@ static void test_own_use(void **state)
             if (write(ends[1], bytes, sizeof(bytes)) < 0)
                 _exit(1);
         }
-        int64_t until = clock_mono_ms() + 30000;
+        int64_t until = unit_limit_ms(30000);
         struct activity own = {.cpu_us = 0};
-        while (own.cpu_us < 50000 && clock_mono_ms() < until)
-            activity_read(getpid(), &own);
+        while (own.cpu_us < 50000 && !unit_is_over(until))
+            read_own(&own);
         _exit(0);
     }
     for (int i = 0; i < 16; i++)
         assert_int_equal(read(ends[0], bytes, sizeof(bytes)), (ssize_t)sizeof(bytes));
     assert_int_equal(waitpid(child, NULL, 0), child);
-    assert_true(activity_read(getpid(), &after));
+    assert_true(read_own(&after));
     assert_true(after.cpu_us >= before.cpu_us + 50000);
     assert_true(after.io_bytes >= before.io_bytes + 2 * 16 * sizeof(bytes));
     assert_true(after.faults > before.faults);
@@ -56,11 +72,11 @@ static void test_new_memory(void **state)
     (void)state;
     struct activity before, after;
     size_t size = (size_t)8 << 20;
-    assert_true(activity_read(getpid(), &before));
+    assert_true(read_own(&before));
     char *bytes = mem_alloc(size);
     for (size_t i = 0; i < size; i += 4096)
         ((volatile char *)bytes)[i] = 1;
-    assert_true(activity_read(getpid(), &after));
+    assert_true(read_own(&after));
     assert_true(after.faults >= before.faults + 2); /* with huge pages, only a few */
     free(bytes);
 }
@@ -76,19 +92,80 @@ static void test_a_debugger(void **state)
         _exit(0);
     }
     assert_int_equal(waitpid(child, NULL, WUNTRACED), child);
-    assert_true(activity_read(child, &usage));
+    assert_true(read_of(child, &usage));
     assert_true(usage.debugged);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    assert_false(activity_read(child, &usage));
+    assert_false(read_of(child, &usage));
+}
+
+/* A child that waits for data, in one of these ways, gets some. */
+static void wait_for_data(int fd, int way)
+{
+    struct pollfd one = {.fd = fd, .events = POLLIN};
+    char byte;
+    fd_set set;
+    for (;;) {
+        FD_ZERO(&set);
+        FD_SET(fd, &set);
+        if (way == 1)
+            poll(&one, 1, -1);
+        else if (way == 2)
+            select(fd + 1, &set, NULL, NULL, NULL);
+        if ((way == 3 ? recv(fd, &byte, 1, 0) : read(fd, &byte, 1)) != 1)
+            _exit(0);
+    }
+}
+
+static void test_data(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 4; way++) {
+        struct activity before = {.receivers = 0}, after;
+        int ends[2];
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+        pid_t child = fork();
+        if (child == 0) {
+            close(ends[1]);
+            wait_for_data(ends[0], way);
+        }
+        close(ends[0]);
+        while (before.receivers == 0)
+            assert_true(read_of(child, &before));
+        assert_int_equal(write(ends[1], "x", 1), 1);
+        do
+            assert_true(read_of(child, &after));
+        while (after.receptions == before.receptions || after.receivers == 0);
+        assert_true(after.receivers == before.receivers);
+        assert_true(after.receptions > before.receptions);
+        assert_true(after.main_ns > before.main_ns || after.main_ns == 0);
+        close(ends[1]);
+        waitpid(child, NULL, 0);
+    }
+}
+
+/* Short time-outs, and no data: those wake by themselves. */
+static void test_no_data(void **state)
+{
+    (void)state;
+    struct activity now = {.waits = 0};
+    pid_t child = fork();
+    while (child == 0)
+        poll(NULL, 0, 1);
+    while (now.waits < 50) {
+        assert_true(read_of(child, &now));
+        assert_int_equal(now.receivers, 0);
+    }
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_own_use),
-        cmocka_unit_test(test_new_memory),
-        cmocka_unit_test(test_a_debugger),
+        cmocka_unit_test(test_own_use),    cmocka_unit_test(test_new_memory),
+        cmocka_unit_test(test_a_debugger), cmocka_unit_test(test_data),
+        cmocka_unit_test(test_no_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

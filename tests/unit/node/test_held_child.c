@@ -12,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "node/held_child.h"
 
 static void *stay(void *context)
@@ -89,11 +88,40 @@ static void test_all_children(void **state)
     assert_false(held_children_only(&children));
 }
 
+static void *spin(void *context)
+{
+    (void)context;
+    for (volatile bool go = true; go;)
+        continue;
+    return NULL;
+}
+
+static void test_a_thread_that_waits(void **state)
+{
+    (void)state;
+    pid_t waits = start(false), runs = fork();
+    if (runs == 0) {
+        pthread_t thread;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (pthread_create(&thread, NULL, spin, NULL) == 0)
+            stay(NULL);
+        _exit(1);
+    }
+    for (int i = 0; i < 2000 && !held_child_waits(waits); i++)
+        usleep(10000);
+    assert_true(held_child_waits(waits));
+    assert_false(held_child_waits(runs));
+    end(runs);
+    end(waits);
+    assert_false(held_child_waits(waits));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_child),
         cmocka_unit_test(test_all_children),
+        cmocka_unit_test(test_a_thread_that_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,6 +29,62 @@ static void test_calls_have_names(void **state)
     expect_call(9999, "is in system call number 9999");
 }
 
+static void expect_doing(const struct proc_facts *facts, bool wait, bool held, const char *text)
+{
+    bool is_held = !held;
+    char *doing AUTO_FREE = proc_state_doing(facts, wait, &is_held);
+    assert_string_equal(doing, text);
+    assert_int_equal(is_held, held);
+}
+
+#define FACTS(...) (&(struct proc_facts){__VA_ARGS__})
+
+static void test_what_a_thread_does(void **state)
+{
+    (void)state;
+    expect_doing(FACTS(.letter = 'R', .call = -1), true, false, "running");
+    expect_doing(FACTS(.letter = 'S', .call = SYS_read, .wait = "pipe_read"), true, false,
+                 "calls read, waits in pipe_read");
+    expect_doing(FACTS(.letter = 'S', .call = SYS_read, .wait = "pipe_read"), false, false,
+                 "calls read");
+    expect_doing(FACTS(.letter = 'D', .wait = "folio_wait_bit", .call = -1), false, false,
+                 "waits in folio_wait_bit");
+    expect_doing(FACTS(.letter = 'D', .call = -1), false, false, "in uninterruptible wait");
+    expect_doing(FACTS(.letter = 'Z', .call = -1), true, false, "ended, not reaped");
+    expect_doing(FACTS(.letter = 'Z', .threads = 2, .call = -1), true, false,
+                 "its first thread has ended");
+}
+
+/* Somebody else has to do something before it goes on. */
+static void test_what_holds_a_thread(void **state)
+{
+    (void)state;
+    expect_doing(FACTS(.letter = 'T', .stop_signal = 19, .wait = "do_signal_stop", .call = -1),
+                 true, true, "stopped (SIGSTOP)");
+    expect_doing(FACTS(.letter = 'T', .stop_signal = 20, .call = -1), false, true,
+                 "stopped (SIGTSTP)");
+    expect_doing(FACTS(.letter = 'T', .call = -1), false, true, "stopped");
+    expect_doing(FACTS(.letter = 't', .call = -1), false, true, "stopped by a debugger");
+    expect_doing(FACTS(.letter = 'S', .call = SYS_read, .frozen = true), true, true,
+                 "frozen by a cgroup");
+    expect_doing(FACTS(.letter = 'D', .wait = "mem_cgroup_oom_synchronize", .call = -1), true, true,
+                 "out of memory in its cgroup");
+}
+
+/* After a stop, the kernel says no more which call it was. */
+static void test_calls_that_begin_again(void **state)
+{
+    (void)state;
+    const long again = SYS_restart_syscall;
+    expect_doing(FACTS(.letter = 'S', .call = again, .wait = "futex_do_wait"), false, false,
+                 "calls futex");
+    expect_doing(FACTS(.letter = 'S', .call = again, .wait = "poll_schedule_timeout"), false, false,
+                 "calls poll");
+    expect_doing(FACTS(.letter = 'S', .call = again, .wait = "hrtimer_nanosleep"), false, false,
+                 "waits in hrtimer_nanosleep");
+    expect_doing(FACTS(.letter = 'S', .call = again), true, false, "sleeping");
+}
+
 static void test_own_process(void **state)
 {
     (void)state;
@@ -44,7 +100,8 @@ static void test_own_process(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_calls_have_names),
+        cmocka_unit_test(test_calls_have_names),    cmocka_unit_test(test_what_a_thread_does),
+        cmocka_unit_test(test_what_holds_a_thread), cmocka_unit_test(test_calls_that_begin_again),
         cmocka_unit_test(test_own_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

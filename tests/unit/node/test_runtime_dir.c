@@ -12,6 +12,7 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,9 +27,47 @@ struct fixture {
     char *parent;   /* the folder of this user's jobs in it */
 };
 
+/* What the kernel does while another process removes a folder, or right before one is removed. */
+static struct {
+    const char
+        *dying; /* it still opens, and nothing can be made in it, until somebody asks mkdir() */
+    void (*before_rmdir)(int parent, const char *name);
+} kernel;
+
+int open(const char *path, int flags, ...)
+{
+    va_list rest;
+    va_start(rest, flags);
+    mode_t mode = (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+    if (fd >= 0 && kernel.dying != NULL && strcmp(path, kernel.dying) == 0) {
+        assert_int_equal(rmdir(path), 0);
+        assert_int_equal(syscall(SYS_mkdirat, AT_FDCWD, path, 0700), 0);
+    }
+    return fd;
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+    if (kernel.dying != NULL && strcmp(path, kernel.dying) == 0) {
+        kernel.dying = NULL;
+        rmdir(path);
+    }
+    return (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+}
+
+int unlinkat(int parent, const char *name, int flags)
+{
+    if (kernel.before_rmdir != NULL && (flags & AT_REMOVEDIR) != 0)
+        kernel.before_rmdir(parent, name);
+    return (int)syscall(SYS_unlinkat, parent, name, flags);
+}
+
 static int setup(void **state)
 {
     static struct fixture f;
+    memset(&kernel, 0, sizeof(kernel));
     f = (struct fixture){.place = "/tmp/test_runtime_dir.XXXXXX"};
     if (mkdtemp(f.place) == NULL)
         return -1;
@@ -310,6 +349,45 @@ static void test_a_parent_of_somebody_else_stays(void **state)
     assert_int_equal(rmdir(parent), 0);
 }
 
+static void expect_locked(int parent, const char *name)
+{
+    kernel.before_rmdir = NULL;
+    int fd AUTO_FD = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), -1);
+    assert_int_equal(errno, EWOULDBLOCK);
+}
+
+/* Who sweeps may not lock the folder of a process that removes it: by then, the name may be that of
+ * the next one. */
+static void test_locked_to_the_end(void **state)
+{
+    (void)state;
+    struct runtime_dir *dir = create();
+    kernel.before_rmdir = expect_locked;
+    runtime_dir_destroy(dir);
+    assert_null(kernel.before_rmdir);
+}
+
+/* The last job removes the parent, and stands still in the middle of that. */
+static void test_a_parent_that_goes_slowly(void **state)
+{
+    const struct fixture *f = *state;
+    struct error err = ERROR_INIT;
+    assert_int_equal(mkdir(f->parent, 0700), 0);
+    kernel.dying = f->parent;
+    struct runtime_dir *dir = create();
+    runtime_dir_destroy(dir);
+    assert_int_equal(mkdir(f->parent, 0700), 0);
+    kernel.dying = f->parent;
+    int fd = runtime_dir_open_kept(".kept", &err);
+    assert_true(fd >= 0);
+    fd_close(&fd);
+    char *kept AUTO_FREE = mem_printf("%s/.kept", f->parent);
+    assert_int_equal(rmdir(kept), 0);
+    assert_int_equal(rmdir(f->parent), 0);
+}
+
 /* Jobs that begin and end all the time, each removing the parent when it was the last one: every
  * start succeeds. */
 static void test_many_at_once(void **state)
@@ -358,6 +436,8 @@ int main(void)
         TEST(test_no_descriptors),
         TEST(test_remove),
         TEST(test_a_parent_of_somebody_else_stays),
+        TEST(test_locked_to_the_end),
+        TEST(test_a_parent_that_goes_slowly),
         TEST(test_many_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

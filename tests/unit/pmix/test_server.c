@@ -30,10 +30,10 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "pmix/pmix_server.h"
+#include "unit.h"
 
 #define RANKS_MAX 64
 #define RUN_LIMIT_MS 40000
@@ -165,12 +165,12 @@ static bool complaints_are_for_v(const char *folder)
     if (pmix_server_start(world.server, folder, world.hostname, &err) < 0 ||
         begin_job(1, argv, 1, &err) < 0)
         return false;
-    int64_t limit = clock_mono_ms() + 10000;
+    int64_t limit = unit_limit_ms(10000);
     while (strstr(buf_text(&world.info), "PMIx: on the system. We will") == NULL) {
         struct pollfd ready = {pmix_server_fd(world.server), POLLIN, 0};
         poll(&ready, 1, 100);
         pmix_server_dispatch(world.server);
-        if (clock_mono_ms() > limit)
+        if (unit_is_over(limit))
             return false;
     }
     return pread(said, bytes, sizeof(bytes), 0) == 0 && world.log.length == 0 &&
@@ -288,7 +288,7 @@ static void run(int np, char *const *argv, int first_app, bool kill_rest)
     int left = np;
     for (int rank = 0; rank < np; rank++)
         pids[rank] = spawn(rank, argv, output);
-    int64_t limit = clock_mono_ms() + RUN_LIMIT_MS;
+    int64_t limit = unit_limit_ms(RUN_LIMIT_MS);
     bool killed = false;
     memset(world.codes, 0, sizeof(world.codes));
     while (left > 0) {
@@ -297,9 +297,9 @@ static void run(int np, char *const *argv, int first_app, bool kill_rest)
         pmix_server_dispatch(world.server);
         reap(pids, np, &left);
         for (int rank = 0; kill_rest && rank < np; rank++)
-            if (world.codes[rank] != 0 && limit > clock_mono_ms() + KILL_REST_AFTER_MS)
-                limit = clock_mono_ms() + KILL_REST_AFTER_MS;
-        if (!killed && clock_mono_ms() > limit) {
+            if (world.codes[rank] != 0 && limit > unit_limit_ms(KILL_REST_AFTER_MS))
+                limit = unit_limit_ms(KILL_REST_AFTER_MS);
+        if (!killed && unit_is_over(limit)) {
             for (int rank = 0; rank < np; rank++)
                 if (pids[rank] > 0)
                     kill(pids[rank], SIGKILL);

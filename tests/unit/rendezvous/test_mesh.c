@@ -17,7 +17,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "rendezvous/cache.h"
 #include "rendezvous/proxy.h"
@@ -79,7 +78,7 @@ static void deliver(struct mesh *mesh, struct frame *frame)
     else if (frame->cancel)
         rendezvous_store_drop(mesh->store, source);
     else
-        rendezvous_store_request(mesh->store, clock_mono_ms(), 1, source, &frame->request);
+        rendezvous_store_request(mesh->store, unit_limit_ms(0), 1, source, &frame->request);
     free((void *)(uintptr_t)frame->request.scope);
     free((void *)(uintptr_t)frame->request.key);
     free(frame->body);
@@ -92,7 +91,7 @@ static void post(struct mesh *mesh, struct frame frame, const void *body, size_t
     frame.body = length > 0 ? mem_dup(body, length) : NULL;
     frame.length = frame.request.length = length;
     frame.request.body = frame.body;
-    frame.due_ms = clock_mono_ms() + mesh->delay_ms;
+    frame.due_ms = unit_limit_ms(mesh->delay_ms);
     struct frame *copy = mem_dup(&frame, sizeof(frame));
     if (mesh->delay_ms == 0) {
         deliver(mesh, copy);
@@ -157,7 +156,7 @@ static const struct rendezvous_store_ops store_ops = {.reply = on_reply, .proble
 static void on_turn(void *context)
 {
     struct mesh *mesh = context;
-    int64_t now = clock_mono_ms();
+    int64_t now = unit_limit_ms(0);
     while (mesh->first != NULL && mesh->first->due_ms <= now) {
         struct frame *frame = mesh->first;
         mesh->first = frame->next;
@@ -257,13 +256,13 @@ static void start_workers(struct mesh *mesh, char **argv)
 /* Until all workers are reaped. */
 static void run(struct mesh *mesh)
 {
-    int64_t end = clock_mono_ms() + PATIENCE_MS;
+    int64_t end = unit_limit_ms(PATIENCE_MS);
     int left = mesh->size;
     while (left > 0) {
         loop_timer_set(mesh->turn, TURN_MS);
         loop_run(mesh->loop);
         for (int i = 0; i < mesh->size; i++) {
-            if (mesh->pids[i] > 0 && clock_mono_ms() > end)
+            if (mesh->pids[i] > 0 && unit_is_over(end))
                 kill(mesh->pids[i], SIGKILL);
             if (mesh->pids[i] > 0 &&
                 waitpid(mesh->pids[i], &mesh->statuses[i], WNOHANG) == mesh->pids[i]) {
@@ -398,12 +397,12 @@ int unit_called_otherwise(int argc, char **argv)
     struct mesh *mesh =
         create((int)to_number(argv[1]), (int)to_number(argv[2]), to_number(argv[3]));
     struct rusage usage;
-    int64_t start = clock_mono_ms();
+    int64_t start = unit_limit_ms(0);
     mesh->by_hand = true;
     start_workers(mesh, argv + 3);
     run(mesh);
     getrusage(RUSAGE_SELF, &usage);
-    int64_t took = clock_mono_ms() - start;
+    int64_t took = unit_limit_ms(0) - start;
     uint64_t requests = 0;
     for (int i = 0; i < mesh->node_count; i++)
         requests += rendezvous_server_counts(mesh->nodes[i].server)->answered;

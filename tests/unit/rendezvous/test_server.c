@@ -19,10 +19,10 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/mem.h"
 #include "rendezvous/http.h"
 #include "rendezvous/server.h"
+#include "unit.h"
 
 enum { PATIENCE_MS = 20000, TURN_MS = 2, NOBODY = 65534 };
 
@@ -125,8 +125,8 @@ static void client_send(int fd, const char *text)
 
 static void wait_for(struct fixture *f, const int *counter, int value)
 {
-    int64_t end = clock_mono_ms() + PATIENCE_MS;
-    while (*counter < value && clock_mono_ms() < end)
+    int64_t end = unit_limit_ms(PATIENCE_MS);
+    while (*counter < value && !unit_is_over(end))
         turn(f);
     assert_int_equal(*counter, value);
 }
@@ -134,8 +134,8 @@ static void wait_for(struct fixture *f, const int *counter, int value)
 /* Everything up to the end of the connection, which must come without a reset. */
 static void client_read_all(struct fixture *f, int fd, struct buf *out)
 {
-    int64_t end = clock_mono_ms() + PATIENCE_MS;
-    while (clock_mono_ms() < end) {
+    int64_t end = unit_limit_ms(PATIENCE_MS);
+    while (!unit_is_over(end)) {
         char chunk[65536];
         ssize_t got = recv(fd, chunk, sizeof(chunk), MSG_DONTWAIT);
         if (got == 0)
@@ -348,8 +348,8 @@ static void test_a_dripping_client_is_closed(void **state)
     rendezvous_server_limit(f->server, 200, 0);
     int fd = client_open(f);
     client_send(fd, "GET /global/0 HTTP/1.1\r\nX: ");
-    int64_t end = clock_mono_ms() + PATIENCE_MS;
-    while (rendezvous_server_counts(f->server)->late == 0 && clock_mono_ms() < end) {
+    int64_t end = unit_limit_ms(PATIENCE_MS);
+    while (rendezvous_server_counts(f->server)->late == 0 && !unit_is_over(end)) {
         send(fd, "x", 1, MSG_NOSIGNAL);
         turn(f);
     }
@@ -362,7 +362,7 @@ static void test_a_dripping_client_is_closed(void **state)
     client_send(fd, GET);
     wait_for(f, &f->requests, 1);
     rendezvous_server_reply(f->server, f->token, 200, body, RENDEZVOUS_BODY_MAX);
-    while (rendezvous_server_counts(f->server)->late == 1 && clock_mono_ms() < end) {
+    while (rendezvous_server_counts(f->server)->late == 1 && !unit_is_over(end)) {
         assert_true(recv(fd, some, 512, MSG_DONTWAIT) != 0);
         turn(f);
     }
@@ -497,8 +497,8 @@ static void test_answer_that_nobody_reads(void **state)
     client_send(stuck, GET);
     wait_for(f, &f->requests, 2);
     rendezvous_server_reply(f->server, f->token, 200, body, RENDEZVOUS_BODY_MAX);
-    int64_t end = clock_mono_ms() + PATIENCE_MS;
-    while (rendezvous_server_counts(f->server)->late == 0 && clock_mono_ms() < end)
+    int64_t end = unit_limit_ms(PATIENCE_MS);
+    while (rendezvous_server_counts(f->server)->late == 0 && !unit_is_over(end))
         turn(f);
     assert_int_equal(rendezvous_server_counts(f->server)->late, 1);
     assert_int_equal(f->dropped, 0); /* both were answered */
@@ -524,7 +524,7 @@ static void test_out_of_descriptors(void **state)
     assert_int_equal(f->requests, 0);
     assert_int_equal(f->starved, 0);
     wait_for(f, &f->starved, 1);
-    for (int64_t end = clock_mono_ms() + 300; clock_mono_ms() < end;)
+    for (int64_t end = unit_limit_ms(300); !unit_is_over(end);)
         turn(f);
     assert_int_equal(f->starved, 1);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);

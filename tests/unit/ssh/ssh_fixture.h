@@ -21,10 +21,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/strv.h"
+#include "unit.h"
 
 #define FIXTURE_WAIT_MS 20000
 #define SSHD_PROGRAM "/usr/sbin/sshd" /* it wants to be started by its full path */
@@ -162,8 +162,8 @@ static inline pid_t agent_start(const char *place, const char *name)
     char *AUTO_FREE program = agent_program(place);
     char *argv[] = {program, (char *)"-D", (char *)"-a", path, NULL};
     pid_t pid = program_start(NULL, argv);
-    for (int64_t end = clock_mono_ms() + FIXTURE_WAIT_MS; !socket_listens(path);) {
-        if (clock_mono_ms() > end)
+    for (int64_t end = unit_limit_ms(FIXTURE_WAIT_MS); !socket_listens(path);) {
+        if (unit_is_over(end))
             abort();
         (void)poll(NULL, 0, 5);
     }
@@ -275,8 +275,8 @@ static inline struct sshd sshd_start(const char *place, const char *name, const 
     fd_close(&fd);
     char *argv[] = {(char *)SSHD_PROGRAM, (char *)"-D", (char *)"-e", (char *)"-f", file, NULL};
     sshd.pid = program_start(log, argv);
-    for (int64_t end = clock_mono_ms() + FIXTURE_WAIT_MS; fd < 0;) {
-        if (clock_mono_ms() > end)
+    for (int64_t end = unit_limit_ms(FIXTURE_WAIT_MS); fd < 0;) {
+        if (unit_is_over(end))
             abort();
         (void)poll(NULL, 0, 5);
         fd = port_connect(sshd.port);

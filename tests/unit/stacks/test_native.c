@@ -20,9 +20,10 @@
 
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "stacks/native.h"
+#include "stacks/rights_own.h"
 #include "stacks/tasks.h"
+#include "unit.h"
 
 #define SECOND ((int64_t)1000000000)
 #define INTERRUPTED 9
@@ -158,7 +159,7 @@ static bool goes_on(void)
 
 static void read_now(struct native_stacks *out)
 {
-    native_read(module, child, clock_mono_ns() + 30 * SECOND, out);
+    native_read(module, &rights_own, child, unit_limit_ns(30 * SECOND), out);
 }
 
 /* The frame of a thread with this function; -1: none. */
@@ -354,7 +355,7 @@ static void test_too_late_and_gone(void **state)
     (void)state;
     struct native_stacks stacks;
     start(spins_here);
-    native_read(module, child, clock_mono_ns() - SECOND, &stacks);
+    native_read(module, &rights_own, child, unit_limit_ns(-SECOND), &stacks);
     for (size_t i = 0; i < stacks.count; i++)
         assert_int_equal(stacks.threads[i].count, 0);
     assert_non_null(strstr(stacks.trouble, "in time"));

@@ -10,17 +10,18 @@
 
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "python_child.h"
 #include "stacks/process.h"
+#include "stacks/rights_own.h"
+#include "unit.h"
 
 #define SECOND ((int64_t)1000000000)
 
 static int read_now(pid_t pid, struct process_stacks *out)
 {
     struct runtime_files *files = runtime_files_create();
-    int result = process_stacks_read(files, pid, clock_mono_ns() + 10 * SECOND, out);
+    int result = process_stacks_read(files, &rights_own, pid, unit_limit_ns(10 * SECOND), out);
     runtime_files_destroy(files);
     return result;
 }
@@ -126,8 +127,8 @@ static void test_a_python_that_runs(void **state)
     struct runtime_files *files = runtime_files_create();
     for (int round = 0; round < 50; round++) {
         struct process_stacks stacks;
-        int64_t deadline_ns = clock_mono_ns() + 10 * SECOND;
-        assert_int_equal(process_stacks_read(files, pid, deadline_ns, &stacks), 1);
+        int64_t deadline_ns = unit_limit_ns(10 * SECOND);
+        assert_int_equal(process_stacks_read(files, &rights_own, pid, deadline_ns, &stacks), 1);
         for (size_t i = 0; i < stacks.count; i++) {
             const struct process_thread *thread = &stacks.threads[i];
             bool below = false; /* a() and b() call each other, and nothing else */
@@ -243,7 +244,7 @@ static void test_too_late(void **state)
     if (pid < 0)
         skip();
     struct runtime_files *files = runtime_files_create();
-    (void)process_stacks_read(files, pid, clock_mono_ns() - 1, &stacks);
+    (void)process_stacks_read(files, &rights_own, pid, unit_limit_ns(-1), &stacks);
     assert_int_equal(stacks.count, 0);
     process_stacks_destroy(&stacks);
     runtime_files_destroy(files);

@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "stacks/process_native.h"
+#include "stacks/rights_own.h"
 
 /* From a list of functions, the innermost first, that ends with NULL. */
 static struct native_thread thread_of(pid_t tid, bool whole, const char *const *functions)
@@ -60,7 +61,7 @@ static void test_above_the_interpreter(void **state)
     struct process_stacks stacks = {.minor = 11};
     struct native_stacks native = stacks_of(thread_of(getpid(), true, functions));
     add_python_thread(&stacks, getpid(), "step");
-    process_native_add(getpid(), &native, &stacks);
+    process_native_add(&rights_own, getpid(), &native, &stacks);
     assert_int_equal(stacks.count, 1);
     check(&stacks.threads[0], "step wait futex");
     assert_false(stacks.threads[0].frames[0].native);
@@ -76,7 +77,7 @@ static void test_an_interpreter_without_names(void **state)
     struct process_stacks stacks = {.minor = 11};
     struct native_stacks native = stacks_of(thread_of(getpid(), false, functions));
     add_python_thread(&stacks, getpid(), "step");
-    process_native_add(getpid(), &native, &stacks);
+    process_native_add(&rights_own, getpid(), &native, &stacks);
     check(&stacks.threads[0], "step (more frames) +0x20 +0x10 futex");
     native_stacks_destroy(&native);
     process_stacks_destroy(&stacks);
@@ -90,7 +91,7 @@ static void test_no_python(void **state)
     struct process_stacks stacks = {.minor = -1};
     struct native_stacks native = stacks_of(thread_of(getpid(), true, functions));
     native.trouble = mem_strdup("a thread that runs cannot be stopped");
-    process_native_add(getpid(), &native, &stacks);
+    process_native_add(&rights_own, getpid(), &native, &stacks);
     assert_int_equal(stacks.count, 1);
     assert_true(stacks.threads[0].main);
     check(&stacks.threads[0], "main MPI_Barrier");
@@ -110,7 +111,7 @@ static void test_a_long_stack(void **state)
     }
     struct process_stacks stacks = {.minor = -1};
     struct native_stacks native = stacks_of(thread_of(getpid(), true, functions));
-    process_native_add(getpid(), &native, &stacks);
+    process_native_add(&rights_own, getpid(), &native, &stacks);
     const struct process_thread *thread = &stacks.threads[0];
     assert_int_equal(thread->count, PROCESS_NATIVE_FRAMES_MAX + 1);
     assert_string_equal(thread->frames[0].function, "f100");

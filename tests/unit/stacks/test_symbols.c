@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* This program has the names of an interpreter, and looks for them in itself. */
+#include <elf.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,11 +82,57 @@ static void test_broken_files(void **state)
     }
 }
 
+/* A file whose tables of symbols all are at one place, as large as a table may be. */
+struct greedy {
+    Elf64_Ehdr header;
+    Elf64_Shdr *sections;
+    size_t read;
+};
+
+#define GREEDY_SECTIONS 1000
+#define GREEDY_SIZE ((size_t)16 << 20)
+
+static size_t read_greedy(void *context, uint64_t offset, void *out, size_t length)
+{
+    struct greedy *greedy = context;
+    const size_t size = GREEDY_SECTIONS * sizeof(Elf64_Shdr);
+    memset(out, 0, length);
+    if (offset == 0)
+        memcpy(out, &greedy->header,
+               length < sizeof(greedy->header) ? length : sizeof(greedy->header));
+    else if (offset == greedy->header.e_shoff)
+        memcpy(out, greedy->sections, length < size ? length : size);
+    greedy->read += length;
+    return length;
+}
+
+static void test_a_file_without_an_end(void **state)
+{
+    (void)state;
+    struct greedy greedy = {.sections = mem_array(GREEDY_SECTIONS, sizeof(Elf64_Shdr))};
+    struct symbols symbols;
+    memcpy(greedy.header.e_ident, ELFMAG, SELFMAG);
+    greedy.header.e_ident[EI_CLASS] = ELFCLASS64;
+    greedy.header.e_ident[EI_DATA] = ELFDATA2LSB;
+    greedy.header.e_phentsize = sizeof(Elf64_Phdr);
+    greedy.header.e_shentsize = sizeof(Elf64_Shdr);
+    greedy.header.e_shnum = GREEDY_SECTIONS;
+    greedy.header.e_shoff = 64;
+    for (size_t i = 0; i < GREEDY_SECTIONS; i++)
+        greedy.sections[i] =
+            (Elf64_Shdr){.sh_type = SHT_DYNSYM, .sh_offset = 1 << 20, .sh_size = GREEDY_SIZE};
+    assert_int_equal(symbols_read(&(struct elf_source){read_greedy, &greedy}, &symbols), 0);
+    assert_int_equal(symbols.runtime, 0);
+    assert_in_range(greedy.read, GREEDY_SIZE, (size_t)65 << 20);
+    free(greedy.sections);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_this_program),
         cmocka_unit_test(test_broken_files),
+        cmocka_unit_test(test_a_file_without_an_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

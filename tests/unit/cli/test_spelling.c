@@ -2,7 +2,7 @@
 #include "cli_fixture.h"
 
 #include "cli/spelling.h"
-#include "cli/suggest.h"
+#include "model/settings/suggest.h"
 
 static void expect_hint(const char *typed, const char *expected)
 {
