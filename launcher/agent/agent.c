@@ -29,6 +29,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "io/child.h"
 #include "io/tls_stream.h"
 #include "model/exit/signal_name.h"
 #include "node/runtime_dir.h"
@@ -264,7 +265,7 @@ int agent_run(const struct agent_config *config)
     struct error err = ERROR_INIT;
     prctl(PR_SET_NAME, "hvdrun-agent");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    signal(SIGPIPE, SIG_IGN);
+    child_ignore_signals();
     raise_descriptor_limit();
     if (agent_open(&agent, &err) == 0) {
         agent.hello = hello_create(agent.loop, agent.helpers, &agent.post, agent.facts);

@@ -29,6 +29,7 @@
 #include "agent_main/dial_out.h"
 #include "base/fd.h"
 #include "base/status.h"
+#include "io/child.h"
 #include "io/dial_back_names.h"
 #include "io/tls_library.h"
 
@@ -158,7 +159,7 @@ int main(int argc, char **argv)
         return STATUS_USAGE;
     }
     setsid(); /* fails if this process already leads a session */
-    signal(SIGPIPE, SIG_IGN);
+    child_ignore_signals();
     sigprocmask(SIG_SETMASK, NULL, &mask);
     if (dials)
         return leave_streams() < 0 ? STATUS_LAUNCHER : run_dialed(&mask);

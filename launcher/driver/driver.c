@@ -43,6 +43,7 @@
 #include "driver/tell/recent.h"
 #include "driver/tell/report.h"
 #include "driver/usage/sampler.h"
+#include "io/child.h"
 #include "io/helpers.h"
 #include "node/runtime_dir.h"
 #include "output/terminal.h"
@@ -367,7 +368,7 @@ int driver_run(const struct job_request *request, struct error *err)
                       .plan = request->plan != NULL ? request->plan : &no_plan,
                       .epoch = 1};
     job.wall_begun_ns = clock_wall_ns() - (clock_mono_ns() - request->begun_ns);
-    signal(SIGPIPE, SIG_IGN);
+    child_ignore_signals();
     raise_descriptor_limit(&job);
     int result = job_open(&job, err);
     if (result == 0) {

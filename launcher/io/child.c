@@ -107,6 +107,17 @@ static void child_exec(const struct child_spec *spec, volatile struct failure *f
     child_fail(failure, STEP_EXEC);
 }
 
+static void set_ignored(void (*action)(int))
+{
+    signal(SIGPIPE, action);
+    signal(SIGXFSZ, action);
+}
+
+void child_ignore_signals(void)
+{
+    set_ignored(SIG_IGN);
+}
+
 static void child_main(const struct child_spec *spec, pid_t parent,
                        volatile struct failure *failure)
 {
@@ -125,7 +136,7 @@ static void child_main(const struct child_spec *spec, pid_t parent,
         child_fail(failure, STEP_CPUS);
     if (spec->wdir != NULL && chdir(spec->wdir) < 0)
         child_fail(failure, STEP_WDIR);
-    signal(SIGPIPE, SIG_DFL); /* the one signal that we ignore ourselves */
+    set_ignored(SIG_DFL);
     sigprocmask(SIG_SETMASK, spec->mask, NULL);
     child_exec(spec, failure);
 }

@@ -46,6 +46,10 @@ struct child_spec {
  * says it of a folder that the child cannot enter. */
 int child_check_wdir(const char *wdir, struct error *err);
 
+/* A reader that has gone, and a file as large as its limit, no longer end this process. They become
+ * errors of write(), EPIPE and EFBIG. Children get the default back. */
+void child_ignore_signals(void);
+
 /* The pid, or -1: err->errnum says why and the text which step failed. `*in_exec` (may be NULL)
  * tells whether it was the exec itself. */
 pid_t child_spawn(const struct child_spec *spec, bool *in_exec, struct error *err);

@@ -208,6 +208,15 @@ class Logs(Detach):
         self.assertEqual(len(result.lines), 200000)
         self.expect_said(result, r"cannot write '\S+\.0\.log'")
 
+    def test_no_file_at_all(self):
+        """A limit of the size of files costs the files of hvdrun, too, and not the job. The ranks have it as it is."""
+        for limit in (0, 1000):
+            limits = {resource.RLIMIT_FSIZE: (limit, limit)}
+            result = self.expect(self.start("-np", 2, "seq", 1000, limits=limits).wait(), 0)
+            self.assertEqual(len(result.lines), 2000)
+            result = self.expect(self.start("-np", 1, "sh", "-c", "exec seq 10000 >large", limits=limits).wait(), 128 + signal.SIGXFSZ)
+            self.expect_said(result, "rank 0 was killed by SIGXFSZ")
+
     def test_no_log(self):
         gate, let_go = self.box.gate()
         job = self.start("-np", 1, "--log-size", 0, worker("hang"), "--until", gate)

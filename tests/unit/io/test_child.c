@@ -35,10 +35,11 @@ static int report(int argc, char **argv)
     char folder[256] = "";
     sigset_t mask;
     struct rlimit files;
-    struct sigaction pipe_action;
+    struct sigaction pipe_action, size_action;
     sigprocmask(SIG_SETMASK, NULL, &mask);
     getrlimit(RLIMIT_NOFILE, &files);
     sigaction(SIGPIPE, NULL, &pipe_action);
+    sigaction(SIGXFSZ, NULL, &size_action);
     printf("argv");
     for (int i = 0; i < argc; i++)
         printf(" [%s]", argv[i]);
@@ -57,6 +58,7 @@ static int report(int argc, char **argv)
             printf(" %d", signal);
     }
     printf("\nsigpipe %s\n", pipe_action.sa_handler == SIG_DFL ? "default" : "other");
+    printf("sigxfsz %s\n", size_action.sa_handler == SIG_DFL ? "default" : "other");
     printf("files %llu\n", (unsigned long long)files.rlim_cur);
     printf("wdir %s\n", getcwd(folder, sizeof(folder)) == NULL ? "?" : folder);
     fflush(stdout);
@@ -262,7 +264,7 @@ static void test_shuffled_descriptors(void **state)
     assert_int_equal(status, 0);
 }
 
-static void test_session_mask_and_sigpipe(void **state)
+static void test_session_mask_and_signals(void **state)
 {
     struct fixture *f = *state;
     sigset_t ours, before;
@@ -270,16 +272,22 @@ static void test_session_mask_and_sigpipe(void **state)
     sigaddset(&ours, SIGTERM);
     sigaddset(&ours, SIGCHLD);
     sigprocmask(SIG_BLOCK, &ours, &before);
-    void (*old)(int) = signal(SIGPIPE, SIG_IGN);
+    struct sigaction pipe_before, size_before, size_now;
+    sigaction(SIGPIPE, NULL, &pipe_before);
+    sigaction(SIGXFSZ, NULL, &size_before);
+    child_ignore_signals();
     sigaddset(&f->mask, SIGUSR2);
     assert_int_equal(run(f), 0);
-    signal(SIGPIPE, old);
+    sigaction(SIGXFSZ, &size_before, &size_now);
+    sigaction(SIGPIPE, &pipe_before, NULL);
+    assert_true(size_now.sa_handler == SIG_IGN);
     sigprocmask(SIG_SETMASK, &before, NULL);
     char wanted[32];
     snprintf(wanted, sizeof(wanted), "mask %d\n", SIGUSR2);
     said(f, wanted);
     said(f, "leader 1\n");
     said(f, "sigpipe default\n");
+    said(f, "sigxfsz default\n");
 }
 
 static void test_limits(void **state)
@@ -660,7 +668,7 @@ int main(void)
         TEST(test_only_three_descriptors),
         TEST(test_one_more_descriptor),
         TEST(test_shuffled_descriptors),
-        TEST(test_session_mask_and_sigpipe),
+        TEST(test_session_mask_and_signals),
         TEST(test_limits),
         TEST(test_limit_above_the_hard_one),
         TEST(test_working_directory),
