@@ -215,17 +215,36 @@ static int read_stream(struct yaml_reading *reading)
     return 0;
 }
 
+/* A key after which the text breaks off would otherwise be reported first, as an unknown key. */
+static int check_syntax(struct yaml_reading *reading)
+{
+    do {
+        if (advance(reading) < 0)
+            return -1;
+    } while (reading->event.type != YAML_STREAM_END_EVENT);
+    return 0;
+}
+
+static int read_pass(struct yaml_reading *reading, const char *bytes, size_t length,
+                     int (*pass)(struct yaml_reading *reading))
+{
+    if (yaml_parser_initialize(&reading->parser) == 0)
+        return error_status(reading->err, STATUS_LAUNCHER, "%s: out of memory", reading->file);
+    yaml_parser_set_input_string(&reading->parser, (const unsigned char *)bytes, length);
+    int rc = pass(reading);
+    yaml_event_delete(&reading->event);
+    memset(&reading->event, 0, sizeof(reading->event));
+    yaml_parser_delete(&reading->parser);
+    return rc;
+}
+
 int config_yaml_read(const char *bytes, size_t length, const char *file, struct settings *settings,
                      struct error *err)
 {
     struct error unused = ERROR_INIT;
     struct yaml_reading reading = {
         .file = file, .settings = settings, .err = err == NULL ? &unused : err};
-    if (yaml_parser_initialize(&reading.parser) == 0)
-        return error_status(err, STATUS_LAUNCHER, "%s: out of memory", file);
-    yaml_parser_set_input_string(&reading.parser, (const unsigned char *)bytes, length);
-    int rc = read_stream(&reading);
-    yaml_event_delete(&reading.event);
-    yaml_parser_delete(&reading.parser);
-    return rc;
+    if (read_pass(&reading, bytes, length, check_syntax) < 0)
+        return -1;
+    return read_pass(&reading, bytes, length, read_stream);
 }

@@ -7,6 +7,7 @@
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -131,9 +132,49 @@ static void request_free(struct http_request *request)
     free(request);
 }
 
+static void put_headers(struct evkeyvalq *headers, const char *type, size_t length)
+{
+    char *digits AUTO_FREE = mem_printf("%zu", length);
+    if (evhttp_find_header(headers, POLICY) == NULL)
+        evhttp_add_header(headers, POLICY, "default-src 'none'; frame-ancestors 'none'");
+    evhttp_add_header(headers, "Content-Type", type);
+    evhttp_add_header(headers, "Content-Length", digits); /* evhttp adds none for HEAD */
+    evhttp_add_header(headers, "Cache-Control", "no-store");
+    evhttp_add_header(headers, "Referrer-Policy", "no-referrer");
+    evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
+    evhttp_add_header(headers, "Cross-Origin-Resource-Policy", "same-origin");
+    evhttp_add_header(headers, "Connection", "close");
+}
+
+static void send_answer(struct evhttp_request *raw, int status, const char *type, const void *bytes,
+                        size_t length)
+{
+    struct evbuffer *body = evbuffer_new();
+    if (evhttp_request_get_command(raw) != EVHTTP_REQ_HEAD)
+        evbuffer_add(body, bytes, length);
+    put_headers(evhttp_request_get_output_headers(raw), type, length);
+    evhttp_send_reply(raw, status, NULL, body);
+    evbuffer_free(body);
+}
+
+/* evhttp itself would answer 501 with a page in HTML, and probes ask with HEAD. */
+static bool is_refused(struct evhttp_request *raw)
+{
+    static const char text[] = "only GET and HEAD are allowed\n";
+    enum evhttp_cmd_type method = evhttp_request_get_command(raw);
+    if (method == EVHTTP_REQ_GET || method == EVHTTP_REQ_HEAD)
+        return false;
+    struct evkeyvalq *headers = evhttp_request_get_output_headers(raw);
+    evhttp_add_header(headers, "Allow", "GET, HEAD");
+    send_answer(raw, 405, "text/plain; charset=utf-8", text, sizeof(text) - 1);
+    return true;
+}
+
 static void got_request(struct evhttp_request *raw, void *context)
 {
     struct http_server *server = context;
+    if (is_refused(raw))
+        return;
     const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(raw);
     const char *path = uri == NULL ? NULL : evhttp_uri_get_path(uri);
     struct http_request *request = mem_alloc(sizeof(*request));
@@ -166,20 +207,8 @@ void http_request_answer(struct http_request *request, int status, const char *t
                          const void *bytes, size_t length)
 {
     struct evhttp_request *raw = request->request;
-    struct evkeyvalq *headers = evhttp_request_get_output_headers(raw);
-    struct evbuffer *body = evbuffer_new();
-    evbuffer_add(body, bytes, length);
-    if (evhttp_find_header(headers, POLICY) == NULL)
-        evhttp_add_header(headers, POLICY, "default-src 'none'; frame-ancestors 'none'");
-    evhttp_add_header(headers, "Content-Type", type);
-    evhttp_add_header(headers, "Cache-Control", "no-store");
-    evhttp_add_header(headers, "Referrer-Policy", "no-referrer");
-    evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
-    evhttp_add_header(headers, "Cross-Origin-Resource-Policy", "same-origin");
-    evhttp_add_header(headers, "Connection", "close");
     request_free(request);
-    evhttp_send_reply(raw, status, NULL, body);
-    evbuffer_free(body);
+    send_answer(raw, status, type, bytes, length);
 }
 
 /* Does somebody serve the socket at this path? */
@@ -225,7 +254,7 @@ static int open_socket(struct http_server *server, struct error *err)
 static void open_http(struct http_server *server)
 {
     server->http = evhttp_new(loop_base(server->loop));
-    evhttp_set_allowed_methods(server->http, EVHTTP_REQ_GET);
+    evhttp_set_allowed_methods(server->http, UINT16_MAX); /* is_refused() decides */
     evhttp_set_max_headers_size(server->http, HTTP_HEADERS_MAX);
     evhttp_set_max_body_size(server->http, BODY_MAX);
     evhttp_set_timeout(server->http, HTTP_CONNECTION_MS / 1000);

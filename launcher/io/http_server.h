@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A small HTTP server in the loop: GET requests in, answers out, at once or later. It is
- * libevent's, with limits. At most HTTP_CONNECTIONS_MAX connections are open, and the next ones
- * wait. A connection serves one request and lasts HTTP_CONNECTION_MS at most.
+ * A small HTTP server in the loop: GET and HEAD requests in, answers out, at once or
+ * later; other methods get 405. It is libevent's, with limits. At most HTTP_CONNECTIONS_MAX
+ * connections are open, and the next ones wait. A connection serves one request and lasts
+ * HTTP_CONNECTION_MS at most.
  *
  * No answer may be kept by a cache, and a browser loads nothing that an answer names unless
  * http_request_header() allows it.

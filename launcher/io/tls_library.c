@@ -3,14 +3,18 @@
 
 #include <dlfcn.h>
 #include <stddef.h>
+#include <unistd.h>
 
 const struct tls_module *tls_library_open(const char *path, struct error *err)
 {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
         const char *cause = dlerror();
-        error_set(err, "cannot load hvdrun-tls.so: %s; is OpenSSL 3 installed (libssl3)?",
-                  cause == NULL ? path : cause);
+        if (access(path, F_OK) < 0)
+            error_set(err, "%s is missing, a file of hvdrun: install hvdrun again", path);
+        else
+            error_set(err, "cannot load hvdrun-tls.so: %s; is OpenSSL 3 installed (libssl3)?",
+                      cause == NULL ? path : cause);
         return NULL;
     }
     const struct tls_module *module = dlsym(handle, TLS_MODULE_SYMBOL);

@@ -151,6 +151,7 @@ struct job {
     enum job_requeue requeue;
     char *requeue_refused;  /* why Slurm did not requeue the job; NULL */
     bool gone;              /* the reader of our output is gone: print nothing more */
+    bool left_terminal;     /* or the reader of our output (run/hangup.h) */
     bool output_failed;     /* standard output could not be written */
     bool lost_here;         /* an agent on this machine was lost and could not remove its folders */
     struct verdict verdict; /* at the very end */

@@ -31,12 +31,16 @@ static bool takes(struct job *job, bool output_too, const char *what)
         return false;
     if (hangup_leave(output_too) < 0)
         return false;
+    job->left_terminal = true;
     log_notice(&job->log, "the %s is gone, and the job goes on without it", what);
     return true;
 }
 
+/* The shell and the kernel each send a HUP when a terminal closes. */
 bool hangup_takes(struct job *job)
 {
+    if (job->left_terminal)
+        return true;
     return takes(job, false, "terminal");
 }
 

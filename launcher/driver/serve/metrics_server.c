@@ -168,6 +168,12 @@ static void begin_job(struct metrics_server *server, struct http_request *reques
     ask_agents(waiting);
 }
 
+static void answer_no_rank(struct http_request *request, int rank)
+{
+    char *text AUTO_FREE = mem_printf("the job has no rank %d\n", rank);
+    answer_text(request, 404, text);
+}
+
 static void begin_output(struct metrics_server *server, struct http_request *request,
                          const struct http_question *question)
 {
@@ -176,6 +182,8 @@ static void begin_output(struct metrics_server *server, struct http_request *req
     if (http_query_find(question->query, "rank", &word) &&
         !http_word_number(&word, RANKS_MOST, &rank))
         answer_text(request, 400, "rank is not a number\n");
+    else if (!page_json_has_output(server->job, rank))
+        answer_no_rank(request, rank);
     else
         answer_json(request, page_json_output(server->job, rank));
 }

@@ -122,6 +122,13 @@ static json_t *lines_json(const struct recent *recent, size_t most, size_t line_
     return lines.list;
 }
 
+/* A rank of an earlier epoch still has its lines. */
+bool page_json_has_output(const struct job *job, int rank)
+{
+    return rank < job->plan->size || rank_tails_of(job->rank_tails, rank) != NULL ||
+           rank_tails_bar(job->rank_tails, rank) != NULL;
+}
+
 json_t *page_json_output(const struct job *job, int rank)
 {
     json_t *object = json_object();

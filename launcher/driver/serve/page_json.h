@@ -34,6 +34,8 @@
 
 struct json_t;
 
+bool page_json_has_output(const struct job *job, int rank); /* -1: all */
+
 /* The results are the caller's. */
 struct json_t *page_json_job(struct job *job);                    /* also asks for new values */
 struct json_t *page_json_output(const struct job *job, int rank); /* -1: all */

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "driver/job/job_kind.h"
 #include "driver/tell/status_json.h"
 #include "driver/usage/host_metrics.h"
@@ -25,25 +26,45 @@ static double number_of(const json_t *object, const char *key)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text == NULL ? "" : text;
+}
+
 static void put_one(struct writer *writer, const struct exposition_family *family, double value)
 {
     exposition_family(&writer->exposition, family);
     exposition_sample(&writer->exposition, NULL, 0, value);
 }
 
+/* "not started" becomes not_started: a value that needs no quotes in a query. */
+static void put_state(struct writer *writer, const char *state, int value)
+{
+    char *name AUTO_FREE = mem_strdup(state);
+    const struct exposition_label label = {"state", name};
+    for (char *at = name; *at != '\0'; at++)
+        *at = *at == ' ' ? '_' : *at;
+    exposition_sample(&writer->exposition, &label, 1, value);
+}
+
 static void put_job(struct writer *writer)
 {
     static const struct exposition_family info = {"hvdrun_job", EXPOSITION_INFO, NULL,
-                                                  "The job, with the version of hvdrun."},
+                                                  "The job, with its command."},
                                           state = {"hvdrun_job_state", EXPOSITION_GAUGE, NULL,
                                                    "1 for the state of the job, 0 for others."};
-    const struct exposition_label version = {"version", HVDRUN_VERSION};
+    const struct exposition_label labels[] = {
+        {"version", HVDRUN_VERSION},
+        {"command", text_of(writer->status, "command")},
+        {"name", text_of(writer->status, "name")},
+    };
     exposition_family(&writer->exposition, &info);
-    exposition_sample(&writer->exposition, &version, 1, 1);
+    exposition_sample(&writer->exposition, labels, sizeof(labels) / sizeof(labels[0]), 1);
     exposition_family(&writer->exposition, &state);
     for (int i = 0; i <= JOB_DONE; i++) {
-        const struct exposition_label label = {"state", job_state_name((enum job_state)i)};
-        exposition_sample(&writer->exposition, &label, 1, writer->job->state == (enum job_state)i);
+        put_state(writer, job_state_name((enum job_state)i),
+                  writer->job->state == (enum job_state)i);
     }
 }
 
@@ -101,8 +122,7 @@ static void put_states(struct writer *writer, const struct exposition_family *fa
     }
     exposition_family(&writer->exposition, family);
     for (size_t i = 0; i < counts.count; i++) {
-        const struct exposition_label label = {"state", counts.names[i]};
-        exposition_sample(&writer->exposition, &label, 1, counts.counts[i]);
+        put_state(writer, counts.names[i], counts.counts[i]);
     }
 }
 

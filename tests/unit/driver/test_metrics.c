@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/mem.h"
 #include "driver/sampled_fixture.h"
 #include "driver/usage/metrics.h"
 
@@ -22,9 +23,13 @@ static void test_text(void **state)
     struct fixture *f = ((struct sampled *)*state)->f;
     struct buf text AUTO_BUF = BUF_INIT(METRICS_TEXT_MAX);
     f->job.state = JOB_RUNNING;
+    f->settings.job_name = mem_strdup("night");
     exits(f, 1, false, 3, 6 * SECOND);
     metrics_text(&f->job, EXPOSITION_TEXT, &text);
     has(&text, "# TYPE hvdrun_job_info gauge\nhvdrun_job_info{job_id=\"job-1\",version=\"");
+    has(&text, "\",command=\"");
+    has(&text, "\",name=\"night\"} 1\n");
+    has(&text, "hvdrun_ranks{job_id=\"job-1\",state=\"not_started\"} 0\n");
     has(&text, "hvdrun_job_state{job_id=\"job-1\",state=\"running\"} 1\n");
     has(&text, "hvdrun_job_state{job_id=\"job-1\",state=\"done\"} 0\n");
     has(&text, "# TYPE hvdrun_job_start_time_seconds gauge\n"

@@ -197,6 +197,32 @@ static void test_gone_client(void **state)
     fd_close(&fd);
 }
 
+static void test_head(void **state)
+{
+    struct fixture *f = *state;
+    int fd AUTO_FD = dial(f);
+    say(fd, "HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    char *text AUTO_FREE = read_all(f, fd);
+    assert_non_null(strstr(text, "HTTP/1.1 200 "));
+    assert_non_null(strstr(text, "\r\nContent-Length: 6\r\n"));
+    assert_null(strstr(text, "hello"));
+    assert_int_equal(f->count, 1);
+}
+
+static void test_other_methods(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const methods[] = {"POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"};
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+        int fd AUTO_FD = dial(f);
+        char *request AUTO_FREE =
+            mem_printf("%s /x HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", methods[i]);
+        say(fd, request);
+        expect(f, fd, "HTTP/1.1 405 ", "\r\nAllow: GET, HEAD\r\n");
+    }
+    assert_int_equal(f->count, 0);
+}
+
 static void test_nonsense(void **state)
 {
     struct fixture *f = *state;
@@ -275,6 +301,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_flush, setup, teardown),
         cmocka_unit_test_setup_teardown(test_end_with_open_requests, setup, teardown),
         cmocka_unit_test_setup_teardown(test_gone_client, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_head, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_other_methods, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nonsense, setup, teardown),
         cmocka_unit_test_setup_teardown(test_many, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sockets, setup, teardown),

@@ -158,7 +158,7 @@ async function update() {
     const job = await fetchJson("job.json", {});
     if (page.ended) return;
     taken(job);
-    await output.update();
+    await output.update().catch(() => {}); // an elastic job may have lost the chosen rank
   } catch (problem) {
     if (page.job === undefined) setText(byId("live"), problem.message);
     page.silent = true;
