@@ -215,6 +215,7 @@ bool rank_moves(struct scene *scene, struct rank *rank, enum phase phase, bool e
         wake(rank, 1);
         return true;
     case PHASE_PRINT:
+    case PHASE_LEAVE:
         quietly(scene, rank);
         sample->output += event ? some(scene, 1, 100) : 0;
         return true;

@@ -28,6 +28,7 @@ struct rank {
     enum wait wait;
     bool readable; /* its stacks */
     int host;
+    bool gone;                       /* it has ended, and nobody has its seat */
     bool late;                       /* its last sample was */
     uint64_t idle_mw;                /* of its GPU; 0: it has none */
     uint64_t launches, seen, unseen; /* unseen: while nobody asked */

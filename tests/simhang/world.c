@@ -50,8 +50,25 @@ static void restart(struct world *world, int seat)
     struct rank *rank = &world->ranks[seat];
     rank->sample = (struct hang_sample){.cpu_us = (uint64_t)rng_between(&world->rng, 0, 100000),
                                         .main_ns = 1000000};
+    rank->gone = false;
     hang_seat(world->hang, seat, ++world->workers);
     world->line_due = false;
+}
+
+static void leave(struct world *world, int seat)
+{
+    world->ranks[seat].gone = true;
+    hang_seat(world->hang, seat, 0);
+    world->line_due = false;
+}
+
+/* For how many samples at the end of a phase the mover has left: less than any limit. */
+static int64_t steps_without(const struct world *world, enum phase phase, int64_t steps)
+{
+    int64_t most = world->scene.limit_ms / world->scene.period_ms / 2;
+    if (phase != PHASE_LEAVE)
+        return -1;
+    return steps / 2 < most ? steps / 2 : most;
 }
 
 /* Those that take part in the progress of a phase: one, a half, or all. */
@@ -96,7 +113,8 @@ static void print_line(struct world *world, enum phase phase, int64_t ms)
         return;
     if (phase == PHASE_STALL || phase == PHASE_DEBUG || phase == PHASE_PAGER)
         world->next_line_ms += ms;
-    if (phase == PHASE_SUSPEND || world->scene.now_ms < world->next_line_ms)
+    if (phase == PHASE_SUSPEND || world->scene.now_ms < world->next_line_ms ||
+        world->ranks[world->mover].gone)
         return;
     expects_bytes(world->expects, world->mover, 0, line, sizeof(line) - 1, world->scene.now_ms);
     world->line_due = true;
@@ -135,6 +153,8 @@ static void step(struct world *world, enum phase phase)
     print_line(world, phase, scene->ms);
     bool more = hang_wants_more(world->hang, scene->now_ms), event = event_comes(world, phase);
     for (int i = 0; i < world->count; i++) {
+        if (world->ranks[i].gone)
+            continue;
         act(world, phase, i, event);
         if (phase != PHASE_SUSPEND && answers(world, &world->ranks[i], phase))
             send_sample(world, i, more);
@@ -193,10 +213,15 @@ static void pass(struct world *world, enum phase phase, enum phase lie)
         world->ranks[i].sample.output += phase != PHASE_START && takes_part(world, phase, i);
         world->ranks[i].sample.main_ns++;
     }
+    int64_t without = steps_without(world, phase, steps);
     for (; steps > 0 && world->outcome.problem == NULL; steps--) {
+        if (steps == without)
+            leave(world, world->mover);
         step(world, phase);
         judge(world, phase, phase == lie, hang_tick(world->hang, scene->now_ms));
     }
+    if (world->ranks[world->mover].gone)
+        restart(world, world->mover);
 }
 
 static int64_t least(int64_t a, int64_t b)

@@ -44,6 +44,7 @@
     X(PHASE_STALL, "the host of one stands still")                                     \
     X(PHASE_SUSPEND, "the job is suspended")                                           \
     X(PHASE_RESTART, "one is replaced by another worker, again and again")             \
+    X(PHASE_LEAVE, "one prints a line now and then, and ends before the others go on") \
     X(PHASE_START, "all wait, and none has done anything yet")                         \
     X(PHASE_LOOP, "all compute, without the expected line")                            \
     X(PHASE_HANG, "all wait for ever")

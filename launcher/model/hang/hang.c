@@ -55,6 +55,13 @@ int64_t hang_period_ms(const struct hang *hang)
     return hang->period_ms;
 }
 
+/* The silence of all begins anew. */
+static void all_move(struct hang *hang)
+{
+    for (int seat = 0; seat < hang->count; seat++)
+        hang_rank_moves(&hang->ranks[seat]);
+}
+
 void hang_seat(struct hang *hang, int seat, uint64_t worker)
 {
     if (seat >= hang->count && worker == 0)
@@ -67,7 +74,10 @@ void hang_seat(struct hang *hang, int seat, uint64_t worker)
     }
     if (hang->ranks[seat].worker == worker)
         return;
+    bool ended = hang->ranks[seat].worker != 0;
     hang->ranks[seat] = (struct hang_rank){.worker = worker};
+    if (ended)
+        all_move(hang);
     if (hang->sampled) /* the first workers may have printed before anybody looked at them */
         expects_disarm(hang->expects);
     bool any = false;
@@ -86,8 +96,7 @@ static bool has_begun(const struct hang_sample *sample)
 static void arm(struct hang *hang)
 {
     hang->armed = true;
-    for (int seat = 0; seat < hang->count; seat++)
-        hang_rank_moves(&hang->ranks[seat]);
+    all_move(hang);
 }
 
 /* NULL: nobody is there. */

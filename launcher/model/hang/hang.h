@@ -19,7 +19,8 @@
  * hardly use the processor show progress if at least a half of them go on to another place. So one
  * rank that tries the same again and again shows none.
  *
- * A job hangs when all ranks that run have been quiet for the limit. What a rank does between two
+ * A job hangs when all ranks that run have been quiet for the limit. When a rank ends or is lost,
+ * the silence of the others begins anew: they may have waited for it. What a rank does between two
  * samples that are far apart is unknown, so it counts as progress: its host may stand still. The
  * time in which a debugger holds a rank, or in which nobody reads its output, is not a part of its
  * silence. A job that has not done anything yet does not hang.

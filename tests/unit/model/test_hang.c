@@ -409,7 +409,7 @@ static void test_what_is_no_silence(void **state)
     hang_seat(f.hang, 1, 1);
     assert_int_equal(steps_until(&f, HANG_FOUND, 40), -1);
     hang_seat(f.hang, 1, 0); /* it has ended, and the other one still waits */
-    assert_int_equal(step(&f), HANG_FOUND);
+    assert_int_equal(steps_until(&f, HANG_FOUND, 60), 40);
     hang_destroy(f.hang);
 }
 
@@ -431,6 +431,39 @@ static void test_other_workers_that_look_the_same(void **state)
     f.ranks[0] = f.ranks[1] = (struct hang_sample){.cpu_us = 10000}; /* they have not begun */
     assert_int_equal(step(&f), HANG_PASSED);
     assert_int_equal(steps_until(&f, HANG_FOUND, 200), -1);
+    hang_destroy(f.hang);
+}
+
+/* It worked for longer than the limit, and the others waited for it. They need time to go on. */
+static void test_a_rank_that_ends(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 0, 40, 3);
+    for (int i = 0; i < 100; i++) {
+        f.ranks[1].output++;
+        assert_int_equal(step(&f), HANG_NOTHING);
+    }
+    hang_seat(f.hang, 1, 0);
+    assert_int_equal(hang_quiet_ms(f.hang, f.now), 0);
+    assert_int_equal(hang_tick(f.hang, f.now), HANG_NOTHING);
+    assert_int_equal(steps_until(&f, HANG_FOUND, 60), 40);
+    hang_seat(f.hang, 1, 0); /* it ends once */
+    assert_int_equal(hang_quiet_ms(f.hang, f.now), 40000);
+    hang_destroy(f.hang);
+}
+
+/* The silence before its end does not count for a warning either. */
+static void test_a_rank_that_ends_after_the_verdict(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 40, 80, 2);
+    assert_int_equal(steps_until(&f, HANG_WARNING, 60), 41);
+    hang_seat(f.hang, 0, 0);
+    assert_int_equal(step(&f), HANG_PASSED);
+    assert_int_equal(steps_until(&f, HANG_WARNING, 60), 39);
+    assert_int_equal(steps_until(&f, HANG_FOUND, 60), 40);
     hang_destroy(f.hang);
 }
 
@@ -489,6 +522,8 @@ int main(void)
         cmocka_unit_test(test_what_is_no_silence),
         cmocka_unit_test(test_a_rank_that_spins_slowly),
         cmocka_unit_test(test_other_workers_that_look_the_same),
+        cmocka_unit_test(test_a_rank_that_ends),
+        cmocka_unit_test(test_a_rank_that_ends_after_the_verdict),
         cmocka_unit_test(test_not_armed),
         cmocka_unit_test(test_periods_and_strangers),
     };
