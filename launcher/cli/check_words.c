@@ -44,9 +44,9 @@ void check_words_help(struct buf *out)
         "  --net                     " CHECK_NET_HELP "\n"
         "  --json                    " CHECK_JSON_HELP "\n"
         "  -q, --quiet               Print only problems and warnings\n\n"
-        "OPTIONS are those of a job (hvdrun --help). The check uses those about hosts and the\n"
-        "way to them: -H, --hostfile, --transport, --launch-agent, --ssh-port and the like,\n"
-        "--network-interfaces, --start-timeout, --scheduler.\n"
+        "OPTIONS are those of a job (hvdrun --help all). The check uses those about hosts and\n"
+        "the way to them: -H, --hostfile, --transport, --launch-agent, --ssh-port and the\n"
+        "like, --network-interfaces, --start-timeout, --scheduler.\n"
         "Exit status: 0 if a job would run (there may be warnings); 125 if it would not; 2 for\n"
         "an error in the command line.\n"
         "'hvdrun --check-build' prints the features that this hvdrun was built with.\n");

@@ -262,8 +262,10 @@ static int compose(struct flags *flags, char *const *envp, struct command_line *
                    struct error *err)
 {
     const struct section *first = &flags->sections[0];
-    if (asks_about(flags, out->check.wanted, &out->settings))
+    if (asks_about(flags, out->check.wanted, &out->settings)) {
+        out->help_all = first->argv.count == 1 && strcmp(first->argv.items[0], "all") == 0;
         return 0;
+    }
     if (apply_sources(&first->flags, envp, out, err) < 0 ||
         apply_flags(&first->flags, &out->settings, &out->more, err) < 0 ||
         apply_controller(envp, &out->settings, err) < 0)

@@ -12,6 +12,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/error.h"
 #include "base/strv.h"
 #include "cli/check_words.h"
@@ -23,6 +25,7 @@ struct command_line {
                                  env: every entry is NAME=VALUE, also those of --env-file; but as
                                  given if show_config is set */
     struct app_list apps;     /* empty if help, version, check_build, show_config or check is set */
+    bool help_all;            /* `--help all` */
     struct strv warnings;     /* one line each, to print unless --quiet */
     struct check_words check; /* `hvdrun check`: there must not be a program */
     struct strv more; /* after an error: further mistakes, and the line as hvdrun wants it */

@@ -123,7 +123,7 @@ void docgen_bash(struct buf *out)
     buf_puts(out, ") _hvdrun_control \"${COMP_WORDS[1]}\"; return ;;\n"
                   "      help) _hvdrun_offer '");
     docgen_control_names(" ", out);
-    buf_puts(out, " check'; return ;;\n    esac\n"
+    buf_puts(out, " check all'; return ;;\n    esac\n"
                   "  fi\n"
                   "  local check=\n"
                   "  if [[ COMP_CWORD -gt 1 && ${COMP_WORDS[1]} == check ]]; then check=1; fi\n"
@@ -319,5 +319,5 @@ void docgen_fish(struct buf *out)
     buf_puts(out, "complete -c hvdrun -n __fish_is_job_of_hvdrun -a '(__fish_hvdrun_program)'\n"
                   "complete -c hvdrun -n '__fish_hvdrun_speaks help' -f -a '");
     docgen_control_names(" ", out);
-    buf_puts(out, " check'\n");
+    buf_puts(out, " check all'\n");
 }

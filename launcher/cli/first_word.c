@@ -25,7 +25,7 @@ static const struct {
     {"jobs", "'hvdrun ps' lists your jobs", false},
     {"queue", "'hvdrun ps' lists your jobs", false},
     {"usage",
-     "'hvdrun top' shows what the ranks of a job use, and 'hvdrun --help' lists the options",
+     "'hvdrun top' shows what the ranks of a job use, and 'hvdrun --help all' lists the options",
      false},
     {"stats", "'hvdrun top' shows what the ranks of a job use, and 'hvdrun status' shows a job",
      false},
@@ -84,8 +84,9 @@ int first_word_help(int *argc, char ***argv, char **room, struct error *err)
     if (*argc < 2 || strcmp(words[1], "help") != 0)
         return 0;
     if (*argc > 3)
-        return error_status(err, STATUS_USAGE, "expected: hvdrun help [COMMAND]");
-    bool known = *argc == 2 || strcmp(words[2], CHECK_WORD) == 0;
+        return error_status(err, STATUS_USAGE, "expected: hvdrun help [COMMAND | all]");
+    bool all = *argc == 3 && strcmp(words[2], "all") == 0;
+    bool known = *argc == 2 || all || strcmp(words[2], CHECK_WORD) == 0;
     for (int i = 0; i < CONTROL_COMMANDS && !known; i++)
         known = strcmp(words[2], control_forms[i].word) == 0;
     const char *near = known ? NULL : near_command(words[2], &suggest);
@@ -99,8 +100,8 @@ int first_word_help(int *argc, char ***argv, char **room, struct error *err)
                             "commands ('hvdrun -- help' starts a program named help)",
                             words[2]);
     room[0] = words[0];
-    room[1] = *argc == 2 ? "--help" : words[2];
-    room[2] = *argc == 2 ? NULL : "--help";
+    room[1] = *argc == 2 || all ? "--help" : words[2];
+    room[2] = *argc == 2 ? NULL : all ? words[2] : "--help";
     room[3] = NULL;
     *argv = room;
     return 0;

@@ -141,7 +141,7 @@ static int unknown_option(struct scan *scan, const char *word, size_t length, co
     skip_unknown(scan, spelling_near(word, length, &suggest), value);
     suggest_append(&suggest, &hint);
     if (hint.length == 0)
-        buf_puts(&hint, "; 'hvdrun --help' lists the options");
+        buf_puts(&hint, "; 'hvdrun --help all' lists the options");
     return error_status(err, STATUS_USAGE, "unknown option '%.*s'%s", (int)length, word,
                         buf_text(&hint));
 }

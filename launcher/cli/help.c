@@ -48,6 +48,57 @@ static void put_commands(struct buf *out)
     }
 }
 
+/* The options that most jobs need; a NULL text begins a group. */
+static const struct {
+    const char *head, *text;
+} few[] = {
+    {"Workers", NULL},
+    {"-np N", "how many workers; default: all slots"},
+    {"-H HOST:SLOTS,...", "hosts, and how many workers fit on each"},
+    {"--hostfile FILE", "the same, one host on each line"},
+    {"-x NAME[=VALUE]", "pass an environment variable to the workers"},
+    {"--gpus-per-proc N", "give each worker N GPUs of its host"},
+    {"--bind-to WHAT", "bind each worker: core, numa, l3 or gpu"},
+    {"Elastic jobs", NULL},
+    {"--min-np N, --max-np N", "go on with N workers or more, at most N"},
+    {"--host-discovery-script FILE", "a program that prints the hosts of now"},
+    {"Output and inspection", NULL},
+    {"--detach", "return when the job runs; see hvdrun attach"},
+    {"--output-filename DIR", "also write the output of each worker to a file"},
+    {"--metrics PORT", "status page and Prometheus metrics; 0: any port"},
+    {"--report FILE", "write a summary of the job as JSON"},
+    {"--dry-run", "print where each worker would run, start nothing"},
+    {"-v", "say more about what hvdrun does"},
+    {"End and failure", NULL},
+    {"--timeout TIME", "end the job after this time"},
+    {"--hang-timeout TIME", "act when workers hang; see docs/hangs.md"},
+    {"--grace TIME", "time between the signal to end and SIGKILL"},
+};
+
+void help_short(struct buf *out)
+{
+    buf_puts(out, "Usage: hvdrun [OPTIONS] PROGRAM [ARGUMENTS]\n"
+                  "       hvdrun COMMAND [OPERANDS]\n"
+                  "Starts, watches and ends the workers of one distributed job.\n\n"
+                  "  hvdrun -np 4 python train.py                     on this machine\n"
+                  "  hvdrun -np 8 -H node1:4,node2:4 python train.py  on two hosts\n");
+    for (size_t i = 0; i < sizeof(few) / sizeof(few[0]); i++) {
+        if (few[i].text == NULL)
+            buf_printf(out, "\n%s\n", few[i].head);
+        else
+            buf_printf(out, "  %-30s%s\n", few[i].head, few[i].text);
+    }
+    buf_puts(out,
+             "\nCommands\n"
+             "  check                         examine hosts before a job\n"
+             "  ps, status, top, explain      find a job; see its state, use, failure\n"
+             "  logs, attach, wait            read its output, follow it, await its end\n"
+             "  stacks                        where each worker is now\n"
+             "  stop, signal                  end it, or send a signal: hvdrun stop JOB\n"
+             "  drain, undrain, add           change the hosts of an elastic job\n"
+             "\n'hvdrun --help all' lists all options; 'hvdrun help logs' explains a command.\n");
+}
+
 void help_text(struct buf *out)
 {
     buf_puts(out, "Usage: hvdrun [OPTIONS] PROGRAM [ARGUMENTS] [: [OPTIONS] PROGRAM ...]\n"

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of --help: all options by group, within 80 columns. */
+/* The texts of --help, within 80 columns. */
 #pragma once
 
 #include "base/buf.h"
 
+/* `hvdrun --help`: what a new user needs. */
+void help_short(struct buf *out);
+
+/* `hvdrun --help all`: all options by group. */
 void help_text(struct buf *out);

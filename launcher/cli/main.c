@@ -203,8 +203,10 @@ static int about(const struct command_line *line)
     AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
     if (line->settings.help && line->check.wanted)
         check_words_help(&text);
-    else if (line->settings.help)
+    else if (line->settings.help && line->help_all)
         help_text(&text);
+    else if (line->settings.help)
+        help_short(&text);
     else if (line->settings.check_build)
         check_build_text(&text);
     else if (line->settings.show_config)

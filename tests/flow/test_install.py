@@ -73,6 +73,7 @@ class Install(Flow):
         self.assertEqual(self.complete("--output-f"), ["--output-filename"])
         self.assertEqual(self.complete("drain", "--w"), ["--within"])
         self.assertEqual(self.complete("status", "--"), ["--json", "--job", "--help"])
+        self.assertEqual(self.complete("help", "al"), ["all"])
         self.assertIn("undrain", self.complete("undra"))
         self.assertLess(len(self.complete("")), 30, "no programs of PATH without a letter")
         self.assertNotIn("undrain", self.complete("-np", "2", "undra"))

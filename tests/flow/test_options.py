@@ -46,7 +46,12 @@ class CommandLine(Flow):
         self.expect_said(result, "rank 1")
 
     def test_help(self):
-        result = self.expect(self.run_job("--help"), 0)
+        few = self.expect(self.run_job("--help"), 0).stdout
+        self.assertLessEqual(len(few.splitlines()), 46)
+        self.assertIn("hvdrun --help all", few)
+        self.assertEqual(self.expect(self.run_job("help"), 0).stdout, few)
+        result = self.expect(self.run_job("--help", "all"), 0)
+        self.assertEqual(self.expect(self.run_job("help", "all"), 0).stdout, result.stdout)
         self.assertEqual([line for line in result.lines if len(line) > 80], [])
         for option in ("--num-proc", "--hosts", "--output-filename", "--exit-policy", "--dry-run", "--fusion-threshold-mb",
                        "--stdin", "--report", "--timeout", "--mpi"):

@@ -249,7 +249,8 @@ static void test_foreign_hints(void **state)
     must_fail_env("-l=2 x", NULL, "-l takes no value ('2' was given)");
     must_fail_env("--kill-on-bad-exit=0 x", NULL,
                   "--kill-on-bad-exit takes no value ('0' was given)");
-    must_fail_env("-n4x prog", NULL, "unknown option '-n4x'; 'hvdrun --help' lists the options");
+    must_fail_env("-n4x prog", NULL,
+                  "unknown option '-n4x'; 'hvdrun --help all' lists the options");
     must_fail_env("-np 1 a : -ppn 2 b", NULL,
                   "-ppn applies to the whole job: put it before the first program");
 }
@@ -304,9 +305,9 @@ static void test_all_mistakes(void **state)
                     "all nodes of the allocation\n"
                     "write: hvdrun -H a,b --transport=local ./a\n");
     expect_mistakes("--frob x --gres y ./a", /* x may be the program */
-                    "unknown option '--frob'; 'hvdrun --help' lists the options\n");
+                    "unknown option '--frob'; 'hvdrun --help all' lists the options\n");
     expect_mistakes("--frob=x -w a,b ./a",
-                    "unknown option '--frob'; 'hvdrun --help' lists the options\n"
+                    "unknown option '--frob'; 'hvdrun --help all' lists the options\n"
                     "-w is an option of srun: write -H a,b\n");
     expect_mistakes("--nnodes=2:4 --use_fsdp ./a",
                     "--nnodes is an option of torchrun: hvdrun starts the workers of all hosts; "
@@ -405,7 +406,7 @@ static void test_errors(void **state)
     must_fail_env("--num-procs=4 x", NULL,
                   "unknown option '--num-procs': did you mean '--num-proc'?");
     must_fail_env("--qqqqqq x", NULL,
-                  "unknown option '--qqqqqq'; 'hvdrun --help' lists the options");
+                  "unknown option '--qqqqqq'; 'hvdrun --help all' lists the options");
     must_fail_env("-np", NULL, "-np needs a value: -np N");
     must_fail_env("-np --tcp x", NULL, "-np needs a value: -np N");
     must_fail_env("-H -- x", NULL, "-H needs a value: -H HOST[:N],...");
@@ -531,6 +532,10 @@ static void test_questions(void **state)
     command_line_destroy(&line);
     must_parse("-np 2 -h prog", NULL, &line);
     assert_true(line.settings.help);
+    assert_false(line.help_all);
+    command_line_destroy(&line);
+    must_parse("--help all", broken, &line);
+    assert_true(line.settings.help && line.help_all);
     command_line_destroy(&line);
     must_parse("--version", NULL, &line);
     assert_true(line.settings.version);

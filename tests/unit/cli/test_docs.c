@@ -5,6 +5,7 @@
 
 #include "base/fd.h"
 #include "cli/about.h"
+#include "cli/control_forms.h"
 #include "cli/control_words.h"
 #include "cli/docgen.h"
 #include "cli/help.h"
@@ -49,6 +50,31 @@ static void test_help(void **state)
     assert_non_null(strstr(buf_text(&text), "  --color, --colour[=WHEN]"));
     assert_non_null(strstr(buf_text(&text), "  --mpi=KIND "));
     assert_non_null(strstr(buf_text(&text), "(default 30 s)"));
+}
+
+/* The short help is one screen, and names only what the long one has. */
+static void test_short_help(void **state)
+{
+    (void)state;
+    struct buf few AUTO_BUF = BUF_INIT(TEXT_LIMIT), all AUTO_BUF = BUF_INIT(TEXT_LIMIT);
+    help_short(&few);
+    help_text(&all);
+    check_lines(buf_text(&few), 80);
+    size_t lines = 0;
+    for (const char *at = buf_text(&few); (at = strchr(at, '\n')) != NULL; at++)
+        lines++;
+    assert_in_range(lines, 30, 46);
+    for (const char *at = buf_text(&few); (at = strstr(at, " --")) != NULL; at++) {
+        char *word = mem_printf("%.*s", (int)strcspn(at + 1, " ,'[\n"), at + 1);
+        if (strstr(buf_text(&all), word) == NULL)
+            fail_msg("hvdrun has no %s", word);
+        free(word);
+    }
+    for (int i = 0; i < CONTROL_COMMANDS; i++) {
+        if (strstr(buf_text(&few), control_forms[i].word) == NULL)
+            fail_msg("the short help has no %s", control_forms[i].word);
+    }
+    assert_non_null(strstr(buf_text(&few), "'hvdrun --help all'"));
 }
 
 static void test_table_is_current(void **state)
@@ -281,11 +307,17 @@ static void test_library_versions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_help),         cmocka_unit_test(test_table_is_current),
-        cmocka_unit_test(test_table_cells),  cmocka_unit_test(test_completions),
-        cmocka_unit_test(test_man),          cmocka_unit_test(test_commands),
-        cmocka_unit_test(test_about),        cmocka_unit_test(test_library_versions),
-        cmocka_unit_test(test_man_sections), cmocka_unit_test(test_man_has_every_status),
+        cmocka_unit_test(test_help),
+        cmocka_unit_test(test_short_help),
+        cmocka_unit_test(test_table_is_current),
+        cmocka_unit_test(test_table_cells),
+        cmocka_unit_test(test_completions),
+        cmocka_unit_test(test_man),
+        cmocka_unit_test(test_commands),
+        cmocka_unit_test(test_about),
+        cmocka_unit_test(test_library_versions),
+        cmocka_unit_test(test_man_sections),
+        cmocka_unit_test(test_man_has_every_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,10 +77,11 @@ static void test_help(void **state)
         {"help", "hvdrun --help"},
         {"help stop", "hvdrun stop --help"},
         {"help check", "hvdrun check --help"},
+        {"help all", "hvdrun --help all"},
         {"stop help", "hvdrun stop help"},
         {"help sotp", "hvdrun does not have a command 'sotp': did you mean 'stop'?"},
         {"help train.py", "hvdrun does not have a command 'train.py'"},
-        {"help stop now", "expected: hvdrun help [COMMAND]"},
+        {"help stop now", "expected: hvdrun help [COMMAND | all]"},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct strv words AUTO_STRV = STRV_INIT;
