@@ -22,6 +22,7 @@
 #include "cli/control_ps.h"
 #include "cli/control_record.h"
 #include "cli/control_show.h"
+#include "cli/control_slurm.h"
 #include "cli/control_stacks.h"
 #include "cli/control_status.h"
 #include "cli/control_top.h"
@@ -453,6 +454,17 @@ static int run(struct command *command, struct error *err)
     return -1;
 }
 
+static int find_and_run(struct command *command, int argc, char *const *argv, struct error *err)
+{
+    char *id AUTO_FREE = NULL, *in_slurm AUTO_FREE = NULL;
+    if (control_slurm_enter(&command->words, argc, argv, &in_slurm, err) < 0)
+        return -1;
+    job_list_read(&command->list);
+    take_path(command, &id);
+    look_at_others(command);
+    return check_folder(command, err) < 0 ? -1 : run(command, err);
+}
+
 int control_command(int argc, char *const *argv)
 {
     struct command command = {.list = {.folder = -1}, .out = BUF_INIT(TEXT_MAX)};
@@ -464,11 +476,7 @@ int control_command(int argc, char *const *argv)
         control_help(command.words.command, &command.out);
         result = 0;
     } else if (result > 0) {
-        char *id AUTO_FREE = NULL;
-        job_list_read(&command.list);
-        take_path(&command, &id);
-        look_at_others(&command);
-        result = check_folder(&command, &err) < 0 ? -1 : run(&command, &err);
+        result = find_and_run(&command, argc, argv, &err);
     }
     job_list_destroy(&command.list);
     if (result >= 0 &&

@@ -50,7 +50,7 @@ void control_put_usage(enum control_command command, struct buf *out)
 {
     const struct control_form *form = &control_forms[command];
     buf_printf(out, "%s%s%s", form->word, form->operands[0] != '\0' ? " " : "", form->operands);
-    for (int i = 0; i < CONTROL_OPTION_HELP; i++) {
+    for (int i = 0; i < CONTROL_OPTION_SLURM_JOB; i++) {
         const struct control_option_form *option = &control_option_forms[i];
         bool same = i == CONTROL_OPTION_JOB && control_takes_job(command);
         if (!same && control_takes_option(command, (enum control_option)i))

@@ -41,6 +41,7 @@
     X(WITHIN,    "--within",    "",   "TIME", IN(DRAIN),                         "How long the host may take to leave") \
     X(JSON,      "--json",      "",   "",     CONTROL_EVERY,                     "Print JSON") \
     X(JOB,       "--job",       "",   "JOB",  CONTROL_EVERY & ~IN(PS),           "The job, if you have several running jobs") \
+    X(SLURM_JOB, "--slurm-job", "",   "ID",   CONTROL_EVERY,                     "The job of hvdrun in this Slurm job, on its first node, through srun") \
     X(HELP,      "--help",      "-h", "",     CONTROL_EVERY,                     "Print this help")
 /* clang-format on */
 
@@ -89,6 +90,6 @@ bool control_takes_job(enum control_command command); /* as an operand */
 enum control_option control_find_option(enum control_command command, const char *word,
                                         size_t length);
 
-/* Appends "logs [JOB] [--follow] ...": the command with its operands and options. --help is not
- * among them, nor is --job if JOB is an operand. */
+/* Appends "logs [JOB] [--follow] ...": the command with its operands and options. --slurm-job
+ * and --help, which all commands have, are not among them, nor is --job if JOB is an operand. */
 void control_put_usage(enum control_command command, struct buf *out);

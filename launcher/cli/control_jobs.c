@@ -20,6 +20,7 @@
 #include "driver/control/folder.h"
 #include "driver/control/journal.h"
 #include "driver/control/record.h"
+#include "io/child.h"
 
 #define LIST_MAX 900     /* bytes of the list of jobs in an error */
 #define COMMAND_WIDTH 40 /* of a command in this list */
@@ -231,15 +232,25 @@ static bool say_other_host(const char *word, struct error *err)
     return true;
 }
 
+/* On the login node of a cluster, the job of who asks is most likely in Slurm. */
+static const char *slurm_hint(void)
+{
+    char *squeue AUTO_FREE = child_find("squeue", getenv("PATH"), NULL, NULL);
+    if (squeue == NULL || getenv("SLURMD_NODENAME") != NULL)
+        return "";
+    return "; for a job in Slurm, add --slurm-job and the number that squeue shows";
+}
+
 static void say_none(const struct job_list *list, const char *word, struct error *err)
 {
     struct job_search over = {.folder = list->folder, .names = BUF_INIT(LIST_MAX)};
     const char *named = word == NULL ? NULL : job_list_last(list, word);
     const char *folder = list->path;
     if (word == NULL) {
-        error_set(err, "found no running job of this user in %s (TMPDIR sets that folder)%s",
+        error_set(err, "found no running job of this user in %s (TMPDIR sets that folder)%s%s",
                   folder,
-                  list->over.count > 0 ? "; 'hvdrun ps -a' lists the jobs that have ended" : "");
+                  list->over.count > 0 ? "; 'hvdrun ps -a' lists the jobs that have ended" : "",
+                  slurm_hint());
         return;
     }
     if (named != NULL)

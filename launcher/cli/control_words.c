@@ -101,6 +101,17 @@ static int take_text(const struct control_words *words, const char **text, const
     return error_wrap(err, "%s", option);
 }
 
+/* srun takes only the plain number of a job, which jobs of an array have, too. */
+static int take_slurm_job(struct control_words *words, const char *value, struct error *err)
+{
+    if (value[0] != '\0' && value[strspn(value, "0123456789")] != '\0')
+        return error_status(err, STATUS_USAGE,
+                            "--slurm-job: '%s' is not a number; 'squeue --me -o %%A' shows the "
+                            "number of each job",
+                            value);
+    return take_text(words, &words->slurm_job, "--slurm-job", value, err);
+}
+
 /* `value` is "" if the option takes no value. */
 static int apply(struct control_words *words, enum control_option option, const char *value,
                  struct error *err)
@@ -119,6 +130,7 @@ static int apply(struct control_words *words, enum control_option option, const 
     case CONTROL_OPTION_HELP: words->help = true; break;
     case CONTROL_OPTION_RANKS: return take_text(words, &words->ranks, word, value, err);
     case CONTROL_OPTION_JOB: return take_text(words, &words->job, word, value, err);
+    case CONTROL_OPTION_SLURM_JOB: return take_slurm_job(words, value, err);
     case CONTROL_OPTION_LINES: return take_lines(words, value, err);
     case CONTROL_OPTION_SINCE:
     case CONTROL_OPTION_TWICE:

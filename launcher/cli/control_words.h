@@ -13,9 +13,10 @@
 
 struct control_words { /* all text is borrowed from argv */
     enum control_command command;
-    const char *object; /* HOST, HOSTS or SIGNAL; NULL with the others */
-    const char *job;    /* NULL: the only running job */
-    const char *ranks;  /* NULL: all */
+    const char *object;    /* HOST, HOSTS or SIGNAL; NULL with the others */
+    const char *job;       /* NULL: the only running job */
+    const char *ranks;     /* NULL: all */
+    const char *slurm_job; /* a number; NULL: the job is here */
     bool all, all_users, quiet, names, json, help;
     bool follow, sig_proxy, once, native;
     bool has_time; /* --within, --grace, --since, --twice */

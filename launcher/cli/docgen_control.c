@@ -86,10 +86,13 @@ void docgen_control_man(struct buf *out)
         buf_puts(out, ".\n");
         put_man_options(i, out);
     }
-    buf_puts(out, ".PP\nJOB is " CONTROL_JOB ".\n"
-                  "Without JOB, a command is about your only running job. \\fBexplain\\fR is about "
-                  "the job that ended\nlast, and so is \\fBlogs\\fR if no job runs.\n"
-                  ".PP\n" CONTROL_STATUSES "\n");
+    buf_puts(out,
+             ".PP\nWith \\fB\\-\\-slurm\\-job\\fR ID, each of them finds the job in that job of "
+             "Slurm:\nit starts itself on the first node with srun.\n"
+             ".PP\nJOB is " CONTROL_JOB ".\n"
+             "Without JOB, a command is about your only running job. \\fBexplain\\fR is about "
+             "the job that ended\nlast, and so is \\fBlogs\\fR if no job runs.\n"
+             ".PP\n" CONTROL_STATUSES "\n");
 }
 
 static void put_bash_case(int command, struct buf *out)

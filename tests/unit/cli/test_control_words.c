@@ -92,6 +92,8 @@ static void test_commands(void **state)
     expect("hvdrun signal USR1", "signal|USR1||-1|0");
     expect("hvdrun signal j usr1 --ranks 0,4-7", "signal|usr1|j|-1|0|0,4-7");
     expect("hvdrun signal 9 --job j", "signal|9|j|-1|0");
+    expect("hvdrun ps --slurm-job 41", "ps|||-1|0");
+    expect("hvdrun stop j --slurm-job=41", "stop||j|-1|0");
     expect("hvdrun undrain c --json", "undrain|c||-1|1");
     expect("hvdrun add d:4,e[1-2]:2", "add|d:4,e[1-2]:2||-1|0");
 }
@@ -118,6 +120,9 @@ static void test_refusals(void **state)
     refuse("hvdrun status --jason",
            "unknown option '--jason': did you mean '--json'? 'hvdrun status "
            "--help' lists the options");
+    refuse("hvdrun top --slurm-job 41+1",
+           "--slurm-job: '41+1' is not a number; 'squeue --me -o %A' shows the number of each job");
+    refuse("hvdrun top --slurm-job", "--slurm-job: expected: hvdrun top");
     refuse("hvdrun logs --rank 1", "did you mean '--ranks'?");
     refuse("hvdrun logs --rank=1", "unknown option '--rank': did you mean '--ranks'?");
     refuse("hvdrun logs --tail 3", "did you mean '--lines'?");

@@ -242,8 +242,9 @@ static void test_commands(void **state)
     static const char *const man[] = {
         ".SH COMMANDS\n", "\\fBdrain\\fR HOST [\\-\\-within TIME] [\\-\\-json] [\\-\\-job JOB]\n",
         NULL};
-    static const char *const bash[] = {"drain) _hvdrun_offer '--within --json --job --help'",
-                                       "status) _hvdrun_offer '--json --job --help'", NULL};
+    static const char *const bash[] = {
+        "drain) _hvdrun_offer '--within --json --job --slurm-job --help'",
+        "status) _hvdrun_offer '--json --job --slurm-job --help'", NULL};
     static const char *const zsh[] = {"drain) _arguments -S '--within[", "'1:host:_hosts' ;;\n",
                                       NULL};
     static const char *const fish[] = {
