@@ -8,7 +8,7 @@
  * DELETE through this agent. So the cache forgets a scope at each DELETE in it. It does not
  * keep an answer to an earlier question either, because the generation of the scope has changed.
  * Workers read nothing between their DELETE and the next round, which begins only when all of them
- * are done. docs/rendezvous.md has the whole argument.
+ * are done. docs/internals/rendezvous.md has the whole argument.
  */
 #pragma once
 

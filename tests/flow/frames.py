@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The frames of a link, as a test makes and reads them: docs/protocol.md."""
+"""The frames of a link, as a test makes and reads them: docs/internals/protocol.md."""
 
 import os
 import re

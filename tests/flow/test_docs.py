@@ -160,7 +160,7 @@ class Shows:
 
     @staticmethod
     def pages():
-        return sorted(f"docs/{path.name}" for path in pathlib.Path(SOURCE, "docs").glob("*.md"))
+        return sorted(str(path.relative_to(SOURCE)) for path in pathlib.Path(SOURCE, "docs").rglob("*.md"))
 
 
 class Docs(Shows, Flow):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What docs/security.md claims and no other test shows: where a secret must not be, hostile clients
+"""What docs/internals/claims.md claims and no other test shows: where a secret must not be, hostile clients
 of the rendezvous, names that a shell would take for commands, folders that somebody else has made."""
 # ctest long
 # ctest plain

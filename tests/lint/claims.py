@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Each claim of docs/security.md names tests, and these are there:
+"""Each claim of docs/internals/claims.md names tests, and these are there:
 - `unit.ROOM.NOUN test_x`: a function of tests/unit/ROOM/test_NOUN.c, or of that file in a folder of the room's,
 - `flow.NAME Class.test_x`: a method of a class of tests/flow/test_NAME.py,
 - `fuzz.NAME`: tests/fuzz/fuzz_NAME.c.
@@ -9,7 +9,7 @@ import re
 
 import tree
 
-PAGE = "docs/security.md"
+PAGE = "docs/internals/claims.md"
 ROW = re.compile(r"^\|(?P<claim>[^|]+)\|(?P<tests>[^|]*)\|$")
 NAMED = re.compile(r"`([^`]+)`")
 UNIT = re.compile(r"unit\.(\w+?)\.(\w+) (test_\w+)")

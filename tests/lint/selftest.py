@@ -416,15 +416,15 @@ class Others(Lint):
         head = "| claim | tests |\n|---|---|\n"
         self.expect("claims.py", 0, "0 tests")
         self.expect("claims.py", 0, "3 tests", {
-            **tests, "docs/security.md": f"{head}| it holds | `unit.io.link test_a`, `flow.x One.test_c`, `fuzz.y` |\n"})
-        for row, text in (("| it holds | none |", "docs/security.md:3: a claim without a test"),
+            **tests, "docs/internals/claims.md": f"{head}| it holds | `unit.io.link test_a`, `flow.x One.test_c`, `fuzz.y` |\n"})
+        for row, text in (("| it holds | none |", "docs/internals/claims.md:3: a claim without a test"),
                           ("| it holds | `unit.io.link test_z` |", "not in tests/unit/io/test_link.c"),
                           ("| it holds | `unit.io.link test_b` |", "not in tests/unit/io/test_link.c"),
                           ("| it holds | `flow.x Two.test_c` |", "not in tests/flow/test_x.py"),
                           ("| it holds | `fuzz.z` |", "there is no tests/fuzz/fuzz_z.c"),
                           ("| it holds | `test_a` |", "is no name of a test")):
             with self.subTest(row):
-                self.expect("claims.py", 1, text, {**tests, "docs/security.md": f"{head}{row}\n"})
+                self.expect("claims.py", 1, text, {**tests, "docs/internals/claims.md": f"{head}{row}\n"})
 
     def test_links(self):
         self.spoil("docs.py", "docs/x.md", "[a](../nothing.md)\n", "docs/x.md:1: dead link")

@@ -18,7 +18,7 @@ import tree
 
 WORDS_MAX = 25
 COLUMNS_MAX = 120
-PAGES = re.compile(r"(README|CONTRIBUTING|docs/[^/]+|hostfiles/README|(examples|tests)/(\w+/)?README)\.md")
+PAGES = re.compile(r"(README|CONTRIBUTING|docs/(internals/)?[^/]+|hostfiles/README|(examples|tests)/(\w+/)?README)\.md")
 HELP = "launcher/model/settings/option.def"
 HEADERS = re.compile(r"(launcher|runtime)/.+\.h")
 OPENINGS = re.compile(r"(examples|tests)/.+\.(c|cc|h|py|sh|sbatch)")
