@@ -387,7 +387,8 @@ class Hangup(Detach):
         gate, let_go = self.box.gate()
         job = self.start("--config-file", "hvdrun.ini", "-np", 1, worker("hang"), "--until", gate)
         job.wait_output("ready")
-        for count in (1, 2):  # a shell and the kernel may both send it
+        wait_until(lambda: self.ask("ps", "-q").stdout, "the record of the job, which comes a moment after its start")
+        for _ in range(2):  # a shell and the kernel may both send it
             job.signal(signal.SIGHUP)
             job.wait_output("the terminal is gone", name="stderr")
             self.ask("status")  # the driver has taken the signal before it answers

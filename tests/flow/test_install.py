@@ -2,10 +2,11 @@
 """cmake --install: program, modules, man page and completion are in place and work from there."""
 
 import os
+import re
 import shutil
 import subprocess
 
-from rig import BUILD, Flow, main, mpi_worker, worker
+from rig import BUILD, SOURCE, Flow, main, mpi_worker, worker
 
 
 class Install(Flow):
@@ -36,6 +37,26 @@ class Install(Flow):
         self.assertIn("rank 1 of 2", done.stdout)
         done = self.installed("-np", 1, "--report-bindings", worker("hello"))
         self.assertRegex(done.stderr, r"rank 0  CPUs \S+  (GPU \S+  )?\[")
+
+    def test_libhvd_as_the_docs_say(self):
+        """The lines of docs/runtime.md, for an installation in the home folder; then plain flags."""
+        with open(os.path.join(SOURCE, "docs/runtime.md"), encoding="utf-8") as file:
+            text = file.read()
+        lines = re.search(r"```sh\n(export PKG_CONFIG_PATH.*?)```", text, re.S)[1]
+        flags = re.search(r"Without pkg-config, write `(.*)`", text)[1]
+        home, folder = self.box.path("home"), self.box.path("program")
+        os.makedirs(home)
+        os.makedirs(folder)
+        os.symlink(self.prefix, os.path.join(home, ".local"))
+        shutil.copy(os.path.join(SOURCE, "examples/libhvd/fit.c"), folder)
+        environment = self.box.environment({"HOME": home, "PATH": f"{home}/.local/bin:{os.environ['PATH']}"})
+        environment.pop("LD_LIBRARY_PATH", None)
+        for script in (lines, f"cc -o fit fit.c {flags}\nhvdrun -np 4 ./fit\n"):
+            done = subprocess.run(["sh", "-ec", script], capture_output=True, text=True, check=False, timeout=120,
+                                  stdin=subprocess.DEVNULL, env=environment, cwd=folder)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), script)
+            self.assertIn("4 ranks: y = 3.000 x + 1.000", done.stdout)
+            os.remove(os.path.join(folder, "fit"))
 
     def test_its_agent_goes_to_other_hosts(self):
         """A stand-in for a host: a shell with folders of its own, to which the installed agent is sent."""
@@ -72,7 +93,7 @@ class Install(Flow):
     def test_bash_completion(self):
         self.assertEqual(self.complete("--output-f"), ["--output-filename"])
         self.assertEqual(self.complete("drain", "--w"), ["--within"])
-        self.assertEqual(self.complete("status", "--"), ["--json", "--job", "--help"])
+        self.assertEqual(self.complete("status", "--"), ["--json", "--job", "--slurm-job", "--help"])
         self.assertEqual(self.complete("help", "al"), ["all"])
         self.assertIn("undrain", self.complete("undra"))
         self.assertLess(len(self.complete("")), 30, "no programs of PATH without a letter")
