@@ -48,7 +48,10 @@ inside() { # COMMAND...
 quietly unshare --mount --pid --fork --kill-child=SIGKILL debootstrap --variant=minbase "$release" "$root" "$mirror"
 cp "$package" "$root/tmp/hvdrun.deb"
 inside apt-get update
-inside apt-get install -y --no-install-recommends /tmp/hvdrun.deb openssh-client libpmix2
+# What the package recommends goes in, without what that recommends in turn.
+recommended="$(dpkg-deb --field "$package" Recommends | sed -E 's/ *\([^)]*\)//g; s/ *\|[^,]*//g; s/,/ /g')"
+read -ra recommended <<<"$recommended"
+inside apt-get install -y --no-install-recommends /tmp/hvdrun.deb "${recommended[@]}"
 find "$root"/{tmp,dev,run,var/cache/apt,var/lib/apt/lists,var/log} -mindepth 1 -delete
 rm -f "$root"/etc/{resolv.conf,hostname}
 
