@@ -81,8 +81,8 @@ static size_t lines_of(const struct worker_lines *lines, uint32_t seat)
 }
 
 /* Whether the process that connected has its number still, so that it is not another one's by now.
- * Where the kernel does not say that (before Linux 6.5, or in a sandbox), a process of the same
- * user counts. */
+ * A kernel that does not know the question (before Linux 6.5, or a sandbox) leaves the user: a
+ * process of the same one counts. Without a free descriptor nobody knows, and nobody counts. */
 static bool is_the_one(int fd, const struct ucred *peer)
 {
     AUTO_FD int process = -1;
@@ -90,7 +90,7 @@ static bool is_the_one(int fd, const struct ucred *peer)
     if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &process, &length) == 0 &&
         (syscall(SYS_pidfd_send_signal, process, 0, NULL, 0) == 0 || errno == EPERM))
         return true;
-    return errno != ESRCH && errno != EINVAL && peer->uid == geteuid();
+    return (errno == ENOPROTOOPT || errno == ENOSYS) && peer->uid == geteuid();
 }
 
 /* The kernel says whose process it was that connected, and no process can leave the session of its

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -370,6 +371,38 @@ static void test_a_number_that_came_back(void **state)
     assert_int_equal(frames_of(f, FRAME_LINE_OPENED), 0);
 }
 
+static bool kernel_tells_peers(void)
+{
+    int ends[2], process = -1;
+    socklen_t length = sizeof(process);
+    assert_int_equal(fd_socketpair(ends), 0);
+    bool tells = getsockopt(ends[0], SOL_SOCKET, 77 /* SO_PEERPIDFD */, &process, &length) == 0;
+    fd_close(&process);
+    fd_close(&ends[0]);
+    fd_close(&ends[1]);
+    return tells;
+}
+
+/* The agent has a descriptor for the connection, and none to ask the kernel who it is. */
+static void test_no_descriptor_to_ask(void **state)
+{
+    struct fixture *f = *state;
+    struct rlimit before, few;
+    if (!kernel_tells_peers())
+        skip();
+    f->line = line_open(worker_lines_address(f->lines), NULL);
+    assert_non_null(f->line);
+    int next = dup(STDERR_FILENO);
+    close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = (rlim_t)next + 1;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    settle(f);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(frames_of(f, FRAME_LINE_OPENED), 0);
+}
+
 /* A worker may end before the agent looks. What it said counts. */
 static void test_a_worker_that_has_ended(void **state)
 {
@@ -439,6 +472,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_packets_of_an_agent_have_no_effect, setup, teardown),
         cmocka_unit_test_setup_teardown(test_only_workers_get_a_line, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_number_that_came_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_descriptor_to_ask, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_worker_that_has_ended, setup, teardown),
         cmocka_unit_test_setup_teardown(test_few_lines_for_a_worker, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bad_frames_of_the_driver, setup, teardown),
