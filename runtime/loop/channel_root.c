@@ -39,6 +39,14 @@ struct root {
 
 /* ---- Where it listens ------------------------------------------------------------------------ */
 
+/* An address may have a label of its own, as eth0:1. */
+static bool is_of(const char *label, const char *interface)
+{
+    size_t length = strlen(interface);
+    return strncmp(label, interface, length) == 0 &&
+           (label[length] == '\0' || label[length] == ':');
+}
+
 static bool is_usable(const struct ifaddrs *one, const char *interface, bool loopback)
 {
     int family = one->ifa_addr == NULL ? AF_UNSPEC : one->ifa_addr->sa_family;
@@ -47,7 +55,7 @@ static bool is_usable(const struct ifaddrs *one, const char *interface, bool loo
         return false;
     if (family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr))
         return false; /* it means nothing on another host */
-    return interface != NULL ? strcmp(interface, one->ifa_name) == 0
+    return interface != NULL ? is_of(one->ifa_name, interface)
                              : ((one->ifa_flags & IFF_LOOPBACK) != 0) == loopback;
 }
 
@@ -83,33 +91,54 @@ static int listen_at(struct root *root, const struct sockaddr *address, struct e
     return 0;
 }
 
-static void listen_at_all(struct root *root, const struct ifaddrs *all, const char *interface,
-                          bool loopback, struct error *err)
+/* How many addresses there were, whether or not it can listen there. */
+static int listen_at_all(struct root *root, const struct ifaddrs *all, const char *interface,
+                         bool loopback, struct error *err)
 {
     static const int families[] = {AF_INET, AF_INET6};
+    int found = 0;
     for (int f = 0; f < 2; f++)
         for (const struct ifaddrs *one = all; one != NULL; one = one->ifa_next)
             if (root->invitation.count < POINTS_MAX && is_usable(one, interface, loopback) &&
-                one->ifa_addr->sa_family == families[f])
+                one->ifa_addr->sa_family == families[f]) {
                 listen_at(root, one->ifa_addr, err);
+                found++;
+            }
+    return found;
+}
+
+/* Who has named an interface wants no other one to be used. */
+static void listen_at_interface(struct root *root, const struct ifaddrs *all, struct error *err)
+{
+    const char *interface = root->setup->interface;
+    if (listen_at_all(root, all, interface, false, err) == 0)
+        error_set(err,
+                  "cannot listen for the members of a process set: the network interface '%s' of "
+                  "HOROVOD_GLOO_IFACE has no address here",
+                  interface);
+}
+
+static void listen_anywhere(struct root *root, const struct ifaddrs *all, struct error *err)
+{
+    const struct sockaddr_in here = {.sin_family = AF_INET,
+                                     .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    listen_at_all(root, all, NULL, false, err);
+    if (root->invitation.count == 0)
+        listen_at(root, (const struct sockaddr *)&here, err);
 }
 
 /* -1: nowhere. */
 static int open_listeners(struct root *root, struct error *err)
 {
-    const struct sockaddr_in here = {.sin_family = AF_INET,
-                                     .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct ifaddrs *all = NULL;
     if (getrandom(root->invitation.secret, SECRET_SIZE, 0) != SECRET_SIZE)
         return error_errno(err, errno, "cannot get random bytes");
     if (getifaddrs(&all) != 0)
         all = NULL;
     if (root->setup->interface != NULL)
-        listen_at_all(root, all, root->setup->interface, false, err);
-    if (root->invitation.count == 0)
-        listen_at_all(root, all, NULL, false, err);
-    if (root->invitation.count == 0)
-        listen_at(root, (const struct sockaddr *)&here, err);
+        listen_at_interface(root, all, err);
+    else
+        listen_anywhere(root, all, err);
     if (all != NULL)
         freeifaddrs(all);
     return root->invitation.count > 0 ? 0 : -1;
@@ -150,6 +179,13 @@ static int take_guest(struct root *root, size_t point, int64_t now_ms, struct er
     return 0;
 }
 
+/* A member waits for the welcome, so one that says more, or has closed, is none. */
+static bool waits_for_welcome(int fd)
+{
+    char more;
+    return recv(fd, &more, 1, MSG_PEEK | MSG_DONTWAIT) < 0;
+}
+
 /* 1: a member; 0: not yet; -1: not a member. */
 static int hear(const struct root *root, struct guest *guest)
 {
@@ -163,7 +199,8 @@ static int hear(const struct root *root, struct guest *guest)
     guest->length += (size_t)got;
     if (guest->length < HELLO_SIZE)
         return 0;
-    bool right = hello_read(&root->invitation, guest->hello, introduction);
+    bool right =
+        waits_for_welcome(guest->fd) && hello_read(&root->invitation, guest->hello, introduction);
     return right && introduction->rank >= 1 && introduction->rank < (uint32_t)root->setup->size
                ? 1
                : -1;
@@ -190,16 +227,16 @@ static void decide(struct root *root, struct guest *guest)
     guest->fd = -1;
 }
 
-/* Those that have something to say, and those whose time is over. */
+/* Those whose time is over go, whatever they say now. */
 static void hear_guests(struct root *root, const struct pollfd *polls, int64_t now_ms)
 {
     int kept = 0;
     for (int i = 0; i < root->count; i++) {
         struct guest *guest = &root->guests[i];
-        if (polls[i].revents != 0)
-            decide(root, guest);
         if (guest->until_ms <= now_ms)
             fd_close(&guest->fd);
+        else if (polls[i].revents != 0)
+            decide(root, guest);
         if (guest->fd >= 0)
             root->guests[kept++] = *guest;
     }

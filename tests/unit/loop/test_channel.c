@@ -12,21 +12,25 @@
 #include <arpa/inet.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "loop/channel.h"
 #include "loop/channel_invitation.h"
+#include "unit.h"
 
 enum { LIMIT_MS = 60000, SHORT_MS = 3000, FLOOD = 1100, HELD = 200, RANKS_MAX = 3 };
 
@@ -68,7 +72,8 @@ static enum hvd_status broadcast_message(struct engine_comm *comm, struct buf *m
     (void)err;
     pthread_mutex_lock(&meeting->lock);
     if (comm->rank == 0) {
-        assert_int_equal(invitation_read(message, &meeting->points), 0);
+        if (invitation_read(message, &meeting->points) != 0)
+            meeting->points.count = 0; /* it listens nowhere */
         if (meeting->at_root != NULL)
             meeting->at_root(meeting);
         buf_append(&meeting->invitation, buf_text(message), message->length);
@@ -329,6 +334,58 @@ static void test_only_at_the_interface(void **state)
     all_are_there(meeting);
 }
 
+static void test_an_interface_without_address(void **state)
+{
+    struct meeting *meeting = *state;
+    meeting->interface = "nowhere0";
+    begin_root(meeting);
+    begin(meeting, 1);
+    join_all(meeting);
+    assert_int_equal(meeting->points.count, 0);
+    assert_int_equal(meeting->statuses[0], HVD_ERR_ENGINE);
+    assert_string_equal(meeting->errors[0].text,
+                        "cannot listen for the members of a process set: the network interface "
+                        "'nowhere0' of HOROVOD_GLOO_IFACE has no address here");
+    assert_int_not_equal(meeting->statuses[1], HVD_OK);
+}
+
+static int give_labelled_address(void)
+{
+    struct ifreq up = {.ifr_name = "lo"}, label = {.ifr_name = "lo:1"};
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000009)};
+    AUTO_FD int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    up.ifr_flags = IFF_UP | IFF_LOOPBACK;
+    memcpy(&label.ifr_addr, &name, sizeof name);
+    return ioctl(fd, SIOCSIFFLAGS, &up) == 0 && ioctl(fd, SIOCSIFADDR, &label) == 0 ? 0 : -1;
+}
+
+/* In a network of its own: 0 if the root listens at the address with a label, and 2 without one. */
+static int listen_at_label(struct meeting *meeting)
+{
+    bool found = false;
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0 || give_labelled_address() != 0)
+        return 2;
+    begin_root(meeting);
+    for (size_t i = 0; i < meeting->points.count; i++)
+        found = found || meeting->points.points[i].address[3] == 9;
+    return found ? 0 : 1;
+}
+
+/* An address may have a label (lo:1), which is not the name of its interface. */
+static void test_a_labelled_address(void **state)
+{
+    struct meeting *meeting = *state;
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(listen_at_label(meeting));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 2)
+        skip(); /* no namespaces here */
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 /* More than there are places. The oldest ones have to go, and a member that comes late gets in. */
 static void test_silent_strangers(void **state)
 {
@@ -428,6 +485,60 @@ static void test_a_wrong_hello(void **state)
     }
     begin(meeting, 1);
     join_all(meeting);
+    all_are_there(meeting);
+}
+
+/* The right hello of rank 1, and whether the root has sent the guest away without a welcome. */
+static bool is_refused(const struct meeting *meeting, int fd, const uint8_t *nonce, bool says_more)
+{
+    struct introduction introduction = {.rank = 1};
+    uint8_t words[HELLO_SIZE + 1] = {0};
+    memcpy(introduction.root_nonce, nonce, NONCE_SIZE);
+    hello_write(&meeting->points, &introduction, words);
+    size_t length = HELLO_SIZE + (says_more ? 1 : 0);
+    assert_int_equal(send(fd, words, length, MSG_NOSIGNAL | MSG_MORE), length);
+    if (!says_more)
+        shutdown(fd, SHUT_WR); /* in the same packet */
+    return is_closed(fd);
+}
+
+/* With the right hello, but not as a member behaves: it says more, or has closed. */
+static void test_no_member_speaks_again(void **state)
+{
+    struct meeting *meeting = *state;
+    uint8_t nonce[NONCE_SIZE];
+    begin_root(meeting);
+    for (int i = 0; i < 2; i++) {
+        AUTO_FD int fd = client();
+        connect_to_root(meeting, fd);
+        assert_true(receive_all(fd, nonce, NONCE_SIZE));
+        assert_true(is_refused(meeting, fd, nonce, i == 0));
+    }
+    begin(meeting, 1);
+    join_all(meeting);
+    all_are_there(meeting);
+}
+
+/* Its time is over when its hello comes. */
+static void test_a_late_hello(void **state)
+{
+    struct meeting *meeting = *state;
+    const int64_t second_ns = 1000000000;
+    struct introduction introduction = {.rank = 1};
+    uint8_t hello[HELLO_SIZE];
+    AUTO_FD int fd = client();
+    unit_clock_stop(100 * second_ns, 100 * second_ns);
+    begin_root(meeting);
+    connect_to_root(meeting, fd);
+    assert_true(receive_all(fd, introduction.root_nonce, NONCE_SIZE));
+    unit_clock_stop(103 * second_ns, 103 * second_ns);
+    hello_write(&meeting->points, &introduction, hello);
+    send(fd, hello, HELLO_SIZE, MSG_NOSIGNAL);
+    bool closed = is_closed(fd);
+    begin(meeting, 1);
+    join_all(meeting);
+    unit_clock_run();
+    assert_true(closed);
     all_are_there(meeting);
 }
 
@@ -667,10 +778,14 @@ int main(void)
         MEETING(test_any_interface),
         MEETING(test_ipv6_alone),
         MEETING(test_only_at_the_interface),
+        MEETING(test_an_interface_without_address),
+        MEETING(test_a_labelled_address),
         MEETING(test_silent_strangers),
         MEETING(test_a_flood_that_goes_on),
         MEETING(test_a_silent_stranger_has_to_go),
         MEETING(test_a_wrong_hello),
+        MEETING(test_no_member_speaks_again),
+        MEETING(test_a_late_hello),
         MEETING(test_a_repeated_hello),
         MEETING(test_a_reflected_hello),
         MEETING(test_a_relay_to_another_point),
