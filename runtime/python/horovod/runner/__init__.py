@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -21,12 +22,22 @@ _FAILED = (
 )
 
 
-def _is_trusted(path):
-    """Whether the file and its folder belong to root, to this user, or to the owner of this package, whose code runs
-    already. Nobody else can put a program there, not even in a folder where all can write."""
-    owners = {0, os.geteuid(), os.stat(__file__).st_uid}
-    folder = os.path.dirname(path)
-    return all(told.st_uid in owners for told in (os.lstat(path), os.stat(path), os.lstat(folder), os.stat(folder)))
+def _is_trusted(path, package):
+    """Whether nobody can put a program there who cannot change this package, whose code runs already. So each folder
+    below the one that both share, and the file, belong to root, to this user, or to the owner of the package. None is a
+    link, and others cannot write there; its group can only if it can write to the package."""
+    own = os.stat(__file__)
+    owners = {0, os.geteuid(), own.st_uid}
+    groups = {own.st_gid} if own.st_mode & stat.S_IWGRP else set()
+    shared = os.path.commonpath([path, package])
+    while path != shared:
+        told = os.lstat(path)
+        if stat.S_ISLNK(told.st_mode) or told.st_uid not in owners or told.st_mode & stat.S_IWOTH:
+            return False
+        if told.st_mode & stat.S_IWGRP and told.st_gid not in groups:
+            return False
+        path = os.path.dirname(path)
+    return True
 
 
 def _launcher():
@@ -35,7 +46,7 @@ def _launcher():
     installed = package.endswith(os.path.join("hvdrun", "python", "horovod"))
     for place in ("../../../../bin/hvdrun", "../../../../hvdrun") if installed else ("../hvdrun/bin/hvdrun",):
         path = os.path.normpath(os.path.join(package, place))
-        if os.access(path, os.X_OK) and os.path.isfile(path) and _is_trusted(path):
+        if os.access(path, os.X_OK) and os.path.isfile(path) and _is_trusted(path, package):
             return path
     found = shutil.which("hvdrun")
     if found is None:

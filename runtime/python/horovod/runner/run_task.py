@@ -9,6 +9,7 @@ import time
 import traceback
 from multiprocessing import AuthenticationError
 
+from horovod.runner.addresses import resolve
 from horovod.runner.session import introduce
 from horovod.runner.task_server import ADDRESS, KEY, cloudpickle
 
@@ -18,10 +19,24 @@ AGAIN_S = 0.2
 LINE_MAX = 500
 
 
-def _connect(address, key):
+def _dial(found):
+    """A connection to the first of these addresses that takes one."""
+    for number, (family, kind, protocol, _, address) in enumerate(found, 1):
+        plain = socket.socket(family, kind, protocol)
+        try:
+            plain.settimeout(ANSWER_S)
+            plain.connect(address)
+            return plain
+        except OSError:
+            plain.close()
+            if number == len(found):
+                raise
+
+
+def _connect(name, port, key):
     """A stranger at the address may take the connection and say nothing."""
     deadline = time.monotonic() + ANSWER_S
-    plain = socket.create_connection(address, timeout=ANSWER_S)
+    plain = _dial(resolve(name, port))
     try:
         return introduce(plain, key, deadline)
     except BaseException:
@@ -38,7 +53,7 @@ def reach(environment):
         problems = []
         for name in names:
             try:
-                return _connect((name, int(port)), environment[KEY].encode())
+                return _connect(name, int(port), environment[KEY].encode())
             except (OSError, AuthenticationError, EOFError) as error:
                 problems.append(f"{name}: {error}")
         if time.monotonic() > until:
@@ -57,6 +72,7 @@ def _leave(session, content, raised=None):
 
 def main():
     with reach(os.environ) as session:
+        os.environ.pop(KEY, None)  # what the function starts needs no key
         function, args, kwargs = pickle.loads(session.receive())
         try:
             result = function(*args, **kwargs)

@@ -2,8 +2,8 @@
 """Where the workers of horovod.run() get their function, and leave what it returned or raised.
 
 Anyone who can reach the port can connect. Before such a guest has proved that it has the key of the job, it costs a
-descriptor and no thread, for at most GUEST_S. If there are too many guests, the oldest one has to go: a worker comes
-again."""
+descriptor and no thread, for at most GUEST_S. If there are too many guests, one of them has to go, by lot: a worker
+comes again. If it were the oldest one, a steady flood would end each worker that is slower than the flood."""
 import contextlib
 import errno
 import json
@@ -24,7 +24,8 @@ except ImportError:  # without it, functions of __main__ do not travel
     cloudpickle = pickle
 
 ADDRESS, KEY = "HVDRUN_RUN_ADDRESS", "HVDRUN_RUN_KEY"
-GUESTS_MAX, GUEST_S = 128, 10
+GUESTS_MAX, GUEST_S = 512, 10
+BACKLOG = 4096
 PAUSE_S = 1  # when the program has no free descriptor, and no guest has one
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -38,12 +39,24 @@ class _Guest:
         plain.send(self.nonce)  # the first bytes of a connection: there is room
 
 
+def _read_who(message):
+    """EOFError: it is not what a worker says, so nothing that follows is of use."""
+    try:
+        who = json.loads(message)
+        rank, pid, raised = who["rank"], who["pid"], who["raised"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise EOFError("a worker did not say who it is") from error
+    if type(rank) is not int or type(pid) is not int or not isinstance(raised, (str, type(None))):
+        raise EOFError("a worker did not say who it is")
+    return rank, pid, raised
+
+
 def _listen(local):
     if local:
-        return socket.create_server(("127.0.0.1", 0), backlog=128)
+        return socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
     if socket.has_dualstack_ipv6():
-        return socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True, backlog=128)
-    return socket.create_server(("", 0), backlog=128)
+        return socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True, backlog=BACKLOG)
+    return socket.create_server(("", 0), backlog=BACKLOG)
 
 
 class TaskServer:
@@ -107,7 +120,7 @@ class TaskServer:
                 self._make_room()
             return
         if len(self._guests) == GUESTS_MAX:
-            self._drop(next(iter(self._guests)))
+            self._drop(secrets.choice(list(self._guests)))
         try:
             self._guests[plain] = _Guest(plain)
             self._ready.register(plain, selectors.EVENT_READ, self._hear)
@@ -116,7 +129,7 @@ class TaskServer:
 
     def _make_room(self):
         if self._guests:
-            self._drop(next(iter(self._guests)))
+            self._drop(secrets.choice(list(self._guests)))
         else:
             self._ready.unregister(self._listener)
             self._resume = time.monotonic() + PAUSE_S
@@ -155,12 +168,12 @@ class TaskServer:
     def _talk(self, session):
         with session, contextlib.suppress(AuthenticationError, EOFError, OSError):  # the launcher says why it ended
             session.send(self._task)
-            who = json.loads(session.receive())
+            rank, pid, raised = _read_who(session.receive())
             content = session.receive()
-            if who["raised"] is not None:
-                self._failures[who["rank"], who["pid"]] = who["raised"], content.decode()
+            if raised is not None:
+                self._failures[rank, pid] = raised, content.decode(errors="replace")
             else:
-                self._results[who["rank"]] = content
+                self._results[rank] = content
             session.send(b"taken")
         self._sessions.discard(session)
 
