@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lines to the workers of this node (docs/runtime.md). There is one listening socket for all of
- * them, so a worker that does not use it costs nothing. A worker's library connects to it and
- * reports stalls and progress. The agent sends it the ranks that have ended.
+ * The lines to the workers of this node (docs/internals/libhvd.md). There is one listening socket
+ * for all of them, so a worker that does not use it costs nothing. A worker's library connects to
+ * it and reports stalls and progress. The agent sends it the ranks that have ended.
  *
  * A connection belongs to the worker in whose session its process is, as the kernel says. So no
  * packet needs to name its sender, and no other process gets a line. Workers are not trusted: each

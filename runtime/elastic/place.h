@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A worker's place in the next epoch of an elastic job, by Horovod's protocol
- * (docs/elastic.md#horovods-elastic-protocol). The worker asks the launcher's store, which answers
- * when it has planned the epoch.
+ * (docs/internals/rendezvous.md#horovods-elastic-protocol). The worker asks the launcher's store,
+ * which answers when it has planned the epoch.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A worker's end of the line to the agent of its node (docs/runtime.md, packet.h).
+ * A worker's end of the line to the agent of its node (docs/internals/libhvd.md, packet.h).
  *
  * It has no thread and never waits. Its owner watches line_fd() for input, and then calls
  * line_receive() until that has nothing more. One thread at a time may use a line. All calls keep

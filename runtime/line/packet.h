@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The packets of the line between an agent and the workers of its node (docs/runtime.md). Pure.
+ * The packets of the line between an agent and the workers of its node (docs/internals/libhvd.md).
+ * Pure.
  *
  * The line is a Unix socket of type SOCK_SEQPACKET, so each packet arrives whole. Numbers are in
  * network byte order. A packet has at most LINE_PACKET_MAX bytes:

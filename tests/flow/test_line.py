@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The line between an agent and its workers (docs/runtime.md): ranks that have ended, stalls, progress."""
+"""The line between an agent and its workers (docs/internals/libhvd.md): ranks that have ended, stalls, progress."""
 
 import os
 import re
