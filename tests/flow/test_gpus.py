@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the GPUs of a job do, with the fake library of NVIDIA in tests/gpu/fake (docs/jobs.md, docs/metrics.md)."""
+"""What the GPUs of a job do, with the fake library of NVIDIA in tests/gpu/fake (docs/jobs.md, docs/monitoring.md)."""
 # ctest waits
 
 import json

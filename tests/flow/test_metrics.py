@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metrics of a job: --metrics and --metrics-file (docs/metrics.md), read by Prometheus itself."""
+"""The metrics of a job: --metrics and --metrics-file (docs/monitoring.md), read by Prometheus itself."""
 # ctest waits
 
 import http.client

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The status page of a job, which the address of --metrics serves (docs/page.md)."""
+"""The status page of a job, which the address of --metrics serves (docs/monitoring.md)."""
 # ctest long
 # ctest waits
 

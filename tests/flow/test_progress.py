@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a job is, as its ranks say: by a file, or at the status endpoint of Kubeflow (docs/progress.md)."""
+"""How far a job is, as its ranks say: by a file, or at the status endpoint of Kubeflow (docs/monitoring.md)."""
 # ctest waits
 
 import glob

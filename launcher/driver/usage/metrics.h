@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The metrics of a job, as text (docs/metrics.md). What ranks and hosts use is as of the last round
- * of the sampler.
+ * The metrics of a job, as text (docs/monitoring.md). What ranks and hosts use is as of the last
+ * round of the sampler.
  */
 #pragma once
 
