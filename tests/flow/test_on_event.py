@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--on-event COMMAND: a command of the user hears of events (docs/events.md), and never holds up the job."""
+"""--on-event COMMAND: a command of the user hears of events (docs/output.md), and never holds up the job."""
 # ctest waits
 
 import http.server

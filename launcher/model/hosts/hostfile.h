@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads a hostfile. Pure. docs/hostfiles.md describes the dialects. The content shows which one a
+ * Reads a hostfile. Pure. docs/hosts.md describes the dialects. The content shows which one a
  * file uses: sections ([defaults], [host NAME], [group NAME]) or a host on each line.
  *
  * All errors have STATUS_USAGE and begin with the file, mostly with file and line. After an error

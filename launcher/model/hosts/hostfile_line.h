@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hostfiles with a host on each line (docs/hostfiles.md): what horovodrun, Open MPI, MPICH, Slurm,
+ * Hostfiles with a host on each line (docs/hosts.md): what horovodrun, Open MPI, MPICH, Slurm,
  * PBS, LSF and SGE write. Each line is read on its own, so dialects may be mixed. Pure.
  */
 #pragma once
