@@ -83,7 +83,7 @@ static void pulse_request(struct agent *agent, const struct frame_header *header
                                     .held = agent->pool.paused};
     pulse_report(&sources, &agent->post);
     if (agent->lines != NULL)
-        worker_lines_ask(agent->lines); /* the answers go into the next report */
+        worker_lines_ask(agent->lines, message->closer); /* the next report has the answers */
     hvdrun__pulse_request__free_unpacked(message, NULL);
 }
 

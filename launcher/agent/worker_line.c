@@ -13,9 +13,11 @@
 enum {
     READ_BATCH = 16,     /* packets in one turn of the loop */
     ASK_AGAIN_MS = 5000, /* if there was no answer */
-    STALLED_SETS = 8,    /* process sets of which one worker may report a stall */
-    STALL_BURST = 8,     /* stalls that may come at once, */
-    STALL_REFILL = 1000  /* and one more in so many milliseconds */
+    WAITS_AGAIN_MS = 1000,
+    WAITS_MAX = 16,     /* WAITS in answer to one question */
+    STALLED_SETS = 8,   /* process sets of which one worker may report a stall */
+    STALL_BURST = 8,    /* stalls that may come at once, */
+    STALL_REFILL = 1000 /* and one more in so many milliseconds */
 };
 
 struct worker_line {
@@ -26,6 +28,9 @@ struct worker_line {
     bool epoch_told, hosts_due;
     bool asked; /* and has not answered */
     int64_t asked_ms;
+    uint32_t round; /* of the last question for WAITS; 0: none */
+    int64_t round_ms;
+    int waits;   /* that the worker may still send in this round */
     size_t told; /* of the ended ranks */
     bool has_progress;
     uint64_t operations;
@@ -131,14 +136,30 @@ void worker_line_hosts(struct worker_line *line)
     worker_line_tell(line, false);
 }
 
+static int ask_waits(struct worker_line *line, int64_t now)
+{
+    struct line_packet packet = {.type = LINE_ASK_WAITS, .round = line->round + 1};
+    if (line->round != 0 && now - line->round_ms < WAITS_AGAIN_MS)
+        return 1;
+    int sent = send_packet(line, &packet);
+    if (sent > 0) {
+        line->round++;
+        line->round_ms = now;
+        line->waits = WAITS_MAX;
+    }
+    return sent;
+}
+
 /* One question at a time: a worker that does not read gets few of them. */
-void worker_line_ask(struct worker_line *line)
+void worker_line_ask(struct worker_line *line, bool waits)
 {
     static const struct line_packet packet = {.type = LINE_ASK};
     int64_t now = loop_now_ms(line->shared->loop);
     if (line->asked && now - line->asked_ms < ASK_AGAIN_MS)
         return;
-    int sent = send_packet(line, &packet);
+    int sent = waits ? ask_waits(line, now) : 1;
+    if (sent > 0)
+        sent = send_packet(line, &packet);
     if (sent > 0) {
         line->asked = true;
         line->asked_ms = now;
@@ -216,6 +237,7 @@ static void post_stall(const struct worker_line *line, struct line_packet *packe
     message.n_missing = 2 * (size_t)packet->missing.count;
     message.more_waiting = packet->waiting.more;
     message.more_missing = packet->missing.more;
+    message.round = packet->type == LINE_WAITS ? packet->round : 0;
     post_message(line->shared->post, FRAME_STALL, &message.base);
 }
 
@@ -226,6 +248,14 @@ static void take_stall(struct worker_line *line, struct line_packet *packet)
         return;
     if (!known)
         line->stalled[line->stalled_count++] = packet->set;
+    post_stall(line, packet);
+}
+
+static void take_waits(struct worker_line *line, struct line_packet *packet)
+{
+    if (packet->round != line->round || line->waits == 0)
+        return;
+    line->waits--;
     post_stall(line, packet);
 }
 
@@ -242,6 +272,7 @@ static void take(struct worker_line *line, struct line_packet *packet)
 {
     switch (packet->type) {
     case LINE_STALLED: take_stall(line, packet); break;
+    case LINE_WAITS: take_waits(line, packet); break;
     case LINE_GOES_ON: take_goes_on(line, packet->set); break;
     case LINE_PROGRESS:
         line->asked = false;
@@ -251,7 +282,8 @@ static void take(struct worker_line *line, struct line_packet *packet)
     case LINE_EPOCH:
     case LINE_ENDED:
     case LINE_HOSTS:
-    case LINE_ASK: /* only agents send these */
+    case LINE_ASK:
+    case LINE_ASK_WAITS: /* only agents send these */
     case LINE_UNKNOWN: break;
     }
 }

@@ -37,8 +37,9 @@ bool worker_line_progress(const struct worker_line *line, uint64_t *operations);
 /* The hosts of the job have changed. May close the line. */
 void worker_line_hosts(struct worker_line *line);
 
-/* Asks how many operations the worker has completed. May close the line. */
-void worker_line_ask(struct worker_line *line);
+/* Asks how many operations the worker has completed, and (`waits`) which of them wait for ranks.
+ * May close the line. */
+void worker_line_ask(struct worker_line *line, bool waits);
 
 /* There are more ended ranks, or (`anew`) they are of another epoch now. May close the line. */
 void worker_line_tell(struct worker_line *line, bool anew);

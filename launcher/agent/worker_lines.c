@@ -257,10 +257,10 @@ bool worker_lines_hosts(struct worker_lines *lines, uint32_t seat)
 }
 
 /* Backwards, as tell_all(). */
-void worker_lines_ask(struct worker_lines *lines)
+void worker_lines_ask(struct worker_lines *lines, bool waits)
 {
     for (size_t i = lines->count; i-- > 0;)
-        worker_line_ask(lines->list[i]);
+        worker_line_ask(lines->list[i], waits);
 }
 
 bool worker_lines_progress(const struct worker_lines *lines, uint32_t seat, uint64_t *operations)

@@ -38,7 +38,7 @@ void worker_lines_ended(struct worker_lines *lines, uint32_t epoch, const uint8_
 /* Says to a worker that the hosts of the job have changed. false: it has no line. */
 bool worker_lines_hosts(struct worker_lines *lines, uint32_t seat);
 
-/* Asks all workers how many operations they have completed. */
-void worker_lines_ask(struct worker_lines *lines);
+/* Asks all workers how many operations they have completed, and (`waits`) which wait for ranks. */
+void worker_lines_ask(struct worker_lines *lines, bool waits);
 /* What the worker has last reported; false: nothing. */
 bool worker_lines_progress(const struct worker_lines *lines, uint32_t seat, uint64_t *operations);

@@ -66,10 +66,35 @@ static void asked(void *context)
         tell_progress(reader);
 }
 
+struct answer {
+    struct line_reader *reader;
+    uint32_t round;
+};
+
+static void tell_wait(void *context, int32_t set, const struct stall *stall)
+{
+    const struct answer *answer = context;
+    struct line_packet packet = {.set = (uint32_t)set};
+    if (stall != NULL && !stall_packet(set, stall, &packet))
+        return;
+    packet.type = LINE_WAITS;
+    packet.round = answer->round;
+    line_reader_send(answer->reader, &packet);
+}
+
+/* The job is quiet, and the agent wants to know who waits for whom. */
+static void asked_waits(void *context, uint32_t round)
+{
+    struct answer answer = {__atomic_load_n(&attached.reader, __ATOMIC_ACQUIRE), round};
+    (void)context;
+    if (answer.reader != NULL)
+        loop_waits(tell_wait, &answer);
+}
+
 static void open_line(void)
 {
     static const struct line_reader_ops ops = {
-        .ended = rank_ended, .left = others_left, .asked = asked};
+        .ended = rank_ended, .left = others_left, .asked = asked, .asked_waits = asked_waits};
     const char *address = getenv(LINE_VARIABLE), *text = getenv(EPOCH_VARIABLE);
     int64_t epoch = 0;
     if (address == NULL || hvd_size() < 2)

@@ -6,6 +6,13 @@
 
 #include "base/mem.h"
 
+void stall_destroy(struct stall *stall)
+{
+    free(stall->name);
+    free(stall->waiting);
+    free(stall->missing);
+}
+
 void action_destroy(struct action *action)
 {
     for (size_t i = 0; i < action->count; i++)
@@ -13,9 +20,7 @@ void action_destroy(struct action *action)
     free(action->parts);
     free(action->bytes);
     free(action->text);
-    free(action->stall.name);
-    free(action->stall.waiting);
-    free(action->stall.missing);
+    stall_destroy(&action->stall);
     *action = (struct action){0};
 }
 

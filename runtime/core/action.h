@@ -40,6 +40,10 @@ struct stall {
     int64_t age_ns;
 };
 
+#define CORE_WAITS_MAX 4 /* groups of ranks of which core_waits() tells */
+
+void stall_destroy(struct stall *stall); /* frees what it owns */
+
 struct action {
     enum action_kind kind;
     int to;

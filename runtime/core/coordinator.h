@@ -76,6 +76,10 @@ int coordinator_watch(struct coordinator *coordinator, int64_t now_ns, struct ac
 /* Says that what was stalled goes on, if that is so since the last decisions. */
 void coordinator_see_progress(struct coordinator *coordinator, struct actions *actions);
 
+/* As core_waits(). */
+int coordinator_waits(const struct coordinator *coordinator, int64_t now_ns,
+                      struct stall stalls[CORE_WAITS_MAX]);
+
 /* When coordinator_watch() will have something to do; INT64_MAX: not foreseen. */
 int64_t coordinator_deadline(const struct coordinator *coordinator);
 

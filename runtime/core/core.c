@@ -187,6 +187,11 @@ void core_lost(struct core *core, enum hvd_status status, const char *text)
     core->lost = true;
 }
 
+int core_waits(const struct core *core, int64_t now_ns, struct stall stalls[CORE_WAITS_MAX])
+{
+    return core->root == NULL || core->lost ? 0 : coordinator_waits(core->root, now_ns, stalls);
+}
+
 bool core_has_ended(const struct core *core)
 {
     return core->member.status != HVD_OK;

@@ -56,6 +56,10 @@ void core_tune(struct core *core, const struct tune_point *point);
 /* Call it after an operation during which this rank could not hear the others. */
 void core_resumed(struct core *core, int64_t now_ns);
 
+/* On the root: the oldest tensor of each group of ranks that wait for others, for the caller to
+ * destroy. A group has submitted the same. Returns how many; elsewhere 0. */
+int core_waits(const struct core *core, int64_t now_ns, struct stall stalls[CORE_WAITS_MAX]);
+
 /* Everything that is pending fails, and so does what comes later. The root tells the others; no
  * other message is sent any more. */
 void core_lost(struct core *core, enum hvd_status status, const char *text);

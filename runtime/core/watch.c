@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 
+#define WAITS_LOOKED 256 /* entries, each of which is compared with all before it */
 #define SECOND_NS ((int64_t)1000000000)
 
 /* A third of the silence that is allowed, so that two answers may be late. */
@@ -40,6 +41,17 @@ static int *globals_new(const struct bits *which, const struct core_config *conf
     return ranks;
 }
 
+static struct stall stall_new(const struct core_config *config, const struct entry *entry,
+                              const struct bits *missing, int64_t now_ns)
+{
+    struct stall stall = {.name = mem_strdup(request_name(&entry->request)),
+                          .kind = entry->request.kind,
+                          .age_ns = now_ns - entry->since_ns};
+    stall.waiting = globals_new(&entry->have, config, &stall.waiting_count);
+    stall.missing = globals_new(missing, config, &stall.missing_count);
+    return stall;
+}
+
 static void warn(const struct coordinator *coordinator, const struct entry *entry, int64_t now_ns,
                  struct actions *actions)
 {
@@ -53,12 +65,33 @@ static void warn(const struct coordinator *coordinator, const struct entry *entr
     buf_printf(&text, " in %s '%.200s', for %lld s", kind_text(entry->request.kind),
                request_name(&entry->request), (long long)((now_ns - entry->since_ns) / SECOND_NS));
     struct action action = {.kind = ACTION_STALL, .text = mem_strdup(buf_text(&text))};
-    action.stall = (struct stall){.name = mem_strdup(request_name(&entry->request)),
-                                  .kind = entry->request.kind,
-                                  .age_ns = now_ns - entry->since_ns};
-    action.stall.waiting = globals_new(&entry->have, config, &action.stall.waiting_count);
-    action.stall.missing = globals_new(&missing, config, &action.stall.missing_count);
+    action.stall = stall_new(config, entry, &missing, now_ns);
     actions_add_take(actions, &action);
+}
+
+/* Whether an older entry waits with the same ranks. */
+static bool is_of_a_group(const struct coordinator *coordinator, const struct entry *entry)
+{
+    const struct entry *older = coordinator->entries.first;
+    while (older != entry && (older->ready != 0 || !bits_equal(&older->have, &entry->have)))
+        older = older->next;
+    return older != entry;
+}
+
+int coordinator_waits(const struct coordinator *coordinator, int64_t now_ns,
+                      struct stall stalls[CORE_WAITS_MAX])
+{
+    int count = 0, looked = 0;
+    const struct entry *entry = coordinator->entries.first;
+    for (; entry != NULL && count < CORE_WAITS_MAX && looked < WAITS_LOOKED;
+         entry = entry->next, looked++) {
+        AUTO_BITS struct bits missing = {0};
+        if (entry->ready != 0 || is_of_a_group(coordinator, entry))
+            continue;
+        missing_ranks(coordinator, entry, &missing);
+        stalls[count++] = stall_new(coordinator->config, entry, &missing, now_ns);
+    }
+    return count;
 }
 
 static void watch_stalls(struct coordinator *coordinator, int64_t now_ns, struct actions *actions)

@@ -23,10 +23,10 @@ struct writer {
     size_t length;
 };
 
-_Static_assert(HEADER + 12 + 2 + LINE_OPERATION_MAX + 2 + LINE_NAME_MAX +
+_Static_assert(HEADER + 4 + 12 + 2 + LINE_OPERATION_MAX + 2 + LINE_NAME_MAX +
                        2 * (3 + 8 * LINE_RANGES_MAX) <=
                    LINE_PACKET_MAX,
-               "STALLED fits");
+               "WAITS fits");
 _Static_assert(HEADER + 6 + 6 * LINE_ENDED_MAX <= LINE_PACKET_MAX, "ENDED fits");
 
 static void put(struct writer *writer, uint64_t value, int bytes)
@@ -86,7 +86,12 @@ size_t line_packet_put(const struct line_packet *packet, uint8_t out[LINE_PACKET
     case LINE_ENDED: put_ended(&writer, packet); break;
     case LINE_HOSTS:
     case LINE_ASK: break;
+    case LINE_ASK_WAITS: put(&writer, packet->round, 4); break;
     case LINE_STALLED: put_stalled(&writer, packet); break;
+    case LINE_WAITS:
+        put(&writer, packet->round, 4);
+        put_stalled(&writer, packet);
+        break;
     case LINE_GOES_ON: put(&writer, packet->set, 4); break;
     case LINE_PROGRESS: put(&writer, packet->operations, 8); break;
     case LINE_UNKNOWN: break;
@@ -192,7 +197,11 @@ static int get_body(struct reader *reader, struct line_packet *packet, struct er
     case LINE_ENDED: return get_ended(reader, packet, err);
     case LINE_HOSTS:
     case LINE_ASK: return 0;
+    case LINE_ASK_WAITS: packet->round = (uint32_t)get(reader, 4); return 0;
     case LINE_STALLED: return get_stalled(reader, packet, err);
+    case LINE_WAITS:
+        packet->round = (uint32_t)get(reader, 4);
+        return get_stalled(reader, packet, err);
     case LINE_GOES_ON: packet->set = (uint32_t)get(reader, 4); return 0;
     case LINE_PROGRESS: packet->operations = get(reader, 8); return 0;
     case LINE_UNKNOWN: break;

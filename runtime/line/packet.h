@@ -25,15 +25,18 @@
 #define LINE_NAME_MAX 1023    /* bytes of a tensor's name */
 #define LINE_OPERATION_MAX 31 /* bytes of an operation's name */
 
-/* X(name, number). From the agent: EPOCH, ENDED, HOSTS and ASK. From the worker: the others. */
+/* X(name, number). From the agent: EPOCH, ENDED, HOSTS, ASK and ASK_WAITS. From the worker: the
+ * others. */
 #define LINE_TYPE_LIST(X) \
     X(LINE_EPOCH, 1)      \
     X(LINE_ENDED, 2)      \
     X(LINE_HOSTS, 3)      \
     X(LINE_ASK, 4)        \
+    X(LINE_ASK_WAITS, 5)  \
     X(LINE_STALLED, 16)   \
     X(LINE_GOES_ON, 17)   \
-    X(LINE_PROGRESS, 18)
+    X(LINE_PROGRESS, 18)  \
+    X(LINE_WAITS, 19)
 
 enum line_type {
 #define LINE_TYPE_ENUM(name, number) name = (number),
@@ -67,12 +70,14 @@ struct line_ranks {
 };
 
 /* EPOCH uses `epoch`. ENDED uses `epoch`, `ended_count` and `ended`. PROGRESS uses `operations`.
- * GOES_ON uses `set`, and STALLED uses `set` and all members below it. */
+ * GOES_ON uses `set`, and STALLED uses `set` and all members below it. ASK_WAITS uses `round`, and
+ * WAITS uses `round` and what STALLED uses. If nothing waits in the set, it has no ranks. */
 struct line_packet {
     enum line_type type;
     uint32_t epoch;
     uint16_t ended_count;
     struct line_ended ended[LINE_ENDED_MAX];
+    uint32_t round;                         /* of a question; WAITS repeats it */
     uint64_t operations;                    /* that this worker has completed since hvd_init() */
     uint32_t set;                           /* process set; 0: all ranks */
     uint32_t seconds;                       /* since the first rank submitted the tensor */

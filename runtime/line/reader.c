@@ -71,6 +71,8 @@ static bool read_line(struct line_reader *reader)
             take_ended(reader, &packet);
         else if (packet.type == LINE_ASK && reader->ops->asked != NULL)
             reader->ops->asked(reader->context);
+        else if (packet.type == LINE_ASK_WAITS && reader->ops->asked_waits != NULL)
+            reader->ops->asked_waits(reader->context, packet.round);
     }
     return result >= 0 && !reader->over;
 }

@@ -18,6 +18,8 @@ struct line_reader_ops {
     void (*left)(void *context);
     /* The agent asks for PROGRESS. NULL: it gets no answer. */
     void (*asked)(void *context);
+    /* The agent asks for WAITS, which repeat this number. NULL: it gets no answer. */
+    void (*asked_waits)(void *context, uint32_t round);
 };
 
 struct line_reader;

@@ -30,6 +30,14 @@ void loop_peer_lost(int rank, const char *why);
  * that it left behind may keep its connections open. As above otherwise. */
 void loop_peer_left(int rank);
 
+/* Of a process set whose root is this rank: the oldest tensor of a group of ranks that wait. NULL:
+ * nothing waits in the set. */
+typedef void loop_wait(void *context, int32_t set, const struct stall *stall);
+
+/* Tells which tensors wait for ranks now, one call for each group of ranks. From any thread, and no
+ * operation delays it. Does nothing if the library is not initialized. */
+void loop_waits(loop_wait *take, void *context);
+
 /* How many submissions of this rank are complete since hvd_init(), so that a launcher sees whether
  * the job makes progress. 0: the library is not initialized. From any thread. */
 uint64_t loop_completed(void);

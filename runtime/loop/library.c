@@ -175,6 +175,15 @@ void loop_peer_left(int rank)
     library_leave();
 }
 
+void loop_waits(loop_wait *take, void *context)
+{
+    struct world *world = library_enter();
+    if (world == NULL)
+        return;
+    world_waits(world, take, context);
+    library_leave();
+}
+
 uint64_t loop_completed(void)
 {
     struct world *world = library_enter();

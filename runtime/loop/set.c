@@ -257,6 +257,16 @@ void set_left(struct process_set *set, int rank)
     set_ring(set);
 }
 
+int set_waits(struct process_set *set, struct stall stalls[CORE_WAITS_MAX])
+{
+    if (set->rank != 0 || set->core == NULL)
+        return -1;
+    pthread_mutex_lock(&set->lock);
+    int count = core_waits(set->core, clock_mono_ns(), stalls);
+    pthread_mutex_unlock(&set->lock);
+    return count;
+}
+
 void set_ring(struct process_set *set)
 {
     if (set->channel != NULL)

@@ -52,6 +52,9 @@ void set_gone(struct process_set *set, int rank);
  * within a second; otherwise the rank is lost. */
 void set_left(struct process_set *set, int rank);
 
+/* As core_waits(), from any thread. -1: this rank is not the root. */
+int set_waits(struct process_set *set, struct stall stalls[CORE_WAITS_MAX]);
+
 struct gpus *set_gpus(const struct process_set *set);
 /* This rank, which is a member, should use the GPU for the set. Returns the one that it uses. */
 int set_claim_gpu(const struct process_set *set, int device);

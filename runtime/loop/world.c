@@ -104,6 +104,32 @@ void world_left(struct world *world, int rank)
     sets_each(&world->sets, left, &rank);
 }
 
+static void tell_waits(struct process_set *set, loop_wait *take, void *context)
+{
+    struct stall stalls[CORE_WAITS_MAX];
+    int count = set_waits(set, stalls);
+    if (count == 0)
+        take(context, set_id(set), NULL);
+    for (int i = 0; i < count; i++) {
+        take(context, set_id(set), &stalls[i]);
+        stall_destroy(&stalls[i]);
+    }
+}
+
+/* No lock is held while `take` runs. */
+void world_waits(struct world *world, loop_wait *take, void *context)
+{
+    int32_t count = sets_ids(&world->sets, NULL, 0);
+    int32_t *ids AUTO_FREE = mem_array((size_t)count + 1, sizeof *ids);
+    int32_t now = sets_ids(&world->sets, ids, count);
+    for (int32_t i = 0; i < count && i < now; i++) {
+        struct process_set *set = world_set(world, ids[i]);
+        if (set != NULL)
+            tell_waits(set, take, context);
+        set_release(set);
+    }
+}
+
 enum hvd_status world_failure(struct world *world, struct error *err)
 {
     return failure_get(&world->failure, err);

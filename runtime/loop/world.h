@@ -40,5 +40,7 @@ int32_t world_set_ids(struct world *world, int32_t *ids, int32_t room);
 void world_lost(struct world *world, enum hvd_status status, const char *text);
 /* A global rank has ended with status 0: see set_left(). */
 void world_left(struct world *world, int rank);
+/* As loop_waits(). */
+void world_waits(struct world *world, loop_wait *take, void *context);
 /* HVD_OK, or why everything fails. */
 enum hvd_status world_failure(struct world *world, struct error *err);

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 from asked import Asked
-from rig import main, wait_until
+from rig import BUILD, main, wait_until
 
 # Rank 2 does what the first argument says, and the others wait for it.
 SCRIPT = """\
@@ -124,6 +124,27 @@ class Culprit(Asked):
     def test_a_rank_that_has_ended(self):
         script = self.write("work.sh", "#!/bin/sh\necho ready\ntest $RANK = 3 && exit 0\nexec sleep 1000\n", 0o755)
         self.expect_verdict(r"rank 3 on localhost has ended with status 0, and the others have not", script)
+
+    def libhvd(self, case, *options):
+        program = os.path.join(BUILD, "tests/hvd/hvd_test_faults")
+        if not os.path.exists(program) or not os.path.exists(os.path.join(BUILD, "lib/hvd/hvd-gloo.so")):
+            self.skipTest("the build does not have libhvd with Gloo")
+        return ["--controller", "gloo", *options, program, case]
+
+    def test_a_name_that_differs(self):
+        """libhvd knows it, long before its own limit for a warning."""
+        folder = self.box.path("evidence")
+        result = self.expect_verdict(r"ranks 0,2-3 wait for rank 1 in allreduce 'loss', for \d+ s; rank 1 waits for ranks 0,2-3 in "
+                                     r"allreduce 'los', for \d+ s; rank 1 is on localhost[^\n]*",
+                                     *self.libhvd("differs", "--evidence", folder))
+        self.assertNotIn("libhvd: warning", result.stderr)
+        told = self.expect(self.command("explain", os.path.join(folder, os.listdir(folder)[0])).wait(60), 0).stdout
+        for part in ("'loss'", "'los'", "rank 1"):
+            self.assertIn(part, told)
+
+    def test_a_root_that_is_stopped(self):
+        """It cannot answer, and the verdict does not need it."""
+        self.expect_verdict(r"rank 0 on localhost is stopped \(SIGSTOP\)", *self.libhvd("differs", "-x", "STOP_ROOT=1"))
 
     def test_a_frozen_rank(self):
         groups = [folder for folder in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/freezer")

@@ -8,6 +8,7 @@
  *   idle    a process that has nothing to do does not wake up
  *   stall   rank 1 comes late, and rank 0 warns
  *   gives_up  rank 1 does not come, and the time limit ends the job
+ *   differs rank 1 submits another name than the others, without an end
  *   exits   rank 1 ends without hvd_shutdown(), and a child keeps its connections open
  *   steps   nothing goes wrong in NUMBER steps, in two process sets
  *   lanes   the same, with large tensors among the small ones, while sets come and go
@@ -207,6 +208,19 @@ static void run_gives_up(const struct job *job, uint64_t number)
         sleep_ms(3000);
 }
 
+static void run_differs(const struct job *job, uint64_t number)
+{
+    float *data AUTO_FREE = mem_array((size_t)length, sizeof *data);
+    struct hvd_tensor tensor =
+        job_tensor(job->rank == 1 ? "los" : "loss", HVD_FLOAT32, &length, data, data);
+    (void)number;
+    signal(SIGTERM, SIG_DFL);
+    step(data, 0, 1);
+    if (job->rank == 0 && getenv("STOP_ROOT") != NULL)
+        kill(getpid(), SIGSTOP);
+    hvd_allreduce(&tensor, NULL);
+}
+
 /* Only the launcher can say that the rank has ended. */
 static void run_exits(const struct job *job, uint64_t number)
 {
@@ -326,9 +340,10 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(const struct job *job, uint64_t number);
     } cases[] = {
-        {"leaves", run_leaves}, {"late", run_late},   {"slow", run_slow},
-        {"idle", run_idle},     {"stall", run_stall}, {"gives_up", run_gives_up},
-        {"exits", run_exits},   {"steps", run_steps}, {"lanes", run_lanes},
+        {"leaves", run_leaves},   {"late", run_late},   {"slow", run_slow},
+        {"idle", run_idle},       {"stall", run_stall}, {"gives_up", run_gives_up},
+        {"differs", run_differs}, {"exits", run_exits}, {"steps", run_steps},
+        {"lanes", run_lanes},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         if (argc < 2 || strcmp(argv[1], cases[i].name) != 0)

@@ -47,6 +47,7 @@ struct check_request;
 struct collect;
 struct events;
 struct evidence;
+struct hang_waits;
 struct hang_watch;
 struct helpers;
 struct job_control;
@@ -178,6 +179,7 @@ struct job {
     struct stdin_feed *stdin_feed; /* NULL: no worker reads it yet */
     struct stack_tree *stacks;     /* of the last look that was shown (run/look.h); NULL */
     struct stall_list *stalls;     /* of libhvd in the workers; the lines create it */
+    struct hang_waits *waits;      /* what libhvd says of the present hang, if anything */
     struct straggler_watch *straggler_watch; /* NULL: nobody wants to know */
     struct suspension *suspension;
     struct teardown *teardown;

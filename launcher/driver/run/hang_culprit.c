@@ -6,10 +6,12 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "driver/run/hang_waits.h"
 #include "driver/tell/stalls.h"
 #include "model/exit/tail.h"
 #include "model/hang/culprit.h"
 #include "model/hang/watchdog.h"
+#include "model/plan/rank_ranges.h"
 
 #define STALL_TEXT_MAX 8192
 
@@ -112,13 +114,23 @@ static int collect_ranks(const struct job *job, const struct hang *hang,
     return count;
 }
 
-/* The oldest that lasts and names the ranks that are missing. */
-static const struct stall *find_stall(const struct job *job)
+/* Fills in what libhvd says, or else Horovod's stall inspector. A warning of it that lists all
+ * ranks does not say which of them is late. */
+static void find_stall(const struct job *job, const struct hang_facts *facts, int running,
+                       struct culprit_stall *out, struct buf *text)
 {
-    for (int i = 0;; i++) {
-        const struct stall *stall = stall_list_at(job->stalls, i);
-        if (stall == NULL || (stall_lasts(stall, clock_mono_ns()) && stall->missing.count > 0))
-            return stall;
+    int64_t now_ns = clock_mono_ns();
+    const struct stall *stall = hang_waits_decide(job->waits, job->stalls, now_ns);
+    const struct stall_text *warning = stall_lines_find(facts->stalls, now_ns);
+    *out = (struct culprit_stall){.count = 0};
+    if (stall != NULL) {
+        hang_waits_text(job->waits, stall, text);
+        *out = (struct culprit_stall){buf_text(text), stall->missing.list, stall->missing.count};
+    } else if (warning != NULL && warning->count < running) {
+        buf_puts(text, "Horovod waits for ");
+        rank_ranges(warning->missing, warning->count, text);
+        buf_printf(text, " in '%s'", warning->name);
+        *out = (struct culprit_stall){buf_text(text), warning->missing, warning->count};
     }
 }
 
@@ -139,23 +151,21 @@ static int collect_ended(const struct job *job, int *ranks, const char **host)
 }
 
 struct culprit hang_culprit(const struct job *job, const struct hang *hang,
-                            const struct ras_facts *ras, const struct look *look, struct buf *out)
+                            const struct hang_facts *facts, const struct look *look,
+                            struct buf *out)
 {
     size_t size = (size_t)job->ranks.size + 1;
     struct culprit_rank *ranks AUTO_FREE = mem_array(size, sizeof(*ranks));
     int *ended_ranks AUTO_FREE = mem_array(size, sizeof(*ended_ranks));
     struct places *places = places_of_look(look, NULL);
     struct buf text AUTO_BUF = BUF_INIT(STALL_TEXT_MAX);
-    const struct stall *found = find_stall(job);
-    struct culprit_stall stall = {.count = 0};
+    struct culprit_stall stall;
     struct culprit_ended ended = {.ranks = ended_ranks};
-    if (found != NULL) {
-        stall_text(found, &text);
-        stall = (struct culprit_stall){buf_text(&text), found->missing.list, found->missing.count};
-    }
     ended.count = collect_ended(job, ended_ranks, &ended.host);
-    int count = collect_ranks(job, hang, ras, places, ranks);
-    struct culprit culprit = culprit_find(ranks, count, found != NULL ? &stall : NULL, &ended, out);
+    int count = collect_ranks(job, hang, facts->ras, places, ranks);
+    find_stall(job, facts, count, &stall, &text);
+    struct culprit culprit =
+        culprit_find(ranks, count, stall.count > 0 ? &stall : NULL, &ended, out);
     places_destroy(places);
     return culprit;
 }

@@ -5,12 +5,20 @@
 #include "driver/job/job.h"
 #include "driver/run/look.h"
 #include "driver/run/ras_facts.h"
+#include "driver/run/stall_lines.h"
 #include "model/hang/culprit.h"
 #include "model/hang/hang.h"
 
+/* What libraries of the ranks say, beside libhvd, for which the job has a place. */
+struct hang_facts {
+    const struct ras_facts *ras;      /* NCCL */
+    const struct stall_lines *stalls; /* Horovod */
+};
+
 /* Appends what model/hang/culprit.h says, and returns the same. */
 struct culprit hang_culprit(const struct job *job, const struct hang *hang,
-                            const struct ras_facts *ras, const struct look *look, struct buf *out);
+                            const struct hang_facts *facts, const struct look *look,
+                            struct buf *out);
 
 /* Of one look alone: the ranks at another place than most, or that cannot go on. Appends nothing if
  * no rank stands out. `only`: NULL for all. */

@@ -14,6 +14,7 @@
 #include "driver/run/exits.h"
 #include "driver/run/hang_culprit.h"
 #include "driver/run/hang_stir.h"
+#include "driver/run/hang_waits.h"
 #include "driver/run/look.h"
 #include "driver/run/ras_facts.h"
 #include "driver/run/stall_lines.h"
@@ -106,10 +107,11 @@ static char *hang_text(const struct hang_watch *watch, const struct look *look,
                        struct culprit *found)
 {
     struct buf culprit AUTO_BUF = BUF_INIT(TEXT_MAX), cause AUTO_BUF = BUF_INIT(TEXT_MAX);
+    struct hang_facts facts = {watch->ras, watch->stalls};
     put_cause(watch, &cause);
     *found = (struct culprit){.kind = CULPRIT_NONE, .rank = -1};
     if (look != NULL)
-        *found = hang_culprit(watch->job, watch->hang, watch->ras, look, &culprit);
+        *found = hang_culprit(watch->job, watch->hang, &facts, look, &culprit);
     return mem_printf("the job hangs: %s%s%s", buf_text(&cause), look != NULL ? "; " : "",
                       buf_text(&culprit));
 }
@@ -189,8 +191,10 @@ static void ask(struct hang_watch *watch)
 {
     Hvdrun__PulseRequest message = HVDRUN__PULSE_REQUEST__INIT;
     message.closer = hang_wants_more(watch->hang, job_running_ms(watch->job));
-    if (!message.closer)
+    if (!message.closer) {
         ras_facts_forget(watch->ras);
+        hang_waits_forget(watch->job->waits);
+    }
     job_send_all(watch->job, FRAME_PULSE_REQUEST, &message.base);
 }
 

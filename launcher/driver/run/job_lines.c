@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "driver/run/hang_waits.h"
 #include "driver/tell/events.h"
 #include "driver/tell/stalls.h"
 #include "line/packet.h"
@@ -28,6 +29,7 @@ struct job_lines *job_lines_create(struct job *job)
     struct job_lines *lines = mem_alloc(sizeof(*lines));
     lines->job = job;
     job->stalls = stall_list_create();
+    job->waits = hang_waits_create();
     return lines;
 }
 
@@ -44,7 +46,9 @@ void job_lines_destroy(struct job_lines *lines)
     if (lines == NULL)
         return;
     stall_list_destroy(lines->job->stalls);
+    hang_waits_destroy(lines->job->waits);
     lines->job->stalls = NULL;
+    lines->job->waits = NULL;
     ended_clear(&lines->fresh);
     free(lines);
 }
@@ -216,7 +220,10 @@ static void take_stall(struct job *job, const Hvdrun__Stall *message)
     stall.name = mem_strdup(message->name);
     log_make_plain(stall.operation);
     log_make_plain(stall.name);
-    say(job, stall_list_add(job->stalls, &stall));
+    if (message->round != 0)
+        hang_waits_take(job->waits, &stall, message->round);
+    else
+        say(job, stall_list_add(job->stalls, &stall));
 }
 
 static bool is_worker(const struct job *job, const struct node_link *node, uint32_t seat)

@@ -4,7 +4,7 @@
  *
  * 0. Somebody has stopped or frozen ranks, or they are out of memory in their cgroup.
  * 1. NCCL knows how many operations each rank has launched (RAS), and a few ranks are behind.
- * 2. libhvd reports an operation that waits for ranks.
+ * 2. libhvd or Horovod says that an operation waits for ranks.
  * 3. PyTorch's watchdog has written the number of the last collective of each rank, and a few ranks
  *    are behind.
  * 4. A few ranks are at another place of the program than most, or in another system call.

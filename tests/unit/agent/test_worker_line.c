@@ -243,13 +243,56 @@ static int questions(const struct fixture *f)
 static void test_a_question(void **state)
 {
     struct fixture *f = *state;
-    worker_line_ask(f->line);
+    worker_line_ask(f->line, false);
     assert_int_equal(questions(f), 1);
-    worker_line_ask(f->line);
+    worker_line_ask(f->line, false);
     assert_int_equal(questions(f), 0);
     sends(f, &(struct line_packet){.type = LINE_PROGRESS, .operations = 3});
-    worker_line_ask(f->line);
+    worker_line_ask(f->line, false);
     assert_int_equal(questions(f), 1);
+}
+
+/* The round of the question for waits that has come; 0: none. Other packets are ignored. */
+static uint32_t round_asked(const struct fixture *f)
+{
+    uint8_t bytes[LINE_PACKET_MAX];
+    struct line_packet packet;
+    uint32_t round = 0;
+    for (;;) {
+        ssize_t length = recv(f->worker, bytes, sizeof(bytes), MSG_DONTWAIT);
+        if (length < 0)
+            return round;
+        assert_int_equal(line_packet_get(bytes, (size_t)length, &packet, NULL), 0);
+        round = packet.type == LINE_ASK_WAITS ? packet.round : round;
+    }
+}
+
+/* A worker that does not read is not asked again, and one that floods is heard for a while. */
+static void test_waits(void **state)
+{
+    struct fixture *f = *state;
+    struct line_packet packet = {
+        .type = LINE_WAITS, .round = 1, .set = 5, .operation = "allreduce", .name = "los"};
+    line_ranks_add(&packet.waiting, 2);
+    line_ranks_add(&packet.missing, 3);
+    sends(f, &packet); /* nobody has asked */
+    assert_int_equal(f->count, 0);
+    worker_line_ask(f->line, true);
+    worker_line_ask(f->line, true);
+    assert_int_equal(round_asked(f), 1);
+    packet.round = 2;
+    sends(f, &packet);
+    assert_int_equal(f->count, 0);
+    packet.round = 1;
+    for (int i = 0; i < 50; i++)
+        sends(f, &packet);
+    assert_int_equal(f->count, 16);
+    assert_int_equal(f->stalls[0]->round, 1);
+    assert_int_equal(f->stalls[0]->set, 5);
+    assert_string_equal(f->stalls[0]->name, "los");
+    assert_int_equal(f->stalls[0]->missing[0], 3);
+    goes_on(f, 5); /* it was not a report */
+    assert_int_equal(f->count, 16);
 }
 
 /* What a worker sent before it ended without reading is heard. */
@@ -284,9 +327,9 @@ static void test_nobody_is_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_a_stall),         TEST(test_ends_of_stalls), TEST(test_many_sets),
-        TEST(test_progress),        TEST(test_a_question),     TEST(test_last_words),
-        TEST(test_nobody_is_there),
+        TEST(test_a_stall),  TEST(test_ends_of_stalls),  TEST(test_many_sets),
+        TEST(test_progress), TEST(test_a_question),      TEST(test_last_words),
+        TEST(test_waits),    TEST(test_nobody_is_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

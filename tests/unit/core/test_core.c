@@ -438,6 +438,49 @@ static void test_what_was_stalled_goes_on(void **state)
     job_destroy(&job);
 }
 
+/* Appends "0 and 2 -> 1: x;" for each group that waits, with set ranks. */
+static void expect_waits(const struct job *job, int rank, const char *text)
+{
+    AUTO_BUF struct buf out = BUF_INIT(1000);
+    struct stall stalls[CORE_WAITS_MAX];
+    int count = core_waits(job->cores[rank], job->now_ns, stalls);
+    for (int i = 0; i < count; i++) {
+        for (size_t j = 0; j < stalls[i].waiting_count; j++)
+            buf_printf(&out, "%d ", stalls[i].waiting[j]);
+        buf_puts(&out, "wait for");
+        for (size_t j = 0; j < stalls[i].missing_count; j++)
+            buf_printf(&out, " %d", stalls[i].missing[j]);
+        buf_printf(&out, " in %s for %d ms;", stalls[i].name, (int)(stalls[i].age_ns / MS));
+        stall_destroy(&stalls[i]);
+    }
+    assert_string_equal(buf_text(&out), text);
+}
+
+/* Without any limit of time, the root knows the oldest tensor of each group. */
+static void test_who_waits(void **state)
+{
+    (void)state;
+    struct job job;
+    job_create(&job, &usual);
+    step(&job, MS);
+    expect_waits(&job, 0, "");
+    submit(&job, 0, "loss");
+    submit(&job, 2, "loss");
+    turn_all(&job, 2 * MS);
+    submit(&job, 0, "younger");
+    submit(&job, 2, "younger");
+    submit(&job, 1, "los");
+    turn_all(&job, 5 * MS);
+    expect_waits(&job, 0, "2 7 wait for 5 in loss for 3 ms;5 wait for 2 7 in los for 0 ms;");
+    expect_waits(&job, 1, "");
+    submit(&job, 1, "loss");
+    turn_all(&job, 6 * MS);
+    expect_waits(&job, 0, "2 7 wait for 5 in younger for 1 ms;5 wait for 2 7 in los for 1 ms;");
+    core_lost(job.cores[0], HVD_ERR_PEER_LOST, "gone");
+    expect_waits(&job, 0, "");
+    job_destroy(&job);
+}
+
 static void test_shut_down(void **state)
 {
     (void)state;
@@ -523,6 +566,7 @@ int main(void)
         cmocka_unit_test(test_nothing_is_late_while_one_has_joined),
         cmocka_unit_test(test_stalls),
         cmocka_unit_test(test_what_was_stalled_goes_on),
+        cmocka_unit_test(test_who_waits),
         cmocka_unit_test(test_shut_down),
         cmocka_unit_test(test_a_rank_that_does_not_answer),
         cmocka_unit_test(test_more_names_than_the_cache_has),

@@ -10,6 +10,7 @@
 
 #include "driver/job_fixture.h"
 #include "driver/run/hang_culprit.h"
+#include "driver/run/hang_waits.h"
 #include "driver/tell/stalls.h"
 #include "io/link.h"
 #include "unit.h"
@@ -18,6 +19,7 @@ struct bench {
     struct fixture *f;
     struct hang *hang;
     struct ras_facts *ras;
+    struct stall_lines *stalls;
     struct looks *looks;
     const char *wanted;
     enum culprit_kind kind;
@@ -34,6 +36,8 @@ static int begin(void **state)
         return -1;
     bench = (struct bench){.f = *state, .hang = hang_create(&limits, NULL), .agents = {-1, -1}};
     bench.ras = ras_facts_create();
+    bench.f->job.waits = hang_waits_create();
+    bench.stalls = stall_lines_create();
     bench.looks = looks_create(&bench.f->job, false);
     bench.f->job.looks = bench.looks;
     bench.f->job.stalls = stall_list_create();
@@ -54,6 +58,8 @@ static int end(void **state)
     }
     run_turns(bench->f->job.loop, 1);
     ras_facts_destroy(bench->ras);
+    hang_waits_destroy(bench->f->job.waits);
+    stall_lines_destroy(bench->stalls);
     hang_destroy(bench->hang);
     stall_list_destroy(bench->f->job.stalls);
     *state = bench->f;
@@ -64,7 +70,8 @@ static void looked(void *context, const struct look *look)
 {
     struct bench *bench = context;
     struct buf text AUTO_BUF = BUF_INIT(10000);
-    struct culprit culprit = hang_culprit(&bench->f->job, bench->hang, bench->ras, look, &text);
+    struct hang_facts facts = {bench->ras, bench->stalls};
+    struct culprit culprit = hang_culprit(&bench->f->job, bench->hang, &facts, look, &text);
     assert_string_equal(buf_text(&text), bench->wanted);
     assert_int_equal(culprit.kind, bench->kind);
     assert_int_equal(culprit.rank, bench->rank);
@@ -165,6 +172,81 @@ static void test_operations_of_libhvd(void **state)
     unit_clock_run();
 }
 
+/* "0-2" as a list. */
+static struct stall_ranks list_of(const char *digits)
+{
+    struct stall_ranks ranks = {.list = mem_array(strlen(digits) + 1, sizeof(int))};
+    for (; *digits != '\0'; digits++)
+        ranks.list[ranks.count++] = *digits - '0';
+    return ranks;
+}
+
+static void waits(struct bench *bench, uint32_t round, uint32_t set, const char *name,
+                  const char *waiting, const char *missing)
+{
+    struct stall stall = {.set = set,
+                          .seconds = 5,
+                          .operation = mem_strdup("allreduce"),
+                          .name = mem_strdup(name),
+                          .waiting = list_of(waiting),
+                          .missing = list_of(missing)};
+    hang_waits_take(bench->f->job.waits, &stall, round);
+}
+
+/* The name that differs is shown on both sides, and the fewest missing ranks decide. */
+static void test_answers_of_libhvd(void **state)
+{
+    struct bench *bench = *state;
+    unit_clock_stop(NOW_NS, 0);
+    waits(bench, 1, 0, "los", "2", "01");
+    waits(bench, 1, 0, "loss", "01", "2");
+    expect(bench, CULPRIT_STALL, 2,
+           "ranks 0-1 wait for rank 2 in allreduce 'loss', for 5 s; rank 2 waits for ranks 0-1 in "
+           "allreduce 'los', for 5 s; rank 2 is on b");
+    waits(bench, 2, 0, "", "", ""); /* nothing waits there any more */
+    expect(bench, CULPRIT_NONE, -1, "no rank stands out");
+    waits(bench, 2, 0, "y", "0", "12");
+    stalls(bench, 0, 1, 0); /* the worker has reported it itself */
+    expect(bench, CULPRIT_STALL, 1,
+           "rank 0 waits for rank 1 in allreduce 'x', for 60 s; rank 1 is on a");
+    hang_waits_forget(bench->f->job.waits);
+    unit_clock_run();
+}
+
+/* Rank 0 waits for rank 1, which waits for rank 2 in another process set. */
+static void test_a_chain_of_process_sets(void **state)
+{
+    struct bench *bench = *state;
+    waits(bench, 1, 1, "a", "0", "1");
+    waits(bench, 1, 2, "b", "1", "2");
+    expect(bench, CULPRIT_STALL, 2,
+           "rank 1 waits for rank 2 in allreduce 'b' of process set 2, for 5 s; rank 2 is on b");
+    hang_waits_forget(bench->f->job.waits);
+    expect(bench, CULPRIT_NONE, -1, "no rank stands out");
+    for (uint32_t set = 0; set < HANG_WAITS_MAX + 9; set++)
+        waits(bench, 1, set, "many", "0", "1");
+}
+
+/* A warning that lists all ranks does not tell which of them is late. */
+static void test_a_warning_of_horovod(void **state)
+{
+    static const char warning[] =
+        "[W] One or more tensors were submitted to be reduced, gathered or broadcasted by subset "
+        "of ranks\nMissing ranks:\n";
+    struct bench *bench = *state;
+    struct tail *tail = &bench->f->job.ranks.records[0].tail;
+    unit_clock_stop(NOW_NS, 0);
+    writes(bench, 0, warning);
+    writes(bench, 0, "1: [grad.1, grad.2]\n");
+    stall_lines_take(bench->stalls, 0, tail, true, NOW_NS);
+    expect(bench, CULPRIT_STALL, 1, "Horovod waits for rank 1 in 'grad.1'; rank 1 is on a");
+    writes(bench, 0, warning);
+    writes(bench, 0, "0: [x]\n1: [y]\n2: [z]\n");
+    stall_lines_take(bench->stalls, 0, tail, true, NOW_NS);
+    expect(bench, CULPRIT_NONE, -1, "no rank stands out");
+    unit_clock_run();
+}
+
 static void no_frame(void *context, const struct frame_header *header, const uint8_t *body)
 {
     (void)context, (void)header, (void)body;
@@ -241,6 +323,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_lines_of_the_watchdog, begin, end),
         cmocka_unit_test_setup_teardown(test_numbers_of_nccl, begin, end),
         cmocka_unit_test_setup_teardown(test_operations_of_libhvd, begin, end),
+        cmocka_unit_test_setup_teardown(test_answers_of_libhvd, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_chain_of_process_sets, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_warning_of_horovod, begin, end),
         cmocka_unit_test_setup_teardown(test_places, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,6 +48,9 @@ static void test_short_types(void **state)
     x.in = (struct line_packet){.type = LINE_ASK};
     pass(&x);
     assert_int_equal(x.length, 4);
+    x.in = (struct line_packet){.type = LINE_ASK_WAITS, .round = 0xfffffffe};
+    pass(&x);
+    assert_int_equal(x.out.round, 0xfffffffe);
     x.in = (struct line_packet){.type = LINE_GOES_ON, .set = 5};
     pass(&x);
     assert_int_equal(x.out.set, 5);
@@ -90,11 +93,28 @@ static void test_stalled(void **state)
     assert_false(x.out.missing.more);
 }
 
+static void test_waits(void **state)
+{
+    (void)state;
+    struct exchange x = {.in = stall()};
+    x.in.type = LINE_WAITS;
+    x.in.round = 9;
+    pass(&x);
+    assert_int_equal(x.out.round, 9);
+    assert_int_equal(x.out.set, 7);
+    assert_string_equal(x.out.name, "grad.17");
+    assert_int_equal(x.out.missing.ranges[0].first, 3);
+    x.in = (struct line_packet){.type = LINE_WAITS, .round = 10}; /* nothing waits */
+    pass(&x);
+    assert_int_equal(x.out.waiting.count + x.out.missing.count, 0);
+}
+
 /* The longest packet there is. */
 static void test_limits(void **state)
 {
     (void)state;
     struct exchange x = {.in = stall()};
+    x.in.type = LINE_WAITS;
     memset(x.in.name, 'n', LINE_NAME_MAX);
     memset(x.in.operation, 'o', LINE_OPERATION_MAX);
     x.in.waiting = x.in.missing = (struct line_ranks){0};
@@ -129,6 +149,7 @@ static void test_every_beginning_is_refused(void **state)
 {
     (void)state;
     struct exchange x = {.in = stall()};
+    x.in.type = LINE_WAITS;
     x.length = line_packet_put(&x.in, x.bytes);
     for (size_t length = 0; length < x.length; length++) {
         uint8_t *copy = test_malloc(length + 1);
@@ -194,6 +215,7 @@ int main(void)
         cmocka_unit_test(test_short_types),
         cmocka_unit_test(test_ended),
         cmocka_unit_test(test_stalled),
+        cmocka_unit_test(test_waits),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_ranks_that_do_not_fit),
         cmocka_unit_test(test_every_beginning_is_refused),

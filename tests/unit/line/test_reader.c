@@ -54,7 +54,15 @@ static void asked(void *context)
     note(context, "asked; ");
 }
 
-static const struct line_reader_ops ops = {.ended = ended, .left = left, .asked = asked};
+static void asked_waits(void *context, uint32_t round)
+{
+    char text[64];
+    snprintf(text, sizeof(text), "waits %u; ", round);
+    note(context, text);
+}
+
+static const struct line_reader_ops ops = {
+    .ended = ended, .left = left, .asked = asked, .asked_waits = asked_waits};
 
 static int setup(void **state)
 {
@@ -162,10 +170,11 @@ static void test_the_agent_ends(void **state)
 static void test_questions(void **state)
 {
     struct fixture *f = *state;
+    say(f, &(struct line_packet){.type = LINE_ASK_WAITS, .round = 7});
     say(f, &(struct line_packet){.type = LINE_ASK});
     say_epoch(f, 2);
     say(f, &(struct line_packet){.type = LINE_ASK});
-    expect(f, "asked; asked; ");
+    expect(f, "waits 7; asked; asked; ");
 }
 
 static void test_sending(void **state)
