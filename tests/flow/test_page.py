@@ -173,6 +173,7 @@ class Served(Page):
         waiting.close()
         self.assertEqual((end["status"], end["ranks"][0]["rank"], end["ranks"][0]["exit_code"]), (3, 1, 3))
         self.assertIn("hvdrun: rank 1 exited with code 3", end["failure"])
+        self.assertGreater(end["up_s"], 0)
 
     def test_a_job_that_is_stopped(self):
         job, _, page = self.serve_page("-np", 2)
@@ -277,6 +278,10 @@ class InABrowser(Page, Elastic):
         self.until("#state", "ended with status 3")
         self.until("#ranks tbody tr", "exit code 3")  # it is the first one now
         self.assertRegex(self.text("#events"), "rank 2 on b: exit code 3")
+        self.assertRegex(self.text("#progress-eta"), r"^4[23] ?%$")  # nothing is left of a job that has ended
+        self.assertEqual((self.text("#live"), self.browser.run("byId('live').className.trim()")), ("final", "live bad"))
+        self.assertEqual(self.browser.run("page.job.up_s === page.ended.up_s"), True)
+        self.assertIn("'hvdrun explain " + name, self.text("#footer"))
         self.expect_blame(job.wait(), 2, code=3)
         self.no_problem()
 
@@ -295,6 +300,8 @@ class InABrowser(Page, Elastic):
         self.no_problem()
         job.finish()
         self.until("#state", "ended with status 0")
+        self.until("#live", "^final$")
+        self.assertEqual(self.browser.run("byId('live').className.trim()"), "live good")
         self.no_problem()
 
     def test_output_is_text(self):

@@ -17,9 +17,10 @@
  *
  * The end of the job:
  *
- *   {"status": N, "cause": TEXT, "text": TEXT, "failure": TEXT (the report of a failure; no key:
- *    none), "ranks": [{"rank": N, "exit_code": N or "signal": N, "ended": SECONDS since 1970}, ...]
- *    (some of those that failed before hvdrun ended them), "lines": [as above, but fewer]}
+ *   {"status": N, "cause": TEXT, "text": TEXT, "up_s": SECONDS (that the job ran), "failure": TEXT
+ *    (the report of a failure; no key: none), "ranks": [{"rank": N, "exit_code": N or "signal": N,
+ * "ended": SECONDS since 1970}, ...] (some of those that failed before hvdrun ended them), "lines":
+ * [as above, but fewer]}
  *
  * This one has PAGE_END_BYTES at most, which fit into a socket.
  *

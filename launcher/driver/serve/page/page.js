@@ -101,7 +101,7 @@ function showProgress(progress) {
   if (progress === undefined) return;
   const done = isNumber(progress.percent) ? progress.percent : 0;
   byId("progress-bar").style.width = `${Math.max(0, Math.min(100, done))}%`;
-  const left = isNumber(progress.eta_s) ? `${duration(progress.eta_s)} left, until ${clock(Date.now() / 1000 + progress.eta_s)}` : "";
+  const left = isNumber(progress.eta_s) && !page.ended ? `${duration(progress.eta_s)} left, until ${clock(Date.now() / 1000 + progress.eta_s)}` : "";
   setText(byId("progress-eta"), [isNumber(progress.percent) ? percent(done) : "", left].filter(one => one).join(" · "));
   const metrics = Object.entries(progress.metrics || {}).map(([name, one]) =>
     `${plain(name)} ${isNumber(one) ? Number(one.toPrecision(4)) : plain(one)}`);
@@ -125,7 +125,8 @@ function showState(job) {
 function showLive() {
   const where = byId("live"), age = (Date.now() - page.heard) / 1000;
   where.classList.toggle("on", !page.silent && !page.ended);
-  where.classList.toggle("late", page.silent);
+  where.classList.toggle("late", page.silent && !page.ended);
+  for (const kind of ["good", "bad"]) where.classList.toggle(kind, page.ended !== undefined && stateKind() === kind);
   setText(where, page.ended ? "final" : page.heard === 0 ? "connecting" : page.silent ? `${duration(age)} old` : "live");
 }
 
@@ -143,7 +144,9 @@ function show() {
   ranks.show(job);
   output.ranks(job.ranks.map(rank => rank.rank).sort((a, b) => a - b));
   setText(byId("hosts-count"), plural(job.hosts.length, "host"));
-  setText(byId("footer"), `hvdrun ${plain(job.version)} · ${plain(job.folder)} · this page only shows, and changes nothing`);
+  const note = page.ended ? `a reload of this page finds nothing; 'hvdrun explain ${plain(job.job)}' says more`
+    : "this page only shows, and changes nothing";
+  setText(byId("footer"), `hvdrun ${plain(job.version)} · ${plain(job.folder)} · ${note}`);
   showLive();
 }
 
@@ -179,6 +182,10 @@ function finished(end) {
   const job = page.job;
   page.ended = end;
   if (job === undefined) return;
+  if (isNumber(end.up_s)) { // what was known last is older
+    job.up_s = end.up_s;
+    job.now = job.started + end.up_s;
+  }
   for (const rank of job.ranks) {
     if (rank.state === "running" || rank.state === "exited") rank.state = "ended";
     for (const key of ["cpus", "marks", "last_output_s"]) delete rank[key];
