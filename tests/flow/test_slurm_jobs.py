@@ -6,6 +6,7 @@ import json
 import subprocess
 
 from ground import patient, worker
+from jobs import Terminal
 from slurm import HVDRUN, Runs, main
 
 
@@ -33,6 +34,22 @@ class Jobs(Runs):
         self.assertIn("  node2  ", self.ask("top", "--once", *there).stdout)
         done = self.ask("stop", *there)
         self.assertEqual((done.returncode, done.stderr), (0, ""), done)
+        job.wait()
+        self.wait_no_workers()
+
+    def test_in_a_terminal(self):
+        """Keys reach the command on the node, and it sees the size of the terminal."""
+        job = self.hang("-N2", "--ntasks-per-node=1", count=2)
+        top = Terminal(self.box, [HVDRUN, "top", "--slurm-job", job.id], rows=24, columns=80)
+        top.wait_output("node2")
+        top.type("q")
+        self.assertEqual(top.wait(), 0)
+        logs = Terminal(self.box, [HVDRUN, "logs", "-f", "--slurm-job", job.id])
+        logs.wait_output("ready", count=2)
+        logs.type("\x03")
+        logs.wait()
+        self.assertEqual(job.state(), "RUNNING")
+        job.cancel()
         job.wait()
         self.wait_no_workers()
 
