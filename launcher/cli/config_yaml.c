@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "model/settings/suggest.h"
 
+#define DEPTH_MAX 8
 #define NAME_LIMIT 48 /* longer than the name of any section or key */
 
 struct yaml_reading {
@@ -215,13 +216,19 @@ static int read_stream(struct yaml_reading *reading)
     return 0;
 }
 
-/* A key after which the text breaks off would otherwise be reported first, as an unknown key. */
+/* A key after which the text breaks off would otherwise be reported first, as an unknown key. What
+ * is too deep is left to the next pass, because libyaml's time grows with the square of the depth.
+ */
 static int check_syntax(struct yaml_reading *reading)
 {
+    int depth = 0;
     do {
         if (advance(reading) < 0)
             return -1;
-    } while (reading->event.type != YAML_STREAM_END_EVENT);
+        yaml_event_type_t type = reading->event.type;
+        depth += type == YAML_MAPPING_START_EVENT || type == YAML_SEQUENCE_START_EVENT;
+        depth -= type == YAML_MAPPING_END_EVENT || type == YAML_SEQUENCE_END_EVENT;
+    } while (depth <= DEPTH_MAX && reading->event.type != YAML_STREAM_END_EVENT);
     return 0;
 }
 

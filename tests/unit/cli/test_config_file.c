@@ -281,6 +281,7 @@ static void test_yaml_bad(void **state)
     struct error err;
     assert_int_equal(read_yaml("params:\n\tx: [\n", &settings, &err), -1);
     assert_non_null(strstr(err.text, "f.yaml:2: this is not YAML: "));
+    settings_destroy(&settings);
     assert_int_equal(read_yaml("parms:\n  x: 1\n  y: \"\n", &settings, &err), -1);
     assert_non_null(strstr(err.text, ": this is not YAML: "));
     settings_destroy(&settings);
