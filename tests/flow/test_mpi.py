@@ -166,7 +166,7 @@ class Ends(Mpi):
 
     def expect_no_spawn(self, result, rank):
         self.expect(result, 125)
-        self.assertRegex(result.stderr, rf"^hvdrun: rank {rank} on \S+ asked for MPI_Comm_spawn, which hvdrun does not support")
+        self.assertRegex(result.stderr, rf"(?m)^hvdrun: rank {rank} on \S+ asked for MPI_Comm_spawn, which hvdrun does not support")
         self.assertNotIn(f"rank {rank} goes on", result.stdout)
 
     def test_spawn(self):
