@@ -68,7 +68,7 @@ static int become_srun(const struct control_words *words, int argc, char *const 
     bool terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     const char **line =
         control_slurm_srun(words, argc, argv, length > 0 ? self : argv[0], terminal, &job_option);
-    execv(srun, (char *const *)line);
+    execve(srun, (char *const *)line, environ);
     int errnum = errno;
     free(line);
     return error_errno(err, errnum, "cannot execute %s", srun);
