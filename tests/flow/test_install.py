@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 
-from rig import BUILD, SOURCE, Flow, main, mpi_worker, worker
+from rig import BUILD, SOURCE, Flow, main, mpi_worker, plain, worker
 
 
 class Install(Flow):
@@ -38,6 +38,7 @@ class Install(Flow):
         done = self.installed("-np", 1, "--report-bindings", worker("hello"))
         self.assertRegex(done.stderr, r"rank 0  CPUs \S+  (GPU \S+  )?\[")
 
+    @plain
     def test_libhvd_as_the_docs_say(self):
         """The lines of docs/runtime.md, for an installation in the home folder; then plain flags."""
         with open(os.path.join(SOURCE, "docs/runtime.md"), encoding="utf-8") as file:
