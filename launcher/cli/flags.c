@@ -162,10 +162,16 @@ static int set_foreign(struct scan *scan, const struct foreign *foreign, const c
 }
 
 /* One notice names all of them. */
-static int drop_foreign(struct scan *scan, const char *typed, const char *first)
+static int drop_foreign(struct scan *scan, const struct foreign *foreign, const char *typed,
+                        const char *first)
 {
     buf_printf(&scan->dropped, "%s%s%s%s", scan->dropped.length > 0 ? ", " : "", typed,
                first == NULL ? "" : " ", first == NULL ? "" : first);
+    if (foreign->kind == FOREIGN_DROP) {
+        buf_puts(&scan->dropped, " (");
+        foreign_text(foreign, &scan->dropped);
+        buf_puts(&scan->dropped, ")");
+    }
     scan->rewritten = true;
     return 0;
 }
@@ -234,7 +240,7 @@ static int take_foreign(struct scan *scan, const struct foreign *foreign, const 
     if (got > wanted && !(fixed && strncmp(foreign->arg + 2, value, strlen(value)) == 0))
         return unwanted_value(typed, value, err);
     if (foreign_is_dropped(foreign, values))
-        return drop_foreign(scan, typed, values[0]);
+        return drop_foreign(scan, foreign, typed, values[0]);
     return foreign->kind == FOREIGN_SETS ? set_foreign(scan, foreign, typed, values, err) : 0;
 }
 

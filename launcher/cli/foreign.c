@@ -180,6 +180,14 @@ static void put_launchers(unsigned launchers, struct buf *out)
     }
 }
 
+void foreign_text(const struct foreign *foreign, struct buf *out)
+{
+    for (const char *at = foreign->text; *at != '\0'; at++) {
+        if (*at != '`')
+            (void)buf_putc(out, *at);
+    }
+}
+
 void foreign_refuse(const struct foreign *foreign, const char *typed, bool several,
                     const char *const values[2], struct buf *out)
 {
@@ -187,9 +195,6 @@ void foreign_refuse(const struct foreign *foreign, const char *typed, bool sever
     (void)buf_printf(out, several ? "%s are options of " : "%s is an option of ", typed);
     put_launchers(foreign->launchers, out);
     (void)buf_puts(out, ": ");
-    for (const char *at = foreign->text; *at != '\0'; at++) {
-        if (*at != '`')
-            (void)buf_putc(&plain, *at);
-    }
+    foreign_text(foreign, &plain);
     foreign_fill(foreign, buf_text(&plain), values, out);
 }

@@ -71,6 +71,9 @@ bool foreign_is_dropped(const struct foreign *foreign, const char *const values[
 int foreign_value(const struct foreign *foreign, const char *const values[2], struct buf *out,
                   struct error *err);
 
+/* What the table says of it, without the marks of code. */
+void foreign_text(const struct foreign *foreign, struct buf *out);
+
 /* FOREIGN_HINT, FOREIGN_PROGRAM: appends the advice to `typed`, one option or `several` as "a, b".
  */
 void foreign_refuse(const struct foreign *foreign, const char *typed, bool several,

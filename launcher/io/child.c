@@ -235,10 +235,21 @@ static void offer_folder(const char *folder, struct suggest *suggest)
     if (dir == NULL)
         return;
     for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
-        if (entry->d_name[0] == suggest->typed[0])
+        if (entry->d_name[0] != suggest->typed[0])
+            continue;
+        char *path AUTO_FREE = mem_printf("%s/%s", folder, entry->d_name);
+        if (check_executable(path) == 0)
             suggest_offer(suggest, entry->d_name);
     }
     closedir(dir);
+}
+
+/* "b:4", of `-H a:4 b:4` */
+static bool is_like_host(const char *command)
+{
+    const char *colon = strrchr(command, ':');
+    return colon != NULL && colon > command && colon[1] != '\0' &&
+           colon[1 + strspn(colon + 1, "0123456789")] == '\0';
 }
 
 /* "pyhton3" is not there, but "python3" is. People seldom mistype the first letter. */
@@ -253,9 +264,10 @@ static int not_found(const char *command, const char *search, struct error *err)
         at += length + (at[length] == ':');
     }
     const char *near = suggest_best(&suggest);
-    return error_status(err, STATUS_NOT_FOUND, "'%s' was not found in PATH%s%s%s", command,
+    return error_status(err, STATUS_NOT_FOUND, "'%s' was not found in PATH%s%s%s%s", command,
                         near == NULL ? "" : ": did you mean '", near == NULL ? "" : near,
-                        near == NULL ? "" : "'?");
+                        near == NULL ? "" : "'?",
+                        is_like_host(command) ? "; if it is a host, write -H a:4,b:4" : "");
 }
 
 char *child_find(const char *command, const char *search, const char *wdir, struct error *err)

@@ -64,7 +64,7 @@ static int say_return(const char *path, const char *name, struct error *err)
     return error_set(err,
                      "cannot execute %s: its first line ends with a carriage return, as text files "
                      "of Windows do, so the system looks for '%s\\r' instead of %s; remove the "
-                     "carriage returns with sed -i 's/\\r$//' %s",
+                     "carriage returns with sed -i 's/\\r$//' '%s'",
                      path, name, name, path);
 }
 

@@ -13,6 +13,7 @@ class Mistakes(Flow):
     # name, arguments, the cause, the remedy
     TABLE = [
         ("a blank between hosts", ["-H", "a:4 b:4", "true"], "a blank", "put commas between hosts, as in a:4,b:4"),
+        ("two words of hosts", ["-H", "localhost:1", "b:4", "true"], "'b:4' was not found in PATH", "write -H a:4,b:4"),
         ("an equals sign in a host", ["-H", "a=4", "true"], "'=' in a host", "a colon before the slots, as in a:4"),
         ("slots that are no number", ["-H", "b:x", "true"], "'x' is not a slot count", "expected a whole number"),
         ("more ranks than slots", ["-np", 3, "-H", "localhost:2", "true"], "3 ranks wanted, 2 slots found", "give more hosts or slots"),
@@ -23,8 +24,8 @@ class Mistakes(Flow):
         ("a script without python3", ["train.py"], "was not found in PATH", "write python3 train.py"),
         ("as torchrun takes it", ["--nproc_per_node", 2, "train.py"], "was not found in PATH", "write python3 train.py"),
         ("no interpreter", ["./lost"], "names the interpreter", "/opt/nosuch/python"),
-        ("a carriage return", ["./crlf.sh"], "ends with a carriage return", "remove the carriage returns with sed"),
-        ("a carriage return behind env", ["./crlf.py"], "ends with a carriage return", "remove the carriage returns with sed"),
+        ("a carriage return", ["./crlf.sh"], "ends with a carriage return", r"remove the carriage returns with sed -i 's/\\r\$//' '\S+/crlf.sh'\n"),
+        ("a carriage return behind env", ["./crlf.py"], "ends with a carriage return", r"remove the carriage returns with sed -i 's/\\r\$//' '\S+/crlf.py'\n"),
         ("a mistyped program", ["pythagors"], "'pythagors' was not found in PATH", "did you mean 'pythagoras'"),
         ("no hostfile", ["--hostfile", "nosuch", "true"], "cannot open nosuch", "No such file"),
         ("an empty hostfile", ["--hostfile", "empty", "true"], "names no host", "expected one per line, as in"),
@@ -51,7 +52,7 @@ class Mistakes(Flow):
     NOTICES = [
         ("--spares without an elastic job", ["--spares", 1, "-np", 1, "true"], "--spares has no effect", "with --min-np N"),
         ("what is for mpirun", ["-np", 1, "--display-map", "-mca", "plm_rsh_agent", "ssh", "true"], "left out, because",
-         "--display-map, -mca plm_rsh_agent"),
+         r"--display-map \(--dry-run prints the plan and starts nothing\), -mca plm_rsh_agent"),
     ]
 
     # These run without a word.
@@ -92,6 +93,10 @@ class Mistakes(Flow):
                 result = self.expect(self.tried(args), 0)
                 self.assertRegex(result.stderr, cause)
                 self.assertRegex(result.stderr, remedy)
+
+    def test_a_folder_is_no_program(self):
+        self.write("bin/thinq/x", "")
+        self.assertNotIn("did you mean", self.expect(self.tried(["thinqs"]), 127).stderr)
 
     def test_harmless(self):
         for args in self.HARMLESS:

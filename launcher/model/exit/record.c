@@ -37,7 +37,8 @@ void exit_record_merge(struct exit_record *record, enum exit_fact fact,
         record->code = event->code;
         record->core = fact == FACT_SIGNALED && event->core;
         free(record->text);
-        record->text = exit_text(text, EXIT_TEXT_FOREIGN);
+        record->text =
+            exit_text(text, fact == FACT_NOT_EXECUTED ? EXIT_TEXT_OWN : EXIT_TEXT_FOREIGN);
     }
     if (!timed || when < record->when_ns) {
         record->when_ns = when;

@@ -328,7 +328,8 @@ static void test_dropped(void **state)
                NULL, &line);
     assert_int_equal(line.warnings.count, 1);
     assert_string_equal(line.warnings.items[0],
-                        "left out, because it has no meaning in hvdrun: --display-map, -mca "
+                        "left out, because it has no meaning in hvdrun: --display-map "
+                        "(--dry-run prints the plan and starts nothing), -mca "
                         "oob_tcp_if_include, -mca plm_rsh_no_tree_spawn, -mca "
                         "orte_abort_on_non_zero_status, -mca plm_rsh_num_concurrent");
     value_is(&line.settings, OPT_env,
