@@ -85,6 +85,18 @@ ready.select(100)
         self.expect_said(result, "lost b: .*; the workers do not start again, because 1 of 2 had exited with code 0")
         self.assertEqual(result.stdout.count("final steps=5"), 1, result.describe())
 
+    def test_a_host_is_lost_before_its_output_is_read(self):
+        """All ranks have ended with 0. A child that holds the output of rank 1 kills the agent when the job ends."""
+        script = self.write("last.sh", """
+if [ $RANK = 1 ]; then
+    agent=$PPID
+    (trap "kill -9 $agent" TERM; while :; do sleep 0.05; done) &
+fi
+echo "rank $RANK ends"
+""")
+        result = self.expect(self.start_elastic("-H", "a:1,b:1", "--min-np", 1, "--grace", 5, "sh", script).wait(), 121)
+        self.expect_said(result, "lost b: .*; all ranks exited with code 0, but the last output of rank 1 did not arrive")
+
     # the end is told, and comes
 
     def test_interrupted(self):

@@ -10,7 +10,7 @@ import signal
 import time
 
 from elastic import Elastic
-from rig import Flow, main, process, wait_until
+from rig import Flow, is_alive, main, process, wait_until
 
 NOTICED = """#!/bin/sh
 # asked by the agent of every made-up host; the one whose pid is in the file is told
@@ -223,7 +223,7 @@ class Deadline(Drain):
         before = job.members(4)
         thaw = self.freeze_training(job, before)
         self.drain("b", "--within", "1s")
-        wait_until(lambda: process(before[3].pid) is None or process(before[3].pid).state == "Z", "rank 3 is ended", 30)
+        wait_until(lambda: not is_alive(before[3].pid), "rank 3 is ended", 30)
         thaw()
         self.expect_survivors(before, job.members(2, but=before), (0, 1))
         job.finish()
@@ -301,7 +301,7 @@ class Hurry(Drain):
         self.set_hosts("a:2")
         self.drain("b", "--within", "60s")
         os.kill(self.agent_pid(before[2]), signal.SIGKILL)
-        wait_until(lambda: process(before[2].pid) is None or process(before[2].pid).state == "Z", "b is gone")
+        wait_until(lambda: not is_alive(before[2].pid), "b is gone")
         thaw()
         self.expect_survivors(before, job.members(2, but=before), (0, 1))
         result = job.finish()

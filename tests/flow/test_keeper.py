@@ -108,8 +108,7 @@ class Keeper(Flow):
             self.expect(result, status)
             self.expect_said(result, r"\bfar\b")
         # (a dead one may be a zombie of whoever reaps slowly)
-        wait_until(lambda: not any(is_alive(pid) and process(pid).state != "Z" for pid in self.pids),
-                   "the host's processes to end", 30)
+        wait_until(lambda: not any(map(is_alive, self.pids)), "the host's processes to end", 30)
         wait_until(lambda: not self.host.litter(), f"the host's folders to go: {self.host.litter()}", 10)
         self.box.check_nothing_left(self.left_timeout)
         return result

@@ -70,6 +70,15 @@ static void check_success(struct world *world)
     }
 }
 
+static void check_read(struct world *world)
+{
+    for (int m = 0; m < world->started.size; m++) {
+        const struct sim_worker *worker = &world->workers[world->started.uids[m]];
+        if (!worker->told_finished)
+            world_problem(world, INV_READ, "success, but output of rank %d is missing", m);
+    }
+}
+
 /* Hosts that could be used for so long that not having used them is a fault. */
 static void check_no_hosts(struct world *world)
 {
@@ -175,6 +184,8 @@ void check_end(struct world *world)
     const struct elastic_verdict *verdict = core_verdict(&world->core);
     if (verdict->end == ELASTIC_END_NONE)
         world_problem(world, INV_VERDICT, "the job is over without a verdict");
+    if (verdict->end == ELASTIC_END_SUCCESS)
+        check_read(world);
     for (int r = 0; r < world->request_count; r++) {
         const struct sim_request *request = &world->requests[r];
         if (request->uid >= 0 && !request->answered && request->told && !request->dropped &&

@@ -375,6 +375,11 @@ const struct elastic_verdict *core_verdict(struct core *core)
         core->verdict.end = ELASTIC_END_SUCCESS;
         core->verdict.text[0] = '\0';
     }
+    if (core->mutation == MUTATION_UNREAD &&
+        strstr(core->verdict.text, "all ranks exited with code 0") != NULL) {
+        core->verdict.end = ELASTIC_END_SUCCESS;
+        core->verdict.text[0] = '\0';
+    }
     if (core->mutation == MUTATION_FALSE_HANG && core->verdict.end == ELASTIC_END_CRASH)
         core->verdict.end = ELASTIC_END_HUNG;
     if (core->mutation == MUTATION_WRONG_CODE)

@@ -52,6 +52,7 @@
     X(MUTATION_FORGET_KILL, INV_VIEW, "a KILL is forgotten")                                     \
     X(MUTATION_OVER, INV_REAPED, "OVER with the verdict")                                        \
     X(MUTATION_SUCCESS, INV_SUCCESS, "every end is a success")                                   \
+    X(MUTATION_UNREAD, INV_READ, "a success, though output was lost")                            \
     X(MUTATION_VERDICT, INV_VERDICT, "two verdicts")                                             \
     X(MUTATION_WRONG_CODE, INV_VERDICT, "the verdict has another exit code")                     \
     X(MUTATION_GIVE_IN, INV_HASTE, "no hosts, at once")                                          \

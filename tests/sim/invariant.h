@@ -35,6 +35,7 @@
     X(INV_REAPED, "every worker is reaped")                                                      \
     X(INV_SUCCESS, "success only if every member exited with 0")                                 \
     X(INV_VERDICT, "the verdict comes once and is true")                                         \
+    X(INV_READ, "success only if all output of every member has arrived")                          \
     X(INV_AGAIN, "no rank that has succeeded trains again from the start")                       \
     X(INV_HASTE, "the job is not ended while it could go on")                                    \
     X(INV_BUDGET, "no more epochs than the limits allow")                                        \

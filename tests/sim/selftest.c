@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#define SELFTEST_SEEDS 20000
+#define SELFTEST_SEEDS 50000
 
 #define SELFTEST_INVARIANT(name, invariant, text) invariant,
 static const enum invariant wanted[] = {MUTATION_LIST(SELFTEST_INVARIANT)};

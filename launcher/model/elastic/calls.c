@@ -185,6 +185,23 @@ static void free_workers(struct elastic *e, int number)
         elastic_workers_free(&e->workers, host->first_seat);
 }
 
+/* The lowest rank of this epoch that has exited there, and whose output is not complete; -1: none.
+ */
+static int unread_rank(const struct elastic *e, int number)
+{
+    int lowest = -1;
+    if (e->state != ELASTIC_RUNNING && e->state != ELASTIC_ENDING)
+        return lowest;
+    for (int seat = e->hosts.items[number].first_seat; seat >= 0;
+         seat = e->workers.items[seat].next) {
+        const struct elastic_worker *worker = &e->workers.items[seat];
+        if (worker->state == ELASTIC_WORKER_EXITED && worker->placed &&
+            (lowest < 0 || worker->rank < lowest))
+            lowest = worker->rank;
+    }
+    return lowest;
+}
+
 static void lose(struct elastic *e, int number, const char *text, int64_t since_ms, bool by_us,
                  bool explains)
 {
@@ -202,12 +219,15 @@ static void lose(struct elastic *e, int number, const char *text, int64_t since_
     };
     snprintf(failure.text, sizeof(failure.text), "lost %.200s: %.170s", name_of(e, number), text);
     bool planned = e->state == ELASTIC_PREPARING && elastic_members_use(e, number);
+    int unread = unread_rank(e, number);
     set_problem(host, text);
     free_workers(e, number);
     e->grow_again = true; /* dismissed newcomers may have been among them */
     if (e->now_ms - host->came_ms >= ELASTIC_STABLE_MS)
         host->delay_ms = 0;
     away(e, number);
+    if (unread >= 0)
+        elastic_verdict_unread(e, unread, &failure);
     bool ran_there = host->member_epoch == e->coming.epoch; /* all may be about to stop */
     bool revises = explains && ran_there && change->cause.kind == ELASTIC_FAILURE_CRASH;
     if (e->state == ELASTIC_ENDING) {

@@ -111,7 +111,8 @@ struct elastic {
     int done;                /* its members that ended with 0 */
     int succeeded;           /* of them and of those that ended later, those that can rejoin */
     struct elastic_failure first_done;
-    int restarts, preemptions; /* budgets used */
+    struct elastic_failure unread; /* the loss that took output of a member that ended with 0 */
+    int restarts, preemptions;     /* budgets used */
     /* look again: which hosts to call, which to let go, whether the job can grow */
     bool call_again, release_again, grow_again;
     struct elastic_actions *out; /* of the present event */

@@ -324,6 +324,7 @@ void elastic_members_start(struct elastic *e)
     e->fresh_started += e->plan.fresh;
     e->resumed = false;
     e->done = e->succeeded = 0;
+    e->unread.kind = ELASTIC_FAILURE_NONE;
     e->waiting_said = false;
     e->release_again = true;
     if (e->workers.in_state[ELASTIC_WORKER_STARTING] > 0)

@@ -61,9 +61,31 @@ void elastic_verdict_revise(struct elastic *e, const struct elastic_failure *los
              loss->text);
 }
 
+static void give_unread(struct elastic *e)
+{
+    struct elastic_verdict *verdict = &e->verdict;
+    *verdict = (struct elastic_verdict){
+        .end = ELASTIC_END_HOST_LOST, .seat = -1, .rank = -1, .host = e->unread.host};
+    snprintf(verdict->text, sizeof(verdict->text),
+             "%s; all ranks exited with code 0, but the last output of rank %d did not arrive",
+             e->unread.text, e->unread.rank);
+}
+
 void elastic_verdict_success(struct elastic *e)
 {
     elastic_verdict_give(e, ELASTIC_END_SUCCESS, NULL, "%s", "");
+    if (e->unread.kind != ELASTIC_FAILURE_NONE)
+        give_unread(e);
+}
+
+void elastic_verdict_unread(struct elastic *e, int rank, const struct elastic_failure *loss)
+{
+    if (e->unread.kind != ELASTIC_FAILURE_NONE)
+        return;
+    e->unread = *loss;
+    e->unread.rank = rank;
+    if (e->verdict.end == ELASTIC_END_SUCCESS)
+        give_unread(e);
 }
 
 void elastic_verdict_driver(struct elastic *e)

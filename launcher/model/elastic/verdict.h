@@ -15,6 +15,9 @@ void elastic_verdict_give(struct elastic *e, enum elastic_end end,
 /* The crash that the verdict is about followed from the loss of a host. */
 void elastic_verdict_revise(struct elastic *e, const struct elastic_failure *loss);
 void elastic_verdict_success(struct elastic *e);
+/* The rank exited with 0, and its host was lost before the driver had all that it wrote. A success
+ * of this epoch, given or to come, becomes the loss of the host: output is missing. */
+void elastic_verdict_unread(struct elastic *e, int rank, const struct elastic_failure *loss);
 void elastic_verdict_driver(struct elastic *e); /* emits no action: the driver asked for it */
 /* Too few slots for longer than elastic_timeout. */
 void elastic_verdict_no_hosts(struct elastic *e, int wanted, int64_t found);

@@ -562,6 +562,47 @@ static void test_success(void **state)
     story_end(&s);
 }
 
+/* Both hosts are lost before the driver has read all: what is lost first is named. */
+static void test_success_with_output_lost(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    story_rejoins(&s, "a,b");
+    exited(&s, 1, 0);
+    exited(&s, 0, 0);
+    expect(&s, "verdict success");
+    lost(&s, "b");
+    lost(&s, "a");
+    expect(&s, "over");
+    expect_verdict(&s, ELASTIC_END_HOST_LOST,
+                   "lost b: no heartbeat; all ranks exited with code 0, but the last output of "
+                   "rank 1 did not arrive");
+    assert_int_equal(elastic_verdict(s.e)->host, 1);
+    story_end(&s);
+
+    story_config(&s)->np = 2; /* the loss comes before the other rank ends */
+    s.config.min_np = 1;
+    story_rejoins(&s, "a,b");
+    exited(&s, 1, 0);
+    lost(&s, "b");
+    expect(&s, "");
+    ended(&s, 0, 0);
+    expect(&s, "verdict host lost, over");
+    expect_verdict(&s, ELASTIC_END_HOST_LOST, "the last output of rank 1 did not arrive");
+    story_end(&s);
+
+    story_config(&s)->np = 2; /* what it wrote is there */
+    story_rejoins(&s, "a,b");
+    exited(&s, 1, 0);
+    ended(&s, 0, 0);
+    finished(&s, 1);
+    lost(&s, "b");
+    expect(&s, "verdict success, over");
+    expect_verdict(&s, ELASTIC_END_SUCCESS, "");
+    story_end(&s);
+}
+
 static void test_success_does_not_wait_for_the_removed(void **state)
 {
     (void)state;
@@ -730,7 +771,7 @@ static void test_a_host_is_lost_whose_workers_have_ended_with_zero(void **state)
     struct story s;
     story_config(&s)->np = 2;
     story_rejoins(&s, "a,b");
-    exited(&s, 0, 0);
+    ended(&s, 0, 0);
     lost(&s, "a");
     expect(&s, "");
     expect_state(&s, ELASTIC_RUNNING);
@@ -1467,6 +1508,7 @@ int main(void)
         cmocka_unit_test(test_all_survivors_are_on_hosts_that_are_left),
         cmocka_unit_test(test_the_set_up_fails),
         cmocka_unit_test(test_success),
+        cmocka_unit_test(test_success_with_output_lost),
         cmocka_unit_test(test_success_does_not_wait_for_the_removed),
         cmocka_unit_test(test_an_early_zero),
         cmocka_unit_test(test_a_zero_long_before),
