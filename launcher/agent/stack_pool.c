@@ -435,7 +435,8 @@ static void give_up(struct stack_look *look)
             release(helper);
             continue;
         }
-        bool waits = held_child_waits(helper->pid);
+        /* every process waits for a page or a disk now and then */
+        bool waits = clock_mono_ms() - helper->since_ms > STALL_MS && held_child_waits(helper->pid);
         if (waits)
             note_slow(look->pool, item->pid);
         set_done(look, item, waits ? mem_strdup(WHY_HELD) : NULL);
