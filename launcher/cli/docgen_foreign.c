@@ -8,11 +8,27 @@
 struct cell {
     struct buf *out;
     const char *between;
+    const char *words; /* all spellings */
 };
 
+/* Is `word` among these words with one more dash? */
+static bool has_longer_dash(const char *words, const char *word, size_t length)
+{
+    for (const char *at = words; *at != '\0';) {
+        size_t next = strcspn(at, " ");
+        if (next == length + 1 && at[0] == '-' && memcmp(at + 1, word, length) == 0)
+            return true;
+        at += next + (at[next] == ' ');
+    }
+    return false;
+}
+
+/* "-host" is left out if "--host" is there: whoever looks for it finds it inside the longer one. */
 static int put_word(void *context, const char *word, size_t length)
 {
     struct cell *cell = context;
+    if (has_longer_dash(cell->words, word, length))
+        return 0;
     buf_printf(cell->out, "%s%.*s", cell->between, (int)length, word);
     cell->between = ", ";
     return 0;
@@ -22,15 +38,15 @@ static int put_word(void *context, const char *word, size_t length)
 static void put_words(const struct foreign *foreign, struct buf *out)
 {
     bool blank = foreign->arg[0] != '\0' && foreign->arg[0] != '[';
-    struct cell cell = {out, "`"};
+    struct cell cell = {out, "`", foreign->words};
     foreign_each_word(foreign, put_word, &cell);
     buf_printf(out, "%s%s`", blank ? " " : "", foreign->arg);
 }
 
-/* "; accepted without effect: `1`, `1:1`" */
+/* "; accepted: `1`, `1:1`" */
 static void put_idle(const struct foreign *foreign, struct buf *out)
 {
-    const char *between = "; accepted without effect: `";
+    const char *between = "; accepted: `";
     for (const char *at = foreign->idle; *at != '\0';) {
         size_t length = strcspn(at, " ");
         buf_printf(out, "%s%.*s`", between, (int)length, at);
@@ -51,7 +67,7 @@ static void put_setting(const struct foreign *foreign, struct buf *out)
     bool is_switch = option_is_switch(foreign->id) && (no || yes);
     bool quote = strpbrk(buf_text(&value), " <>") != NULL;
     const char *mark = quote ? "'" : "";
-    buf_printf(out, "the same as `%s%s%s", dashes, no ? "no-" : "", shown);
+    buf_printf(out, "`%s%s%s", dashes, no ? "no-" : "", shown);
     if (!is_switch)
         buf_printf(out, " %s%s%s", mark, buf_text(&value), mark);
     buf_putc(out, '`');
@@ -69,42 +85,45 @@ static void put_row(const struct foreign *foreign, struct buf *out)
     buf_puts(out, " | ");
     switch (foreign->kind) {
     case FOREIGN_SETS: put_setting(foreign, out); break;
-    case FOREIGN_DONE: buf_printf(out, "accepted without effect: %s", foreign->text); break;
-    case FOREIGN_DROP: buf_printf(out, "accepted, with a notice: %s", foreign->text); break;
+    case FOREIGN_DROP: buf_printf(out, "ignored: %s", foreign->text); break;
     case FOREIGN_HINT:
     case FOREIGN_PROGRAM:
         foreign_fill(foreign, foreign->text, none, out);
         put_idle(foreign, out);
         break;
-    case FOREIGN_OTHER: buf_printf(out, "another meaning in hvdrun: %s", foreign->text); break;
-    case FOREIGN_SAME: break;
+    case FOREIGN_OTHER: buf_printf(out, "in hvdrun: %s", foreign->text); break;
+    case FOREIGN_SAME:
+    case FOREIGN_DONE: break;
     }
     buf_puts(out, " |\n");
 }
 
-static void put_same(unsigned launcher, struct buf *out)
+/* A sentence that lists what is of this kind, or nothing. */
+static void put_list(enum foreign_kind kind, unsigned launchers, const char *lead, struct buf *out)
 {
     const char *between = "";
     const struct foreign *foreign = foreign_at(0);
     for (size_t i = 0; foreign != NULL; foreign = foreign_at(++i)) {
-        if (foreign->kind != FOREIGN_SAME || (foreign->launchers & launcher) == 0)
+        if (foreign->kind != kind || (foreign->launchers & launchers) == 0)
             continue;
-        buf_puts(out, between[0] == '\0' ? "These options mean the same in hvdrun:\n" : between);
+        buf_puts(out, between[0] == '\0' ? lead : between);
         put_words(foreign, out);
         between = ",\n";
     }
     if (between[0] != '\0')
-        buf_puts(out, ".\n\n");
+        buf_puts(out, ".\n");
 }
 
-static void put_launcher(unsigned launcher, const char *title, const char *name, struct buf *out)
+static void put_launchers(unsigned launchers, const char *title, const char *name, struct buf *out)
 {
     buf_printf(out, "\n## Options of %s\n\n", title);
-    put_same(launcher, out);
-    buf_printf(out, "| %s | hvdrun |\n|---|---|\n", name);
+    put_list(FOREIGN_SAME, launchers, "The same in hvdrun:\n", out);
+    put_list(FOREIGN_DONE, launchers, "Accepted, without effect:\n", out);
+    buf_printf(out, "\n| %s | hvdrun |\n|---|---|\n", name);
     const struct foreign *foreign = foreign_at(0);
     for (size_t i = 0; foreign != NULL; foreign = foreign_at(++i)) {
-        if (foreign->kind != FOREIGN_SAME && (foreign->launchers & launcher) != 0)
+        bool listed = foreign->kind == FOREIGN_SAME || foreign->kind == FOREIGN_DONE;
+        if (!listed && (foreign->launchers & launchers) != 0)
             put_row(foreign, out);
     }
 }
@@ -114,7 +133,7 @@ static void put_horovodrun(struct buf *out)
 {
     buf_puts(out, "\n## Options of horovodrun\n\n"
                   "hvdrun accepts all options of horovodrun 0.28.\n"
-                  "It ignores these, and prints a warning:\n\n"
+                  "It warns of those that it ignores:\n\n"
                   "| horovodrun | hvdrun |\n|---|---|\n");
     for (int i = 0; i < OPT_TOTAL; i++) {
         char name[OPTION_NAME_MAX];
@@ -130,10 +149,9 @@ void docgen_coming_from(struct buf *out)
     buf_puts(out, "<!-- Generated from here on, from launcher/cli/foreign.def and option.def by "
                   "`hvdrun-docgen coming-from`: change it there. -->\n");
     put_horovodrun(out);
-    put_launcher(MPIRUN, "mpirun (Open MPI)", "mpirun", out);
-    put_launcher(MPIEXEC, "mpiexec (MPICH)", "mpiexec", out);
-    put_launcher(SRUN, "srun (Slurm)", "srun", out);
-    put_launcher(TORCHRUN, "torchrun (PyTorch)", "torchrun", out);
-    put_launcher(DEEPSPEED, "deepspeed (DeepSpeed)", "deepspeed", out);
-    put_launcher(ACCELERATE, "accelerate launch (Accelerate)", "accelerate", out);
+    put_launchers(MPIRUN | MPIEXEC, "mpirun (Open MPI) and mpiexec (MPICH)", "mpirun, mpiexec",
+                  out);
+    put_launchers(SRUN, "srun (Slurm)", "srun", out);
+    put_launchers(TORCHRUN | DEEPSPEED | ACCELERATE, "torchrun, deepspeed and accelerate launch",
+                  "torchrun, deepspeed, accelerate", out);
 }

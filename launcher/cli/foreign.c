@@ -27,8 +27,8 @@ static const struct foreign table[] = {
      .idle = (without),                                                      \
      .instead = (template),                                                  \
      .text = (about)},
-#define FOREIGN_DONE(who, spellings, values, why) \
-    FOREIGN_ROW(FOREIGN_DONE, who, spellings, values, "", NULL, why)
+#define FOREIGN_DONE(who, spellings, values) \
+    FOREIGN_ROW(FOREIGN_DONE, who, spellings, values, "", NULL, "")
 #define FOREIGN_DROP(who, spellings, values, why) \
     FOREIGN_ROW(FOREIGN_DROP, who, spellings, values, "", NULL, why)
 #define FOREIGN_HINT(who, spellings, values, without, template, advice) \

@@ -231,14 +231,14 @@ static void test_foreign_hints(void **state)
     (void)state;
     must_fail_env("-mca pml", NULL, "-mca needs a value: -mca NAME VALUE");
     must_fail_env("-N 4 x", NULL,
-                  "-N is an option of mpirun and srun: mpirun means ranks on each host and srun "
-                  "means nodes; write --map-by ppr:4:node for 4 ranks on each host");
+                  "-N is an option of mpirun and srun: for mpirun, write --map-by ppr:4:node; for "
+                  "srun, name the hosts with -H");
     must_fail_env("-N4 x", NULL,
-                  "-N is an option of mpirun and srun: mpirun means ranks on each host and srun "
-                  "means nodes; write --map-by ppr:4:node for 4 ranks on each host");
+                  "-N is an option of mpirun and srun: for mpirun, write --map-by ppr:4:node; for "
+                  "srun, name the hosts with -H");
     must_fail_env("-c 2 x", NULL,
-                  "-c is an option of mpirun and srun: mpirun means ranks and srun means CPUs of "
-                  "each rank; write -np 2, or --cpus-per-proc 2 --bind-to core");
+                  "-c is an option of mpirun and srun: for mpirun, write -np 2; for srun, write "
+                  "--cpus-per-proc 2 --bind-to core");
     must_fail_env("--nodes=2 x", NULL,
                   "--nodes is an option of srun: name the hosts with -H; without it, hvdrun uses "
                   "all nodes of the allocation");
@@ -278,7 +278,7 @@ static void test_all_mistakes(void **state)
                     "--nnodes is an option of torchrun: hvdrun starts the workers of all hosts; "
                     "name the hosts with -H a:4,b:4. For MIN:MAX, write --min-np and --max-np\n"
                     "--rdzv_id, --rdzv_backend are options of torchrun: leave it out; hvdrun needs "
-                    "no rendezvous service, and starts the workers of all hosts\n"
+                    "no rendezvous service\n"
                     "write, with your hosts for HOSTS: hvdrun -H HOSTS --nproc_per_node=4 python3 "
                     "train.py --lr 1\n");
     expect_mistakes("-np 2 -w a,b --gres gpu:2 --display-map ./a |two words| : --np 1 ./b",
@@ -287,9 +287,8 @@ static void test_all_mistakes(void **state)
                     "the allocation\n"
                     "write: hvdrun -np 2 -H a,b ./a 'two words' : --np 1 ./b\n");
     expect_mistakes("-m torch.run --lr 1",
-                    "-m is an option of srun, torchrun, deepspeed and accelerate: for a module of "
-                    "Python, write python3 -m torch.run as the program; for the distribution of "
-                    "srun, write --map-by\n"
+                    "-m is an option of srun, torchrun, deepspeed and accelerate: for a Python "
+                    "module, write python3 -m torch.run; for srun, write --map-by\n"
                     "write: hvdrun python3 -m torch.run --lr 1\n");
     expect_mistakes("-np x --rankz 3 --timeout y ./a",
                     "unknown option '--rankz': did you mean '--ranks'?\n"

@@ -75,9 +75,9 @@ static void test_page_is_current(void **state)
     if (strcmp(made, buf_text(&text)) != 0)
         fail_msg("docs/coming-from.md is not what foreign.def says: build the target "
                  "coming_from_tables");
-    assert_non_null(strstr(made, "| `-ppn, -perhost N` | the same as `--map-by ppr:N:node` |"));
-    assert_non_null(strstr(made, "NAME VALUE` | the same as `-x OMPI_MCA_NAME=VALUE`. "));
-    assert_non_null(strstr(made, "; accepted without effect: `1`, `1:1` |"));
+    assert_non_null(strstr(made, "| `-ppn, -perhost N` | `--map-by ppr:N:node` |"));
+    assert_non_null(strstr(made, "| `--mca, --gmca NAME VALUE` | `-x OMPI_MCA_NAME=VALUE`. "));
+    assert_non_null(strstr(made, "; accepted: `1`, `1:1` |"));
     assert_non_null(strstr(made, "`--mpi-args ARGS`"));
 }
 
