@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # libhvd, shared and static, with its engines, a file for pkg-config and a package for CMake. hvdrun does not
-# use it. runtime/loop and runtime/api have the functions of hvd.h.
-set(libhvd_rooms room_elastic room_timeline room_line room_core room_engine room_base)
+# use it. These rooms have the functions of hvd.h.
+set(libhvd_api_rooms room_core room_loop room_api)
+set(libhvd_rooms room_elastic room_timeline room_line room_engine room_base)
 set(libhvd_soversion 0)
 
-# Only the functions of hvd.h are visible. The rooms below come from archives, of which the linker takes what is used.
-add_library(hvd SHARED $<TARGET_OBJECTS:room_loop> $<TARGET_OBJECTS:room_api>)
+# Only the functions of hvd.h are visible. The other rooms come from archives, of which the linker takes what is used.
+list(TRANSFORM libhvd_api_rooms REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE libhvd_api_objects)
+add_library(hvd SHARED ${libhvd_api_objects})
 target_link_libraries(hvd PRIVATE ${libhvd_rooms} Threads::Threads m ${CMAKE_DL_LIBS})
 target_link_options(hvd PRIVATE -Wl,--exclude-libs,ALL)
 set_target_properties(hvd PROPERTIES
@@ -18,15 +20,16 @@ target_include_directories(hvd INTERFACE ${PROJECT_SOURCE_DIR}/runtime/include)
 # One object, in which all names but those of hvd.h are local. So libhvd.a brings none into a program.
 set(libhvd_archive ${PROJECT_BINARY_DIR}/lib/libhvd.a)
 set(libhvd_object ${CMAKE_CURRENT_BINARY_DIR}/libhvd.o)
+list(TRANSFORM libhvd_api_rooms REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE libhvd_api_archives)
 list(TRANSFORM libhvd_rooms REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE libhvd_archives)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 add_custom_command(
   OUTPUT ${libhvd_archive}
-  COMMAND ${CMAKE_LINKER} -r -o ${libhvd_object} --whole-archive $<TARGET_FILE:room_loop> $<TARGET_FILE:room_api> --no-whole-archive ${libhvd_archives}
+  COMMAND ${CMAKE_LINKER} -r -o ${libhvd_object} --whole-archive ${libhvd_api_archives} --no-whole-archive ${libhvd_archives}
   COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${libhvd_object}
   COMMAND ${CMAKE_COMMAND} -E rm -f ${libhvd_archive}
   COMMAND ${CMAKE_AR} rcsD ${libhvd_archive} ${libhvd_object}
-  DEPENDS room_loop room_api ${libhvd_rooms}
+  DEPENDS ${libhvd_api_rooms} ${libhvd_rooms}
   VERBATIM)
 add_custom_target(hvd_archive ALL DEPENDS ${libhvd_archive})
 

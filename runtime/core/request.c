@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/request.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,39 +61,6 @@ bool request_has_tensor(const struct request *request)
     return kinds[request->kind].letter == 't';
 }
 
-static bool is_type(uint64_t type)
-{
-    switch (type) {
-#define TYPE_CASE(name, value, bytes, text) case name:
-        HVD_TYPE_LIST(TYPE_CASE)
-#undef TYPE_CASE
-        return true;
-    default: return false;
-    }
-}
-
-static size_t type_size(enum hvd_type type)
-{
-    switch (type) {
-#define TYPE_CASE(name, value, bytes, text) \
-    case name: return bytes;
-        HVD_TYPE_LIST(TYPE_CASE)
-#undef TYPE_CASE
-    }
-    return 0;
-}
-
-static const char *type_text(enum hvd_type type)
-{
-    switch (type) {
-#define TYPE_CASE(name, value, bytes, text) \
-    case name: return text;
-        HVD_TYPE_LIST(TYPE_CASE)
-#undef TYPE_CASE
-    }
-    return "?";
-}
-
 static bool is_op(uint64_t op)
 {
     switch (op) {
@@ -133,7 +101,7 @@ size_t request_elements(const struct request *request)
 size_t request_bytes(const struct request *request)
 {
     size_t bytes;
-    return __builtin_mul_overflow(request_elements(request), type_size(request->type), &bytes)
+    return __builtin_mul_overflow(request_elements(request), hvd_type_bytes((int)request->type), &bytes)
                ? SIZE_MAX
                : bytes;
 }
@@ -204,7 +172,7 @@ const char *request_difference(const struct request *a, const struct request *b)
 void request_describe(const struct request *request, const char *difference, struct buf *out)
 {
     if (difference == types) {
-        buf_puts(out, type_text(request->type));
+        buf_puts(out, hvd_type_name((int)request->type));
     } else if (difference == operations) {
         buf_puts(out, kind_text(request->kind));
     } else if (difference == shapes || difference == ranks) {
@@ -270,7 +238,7 @@ int request_read(struct reader *in, size_t dims_max, struct request *out)
     out->kind = (enum kind)get_number_below(in, KINDS);
     uint64_t type = get_number(in), op = get_number(in);
     int64_t root = get_signed(in);
-    in->bad = in->bad || !is_type(type) || !is_op(op) || root < INT32_MIN || root > INT32_MAX;
+    in->bad = in->bad || type > INT_MAX || hvd_type_bytes((int)type) == 0 || !is_op(op) || root < INT32_MIN || root > INT32_MAX;
     out->type = in->bad ? HVD_UINT8 : (enum hvd_type)type;
     out->op = in->bad ? HVD_SUM : (enum hvd_op)op;
     out->root = (int32_t)root;

@@ -6,7 +6,6 @@
 
 #include "base/mem.h"
 #include "engine/adasum_pair.h"
-#include "engine/reduce.h"
 
 enum { STEPS_MAX = 32 };
 
@@ -201,7 +200,7 @@ enum hvd_status adasum_run(const struct adasum_job *job, void *data, const size_
 {
     struct run run = {.job = job,
                       .pair = adasum_pair_find(job->type),
-                      .bytes = reduce_type_bytes(job->type),
+                      .bytes = hvd_type_bytes((int)job->type),
                       .data = data,
                       .counts = counts,
                       .tensors = tensors};

@@ -71,14 +71,3 @@ reduce_function *reduce_find(enum hvd_type type, enum hvd_op op)
 #undef PICK
     return NULL;
 }
-
-size_t reduce_type_bytes(enum hvd_type type)
-{
-    switch (type) {
-#define BYTES(name, value, bytes, text) \
-    case name: return bytes;
-        HVD_TYPE_LIST(BYTES)
-#undef BYTES
-    }
-    return 0;
-}

@@ -16,6 +16,3 @@
 
 /* NULL: there is not such a type, or `op` is not one of sum, min, max and product. */
 reduce_function *reduce_find(enum hvd_type type, enum hvd_op op);
-
-/* The bytes of an element; 0: there is not such a type. */
-size_t reduce_type_bytes(enum hvd_type type);

@@ -4,7 +4,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "engine/reduce.h"
 #include "engine/reduce_loop.h"
 #include "engine/scale_half.h"
 
@@ -51,7 +50,7 @@ void scale_copy(enum hvd_type type, void *out, const void *in, size_t count, dou
         return;
     if (memcmp(&factor, &one, sizeof one) == 0 || type == HVD_BOOL) {
         if (out != in)
-            memcpy(out, in, count * reduce_type_bytes(type));
+            memcpy(out, in, count * hvd_type_bytes((int)type));
         return;
     }
     switch (type) {

@@ -119,7 +119,7 @@ static enum hvd_status self_reducescatter(struct engine_comm *comm, const void *
                                           struct error *err)
 {
     enum hvd_status status = self_allreduce(comm, NULL, 0, type, op, err);
-    return status == HVD_OK ? copy(comm, out, in, counts[0] * reduce_type_bytes(type), err)
+    return status == HVD_OK ? copy(comm, out, in, counts[0] * hvd_type_bytes((int)type), err)
                             : status;
 }
 

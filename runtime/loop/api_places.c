@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of hvd.h: texts, types, places, what was built in. */
+/* Functions of hvd.h: places, what was built in. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,39 +7,6 @@
 #include "engine/load.h"
 #include "engine/nccl/library.h"
 #include "loop/library.h"
-
-const char *hvd_status_text(int status)
-{
-    switch (status) {
-#define STATUS_CASE(name, value, text) \
-    case name: return text;
-        HVD_STATUS_LIST(STATUS_CASE)
-#undef STATUS_CASE
-    default: return "not a status of libhvd";
-    }
-}
-
-size_t hvd_type_bytes(int type)
-{
-    switch (type) {
-#define TYPE_CASE(name, value, bytes, text) \
-    case name: return bytes;
-        HVD_TYPE_LIST(TYPE_CASE)
-#undef TYPE_CASE
-    default: return 0;
-    }
-}
-
-const char *hvd_type_name(int type)
-{
-    switch (type) {
-#define TYPE_CASE(name, value, bytes, text) \
-    case name: return text;
-        HVD_TYPE_LIST(TYPE_CASE)
-#undef TYPE_CASE
-    default: return NULL;
-    }
-}
 
 /* -1: the library is not initialized. */
 static struct engine_place place(void)

@@ -214,17 +214,6 @@ int hvd_wait_grouped(hvd_handle handle, int64_t timeout_ms, struct hvd_result *r
     return wait_for(handle, timeout_ms, (struct results){count == 0 ? NULL : results, count});
 }
 
-void hvd_result_free(struct hvd_result *result)
-{
-    if (result == NULL)
-        return;
-    if (!cuda_free_if_device(result->data))
-        free(result->data);
-    free(result->splits);
-    result->data = NULL;
-    result->splits = NULL;
-}
-
 int hvd_result_move(struct hvd_result *result, void *to, size_t bytes, void *stream)
 {
     struct error err = ERROR_INIT;

@@ -4,6 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of hvd.h; here, because a handle owns results until somebody takes them. */
+void hvd_result_free(struct hvd_result *result)
+{
+    if (result == NULL)
+        return;
+    if (!cuda_free_if_device(result->data))
+        free(result->data);
+    free(result->splits);
+    result->data = NULL;
+    result->splits = NULL;
+}
+
 void handle_destroy(struct handle *handle)
 {
     for (size_t i = 0; i < handle->count; i++) {

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/reduce.h"
 #include "engine/scale.h"
 #include "loop/adasum_parts.h"
 #include "loop/alltoall.h"
@@ -114,7 +113,7 @@ static enum hvd_status reduce_fused(struct runner *runner, const struct part *pa
     size_t bytes = 0;
     for (size_t i = 0; i < count; i++)
         bytes += request_bytes(&parts[i].request);
-    size_t elements = bytes / reduce_type_bytes(parts[0].request.type);
+    size_t elements = bytes / hvd_type_bytes((int)parts[0].request.type);
     char *flat = flat_tensors(parts, count);
     if (flat != NULL)
         return reduce_flat(runner, parts, count, flat, elements, err);

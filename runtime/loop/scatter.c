@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/reduce.h"
 #include "engine/scale.h"
 
 /* Elements of the part of a set rank, and where they begin: the first ranks get one row more. */
@@ -43,7 +42,7 @@ static size_t count_all(const struct runner *runner, const struct part *parts, s
 
 static const char *bytes_at(const void *data, enum hvd_type type, size_t element)
 {
-    return data == NULL ? NULL : (const char *)data + element * reduce_type_bytes(type);
+    return data == NULL ? NULL : (const char *)data + element * hvd_type_bytes((int)type);
 }
 
 static void copy_in(const struct runner *runner, const struct part *parts, size_t count)
@@ -56,7 +55,7 @@ static void copy_in(const struct runner *runner, const struct part *parts, size_
             struct slice slice = slice_of(runner, &parts[i].request, rank);
             scale_copy(type, at, bytes_at(submission->input, type, slice.first), slice.count,
                        parts[i].request.prescale);
-            at += slice.count * reduce_type_bytes(type);
+            at += slice.count * hvd_type_bytes((int)type);
         }
 }
 
@@ -69,7 +68,7 @@ static void copy_out(const struct runner *runner, const struct part *parts, size
         struct slice own = slice_of(runner, request, runner->rank);
         scale_copy(request->type, submission->output, at, own.count,
                    runner_postscale(runner, request));
-        at += own.count * reduce_type_bytes(request->type);
+        at += own.count * hvd_type_bytes((int)request->type);
     }
 }
 
@@ -102,7 +101,7 @@ enum hvd_status scatter_run(struct runner *runner, const struct part *parts, siz
     const struct request *first = &parts[0].request;
     const struct submission *submission = parts[0].token;
     size_t total = count_all(runner, parts, count, counts), own = counts[runner->rank];
-    size_t element = reduce_type_bytes(first->type);
+    size_t element = hvd_type_bytes((int)first->type);
     if (total == 0)
         return HVD_OK;
     if (count == 1 && is_direct(parts)) {

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/reduce.h"
 #include "values.h"
 #include "worker.h"
 
@@ -23,7 +22,7 @@ static void try_allreduce(const struct worker *w, struct engine_comm *comm, enum
                           enum hvd_op op, size_t count)
 {
     struct error err = ERROR_INIT;
-    void *data AUTO_FREE = mem_array(count, reduce_type_bytes(type));
+    void *data AUTO_FREE = mem_array(count, hvd_type_bytes((int)type));
     values_write(type, w->place.rank, 0, count, data);
     worker_check(w->engine->allreduce(comm, data, count, type, op, &err), &err, "allreduce");
     values_check("allreduce", &(struct reduction){type, op, w->place.size, NULL, 1, 1}, 0, count,
@@ -35,7 +34,7 @@ static void try_reducescatter(const struct worker *w, struct engine_comm *comm, 
                               enum hvd_op op, size_t count)
 {
     struct error err = ERROR_INIT;
-    size_t counts[16] = {0}, total = 0, before = 0, bytes = reduce_type_bytes(type);
+    size_t counts[16] = {0}, total = 0, before = 0, bytes = hvd_type_bytes((int)type);
     for (int i = 0; i < w->place.size; i++) {
         counts[i] = w->place.size > 1 && i == w->place.size / 2 ? 0 : count / 2 + (size_t)i;
         before += i < w->place.rank ? counts[i] : 0;

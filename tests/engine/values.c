@@ -7,7 +7,6 @@
 
 #include "base/mem.h"
 #include "engine/half.h"
-#include "engine/reduce.h"
 #include "engine/scale.h"
 #include "worker.h"
 
@@ -145,7 +144,7 @@ void values_check(const char *what, const struct reduction *reduction, size_t fi
     const enum hvd_type type = reduction->type;
     const enum hvd_op op = reduction->op;
     const int size = reduction->size;
-    size_t bytes = reduce_type_bytes(type);
+    size_t bytes = hvd_type_bytes((int)type);
     char *inputs AUTO_FREE = mem_array((size_t)size, count * bytes);
     for (int rank = 0; rank < size; rank++)
         write_scaled(type, reduction->ranks == NULL ? rank : reduction->ranks[rank], first, count,

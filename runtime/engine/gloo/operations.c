@@ -23,7 +23,7 @@ enum hvd_status gloo_allreduce(struct engine_comm *comm, void *data, size_t coun
     reduce_function *reduce = find(type, op, err);
     if (reduce == NULL)
         return HVD_ERR_UNSUPPORTED;
-    return mesh_allreduce(comm->mesh, data, count, reduce_type_bytes(type), reduce,
+    return mesh_allreduce(comm->mesh, data, count, hvd_type_bytes((int)type), reduce,
                           comm->timeout_ms, err);
 }
 
@@ -54,7 +54,7 @@ enum hvd_status gloo_reducescatter(struct engine_comm *comm, const void *in, voi
     reduce_function *reduce = find(type, op, err);
     if (reduce == NULL)
         return HVD_ERR_UNSUPPORTED;
-    size_t size = (size_t)comm->size, mine = counts[comm->rank], bytes = reduce_type_bytes(type);
+    size_t size = (size_t)comm->size, mine = counts[comm->rank], bytes = hvd_type_bytes((int)type);
     size_t *send AUTO_FREE = mem_array(size, sizeof *send);
     size_t *receive AUTO_FREE = mem_array(size, sizeof *receive);
     char *parts AUTO_FREE = calloc(size, mine > 0 ? mine * bytes : 1); /* as large as the input */

@@ -14,7 +14,6 @@
 #include "base/mem.h"
 #include "engine/messages.h"
 #include "engine/mpi/request.h"
-#include "engine/reduce.h"
 
 enum { TAG_MESSAGE = 1, TAG_PIECE = 2 };
 
@@ -74,7 +73,7 @@ enum hvd_status mpi_allreduce(struct engine_comm *comm, void *data, size_t count
     MPI_Datatype mpi_type;
     MPI_Op mpi_op;
     enum hvd_status status = find(comm, type, op, &mpi_type, &mpi_op, err);
-    size_t bytes = reduce_type_bytes(type), piece = 1;
+    size_t bytes = hvd_type_bytes((int)type), piece = 1;
     if (status == HVD_OK)
         piece = piece_of(comm, bytes, ALLREDUCE_SHARE * (size_t)comm->size);
     for (size_t at = 0; at < count && status == HVD_OK; at += piece) {
@@ -268,7 +267,7 @@ enum hvd_status mpi_reducescatter(struct engine_comm *comm, const void *in, void
     MPI_Datatype mpi_type;
     MPI_Op mpi_op;
     enum hvd_status status = find(comm, type, op, &mpi_type, &mpi_op, err);
-    size_t bytes = reduce_type_bytes(type);
+    size_t bytes = hvd_type_bytes((int)type);
     if (status != HVD_OK)
         return status;
     if (sum(counts, comm->size) * bytes > comm->world->piece)

@@ -15,7 +15,7 @@ static const enum hvd_type types[] = {HVD_INT8,    HVD_UINT8,   HVD_INT32,   HVD
 
 size_t kernel_type_bytes(int type)
 {
-    return reduce_type_bytes(types[type]);
+    return hvd_type_bytes((int)types[type]);
 }
 
 static enum hvd_op op_of(int op)
