@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "pmix/module/server.h"
+#include "pmix/module/operations.h"
 
 /* What Open MPI says where it has nothing to say. */
 #define NO_MESSAGE "N/A"

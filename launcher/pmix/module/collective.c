@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "pmix/module/server.h"
+#include "pmix/module/operations.h"
 
 void collective_init(struct collective *collective, const char *operation, const pmix_proc_t *procs,
                      size_t count, const char *bytes, size_t length)
@@ -48,7 +48,8 @@ static int compare(const void *left, const void *right)
 }
 
 /* The ranks that take part, ascending; *count 0: all of the job. NULL: some are of another job. */
-static int *participants(const struct job *job, const struct collective *collective, size_t *count)
+static int *participants(const struct server_job *job, const struct collective *collective,
+                         size_t *count)
 {
     int *ranks = mem_array(collective->count + 1, sizeof(*ranks));
     bool all = collective->count == 0;
@@ -74,7 +75,7 @@ static int *participants(const struct job *job, const struct collective *collect
 
 void collective_begin(struct server *server, struct collective *collective)
 {
-    const struct job *job = server->job;
+    const struct server_job *job = server->job;
     if (job == NULL) {
         fail(collective, PMIX_ERR_UNREACH);
         return;

@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "pmix/module/collective.h"
-#include "pmix/module/server.h"
+#include "pmix/module/operations.h"
 
 struct connect_request {
     struct collective collective;

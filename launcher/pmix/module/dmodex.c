@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "pmix/module/server.h"
+#include "pmix/module/operations.h"
 
 struct modex_request {
     struct request base;
@@ -32,7 +32,7 @@ static const struct request_kind modex_kind = {modex_run, modex_drop};
 static void modex_run(struct server *server, struct request *base)
 {
     struct modex_request *request = (struct modex_request *)base;
-    const struct job *job = server->job;
+    const struct server_job *job = server->job;
     if (job == NULL || !PMIX_CHECK_NSPACE(request->proc.nspace, job->nspace) ||
         request->proc.rank >= (pmix_rank_t)job->size || server_is_alone(server)) {
         /* On one node PMIx has all data itself, so what it asks for is nowhere. */

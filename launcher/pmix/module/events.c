@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "pmix/module/server.h"
+#include "pmix/module/operations.h"
 
 pmix_status_t up_register_events(pmix_status_t *codes, size_t ncodes, const pmix_info_t info[],
                                  size_t ninfo, pmix_op_cbfunc_t done, void *done_data)
@@ -157,7 +157,7 @@ static void raise_event(struct server *server, struct event *event, struct infos
 
 void events_worker_ended(struct server *server, const struct local *local, int code, int signal)
 {
-    const struct job *job = server->job;
+    const struct server_job *job = server->job;
     bool clean = code == 0 && signal == 0 && local->state != PMIX_WORKER_CONNECTED;
     if (clean || local->state == PMIX_WORKER_SILENT)
         return;

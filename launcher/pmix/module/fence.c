@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "pmix/module/collective.h"
-#include "pmix/module/server.h"
+#include "pmix/module/operations.h"
 
 struct fence_request {
     struct collective collective;

@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "pmix/module/collective.h"
-#include "pmix/module/server.h"
+#include "pmix/module/operations.h"
 
 struct group_request {
     struct collective collective;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "pmix/module/server.h"
+#include "pmix/module/operations.h"
 
 struct log_request {
     struct request base;

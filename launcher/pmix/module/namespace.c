@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "pmix/module/batch.h"
 #include "pmix/module/complaints.h"
-#include "pmix/module/server.h"
+#include "pmix/module/operations.h"
 
 #define MAP_MAX ((size_t)16 << 20)
 
@@ -57,7 +57,7 @@ static int add_maps(const struct pmix_job *job, struct infos *list, struct error
     return status == PMIX_SUCCESS ? 0 : server_error(err, status, "describe the job's nodes");
 }
 
-static void add_job(const struct job *job, const struct pmix_job *from, struct infos *list)
+static void add_job(const struct server_job *job, const struct pmix_job *from, struct infos *list)
 {
     uint32_t local_size = (uint32_t)job->local_count;
     char *peers AUTO_FREE = ranks_text(from, job->my_node);
@@ -89,7 +89,7 @@ static void add_tmpdir(const struct server *server, struct infos *list)
 #endif
 }
 
-static void add_apps(const struct job *job, struct infos *list)
+static void add_apps(const struct server_job *job, struct infos *list)
 {
     for (int i = 0; i < job->app_count; i++) {
         const struct job_app *app = &job->apps[i];
@@ -103,7 +103,7 @@ static void add_apps(const struct job *job, struct infos *list)
     }
 }
 
-static void add_nodes(const struct job *job, const struct pmix_job *from, struct infos *list)
+static void add_nodes(const struct server_job *job, const struct pmix_job *from, struct infos *list)
 {
     for (int n = 0; n < job->node_count; n++) {
         char *peers AUTO_FREE = ranks_text(from, n);
@@ -119,7 +119,7 @@ static void add_nodes(const struct job *job, const struct pmix_job *from, struct
     }
 }
 
-static void add_ranks(const struct job *job, struct infos *list)
+static void add_ranks(const struct server_job *job, struct infos *list)
 {
     int app = 0;
     for (int rank = 0; rank < job->size; rank++) {
@@ -144,7 +144,7 @@ static void add_ranks(const struct job *job, struct infos *list)
     }
 }
 
-static pmix_status_t register_nspace(const struct job *job, const struct infos *list)
+static pmix_status_t register_nspace(const struct server_job *job, const struct infos *list)
 {
     struct batch *batch = batch_create(1);
     pmix_status_t status = PMIx_server_register_nspace(job->nspace, job->local_count, list->items,
@@ -154,7 +154,7 @@ static pmix_status_t register_nspace(const struct job *job, const struct infos *
     return batch_wait(batch);
 }
 
-static pmix_status_t register_clients(const struct job *job)
+static pmix_status_t register_clients(const struct server_job *job)
 {
     struct batch *batch = batch_create(job->local_count);
     for (int i = 0; i < job->local_count; i++) {
@@ -168,7 +168,7 @@ static pmix_status_t register_clients(const struct job *job)
     return batch_wait(batch);
 }
 
-static void deregister_nspace(struct server *server, const struct job *job)
+static void deregister_nspace(struct server *server, const struct server_job *job)
 {
     struct batch *batch = batch_create(1);
     PMIx_server_deregister_nspace(job->nspace, batch_done, batch);
@@ -217,7 +217,7 @@ int namespace_register(struct server *server, const struct pmix_job *from, struc
     struct infos list AUTO_INFOS = {0};
     if (add_maps(from, &list, err) < 0)
         return -1;
-    struct job *job = job_create(from);
+    struct server_job *job = server_job_create(from);
     add_job(job, from, &list);
     add_tmpdir(server, &list);
     add_apps(job, &list);
@@ -236,7 +236,7 @@ int namespace_register(struct server *server, const struct pmix_job *from, struc
     if (!server_ok(status)) {
         if (!server->stuck)
             deregister_nspace(server, job);
-        job_destroy(job);
+        server_job_destroy(job);
         return server_error(err, status, "register the job with PMIx");
     }
     server->job = job;
@@ -256,6 +256,6 @@ void namespace_end(struct server *server)
     if (server->stuck)
         server_log(server, LOG_WARNING, "the PMIx library does not answer any more");
     empty_folder(server->job->shm_dir);
-    job_destroy(server->job);
+    server_job_destroy(server->job);
     server->job = NULL;
 }

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "pmix/module/server.h"
+#include "pmix/module/operations.h"
 
 struct store_call {
     struct request base;

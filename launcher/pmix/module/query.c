@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "pmix/module/server.h"
+#include "pmix/module/operations.h"
 
 struct query_request {
     struct request base;
@@ -41,7 +41,7 @@ static pmix_proc_state_t state_of(const struct local *local)
     return local->state == PMIX_WORKER_SILENT ? PMIX_PROC_STATE_RUNNING : PMIX_PROC_STATE_CONNECTED;
 }
 
-static const char *command_of(const struct job *job, int rank)
+static const char *command_of(const struct server_job *job, int rank)
 {
     for (int i = 0; i < job->app_count; i++)
         if (rank >= job->apps[i].first_rank && rank < job->apps[i].first_rank + job->apps[i].np)
@@ -52,7 +52,7 @@ static const char *command_of(const struct job *job, int rank)
 static void add_table(const struct server *server, struct infos *list, const char *key,
                       bool local_only)
 {
-    const struct job *job = server->job;
+    const struct server_job *job = server->job;
     pmix_proc_info_t *table = mem_array((size_t)job->size, sizeof(*table));
     size_t count = 0;
     for (int rank = 0; rank < job->size; rank++) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "pmix/module/server.h"
+#include "pmix/module/operations.h"
 
 struct spawn_request {
     struct request base;

@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "pmix/module/server.h"
+#include "pmix/module/operations.h"
 
 /* The kernel takes no single variable of 128 KiB. */
 #define VALUE_MAX ((size_t)120 << 10)
@@ -22,7 +22,7 @@ static void set_number(struct strv *env, const char *name, int value)
     strv_env_set(env, name, text);
 }
 
-static int from_pmix(const struct job *job, int rank, struct strv *env, struct error *err)
+static int from_pmix(const struct server_job *job, int rank, struct strv *env, struct error *err)
 {
     pmix_proc_t proc;
     PMIX_LOAD_PROCID(&proc, job->nspace, (pmix_rank_t)rank);
@@ -37,7 +37,7 @@ static int from_pmix(const struct job *job, int rank, struct strv *env, struct e
     return status == PMIX_SUCCESS ? 0 : server_error(err, status, "prepare a worker for PMIx");
 }
 
-static void set_app_lists(const struct job *job, struct strv *env)
+static void set_app_lists(const struct server_job *job, struct strv *env)
 {
     struct buf counts AUTO_BUF = BUF_INIT(LIST_MAX);
     struct buf firsts AUTO_BUF = BUF_INIT(LIST_MAX);
@@ -50,7 +50,7 @@ static void set_app_lists(const struct job *job, struct strv *env)
     strv_env_set(env, "OMPI_FIRST_RANKS", buf_text(&firsts));
 }
 
-static void set_open_mpi(const struct job *job, const struct local *local, struct strv *env)
+static void set_open_mpi(const struct server_job *job, const struct local *local, struct strv *env)
 {
     int local_rank = job->local_rank_of[local->rank];
     const struct job_app *app = &job->apps[local->app];
@@ -71,7 +71,7 @@ static void set_open_mpi(const struct job *job, const struct local *local, struc
         strv_env_set(env, "OMPI_MCA_initial_wdir", app->wdir);
 }
 
-static void set_hints(const struct job *job, struct strv *hints)
+static void set_hints(const struct server_job *job, struct strv *hints)
 {
     /* What Open MPI picks anyway; but first each rank would try POSIX shared memory, with a file in
      * /dev/shm that a rank killed at that moment leaves behind. */

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What each file of the module offers to module.c, which composes them. PMIx calls the up_*
+ * functions on its thread; they only queue. All others belong to the loop's thread.
+ */
+#pragma once
+
+#include "pmix/module/server.h"
+
+/* namespace.c */
+int namespace_register(struct server *server, const struct pmix_job *job, struct error *err);
+void namespace_end(struct server *server);
+
+/* worker_env.c */
+int worker_env(struct server *server, int rank, struct strv *env, struct strv *hints,
+               struct error *err);
+
+/* One file per operation of the server. */
+pmix_status_t up_connected(const pmix_proc_t *proc, void *object, pmix_info_t info[], size_t ninfo,
+                           pmix_op_cbfunc_t done, void *done_data);
+pmix_status_t up_finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t done,
+                           void *done_data);
+pmix_status_t up_abort(const pmix_proc_t *proc, void *object, int status, const char message[],
+                       pmix_proc_t procs[], size_t nprocs, pmix_op_cbfunc_t done, void *done_data);
+pmix_status_t up_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                       size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t done,
+                       void *done_data);
+pmix_status_t up_modex(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
+                       pmix_modex_cbfunc_t done, void *done_data);
+pmix_status_t up_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
+                         pmix_op_cbfunc_t done, void *done_data);
+pmix_status_t up_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
+                        size_t ninfo, pmix_lookup_cbfunc_t done, void *done_data);
+pmix_status_t up_unpublish(const pmix_proc_t *proc, char **keys, const pmix_info_t info[],
+                           size_t ninfo, pmix_op_cbfunc_t done, void *done_data);
+pmix_status_t up_connect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                         size_t ninfo, pmix_op_cbfunc_t done, void *done_data);
+pmix_status_t up_disconnect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                            size_t ninfo, pmix_op_cbfunc_t done, void *done_data);
+pmix_status_t up_register_events(pmix_status_t *codes, size_t ncodes, const pmix_info_t info[],
+                                 size_t ninfo, pmix_op_cbfunc_t done, void *done_data);
+pmix_status_t up_deregister_events(pmix_status_t *codes, size_t ncodes, pmix_op_cbfunc_t done,
+                                   void *done_data);
+pmix_status_t up_notify(pmix_status_t code, const pmix_proc_t *source, pmix_data_range_t range,
+                        pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t done, void *done_data);
+pmix_status_t up_query(pmix_proc_t *proc, pmix_query_t *queries, size_t nqueries,
+                       pmix_info_cbfunc_t done, void *done_data);
+pmix_status_t up_job_control(const pmix_proc_t *requestor, const pmix_proc_t targets[],
+                             size_t ntargets, const pmix_info_t directives[], size_t ndirs,
+                             pmix_info_cbfunc_t done, void *done_data);
+pmix_status_t up_group(pmix_group_operation_t op, char name[], const pmix_proc_t procs[],
+                       size_t nprocs, const pmix_info_t directives[], size_t ndirs,
+                       pmix_info_cbfunc_t done, void *done_data);
+pmix_status_t up_spawn(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
+                       const pmix_app_t apps[], size_t napps, pmix_spawn_cbfunc_t done,
+                       void *done_data);
+void up_log(const pmix_proc_t *client, const pmix_info_t data[], size_t ndata,
+            const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t done, void *done_data);
+
+/* collective.c, dmodex.c, publish.c: answers that come from the agent. */
+void collect_reply(struct server *server, uint64_t id, bool ok, uint64_t round, const void *bytes,
+                   size_t length);
+void modex_reply(struct server *server, uint64_t id, bool ok, const void *bytes, size_t length);
+void modex_request(struct server *server, struct pmix_asker asker, int rank);
+void store_reply(struct server *server, uint64_t id, enum store_status status,
+                 const struct store_item *items, size_t count);
+void publish_arm_timer(struct server *server); /* after each change of the store */
+void publish_expire(struct server *server);
+
+/* events.c */
+void events_worker_ended(struct server *server, const struct local *local, int code, int signal);
+void events_from_afar(struct server *server, const void *bytes, size_t length);
+
+/* group.c; the names are what queries answer with. */
+struct group {
+    struct group *next;
+    char *name;
+    pmix_proc_t *members;
+    size_t count, context;
+};
+void group_destroy_all(struct server *server);
