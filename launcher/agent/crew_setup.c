@@ -216,7 +216,7 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
         log_info(&config->post->log, "%s", no_dir.text);
     else
         setup->deadline_file =
-            mem_printf("%s/" DEADLINE_FILE, runtime_dir_path(setup->runtime_dir));
+            mem_printf("%s/" DEADLINE_FILE_NAME, runtime_dir_path(setup->runtime_dir));
     int apps = crew_apps_fill(&setup->apps, prepare, config->mpi != NULL, &config->post->log, err);
     choose_interfaces(setup); /* by the PATH and HOME of the workers */
     if (apps < 0 || fill_ports(setup, err) < 0 || bind_workers(setup, err) < 0)

@@ -40,12 +40,12 @@ void deadline_write(const struct deadline *deadline, const char *folder, const s
 {
     if (folder == NULL)
         return;
-    char *path AUTO_FREE = mem_printf("%s/" DEADLINE_FILE, folder);
+    char *path AUTO_FREE = mem_printf("%s/" DEADLINE_FILE_NAME, folder);
     if (!deadline->is_set) {
         unlink(path);
         return;
     }
-    char *draft AUTO_FREE = mem_printf("%s/." DEADLINE_FILE, folder);
+    char *draft AUTO_FREE = mem_printf("%s/." DEADLINE_FILE_NAME, folder);
     char *text AUTO_FREE = mem_printf("%" PRId64 ".%03d %s\n", deadline->at_ms / 1000,
                                       (int)(deadline->at_ms % 1000), deadline->why);
     if (write_file(draft, text) == 0 && rename(draft, path) == 0)

@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 
-#define DEADLINE_FILE "deadline" /* in each runtime folder */
+#define DEADLINE_FILE_NAME "deadline" /* in each runtime folder */
 
 struct deadline {
     bool is_set;

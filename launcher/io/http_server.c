@@ -255,7 +255,7 @@ static void open_http(struct http_server *server)
 {
     server->http = evhttp_new(loop_base(server->loop));
     evhttp_set_allowed_methods(server->http, UINT16_MAX); /* is_refused() decides */
-    evhttp_set_max_headers_size(server->http, HTTP_HEADERS_MAX);
+    evhttp_set_max_headers_size(server->http, HTTP_SERVER_HEADERS_MAX);
     evhttp_set_max_body_size(server->http, BODY_MAX);
     evhttp_set_timeout(server->http, HTTP_CONNECTION_MS / 1000);
     server->sweep = loop_timer_create(server->loop, sweep, server);

@@ -15,7 +15,7 @@
 
 #define HTTP_CONNECTIONS_MAX 64
 #define HTTP_CONNECTION_MS 10000
-#define HTTP_HEADERS_MAX 16384
+#define HTTP_SERVER_HEADERS_MAX 16384
 
 struct http_server;
 struct http_request;

@@ -9,7 +9,7 @@
 #include "driver/elastic/act.h"
 #include "driver/elastic/config.h"
 #include "driver/elastic/control.h"
-#include "driver/elastic/failure.h"
+#include "driver/elastic/first_failure.h"
 #include "driver/elastic/parts.h"
 #include "driver/elastic/rendezvous.h"
 #include "driver/elastic/verdict.h"
@@ -27,7 +27,7 @@
 
 struct elastic_job {
     struct elastic_parts parts;
-    struct elastic_failure failure;
+    struct first_failure failure;
     struct strv probe; /* words of --preempt-probe */
 };
 
@@ -220,7 +220,7 @@ static void lost(struct job *job, struct node_link *node, const char *why)
     int64_t when_ms = silent ? node->liveness.heard_ms : clock_mono_ms();
     int crashed = elastic_cause_seat(elastic_hub_core(parts->hub));
     bool explains = crashed >= 0 && blame_follows(job, crashed, node);
-    elastic_failure_take(&own->failure, job, -1, mem_printf("lost %s: %s", node->host, why));
+    first_failure_take(&own->failure, job, -1, mem_printf("lost %s: %s", node->host, why));
     elastic_rejoin_node_lost(parts->rejoin, node);
     elastic_newcomers_drop_node(parts->newcomers, node);
     const struct elastic *core = elastic_hub_core(parts->hub);
@@ -275,7 +275,7 @@ static void exited(struct job *job, const struct exit_event *exit)
                                   .signaled = exit->signaled && !record->aborted,
                                   .since_ms = exit->when_ns / 1000000 - job->stood_still_ms};
     if ((exit->signaled || exit->code != 0) && !record->ended_by_us)
-        elastic_failure_take(&own->failure, job, record->rank, evidence_exit_text(job, exit));
+        first_failure_take(&own->failure, job, record->rank, evidence_exit_text(job, exit));
     elastic_rejoin_forget(own->parts.rejoin, exit->seat);
     elastic_newcomers_drop(own->parts.newcomers, exit->seat);
     elastic_rendezvous_rank_gone(&own->parts,

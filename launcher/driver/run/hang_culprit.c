@@ -41,7 +41,7 @@ static struct places *places_of_look(const struct look *look, const struct look_
 
 static void add_place(const struct places *places, struct culprit_rank *rank)
 {
-    const struct place *place = places_of(places, rank->rank);
+    const struct program_place *place = places_of(places, rank->rank);
     if (place != NULL)
         rank->place = *place;
     rank->held = places_held(places, rank->rank, &rank->held_below);

@@ -181,7 +181,7 @@ static void put_odd(const struct culprit_search *search, struct buf *out)
 }
 
 /* "in train.py:6 read", "calls openat" */
-static void put_there(const struct place *place, const char *in, struct buf *out)
+static void put_there(const struct program_place *place, const char *in, struct buf *out)
 {
     buf_printf(out, "%s%s", place->calls ? "" : in, place->where);
 }
@@ -235,7 +235,7 @@ static void put_others(const struct culprit_search *search, struct buf *out)
                most->place.shared);
 }
 
-static bool is_same_place(const struct place *first, const struct place *second)
+static bool is_same_place(const struct program_place *first, const struct program_place *second)
 {
     return first->key == second->key && strcmp(first->where, second->where) == 0;
 }
@@ -243,7 +243,7 @@ static bool is_same_place(const struct place *first, const struct place *second)
 /* Those of the odd ones that are where this one is; none if an earlier one is there too. */
 static int ranks_there(const struct culprit_search *search, int number, int *ranks)
 {
-    const struct place *place = &search->ranks[search->odd.list[number]].place;
+    const struct program_place *place = &search->ranks[search->odd.list[number]].place;
     int count = 0;
     for (int i = 0; i < search->odd.count; i++) {
         const struct culprit_rank *rank = &search->ranks[search->odd.list[i]];
@@ -263,7 +263,7 @@ static void put_places(const struct culprit_search *search, struct buf *out)
 {
     int *ranks AUTO_FREE = mem_array((size_t)search->odd.count + 1, sizeof(*ranks)), shown = 0;
     for (int i = 0; i < search->odd.count; i++) {
-        const struct place *place = &search->ranks[search->odd.list[i]].place;
+        const struct program_place *place = &search->ranks[search->odd.list[i]].place;
         int count = ranks_there(search, i, ranks);
         if (count == search->odd.count) {
             put_there(place, "in ", out);

@@ -25,15 +25,15 @@
 
 struct culprit_rank {
     int rank;
-    const char *host;      /* NULL: it is not to be said */
-    struct place place;    /* as places_of() */
-    const char *held;      /* "stopped (SIGSTOP)": it cannot go on; NULL */
-    bool held_below;       /* that is a child process of it */
-    enum hang_way way;     /* HANG_MOVES: unknown */
-    int64_t launched;      /* of `operation`, by NCCL's RAS; -1: it does not say */
-    const char *operation; /* "allreduces"; the same for all ranks */
-    int64_t enqueued;      /* by PyTorch's watchdog; -1: it does not say */
-    int64_t last_ns;       /* when its last output came; 0: never */
+    const char *host;           /* NULL: it is not to be said */
+    struct program_place place; /* as places_of() */
+    const char *held;           /* "stopped (SIGSTOP)": it cannot go on; NULL */
+    bool held_below;            /* that is a child process of it */
+    enum hang_way way;          /* HANG_MOVES: unknown */
+    int64_t launched;           /* of `operation`, by NCCL's RAS; -1: it does not say */
+    const char *operation;      /* "allreduces"; the same for all ranks */
+    int64_t enqueued;           /* by PyTorch's watchdog; -1: it does not say */
+    int64_t last_ns;            /* when its last output came; 0: never */
 };
 
 struct culprit_stall {

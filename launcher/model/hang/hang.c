@@ -216,14 +216,17 @@ static enum hang_news judge_expects(struct hang *hang, int64_t now_ms)
     return hang->unmet >= 0 ? HANG_FOUND : HANG_NOTHING;
 }
 
-/* A verdict may come soon. */
-static bool is_near(const struct hang *hang, int64_t quiet_ms)
+/* Whether a silence of this length leads to the verdict, and to the warning. */
+static bool may_find(const struct hang *hang, int64_t quiet_ms)
 {
-    const struct hang_limits *limits = &hang->limits;
-    bool kill = limits->hang_ms > 0 && !hang->found && hang->unmet < 0;
-    bool warn = limits->warning_ms > 0 && !hang->warned;
-    return (kill && quiet_ms >= limits->hang_ms / 2) ||
-           (warn && quiet_ms >= limits->warning_ms / 2);
+    int64_t limit_ms = hang->limits.hang_ms;
+    return limit_ms > 0 && quiet_ms >= limit_ms && !hang->found && hang->unmet < 0;
+}
+
+static bool may_warn(const struct hang *hang, int64_t quiet_ms)
+{
+    int64_t limit_ms = hang->limits.warning_ms;
+    return limit_ms > 0 && quiet_ms >= limit_ms && !hang->warned;
 }
 
 bool hang_wants_more(const struct hang *hang, int64_t now_ms)
@@ -234,11 +237,8 @@ bool hang_wants_more(const struct hang *hang, int64_t now_ms)
 
 static enum hang_news judge_silence(struct hang *hang, int64_t now_ms)
 {
-    const struct hang_limits *limits = &hang->limits;
     judge_together(hang);
     int64_t quiet = hang_quiet_ms(hang, now_ms);
-    bool kill = limits->hang_ms > 0 && !hang->found &&
-                hang->unmet<0, warn = limits->warning_ms> 0 && !hang->warned;
     struct tally tally = count_ranks(hang);
     bool moved_on = quiet == 0 || quiet < hang->quiet_ms;
     hang->quiet_ms = quiet;
@@ -246,15 +246,16 @@ static enum hang_news judge_silence(struct hang *hang, int64_t now_ms)
         hang->warned = hang->found = false;
         return HANG_PASSED;
     }
-    if (kill && quiet >= limits->hang_ms && !tally.uncertain) {
+    if (may_find(hang, quiet) && !tally.uncertain) {
         hang->found = hang->warned = true;
         return HANG_FOUND;
     }
-    if (warn && quiet >= limits->warning_ms && !tally.uncertain) {
+    if (may_warn(hang, quiet) && !tally.uncertain) {
         hang->warned = true;
         return HANG_WARNING;
     }
-    bool near = is_near(hang, quiet);
+    bool near = /* half of it is over */
+        may_find(hang, 2 * quiet) || may_warn(hang, 2 * quiet);
     if (!near)
         forget_looks(hang);
     bool wanted = tally.need_looks > 0 || (tally.awake > 0 && 2 * tally.awake >= tally.ranks);

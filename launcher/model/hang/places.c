@@ -29,7 +29,7 @@ struct rank {
     size_t count, main; /* main: the first of STACK_MAIN; `count`: none */
     bool goes_on, odd;
     size_t parting; /* of an odd one: the frame with which it leaves the others */
-    struct place place;
+    struct program_place place;
     char *where, *shared;
     const char *held;
     bool held_below;
@@ -457,7 +457,7 @@ int places_rank(const struct places *places, size_t number)
     return places->ranks[number].rank;
 }
 
-const struct place *places_of(const struct places *places, int rank)
+const struct program_place *places_of(const struct places *places, int rank)
 {
     const struct rank *found = find_rank(places, rank);
     return found != NULL ? &found->place : NULL;

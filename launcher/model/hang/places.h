@@ -19,7 +19,7 @@
 
 #include "model/hang/stack.h"
 
-struct place {
+struct program_place {
     uint64_t key;       /* ranks at one place have the same; 0: unknown */
     const char *where;  /* "train.py:6 read_batch"; NULL: unknown */
     const char *shared; /* the same of all ranks at that place; NULL: unknown */
@@ -41,7 +41,7 @@ size_t places_count(const struct places *places);
 int places_rank(const struct places *places, size_t number);
 
 /* NULL: no stack of this rank was added. Borrowed. */
-const struct place *places_of(const struct places *places, int rank);
+const struct program_place *places_of(const struct places *places, int rank);
 /* Why the rank cannot go on: "stopped (SIGSTOP)"; NULL. `*below`: that is a child process of it. */
 const char *places_held(const struct places *places, int rank, bool *below);
 

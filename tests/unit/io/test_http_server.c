@@ -237,8 +237,8 @@ static void test_nonsense(void **state)
         assert_null(strstr(text, "200 "));
     }
     int fd AUTO_FD = dial(f);
-    char *header AUTO_FREE = mem_alloc(HTTP_HEADERS_MAX + 2);
-    memset(header, 'x', HTTP_HEADERS_MAX + 1);
+    char *header AUTO_FREE = mem_alloc(HTTP_SERVER_HEADERS_MAX + 2);
+    memset(header, 'x', HTTP_SERVER_HEADERS_MAX + 1);
     say(fd, "GET / HTTP/1.1\r\nA: ");
     say(fd, header);
     shutdown(fd, SHUT_WR);

@@ -7,9 +7,9 @@
 
 #include "driver/job/job.h"
 
-struct elastic_failure {
+struct first_failure {
     uint32_t epoch; /* the last one in which something had failed; 0: none */
 };
 
 /* `rank` is -1 if a host was lost. Takes `text` over: what has failed. */
-void elastic_failure_take(struct elastic_failure *failure, struct job *job, int rank, char *text);
+void first_failure_take(struct first_failure *failure, struct job *job, int rank, char *text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/elastic/failure.h"
+#include "driver/elastic/first_failure.h"
 
 #include "base/mem.h"
 #include "driver/run/evidence_folder.h"
@@ -11,7 +11,7 @@ static void show_look(void *context, const struct look *look)
     look_show(look);
 }
 
-void elastic_failure_take(struct elastic_failure *failure, struct job *job, int rank, char *text)
+void first_failure_take(struct first_failure *failure, struct job *job, int rank, char *text)
 {
     char *owned AUTO_FREE = text;
     struct evidence_cause cause = {
