@@ -4,7 +4,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "driver/check/text.h"
+#include "driver/check/table.h"
 
 /* Text from hosts may be invalid UTF-8; NULL and "" become null. */
 static json_t *text_or_null(const char *text)

@@ -13,8 +13,3 @@
 
 /* Appends the findings, fatal ones first, otherwise in the order of the hosts. */
 void check_judge(const struct check_result *result, struct check_findings *out);
-
-/* The steps of check_judge(). */
-void check_judge_host(const struct check_result *result, int host, struct check_findings *out);
-void check_judge_together(const struct check_result *result, struct check_findings *out);
-void check_judge_links(const struct check_result *result, struct check_findings *out);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/check/table.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "driver/check/text.h"
 
 #define CELL_MAX 64
 
@@ -116,8 +117,8 @@ static void put_row(row cells, const size_t *widths, struct buf *out)
     }
 }
 
-void check_text_table(const struct check_result *result, const struct check_findings *findings,
-                      struct buf *out)
+void check_table(const struct check_result *result, const struct check_findings *findings,
+                 struct buf *out)
 {
     size_t widths[COLUMNS] = {0};
     row *rows AUTO_FREE = mem_array((size_t)result->count, sizeof(*rows));
