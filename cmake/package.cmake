@@ -51,8 +51,9 @@ program (Open MPI, MPICH), a Horovod or torch.distributed script, or any other
 program.
 
 hvdrun reaches hosts over SSH, through Slurm, or with any command that gives a
-pipe to a shell. The hosts need nothing but a shell, because hvdrun copies its
-agent there. Elastic jobs continue when hosts come and go.")
+pipe to a shell. The hosts need /bin/sh, coreutils with sha256sum, find and
+glibc 2.34 or newer. hvdrun copies its agent there. Elastic jobs continue when
+hosts come and go.")
 
 # For package_stage.cmake, which gets only variables that begin with CPACK_.
 set(CPACK_HVDRUN_SOURCE ${PROJECT_SOURCE_DIR})

@@ -101,7 +101,8 @@ size_t request_elements(const struct request *request)
 size_t request_bytes(const struct request *request)
 {
     size_t bytes;
-    return __builtin_mul_overflow(request_elements(request), hvd_type_bytes((int)request->type), &bytes)
+    return __builtin_mul_overflow(request_elements(request), hvd_type_bytes((int)request->type),
+                                  &bytes)
                ? SIZE_MAX
                : bytes;
 }
@@ -238,7 +239,8 @@ int request_read(struct reader *in, size_t dims_max, struct request *out)
     out->kind = (enum kind)get_number_below(in, KINDS);
     uint64_t type = get_number(in), op = get_number(in);
     int64_t root = get_signed(in);
-    in->bad = in->bad || type > INT_MAX || hvd_type_bytes((int)type) == 0 || !is_op(op) || root < INT32_MIN || root > INT32_MAX;
+    in->bad = in->bad || type > INT_MAX || hvd_type_bytes((int)type) == 0 || !is_op(op) ||
+              root < INT32_MIN || root > INT32_MAX;
     out->type = in->bad ? HVD_UINT8 : (enum hvd_type)type;
     out->op = in->bad ? HVD_SUM : (enum hvd_op)op;
     out->root = (int32_t)root;

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Which file includes which (docs/design.md, "Rooms and layers" and "Fences").
+"""Which file includes and calls which (docs/design.md, "Rooms and layers" and "Fences").
 
-Reads every #include under launcher/ and runtime/ and fails on
-- an include of a higher layer, or of another room of the same layer,
-- inside a room, an include of a later folder, or of another folder of the same place in the order,
+Reads every #include under launcher/ and runtime/. With --build, it also reads which file defines the functions
+that another one calls, because a header can declare what any file defines. Fails on
+- an include or a call of a higher layer, or of another room of the same layer,
+- inside a room, one of a later folder, or of another folder of the same place in the order,
 - a circle of files or of folders. X.c, X.h and X.def are one node: when a.c includes b.h and b.c
   includes a.h, that is a circle of calls, although no header includes itself,
 - a third-party header outside the room it belongs to,
@@ -14,8 +15,10 @@ Reads every #include under launcher/ and runtime/ and fails on
 --dot files prints the graph of the nodes in Graphviz's language, clustered by folder; --dot folders
 that of the folders.
 """
+import pathlib
 import re
 
+import symbols
 import tree
 
 # A file may include its own room and rooms of a lower layer. launcher/ and runtime/ share
@@ -59,6 +62,12 @@ FOLDERS = {
 # more must go: the list only shrinks.
 ALLOWED = """
 """
+
+# Calls that the linker alone knows: "node -> node", and why. The list only shrinks, too.
+ALLOWED_CALLS = {
+    "agent/modules -> agent_main/modules_inside": "a weak name: only the program hvdrun-agent contains modules",
+    "agent/worker -> agent_main/older_libc": "pidfd_open() is of libc, and hvdrun-agent has its own",
+}
 
 # Third-party headers, and the files ("room/...") that may include them.
 FENCES = [
@@ -144,7 +153,7 @@ def circles(edges):
 
 
 class Layers:
-    def __init__(self, source, allowed):
+    def __init__(self, source, allowed, allowed_calls=()):
         self.source = source
         self.findings = tree.Findings()
         self.files = {}  # "room/file.h" -> its path in the tree
@@ -152,9 +161,11 @@ class Layers:
             _, _, short = path.partition("/")
             if "/" in short:
                 self.files[short] = path
-        self.edges = {}  # (node, node) -> the line of the first such include
+        self.edges = {}  # (node, node) -> the line of the first such include; 0: a call
         self.paths = {}  # (node, node) -> the file that has it
+        self.called = {}  # (node, node) -> the functions, of a call without an include
         self.allowed = {tuple(line.split(" -> ")) for line in allowed}
+        self.allowed_calls = {tuple(line.split(" -> ")) for line in allowed_calls}
         self.used = set()
 
     def layer(self, root, room):
@@ -200,7 +211,26 @@ class Layers:
             self.paths.setdefault(edge, path)
         self.check_direction(path, line, header, self.files[header])
 
-    def check_direction(self, path, line, header, header_path):
+    def add_calls(self, build):
+        """Those that no include shows. A circle may consist of both."""
+        edges = symbols.calls(self.source.root, build)
+        if not edges:
+            self.findings.add(str(build), 0, "no objects with calls in this build folder: build first")
+        for (path, other), names in sorted(edges.items()):
+            short, callee = path.partition("/")[2], other.partition("/")[2]
+            edge = (node_of(short), node_of(callee))
+            if edge[0] == edge[1] or edge in self.edges:
+                continue
+            if edge in self.allowed_calls:
+                self.used.add(edge)
+                continue
+            self.edges[edge], self.paths[edge], self.called[edge] = 0, path, sorted(names)
+            self.check_direction(path, 0, callee, other, f"call of {sorted(names)[0]}()")
+        for edge in sorted(self.allowed_calls - self.used):
+            self.findings.add("tests/lint/layers.py", 0,
+                              f"ALLOWED_CALLS names {' -> '.join(edge)}, which is not needed any more")
+
+    def check_direction(self, path, line, header, header_path, how="include"):
         root, room = path.split("/")[:2]
         other_root, other = header_path.split("/")[:2]
         if room == other and root == other_root:
@@ -213,10 +243,10 @@ class Layers:
         if theirs is None:
             return  # reported at that file
         if theirs > mine:
-            self.findings.add(path, line, f"{header}: upward include, {room} (L{mine}) must not "
+            self.findings.add(path, line, f"{header}: upward {how}, {room} (L{mine}) must not "
                                           f"know {other} (L{theirs})")
         elif theirs == mine:
-            self.findings.add(path, line, f"{header}: sideways include, {room} and {other} are "
+            self.findings.add(path, line, f"{header}: sideways {how}, {room} and {other} are "
                                           f"both L{mine}")
 
     def check_folders(self):
@@ -231,7 +261,10 @@ class Layers:
             if mine == theirs or place(other) < place(one):
                 continue
             how = "sideways" if place(one) == place(other) else "upward"
-            self.complain((one, other), f"{how} include, {mine} must not know {theirs}")
+            self.complain((one, other), f"{how} {self.kind((one, other))}, {mine} must not know {theirs}")
+
+    def kind(self, edge):
+        return f"call of {self.called[edge][0]}()" if edge in self.called else "include"
 
     def complain(self, edge, message):
         if edge in self.allowed:
@@ -243,7 +276,8 @@ class Layers:
         """Of nodes, then of folders: without the allowed includes there is none."""
         allowed = {edge for edge in self.edges if edge in self.allowed}
         for circle in circles(set(self.edges) - allowed):
-            inside = [f"{one} -> {other}" for one, other in sorted(self.edges) if one in circle and other in circle]
+            inside = [f"{' -> '.join(edge)} ({', '.join(self.called[edge])})" if edge in self.called else " -> ".join(edge)
+                      for edge in sorted(self.edges) if circle.issuperset(edge)]
             self.findings.add("circle of files", 0, f"{' '.join(sorted(circle))}\n    " + "\n    ".join(inside))
         for circle in circles(set(self.edges)):
             self.used.update((one, other) for one, other in allowed if one in circle and other in circle)
@@ -272,23 +306,27 @@ class Layers:
             print(f'    "{one}" -> "{other}";')
         print("}")
 
-    def run(self, dot):
+    def run(self, dot, build=None):
         for short in sorted(self.files):
             self.check_file(short)
+        if build:
+            self.add_calls(pathlib.Path(build))
         if dot:
             self.dot(dot)
             return
         self.check_folders()
         self.check_circles()
         self.check_allowed()
-        self.findings.finish(f"includes of {len(self.files)} files")
+        self.findings.finish(f"includes{' and calls' if build else ''} of {len(self.files)} files")
 
 
 if __name__ == "__main__":
     parser = tree.arguments(__doc__)
     parser.add_argument("--dot", choices=("files", "folders"), nargs="?", const="files", help="print the graph instead")
     parser.add_argument("--allow", action="append", metavar="'NODE -> NODE'", help="(default: those of ALLOWED)")
+    parser.add_argument("--build", help="the build folder (default: read the includes only)")
     options = parser.parse_args()
+    own = parser.get_default("root") == options.root
     if options.allow is None:
-        options.allow = ALLOWED.split("\n")[1:-1] if parser.get_default("root") == options.root else []
-    Layers(tree.Tree(options.root), options.allow).run(options.dot)
+        options.allow = ALLOWED.split("\n")[1:-1] if own else []
+    Layers(tree.Tree(options.root), options.allow, ALLOWED_CALLS if own and options.build else ()).run(options.dot, options.build)

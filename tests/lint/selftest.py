@@ -14,6 +14,8 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+import house  # noqa: E402
+import tree  # noqa: E402
 SPDX_C = "/* SPDX-License-Identifier: Apache-2.0 */\n"
 SPDX_PY = "# SPDX-License-Identifier: Apache-2.0\n"
 SKIPPED = 77
@@ -196,6 +198,137 @@ class Layers(Lint):
         text = SPDX_C + '#include "wire/control.pb-c.h"\n'
         self.expect("layers.py", 0, "nothing found", {"launcher/io/x.c": text})
         self.spoil("layers.py", "launcher/model/plan/x.c", text, "upward include")
+
+
+def compile_all(built, sources):
+    """Writes C sources into a tree, and their objects to where CMake puts them. The build folder."""
+    build = built.root.parent / "out"
+    for name, code in sources.items():
+        built.add(name, SPDX_C + code)
+        layer, _, short = name.partition("/")
+        place = build / layer / f"CMakeFiles/room_{short.split('/')[0]}.dir" / f"{short}.o"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["cc", "-c", built.root / name, "-o", place], check=True)
+    return build
+
+
+@unittest.skipIf(shutil.which("cc") is None or shutil.which("nm") is None, "no compiler")
+class Calls(Lint):
+    """What layers.py reads from objects: no include shows these calls."""
+
+    def check(self, sources, status, text, more=()):
+        with Tree(GOOD) as built:
+            got, output = built.run("layers.py", "--build", compile_all(built, sources), *more)
+        self.assertEqual(got, status, output)
+        self.assertIn(text, output)
+
+    def test_good(self):
+        self.check({"launcher/node/a.c": "void b(void);\nvoid a(void) { b(); }\n", "launcher/io/b.c": "void b(void) {}\n"},
+                   0, "includes and calls of")
+
+    def test_circle(self):
+        sources = {"runtime/loop/top.c": "void low(void);\nvoid hvd_bytes(void) {}\nvoid top(void) { low(); }\n",
+                   "runtime/loop/low.c": "void hvd_bytes(void);\nvoid low(void) { hvd_bytes(); }\n"}
+        self.check(sources, 1, "circle of files: loop/low loop/top\n    loop/low -> loop/top (hvd_bytes)\n")
+        self.check(sources, 0, "nothing found", ["--allow", "loop/low -> loop/top"])
+
+    def test_circle_with_an_include(self):
+        """A file that implements a part of another one's header."""
+        with Tree({**GOOD, "launcher/io/x.h": SPDX_C + "void x_part(void);\n"}) as built:
+            build = compile_all(built, {
+                "launcher/io/x.c": "void x_part(void);\nvoid x(void) { x_part(); }\n",
+                "launcher/io/x_part.c": "void x_part(void) {}\n"})
+            built.add("launcher/io/x_part.c", SPDX_C + '#include "io/x.h"\n')
+            status, output = built.run("layers.py", "--build", build)
+        self.assertEqual(status, 1, output)
+        self.assertIn("circle of files: io/x io/x_part", output)
+
+    def test_direction(self):
+        low, high = "void high(void);\nvoid low(void) { high(); }\n", "void high(void) {}\n"
+        self.check({"launcher/io/low.c": low, "launcher/node/high.c": high}, 1,
+                   "launcher/io/low.c: node/high.c: upward call of high(), io (L3) must not know node (L4)")
+        self.check({"launcher/driver/run/low.c": low, "launcher/driver/serve/high.c": high}, 1,
+                   "upward call of high(), driver/run must not know driver/serve")
+
+    def test_two_programs(self):
+        """Both have a function of this name."""
+        self.check({"launcher/io/low.c": "void same(void);\nvoid low(void) { same(); }\n",
+                    "launcher/model/plan/same.c": "void same(void) {}\n", "runtime/core/same.c": "void same(void) {}\n"},
+                   0, "nothing found")
+
+    def test_no_objects(self):
+        with Tree(GOOD) as built:
+            status, output = built.run("layers.py", "--build", built.root)
+        self.assertEqual(status, 1)
+        self.assertIn("build first", output)
+
+
+class Names(Lint):
+    def both(self, one, other, text=None, places=("launcher/io/a.h", "launcher/node/b.h")):
+        self.expect("names.py", 1 if text else 0, text or "nothing found",
+                    {places[0]: SPDX_C + one, places[1]: SPDX_C + other})
+
+    def test_good(self):
+        self.both("struct a;\nstruct b { int c; };\nenum { D, E = 1 };\n#define F 1\n",
+                  "struct a { struct b b; };\nenum g { H };\n#define I D\n")
+
+    def test_double(self):
+        self.both("struct a { int b; };\n", "struct a { int c; };\n",
+                  "launcher/node/b.h:2: struct a is another one in launcher/io/a.h of the launcher")
+        self.both("#define MOST 1\n", "enum { LEAST, MOST = (1 + 2) };\n", "b.h:2: MOST is another one")
+        self.both("enum way { A };\n", "enum way { B };\n", "b.h:2: enum way is another one")
+
+    def test_parameters_of_lists(self):
+        """Undefined after the list, or called by the lines of a .def file."""
+        self.both("#define X(a) a\n#undef X\n", "#define X(a) #a\n#undef X\n")
+        self.expect("names.py", 0, "nothing found", {
+            "launcher/io/a.def": "ROW(b, 1)\n", "launcher/io/a.h": SPDX_C + "#define ROW(a, b) a\n",
+            "launcher/io/b.h": SPDX_C + "#define ROW(a, b) b\n"})
+
+    def test_programs(self):
+        code = "struct a { int b; };\n"
+        self.both(code, code, places=("launcher/io/a.h", "runtime/core/b.h"))
+        self.both(code, code, "a.h of libhvd", ("runtime/base/a.h", "runtime/core/b.h"))
+        self.both(code, code, "of the launcher", ("launcher/io/a.h", "runtime/line/b.h"))
+
+
+class House(unittest.TestCase):
+    FILES = {
+        "launcher/io/a.c": SPDX_C + "static void low(void)\n{\n    /* gone() */ text(\"gone()\");\n    b(1);\n}\n\n"
+                                    "int a(int x,\n      int y)\n{\n    low();\n    link_send(x);\n    end();\n}\n",
+        "launcher/io/b.c": SPDX_C + "static void low(void)\n{\n    gone();\n}\n\nvoid b(int x)\n{\n    mem_free();\n}\n",
+        "launcher/io/link.c": SPDX_C + "void link_send(int x)\n{\n    gone();\n}\n",
+        "launcher/io/end.c": SPDX_C + "void end(void)\n{\n    gone();\n}\n",
+        "launcher/io/gone.c": SPDX_C + "void gone(void)\n{\n}\n",
+        "runtime/base/mem.c": SPDX_C + "void mem_free(void)\n{\n}\n",
+    }
+
+    def test_path(self):
+        """By names that are called, to where work is handed on; a static function is its own file's."""
+        with Tree(self.FILES) as built:
+            functions, found = house.Functions(tree.Tree(built.root)), tree.Findings()
+            nodes = house.entered(functions, [("launcher/io/a.c", "a", "end")], found)
+            self.assertEqual(nodes, {f"launcher/io/{name}" for name in ("a", "b", "link", "end")})
+            self.assertEqual(found.lines, [])
+            house.entered(functions, [("launcher/io/a.c", "never", "")], found)
+            self.assertIn("never() of launcher/io/a.c, which is not there any more", found.lines[0])
+
+    def test_fields(self):
+        text = "struct job;\nstruct job {\n    int a, *b; /* c, d; */\n    void (*e)(int, int);\n    struct { int f; } g;\n};\n"
+        self.assertEqual(house.fields_of(text, "job"), 4)
+        self.assertEqual(house.fields_of(text, "other"), 0)
+
+    def test_limits(self):
+        for number, wrong in ((3, []), (4, ["tests/lint/house.py: things: 4, and the limit is 3"])):
+            found, output = tree.Findings(), io.StringIO()
+            with contextlib.redirect_stdout(output):
+                house.report({"x": number}, found, {"x": (3, 1, "things")})
+            self.assertEqual(found.lines, wrong)
+            self.assertIn("limit      3  goal      1  things", output.getvalue())
+
+    def test_every_number_has_a_limit(self):
+        with Tree(self.FILES) as built:
+            self.assertEqual({*house.measure(tree.Tree(built.root), tree.Findings(), None), "circle"}, set(house.LIMITS))
 
 
 class Banned(Lint):
@@ -395,6 +528,8 @@ class Others(Lint):
         self.expect("format.py", 0, "nothing found")
         self.spoil("format.py", "launcher/io/bad.c", SPDX_C + "int  f( void );\n",
                    "launcher/io/bad.c:2: not formatted")
+        self.spoil("format.py", "launcher/io/bad.c", SPDX_C + "int f(int a, int b)\n{\n    return a && b<0, a> 0;\n}\n",
+                   "launcher/io/bad.c:4: a comparison without blanks")
 
     def test_spdx(self):
         self.expect("spdx.py", 0, "nothing found")
