@@ -4,6 +4,7 @@
 - every exit status of runtime/base/status.h has its row in docs/exit-status.md,
 - every relative link in a Markdown file leads to a file, and its #anchor to a heading,
 - CHANGELOG.md begins with the version of CMakeLists.txt, and documents that show one show that one,
+- nothing says that a host needs a shell alone: docs/install.md says what it needs,
 - no file names a place of the machine it was written on.
 """
 import pathlib
@@ -21,6 +22,8 @@ CODE_SPAN = re.compile(r"`[^`\n]*`")
 LINK = re.compile(r"\[[^\]\[]*\]\(\s*<?([^)<>\s]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 DEFINITION = re.compile(r"^ {0,3}\[[^\]]+\]:\s*<?(\S+?)>?\s*$", re.MULTILINE)
 HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$", re.MULTILINE)
+
+SHELL_ALONE = re.compile(r"\b(?:nothing\s+but|only|just)\s+a\s+shell\b")
 
 # Folders that are on every machine: naming them gives nothing away.
 EVERYWHERE = {"/", "/tmp", "/home", "/usr", "/usr/src", "/opt", "/srv", "/var", "/var/tmp", "/mnt"}
@@ -93,6 +96,14 @@ def check_links(source, findings):
                 findings.add(name, line, f"dead link: {path or name} has no heading #{anchor}")
 
 
+def check_needs(source, findings):
+    """In documents, help and the description of the package."""
+    for name in source.matching((".md", ".cmake", ".def", ".c"), ("README.md", "docs/", "cmake/", "launcher/")):
+        text = source.text(name)
+        for match in SHELL_ALONE.finditer(text):
+            findings.add(name, tree.line_of(text, match.start()), f"'{match[0]}': docs/install.md says what a host needs")
+
+
 def machine_places(root, home):
     """This tree, the folder around it and the home folder, as far as they say something."""
     places = {str(root), str(root.parent), str(home)}
@@ -119,5 +130,6 @@ if __name__ == "__main__":
     check_statuses(tree_here, found)
     check_version(tree_here, found)
     check_links(tree_here, found)
+    check_needs(tree_here, found)
     check_places(tree_here, machine_places(tree_here.root, pathlib.Path.home()), found)
     found.finish(f"{len(tree_here.files)} files")

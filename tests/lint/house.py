@@ -4,7 +4,7 @@
 
 A *node* is X.c with X.h. What the path of a request enters is found in the text of the sources:
 - PATHS has each path as *legs*. A leg begins in a function that the event loop, a thread or a table of functions
-  calls, and goes on through all functions that this one calls by name, and those call, and so on.
+  calls. It goes on through all functions that this one calls by name, and so on.
 - It ends at functions that hand the work on: those of HAND_ON, which wait until their caller has returned, and the
   ones that the leg names because they serve other requests or end the link. Such a function still counts.
 - A call through a pointer ends a leg as well. What it reaches is the beginning of another leg.
@@ -20,15 +20,16 @@ import layers
 import symbols
 import tree
 
-# What is measured: (limit, goal, what it is). The limit is today's number. Who lowers a number lowers its limit in the
-# same commit; who must raise one says why in the commit.
+# What is measured: (limit, goal, what it is). A limit is the number of the day on which it was set; that of lines is
+# rounded up to 1000, that of files to 10. Who lowers a number lowers its limit in the same commit. Who must raise one
+# says why in the commit. The goals are those of the plan; for the two paths, a fifth and a third below the first limit.
 LIMITS = {
-    "lines": (0, 116000, "raw lines of .c and .h in launcher and runtime"),
-    "files": (0, 950, "files"),
-    "fields": (0, 35, "fields of struct job"),
-    "includes": (0, 15, "includes of driver.c"),
-    "output": (0, 36, "nodes that a line of output enters"),
-    "stacks": (0, 57, "nodes that 'hvdrun stacks' enters"),
+    "lines": (134000, 116000, "raw lines of .c and .h in launcher and runtime"),
+    "files": (1410, 950, "files"),
+    "fields": (70, 35, "fields of struct job"),
+    "includes": (42, 15, "includes of driver.c"),
+    "output": (44, 35, "nodes that a line of output enters"),
+    "stacks": (85, 58, "nodes that 'hvdrun stacks' enters"),
     "circle": (0, 0, "nodes in the largest circle of calls"),
 }
 

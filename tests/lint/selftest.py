@@ -578,6 +578,11 @@ class Others(Lint):
             with self.subTest(name=name):
                 self.expect("docs.py", 1, text, {**good, name: body})
 
+    def test_what_a_host_needs(self):
+        self.spoil("docs.py", "docs/x.md", "It needs nothing\nbut a shell.\n", "docs/x.md:1: 'nothing")
+        self.spoil("docs.py", "cmake/x.cmake", "Hosts need only a shell\n", "docs/install.md says what a host needs")
+        self.expect("docs.py", 0, "nothing found", {"docs/x.md": "It opens a pipe to a shell.\n"})
+
     def test_places(self):
         with Tree(GOOD) as built:
             built.add("docs/x.md", f"first\nin {built.root}/docs\n")
