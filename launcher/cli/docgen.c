@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/describe.h"
+#include "cli/docgen_parts.h"
 #include "model/settings/option.h"
 
 docgen_function *docgen_find(const char *name)

@@ -2,7 +2,7 @@
 /* The tables of docs/coming-from.md: what becomes of the options of other launchers. */
 #include <string.h>
 
-#include "cli/docgen.h"
+#include "cli/docgen_parts.h"
 #include "cli/foreign.h"
 
 struct cell {

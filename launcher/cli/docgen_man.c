@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "cli/describe.h"
-#include "cli/docgen.h"
 #include "cli/docgen_control.h"
 #include "cli/docgen_man_job.h"
+#include "cli/docgen_parts.h"
 #include "model/settings/option.h"
 
 /* Appends text for troff, so that no character of it is a command. */

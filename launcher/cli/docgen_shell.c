@@ -9,8 +9,8 @@
 
 #include "cli/check_words.h"
 #include "cli/describe.h"
-#include "cli/docgen.h"
 #include "cli/docgen_control.h"
+#include "cli/docgen_parts.h"
 #include "cli/spelling.h"
 #include "model/settings/option.h"
 
