@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """One name, one thing: two headers of one program do not both define a struct, union, enum, macro or constant of
-the same name. Who reads one of them and searches for the other finds the wrong one, and no file can include both.
+the same name. A search for the one finds the other too, and no file can include both.
 
-The launcher is one program, with the rooms of runtime/ that it shares; libhvd is another. A macro that a header
-undefines, or that the lines of a .def file call, is a parameter of a list and may have any name.
+The launcher is one program, with the rooms of runtime/ that it shares; libhvd is another. A macro may have any name if
+it is a parameter of a list: a header undefines it, or the lines of a .def file call it.
 """
 import collections
 import re
