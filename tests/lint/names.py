@@ -3,8 +3,8 @@
 """One name, one thing: two headers of one program do not both define a struct, union, enum, macro or constant of
 the same name. A search for the one finds the other too, and no file can include both.
 
-The launcher is one program, with the rooms of runtime/ that it shares; libhvd is another. A macro may have any name if
-it is a parameter of a list: a header undefines it, or the lines of a .def file call it.
+The launcher is one program, with the rooms of runtime/ that it shares; libhvd is another. Parameters of lists
+may have any name. These are macros that a header undefines, or that the lines of a .def file call.
 """
 import collections
 import re
