@@ -8,6 +8,7 @@
 #include "cli/control_forms.h"
 #include "cli/control_words.h"
 #include "cli/docgen.h"
+#include "cli/docgen_parts.h"
 #include "cli/help.h"
 #include "cli/library_versions.h"
 #include "cli/spelling.h"
