@@ -391,6 +391,11 @@ struct output_file *output_file_open(struct output *output, const char *path, bo
     return open_files_add(&output->files, sink_file(output->sink, path, append, false));
 }
 
+struct output_file *output_file_open_new(struct output *output, const char *path)
+{
+    return open_files_add(&output->files, sink_new_file(output->sink, path));
+}
+
 struct output_file *
 output_file_open_whole(struct output *output, const char *path,
                        void (*failed)(void *context, const char *path, int errnum), void *context)

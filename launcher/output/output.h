@@ -76,6 +76,9 @@ void output_flush(struct output *output, void (*done)(void *context), void *cont
  * warning names once a file that cannot be created or written, and its bytes are dropped. Folders
  * are not made. A file that you do not close is closed by output_destroy(). */
 struct output_file *output_file_open(struct output *output, const char *path, bool append);
+/* The same, but the file has its name only when it has been closed and is whole. If it cannot be
+ * written, an older file of this name stays. A device, a pipe and a link are written in place. */
+struct output_file *output_file_open_new(struct output *output, const char *path);
 /* A new file that only this user may read. Makes the folders of its path that do not exist. The
  * file appears when it has been closed and is whole. If it cannot be written, nothing of it
  * remains, and `failed` comes once from the loop instead of the warning, also after

@@ -73,6 +73,11 @@ struct output_target *sink_file(struct sink *sink, const char *path, bool append
     return writer_keep(sink->writer, target_file(path, append, folders));
 }
 
+struct output_target *sink_new_file(struct sink *sink, const char *path)
+{
+    return writer_keep(sink->writer, target_new_file(path));
+}
+
 struct output_target *sink_whole_file(struct sink *sink, const char *path,
                                       void (*failed)(void *context, const char *path, int errnum),
                                       void *context)

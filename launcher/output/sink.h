@@ -38,6 +38,7 @@ struct output_target *sink_descriptor(struct sink *sink, int fd, const char *nam
 struct output_target *sink_whole_file(struct sink *sink, const char *path,
                                       void (*failed)(void *context, const char *path, int errnum),
                                       void *context);
+struct output_target *sink_new_file(struct sink *sink, const char *path); /* target_new_file() */
 struct output_target *sink_file(struct sink *sink, const char *path, bool append,
                                 bool folders);                    /* makes missing ones */
 const char *sink_target_name(const struct output_target *target); /* its path */

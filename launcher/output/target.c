@@ -41,6 +41,14 @@ struct output_target *target_whole_file(const char *path)
     return target;
 }
 
+struct output_target *target_new_file(const char *path)
+{
+    struct output_target *target = target_file(path, false, false);
+    target->part = mem_printf("%s.part", path);
+    target->in_place = true;
+    return target;
+}
+
 void target_destroy(struct output_target *target)
 {
     if (target == NULL)
@@ -100,12 +108,32 @@ static int make_folders(const char *path, mode_t mode)
     return errnum;
 }
 
-static int try_open(const struct output_target *target)
+/* Something other than a file has this name, and must keep it. */
+static bool must_stay(const char *path)
+{
+    struct stat info;
+    return lstat(path, &info) == 0 && !S_ISREG(info.st_mode);
+}
+
+static void write_in_place(struct output_target *target)
+{
+    free(target->part);
+    target->part = NULL;
+}
+
+static int try_open(struct output_target *target)
 {
     int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY;
     flags |= target->append ? O_APPEND : O_TRUNC;
-    return target->part != NULL ? fd_open(target->part, flags | O_NOFOLLOW, 0600)
-                                : fd_open(target->path, flags, 0666);
+    if (target->part != NULL && target->in_place && must_stay(target->path))
+        write_in_place(target);
+    if (target->part == NULL)
+        return fd_open(target->path, flags, 0666);
+    int fd = fd_open(target->part, flags | O_NOFOLLOW, target->in_place ? 0666 : 0600);
+    if (fd >= 0 || !target->in_place || (errno != EACCES && errno != ENAMETOOLONG))
+        return fd;
+    write_in_place(target);
+    return fd_open(target->path, flags, 0666);
 }
 
 static void open_with_folders(struct output_target *target)

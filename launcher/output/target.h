@@ -22,6 +22,7 @@ struct output_target {
     int fd;
     int errnum; /* why it has failed; 0: it works */
     bool is_file, append, folders, closed;
+    bool in_place; /* if its folder takes no new file */
     void (*failed)(void *context, const char *path, int errnum); /* for the sink; NULL */
     void *failed_context;
     bool reported; /* that it has failed */
@@ -41,6 +42,10 @@ struct output_target *target_file(const char *path, bool append, bool folders);
  * own as soon as it is whole. If that fails, nothing of it
  * remains. */
 struct output_target *target_whole_file(const char *path);
+/* The same with the mode that umask leaves, and in a folder that exists. If that fails, an older
+ * file stays as it is. A device, a pipe and a link are written in place. So is a file whose folder
+ * takes no new one. */
+struct output_target *target_new_file(const char *path);
 void target_destroy(struct output_target *target); /* closes nothing: target_close() first */
 
 /* Writes everything; zero bytes only create the file. -1: it has failed, see target->errnum. It

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -413,6 +414,74 @@ static void a_whole_file(void **state)
     rmdir(path);
 }
 
+static void write_new(const char *path, const char *text, int errnum)
+{
+    struct output_target_set set = {.open_max = 4, .give_up = &give_up};
+    struct output_target *target = target_new_file(path);
+    char *part AUTO_FREE = mem_printf("%s.part", path);
+    target_write(&set, target, text, strlen(text));
+    target_close(&set, target);
+    assert_int_equal(target->errnum, errnum);
+    assert_int_equal(access(part, F_OK), -1);
+    target_destroy(target);
+}
+
+static void expect_file(const char *path, const char *text, mode_t mode)
+{
+    char found[64] = "";
+    struct stat info;
+    int fd AUTO_FD = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(read(fd, found, sizeof(found) - 1) >= 0);
+    assert_string_equal(found, text);
+    assert_int_equal(fstat(fd, &info), 0);
+    assert_int_equal(info.st_mode & 0777, mode);
+}
+
+/* It takes the place of an older one, as umask says. What is not a file stays what it is. */
+static void a_new_file(void **state)
+{
+    (void)state;
+    char *path AUTO_FREE = mem_printf("%s/new", folder);
+    char *link AUTO_FREE = mem_printf("%s/link", folder);
+    char *missing AUTO_FREE = mem_printf("%s/none/new", folder);
+    struct stat before, after;
+    mode_t mask = umask(027);
+    write_new(path, "first", 0);
+    expect_file(path, "first", 0640);
+    stat(path, &before);
+    write_new(path, "next", 0);
+    expect_file(path, "next", 0640);
+    stat(path, &after);
+    assert_int_not_equal(before.st_ino, after.st_ino);
+    umask(mask);
+    assert_int_equal(symlink("new", link), 0);
+    write_new(link, "through", 0);
+    expect_file(path, "through", 0640);
+    assert_int_equal(lstat(link, &before), 0);
+    assert_true(S_ISLNK(before.st_mode));
+    write_new("/dev/null", "nothing", 0);
+    write_new("/dev/full", "nothing", ENOSPC);
+    assert_int_equal(stat("/dev/full", &before), 0);
+    assert_true(S_ISCHR(before.st_mode));
+    write_new(missing, "nothing", ENOENT); /* no folder is made */
+    unlink(link);
+    unlink(path);
+}
+
+/* A name for which there is no longer one beside it. */
+static void a_new_file_in_place(void **state)
+{
+    (void)state;
+    char name[NAME_MAX + 1] = "";
+    memset(name, 'x', NAME_MAX);
+    char *path AUTO_FREE = mem_printf("%s/%s", folder, name);
+    write_new(path, "text", 0);
+    struct stat info;
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_size, 4);
+    unlink(path);
+}
+
 /* The disk is full. What fits is not kept. */
 static void a_file_that_is_not_whole(void **state)
 {
@@ -456,6 +525,8 @@ int main(void)
         cmocka_unit_test(descriptors_of_others_take_no_place),
         cmocka_unit_test(a_whole_file),
         cmocka_unit_test(a_file_that_is_not_whole),
+        cmocka_unit_test(a_new_file),
+        cmocka_unit_test(a_new_file_in_place),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
