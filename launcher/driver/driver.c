@@ -131,6 +131,7 @@ static void finish(struct job *job)
         log_error(&job->log, "could not kill some processes of the job");
     if (job->lost_here)
         runtime_dir_sweep(); /* an agent may have died before it could name its folders */
+    job->ended_ns = clock_mono_ns();
     verdict_make(job);
     output_flush(job->output, output_written, job);
 }

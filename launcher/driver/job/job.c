@@ -49,6 +49,11 @@ int64_t job_stdin_rank(const struct job *job)
     return pty_reads ? job->settings->pty : job->settings->stdin_;
 }
 
+int64_t job_end_ns(const struct job *job)
+{
+    return job->ended_ns != 0 ? job->ended_ns : clock_mono_ns();
+}
+
 int64_t job_running_ms(const struct job *job)
 {
     int64_t now = job->paused_ms != 0 ? job->paused_ms : clock_mono_ms();

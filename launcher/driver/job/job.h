@@ -144,6 +144,7 @@ struct job {
 
     int64_t opened_ns;  /* the agents were started, and the driver listens to them */
     int64_t started_ns; /* all workers got START; 0: not yet */
+    int64_t ended_ns;   /* nothing more could happen; 0: not yet */
     int64_t wall_begun_ns;
     int64_t paused_ms, stood_still_ms; /* monotonic: suspended since (0: not); in all */
 
@@ -202,6 +203,9 @@ bool job_is_restarted(const struct job *job);
 /* The rank that reads the stdin of the job, SET_RANK_ALL or SET_RANK_NONE: --stdin, or the rank
  * with the --pty. */
 int64_t job_stdin_rank(const struct job *job);
+
+/* When the job ended, for all that say so; now, if it has not. */
+int64_t job_end_ns(const struct job *job);
 
 /* Monotonic milliseconds without the time in which the job was suspended. */
 int64_t job_running_ms(const struct job *job);

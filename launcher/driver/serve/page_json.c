@@ -169,7 +169,7 @@ json_t *page_json_end(const struct job *job)
     struct buf failure AUTO_BUF = BUF_INIT(FAILURE_MAX);
     json_t *object = record_json_verdict(job);
     report_failure(job, &job->verdict, &failure);
-    double up_s = (double)(clock_mono_ns() - job->request->begun_ns) / 1e9;
+    double up_s = (double)(job_end_ns(job) - job->request->begun_ns) / 1e9;
     json_object_set_new(object, "up_s", json_real(up_s));
     json_object_set_new(object, "ranks", failed_json(job));
     json_object_set_new(object, "lines", lines_json(job->recent, END_LINES, END_LINE_MAX));

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "driver/tell/json_text.h"
 #include "driver/tell/progress_json.h"
@@ -116,7 +115,7 @@ json_t *record_json_end(const struct job *job, bool brief)
     json_t *report = report_object(job, &job->verdict, lists);
     json_object_del(json_object_get(report, "job"), "argv"); /* -x may have secrets */
     report_failure(job, &job->verdict, &failure);
-    json_object_set_new(object, "ended", json_wall_time(job, clock_mono_ns()));
+    json_object_set_new(object, "ended", json_wall_time(job, job_end_ns(job)));
     json_object_update_new(object, verdict);
     json_t *progress = progress_json_job(job);
     if (progress != NULL)

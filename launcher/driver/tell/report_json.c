@@ -2,7 +2,6 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "driver/job/job_kind.h"
 #include "driver/tell/json_text.h"
@@ -69,7 +68,7 @@ static json_t *cause_json(const struct job *job, const struct verdict *verdict)
 
 static json_t *job_json(const struct job *job, const struct verdict *verdict)
 {
-    int64_t now = clock_mono_ns();
+    int64_t end = job_end_ns(job);
     json_t *argv = json_array();
     for (char *const *word = job->request->argv; *word != NULL; word++)
         json_array_append_new(argv, text_or_null(*word));
@@ -81,8 +80,8 @@ static json_t *job_json(const struct job *job, const struct verdict *verdict)
     json_object_set_new(object, "status", json_integer(verdict->status));
     json_object_set_new(object, "cause", cause_json(job, verdict));
     json_object_set_new(object, "started", json_wall_time(job, job->request->begun_ns));
-    json_object_set_new(object, "ended", json_wall_time(job, now));
-    json_object_set_new(object, "seconds", json_real((double)(now - job->request->begun_ns) / 1e9));
+    json_object_set_new(object, "ended", json_wall_time(job, end));
+    json_object_set_new(object, "seconds", json_real((double)(end - job->request->begun_ns) / 1e9));
     return object;
 }
 

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "driver/job_fixture.h"
+#include "driver/serve/page_json.h"
 #include "driver/tell/recent.h"
 #include "driver/tell/record_json.h"
 
@@ -114,6 +115,23 @@ static void test_end(void **state)
     json_decref(root);
 }
 
+/* All that say when the job ended say the same, however late they are asked. */
+static void test_one_end(void **state)
+{
+    struct fixture *f = *state;
+    f->job.ended_ns = 8500 * SECOND / 1000;
+    for (int i = 0; i < 2; i++) {
+        expect_json(part(f, "ended"), "1700000007.5"); /* it began at 1 s */
+        json_t *report = part(f, "report"), *job = json_object_get(report, "job");
+        expect_json(json_incref(json_object_get(job, "ended")), "1700000007.5");
+        expect_json(json_incref(json_object_get(job, "seconds")), "7.5");
+        json_decref(report);
+        json_t *end = page_json_end(&f->job);
+        expect_json(json_incref(json_object_get(end, "up_s")), "7.5");
+        json_decref(end);
+    }
+}
+
 static void test_success(void **state)
 {
     struct fixture *f = *state;
@@ -198,8 +216,9 @@ static void test_brief(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_begin), TEST(test_log_folder),      TEST(test_end),       TEST(test_success),
-        TEST(test_lines), TEST(test_bounds_of_lines), TEST(test_large_job), TEST(test_brief),
+        TEST(test_begin),           TEST(test_log_folder), TEST(test_end),
+        TEST(test_one_end),         TEST(test_success),    TEST(test_lines),
+        TEST(test_bounds_of_lines), TEST(test_large_job),  TEST(test_brief),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

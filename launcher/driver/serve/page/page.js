@@ -80,7 +80,7 @@ function tilesOf(job) {
   }
   list.push([String(restartsOf(job)), restartsOf(job) === 1 ? "restart" : "restarts"]);
   if (page.ended)
-    list.push([duration(job.up_s), "run time"]);
+    list.push([job.up_s < 60 ? `${job.up_s.toFixed(1)} s` : duration(job.up_s), "run time"]);
   else
     list.push([isNumber(job.last_output_s) ? duration(job.last_output_s) : "–", "since last output"]);
   return list;
