@@ -35,6 +35,7 @@
 #include "driver/run/time_limit.h"
 #include "driver/run/user_signals.h"
 #include "driver/serve/metrics_out.h"
+#include "driver/serve/page_file.h"
 #include "driver/start/static_kind.h"
 #include "driver/tell/events.h"
 #include "driver/tell/line_log.h"
@@ -249,6 +250,7 @@ static void tell(struct job *job)
     AUTO_BUF struct buf block = BUF_INIT((size_t)1 << 20);
     if (job->settings->report != NULL)
         write_file(job, job->settings->report, report_json(job, &job->verdict));
+    page_file_write(job);
     evidence_folder_end(job);
     events_end(job->events, job, &job->verdict);
     if (!job->gone)

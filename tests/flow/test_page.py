@@ -20,6 +20,8 @@ from elastic import Elastic
 from rig import main, nightly, patient, wait_until
 from test_metrics import Metrics, fetch
 
+OUTSIDE = r"""(?:src|href|url|action|import)\s*[=(]\s*["']?(\w+:)?//"""
+
 # Each rank says who it is, then waits. Rank 1 writes what a page must not believe.
 EVIL = [b'<script>window.evil = 1</script><img src=x onerror="window.evil = 2">', b"\x1b[31mred\x1b[0m \x1b]0;title\x07after",
         b"bad \xff\xfe bytes \x00 and \xe2\x80\xae turned", b"</script><!-- ' \" & -->"]
@@ -85,8 +87,7 @@ class Served(Page):
         nonce = re.search(r"script-src 'nonce-(\w+)'", policy)[1]
         self.assertEqual(text.count(f'nonce="{nonce}"'), 2)
         self.assertNotIn(nonce, ask_status(page)[1].getheader("Content-Security-Policy"))
-        outside = re.findall(r"""(?:src|href|url|action|import)\s*[=(]\s*["']?(\w+:)?//""", text)
-        self.assertEqual(outside, [], "the page loads nothing from elsewhere")
+        self.assertEqual(re.findall(OUTSIDE, text), [], "the page loads nothing from elsewhere")
         for header, value in (("Cache-Control", "no-store"), ("Referrer-Policy", "no-referrer"),
                               ("X-Content-Type-Options", "nosniff")):
             self.assertEqual(answer.getheader(header), value)
@@ -188,6 +189,76 @@ class Served(Page):
         self.assertRegex(end["text"], r"^stopped by 'hvdrun stop' \(user \S+, \d\d:\d\d:\d\d\)$")
 
 
+class Kept(Page):
+    """--page-file, without a browser."""
+
+    def test_a_file(self):
+        """It takes the place of an older one at the end, with the mode of umask."""
+        path = self.box.path("page.html")
+        self.write("page.html", "an older one")
+        before = os.umask(0o027)
+        try:
+            self.expect(self.run_job("-np", 2, "--page-file", path, "--report", "report.json", "sh", "-c", "echo I am rank $RANK"), 0)
+        finally:
+            os.umask(before)
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o640)
+        self.assertEqual([name for name in os.listdir(os.path.dirname(path)) if "page" in name], ["page.html"])
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        self.assertLess(len(text), 150000)
+        self.assertEqual(re.findall(OUTSIDE, text), [], "it loads nothing from elsewhere")
+        self.assertRegex(text, r'<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'nonce-\w{32}\';')
+        kept = json.loads(re.search(r'<script id="kept" type="application/json">(.*)</script>', text)[1])
+        self.assertEqual((kept["end"]["status"], kept["job"]["size"], [rank["state"] for rank in kept["job"]["ranks"]]),
+                         (0, 2, ["ended", "ended"]))
+        self.assertEqual([line["text"] for line in kept["outputs"]["1"]["lines"]], ["I am rank 1"])
+        self.assertEqual(kept["end"]["up_s"], self.read_json(self.box.path("report.json"))["job"]["seconds"])
+
+    def test_it_cannot_be_written(self):
+        self.write("file", "")
+        result = self.expect(self.run_job("-np", 1, "--page-file", "file/page.html", "true"), 2)
+        self.expect_said(result, "--page-file: cannot write file/page.html: not a directory")
+        result = self.expect(self.run_job("-np", 1, "--page-file", "/dev/full", "sh", "-c", "echo hello from rank 0"), 0)
+        self.expect_said(result, "cannot write '/dev/full': no space left on device; the job goes on")
+        self.assertIn("hello from rank 0", result.stdout)
+
+    def test_a_full_disk(self):
+        """What was there before stays."""
+        place = self.box.path("small")
+        os.mkdir(place)
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", place], capture_output=True, check=False)
+        if mounted.returncode != 0:
+            self.skipTest("cannot mount a small file system: " + mounted.stderr.decode().strip())
+        try:
+            self.write("small/page.html", "an older one")
+            result = self.run_job("-np", 1, "--page-file", "small/page.html", "true")
+            with open(self.box.path("small/page.html"), encoding="utf-8") as file:
+                self.assertEqual((os.listdir(place), file.read()), (["page.html"], "an older one"))
+        finally:
+            subprocess.run(["umount", "-l", place], check=True)
+        self.expect(result, 0)
+        self.expect_said(result, "cannot write 'small/page.html': no space left on device")
+
+    def test_history(self):
+        job, _, page = self.serve_page("-np", 2)
+        found = {}
+
+        def two_points():
+            found.update(json.loads(ask_status(page, "/history.json")[2]))
+            return len(found["points"]) >= 2
+        wait_until(two_points, "two points", patient(60))
+        last = found["points"][-1]
+        self.assertEqual((last["ranks"], last["progress"], "gap" in last, "gpu_use_percent" in last), (2, 0.425, False, False))
+        self.assertGreater(last["resident_bytes"], 0)
+        self.assertGreaterEqual(last["cpus"], 0)
+        since = json.loads(ask_status(page, f"/history.json?since={found['next'] - 1}")[2])
+        self.assertEqual(since["points"][0], last)
+        self.assertEqual(json.loads(ask_status(page, "/history.json?since=1000000")[2])["points"], [])
+        for since in ("x", "-1", "", "99999999999"):
+            self.assertEqual(ask_status(page, f"/history.json?since={since}")[0], 400, since)
+        self.end(job)
+
+
 class Gate(Page):
 
     def test_the_token(self):
@@ -197,7 +268,7 @@ class Gate(Page):
         self.assertTrue(found, page)
         here, token = f"http://127.0.0.1:{found[1]}", found[2]
         wrong = token[:-1] + ("0" if token[-1] != "0" else "1")
-        for path in ("/", "/job.json", "/output.json?rank=0", "/end.json"):
+        for path in ("/", "/job.json", "/output.json?rank=0", "/history.json", "/end.json"):
             for query in ("", "token=", f"token={wrong}", f"token={token}0", f"token={token[:-1]}", f"tokens={token}",
                           f"token={token.upper()}" if token.upper() != token else "token=x", f"token=%{ord(token[0]):x}{token[1:]}"):
                 status, _, text = ask_status(here, f"{path}{'&' if '?' in path else '?'}{query}")
@@ -379,6 +450,116 @@ class InABrowser(Page, Elastic):
         self.assertRegex(self.text("#ranks tbody"), "98 %.*610 W")
         self.no_problem()
         self.end(job)
+
+    def curves(self):
+        """The titles of the curves that are there."""
+        return self.browser.run("[...document.querySelectorAll('.curve:not([hidden]) b')].map(title => title.textContent)")
+
+    def until_curves(self, expected):
+        wait_until(lambda: self.curves() == expected, f"curves of {expected}", patient(60))
+
+    def test_curves(self):
+        job, _, page = self.serve_page("-np", 2)
+        self.browser.open(page)
+        self.until_curves(["Progress", "CPUs in use", "Memory in use"])  # and no GPU
+        self.until("#curves-list", r"(?s)Progress4[23] %.*CPUs in use[\d.]+ CPUs?.*Memory in use[\d.]+ [KM]iB")
+        self.assertGreaterEqual(self.browser.run("document.querySelectorAll('.curve .stroke').length"), 3)
+        self.assertEqual(self.browser.run("document.querySelectorAll('.curve .restart').length"), 0)
+        slider = self.browser.run("const one = document.querySelector('.curve svg'); one.focus();"
+                                  "one.onkeydown({key: 'Home', preventDefault: () => {}});"
+                                  "[one.getAttribute('aria-label'), one.getAttribute('aria-valuenow'), one.getAttribute('aria-valuetext')]")
+        self.assertEqual(slider[:2], ["Progress, over time", "0"])
+        self.assertRegex(slider[2], r"^(4[23] %|not known) at \d\d:\d\d:\d\d$")
+        self.no_problem()
+        self.end(job)
+
+    def test_curves_of_a_long_job(self):
+        """More than an hour, with a gap, a restart and GPUs."""
+        job, _, page = self.serve_page("-np", 2)
+        self.browser.open(page)
+        self.until("#live", "^live$")
+        self.browser.run("update = async () => {}; taken = () => {}; curves.points = [];"
+                         "const point = (time, more) => ({time, ranks: 2, cpus: time / 1000, resident_bytes: 3e9, ...more});"
+                         "curves.add({next: 1, points: [...Array(1000).keys()].map(at => point(5 * at, at === 600 ? {gap: true} : {}))});"
+                         "curves.points[500].gpu_use_percent = 97; curves.points[500].gpu_memory_bytes = 8e10;"
+                         "page.job.epochs = [[1, 0], [2, 4000], [3, 20]].map(([epoch, time]) => "
+                         "({epoch, time, lost_s: 2, size: 2, cause: '<img src=x>'})); show()")
+        self.assertEqual(self.browser.run("[curves.points.length, curves.from, curves.to, byId('curves-span').textContent]"),
+                         [721, 1395, 4995, "the last hour"])
+        self.assertEqual(self.curves(), ["CPUs in use", "Memory in use", "GPU use"])
+        self.assertEqual(self.browser.run("[...document.querySelectorAll('.curve:not([hidden])')]"
+                                          ".map(one => one.querySelectorAll('.stroke').length)"), [2, 2, 1])
+        self.assertEqual(self.browser.run("document.querySelectorAll('.curve:not([hidden]) .restart').length"), 3)
+        self.assertEqual(self.browser.run("document.querySelector('.curve:not([hidden]) .restart title').textContent"),
+                         "epoch 2: <img src=x>, 2.0 s")
+        self.browser.run("curves.choose(curves.points.findIndex(one => one.gpu_use_percent))")
+        self.assertRegex(self.text("#curves-list"),
+                         r"CPUs in use\d\.\d CPUs at .*Memory in use2\.8 GiB at .*GPU use97 %, 75 GiB of memory at ")
+        self.no_problem()
+        self.end(job)
+
+    def open_file(self):
+        self.browser.open("file://" + self.box.path("page.html"))
+        self.until("#live", "^final$")
+
+    def test_a_page_that_is_kept(self):
+        """As a page that was open at the end."""
+        job, name, page = self.serve_page("-np", 4, "-H", "a:2,b:2", "--transport", "local", "--page-file", "page.html", count=4)
+        self.browser.open(page)
+        self.until("#ranks tbody", "MiB|KiB")
+        self.until_curves(["Progress", "CPUs in use", "Memory in use"])
+        self.assertFalse(os.path.exists(self.box.path("page.html")), "it is written at the end")
+        self.ask_only("signal", "USR1", "--ranks", "2")
+        self.until("#state", "ended with status 3")
+        self.assertRegex(self.text("#footer"), "a reload of this page finds nothing, but page.html has it; 'hvdrun explain")
+        self.expect_blame(job.wait(), 2, code=3)
+        same = ("#job", "#state", "#command", "#notices", "#progress-eta", "#progress-text", "#hosts tbody", "#events", "#restarts")
+        open_page = {place: self.text(place) for place in same}
+        self.open_file()
+        self.assertEqual({place: self.text(place) for place in same}, open_page)
+        self.assertEqual(self.curves(), ["Progress", "CPUs in use", "Memory in use"])
+        self.assertEqual(self.browser.run("byId('live').className.trim()"), "live bad")
+        self.assertRegex(self.text("#tiles"), r"^4ranks2hosts0restarts[\d. min]+ srun time$")
+        self.assertRegex(self.text("#ranks tbody tr"), "^2bexit code 3.*[KM]iB")
+        self.assertEqual(self.browser.run("document.querySelectorAll('#ranks tbody tr').length"), 4)
+        self.assertRegex(self.text("#output"), "I am rank 0")
+        self.assertRegex(self.text("#footer"), f"as it was at the end of the job, on .*; 'hvdrun explain {name}' says more")
+        for hidden in ("ranks-left-out", "hosts-left-out"):
+            self.assertTrue(self.browser.run(f"byId('{hidden}').hidden"))
+        self.browser.run("byId('output-rank').value = '1'; byId('output-rank').onchange()")
+        self.until("#output", "I am rank 1")
+        self.assertNotIn("I am rank 0", self.text("#output"))
+        self.no_problem()
+
+    def test_a_kept_page_without_metrics(self):
+        """A job that succeeds at once; nothing that it prints runs."""
+        self.write("evil", b"\n".join(EVIL) + b"\n" + "\u2028 \u2029 <!-- <script>\n".encode())
+        self.expect(self.start("-np", 1, "--job-name", "night", "--page-file", "page.html", "sh", "-c", "cat evil").wait(), 0)
+        self.open_file()
+        self.assertEqual((self.text("#state"), self.browser.run("byId('live').className.trim()")), ("ended with status 0", "live good"))
+        shown = self.text("#output")
+        self.assertIn(EVIL[0].decode(), shown)
+        self.assertIn("</script><!-- ' \" & -->", shown)
+        self.assertIn("\u2028 \u2029 <!-- <script>", shown)
+        self.assertEqual(self.browser.run("typeof window.evil"), "undefined")
+        self.assertEqual(self.browser.run("document.querySelectorAll('img, #output script').length"), 0)
+        self.browser.run("document.body.append(Object.assign(document.createElement('script'), {textContent: 'window.evil = 3'}))")
+        self.assertEqual(self.browser.run("typeof window.evil"), "undefined", "the policy refuses what is not of the page")
+
+    def test_a_kept_page_of_many_ranks(self):
+        """It says what it leaves out."""
+        self.expect(self.start("-np", 2, "--page-file", "page.html", "true").wait(), 0)
+        with open(self.box.path("page.html"), encoding="utf-8") as file:
+            text = file.read()
+        before = '"left_out":{"ranks":0,"hosts":0,"outputs":0}'
+        self.assertEqual(text.count(before), 1)
+        self.write("page.html", text.replace(before, '"left_out":{"ranks":3000,"hosts":1,"outputs":7}'))
+        self.open_file()
+        self.assertEqual(self.text("#ranks-left-out"), "This file leaves out 3000 more ranks; those that failed came first.")
+        self.assertRegex(self.text("#hosts-left-out"), "leaves out 1 more host;")
+        self.browser.run("byId('output-rank').value = '1'; byId('output-rank').onchange()")
+        self.until("#output", "^this file does not have the output of this rank$")
+        self.no_problem()
 
     @unittest.skipUnless(os.environ.get("HVDRUN_PICTURE"), "only with HVDRUN_PICTURE=FILE")
     def test_picture(self):

@@ -51,6 +51,7 @@ struct hang_waits;
 struct hang_watch;
 struct helpers;
 struct job_control;
+struct job_history;
 struct job_kind;
 struct job_lines;
 struct job_mpi;
@@ -163,6 +164,7 @@ struct job {
     struct events *events;
     struct evidence *evidence;     /* of failures (run/evidence_folder.h) */
     struct hang_watch *hang_watch; /* NULL: nobody wants to know */
+    struct job_history *history;   /* for the status page; NULL: it has none */
     struct metrics_out *metrics;   /* NULL: nobody wants them */
     struct line_log *line_log;     /* NULL: the job keeps no log, or not yet */
     struct job_lines *lines;

@@ -77,8 +77,9 @@ static void output_failed(void *context, enum output_stream stream, int errnum, 
 static struct rank_tails *open_tails(const struct job *job)
 {
     const struct settings *settings = job->settings;
-    if (!job->kind->has_workers ||
-        (settings->metrics == NULL && !evidence_folder_may_come(settings)))
+    bool wanted = settings->metrics != NULL || settings->page_file != NULL ||
+                  evidence_folder_may_come(settings);
+    if (!job->kind->has_workers || !wanted)
         return NULL;
     return rank_tails_create(job->plan->size > 0 ? job->plan->size : (int)settings->max_np);
 }

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "driver/serve/metrics_server.h"
 #include "driver/serve/metrics_target.h"
+#include "driver/usage/job_history.h"
 #include "driver/usage/metrics_file.h"
 
 struct metrics_out {
@@ -37,6 +38,8 @@ static int open_server(struct job *job, struct error *err)
 int metrics_out_open(struct job *job, struct error *err)
 {
     const struct settings *settings = job->settings;
+    if (settings->metrics != NULL || settings->page_file != NULL)
+        job->history = job_history_create(job);
     if (settings->metrics == NULL && settings->metrics_file == NULL)
         return 0;
     job->metrics = mem_alloc(sizeof(*job->metrics));
@@ -54,6 +57,8 @@ void metrics_out_end(struct job *job)
 
 void metrics_out_close(struct job *job)
 {
+    job_history_destroy(job->history);
+    job->history = NULL;
     if (job->metrics == NULL)
         return;
     metrics_server_destroy(job->metrics->server);

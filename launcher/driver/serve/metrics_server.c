@@ -2,6 +2,7 @@
 #include "driver/serve/metrics_server.h"
 
 #include <jansson.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "driver/serve/page.h"
 #include "driver/serve/page_address.h"
 #include "driver/serve/page_json.h"
+#include "driver/usage/job_history.h"
 #include "driver/usage/metrics.h"
 #include "driver/usage/sampler.h"
 #include "io/http_server.h"
@@ -76,23 +78,10 @@ static void answer_text(struct http_request *request, int status, const char *te
     http_request_answer(request, status, PLAIN_TYPE, text, strlen(text));
 }
 
-static int append_piece(const char *bytes, size_t length, void *out)
-{
-    return buf_append(out, bytes, length);
-}
-
-/* `object` is consumed. */
-static void put_json(json_t *object, struct buf *out)
-{
-    if (json_dump_callback(object, append_piece, out, JSON_COMPACT | JSON_REAL_PRECISION(16)) < 0)
-        buf_clear(out);
-    json_decref(object);
-}
-
 static void answer_json(struct http_request *request, json_t *object)
 {
     struct buf text AUTO_BUF = BUF_INIT(METRICS_TEXT_MAX);
-    put_json(object, &text);
+    page_json_put(object, &text);
     http_request_answer(request, text.length == 0 ? 503 : 200, JSON_TYPE, buf_text(&text),
                         text.length);
 }
@@ -112,7 +101,7 @@ static void answer_job(struct metrics_server *server, const struct waiting *wait
     int64_t now = clock_mono_ms();
     if (server->job_text.length == 0 || now - server->job_text_ms >= SAMPLER_FRESH_MS) {
         buf_clear(&server->job_text);
-        put_json(page_json_job(server->job), &server->job_text);
+        page_json_put(page_json_job(server->job), &server->job_text);
         server->job_text_ms = now;
     }
     http_request_answer(waiting->request, 200, JSON_TYPE, buf_text(&server->job_text),
@@ -188,6 +177,18 @@ static void begin_output(struct metrics_server *server, struct http_request *req
         answer_json(request, page_json_output(server->job, rank));
 }
 
+static void begin_history(struct metrics_server *server, struct http_request *request,
+                          const struct http_question *question)
+{
+    struct http_word word;
+    int since = 0;
+    if (http_query_find(question->query, "since", &word) &&
+        !http_word_number(&word, INT_MAX, &since))
+        answer_text(request, 400, "since is not a number\n");
+    else
+        answer_json(request, job_history_json(server->job->history, (uint64_t)since));
+}
+
 static int count_for_end(const struct metrics_server *server)
 {
     int count = 0;
@@ -218,7 +219,7 @@ static const struct page_route {
 } routes[] = {
     {METRICS_PATH, false, begin_metrics}, {"/", true, begin_page},
     {"/job.json", true, begin_job},       {"/output.json", true, begin_output},
-    {"/end.json", true, begin_end},
+    {"/end.json", true, begin_end},       {"/history.json", true, begin_history},
 };
 
 static void asked(void *context, struct http_request *request, const struct http_question *question)

@@ -7,6 +7,8 @@
  *   /job.json      what the page shows of the job, and
  *   /output.json   of the output; ?rank=N for that of one rank (page_json.h)
  *   /end.json      answered at the end of the job, or with {} after some seconds
+ *   /history.json  what the job used in the last hour; ?since=N: from this point on
+ *                  (usage/job_history.h)
  *
  * A request for what ranks and hosts use asks the agents, and is answered when they have answered,
  * or when their time is over. Without requests the server does nothing.

@@ -11,4 +11,5 @@
 __asm__(BEGIN(page_html) FILE_OF("page.html") END);
 __asm__(BEGIN(page_css) FILE_OF("page.css") END);
 __asm__(BEGIN(page_js) FILE_OF("text.js") FILE_OF("ranks.js") FILE_OF("hosts.js")
-            FILE_OF("time_line.js") FILE_OF("output.js") FILE_OF("page.js") END);
+            FILE_OF("time_line.js") FILE_OF("curves.js") FILE_OF("output.js") FILE_OF("page.js")
+                END);

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "driver/job/job_kind.h"
 #include "driver/tell/json_text.h"
+#include "driver/tell/progress_json.h"
 #include "driver/tell/rank_tails.h"
 #include "driver/tell/recent.h"
 #include "driver/tell/record_json.h"
@@ -47,9 +48,22 @@ static void merge(const json_t *to, const json_t *from, const char *key, const c
     }
 }
 
-json_t *page_json_job(struct job *job)
+static int append_piece(const char *bytes, size_t length, void *out)
 {
-    json_t *object = status_json(job), *usage = usage_json(job);
+    return buf_append(out, bytes, length);
+}
+
+void page_json_put(json_t *object, struct buf *out)
+{
+    if (json_dump_callback(object, append_piece, out, JSON_COMPACT | JSON_REAL_PRECISION(16)) < 0)
+        buf_clear(out);
+    json_decref(object);
+}
+
+/* Takes the usage. */
+static json_t *job_with(const struct job *job, json_t *usage)
+{
+    json_t *object = status_json(job);
     const json_t *age = json_object_get(usage, "sampled_s");
     kind_status(job, object);
     merge(json_object_get(object, "hosts"), json_object_get(usage, "hosts"), "host", "host");
@@ -58,8 +72,20 @@ json_t *page_json_job(struct job *job)
     if (age != NULL)
         json_object_set(object, "sampled_s", (json_t *)age);
     json_object_set_new(object, "now", json_real((double)(clock_wall_ns() / 1000) / 1e6));
+    if (job->settings->page_file != NULL)
+        json_object_set_new(object, "page_file", json_text(job->settings->page_file));
     json_decref(usage);
     return object;
+}
+
+json_t *page_json_job(struct job *job)
+{
+    return job_with(job, usage_json(job));
+}
+
+json_t *page_json_job_last(const struct job *job)
+{
+    return job_with(job, usage_json_last(job));
 }
 
 static json_t *line_json(const struct recent_piece *piece, const char *text, size_t length)
@@ -173,6 +199,10 @@ json_t *page_json_end(const struct job *job)
     json_object_set_new(object, "up_s", json_real(up_s));
     json_object_set_new(object, "ranks", failed_json(job));
     json_object_set_new(object, "lines", lines_json(job->recent, END_LINES, END_LINE_MAX));
+    json_t *progress = progress_json_job(job);
+    if (json_object_get(progress, "percent") != NULL)
+        json_object_set(object, "percent", json_object_get(progress, "percent"));
+    json_decref(progress);
     if (failure.length > 0 && failure.length <= END_FAILURE_MAX)
         json_object_set_new(object, "failure", json_text(buf_text(&failure)));
     return object;

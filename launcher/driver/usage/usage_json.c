@@ -134,7 +134,7 @@ static json_t *rank_json(const struct job *job, int seat)
     return object;
 }
 
-json_t *usage_json(struct job *job)
+static void put_lists(const struct job *job, json_t *object, bool ended)
 {
     json_t *hosts = json_array(), *ranks = json_array();
     for (int i = 0; i < job->node_count; i++) {
@@ -142,9 +142,23 @@ json_t *usage_json(struct job *job)
             json_array_append_new(hosts, host_json(job, job->nodes[i]));
     }
     for (int seat = 0; seat < job->ranks.size; seat++) {
-        if (job->ranks.records[seat].state == RANK_RUNNING)
+        enum rank_state state = job->ranks.records[seat].state;
+        if (state == RANK_RUNNING || (ended && state > RANK_RUNNING))
             json_array_append_new(ranks, rank_json(job, seat));
     }
+    json_object_set_new(object, "hosts", hosts);
+    json_object_set_new(object, "ranks", ranks);
+}
+
+json_t *usage_json_last(const struct job *job)
+{
+    json_t *object = json_object();
+    put_lists(job, object, true);
+    return object;
+}
+
+json_t *usage_json(struct job *job)
+{
     json_t *object = json_object();
     json_object_set_new(object, "job", json_text(job->request->job_id));
     if (job->settings->job_name != NULL)
@@ -157,8 +171,7 @@ json_t *usage_json(struct job *job)
     if (age_ms >= 0)
         json_object_set_new(object, "sampled_s", json_real((double)age_ms / 1000));
     json_object_set_new(object, "sampling", json_boolean(sampler_is_asking(job->sampler)));
-    json_object_set_new(object, "hosts", hosts);
-    json_object_set_new(object, "ranks", ranks);
+    put_lists(job, object, false);
     if (job->state < JOB_CLOSING)
         sampler_ask(job->sampler, NULL);
     return object;

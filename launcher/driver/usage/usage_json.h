@@ -29,3 +29,7 @@ struct json_t;
 
 /* Also asks for new values. The caller's. */
 struct json_t *usage_json(struct job *job);
+
+/* At the end of the job: "hosts" and "ranks" with the last values, those of ranks that have ended
+ * included. The caller's. */
+struct json_t *usage_json_last(const struct job *job);

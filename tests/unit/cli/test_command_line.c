@@ -141,6 +141,7 @@ static const struct {
     {"--launch-trace t", OPT_launch_trace, "t"},
     {"--metrics 9400", OPT_metrics, "9400"},
     {"--metrics-file m.prom", OPT_metrics_file, "m.prom"},
+    {"--page-file page.html", OPT_page_file, "page.html"},
     {"--mpi=pmi1", OPT_mpi, "pmi1"},
     {"--mpi=none --mpi=pmix", OPT_mpi, "pmix"},
     {"--bind-to core", OPT_bind_to, "core"},

@@ -2,8 +2,8 @@
 // The last output of one rank, or of all.
 
 class Output {
-  constructor(fetchJson, changed) {
-    this.fetchJson = fetchJson;
+  constructor(ask, changed) {
+    this.ask = ask;
     this.changed = changed;
     this.rank = undefined;
     this.follows = true; // the end, until the user scrolls away from it
@@ -42,7 +42,7 @@ class Output {
 
   async update() {
     const rank = this.rank;
-    const output = await this.fetchJson("output.json", rank === undefined ? {} : {rank});
+    const output = await this.ask("output.json", rank === undefined ? {} : {rank});
     if (rank === this.rank) this.show(output);
   }
 
@@ -53,7 +53,7 @@ class Output {
     const follows = this.follows;
     const lines = output.lines.map(line => this.line(line));
     if (output.bar !== undefined) lines.push(element("div", {className: "bar", textContent: plain(output.bar)}));
-    if (lines.length === 0) lines.push(element("div", {className: "label", textContent: "no output yet"}));
+    if (lines.length === 0) lines.push(element("div", {className: "label", textContent: output.none || "no output yet"}));
     where.replaceChildren(...lines);
     if (follows) where.scrollTop = where.scrollHeight;
   }

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the job again and again, and shows what it says.
+// Asks the job again and again, and shows what it says. Or it shows what is in this file (--page-file).
 
 const PERIOD_MS = 2000;
 const PERIOD_MANY_MS = 5000; // with many ranks
 const MANY = 1000;
 const LATE_MS = 15000;
+const kept = byId("kept") ? JSON.parse(byId("kept").textContent) : undefined;
 const token = new URLSearchParams(location.search).get("token");
 
-async function fetchJson(path, values) {
+// The output of a rank, without a server.
+const keptOutput = async (path, {rank}) => rank === undefined ? kept.output
+  : kept.outputs[rank] || {lines: [], none: kept.left_out.outputs > 0 ? "this file does not have the output of this rank" : "no output"};
+
+async function askJson(path, values) {
   const query = new URLSearchParams(values);
   if (token !== null) query.set("token", token);
   const answer = await fetch(`${path}?${query}`, {cache: "no-store", signal: AbortSignal.timeout(LATE_MS)});
@@ -16,10 +21,11 @@ async function fetchJson(path, values) {
 }
 
 const page = {job: undefined, ended: undefined, heard: 0, silent: false};
-const output = new Output(fetchJson, rank => ranks.mark(rank));
+const output = new Output(kept ? keptOutput : askJson, rank => ranks.mark(rank));
 const ranks = new Ranks(rank => output.choose(output.rank === rank ? undefined : rank));
 const hosts = new Hosts();
 const timeLine = new TimeLine();
+const curves = new Curves();
 
 function notices(job) {
   const list = [];
@@ -66,14 +72,14 @@ function tilesOf(job) {
   const cpus = total(job.ranks, "cpus"), memory = total(job.ranks, "resident_bytes");
   const list = [
     [page.ended ? `${job.size || job.ranks.length}` : `${running} of ${job.size || job.ranks.length}`,
-      page.ended ? "ranks" : differ > 0 ? `ranks run, ${differ} differ` : "ranks run"],
+      page.ended ? named(job.size || job.ranks.length, "rank") : differ > 0 ? `ranks run, ${differ} differ` : "ranks run"],
     [page.ended ? `${job.hosts.length}` : `${up} of ${job.hosts.length}`,
-      page.ended ? "hosts" : job.hosts.length === 1 ? "host is up" : "hosts are up"],
+      page.ended ? named(job.hosts.length, "host") : job.hosts.length === 1 ? "host is up" : "hosts are up"],
   ];
   if (!page.ended)
     list.push([cpus === undefined ? "–" : cpus.toFixed(1), "CPUs in use"],
       [memory === undefined ? "–" : bytes(memory), "memory in use"]);
-  const gpus = job.ranks.map(rank => extras(rank, RANK_KNOWN));
+  const gpus = (kept && kept.left_out.ranks > 0 ? [] : job.ranks).map(rank => extras(rank, RANK_KNOWN));
   for (const key of [...new Set(gpus.slice(0, 64).flatMap(one => Object.keys(one)))].filter(one => /^gpu/.test(one)).slice(0, 2)) {
     const sum = total(gpus, key), count = gpus.filter(one => isNumber(one[key])).length;
     list.push([inUnit(key, /_(bytes|watts|joules)$/.test(key) ? sum : sum / count), titleOf(key)]);
@@ -139,13 +145,16 @@ function show() {
   showNotices(job);
   showTiles(job);
   showProgress(job.progress);
+  curves.show(job);
   timeLine.show(job);
   hosts.show(job);
   ranks.show(job);
   output.ranks(job.ranks.map(rank => rank.rank).sort((a, b) => a - b));
   setText(byId("hosts-count"), plural(job.hosts.length, "host"));
-  const note = page.ended ? `a reload of this page finds nothing; 'hvdrun explain ${plain(job.job)}' says more`
-    : "this page only shows, and changes nothing";
+  const known = `'hvdrun explain ${plain(job.job)}' says more`;
+  const note = kept ? `the page as it was at the end of the job, on ${day(job.now)}; ${known}`
+    : page.ended && job.page_file ? `a reload of this page finds nothing, but ${plain(job.page_file)} has it; ${known}`
+    : page.ended ? `a reload of this page finds nothing; ${known}` : "this page only shows, and changes nothing";
   setText(byId("footer"), `hvdrun ${plain(job.version)} · ${plain(job.folder)} · ${note}`);
   showLive();
 }
@@ -158,9 +167,10 @@ function taken(job) {
 
 async function update() {
   try {
-    const job = await fetchJson("job.json", {});
+    const job = await askJson("job.json", {});
     if (page.ended) return;
     taken(job);
+    await askJson("history.json", {since: curves.next}).then(history => curves.add(history));
     await output.update().catch(() => {}); // an elastic job may have lost the chosen rank
   } catch (problem) {
     if (page.job === undefined) setText(byId("live"), problem.message);
@@ -186,6 +196,10 @@ function finished(end) {
     job.up_s = end.up_s;
     job.now = job.started + end.up_s;
   }
+  if (isNumber(end.percent) && job.progress) {
+    job.progress.percent = end.percent;
+    if (!kept) curves.add({points: [{time: job.now, progress: end.percent / 100, ranks: 0}]});
+  }
   for (const rank of job.ranks) {
     if (rank.state === "running" || rank.state === "exited") rank.state = "ended";
     for (const key of ["cpus", "marks", "last_output_s"]) delete rank[key];
@@ -201,13 +215,30 @@ function finished(end) {
 // The server answers this at the end of the job; or with nothing, and then the page asks again.
 async function awaitEnd() {
   while (!page.ended) {
-    const end = await fetchJson("end.json", {}).catch(() => undefined);
+    const end = await askJson("end.json", {}).catch(() => undefined);
     if (end !== undefined && end.status !== undefined) finished(end);
     else if (end === undefined) await new Promise(done => setTimeout(done, PERIOD_MS));
   }
   if (page.job !== undefined) show();
 }
 
-document.onvisibilitychange = () => { if (!document.hidden && page.next) page.next(); };
-follow();
-awaitEnd();
+function showKept() {
+  taken(kept.job);
+  curves.add(kept.history);
+  finished(kept.end);
+  output.show(kept.output);
+  for (const noun of ["rank", "host"]) {
+    const count = kept.left_out[`${noun}s`];
+    byId(`${noun}s-left-out`).hidden = count === 0;
+    setText(byId(`${noun}s-left-out`), `This file leaves out ${plural(count, `more ${noun}`)}; those that failed came first.`);
+  }
+  show();
+}
+
+if (kept) {
+  showKept();
+} else {
+  document.onvisibilitychange = () => { if (!document.hidden && page.next) page.next(); };
+  follow();
+  awaitEnd();
+}

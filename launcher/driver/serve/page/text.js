@@ -26,7 +26,8 @@ function plain(text) {
 }
 
 const isNumber = value => typeof value === "number" && Number.isFinite(value);
-const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+const named = (count, noun) => count === 1 ? noun : `${noun}s`;
+const plural = (count, noun) => `${count} ${named(count, noun)}`;
 
 function bytes(value) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -50,11 +51,16 @@ const share = value => `${Math.round(value * 100)} %`;
 const TODAY = {hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false};
 const EARLIER = {month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hour12: false};
 
+const timeOfDay = seconds => new Date(seconds * 1000).toLocaleString("en-GB", TODAY);
+
 function clock(seconds) {
   const date = new Date(seconds * 1000);
   const near = Math.abs(Date.now() - date) < 12 * 3600 * 1000;
   return date.toLocaleString("en-GB", near ? TODAY : EARLIER);
 }
+
+const day = seconds => new Date(seconds * 1000).toLocaleString("en-GB",
+  {year: "numeric", month: "long", day: "numeric", hour: "2-digit", minute: "2-digit", hour12: false});
 
 // By the end of a key, which says its unit.
 const UNITS = [
