@@ -534,9 +534,11 @@ class InABrowser(Page, Elastic):
     def test_a_kept_page_without_metrics(self):
         """A job that succeeds at once; nothing that it prints runs."""
         self.write("evil", b"\n".join(EVIL) + b"\n" + "\u2028 \u2029 <!-- <script>\n".encode())
-        self.expect(self.start("-np", 1, "--job-name", "night", "--page-file", "page.html", "sh", "-c", "cat evil").wait(), 0)
+        command = "cat evil # </script><script>window.evil = 4</script>"
+        self.expect(self.start("-np", 1, "--job-name", "night", "--page-file", "page.html", "sh", "-c", command).wait(), 0)
         self.open_file()
         self.assertEqual((self.text("#state"), self.browser.run("byId('live').className.trim()")), ("ended with status 0", "live good"))
+        self.assertEqual(self.text("#command"), f"sh -c {command}")
         shown = self.text("#output")
         self.assertIn(EVIL[0].decode(), shown)
         self.assertIn("</script><!-- ' \" & -->", shown)
