@@ -569,11 +569,11 @@ class InABrowser(Page, Elastic):
         self.write("train.sh", TRAIN, 0o755)
         job, _, page = self.serve_page("-np", 16, "--min-np", 8, "-H", "node1:4,node2:4,node3:4,node4:4", "--transport", "local",
                                        "--blacklist-cooldown-range", "1", "2", script="exec ./train.sh", count=16)
-        self.browser.look(1000, 1400)
+        self.browser.look(1000, 1600)
         self.browser.open(page)
         self.until("#restarts", "crash")
         self.until("#ranks tbody tr", "differs")
-        self.until("#time-end", "after [12][0-9] s")
+        self.until("#time-end", "after [45][0-9] s")
         self.browser.picture(os.environ["HVDRUN_PICTURE"])
         self.end(job)
 
