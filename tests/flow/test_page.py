@@ -375,6 +375,17 @@ class InABrowser(Page, Elastic):
         self.assertEqual(self.browser.run("byId('live').className.trim()"), "live good")
         self.no_problem()
 
+    def test_a_job_that_is_stopped(self):
+        """It is neither a success nor a failure."""
+        job, _, page = self.serve_page("-np", 1, count=1)
+        self.browser.open(page)
+        self.until("#live", "^live$")
+        self.end(job)
+        self.until("#state", "^stopped with status 130$")
+        self.assertEqual(self.browser.run("[byId('live'), byId('state'), document.querySelector('#notices div')]"
+                                          ".map(one => one.className.trim())"), ["live warn", "pill warn", "notice warn"])
+        self.no_problem()
+
     def test_output_is_text(self):
         """Nothing that a rank prints becomes a part of the page."""
         job, _, page = self.serve_page("-np", 2)

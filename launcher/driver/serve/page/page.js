@@ -27,11 +27,13 @@ const hosts = new Hosts();
 const timeLine = new TimeLine();
 const curves = new Curves();
 
+const endKind = end => end.status === 0 ? "good" : end.cause === "stopped" ? "warn" : "bad";
+
 function notices(job) {
   const list = [];
   if (page.ended) {
     const ended = page.ended;
-    list.push([ended.status === 0 ? "good" : ended.cause === "stopped" ? "warn" : "bad",
+    list.push([endKind(ended),
       ended.failure ? plain2(ended.failure) : `The job has ended with status ${ended.status}. ${plain(ended.text || "")}`]);
   } else if (page.silent) {
     list.push(["warn", "hvdrun does not answer. The job has ended, it is suspended, or the connection is broken. " +
@@ -115,7 +117,7 @@ function showProgress(progress) {
 }
 
 function stateKind(state) {
-  if (page.ended) return page.ended.status === 0 ? "good" : "bad";
+  if (page.ended) return endKind(page.ended);
   return state === "running" ? "good" : "warn";
 }
 
@@ -132,7 +134,7 @@ function showLive() {
   const where = byId("live"), age = (Date.now() - page.heard) / 1000;
   where.classList.toggle("on", !page.silent && !page.ended);
   where.classList.toggle("late", page.silent && !page.ended);
-  for (const kind of ["good", "bad"]) where.classList.toggle(kind, page.ended !== undefined && stateKind() === kind);
+  for (const kind of ["good", "warn", "bad"]) where.classList.toggle(kind, page.ended !== undefined && stateKind() === kind);
   setText(where, page.ended ? "final" : page.heard === 0 ? "connecting" : page.silent ? `${duration(age)} old` : "live");
 }
 
@@ -170,7 +172,9 @@ async function update() {
     const job = await askJson("job.json", {});
     if (page.ended) return;
     taken(job);
-    await askJson("history.json", {since: curves.next}).then(history => curves.add(history));
+    const history = await askJson("history.json", {since: curves.next});
+    if (page.ended) return;
+    curves.add(history);
     await output.update().catch(() => {}); // an elastic job may have lost the chosen rank
   } catch (problem) {
     if (page.job === undefined) setText(byId("live"), problem.message);
