@@ -68,7 +68,8 @@ void describe_words(enum option_id id, const char *between, struct buf *out)
         buf_printf(out, "%s%s", i == 0 ? "" : between, word);
 }
 
-void describe_default(enum option_id id, struct buf *out)
+/* The default in readable form ("30 s"). Nothing if the option has none. */
+static void put_default(enum option_id id, struct buf *out)
 {
     struct settings settings;
     enum option_type type = option_info(id)->type;
@@ -86,7 +87,7 @@ void describe_default(enum option_id id, struct buf *out)
 static void put_values(enum option_id id, struct buf *out)
 {
     struct buf text AUTO_BUF = BUF_INIT(256);
-    describe_default(id, &text);
+    put_default(id, &text);
     bool plain = option_info(id)->type == OPTION_BOOL && strcmp(buf_text(&text), "no") == 0;
     if (option_info(id)->type == OPTION_ENUM)
         describe_words(id, ", ", out);

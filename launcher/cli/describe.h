@@ -14,8 +14,5 @@ void describe_spellings(enum option_id id, bool all, struct buf *out);
 /* Appends its help with its words and default: "... (auto, local; default auto)". */
 void describe_help(enum option_id id, struct buf *out);
 
-/* Appends the default in readable form ("30 s"). Appends nothing if the option has none. */
-void describe_default(enum option_id id, struct buf *out);
-
 /* Appends the words of an ENUM or RANK option, separated by `between`. */
 void describe_words(enum option_id id, const char *between, struct buf *out);

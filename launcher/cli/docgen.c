@@ -28,10 +28,6 @@ docgen_function *docgen_find(const char *name)
 /* Appends text for a cell of a table: a bar would end the cell, and a < would begin HTML. */
 static void put_cell(const char *text, bool code, struct buf *out)
 {
-    if (*text == '\0') {
-        buf_puts(out, " |");
-        return;
-    }
     buf_puts(out, code ? " `" : " ");
     for (; *text != '\0'; text++) {
         if (*text == '|')
@@ -47,22 +43,21 @@ static void put_cell(const char *text, bool code, struct buf *out)
 static void put_row(enum option_id id, struct buf *out)
 {
     const struct option_info *info = option_info(id);
-    struct buf cell AUTO_BUF = BUF_INIT(1024);
-    char variable[OPTION_NAME_MAX];
-    bool open = (info->flags & FLAG_CLI) == 0;
+    struct buf head AUTO_BUF = BUF_INIT(1024), text AUTO_BUF = BUF_INIT(1024);
+    describe_spellings(id, true, &head);
+    describe_help(id, &text);
+    if (info->yaml != NULL)
+        buf_printf(&text, ". YAML: `%s`", info->yaml);
     buf_putc(out, '|');
-    describe_spellings(id, true, &cell);
-    put_cell(buf_text(&cell), true, out);
-    buf_clear(&cell);
-    describe_words(id, ", ", &cell);
-    put_cell(buf_text(&cell), false, out);
-    buf_clear(&cell);
-    describe_default(id, &cell);
-    put_cell(buf_text(&cell), true, out);
-    put_cell(open ? option_variable(id, variable) : "", true, out);
-    put_cell(info->yaml == NULL ? "" : info->yaml, true, out);
-    put_cell(info->help, false, out);
+    put_cell(buf_text(&head), true, out);
+    put_cell(buf_text(&text), false, out);
     buf_putc(out, '\n');
+}
+
+/* The bare word of --NAME[=VALUE], which the row of the option has. */
+static bool is_bare(const struct option_fixed *fixed)
+{
+    return fixed->help == NULL && fixed->instead == NULL;
 }
 
 static void put_fixed_rows(enum option_group group, struct buf *out)
@@ -71,11 +66,10 @@ static void put_fixed_rows(enum option_group group, struct buf *out)
     for (size_t i = 0; fixed != NULL; fixed = option_fixed(++i)) {
         char name[OPTION_NAME_MAX];
         struct buf cell AUTO_BUF = BUF_INIT(1024);
-        if (option_info(fixed->id)->group != group)
+        if (option_info(fixed->id)->group != group || is_bare(fixed))
             continue;
         buf_putc(out, '|');
         put_cell(fixed->spelling, true, out);
-        buf_puts(out, " | | | |");
         buf_printf(&cell, "The same as --%s=%s", option_name(fixed->id, name), fixed->value);
         if (fixed->instead != NULL)
             buf_printf(&cell, "; deprecated, use %s", fixed->instead);
@@ -89,9 +83,8 @@ static void put_group_table(enum option_group group, struct buf *out)
     const char *section = option_group_section(group);
     buf_printf(out, "\n## %s\n\n", option_group_title(group));
     if (section != NULL && group != GROUP_FOREIGN)
-        buf_printf(out, "Section `[%s]` of a configuration file.\n\n", section);
-    buf_puts(out, "| Option | Values | Default | Variable | horovodrun's YAML | Meaning |\n"
-                  "|---|---|---|---|---|---|\n");
+        buf_printf(out, "Section `[%s]`.\n\n", section);
+    buf_puts(out, "| option | meaning |\n|---|---|\n");
     for (int i = 0; i < OPT_TOTAL; i++) {
         if (option_info((enum option_id)i)->group == group)
             put_row((enum option_id)i, out);
@@ -104,7 +97,7 @@ static void put_other_names(struct buf *out)
     char name[OPTION_NAME_MAX];
     const struct option_other_name *other = option_other_variable(0);
     buf_puts(out, "\n## Further names\n\n"
-                  "hvdrun also reads these names.\nThe names above override them.\n\n");
+                  "hvdrun also reads these, which the names above override:\n\n");
     for (size_t i = 0; other != NULL; other = option_other_variable(++i))
         buf_printf(out, "- the variable `%s` for `--%s`\n", other->name,
                    option_name(other->id, name));
@@ -123,20 +116,23 @@ void docgen_table(struct buf *out)
              "# Options of hvdrun\n\n"
              "Precedence, lowest first: built-in defaults, your `config.ini`, `--config-file`, "
              "`HVDRUN_*` variables, flags.\n"
-             "Your `config.ini` is `~/.config/hvdrun/config.ini`, or `hvdrun/config.ini` below "
-             "`$XDG_CONFIG_HOME`.\n\n"
-             "In an INI file, the key is the option's long name: `np`, `num-proc` or `num_proc`.\n"
-             "The tables below name the section of each option.\n"
+             "Your `config.ini` is in `hvdrun/` below `$XDG_CONFIG_HOME`, or else `~/.config`.\n\n"
+             "The variable of `--ssh-port` is `HVDRUN_SSH_PORT`, and so on; `--detach` and "
+             "`--dry-run` have none.\n"
+             "hvdrun warns about an `HVDRUN_` variable that is not an option; an empty one counts "
+             "as unset.\n"
+             "Workers do not get these variables, unless you pass one on with "
+             "`-x HVDRUN_TIMEOUT`.\n\n"
+             "In an INI file, the key is the long name, as in `num-proc` or `num_proc`, in the "
+             "section below.\n"
              "The section `[env]` holds variables for the workers.\n"
              "A comment begins with `#` or `;` at the start of a line, or with `;` after a "
              "space.\n"
-             "If quotes enclose a whole value, hvdrun removes them and keeps the blanks and "
-             "semicolons inside: `label = \"%r> \"`.\n"
+             "Quotes around a whole value keep its blanks and semicolons: `label = \"%r> \"`.\n"
              "A wrong key or value is an error that names the file and the line.\n\n"
-             "`hvdrun --show-config` prints the value of each option and where it comes from, and "
-             "starts nothing.\n"
-             "It masks passwords in URLs, and the values of variables whose names look like "
-             "secrets:\n\n"
+             "`hvdrun --show-config` prints each value and where it comes from, and starts "
+             "nothing.\n"
+             "It masks passwords in URLs, and variables whose names look like secrets:\n\n"
              "```console\n"
              "$ HVDRUN_TIMEOUT=2h hvdrun --config-file examples/config.ini -x API_TOKEN=1234 "
              "--show-config | grep -E '^(np|timeout|env|quiet) ' | tr -s ' '\n"
@@ -146,15 +142,9 @@ void docgen_table(struct buf *out)
              "quiet no default\n"
              "timeout 7200 variable HVDRUN_TIMEOUT\n"
              "```\n\n"
-             "hvdrun warns about an `HVDRUN_` variable that is not an option.\n"
-             "An empty variable counts as unset.\n\n"
              "Times are in seconds, or numbers with a unit: `250ms`, `30s`, `5m`, `2h`, `1d`.\n"
-             "Switches take `yes` or `no` in files and variables.\n\n"
-             "If a worker runs hvdrun itself, that hvdrun does not inherit these options:\n\n"
-             "- Workers do not get the `HVDRUN_` variables of options, unless you pass one on with "
-             "`-x HVDRUN_TIMEOUT`.\n"
-             "- A variable that hvdrun sets for workers never has the name of an option.\n\n"
-             "For the options of other launchers, see [coming from](coming-from.md).\n");
+             "Switches take `yes` or `no` in files and variables.\n"
+             "[Coming from](coming-from.md) has the options of other launchers.\n");
     for (int i = 0; i < GROUP_TOTAL; i++)
         put_group_table((enum option_group)i, out);
     put_other_names(out);
