@@ -70,9 +70,10 @@ static void put_fixed_rows(enum option_group group, struct buf *out)
             continue;
         buf_putc(out, '|');
         put_cell(fixed->spelling, true, out);
-        buf_printf(&cell, "The same as --%s=%s", option_name(fixed->id, name), fixed->value);
         if (fixed->instead != NULL)
-            buf_printf(&cell, "; deprecated, use %s", fixed->instead);
+            buf_printf(&cell, "Deprecated: use %s", fixed->instead);
+        else
+            buf_printf(&cell, "The same as --%s=%s", option_name(fixed->id, name), fixed->value);
         put_cell(buf_text(&cell), false, out);
         buf_putc(out, '\n');
     }
@@ -82,7 +83,7 @@ static void put_group_table(enum option_group group, struct buf *out)
 {
     const char *section = option_group_section(group);
     buf_printf(out, "\n## %s\n\n", option_group_title(group));
-    if (section != NULL && group != GROUP_FOREIGN)
+    if (section != NULL)
         buf_printf(out, "Section `[%s]`.\n\n", section);
     buf_puts(out, "| option | meaning |\n|---|---|\n");
     for (int i = 0; i < OPT_TOTAL; i++) {
@@ -145,7 +146,9 @@ void docgen_table(struct buf *out)
              "Times are in seconds, or numbers with a unit: `250ms`, `30s`, `5m`, `2h`, `1d`.\n"
              "Switches take `yes` or `no` in files and variables.\n"
              "[Coming from](coming-from.md) has the options of other launchers.\n");
-    for (int i = 0; i < GROUP_TOTAL; i++)
-        put_group_table((enum option_group)i, out);
+    for (int i = 0; i < GROUP_TOTAL; i++) {
+        if (i != GROUP_FOREIGN) /* docs/coming-from.md has them */
+            put_group_table((enum option_group)i, out);
+    }
     put_other_names(out);
 }
