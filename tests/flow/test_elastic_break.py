@@ -90,7 +90,8 @@ ready.select(100)
         script = self.write("last.sh", """
 if [ $RANK = 1 ]; then
     agent=$PPID
-    (trap "kill -9 $agent" TERM; while :; do sleep 0.05; done) &
+    (trap "kill -9 $agent" TERM; touch holds; while :; do sleep 0.05; done) &
+    while ! test -e holds; do sleep 0.05; done
 fi
 echo "rank $RANK ends"
 """)
