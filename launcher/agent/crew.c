@@ -13,8 +13,8 @@
 #include "agent/crew_setup.h"
 #include "agent/crew_spawn.h"
 #include "agent/worker.h"
-#include "agent/worker_pids.h"
 #include "base/fd.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "node/proc_state.h"
 
@@ -29,7 +29,7 @@ struct crew {
     struct worker_shared shared;
     struct worker *workers; /* as in PREPARE */
     int count, spawned, live, finished;
-    struct worker_pids pids;
+    struct map by_pid; /* the workers that were started */
     struct oom_watch *oom;
     struct crew_progress *progress; /* since READY; NULL: there is no runtime folder */
     struct loop_timer *slice;
@@ -92,7 +92,6 @@ static void make_workers(struct crew *crew, const Hvdrun__Prepare *prepare)
     for (size_t i = 0; i < count; i++)
         worker_init(&crew->workers[i], &crew->shared, prepare->workers[i]->seat,
                     prepare->workers[i]->rank);
-    worker_pids_init(&crew->pids, crew->workers, count);
 }
 
 static void open_progress(struct crew *crew)
@@ -145,7 +144,7 @@ void crew_destroy(struct crew *crew)
     for (int i = 0; i < crew->count; i++)
         worker_destroy(&crew->workers[i]);
     free(crew->workers);
-    worker_pids_clear(&crew->pids);
+    map_clear(&crew->by_pid, NULL);
     fd_close(&crew->shared.null_fd);
     oom_watch_destroy(crew->oom);
     crew_setup_destroy(&crew->setup);
@@ -191,7 +190,7 @@ static void spawn_slice(void *context)
         struct worker *worker = &crew->workers[crew->spawned];
         if (crew_spawn(&crew->setup, crew->progress, crew->spawned, worker) == 0) {
             crew->live++;
-            worker_pids_add(&crew->pids, crew->spawned);
+            map_put(&crew->by_pid, map_number((uint64_t)worker->pid), worker);
             worker_watch_exit(worker, worker_has_ended, worker);
             worker_end_started(worker->end, worker->pid);
         }
@@ -212,9 +211,15 @@ void crew_start(struct crew *crew, const Hvdrun__Start *start)
     spawn_slice(crew);
 }
 
+static struct worker *running_worker(const struct crew *crew, pid_t pid)
+{
+    struct worker *worker = map_get(&crew->by_pid, map_number((uint64_t)pid));
+    return worker != NULL && worker->state == WORKER_RUNNING ? worker : NULL;
+}
+
 bool crew_exited(struct crew *crew, const struct reaper_exit *exit)
 {
-    struct worker *worker = worker_pids_find(&crew->pids, exit->pid);
+    struct worker *worker = running_worker(crew, exit->pid);
     if (worker == NULL)
         return false;
     int index = (int)(worker - crew->workers);
@@ -382,12 +387,12 @@ bool crew_has_seat(const struct crew *crew, uint32_t seat)
 
 bool crew_has_group(const struct crew *crew, pid_t group)
 {
-    return worker_pids_find(&crew->pids, group) != NULL;
+    return running_worker(crew, group) != NULL;
 }
 
 bool crew_seat_of(const struct crew *crew, pid_t session, uint32_t *seat)
 {
-    const struct worker *worker = worker_pids_find(&crew->pids, session);
+    const struct worker *worker = running_worker(crew, session);
     if (worker != NULL)
         *seat = worker->seat;
     return worker != NULL;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/mem.h"
 
 #define PATH_BYTES_MAX (1024 * 1024)
@@ -13,12 +13,8 @@
 #define HELD_MAX (16 * 1024 * 1024)
 #define HELD_LONG 4096
 
-#define BUCKETS_FIRST 64
-
 struct copy {
-    struct copy *next; /* in the bucket */
     struct output_target *target;
-    uint64_t hash;
     int streams;                  /* that have it now */
     const struct copy_end *owner; /* the last writer; NULL when it is gone */
     bool unfinished;              /* the last byte was no newline */
@@ -28,9 +24,7 @@ struct copies {
     struct sink *sink;
     struct files *files;
     bool append, shared;
-    struct copy **buckets; /* by path */
-    size_t bucket_count;   /* a power of two, or 0 */
-    int count;
+    struct map by_path;
     size_t held;
     struct buf path;
     struct copy *writing; /* what the callback of lines.h works on */
@@ -52,14 +46,7 @@ void copies_destroy(struct copies *copies)
 {
     if (copies == NULL)
         return;
-    for (size_t i = 0; i < copies->bucket_count; i++) {
-        while (copies->buckets[i] != NULL) {
-            struct copy *copy = copies->buckets[i];
-            copies->buckets[i] = copy->next;
-            free(copy);
-        }
-    }
-    free(copies->buckets);
+    map_clear(&copies->by_path, free);
     files_destroy(copies->files);
     buf_destroy(&copies->path);
     free(copies);
@@ -72,55 +59,15 @@ void copies_share(struct copies *copies)
 
 int copies_count(const struct copies *copies)
 {
-    return copies->count;
+    return (int)copies->by_path.count;
 }
 
-/* ---- files by their path ---- */
-
-static void put_in_bucket(struct copies *copies, struct copy *copy)
+static struct copy *add_copy(struct copies *copies, const char *path)
 {
-    struct copy **bucket = &copies->buckets[copy->hash & (copies->bucket_count - 1)];
-    copy->next = *bucket;
-    *bucket = copy;
-}
-
-static void grow_buckets(struct copies *copies)
-{
-    struct copy **before = copies->buckets;
-    size_t before_count = copies->bucket_count;
-    copies->bucket_count = before_count > 0 ? before_count * 2 : BUCKETS_FIRST;
-    copies->buckets = mem_array(copies->bucket_count, sizeof(struct copy *));
-    for (size_t i = 0; i < before_count; i++) {
-        while (before[i] != NULL) {
-            struct copy *copy = before[i];
-            before[i] = copy->next;
-            put_in_bucket(copies, copy);
-        }
-    }
-    free(before);
-}
-
-static struct copy *find(const struct copies *copies, const char *path, uint64_t hash)
-{
-    if (copies->bucket_count == 0)
-        return NULL;
-    struct copy *copy = copies->buckets[hash & (copies->bucket_count - 1)];
-    while (copy != NULL &&
-           (copy->hash != hash || strcmp(sink_target_name(copy->target), path) != 0))
-        copy = copy->next;
-    return copy;
-}
-
-static struct copy *make(struct copies *copies, const char *path, uint64_t hash)
-{
-    if ((size_t)copies->count >= copies->bucket_count)
-        grow_buckets(copies);
     struct copy *copy = mem_alloc(sizeof(*copy));
-    copy->hash = hash;
     copy->target = sink_file(copies->sink, path, copies->append, true);
     sink_open(copies->sink, copy->target);
-    put_in_bucket(copies, copy);
-    copies->count++;
+    map_put(&copies->by_path, map_text(sink_target_name(copy->target)), copy);
     return copy;
 }
 
@@ -157,10 +104,9 @@ void copies_begin(struct copies *copies, struct copy_end *end, const struct labe
     buf_clear(&copies->path);
     files_path(copies->files, facts, &copies->path);
     const char *path = buf_text(&copies->path);
-    uint64_t hash = hash_of_text(path);
-    end->copy = find(copies, path, hash);
+    end->copy = map_get(&copies->by_path, map_text(path));
     if (end->copy == NULL)
-        end->copy = make(copies, path, hash);
+        end->copy = add_copy(copies, path);
     end->copy->streams++;
     end->lines.runs = true;
 }

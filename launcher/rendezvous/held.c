@@ -4,25 +4,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
-#include "rendezvous/table.h"
+
+struct source_key {
+    uint64_t node, id; /* no padding: these bytes are a hash key */
+};
 
 struct waiter {
     struct waiter *newer, *older;     /* all waiters, in order of arrival */
     struct waiter *sibling, *brother; /* those of the same key: next and previous */
     struct rendezvous_source source;
     int64_t deadline_ms;
-    char *path; /* "scope/key": neither part holds a '/' */
+    struct source_key by; /* the source, as a key */
+    char *path;           /* "scope/key": neither part holds a '/' */
 };
 
 struct rendezvous_held {
     struct waiter *oldest, *newest;
-    struct rendezvous_table *by_path;   /* the first waiter of each key */
-    struct rendezvous_table *by_source; /* all waiters */
-};
-
-struct source_key {
-    uint64_t node, id; /* no padding: these bytes are a hash key */
+    struct map by_path;   /* the first waiter of each key */
+    struct map by_source; /* all waiters */
 };
 
 static struct source_key source_key(struct rendezvous_source source)
@@ -32,10 +33,7 @@ static struct source_key source_key(struct rendezvous_source source)
 
 struct rendezvous_held *rendezvous_held_create(void)
 {
-    struct rendezvous_held *held = mem_alloc(sizeof(*held));
-    held->by_path = rendezvous_table_create();
-    held->by_source = rendezvous_table_create();
-    return held;
+    return mem_alloc(sizeof(struct rendezvous_held));
 }
 
 static void remove_waiter(struct rendezvous_held *held, struct waiter *waiter)
@@ -49,18 +47,16 @@ static void remove_waiter(struct rendezvous_held *held, struct waiter *waiter)
     else
         held->newest = waiter->older;
 
-    size_t length = strlen(waiter->path);
     if (waiter->sibling != NULL)
         waiter->sibling->brother = waiter->brother;
     if (waiter->brother != NULL)
         waiter->brother->sibling = waiter->sibling;
     else if (waiter->sibling != NULL)
-        rendezvous_table_put(held->by_path, waiter->path, length, waiter->sibling);
+        map_put(&held->by_path, map_text(waiter->sibling->path), waiter->sibling);
     else
-        rendezvous_table_remove(held->by_path, waiter->path, length);
+        map_remove(&held->by_path, map_text(waiter->path));
 
-    struct source_key key = source_key(waiter->source);
-    rendezvous_table_remove(held->by_source, &key, sizeof(key));
+    map_remove(&held->by_source, map_bytes(&waiter->by, sizeof(waiter->by)));
     free(waiter->path);
     free(waiter);
 }
@@ -71,8 +67,8 @@ void rendezvous_held_destroy(struct rendezvous_held *held)
         return;
     while (held->oldest != NULL)
         remove_waiter(held, held->oldest);
-    rendezvous_table_destroy(held->by_path, NULL);
-    rendezvous_table_destroy(held->by_source, NULL);
+    map_clear(&held->by_path, NULL);
+    map_clear(&held->by_source, NULL);
     free(held);
 }
 
@@ -91,18 +87,17 @@ void rendezvous_held_add(struct rendezvous_held *held, const char *scope, const 
         held->oldest = waiter;
     held->newest = waiter;
 
-    waiter->sibling =
-        rendezvous_table_put(held->by_path, waiter->path, strlen(waiter->path), waiter);
+    waiter->sibling = map_put(&held->by_path, map_text(waiter->path), waiter);
     if (waiter->sibling != NULL)
         waiter->sibling->brother = waiter;
-    struct source_key by = source_key(source);
-    rendezvous_table_put(held->by_source, &by, sizeof(by), waiter);
+    waiter->by = source_key(source);
+    map_put(&held->by_source, map_bytes(&waiter->by, sizeof(waiter->by)), waiter);
 }
 
 bool rendezvous_held_drop(struct rendezvous_held *held, struct rendezvous_source source)
 {
     struct source_key key = source_key(source);
-    struct waiter *waiter = rendezvous_table_get(held->by_source, &key, sizeof(key));
+    struct waiter *waiter = map_get(&held->by_source, map_bytes(&key, sizeof(key)));
     if (waiter == NULL)
         return false;
     remove_waiter(held, waiter);
@@ -124,7 +119,7 @@ bool rendezvous_held_take(struct rendezvous_held *held, const char *scope, const
                           struct rendezvous_source *source)
 {
     AUTO_FREE char *path = mem_printf("%s/%s", scope, key);
-    struct waiter *waiter = rendezvous_table_get(held->by_path, path, strlen(path));
+    struct waiter *waiter = map_get(&held->by_path, map_text(path));
     if (waiter == NULL)
         return false;
     *source = waiter->source;
@@ -144,7 +139,7 @@ bool rendezvous_held_take_due(struct rendezvous_held *held, int64_t now_ms,
 
 size_t rendezvous_held_count(const struct rendezvous_held *held)
 {
-    return rendezvous_table_count(held->by_source);
+    return held->by_source.count;
 }
 
 int64_t rendezvous_held_deadline(const struct rendezvous_held *held)

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "rendezvous/cache.h"
 #include "rendezvous/http.h"
-#include "rendezvous/table.h"
 
 /* A question on its way to the driver. */
 struct question {
@@ -27,8 +27,8 @@ struct rendezvous_proxy {
     void *context;
     uint64_t last_id;
     struct rendezvous_cache *cache;
-    struct rendezvous_table *by_id, *by_token; /* all questions; by_token: one entry per token */
-    struct rendezvous_table *by_path;          /* the open ones */
+    struct map by_id, by_token; /* all questions; by_token: one entry per token */
+    struct map by_path;         /* the open ones */
 };
 
 struct rendezvous_proxy *rendezvous_proxy_create(const struct rendezvous_proxy_ops *ops,
@@ -38,9 +38,6 @@ struct rendezvous_proxy *rendezvous_proxy_create(const struct rendezvous_proxy_o
     proxy->ops = ops;
     proxy->context = context;
     proxy->cache = rendezvous_cache_create(cache_limit);
-    proxy->by_id = rendezvous_table_create();
-    proxy->by_token = rendezvous_table_create();
-    proxy->by_path = rendezvous_table_create();
     return proxy;
 }
 
@@ -58,9 +55,9 @@ void rendezvous_proxy_destroy(struct rendezvous_proxy *proxy)
 {
     if (proxy == NULL)
         return;
-    rendezvous_table_destroy(proxy->by_path, NULL);
-    rendezvous_table_destroy(proxy->by_token, NULL);
-    rendezvous_table_destroy(proxy->by_id, question_free);
+    map_clear(&proxy->by_path, NULL);
+    map_clear(&proxy->by_token, NULL);
+    map_clear(&proxy->by_id, question_free);
     rendezvous_cache_destroy(proxy->cache);
     free(proxy);
 }
@@ -73,13 +70,13 @@ static void add_token(struct rendezvous_proxy *proxy, struct question *question,
             mem_resize_array(question->tokens, question->token_room, sizeof(*question->tokens));
     }
     question->tokens[question->token_count++] = token;
-    rendezvous_table_put(proxy->by_token, &token, sizeof(token), question);
+    map_put(&proxy->by_token, map_number(token), question);
 }
 
 static void close_question(struct rendezvous_proxy *proxy, struct question *question)
 {
     if (question->open)
-        rendezvous_table_remove(proxy->by_path, question->path, strlen(question->path));
+        map_remove(&proxy->by_path, map_text(question->path));
     question->open = false;
 }
 
@@ -88,8 +85,8 @@ static void detach(struct rendezvous_proxy *proxy, struct question *question)
 {
     close_question(proxy, question);
     for (size_t i = 0; i < question->token_count; i++)
-        rendezvous_table_remove(proxy->by_token, &question->tokens[i], sizeof(uint64_t));
-    rendezvous_table_remove(proxy->by_id, &question->id, sizeof(question->id));
+        map_remove(&proxy->by_token, map_number(question->tokens[i]));
+    map_remove(&proxy->by_id, map_number(question->id));
 }
 
 static void ask(struct rendezvous_proxy *proxy, uint64_t token,
@@ -104,9 +101,9 @@ static void ask(struct rendezvous_proxy *proxy, uint64_t token,
     question->generation = rendezvous_cache_generation(proxy->cache, request->scope);
     question->open =
         request->method == RENDEZVOUS_GET && !rendezvous_scope_is_elastic(request->scope);
-    rendezvous_table_put(proxy->by_id, &question->id, sizeof(question->id), question);
+    map_put(&proxy->by_id, map_number(question->id), question);
     if (question->open)
-        rendezvous_table_put(proxy->by_path, question->path, strlen(question->path), question);
+        map_put(&proxy->by_path, map_text(question->path), question);
     add_token(proxy, question, token);
     proxy->ops->ask(proxy->context, question->id, request);
 }
@@ -116,7 +113,7 @@ static struct question *open_question(struct rendezvous_proxy *proxy,
                                       const struct rendezvous_request *request)
 {
     AUTO_FREE char *path = mem_printf("%s/%s", request->scope, request->key);
-    struct question *question = rendezvous_table_get(proxy->by_path, path, strlen(path));
+    struct question *question = map_get(&proxy->by_path, map_text(path));
     if (question == NULL ||
         question->generation == rendezvous_cache_generation(proxy->cache, request->scope))
         return question;
@@ -160,7 +157,7 @@ void rendezvous_proxy_request(struct rendezvous_proxy *proxy, uint64_t token,
 
 void rendezvous_proxy_dropped(struct rendezvous_proxy *proxy, uint64_t token)
 {
-    struct question *question = rendezvous_table_remove(proxy->by_token, &token, sizeof(token));
+    struct question *question = map_remove(&proxy->by_token, map_number(token));
     if (question == NULL)
         return;
     for (size_t i = 0; i < question->token_count; i++) {
@@ -182,7 +179,7 @@ void rendezvous_proxy_dropped(struct rendezvous_proxy *proxy, uint64_t token)
 void rendezvous_proxy_reply(struct rendezvous_proxy *proxy, uint64_t id, int status,
                             const void *body, size_t length)
 {
-    struct question *question = rendezvous_table_get(proxy->by_id, &id, sizeof(id));
+    struct question *question = map_get(&proxy->by_id, map_number(id));
     if (question == NULL)
         return;
     if (question->open && status == HTTP_OK)

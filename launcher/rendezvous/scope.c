@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "rendezvous/request.h"
-#include "rendezvous/table.h"
 
 /* What a key or a scope costs besides its bytes: keeps a flood of empty blobs within the limit. */
 enum { KEY_COST = 160, SCOPE_COST = 400 };
@@ -16,10 +16,11 @@ struct entry {
     void *blob; /* NULL when length is 0 */
     size_t length, cost;
     bool done; /* a member said so by DELETE */
+    char key[];
 };
 
 struct rendezvous_scope {
-    struct rendezvous_table *entries;
+    struct map entries; /* by key */
     uint64_t memory;
     int64_t members; /* 0: nobody knows them */
     int64_t done;    /* entries that are done */
@@ -27,6 +28,7 @@ struct rendezvous_scope {
     bool *left;      /* by key: done. In a scope of the plan NULL, its entries say so */
     bool complete;   /* all members were done, once */
     bool doomed;
+    char name[];
 };
 
 static void entry_free(void *value)
@@ -38,10 +40,16 @@ static void entry_free(void *value)
 
 struct rendezvous_scope *rendezvous_scope_create(const char *name)
 {
-    struct rendezvous_scope *scope = mem_alloc(sizeof(*scope));
-    scope->entries = rendezvous_table_create();
-    scope->memory = SCOPE_COST + strlen(name);
+    size_t length = strlen(name);
+    struct rendezvous_scope *scope = mem_alloc(sizeof(*scope) + length + 1);
+    memcpy(scope->name, name, length);
+    scope->memory = SCOPE_COST + length;
     return scope;
+}
+
+const char *rendezvous_scope_name(const struct rendezvous_scope *scope)
+{
+    return scope->name;
 }
 
 void rendezvous_scope_destroy(void *value)
@@ -49,7 +57,7 @@ void rendezvous_scope_destroy(void *value)
     struct rendezvous_scope *scope = value;
     if (scope == NULL)
         return;
-    rendezvous_table_destroy(scope->entries, entry_free);
+    map_clear(&scope->entries, entry_free);
     free(scope->ranks);
     free(scope->left);
     free(scope);
@@ -57,7 +65,7 @@ void rendezvous_scope_destroy(void *value)
 
 static struct entry *find_entry(const struct rendezvous_scope *scope, const char *key)
 {
-    return rendezvous_table_get(scope->entries, key, strlen(key));
+    return map_get(&scope->entries, map_text(key));
 }
 
 static struct entry *find_member(const struct rendezvous_scope *scope, int64_t index)
@@ -103,13 +111,15 @@ static void forget_entry(struct rendezvous_scope *scope, struct entry *entry)
 void rendezvous_scope_put(struct rendezvous_scope *scope, const char *key, const void *blob,
                           size_t length)
 {
-    struct entry *entry = mem_alloc(sizeof(*entry));
+    size_t key_size = strlen(key) + 1;
+    struct entry *entry = mem_alloc(sizeof(*entry) + key_size);
+    memcpy(entry->key, key, key_size);
     entry->length = length;
     entry->cost = cost_of(key, length);
     if (length > 0)
         entry->blob = mem_dup(blob, length);
     scope->memory += entry->cost;
-    struct entry *old = rendezvous_table_put(scope->entries, key, strlen(key), entry);
+    struct entry *old = map_put(&scope->entries, map_text(entry->key), entry);
     if (old != NULL)
         forget_entry(scope, old);
 }
@@ -134,9 +144,11 @@ bool rendezvous_scope_done(struct rendezvous_scope *scope, const char *key)
     scope->done++;
     if (scope->done < scope->members)
         return false;
-    for (entry = rendezvous_table_pop(scope->entries); entry != NULL;
-         entry = rendezvous_table_pop(scope->entries))
+    size_t at = 0;
+    for (entry = map_next(&scope->entries, &at); entry != NULL;
+         entry = map_next(&scope->entries, &at))
         forget_entry(scope, entry);
+    map_clear(&scope->entries, NULL);
     bool first = !scope->complete;
     scope->complete = true;
     return first;
@@ -144,14 +156,14 @@ bool rendezvous_scope_done(struct rendezvous_scope *scope, const char *key)
 
 bool rendezvous_scope_remove(struct rendezvous_scope *scope, const char *key)
 {
-    struct entry *entry = rendezvous_table_remove(scope->entries, key, strlen(key));
+    struct entry *entry = map_remove(&scope->entries, map_text(key));
     if (entry == NULL)
         return false;
     forget_entry(scope, entry);
     int64_t index = member_of(scope, key);
     if (index >= 0)
         scope->left[index] = true;
-    return rendezvous_table_count(scope->entries) == 0;
+    return scope->entries.count == 0;
 }
 
 void rendezvous_scope_add_member(struct rendezvous_scope *scope, int index, int rank)

@@ -24,6 +24,7 @@ struct rendezvous_stuck {
 
 struct rendezvous_scope *rendezvous_scope_create(const char *name);
 void rendezvous_scope_destroy(void *scope);
+const char *rendezvous_scope_name(const struct rendezvous_scope *scope);
 
 /* The bytes that the scope accounts for, and the bytes that it would with a blob of this length
  * under the key. A scope of NULL is one that does not exist yet. */

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "rendezvous/table.h"
 
 static void set_limit(struct rendezvous_scopes *scopes, int64_t ranks)
 {
@@ -14,34 +13,27 @@ static void set_limit(struct rendezvous_scopes *scopes, int64_t ranks)
 
 void rendezvous_scopes_init(struct rendezvous_scopes *scopes, uint64_t memory_limit)
 {
-    *scopes = (struct rendezvous_scopes){.table = rendezvous_table_create(),
-                                         .memory_limit = memory_limit,
-                                         .fixed_limit = memory_limit > 0};
+    *scopes =
+        (struct rendezvous_scopes){.memory_limit = memory_limit, .fixed_limit = memory_limit > 0};
     set_limit(scopes, 0);
 }
 
 void rendezvous_scopes_clear(struct rendezvous_scopes *scopes)
 {
-    rendezvous_table_destroy(scopes->table, rendezvous_scope_destroy);
+    map_clear(&scopes->by_name, rendezvous_scope_destroy);
 }
 
 struct rendezvous_scope *rendezvous_scopes_find(const struct rendezvous_scopes *scopes,
                                                 const char *name)
 {
-    return rendezvous_table_get(scopes->table, name, strlen(name));
-}
-
-void rendezvous_scopes_each(const struct rendezvous_scopes *scopes,
-                            void (*each)(void *context, void *scope), void *context)
-{
-    rendezvous_table_each(scopes->table, each, context);
+    return map_get(&scopes->by_name, map_text(name));
 }
 
 static struct rendezvous_scope *add_scope(struct rendezvous_scopes *scopes, const char *name)
 {
     struct rendezvous_scope *scope = rendezvous_scope_create(name);
     scopes->memory += rendezvous_scope_memory(scope);
-    rendezvous_table_put(scopes->table, name, strlen(name), scope);
+    map_put(&scopes->by_name, map_text(rendezvous_scope_name(scope)), scope);
     return scope;
 }
 
@@ -58,8 +50,7 @@ static void add_member(struct rendezvous_scopes *scopes, const char *name, int i
 
 void rendezvous_scopes_begin(struct rendezvous_scopes *scopes, const struct plan *plan)
 {
-    rendezvous_table_destroy(scopes->table, rendezvous_scope_destroy);
-    scopes->table = rendezvous_table_create();
+    rendezvous_scopes_clear(scopes);
     scopes->memory = 0;
     scopes->incomplete = 0;
     set_limit(scopes, plan->size);
@@ -95,7 +86,7 @@ static void delete_elsewhere(struct rendezvous_scopes *scopes, struct rendezvous
 {
     if (!rendezvous_scope_remove(scope, request->key))
         return;
-    rendezvous_table_remove(scopes->table, request->scope, strlen(request->scope));
+    map_remove(&scopes->by_name, map_text(request->scope));
     rendezvous_scope_destroy(scope);
 }
 

@@ -7,12 +7,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/map.h"
 #include "model/plan/plan.h"
 #include "rendezvous/request.h"
 #include "rendezvous/scope.h"
 
 struct rendezvous_scopes {
-    struct rendezvous_table *table; /* by name */
+    struct map by_name;
     uint64_t memory, memory_limit;
     bool fixed_limit;
     int incomplete; /* scopes of the plan */
@@ -28,8 +29,6 @@ void rendezvous_scopes_begin(struct rendezvous_scopes *scopes, const struct plan
 /* NULL: there is no such scope. */
 struct rendezvous_scope *rendezvous_scopes_find(const struct rendezvous_scopes *scopes,
                                                 const char *name);
-void rendezvous_scopes_each(const struct rendezvous_scopes *scopes,
-                            void (*each)(void *context, void *scope), void *context);
 
 /* Stores the body of a PUT, in a new scope if need be. False: there is no room for it. */
 bool rendezvous_scopes_put(struct rendezvous_scopes *scopes,

@@ -142,11 +142,18 @@ static void stuck_in_scope(void *context, int rank)
     tell_stuck(context, rank, false);
 }
 
-static void check_scope(void *context, void *scope)
+static void check_scope(struct rendezvous_store *store, struct rendezvous_scope *scope)
 {
-    struct rendezvous_store *store = context;
     const struct rendezvous_stuck stuck = {store->gone, stuck_in_scope, store};
     rendezvous_scope_check(scope, &stuck);
+}
+
+static void check_all_scopes(struct rendezvous_store *store)
+{
+    size_t at = 0;
+    for (struct rendezvous_scope *scope = map_next(&store->scopes.by_name, &at); scope != NULL;
+         scope = map_next(&store->scopes.by_name, &at))
+        check_scope(store, scope);
 }
 
 /* What a new address means to the members of its scope. */
@@ -250,7 +257,7 @@ void rendezvous_store_rank_gone(struct rendezvous_store *store, int rank)
     store->gone[rank] = true;
     rendezvous_gate_leave(store->gate, rank, NULL);
     if (store->gate_opened)
-        rendezvous_scopes_each(&store->scopes, check_scope, store);
+        check_all_scopes(store);
     store->gate_broken = true;
     if (store->ops->stuck == NULL)
         open_gate(store, HTTP_OK);

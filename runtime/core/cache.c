@@ -18,13 +18,13 @@ void cache_destroy(struct cache *cache)
     for (size_t id = 0; id < cache->capacity; id++)
         request_destroy(&cache->slots[id].request);
     free(cache->slots);
-    names_destroy(&cache->by_key);
+    map_clear(&cache->by_key, NULL);
     *cache = (struct cache){0};
 }
 
 const struct cache_slot *cache_find(const struct cache *cache, const char *key)
 {
-    return names_get(&cache->by_key, key);
+    return map_get(&cache->by_key, map_text(key));
 }
 
 const struct request *cache_get(const struct cache *cache, size_t id)
@@ -37,7 +37,7 @@ void cache_drop(struct cache *cache, size_t id)
 {
     if (cache_get(cache, id) == NULL)
         return;
-    names_remove(&cache->by_key, cache->slots[id].request.key);
+    map_remove(&cache->by_key, map_text(cache->slots[id].request.key));
     request_destroy(&cache->slots[id].request);
 }
 
@@ -49,7 +49,7 @@ void cache_put(struct cache *cache, size_t id, const struct request *request)
         cache_drop(cache, old->id);
     cache_drop(cache, id);
     cache->slots[id].request = copy;
-    names_put(&cache->by_key, copy.key, &cache->slots[id]);
+    map_put(&cache->by_key, map_text(copy.key), &cache->slots[id]);
 }
 
 size_t cache_free_id(const struct cache *cache)

@@ -3,7 +3,7 @@
  * change it in the same order, so it is the same on all of them. */
 #pragma once
 
-#include "core/names.h"
+#include "base/map.h"
 #include "core/request.h"
 
 struct cache_slot {
@@ -14,7 +14,7 @@ struct cache_slot {
 struct cache {
     struct cache_slot *slots;
     size_t capacity;
-    struct names by_key; /* -> struct cache_slot */
+    struct map by_key; /* -> struct cache_slot */
 };
 
 void cache_init(struct cache *cache, size_t capacity);

@@ -23,14 +23,14 @@ void entries_destroy(struct entries *entries)
 {
     destroy_list(entries->first);
     destroy_list(entries->spare);
-    names_destroy(&entries->by_key);
+    map_clear(&entries->by_key, NULL);
     free(entries->by_id);
     *entries = (struct entries){0};
 }
 
 struct entry *entries_find(const struct entries *entries, size_t id, const char *key)
 {
-    return id != NO_ID ? entries->by_id[id] : names_get(&entries->by_key, key);
+    return id != NO_ID ? entries->by_id[id] : map_get(&entries->by_key, map_text(key));
 }
 
 struct entry *entries_add(struct entries *entries, size_t id, const struct request *request,
@@ -45,7 +45,7 @@ struct entry *entries_add(struct entries *entries, size_t id, const struct reque
     if (id != NO_ID)
         entries->by_id[id] = entry;
     else
-        names_put(&entries->by_key, entry->request.key, entry);
+        map_put(&entries->by_key, map_text(entry->request.key), entry);
     entry->next = NULL;
     entry->previous = entries->last;
     if (entries->last == NULL)
@@ -69,7 +69,7 @@ void entries_remove(struct entries *entries, struct entry *entry)
     if (entry->id != NO_ID)
         entries->by_id[entry->id] = NULL;
     else
-        names_remove(&entries->by_key, entry->request.key);
+        map_remove(&entries->by_key, map_text(entry->request.key));
     entry_end(entry);
     entry->next = entries->spare;
     entries->spare = entry;

@@ -10,7 +10,7 @@
 #include "core/entry.h"
 
 struct entries {
-    struct names by_key;        /* without a number -> struct entry */
+    struct map by_key;          /* without a number -> struct entry */
     struct entry **by_id;       /* with one */
     struct entry *first, *last; /* all, in the order of their coming */
     struct entry *spare;        /* for later use: a list */

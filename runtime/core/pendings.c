@@ -32,7 +32,7 @@ void pendings_destroy(struct pendings *pendings)
 struct pending *pendings_find(const struct pendings *pendings, size_t id, const char *key)
 {
     struct pending *pending = id == NO_ID ? NULL : pendings->by_id[id];
-    return pending != NULL ? pending : names_get(&pendings->by_key, key);
+    return pending != NULL ? pending : map_get(&pendings->by_key, map_text(key));
 }
 
 struct pending *pendings_add(struct pendings *pendings, size_t id, const struct request *request,
@@ -45,7 +45,7 @@ struct pending *pendings_add(struct pendings *pendings, size_t id, const struct 
         pending = mem_alloc(sizeof *pending);
     *pending = (struct pending){.request = *request, .token = token, .id = id};
     if (id == NO_ID)
-        names_put(&pendings->by_key, pending->request.key, pending);
+        map_put(&pendings->by_key, map_text(pending->request.key), pending);
     else
         pendings->by_id[id] = pending;
     pendings->count++;
@@ -56,13 +56,13 @@ void pendings_lose_number(struct pendings *pendings, struct pending *pending)
 {
     pendings->by_id[pending->id] = NULL;
     pending->id = NO_ID;
-    names_put(&pendings->by_key, pending->request.key, pending);
+    map_put(&pendings->by_key, map_text(pending->request.key), pending);
 }
 
 void pendings_remove(struct pendings *pendings, struct pending *pending)
 {
     if (pending->id == NO_ID)
-        names_remove(&pendings->by_key, pending->request.key);
+        map_remove(&pendings->by_key, map_text(pending->request.key));
     else
         pendings->by_id[pending->id] = NULL;
     pendings->count--;
@@ -84,15 +84,16 @@ static void push(struct pending **list, struct pending *pending)
 struct pending *pendings_take_all(struct pendings *pendings)
 {
     struct pending *list = NULL;
-    for (size_t i = 0; i < pendings->by_key.room; i++)
-        if (pendings->by_key.slots[i].key != NULL)
-            push(&list, pendings->by_key.slots[i].value);
+    size_t at = 0;
+    for (struct pending *next = map_next(&pendings->by_key, &at); next != NULL;
+         next = map_next(&pendings->by_key, &at))
+        push(&list, next);
     for (size_t id = 0; id < pendings->capacity; id++) {
         if (pendings->by_id[id] != NULL)
             push(&list, pendings->by_id[id]);
         pendings->by_id[id] = NULL;
     }
-    names_destroy(&pendings->by_key);
+    map_clear(&pendings->by_key, NULL);
     pendings->count = 0;
     return list;
 }

@@ -6,8 +6,8 @@
  */
 #pragma once
 
+#include "base/map.h"
 #include "core/message.h"
-#include "core/names.h"
 
 struct pending {
     struct request request;
@@ -18,7 +18,7 @@ struct pending {
 };
 
 struct pendings {
-    struct names by_key;    /* without a number -> struct pending */
+    struct map by_key;      /* without a number -> struct pending */
     struct pending **by_id; /* with one */
     size_t capacity, count;
     struct pending *spare; /* for later use: a list */

@@ -37,8 +37,8 @@ void tuner_init(struct tuner *tuner, const struct tuner_setup *setup,
 static void forget_counts(struct tuner *tuner)
 {
     for (size_t i = 0; i < tuner->counts.room; i++)
-        free((char *)tuner->counts.slots[i].key);
-    names_destroy(&tuner->counts);
+        free((char *)tuner->counts.slots[i].key.bytes);
+    map_clear(&tuner->counts, NULL);
     tuner->most = 0;
     tuner->bytes = 0;
 }
@@ -55,10 +55,10 @@ void tuner_count(struct tuner *tuner, const char *key, size_t bytes)
         return;
     if (tuner->counts.count == NAMES_MAX)
         forget_counts(tuner);
-    struct names_slot *slot = names_find(&tuner->counts, key);
+    struct map_slot *slot = map_find(&tuner->counts, map_text(key));
     uintptr_t count = slot == NULL ? 1 : (uintptr_t)slot->value + 1;
     if (slot == NULL)
-        names_put(&tuner->counts, mem_strdup(key), (void *)count);
+        map_put(&tuner->counts, map_text(mem_strdup(key)), (void *)count);
     else
         slot->value = (void *)count;
     tuner->most = count > tuner->most ? count : tuner->most;

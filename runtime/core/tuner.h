@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/names.h"
+#include "base/map.h"
 #include "core/search.h"
 
 struct tuner_setup {
@@ -44,8 +44,8 @@ struct tuner {
     struct tuner_setup setup;
     struct tune_point now;
     struct search search;
-    struct names counts; /* key of a tensor -> how often it was reduced in this sample; owns keys */
-    uintptr_t most;      /* the largest of the counts */
+    struct map counts; /* key of a tensor -> how often it was reduced in this sample; owns keys */
+    uintptr_t most;    /* the largest of the counts */
     uint64_t bytes;
     int64_t since_ns; /* when the sample began; INT64_MAX: it has not begun */
     double samples[TUNER_SAMPLES];

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "core/names.h"
 #include "loop/checks.h"
 #include "loop/library.h"
 
@@ -52,7 +51,7 @@ static enum hvd_status check_all(const struct process_set *set, const struct bat
                                  const struct hvd_options *options, struct request *requests,
                                  struct submission *tokens, struct error *err)
 {
-    struct names names = {0};
+    struct map names = {0};
     enum hvd_status status = HVD_OK;
     size_t made = 0;
     while (made < batch->count && status == HVD_OK) {
@@ -63,14 +62,12 @@ static enum hvd_status check_all(const struct process_set *set, const struct bat
         made++;
         if (batch->count == 1)
             break;
-        if (names_get(&names, request->key) != NULL) {
+        if (map_put(&names, map_text(request->key), request) != NULL) {
             error_set(err, "the name '%.200s' occurs twice", request_name(request));
             status = HVD_ERR_DUPLICATE_NAME;
-        } else {
-            names_put(&names, request->key, request);
         }
     }
-    names_destroy(&names);
+    map_clear(&names, NULL);
     for (size_t i = 0; i < made && status != HVD_OK; i++)
         request_destroy(&requests[i]);
     return status;

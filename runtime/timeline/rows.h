@@ -17,11 +17,10 @@
 enum row_state { ROW_IDLE, ROW_NEGOTIATES, ROW_OPERATES, ROW_ACTS /* within an operation */ };
 
 struct timeline_row {
-    char *name; /* owned */
-    int32_t set;
-    uint32_t hash;
     int64_t number;
     enum row_state state;
+    int32_t set; /* this and the name are the key */
+    char name[];
 };
 
 struct timeline_rows;

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/mem.h"
 
 size_t env_name_length(const char *pair)
@@ -14,59 +13,43 @@ size_t env_name_length(const char *pair)
     return strcspn(pair, "=");
 }
 
-static bool same_name(const char *a, const char *b, size_t length)
-{
-    return strncmp(a, b, length) == 0 && env_name_length(a) == length;
-}
-
 void env_table_destroy(struct env_table *table)
 {
     free(table->vars);
-    free(table->names);
-    free(table->index);
+    map_clear(&table->slots, NULL);
     *table = (struct env_table){0};
 }
 
-/* Where `name` is in the index, or the free place for it. */
-static size_t place_of(const struct env_table *table, const char *name, size_t length)
+static struct map_key key_of(const char *name)
 {
-    size_t at = hash_of_bytes(name, length) & (table->index_size - 1);
-    while (table->index[at] != 0 && !same_name(table->names[table->index[at] - 1], name, length))
-        at = (at + 1) & (table->index_size - 1);
-    return at;
-}
-
-static void grow(struct env_table *table)
-{
-    size_t size = table->index_size > 0 ? table->index_size * 2 : 256;
-    free(table->index);
-    table->index = mem_array(size, sizeof(*table->index));
-    table->index_size = size;
-    table->vars = mem_resize_array(table->vars, size / 2, sizeof(*table->vars));
-    table->names = mem_resize_array(table->names, size / 2, sizeof(*table->names));
-    for (size_t i = 0; i < table->count; i++)
-        table->index[place_of(table, table->names[i], env_name_length(table->names[i]))] = i + 1;
+    return map_bytes(name, env_name_length(name));
 }
 
 size_t env_table_find(const struct env_table *table, const char *name)
 {
-    if (table->count == 0)
-        return ENV_TABLE_NONE;
-    size_t found = table->index[place_of(table, name, env_name_length(name))];
-    return found == 0 ? ENV_TABLE_NONE : found - 1;
+    return (size_t)map_get(&table->slots, key_of(name)) - 1;
+}
+
+/* The slot of this name, perhaps a new one. */
+static size_t slot_of(struct env_table *table, struct map_key key)
+{
+    size_t slot = (size_t)map_get(&table->slots, key);
+    if (slot == 0) {
+        if (table->count == table->room) {
+            table->room = table->room > 0 ? table->room * 2 : 128;
+            table->vars = mem_resize_array(table->vars, table->room, sizeof(*table->vars));
+        }
+        table->vars[table->count] = NULL;
+        slot = ++table->count;
+    }
+    map_put(&table->slots, key, (void *)slot);
+    return slot - 1;
 }
 
 size_t env_table_slot(struct env_table *table, const char *name)
 {
-    if (2 * (table->count + 1) > table->index_size)
-        grow(table);
-    size_t at = place_of(table, name, env_name_length(name));
-    if (table->index[at] != 0)
-        return table->index[at] - 1;
-    table->vars[table->count] = NULL;
-    table->names[table->count] = name;
-    table->index[at] = ++table->count;
-    return table->count - 1;
+    size_t found = env_table_find(table, name);
+    return found != ENV_TABLE_NONE ? found : slot_of(table, key_of(name));
 }
 
 static bool is_pair(const char *pair)
@@ -78,9 +61,8 @@ void env_table_put(struct env_table *table, const char *pair)
 {
     if (!is_pair(pair))
         return;
-    size_t slot = env_table_slot(table, pair); /* may move the arrays */
+    size_t slot = slot_of(table, key_of(pair)); /* may move the array */
     table->vars[slot] = pair;
-    table->names[slot] = pair;
 }
 
 void env_table_default(struct env_table *table, const char *pair)

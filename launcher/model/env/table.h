@@ -9,12 +9,12 @@
 
 #include <stddef.h>
 
+#include "base/map.h"
+
 struct env_table {
-    const char **vars;  /* by slot: "NAME=value" or NULL */
-    const char **names; /* by slot: the name (ends at '=' or NUL) */
-    size_t count;
-    size_t *index; /* hash: slot + 1, or 0 */
-    size_t index_size;
+    const char **vars; /* by slot: "NAME=value" or NULL */
+    size_t count, room;
+    struct map slots; /* by name: slot + 1 */
 };
 
 #define ENV_TABLE_NONE ((size_t)-1)

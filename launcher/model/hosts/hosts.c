@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/mem.h"
 
 void host_traits_clear(struct host_traits *traits)
@@ -50,17 +49,6 @@ bool host_traits_equal(const struct host_traits *one, const struct host_traits *
     return same;
 }
 
-#define FIRST_INDEX_ROOM 64
-
-/* The place of this name in the index: where it is, or the free place where it belongs. */
-static size_t find_place(const struct host_list *list, const char *name)
-{
-    size_t mask = list->index_room - 1, place = hash_of_text(name) & mask;
-    while (list->index[place] != 0 && strcmp(list->items[list->index[place] - 1].name, name) != 0)
-        place = (place + 1) & mask;
-    return place;
-}
-
 static void remember_order(struct host_list *list, size_t position)
 {
     if (list->said >= list->sequence_room) {
@@ -71,36 +59,26 @@ static void remember_order(struct host_list *list, size_t position)
     list->sequence[list->said++] = (uint32_t)position;
 }
 
-/* Room for one more host in both tables; the index stays at most half full. */
-static void grow(struct host_list *list)
+static struct host *add(struct host_list *list, const struct host *host)
 {
     if (list->count >= list->room) {
         list->room = list->count < 8 ? 16 : list->count * 2;
         list->items = mem_resize_array(list->items, list->room, sizeof(*list->items));
     }
-    if ((list->count + 1) * 2 <= list->index_room)
-        return;
-    while (list->index_room < (list->count + 1) * 2)
-        list->index_room = list->index_room > 0 ? list->index_room * 2 : FIRST_INDEX_ROOM;
-    free(list->index);
-    list->index = mem_array(list->index_room, sizeof(*list->index));
-    for (size_t i = 0; i < list->count; i++)
-        list->index[find_place(list, list->items[i].name)] = (uint32_t)(i + 1);
+    list->items[list->count++] = *host;
+    map_put(&list->by_name, map_text(host->name), (void *)list->count);
+    remember_order(list, list->count - 1);
+    return &list->items[list->count - 1];
 }
 
 struct host *hosts_add(struct host_list *list, const char *name, int slots, bool slots_given)
 {
-    grow(list);
-    size_t place = find_place(list, name);
-    if (list->index[place] == 0) {
-        list->items[list->count++] =
-            (struct host){.name = mem_strdup(name), .slots = slots, .slots_given = slots_given};
-        list->index[place] = (uint32_t)list->count;
-        remember_order(list, list->count - 1);
-        return &list->items[list->count - 1];
-    }
-    remember_order(list, list->index[place] - 1);
-    struct host *host = &list->items[list->index[place] - 1];
+    size_t found = (size_t)map_get(&list->by_name, map_text(name));
+    if (found == 0)
+        return add(list, &(struct host){
+                             .name = mem_strdup(name), .slots = slots, .slots_given = slots_given});
+    remember_order(list, found - 1);
+    struct host *host = &list->items[found - 1];
     host->slots = slots > INT_MAX - host->slots ? INT_MAX : host->slots + slots;
     host->slots_given = host->slots_given || slots_given;
     return host;
@@ -121,10 +99,8 @@ void hosts_copy(struct host_list *to, const struct host_list *from)
 
 const struct host *hosts_find(const struct host_list *list, const char *name)
 {
-    if (list->index_room == 0)
-        return NULL;
-    uint32_t position = list->index[find_place(list, name)];
-    return position == 0 ? NULL : &list->items[position - 1];
+    size_t found = (size_t)map_get(&list->by_name, map_text(name));
+    return found == 0 ? NULL : &list->items[found - 1];
 }
 
 int hosts_slots(const struct host_list *list)
@@ -151,7 +127,7 @@ void hosts_destroy(struct host_list *list)
         host_traits_clear(&list->items[i].traits);
     }
     free(list->items);
-    free(list->index);
+    map_clear(&list->by_name, NULL);
     free(list->sequence);
     *list = (struct host_list){0};
 }

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/map.h"
 #include "base/strv.h"
 
 #define HOSTS_SLOTS_MAX 1000000 /* of one entry */
@@ -51,8 +52,7 @@ struct host {
 struct host_list {
     struct host *items;
     size_t count, room;
-    uint32_t *index; /* hash table over the names: position + 1, 0 = free */
-    size_t index_room;
+    struct map by_name; /* position + 1 */
     uint32_t *sequence; /* the position of the host of each hosts_add(), for --map-by seq */
     size_t said, sequence_room;
 };

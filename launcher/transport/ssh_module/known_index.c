@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 
-#define BUCKETS_LEAST 64
 #define NOTHING UINT32_MAX
 
 struct indexed_line {
@@ -16,8 +16,8 @@ struct indexed_line {
 
 /* A name in a line; or, since only its hash is compared, perhaps another one. */
 struct mention {
-    uint32_t hash, line;
-    uint32_t next; /* in its bucket */
+    uint32_t line;
+    uint32_t next; /* of the same hash */
 };
 
 struct hidden {
@@ -33,8 +33,7 @@ struct known_index {
     size_t line_count, line_room;
     struct mention *mentions;
     size_t mention_count, mention_room;
-    uint32_t *buckets; /* the first mention of each */
-    size_t bucket_count;
+    struct map by_hash; /* number of the last mention + 1 */
     uint32_t *patterns; /* lines for every host */
     size_t pattern_count, pattern_room;
     struct hidden *hidden; /* lines of hashed names that no host was found for yet */
@@ -53,8 +52,7 @@ struct known_index *known_index_create(const char *file, struct name_hasher *has
 static void forget(struct known_index *index)
 {
     buf_destroy(&index->text);
-    mem_free_at(&index->buckets);
-    index->bucket_count = 0;
+    map_clear(&index->by_hash, NULL);
     index->line_count = index->mention_count = index->pattern_count = index->hidden_count = 0;
 }
 
@@ -91,32 +89,18 @@ static uint32_t hash_of(const void *name, size_t length)
     return hash;
 }
 
-static void put_in_bucket(struct known_index *index, uint32_t mention)
+static uint32_t find_mention(const struct known_index *index, uint32_t hash)
 {
-    uint32_t *bucket =
-        &index->buckets[index->mentions[mention].hash & (uint32_t)(index->bucket_count - 1)];
-
-    index->mentions[mention].next = *bucket;
-    *bucket = mention;
-}
-
-static void add_buckets(struct known_index *index)
-{
-    index->bucket_count = index->bucket_count ? index->bucket_count * 2 : BUCKETS_LEAST;
-    index->buckets = mem_resize_array(index->buckets, index->bucket_count, sizeof *index->buckets);
-    memset(index->buckets, 0xff, index->bucket_count * sizeof *index->buckets);
-    for (uint32_t i = 0; i < index->mention_count; i++)
-        put_in_bucket(index, i);
+    return (uint32_t)(uintptr_t)map_get(&index->by_hash, map_number(hash)) - 1;
 }
 
 static void add_mention(struct known_index *index, uint32_t hash, uint32_t line)
 {
-    if (index->mention_count == index->bucket_count)
-        add_buckets(index);
     index->mentions =
         grown(index->mentions, index->mention_count, &index->mention_room, sizeof *index->mentions);
-    index->mentions[index->mention_count] = (struct mention){.hash = hash, .line = line};
-    put_in_bucket(index, (uint32_t)index->mention_count++);
+    index->mentions[index->mention_count++] =
+        (struct mention){.line = line, .next = find_mention(index, hash)};
+    map_put(&index->by_hash, map_number(hash), (void *)index->mention_count);
 }
 
 static void add_pattern(struct known_index *index, uint32_t line)
@@ -225,17 +209,14 @@ static void find_hidden(struct known_index *index, const char *name)
 
 static void find_name(struct known_index *index, const char *name, struct line_choice *choice)
 {
-    uint32_t hash, at;
+    uint32_t at;
 
     if (!name)
         return;
     find_hidden(index, name);
-    hash = hash_of(name, strlen(name));
-    at = index->bucket_count ? index->buckets[hash & (uint32_t)(index->bucket_count - 1)] : NOTHING;
-    for (; at != NOTHING; at = index->mentions[at].next) {
-        if (index->mentions[at].hash == hash)
-            choose(choice, index->mentions[at].line);
-    }
+    at = find_mention(index, hash_of(name, strlen(name)));
+    for (; at != NOTHING; at = index->mentions[at].next)
+        choose(choice, index->mentions[at].line);
 }
 
 static int in_order(const void *a, const void *b)
