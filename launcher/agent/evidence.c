@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/strv.h"
+#include "io/proc.h"
 #include "model/env/secret.h"
 #include "node/evidence.h"
 #include "wire/control.pb-c.h"
@@ -60,10 +61,8 @@ static void take_worker(void *context, uint32_t seat, pid_t pid)
 {
     struct walk *walk = context;
     struct buf text AUTO_BUF = BUF_INIT(ENVIRON_MAX);
-    char *path AUTO_FREE = mem_printf("/proc/%d/environ", (int)pid);
-    struct error err = ERROR_INIT;
     struct flight_item item = {.seat = seat};
-    if (fd_read_file(path, &text, &err) < 0)
+    if (!proc_read(pid, 0, "environ", &text))
         return;
     if (walk->workers++ == 0)
         keep_environment(&text, &walk->environment);

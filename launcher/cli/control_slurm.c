@@ -18,6 +18,7 @@
 #include "driver/control/folder.h"
 #include "driver/control/record.h"
 #include "io/child.h"
+#include "io/proc.h"
 
 #define PATH_ROOM 4096
 #define ENVIRON_MAX ((size_t)4 << 20)
@@ -74,18 +75,6 @@ static int become_srun(const struct control_words *words, int argc, char *const 
     return error_errno(err, errnum, "cannot execute %s", srun);
 }
 
-/* The value of a variable in the text of /proc/PID/environ; NULL: it is not there. */
-static const char *value_in(const struct buf *text, const char *name)
-{
-    size_t length = strlen(name);
-    const char *end = buf_text(text) + text->length;
-    for (const char *at = buf_text(text); at < end; at += strlen(at) + 1) {
-        if (strncmp(at, name, length) == 0 && at[length] == '=')
-            return at + length + 1;
-    }
-    return NULL;
-}
-
 static void use_tmpdir(const char *value)
 {
     if (value != NULL)
@@ -119,10 +108,10 @@ static char *look_at(const char *pid, const char *slurm_job)
     struct stat info;
     if (stat(path, &info) < 0 || info.st_uid != geteuid() || fd_read_file(path, &text, NULL) < 0)
         return NULL;
-    const char *job = value_in(&text, "SLURM_JOB_ID");
+    const char *job = proc_variable(&text, "SLURM_JOB_ID");
     if (job == NULL || strcmp(job, slurm_job) != 0)
         return NULL;
-    use_tmpdir(value_in(&text, "TMPDIR"));
+    use_tmpdir(proc_variable(&text, "TMPDIR"));
     return job_of(pid);
 }
 

@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "io/proc.h"
 
 #define FILE_MAX (1 << 20)
 #define ASKED_MAX 65536 /* pids, on either end of those that can be ours */
@@ -138,15 +139,6 @@ size_t descendants_list(pid_t pid, pid_t **out)
     return descendants_list_except(pid, NULL, out);
 }
 
-/* The parent in the text of /proc/PID/stat; the name in parentheses may hold anything. */
-static pid_t parent_in(const char *stat)
-{
-    const char *name_end = strrchr(stat, ')');
-    if (name_end == NULL || strlen(name_end) < 5)
-        return -1;
-    return (pid_t)strtol(name_end + 4, NULL, 10);
-}
-
 struct descendants_table {
     struct pids all, parents;
 };
@@ -178,16 +170,13 @@ static void read_all(struct descendants_table *table)
 {
     DIR *folder = opendir("/proc");
     struct dirent *entry = folder != NULL ? readdir(folder) : NULL;
-    struct buf text AUTO_BUF = BUF_INIT(4096);
     for (; entry != NULL; entry = readdir(folder)) {
-        if (!is_number(entry->d_name))
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        struct proc_stat stat;
+        if (pid <= 0 || proc_read_stat(pid, 0, &stat) < 0)
             continue;
-        char *path AUTO_FREE = mem_printf("/proc/%s/stat", entry->d_name);
-        buf_clear(&text);
-        if (fd_read_file(path, &text, NULL) < 0)
-            continue;
-        add(&table->all, (pid_t)strtol(entry->d_name, NULL, 10));
-        add(&table->parents, parent_in(buf_text(&text)));
+        add(&table->all, pid);
+        add(&table->parents, (pid_t)stat.parent);
     }
     if (folder != NULL)
         closedir(folder);

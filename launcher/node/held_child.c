@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/held_child.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/mem.h"
+#include "io/proc.h"
 #include "node/descendants.h"
 
 #define ENOUGH_MS 1000
@@ -24,35 +22,23 @@ static bool is_reapable(pid_t pid)
 
 int held_child_status(pid_t pid)
 {
-    char *path AUTO_FREE = mem_printf("/proc/%d/stat", (int)pid);
-    struct buf text AUTO_BUF = BUF_INIT(4096);
-    if (fd_read_file(path, &text, NULL) < 0)
+    struct proc_stat stat;
+    if (proc_read_stat(pid, 0, &stat) < 0 || stat.state != 'Z' || is_reapable(pid))
         return -1;
-    const char *name_end = strrchr(buf_text(&text), ')'), *last = strrchr(buf_text(&text), ' ');
-    if (name_end == NULL || strncmp(name_end, ") Z", 3) != 0 || is_reapable(pid))
-        return -1;
-    return (int)strtol(last, NULL, 10);
+    return (int)stat.code;
 }
 
 bool held_child_waits(pid_t pid)
 {
-    char *path AUTO_FREE = mem_printf("/proc/%d/task", (int)pid);
-    DIR *folder = opendir(path);
-    bool waits = false;
-    for (struct dirent *entry = folder != NULL ? readdir(folder) : NULL; entry != NULL && !waits;
-         entry = readdir(folder)) {
-        long tid = strtol(entry->d_name, NULL, 10);
-        if (tid <= 0 || tid == pid)
-            continue;
-        char *stat AUTO_FREE = mem_printf("%s/%s/stat", path, entry->d_name);
-        struct buf text AUTO_BUF = BUF_INIT(4096);
-        const char *name_end =
-            fd_read_file(stat, &text, NULL) == 0 ? strrchr(buf_text(&text), ')') : NULL;
-        waits = name_end != NULL && name_end[1] == ' ' && strchr("SD", name_end[2]) != NULL;
+    pid_t *threads AUTO_FREE = NULL;
+    size_t count = proc_threads(pid, SIZE_MAX, &threads);
+    for (size_t i = 0; i < count; i++) {
+        struct proc_stat stat;
+        if (threads[i] != pid && proc_read_stat(pid, threads[i], &stat) == 0 &&
+            (stat.state == 'S' || stat.state == 'D'))
+            return true;
     }
-    if (folder != NULL)
-        closedir(folder);
-    return waits;
+    return false;
 }
 
 bool held_children_only(struct held_children *children)

@@ -15,6 +15,7 @@
 #include "base/elf.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "io/proc.h"
 #include "node/library_path.h"
 
 #define LIBRARIES_MAX 192
@@ -288,9 +289,8 @@ static bool is_companion(const char *name)
 void mpi_detect_process(pid_t pid, struct mpi_finding *out)
 {
     say(out, MPI_NONE, "has no MPI library mapped");
-    char *path AUTO_FREE = mem_printf("/proc/%d/maps", (int)pid);
     struct buf text AUTO_BUF = BUF_INIT(4 << 20);
-    (void)fd_read_file(path, &text, NULL); /* what was read counts, even if the limit cut it */
+    (void)proc_read(pid, 0, "maps", &text); /* what was read counts, even if the limit cut it */
     for (const char *at = buf_text(&text); *at != '\0';) {
         size_t length = strcspn(at, "\n");
         char line[512];

@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/fd.h"
-#include "base/mem.h"
+#include "io/proc.h"
 
 static bool starts_with(const char *text, const char *with)
 {
@@ -41,8 +40,7 @@ bool mpi_launched_by_other(const char *environment, size_t length, enum mpi_kind
 
 bool mpi_process_launched_by_other(pid_t pid, enum mpi_kind given, const char *nspace)
 {
-    char *path AUTO_FREE = mem_printf("/proc/%d/environ", (int)pid);
     struct buf text AUTO_BUF = BUF_INIT(4 << 20);
-    (void)fd_read_file(path, &text, NULL);
+    (void)proc_read(pid, 0, "environ", &text);
     return mpi_launched_by_other(buf_text(&text), text.length, given, nspace);
 }

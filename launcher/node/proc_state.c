@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "base/fd.h"
 #include "base/mem.h"
+#include "io/proc.h"
 #include "model/exit/signal_name.h"
 #include "node/cgroup.h"
 
@@ -215,17 +215,10 @@ char *proc_state_doing(const struct proc_facts *facts, bool with_wait, bool *hel
                       waits ? "waits in " : "", waits ? facts->wait : "");
 }
 
-static bool read_proc(const char *folder, const char *file, struct buf *out)
-{
-    char *path AUTO_FREE = mem_printf("%s/%s", folder, file);
-    buf_clear(out);
-    return fd_read_file(path, out, NULL) == 0 && out->length > 0;
-}
-
-static void append_stack(const char *folder, struct buf *out)
+static void append_stack(pid_t pid, struct buf *out)
 {
     struct buf text AUTO_BUF = BUF_INIT(1 << 16);
-    if (!read_proc(folder, "stack", &text))
+    if (!proc_read(pid, 0, "stack", &text))
         return;
     struct buf line AUTO_BUF = BUF_INIT(4096);
     const char *at = buf_text(&text);
@@ -241,98 +234,75 @@ static void append_stack(const char *folder, struct buf *out)
         buf_printf(out, "    kernel stack: %s\n", buf_text(&line));
 }
 
-#define FIELD_THREADS 17 /* behind the state */
 #define STOP_MAX 64
 
-/* The name in parentheses may hold anything, also ')' and newlines. -1: the process is gone. */
-static int read_stat(const char *folder, struct proc_facts *out, char **name)
+/* `tid` is 0 for the first thread, and then as in io/proc.h. -1: the process is gone. */
+static int read_state(pid_t pid, pid_t tid, struct proc_facts *out)
 {
-    struct buf stat AUTO_BUF = BUF_INIT(4096);
-    if (!read_proc(folder, "stat", &stat))
+    struct proc_stat stat;
+    struct buf wait AUTO_BUF = BUF_INIT(256);
+    if (proc_read_stat(pid, tid, &stat) < 0)
         return -1;
-    const char *begin = strchr(buf_text(&stat), '('), *end = strrchr(buf_text(&stat), ')');
-    if (begin == NULL || end == NULL || end < begin || strlen(end) < 4)
-        return -1;
-    out->letter = end[2];
-    const char *at = end + 2;
-    for (int i = 0; i < FIELD_THREADS && at != NULL; i++)
-        at = strchr(at + 1, ' ');
-    out->threads = at != NULL ? strtol(at, NULL, 10) : 1;
-    /* since Linux 5.17, the last field of a process that is stopped is the signal */
-    const char *last = strrchr(end, ' ');
-    long code = strtol(last, NULL, 10);
-    out->stop_signal = out->letter == 'T' && code > 0 && code < STOP_MAX ? (int)code : 0;
-    if (name == NULL)
-        return 0;
-    *name = mem_strndup(begin + 1, (size_t)(end - begin - 1));
-    for (char *byte = *name; *byte != '\0'; byte++)
-        *byte = iscntrl((unsigned char)*byte) ? '?' : *byte;
+    out->letter = stat.state;
+    out->threads = (long)stat.threads;
+    /* where the kernel lets it wait, if it says so */
+    if (out->letter != 'R' && proc_read(pid, tid, "wchan", &wait) &&
+        strcmp(buf_text(&wait), "0") != 0)
+        snprintf(out->wait, sizeof(out->wait), "%s", buf_text(&wait));
+    if (out->letter == 'T' && (tid == 0 || proc_read_stat(pid, 0, &stat) == 0) && stat.code > 0 &&
+        stat.code < STOP_MAX)
+        out->stop_signal = (int)stat.code; /* threads do not say it */
+    /* Kernels compile the freezer of cgroups in two ways. That of version 1 may leave a process
+     * where it waits. */
+    out->frozen = begins(out->wait, "do_freezer_trap") || strcmp(out->wait, "get_signal") == 0 ||
+                  (out->letter == 'D' && cgroup_is_frozen(pid));
     return 0;
 }
 
-/* Where the kernel lets it wait, if it says so. */
-static void read_wait(const char *folder, struct proc_facts *out)
+/* The name may hold anything, also newlines. */
+static char *read_name(pid_t pid)
 {
-    struct buf wait AUTO_BUF = BUF_INIT(256);
-    if (out->letter != 'R' && read_proc(folder, "wchan", &wait) &&
-        strcmp(buf_text(&wait), "0") != 0)
-        snprintf(out->wait, sizeof(out->wait), "%s", buf_text(&wait));
+    struct buf text AUTO_BUF = BUF_INIT(256);
+    (void)proc_read(pid, 0, "comm", &text);
+    buf_truncate(&text, text.length > 0 ? text.length - 1 : 0);
+    char *name = mem_strdup(buf_text(&text));
+    for (char *byte = name; *byte != '\0'; byte++)
+        *byte = iscntrl((unsigned char)*byte) ? '?' : *byte;
+    return name;
 }
 
-/* Kernels compile the freezer of cgroups in two ways. That of version 1 may leave a process where
- * it waits. */
-static void read_held(pid_t pid, struct proc_facts *out)
-{
-    char *folder AUTO_FREE = mem_printf("/proc/%d", (int)pid);
-    struct proc_facts whole;
-    if (out->letter == 'T' && read_stat(folder, &whole, NULL) == 0)
-        out->stop_signal = whole.stop_signal; /* threads do not say it */
-    out->frozen = begins(out->wait, "do_freezer_trap") || strcmp(out->wait, "get_signal") == 0 ||
-                  (out->letter == 'D' && cgroup_is_frozen(pid));
-}
-
-static long read_call(const char *folder)
+static long read_call(pid_t pid)
 {
     struct buf text AUTO_BUF = BUF_INIT(1024);
-    if (!read_proc(folder, "syscall", &text) || !isdigit((unsigned char)*buf_text(&text)))
+    if (!proc_read(pid, 0, "syscall", &text) || !isdigit((unsigned char)*buf_text(&text)))
         return -1;
     return strtol(buf_text(&text), NULL, 10);
 }
 
 int proc_state_read(pid_t pid, const long *call, struct proc_state *out)
 {
-    char *folder AUTO_FREE = mem_printf("/proc/%d", (int)pid);
     struct proc_facts facts = {.call = -1};
     *out = (struct proc_state){.name = NULL};
-    if (read_stat(folder, &facts, &out->name) < 0)
+    if (read_state(pid, 0, &facts) < 0)
         return -1;
-    read_wait(folder, &facts);
-    read_held(pid, &facts);
-    facts.call = call != NULL ? *call : read_call(folder);
+    out->name = read_name(pid);
+    facts.call = call != NULL ? *call : read_call(pid);
     out->doing = proc_state_doing(&facts, true, &out->held);
     return 0;
 }
 
 char *proc_state_held(pid_t pid)
 {
-    char *folder AUTO_FREE = mem_printf("/proc/%d", (int)pid);
     struct proc_facts facts = {.call = -1};
-    if (read_stat(folder, &facts, NULL) < 0 || facts.letter == 'R')
-        return NULL;
-    read_wait(folder, &facts);
-    read_held(pid, &facts);
-    return held_text(&facts);
+    return read_state(pid, 0, &facts) < 0 || facts.letter == 'R' ? NULL : held_text(&facts);
 }
 
 char *proc_state_thread(pid_t pid, pid_t tid, long call, bool *held)
 {
-    char *folder AUTO_FREE = mem_printf("/proc/%d/task/%d", (int)pid, (int)tid);
     struct proc_facts facts = {.call = call};
     *held = false;
-    if (read_stat(folder, &facts, NULL) < 0)
+    if (read_state(pid, tid, &facts) < 0)
         return call >= 0 ? proc_state_call(call) : mem_strdup("");
-    read_wait(folder, &facts);
-    read_held(pid, &facts);
     return proc_state_doing(&facts, false, held);
 }
 
@@ -345,13 +315,11 @@ void proc_state_destroy(struct proc_state *state)
 /* false: the process is gone. */
 static bool describe(pid_t pid, struct buf *out)
 {
-    char *folder AUTO_FREE = mem_printf("/proc/%d", (int)pid), *name AUTO_FREE = NULL;
     struct proc_facts facts = {.call = -1};
-    if (read_stat(folder, &facts, &name) < 0)
+    if (read_state(pid, 0, &facts) < 0)
         return false;
-    read_wait(folder, &facts);
-    read_held(pid, &facts);
-    facts.call = read_call(folder);
+    char *name AUTO_FREE = read_name(pid);
+    facts.call = read_call(pid);
     char *held AUTO_FREE = held_text(&facts), *call AUTO_FREE = call_text(&facts);
     buf_printf(out, "  pid %d (%s): %s", (int)pid, name,
                held != NULL ? held : proc_state_word(facts.letter));
@@ -363,7 +331,7 @@ static bool describe(pid_t pid, struct buf *out)
         buf_printf(out, ", %ld threads", facts.threads);
     buf_putc(out, '\n');
     if (facts.letter != 'Z')
-        append_stack(folder, out);
+        append_stack(pid, out);
     return true;
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/usage.h"
 
-#include <stdio.h>
-
 #include "base/fd.h"
+#include "io/proc.h"
 
 /* The text, or NULL. Borrowed until the next call. */
 static const char *read_text(const char *path, struct buf *scratch)
@@ -14,9 +13,7 @@ static const char *read_text(const char *path, struct buf *scratch)
 
 static const char *read_of(pid_t pid, const char *file, struct buf *scratch)
 {
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
-    return read_text(path, scratch);
+    return proc_read(pid, 0, file, scratch) ? buf_text(scratch) : NULL;
 }
 
 bool process_usage_read(pid_t pid, struct buf *scratch, struct process_usage *out)

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "io/proc.h"
 #include "stacks/native_name.h"
 #include "stacks/refusal.h"
 #include "stacks/snapshot.h"
@@ -190,7 +191,7 @@ static void read_threads(struct reading *reading)
 {
     struct native_stacks *out = reading->out;
     pid_t *tids = NULL;
-    size_t count = task_list(reading->pid, THREADS_MAX, &tids);
+    size_t count = proc_threads(reading->pid, THREADS_MAX, &tids);
     out->threads = mem_array(count + 1, sizeof(*out->threads));
     out->count = count;
     for (size_t i = 0; i < count; i++) {

@@ -2,25 +2,16 @@
 #include "stacks/tasks.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/fd.h"
 #include "base/log.h"
-#include "base/mem.h"
+#include "io/proc.h"
 
 #define STATUS_MAX (1 << 16)
 #define TASKS_MAX 65536
-#define FLAGS_FIELD 7    /* of stat, behind the name */
 #define FLAG_EXITING 0x4 /* the kernel's PF_EXITING */
-
-static bool read_task(pid_t pid, pid_t tid, const char *file, struct buf *out)
-{
-    char *path AUTO_FREE = mem_printf("/proc/%d/task/%d/%s", (int)pid, (int)tid, file);
-    return fd_read_file(path, out, NULL) == 0 && out->length > 0;
-}
 
 /* The value after "\nNAME:\t"; NULL: none. */
 static const char *field(const char *status, const char *name)
@@ -44,7 +35,7 @@ int task_read(pid_t pid, pid_t tid, struct task *out)
 {
     struct buf text AUTO_BUF = BUF_INIT(STATUS_MAX);
     *out = (struct task){.inner = tid};
-    if (!read_task(pid, tid, "status", &text))
+    if (!proc_read(pid, tid, "status", &text))
         return -1;
     const char *status = buf_text(&text);
     const char *name = field(status, "Name"), *state = field(status, "State");
@@ -66,23 +57,6 @@ int task_read(pid_t pid, pid_t tid, struct task *out)
     return 0;
 }
 
-size_t task_list(pid_t pid, size_t max, pid_t **out)
-{
-    char *path AUTO_FREE = mem_printf("/proc/%d/task", (int)pid);
-    DIR *folder = opendir(path);
-    struct dirent *entry = folder != NULL ? readdir(folder) : NULL;
-    size_t count = 0;
-    *out = mem_array(max + 1, sizeof(**out));
-    for (; entry != NULL && count < max; entry = readdir(folder)) {
-        pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-        if (tid > 0)
-            (*out)[count++] = tid;
-    }
-    if (folder != NULL)
-        closedir(folder);
-    return count;
-}
-
 pid_t task_find(pid_t pid, pid_t inner)
 {
     struct task task;
@@ -91,7 +65,7 @@ pid_t task_find(pid_t pid, pid_t inner)
         return 0;
     if (!task.nested)
         return task_read(pid, inner, &task) == 0 ? inner : 0;
-    size_t count = task_list(pid, TASKS_MAX, &tids);
+    size_t count = proc_threads(pid, TASKS_MAX, &tids);
     for (size_t i = 0; i < count && found == 0; i++)
         found = task_read(pid, tids[i], &task) == 0 && task.inner == inner ? tids[i] : 0;
     free(tids);
@@ -129,11 +103,7 @@ bool task_is_stuck(pid_t pid, pid_t tid)
 
 bool task_is_ending(pid_t pid, pid_t tid)
 {
-    struct buf text AUTO_BUF = BUF_INIT(4096);
-    const char *at = read_task(pid, tid, "stat", &text) ? strrchr(buf_text(&text), ')') : NULL;
-    if (at == NULL || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X')
-        return true;
-    for (int i = 0; i < FLAGS_FIELD && at != NULL; i++)
-        at = strchr(at + 1, ' ');
-    return at != NULL && (strtoul(at, NULL, 10) & FLAG_EXITING) != 0;
+    struct proc_stat stat;
+    return proc_read_stat(pid, tid, &stat) < 0 || stat.state == 'Z' || stat.state == 'X' ||
+           (stat.flags & FLAG_EXITING) != 0;
 }

@@ -34,6 +34,3 @@ bool task_is_stuck(pid_t pid, pid_t tid);
 
 /* It ends now, or has ended: if something cannot be read, that is as expected. */
 bool task_is_ending(pid_t pid, pid_t tid);
-
-/* The threads of a process, in a new array: at most `max`. 0: there is no such process. */
-size_t task_list(pid_t pid, size_t max, pid_t **out);

@@ -68,6 +68,7 @@ static int read_key(const char *text, const char *key, uint64_t *out)
 enum {
     PARENT = 4,
     SESSION = 6,
+    FLAGS = 9,
     FAULTS = 10,
     CHILD_FAULTS,
     CPU_FIRST = 14,
@@ -83,6 +84,8 @@ static void keep_field(struct proc_stat *stat, int field, uint64_t value)
         stat->parent = (int64_t)value;
     else if (field == SESSION)
         stat->session = (int64_t)value;
+    else if (field == FLAGS)
+        stat->flags = value;
     else if (field == FAULTS || field == CHILD_FAULTS)
         stat->faults += value;
     else if (field >= CPU_FIRST && field <= CPU_LAST)
@@ -112,6 +115,10 @@ int proc_stat_read(const char *text, struct proc_stat *out)
         keep_field(&stat, field, negative ? 0 : value);
         at += *at == ' ';
     }
+    const char *last = strrchr(at, ' ');
+    uint64_t code = 0;
+    at = last != NULL ? last + 1 : "";
+    stat.code = take_digits(&at, &code) == 0 ? (int64_t)code : 0;
     *out = stat;
     return 0;
 }

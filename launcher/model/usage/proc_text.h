@@ -13,10 +13,12 @@
 /* /proc/PID/stat */
 struct proc_stat {
     int64_t parent, session;
+    uint64_t flags;       /* PF_... of the kernel */
     uint64_t cpu_ticks;   /* user and system, also of children that it has waited for */
     uint64_t start_ticks; /* with the pid, it names one process */
     uint64_t threads, resident_pages;
     uint64_t faults; /* of pages that were in memory, also of children that it has waited for */
+    int64_t code;    /* its wait status if it ended; since Linux 5.17, the signal that stopped it */
     char state;
 };
 int proc_stat_read(const char *text, struct proc_stat *out);

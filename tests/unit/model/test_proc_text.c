@@ -12,7 +12,7 @@
 #define FIELDS(name)                                                                               \
     "4711 (" name ") S 4700 4711 4690 0 -1 4194560 25934 81 2 0 420 33 7 5 20 0 18 0 3029531 "     \
     "1180557312 70011 18446744073709551615 1 1 0 0 0 0 0 16781312 134219778 0 0 0 17 3 0 0 0 0 0 " \
-    "0 0 0 0 0 0 0 0\n"
+    "0 0 0 0 0 0 0 256\n"
 
 static void check_stat(const char *text)
 {
@@ -26,6 +26,8 @@ static void check_stat(const char *text)
     assert_int_equal(stat.start_ticks, 3029531);
     assert_int_equal(stat.resident_pages, 70011);
     assert_int_equal(stat.state, 'S');
+    assert_int_equal(stat.flags, 4194560);
+    assert_int_equal(stat.code, 256);
 }
 
 static void test_stat(void **state)
