@@ -10,6 +10,7 @@
 #define SEGMENTS_MAX 512
 #define DYNAMIC_MAX (1 << 16) /* bytes of a dynamic section that it reads */
 #define NEEDED_MAX 256
+#define VERSIONS_MAX 4096
 #define NAME_MAX_BYTES 4096
 
 struct segment {
@@ -142,12 +143,34 @@ static void take_path(const struct reader *r, char **place, uint64_t offset, uin
     *place = read_string(r, offset, room < NAME_MAX_BYTES ? (size_t)room : NAME_MAX_BYTES);
 }
 
+/* The versions are lists in a list, one for each library. Both classes have the same entries. */
+static void read_versions(const struct reader *r, uint64_t at, uint64_t strings, uint64_t room)
+{
+    unsigned char library[sizeof(Elf64_Verneed)], version[sizeof(Elf64_Vernaux)];
+    int left = VERSIONS_MAX;
+    for (uint64_t next = 1; next != 0 && left-- > 0; at += next) {
+        if (!read_exactly(r, at, library, sizeof(library)))
+            return;
+        uint64_t aux = at + get(r, library + 8, 4);
+        for (uint64_t count = get(r, library + 2, 2); count > 0 && left-- > 0; count--) {
+            if (!read_exactly(r, aux, version, sizeof(version)))
+                return;
+            uint64_t name = get(r, version + 8, 4);
+            char *text = name < room ? read_string(r, strings + name, (size_t)(room - name)) : NULL;
+            if (text != NULL)
+                strv_add_take(&r->info->versions, text);
+            aux += get(r, version + 12, 4);
+        }
+        next = get(r, library + 12, 4);
+    }
+}
+
 /* Reads the entries of the dynamic section: first the string table, then the entries that use it.
  */
 static void read_dynamic(struct reader *r, const unsigned char *bytes, size_t size)
 {
     size_t word = r->info->wide ? 8 : 4;
-    uint64_t table = 0, table_size = 0, strings = 0;
+    uint64_t table = 0, table_size = 0, strings = 0, versions = 0;
     size_t count = 0;
     for (; (count + 1) * 2 * word <= size; count++) {
         uint64_t tag = get(r, bytes + count * 2 * word, word);
@@ -156,9 +179,12 @@ static void read_dynamic(struct reader *r, const unsigned char *bytes, size_t si
             break;
         table = tag == DT_STRTAB ? value : table;
         table_size = tag == DT_STRSZ ? value : table_size;
+        versions = tag == DT_VERNEED ? value : versions;
     }
     if (!offset_of(r, table, &strings))
         return;
+    if (r->source->versions && offset_of(r, versions, &versions))
+        read_versions(r, versions, strings, table_size);
     for (size_t i = 0; i < count; i++) {
         uint64_t tag = get(r, bytes + i * 2 * word, word);
         uint64_t value = get(r, bytes + i * 2 * word + word, word);
@@ -222,7 +248,7 @@ static size_t read_memory(void *context, uint64_t offset, void *out, size_t leng
 int elf_parse(const void *bytes, size_t length, struct elf_info *out)
 {
     struct memory memory = {bytes, length};
-    const struct elf_source source = {read_memory, &memory};
+    const struct elf_source source = {read_memory, &memory, true};
     return elf_read(&source, out);
 }
 
@@ -232,5 +258,6 @@ void elf_info_destroy(struct elf_info *info)
     free(info->rpath);
     free(info->runpath);
     strv_destroy(&info->needed);
+    strv_destroy(&info->versions);
     *info = (struct elf_info){.wide = false};
 }

@@ -19,18 +19,21 @@
 struct elf_source {
     size_t (*read)(void *context, uint64_t offset, void *out, size_t length);
     void *context;
+    bool versions; /* also find the versions; that is many small reads */
 };
 
 struct elf_info {
     bool wide, big_endian; /* ELFCLASS64, ELFDATA2MSB */
     uint16_t type, machine;
-    bool dynamic;       /* has a dynamic section */
-    char *interpreter;  /* PT_INTERP; NULL: none */
-    struct strv needed; /* DT_NEEDED in their order */
+    bool dynamic;         /* has a dynamic section */
+    char *interpreter;    /* PT_INTERP; NULL: none */
+    struct strv needed;   /* DT_NEEDED in their order */
+    struct strv versions; /* that it needs of them, such as "GLIBC_2.34": DT_VERNEED */
     char *rpath, *runpath;
 };
 
 /* Fills `out`, which the caller destroys. -1: not an ELF file, or a broken one; `out` is empty. */
 int elf_read(const struct elf_source *source, struct elf_info *out);
-int elf_parse(const void *bytes, size_t length, struct elf_info *out); /* reads from memory */
+/* Reads from memory, versions too. */
+int elf_parse(const void *bytes, size_t length, struct elf_info *out);
 void elf_info_destroy(struct elf_info *info);

@@ -131,6 +131,7 @@ static struct made make_program(void)
     made.header.e_ident[EI_DATA] =
         __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
     made.header.e_phoff = AT(segments);
+    made.header.e_phentsize = sizeof(ElfW(Phdr));
     made.header.e_phnum = 3;
     made.segments[0] = (ElfW(Phdr)){
         .p_type = PT_LOAD, .p_vaddr = ADDRESS, .p_filesz = sizeof(made), .p_memsz = sizeof(made)};
@@ -139,6 +140,7 @@ static struct made make_program(void)
         .p_type = PT_DYNAMIC, .p_offset = AT(dynamic), .p_filesz = 3 * sizeof(ElfW(Dyn))};
     made.dynamic[0] = (ElfW(Dyn)){.d_tag = DT_STRTAB, .d_un.d_val = ADDRESS + AT(strings)};
     made.dynamic[1] = (ElfW(Dyn)){.d_tag = DT_VERNEED, .d_un.d_val = ADDRESS + AT(files)};
+    made.dynamic[2] = (ElfW(Dyn)){.d_tag = DT_STRSZ, .d_un.d_val = sizeof(made.strings)};
     for (int file = 0; file < 2; file++) {
         made.files[file].need =
             (ElfW(Verneed)){.vn_cnt = 3, .vn_aux = sizeof(ElfW(Verneed)), .vn_next = 0};
