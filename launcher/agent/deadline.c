@@ -11,13 +11,13 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/plain.h"
 
 void deadline_set(struct deadline *deadline, int64_t now_ms, int64_t within_ms, const char *why)
 {
     deadline_clear(deadline);
     *deadline = (struct deadline){true, now_ms + within_ms, mem_strdup(why)};
-    for (char *c = deadline->why; *c != '\0'; c++)
-        *c = (unsigned char)*c < ' ' ? ' ' : *c;
+    plain_line(deadline->why, ' ');
 }
 
 void deadline_clear(struct deadline *deadline)

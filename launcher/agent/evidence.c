@@ -10,8 +10,8 @@
 #include "agent/ras_client.h"
 #include "agent/ras_json.h"
 #include "base/fd.h"
-#include "base/log.h"
 #include "base/mem.h"
+#include "base/plain.h"
 #include "base/strv.h"
 #include "io/proc.h"
 #include "model/env/secret.h"
@@ -51,7 +51,7 @@ static void keep_environment(const struct buf *text, struct strv *out)
             continue;
         secret_mask(pair, &masked);
         char *shown = mem_strdup(buf_text(&masked));
-        log_make_plain(shown);
+        plain_text(shown);
         strv_add_take(out, shown);
     }
 }

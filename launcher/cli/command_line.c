@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "base/plain.h"
 #include "base/status.h"
 #include "cli/config_file.h"
 #include "cli/env_collect.h"
@@ -288,15 +289,6 @@ static int compose(struct flags *flags, char *const *envp, struct command_line *
     return choose_hosts(&out->settings, err) < 0 ? -1 : check_numbers(&out->settings, err);
 }
 
-/* The user's words may contain line breaks or terminal escapes, but the error is one plain line. */
-static void make_plain(char *text)
-{
-    for (; *text != '\0'; text++) {
-        if ((unsigned char)*text < ' ' || *text == '\x7f')
-            *text = '?';
-    }
-}
-
 int command_line_parse(int argc, char *const *argv, char *const *envp, struct command_line *out,
                        struct error *err)
 {
@@ -313,12 +305,13 @@ int command_line_parse(int argc, char *const *argv, char *const *envp, struct co
         rc = compose(&flags, envp, out, err);
     else
         complete_mistakes(&flags, out);
+    /* the user's words may contain line breaks or terminal escapes */
     if (rc < 0 && err != NULL)
-        make_plain(err->text);
+        plain_line(err->text, '?');
     for (size_t i = 0; i < out->warnings.count; i++)
-        make_plain(out->warnings.items[i]);
+        plain_line(out->warnings.items[i], '?');
     for (size_t i = 0; i < out->more.count; i++)
-        make_plain(out->more.items[i]);
+        plain_line(out->more.items[i], '?');
     flags_destroy(&flags);
     return rc;
 }

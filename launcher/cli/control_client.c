@@ -14,8 +14,8 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/log.h"
 #include "base/mem.h"
+#include "base/plain.h"
 #include "driver/control/control.h"
 #include "driver/control/folder.h"
 #include "driver/control/record.h"
@@ -149,7 +149,7 @@ json_t *control_client_receive(int fd, int64_t until_ms, struct error *err)
     const char *refused = json_string_value(json_object_get(answer, "error"));
     char *why AUTO_FREE = mem_strdup(refused);
     if (why != NULL)
-        log_make_plain(why); /* text from outside must not control the terminal */
+        plain_text(why); /* text from outside must not control the terminal */
     if (why != NULL && why[0] != '\0')
         error_set(err, "%s", why);
     else if (why != NULL || !json_is_object(answer))

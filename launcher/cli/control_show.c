@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "base/log.h"
 #include "base/mem.h"
+#include "base/plain.h"
 #include "model/exit/tail.h"
 
 #define DAY_S ((long long)24 * 3600)
@@ -12,9 +12,8 @@
 void control_show_text(const char *text, struct buf *out)
 {
     char *plain AUTO_FREE = mem_strdup(text);
-    log_make_plain(plain);
-    for (const char *at = plain; *at != '\0'; at++)
-        buf_putc(out, *at == '\n' || *at == '\t' ? '?' : *at);
+    plain_line(plain, '?');
+    buf_puts(out, plain);
 }
 
 /* Bytes of the first `width` characters of valid UTF-8. */
@@ -47,7 +46,7 @@ void control_show_lines(const char *text, const char *margin, struct buf *out)
     while (*text != '\0') {
         size_t length = strcspn(text, "\n");
         char *line AUTO_FREE = mem_strndup(text, length);
-        log_make_plain(line);
+        plain_text(line);
         buf_printf(out, "%s%s\n", margin, line);
         text += length + (text[length] == '\n');
     }

@@ -4,7 +4,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "base/plain.h"
 #include "model/exit/tail.h"
 #include "model/explain/story.h"
 
@@ -40,7 +40,7 @@ static void make_line(char *text)
     for (char *at = text; (at = strpbrk(at, "\n\t")) != NULL;)
         *at = ' ';
     tail_make_valid(text, strlen(text));
-    log_make_plain(text);
+    plain_text(text);
 }
 
 static void make_plain(struct explain_story *story)

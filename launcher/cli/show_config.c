@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "cli/control_show.h"
+
 #define VALUE_MAX ((size_t)1 << 20)
 #define NAME_COLUMNS 34
 #define VALUE_COLUMNS 24
@@ -121,24 +123,17 @@ static void put_source(const struct setting_origin *origin, struct buf *out)
     }
 }
 
-/* A terminal must not obey a value. */
-static void put_plain(const char *text, struct buf *out)
-{
-    for (; *text != '\0'; text++)
-        buf_putc(out, (unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text);
-}
-
 static void put_line(const char *name, const char *value, const struct setting_origin *origin,
                      struct buf *out)
 {
     struct buf shown AUTO_BUF = BUF_INIT(VALUE_MAX), source AUTO_BUF = BUF_INIT(VALUE_MAX);
     bool quoted = value != NULL && (*value == '\0' || strpbrk(value, " \t") != NULL);
     buf_puts(&shown, quoted ? "\"" : "");
-    put_plain(value == NULL ? "-" : value, &shown);
+    control_show_text(value == NULL ? "-" : value, &shown);
     buf_puts(&shown, quoted ? "\"" : "");
     put_source(origin, &source);
     buf_printf(out, "%-*s  %-*s  ", NAME_COLUMNS, name, VALUE_COLUMNS, buf_text(&shown));
-    put_plain(buf_text(&source), out);
+    control_show_text(buf_text(&source), out);
     buf_putc(out, '\n');
 }
 

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 
 #include "base/mem.h"
+#include "base/plain.h"
 #include "io/proc.h"
 #include "model/exit/signal_name.h"
 #include "node/cgroup.h"
@@ -266,8 +267,7 @@ static char *read_name(pid_t pid)
     (void)proc_read(pid, 0, "comm", &text);
     buf_truncate(&text, text.length > 0 ? text.length - 1 : 0);
     char *name = mem_strdup(buf_text(&text));
-    for (char *byte = name; *byte != '\0'; byte++)
-        *byte = iscntrl((unsigned char)*byte) ? '?' : *byte;
+    plain_line(name, '?');
     return name;
 }
 

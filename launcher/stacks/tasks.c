@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/log.h"
+#include "base/plain.h"
 #include "io/proc.h"
 
 #define STATUS_MAX (1 << 16)
@@ -42,7 +42,7 @@ int task_read(pid_t pid, pid_t tid, struct task *out)
     const char *inner = field(status, "NSpid");
     for (size_t i = 0; name != NULL && name[i] != '\n' && i + 1 < sizeof(out->name); i++)
         out->name[i] = name[i];
-    log_make_plain(out->name);
+    plain_text(out->name);
     out->runs = state != NULL && *state == 'R';
     out->stuck = state != NULL && *state == 'D';
     out->switches =

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/mem.h"
+#include "base/plain.h"
 #include "stacks/tree_node.h"
 
 /* A job has far fewer; an agent that lies must not cost more. */
@@ -33,9 +33,7 @@ void stack_tree_destroy(struct stack_tree *tree)
 static char *plain(const char *text)
 {
     char *copy = mem_strndup(text, TEXT_MAX);
-    log_make_plain(copy);
-    for (char *at = copy; *at != '\0'; at++)
-        *at = *at == '\n' || *at == '\t' ? '?' : *at;
+    plain_line(copy, '?');
     return copy;
 }
 

@@ -17,11 +17,6 @@ struct log {
 void log_print(const struct log *log, enum log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Some texts come from other hosts and from programs, and must not control the user's terminal.
- * This replaces each control character except newline and tab with '?', in place. It includes those
- * that are two bytes of UTF-8. log_print() does this to every line. */
-void log_make_plain(char *text);
-
 #define log_error(log, ...) log_print((log), LOG_ERROR, __VA_ARGS__)
 #define log_warning(log, ...) log_print((log), LOG_WARNING, __VA_ARGS__)
 #define log_notice(log, ...) log_print((log), LOG_NOTICE, __VA_ARGS__)

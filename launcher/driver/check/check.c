@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/plain.h"
 #include "base/status.h"
 #include "driver/check/json.h"
 #include "driver/check/judge.h"
@@ -330,17 +331,6 @@ static void verdict(const struct job *job, struct verdict *out)
     }
 }
 
-/* Text from hosts may hold control characters, which must not reach the user's terminal. */
-static void print_plain(const struct job *job, struct buf *text)
-{
-    char *plain AUTO_FREE = buf_take(text);
-    for (char *at = plain; *at != '\0'; at++) {
-        if (((unsigned char)*at < ' ' && *at != '\n') || *at == '\x7f')
-            *at = '?';
-    }
-    output_print(job->output, plain);
-}
-
 /* The findings say what is wrong: the failure block of a job has nothing to add. */
 static void print(const struct job *job)
 {
@@ -352,8 +342,11 @@ static void print(const struct job *job)
         check_json(&check->result, &check->findings, job->verdict.status, &text);
     else
         check_text(&check->result, &check->findings, job->settings->quiet, &text);
-    if (text.length > 0)
-        print_plain(job, &text);
+    if (text.length == 0)
+        return;
+    char *plain AUTO_FREE = buf_take(&text);
+    plain_text(plain); /* much of it is from hosts */
+    output_print(job->output, plain);
 }
 
 static const struct frame_rule frames[FRAME_TYPES] = {

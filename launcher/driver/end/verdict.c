@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "base/plain.h"
 #include "base/status.h"
 #include "driver/end/blame.h"
 #include "driver/end/warning.h"
@@ -45,5 +46,5 @@ void verdict_make(struct job *job)
     if (job->requeue_refused != NULL)
         blame_queue(job, verdict);
     judge_output(job, verdict);
-    log_make_plain(verdict->explanation);
+    plain_text(verdict->explanation);
 }

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/plain.h"
 #include "driver/run/hang_waits.h"
 #include "driver/tell/events.h"
 #include "driver/tell/stalls.h"
@@ -218,8 +219,8 @@ static void take_stall(struct job *job, const Hvdrun__Stall *message)
     }
     stall.operation = mem_strdup(message->operation);
     stall.name = mem_strdup(message->name);
-    log_make_plain(stall.operation);
-    log_make_plain(stall.name);
+    plain_text(stall.operation);
+    plain_text(stall.name);
     if (message->round != 0)
         hang_waits_take(job->waits, &stall, message->round);
     else

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "base/log.h"
 #include "base/mem.h"
+#include "base/plain.h"
 
 struct seat_lines {
     uint64_t seen, hidden; /* bytes of its stderr */
@@ -61,7 +61,7 @@ static void search(struct seat_lines *seat, const struct tail *tail, int64_t now
         seat->when_ns = now_ns;
     }
     tail_walk_end(&walk);
-    log_make_plain(seat->text->name);
+    plain_text(seat->text->name);
 }
 
 uint64_t stall_lines_take(struct stall_lines *lines, int seat, const struct tail *tail, bool quiet,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/plain.h"
 
 int64_t exit_time(int64_t when_ns)
 {
@@ -153,9 +154,7 @@ char *exit_text(const char *text, size_t max)
             length--;
     }
     char *line = mem_strndup(text, length);
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
-            line[i] = ' ';
+    plain_line(line, ' ');
     while (length > 0 && line[length - 1] == ' ')
         line[--length] = '\0';
     if (length == 0) {

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/plain.h"
 #include "model/exit/tail.h"
 
 #define BLANKS " \t\r"
@@ -64,8 +65,7 @@ void progress_set_text(struct progress *progress, const char *text, size_t lengt
     char *copy = mem_alloc(length + 1);
     memcpy(copy, text, length);
     tail_make_valid(copy, length);
-    for (size_t i = 0; i < length; i++)
-        copy[i] = (unsigned char)copy[i] < ' ' || copy[i] == 0x7f ? ' ' : copy[i];
+    plain_line(copy, ' ');
     progress->text = copy;
 }
 

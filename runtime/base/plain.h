@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Texts from other hosts and from programs must not control the user's terminal. */
+#pragma once
+
+/* Replaces each control character except newline and tab with '?', in place. It includes those that
+ * are two bytes of UTF-8. log_print() does this to every line. */
+void plain_text(char *text);
+
+/* The same for a text that becomes part of a line: newlines and tabs, too, and another character
+ * in their place if you like. */
+void plain_line(char *text, char instead);
