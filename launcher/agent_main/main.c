@@ -31,7 +31,7 @@
 #include "base/status.h"
 #include "io/child.h"
 #include "io/dial_back_names.h"
-#include "io/tls_library.h"
+#include "io/module_open.h"
 
 #define MARKER_MAX 64
 
@@ -125,7 +125,7 @@ static int run_dialed(const sigset_t *mask)
     int result = dial_out_read(&dial, &err);
     const char *path = result < 0 ? NULL : modules_find(modules, "hvdrun-tls.so", &err);
     if (path != NULL)
-        module = tls_library_open(path, &err);
+        module = module_open(path, TLS_MODULE_KIND, &err);
     result = module == NULL ? -1 : dial_out_connect(&dial, module, DIAL_OUT_LIMIT_MS, &end, &err);
     if (result < 0)
         fprintf(stderr, DIAL_BACK_CANNOT "%s: %s\n", dial.node, err.text);

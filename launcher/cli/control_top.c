@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/control_top.h"
 
-#include <dlfcn.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "driver/control/folder.h"
 #include "driver/control/request.h"
 #include "driver/usage/usage_marks.h"
+#include "io/module_open.h"
 
 #define TEXT_MAX ((size_t)64 << 20)
 #define PERIOD_MS 2000  /* of the live table */
@@ -75,16 +75,7 @@ static const struct screen_module *open_module(struct error *err)
 {
     char *folder AUTO_FREE = place_modules();
     char *path AUTO_FREE = mem_printf("%s/hvdrun-screen.so", folder);
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    const struct screen_module *module =
-        handle == NULL ? NULL : dlsym(handle, SCREEN_MODULE_SYMBOL);
-    if (module != NULL && module->version == SCREEN_MODULE_VERSION)
-        return module;
-    const char *cause = handle == NULL ? dlerror() : NULL;
-    error_set(err,
-              "cannot load %s (is libncursesw6 installed?); 'hvdrun top --once' works without it",
-              cause == NULL ? path : cause);
-    return NULL;
+    return module_open(path, SCREEN_MODULE_KIND, err);
 }
 
 /* Until the user leaves: 0. -1: the job does not answer. */

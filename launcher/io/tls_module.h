@@ -16,7 +16,10 @@
 #include "base/error.h"
 
 #define TLS_MODULE_VERSION 1
-#define TLS_MODULE_SYMBOL "hvdrun_tls_module"
+/* for io/module_open.h */
+#define TLS_MODULE_KIND                                                                    \
+    (&(const struct module_kind){"hvdrun-tls.so", "hvdrun_tls_module", TLS_MODULE_VERSION, \
+                                 "is OpenSSL 3 installed (libssl3)?"})
 #define TLS_KEY_SIZE 32
 #define TLS_IDENTITY_MAX 512
 

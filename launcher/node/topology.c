@@ -2,13 +2,13 @@
 #include "node/topology.h"
 
 #include <ctype.h>
-#include <dlfcn.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "io/module_open.h"
 #include "node/facts.h"
 #include "node/module/topology_module.h"
 #include "node/pci.h"
@@ -19,17 +19,11 @@
 
 int topology_read_module(const char *module, struct topology *out, struct error *err)
 {
-    /* never closed: hwloc's plugins do not survive being unmapped */
-    void *handle = dlopen(module, RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL)
-        return error_set(err, "cannot load %s: %s; install hwloc or leave out --bind-to", module,
-                         dlerror());
-    void *symbol = dlsym(handle, TOPOLOGY_MODULE_SYMBOL);
-    if (symbol == NULL)
-        return error_set(err, "%s does not belong to this version of hvdrun: reinstall it", module);
-    topology_module_read *read_topology;
-    memcpy(&read_topology, &symbol, sizeof(read_topology));
-    return read_topology(out, err);
+    static const struct module_kind kind = {"hvdrun-topology.so", TOPOLOGY_MODULE_SYMBOL,
+                                            TOPOLOGY_MODULE_VERSION,
+                                            "install hwloc or leave out --bind-to"};
+    const struct topology_module *table = module_open(module, &kind, err);
+    return table == NULL ? -1 : table->read(out, err);
 }
 
 /* A level 3 cache is known by its first CPU; CPUs without one have that of their memory node. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What hvdrun-pmix.so exports: one symbol, PMIX_MODULE_SYMBOL, a table of functions behind a
+ * What hvdrun-pmix.so exports: one symbol, a table of functions behind a
  * version. Raise the version with every change of this file or of the structs in pmix_types.h. So
  * an agent never calls into a module that was built for another one.
  */
@@ -10,13 +10,18 @@
 #include "base/strv.h"
 #include "pmix/pmix_types.h"
 
-#define PMIX_MODULE_SYMBOL "hvdrun_pmix_module"
 #define PMIX_MODULE_VERSION 5
+/* for io/module_open.h */
+#define PMIX_MODULE_KIND                                                                         \
+    (&(const struct module_kind){                                                                \
+        "hvdrun-pmix.so", "hvdrun_pmix_module", PMIX_MODULE_VERSION,                             \
+        "MPI programs need the PMIx library: install the package libpmix2 on this host, or run " \
+        "with --mpi=pmi1 (MPICH) or --mpi=none"})
 
 struct server; /* the module's own */
 
 struct pmix_module {
-    uint32_t version;
+    int version;
     const char *hvdrun_version;
     uint64_t (*space)(void);
     struct server *(*start)(const struct pmix_server_ops *ops, void *context, const char *tmpdir,

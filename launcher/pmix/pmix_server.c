@@ -4,13 +4,12 @@
 #include "pmix/pmix_server.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/mem.h"
+#include "io/module_open.h"
 #include "pmix/pmix_module.h"
 
 #define LARGE_JOB 100 /* ranks; of a smaller one there is less to give back than it would cost */
@@ -22,49 +21,10 @@ struct pmix_server {
     void *context;
 };
 
-static int explain_dlopen(const char *path, struct error *err)
-{
-    const char *why = dlerror();
-    if (access(path, R_OK) < 0)
-        return error_errno(err, errno,
-                           "cannot open %s, the part of hvdrun that serves MPI programs: reinstall "
-                           "hvdrun, or run with --mpi=none",
-                           path);
-    if (why != NULL && strstr(why, "libpmix") != NULL)
-        return error_set(err,
-                         "MPI programs need the PMIx library here, which cannot be loaded (%s): "
-                         "install the package libpmix2 on this host, or run with --mpi=pmi1 "
-                         "(MPICH) or --mpi=none",
-                         why);
-    return error_set(err, "cannot load %s: %s", path, why != NULL ? why : "unknown reason");
-}
-
-static const struct pmix_module *load(const char *path, struct error *err)
-{
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL) {
-        explain_dlopen(path, err);
-        return NULL;
-    }
-    const struct pmix_module *module = dlsym(handle, PMIX_MODULE_SYMBOL);
-    if (module == NULL) {
-        error_set(err, "%s is not a module of hvdrun: reinstall hvdrun", path);
-        dlclose(handle);
-        return NULL;
-    }
-    if (module->version != PMIX_MODULE_VERSION) {
-        error_set(err, "%s has interface version %u, but this hvdrun needs %d: reinstall hvdrun",
-                  path, module->version, PMIX_MODULE_VERSION);
-        dlclose(handle);
-        return NULL;
-    }
-    return module;
-}
-
 struct pmix_server *pmix_server_load(const char *module_path, const struct pmix_server_ops *ops,
                                      void *context, struct error *err)
 {
-    const struct pmix_module *module = load(module_path, err);
+    const struct pmix_module *module = module_open(module_path, PMIX_MODULE_KIND, err);
     if (module == NULL)
         return NULL;
     struct pmix_server *server = mem_alloc(sizeof(*server));
@@ -80,7 +40,7 @@ int pmix_server_version(const char *module_path, char **version, char **file, st
         const char *(*version)(void);
     } symbol;
     Dl_info info;
-    if (load(module_path, err) == NULL)
+    if (module_open(module_path, PMIX_MODULE_KIND, err) == NULL)
         return -1;
     void *handle = dlopen(module_path, RTLD_NOW | RTLD_LOCAL);
     symbol.object = handle == NULL ? NULL : dlsym(handle, "PMIx_Get_version");

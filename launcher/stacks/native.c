@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stacks/native.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "io/module_open.h"
 #include "io/proc.h"
 #include "stacks/native_name.h"
 #include "stacks/refusal.h"
@@ -19,19 +19,7 @@
 
 const struct unwind_module *native_load(const char *path, struct error *err)
 {
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL) {
-        const char *cause = dlerror();
-        error_set(err, "cannot load hvdrun-unwind.so: %s; is libdw of elfutils installed (libdw1)?",
-                  cause == NULL ? path : cause);
-        return NULL;
-    }
-    const struct unwind_module *module = dlsym(handle, UNWIND_MODULE_SYMBOL);
-    if (module != NULL && module->version == UNWIND_MODULE_VERSION)
-        return module;
-    error_set(err, "%s belongs to another version of hvdrun: install both from one package", path);
-    dlclose(handle);
-    return NULL;
+    return module_open(path, UNWIND_MODULE_KIND, err);
 }
 
 struct reading {

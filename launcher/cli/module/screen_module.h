@@ -9,7 +9,11 @@
 #include <stdint.h>
 
 #define SCREEN_MODULE_VERSION 2
-#define SCREEN_MODULE_SYMBOL "hvdrun_screen"
+/* for io/module_open.h */
+#define SCREEN_MODULE_KIND                                          \
+    (&(const struct module_kind){                                   \
+        "hvdrun-screen.so", "hvdrun_screen", SCREEN_MODULE_VERSION, \
+        "is libncursesw6 installed? 'hvdrun top --once' works without it"})
 
 struct screen;
 

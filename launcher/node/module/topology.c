@@ -18,8 +18,6 @@
 #define VENDOR_AMD 0x1002
 #define CLASS_DISPLAY 0x03
 
-__attribute__((visibility("default"))) topology_module_read hvdrun_topology_read_2;
-
 static int ancestor(hwloc_topology_t machine, hwloc_obj_t pu, hwloc_obj_type_t type, int missing)
 {
     hwloc_obj_t object = hwloc_get_ancestor_obj_by_type(machine, type, pu);
@@ -134,7 +132,7 @@ static void read_devices(hwloc_topology_t machine, struct topology *out)
     device_list_sort(&out->nics);
 }
 
-int hvdrun_topology_read_2(struct topology *out, struct error *err)
+static int read_topology(struct topology *out, struct error *err)
 {
     *out = (struct topology){0};
     hwloc_topology_t machine = NULL;
@@ -156,3 +154,6 @@ int hvdrun_topology_read_2(struct topology *out, struct error *err)
         return error_set(err, "hwloc cannot read this machine's topology");
     return out->count > 0 ? 0 : error_set(err, "hwloc sees no CPU on this machine");
 }
+
+__attribute__((visibility("default"))) extern const struct topology_module hvdrun_topology;
+const struct topology_module hvdrun_topology = {TOPOLOGY_MODULE_VERSION, read_topology};

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What hvdrun-topology.so exports: one function. Module and launcher are built together. */
+/* What hvdrun-topology.so exports. Module and launcher are built together. */
 #pragma once
 
 #include "base/error.h"
 #include "model/binding/topology.h"
 
-#define TOPOLOGY_MODULE_SYMBOL "hvdrun_topology_read_2"
+#define TOPOLOGY_MODULE_SYMBOL "hvdrun_topology"
+#define TOPOLOGY_MODULE_VERSION 3
 
-/* Fills `out`, which the caller destroys. */
-typedef int topology_module_read(struct topology *out, struct error *err);
+struct topology_module {
+    int version;
+    /* Fills `out`, which the caller destroys. */
+    int (*read)(struct topology *out, struct error *err);
+};

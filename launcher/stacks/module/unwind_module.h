@@ -12,8 +12,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define UNWIND_MODULE_SYMBOL "hvdrun_unwind"
 #define UNWIND_MODULE_VERSION 1
+/* for io/module_open.h */
+#define UNWIND_MODULE_KIND                                                                   \
+    (&(const struct module_kind){"hvdrun-unwind.so", "hvdrun_unwind", UNWIND_MODULE_VERSION, \
+                                 "is libdw of elfutils installed (libdw1)?"})
 #define UNWIND_REGISTERS 33
 
 struct unwind_registers {

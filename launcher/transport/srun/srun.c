@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "io/module_open.h"
 #include "io/program.h"
-#include "io/tls_library.h"
 #include "model/settings/split.h"
 #include "transport/srun/step.h"
 
@@ -126,7 +126,8 @@ static int open_parts(struct srun_transport *srun, struct error *err)
     if (settings->arguments != NULL && words_split(settings->arguments, &srun->arguments, err) < 0)
         return error_wrap(err, "--srun-args");
     struct dial_back_config config = {.loop = settings->room->loop,
-                                      .module = tls_library_open(settings->module_path, err),
+                                      .module =
+                                          module_open(settings->module_path, TLS_MODULE_KIND, err),
                                       .job_id = settings->room->job_id,
                                       .dead_after_ms = settings->room->silence_ms,
                                       .guests = settings->nodes + GUESTS_BESIDE_NODES,

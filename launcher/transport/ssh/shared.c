@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "transport/ssh/library.h"
+#include "io/module_open.h"
 
 static void idle_fire(void *context)
 {
@@ -64,7 +64,7 @@ const char *ssh_shared_open_module(struct ssh_shared *shared)
     struct error err = ERROR_INIT;
     if (shared->module != NULL || shared->why_not != NULL)
         return shared->why_not;
-    shared->module = ssh_library_open(shared->settings->module_path, &err);
+    shared->module = module_open(shared->settings->module_path, SSH_MODULE_KIND, &err);
     if (shared->module == NULL) {
         shared->why_not = mem_strdup(err.text);
         return shared->why_not;

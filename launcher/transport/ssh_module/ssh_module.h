@@ -15,7 +15,10 @@
 #include "base/strv.h"
 
 #define SSH_MODULE_VERSION 4
-#define SSH_MODULE_SYMBOL "hvdrun_ssh_module"
+/* for io/module_open.h */
+#define SSH_MODULE_KIND                                                                    \
+    (&(const struct module_kind){"hvdrun-ssh.so", "hvdrun_ssh_module", SSH_MODULE_VERSION, \
+                                 "is libssh2 installed (libssh2-1)?"})
 #define SSH_AGENT_WAIT_MS 2000
 
 enum ssh_want { SSH_WANT_READ = 1, SSH_WANT_WRITE = 2 }; /* as LOOP_READ, LOOP_WRITE */

@@ -464,10 +464,10 @@ static void test_module_that_is_not_there(void **state)
 {
     struct error err = ERROR_INIT;
     (void)state;
-    assert_null(tls_library_open("/nowhere/hvdrun-tls.so", &err));
+    assert_null(module_open("/nowhere/hvdrun-tls.so", TLS_MODULE_KIND, &err));
     assert_string_equal(err.text, "/nowhere/hvdrun-tls.so is missing, a file of hvdrun: install "
                                   "hvdrun again");
-    assert_null(tls_library_open("/dev/null", &err));
+    assert_null(module_open("/dev/null", TLS_MODULE_KIND, &err));
     assert_non_null(strstr(err.text, "libssl3"));
 }
 

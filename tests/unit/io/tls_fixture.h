@@ -8,12 +8,13 @@
 #include <string.h>
 
 #include "base/fd.h"
-#include "io/tls_library.h"
+#include "io/module_open.h"
+#include "io/tls_module.h"
 
 static inline const struct tls_module *tls_fixture_module(void)
 {
     struct error err = ERROR_INIT;
-    const struct tls_module *module = tls_library_open(HVDRUN_TLS_MODULE, &err);
+    const struct tls_module *module = module_open(HVDRUN_TLS_MODULE, TLS_MODULE_KIND, &err);
     if (module == NULL)
         fail_msg("%s", err.text);
     return module;

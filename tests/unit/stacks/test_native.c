@@ -427,6 +427,7 @@ static void test_no_module(void **state)
     struct error err = ERROR_INIT;
     assert_null(native_load("/nowhere/hvdrun-unwind.so", &err));
     assert_non_null(strstr(err.text, "/nowhere/hvdrun-unwind.so"));
+    assert_null(native_load("/dev/null", &err));
     assert_non_null(strstr(err.text, "libdw1"));
 }
 
