@@ -210,6 +210,7 @@ static int agent_open(struct agent *agent, struct error *err)
         return -1;
     agent->ending = agent_end_create(agent);
     agent->pool = (struct stream_pool){.loop = agent->loop, .post = &agent->post};
+    TAILQ_INIT(&agent->pool.streams);
     liveness_init(&agent->liveness, LIVENESS_SUSPECT_MS, NODE_TIMEOUT_MS, clock_mono_ms());
     agent->tick = loop_timer_create(agent->loop, on_tick, agent);
     loop_timer_set(agent->tick, LIVENESS_PERIOD_MS);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 
 #include "base/fd.h"
@@ -27,7 +28,7 @@ enum stage {
 /* One notifier_send(). */
 struct notifier_errand {
     struct notifier *notifier;
-    struct notifier_errand *next, *previous;
+    LIST_ENTRY(notifier_errand) all;
     uint32_t seat;
     uint64_t timestamp;
     enum stage stage;
@@ -46,7 +47,7 @@ struct notifier_errand {
 
 struct notifier {
     struct loop *loop;
-    struct notifier_errand *first;
+    LIST_HEAD(, notifier_errand) errands;
     int64_t connect_ms, reply_ms, pause_ms;
     void (*done)(void *context, uint32_t seat, uint64_t timestamp, const char *problem);
     void *context;
@@ -82,12 +83,7 @@ static void hang_up(struct notifier_errand *errand)
 
 static void errand_destroy(struct notifier_errand *errand)
 {
-    if (errand->previous != NULL)
-        errand->previous->next = errand->next;
-    else
-        errand->notifier->first = errand->next;
-    if (errand->next != NULL)
-        errand->next->previous = errand->previous;
+    LIST_REMOVE(errand, all);
     hang_up(errand);
     loop_timer_destroy(errand->timer);
     free(errand);
@@ -97,8 +93,8 @@ void notifier_destroy(struct notifier *notifier)
 {
     if (notifier == NULL)
         return;
-    while (notifier->first != NULL)
-        errand_destroy(notifier->first);
+    while (!LIST_EMPTY(&notifier->errands))
+        errand_destroy(LIST_FIRST(&notifier->errands));
     free(notifier);
 }
 
@@ -247,10 +243,11 @@ static void timer_fire(void *context)
 
 static bool in_progress(const struct notifier *notifier, uint32_t seat)
 {
-    for (const struct notifier_errand *errand = notifier->first; errand != NULL;
-         errand = errand->next)
+    const struct notifier_errand *errand;
+    LIST_FOREACH (errand, &notifier->errands, all) {
         if (errand->seat == seat)
             return true;
+    }
     return false;
 }
 
@@ -260,15 +257,9 @@ void notifier_send(struct notifier *notifier, uint32_t seat, uint64_t timestamp,
     if (in_progress(notifier, seat))
         return;
     struct notifier_errand *errand = mem_alloc(sizeof(*errand));
-    *errand = (struct notifier_errand){.notifier = notifier,
-                                       .next = notifier->first,
-                                       .seat = seat,
-                                       .timestamp = timestamp,
-                                       .stage = PAUSING,
-                                       .fd = -1};
-    if (notifier->first != NULL)
-        notifier->first->previous = errand;
-    notifier->first = errand;
+    *errand = (struct notifier_errand){
+        .notifier = notifier, .seat = seat, .timestamp = timestamp, .stage = PAUSING, .fd = -1};
+    LIST_INSERT_HEAD(&notifier->errands, errand, all);
     errand->timer = loop_timer_create(notifier->loop, timer_fire, errand);
     struct registration parsed;
     struct error err = ERROR_INIT;

@@ -23,7 +23,7 @@
 struct worker_stream {
     struct stream_pool *pool;
     const struct post *post;
-    struct worker_stream *next, *previous;
+    TAILQ_ENTRY(worker_stream) all;
     struct loop_fd *watch;
     int fd;
     uint32_t seat;
@@ -40,28 +40,10 @@ struct worker_stream {
     void *context;
 };
 
-static void pool_add(struct stream_pool *pool, struct worker_stream *stream)
-{
-    stream->previous = NULL;
-    stream->next = pool->first;
-    if (pool->first != NULL)
-        pool->first->previous = stream;
-    else
-        pool->last = stream;
-    pool->first = stream;
-}
-
 static void pool_remove(struct stream_pool *pool, struct worker_stream *stream)
 {
-    if (stream->previous != NULL)
-        stream->previous->next = stream->next;
-    else
-        pool->first = stream->next;
-    if (stream->next != NULL)
-        stream->next->previous = stream->previous;
-    else
-        pool->last = stream->previous;
-    if (pool->first != NULL)
+    TAILQ_REMOVE(&pool->streams, stream, all);
+    if (!TAILQ_EMPTY(&pool->streams))
         return;
     loop_timer_destroy(pool->timer);
     pool->timer = NULL;
@@ -71,16 +53,8 @@ static void pool_remove(struct stream_pool *pool, struct worker_stream *stream)
  * that write much would leave nothing to the others. */
 static void pool_rotate(struct stream_pool *pool, struct worker_stream *stream)
 {
-    if (pool->last == stream)
-        return;
-    pool_remove(pool, stream); /* not the only one */
-    stream->next = NULL;
-    stream->previous = pool->last;
-    if (pool->last != NULL)
-        pool->last->next = stream;
-    else
-        pool->first = stream;
-    pool->last = stream;
+    TAILQ_REMOVE(&pool->streams, stream, all);
+    TAILQ_INSERT_TAIL(&pool->streams, stream, all);
 }
 
 static bool pool_open(const struct stream_pool *pool)
@@ -133,7 +107,8 @@ static void on_due(void *context)
     hold_woke(&pool->hold, pool->due_ms, now);
     if (!pool_open(pool))
         hold_blocked(&pool->hold, now);
-    for (struct worker_stream *stream = pool->first; stream != NULL; stream = stream->next) {
+    struct worker_stream *stream;
+    TAILQ_FOREACH (stream, &pool->streams, all) {
         if (stream->open_ms == 0)
             continue;
         int64_t due = hold_due_ms(&pool->hold, stream->open_ms);
@@ -298,7 +273,7 @@ struct worker_stream *stream_create(struct stream_pool *pool, const struct post 
                                      .number = number,
                                      .ended = ended,
                                      .context = context};
-    pool_add(pool, stream);
+    TAILQ_INSERT_HEAD(&pool->streams, stream, all);
     stream->watch = loop_fd_create(pool->loop, fd, stream_readable, stream);
     loop_fd_watch(stream->watch, LOOP_READ);
     return stream;
@@ -335,7 +310,8 @@ void stream_pool_resume(struct stream_pool *pool)
         return;
     pool->paused = false;
     hold_blocked(&pool->hold, clock_mono_ms());
-    for (struct worker_stream *stream = pool->first; stream != NULL; stream = stream->next) {
+    struct worker_stream *stream;
+    TAILQ_FOREACH (stream, &pool->streams, all) {
         if (stream->watch != NULL)
             loop_fd_watch(stream->watch, LOOP_READ);
     }

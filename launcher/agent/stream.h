@@ -9,6 +9,8 @@
  */
 #pragma once
 
+#include <sys/queue.h>
+
 #include "agent/post.h"
 #include "io/loop.h"
 #include "model/net/hold.h"
@@ -18,9 +20,9 @@ struct stream_pool {
     struct loop *loop;
     const struct post *post; /* the agent's */
     uint64_t granted, used;
-    int wide;                           /* pipes that hold more than usual */
-    bool paused;                        /* a stream waits for stream_pool_resume() */
-    struct worker_stream *first, *last; /* all streams; first those that were read longest ago */
+    int wide;                            /* pipes that hold more than usual */
+    bool paused;                         /* a stream waits for stream_pool_resume() */
+    TAILQ_HEAD(, worker_stream) streams; /* all; first those that were read longest ago */
     struct hold hold;
     struct loop_timer *timer; /* for unfinished lines; NULL until there was one */
     int64_t due_ms;           /* what it is set for */

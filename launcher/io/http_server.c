@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -33,10 +34,10 @@ struct http_server {
     int fd;          /* that listens; evhttp's once it has it */
     struct evhttp *http;
     struct evconnlistener *listener;
-    struct http_connection *connections;
+    LIST_HEAD(, http_connection) connections;
     int count;
     struct loop_timer *sweep;
-    struct http_request *requests;
+    LIST_HEAD(, http_request) requests;
 };
 
 /* evhttp frees a connection without a word. But we hold its stream too, and a stream that evhttp
@@ -45,24 +46,19 @@ struct http_connection {
     struct http_server *server;
     struct bufferevent *stream;
     struct loop_timer *deadline;
-    struct http_connection *previous, *next;
+    LIST_ENTRY(http_connection) all;
 };
 
 struct http_request {
     struct http_server *server;
     struct evhttp_request *request;
-    struct http_request *previous, *next;
+    LIST_ENTRY(http_request) all;
 };
 
 static void connection_destroy(struct http_connection *connection)
 {
     struct http_server *server = connection->server;
-    if (connection->previous != NULL)
-        connection->previous->next = connection->next;
-    else
-        server->connections = connection->next;
-    if (connection->next != NULL)
-        connection->next->previous = connection->previous;
+    LIST_REMOVE(connection, all);
     server->count--;
     loop_timer_destroy(connection->deadline);
     bufferevent_decref(connection->stream); /* closes the socket, which evhttp has shut down */
@@ -82,8 +78,8 @@ static void sweep(void *context)
 {
     struct http_server *server = context;
     struct http_connection *next;
-    for (struct http_connection *at = server->connections; at != NULL; at = next) {
-        next = at->next;
+    for (struct http_connection *at = LIST_FIRST(&server->connections); at != NULL; at = next) {
+        next = LIST_NEXT(at, all);
         if (is_gone(at))
             connection_destroy(at);
     }
@@ -107,14 +103,12 @@ static struct bufferevent *new_stream(struct event_base *base, void *context)
     struct http_server *server = context;
     struct http_connection *connection = mem_alloc(sizeof(*connection));
     sweep(server);
-    *connection = (struct http_connection){.server = server, .next = server->connections};
+    *connection = (struct http_connection){.server = server};
     connection->stream = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
     bufferevent_incref(connection->stream);
     connection->deadline = loop_timer_create(server->loop, connection_late, connection);
     loop_timer_set(connection->deadline, HTTP_CONNECTION_MS);
-    if (server->connections != NULL)
-        server->connections->previous = connection;
-    server->connections = connection;
+    LIST_INSERT_HEAD(&server->connections, connection, all);
     if (++server->count == HTTP_CONNECTIONS_MAX)
         evconnlistener_disable(server->listener);
     loop_timer_set(server->sweep, SWEEP_MS);
@@ -123,12 +117,7 @@ static struct bufferevent *new_stream(struct event_base *base, void *context)
 
 static void request_free(struct http_request *request)
 {
-    if (request->previous != NULL)
-        request->previous->next = request->next;
-    else
-        request->server->requests = request->next;
-    if (request->next != NULL)
-        request->next->previous = request->previous;
+    LIST_REMOVE(request, all);
     free(request);
 }
 
@@ -178,10 +167,8 @@ static void got_request(struct evhttp_request *raw, void *context)
     const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(raw);
     const char *path = uri == NULL ? NULL : evhttp_uri_get_path(uri);
     struct http_request *request = mem_alloc(sizeof(*request));
-    *request = (struct http_request){.server = server, .request = raw, .next = server->requests};
-    if (server->requests != NULL)
-        server->requests->previous = request;
-    server->requests = request;
+    *request = (struct http_request){.server = server, .request = raw};
+    LIST_INSERT_HEAD(&server->requests, request, all);
     struct evkeyvalq *headers = evhttp_request_get_input_headers(raw);
     struct http_question question = {.path = path == NULL ? "" : path,
                                      .query = uri == NULL ? NULL : evhttp_uri_get_query(uri),
@@ -288,7 +275,8 @@ const char *http_server_url(const struct http_server *server)
 
 void http_server_flush(struct http_server *server)
 {
-    for (struct http_connection *at = server->connections; at != NULL; at = at->next) {
+    struct http_connection *at;
+    LIST_FOREACH (at, &server->connections, all) {
         struct evbuffer *out = bufferevent_get_output(at->stream);
         bool left = evbuffer_get_length(out) > 0;
         while (left)
@@ -301,12 +289,12 @@ void http_server_destroy(struct http_server *server)
 {
     if (server == NULL)
         return;
-    while (server->requests != NULL)
-        request_free(server->requests);
+    while (!LIST_EMPTY(&server->requests))
+        request_free(LIST_FIRST(&server->requests));
     if (server->http != NULL)
         evhttp_free(server->http);
-    while (server->connections != NULL)
-        connection_destroy(server->connections);
+    while (!LIST_EMPTY(&server->connections))
+        connection_destroy(LIST_FIRST(&server->connections));
     loop_timer_destroy(server->sweep);
     fd_close(&server->fd);
     if (server->bound_path)

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/queue.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -25,7 +26,7 @@ struct loop {
     struct event *defer_event;
     struct deferred *deferred; /* FIFO of this turn */
     size_t deferred_count, deferred_room;
-    struct loop_timer *timers; /* all that exist */
+    LIST_HEAD(, loop_timer) timers; /* all that exist */
 };
 
 /* One callback may destroy another object whose event is already active in this turn. libevent's
@@ -40,7 +41,7 @@ struct loop_fd {
 
 struct loop_timer {
     struct loop *loop;
-    struct loop_timer *previous, *next;
+    LIST_ENTRY(loop_timer) all;
     struct event *event;
     int64_t due_ms; /* of the latest loop_timer_set() */
     void (*fire)(void *context);
@@ -212,12 +213,9 @@ static void timer_fire(evutil_socket_t fd, short what, void *arg)
 struct loop_timer *loop_timer_create(struct loop *loop, void (*fire)(void *context), void *context)
 {
     struct loop_timer *timer = mem_alloc(sizeof(*timer));
-    *timer =
-        (struct loop_timer){.loop = loop, .next = loop->timers, .fire = fire, .context = context};
+    *timer = (struct loop_timer){.loop = loop, .fire = fire, .context = context};
     timer->event = event_new(loop->base, -1, 0, timer_fire, timer);
-    if (loop->timers != NULL)
-        loop->timers->previous = timer;
-    loop->timers = timer;
+    LIST_INSERT_HEAD(&loop->timers, timer, all);
     return timer;
 }
 
@@ -244,19 +242,15 @@ void loop_timer_destroy(struct loop_timer *timer)
 {
     if (timer == NULL)
         return;
-    if (timer->previous != NULL)
-        timer->previous->next = timer->next;
-    else
-        timer->loop->timers = timer->next;
-    if (timer->next != NULL)
-        timer->next->previous = timer->previous;
+    LIST_REMOVE(timer, all);
     event_free(timer->event);
     free(timer);
 }
 
 void loop_stood_still(struct loop *loop, int64_t since_ms)
 {
-    for (struct loop_timer *timer = loop->timers; timer != NULL; timer = timer->next) {
+    struct loop_timer *timer;
+    LIST_FOREACH (timer, &loop->timers, all) {
         if (loop_timer_is_set(timer))
             loop_timer_set(timer, timer->due_ms - since_ms);
     }

@@ -23,7 +23,7 @@ enum state {
 };
 
 struct rendezvous_connection {
-    struct rendezvous_connection *next, *previous; /* in *busy */
+    TAILQ_ENTRY(rendezvous_connection) place; /* in *busy */
     struct rendezvous_connection_list *busy;
     struct loop *loop;
     struct loop_fd *watch; /* NULL until the loop is needed */
@@ -41,18 +41,10 @@ struct rendezvous_connection {
 
 static void list_remove(struct rendezvous_connection *connection)
 {
-    struct rendezvous_connection_list *list = connection->busy;
-    if (connection->previous == NULL && list->first != connection)
+    if (connection->place.tqe_prev == NULL)
         return; /* it waits, and is not in the list */
-    if (connection->previous != NULL)
-        connection->previous->next = connection->next;
-    else
-        list->first = connection->next;
-    if (connection->next != NULL)
-        connection->next->previous = connection->previous;
-    else
-        list->last = connection->previous;
-    connection->next = connection->previous = NULL;
+    TAILQ_REMOVE(&connection->busy->connections, connection, place);
+    connection->place.tqe_prev = NULL;
 }
 
 /* Something new begins, with a deadline of its own, at the end of the list. */
@@ -60,12 +52,7 @@ static void list_append(struct rendezvous_connection *connection)
 {
     list_remove(connection);
     connection->began_ms = loop_now_ms(connection->loop);
-    connection->previous = connection->busy->last;
-    if (connection->previous != NULL)
-        connection->previous->next = connection;
-    else
-        connection->busy->first = connection;
-    connection->busy->last = connection;
+    TAILQ_INSERT_TAIL(&connection->busy->connections, connection, place);
 }
 
 static void account(struct rendezvous_connection *connection, size_t bytes)
@@ -239,7 +226,7 @@ rendezvous_connection_request(const struct rendezvous_connection *connection)
 struct rendezvous_connection *
 rendezvous_connection_first(const struct rendezvous_connection_list *busy)
 {
-    return busy->first;
+    return TAILQ_FIRST(&busy->connections);
 }
 
 int64_t rendezvous_connection_began_ms(const struct rendezvous_connection *connection)

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "io/loop.h"
 #include "rendezvous/request.h"
@@ -28,7 +29,7 @@ enum rendezvous_step {
 struct rendezvous_connection;
 
 struct rendezvous_connection_list {
-    struct rendezvous_connection *first, *last;
+    TAILQ_HEAD(, rendezvous_connection) connections; /* the next deadline first */
     size_t bytes; /* of incomplete requests and of answers that clients have not read */
 };
 

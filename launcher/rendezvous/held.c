@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "base/map.h"
 #include "base/mem.h"
@@ -12,7 +13,7 @@ struct source_key {
 };
 
 struct waiter {
-    struct waiter *newer, *older;     /* all waiters, in order of arrival */
+    TAILQ_ENTRY(waiter) all;          /* in order of arrival */
     struct waiter *sibling, *brother; /* those of the same key: next and previous */
     struct rendezvous_source source;
     int64_t deadline_ms;
@@ -21,7 +22,7 @@ struct waiter {
 };
 
 struct rendezvous_held {
-    struct waiter *oldest, *newest;
+    TAILQ_HEAD(, waiter) waiters;
     struct map by_path;   /* the first waiter of each key */
     struct map by_source; /* all waiters */
 };
@@ -33,20 +34,14 @@ static struct source_key source_key(struct rendezvous_source source)
 
 struct rendezvous_held *rendezvous_held_create(void)
 {
-    return mem_alloc(sizeof(struct rendezvous_held));
+    struct rendezvous_held *held = mem_alloc(sizeof(*held));
+    TAILQ_INIT(&held->waiters);
+    return held;
 }
 
 static void remove_waiter(struct rendezvous_held *held, struct waiter *waiter)
 {
-    if (waiter->older != NULL)
-        waiter->older->newer = waiter->newer;
-    else
-        held->oldest = waiter->newer;
-    if (waiter->newer != NULL)
-        waiter->newer->older = waiter->older;
-    else
-        held->newest = waiter->older;
-
+    TAILQ_REMOVE(&held->waiters, waiter, all);
     if (waiter->sibling != NULL)
         waiter->sibling->brother = waiter->brother;
     if (waiter->brother != NULL)
@@ -65,8 +60,8 @@ void rendezvous_held_destroy(struct rendezvous_held *held)
 {
     if (held == NULL)
         return;
-    while (held->oldest != NULL)
-        remove_waiter(held, held->oldest);
+    while (!TAILQ_EMPTY(&held->waiters))
+        remove_waiter(held, TAILQ_FIRST(&held->waiters));
     map_clear(&held->by_path, NULL);
     map_clear(&held->by_source, NULL);
     free(held);
@@ -80,13 +75,7 @@ void rendezvous_held_add(struct rendezvous_held *held, const char *scope, const 
     waiter->source = source;
     waiter->deadline_ms = deadline_ms;
     waiter->path = mem_printf("%s/%s", scope, key);
-    waiter->older = held->newest;
-    if (held->newest != NULL)
-        held->newest->newer = waiter;
-    else
-        held->oldest = waiter;
-    held->newest = waiter;
-
+    TAILQ_INSERT_TAIL(&held->waiters, waiter, all);
     waiter->sibling = map_put(&held->by_path, map_text(waiter->path), waiter);
     if (waiter->sibling != NULL)
         waiter->sibling->brother = waiter;
@@ -106,9 +95,9 @@ bool rendezvous_held_drop(struct rendezvous_held *held, struct rendezvous_source
 
 void rendezvous_held_drop_node(struct rendezvous_held *held, uint32_t node)
 {
-    struct waiter *waiter = held->oldest;
+    struct waiter *waiter = TAILQ_FIRST(&held->waiters);
     while (waiter != NULL) {
-        struct waiter *next = waiter->newer;
+        struct waiter *next = TAILQ_NEXT(waiter, all);
         if (waiter->source.node == node)
             remove_waiter(held, waiter);
         waiter = next;
@@ -130,10 +119,11 @@ bool rendezvous_held_take(struct rendezvous_held *held, const char *scope, const
 bool rendezvous_held_take_due(struct rendezvous_held *held, int64_t now_ms,
                               struct rendezvous_source *source)
 {
-    if (held->oldest == NULL || held->oldest->deadline_ms > now_ms)
+    struct waiter *oldest = TAILQ_FIRST(&held->waiters);
+    if (oldest == NULL || oldest->deadline_ms > now_ms)
         return false;
-    *source = held->oldest->source;
-    remove_waiter(held, held->oldest);
+    *source = oldest->source;
+    remove_waiter(held, oldest);
     return true;
 }
 
@@ -144,5 +134,6 @@ size_t rendezvous_held_count(const struct rendezvous_held *held)
 
 int64_t rendezvous_held_deadline(const struct rendezvous_held *held)
 {
-    return held->oldest == NULL ? -1 : held->oldest->deadline_ms;
+    const struct waiter *oldest = TAILQ_FIRST(&held->waiters);
+    return oldest == NULL ? -1 : oldest->deadline_ms;
 }

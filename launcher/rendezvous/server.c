@@ -271,6 +271,7 @@ struct rendezvous_server *rendezvous_server_create(struct loop *loop,
     struct rendezvous_server *server = mem_alloc(sizeof(*server));
     *server = (struct rendezvous_server){
         .loop = loop, .ops = ops, .context = context, .fd = -1, .busy_ms = BUSY_MS};
+    TAILQ_INIT(&server->busy.connections);
     server->bytes_limit = BYTES_MAX;
     server->uid = geteuid();
     server->open_limit = default_limit();

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "base/mem.h"
 
@@ -17,7 +18,7 @@ struct window_server {
 enum ticket_state { RESTS, WAITS, GOES };
 
 struct ssh_ticket {
-    struct ssh_ticket *previous, *next; /* in the order of creation */
+    TAILQ_ENTRY(ssh_ticket) all; /* in the order of creation */
     struct ssh_window *window;
     struct window_server *server; /* whose place it waits for or has; NULL: none */
     enum ticket_state state;
@@ -25,7 +26,7 @@ struct ssh_ticket {
 };
 
 struct ssh_window {
-    struct ssh_ticket *first, *last;
+    TAILQ_HEAD(, ssh_ticket) tickets;
     struct window_server *servers;
     int total, busy, per_server;
 };
@@ -41,6 +42,7 @@ int ssh_window_per_server(int total)
 struct ssh_window *ssh_window_create(int total)
 {
     struct ssh_window *window = mem_alloc(sizeof(*window));
+    TAILQ_INIT(&window->tickets);
     window->total = total < 1 ? 1 : total;
     window->per_server = ssh_window_per_server(window->total);
     return window;
@@ -87,13 +89,8 @@ static void give_back(struct ssh_ticket *ticket)
 struct ssh_ticket *ssh_ticket_create(struct ssh_window *window, void *context)
 {
     struct ssh_ticket *ticket = mem_alloc(sizeof(*ticket));
-    *ticket = (struct ssh_ticket){
-        .window = window, .previous = window->last, .state = WAITS, .context = context};
-    if (window->last == NULL)
-        window->first = ticket;
-    else
-        window->last->next = ticket;
-    window->last = ticket;
+    *ticket = (struct ssh_ticket){.window = window, .state = WAITS, .context = context};
+    TAILQ_INSERT_TAIL(&window->tickets, ticket, all);
     return ticket;
 }
 
@@ -102,15 +99,7 @@ void ssh_ticket_destroy(struct ssh_ticket *ticket)
     if (ticket == NULL)
         return;
     give_back(ticket);
-    struct ssh_window *window = ticket->window;
-    if (ticket->previous == NULL)
-        window->first = ticket->next;
-    else
-        ticket->previous->next = ticket->next;
-    if (ticket->next == NULL)
-        window->last = ticket->previous;
-    else
-        ticket->next->previous = ticket->previous;
+    TAILQ_REMOVE(&ticket->window->tickets, ticket, all);
     free(ticket);
 }
 
@@ -146,7 +135,8 @@ void *ssh_window_next(struct ssh_window *window)
 {
     if (window->busy >= window->total)
         return NULL;
-    for (struct ssh_ticket *ticket = window->first; ticket != NULL; ticket = ticket->next) {
+    struct ssh_ticket *ticket;
+    TAILQ_FOREACH (ticket, &window->tickets, all) {
         struct window_server *server = ticket->server;
         if (ticket->state != WAITS || (server != NULL && server->busy >= server->limit))
             continue;

@@ -144,6 +144,7 @@ static inline void bench_open(struct bench *bench)
     assert_non_null(bench->driver);
     bench->pool =
         (struct stream_pool){.loop = bench->loop, .post = &bench->post, .granted = UINT64_MAX};
+    TAILQ_INIT(&bench->pool.streams);
 }
 
 static inline void bench_close(struct bench *bench)

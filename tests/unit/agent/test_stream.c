@@ -92,7 +92,7 @@ static void test_destroyed_in_its_callback(void **state)
     run_turns(bench.loop, 5);
     assert_int_equal(out.ended, 1);
     assert_null(out.stream);
-    assert_null(bench.pool.first);
+    assert_true(TAILQ_EMPTY(&bench.pool.streams));
     bench_close(&bench);
 }
 
