@@ -44,7 +44,7 @@ static char *interpreter_name(int fd, bool *script)
     if (*script)
         return name_in_script(line, (size_t)got);
     struct elf_info info;
-    const struct elf_source source = {read_file, &fd};
+    const struct elf_source source = {.read = read_file, .context = &fd};
     if (elf_read(&source, &info) < 0)
         return NULL;
     char *name = mem_strdup(info.interpreter);

@@ -41,7 +41,7 @@ static size_t read_file(void *context, uint64_t offset, void *out, size_t length
 int library_read_elf(int fd, struct elf_info *out)
 {
     struct file file = {.fd = fd};
-    const struct elf_source source = {read_file, &file};
+    const struct elf_source source = {.read = read_file, .context = &file};
     int result = elf_read(&source, out);
     if (file.errnum != 0) /* what it lacks now would be missing in silence */
         elf_info_destroy(out);

@@ -64,7 +64,7 @@ static const struct symbols *symbols_of(struct runtime_files *files, int fd)
             known->changed.tv_nsec == info.st_mtim.tv_nsec)
             return &known->symbols;
     }
-    const struct elf_source source = {read_file, &fd};
+    const struct elf_source source = {.read = read_file, .context = &fd};
     struct known_file *place = &files->items[files->next];
     files->next = (files->next + 1) % FILES_MAX;
     files->count += files->count < FILES_MAX ? 1 : 0;

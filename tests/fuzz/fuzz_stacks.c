@@ -110,7 +110,7 @@ static void read_files(const uint8_t *data, size_t size)
     uint64_t bias = 0;
     mapped_files_read(text, "/usr/bin/python3.11", &files);
     FUZZ_CHECK(files.count <= MAPPED_FILES_MAX);
-    (void)symbols_read(&(struct elf_source){read_bytes, &bytes}, &symbols);
+    (void)symbols_read(&(struct elf_source){.read = read_bytes, .context = &bytes}, &symbols);
     for (size_t i = 0; i < files.count; i++) {
         FUZZ_CHECK(files.items[i].end > files.items[i].start);
         FUZZ_CHECK(mapped_minor_version(files.items[i].path) < 100);

@@ -39,7 +39,7 @@ static size_t read_bytes(void *context, uint64_t offset, void *out, size_t lengt
 static int read_from(const char *at, size_t length, struct symbols *out)
 {
     struct bytes bytes = {at, length};
-    return symbols_read(&(struct elf_source){read_bytes, &bytes}, out);
+    return symbols_read(&(struct elf_source){.read = read_bytes, .context = &bytes}, out);
 }
 
 static void test_this_program(void **state)
@@ -121,7 +121,8 @@ static void test_a_file_without_an_end(void **state)
     for (size_t i = 0; i < GREEDY_SECTIONS; i++)
         greedy.sections[i] =
             (Elf64_Shdr){.sh_type = SHT_DYNSYM, .sh_offset = 1 << 20, .sh_size = GREEDY_SIZE};
-    assert_int_equal(symbols_read(&(struct elf_source){read_greedy, &greedy}, &symbols), 0);
+    assert_int_equal(
+        symbols_read(&(struct elf_source){.read = read_greedy, .context = &greedy}, &symbols), 0);
     assert_int_equal(symbols.runtime, 0);
     assert_in_range(greedy.read, GREEDY_SIZE, (size_t)65 << 20);
     free(greedy.sections);
