@@ -20,7 +20,7 @@ size_t stack_answer_cost(const Hvdrun__PythonStack *stack)
     return cost;
 }
 
-static Hvdrun__PythonFrame *new_frame(const struct process_frame *source)
+static Hvdrun__PythonFrame *new_frame(const struct stack_frame *source)
 {
     Hvdrun__PythonFrame *frame = mem_alloc(sizeof(*frame));
     hvdrun__python_frame__init(frame);
@@ -130,7 +130,7 @@ static Hvdrun__PythonStack *bare_stack(pid_t pid, const struct proc_state *state
     stack->bare = true;
     stack->frames = mem_array(count + 1, sizeof(Hvdrun__PythonFrame *));
     stack->frames[stack->n_frames++] =
-        new_frame(&(struct process_frame){.function = text, .file = (char *)""});
+        new_frame(&(struct stack_frame){.function = text, .file = ""});
     for (size_t i = 0; i < count; i++)
         stack->frames[stack->n_frames++] = new_frame(&thread->frames[i]);
     return stack;

@@ -60,20 +60,17 @@ static int take_frame(void *context, const struct unwind_frame *source)
     if (thread->count == NATIVE_FRAMES_MAX || clock_mono_ns() > view->reading->deadline_ns)
         return -1;
     thread->frames = mem_resize_array(thread->frames, thread->count + 1, sizeof(*thread->frames));
-    thread->frames[thread->count++] = (struct native_frame){
-        .function = native_name(source),
-        .file = mem_strdup(source->line > 0 ? source->source : source->object),
-        .line = source->line};
+    thread->frames[thread->count++] =
+        (struct stack_frame){.function = native_name(source),
+                             .file = mem_strdup(source->line > 0 ? source->source : source->object),
+                             .line = source->line,
+                             .native = true};
     return 0;
 }
 
 static void drop_frames(struct native_thread *thread)
 {
-    for (size_t i = 0; i < thread->count; i++) {
-        free(thread->frames[i].function);
-        free(thread->frames[i].file);
-    }
-    free(thread->frames);
+    stack_frames_free(thread->frames, thread->count);
     *thread = (struct native_thread){.tid = thread->tid};
 }
 

@@ -11,20 +11,18 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "model/hang/stack.h"
 #include "stacks/module/unwind_module.h"
 #include "stacks/rights.h"
 
 #define NATIVE_FRAMES_MAX 1000 /* of one thread; the ones further out are not looked for */
 
-struct native_frame {
-    char *function; /* without arguments; "+0x1b40", the place in `file`, if it has no name */
-    char *file; /* the source if its line is known, else the program or library; "" for neither */
-    int line;   /* 0: unknown */
-};
-
+/* A function is without arguments; "+0x1b40", the place in the file, if it has no name. The file is
+ * the source if the line is known, else the program or library; "" for neither. */
 struct native_thread {
     pid_t tid;
-    struct native_frame *frames; /* the innermost first; none: see `trouble` */
+    struct stack_frame
+        *frames; /* owned, with their texts; the innermost first; none: see `trouble` */
     size_t count;
     bool whole; /* it ends at the outermost frame, at Python, or at NATIVE_FRAMES_MAX frames */
 };

@@ -34,7 +34,7 @@ static int read_access(void *context, uint64_t address, void *out, size_t length
 static void add_frame(struct process_thread *thread, const char *function, const char *file,
                       int line)
 {
-    thread->frames[thread->count++] = (struct process_frame){
+    thread->frames[thread->count++] = (struct stack_frame){
         .function = mem_strdup(function), .file = mem_strdup(file), .line = line};
 }
 
@@ -144,13 +144,8 @@ static void read_python(const struct rights *rights, pid_t pid, struct memory *m
 
 static void drop_threads(struct process_stacks *stacks)
 {
-    for (size_t i = 0; i < stacks->count; i++) {
-        for (size_t j = 0; j < stacks->threads[i].count; j++) {
-            free(stacks->threads[i].frames[j].function);
-            free(stacks->threads[i].frames[j].file);
-        }
-        free(stacks->threads[i].frames);
-    }
+    for (size_t i = 0; i < stacks->count; i++)
+        stack_frames_free(stacks->threads[i].frames, stacks->threads[i].count);
     free(stacks->threads);
     stacks->threads = NULL;
     stacks->count = 0;

@@ -15,27 +15,22 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "model/hang/stack.h"
 #include "stacks/rights.h"
 #include "stacks/runtime.h"
 
 #define PROCESS_FRAMES_MAX 60 /* of one thread; the ones between the ends are left out */
 #define PROCESS_THREADS_MAX 256
 
-struct process_frame {
-    char *function, *file;
-    int line;    /* 0: unknown */
-    bool native; /* of compiled code: `file` is a program or library if the line is unknown */
-};
-
 struct process_thread {
-    pid_t tid;                    /* 0: unknown */
-    char name[32];                /* "" when it is that of the process */
-    bool main;                    /* the process's first thread */
-    bool task;                    /* no thread: a task of asyncio that waits */
-    bool holds_gil;               /* it may use the interpreter now; all others wait */
-    bool running;                 /* it ran while it was read, or would if there was a processor */
-    long call;                    /* the system call that it is in; -1: none, or unknown */
-    struct process_frame *frames; /* the outermost first; none: it changes too fast to be read */
+    pid_t tid;                  /* 0: unknown */
+    char name[32];              /* "" when it is that of the process */
+    bool main;                  /* the process's first thread */
+    bool task;                  /* no thread: a task of asyncio that waits */
+    bool holds_gil;             /* it may use the interpreter now; all others wait */
+    bool running;               /* it ran while it was read, or would if there was a processor */
+    long call;                  /* the system call that it is in; -1: none, or unknown */
+    struct stack_frame *frames; /* the outermost first; none: it changes too fast to be read */
     size_t count;
 };
 
@@ -43,7 +38,7 @@ struct process_stacks {
     int minor;     /* of Python 3 */
     char *trouble; /* NULL, or why there are no threads: "its memory cannot be read: ..." */
     char *remark;  /* NULL, or why native frames are missing */
-    struct process_thread *threads;
+    struct process_thread *threads; /* owned, with the texts of their frames */
     size_t count;
 };
 

@@ -37,7 +37,7 @@ static size_t shown_frames(const struct native_thread *source, bool python)
 
 static void add_frame(struct process_thread *out, const char *function, const char *file, int line)
 {
-    out->frames[out->count++] = (struct process_frame){
+    out->frames[out->count++] = (struct stack_frame){
         .function = mem_strdup(function), .file = mem_strdup(file), .line = line, .native = true};
 }
 
@@ -57,7 +57,7 @@ static void add_frames(const struct native_thread *source, struct process_thread
             add_frame(out, text, "", 0);
             i += left_out;
         }
-        const struct native_frame *frame = &source->frames[shown - 1 - i];
+        const struct stack_frame *frame = &source->frames[shown - 1 - i];
         add_frame(out, frame->function, frame->file, frame->line);
     }
 }

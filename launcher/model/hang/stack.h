@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 /* X(role, word, heading): in the order in which they are shown. */
 #define STACK_ROLE_LIST(X)                   \
@@ -24,11 +25,22 @@ enum stack_role {
 #define STACK_ON " on "                   /* "calls read on nfs4" */
 #define STACK_MORE_FRAMES "(more frames)" /* a frame: those further out are unknown */
 
+/* Its texts are borrowed, or belong to those who read them from a process. */
 struct stack_frame {
     const char *function, *file;
     int line;    /* 0: unknown */
     bool native; /* of compiled code */
 };
+
+/* Frames that own their texts. */
+static inline void stack_frames_free(struct stack_frame *frames, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free((char *)frames[i].function);
+        free((char *)frames[i].file);
+    }
+    free(frames);
+}
 
 struct stack {
     int rank;

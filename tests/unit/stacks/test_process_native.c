@@ -21,7 +21,7 @@ static struct native_thread thread_of(pid_t tid, bool whole, const char *const *
     struct native_thread thread = {.tid = tid, .whole = whole};
     for (; functions[thread.count] != NULL; thread.count++) {
         thread.frames = mem_resize_array(thread.frames, thread.count + 1, sizeof(*thread.frames));
-        thread.frames[thread.count] = (struct native_frame){
+        thread.frames[thread.count] = (struct stack_frame){
             .function = mem_strdup(functions[thread.count]), .file = mem_strdup("/lib/x.so")};
     }
     return thread;
@@ -34,7 +34,7 @@ static struct native_stacks stacks_of(struct native_thread thread)
 
 static void add_python_thread(struct process_stacks *stacks, pid_t tid, const char *function)
 {
-    struct process_frame frame = {.function = mem_strdup(function), .file = mem_strdup("a.py")};
+    struct stack_frame frame = {.function = mem_strdup(function), .file = mem_strdup("a.py")};
     struct process_thread thread = {
         .tid = tid, .main = true, .frames = mem_dup(&frame, sizeof(frame)), .count = 1};
     stacks->threads = mem_dup(&thread, sizeof(thread));
