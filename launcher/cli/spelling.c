@@ -97,10 +97,3 @@ const char *spelling_near(const char *word, size_t length, struct suggest *room)
     spelling_each(offer, room);
     return suggest_best(room);
 }
-
-void spelling_suggest(const char *word, size_t length, struct buf *out)
-{
-    struct suggest suggest;
-    spelling_near(word, length, &suggest);
-    suggest_append(&suggest, out);
-}

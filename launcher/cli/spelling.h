@@ -31,6 +31,3 @@ bool spelling_find(const char *word, size_t length, bool with_value, struct spel
 /* The known spelling that is near. NULL: none is. Borrowed from `room`. */
 struct suggest;
 const char *spelling_near(const char *word, size_t length, struct suggest *room);
-
-/* Appends ": did you mean '--hosts'?" if a known spelling is near, otherwise nothing. */
-void spelling_suggest(const char *word, size_t length, struct buf *out);

@@ -98,14 +98,3 @@ enum oom_verdict oom_watch_verdict(struct oom_watch *watch, pid_t pid)
         return OOM_POSSIBLE;
     return OOM_NO;
 }
-
-const char *oom_verdict_text(enum oom_verdict verdict)
-{
-    switch (verdict) {
-    case OOM_CERTAIN: return "killed by the kernel: out of memory";
-    case OOM_LIKELY: return "probably killed by the kernel: this job's memory limit was exceeded";
-    case OOM_POSSIBLE: return "perhaps killed by the kernel: the machine ran out of memory";
-    case OOM_NO: break;
-    }
-    return NULL;
-}

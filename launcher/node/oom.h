@@ -20,8 +20,5 @@ void oom_watch_destroy(struct oom_watch *watch);
 /* About a process that ended by SIGKILL since the watch was created. Never blocks. */
 enum oom_verdict oom_watch_verdict(struct oom_watch *watch, pid_t pid);
 
-/* "killed by the kernel: out of memory" and so on; NULL for OOM_NO. Static. */
-const char *oom_verdict_text(enum oom_verdict verdict);
-
 /* The pid that a record of the kernel's log says was killed for lack of memory; -1: none. */
 pid_t oom_victim_in(const char *record);

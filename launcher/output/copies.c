@@ -57,11 +57,6 @@ void copies_share(struct copies *copies)
     copies->shared = true;
 }
 
-int copies_count(const struct copies *copies)
-{
-    return (int)copies->by_path.count;
-}
-
 static struct copy *add_copy(struct copies *copies, const char *path)
 {
     struct copy *copy = mem_alloc(sizeof(*copy));

@@ -36,5 +36,3 @@ void copies_share(struct copies *copies);
 void copies_begin(struct copies *copies, struct copy_end *end, const struct label_facts *facts);
 void copies_add(struct copies *copies, struct copy_end *end, const char *bytes, size_t length);
 void copies_finish(struct copies *copies, struct copy_end *end); /* also when it had not begun */
-
-int copies_count(const struct copies *copies); /* files so far */

@@ -42,5 +42,3 @@ struct pmi1_ops {
     /* MPI_Comm_spawn, which is not supported: the rank now waits to be killed. */
     void (*spawn)(void *context, int rank);
 };
-
-const char *pmi1_state_name(enum pmi1_state state);

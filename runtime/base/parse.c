@@ -87,19 +87,6 @@ int parse_duration_ms(const char *text, int64_t *out, struct error *err)
     return 0;
 }
 
-int parse_size(const char *text, int64_t *out, struct error *err)
-{
-    static const char *const units[] = {"", "k", "K", "m", "M", "g", "G"};
-    static const double factors[] = {1, 1024, 1024, 1048576, 1048576, 1073741824, 1073741824};
-    double value = 0;
-    if (parse_scaled(text, units, factors, 7, &value) < 0)
-        return error_set(err, "'%s' is not a size (examples: 4096, 64K, 1M)", text);
-    if (value > 9e15)
-        return error_set(err, "'%s' is too large", text);
-    *out = nearest(value);
-    return 0;
-}
-
 int parse_ranks(const char *text, int64_t max, void (*each)(void *context, int64_t rank),
                 void *context, struct error *err)
 {

@@ -19,9 +19,6 @@ int parse_bool(const char *text, bool *out, struct error *err); /* 1/0 yes/no tr
 /* "30", "1.5" (seconds), "250ms", "30s", "5m", "2h", "1d". `*out` is in milliseconds, never < 0. */
 int parse_duration_ms(const char *text, int64_t *out, struct error *err);
 
-/* "4096", "64k", "64K", "1M", "2G" (powers of 1024). `*out` is in bytes. */
-int parse_size(const char *text, int64_t *out, struct error *err);
-
 /* A list of ranks from 0 to `max`: "0,4-7,12". Calls `each` for each rank, in the order of the
  * list. */
 int parse_ranks(const char *text, int64_t max, void (*each)(void *context, int64_t rank),

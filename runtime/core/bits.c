@@ -104,13 +104,6 @@ void bits_copy(struct bits *to, const struct bits *from)
     bits_add(to, from);
 }
 
-void bits_move(struct bits *to, struct bits *from)
-{
-    bits_destroy(to);
-    *to = *from;
-    *from = (struct bits){0};
-}
-
 size_t bits_next(const struct bits *bits, size_t from)
 {
     for (size_t i = from / WORD; i < bits->count; i++) {

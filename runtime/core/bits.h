@@ -27,7 +27,6 @@ bool bits_contain(const struct bits *all, const struct bits *part); /* `all` has
 void bits_add(struct bits *to, const struct bits *from);
 void bits_remove(struct bits *from, const struct bits *what);
 void bits_copy(struct bits *to, const struct bits *from);
-void bits_move(struct bits *to, struct bits *from); /* leaves `from` empty */
 
 /* The first number that is at least `from`; SIZE_MAX: none. */
 size_t bits_next(const struct bits *bits, size_t from);

@@ -14,9 +14,3 @@ const char *bind_unit_name(enum bind_unit unit)
     static const char *const names[] = {BIND_UNIT_WORDS(WORD_NAME)};
     return names[unit];
 }
-
-const char *exit_rule_name(enum exit_rule rule)
-{
-    static const char *const names[] = {EXIT_RULE_WORDS(WORD_NAME)};
-    return names[rule];
-}

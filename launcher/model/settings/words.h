@@ -99,4 +99,3 @@ enum exit_rule { EXIT_RULE_WORDS(WORD_ENUM) };
 
 const char *mpi_kind_name(enum mpi_kind kind);
 const char *bind_unit_name(enum bind_unit unit);
-const char *exit_rule_name(enum exit_rule rule);

@@ -336,11 +336,6 @@ struct dial_back_claim *dial_back_expect(struct dial_back *dial, const char *nam
     return claim;
 }
 
-bool dial_back_has_come(const struct dial_back_claim *claim)
-{
-    return claim->has_come;
-}
-
 bool dial_back_has_gone(const struct dial_back_claim *claim)
 {
     return claim->has_gone;

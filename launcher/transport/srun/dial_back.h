@@ -57,6 +57,5 @@ const char *dial_back_key(const struct dial_back *dial);
 /* Waits for the agent of `name`, which is copied. */
 struct dial_back_claim *dial_back_expect(struct dial_back *dial, const char *name,
                                          const struct dial_back_events *events, void *context);
-bool dial_back_has_come(const struct dial_back_claim *claim);
 bool dial_back_has_gone(const struct dial_back_claim *claim); /* come, and its connection is over */
 void dial_back_forget(struct dial_back_claim *claim);         /* and hangs up; accepts NULL */

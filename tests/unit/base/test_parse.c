@@ -124,29 +124,6 @@ static void test_duration(void **state)
     REFUSED(parse_duration_ms("1e300", &ms, &err), ms, "hundred years");
 }
 
-static void test_size(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text;
-        int64_t bytes;
-    } good[] = {{"0", 0},           {"4096", 4096},
-                {"64k", 65536},     {"64K", 65536},
-                {"1M", 1048576},    {"1m", 1048576},
-                {"1.5k", 1536},     {"2G", 2147483648},
-                {"2g", 2147483648}, {"1000000G", 1000000LL << 30}};
-    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-        int64_t bytes = UNTOUCHED;
-        assert_int_equal(parse_size(good[i].text, &bytes, NULL), 0);
-        assert_int_equal(bytes, good[i].bytes);
-    }
-    static const char *const bad[] = {"", "k", "-1", "1kb", "1 k", "0x10k", "1T", "nan", "1e999"};
-    int64_t bytes = UNTOUCHED;
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        REFUSED(parse_size(bad[i], &bytes, &err), bytes, bad[i]);
-    REFUSED(parse_size("1e18G", &bytes, &err), bytes, "too large");
-}
-
 static void collect(void *context, int64_t rank)
 {
     buf_printf(context, " %lld", (long long)rank);
@@ -227,10 +204,10 @@ static void test_every_byte(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_int),   cmocka_unit_test(test_double),
-        cmocka_unit_test(test_bool),  cmocka_unit_test(test_duration),
-        cmocka_unit_test(test_size),  cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_names), cmocka_unit_test(test_every_byte),
+        cmocka_unit_test(test_int),        cmocka_unit_test(test_double),
+        cmocka_unit_test(test_bool),       cmocka_unit_test(test_duration),
+        cmocka_unit_test(test_ranks),      cmocka_unit_test(test_names),
+        cmocka_unit_test(test_every_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,9 @@
 static void expect_hint(const char *typed, const char *expected)
 {
     struct buf text AUTO_BUF = BUF_INIT(512);
-    spelling_suggest(typed, strlen(typed), &text);
+    struct suggest suggest;
+    spelling_near(typed, strlen(typed), &suggest);
+    suggest_append(&suggest, &text);
     if (strcmp(buf_text(&text), expected) != 0)
         fail_msg("%s: '%s', expected '%s'", typed, buf_text(&text), expected);
 }

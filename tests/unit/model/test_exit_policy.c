@@ -1083,7 +1083,6 @@ static void test_random_histories(void **state)
 static void test_names(void **state)
 {
     (void)state;
-    assert_string_equal(exit_rule_name(EXIT_RANK0), "rank0");
     assert_string_equal(exit_cause_name(CAUSE_NODE_LOST), "node-lost");
     assert_string_equal(exit_role_name(ROLE_NOT_STARTED), "not-started");
 }

@@ -25,20 +25,11 @@ static void test_bind_units(void **state)
     assert_string_equal(bind_unit_name(BIND_GPU), "gpu");
 }
 
-static void test_exit_rules(void **state)
-{
-    (void)state;
-    assert_string_equal(exit_rule_name(EXIT_FIRST), "first");
-    assert_string_equal(exit_rule_name(EXIT_MAX), "max");
-    assert_string_equal(exit_rule_name(EXIT_RANK0), "rank0");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mpi_kinds),
         cmocka_unit_test(test_bind_units),
-        cmocka_unit_test(test_exit_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

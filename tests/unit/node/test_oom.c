@@ -40,21 +40,11 @@ static void test_nothing_happened(void **state)
     oom_watch_destroy(NULL);
 }
 
-static void test_texts(void **state)
-{
-    (void)state;
-    assert_null(oom_verdict_text(OOM_NO));
-    assert_non_null(strstr(oom_verdict_text(OOM_CERTAIN), "out of memory"));
-    assert_non_null(strstr(oom_verdict_text(OOM_LIKELY), "probably"));
-    assert_non_null(strstr(oom_verdict_text(OOM_POSSIBLE), "perhaps"));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_records),
         cmocka_unit_test(test_nothing_happened),
-        cmocka_unit_test(test_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
