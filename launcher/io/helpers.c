@@ -55,10 +55,8 @@ static struct helper *find(const struct helpers *helpers, pid_t pid)
 
 static void add(struct helpers *helpers, const struct helper *helper)
 {
-    if (helpers->count == helpers->room) {
-        helpers->room = helpers->room > 0 ? helpers->room * 2 : 16;
-        helpers->items = mem_resize_array(helpers->items, helpers->room, sizeof(*helpers->items));
-    }
+    helpers->items =
+        mem_one_more(helpers->items, helpers->count, &helpers->room, sizeof(*helpers->items));
     helpers->items[helpers->count++] = *helper;
 }
 

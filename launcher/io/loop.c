@@ -146,11 +146,8 @@ int64_t loop_now_ms(struct loop *loop)
 
 void loop_defer(struct loop *loop, void (*call)(void *context), void *context)
 {
-    if (loop->deferred_count == loop->deferred_room) {
-        loop->deferred_room = loop->deferred_room > 0 ? loop->deferred_room * 2 : 8;
-        loop->deferred =
-            mem_resize_array(loop->deferred, loop->deferred_room, sizeof(*loop->deferred));
-    }
+    loop->deferred = mem_one_more(loop->deferred, loop->deferred_count, &loop->deferred_room,
+                                  sizeof(*loop->deferred));
     loop->deferred[loop->deferred_count++] = (struct deferred){call, context};
     event_active(loop->defer_event, EV_TIMEOUT, 1);
 }

@@ -50,10 +50,7 @@ size_t proc_threads(pid_t pid, size_t max, pid_t **out)
         pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
         if (tid <= 0)
             continue;
-        if (count == room) {
-            room = room > 0 ? room * 2 : 64;
-            *out = mem_resize_array(*out, room, sizeof(**out));
-        }
+        *out = mem_one_more(*out, count, &room, sizeof(**out));
         (*out)[count++] = tid;
     }
     if (folder != NULL)

@@ -30,10 +30,7 @@ static void add(struct pids *pids, pid_t pid)
     const struct descendants_spared *spared = pids->spared;
     if (pids->count >= DESCENDANTS_MAX || (spared != NULL && spared->has(spared->context, pid)))
         return;
-    if (pids->count == pids->room) {
-        pids->room = pids->room > 0 ? pids->room * 2 : 64;
-        pids->items = mem_resize_array(pids->items, pids->room, sizeof(*pids->items));
-    }
+    pids->items = mem_one_more(pids->items, pids->count, &pids->room, sizeof(*pids->items));
     pids->items[pids->count++] = pid;
 }
 

@@ -7,8 +7,6 @@
 #include "base/map.h"
 #include "base/mem.h"
 
-#define FIRST_ROOM 64
-
 struct entry {
     const char *value; /* follows the key */
     char key[];
@@ -44,10 +42,7 @@ enum kvs_result kvs_put(struct kvs *kvs, const char *key, const char *value)
     size_t value_size = strlen(value) + 1;
     if (kvs->bytes + key_size + value_size > KVS_BYTES_MAX)
         return KVS_FULL;
-    if (kvs->count == kvs->room) {
-        kvs->room = kvs->room > 0 ? kvs->room * 2 : FIRST_ROOM;
-        kvs->entries = mem_resize_array(kvs->entries, kvs->room, sizeof(*kvs->entries));
-    }
+    kvs->entries = mem_one_more(kvs->entries, kvs->count, &kvs->room, sizeof(*kvs->entries));
     struct entry *entry = mem_alloc(sizeof(*entry) + key_size + value_size);
     memcpy(entry->key, key, key_size);
     entry->value = memcpy(entry->key + key_size, value, value_size);

@@ -51,6 +51,14 @@ void *mem_resize_array(void *old, size_t count, size_t size)
     return mem_resize(old, count * size);
 }
 
+void *mem_one_more(void *items, size_t count, size_t *room, size_t size)
+{
+    if (count < *room)
+        return items;
+    *room = *room > 0 ? *room * 2 : 16;
+    return mem_resize_array(items, *room, size);
+}
+
 char *mem_strdup(const char *text)
 {
     return text == NULL ? NULL : mem_dup(text, strlen(text) + 1);

@@ -51,10 +51,7 @@ static void process(struct elastic_hub *hub, const struct elastic_event *event)
 
 static void enqueue(struct elastic_hub *hub, const struct elastic_event *event)
 {
-    if (hub->queued == hub->room) {
-        hub->room = hub->room == 0 ? 16 : 2 * hub->room;
-        hub->queue = mem_resize_array(hub->queue, hub->room, sizeof(*hub->queue));
-    }
+    hub->queue = mem_one_more(hub->queue, hub->queued, &hub->room, sizeof(*hub->queue));
     struct waiting_event *waiting = &hub->queue[hub->queued++];
     *waiting = (struct waiting_event){*event, mem_strdup(event->text)};
     waiting->event.text = waiting->text;

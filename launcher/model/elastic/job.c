@@ -11,10 +11,7 @@
 struct elastic_action *elastic_emit(struct elastic *e, enum elastic_action_kind kind)
 {
     struct elastic_actions *out = e->out;
-    if (out->count == out->room) {
-        out->room = out->room > 0 ? 2 * out->room : 16;
-        out->items = mem_resize_array(out->items, out->room, sizeof(*out->items));
-    }
+    out->items = mem_one_more(out->items, out->count, &out->room, sizeof(*out->items));
     struct elastic_action *action = &out->items[out->count++];
     *action = (struct elastic_action){.kind = kind, .host = -1, .seat = -1, .deadline_ms = -1};
     return action;
@@ -29,10 +26,7 @@ void elastic_say(struct elastic *e, int level, const char *format, ...)
     va_end(args);
     if (formatted < 0)
         buf_puts(&text, "(a line too long to show)");
-    if (e->text_count == e->text_room) {
-        e->text_room = e->text_room > 0 ? 2 * e->text_room : 8;
-        e->texts = mem_resize_array(e->texts, e->text_room, sizeof(*e->texts));
-    }
+    e->texts = mem_one_more(e->texts, e->text_count, &e->text_room, sizeof(*e->texts));
     e->texts[e->text_count++] = mem_strdup(buf_text(&text));
     struct elastic_action *action = elastic_emit(e, ELASTIC_SAY);
     action->level = level;

@@ -35,10 +35,7 @@ static size_t slot_of(struct env_table *table, struct map_key key)
 {
     size_t slot = (size_t)map_get(&table->slots, key);
     if (slot == 0) {
-        if (table->count == table->room) {
-            table->room = table->room > 0 ? table->room * 2 : 128;
-            table->vars = mem_resize_array(table->vars, table->room, sizeof(*table->vars));
-        }
+        table->vars = mem_one_more(table->vars, table->count, &table->room, sizeof(*table->vars));
         table->vars[table->count] = NULL;
         slot = ++table->count;
     }

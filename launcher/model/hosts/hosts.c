@@ -51,20 +51,14 @@ bool host_traits_equal(const struct host_traits *one, const struct host_traits *
 
 static void remember_order(struct host_list *list, size_t position)
 {
-    if (list->said >= list->sequence_room) {
-        list->sequence_room = list->said < 8 ? 16 : list->said * 2;
-        list->sequence =
-            mem_resize_array(list->sequence, list->sequence_room, sizeof(*list->sequence));
-    }
+    list->sequence =
+        mem_one_more(list->sequence, list->said, &list->sequence_room, sizeof(*list->sequence));
     list->sequence[list->said++] = (uint32_t)position;
 }
 
 static struct host *add(struct host_list *list, const struct host *host)
 {
-    if (list->count >= list->room) {
-        list->room = list->count < 8 ? 16 : list->count * 2;
-        list->items = mem_resize_array(list->items, list->room, sizeof(*list->items));
-    }
+    list->items = mem_one_more(list->items, list->count, &list->room, sizeof(*list->items));
     list->items[list->count++] = *host;
     map_put(&list->by_name, map_text(host->name), (void *)list->count);
     remember_order(list, list->count - 1);

@@ -120,10 +120,8 @@ static void add_entry(struct known_hosts *known, struct known_entry entry)
         mem_free_at(&entry.key);
         return;
     }
-    if (known->count == known->room) {
-        known->room = known->room ? known->room * 2 : 8;
-        known->entries = mem_resize_array(known->entries, known->room, sizeof *known->entries);
-    }
+    known->entries =
+        mem_one_more(known->entries, known->count, &known->room, sizeof *known->entries);
     entry.file = mem_strdup(entry.file);
     known->entries[known->count++] = entry;
     if (entry.mark != MARK_NONE)

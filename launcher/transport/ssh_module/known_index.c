@@ -69,15 +69,6 @@ void known_index_destroy(struct known_index *index)
     mem_free_at(&index);
 }
 
-/* Room for one more. */
-static void *grown(void *items, size_t count, size_t *room, size_t size)
-{
-    if (count < *room)
-        return items;
-    *room = *room ? *room * 2 : 16;
-    return mem_resize_array(items, *room, size);
-}
-
 /* FNV-1a of the small letters. */
 static uint32_t hash_of(const void *name, size_t length)
 {
@@ -96,8 +87,8 @@ static uint32_t find_mention(const struct known_index *index, uint32_t hash)
 
 static void add_mention(struct known_index *index, uint32_t hash, uint32_t line)
 {
-    index->mentions =
-        grown(index->mentions, index->mention_count, &index->mention_room, sizeof *index->mentions);
+    index->mentions = mem_one_more(index->mentions, index->mention_count, &index->mention_room,
+                                   sizeof *index->mentions);
     index->mentions[index->mention_count++] =
         (struct mention){.line = line, .next = find_mention(index, hash)};
     map_put(&index->by_hash, map_number(hash), (void *)index->mention_count);
@@ -105,8 +96,8 @@ static void add_mention(struct known_index *index, uint32_t hash, uint32_t line)
 
 static void add_pattern(struct known_index *index, uint32_t line)
 {
-    index->patterns =
-        grown(index->patterns, index->pattern_count, &index->pattern_room, sizeof *index->patterns);
+    index->patterns = mem_one_more(index->patterns, index->pattern_count, &index->pattern_room,
+                                   sizeof *index->patterns);
     index->patterns[index->pattern_count++] = line;
 }
 
@@ -116,8 +107,8 @@ static void add_hidden(struct known_index *index, struct byte_view name, uint32_
 
     if (!name_hash_parse(&hidden.hash, name))
         return;
-    index->hidden =
-        grown(index->hidden, index->hidden_count, &index->hidden_room, sizeof *index->hidden);
+    index->hidden = mem_one_more(index->hidden, index->hidden_count, &index->hidden_room,
+                                 sizeof *index->hidden);
     index->hidden[index->hidden_count++] = hidden;
 }
 
@@ -132,7 +123,8 @@ static void add_line(struct known_index *index, struct byte_view text)
     struct byte_view names = known_hosts_names(text);
     uint32_t line = (uint32_t)index->line_count;
 
-    index->lines = grown(index->lines, index->line_count, &index->line_room, sizeof *index->lines);
+    index->lines =
+        mem_one_more(index->lines, index->line_count, &index->line_room, sizeof *index->lines);
     index->lines[index->line_count++] = (struct indexed_line){
         .at = (size_t)(text.at - (const unsigned char *)buf_text(&index->text)),
         .length = text.length,
@@ -190,7 +182,8 @@ struct line_choice {
 
 static void choose(struct line_choice *choice, uint32_t line)
 {
-    choice->lines = grown(choice->lines, choice->count, &choice->room, sizeof *choice->lines);
+    choice->lines =
+        mem_one_more(choice->lines, choice->count, &choice->room, sizeof *choice->lines);
     choice->lines[choice->count++] = line;
 }
 

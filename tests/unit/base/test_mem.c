@@ -46,6 +46,24 @@ static void test_nothing_is_something(void **state)
     }
 }
 
+static void test_one_more(void **state)
+{
+    (void)state;
+    int *items = NULL;
+    size_t room = 0, moves = 0;
+    for (int i = 0; i < 1000; i++) {
+        size_t before = room;
+        items = mem_one_more(items, (size_t)i, &room, sizeof(*items));
+        assert_true(room > (size_t)i);
+        moves += room != before;
+        items[i] = i;
+    }
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(items[i], i);
+    assert_in_range(moves, 1, 10);
+    free(items);
+}
+
 static void test_resize(void **state)
 {
     (void)state;
@@ -132,9 +150,9 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_zeroed),        cmocka_unit_test(test_nothing_is_something),
-        cmocka_unit_test(test_resize),        cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_zeroed),   cmocka_unit_test(test_nothing_is_something),
+        cmocka_unit_test(test_one_more), cmocka_unit_test(test_resize),
+        cmocka_unit_test(test_copies),   cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
