@@ -5,19 +5,7 @@
 #include <string.h>
 
 #include "base/blank.h"
-
-/* Length of the UTF-8 sequence at `at`; 0: it is not one, or a control character. */
-static size_t sequence(const unsigned char *at, size_t left)
-{
-    size_t length = at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : 2;
-    if (at[0] < 0xc2 || at[0] > 0xf4 || length > left)
-        return 0;
-    for (size_t i = 1; i < length; i++) {
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-    }
-    return at[0] == 0xc2 && at[1] < 0xa0 ? 0 : length; /* C1 controls */
-}
+#include "base/plain.h"
 
 void printable_line(const char *bytes, size_t length, char out[PRINTABLE_ROOM])
 {
@@ -25,8 +13,9 @@ void printable_line(const char *bytes, size_t length, char out[PRINTABLE_ROOM])
     blank_trim(&bytes, &length);
     for (size_t i = 0; i < length && used + 5 < PRINTABLE_ROOM;) {
         const unsigned char *at = (const unsigned char *)bytes + i;
-        size_t wide = at[0] < 0x80 ? 0 : sequence(at, length - i);
-        if (wide > 0) {
+        size_t wide = plain_character(bytes + i, length - i);
+        bool is_high = wide == 2 && at[0] == 0xc2 && at[1] < 0xa0; /* controls of two bytes */
+        if (wide > 1 && !is_high) {
             memcpy(out + used, at, wide);
             used += wide;
             i += wide;

@@ -2,6 +2,7 @@
 #include "base/plain.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 static void replace(char *text, const char *except, char instead)
@@ -25,4 +26,30 @@ void plain_text(char *text)
 void plain_line(char *text, char instead)
 {
     replace(text, "", instead);
+}
+
+size_t plain_character(const char *text, size_t length)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    uint32_t lead = length > 0 ? at[0] : 0xff;
+    size_t wanted = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+    if (wanted <= 1)
+        return wanted;
+    if (lead > 0xf4 || wanted > length)
+        return 0;
+    for (size_t i = 1; i < wanted; i++) {
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+    }
+    bool overlong = (lead == 0xe0 && at[1] < 0xa0) || (lead == 0xf0 && at[1] < 0x90);
+    bool surrogate = lead == 0xed && at[1] > 0x9f;
+    bool too_high = lead == 0xf4 && at[1] > 0x8f;
+    return overlong || surrogate || too_high ? 0 : wanted;
+}
+
+size_t plain_cut(const char *text, size_t max)
+{
+    while (max > 0 && ((unsigned char)text[max] & 0xc0) == 0x80)
+        max--;
+    return max;
 }

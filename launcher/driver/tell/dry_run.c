@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/plain.h"
 
 #define COMMAND_MAX 48 /* bytes of a command in the table */
 
@@ -56,10 +57,7 @@ static char *short_command(const struct app *app)
     if (line.length <= COMMAND_MAX)
         return line.length > 0 ? buf_take(&line) : mem_strdup("-");
     const char *text = buf_text(&line);
-    size_t end = COMMAND_MAX - 3;
-    while (end > 0 && ((unsigned char)text[end] & 0xc0) == 0x80)
-        end--;
-    return mem_printf("%.*s...", (int)end, text);
+    return mem_printf("%.*s...", (int)plain_cut(text, COMMAND_MAX - 3), text);
 }
 
 static struct widths measure(const struct plan *plan, const struct app_list *apps)

@@ -148,11 +148,7 @@ char *exit_text(const char *text, size_t max)
     if (text == NULL)
         return NULL;
     size_t length = strnlen(text, max + 1);
-    if (length > max) {
-        length = max;
-        while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80)
-            length--;
-    }
+    length = length > max ? plain_cut(text, max) : length;
     char *line = mem_strndup(text, length);
     plain_line(line, ' ');
     while (length > 0 && line[length - 1] == ' ')

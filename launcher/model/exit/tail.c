@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/plain.h"
 
 #define ROOM_FIRST 512 /* a power of two below TAIL_KEPT, which is one, too */
 
@@ -132,29 +133,11 @@ bool tail_walk_next(struct tail_walk *walk, struct tail_line *line)
     return true;
 }
 
-/* The length of the UTF-8 sequence at `text`, 0 when it is none. */
-static size_t utf8_length(const unsigned char *text, size_t length)
-{
-    uint32_t lead = text[0];
-    size_t wanted = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-    if (wanted <= 1)
-        return wanted;
-    if (lead > 0xF4 || wanted > length)
-        return 0;
-    for (size_t i = 1; i < wanted; i++)
-        if ((text[i] & 0xC0) != 0x80)
-            return 0;
-    bool overlong = (lead == 0xE0 && text[1] < 0xA0) || (lead == 0xF0 && text[1] < 0x90);
-    bool surrogate = lead == 0xED && text[1] > 0x9F;
-    bool too_high = lead == 0xF4 && text[1] > 0x8F;
-    return overlong || surrogate || too_high ? 0 : wanted;
-}
-
 void tail_make_valid(char *text, size_t length)
 {
     size_t at = 0;
     while (at < length) {
-        size_t one = text[at] == '\0' ? 0 : utf8_length((unsigned char *)text + at, length - at);
+        size_t one = text[at] == '\0' ? 0 : plain_character(text + at, length - at);
         if (one == 0)
             text[at] = '?';
         at += one == 0 ? 1 : one;

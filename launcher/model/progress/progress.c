@@ -43,16 +43,6 @@ int progress_set_eta(struct progress *progress, double seconds, struct error *er
     return 0;
 }
 
-/* At most `max` bytes, without cutting a character in two. */
-static size_t cut(const char *text, size_t length, size_t max)
-{
-    if (length <= max)
-        return length;
-    while (max > 0 && ((unsigned char)text[max] & 0xc0) == 0x80)
-        max--;
-    return max;
-}
-
 void progress_set_text(struct progress *progress, const char *text, size_t length)
 {
     while (length > 0 && strchr(BLANKS, text[length - 1]) != NULL)
@@ -61,7 +51,7 @@ void progress_set_text(struct progress *progress, const char *text, size_t lengt
     progress->text = NULL;
     if (length == 0)
         return;
-    length = cut(text, length, PROGRESS_TEXT_MAX);
+    length = length > PROGRESS_TEXT_MAX ? plain_cut(text, PROGRESS_TEXT_MAX) : length;
     char *copy = mem_alloc(length + 1);
     memcpy(copy, text, length);
     tail_make_valid(copy, length);

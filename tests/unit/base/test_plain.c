@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -37,8 +38,27 @@ static void test_control_characters(void **state)
     }
 }
 
+static void test_characters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t length;
+    } cases[] = {
+        {"a", 1},        {"\303\274x", 2},        {"\342\202\254", 3}, {"\360\237\230\200", 4},
+        {"\342\202", 0}, {"\300\200", 0},         {"\340\200\200", 0}, {"\355\240\200", 0},
+        {"\200", 0},     {"\364\220\200\200", 0}, {"\377", 0},         {"", 0},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_int_equal(plain_character(cases[i].text, strlen(cases[i].text)), cases[i].length);
+    assert_int_equal(plain_cut("a\342\202\254b", 4), 4);
+    assert_int_equal(plain_cut("a\342\202\254b", 3), 1);
+    assert_int_equal(plain_cut("\202\202\202", 2), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_control_characters)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_control_characters),
+                                       cmocka_unit_test(test_characters)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
