@@ -333,7 +333,9 @@ static void test_no_module(void **state)
     rig.settings.module_path = "/nonexistent/hvdrun-ssh.so";
     rig_call_one(&rig, &heard, "127.0.0.1");
     assert_up(&heard);
-    assert_has(heard.notes, "hvdrun uses the ssh program for this host: cannot load");
+    assert_has(heard.notes,
+               "hvdrun uses the ssh program for this host: /nonexistent/hvdrun-ssh.so is "
+               "missing");
     heard_hang_up(&heard);
     rig_close(&rig);
 }
