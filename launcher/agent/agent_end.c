@@ -104,11 +104,8 @@ void agent_end_anew(struct agent *agent)
     agent->ended = false;
 }
 
-void agent_end_order(struct agent *agent, uint32_t epoch, const uint8_t *body, size_t length)
+void agent_end_order(struct agent *agent, uint32_t epoch, const Hvdrun__End *message)
 {
-    Hvdrun__End *message = hvdrun__end__unpack(NULL, length, body);
-    if (message == NULL)
-        return;
     if (agent->ended)
         agent_end_anew(agent); /* each END is answered: that of the job may follow an epoch's */
     agent->end_epoch = epoch;
@@ -123,7 +120,6 @@ void agent_end_order(struct agent *agent, uint32_t epoch, const uint8_t *body, s
         post_message(&agent->post, FRAME_KILLING, &killing.base);
     }
     ending_begin(agent->ending, message->signal, message->grace_ms);
-    hvdrun__end__free_unpacked(message, NULL);
 }
 
 /* After ENDED, or before there was any worker. A driver that sends it at another time wants no more

@@ -24,5 +24,5 @@ void agent_end_driver_silent(struct agent *agent, int64_t silence_ms);
 void agent_end_breach(struct agent *agent, const char *what);
 
 /* The frames END and QUIT. */
-void agent_end_order(struct agent *agent, uint32_t epoch, const uint8_t *body, size_t length);
+void agent_end_order(struct agent *agent, uint32_t epoch, const Hvdrun__End *message);
 void agent_end_quit(struct agent *agent);

@@ -10,7 +10,6 @@
 #include "base/mem.h"
 #include "node/health.h"
 #include "pmix/pmix_server.h"
-#include "wire/control.pb-c.h"
 
 #define PEERS_MAX 4096 /* of one step */
 #define LIMIT_MAX_MS 60000
@@ -25,12 +24,11 @@ struct check_errand {
 
 struct check {
     struct loop *loop;
-    const struct post *post;
     const struct node_facts *facts;
     struct modules *modules;
     struct mpi_host *mpi;
     struct check_door *door;
-    uint32_t step;
+    struct asked step;
     struct check_errand *errands; /* of the step */
     size_t count, open;
 };
@@ -38,7 +36,7 @@ struct check {
 /* Facts */
 
 /* The library, and whether it would serve a job. */
-static void fill_pmix(struct check *check, Hvdrun__Checked *message)
+static void fill_pmix(struct check *check, Hvdrun__Facts *message)
 {
     struct error err = ERROR_INIT;
     char *version = NULL, *file = NULL;
@@ -52,7 +50,7 @@ static void fill_pmix(struct check *check, Hvdrun__Checked *message)
     message->pmix_file = file == NULL ? mem_strdup("") : file;
 }
 
-static void fill_hwloc(struct check *check, Hvdrun__Checked *message)
+static void fill_hwloc(struct check *check, Hvdrun__Facts *message)
 {
     struct error err = ERROR_INIT;
     const char *module = modules_find(check->modules, "hvdrun-topology.so", &err);
@@ -89,12 +87,12 @@ static void fill_limits(const struct node_facts *facts, Hvdrun__CheckLimit *limi
     }
 }
 
-static void answer_check(struct check *check)
+void check_facts(struct check *check, const struct asked *asked)
 {
     struct health health;
     Hvdrun__CheckFolder folders[HEALTH_FOLDERS], *folder_pointers[HEALTH_FOLDERS];
     Hvdrun__CheckLimit limits[NODE_LIMITS], *limit_pointers[NODE_LIMITS];
-    Hvdrun__Checked message = HVDRUN__CHECKED__INIT;
+    Hvdrun__Facts message = HVDRUN__FACTS__INIT;
     health_read("", check->facts->hostname, &health);
     fill_folders(&health, folders, folder_pointers);
     fill_limits(check->facts, limits, limit_pointers);
@@ -114,7 +112,7 @@ static void answer_check(struct check *check)
     message.own_address = health.own_address;
     message.mono_ns = (uint64_t)clock_mono_ns();
     message.wall_ns = (uint64_t)clock_wall_ns();
-    post_message(check->post, FRAME_CHECKED, &message.base);
+    asked_answer(asked, &message.base);
     char *const owned[] = {message.pmix, message.pmix_file, message.pmix_problem, message.hwloc,
                            message.hwloc_problem};
     for (size_t i = 0; i < sizeof(owned) / sizeof(owned[0]); i++)
@@ -151,12 +149,11 @@ static void answer_probe(struct check *check, const char *problem)
         results[i].source = from->source;
         pointers[i] = &results[i];
     }
-    message.step = check->step;
     message.port = check->door == NULL ? 0 : check_door_port(check->door);
     message.problem = (char *)problem; /* protobuf-c only reads it */
     message.results = pointers;
     message.n_results = count;
-    post_message(check->post, FRAME_PROBED, &message.base);
+    asked_answer(&check->step, &message.base);
     drop_errands(check);
 }
 
@@ -200,30 +197,24 @@ static void open_door(struct check *check, const Hvdrun__Probe *message, struct 
         error_set(err, "the driver did not send a token for the check");
 }
 
-static void on_probe(struct check *check, const uint8_t *body, size_t length)
+void check_probe(struct check *check, const struct asked *asked, const Hvdrun__Probe *request)
 {
     struct error err = ERROR_INIT;
-    Hvdrun__Probe *message = hvdrun__probe__unpack(NULL, length, body);
-    if (message == NULL)
-        return;
     drop_errands(check);
-    check->step = message->step;
-    if (message->listen[0] != '\0')
-        open_door(check, message, &err);
-    if (message->n_peers > 0)
-        call_peers(check, message);
+    check->step = *asked;
+    if (request->listen[0] != '\0')
+        open_door(check, request, &err);
+    if (request->n_peers > 0)
+        call_peers(check, request);
     else
         answer_probe(check, err.text);
-    hvdrun__probe__free_unpacked(message, NULL);
 }
 
-struct check *check_create(struct loop *loop, const struct post *post,
-                           const struct node_facts *facts, struct modules *modules,
-                           struct mpi_host *mpi)
+struct check *check_create(struct loop *loop, const struct node_facts *facts,
+                           struct modules *modules, struct mpi_host *mpi)
 {
     struct check *check = mem_alloc(sizeof(*check));
-    *check =
-        (struct check){.loop = loop, .post = post, .facts = facts, .modules = modules, .mpi = mpi};
+    *check = (struct check){.loop = loop, .facts = facts, .modules = modules, .mpi = mpi};
     return check;
 }
 
@@ -234,12 +225,4 @@ void check_destroy(struct check *check)
     drop_errands(check);
     check_door_destroy(check->door);
     free(check);
-}
-
-void check_frame(struct check *check, uint8_t type, const uint8_t *body, size_t length)
-{
-    if (type == FRAME_CHECK)
-        answer_check(check);
-    else if (type == FRAME_PROBE)
-        on_probe(check, body, length);
 }

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's part of `hvdrun check`: facts of its node (CHECK, CHECKED), and whether and how fast
- * it reaches the other nodes (PROBE, PROBED).
+ * The agent's part of `hvdrun check`, the topics "facts" and "probe": what its node is like, and
+ * whether and how fast it reaches the other nodes.
  */
 #pragma once
 
+#include "agent/ask.h"
 #include "agent/modules.h"
 #include "agent/mpi_host.h"
-#include "agent/post.h"
 #include "node/facts.h"
+#include "wire/control.pb-c.h"
 
 struct check;
 
 /* All are borrowed. */
-struct check *check_create(struct loop *loop, const struct post *post,
-                           const struct node_facts *facts, struct modules *modules,
-                           struct mpi_host *mpi);
+struct check *check_create(struct loop *loop, const struct node_facts *facts,
+                           struct modules *modules, struct mpi_host *mpi);
 void check_destroy(struct check *check); /* accepts NULL */
 
-/* CHECK or PROBE; a frame that cannot be read is ignored. Asking file systems can take long. */
-void check_frame(struct check *check, uint8_t type, const uint8_t *body, size_t length);
+/* At once, but asking file systems can take long. */
+void check_facts(struct check *check, const struct asked *asked);
+/* Later. Another step takes the place of this one. */
+void check_probe(struct check *check, const struct asked *asked, const Hvdrun__Probe *request);

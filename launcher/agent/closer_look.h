@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What GPUs and NCCL say about the workers of this node, for a job that is quiet. Both are asked in
- * the background, so that nothing waits for them. What they last said goes into PULSE, if it is
- * younger than CLOSER_FRESH_MS.
+ * the background, so that nothing waits for them. What they last said goes into the pulse, if it
+ * is younger than CLOSER_FRESH_MS.
  *
  * NCCL is asked at the address in NCCL_RAS_ADDR of the first worker that runs. Of its answer, only
  * the workers of this node count: those with the address of this machine, and a pid of theirs.

@@ -289,10 +289,10 @@ void crew_pause(struct crew *crew, bool paused)
         worker_end_pause(crew->workers[i].end, paused);
 }
 
-void crew_mpi_frame(struct crew *crew, uint8_t type, const uint8_t *body, size_t length)
+void crew_mpi_frame(struct crew *crew, uint8_t type, const void *message)
 {
     if (crew->setup.mpi != NULL)
-        mpi_host_frame(crew->setup.mpi, type, body, length);
+        mpi_host_frame(crew->setup.mpi, type, message);
 }
 
 static char *state_of(const struct worker *worker, const struct descendants_table *processes)

@@ -97,18 +97,14 @@ void departure_sigterm(struct departure *departure)
     notice(departure, false, 0, "");
 }
 
-void departure_deadline(struct departure *departure, const uint8_t *body, size_t length)
+void departure_deadline(struct departure *departure, const Hvdrun__Deadline *message)
 {
-    Hvdrun__Deadline *message = hvdrun__deadline__unpack(NULL, length, body);
-    if (message == NULL)
-        return;
     if (message->none) {
         deadline_clear(&departure->deadline);
         crews_write_deadline(departure->crews, &departure->deadline, &departure->post->log);
     } else {
         set_deadline(departure, message->within_ms, message->why);
     }
-    hvdrun__deadline__free_unpacked(message, NULL);
 }
 
 void departure_inform(const struct departure *departure, const struct crew *crew)

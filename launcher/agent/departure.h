@@ -23,7 +23,7 @@ void departure_sigterm(struct departure *departure);
  * it. */
 void departure_pause(struct departure *departure);
 void departure_resume(struct departure *departure);
-void departure_deadline(struct departure *departure, const uint8_t *body, size_t length);
+void departure_deadline(struct departure *departure, const Hvdrun__Deadline *message);
 
 /* Informs a new crew. */
 void departure_inform(const struct departure *departure, const struct crew *crew);

@@ -76,24 +76,26 @@ struct evidence_desk {
     struct loop *loop;
     struct helpers *helpers;
     const char *program;
-    const struct post *post;
     struct loop_timer *timer;
     struct flight_dumps *dumps;       /* NULL: none are to come */
     struct ras_client *ras;           /* likewise */
     struct gpu_health_question *gpus; /* likewise */
-    uint32_t round;
+    struct asked asked;
+    size_t to_come; /* files */
 };
 
 static void send_file(struct evidence_desk *desk, enum evidence_file_kind kind, uint32_t seat,
                       const char *bytes, size_t length, const char *missing)
 {
-    Hvdrun__EvidenceFile message = HVDRUN__EVIDENCE_FILE__INIT;
-    message.round = desk->round;
-    message.kind = kind;
-    message.seat = seat;
-    message.data = (ProtobufCBinaryData){.len = length, .data = (uint8_t *)bytes};
-    message.missing = (char *)(missing == NULL ? "" : missing);
-    post_message(desk->post, FRAME_EVIDENCE_FILE, &message.base);
+    Hvdrun__Evidence message = HVDRUN__EVIDENCE__INIT;
+    Hvdrun__EvidenceFile file = HVDRUN__EVIDENCE_FILE__INIT;
+    file.kind = kind;
+    file.seat = seat;
+    file.data = (ProtobufCBinaryData){.len = length, .data = (uint8_t *)bytes};
+    file.missing = (char *)(missing == NULL ? "" : missing);
+    message.file = &file;
+    desk->to_come--;
+    asked_piece(&desk->asked, &message.base, desk->to_come > 0);
 }
 
 static void send_dump(void *context, const struct flight_item *item)
@@ -138,11 +140,10 @@ static void take_gpus(void *context, const char *bytes, size_t length, const cha
 }
 
 struct evidence_desk *evidence_desk_create(struct loop *loop, struct helpers *helpers,
-                                           const char *program, const struct post *post)
+                                           const char *program)
 {
     struct evidence_desk *desk = mem_alloc(sizeof(*desk));
-    *desk =
-        (struct evidence_desk){.loop = loop, .helpers = helpers, .program = program, .post = post};
+    *desk = (struct evidence_desk){.loop = loop, .helpers = helpers, .program = program};
     desk->timer = loop_timer_create(loop, look_for_dumps, desk);
     return desk;
 }
@@ -167,11 +168,9 @@ void evidence_desk_destroy(struct evidence_desk *desk)
     free(desk);
 }
 
-/* Returns how many files will follow. */
-static uint32_t begin_files(struct evidence_desk *desk, const struct crews *crews,
-                            struct walk *walk_take, uint64_t room)
+static void begin_files(struct evidence_desk *desk, const struct crews *crews,
+                        struct walk *walk_take, uint64_t room)
 {
-    uint32_t count = (uint32_t)walk_take->count;
     char *address AUTO_FREE = ras_address_of(crews);
     if (walk_take->count > 0) {
         desk->dumps = flight_dumps_create(walk_take->flights, walk_take->count, (size_t)room);
@@ -181,7 +180,7 @@ static uint32_t begin_files(struct evidence_desk *desk, const struct crews *crew
         desk->ras = ras_client_create(desk->loop, address, take_ras, desk);
     desk->gpus = gpu_health_ask(desk->loop, desk->helpers, desk->program, GPU_HEALTH_LIMIT_MS,
                                 take_gpus, desk);
-    return count + 1 + (desk->ras != NULL ? 1 : 0);
+    desk->to_come = walk_take->count + 1 + (desk->ras != NULL ? 1 : 0);
 }
 
 static void free_items(const Hvdrun__Evidence *message)
@@ -195,18 +194,18 @@ static void free_items(const Hvdrun__Evidence *message)
 }
 
 void evidence_desk_ask(struct evidence_desk *desk, const struct crews *crews,
-                       const Hvdrun__EvidenceRequest *request)
+                       const struct asked *asked, uint64_t file_bytes)
 {
     Hvdrun__Evidence message = HVDRUN__EVIDENCE__INIT;
     struct walk walk = {.environment = STRV_INIT};
     forget(desk);
-    desk->round = message.round = request->round;
+    desk->asked = *asked;
     evidence_collect("", add_item, &message);
     crews_walk_live(crews, take_worker, &walk);
     message.environment = walk.environment.items;
     message.n_environment = walk.environment.count;
-    message.files = begin_files(desk, crews, &walk, request->file_bytes);
-    post_message(desk->post, FRAME_EVIDENCE, &message.base);
+    asked_piece(asked, &message.base, true);
+    begin_files(desk, crews, &walk, file_bytes);
     free_items(&message);
     strv_destroy(&walk.environment);
 }

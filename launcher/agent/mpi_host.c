@@ -177,7 +177,7 @@ static void pmi1_name(void *context, int rank, enum pmi1_name_request request, c
     mpi_relay_name(host->post, rank, request, service, port);
 }
 
-void mpi_host_frame(struct mpi_host *host, uint8_t type, const uint8_t *body, size_t length)
+void mpi_host_frame(struct mpi_host *host, uint8_t type, const void *message)
 {
     if (!host->registered && host->pmi1 == NULL)
         return;
@@ -186,7 +186,7 @@ void mpi_host_frame(struct mpi_host *host, uint8_t type, const uint8_t *body, si
                                   .pmi1 = host->pmi1,
                                   .signal = host->job.ops->signal,
                                   .context = host->job.context};
-    mpi_relay_frame(&ends, type, body, length);
+    mpi_relay_frame(&ends, type, message);
 }
 
 /* Did this local rank ever speak to the server it was given? */

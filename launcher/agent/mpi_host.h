@@ -51,4 +51,4 @@ void mpi_host_exited(struct mpi_host *host, int index, int code, int signal);
 void mpi_host_collect(struct mpi_host *host, int index);
 
 /* An MPI_* frame of the epoch that has been prepared. */
-void mpi_host_frame(struct mpi_host *host, uint8_t type, const uint8_t *body, size_t length);
+void mpi_host_frame(struct mpi_host *host, uint8_t type, const void *message);

@@ -170,11 +170,8 @@ void mpi_relay_signal(const struct post *post, int rank, int signal)
     post_message(post, FRAME_MPI_SIGNAL, &message.base);
 }
 
-static void on_collected(const struct mpi_relay_ends *ends, const uint8_t *body, size_t length)
+static void on_collected(const struct mpi_relay_ends *ends, const Hvdrun__MpiCollected *message)
 {
-    Hvdrun__MpiCollected *message = hvdrun__mpi_collected__unpack(NULL, length, body);
-    if (message == NULL)
-        return;
     bool ok = message->problem[0] == '\0';
     struct error err = ERROR_INIT;
     if (!ok)
@@ -187,29 +184,20 @@ static void on_collected(const struct mpi_relay_ends *ends, const uint8_t *body,
         pmi1_wire_barrier_out(ends->pmi1, (const char *)message->data.data, message->data.len,
                               &err) < 0)
         log_error(ends->log, "%s", err.text);
-    hvdrun__mpi_collected__free_unpacked(message, NULL);
 }
 
-static void on_modex(const struct mpi_relay_ends *ends, const uint8_t *body, size_t length)
+static void on_modex(const struct mpi_relay_ends *ends, const Hvdrun__MpiModex *message)
 {
-    Hvdrun__MpiModex *message = hvdrun__mpi_modex__unpack(NULL, length, body);
-    if (message == NULL)
-        return;
     struct pmix_asker asker = {message->node, message->token};
     if (ends->pmix != NULL)
         pmix_server_modex_request(ends->pmix, asker, (int)message->rank);
-    hvdrun__mpi_modex__free_unpacked(message, NULL);
 }
 
-static void on_modex_data(const struct mpi_relay_ends *ends, const uint8_t *body, size_t length)
+static void on_modex_data(const struct mpi_relay_ends *ends, const Hvdrun__MpiModexData *message)
 {
-    Hvdrun__MpiModexData *message = hvdrun__mpi_modex_data__unpack(NULL, length, body);
-    if (message == NULL)
-        return;
     if (ends->pmix != NULL)
         pmix_server_modex_reply(ends->pmix, message->token, message->found, message->data.data,
                                 message->data.len);
-    hvdrun__mpi_modex_data__free_unpacked(message, NULL);
 }
 
 static void name_reply(const struct mpi_relay_ends *ends, const Hvdrun__MpiStoreReply *message)
@@ -239,47 +227,34 @@ static void store_reply(const struct mpi_relay_ends *ends, const Hvdrun__MpiStor
                             message->n_items);
 }
 
-static void on_store_reply(const struct mpi_relay_ends *ends, const uint8_t *body, size_t length)
+static void on_store_reply(const struct mpi_relay_ends *ends, const Hvdrun__MpiStoreReply *message)
 {
-    Hvdrun__MpiStoreReply *message = hvdrun__mpi_store_reply__unpack(NULL, length, body);
-    if (message == NULL)
-        return;
     if (message->pmi1 && ends->pmi1 != NULL)
         name_reply(ends, message);
     else if (!message->pmi1 && ends->pmix != NULL)
         store_reply(ends, message);
-    hvdrun__mpi_store_reply__free_unpacked(message, NULL);
 }
 
-static void on_event(const struct mpi_relay_ends *ends, const uint8_t *body, size_t length)
+static void on_event(const struct mpi_relay_ends *ends, const Hvdrun__MpiEvent *message)
 {
-    Hvdrun__MpiEvent *message = hvdrun__mpi_event__unpack(NULL, length, body);
-    if (message == NULL)
-        return;
     if (ends->pmix != NULL)
         pmix_server_event(ends->pmix, message->data.data, message->data.len);
-    hvdrun__mpi_event__free_unpacked(message, NULL);
 }
 
-static void on_signal(const struct mpi_relay_ends *ends, const uint8_t *body, size_t length)
+static void on_signal(const struct mpi_relay_ends *ends, const Hvdrun__MpiSignal *message)
 {
-    Hvdrun__MpiSignal *message = hvdrun__mpi_signal__unpack(NULL, length, body);
-    if (message == NULL)
-        return;
     ends->signal(ends->context, message->rank, message->signal);
-    hvdrun__mpi_signal__free_unpacked(message, NULL);
 }
 
-void mpi_relay_frame(const struct mpi_relay_ends *ends, uint8_t type, const uint8_t *body,
-                     size_t length)
+void mpi_relay_frame(const struct mpi_relay_ends *ends, uint8_t type, const void *message)
 {
     switch (type) {
-    case FRAME_MPI_COLLECTED: on_collected(ends, body, length); break;
-    case FRAME_MPI_MODEX: on_modex(ends, body, length); break;
-    case FRAME_MPI_MODEX_DATA: on_modex_data(ends, body, length); break;
-    case FRAME_MPI_STORE_REPLY: on_store_reply(ends, body, length); break;
-    case FRAME_MPI_EVENT: on_event(ends, body, length); break;
-    case FRAME_MPI_SIGNAL: on_signal(ends, body, length); break;
+    case FRAME_MPI_COLLECTED: on_collected(ends, message); break;
+    case FRAME_MPI_MODEX: on_modex(ends, message); break;
+    case FRAME_MPI_MODEX_DATA: on_modex_data(ends, message); break;
+    case FRAME_MPI_STORE_REPLY: on_store_reply(ends, message); break;
+    case FRAME_MPI_EVENT: on_event(ends, message); break;
+    case FRAME_MPI_SIGNAL: on_signal(ends, message); break;
     default: break;
     }
 }

@@ -36,6 +36,5 @@ struct mpi_relay_ends {
     void *context;
 };
 
-/* Any MPI_* frame of the present epoch; what cannot be read is dropped. */
-void mpi_relay_frame(const struct mpi_relay_ends *ends, uint8_t type, const uint8_t *body,
-                     size_t length);
+/* Any MPI_* frame of the present epoch, with the message of its type. */
+void mpi_relay_frame(const struct mpi_relay_ends *ends, uint8_t type, const void *message);

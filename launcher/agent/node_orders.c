@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "agent/agent_end.h"
-#include "agent/check.h"
 #include "agent/departure.h"
 #include "agent/ending.h"
 #include "agent/notifier.h"
@@ -16,14 +15,10 @@
 #include "base/mem.h"
 #include "line/line.h"
 
-void node_orders_welcome(struct agent *agent, const struct frame_header *header,
-                         const uint8_t *body)
+void node_orders_welcome(struct agent *agent, const struct frame_header *header, const void *body)
 {
-    Hvdrun__Welcome *message = hvdrun__welcome__unpack(NULL, header->length, body);
-    if (message == NULL) {
-        agent_end_breach(agent, "WELCOME is unreadable");
-        return;
-    }
+    const Hvdrun__Welcome *message = body;
+    (void)header;
     link_set_node(agent->link, message->node);
     agent->job_id = mem_strdup(message->job_id);
     agent->post.log.level = (enum log_level)message->log_level;
@@ -31,7 +26,6 @@ void node_orders_welcome(struct agent *agent, const struct frame_header *header,
     agent->drain_ms = message->drain_ms;
     liveness_init(&agent->liveness, LIVENESS_SUSPECT_MS, message->node_timeout_ms, clock_mono_ms());
     departure_welcome(agent->departure, message);
-    hvdrun__welcome__free_unpacked(message, NULL);
 }
 
 /* The rendezvous of the node: made when the first crew wants it, and then for all. While older
@@ -115,12 +109,11 @@ static void add_crew(struct agent *agent, uint32_t epoch, Hvdrun__Prepare *messa
 }
 
 /* Of the next epoch: after an end all anew, else beside the workers that go on. */
-void node_orders_prepare(struct agent *agent, const struct frame_header *header,
-                         const uint8_t *body)
+void node_orders_prepare(struct agent *agent, const struct frame_header *header, const void *body)
 {
     Hvdrun__Prepare *message = hvdrun__prepare__unpack(NULL, header->length, body);
     if (message == NULL) {
-        agent_end_breach(agent, "PREPARE is unreadable");
+        agent_end_breach(agent, "PREPARE cannot be read");
         return;
     }
     if (agent->ended) {
@@ -133,7 +126,7 @@ void node_orders_prepare(struct agent *agent, const struct frame_header *header,
         hvdrun__prepare__free_unpacked(message, NULL);
 }
 
-void node_orders_epoch(struct agent *agent, const struct frame_header *header, const uint8_t *body)
+void node_orders_epoch(struct agent *agent, const struct frame_header *header, const void *body)
 {
     (void)body;
     agent->post.epoch = header->epoch;
@@ -143,26 +136,21 @@ void node_orders_epoch(struct agent *agent, const struct frame_header *header, c
         worker_lines_begin(agent->lines, header->epoch);
 }
 
-void node_orders_credit(struct agent *agent, const struct frame_header *header, const uint8_t *body)
+void node_orders_credit(struct agent *agent, const struct frame_header *header, const void *body)
 {
-    Hvdrun__Credit *message = hvdrun__credit__unpack(NULL, header->length, body);
-    if (message == NULL)
-        return;
+    const Hvdrun__Credit *message = body;
+    (void)header;
     if (message->bytes > agent->pool.granted)
         agent->pool.granted = message->bytes;
-    hvdrun__credit__free_unpacked(message, NULL);
     stream_pool_resume(&agent->pool);
 }
 
-void node_orders_heartbeat(struct agent *agent, const struct frame_header *header,
-                           const uint8_t *body)
+void node_orders_heartbeat(struct agent *agent, const struct frame_header *header, const void *body)
 {
-    Hvdrun__Heartbeat *message = hvdrun__heartbeat__unpack(NULL, header->length, body);
-    if (message == NULL)
-        return;
-    message->reply_ns = (uint64_t)clock_mono_ns();
-    post_message(&agent->post, FRAME_HEARTBEAT_REPLY, &message->base);
-    hvdrun__heartbeat__free_unpacked(message, NULL);
+    Hvdrun__Heartbeat reply = *(const Hvdrun__Heartbeat *)body;
+    (void)header;
+    reply.reply_ns = (uint64_t)clock_mono_ns();
+    post_message(&agent->post, FRAME_HEARTBEAT_REPLY, &reply.base);
 }
 
 /* The workers are in sessions of their own, where SIGTSTP has no effect: SIGSTOP has. */
@@ -176,14 +164,13 @@ static void suspend_job(struct agent *agent, bool suspend)
         post_empty(&agent->post, FRAME_SUSPENDED);
 }
 
-void node_orders_suspend(struct agent *agent, const struct frame_header *header,
-                         const uint8_t *body)
+void node_orders_suspend(struct agent *agent, const struct frame_header *header, const void *body)
 {
     (void)header, (void)body;
     suspend_job(agent, true);
 }
 
-void node_orders_resume(struct agent *agent, const struct frame_header *header, const uint8_t *body)
+void node_orders_resume(struct agent *agent, const struct frame_header *header, const void *body)
 {
     (void)header, (void)body;
     suspend_job(agent, false);
@@ -206,43 +193,33 @@ static bool registered_line(const Hvdrun__Notify *notify)
            memcmp(notify->registration.data, LINE_REGISTRATION, notify->registration.len) == 0;
 }
 
-void node_orders_notify(struct agent *agent, const struct frame_header *header, const uint8_t *body)
+void node_orders_notify(struct agent *agent, const struct frame_header *header, const void *body)
 {
-    Hvdrun__Notify *message = hvdrun__notify__unpack(NULL, header->length, body);
-    if (message == NULL)
-        return;
+    const Hvdrun__Notify *message = body;
+    (void)header;
     if (registered_line(message))
         notify_over_line(agent, message);
     else
         notifier_send(agent->notifier, message->seat, message->timestamp, (int)message->result,
                       message->registration.data, message->registration.len);
-    hvdrun__notify__free_unpacked(message, NULL);
 }
 
-void node_orders_check(struct agent *agent, const struct frame_header *header, const uint8_t *body)
+void node_orders_kv_reply(struct agent *agent, const struct frame_header *header, const void *body)
 {
-    if (agent->check == NULL)
-        agent->check =
-            check_create(agent->loop, &agent->post, agent->facts, agent->modules, agent->mpi);
-    check_frame(agent->check, header->type, body, header->length);
-}
-
-void node_orders_kv_reply(struct agent *agent, const struct frame_header *header,
-                          const uint8_t *body)
-{
+    (void)header;
     if (agent->rendezvous != NULL)
-        rendezvous_door_reply(agent->rendezvous, body, header->length);
+        rendezvous_door_reply(agent->rendezvous, body);
 }
 
-void node_orders_deadline(struct agent *agent, const struct frame_header *header,
-                          const uint8_t *body)
+void node_orders_deadline(struct agent *agent, const struct frame_header *header, const void *body)
 {
-    departure_deadline(agent->departure, body, header->length);
+    (void)header;
+    departure_deadline(agent->departure, body);
 }
 
 void node_orders_ranks_ended(struct agent *agent, const struct frame_header *header,
-                             const uint8_t *body)
+                             const void *body)
 {
     if (agent->lines != NULL)
-        worker_lines_ended(agent->lines, header->epoch, body, header->length);
+        worker_lines_ended(agent->lines, header->epoch, body);
 }

@@ -4,6 +4,8 @@
 #include <stdio.h>
 
 #include "agent/agent_end.h"
+#include "agent/ask.h"
+#include "agent/check.h"
 #include "agent/closer_look.h"
 #include "agent/crew_orders.h"
 #include "agent/evidence.h"
@@ -13,11 +15,10 @@
 #include "agent/usage.h"
 #include "base/clock.h"
 
-typedef void node_order(struct agent *agent, const struct frame_header *header,
-                        const uint8_t *body);
-typedef void crews_order(struct crews *crews, const struct frame_header *header,
-                         const uint8_t *body);
-typedef void crew_order(struct crew *crew, const struct frame_header *header, const uint8_t *body);
+/* `body` is the message that the order names, freed after the call, or the bytes. */
+typedef void node_order(struct agent *agent, const struct frame_header *header, const void *body);
+typedef void crews_order(struct crews *crews, const struct frame_header *header, const void *body);
+typedef void crew_order(struct crew *crew, const struct frame_header *header, const void *body);
 
 enum order_time { AT_ANY_TIME, ONCE, AFTER_WELCOME };
 
@@ -26,126 +27,139 @@ struct order {
     node_order *node;   /* for the whole node */
     crews_order *crews; /* for all crews, whatever their epoch */
     crew_order *crew;   /* for the crew of the header's epoch; without one the frame is stale */
+    const ProtobufCMessageDescriptor *message;
     enum order_time when;
 };
 
 static void heartbeat_reply(struct agent *agent, const struct frame_header *header,
-                            const uint8_t *body)
+                            const void *body)
 {
     (void)agent, (void)header, (void)body; /* orders_frame() notes that the driver was heard */
 }
 
-static void cancel(struct crews *crews, const struct frame_header *header, const uint8_t *body)
+static void cancel(struct crews *crews, const struct frame_header *header, const void *body)
 {
     (void)body;
     crews_cancel(crews, header->epoch);
 }
 
-static void state_request(struct agent *agent, const struct frame_header *header,
-                          const uint8_t *body)
+static void states(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
 {
-    Hvdrun__StateRequest *message = hvdrun__state_request__unpack(NULL, header->length, body);
-    if (message == NULL) {
-        agent_end_breach(agent, "STATE_REQUEST cannot be read");
-        return;
-    }
+    const Hvdrun__StateRequest *wanted = (const Hvdrun__StateRequest *)request;
     if (agent->states == NULL)
-        agent->states =
-            state_desk_create(agent->loop, &agent->post, agent->helpers, agent->helper_program);
-    state_desk_ask(agent->states, agent->crews, agent->lines, message->round, message->native);
-    hvdrun__state_request__free_unpacked(message, NULL);
+        agent->states = state_desk_create(agent->loop, agent->helpers, agent->helper_program);
+    state_desk_ask(agent->states, agent->crews, agent->lines, asked, wanted->native);
 }
 
-static void sample(struct agent *agent, const struct frame_header *header, const uint8_t *body)
+static void usage(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
 {
-    (void)header, (void)body;
+    (void)request;
     if (agent->usage == NULL)
-        agent->usage = usage_create(agent->crews, &agent->post, agent->gpus);
-    usage_report(agent->usage);
+        agent->usage = usage_create(agent->crews, agent->gpus);
+    usage_ask(agent->usage, asked);
 }
 
-static void pulse_request(struct agent *agent, const struct frame_header *header,
-                          const uint8_t *body)
+static void pulse(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
 {
-    Hvdrun__PulseRequest *message = hvdrun__pulse_request__unpack(NULL, header->length, body);
-    if (message == NULL) {
-        agent_end_breach(agent, "PULSE_REQUEST cannot be read");
-        return;
-    }
-    if (message->closer && agent->closer_look == NULL)
+    bool closer = ((const Hvdrun__PulseRequest *)request)->closer;
+    if (closer && agent->closer_look == NULL)
         agent->closer_look =
             closer_look_create(agent->loop, agent->crews, agent->gpus, agent->facts);
-    if (message->closer)
+    if (closer)
         closer_look_ask(agent->closer_look);
     struct pulse_sources sources = {.crews = agent->crews,
                                     .lines = agent->lines,
-                                    .look = message->closer ? agent->closer_look : NULL,
+                                    .look = closer ? agent->closer_look : NULL,
                                     .held = agent->pool.paused};
-    pulse_report(&sources, &agent->post);
+    pulse_ask(&sources, asked);
     if (agent->lines != NULL)
-        worker_lines_ask(agent->lines, message->closer); /* the next report has the answers */
-    hvdrun__pulse_request__free_unpacked(message, NULL);
+        worker_lines_ask(agent->lines, closer); /* the next pulse has the answers */
 }
 
-static void evidence_request(struct agent *agent, const struct frame_header *header,
-                             const uint8_t *body)
+static void evidence(struct agent *agent, const struct asked *asked,
+                     const ProtobufCMessage *request)
 {
-    Hvdrun__EvidenceRequest *message = hvdrun__evidence_request__unpack(NULL, header->length, body);
-    if (message == NULL) {
-        agent_end_breach(agent, "EVIDENCE_REQUEST cannot be read");
-        return;
-    }
     if (agent->evidence == NULL)
-        agent->evidence =
-            evidence_desk_create(agent->loop, agent->helpers, agent->helper_program, &agent->post);
-    evidence_desk_ask(agent->evidence, agent->crews, message);
-    hvdrun__evidence_request__free_unpacked(message, NULL);
+        agent->evidence = evidence_desk_create(agent->loop, agent->helpers, agent->helper_program);
+    evidence_desk_ask(agent->evidence, agent->crews, asked,
+                      ((const Hvdrun__EvidenceRequest *)request)->file_bytes);
 }
 
-static void end(struct agent *agent, const struct frame_header *header, const uint8_t *body)
+static struct check *check_of(struct agent *agent)
 {
-    agent_end_order(agent, header->epoch, body, header->length);
+    if (agent->check == NULL)
+        agent->check = check_create(agent->loop, agent->facts, agent->modules, agent->mpi);
+    return agent->check;
 }
 
-static void quit(struct agent *agent, const struct frame_header *header, const uint8_t *body)
+static void facts(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
+{
+    (void)request;
+    check_facts(check_of(agent), asked);
+}
+
+static void probe(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
+{
+    check_probe(check_of(agent), asked, (const Hvdrun__Probe *)request);
+}
+
+static void ask(struct agent *agent, const struct frame_header *header, const void *body)
+{
+    static const struct ask_rule rules[] = {
+        {&topic_states, states}, {&topic_usage, usage},
+        {&topic_pulse, pulse},   {&topic_evidence, evidence},
+        {&topic_facts, facts},   {&topic_probe, probe},
+        {.topic = NULL},
+    };
+    (void)header;
+    const char *problem = asked_take(rules, agent, &agent->post, body);
+    if (problem != NULL)
+        agent_end_breach(agent, problem);
+}
+
+static void end(struct agent *agent, const struct frame_header *header, const void *body)
+{
+    agent_end_order(agent, header->epoch, body);
+}
+
+static void quit(struct agent *agent, const struct frame_header *header, const void *body)
 {
     (void)header, (void)body;
     agent_end_quit(agent);
 }
 
+#define MESSAGE(name) .message = &hvdrun__##name##__descriptor
+
 static const struct order orders[] = {
-    [FRAME_HEARTBEAT] = {.node = node_orders_heartbeat},
+    [FRAME_HEARTBEAT] = {.node = node_orders_heartbeat, MESSAGE(heartbeat)},
     [FRAME_HEARTBEAT_REPLY] = {.node = heartbeat_reply},
-    [FRAME_WELCOME] = {.node = node_orders_welcome, .when = ONCE}, /* crews point to its values */
+    [FRAME_WELCOME] = {.node = node_orders_welcome,
+                       MESSAGE(welcome),
+                       .when = ONCE}, /* crews point to its values */
     [FRAME_PREPARE] = {.node = node_orders_prepare, .when = AFTER_WELCOME},
     [FRAME_EPOCH] = {.node = node_orders_epoch},
     [FRAME_SUSPEND] = {.node = node_orders_suspend},
     [FRAME_RESUME] = {.node = node_orders_resume},
-    [FRAME_OUTPUT_CREDIT] = {.node = node_orders_credit},
-    [FRAME_KV_REPLY] = {.node = node_orders_kv_reply},
-    [FRAME_RANKS_ENDED] = {.node = node_orders_ranks_ended},
-    [FRAME_NOTIFY] = {.node = node_orders_notify},
-    [FRAME_DEADLINE] = {.node = node_orders_deadline},
-    [FRAME_CHECK] = {.node = node_orders_check},
-    [FRAME_PROBE] = {.node = node_orders_check},
-    [FRAME_STATE_REQUEST] = {.node = state_request},
-    [FRAME_SAMPLE] = {.node = sample},
-    [FRAME_PULSE_REQUEST] = {.node = pulse_request},
-    [FRAME_EVIDENCE_REQUEST] = {.node = evidence_request},
-    [FRAME_END] = {.node = end},
+    [FRAME_OUTPUT_CREDIT] = {.node = node_orders_credit, MESSAGE(credit)},
+    [FRAME_KV_REPLY] = {.node = node_orders_kv_reply, MESSAGE(kv_reply)},
+    [FRAME_RANKS_ENDED] = {.node = node_orders_ranks_ended, MESSAGE(ranks_ended)},
+    [FRAME_NOTIFY] = {.node = node_orders_notify, MESSAGE(notify)},
+    [FRAME_DEADLINE] = {.node = node_orders_deadline, MESSAGE(deadline)},
+    [FRAME_ASK] = {.node = ask, MESSAGE(ask)},
+    [FRAME_END] = {.node = end, MESSAGE(end)},
     [FRAME_QUIT] = {.node = quit},
     [FRAME_CANCEL] = {.crews = cancel},
-    [FRAME_SIGNAL] = {.crews = crew_orders_signal},
-    [FRAME_WINDOW_SIZE] = {.crews = crew_orders_window},
-    [FRAME_START] = {.crew = crew_orders_start},
+    [FRAME_SIGNAL] = {.crews = crew_orders_signal, MESSAGE(signal)},
+    [FRAME_WINDOW_SIZE] = {.crews = crew_orders_window, MESSAGE(window_size)},
+    [FRAME_START] = {.crew = crew_orders_start, MESSAGE(start)},
     [FRAME_STDIN] = {.crew = crew_orders_stdin},
-    [FRAME_END_WORKER] = {.crew = crew_orders_end_worker},
-    [FRAME_MPI_COLLECTED] = {.crew = crew_orders_mpi},
-    [FRAME_MPI_MODEX] = {.crew = crew_orders_mpi},
-    [FRAME_MPI_MODEX_DATA] = {.crew = crew_orders_mpi},
-    [FRAME_MPI_STORE_REPLY] = {.crew = crew_orders_mpi},
-    [FRAME_MPI_EVENT] = {.crew = crew_orders_mpi},
-    [FRAME_MPI_SIGNAL] = {.crew = crew_orders_mpi},
+    [FRAME_END_WORKER] = {.crew = crew_orders_end_worker, MESSAGE(end_worker)},
+    [FRAME_MPI_COLLECTED] = {.crew = crew_orders_mpi, MESSAGE(mpi_collected)},
+    [FRAME_MPI_MODEX] = {.crew = crew_orders_mpi, MESSAGE(mpi_modex)},
+    [FRAME_MPI_MODEX_DATA] = {.crew = crew_orders_mpi, MESSAGE(mpi_modex_data)},
+    [FRAME_MPI_STORE_REPLY] = {.crew = crew_orders_mpi, MESSAGE(mpi_store_reply)},
+    [FRAME_MPI_EVENT] = {.crew = crew_orders_mpi, MESSAGE(mpi_event)},
+    [FRAME_MPI_SIGNAL] = {.crew = crew_orders_mpi, MESSAGE(mpi_signal)},
 };
 
 static const struct order *find(uint8_t type)
@@ -165,19 +179,9 @@ static const char *breach(const struct agent *agent, const struct order *order)
     return order->when == AFTER_WELCOME && !welcomed ? "before WELCOME" : NULL;
 }
 
-void orders_frame(struct agent *agent, const struct frame_header *header, const uint8_t *body)
+static void carry_out(struct agent *agent, const struct order *order,
+                      const struct frame_header *header, const void *body)
 {
-    if (agent->quits)
-        return;
-    liveness_heard(&agent->liveness, clock_mono_ms());
-    const struct order *order = find(header->type);
-    const char *problem = breach(agent, order);
-    if (problem != NULL) {
-        char what[80];
-        snprintf(what, sizeof(what), "%s %s", frame_name(header->type), problem);
-        agent_end_breach(agent, what);
-        return;
-    }
     if (order->node != NULL)
         order->node(agent, header, body);
     if (order->crews != NULL)
@@ -185,6 +189,28 @@ void orders_frame(struct agent *agent, const struct frame_header *header, const 
     struct crew *crew = order->crew != NULL ? crews_find(agent->crews, header->epoch) : NULL;
     if (crew != NULL)
         order->crew(crew, header, body);
+}
+
+void orders_frame(struct agent *agent, const struct frame_header *header, const uint8_t *body)
+{
+    if (agent->quits)
+        return;
+    liveness_heard(&agent->liveness, clock_mono_ms());
+    const struct order *order = find(header->type);
+    const char *problem = breach(agent, order);
+    ProtobufCMessage *message = NULL;
+    if (problem == NULL && order->message != NULL) {
+        message = message_read(order->message, body, header->length);
+        problem = message == NULL ? "cannot be read" : NULL;
+    }
+    if (problem != NULL) {
+        char what[80];
+        snprintf(what, sizeof(what), "%s %s", frame_name(header->type), problem);
+        agent_end_breach(agent, what);
+        return;
+    }
+    carry_out(agent, order, header, order->message != NULL ? (const void *)message : body);
+    message_free(message);
 }
 
 void orders_refused(struct agent *agent, const char *why)

@@ -49,7 +49,7 @@ static void add_rank(void *context, uint32_t seat, pid_t pid)
     message->ranks[message->n_ranks++] = rank;
 }
 
-void pulse_report(const struct pulse_sources *sources, const struct post *post)
+void pulse_ask(const struct pulse_sources *sources, const struct asked *asked)
 {
     struct pulse pulse = {.sources = sources,
                           .processes = descendants_table_read(ASKED_THREADS),
@@ -57,7 +57,7 @@ void pulse_report(const struct pulse_sources *sources, const struct post *post)
     pulse.message.held = sources->held;
     crews_walk_live(sources->crews, add_rank, &pulse);
     descendants_table_destroy(pulse.processes);
-    post_message(post, FRAME_PULSE, &pulse.message.base);
+    asked_answer(asked, &pulse.message.base);
     for (size_t i = 0; i < pulse.message.n_ranks; i++) {
         if (pulse.message.ranks[i]->stopped[0] != '\0')
             free(pulse.message.ranks[i]->stopped);

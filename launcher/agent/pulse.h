@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PULSE: what the workers of this node have used so far, so that the driver sees whether they work.
- */
+/* Answers about the topic "pulse": what the workers of this node have used so far, so that the
+ * driver sees whether they work. */
 #pragma once
 
+#include "agent/ask.h"
 #include "agent/closer_look.h"
 #include "agent/crews.h"
 
@@ -15,5 +16,4 @@ struct pulse_sources {
     bool held;
 };
 
-/* One frame. */
-void pulse_report(const struct pulse_sources *sources, const struct post *post);
+void pulse_ask(const struct pulse_sources *sources, const struct asked *asked); /* at once */

@@ -9,7 +9,6 @@
 #include "rendezvous/http.h"
 #include "rendezvous/proxy.h"
 #include "rendezvous/server.h"
-#include "wire/control.pb-c.h"
 
 /* Of the link to the driver: a flood of requests must not be what fills it up. */
 #define QUEUE_MAX (LINK_QUEUE_MAX / 2)
@@ -143,12 +142,8 @@ void rendezvous_door_expect(struct rendezvous_door *door, uint32_t size, uint32_
     rendezvous_server_expect(door->server, local_size < size ? need / size * local_size : need);
 }
 
-void rendezvous_door_reply(struct rendezvous_door *door, const uint8_t *body, size_t length)
+void rendezvous_door_reply(struct rendezvous_door *door, const Hvdrun__KvReply *message)
 {
-    Hvdrun__KvReply *message = hvdrun__kv_reply__unpack(NULL, length, body);
-    if (message == NULL)
-        return;
     rendezvous_proxy_reply(door->proxy, message->token, (int)message->status, message->body.data,
                            message->body.len);
-    hvdrun__kv_reply__free_unpacked(message, NULL);
 }

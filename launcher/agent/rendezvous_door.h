@@ -8,6 +8,7 @@
 #include "agent/post.h"
 #include "io/loop.h"
 #include "rendezvous/request.h"
+#include "wire/control.pb-c.h"
 
 struct rendezvous_door;
 
@@ -25,4 +26,4 @@ int rendezvous_door_port(const struct rendezvous_door *door);
 /* Limits what it stores to what `size` workers can need, `local_size` of them on this node. */
 void rendezvous_door_expect(struct rendezvous_door *door, uint32_t size, uint32_t local_size);
 void rendezvous_door_begin(struct rendezvous_door *door, uint32_t epoch);
-void rendezvous_door_reply(struct rendezvous_door *door, const uint8_t *body, size_t length);
+void rendezvous_door_reply(struct rendezvous_door *door, const Hvdrun__KvReply *message);

@@ -16,12 +16,10 @@ struct pending {
     struct state_desk *desk;
     struct crew_states states;
     struct rank_stacks *stacks;
-    uint32_t round;
-    bool native;
+    struct asked asked;
 };
 
 struct state_desk {
-    const struct post *post;
     struct stack_pool *pool;
     struct pending *first;
 };
@@ -42,22 +40,20 @@ static void stacks_are_read(void *context)
     struct pending *pending = context;
     Hvdrun__StateReport message = HVDRUN__STATE_REPORT__INIT;
     const struct crew_states *states = &pending->states;
-    message.round = pending->round;
-    message.native = pending->native;
     message.seats = states->seats;
     message.texts = states->texts.items;
     message.n_seats = message.n_texts = states->texts.count;
     rank_stacks_fill(pending->stacks, &message);
-    post_message(pending->desk->post, FRAME_STATE_REPORT, &message.base);
+    asked_answer(&pending->asked, &message.base);
     rank_stacks_free(&message);
     destroy_pending(pending);
 }
 
-struct state_desk *state_desk_create(struct loop *loop, const struct post *post,
-                                     struct helpers *helpers, const char *program)
+struct state_desk *state_desk_create(struct loop *loop, struct helpers *helpers,
+                                     const char *program)
 {
     struct state_desk *desk = mem_alloc(sizeof(*desk));
-    *desk = (struct state_desk){.post = post, .pool = stack_pool_create(loop, helpers, program)};
+    *desk = (struct state_desk){.pool = stack_pool_create(loop, helpers, program)};
     return desk;
 }
 
@@ -72,12 +68,11 @@ void state_desk_destroy(struct state_desk *desk)
 }
 
 void state_desk_ask(struct state_desk *desk, const struct crews *crews,
-                    const struct worker_lines *lines, uint32_t round, bool native)
+                    const struct worker_lines *lines, const struct asked *asked, bool native)
 {
     struct pending *pending = mem_alloc(sizeof(*pending));
     struct descendants_table *processes = descendants_table_read(ASKED_THREADS);
-    *pending =
-        (struct pending){.next = desk->first, .desk = desk, .round = round, .native = native};
+    *pending = (struct pending){.next = desk->first, .desk = desk, .asked = *asked};
     crews_states(crews, lines, processes, &pending->states);
     pending->stacks =
         rank_stacks_create(desk->pool, pending->states.pids, pending->states.texts.count, processes,

@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers STATE_REQUEST: what each worker is doing, and its stacks. Helper processes read these,
- * and the agent goes on meanwhile.
+ * Answers about the topic "states": what each worker is doing, and its stacks. Helper processes
+ * read these, and the agent goes on meanwhile.
  */
 #pragma once
 
-#include <stdint.h>
-
+#include "agent/ask.h"
 #include "agent/crews.h"
-#include "agent/post.h"
 #include "agent/worker_lines.h"
 #include "io/helpers.h"
 
 struct state_desk;
 
 /* `program`: a path of hvdrun-agent. All are borrowed. */
-struct state_desk *state_desk_create(struct loop *loop, const struct post *post,
-                                     struct helpers *helpers, const char *program);
+struct state_desk *state_desk_create(struct loop *loop, struct helpers *helpers,
+                                     const char *program);
 /* What was asked for and is not answered yet gets no answer. Accepts NULL. */
 void state_desk_destroy(struct state_desk *desk);
 
-/* One frame, as soon as the stacks are there. `lines` (may be NULL) say how far each worker has
- * come. `round` is the driver's. */
+/* The answer comes as soon as the stacks are there. `lines` (may be NULL) say how far each worker
+ * has come. */
 void state_desk_ask(struct state_desk *desk, const struct crews *crews,
-                    const struct worker_lines *lines, uint32_t round, bool native);
+                    const struct worker_lines *lines, const struct asked *asked, bool native);

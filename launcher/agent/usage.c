@@ -32,8 +32,8 @@ struct process {
 
 struct usage {
     const struct crews *crews;
-    const struct post *post;
     struct gpu_sampler *gpus;
+    struct asked asked;
     struct buf scratch;
     struct seat_usage *seats; /* sorted by pid */
     size_t seat_count;
@@ -42,11 +42,10 @@ struct usage {
     int64_t list_due_ms;
 };
 
-struct usage *usage_create(const struct crews *crews, const struct post *post,
-                           struct gpu_sampler *gpus)
+struct usage *usage_create(const struct crews *crews, struct gpu_sampler *gpus)
 {
     struct usage *usage = mem_alloc(sizeof(*usage));
-    *usage = (struct usage){.crews = crews, .post = post, .gpus = gpus};
+    *usage = (struct usage){.crews = crews, .gpus = gpus};
     buf_init(&usage->scratch, USAGE_TEXT_MAX);
     return usage;
 }
@@ -343,7 +342,7 @@ static void forget_gpus(struct usage *usage)
 
 static void send(struct usage *usage, const struct host_usage *host, const Hvdrun__GpuUsages *gpus)
 {
-    Hvdrun__Sampled message = HVDRUN__SAMPLED__INIT;
+    Hvdrun__Usage message = HVDRUN__USAGE__INIT;
     Hvdrun__HostUsage whole = HVDRUN__HOST_USAGE__INIT;
     Hvdrun__Pressure pressure[HOST_RESOURCES];
     struct gpu_part part AUTO_GPU_PART = {.owners = NULL};
@@ -356,7 +355,7 @@ static void send(struct usage *usage, const struct host_usage *host, const Hvdru
     fill_host(host, &whole, pressure);
     message.ranks = ranks;
     message.host = &whole;
-    post_message(usage->post, FRAME_SAMPLED, &message.base);
+    asked_answer(&usage->asked, &message.base);
     forget_gpus(usage);
 }
 
@@ -371,7 +370,8 @@ static void gpus_known(void *context, const Hvdrun__GpuUsages *gpus)
     send(usage, &host, gpus);
 }
 
-void usage_report(struct usage *usage)
+void usage_ask(struct usage *usage, const struct asked *asked)
 {
+    usage->asked = *asked;
     gpu_sampler_ask(usage->gpus, gpus_known, usage);
 }

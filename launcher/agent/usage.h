@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measures what the workers of this node use, when the driver asks (SAMPLE). In between it does
- * nothing.
+ * Answers about the topic "usage": what the workers of this node use. It measures when the driver
+ * asks, and does nothing in between.
  *
  * A worker stands for all of its processes: those below it, and those that have left it but not its
  * session. To find them costs much more than to read them, because the kernel lists children for
@@ -13,15 +13,16 @@
  */
 #pragma once
 
+#include "agent/ask.h"
 #include "agent/crews.h"
 #include "agent/gpu_sampler.h"
 
 struct usage;
 
 /* All are borrowed. The sampler is destroyed first. */
-struct usage *usage_create(const struct crews *crews, const struct post *post,
-                           struct gpu_sampler *gpus);
+struct usage *usage_create(const struct crews *crews, struct gpu_sampler *gpus);
 void usage_destroy(struct usage *usage); /* accepts NULL */
 
-/* Sends SAMPLED, as soon as it is known what the GPUs do, or shortly later without that. */
-void usage_report(struct usage *usage);
+/* Answers as soon as it is known what the GPUs do, or shortly later without that. A question that
+ * comes meanwhile takes the place of this one. */
+void usage_ask(struct usage *usage, const struct asked *asked);

@@ -11,7 +11,6 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "line/address.h"
-#include "wire/control.pb-c.h"
 
 enum {
     BACKLOG = 4096,
@@ -224,12 +223,9 @@ static void add_ended(struct ended_ranks *ended, const struct line_ended *rank)
     ended->list[ended->count++] = *rank;
 }
 
-void worker_lines_ended(struct worker_lines *lines, uint32_t epoch, const uint8_t *body,
-                        size_t length)
+void worker_lines_ended(struct worker_lines *lines, uint32_t epoch,
+                        const Hvdrun__RanksEnded *message)
 {
-    Hvdrun__RanksEnded *message = hvdrun__ranks_ended__unpack(NULL, length, body);
-    if (message == NULL)
-        return;
     bool fits = epoch == lines->ended.epoch && message->n_how == message->n_ranks &&
                 message->n_code == message->n_ranks &&
                 message->n_ranks <= ENDED_MAX - lines->ended.count;
@@ -239,7 +235,6 @@ void worker_lines_ended(struct worker_lines *lines, uint32_t epoch, const uint8_
                                   .code = (uint8_t)message->code[i]};
         add_ended(&lines->ended, &rank);
     }
-    hvdrun__ranks_ended__free_unpacked(message, NULL);
     if (fits)
         tell_all(lines, false);
 }

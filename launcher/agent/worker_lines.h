@@ -15,6 +15,7 @@
 
 #include "agent/post.h"
 #include "io/loop.h"
+#include "wire/control.pb-c.h"
 
 struct worker_lines;
 
@@ -32,8 +33,8 @@ const char *worker_lines_address(const struct worker_lines *lines); /* for LINE_
 void worker_lines_begin(struct worker_lines *lines, uint32_t epoch);
 
 /* A RANKS_ENDED of the driver. */
-void worker_lines_ended(struct worker_lines *lines, uint32_t epoch, const uint8_t *body,
-                        size_t length);
+void worker_lines_ended(struct worker_lines *lines, uint32_t epoch,
+                        const Hvdrun__RanksEnded *message);
 
 /* Says to a worker that the hosts of the job have changed. false: it has no line. */
 bool worker_lines_hosts(struct worker_lines *lines, uint32_t seat);

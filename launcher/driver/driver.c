@@ -17,6 +17,7 @@
 #include "driver/end/verdict.h"
 #include "driver/end/warning.h"
 #include "driver/frames.h"
+#include "driver/job/ask.h"
 #include "driver/job/job_nodes.h"
 #include "driver/job_control.h"
 #include "driver/mpi/job_mpi.h"
@@ -28,7 +29,6 @@
 #include "driver/run/job_lines.h"
 #include "driver/run/job_output.h"
 #include "driver/run/job_rendezvous.h"
-#include "driver/run/look.h"
 #include "driver/run/stdin_feed.h"
 #include "driver/run/straggler_watch.h"
 #include "driver/run/suspension.h"
@@ -48,6 +48,7 @@
 #include "io/helpers.h"
 #include "node/runtime_dir.h"
 #include "output/terminal.h"
+#include "stacks/tree.h"
 
 #define CLOSE_WAIT_MS 5000   /* for agents to exit after QUIT */
 #define ORPHANS_WAIT_MS 5000 /* for killing the processes of dead agents */
@@ -82,6 +83,7 @@ static void node_lost(struct job *job, struct node_link *node, const char *why)
 static void node_closed(void *context, struct node_link *node, const char *why)
 {
     struct job *job = context;
+    ask_node_closed(job, node);
     if (node->state == NODE_LOST)
         node_lost(job, node, why);
     else
@@ -205,8 +207,7 @@ static int job_open(struct job *job, struct error *err)
     credit_budget_init(&job->budget, CREDIT_BUDGET);
     job->teardown = teardown_create(job);
     job->orphans = orphans_create(job);
-    job->looks = looks_create(job, false);
-    job->native_looks = looks_create(job, true);
+    job->asks = asks_create();
     if (job->kind->has_workers)
         evidence_folder_create(job, job_control_evidence_place);
     job->time_limit = time_limit_create(job);
@@ -318,8 +319,8 @@ static void job_close(struct job *job)
     straggler_watch_destroy(job->straggler_watch);
     hang_watch_destroy(job->hang_watch);
     evidence_folder_destroy(job);
-    looks_destroy(job->looks);
-    looks_destroy(job->native_looks);
+    stack_tree_destroy(job->stacks);
+    asks_destroy(job->asks);
     orphans_destroy(job->orphans);
     teardown_destroy(job->teardown);
     job_lines_destroy(job->lines);

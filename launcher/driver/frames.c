@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/frames.h"
 
+#include "driver/job/ask.h"
 #include "driver/job/job_kind.h"
 #include "driver/mpi/job_mpi.h"
 #include "driver/run/collect.h"
-#include "driver/run/evidence_folder.h"
 #include "driver/run/exits.h"
-#include "driver/run/hang_watch.h"
 #include "driver/run/job_lines.h"
 #include "driver/run/job_progress.h"
 #include "driver/run/job_rendezvous.h"
-#include "driver/run/look.h"
 #include "driver/run/stdin_feed.h"
 #include "driver/run/suspension.h"
 #include "driver/run/user_signals.h"
-#include "driver/usage/sampler.h"
 
 static int take_hello(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
@@ -23,43 +20,45 @@ static int take_hello(struct job *job, struct node_link *node, const struct agen
     return 0;
 }
 
+#define MESSAGE(name) &hvdrun__##name##__descriptor
+
 /* The frames of all kinds of job; each kind adds its own. */
 static const struct frame_rule common[FRAME_TYPES] = {
-    [FRAME_HELLO] = {take_hello, EPOCHS_ALL, NODE_STARTING, false},
-    [FRAME_SUSPENDED] = {suspension_answered, EPOCHS_ALL, NODE_STARTING, false},
-    [FRAME_SIGNALLED] = {user_signals_frame, EPOCHS_ALL, NODE_STARTING, false},
-    [FRAME_SAMPLED] = {sampler_take, EPOCHS_ALL, NODE_UP, false},
-    [FRAME_STATE_REPORT] = {looks_report, EPOCHS_OF_WORKERS, NODE_STARTING, false},
+    [FRAME_HELLO] = {take_hello, NULL, EPOCHS_ALL, NODE_STARTING, false},
+    [FRAME_SUSPENDED] = {suspension_answered, NULL, EPOCHS_ALL, NODE_STARTING, false},
+    [FRAME_SIGNALLED] = {user_signals_frame, MESSAGE(signalled), EPOCHS_ALL, NODE_STARTING, false},
+    [FRAME_ANSWER] = {ask_take, MESSAGE(answer), EPOCHS_ALL, NODE_UP, false},
 
-    [FRAME_EVIDENCE] = {evidence_folder_take, EPOCHS_ALL, NODE_STARTING, false},
-    [FRAME_EVIDENCE_FILE] = {evidence_folder_file, EPOCHS_ALL, NODE_STARTING, false},
-    [FRAME_PULSE] = {hang_watch_pulse, EPOCHS_OF_WORKERS, NODE_STARTING, false},
+    [FRAME_STARTED] = {exits_started, MESSAGE(started), EPOCHS_OF_WORKERS, NODE_RUNNING, false},
+    [FRAME_EXITED] = {exits_exited, MESSAGE(exited), EPOCHS_OF_WORKERS, NODE_RUNNING, false},
+    [FRAME_FINISHED] = {exits_finished, MESSAGE(finished), EPOCHS_OF_WORKERS, NODE_RUNNING, false},
+    [FRAME_ABORT] = {exits_aborted, MESSAGE(abort), EPOCHS_OF_WORKERS, NODE_RUNNING, false},
+    [FRAME_KILLING] = {exits_killing, MESSAGE(killing), EPOCHS_OF_WORKERS, NODE_ENDING, false},
+    [FRAME_ENDED] = {exits_ended, NULL, EPOCHS_OF_WORKERS, NODE_STARTING, false},
 
-    [FRAME_STARTED] = {exits_started, EPOCHS_OF_WORKERS, NODE_RUNNING, false},
-    [FRAME_EXITED] = {exits_exited, EPOCHS_OF_WORKERS, NODE_RUNNING, false},
-    [FRAME_FINISHED] = {exits_finished, EPOCHS_OF_WORKERS, NODE_RUNNING, false},
-    [FRAME_ABORT] = {exits_aborted, EPOCHS_OF_WORKERS, NODE_RUNNING, false},
-    [FRAME_KILLING] = {exits_killing, EPOCHS_OF_WORKERS, NODE_ENDING, false},
-    [FRAME_ENDED] = {exits_ended, EPOCHS_OF_WORKERS, NODE_STARTING, false},
+    [FRAME_OUTPUT] = {collect_bytes, NULL, EPOCHS_OF_WORKERS, NODE_RUNNING, false},
+    [FRAME_OUTPUT_SHOW] = {collect_show, NULL, EPOCHS_OF_WORKERS, NODE_RUNNING, false},
+    [FRAME_STDIN_CREDIT] = {stdin_feed_credit, MESSAGE(credit), EPOCHS_OF_WORKERS, NODE_RUNNING,
+                            false},
 
-    [FRAME_OUTPUT] = {collect_bytes, EPOCHS_OF_WORKERS, NODE_RUNNING, false},
-    [FRAME_OUTPUT_SHOW] = {collect_show, EPOCHS_OF_WORKERS, NODE_RUNNING, false},
-    [FRAME_STDIN_CREDIT] = {stdin_feed_credit, EPOCHS_OF_WORKERS, NODE_RUNNING, false},
+    [FRAME_LINE_OPENED] = {job_lines_opened, NULL, EPOCHS_PRESENT, NODE_RUNNING, false},
+    [FRAME_STALL] = {job_lines_stall, MESSAGE(stall), EPOCHS_PRESENT, NODE_RUNNING, false},
 
-    [FRAME_LINE_OPENED] = {job_lines_opened, EPOCHS_PRESENT, NODE_RUNNING, false},
-    [FRAME_STALL] = {job_lines_stall, EPOCHS_PRESENT, NODE_RUNNING, false},
+    [FRAME_PROGRESS] = {job_progress_take, MESSAGE(progress), EPOCHS_ALL, NODE_RUNNING, false},
 
-    [FRAME_PROGRESS] = {job_progress_take, EPOCHS_ALL, NODE_RUNNING, false},
+    [FRAME_KV_REQUEST] = {job_rendezvous_request, MESSAGE(kv_request), EPOCHS_ALL, NODE_RUNNING,
+                          false},
+    [FRAME_KV_DROPPED] = {job_rendezvous_dropped, MESSAGE(kv_notice), EPOCHS_ALL, NODE_RUNNING,
+                          false},
 
-    [FRAME_KV_REQUEST] = {job_rendezvous_request, EPOCHS_ALL, NODE_RUNNING, false},
-    [FRAME_KV_DROPPED] = {job_rendezvous_dropped, EPOCHS_ALL, NODE_RUNNING, false},
-
-    [FRAME_MPI_COLLECT] = {job_mpi_collect, EPOCHS_PRESENT, NODE_RUNNING, true},
-    [FRAME_MPI_MODEX] = {job_mpi_modex, EPOCHS_PRESENT, NODE_RUNNING, true},
-    [FRAME_MPI_MODEX_DATA] = {job_mpi_modex_data, EPOCHS_PRESENT, NODE_RUNNING, true},
-    [FRAME_MPI_STORE] = {job_mpi_store, EPOCHS_PRESENT, NODE_RUNNING, true},
-    [FRAME_MPI_EVENT] = {job_mpi_event, EPOCHS_PRESENT, NODE_RUNNING, true},
-    [FRAME_MPI_SIGNAL] = {job_mpi_signal, EPOCHS_PRESENT, NODE_RUNNING, true},
+    [FRAME_MPI_COLLECT] = {job_mpi_collect, MESSAGE(mpi_collect), EPOCHS_PRESENT, NODE_RUNNING,
+                           true},
+    [FRAME_MPI_MODEX] = {job_mpi_modex, MESSAGE(mpi_modex), EPOCHS_PRESENT, NODE_RUNNING, true},
+    [FRAME_MPI_MODEX_DATA] = {job_mpi_modex_data, MESSAGE(mpi_modex_data), EPOCHS_PRESENT,
+                              NODE_RUNNING, true},
+    [FRAME_MPI_STORE] = {job_mpi_store, MESSAGE(mpi_store), EPOCHS_PRESENT, NODE_RUNNING, true},
+    [FRAME_MPI_EVENT] = {job_mpi_event, MESSAGE(mpi_event), EPOCHS_PRESENT, NODE_RUNNING, true},
+    [FRAME_MPI_SIGNAL] = {job_mpi_signal, MESSAGE(mpi_signal), EPOCHS_PRESENT, NODE_RUNNING, true},
 };
 
 static const struct frame_rule *rule_of(const struct job *job, uint8_t type)
@@ -80,10 +79,15 @@ int frames_take(struct job *job, struct node_link *node, const struct frame_head
     if (header->type >= FRAME_TYPES)
         return -1;
     const struct frame_rule *rule = rule_of(job, header->type);
-    struct agent_frame frame = {header->type, header->epoch, body, header->length};
+    struct agent_frame frame = {header->type, header->epoch, body, header->length, NULL};
     if (rule->take == NULL || (!job->kind->many_epochs && node->state < rule->least))
         return -1;
     if (is_late(job, rule, frame.epoch) || (rule->placed && node->place < 0))
         return 0;
-    return rule->take(job, node, &frame);
+    if (rule->message != NULL)
+        frame.message = message_read(rule->message, body, frame.length);
+    bool broken = rule->message != NULL && frame.message == NULL;
+    int result = broken ? -1 : rule->take(job, node, &frame);
+    message_free(frame.message);
+    return result;
 }

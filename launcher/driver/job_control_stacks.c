@@ -18,7 +18,6 @@ struct request {
     struct control_later *later;
     bool *wanted; /* by rank; NULL: all */
     int count;
-    struct looks *looks;
 };
 
 struct job_stacks {
@@ -51,14 +50,14 @@ static void drop(struct job_stacks *stacks, struct request *request)
     request_destroy(request);
 }
 
-static json_t *answer_of(const struct look *look, const struct look_ranks *ranks)
+static json_t *answer_of(const struct ask *look, const struct look_ranks *ranks)
 {
     const struct stack_tree_style style = {"", "", STACK_TREE_ALL_LINES};
     struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX), missing AUTO_BUF = BUF_INIT(TEXT_MAX);
     struct buf remarks AUTO_BUF = BUF_INIT(TEXT_MAX), odd AUTO_BUF = BUF_INIT(TEXT_MAX);
     struct stack_tree *tree = look_tree(look, true, ranks);
     json_t *answer = json_object();
-    look_missing(look, &missing);
+    ask_missing(look, &missing);
     look_remarks(look, &remarks);
     hang_culprit_place(look, ranks, &odd);
     stack_tree_print(tree, &style, &text);
@@ -73,7 +72,7 @@ static json_t *answer_of(const struct look *look, const struct look_ranks *ranks
     return answer;
 }
 
-static void looked(void *context, const struct look *look)
+static void looked(void *context, const struct ask *look)
 {
     struct request *request = context;
     struct look_ranks ranks = {request->wanted, request->count};
@@ -98,7 +97,6 @@ int job_stacks_ask(struct job_stacks *stacks, const char *ranks, bool native,
         return error_set(err, "no rank runs");
     request = mem_alloc(sizeof(*request));
     *request = (struct request){.stacks = stacks, .later = later, .count = job->plan->size};
-    request->looks = native ? job->native_looks : job->looks;
     if (ranks != NULL)
         request->wanted = mem_array((size_t)request->count + 1, sizeof(*request->wanted));
     if (ranks != NULL && parse_ranks(ranks, request->count - 1, want, request, err) < 0) {
@@ -108,7 +106,7 @@ int job_stacks_ask(struct job_stacks *stacks, const char *ranks, bool native,
     control_later_take(later);
     stacks->requests = mem_resize_array(stacks->requests, stacks->count + 1, sizeof(request));
     stacks->requests[stacks->count++] = request;
-    looks_ask(request->looks, looked, request);
+    look_ask(job, native, looked, request);
     return 0;
 }
 
@@ -116,7 +114,7 @@ void job_stacks_destroy(struct job_stacks *stacks)
 {
     for (size_t i = 0; stacks != NULL && i < stacks->count; i++) {
         struct request *request = stacks->requests[i];
-        looks_forget(request->looks, request);
+        ask_forget(stacks->job, request);
         control_later_answer(request->later, json_pack("{s:s}", "error", "the job has ended"));
         request_destroy(request);
     }

@@ -11,7 +11,7 @@
 
 #define EVIDENCE_ITEM_MAX ((size_t)32 << 10) /* bytes of one text */
 
-/* What EVIDENCE_FILE has. */
+/* What a file of evidence has. */
 enum evidence_file_kind {
     EVIDENCE_FILE_FLIGHT = 1, /* a dump of PyTorch's flight recorder */
     EVIDENCE_FILE_RAS = 2,    /* the answer of NCCL's RAS, JSON */

@@ -38,3 +38,24 @@ ProtobufCMessage *message_unpack(const ProtobufCMessageDescriptor *descriptor,
     return protobuf_c_message_unpack(descriptor, allocator == NULL ? &ours : allocator, length,
                                      bytes);
 }
+
+ProtobufCBinaryData message_pack(const ProtobufCMessage *message)
+{
+    size_t length = message == NULL ? 0 : protobuf_c_message_get_packed_size(message);
+    ProtobufCBinaryData packed = {length, mem_alloc(length + 1)};
+    if (message != NULL)
+        protobuf_c_message_pack(message, packed.data);
+    return packed;
+}
+
+ProtobufCMessage *message_read(const ProtobufCMessageDescriptor *kind, const uint8_t *bytes,
+                               size_t length)
+{
+    return message_unpack(kind, NULL, length, bytes);
+}
+
+void message_free(ProtobufCMessage *message)
+{
+    if (message != NULL)
+        protobuf_c_message_free_unpacked(message, NULL);
+}

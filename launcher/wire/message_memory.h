@@ -8,9 +8,18 @@
 #pragma once
 
 #include <protobuf-c/protobuf-c.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #define protobuf_c_message_unpack message_unpack
 
 ProtobufCMessage *message_unpack(const ProtobufCMessageDescriptor *descriptor,
                                  ProtobufCAllocator *allocator, size_t length,
                                  const uint8_t *bytes);
+
+/* For messages of any kind. The message packed; free its data. NULL: an empty message. */
+ProtobufCBinaryData message_pack(const ProtobufCMessage *message);
+/* The reverse. NULL: the bytes are broken. */
+ProtobufCMessage *message_read(const ProtobufCMessageDescriptor *kind, const uint8_t *bytes,
+                               size_t length);
+void message_free(ProtobufCMessage *message); /* of message_read(); accepts NULL */

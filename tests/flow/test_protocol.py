@@ -22,8 +22,9 @@ SEED = int(os.environ.get("HVDRUN_SECURITY_SEED") or random.randrange(1 << 32))
 (HELLO, WELCOME, PREPARE, READY, START, STARTED, EXITED, FINISHED, OUTPUT) = range(1, 10)
 (STDIN, STDIN_CREDIT, SIGNAL, END, KILLING, ENDED, QUIT, HEARTBEAT, HEARTBEAT_REPLY, SUSPEND) = range(11, 21)
 SUSPENDED, RESUME, LOG, KV_REQUEST, KV_REPLY, KV_DROPPED, ABORT = 21, 22, 23, 24, 25, 26, 28
-STATE_REPORT, TERMINATE, PART, MPI_COLLECT, MPI_MODEX, MPI_MODEX_DATA, MPI_STORE = 30, 32, 33, 34, 36, 37, 38
-MPI_SIGNAL, END_WORKER, CANCEL, EPOCH, NOTIFIED, CHECKED, PROBED, OUTPUT_SHOW, FAREWELL = 41, 42, 43, 44, 46, 50, 52, 53, 54
+TERMINATE, PART, MPI_COLLECT, MPI_MODEX, MPI_MODEX_DATA, MPI_STORE = 32, 33, 34, 36, 37, 38
+MPI_SIGNAL, END_WORKER, CANCEL, EPOCH, NOTIFIED, OUTPUT_SHOW, FAREWELL, ASK, ANSWER = 41, 42, 43, 44, 46, 53, 54, 77, 78
+TOPICS = range(1, 7)
 
 
 def number(field, value):
@@ -58,7 +59,8 @@ BROKE = "its agent broke the protocol"
 
 # name: (steps before, what is said then, what the driver says of it)
 AGENTS = {
-    "other version": (AT_ONCE, frame(HELLO, version=9), "speaks protocol 9 and this program 2"),
+    "other version": (AT_ONCE, frame(HELLO, version=9), "speaks protocol 9 and this program 3"),
+    "last version": (AT_ONCE, frame(HELLO, version=2), "speaks protocol 2 and this program 3; install the same version"),
     "unknown type": (AT_ONCE, frame(200), "unknown frame type 200"),
     "too long": (AT_ONCE, frame(HELLO, length=BODY_MAX + 1), "over the limit"),
     "text": (AT_ONCE, b"HTTP/1.1 400 Bad Request\r\n\r\n", "speaks protocol 72"),
@@ -102,8 +104,9 @@ AGENTS = {
     "store of no kind": (STARTED_ALL, frame(MPI_STORE, number(2, 77)), BROKE),
     "store of no range": (STARTED_ALL, frame(MPI_STORE, number(5, 77)), BROKE),
     "a store that unfolds": (STARTED_ALL, frame(PART, text(7, b"") * (BODY_MAX // 2)) * 40 + frame(MPI_STORE), BROKE),
-    "unasked answers": (STARTED_ALL, frame(CHECKED), BROKE),
-    "unasked probe": (STARTED_ALL, frame(PROBED), BROKE),
+    "answer before hello": (AT_ONCE, frame(ANSWER), BROKE),
+    "answer unreadable": (STARTED_ALL, frame(ANSWER, b"\xff"), BROKE),
+    "a driver's question": (STARTED_ALL, frame(ASK), BROKE),
     "notified of nobody": (STARTED_ALL, frame(NOTIFIED), BROKE),
     "farewell": (STARTED_ALL, frame(FAREWELL, number(1, 4000)), r"its agent gave up, since it heard nothing from hvdrun for 4\.0 s"),
     "farewell unreadable": (STARTED_ALL, frame(FAREWELL, b"\xff"), BROKE),
@@ -114,7 +117,8 @@ AGENTS = {
 IGNORED = {
     "stale epochs": frame(EXITED, number(1, 0) + number(3, 9), epoch=77) + frame(OUTPUT, data(0), epoch=0),
     "absurd clocks": frame(HEARTBEAT_REPLY, number(1, 1) + number(2, (1 << 64) - 1)) + frame(STARTED, text(1, b"\0") + text(2, b"\1") + text(3, varint((1 << 63) - 1))),
-    "report unasked": frame(STATE_REPORT, text(1, b"\0") + text(2, "not to be seen")),
+    "answers unasked": frame(ANSWER, number(1, 99) + text(2, text(1, b"\0") + text(2, "not to be seen"))) + frame(ANSWER) * 2 +
+                       frame(ANSWER, number(1, NUMBER_MAX) + text(2, b"\xff") + number(3, 1)) * 9,
     "suspended unasked": frame(SUSPENDED) * 3,
     "ended unasked": frame(ENDED) * 2,
     "nothing to show": frame(OUTPUT_SHOW, data(0, content=b"")) * 3,
@@ -266,6 +270,14 @@ DRIVERS = {
     "mpi answers unasked": RUNNING_AGENT + b"".join(frame(kind, number(1, 7)) for kind in (35, 36, 37, 39, 40, 41)),
     "no such signal": RUNNING_AGENT + frame(SIGNAL, number(1, 4000)) + frame(SIGNAL, number(1, (1 << 64) - 1)),
     "end of nobody": RUNNING_AGENT + frame(END_WORKER, number(1, 12) + number(2, 9)),
+    "question unreadable": RUNNING_AGENT + frame(ASK, b"\xff"),
+    "start unreadable": READY_AGENT + frame(START, b"\xff"),
+    "signal unreadable": RUNNING_AGENT + frame(SIGNAL, b"\xff"),
+    "heartbeat unreadable": RUNNING_AGENT + frame(HEARTBEAT, b"\xff"),
+    "no such topic": RUNNING_AGENT + frame(ASK, number(1, 99) + number(2, 1)),
+    "request unreadable": RUNNING_AGENT + frame(ASK, number(1, 1) + number(2, 1) + text(3, b"\xff")),
+    "all topics": RUNNING_AGENT + b"".join(frame(ASK, number(1, topic) + number(2, topic)) for topic in TOPICS) * 9,
+    "an agent's answer": RUNNING_AGENT + frame(ANSWER, number(1, 1)),
     "quit too early": RUNNING_AGENT + frame(QUIT),
     "start behind quit": READY_AGENT + frame(QUIT) + frame(START),
     "resume without suspend": RUNNING_AGENT + frame(RESUME) + frame(EPOCH, epoch=NUMBER_MAX),

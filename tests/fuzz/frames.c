@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "frames.h"
 
+#include "wire/topic.h"
+
 #define CHANGES_MAX 4
 #define PACKED_MAX ((size_t)64 << 10)
 
@@ -237,6 +239,33 @@ static void make_sense(struct frames *frames, ProtobufCMessage *message)
     }
 }
 
+/* The numbers are small ones: some questions are under way. */
+static void put_answer(struct frames *frames, uint32_t epoch, const ProtobufCMessage *answer)
+{
+    Hvdrun__Answer message = HVDRUN__ANSWER__INIT;
+    uint8_t choice = fuzz_u8(frames->bytes);
+    message.question = choice % 8;
+    message.more = choice >= 192;
+    message.answer = message_pack(answer);
+    frames_put_message(frames, FRAME_ANSWER, epoch, &message.base);
+    free(message.answer.data);
+}
+
+static void put_ask(struct frames *frames, uint32_t epoch, const ProtobufCMessage *request)
+{
+    static const struct topic *const topics[] = {&topic_states, &topic_usage, &topic_pulse,
+                                                 &topic_evidence};
+    Hvdrun__Ask message = HVDRUN__ASK__INIT;
+    message.question = fuzz_u8(frames->bytes);
+    for (size_t i = 0; i < sizeof(topics) / sizeof(topics[0]); i++) {
+        if (topics[i]->request == request->descriptor)
+            message.topic = topics[i]->number;
+    }
+    message.request = message_pack(request);
+    frames_put_message(frames, FRAME_ASK, epoch, &message.base);
+    free(message.request.data);
+}
+
 void frames_put_any(struct frames *frames, const struct frames_kind *kind)
 {
     uint8_t choice = fuzz_u8(frames->bytes);
@@ -255,6 +284,11 @@ void frames_put_any(struct frames *frames, const struct frames_kind *kind)
         ProtobufCMessage *message = new_message(frames, kind->message);
         make_sense(frames, message);
         frames_change(frames, message);
-        frames_put_message(frames, kind->type, epoch, message);
+        if (kind->type == FRAME_ANSWER)
+            put_answer(frames, epoch, message);
+        else if (kind->type == FRAME_ASK)
+            put_ask(frames, epoch, message);
+        else
+            frames_put_message(frames, kind->type, epoch, message);
     }
 }

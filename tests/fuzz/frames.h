@@ -40,7 +40,7 @@ void frames_put_message(struct frames *frames, enum frame_type type, uint32_t ep
 uint16_t frames_number(struct buf *bytes, uint16_t first);
 
 /* One of these types, with the message that belongs to it (NULL: none; OUTPUT and STDIN have raw
- * bytes): made up, changed and appended. */
+ * bytes): made up, changed and appended. Of ASK and ANSWER, the message is that of the topic. */
 struct frames_kind {
     enum frame_type type;
     const ProtobufCMessageDescriptor *message;

@@ -3,7 +3,8 @@
  * A whole agent whose driver is hostile: frames in any order, of which WELCOME, PREPARE and START
  * begin as good ones, then the driver hangs up. The agent must end, with nothing wrong in memory
  * and no process left. Workers are /bin/true; no text that the fuzzer makes is ever run, connected
- * to or taken for a path. CHECK, PROBE and NOTIFY, which go out to other places, are left out.
+ * to or taken for a path. NOTIFY and the topics of checks, which go out to other places,
+ * are left out.
  */
 #include <errno.h>
 #include <signal.h>
@@ -30,8 +31,8 @@ static const struct frames_kind kinds[] = {
     {FRAME_SUSPEND, NULL},
     {FRAME_RESUME, NULL},
     {FRAME_KV_REPLY, &hvdrun__kv_reply__descriptor},
-    {FRAME_STATE_REQUEST, NULL},
-    {FRAME_SAMPLE, NULL},
+    {FRAME_ASK, &hvdrun__state_request__descriptor},
+    {FRAME_ASK, &hvdrun__usage_request__descriptor},
     {FRAME_WINDOW_SIZE, &hvdrun__window_size__descriptor},
     {FRAME_MPI_COLLECTED, &hvdrun__mpi_collected__descriptor},
     {FRAME_MPI_MODEX, &hvdrun__mpi_modex__descriptor},

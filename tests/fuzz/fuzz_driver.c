@@ -2,8 +2,9 @@
 /*
  * A whole driver whose agents are hostile. The first byte chooses one node or two, and whether they
  * come up well first; the other bytes make frames. An agent that comes up well waits for PREPARE
- * and START. Each agent sends its frames and hangs up. Then the job must end with an exit status,
- * and with nothing wrong in memory. The agents ignore what the driver sends.
+ * and START, or for the first question of a check. Each agent sends its frames and hangs up. Then
+ * the job must end with an exit status, and with nothing wrong in memory. The agents ignore what
+ * the driver sends.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -59,7 +60,7 @@ static const struct frames_kind kinds[] = {
     {FRAME_KV_REQUEST, &hvdrun__kv_request__descriptor},
     {FRAME_KV_DROPPED, &hvdrun__kv_notice__descriptor},
     {FRAME_ABORT, &hvdrun__abort__descriptor},
-    {FRAME_STATE_REPORT, &hvdrun__state_report__descriptor},
+    {FRAME_ANSWER, &hvdrun__state_report__descriptor},
     {FRAME_TERMINATE, &hvdrun__terminate__descriptor},
     {FRAME_MPI_COLLECT, &hvdrun__mpi_collect__descriptor},
     {FRAME_MPI_MODEX, &hvdrun__mpi_modex__descriptor},
@@ -69,13 +70,13 @@ static const struct frames_kind kinds[] = {
     {FRAME_MPI_SIGNAL, &hvdrun__mpi_signal__descriptor},
     {FRAME_NOTIFIED, &hvdrun__notified__descriptor},
     {FRAME_SIGNALLED, &hvdrun__signalled__descriptor},
-    {FRAME_CHECKED, &hvdrun__checked__descriptor},
-    {FRAME_PROBED, &hvdrun__probed__descriptor},
+    {FRAME_ANSWER, &hvdrun__facts__descriptor},
+    {FRAME_ANSWER, &hvdrun__probed__descriptor},
     {FRAME_OUTPUT_SHOW, NULL},
     {FRAME_FAREWELL, &hvdrun__farewell__descriptor},
     {FRAME_LINE_OPENED, NULL},
     {FRAME_STALL, &hvdrun__stall__descriptor},
-    {FRAME_SAMPLED, &hvdrun__sampled__descriptor},
+    {FRAME_ANSWER, &hvdrun__usage__descriptor},
     {FRAME_PROGRESS, &hvdrun__progress__descriptor},
     {FRAME_PART, NULL},
     {FRAME_PREPARE, &hvdrun__prepare__descriptor}, /* those of the other direction */
@@ -138,6 +139,15 @@ static void put_hello(struct frames *frames)
     hello.interfaces = interfaces;
     hello.n_interfaces = 2;
     frames_put_message(frames, FRAME_HELLO, 0, &hello.base);
+}
+
+static void come_up_for_check(struct stage *stage)
+{
+    for (int i = 0; i < stage->count; i++) {
+        struct frames frames = {.out = &stage->peers[i].segments[0].bytes, .node = (uint32_t)i};
+        put_hello(&frames);
+        stage->peers[i].segments[2].after = FRAME_ASK;
+    }
 }
 
 static void come_up(struct stage *stage)
@@ -253,7 +263,9 @@ FUZZ_TARGET
     FUZZ_CHECK(null >= 0 && dup2(null, STDIN_FILENO) == STDIN_FILENO);
     fd_close(&null);
     open_stage(&stage, streams);
-    if (mode & MODE_GOOD && !(mode & MODE_CHECK))
+    if (mode & MODE_GOOD && mode & MODE_CHECK)
+        come_up_for_check(&stage);
+    else if (mode & MODE_GOOD)
         come_up(&stage);
     write_story(&stage, &bytes);
     for (int i = 0; i < stage.count; i++)

@@ -26,9 +26,11 @@ static const ProtobufCMessageDescriptor *const messages[] = {
     &hvdrun__mpi_modex__descriptor,    &hvdrun__mpi_modex_data__descriptor,
     &hvdrun__mpi_store__descriptor,    &hvdrun__mpi_store_reply__descriptor,
     &hvdrun__mpi_event__descriptor,    &hvdrun__mpi_signal__descriptor,
-    &hvdrun__checked__descriptor,      &hvdrun__probe__descriptor,
+    &hvdrun__facts__descriptor,        &hvdrun__probe__descriptor,
     &hvdrun__probed__descriptor,       &hvdrun__ranks_ended__descriptor,
-    &hvdrun__stall__descriptor,        &hvdrun__sampled__descriptor,
+    &hvdrun__stall__descriptor,        &hvdrun__usage__descriptor,
+    &hvdrun__ask__descriptor,          &hvdrun__answer__descriptor,
+    &hvdrun__pulse__descriptor,        &hvdrun__evidence__descriptor,
 };
 
 FUZZ_TARGET

@@ -16,6 +16,7 @@
 #include "driver/check/probe.h"
 #include "driver/check/text.h"
 #include "driver/end/teardown.h"
+#include "driver/job/ask.h"
 #include "driver/job/job_nodes.h"
 #include "driver/reach/call_progress.h"
 #include "driver/reach/reach.h"
@@ -28,21 +29,13 @@
 #define ANSWER_MS 10000       /* for a node's facts: a file system there may hang */
 #define REPORT_MAX ((size_t)1 << 30)
 
-/* Whether the check still waits for a host. */
-struct host_asked {
-    struct check_job *check;
-    int host;
-    bool done;                /* answered or failed */
-    struct loop_timer *limit; /* of its answer; NULL: it was not asked */
-};
-
 struct check_job {
     struct job *job;
     const struct check_request *request;
     struct check_result result;
     struct check_findings findings;
-    struct host_asked *asked; /* by number of the host, which is that of its node */
-    int open;                 /* hosts that have neither answered nor failed */
+    bool *done; /* by number of the host, which is that of its node: it has answered or failed */
+    int open;   /* hosts that have neither answered nor failed */
     struct loop_timer *start_limit;
     struct check_probe *probe; /* NULL: still looking */
     bool over;
@@ -79,12 +72,9 @@ static void looked(struct check_job *check)
 
 static void settle(struct check_job *check, int host)
 {
-    struct host_asked *asked = &check->asked[host];
-    if (asked->done)
+    if (check->done[host])
         return;
-    asked->done = true;
-    loop_timer_destroy(asked->limit);
-    asked->limit = NULL;
+    check->done[host] = true;
     check->open--;
     if (check->open == 0 && !is_ending(check))
         looked(check);
@@ -113,15 +103,18 @@ static void give_up(struct check_job *check, struct node_link *node, const char 
 
 /* Time limits */
 
-static void answer_limit_passed(void *context)
+static void facts_are_over(void *context, const struct ask *ask)
 {
-    struct host_asked *asked = context;
+    struct check_job *check = context;
+    struct node_link *node = ask->answers[0].node;
     char why[160];
+    if (check->done[node->index] || is_ending(check))
+        return;
     snprintf(why, sizeof(why),
              "its agent started but did not answer within %d s: most likely a file system hangs "
              "there (/tmp, /dev/shm, or the one with its libraries)",
              ANSWER_MS / 1000);
-    give_up(asked->check, asked->check->job->nodes[asked->host], "agent", why);
+    give_up(check, node, "agent", why);
 }
 
 static void start_limit_passed(void *context)
@@ -133,7 +126,7 @@ static void start_limit_passed(void *context)
              (double)job->settings->start_timeout / 1000);
     for (int i = 0; i < check->result.count; i++) {
         struct node_link *node = job->nodes[i];
-        if (check->asked[i].done || node->hello != NULL)
+        if (check->done[i] || node->hello != NULL)
             continue;
         node_link_unreached(node);
         reach_hang_up(job->reach, node);
@@ -162,28 +155,6 @@ static void note(struct job *job, const struct node_link *node, const char *line
         host->login = mem_strdup(line);
 }
 
-static void hello(struct job *job, struct node_link *node)
-{
-    struct check_job *check = of(job);
-    struct check_host *host = &check->result.hosts[node->index];
-    char *problem AUTO_FREE = handshake_problem(node);
-    host->hello = node->hello;
-    host->peer = node->stream.peer;
-    host->is_here = node->stream.same_machine;
-    if (problem != NULL) {
-        give_up(check, node, "agent", problem);
-        return;
-    }
-    handshake_welcome(job, node);
-    job->nodes_up++;
-    if (node->state != NODE_UP || is_ending(check) || check->asked[node->index].done)
-        return;
-    struct host_asked *asked = &check->asked[node->index];
-    asked->limit = loop_timer_create(job->loop, answer_limit_passed, asked);
-    loop_timer_set(asked->limit, ANSWER_MS);
-    node_link_send(node, FRAME_CHECK, 0, NULL);
-}
-
 /* Wall minus monotonic clock is constant, on both machines. The heartbeats tell how far apart
  * the monotonic clocks are, and the first of them is older than this answer. */
 static void compare_clocks(struct check_host *host, const struct node_link *node)
@@ -197,30 +168,36 @@ static void compare_clocks(struct check_host *host, const struct node_link *node
     host->clock_error_ns = error;
 }
 
-static int take_checked(struct job *job, struct node_link *node, const struct agent_frame *frame)
+static int take_facts(struct job *job, struct node_link *node, ProtobufCMessage **answer)
 {
     struct check_job *check = of(job);
     struct check_host *host = &check->result.hosts[node->index];
     if (is_ending(check))
         return 0;
-    if (host->facts != NULL || check->asked[node->index].limit == NULL)
-        return host->facts != NULL ? -1 : 0;
-    host->facts = hvdrun__checked__unpack(NULL, frame->length, frame->body);
-    if (host->facts == NULL)
-        return -1;
+    host->facts = (Hvdrun__Facts *)*answer;
+    *answer = NULL;
     compare_clocks(host, node);
     settle(check, node->index);
     return 0;
 }
 
-static int take_probed(struct job *job, struct node_link *node, const struct agent_frame *frame)
+static void hello(struct job *job, struct node_link *node)
 {
-    const struct check_job *check = of(job);
-    if (is_ending(check))
-        return 0;
-    return check->probe == NULL
-               ? -1
-               : check_probe_answer(check->probe, node, frame->body, frame->length);
+    static const struct question question = {&topic_facts, take_facts, .keep = false};
+    struct check_job *check = of(job);
+    struct check_host *host = &check->result.hosts[node->index];
+    char *problem AUTO_FREE = handshake_problem(node);
+    host->hello = node->hello;
+    host->peer = node->stream.peer;
+    host->is_here = node->stream.same_machine;
+    if (problem != NULL) {
+        give_up(check, node, "agent", problem);
+        return;
+    }
+    handshake_welcome(job, node);
+    job->nodes_up++;
+    if (node->state == NODE_UP && !is_ending(check) && !check->done[node->index])
+        ask_node(ask_begin(job, &question, ANSWER_MS, facts_are_over, check), node, NULL);
 }
 
 /* Start and end of the check */
@@ -249,7 +226,7 @@ static int create(struct job *job, struct error *err)
                               .nofile = job->open_files,
                               .nproc = soft_limit(RLIMIT_NPROC),
                               .memlock = soft_limit(RLIMIT_MEMLOCK)};
-    check->asked = mem_array(hosts->count, sizeof(*check->asked));
+    check->done = mem_array(hosts->count, sizeof(*check->done));
     check->open = check->result.count;
     check->start_limit = loop_timer_create(job->loop, start_limit_passed, check);
     return 0;
@@ -262,7 +239,6 @@ static void begin(struct job *job)
     const struct host_list *hosts = job->request->hosts;
     for (int i = 0; i < check->result.count; i++) {
         struct node_link *node = job_add_node(job, hosts->items[i].name);
-        check->asked[i] = (struct host_asked){.check = check, .host = i};
         check->result.hosts[i].name = node->host;
         check->result.hosts[i].peer = "";
         reach_add_node(job->reach, node, &hosts->items[i].traits);
@@ -285,12 +261,11 @@ static void destroy(struct job *job)
     if (check == NULL)
         return;
     check_probe_destroy(check->probe);
-    for (int i = 0; i < check->result.count; i++)
-        loop_timer_destroy(check->asked[i].limit);
+    ask_forget(job, check);
     loop_timer_destroy(check->start_limit);
     check_findings_clear(&check->findings);
     check_result_clear(&check->result);
-    free(check->asked);
+    free(check->done);
     free(check);
 }
 
@@ -299,7 +274,7 @@ static void name_unheard(struct check_job *check)
 {
     for (int i = 0; i < check->result.count; i++) {
         struct check_host *host = &check->result.hosts[i];
-        if (host->why != NULL || check->asked[i].done)
+        if (host->why != NULL || check->done[i])
             continue;
         bool up = host->hello != NULL;
         host->stage = mem_strdup(up ? "agent" : transport_stage_name(check->job->nodes[i]->stage));
@@ -350,9 +325,7 @@ static void print(const struct job *job)
 }
 
 static const struct frame_rule frames[FRAME_TYPES] = {
-    [FRAME_TERMINATE] = {user_signals_terminate, EPOCHS_ALL, NODE_STARTING, false},
-    [FRAME_CHECKED] = {take_checked, EPOCHS_ALL, NODE_STARTING, false},
-    [FRAME_PROBED] = {take_probed, EPOCHS_ALL, NODE_STARTING, false},
+    [FRAME_TERMINATE] = {user_signals_terminate, NULL, EPOCHS_ALL, NODE_STARTING, false},
 };
 
 const struct job_kind check_kind = {

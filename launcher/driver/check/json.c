@@ -28,7 +28,7 @@ static json_t *texts(char *const *items, size_t count)
     return array;
 }
 
-static json_t *describe_folders(const Hvdrun__Checked *facts)
+static json_t *describe_folders(const Hvdrun__Facts *facts)
 {
     json_t *object = json_object();
     for (size_t i = 0; i < facts->n_folders; i++) {
@@ -52,7 +52,7 @@ static uint64_t ours(const struct check_result *result, const char *name)
     return strcmp(name, "memlock") == 0 ? result->memlock : UINT64_MAX;
 }
 
-static json_t *describe_limits(const struct check_result *result, const Hvdrun__Checked *facts)
+static json_t *describe_limits(const struct check_result *result, const Hvdrun__Facts *facts)
 {
     json_t *object = json_object();
     for (size_t i = 0; i < facts->n_limits; i++) {
@@ -87,7 +87,7 @@ static void add_greeting(json_t *object, const struct check_host *host)
 static void add_facts(json_t *object, const struct check_result *result,
                       const struct check_host *host)
 {
-    const Hvdrun__Checked *facts = host->facts;
+    const Hvdrun__Facts *facts = host->facts;
     json_object_set_new(object, "system", text_or_null(facts->system));
     json_object_set_new(object, "kernel", text_or_null(facts->kernel));
     json_object_set_new(object, "pmix",

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "driver/check/plan.h"
+#include "driver/job/ask.h"
 #include "model/net/network.h"
 
 #define CONNECT_MS 5000
@@ -21,7 +22,6 @@ enum phase { OPENING, TRYING, SENDING, OVER };
 
 struct probe_host {
     bool in;       /* it takes part */
-    bool owes;     /* PROBED of this step */
     uint32_t port; /* 0: it does not listen */
     uint8_t token[TOKEN];
 };
@@ -36,17 +36,15 @@ struct check_probe {
     struct probe_host *hosts; /* by number of the host */
     int *rounds_of;           /* by link */
     int rounds, round;
-    uint32_t step;
-    int owing;
-    struct loop_timer *limit; /* of the step, or `next` at once */
+    struct loop_timer *end; /* calls `done` */
 };
 
-static void next_step(struct check_probe *probe);
+static void begin_step(struct check_probe *probe);
 
 static void over(struct check_probe *probe)
 {
     probe->phase = OVER;
-    loop_timer_set(probe->limit, 0);
+    loop_timer_set(probe->end, 0);
 }
 
 /* Addresses */
@@ -122,15 +120,7 @@ static void make_links(struct check_probe *probe)
 
 /* Steps */
 
-static void send_probe(struct check_probe *probe, int host, Hvdrun__Probe *message)
-{
-    message->step = probe->step;
-    probe->hosts[host].owes = true;
-    probe->owing++;
-    node_link_send(probe->job->nodes[host], FRAME_PROBE, 0, &message->base);
-}
-
-static void open_doors(struct check_probe *probe)
+static void open_doors(struct check_probe *probe, struct ask *ask)
 {
     for (int i = 0; i < probe->result->count; i++) {
         Hvdrun__Probe message = HVDRUN__PROBE__INIT;
@@ -139,9 +129,8 @@ static void open_doors(struct check_probe *probe)
             continue;
         message.listen = probe->result->hosts[i].address;
         message.token = (ProtobufCBinaryData){TOKEN, host->token};
-        send_probe(probe, i, &message);
+        ask_node(ask, probe->job->nodes[i], &message.base);
     }
-    loop_timer_set(probe->limit, SLACK_MS);
 }
 
 /* Whether this step uses the link: in TRYING all of them, in SENDING the links of the present
@@ -157,7 +146,7 @@ static bool is_wanted(const struct check_probe *probe, size_t index)
            link->outcome == HVDRUN__PROBE_OUTCOME__PROBE_REACHED;
 }
 
-static void send_peers(struct check_probe *probe, size_t first, size_t end)
+static void send_peers(struct check_probe *probe, struct ask *ask, size_t first, size_t end)
 {
     const struct check_result *result = probe->result;
     Hvdrun__ProbePeer *peers AUTO_FREE = mem_array(end - first, sizeof(*peers));
@@ -182,18 +171,17 @@ static void send_peers(struct check_probe *probe, size_t first, size_t end)
     message.n_peers = count;
     message.limit_ms = CONNECT_MS;
     message.transfer_ms = probe->phase == SENDING ? TRANSFER_MS : 0;
-    send_probe(probe, result->links[first].from, &message);
+    ask_node(ask, probe->job->nodes[result->links[first].from], &message.base);
 }
 
-static void call_peers(struct check_probe *probe)
+static void call_peers(struct check_probe *probe, struct ask *ask)
 {
     const struct check_result *result = probe->result;
     for (size_t first = 0, end = 0; first < result->link_count; first = end) {
         while (end < result->link_count && result->links[end].from == result->links[first].from)
             end++;
-        send_peers(probe, first, end);
+        send_peers(probe, ask, first, end);
     }
-    loop_timer_set(probe->limit, 2 * CONNECT_MS + TRANSFER_MS + SLACK_MS);
 }
 
 /* Announces a long measurement. */
@@ -206,73 +194,6 @@ static void announce(const struct check_probe *probe)
     char line[64];
     snprintf(line, sizeof(line), "measuring: round %d of %d", probe->round + 1, probe->rounds);
     output_progress(probe->job->output, line);
-}
-
-static void begin_step(struct check_probe *probe)
-{
-    probe->step++;
-    probe->owing = 0;
-    switch (probe->phase) {
-    case OPENING: open_doors(probe); break;
-    case TRYING: call_peers(probe); break;
-    case SENDING:
-        announce(probe);
-        call_peers(probe);
-        break;
-    case OVER: return;
-    }
-    if (probe->owing == 0)
-        loop_timer_set(probe->limit, 0); /* nothing to wait for */
-}
-
-static void next_step(struct check_probe *probe)
-{
-    if (probe->phase == OPENING) {
-        probe->phase = TRYING;
-    } else if (probe->phase == TRYING) {
-        probe->phase = probe->net && probe->rounds > 0 ? SENDING : OVER;
-    } else if (probe->phase == SENDING) {
-        probe->round++;
-        probe->phase = probe->round < probe->rounds ? SENDING : OVER;
-    }
-    if (probe->phase == OVER)
-        over(probe);
-    else
-        begin_step(probe);
-}
-
-/* A host that has not answered by now hangs. */
-static void limit_passed(void *context)
-{
-    struct check_probe *probe = context;
-    if (probe->phase == OVER) {
-        output_progress(probe->job->output, NULL);
-        probe->done(probe->context);
-        return;
-    }
-    for (int i = 0; i < probe->result->count; i++) {
-        if (!probe->hosts[i].owes)
-            continue;
-        probe->hosts[i].owes = probe->hosts[i].in = false;
-        node_link_give_up(probe->job->nodes[i], "its agent stopped answering");
-    }
-    next_step(probe);
-}
-
-static void answered(struct check_probe *probe, struct probe_host *host)
-{
-    host->owes = false;
-    probe->owing--;
-    if (probe->owing == 0)
-        next_step(probe);
-}
-
-void check_probe_host_failed(struct check_probe *probe, int host)
-{
-    struct probe_host *own = &probe->hosts[host];
-    own->in = false;
-    if (own->owes && probe->phase != OVER)
-        answered(probe, own);
 }
 
 /* Answers */
@@ -317,19 +238,63 @@ static void take(struct check_probe *probe, int host, const Hvdrun__Probed *mess
     }
 }
 
-int check_probe_answer(struct check_probe *probe, const struct node_link *node, const uint8_t *body,
-                       size_t length)
+static void next_step(struct check_probe *probe)
 {
-    struct probe_host *host = &probe->hosts[node->index];
-    Hvdrun__Probed *message = hvdrun__probed__unpack(NULL, length, body);
-    if (message == NULL)
-        return -1;
-    if (message->step == probe->step && host->owes) {
-        take(probe, node->index, message);
-        answered(probe, host);
+    if (probe->phase == OPENING) {
+        probe->phase = TRYING;
+    } else if (probe->phase == TRYING) {
+        probe->phase = probe->net && probe->rounds > 0 ? SENDING : OVER;
+    } else if (probe->phase == SENDING) {
+        probe->round++;
+        probe->phase = probe->round < probe->rounds ? SENDING : OVER;
     }
-    hvdrun__probed__free_unpacked(message, NULL);
-    return 0;
+    if (probe->phase == OVER)
+        over(probe);
+    else
+        begin_step(probe);
+}
+
+/* A host that has not answered by now hangs. */
+static void step_over(void *context, const struct ask *ask)
+{
+    struct check_probe *probe = context;
+    if (probe->job->state >= JOB_ENDING)
+        return;
+    for (size_t i = 0; i < ask->count; i++) {
+        const struct ask_answer *answer = &ask->answers[i];
+        if (answer->state == ASK_ANSWERED)
+            take(probe, answer->node->index, (const Hvdrun__Probed *)answer->message);
+        else if (answer->state == ASK_OWES)
+            node_link_give_up(answer->node, "its agent stopped answering");
+    }
+    next_step(probe);
+}
+
+static void begin_step(struct check_probe *probe)
+{
+    static const struct question question = {&topic_probe, NULL, .keep = true};
+    int64_t limit_ms = SLACK_MS;
+    if (probe->phase != OPENING)
+        limit_ms += 2 * CONNECT_MS + TRANSFER_MS;
+    if (probe->phase == SENDING)
+        announce(probe);
+    struct ask *ask = ask_begin(probe->job, &question, limit_ms, step_over, probe);
+    if (probe->phase == OPENING)
+        open_doors(probe, ask);
+    else
+        call_peers(probe, ask);
+}
+
+static void end(void *context)
+{
+    const struct check_probe *probe = context;
+    output_progress(probe->job->output, NULL);
+    probe->done(probe->context);
+}
+
+void check_probe_host_failed(struct check_probe *probe, int host)
+{
+    probe->hosts[host].in = false;
 }
 
 /* Create and destroy */
@@ -350,7 +315,7 @@ struct check_probe *check_probe_begin(struct job *job, struct check_result *resu
     *probe = (struct check_probe){
         .job = job, .result = result, .net = net, .done = done, .context = context};
     probe->hosts = mem_array((size_t)result->count, sizeof(*probe->hosts));
-    probe->limit = loop_timer_create(job->loop, limit_passed, probe);
+    probe->end = loop_timer_create(job->loop, end, probe);
     result->silence_s = CONNECT_MS / 1000;
     int errnum = make_tokens(probe);
     if (errnum != 0)
@@ -368,7 +333,8 @@ void check_probe_destroy(struct check_probe *probe)
 {
     if (probe == NULL)
         return;
-    loop_timer_destroy(probe->limit);
+    ask_forget(probe->job, probe);
+    loop_timer_destroy(probe->end);
     free(probe->hosts);
     free(probe->rounds_of);
     free(probe);

@@ -17,8 +17,5 @@ struct check_probe *check_probe_begin(struct job *job, struct check_result *resu
                                       void (*done)(void *context), void *context);
 void check_probe_destroy(struct check_probe *probe); /* accepts NULL */
 
-/* PROBED. -1: it cannot be read. */
-int check_probe_answer(struct check_probe *probe, const struct node_link *node, const uint8_t *body,
-                       size_t length);
-/* The host failed: the probe does not wait for it any longer. */
+/* The host failed: the probe does not use it any longer. */
 void check_probe_host_failed(struct check_probe *probe, int host);

@@ -13,7 +13,7 @@ static void clear_host(struct check_host *host)
     free(host->address);
     free(host->door_problem);
     if (host->facts != NULL)
-        hvdrun__checked__free_unpacked(host->facts, NULL);
+        hvdrun__facts__free_unpacked(host->facts, NULL);
 }
 
 void check_result_clear(struct check_result *result)

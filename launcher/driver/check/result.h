@@ -18,7 +18,7 @@ struct check_host {
     const char *peer;  /* numeric address by which we reach it; "": not known; borrowed */
     char *login;       /* what the transport said about user, key and host key; NULL */
     const Hvdrun__AgentHello *hello; /* NULL: its agent has never answered; borrowed */
-    Hvdrun__Checked *facts;          /* NULL: not heard */
+    Hvdrun__Facts *facts;            /* NULL: not heard */
     bool clock_known;
     int64_t clock_ns, clock_error_ns; /* its wall clock minus ours, and how wrong that may be */
     char *address;                    /* by which the others reach its workers; NULL */

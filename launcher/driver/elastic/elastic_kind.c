@@ -321,9 +321,7 @@ static int take_ready(struct job *job, struct node_link *node, const struct agen
 
 static int take_terminate(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    Hvdrun__Terminate *message = hvdrun__terminate__unpack(NULL, frame->length, frame->body);
-    if (message == NULL)
-        return -1;
+    const Hvdrun__Terminate *message = frame->message;
     bool signaled = message->why[0] == '\0';
     int64_t within_ms = (int64_t)message->within_ms;
     struct elastic_event event = {.kind = ELASTIC_HOST_DRAIN,
@@ -332,28 +330,26 @@ static int take_terminate(struct job *job, struct node_link *node, const struct 
                                   .deadline_ms =
                                       message->has_deadline ? job_running_ms(job) + within_ms : -1};
     feed(job, &event);
-    hvdrun__terminate__free_unpacked(message, NULL);
     warning_node_term(job->warning);
     return 0;
 }
 
 static int take_notified(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    Hvdrun__Notified *message = hvdrun__notified__unpack(NULL, frame->length, frame->body);
-    if (message == NULL)
-        return -1;
+    const Hvdrun__Notified *message = frame->message;
     if (message->problem[0] != '\0')
         log_warning(&job->log,
                     "%s: could not notify the worker with rank 0 that the hosts changed: %s",
                     node->host, message->problem);
-    hvdrun__notified__free_unpacked(message, NULL);
     return 0;
 }
 
 static const struct frame_rule frames[FRAME_TYPES] = {
-    [FRAME_READY] = {take_ready, EPOCHS_ALL, NODE_STARTING, false},
-    [FRAME_TERMINATE] = {take_terminate, EPOCHS_ALL, NODE_STARTING, false},
-    [FRAME_NOTIFIED] = {take_notified, EPOCHS_ALL, NODE_STARTING, false},
+    [FRAME_READY] = {take_ready, &hvdrun__ready__descriptor, EPOCHS_ALL, NODE_STARTING, false},
+    [FRAME_TERMINATE] = {take_terminate, &hvdrun__terminate__descriptor, EPOCHS_ALL, NODE_STARTING,
+                         false},
+    [FRAME_NOTIFIED] = {take_notified, &hvdrun__notified__descriptor, EPOCHS_ALL, NODE_STARTING,
+                        false},
 };
 
 const struct job_kind elastic_kind = {

@@ -156,9 +156,7 @@ static struct elastic_launch *find(struct elastic_epoch *epoch, uint32_t number)
 int elastic_epoch_ready(struct elastic_epoch *epoch, struct node_link *node,
                         const struct agent_frame *frame)
 {
-    Hvdrun__Ready *ready = hvdrun__ready__unpack(NULL, frame->length, frame->body);
-    if (ready == NULL)
-        return -1;
+    const Hvdrun__Ready *ready = frame->message;
     struct elastic_launch *launch = find(epoch, frame->epoch);
     node->ready_ns = clock_mono_ns();
     if (ready->problem[0] != '\0') {
@@ -168,6 +166,5 @@ int elastic_epoch_ready(struct elastic_epoch *epoch, struct node_link *node,
         if (elastic_launch_node_ready(launch, node))
             tell_prepared(epoch, launch);
     }
-    hvdrun__ready__free_unpacked(ready, NULL);
     return 0;
 }

@@ -5,7 +5,7 @@
 #include "driver/run/evidence_folder.h"
 #include "driver/run/look.h"
 
-static void show_look(void *context, const struct look *look)
+static void show_look(void *context, const struct ask *look)
 {
     (void)context;
     look_show(look);
@@ -20,6 +20,6 @@ void first_failure_take(struct first_failure *failure, struct job *job, int rank
         return;
     failure->epoch = job->epoch;
     if (job->settings->dump_on_failure)
-        looks_ask(job->looks, show_look, job);
+        look_ask(job, false, show_look, job);
     evidence_folder_collect(job, &cause, NULL, NULL, NULL);
 }

@@ -11,6 +11,7 @@ struct agent_frame {
     uint32_t epoch; /* 0: the frame does not belong to an epoch */
     const uint8_t *body;
     size_t length;
+    void *message; /* the body, if its rule names a message; freed after the call */
 };
 
 /* The epochs from which a frame is taken. Frames of other epochs are late, which is not an
@@ -26,6 +27,7 @@ enum frame_epochs {
 struct frame_rule {
     /* -1: the agent broke the protocol. NULL: frames of that type are not allowed. */
     int (*take)(struct job *job, struct node_link *node, const struct agent_frame *frame);
+    const ProtobufCMessageDescriptor *message; /* of the body; NULL: `take` reads it */
     enum frame_epochs epochs;
     /* The earliest state of a node that has only one epoch. A node that sends the frame before
      * breaks the protocol. In a job of many epochs an agent is up again while workers of earlier

@@ -43,6 +43,7 @@ enum job_state {
 };
 
 struct allocation;
+struct asks;
 struct check_request;
 struct collect;
 struct events;
@@ -56,7 +57,6 @@ struct job_kind;
 struct job_lines;
 struct job_mpi;
 struct line_log;
-struct looks;
 struct orphans;
 struct call_progress;
 struct progress_list;
@@ -159,6 +159,7 @@ struct job {
     bool lost_here;         /* an agent on this machine was lost and could not remove its folders */
     struct verdict verdict; /* at the very end */
 
+    struct asks *asks; /* questions to agents (job/ask.h) */
     struct collect *collect;
     struct job_control *control; /* of a job with workers; or NULL */
     struct events *events;
@@ -168,7 +169,6 @@ struct job {
     struct metrics_out *metrics;   /* NULL: nobody wants them */
     struct line_log *line_log;     /* NULL: the job keeps no log, or not yet */
     struct job_lines *lines;
-    struct looks *looks, *native_looks;
     struct job_mpi *mpi;
     struct orphans *orphans;
     struct call_progress *call_progress;

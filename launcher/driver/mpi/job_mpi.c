@@ -110,9 +110,7 @@ static void open_rounds(struct job_mpi *part)
 int job_mpi_collect(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     struct job_mpi *part = job->mpi;
-    Hvdrun__MpiCollect *message = hvdrun__mpi_collect__unpack(NULL, frame->length, frame->body);
-    if (message == NULL)
-        return -1;
+    const Hvdrun__MpiCollect *message = frame->message;
     open_rounds(part);
     bool waiting = mpi_rounds_pending(part->rounds) > 0;
     struct mpi_step step = {.token = message->token,
@@ -124,7 +122,6 @@ int job_mpi_collect(struct job *job, struct node_link *node, const struct agent_
                             .length = message->data.len};
     struct error err = ERROR_INIT;
     enum mpi_join joined = mpi_rounds_join(part->rounds, node->place, &step, &err);
-    hvdrun__mpi_collect__free_unpacked(message, NULL);
     if (joined == MPI_TOO_MUCH)
         teardown_launcher(job, STATUS_LAUNCHER, err.text);
     if (!waiting && mpi_rounds_pending(part->rounds) > 0)
@@ -142,60 +139,47 @@ static void refuse_modex(struct node_link *node, uint32_t epoch, uint64_t token)
 
 int job_mpi_modex(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    Hvdrun__MpiModex *message = hvdrun__mpi_modex__unpack(NULL, frame->length, frame->body);
-    bool right = message != NULL && message->rank < (uint32_t)job->plan->size;
-    if (right) {
-        struct node_link *to = job->places[job->plan->ranks[message->rank].node];
-        message->node = (uint32_t)node->place;
-        if (node_link_alive(to))
-            node_link_send(to, FRAME_MPI_MODEX, job->epoch, &message->base);
-        else
-            refuse_modex(node, job->epoch, message->token);
-    }
-    if (message != NULL)
-        hvdrun__mpi_modex__free_unpacked(message, NULL);
-    return right ? 0 : -1;
+    Hvdrun__MpiModex *message = frame->message;
+    if (message->rank >= (uint32_t)job->plan->size)
+        return -1;
+    struct node_link *to = job->places[job->plan->ranks[message->rank].node];
+    message->node = (uint32_t)node->place;
+    if (node_link_alive(to))
+        node_link_send(to, FRAME_MPI_MODEX, job->epoch, &message->base);
+    else
+        refuse_modex(node, job->epoch, message->token);
+    return 0;
 }
 
 int job_mpi_modex_data(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     (void)node;
-    Hvdrun__MpiModexData *message =
-        hvdrun__mpi_modex_data__unpack(NULL, frame->length, frame->body);
-    bool right = message != NULL && message->node < (uint32_t)job->plan->node_count;
-    if (right)
-        node_link_send(job->places[message->node], FRAME_MPI_MODEX_DATA, job->epoch,
-                       &message->base);
-    if (message != NULL)
-        hvdrun__mpi_modex_data__free_unpacked(message, NULL);
-    return right ? 0 : -1;
+    const Hvdrun__MpiModexData *message = frame->message;
+    if (message->node >= (uint32_t)job->plan->node_count)
+        return -1;
+    node_link_send(job->places[message->node], FRAME_MPI_MODEX_DATA, job->epoch, &message->base);
+    return 0;
 }
 
 int job_mpi_event(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    Hvdrun__MpiEvent *message = hvdrun__mpi_event__unpack(NULL, frame->length, frame->body);
-    if (message == NULL)
-        return -1;
+    const Hvdrun__MpiEvent *message = frame->message;
     for (int i = 0; i < job->plan->node_count; i++) {
         if (i != node->place)
             node_link_send(job->places[i], FRAME_MPI_EVENT, job->epoch, &message->base);
     }
-    hvdrun__mpi_event__free_unpacked(message, NULL);
     return 0;
 }
 
 int job_mpi_signal(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    Hvdrun__MpiSignal *message = hvdrun__mpi_signal__unpack(NULL, frame->length, frame->body);
-    if (message == NULL)
-        return -1;
+    const Hvdrun__MpiSignal *message = frame->message;
     bool every = message->rank < 0;
     for (int i = 0; i < job->plan->node_count && message->rank < job->plan->size; i++) {
         bool wanted = every ? i != node->place : job->plan->ranks[message->rank].node == i;
         if (wanted)
             node_link_send(job->places[i], FRAME_MPI_SIGNAL, job->epoch, &message->base);
     }
-    hvdrun__mpi_signal__free_unpacked(message, NULL);
     return 0;
 }
 
@@ -204,7 +188,7 @@ int job_mpi_store(struct job *job, struct node_link *node, const struct agent_fr
     struct job_mpi *part = job->mpi;
     if (part->names == NULL)
         part->names = mpi_names_create(job);
-    return mpi_names_request(part->names, node, frame->body, frame->length);
+    return mpi_names_request(part->names, node, frame->message);
 }
 
 void job_mpi_node_lost(struct job_mpi *part, const struct node_link *node)

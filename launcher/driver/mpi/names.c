@@ -135,15 +135,11 @@ static void look_up(struct mpi_names *names, const Hvdrun__MpiStore *message,
                          message->wait_for, deadline, found, mem_dup(asker, sizeof(*asker)));
 }
 
-int mpi_names_request(struct mpi_names *names, const struct node_link *node, const uint8_t *body,
-                      size_t length)
+int mpi_names_request(struct mpi_names *names, const struct node_link *node,
+                      Hvdrun__MpiStore *message)
 {
-    Hvdrun__MpiStore *message = hvdrun__mpi_store__unpack(NULL, length, body);
-    if (message == NULL || message->range > STORE_RM || message->keep > STORE_KEEP_SESSION) {
-        if (message != NULL)
-            hvdrun__mpi_store__free_unpacked(message, NULL);
+    if (message->range > STORE_RM || message->keep > STORE_KEEP_SESSION)
         return -1;
-    }
     struct name_asker asker = {names, node->place, message->token, message->kind, message->pmi1};
     struct store_owner owner = {message->nspace, message->rank, node->place};
     AUTO_STRV struct strv keys = STRV_INIT;
@@ -169,7 +165,6 @@ int mpi_names_request(struct mpi_names *names, const struct node_link *node, con
         break;
     default: result = -1; break;
     }
-    hvdrun__mpi_store__free_unpacked(message, NULL);
     set_expiry(names);
     return result;
 }

@@ -9,9 +9,9 @@ struct mpi_names;
 struct mpi_names *mpi_names_create(struct job *job);
 void mpi_names_destroy(struct mpi_names *names); /* accepts NULL */
 
-/* -1: the frame cannot be decoded. */
-int mpi_names_request(struct mpi_names *names, const struct node_link *node, const uint8_t *body,
-                      size_t length);
+/* -1: the request is wrong. */
+int mpi_names_request(struct mpi_names *names, const struct node_link *node,
+                      Hvdrun__MpiStore *message);
 /* The node was lost: forgets what its ranks published for their lifetime, and their waiting
  * lookups. */
 void mpi_names_node_lost(struct mpi_names *names, int node);

@@ -8,9 +8,21 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "driver/job/job_nodes.h"
-#include "driver/run/evidence_answers.h"
+#include "driver/run/look.h"
 #include "driver/tell/evidence_lines.h"
+#include "node/evidence.h"
+
+#define EVIDENCE_FILE_MAX ((size_t)4 << 20)
+#define EVIDENCE_DUMPS_MAX ((size_t)256 << 20) /* of the files of all hosts together */
+/* Two looks and the pause between them come first, and the files may take longer. */
+#define LIMIT_MS (2 * LOOK_WAIT_MS + EVIDENCE_PAUSE_MS + EVIDENCE_DUMPS_MS)
+
+struct answers {                 /* of the hosts */
+    struct evidence_host *hosts; /* by the node's index */
+    int host_count;
+    struct evidence_file *files;
+    size_t file_count, file_bytes;
+};
 
 struct evidence {
     struct job *job;
@@ -25,14 +37,35 @@ struct evidence {
     struct evidence_facts facts;
     char *text;
     struct buf stacks;
-    uint32_t round;
-    struct evidence_answers answers;
-    char *path;  /* NULL: there is no place */
-    bool looked; /* there is no look to come */
+    struct answers answers;
+    char *path;              /* NULL: there is no place */
+    bool looked, hosts_done; /* no look is to come; no answer of a host is */
     bool once;
     void (*done)(void *context);
     void *context;
 };
+
+static void clear_host(struct evidence_host *host)
+{
+    if (host->answer != NULL)
+        hvdrun__evidence__free_unpacked(host->answer, NULL);
+    if (host->gpus != NULL)
+        hvdrun__gpu_healths__free_unpacked(host->gpus, NULL);
+    free(host->gpus_missing);
+}
+
+static void clear_answers(struct answers *answers)
+{
+    for (int i = 0; i < answers->host_count; i++)
+        clear_host(&answers->hosts[i]);
+    for (size_t i = 0; i < answers->file_count; i++) {
+        free(answers->files[i].name);
+        free(answers->files[i].missing);
+    }
+    free(answers->hosts);
+    free(answers->files);
+    *answers = (struct answers){.host_count = 0};
+}
 
 static void pause_over(void *context);
 static void finish(void *context);
@@ -51,11 +84,11 @@ static void clear(struct evidence *evidence)
     evidence->collects = false;
     loop_timer_clear(evidence->pause);
     loop_timer_clear(evidence->wait);
-    looks_forget(evidence->job->looks, evidence);
-    evidence_answers_destroy(&evidence->answers);
+    ask_forget(evidence->job, evidence);
+    clear_answers(&evidence->answers);
     free(evidence->path);
     evidence->path = NULL;
-    evidence->looked = false;
+    evidence->looked = evidence->hosts_done = false;
     buf_destroy(&evidence->stacks);
     free(evidence->text);
     evidence->text = NULL;
@@ -196,10 +229,11 @@ static void finish(void *context)
         done(evidence->context);
 }
 
-/* Hosts that have not answered are not waited for: the looks have been long enough. */
+/* Hosts that have not begun to answer are not waited for: the looks have been long enough. */
 static void finish_if_complete(struct evidence *evidence)
 {
-    if (evidence->looked && evidence_answers_complete(&evidence->answers, evidence->job))
+    bool complete = evidence->hosts_done || !ask_has_begun(evidence->job, &topic_evidence);
+    if (evidence->looked && complete)
         finish(evidence);
 }
 
@@ -210,13 +244,13 @@ static void looks_are_over(struct evidence *evidence)
     finish_if_complete(evidence);
 }
 
-static void add_look(struct evidence *evidence, const char *title, const struct look *look)
+static void add_look(struct evidence *evidence, const char *title, const struct ask *look)
 {
     buf_puts(&evidence->stacks, title);
     look_text(look, &evidence->stacks);
 }
 
-static void second_look(void *context, const struct look *look)
+static void second_look(void *context, const struct ask *look)
 {
     add_look(context, "\nA second later:\n\n", look);
     looks_are_over(context);
@@ -225,10 +259,10 @@ static void second_look(void *context, const struct look *look)
 static void pause_over(void *context)
 {
     struct evidence *evidence = context;
-    looks_ask(evidence->job->looks, second_look, evidence);
+    look_ask(evidence->job, false, second_look, evidence);
 }
 
-static void first_look(void *context, const struct look *look)
+static void first_look(void *context, const struct ask *look)
 {
     struct evidence *evidence = context;
     add_look(evidence, "", look);
@@ -238,17 +272,88 @@ static void first_look(void *context, const struct look *look)
         loop_timer_set(evidence->pause, EVIDENCE_PAUSE_MS);
 }
 
+static void hosts_answered(void *context, const struct ask *ask)
+{
+    struct evidence *evidence = context;
+    (void)ask;
+    evidence->hosts_done = true;
+    finish_if_complete(evidence);
+}
+
+static void take_gpus(struct evidence_host *host, const Hvdrun__EvidenceFile *message)
+{
+    if (host->gpus == NULL)
+        host->gpus = hvdrun__gpu_healths__unpack(NULL, message->data.len, message->data.data);
+    bool expected = host->gpus != NULL && host->gpus->library;
+    if (expected && host->gpus_missing == NULL && message->missing[0] != '\0')
+        host->gpus_missing = mem_strdup(message->missing);
+}
+
+/* Its place in the folder; NULL: it is about no worker of that node. */
+static char *file_name(const struct job *job, const struct node_link *node,
+                       const Hvdrun__EvidenceFile *message, int *rank)
+{
+    *rank = -1;
+    if (message->kind == EVIDENCE_FILE_RAS)
+        return mem_printf("ras_%d.json", node->index);
+    if (message->kind != EVIDENCE_FILE_FLIGHT || message->seat >= (uint32_t)job->ranks.size)
+        return NULL;
+    *rank = job_seat_rank(job, (int)message->seat);
+    return *rank < 0 ? NULL : mem_printf("flight_recorder/rank_%d", *rank);
+}
+
+static void take_file(struct evidence *evidence, const struct node_link *node,
+                      const Hvdrun__EvidenceFile *message)
+{
+    struct answers *answers = &evidence->answers;
+    struct evidence_file file = {.node = node->index};
+    size_t length = message->data.len;
+    bool nothing = length == 0 && message->missing[0] == '\0';
+    char *name AUTO_FREE = nothing ? NULL : file_name(evidence->job, node, message, &file.rank);
+    if (name == NULL)
+        return;
+    if (length == 0)
+        file.missing = mem_strdup(message->missing);
+    else if (length > EVIDENCE_FILE_MAX || length > EVIDENCE_DUMPS_MAX - answers->file_bytes)
+        file.missing = mem_strdup("the files of this failure are too large in total");
+    else
+        file.name = mem_strdup(name);
+    answers->file_bytes += file.name != NULL ? length : 0;
+    if (file.name != NULL && evidence->path != NULL)
+        write_file(evidence, evidence->path, name, (const char *)message->data.data, length);
+    answers->files =
+        mem_resize_array(answers->files, answers->file_count + 1, sizeof(*answers->files));
+    answers->files[answers->file_count++] = file;
+}
+
+/* Facts of a host, or a file. */
+static int take(struct job *job, struct node_link *node, ProtobufCMessage **answer)
+{
+    struct evidence *evidence = job->evidence;
+    struct evidence_host *host = &evidence->answers.hosts[node->index];
+    Hvdrun__Evidence *message = (Hvdrun__Evidence *)*answer;
+    if (message->file == NULL && host->answer == NULL) {
+        host->answer = message;
+        *answer = NULL;
+    } else if (message->file != NULL && message->file->kind == EVIDENCE_FILE_GPUS) {
+        take_gpus(host, message->file);
+    } else if (message->file != NULL) {
+        take_file(evidence, node, message->file);
+    }
+    finish_if_complete(evidence);
+    return 0;
+}
+
 static void ask_hosts(struct evidence *evidence)
 {
+    static const struct question question = {&topic_evidence, take, .keep = false};
     struct job *job = evidence->job;
-    Hvdrun__EvidenceRequest message = HVDRUN__EVIDENCE_REQUEST__INIT;
-    message.round = ++evidence->round;
-    message.file_bytes = EVIDENCE_DUMPS_MAX / (size_t)(job->node_count > 0 ? job->node_count : 1);
-    evidence_answers_init(&evidence->answers, job->node_count);
-    for (int i = 0; i < job->node_count; i++) {
-        if (node_link_alive(job->nodes[i]) && job->nodes[i]->state >= NODE_UP)
-            node_link_send(job->nodes[i], FRAME_EVIDENCE_REQUEST, job->epoch, &message.base);
-    }
+    Hvdrun__EvidenceRequest request = HVDRUN__EVIDENCE_REQUEST__INIT;
+    request.file_bytes = EVIDENCE_DUMPS_MAX / (size_t)(job->node_count > 0 ? job->node_count : 1);
+    evidence->answers.host_count = job->node_count;
+    evidence->answers.hosts =
+        mem_array((size_t)job->node_count + 1, sizeof(*evidence->answers.hosts));
+    ask_all(job, &question, &request.base, LIMIT_MS, hosts_answered, evidence);
 }
 
 /* Says so once. */
@@ -263,7 +368,7 @@ static bool is_full(struct evidence *evidence)
 }
 
 void evidence_folder_collect(struct job *job, const struct evidence_cause *cause,
-                             const struct look *first, void (*done)(void *context), void *context)
+                             const struct ask *first, void (*done)(void *context), void *context)
 {
     struct evidence *evidence = job->evidence;
     bool wanted = evidence_folder_wants(job, cause->kind);
@@ -291,7 +396,7 @@ void evidence_folder_collect(struct job *job, const struct evidence_cause *cause
     if (first != NULL)
         first_look(evidence, first);
     else
-        looks_ask(job->looks, first_look, evidence);
+        look_ask(job, false, first_look, evidence);
 }
 
 void evidence_folder_end(struct job *job)
@@ -314,42 +419,4 @@ const struct strv *evidence_folder_paths(const struct job *job)
 {
     static const struct strv none = STRV_INIT;
     return job->evidence == NULL ? &none : &job->evidence->paths;
-}
-
-static bool wants(const struct evidence *evidence, uint32_t round)
-{
-    return evidence != NULL && evidence->collects && round == evidence->round;
-}
-
-int evidence_folder_take(struct job *job, struct node_link *node, const struct agent_frame *frame)
-{
-    struct evidence *evidence = job->evidence;
-    Hvdrun__Evidence *message = hvdrun__evidence__unpack(NULL, frame->length, frame->body);
-    if (message == NULL)
-        return -1;
-    if (!wants(evidence, message->round)) {
-        hvdrun__evidence__free_unpacked(message, NULL);
-        return 0;
-    }
-    evidence_answers_take(&evidence->answers, node, message);
-    finish_if_complete(evidence);
-    return 0;
-}
-
-int evidence_folder_file(struct job *job, struct node_link *node, const struct agent_frame *frame)
-{
-    struct evidence *evidence = job->evidence;
-    Hvdrun__EvidenceFile *message = hvdrun__evidence_file__unpack(NULL, frame->length, frame->body);
-    if (message == NULL)
-        return -1;
-    const char *name = NULL;
-    if (wants(evidence, message->round))
-        name = evidence_answers_file(&evidence->answers, job, node, message);
-    if (name != NULL && evidence->path != NULL)
-        write_file(evidence, evidence->path, name, (const char *)message->data.data,
-                   message->data.len);
-    if (wants(evidence, message->round))
-        finish_if_complete(evidence);
-    hvdrun__evidence_file__free_unpacked(message, NULL);
-    return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Evidence of a failure, while there still is some: two looks at all ranks, the last lines of each,
- * and what each host knows (EVIDENCE_REQUEST). It goes into a folder of its own:
+ * and what each host knows. It goes into a folder of its own:
  *
  *   facts.json    what happened, the ranks, the hosts, variables that differ between hosts
  *   stacks.txt    the two looks
@@ -16,9 +16,8 @@
  */
 #pragma once
 
-#include "driver/job/agent_frame.h"
+#include "driver/job/ask.h"
 #include "driver/job/job.h"
-#include "driver/run/look.h"
 #include "driver/tell/evidence_json.h"
 
 #define EVIDENCE_FOLDERS_MAX 8  /* of a job */
@@ -47,13 +46,9 @@ bool evidence_folder_wants(const struct job *job, enum evidence_kind kind);
  * at once if nothing is wanted, a collection is under way, or the job has EVIDENCE_FOLDERS_MAX
  * folders. `first` is a look that has just been taken; NULL: this takes one. */
 void evidence_folder_collect(struct job *job, const struct evidence_cause *cause,
-                             const struct look *first, void (*done)(void *context), void *context);
+                             const struct ask *first, void (*done)(void *context), void *context);
 
 /* At the end of the job: writes what has come, and the report. */
 void evidence_folder_end(struct job *job);
 /* The paths of the folders. */
 const struct strv *evidence_folder_paths(const struct job *job);
-
-/* EVIDENCE, EVIDENCE_FILE */
-int evidence_folder_take(struct job *job, struct node_link *node, const struct agent_frame *frame);
-int evidence_folder_file(struct job *job, struct node_link *node, const struct agent_frame *frame);

@@ -21,25 +21,20 @@ bool exits_seat_of(const struct job *job, const struct node_link *node, uint32_t
 
 int exits_started(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    Hvdrun__Started *message = hvdrun__started__unpack(NULL, frame->length, frame->body);
-    if (message == NULL)
+    const Hvdrun__Started *message = frame->message;
+    if (message->n_seats != message->n_pids || message->n_seats != message->n_when_ns)
         return -1;
-    int result =
-        message->n_seats == message->n_pids && message->n_seats == message->n_when_ns ? 0 : -1;
-    for (size_t i = 0; result == 0 && i < message->n_seats; i++) {
+    for (size_t i = 0; i < message->n_seats; i++) {
         uint32_t seat = message->seats[i];
-        if (!exits_seat_of(job, node, seat)) {
-            result = -1;
-            break;
-        }
+        if (!exits_seat_of(job, node, seat))
+            return -1;
         int64_t when = node_link_time(node, message->when_ns[i]);
         if (rank_started(&job->ranks, (int)seat, (pid_t)message->pids[i], when)) {
             events_rank(job->events, "worker_start", job, (int)seat);
             kind_started(job, (int)seat);
         }
     }
-    hvdrun__started__free_unpacked(message, NULL);
-    return result;
+    return 0;
 }
 
 /* The kill and the exit are times of one clock. A later epoch may have begun after the kill. */
@@ -69,12 +64,9 @@ static int repeated(const struct job *job)
 
 int exits_exited(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    Hvdrun__Exited *message = hvdrun__exited__unpack(NULL, frame->length, frame->body);
-    if (message == NULL || !exits_seat_of(job, node, message->seat)) {
-        if (message != NULL)
-            hvdrun__exited__free_unpacked(message, NULL);
+    const Hvdrun__Exited *message = frame->message;
+    if (!exits_seat_of(job, node, message->seat))
         return -1;
-    }
     int seat = (int)message->seat;
     struct exit_event event = {.seat = seat,
                                .signaled = message->signaled,
@@ -91,28 +83,22 @@ int exits_exited(struct job *job, struct node_link *node, const struct agent_fra
         job_lines_rank_ended(job->lines, seat); /* before another epoch may begin */
         kind_exited(job, &event);
     }
-    hvdrun__exited__free_unpacked(message, NULL);
     return first ? 0 : repeated(job);
 }
 
 int exits_finished(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    Hvdrun__Finished *message = hvdrun__finished__unpack(NULL, frame->length, frame->body);
-    bool right = message != NULL && exits_seat_of(job, node, message->seat);
-    bool first = right && rank_finished(&job->ranks, (int)message->seat);
-    if (first) {
-        job->ranks.records[message->seat].cut = message->cut;
-        events_rank(job->events, "worker_finished", job, (int)message->seat);
-        blame_say(job, (int)message->seat);
-        kind_finished(job, (int)message->seat);
-    }
-    if (message != NULL)
-        hvdrun__finished__free_unpacked(message, NULL);
-    if (first)
-        job_advance(job);
-    if (right && !first)
+    const Hvdrun__Finished *message = frame->message;
+    if (!exits_seat_of(job, node, message->seat))
+        return -1;
+    if (!rank_finished(&job->ranks, (int)message->seat))
         return repeated(job);
-    return right ? 0 : -1;
+    job->ranks.records[message->seat].cut = message->cut;
+    events_rank(job->events, "worker_finished", job, (int)message->seat);
+    blame_say(job, (int)message->seat);
+    kind_finished(job, (int)message->seat);
+    job_advance(job);
+    return 0;
 }
 
 /* With Open MPI, the other ranks of the communicator would wait forever for a rank whose request is
@@ -128,11 +114,12 @@ static void refuse_spawn(struct job *job, const struct node_link *node, int seat
 
 int exits_aborted(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    Hvdrun__Abort *message = hvdrun__abort__unpack(NULL, frame->length, frame->body);
-    bool right = message != NULL && exits_seat_of(job, node, message->seat);
-    if (right && message->spawn) {
+    const Hvdrun__Abort *message = frame->message;
+    if (!exits_seat_of(job, node, message->seat))
+        return -1;
+    if (message->spawn) {
         refuse_spawn(job, node, (int)message->seat);
-    } else if (right) {
+    } else {
         struct exit_event event = {.seat = (int)message->seat,
                                    .code = message->status,
                                    .when_ns = node_link_time(node, message->when_ns),
@@ -143,19 +130,14 @@ int exits_aborted(struct job *job, struct node_link *node, const struct agent_fr
         record->abort_status = (event.code & 0xff) != 0 ? event.code & 0xff : 1;
         kind_aborted(job, &event, message->text);
     }
-    if (message != NULL)
-        hvdrun__abort__free_unpacked(message, NULL);
-    return right ? 0 : -1;
+    return 0;
 }
 
 int exits_killing(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    Hvdrun__Killing *message = hvdrun__killing__unpack(NULL, frame->length, frame->body);
-    if (message == NULL)
-        return -1;
+    const Hvdrun__Killing *message = frame->message;
     node->killed_ns = node_link_time(node, message->when_ns);
     kind_killed(job, node, node->killed_ns);
-    hvdrun__killing__free_unpacked(message, NULL);
     return 0;
 }
 

@@ -31,7 +31,7 @@ static void take_stack(void *context, int seat, const struct look_stack *stack)
 }
 
 /* The texts are borrowed from the look. */
-static struct places *places_of_look(const struct look *look, const struct look_ranks *ranks)
+static struct places *places_of_look(const struct ask *look, const struct look_ranks *ranks)
 {
     struct asked asked = {places_create(), ranks};
     look_walk(look, take_stack, &asked);
@@ -151,8 +151,7 @@ static int collect_ended(const struct job *job, int *ranks, const char **host)
 }
 
 struct culprit hang_culprit(const struct job *job, const struct hang *hang,
-                            const struct hang_facts *facts, const struct look *look,
-                            struct buf *out)
+                            const struct hang_facts *facts, const struct ask *look, struct buf *out)
 {
     size_t size = (size_t)job->ranks.size + 1;
     struct culprit_rank *ranks AUTO_FREE = mem_array(size, sizeof(*ranks));
@@ -170,7 +169,7 @@ struct culprit hang_culprit(const struct job *job, const struct hang *hang,
     return culprit;
 }
 
-void hang_culprit_place(const struct look *look, const struct look_ranks *only, struct buf *out)
+void hang_culprit_place(const struct ask *look, const struct look_ranks *only, struct buf *out)
 {
     struct places *places = places_of_look(look, only);
     size_t count = places_count(places);

@@ -17,9 +17,9 @@ struct hang_facts {
 
 /* Appends what model/hang/culprit.h says, and returns the same. */
 struct culprit hang_culprit(const struct job *job, const struct hang *hang,
-                            const struct hang_facts *facts, const struct look *look,
+                            const struct hang_facts *facts, const struct ask *look,
                             struct buf *out);
 
 /* Of one look alone: the ranks at another place than most, or that cannot go on. Appends nothing if
  * no rank stands out. `only`: NULL for all. */
-void hang_culprit_place(const struct look *look, const struct look_ranks *only, struct buf *out);
+void hang_culprit_place(const struct ask *look, const struct look_ranks *only, struct buf *out);

@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "driver/end/teardown.h"
+#include "driver/job/ask.h"
 #include "driver/job/job_kind.h"
-#include "driver/job/job_nodes.h"
 #include "driver/run/evidence_folder.h"
 #include "driver/run/exits.h"
 #include "driver/run/hang_culprit.h"
@@ -23,6 +23,7 @@
 #include "model/hang/hang.h"
 
 #define TEXT_MAX ((size_t)1 << 16)
+#define PULSE_LIMIT_MS 60000 /* late is better than never: a pulse counts whenever it comes */
 
 struct hang_watch {
     struct job *job;
@@ -66,7 +67,7 @@ static void take_stack(void *context, int seat, const struct look_stack *source)
     seen->aside += runs ? place : 0; /* in any order */
 }
 
-static void looked(void *context, const struct look *look)
+static void looked(void *context, const struct ask *look)
 {
     struct hang_watch *watch = context;
     int count = watch->job->ranks.size;
@@ -103,7 +104,7 @@ static void put_cause(const struct hang_watch *watch, struct buf *out)
 }
 
 /* The text of a hang, for the user; free it. `look` may be NULL. */
-static char *hang_text(const struct hang_watch *watch, const struct look *look,
+static char *hang_text(const struct hang_watch *watch, const struct ask *look,
                        struct culprit *found)
 {
     struct buf culprit AUTO_BUF = BUF_INIT(TEXT_MAX), cause AUTO_BUF = BUF_INIT(TEXT_MAX);
@@ -140,7 +141,7 @@ static void collected(void *context)
         kind_hung(job, seat_of(job, watch->rank));
 }
 
-static void shown(void *context, const struct look *look)
+static void shown(void *context, const struct ask *look)
 {
     struct hang_watch *watch = context;
     struct job *job = watch->job;
@@ -168,7 +169,7 @@ static void found(struct hang_watch *watch)
         events_text(job->events, "hung", text);
         log_warning(&job->log, "%s", text);
     } else {
-        looks_ask(job->looks, shown, watch);
+        look_ask(job, false, shown, watch);
     }
 }
 
@@ -178,7 +179,7 @@ static void act(struct hang_watch *watch, enum hang_news news)
     case HANG_NOTHING: break;
     case HANG_LOOK:
         if (!watch->looks)
-            looks_ask(watch->job->looks, looked, watch);
+            look_ask(watch->job, false, looked, watch);
         watch->looks = true;
         break;
     case HANG_WARNING: warn(watch); break;
@@ -187,15 +188,58 @@ static void act(struct hang_watch *watch, enum hang_news news)
     }
 }
 
+static void take_pulse(struct hang_watch *watch, const Hvdrun__RankPulse *pulse, bool held)
+{
+    const struct progress_report *report = rank_progress(watch->job, (int)pulse->seat);
+    uint64_t reports = report == NULL ? 0 : report->reports;
+    uint64_t launches = ras_facts_take(watch->ras, (int)pulse->seat, pulse);
+    const struct rank_record *record = &watch->job->ranks.records[pulse->seat];
+    uint64_t output = record->output;
+    bool quiet = hang_wants_more(watch->hang, job_running_ms(watch->job));
+    uint64_t warnings =
+        stall_lines_take(watch->stalls, (int)pulse->seat, &record->tail, quiet, clock_mono_ns());
+    struct hang_sample sample = {.output = output > warnings ? output - warnings : 0,
+                                 .operations = pulse->operations + reports + launches,
+                                 .io_bytes =
+                                     pulse->io_bytes > output ? pulse->io_bytes - output : 0,
+                                 .cpu_us = pulse->cpu_us,
+                                 .faults = pulse->faults,
+                                 .waits = pulse->waits,
+                                 .main_ns = pulse->main_ns,
+                                 .receivers = pulse->receivers,
+                                 .receptions = pulse->receptions,
+                                 .held = pulse->debugged || held,
+                                 .has_gpu = pulse->has_gpu,
+                                 .gpu_power_mw = pulse->gpu_power_mw,
+                                 .gpu_memory_use = pulse->gpu_memory_use};
+    hang_stir_take(watch->stir, (int)pulse->seat, &sample);
+    hang_sample(watch->hang, (int)pulse->seat, &sample, job_running_ms(watch->job));
+}
+
+/* What the workers of a node have used. */
+static int take_pulses(struct job *job, struct node_link *node, ProtobufCMessage **answer)
+{
+    const Hvdrun__Pulse *message = (const Hvdrun__Pulse *)*answer;
+    for (size_t i = 0; i < message->n_ranks; i++) {
+        const Hvdrun__RankPulse *pulse = message->ranks[i];
+        if (!exits_seat_of(job, node, pulse->seat))
+            continue;
+        take_pulse(job->hang_watch, pulse, message->held);
+        rank_stopped(&job->ranks.records[pulse->seat], pulse->stopped, clock_mono_ns());
+    }
+    return 0;
+}
+
 static void ask(struct hang_watch *watch)
 {
-    Hvdrun__PulseRequest message = HVDRUN__PULSE_REQUEST__INIT;
-    message.closer = hang_wants_more(watch->hang, job_running_ms(watch->job));
-    if (!message.closer) {
+    static const struct question question = {&topic_pulse, take_pulses, .keep = false};
+    Hvdrun__PulseRequest request = HVDRUN__PULSE_REQUEST__INIT;
+    request.closer = hang_wants_more(watch->hang, job_running_ms(watch->job));
+    if (!request.closer) {
         ras_facts_forget(watch->ras);
         hang_waits_forget(watch->job->waits);
     }
-    job_send_all(watch->job, FRAME_PULSE_REQUEST, &message.base);
+    ask_all(watch->job, &question, &request.base, PULSE_LIMIT_MS, NULL, NULL);
 }
 
 /* First the answers since the last tick, then the next request. While the job is suspended, its
@@ -271,48 +315,4 @@ void hang_watch_ending(const struct hang_watch *watch)
             log_warning(&watch->job->log, "no line has ever matched --expect '%s'",
                         expects_pattern(watch->expects, i));
     }
-}
-
-static void take_pulse(struct hang_watch *watch, const Hvdrun__RankPulse *pulse, bool held)
-{
-    const struct progress_report *report = rank_progress(watch->job, (int)pulse->seat);
-    uint64_t reports = report == NULL ? 0 : report->reports;
-    uint64_t launches = ras_facts_take(watch->ras, (int)pulse->seat, pulse);
-    const struct rank_record *record = &watch->job->ranks.records[pulse->seat];
-    uint64_t output = record->output;
-    bool quiet = hang_wants_more(watch->hang, job_running_ms(watch->job));
-    uint64_t warnings =
-        stall_lines_take(watch->stalls, (int)pulse->seat, &record->tail, quiet, clock_mono_ns());
-    struct hang_sample sample = {.output = output > warnings ? output - warnings : 0,
-                                 .operations = pulse->operations + reports + launches,
-                                 .io_bytes =
-                                     pulse->io_bytes > output ? pulse->io_bytes - output : 0,
-                                 .cpu_us = pulse->cpu_us,
-                                 .faults = pulse->faults,
-                                 .waits = pulse->waits,
-                                 .main_ns = pulse->main_ns,
-                                 .receivers = pulse->receivers,
-                                 .receptions = pulse->receptions,
-                                 .held = pulse->debugged || held,
-                                 .has_gpu = pulse->has_gpu,
-                                 .gpu_power_mw = pulse->gpu_power_mw,
-                                 .gpu_memory_use = pulse->gpu_memory_use};
-    hang_stir_take(watch->stir, (int)pulse->seat, &sample);
-    hang_sample(watch->hang, (int)pulse->seat, &sample, job_running_ms(watch->job));
-}
-
-int hang_watch_pulse(struct job *job, struct node_link *node, const struct agent_frame *frame)
-{
-    Hvdrun__Pulse *message = hvdrun__pulse__unpack(NULL, frame->length, frame->body);
-    if (message == NULL)
-        return -1;
-    for (size_t i = 0; job->hang_watch != NULL && i < message->n_ranks; i++) {
-        const Hvdrun__RankPulse *pulse = message->ranks[i];
-        if (!exits_seat_of(job, node, pulse->seat))
-            continue;
-        take_pulse(job->hang_watch, pulse, message->held);
-        rank_stopped(&job->ranks.records[pulse->seat], pulse->stopped, clock_mono_ns());
-    }
-    hvdrun__pulse__free_unpacked(message, NULL);
-    return 0;
 }

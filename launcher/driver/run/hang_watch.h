@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Notices a job that hangs: asks all agents for the pulse of their ranks (PULSE_REQUEST), and lets
- * model/hang judge. --hang-warning, --hang-timeout, --expect and --on-hang say what follows.
+ * Notices a job that hangs: asks all agents for the pulse of their ranks, and lets model/hang
+ * judge.
+ * --hang-warning, --hang-timeout, --expect and --on-hang say what follows.
  */
 #pragma once
 
-#include "driver/job/agent_frame.h"
 #include "driver/job/job.h"
 
 struct hang_watch;
@@ -19,6 +19,3 @@ void hang_watch_bytes(struct hang_watch *watch, int seat, int stream, const void
                       size_t length);
 /* The job ends: names each --expect that no line has ever matched. */
 void hang_watch_ending(const struct hang_watch *watch);
-
-/* PULSE: what the workers of a node have used. */
-int hang_watch_pulse(struct job *job, struct node_link *node, const struct agent_frame *frame);

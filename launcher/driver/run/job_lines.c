@@ -237,13 +237,12 @@ static bool is_worker(const struct job *job, const struct node_link *node, uint3
 
 int job_lines_stall(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    Hvdrun__Stall *message = hvdrun__stall__unpack(NULL, frame->length, frame->body);
-    bool right = message != NULL && is_worker(job, node, message->seat);
-    if (right && message->over)
+    const Hvdrun__Stall *message = frame->message;
+    if (!is_worker(job, node, message->seat))
+        return -1;
+    if (message->over)
         stall_list_over(job->stalls, (int)message->seat, message->set);
-    else if (right && job->state == JOB_RUNNING)
+    else if (job->state == JOB_RUNNING)
         take_stall(job, message);
-    if (message != NULL)
-        hvdrun__stall__free_unpacked(message, NULL);
-    return right ? 0 : -1;
+    return 0;
 }

@@ -27,15 +27,12 @@ static bool is_late(const struct job *job, const struct node_link *node,
 
 int job_progress_take(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    Hvdrun__Progress *message = hvdrun__progress__unpack(NULL, frame->length, frame->body);
-    int result = message == NULL ? -1 : 0;
-    for (size_t i = 0; result == 0 && i < message->n_workers; i++) {
+    const Hvdrun__Progress *message = frame->message;
+    for (size_t i = 0; i < message->n_workers; i++) {
         const Hvdrun__RankProgress *item = message->workers[i];
         struct progress progress AUTO_PROGRESS = PROGRESS_INIT;
-        if (item->seat >= (uint32_t)job->ranks.size) {
-            result = -1;
-            break;
-        }
+        if (item->seat >= (uint32_t)job->ranks.size)
+            return -1;
         if (is_late(job, node, item))
             continue;
         fill(&progress, item);
@@ -43,7 +40,5 @@ int job_progress_take(struct job *job, struct node_link *node, const struct agen
         progress_list_take(job->progress_list, (int)item->seat, item->epoch, when_ns, &progress);
         kind_progressed(job, (int)item->seat, when_ns);
     }
-    if (message != NULL)
-        hvdrun__progress__free_unpacked(message, NULL);
-    return result;
+    return 0;
 }

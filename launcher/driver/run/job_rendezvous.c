@@ -222,9 +222,7 @@ void job_rendezvous_again(struct job_rendezvous *part, struct rendezvous_source 
 int job_rendezvous_request(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     struct job_rendezvous *part = job->rendezvous;
-    Hvdrun__KvRequest *message = hvdrun__kv_request__unpack(NULL, frame->length, frame->body);
-    if (message == NULL)
-        return -1;
+    const Hvdrun__KvRequest *message = frame->message;
     open_store(part);
     struct rendezvous_request request = {.method = (enum rendezvous_method)message->method,
                                          .scope = message->scope,
@@ -233,7 +231,6 @@ int job_rendezvous_request(struct job *job, struct node_link *node, const struct
                                          .length = message->body.len};
     struct rendezvous_source source = {(uint32_t)node->index, message->token};
     rendezvous_store_request(part->store, clock_mono_ms(), frame->epoch, source, &request);
-    hvdrun__kv_request__free_unpacked(message, NULL);
     set_expiry(part);
     return 0;
 }
@@ -241,13 +238,10 @@ int job_rendezvous_request(struct job *job, struct node_link *node, const struct
 int job_rendezvous_dropped(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     const struct job_rendezvous *part = job->rendezvous;
-    Hvdrun__KvNotice *message = hvdrun__kv_notice__unpack(NULL, frame->length, frame->body);
-    if (message == NULL)
-        return -1;
+    const Hvdrun__KvNotice *message = frame->message;
     struct rendezvous_source source = {(uint32_t)node->index, message->token};
     if (part->store != NULL)
         rendezvous_store_drop(part->store, source);
-    hvdrun__kv_notice__free_unpacked(message, NULL);
     return 0;
 }
 

@@ -210,14 +210,9 @@ void stdin_feed_destroy(struct stdin_feed *feed)
 int stdin_feed_credit(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     struct stdin_feed *feed = job->stdin_feed;
-    if (feed == NULL)
+    const Hvdrun__Credit *message = frame->message;
+    if (feed == NULL || !exits_seat_of(job, node, message->seat))
         return -1;
-    Hvdrun__Credit *message = hvdrun__credit__unpack(NULL, frame->length, frame->body);
-    if (message == NULL || !exits_seat_of(job, node, message->seat)) {
-        if (message != NULL)
-            hvdrun__credit__free_unpacked(message, NULL);
-        return -1;
-    }
     for (size_t i = 0; i < feed->count; i++) {
         struct stdin_target *target = &feed->targets[i];
         if (target->seat != (int)message->seat)
@@ -226,7 +221,6 @@ int stdin_feed_credit(struct job *job, struct node_link *node, const struct agen
         if (message->bytes > target->granted)
             target->granted = message->bytes;
     }
-    hvdrun__credit__free_unpacked(message, NULL);
     arm(feed);
     return 0;
 }

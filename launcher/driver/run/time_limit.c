@@ -30,7 +30,7 @@ static void collected(void *context)
         end_job(job);
 }
 
-static void looked(void *context, const struct look *look)
+static void looked(void *context, const struct ask *look)
 {
     const struct time_limit *limit = context;
     struct job *job = limit->job;
@@ -50,7 +50,7 @@ static void passed(void *context)
         return;
     limit->passed = true;
     if (job->settings->stack_traces || evidence_folder_wants(job, EVIDENCE_TIMEOUT))
-        looks_ask(job->looks, looked, limit);
+        look_ask(job, false, looked, limit);
     else
         end_job(job);
 }

@@ -261,11 +261,8 @@ int user_signals_terminate(struct job *job, struct node_link *node, const struct
 int user_signals_frame(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     (void)node;
-    Hvdrun__Signalled *message = hvdrun__signalled__unpack(NULL, frame->length, frame->body);
-    if (message == NULL)
-        return -1;
+    const Hvdrun__Signalled *message = frame->message;
     of_node(job, message->signal);
-    hvdrun__signalled__free_unpacked(message, NULL);
     return 0;
 }
 

@@ -30,7 +30,6 @@ struct waiting {
     struct http_request *request;
     void (*answer)(struct metrics_server *server, const struct waiting *waiting);
     enum exposition_format format;
-    struct sampler_waiter waiter;
     struct loop_timer *patience; /* of one for the end; NULL */
     struct waiting *next;
 };
@@ -59,7 +58,7 @@ static void waiting_destroy(struct waiting *waiting)
     while (*at != waiting)
         at = &(*at)->next;
     *at = waiting->next;
-    sampler_forget(waiting->server->job->sampler, &waiting->waiter);
+    ask_forget(waiting->server->job, waiting);
     loop_timer_destroy(waiting->patience);
     free(waiting);
 }
@@ -99,7 +98,7 @@ static void answer_metrics(struct metrics_server *server, const struct waiting *
 static void answer_job(struct metrics_server *server, const struct waiting *waiting)
 {
     int64_t now = clock_mono_ms();
-    if (server->job_text.length == 0 || now - server->job_text_ms >= SAMPLER_FRESH_MS) {
+    if (server->job_text.length == 0 || now - server->job_text_ms >= topic_usage.fresh_ms) {
         buf_clear(&server->job_text);
         page_json_put(page_json_job(server->job), &server->job_text);
         server->job_text_ms = now;
@@ -116,12 +115,17 @@ static void answer_not_ended(struct metrics_server *server, const struct waiting
 
 /* Requests */
 
+static void answered(void *context, const struct ask *ask)
+{
+    (void)ask;
+    over(context);
+}
+
 static void ask_agents(struct waiting *waiting)
 {
-    struct job *job = waiting->server->job;
-    waiting->waiter = (struct sampler_waiter){.done = over, .context = waiting};
+    const struct job *job = waiting->server->job;
     bool leaving = job->state >= JOB_CLOSING; /* the agents */
-    if (leaving || !sampler_ask(job->sampler, &waiting->waiter))
+    if (leaving || !sampler_ask(job->sampler, answered, waiting))
         over(waiting);
 }
 

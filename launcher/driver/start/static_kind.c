@@ -11,6 +11,7 @@
 #include "driver/reach/reach.h"
 #include "driver/run/evidence_folder.h"
 #include "driver/run/job_rendezvous.h"
+#include "driver/run/look.h"
 #include "driver/run/stdin_feed.h"
 #include "driver/run/user_signals.h"
 #include "driver/start/bringup.h"
@@ -176,7 +177,7 @@ static void collected(void *context)
         end_for(job, of(job)->failed_rank);
 }
 
-static void looked(void *context, const struct look *look)
+static void looked(void *context, const struct ask *look)
 {
     struct job *job = context;
     const struct static_job *own = of(job);
@@ -204,7 +205,7 @@ static void end_if(struct job *job, bool wanted, int rank, char *text_take)
     }
     own->failure = mem_strdup(text);
     own->failed_rank = rank;
-    looks_ask(job->looks, looked, job);
+    look_ask(job, false, looked, job);
 }
 
 static void lost(struct job *job, struct node_link *node, const char *why)
@@ -253,8 +254,8 @@ static void aborted(struct job *job, const struct exit_event *event, const char 
 }
 
 static const struct frame_rule frames[FRAME_TYPES] = {
-    [FRAME_READY] = {bringup_ready, EPOCHS_PRESENT, NODE_STARTING, false},
-    [FRAME_TERMINATE] = {user_signals_terminate, EPOCHS_ALL, NODE_STARTING, false},
+    [FRAME_READY] = {bringup_ready, NULL, EPOCHS_PRESENT, NODE_STARTING, false},
+    [FRAME_TERMINATE] = {user_signals_terminate, NULL, EPOCHS_ALL, NODE_STARTING, false},
 };
 
 const struct job_kind static_kind = {

@@ -27,7 +27,6 @@ struct evidence_host {
     Hvdrun__Evidence *answer; /* NULL: none came */
     Hvdrun__GpuHealths *gpus; /* NULL: none, or not known */
     char *gpus_missing;       /* why some are not there; NULL */
-    uint32_t to_come;         /* files */
 };
 
 struct evidence_facts { /* all borrowed */

@@ -19,7 +19,6 @@ struct metrics_file {
     struct job *job;
     char *path, *temporary;
     struct loop_timer *timer;
-    struct sampler_waiter waiter;
     bool written, complained;
 };
 
@@ -40,9 +39,8 @@ static int write_text(const struct metrics_file *file, const struct buf *text)
     return rename(file->temporary, file->path);
 }
 
-static void write_now(void *context)
+static void write_now(struct metrics_file *file)
 {
-    struct metrics_file *file = context;
     struct buf text AUTO_BUF = BUF_INIT(METRICS_TEXT_MAX);
     metrics_text(file->job, EXPOSITION_TEXT, &text);
     if (write_text(file, &text) == 0) {
@@ -56,21 +54,25 @@ static void write_now(void *context)
     loop_timer_set(file->timer, METRICS_FILE_MS);
 }
 
+static void answered(void *context, const struct ask *ask)
+{
+    (void)ask;
+    write_now(context);
+}
+
 static void is_due(void *context)
 {
     struct metrics_file *file = context;
     bool over = file->job->state >= JOB_CLOSING;
-    if (!over && !sampler_ask(file->job->sampler, &file->waiter))
+    if (!over && !sampler_ask(file->job->sampler, answered, file))
         write_now(file);
 }
 
 struct metrics_file *metrics_file_create(struct job *job, const char *path)
 {
     struct metrics_file *file = mem_alloc(sizeof(*file));
-    *file = (struct metrics_file){.job = job,
-                                  .path = mem_strdup(path),
-                                  .temporary = temporary_for(path),
-                                  .waiter = {.done = write_now, .context = file}};
+    *file = (struct metrics_file){
+        .job = job, .path = mem_strdup(path), .temporary = temporary_for(path)};
     file->timer = loop_timer_create(job->loop, is_due, file);
     loop_timer_set(file->timer, FIRST_MS);
     return file;
@@ -80,7 +82,7 @@ void metrics_file_destroy(struct metrics_file *file)
 {
     if (file == NULL)
         return;
-    sampler_forget(file->job->sampler, &file->waiter);
+    ask_forget(file->job, file);
     loop_timer_destroy(file->timer);
     if (file->written)
         unlink(file->path);

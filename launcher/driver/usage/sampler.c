@@ -7,24 +7,14 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-#define LATE_NS ((int64_t)10 * SAMPLER_ROUND_MS * 1000000)
-
-struct node_sample {
-    struct host_sample host;
-    bool awaited;
-};
+#define LATE_NS ((int64_t)10 * SAMPLER_LIMIT_MS * 1000000)
 
 struct sampler {
     struct job *job;
-    struct loop_timer *deadline; /* of the round; NULL before the first one */
-    struct node_sample *nodes;   /* by node->index */
-    int node_count;
+    struct host_sample *hosts; /* by node->index */
+    int host_count;
     struct rank_usage *ranks; /* by seat */
     int rank_count;
-    int awaited; /* nodes; 0: no round */
-    int64_t round_ms;
-    bool asked;
-    struct sampler_waiter *waiters;
 };
 
 struct sampler *sampler_create(struct job *job)
@@ -38,40 +28,22 @@ void sampler_destroy(struct sampler *sampler)
 {
     if (sampler == NULL)
         return;
-    loop_timer_destroy(sampler->deadline);
-    for (int i = 0; i < sampler->node_count; i++)
-        free(sampler->nodes[i].host.gpus);
-    free(sampler->nodes);
+    for (int i = 0; i < sampler->host_count; i++)
+        free(sampler->hosts[i].gpus);
+    free(sampler->hosts);
     free(sampler->ranks);
     free(sampler);
-}
-
-static void end_round(void *context)
-{
-    struct sampler *sampler = context;
-    sampler->awaited = 0;
-    loop_timer_clear(sampler->deadline);
-    for (int i = 0; i < sampler->node_count; i++)
-        sampler->nodes[i].awaited = false;
-    while (sampler->waiters != NULL) {
-        struct sampler_waiter *waiter = sampler->waiters;
-        sampler->waiters = waiter->next;
-        waiter->waits = false;
-        waiter->done(waiter->context);
-    }
 }
 
 static void grow(struct sampler *sampler)
 {
     const struct job *job = sampler->job;
-    if (sampler->deadline == NULL)
-        sampler->deadline = loop_timer_create(job->loop, end_round, sampler);
-    if (job->node_count > sampler->node_count) {
-        sampler->nodes =
-            mem_resize_array(sampler->nodes, (size_t)job->node_count, sizeof(*sampler->nodes));
-        for (int i = sampler->node_count; i < job->node_count; i++)
-            sampler->nodes[i] = (struct node_sample){.awaited = false};
-        sampler->node_count = job->node_count;
+    if (job->node_count > sampler->host_count) {
+        sampler->hosts =
+            mem_resize_array(sampler->hosts, (size_t)job->node_count, sizeof(*sampler->hosts));
+        for (int i = sampler->host_count; i < job->node_count; i++)
+            sampler->hosts[i] = (struct host_sample){.when_ns = 0};
+        sampler->host_count = job->node_count;
     }
     if (job->ranks.size > sampler->rank_count) {
         sampler->ranks =
@@ -80,54 +52,6 @@ static void grow(struct sampler *sampler)
             sampler->ranks[i] = (struct rank_usage){.pid = 0};
         sampler->rank_count = job->ranks.size;
     }
-}
-
-static void begin_round(struct sampler *sampler)
-{
-    const struct job *job = sampler->job;
-    grow(sampler);
-    for (int i = 0; i < job->node_count; i++) {
-        struct node_link *node = job->nodes[i];
-        bool has_agent = node_link_alive(node) && node->hello != NULL;
-        if (!has_agent || node->state >= NODE_CLOSING)
-            continue;
-        node_link_send(node, FRAME_SAMPLE, 0, NULL);
-        sampler->nodes[i].awaited = true;
-        sampler->awaited++;
-    }
-    sampler->asked = true;
-    sampler->round_ms = clock_mono_ms();
-    loop_timer_set(sampler->deadline, sampler->awaited > 0 ? SAMPLER_ROUND_MS : 0);
-}
-
-bool sampler_is_asking(const struct sampler *sampler)
-{
-    return sampler->deadline != NULL && loop_timer_is_set(sampler->deadline);
-}
-
-bool sampler_ask(struct sampler *sampler, struct sampler_waiter *waiter)
-{
-    bool runs = sampler_is_asking(sampler);
-    if (!runs && sampler->asked && sampler_age_ms(sampler) < SAMPLER_FRESH_MS)
-        return false;
-    if (!runs)
-        begin_round(sampler);
-    if (waiter != NULL && !waiter->waits) {
-        waiter->next = sampler->waiters;
-        waiter->waits = true;
-        sampler->waiters = waiter;
-    }
-    return true;
-}
-
-void sampler_forget(struct sampler *sampler, struct sampler_waiter *waiter)
-{
-    struct sampler_waiter **at = &sampler->waiters;
-    while (*at != NULL && *at != waiter)
-        at = &(*at)->next;
-    if (*at != NULL)
-        *at = waiter->next;
-    waiter->waits = false;
 }
 
 /* A seat of this node, or NULL. */
@@ -147,7 +71,7 @@ static struct rank_usage *find_rank(struct sampler *sampler, const struct node_l
 static void take_rank(struct sampler *sampler, const struct node_link *node,
                       const Hvdrun__RankUsage *message)
 {
-    const struct host_sample *host = &sampler->nodes[node->index].host;
+    const struct host_sample *host = &sampler->hosts[node->index];
     struct rank_usage *usage = find_rank(sampler, node, message->seat);
     if (usage == NULL)
         return; /* it has come after the question */
@@ -203,28 +127,21 @@ static void take_host(struct host_sample *out, const Hvdrun__HostUsage *message)
     out->io = pressure_of(message->io);
 }
 
-int sampler_take(struct job *job, struct node_link *node, const struct agent_frame *frame)
+static int take(struct job *job, struct node_link *node, ProtobufCMessage **answer)
 {
+    const Hvdrun__Usage *message = (const Hvdrun__Usage *)*answer;
     struct sampler *sampler = job->sampler;
-    Hvdrun__Sampled *message = hvdrun__sampled__unpack(NULL, frame->length, frame->body);
-    if (message == NULL)
-        return -1;
-    if (node->index < sampler->node_count && sampler->nodes[node->index].awaited) {
-        struct node_sample *sample = &sampler->nodes[node->index];
-        take_host(&sample->host, message->host);
-        for (size_t i = 0; i < message->n_ranks; i++)
-            take_rank(sampler, node, message->ranks[i]);
-        sample->awaited = false;
-        if (--sampler->awaited == 0)
-            end_round(sampler);
-    } /* else it is late */
-    hvdrun__sampled__free_unpacked(message, NULL);
+    take_host(&sampler->hosts[node->index], message->host);
+    for (size_t i = 0; i < message->n_ranks; i++)
+        take_rank(sampler, node, message->ranks[i]);
     return 0;
 }
 
-int64_t sampler_age_ms(const struct sampler *sampler)
+bool sampler_ask(struct sampler *sampler, ask_done *done, void *context)
 {
-    return sampler->asked ? clock_mono_ms() - sampler->round_ms : -1;
+    static const struct question question = {&topic_usage, take, .keep = false};
+    grow(sampler);
+    return ask_all(sampler->job, &question, NULL, SAMPLER_LIMIT_MS, done, context);
 }
 
 const struct rank_usage *sampler_rank(const struct sampler *sampler, int seat)
@@ -238,9 +155,9 @@ const struct rank_usage *sampler_rank(const struct sampler *sampler, int seat)
 
 const struct host_sample *sampler_host(const struct sampler *sampler, int node)
 {
-    if (node >= sampler->node_count || sampler->nodes[node].host.when_ns == 0)
+    if (node >= sampler->host_count || sampler->hosts[node].when_ns == 0)
         return NULL;
-    return &sampler->nodes[node].host;
+    return &sampler->hosts[node];
 }
 
 double rank_usage_cpus(const struct rank_usage *usage)

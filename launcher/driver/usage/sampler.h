@@ -3,18 +3,16 @@
  * What ranks and hosts use, asked for from the agents. The first question creates the table. While
  * nobody asks, nothing is measured and nothing is sent.
  *
- * A round asks all agents once, and ends when they have answered or SAMPLER_ROUND_MS are over.
- * Questions that come while a round runs share it. What is younger than SAMPLER_FRESH_MS is not
- * asked for again, so that many clients cost no more than one.
+ * Clients that ask at about the same time share a question (job/ask.h), so that many of them cost
+ * no more than one.
  */
 #pragma once
 
-#include "driver/job/agent_frame.h"
+#include "driver/job/ask.h"
 #include "driver/job/job.h"
 #include "driver/usage/gpu_values.h"
 
-#define SAMPLER_ROUND_MS 1000
-#define SAMPLER_FRESH_MS 400
+#define SAMPLER_LIMIT_MS 1000
 
 struct rank_sample {
     int64_t when_ns; /* the driver's monotonic clock; 0: none */
@@ -45,26 +43,12 @@ struct host_sample {
 
 struct sampler;
 
-/* It waits for the end of a round, and belongs to its owner. */
-struct sampler_waiter {
-    void (*done)(void *context); /* once, from the loop; may destroy the waiter */
-    void *context;
-    struct sampler_waiter *next; /* of the sampler */
-    bool waits;
-};
-
 struct sampler *sampler_create(struct job *job); /* costs next to nothing */
-void sampler_destroy(struct sampler *sampler);   /* accepts NULL; nobody may wait */
+void sampler_destroy(struct sampler *sampler);   /* accepts NULL */
 
-/* Asks for new values. `waiter` may be NULL. false: they are fresh, and `waiter` does not wait. */
-bool sampler_ask(struct sampler *sampler, struct sampler_waiter *waiter);
-bool sampler_is_asking(const struct sampler *sampler); /* a round runs */
-void sampler_forget(struct sampler *sampler, struct sampler_waiter *waiter);
+/* Asks for new values, as ask_all() does. ask_forget(), ask_is_open() and ask_age_ms() work. */
+bool sampler_ask(struct sampler *sampler, ask_done *done, void *context);
 
-int sampler_take(struct job *job, struct node_link *node, const struct agent_frame *frame);
-
-/* The age of the last round. -1: there was none. */
-int64_t sampler_age_ms(const struct sampler *sampler);
 /* NULL: nothing is known about it. Borrowed until the next call from the loop. */
 const struct rank_usage *sampler_rank(const struct sampler *sampler, int seat);
 const struct host_sample *sampler_host(const struct sampler *sampler, int node);

@@ -167,12 +167,12 @@ json_t *usage_json(struct job *job)
     json_object_set_new(object, "size", json_integer(job->plan->size));
     json_object_set_new(object, "up_s",
                         json_real((double)(clock_mono_ns() - job->request->begun_ns) / 1e9));
-    int64_t age_ms = sampler_age_ms(job->sampler);
+    int64_t age_ms = ask_age_ms(job, &topic_usage);
     if (age_ms >= 0)
         json_object_set_new(object, "sampled_s", json_real((double)age_ms / 1000));
-    json_object_set_new(object, "sampling", json_boolean(sampler_is_asking(job->sampler)));
+    json_object_set_new(object, "sampling", json_boolean(ask_is_open(job, &topic_usage)));
     put_lists(job, object, false);
     if (job->state < JOB_CLOSING)
-        sampler_ask(job->sampler, NULL);
+        sampler_ask(job->sampler, NULL, NULL);
     return object;
 }

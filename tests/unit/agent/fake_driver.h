@@ -16,6 +16,7 @@
 #include "io/link.h"
 #include "loop_fixture.h"
 #include "wire/control.pb-c.h"
+#include "wire/topic.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/lsan_interface.h>
@@ -194,6 +195,36 @@ static inline void fake_send(struct fake_driver *driver, enum frame_type type, u
         link_send(driver->link, type, epoch, NULL, 0);
     else
         link_send_message(driver->link, type, epoch, message);
+}
+
+/* Asks about a topic, under this number. */
+static inline void fake_ask(struct fake_driver *driver, const struct topic *topic,
+                            uint32_t question, const ProtobufCMessage *request)
+{
+    Hvdrun__Ask message = HVDRUN__ASK__INIT;
+    message.topic = topic->number;
+    message.question = question;
+    message.request = message_pack(request);
+    fake_send(driver, FRAME_ASK, 0, &message.base);
+    free(message.request.data);
+}
+
+/* The next answer: it is to this question, and all of it or the last piece unless `more`. Free it
+ * with message_free(). `epoch`: the agent's newest. */
+static inline ProtobufCMessage *fake_answer(struct fake_driver *driver, const struct topic *topic,
+                                            uint32_t question, uint32_t epoch, bool more)
+{
+    struct note note = fake_take(driver, FRAME_ANSWER, epoch, NO_SEAT);
+    Hvdrun__Answer *message = hvdrun__answer__unpack(NULL, note.length, note.body);
+    free(note.body);
+    assert_non_null(message);
+    assert_int_equal(message->question, question);
+    assert_int_equal(message->more, more);
+    ProtobufCMessage *answer =
+        message_read(topic->answer, message->answer.data, message->answer.len);
+    assert_non_null(answer);
+    hvdrun__answer__free_unpacked(message, NULL);
+    return answer;
 }
 
 /* All that was said before is known to the agent, and its answers have come. */

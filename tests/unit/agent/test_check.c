@@ -22,10 +22,8 @@ static void test_facts(void **state)
     unit_clock_stop(5, 6);
     fake_open(&driver);
     unit_clock_run();
-    fake_send(&driver, FRAME_CHECK, 0, NULL);
-    struct note note = fake_take(&driver, FRAME_CHECKED, 0, NO_SEAT);
-    Hvdrun__Checked *facts = hvdrun__checked__unpack(NULL, note.length, note.body);
-    assert_non_null(facts);
+    fake_ask(&driver, &topic_facts, 1, NULL);
+    Hvdrun__Facts *facts = (Hvdrun__Facts *)fake_answer(&driver, &topic_facts, 1, 0, false);
     assert_int_equal(facts->mono_ns, 5);
     assert_int_equal(facts->wall_ns, 6);
     assert_int_equal(facts->n_folders, 2);
@@ -37,29 +35,22 @@ static void test_facts(void **state)
     assert_true((facts->pmix[0] == '\0') == (facts->pmix_problem[0] != '\0'));
     assert_true((facts->hwloc[0] == '\0') == (facts->hwloc_problem[0] != '\0'));
     assert_string_not_equal(facts->kernel, "");
-    hvdrun__checked__free_unpacked(facts, NULL);
-    free(note.body);
+    hvdrun__facts__free_unpacked(facts, NULL);
     fake_quit(&driver);
 }
 
 static Hvdrun__Probed *answer(struct fake_driver *driver, uint32_t step)
 {
-    struct note note = fake_take(driver, FRAME_PROBED, 0, NO_SEAT);
-    Hvdrun__Probed *probed = hvdrun__probed__unpack(NULL, note.length, note.body);
-    assert_non_null(probed);
-    assert_int_equal(probed->step, step);
-    free(note.body);
-    return probed;
+    return (Hvdrun__Probed *)fake_answer(driver, &topic_probe, step, 0, false);
 }
 
 static uint32_t listen_on(struct fake_driver *driver, uint32_t step, const char *address,
                           size_t token_length, const char *problem)
 {
     Hvdrun__Probe message = HVDRUN__PROBE__INIT;
-    message.step = step;
     message.listen = (char *)address;
     message.token = (ProtobufCBinaryData){token_length, token};
-    fake_send(driver, FRAME_PROBE, 0, &message.base);
+    fake_ask(driver, &topic_probe, step, &message.base);
     Hvdrun__Probed *probed = answer(driver, step);
     uint32_t port = probed->port;
     if (strstr(probed->problem, problem) == NULL)
@@ -83,12 +74,11 @@ static Hvdrun__Probed *call(struct fake_driver *driver, uint32_t step, const uin
         peers[i].token = (ProtobufCBinaryData){sizeof(token), token};
         pointers[i] = &peers[i];
     }
-    message.step = step;
     message.peers = pointers;
     message.n_peers = count;
     message.limit_ms = 5000;
     message.transfer_ms = transfer_ms;
-    fake_send(driver, FRAME_PROBE, 0, &message.base);
+    fake_ask(driver, &topic_probe, step, &message.base);
     return answer(driver, step);
 }
 
@@ -127,9 +117,6 @@ static void test_what_cannot_be(void **state)
     listen_on(&driver, 1, "127.0.0.1", 7, "a token");
     listen_on(&driver, 2, "not numeric", sizeof(token), "not numeric");
     listen_on(&driver, 3, "192.0.2.77", sizeof(token), "192.0.2.77");
-    link_send(driver.link, FRAME_PROBE, 0, "\xff\xff\xff", 3);
-    link_send(driver.link, FRAME_CHECK, 0, "\xff", 1);
-    fake_expect(&driver, FRAME_CHECKED, 0, NO_SEAT);
     listen_on(&driver, 4, "127.0.0.1", sizeof(token), "");
     fake_quit(&driver);
 }
@@ -146,11 +133,10 @@ static void test_quit_in_the_middle(void **state)
     peer.address = (char *)"127.0.0.1";
     peer.port = port;
     peer.token = (ProtobufCBinaryData){sizeof(token), token};
-    message.step = 2;
     message.peers = &pointer;
     message.n_peers = 1;
     message.limit_ms = message.transfer_ms = 60000;
-    fake_send(&driver, FRAME_PROBE, 0, &message.base);
+    fake_ask(&driver, &topic_probe, 2, &message.base);
     fake_settle(&driver);
     fake_quit(&driver);
 }

@@ -17,14 +17,10 @@
     "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done; "
 
 /* `epoch`: the agent's newest. */
-static Hvdrun__Sampled *sample(struct fake_driver *driver, uint32_t epoch)
+static Hvdrun__Usage *sample(struct fake_driver *driver, uint32_t epoch)
 {
-    fake_send(driver, FRAME_SAMPLE, 0, NULL);
-    struct note note = fake_take(driver, FRAME_SAMPLED, epoch, NO_SEAT);
-    Hvdrun__Sampled *message = hvdrun__sampled__unpack(NULL, note.length, note.body);
-    free(note.body);
-    assert_non_null(message);
-    return message;
+    fake_ask(driver, &topic_usage, 7, NULL);
+    return (Hvdrun__Usage *)fake_answer(driver, &topic_usage, 7, epoch, false);
 }
 
 static void test_a_worker_and_its_processes(void **state)
@@ -39,7 +35,7 @@ static void test_a_worker_and_its_processes(void **state)
     fake_read(&driver, "1.1:up");
     uint64_t cpu_us[2] = {0, 0};
     for (int round = 0; round < 3; round++) {
-        Hvdrun__Sampled *message = sample(&driver, 1);
+        Hvdrun__Usage *message = sample(&driver, 1);
         assert_int_equal(message->n_ranks, 2);
         for (size_t i = 0; i < 2; i++) {
             const Hvdrun__RankUsage *rank = message->ranks[i];
@@ -56,12 +52,12 @@ static void test_a_worker_and_its_processes(void **state)
         assert_non_null(message->host);
         assert_true(message->host->memory_bytes > message->host->memory_available_bytes);
         assert_true(message->host->has_load);
-        hvdrun__sampled__free_unpacked(message, NULL);
+        hvdrun__usage__free_unpacked(message, NULL);
     }
     fake_end(&driver, 1, SIGTERM);
-    Hvdrun__Sampled *after = sample(&driver, 1);
+    Hvdrun__Usage *after = sample(&driver, 1);
     assert_int_equal(after->n_ranks, 0);
-    hvdrun__sampled__free_unpacked(after, NULL);
+    hvdrun__usage__free_unpacked(after, NULL);
     fake_quit(&driver);
 }
 
@@ -72,13 +68,13 @@ static void test_workers_that_come_later(void **state)
     struct fake_driver driver;
     struct crew_plan plan = {.script = "echo up; sleep 60", .seats = {{0, 0, 0, 0}}, .count = 1};
     fake_open(&driver);
-    hvdrun__sampled__free_unpacked(sample(&driver, 0), NULL); /* before there is any */
+    hvdrun__usage__free_unpacked(sample(&driver, 0), NULL); /* before there is any */
     fake_run(&driver, 1, &plan);
     fake_read(&driver, "1.0:up");
-    Hvdrun__Sampled *message = sample(&driver, 1);
+    Hvdrun__Usage *message = sample(&driver, 1);
     assert_int_equal(message->n_ranks, 1);
     assert_int_equal(message->ranks[0]->seat, 0);
-    hvdrun__sampled__free_unpacked(message, NULL);
+    hvdrun__usage__free_unpacked(message, NULL);
     fake_end(&driver, 1, SIGKILL);
     plan.seats[0].seat = 7;
     fake_run(&driver, 2, &plan);
@@ -86,7 +82,7 @@ static void test_workers_that_come_later(void **state)
     message = sample(&driver, 2);
     assert_int_equal(message->n_ranks, 1);
     assert_int_equal(message->ranks[0]->seat, 7);
-    hvdrun__sampled__free_unpacked(message, NULL);
+    hvdrun__usage__free_unpacked(message, NULL);
     fake_end(&driver, 2, SIGKILL);
     fake_quit(&driver);
 }

@@ -132,10 +132,7 @@ static void ended(struct fixture *f, uint32_t epoch, uint32_t first, size_t coun
     message.how = lists + count;
     message.code = lists + 2 * count;
     message.n_ranks = message.n_how = message.n_code = count;
-    uint8_t *body = mem_alloc(hvdrun__ranks_ended__get_packed_size(&message) + 1);
-    size_t length = hvdrun__ranks_ended__pack(&message, body);
-    worker_lines_ended(f->lines, epoch, body, length);
-    free(body);
+    worker_lines_ended(f->lines, epoch, &message);
     free(lists);
     settle(f);
 }
@@ -444,11 +441,9 @@ static void test_bad_frames_of_the_driver(void **state)
     expect_epoch(f->line, 1);
     Hvdrun__RanksEnded message = HVDRUN__RANKS_ENDED__INIT;
     uint32_t rank = 1;
-    uint8_t body[64];
     message.ranks = &rank;
     message.n_ranks = 1; /* without the other lists */
-    worker_lines_ended(f->lines, 1, body, hvdrun__ranks_ended__pack(&message, body));
-    worker_lines_ended(f->lines, 1, (const uint8_t *)"\xff\xff", 2);
+    worker_lines_ended(f->lines, 1, &message);
     settle(f);
     expect_nothing(f->line);
 }

@@ -45,10 +45,10 @@ static inline Hvdrun__CheckLimit *world_limit(const char *name, uint32_t resourc
     return limit;
 }
 
-static inline Hvdrun__Checked *world_facts(void)
+static inline Hvdrun__Facts *world_facts(void)
 {
-    Hvdrun__Checked *facts = malloc(sizeof(*facts));
-    hvdrun__checked__init(facts);
+    Hvdrun__Facts *facts = malloc(sizeof(*facts));
+    hvdrun__facts__init(facts);
     facts->kernel = mem_strdup("6.1.0");
     facts->system = mem_strdup("Some Linux 7");
     facts->pmix = mem_strdup("OpenPMIx 4.2.2 (PMIx Standard: 4.2)");
@@ -128,7 +128,7 @@ static inline void world_close(struct check_world *world)
 static inline void world_fail(struct check_world *world, int i, const char *stage, const char *why)
 {
     struct check_host *host = &world->result.hosts[i];
-    hvdrun__checked__free_unpacked(host->facts, NULL);
+    hvdrun__facts__free_unpacked(host->facts, NULL);
     free(host->address);
     free(host->login);
     *host = (struct check_host){

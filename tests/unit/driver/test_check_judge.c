@@ -68,7 +68,7 @@ static void expect_one(struct bench *bench, int host, bool fatal, const char *pa
     expect_at(bench, 0, host, fatal, part);
 }
 
-static Hvdrun__Checked *facts_of(struct bench *bench, int host)
+static Hvdrun__Facts *facts_of(struct bench *bench, int host)
 {
     return bench->world.result.hosts[host].facts;
 }
@@ -127,7 +127,7 @@ static void test_temporary_folder(void **state)
 static void test_pmix(void **state)
 {
     struct bench *bench = *state;
-    Hvdrun__Checked *facts = facts_of(bench, 0);
+    Hvdrun__Facts *facts = facts_of(bench, 0);
     Hvdrun__CheckFolder *tmp = facts->folders[0];
     tmp->free_bytes = 0;
     world_set(&facts->pmix_problem, "no space left in /tmp (TMPDIR names the place)");
@@ -180,7 +180,7 @@ static void test_locked_memory(void **state)
 {
     struct bench *bench = *state;
     char *adapters[] = {(char *)"mlx5_0:1 ACTIVE 100 Gb/sec (4X EDR)"};
-    Hvdrun__Checked *facts = facts_of(bench, 2);
+    Hvdrun__Facts *facts = facts_of(bench, 2);
     facts->adapters = adapters;
     facts->n_adapters = 1;
     judge(bench);

@@ -165,7 +165,7 @@ static void test_one_of_a_kind(void **state)
     (void)state;
     world_make(&world, 2);
     struct buf text AUTO_BUF = BUF_INIT(TEXT_LIMIT);
-    Hvdrun__Checked *facts = world.result.hosts[1].facts;
+    Hvdrun__Facts *facts = world.result.hosts[1].facts;
     world.hellos[1].version = (char *)"9.9.8";
     world.hellos[1].machine = (char *)"aarch64";
     world_set(&facts->system, "Other Linux");
@@ -200,7 +200,7 @@ static void test_one_warning(void **state)
 static void add_adapters(struct check_world *world, size_t count)
 {
     for (int i = 0; i < world->result.count; i++) {
-        Hvdrun__Checked *facts = world->result.hosts[i].facts;
+        Hvdrun__Facts *facts = world->result.hosts[i].facts;
         facts->n_adapters = count;
         facts->adapters = malloc(count * sizeof(char *));
         for (size_t j = 0; j < count; j++)

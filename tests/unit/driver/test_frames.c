@@ -24,7 +24,7 @@ static int take_ready(struct job *job, struct node_link *node, const struct agen
     return 0;
 }
 
-static int take_checked(struct job *job, struct node_link *node, const struct agent_frame *frame)
+static int take_notified(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     (void)node, (void)frame;
     job->nodes_up++;
@@ -32,8 +32,8 @@ static int take_checked(struct job *job, struct node_link *node, const struct ag
 }
 
 static const struct frame_rule own[FRAME_TYPES] = {
-    [FRAME_READY] = {take_ready, EPOCHS_PRESENT, NODE_UP, false},
-    [FRAME_CHECKED] = {take_checked, EPOCHS_ALL, NODE_STARTING, true},
+    [FRAME_READY] = {take_ready, NULL, EPOCHS_PRESENT, NODE_UP, false},
+    [FRAME_NOTIFIED] = {take_notified, NULL, EPOCHS_ALL, NODE_STARTING, true},
 };
 
 static int setup(void **state)
@@ -64,7 +64,7 @@ static void test_a_kind_has_frames_of_its_own(void **state)
     struct fixture *f = *state;
     assert_int_equal(take(f, FRAME_READY, 2), 0);
     assert_int_equal(f->job.nodes_ready, 1);
-    assert_int_equal(take(f, FRAME_CHECKED, 0), 0);
+    assert_int_equal(take(f, FRAME_NOTIFIED, 0), 0);
     assert_int_equal(f->job.nodes_up, 1);
 }
 
@@ -74,8 +74,8 @@ static void test_what_nobody_takes_is_a_breach(void **state)
     static const uint8_t types[] = {FRAME_WELCOME,
                                     FRAME_PREPARE,
                                     FRAME_QUIT,
-                                    FRAME_NOTIFIED,
-                                    FRAME_PROBED,
+                                    FRAME_TERMINATE,
+                                    FRAME_ASK,
                                     FRAME_KV_REPLY,
                                     0,
                                     200,
@@ -124,12 +124,23 @@ static void test_too_early_is_a_breach(void **state)
     assert_int_equal(take(f, FRAME_READY, 2), -1);
 }
 
+/* "x" is no message. */
+static void test_an_unreadable_body_is_a_breach(void **state)
+{
+    struct fixture *f = *state;
+    static const uint8_t types[] = {FRAME_STARTED,      FRAME_EXITED,   FRAME_FINISHED, FRAME_ABORT,
+                                    FRAME_KV_REQUEST,   FRAME_ANSWER,   FRAME_PROGRESS, FRAME_STALL,
+                                    FRAME_STDIN_CREDIT, FRAME_MPI_STORE};
+    for (size_t i = 0; i < sizeof(types); i++)
+        assert_int_equal(take(f, types[i], 2), -1);
+}
+
 static void test_a_node_without_a_place_has_nothing_to_say_of_mpi(void **state)
 {
     struct fixture *f = *state;
     f->node.place = -1;
     assert_int_equal(take(f, FRAME_MPI_MODEX, 2), 0); /* the body is not even read */
-    assert_int_equal(take(f, FRAME_CHECKED, 2), 0);
+    assert_int_equal(take(f, FRAME_NOTIFIED, 2), 0);
     assert_int_equal(f->job.nodes_up, 0);
 }
 
@@ -141,6 +152,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_late_frames_are_dropped, setup, teardown),
         cmocka_unit_test_setup_teardown(test_survivors_speak_in_their_epoch, setup, teardown),
         cmocka_unit_test_setup_teardown(test_too_early_is_a_breach, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_unreadable_body_is_a_breach, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_node_without_a_place_has_nothing_to_say_of_mpi,
                                         setup, teardown),
     };

@@ -8,24 +8,21 @@
 
 #include <cmocka.h>
 
-#include "driver/job_fixture.h"
+#include "driver/ask_fixture.h"
 #include "driver/run/hang_culprit.h"
 #include "driver/run/hang_waits.h"
 #include "driver/tell/stalls.h"
-#include "io/link.h"
-#include "unit.h"
 
 struct bench {
     struct fixture *f;
     struct hang *hang;
     struct ras_facts *ras;
     struct stall_lines *stalls;
-    struct looks *looks;
     const char *wanted;
     enum culprit_kind kind;
     int rank;
     bool told;
-    int agents[2]; /* the other ends of the links; -1 */
+    struct agents agents;
 };
 
 static int begin(void **state)
@@ -34,12 +31,11 @@ static int begin(void **state)
     static const struct hang_limits limits = {0, 40000};
     if (setup(state) < 0)
         return -1;
-    bench = (struct bench){.f = *state, .hang = hang_create(&limits, NULL), .agents = {-1, -1}};
+    bench = (struct bench){.f = *state, .hang = hang_create(&limits, NULL)};
+    agents_begin(&bench.agents, bench.f);
     bench.ras = ras_facts_create();
     bench.f->job.waits = hang_waits_create();
     bench.stalls = stall_lines_create();
-    bench.looks = looks_create(&bench.f->job, false);
-    bench.f->job.looks = bench.looks;
     bench.f->job.stalls = stall_list_create();
     for (int seat = 0; seat < 3; seat++)
         hang_seat(bench.hang, seat, 1);
@@ -50,13 +46,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     struct bench *bench = *state;
-    looks_destroy(bench->looks);
-    for (int i = 0; i < 2; i++) {
-        link_destroy(bench->f->job.nodes[i]->link);
-        bench->f->job.nodes[i]->link = NULL;
-        fd_close(&bench->agents[i]);
-    }
-    run_turns(bench->f->job.loop, 1);
+    agents_end(&bench->agents);
     ras_facts_destroy(bench->ras);
     hang_waits_destroy(bench->f->job.waits);
     stall_lines_destroy(bench->stalls);
@@ -66,7 +56,7 @@ static int end(void **state)
     return teardown(state);
 }
 
-static void looked(void *context, const struct look *look)
+static void looked(void *context, const struct ask *look)
 {
     struct bench *bench = context;
     struct buf text AUTO_BUF = BUF_INIT(10000);
@@ -84,7 +74,7 @@ static void expect(struct bench *bench, enum culprit_kind kind, int rank, const 
     bench->kind = kind;
     bench->rank = rank;
     bench->wanted = wanted;
-    looks_ask(bench->looks, looked, bench);
+    look_ask(&bench->f->job, false, looked, bench);
     run_loop(bench->f->job.loop);
 }
 
@@ -247,29 +237,6 @@ static void test_a_warning_of_horovod(void **state)
     unit_clock_run();
 }
 
-static void no_frame(void *context, const struct frame_header *header, const uint8_t *body)
-{
-    (void)context, (void)header, (void)body;
-}
-
-static void no_end(void *context, const char *reason)
-{
-    (void)context, (void)reason;
-}
-
-static void connect_agents(struct bench *bench)
-{
-    static const struct link_ops ops = {.frame = no_frame, .closed = no_end};
-    for (int i = 0; i < 2; i++) {
-        struct node_link *node = bench->f->job.nodes[i];
-        int ends[2];
-        assert_int_equal(fd_socketpair(ends), 0);
-        bench->agents[i] = ends[1];
-        node->link = link_create(bench->f->job.loop, ends[0], ends[0], &ops, NULL, NULL);
-        node->state = NODE_UP;
-    }
-}
-
 /* The agent of a host: a worker is in this function, and a helper thread somewhere else. */
 static void answers(struct bench *bench, int node, uint32_t first, uint32_t count,
                     const char *function, const char *doing)
@@ -278,7 +245,6 @@ static void answers(struct bench *bench, int node, uint32_t first, uint32_t coun
                         *frames[] = {&frame}, *others[] = {&other};
     Hvdrun__PythonStack stacks[4], *list[4];
     Hvdrun__StateReport report = HVDRUN__STATE_REPORT__INIT;
-    uint8_t bytes[1000];
     frame.function = (char *)function;
     frame.file = (char *)"/home/me/train.py";
     frame.line = 7;
@@ -293,23 +259,21 @@ static void answers(struct bench *bench, int node, uint32_t first, uint32_t coun
         stacks[i].n_frames = 1;
         list[i] = &stacks[i];
     }
-    report.round = 1;
     report.stacks = list;
     report.n_stacks = 2 * count;
-    struct agent_frame message = {.body = bytes,
-                                  .length = hvdrun__state_report__pack(&report, bytes)};
-    assert_int_equal(looks_report(&bench->f->job, bench->f->job.nodes[node], &message), 0);
+    assert_int_equal(agents_answer(&bench->agents, node, &report.base), 0);
 }
 
 static void test_places(void **state)
 {
     struct bench *bench = *state;
-    connect_agents(bench);
+    agents_connect(&bench->agents, 0);
+    agents_connect(&bench->agents, 1);
     bench->kind = CULPRIT_PLACE;
     bench->rank = 2;
     bench->wanted = "rank 2 on b is elsewhere: in train.py:7 load (nfs4); 2 others are in "
                     "train.py:7 all_reduce";
-    looks_ask(bench->looks, looked, bench);
+    look_ask(&bench->f->job, false, looked, bench);
     answers(bench, 0, 0, 2, "all_reduce", "calls futex");
     assert_false(bench->told);
     answers(bench, 1, 2, 1, "load", "calls read on nfs4");

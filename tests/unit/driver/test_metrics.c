@@ -62,8 +62,8 @@ static void test_after_a_round(void **state)
 {
     struct sampled *sampled = *state;
     struct buf text AUTO_BUF = BUF_INIT(METRICS_TEXT_MAX);
-    sampled_connect(sampled, 0);
-    assert_true(sampler_ask(sampled->sampler, NULL));
+    agents_connect(&sampled->agents, 0);
+    assert_true(sampler_ask(sampled->sampler, NULL, NULL));
     assert_int_equal(sampled_answer(sampled, 1500000), 0);
     metrics_text(&sampled->f->job, EXPOSITION_TEXT, &text);
     has(&text, "hvdrun_host_load1{job_id=\"job-1\",host=\"a\"} 1.5\n#");

@@ -34,7 +34,7 @@ static void test_what_unfolds_is_refused(void **state)
     } bombs[] = {
         {&hvdrun__mpi_store__descriptor, "\x3a\0", 2},     /* items, empty */
         {&hvdrun__prepare__descriptor, "\x32\0", 2},       /* apps, empty */
-        {&hvdrun__checked__descriptor, "\x52\0", 2},       /* folders, empty */
+        {&hvdrun__facts__descriptor, "\x52\0", 2},         /* folders, empty */
         {&hvdrun__agent_hello__descriptor, "\x52\0", 2},   /* interfaces, empty */
         {&hvdrun__exited__descriptor, "\x08\0", 2},        /* one number, which the last one sets */
         {&hvdrun__log__descriptor, "\xf8\x7f\x01", 3},     /* a field that there is not */
@@ -113,6 +113,25 @@ static void test_refused_wherever_the_room_ends(void **state)
     }
 }
 
+/* A message of any kind, there and back. */
+static void test_any_kind(void **state)
+{
+    (void)state;
+    Hvdrun__Log message = HVDRUN__LOG__INIT;
+    message.text = (char *)"text";
+    ProtobufCBinaryData packed = message_pack(&message.base), empty = message_pack(NULL);
+    Hvdrun__Log *read =
+        (Hvdrun__Log *)message_read(&hvdrun__log__descriptor, packed.data, packed.len);
+    assert_string_equal(read->text, "text");
+    message_free(&read->base);
+    assert_int_equal(empty.len, 0);
+    message_free(message_read(&hvdrun__log__descriptor, empty.data, empty.len));
+    assert_null(message_read(&hvdrun__log__descriptor, packed.data, packed.len - 1));
+    message_free(NULL);
+    free(packed.data);
+    free(empty.data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,6 +139,7 @@ int main(void)
         cmocka_unit_test(test_what_is_needed_is_taken),
         cmocka_unit_test(test_long_bombs_are_refused),
         cmocka_unit_test(test_refused_wherever_the_room_ends),
+        cmocka_unit_test(test_any_kind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

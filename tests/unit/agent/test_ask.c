@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How an agent takes questions: each goes to its topic, and a wrong one is a breach. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "agent/ask.h"
+#include "agent/fake_driver.h"
+
+struct bench {
+    struct asked asked; /* the last question */
+    int states, pulses;
+    bool native;
+};
+
+/* Stands for the agent, whose content the rules alone know. */
+static struct bench *bench_of(struct agent *agent)
+{
+    return (struct bench *)agent;
+}
+
+static void take_states(struct agent *agent, const struct asked *asked,
+                        const ProtobufCMessage *request)
+{
+    struct bench *bench = bench_of(agent);
+    bench->asked = *asked;
+    bench->states++;
+    bench->native = ((const Hvdrun__StateRequest *)request)->native;
+}
+
+static void take_pulse(struct agent *agent, const struct asked *asked,
+                       const ProtobufCMessage *request)
+{
+    (void)asked, (void)request;
+    bench_of(agent)->pulses++;
+}
+
+static const struct ask_rule rules[] = {
+    {&topic_states, take_states}, {&topic_pulse, take_pulse}, {.topic = NULL}};
+
+static const char *ask(struct bench *bench, uint32_t topic, const char *request, size_t length)
+{
+    Hvdrun__Ask message = HVDRUN__ASK__INIT;
+    message.topic = topic;
+    message.question = 5;
+    message.request = (ProtobufCBinaryData){length, (uint8_t *)request};
+    return asked_take(rules, (struct agent *)bench, NULL, &message);
+}
+
+static void test_each_goes_to_its_topic(void **state)
+{
+    (void)state;
+    struct bench bench = {.states = 0};
+    assert_null(ask(&bench, TOPIC_states, "\x10\x01", 2));
+    assert_int_equal(bench.asked.number, 5);
+    assert_true(bench.native);
+    assert_null(ask(&bench, TOPIC_states, "", 0));
+    assert_false(bench.native);
+    assert_null(ask(&bench, TOPIC_pulse, "", 0));
+    assert_int_equal(bench.states, 2);
+    assert_int_equal(bench.pulses, 1);
+}
+
+static void test_breaches(void **state)
+{
+    (void)state;
+    struct bench bench = {.states = 0};
+    assert_non_null(ask(&bench, 0, "", 0));
+    assert_non_null(ask(&bench, TOPIC_usage, "", 0)); /* it has no rule here */
+    assert_non_null(ask(&bench, UINT32_MAX, "", 0));
+    assert_non_null(ask(&bench, TOPIC_states, "\xff", 1));
+    assert_int_equal(bench.states + bench.pulses, 0);
+}
+
+/* Several questions may be under way, and an answer may have pieces. */
+static void test_answers_of_an_agent(void **state)
+{
+    (void)state;
+    struct fake_driver driver;
+    Hvdrun__EvidenceRequest request = HVDRUN__EVIDENCE_REQUEST__INIT;
+    fake_open(&driver);
+    fake_ask(&driver, &topic_pulse, 1, NULL);
+    message_free(fake_answer(&driver, &topic_pulse, 1, 0, false));
+    fake_ask(&driver, &topic_evidence, 2, &request.base);
+    Hvdrun__Evidence *facts = (Hvdrun__Evidence *)fake_answer(&driver, &topic_evidence, 2, 0, true);
+    assert_true(facts->n_items > 0);
+    assert_null(facts->file);
+    hvdrun__evidence__free_unpacked(facts, NULL);
+    Hvdrun__Evidence *last = (Hvdrun__Evidence *)fake_answer(&driver, &topic_evidence, 2, 0, false);
+    assert_int_equal(last->n_items, 0);
+    assert_non_null(last->file); /* what is known of the GPUs, if anything */
+    hvdrun__evidence__free_unpacked(last, NULL);
+    fake_quit(&driver);
+}
+
+/* The link ends while answers are being made: they go nowhere. */
+static void test_the_link_ends(void **state)
+{
+    (void)state;
+    struct fake_driver driver;
+    fake_open(&driver);
+    for (uint32_t i = 1; i < 20; i++) {
+        fake_ask(&driver, &topic_states, i, NULL);
+        fake_ask(&driver, &topic_usage, 100 + i, NULL);
+        fake_ask(&driver, &topic_evidence, 200 + i, NULL);
+    }
+    fake_settle(&driver);
+    fake_quit(&driver);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_goes_to_its_topic),
+        cmocka_unit_test(test_breaches),
+        cmocka_unit_test(test_answers_of_an_agent),
+        cmocka_unit_test(test_the_link_ends),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
