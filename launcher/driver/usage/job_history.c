@@ -19,7 +19,6 @@ struct job_history {
     struct job *job;
     struct history *history;
     struct loop_timer *timer;
-    struct sampler_waiter waiter;
     bool ended;
 };
 
@@ -73,12 +72,17 @@ static struct history_point point_now(const struct job *job)
     return point;
 }
 
-static void sampled(void *context)
+static void note(struct job_history *history)
 {
-    struct job_history *history = context;
     struct history_point point = point_now(history->job);
     if (point.ranks > 0)
         history_add(history->history, &point);
+}
+
+static void answered(void *context, const struct ask *ask)
+{
+    (void)ask;
+    note(context);
 }
 
 static void is_due(void *context)
@@ -88,15 +92,14 @@ static void is_due(void *context)
     if (job->state >= JOB_CLOSING)
         return;
     loop_timer_set(history->timer, history_wait_ms(history->history));
-    if (job->ranks.running > 0 && !sampler_ask(job->sampler, &history->waiter))
-        sampled(history);
+    if (job->ranks.running > 0 && !sampler_ask(job->sampler, answered, history))
+        note(history);
 }
 
 struct job_history *job_history_create(struct job *job)
 {
     struct job_history *history = mem_alloc(sizeof(*history));
-    *history = (struct job_history){
-        .job = job, .history = history_create(), .waiter = {.done = sampled, .context = history}};
+    *history = (struct job_history){.job = job, .history = history_create()};
     history->timer = loop_timer_create(job->loop, is_due, history);
     loop_timer_set(history->timer, FIRST_MS);
     return history;
@@ -106,7 +109,7 @@ void job_history_destroy(struct job_history *history)
 {
     if (history == NULL)
         return;
-    sampler_forget(history->job->sampler, &history->waiter);
+    ask_forget(history->job, history);
     loop_timer_destroy(history->timer);
     history_destroy(history->history);
     free(history);

@@ -27,9 +27,9 @@ static void run_for(struct loop *loop, int64_t ms)
 static void until_it_asks(const struct sampled *sampled)
 {
     int64_t limit = unit_limit_ms(RUN_LIMIT_MS);
-    while (!sampler_is_asking(sampled->sampler) && !unit_is_over(limit))
+    while (!ask_is_open(&sampled->f->job, &topic_usage) && !unit_is_over(limit))
         run_for(sampled->f->job.loop, 10);
-    assert_true(sampler_is_asking(sampled->sampler));
+    assert_true(ask_is_open(&sampled->f->job, &topic_usage));
 }
 
 /* The points, without their times, which are those of the machine. */
@@ -59,7 +59,7 @@ static void test_sums(void **state)
     f->job.state = JOB_RUNNING;
     f->job.progress_list = progress_list_create();
     report(f, 0, 12.5);
-    sampled_connect(sampled, 0);
+    agents_connect(&sampled->agents, 0);
     struct job_history *history = job_history_create(&f->job);
     until_it_asks(sampled);
     expect_json(points_of(history, 0, 0), "[]");
@@ -101,18 +101,18 @@ static void test_nothing_to_measure(void **state)
 {
     struct sampled *sampled = *state;
     struct fixture *f = sampled->f;
-    sampled_connect(sampled, 0);
+    agents_connect(&sampled->agents, 0);
     f->job.state = JOB_CLOSING;
     struct job_history *history = job_history_create(&f->job);
     run_for(f->job.loop, 700); /* its first timer has fired */
-    assert_int_equal(sampler_age_ms(sampled->sampler), -1);
+    assert_int_equal(ask_age_ms(&f->job, &topic_usage), -1);
     job_history_destroy(history);
     f->job.state = JOB_RUNNING;
     for (int rank = 0; rank < 3; rank++)
         exits(f, rank, false, 0, 7 * SECOND);
     history = job_history_create(&f->job);
     run_for(f->job.loop, 700); /* its first timer has fired */
-    assert_int_equal(sampler_age_ms(sampled->sampler), -1);
+    assert_int_equal(ask_age_ms(&f->job, &topic_usage), -1);
     expect_json(points_of(history, 0, 0), "[]");
     job_history_destroy(history);
 }

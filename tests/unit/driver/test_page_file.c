@@ -57,8 +57,8 @@ static void test_a_failure(void **state)
 {
     struct sampled *sampled = *state;
     struct fixture *f = sampled->f;
-    sampled_connect(sampled, 0);
-    sampler_ask(sampled->sampler, NULL);
+    agents_connect(&sampled->agents, 0);
+    sampler_ask(sampled->sampler, NULL, NULL);
     sampled_answer(sampled, 1000000);
     prints(&f->job, 0, "hello\n");
     exits(f, 2, false, 3, 6 * SECOND);
