@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -202,6 +203,7 @@ static void test_a_crash(void **state)
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* it writes without end */
         struct timeline *own = timeline_create(0);
         timeline_start(own, f->path, false, NULL);
         for (int i = 0;; i++) {
