@@ -25,11 +25,11 @@ import tree
 # limit says why. The goals of the two paths are a fifth and a third below their first limits.
 LIMITS = {
     "lines": (134000, 116000, "raw lines of .c and .h in launcher and runtime"),
-    "files": (1410, 950, "files"),
-    "fields": (70, 35, "fields of struct job"),
-    "includes": (42, 15, "includes of driver.c"),
-    "output": (44, 35, "nodes that a line of output enters"),
-    "stacks": (85, 58, "nodes that 'hvdrun stacks' enters"),
+    "files": (1420, 950, "files"),
+    "fields": (71, 35, "fields of struct job"),
+    "includes": (44, 15, "includes of driver.c"),
+    "output": (45, 35, "nodes that a line of output enters"),
+    "stacks": (92, 58, "nodes that 'hvdrun stacks' enters"),
     "circle": (0, 0, "nodes in the largest circle of calls"),
 }
 
@@ -64,12 +64,13 @@ PATHS = {
         ("launcher/driver/control/request.c", "stacks", ""),
         ("launcher/driver/job_control.c", "stacks", ""),
         ("launcher/agent/agent.c", "link_frame", "agent_end_breach"),
-        ("launcher/agent/orders.c", "state_request", "agent_end_breach"),
+        ("launcher/agent/orders.c", "ask", "agent_end_breach"),
+        ("launcher/agent/orders.c", "states", ""),
         ("launcher/agent/stack_helper.c", "serve", ""),
         ("launcher/agent/stack_pool.c", "answer_ready", ""),
         ("launcher/agent/state_desk.c", "stacks_are_read", ""),
         *DRIVER_FRAME,
-        ("launcher/driver/run/look.c", "looks_report", ""),
+        ("launcher/driver/job/ask.c", "ask_take", ""),
         ("launcher/driver/job_control_stacks.c", "looked", ""),
         ("launcher/driver/control/peer.c", "later_answered", ""),
     ],
