@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -43,7 +44,10 @@ int config_file_user(char *const *envp, struct settings *settings, struct error 
         return 0;
     struct error why = ERROR_INIT;
     if (read_config(path, &bytes, &why) < 0) {
-        if (why.errnum == ENOENT || why.errnum == ENOTDIR)
+        struct stat info;
+        bool is_there = why.errnum != ENOENT && why.errnum != ENOTDIR;
+        /* after su or setpriv, HOME may still be the folder of another user */
+        if (!is_there || (why.errnum == EACCES && stat(path, &info) < 0))
             return 0;
         if (err != NULL)
             *err = why;

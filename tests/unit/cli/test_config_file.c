@@ -2,6 +2,8 @@
 #include "cli_fixture.h"
 
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "cli/config_file.h"
 #include "cli/config_ini.h"
@@ -352,6 +354,38 @@ static void test_format(void **state)
     check_named("a", "", OPT_np, "");
 }
 
+/* Status of config_file_user() for a user who may not search that home. */
+static int read_as_another_user(char *const *env)
+{
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        struct settings settings;
+        struct error err = ERROR_INIT;
+        settings_init(&settings);
+        /* who is not root is kept out by the mode of the folder */
+        bool other = setgid(65534) == 0 && setuid(65534) == 0;
+        (void)other;
+        _exit(config_file_user(env, &settings, &err) == 0 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WEXITSTATUS(status);
+}
+
+static void test_the_home_of_another_user(void **state)
+{
+    (void)state;
+    char *path = new_file("x", "");
+    char *folder = mem_strndup(path, (size_t)(strrchr(path, '/') - path));
+    char *home = mem_printf("HOME=%s", folder), *env[] = {home, NULL};
+    chmod(folder, 0);
+    int status = read_as_another_user(env);
+    chmod(folder, 0700);
+    free(folder), free(home);
+    remove_file(path);
+    assert_int_equal(status, 0);
+}
+
 static void test_file_problems(void **state)
 {
     (void)state;
@@ -390,11 +424,17 @@ static void test_file_problems(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ini_good),   cmocka_unit_test(test_ini_long_line),
-        cmocka_unit_test(test_ini_bad),    cmocka_unit_test(test_yaml_good),
-        cmocka_unit_test(test_yaml_empty), cmocka_unit_test(test_yaml_bad),
-        cmocka_unit_test(test_yaml_deep),  cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_format),     cmocka_unit_test(test_file_problems),
+        cmocka_unit_test(test_ini_good),
+        cmocka_unit_test(test_ini_long_line),
+        cmocka_unit_test(test_ini_bad),
+        cmocka_unit_test(test_yaml_good),
+        cmocka_unit_test(test_yaml_empty),
+        cmocka_unit_test(test_yaml_bad),
+        cmocka_unit_test(test_yaml_deep),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_format),
+        cmocka_unit_test(test_file_problems),
+        cmocka_unit_test(test_the_home_of_another_user),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
