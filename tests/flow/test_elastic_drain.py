@@ -262,7 +262,9 @@ class Restart(Drain):
     def test_probe(self):
         job = self.run_teller("-np", 4, "-H", "a:2,b:2", "--min-np", 2, *self.probe())
         self.wait_start(job, 4, 0)
-        agents = {one.environ().get("HVDRUN_HOSTNAME"): one.ppid for one in job.tree() if "worker.sh" in str(one)}
+        shells = {one.pid: one for one in job.tree() if "worker.sh" in str(one)}
+        agents = {one.environ().get("HVDRUN_HOSTNAME"): one.ppid for one in shells.values()
+                  if one.ppid not in shells}  # a shell that has just forked looks like its parent
         since = time.time()
         self.write("notice.new", f"{agents['b']}\n")
         os.rename(self.box.path("notice.new"), self.box.path("notice"))

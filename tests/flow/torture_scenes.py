@@ -128,7 +128,9 @@ def scenes(test):
     ]
     for name, kind in (("pmi1", "mpich"), ("pmix", "openmpi")):
         if os.access(os.path.join(os.path.dirname(worker("hello")), f"mpi_hello.{kind}"), os.X_OK):
-            # without descriptors for ever nobody can look into the folders that PMIx makes, to remove them
+            # Without descriptors for ever nobody can look into the folders that PMIx makes, to remove them. A rank
+            # whose PMI connection has ended is gone, or it is MPICH that reads on without end: nothing to prove.
             all_scenes.append(Scene(name, ["-np", 2, mpi_worker("mpi_hello", kind)], env=mpi, once=["mfile"],
+                                    without=["pipe"] if name == "pmi1" else [],
                                     lines=said("rank 0 of 2 sum 1", "rank 1 of 2 sum 1")))
     return {scene.name: scene for scene in all_scenes}
