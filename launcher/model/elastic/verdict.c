@@ -67,7 +67,7 @@ static void give_unread(struct elastic *e)
     *verdict = (struct elastic_verdict){
         .end = ELASTIC_END_HOST_LOST, .seat = -1, .rank = -1, .host = e->unread.host};
     snprintf(verdict->text, sizeof(verdict->text),
-             "%s; all ranks exited with code 0, but the last output of rank %d did not arrive",
+             "%s; all ranks exited with code 0, but output of rank %d may be missing",
              e->unread.text, e->unread.rank);
 }
 

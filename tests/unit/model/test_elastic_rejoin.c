@@ -576,8 +576,8 @@ static void test_success_with_output_lost(void **state)
     lost(&s, "a");
     expect(&s, "over");
     expect_verdict(&s, ELASTIC_END_HOST_LOST,
-                   "lost b: no heartbeat; all ranks exited with code 0, but the last output of "
-                   "rank 1 did not arrive");
+                   "lost b: no heartbeat; all ranks exited with code 0, but output of rank 1 "
+                   "may be missing");
     assert_int_equal(elastic_verdict(s.e)->host, 1);
     story_end(&s);
 
@@ -589,7 +589,7 @@ static void test_success_with_output_lost(void **state)
     expect(&s, "");
     ended(&s, 0, 0);
     expect(&s, "verdict host lost, over");
-    expect_verdict(&s, ELASTIC_END_HOST_LOST, "the last output of rank 1 did not arrive");
+    expect_verdict(&s, ELASTIC_END_HOST_LOST, "output of rank 1 may be missing");
     story_end(&s);
 
     story_config(&s)->np = 2; /* what it wrote is there */
