@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much memory libhvd takes: tests/hvd/memory.c. The program itself compares, and a rank that has grown fails."""
-# ctest limit: 1800
 # ctest long
 # ctest plain
 # ctest each HVD_ENGINE: self mpi gloo

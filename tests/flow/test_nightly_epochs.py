@@ -5,7 +5,6 @@ from epochs import HELD, RANKS, Epochs
 from ground import sanitized
 from rig import Flow, main
 
-# ctest limit: 1800
 
 EPOCHS = 1000
 # KiB of the driver, and of an agent without PMIx: what an allocator does on its way, once

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """What test_hostile.py does, in numbers that take minutes: 4,000 ranks, floods of lines."""
-# ctest limit: 1800
 
 import os
 import resource

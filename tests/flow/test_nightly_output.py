@@ -8,7 +8,6 @@ import threading
 
 from rig import Flow, main, sanitized, worker
 
-# ctest limit: 900
 
 MEMORY_KB = (400 if sanitized() else 110) * 1024  # the budget of 64 MiB, the queue, and the launcher itself
 

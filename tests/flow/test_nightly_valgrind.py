@@ -5,7 +5,6 @@ The driver kills an agent of this machine as soon as the agent has done its part
 agent's memory then. So there are also agents behind a relay (test_keeper.py), which end on their own.
 tests/lint/valgrind.supp lists the findings in third-party libraries.
 """
-# ctest limit: 1800
 
 import glob
 import os

@@ -108,7 +108,7 @@ elseif(test_runs_sanitized)
       COMMAND
         fuzz_replay ${noun} --runs ${fuzz_runs_${noun}} --dict ${fuzz_folder}/dict/${noun}.dict
         ${fuzz_folder}/corpus/${noun})
-    set_tests_properties(fuzz.${noun} PROPERTIES TIMEOUT 300 LABELS fuzz)
+    set_tests_properties(fuzz.${noun} PROPERTIES TIMEOUT 900 LABELS fuzz)
   endforeach()
   list(TRANSFORM fuzz_rooms PREPEND room_)
   list(REMOVE_DUPLICATES fuzz_rooms)

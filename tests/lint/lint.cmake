@@ -7,7 +7,7 @@ function(lint_test name)
     return()
   endif()
   add_test(NAME lint.${name} COMMAND ${ARGN})
-  set_tests_properties(lint.${name} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS lint)
+  set_tests_properties(lint.${name} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77 LABELS lint)
 endfunction()
 
 foreach(check format python spdx docs words claims names selftest)

@@ -5,7 +5,7 @@ include(${PROJECT_SOURCE_DIR}/cmake/python.cmake)
 
 if(test_runs_plain)
   add_test(NAME lint.mutation_selftest COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/selftest.py)
-  set_tests_properties(lint.mutation_selftest PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS lint)
+  set_tests_properties(lint.mutation_selftest PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77 LABELS lint)
 endif()
 
 add_test(NAME mutation.nightly
