@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/job_control.h"
-
+/*
+ * What other commands can see of a job and do with it: the control socket and the record
+ * (driver/control/). Both are optional: a job runs without them.
+ *
+ * Most jobs are tests that end soon, and a job must start as fast as it can. So the socket appears
+ * AFTER_MS after the job has begun. A job that has ended by then only gets the record of its end.
+ */
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -15,7 +20,9 @@
 #include "driver/control/journal.h"
 #include "driver/control/record.h"
 #include "driver/end/teardown.h"
+#include "driver/job/job.h"
 #include "driver/job/job_kind.h"
+#include "driver/job/part.h"
 #include "driver/job_control_stacks.h"
 #include "driver/reach/reach.h"
 #include "driver/run/evidence_folder.h"
@@ -29,6 +36,7 @@
 #include "driver/tell/status_json.h"
 #include "driver/usage/usage_json.h"
 
+#define AFTER_MS 50
 #define WAITS_MAX ((size_t)4096)
 #define MIB ((int64_t)1 << 20)
 
@@ -181,8 +189,8 @@ static void open_log(const struct job_control *control)
         fd_open(other == NULL ? own : other, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (folder >= 0)
         job_folder_remove_log(folder, job_record_name(control->record));
-    job->line_log = line_log_create(job->loop, job->output, path, bytes);
-    recent_walk(job->recent, log_piece, job->line_log);
+    job->own[PART_line_log] = line_log_create(job->loop, job->output, path, bytes);
+    recent_walk(job_part(job, recent), log_piece, job_part(job, line_log));
 }
 
 static int open_all(struct job_control *control, struct error *err)
@@ -236,11 +244,13 @@ static void starter_gone(void *context, int what)
                           "hvdrun --detach, which waited for the start, was killed");
 }
 
-void job_control_look(struct job_control *control)
+/* A worker may have started or ended. Tells a launcher that detaches as soon as all have started.
+ */
+static void heard(struct job *job)
 {
+    struct job_control *control = job_part(job, job_control);
     if (control == NULL || control->started_fd < 0)
         return;
-    const struct job *job = control->job;
     int started = job->ranks.running + job->ranks.exited;
     if (job->plan->size == 0 || started < job->plan->size || job->state >= JOB_ENDING)
         return;
@@ -253,19 +263,23 @@ void job_control_look(struct job_control *control)
     leave_starter(control);
 }
 
-struct job_control *job_control_create(struct job *job)
+static int open_part(struct job *job, struct error *err)
 {
+    (void)err;
+    if (!job->kind->has_workers)
+        return 0;
     struct job_control *control = mem_alloc(sizeof(*control));
     *control =
         (struct job_control){.job = job, .folder = -1, .started_fd = job->request->started_fd};
     control->stacks = job_stacks_create(job);
     control->timer = loop_timer_create(job->loop, begin, control);
-    loop_timer_set(control->timer, job->kind->many_epochs ? 0 : JOB_CONTROL_AFTER_MS);
+    loop_timer_set(control->timer, job->kind->many_epochs ? 0 : AFTER_MS);
     if (control->started_fd >= 0) {
         control->starter = loop_fd_create(job->loop, control->started_fd, starter_gone, control);
         loop_fd_watch(control->starter, LOOP_READ); /* a pipe without a reader wakes it */
     }
-    return control;
+    job->own[PART_job_control] = control;
+    return 0;
 }
 
 /* Where the evidence of its failures is. */
@@ -301,8 +315,10 @@ static void write_end(struct job_control *control)
         log_info(&job->log, "%s", err.text);
 }
 
-void job_control_end(struct job_control *control)
+/* Writes the record of the end, and answers those that wait for it. */
+static void told(struct job *job)
 {
+    struct job_control *control = job_part(job, job_control);
     if (control == NULL || control->ended)
         return;
     control->ended = true;
@@ -318,24 +334,17 @@ void job_control_end(struct job_control *control)
     json_decref(verdict);
 }
 
-char *job_control_evidence_place(void)
+static void close_part(struct job *job)
 {
-    struct error err = ERROR_INIT;
-    int folder AUTO_FD = job_folder_open(&err);
-    return folder < 0 ? NULL : job_folder_path();
-}
-
-void job_control_destroy(struct job_control *control)
-{
-    if (control == NULL)
-        return;
+    struct job_control *control = job_part(job, job_control);
     leave_starter(control);
     job_stacks_destroy(control->stacks);
     control_destroy(control->control);
     job_record_destroy(control->record);
-    line_log_destroy(control->job->line_log);
-    control->job->line_log = NULL;
     loop_timer_destroy(control->timer);
     fd_close(&control->folder);
     free(control);
 }
+
+const struct driver_part job_control_part = {
+    .name = "job_control", .open = open_part, .close = close_part, .heard = heard, .told = told};

@@ -396,6 +396,14 @@ struct output_file *output_file_open_new(struct output *output, const char *path
     return open_files_add(&output->files, sink_new_file(output->sink, path));
 }
 
+void output_file_put(struct output *output, const char *path, char *text)
+{
+    struct output_file *file = output_file_open(output, path, false);
+    output_file_write(file, text, strlen(text));
+    output_file_close(file);
+    free(text);
+}
+
 struct output_file *
 output_file_open_whole(struct output *output, const char *path,
                        void (*failed)(void *context, const char *path, int errnum), void *context)

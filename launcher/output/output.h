@@ -79,6 +79,8 @@ struct output_file *output_file_open(struct output *output, const char *path, bo
 /* The same, but the file has its name only when it has been closed and is whole. If it cannot be
  * written, an older file of this name stays. A device, a pipe and a link are written in place. */
 struct output_file *output_file_open_new(struct output *output, const char *path);
+/* Writes a whole file at once, as output_file_open() would; frees `text`. */
+void output_file_put(struct output *output, const char *path, char *text);
 /* A new file that only this user may read. Makes the folders of its path that do not exist. The
  * file appears when it has been closed and is whole. If it cannot be written, nothing of it
  * remains, and `failed` comes once from the loop instead of the warning, also after

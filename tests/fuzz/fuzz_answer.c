@@ -6,6 +6,7 @@
  */
 #include "driver/job/ask.h"
 #include "driver/job/job.h"
+#include "driver/job/part.h"
 #include "fuzz.h"
 
 #define NODES 3
@@ -94,7 +95,7 @@ static int say(struct stage *stage, struct node_link *node, const uint8_t *body,
 {
     Hvdrun__Answer *message = hvdrun__answer__unpack(NULL, length, body);
     const struct agent_frame frame = {.message = message};
-    int result = message == NULL ? -1 : ask_take(&stage->job, node, &frame);
+    int result = message == NULL ? -1 : asks_part.frames[0].rule.take(&stage->job, node, &frame);
     if (message != NULL)
         hvdrun__answer__free_unpacked(message, NULL);
     return result;
@@ -116,7 +117,7 @@ static void answer(struct stage *stage, bool raw)
     int result = raw ? say(stage, node, own, length) : say(stage, node, packed.data, packed.len);
     free(packed.data);
     if (result < 0)
-        ask_node_closed(&stage->job, node);
+        asks_part.node_closed(&stage->job, node);
 }
 
 static void stop(void *context)
@@ -132,7 +133,7 @@ static void step(struct stage *stage)
     case 0:
     case 1:
     case 2: begin(stage); break;
-    case 3: ask_node_closed(&stage->job, &stage->nodes[choice % NODES]); break;
+    case 3: asks_part.node_closed(&stage->job, &stage->nodes[choice % NODES]); break;
     case 4:
         ask_forget(&stage->job, asker);
         asker->waits = 0;
@@ -150,12 +151,12 @@ FUZZ_TARGET
 {
     struct stage stage = {.bytes = {data, size}};
     stage.job = (struct job){.kind_data = &stage, .loop = loop_create(NULL), .epoch = 1};
-    stage.job.asks = asks_create();
+    asks_part.open(&stage.job, NULL);
     for (int i = 0; i < NODES; i++)
         stage.nodes[i] = (struct node_link){.index = i, .host = (char *)"h"};
     while (stage.bytes.left > 0)
         step(&stage);
-    asks_destroy(stage.job.asks);
+    asks_part.close(&stage.job);
     loop_destroy(stage.job.loop);
     return 0;
 }

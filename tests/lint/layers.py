@@ -53,7 +53,7 @@ FOLDERS = {
     "stacks": ["module", "."],
     "pmix": [".", "module"],
     "transport": [".", "boot", "exec", {"srun", "ssh_module"}, "ssh"],
-    "driver": ["job", "tell", "end", {"reach", "mpi", "run", "control"}, "usage", "serve", "start", {"elastic", "check"}, "."],
+    "driver": ["job", "tell", "end", "control", {"reach", "mpi", "run"}, "usage", "serve", "start", {"elastic", "check"}, "."],
     "cli": ["module", ".", "tools"],
     "engine": [".", {"mpi", "gloo", "nccl"}],
 }

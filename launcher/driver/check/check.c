@@ -64,7 +64,7 @@ static void finish(void *context)
 /* All hosts that can be asked have answered. */
 static void looked(struct check_job *check)
 {
-    call_progress_end(check->job->call_progress);
+    call_progress_end(job_part(check->job, call_progress));
     loop_timer_clear(check->start_limit);
     check->probe =
         check_probe_begin(check->job, &check->result, check->request->net, finish, check);
@@ -129,7 +129,7 @@ static void start_limit_passed(void *context)
         if (check->done[i] || node->hello != NULL)
             continue;
         node_link_unreached(node);
-        reach_hang_up(job->reach, node);
+        reach_hang_up(job_part(job, reach), node);
         fail(check, i, transport_stage_name(node->stage), why);
     }
 }
@@ -241,17 +241,17 @@ static void begin(struct job *job)
         struct node_link *node = job_add_node(job, hosts->items[i].name);
         check->result.hosts[i].name = node->host;
         check->result.hosts[i].peer = "";
-        reach_add_node(job->reach, node, &hosts->items[i].traits);
+        reach_add_node(job_part(job, reach), node, &hosts->items[i].traits);
     }
     for (int i = 0; i < check->result.count; i++) {
         job_open_node(job, job->nodes[i]);
         if (job_connect_node(job, job->nodes[i], &err) < 0)
             fail(check, i, "agent", err.text);
     }
-    job->opened_ns = clock_mono_ns();
-    events_job(job->events, "job_start");
+    job->times.opened_ns = clock_mono_ns();
+    events_job(job, "job_start");
     loop_timer_set(check->start_limit, job->settings->start_timeout);
-    if (reach_begin(job->reach, &err) < 0)
+    if (reach_begin(job_part(job, reach), &err) < 0)
         teardown_launcher(job, err.status, err.text);
 }
 

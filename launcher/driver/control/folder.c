@@ -72,6 +72,13 @@ int job_folder_check(struct error *err)
     return written ? 0 : error_errno(err, errnum, "cannot write in %s", folder);
 }
 
+char *job_folder_made(void)
+{
+    struct error err = ERROR_INIT;
+    int folder AUTO_FD = job_folder_open(&err);
+    return folder < 0 ? NULL : job_folder_path();
+}
+
 int job_folder_find(void)
 {
     char *base AUTO_FREE = runtime_dir_base();

@@ -34,6 +34,9 @@ char *job_folder_path(void); /* need not exist; the caller frees it */
 /* Opens it, and makes it if it is missing. -1: it cannot be made, or others have access to it. */
 int job_folder_open(struct error *err);
 
+/* Its path, if it can be made; the caller frees it. NULL: there is none. */
+char *job_folder_made(void);
+
 /* Opens it if it exists. -1: it does not, or others have access to it. */
 int job_folder_find(void);
 

@@ -59,7 +59,7 @@ static void add_hosts(void *context)
         const struct host *entry = elastic_host_facts(core, i).entry;
         struct node_link *node = job_add_node(job, entry->name);
         job_open_node(job, node);
-        reach_add_node(job->reach, node, &entry->traits);
+        reach_add_node(job_part(job, reach), node, &entry->traits);
     }
 }
 
@@ -91,9 +91,9 @@ static void begin(struct job *job)
 {
     struct elastic_job *own = of(job);
     struct error err = ERROR_INIT;
-    job->opened_ns = clock_mono_ns();
-    events_job(job->events, "job_start");
-    if (reach_open(job->reach, &err) < 0) {
+    job->times.opened_ns = clock_mono_ns();
+    events_job(job, "job_start");
+    if (reach_open(job_part(job, reach), &err) < 0) {
         teardown_launcher(job, err.status, err.text);
         return;
     }
@@ -236,7 +236,7 @@ static void lost(struct job *job, struct node_link *node, const char *why)
                                       .host = node->index,
                                       .text = why,
                                       .first = explains,
-                                      .since_ms = when_ms - job->stood_still_ms});
+                                      .since_ms = when_ms - job->times.stood_still_ms});
     gone(job, node);
 }
 
@@ -273,7 +273,7 @@ static void exited(struct job *job, const struct exit_event *exit)
                                   .seat = exit->seat,
                                   .code = record->aborted ? record->abort_status : exit->code,
                                   .signaled = exit->signaled && !record->aborted,
-                                  .since_ms = exit->when_ns / 1000000 - job->stood_still_ms};
+                                  .since_ms = exit->when_ns / 1000000 - job->times.stood_still_ms};
     if ((exit->signaled || exit->code != 0) && !record->ended_by_us)
         first_failure_take(&own->failure, job, record->rank, evidence_exit_text(job, exit));
     elastic_rejoin_forget(own->parts.rejoin, exit->seat);
@@ -330,7 +330,7 @@ static int take_terminate(struct job *job, struct node_link *node, const struct 
                                   .deadline_ms =
                                       message->has_deadline ? job_running_ms(job) + within_ms : -1};
     feed(job, &event);
-    warning_node_term(job->warning);
+    warning_node_term(job_part(job, warning));
     return 0;
 }
 

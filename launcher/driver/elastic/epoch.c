@@ -57,7 +57,7 @@ void elastic_epoch_advance(struct elastic_epoch *epoch)
 void elastic_epoch_prepare(struct elastic_epoch *epoch, const struct elastic_plan *plan)
 {
     struct job *job = epoch->job;
-    job_mpi_end_epoch(job->mpi); /* it borrows the old plan */
+    job_mpi_end_epoch(job_part(job, job_mpi)); /* it borrows the old plan */
     elastic_launch_take(&epoch->next, job, plan);
     job->plan = epoch->next.plan;
     job->epoch = plan->epoch;
@@ -99,7 +99,7 @@ static void seat_member(struct job *job, const struct elastic_member *member, ui
 
 static void first_start(struct job *job)
 {
-    job->stdin_feed = stdin_feed_create(job);
+    stdin_feed_begin(job);
     handshake_running(job);
 }
 
@@ -109,14 +109,14 @@ void elastic_epoch_start(struct elastic_epoch *epoch, const struct elastic_plan 
     for (int i = 0; i < plan->size; i++)
         seat_member(job, &plan->members[i], plan->epoch);
     if (plan->repairs)
-        job_rendezvous_repair(job->rendezvous);
+        job_rendezvous_repair(job_part(job, job_rendezvous));
     else
-        job_rendezvous_begin(job->rendezvous);
+        job_rendezvous_begin(job_part(job, job_rendezvous));
     if (job->state < JOB_RUNNING)
         first_start(job);
     else
-        stdin_feed_stop(job->stdin_feed); /* what was read cannot be read again */
-    stall_list_all_over(job->stalls);
+        stdin_feed_stop(job_part(job, stdin_feed)); /* what was read cannot be read again */
+    stall_list_all_over(job_part(job, stall_list));
     for (int i = 0; i < job->plan->node_count; i++)
         node_link_send(job->places[i], FRAME_EPOCH, job->epoch, NULL);
     elastic_launch_start(&epoch->next, job);

@@ -24,7 +24,7 @@ struct elastic_hub {
 static void set_timer(struct elastic_hub *hub)
 {
     int64_t due = elastic_deadline(hub->core);
-    if (due < 0 || hub->job->paused_ms != 0) {
+    if (due < 0 || hub->job->times.paused_ms != 0) {
         loop_timer_clear(hub->timer);
         return;
     }

@@ -41,7 +41,7 @@ static struct plan *make_plan(const struct job *job, const struct elastic_plan *
     for (int i = 0; i < from->host_count; i++) {
         const struct node_link *node = job->nodes[from->hosts[i]];
         plan->nodes[i].name = mem_strdup(node->host);
-        host_traits_copy(&plan->nodes[i].traits, reach_traits(job->reach, node));
+        host_traits_copy(&plan->nodes[i].traits, reach_traits(job_part(job, reach), node));
         place_of[from->hosts[i]] = i;
     }
     for (int i = 0; i < plan->size; i++) {
@@ -101,7 +101,7 @@ bool elastic_launch_advance(struct elastic_launch *launch, struct job *job)
             return false;
     }
     if (!launch->prepare.beside_others)
-        mem_free_at(&job->master_addr); /* a new one is chosen */
+        mem_free_at(&job->ports.master_addr); /* a new one is chosen */
     launch->stage = LAUNCH_SENT;
     return prepare_send(job, &launch->prepare) && look(launch); /* perhaps nobody is to start */
 }

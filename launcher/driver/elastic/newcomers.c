@@ -149,7 +149,7 @@ void elastic_newcomers_admit(struct elastic_newcomers_part *part)
                                              .key = kept->key,
                                              .body = kept->length > 0 ? kept->body : NULL,
                                              .length = kept->length};
-        job_rendezvous_again(part->job->rendezvous, kept->source, &request);
+        job_rendezvous_again(job_part(part->job, job_rendezvous), kept->source, &request);
         clear(kept);
     }
 }

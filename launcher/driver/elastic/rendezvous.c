@@ -48,12 +48,12 @@ void elastic_rendezvous_begin(struct elastic_parts *parts)
                                             .met = met,
                                             .stuck = stuck,
                                             .context = parts};
-    job_rendezvous_take_elastic(parts->job->rendezvous, &rendezvous);
+    job_rendezvous_take_elastic(job_part(parts->job, job_rendezvous), &rendezvous);
 }
 
 void elastic_rendezvous_rank_gone(const struct elastic_parts *parts, int seat)
 {
     struct elastic_worker_facts facts = elastic_worker_facts(elastic_hub_core(parts->hub), seat);
     if (facts.member)
-        job_rendezvous_rank_gone(parts->job->rendezvous, facts.rank);
+        job_rendezvous_rank_gone(job_part(parts->job, job_rendezvous), facts.rank);
 }

@@ -63,7 +63,7 @@ struct elastic_source *elastic_source_create(struct elastic_hub *hub, struct err
     if (settings->host_discovery_script == NULL && settings->hosts_watch == NULL)
         return source;
     struct discovery_config config = {.loop = job->loop,
-                                      .helpers = job->helpers,
+                                      .helpers = job_part(job, helpers),
                                       .log = &job->log,
                                       .script = settings->host_discovery_script,
                                       .watch = settings->hosts_watch,

@@ -78,7 +78,7 @@ void elastic_story_note(struct elastic_story *story, const char *line)
     remember(story, line);
     json_t *notice = json_pack("{s:s}", "text", line);
     if (notice != NULL)
-        events_object(story->job->events, "notice", notice);
+        events_object(story->job, "notice", notice);
     json_decref(notice);
 }
 
@@ -122,7 +122,7 @@ static void tell_progress(struct elastic_story *story, const struct elastic_fact
     json_t *event = json_pack("{s:i, s:i, s:f}", "epoch", (int)facts->epoch, "rank", rank,
                               "progress_s", progress_s);
     json_object_set_new(story->epoch, "progress_s", json_real(progress_s)); /* in the report, too */
-    events_object(story->job->events, "epoch_progress", event);
+    events_object(story->job, "epoch_progress", event);
     json_decref(event);
     AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_BYTES);
     buf_printf(&line, "epoch %u: rank %d reports progress, %.2f s after the %s", facts->epoch, rank,
@@ -183,7 +183,7 @@ void elastic_story_resumed(struct elastic_story *story, const struct elastic_fac
     json_t *object = epoch_json(story, facts, plan);
     count_change(story, facts);
     show_epoch(story, facts, object);
-    events_object(story->job->events, "epoch", object);
+    events_object(story->job, "epoch", object);
     bool wanted = story->job->settings->report != NULL;
     if (wanted && json_array_size(story->epochs) < EPOCHS_KEPT)
         json_array_append(story->epochs, object);
@@ -218,7 +218,7 @@ void elastic_story_met(struct elastic_story *story, const struct elastic_facts *
     json_object_set_new(story->epoch, "lost_s", json_real(met_s));
     if (facts->happened_ms != 0)
         story->meeting_ms += now_ms - facts->resumed_ms;
-    events_object(story->job->events, "epoch_met", event);
+    events_object(story->job, "epoch_met", event);
     json_decref(event);
     if (facts->cause[0] == '\0')
         return;

@@ -31,7 +31,7 @@ static struct root_cause_rank describe(const struct job *job, const struct rank_
     rank.may_follow = may_follow(record);
     rank.killed = record->signaled && record->code == SIGKILL;
     rank.ended = record->state >= RANK_EXITED;
-    rank.took_part = !rank.ended || record->ended_ns >= job->started_ns;
+    rank.took_part = !rank.ended || record->ended_ns >= job->times.started_ns;
     rank.clean = rank.ended && !record->signaled && record->code == 0;
     rank.ended_ns = record->ended_ns;
     rank.node = record->node;
@@ -178,11 +178,11 @@ static bool is_first_failure(const struct job *job, int seat)
     for (int other = 0; other < job->ranks.size; other++) {
         const struct rank_record *record = &job->ranks.records[other];
         if (other != seat && record->state >= RANK_EXITED &&
-            (record->signaled || record->code != 0) && record->ended_ns >= job->started_ns &&
+            (record->signaled || record->code != 0) && record->ended_ns >= job->times.started_ns &&
             record->ended_ns < mine->ended_ns)
             return false;
     }
-    return mine->ended_ns >= job->started_ns;
+    return mine->ended_ns >= job->times.started_ns;
 }
 
 void blame_say(const struct job *job, int seat)
@@ -197,5 +197,5 @@ void blame_say(const struct job *job, int seat)
     struct buf text AUTO_BUF = BUF_INIT(1024);
     explain(job, &cause, &text);
     log_notice(&job->log, "%s", buf_text(&text));
-    events_likely_cause(job->events, job, cause.seat, seat, buf_text(&text));
+    events_likely_cause(job, cause.seat, seat, buf_text(&text));
 }

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "driver/job/part.h"
 #include "io/helpers.h"
 #include "node/descendants.h"
 #include "node/held_child.h"
@@ -51,7 +52,7 @@ static bool is_ours(const void *context, pid_t pid)
 
 static struct agents list_agents(const struct job *job)
 {
-    struct agents agents = {.helpers = job->helpers};
+    struct agents agents = {.helpers = job_part(job, helpers)};
     agents.items = mem_array((size_t)job->node_count, sizeof(*agents.items));
     for (int i = 0; i < job->node_count; i++) {
         const struct node_link *node = job->nodes[i];
@@ -88,18 +89,19 @@ static void sweep(void *context)
         loop_timer_set(orphans->again, AGAIN_MS);
 }
 
-struct orphans *orphans_create(struct job *job)
+static int open_part(struct job *job, struct error *err)
 {
+    (void)err;
     struct orphans *orphans = mem_alloc(sizeof(*orphans));
     *orphans = (struct orphans){.job = job};
     orphans->again = loop_timer_create(job->loop, sweep, orphans);
-    return orphans;
+    job->own[PART_orphans] = orphans;
+    return 0;
 }
 
-void orphans_destroy(struct orphans *orphans)
+static void close_part(struct job *job)
 {
-    if (orphans == NULL)
-        return;
+    struct orphans *orphans = job_part(job, orphans);
     loop_timer_destroy(orphans->again);
     free(orphans);
 }
@@ -139,7 +141,7 @@ bool orphans_end(struct orphans *orphans, int64_t limit_ms)
     struct held_children held = {0};
     bool all = collect_all(job, LEAVING_MS);
     while (!all && !held_children_only(&held)) {
-        helpers_kill_overdue(job->helpers);
+        helpers_kill_overdue(job_part(job, helpers));
         if (clock_mono_ms() > limit)
             return false;
         kill_orphans(job);
@@ -147,3 +149,17 @@ bool orphans_end(struct orphans *orphans, int64_t limit_ms)
     }
     return true;
 }
+
+/* Whatever ran on this machine is killed now; the agent itself may hang. */
+static void node_lost(struct job *job, struct node_link *node)
+{
+    if (!node->stream.same_machine)
+        return;
+    job->lost_here = true;
+    if (node->stream.pid > 0)
+        kill(node->stream.pid, SIGKILL);
+    orphans_sweep(job_part(job, orphans));
+}
+
+const struct driver_part orphans_part = {
+    .name = "orphans", .open = open_part, .close = close_part, .node_lost = node_lost};

@@ -10,9 +10,6 @@
 
 struct orphans;
 
-struct orphans *orphans_create(struct job *job);
-void orphans_destroy(struct orphans *orphans); /* accepts NULL */
-
 /* Kills from the loop until only live agents remain, at most every 20 ms however often it is
  * called. */
 void orphans_sweep(struct orphans *orphans);

@@ -7,7 +7,14 @@
 
 #include "driver/job/job.h"
 
-/* Waits in the loop for scontrol to end, at most 10 s. Everything written before has reached its
- * file first, if the file server permits. -1: Slurm did not requeue the job, and the verdict
- * says why. */
+struct requeue {
+    enum { REQUEUE_NO, REQUEUE_WRITING, REQUEUE_ASKING } stage;
+    char *refused; /* why Slurm did not requeue the job; NULL */
+};
+
+/* If a warning of the scheduler wants it, waits in the loop for scontrol to end, at most 10 s.
+ * Everything written before has reached its file first, if the file server permits. -1: Slurm did
+ * not requeue the job, and the next verdict says why. */
 int requeue_run(struct job *job);
+bool requeue_is_under_way(const struct job *job);
+const char *requeue_refused(const struct job *job); /* why; NULL: it was not, or was not asked */

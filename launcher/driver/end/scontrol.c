@@ -37,7 +37,7 @@ struct program *scontrol_start(struct job *job, const char *const *words, int64_
     strv_add(&argv, job->request->allocation->job_id);
     set_environment(&env);
     const struct program_spec spec = {.loop = job->loop,
-                                      .helpers = job->helpers,
+                                      .helpers = job_part(job, helpers),
                                       .log = &job->log,
                                       .argv = argv.items,
                                       .envp = env.items,

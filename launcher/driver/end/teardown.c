@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "driver/job/job_kind.h"
+#include "driver/job/part.h"
 
 /* Time beyond the grace period for an agent to end all processes on its node. */
 #define CLOSE_LIMIT_MS 15000
@@ -36,18 +38,19 @@ static void limit_passed(void *context)
         give_up(teardown->job);
 }
 
-struct teardown *teardown_create(struct job *job)
+static int open_part(struct job *job, struct error *err)
 {
+    (void)err;
     struct teardown *teardown = mem_alloc(sizeof(*teardown));
     *teardown = (struct teardown){.job = job};
     teardown->limit = loop_timer_create(job->loop, limit_passed, teardown);
-    return teardown;
+    job->own[PART_teardown] = teardown;
+    return 0;
 }
 
-void teardown_destroy(struct teardown *teardown)
+static void close_part(struct job *job)
 {
-    if (teardown == NULL)
-        return;
+    struct teardown *teardown = job_part(job, teardown);
     loop_timer_destroy(teardown->limit);
     free(teardown);
 }
@@ -69,7 +72,7 @@ static void send_end(struct job *job, int signal, int64_t grace_ms)
         node->state = NODE_ENDING;
         node_link_send(node, FRAME_END, job->epoch, &message.base);
     }
-    loop_timer_set(job->teardown->limit, grace_ms + CLOSE_LIMIT_MS);
+    loop_timer_set(job_part(job, teardown)->limit, grace_ms + CLOSE_LIMIT_MS);
 }
 
 static void begin(struct job *job, int signal, int64_t grace_ms)
@@ -77,9 +80,10 @@ static void begin(struct job *job, int signal, int64_t grace_ms)
     if (job->ranks.finished < job->plan->size)
         log_info(&job->log, "terminating the workers: signal %d, grace period %.1f s", signal,
                  (double)grace_ms / 1000);
-    job->teardown->begun_ms = clock_mono_ms();
+    job_part(job, teardown)->begun_ms = clock_mono_ms();
     job->state = JOB_ENDING;
-    job->hooks->ending(job);
+    kind_ending(job);
+    parts_ending(job);
 }
 
 void teardown_begin(struct job *job, int signal, int64_t grace_ms)
@@ -121,27 +125,27 @@ void teardown_told(struct job *job, const struct node_link *node, int status, co
 
 int64_t teardown_age_ms(const struct job *job)
 {
-    int64_t begun = job->teardown->begun_ms;
+    int64_t begun = job_part(job, teardown)->begun_ms;
     return begun == 0 ? INT64_MAX : clock_mono_ms() - begun;
 }
 
 void teardown_expect_quit(struct job *job, int64_t limit_ms)
 {
-    loop_timer_set(job->teardown->limit, limit_ms);
+    loop_timer_set(job_part(job, teardown)->limit, limit_ms);
 }
 
 void teardown_over(struct job *job)
 {
-    loop_timer_clear(job->teardown->limit);
+    loop_timer_clear(job_part(job, teardown)->limit);
 }
 
 void teardown_pause(struct job *job, bool paused)
 {
     bool under_way = job->state == JOB_ENDING || job->state == JOB_CLOSING;
     if (paused)
-        loop_timer_clear(job->teardown->limit);
+        loop_timer_clear(job_part(job, teardown)->limit);
     else if (under_way)
-        loop_timer_set(job->teardown->limit,
+        loop_timer_set(job_part(job, teardown)->limit,
                        teardown_grace(job, GRACE_AFTER_SIGNAL_MS) + CLOSE_LIMIT_MS);
 }
 
@@ -149,3 +153,6 @@ void teardown_give_up(struct job *job)
 {
     give_up(job);
 }
+
+const struct driver_part teardown_part = {
+    .name = "teardown", .open = open_part, .close = close_part};

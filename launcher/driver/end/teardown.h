@@ -11,11 +11,6 @@
 #define GRACE_AFTER_SIGNAL_MS 30000
 #define GRACE_OF_LEFTOVERS_MS 1000
 
-struct teardown;
-
-struct teardown *teardown_create(struct job *job);
-void teardown_destroy(struct teardown *teardown); /* accepts NULL */
-
 /* --grace, or the default for this kind of end. */
 int64_t teardown_grace(const struct job *job, int64_t usual_ms);
 

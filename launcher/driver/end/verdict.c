@@ -7,6 +7,7 @@
 #include "base/plain.h"
 #include "base/status.h"
 #include "driver/end/blame.h"
+#include "driver/end/requeue.h"
 #include "driver/end/warning.h"
 #include "driver/job/job_kind.h"
 #include "model/allocation/allocation.h"
@@ -16,7 +17,7 @@ static void blame_queue(const struct job *job, struct verdict *out)
     verdict_set(out, STATUS_LAUNCHER, CAUSE_LAUNCHER, NULL);
     snprintf(out->explanation, sizeof(out->explanation),
              "cannot requeue the Slurm job %s: %s; submit it with sbatch --requeue",
-             job->request->allocation->job_id, job->requeue_refused);
+             job->request->allocation->job_id, requeue_refused(job));
 }
 
 /* A job succeeds only if its output was read. That holds even if all ranks had exited with 0
@@ -42,8 +43,8 @@ void verdict_make(struct job *job)
     struct verdict *verdict = &job->verdict;
     kind_verdict(job, verdict);
     blame_refine(job, verdict);
-    warning_verdict(job->warning, verdict);
-    if (job->requeue_refused != NULL)
+    warning_verdict(job_part(job, warning), verdict);
+    if (requeue_refused(job) != NULL)
         blame_queue(job, verdict);
     judge_output(job, verdict);
     plain_text(verdict->explanation);

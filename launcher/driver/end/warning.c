@@ -13,6 +13,7 @@
 #include "driver/end/teardown.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
+#include "driver/job/part.h"
 #include "driver/tell/day_time.h"
 #include "driver/tell/events.h"
 #include "model/allocation/allocation.h"
@@ -25,7 +26,6 @@
 
 struct warning {
     struct job *job;
-    void (*user_ends_job)(struct job *job, int signal);
     struct signal_rules rules;
     struct program *question;
     int asked_about;  /* signal; 0: the agent of an elastic job */
@@ -107,7 +107,7 @@ static void begin_end(struct warning *warning, int signal, int64_t left_ms)
     warning->signal = signal;
     warning->times = warning_times_share(left_ms, job->settings->grace);
     exit_outside_interrupted(&job->outside, signal, clock_mono_ns());
-    events_signal(job->events, signal);
+    events_signal(job, signal);
     say_end(warning, signal, left_ms);
     send_deadline(job, warning->times.workers_ms, signal);
     pass_on(warning, signal);
@@ -135,7 +135,7 @@ static void answer_term(struct warning *warning, const struct slurm_job *slurm)
     } else if (slurms) {
         begin_end(warning, SIGTERM, time_left_ms(warning, slurm));
     } else {
-        warning->user_ends_job(warning->job, SIGTERM);
+        parts_user_ends(warning->job, SIGTERM);
     }
 }
 
@@ -207,6 +207,13 @@ static void answered(void *context, const struct program_result *result)
     job_advance(job); /* the end of the job has waited for the answer */
 }
 
+static void stop_asking(struct warning *warning)
+{
+    program_cancel(warning->question);
+    warning->question = NULL;
+    loop_timer_clear(warning->second_look);
+}
+
 static void start_question(struct warning *warning)
 {
     static const char *const words[] = {"show", "job", "-o", NULL};
@@ -227,7 +234,7 @@ static bool is_asking(const struct warning *warning)
 
 static void ask(struct warning *warning, int signal)
 {
-    warning_close(warning); /* cancels an older question */
+    stop_asking(warning); /* cancels an older question */
     warning->asked_about = signal;
     warning->asked_twice = false;
     start_question(warning);
@@ -236,7 +243,7 @@ static void ask(struct warning *warning, int signal)
 /* A signal that warns, but does not end the job. */
 static void only_warns(struct warning *warning, int signal)
 {
-    events_signal(warning->job->events, signal);
+    events_signal(warning->job, signal);
     pass_on(warning, signal);
     int64_t now = clock_mono_ms();
     bool lately = warning->answered_ms != 0 && now - warning->answered_ms < ASK_AGAIN_MS;
@@ -298,19 +305,14 @@ void warning_node_term(struct warning *warning)
 void warning_user_ends(struct warning *warning)
 {
     warning->user_ends = true;
-    warning_close(warning);
+    stop_asking(warning);
 }
 
-bool warning_is_asking(const struct warning *warning)
+/* An answer that decides on the kind of end is still due. */
+static bool busy(struct job *job)
 {
+    const struct warning *warning = job_part(job, warning);
     return is_asking(warning) && (warning->rules.warn_ends || warning->rules.requeue);
-}
-
-void warning_close(struct warning *warning)
-{
-    program_cancel(warning->question);
-    warning->question = NULL;
-    loop_timer_clear(warning->second_look);
 }
 
 bool warning_wants_requeue(const struct warning *warning)
@@ -353,29 +355,37 @@ static int check_requeue(const struct job *job, struct error *err)
     return 0;
 }
 
-struct warning *warning_create(struct job *job, void (*user_ends)(struct job *job, int signal),
-                               struct error *err)
+static int open_part(struct job *job, struct error *err)
 {
     struct warning *warning = mem_alloc(sizeof(*warning));
-    *warning = (struct warning){.job = job, .user_ends_job = user_ends};
+    *warning = (struct warning){.job = job};
     const struct allocation *allocation = job->request->allocation;
     bool slurm = allocation != NULL && allocation->kind == ALLOCATION_SLURM;
     if (signal_rules_from(job->settings, slurm, &warning->rules, err) < 0 ||
         (warning->rules.requeue && check_requeue(job, err) < 0)) {
         free(warning);
-        return NULL;
+        return -1;
     }
     warning->workers_time = loop_timer_create(job->loop, workers_time_over, warning);
     warning->second_look = loop_timer_create(job->loop, second_look, warning);
-    return warning;
+    job->own[PART_warning] = warning;
+    return 0;
 }
 
-void warning_destroy(struct warning *warning)
+static void close_part(struct job *job)
 {
-    if (warning == NULL)
-        return;
-    warning_close(warning);
+    struct warning *warning = job_part(job, warning);
+    stop_asking(warning);
     loop_timer_destroy(warning->workers_time);
     loop_timer_destroy(warning->second_look);
     free(warning);
 }
+
+/* Only the verdict remains: no answer is awaited any longer. */
+static void over(struct job *job)
+{
+    stop_asking(job_part(job, warning));
+}
+
+const struct driver_part warning_part = {
+    .name = "warning", .open = open_part, .close = close_part, .busy = busy, .over = over};

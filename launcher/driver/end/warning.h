@@ -23,12 +23,8 @@
 
 struct warning;
 
-/* NULL and `err`: the settings name signals that are not allowed, or scontrol is missing.
- * `user_ends` gets a signal that turns out to come from the user. */
-struct warning *warning_create(struct job *job, void (*user_ends)(struct job *job, int signal),
-                               struct error *err);
-void warning_destroy(struct warning *warning); /* accepts NULL */
-
+/* A job whose settings name signals that are not allowed, or in which scontrol is missing, cannot
+ * start. */
 const struct signal_rules *warning_rules(const struct warning *warning);
 
 /* Takes a new signal to the launcher. False: it has nothing to do with a warning. */
@@ -39,12 +35,6 @@ void warning_node_term(struct warning *warning);
 
 /* The user ends the job: it is not requeued. */
 void warning_user_ends(struct warning *warning);
-
-/* An answer that decides on the kind of end is still due, and the end of the job waits for it. */
-bool warning_is_asking(const struct warning *warning);
-
-/* Only the verdict remains: no answer is awaited any longer. */
-void warning_close(struct warning *warning);
 
 /* Replaces the verdict of the kind of job where a warning ended it. */
 void warning_verdict(const struct warning *warning, struct verdict *out);

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "driver/job/job.h"
+#include "driver/job/part.h"
 
 #define MISSING_SHOWN 8
 
@@ -37,14 +38,17 @@ static void destroy(struct asks *asks, struct ask *ask)
     free(ask);
 }
 
-struct asks *asks_create(void)
+static int open_part(struct job *job, struct error *err)
 {
-    return mem_alloc(sizeof(struct asks));
+    (void)err;
+    job->own[PART_asks] = mem_alloc(sizeof(struct asks));
+    return 0;
 }
 
-void asks_destroy(struct asks *asks)
+static void close_part(struct job *job)
 {
-    while (asks != NULL && asks->first != NULL)
+    struct asks *asks = job_part(job, asks);
+    while (asks->first != NULL)
         destroy(asks, asks->first);
     free(asks);
 }
@@ -60,7 +64,7 @@ static void finish(void *context)
         memmove(ask->askers, ask->askers + 1, ask->asker_count * sizeof(asker));
         asker.done(asker.context, ask);
     }
-    destroy(ask->job->asks, ask);
+    destroy(job_part(ask->job, asks), ask);
 }
 
 /* Questions */
@@ -82,14 +86,14 @@ struct ask *ask_begin(struct job *job, const struct question *question, int64_t 
 {
     struct ask *ask = mem_alloc(sizeof(*ask));
     *ask = (struct ask){.job = job,
-                        .next = job->asks->first,
+                        .next = job_part(job, asks)->first,
                         .question = question,
-                        .number = ++job->asks->number,
+                        .number = ++job_part(job, asks)->number,
                         .limit_ms = limit_ms};
     ask->timer = loop_timer_create(job->loop, finish, ask);
     loop_timer_set(ask->timer, 0);
-    job->asks->first = ask;
-    job->asks->begun_ms[question->topic->number] = clock_mono_ms();
+    job_part(job, asks)->first = ask;
+    job_part(job, asks)->begun_ms[question->topic->number] = clock_mono_ms();
     add_asker(ask, done, context);
     return ask;
 }
@@ -118,7 +122,7 @@ void ask_node(struct ask *ask, struct node_link *node, const ProtobufCMessage *r
 static struct ask *find_same(const struct job *job, const struct question *question,
                              const ProtobufCBinaryData *request)
 {
-    struct ask *ask = question->topic->fresh_ms == TOPIC_ANEW ? NULL : job->asks->first;
+    struct ask *ask = question->topic->fresh_ms == TOPIC_ANEW ? NULL : job_part(job, asks)->first;
     while (ask != NULL &&
            (ask->over || ask->question != question || ask->request.len != request->len ||
             (request->len > 0 && memcmp(ask->request.data, request->data, request->len) != 0)))
@@ -150,7 +154,7 @@ bool ask_all(struct job *job, const struct question *question, const ProtobufCMe
 
 void ask_forget(struct job *job, const void *context)
 {
-    for (struct ask *ask = job->asks->first, *next; ask != NULL; ask = next) {
+    for (struct ask *ask = job_part(job, asks)->first, *next; ask != NULL; ask = next) {
         size_t kept = 0, before = ask->asker_count;
         next = ask->next;
         for (size_t i = 0; i < before; i++) {
@@ -160,7 +164,7 @@ void ask_forget(struct job *job, const void *context)
         ask->asker_count = kept;
         if (kept < before && kept == 0 && ask->question->topic->fresh_ms == TOPIC_ANEW &&
             !ask->over)
-            destroy(job->asks, ask);
+            destroy(job_part(job, asks), ask);
     }
 }
 
@@ -168,7 +172,7 @@ void ask_forget(struct job *job, const void *context)
 
 static struct ask *find(const struct job *job, uint32_t number)
 {
-    struct ask *ask = job->asks->first;
+    struct ask *ask = job_part(job, asks)->first;
     while (ask != NULL && ask->number != number)
         ask = ask->next;
     return ask;
@@ -207,7 +211,7 @@ static int hand_over(struct ask *ask, struct ask_answer *from, ProtobufCMessage 
     return result;
 }
 
-int ask_take(struct job *job, struct node_link *node, const struct agent_frame *frame)
+static int ask_take(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     const Hvdrun__Answer *message = frame->message;
     struct ask *ask = find(job, message->question);
@@ -228,9 +232,10 @@ int ask_take(struct job *job, struct node_link *node, const struct agent_frame *
 }
 
 /* `done` comes from the loop: the caller is in the middle of a loss. */
-void ask_node_closed(struct job *job, const struct node_link *node)
+/* It will not answer. */
+static void node_closed(struct job *job, struct node_link *node)
 {
-    for (struct ask *ask = job->asks->first; ask != NULL; ask = ask->next) {
+    for (struct ask *ask = job_part(job, asks)->first; ask != NULL; ask = ask->next) {
         struct ask_answer *answer = owed_by(ask, node);
         if (answer == NULL)
             continue;
@@ -242,7 +247,7 @@ void ask_node_closed(struct job *job, const struct node_link *node)
 
 bool ask_is_open(const struct job *job, const struct topic *topic)
 {
-    const struct ask *ask = job->asks->first;
+    const struct ask *ask = job_part(job, asks)->first;
     while (ask != NULL && (ask->over || ask->question->topic != topic))
         ask = ask->next;
     return ask != NULL;
@@ -250,7 +255,7 @@ bool ask_is_open(const struct job *job, const struct topic *topic)
 
 bool ask_has_begun(const struct job *job, const struct topic *topic)
 {
-    for (const struct ask *ask = job->asks->first; ask != NULL; ask = ask->next) {
+    for (const struct ask *ask = job_part(job, asks)->first; ask != NULL; ask = ask->next) {
         for (size_t i = 0; ask->question->topic == topic && i < ask->count; i++) {
             if (ask->answers[i].state == ASK_OWES && ask->answers[i].pieces > 0)
                 return true;
@@ -261,7 +266,7 @@ bool ask_has_begun(const struct job *job, const struct topic *topic)
 
 int64_t ask_age_ms(const struct job *job, const struct topic *topic)
 {
-    int64_t begun_ms = job->asks->begun_ms[topic->number];
+    int64_t begun_ms = job_part(job, asks)->begun_ms[topic->number];
     return begun_ms == 0 ? -1 : clock_mono_ms() - begun_ms;
 }
 
@@ -277,3 +282,12 @@ void ask_missing(const struct ask *ask, struct buf *out)
     if (missing > MISSING_SHOWN)
         buf_printf(out, " and %zu more", missing - MISSING_SHOWN);
 }
+
+static const struct part_frame frames[] = {
+    {FRAME_ANSWER, {ask_take, &hvdrun__answer__descriptor, EPOCHS_ALL, NODE_UP, false}}, {0}};
+/* When it is closed, nobody who waits is called. */
+const struct driver_part asks_part = {.name = "asks",
+                                      .open = open_part,
+                                      .close = close_part,
+                                      .frames = frames,
+                                      .node_closed = node_closed};

@@ -48,9 +48,6 @@ struct ask { /* a question that is under way */
     int64_t limit_ms;
 };
 
-struct asks *asks_create(void);
-void asks_destroy(struct asks *asks); /* nobody is called; accepts NULL */
-
 /* The question is over, and freed when this returns. It may ask, and forget. */
 typedef void ask_done(void *context, const struct ask *ask);
 
@@ -69,9 +66,6 @@ void ask_node(struct ask *ask, struct node_link *node, const ProtobufCMessage *r
 /* Whoever waits with this context is not called. A question that is not shared is over when the
  * last of its callers is forgotten. */
 void ask_forget(struct job *job, const void *context);
-
-void ask_node_closed(struct job *job, const struct node_link *node); /* it will not answer */
-int ask_take(struct job *job, struct node_link *node, const struct agent_frame *frame); /* ANSWER */
 
 bool ask_is_open(const struct job *job, const struct topic *topic); /* a question is under way */
 /* A node has sent a piece of its answer, and owes the rest. */

@@ -51,13 +51,13 @@ int64_t job_stdin_rank(const struct job *job)
 
 int64_t job_end_ns(const struct job *job)
 {
-    return job->ended_ns != 0 ? job->ended_ns : clock_mono_ns();
+    return job->times.ended_ns != 0 ? job->times.ended_ns : clock_mono_ns();
 }
 
 int64_t job_running_ms(const struct job *job)
 {
-    int64_t now = job->paused_ms != 0 ? job->paused_ms : clock_mono_ms();
-    return now - job->stood_still_ms;
+    int64_t now = job->times.paused_ms != 0 ? job->times.paused_ms : clock_mono_ms();
+    return now - job->times.stood_still_ms;
 }
 
 void job_advance_now(struct job *job)
@@ -65,7 +65,7 @@ void job_advance_now(struct job *job)
     if (!job->advance_asked)
         return;
     job->advance_asked = false;
-    job->hooks->advance(job);
+    job->advance(job);
 }
 
 static void advance_deferred(void *context)

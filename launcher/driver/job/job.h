@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The job as its driver sees it: what the parts of this room share. Each part has one task
- * (bring-up, output, stdin, the user's signals, the end); driver.c composes them.
+ * The job as its driver sees it: what the parts of this room share. part.h says what a part is.
  *
  *   state       all HELLO   all READY   first bad exit,    all ENDED   all agents   output
  *                                       signal, time-out,              closed       written
@@ -42,40 +41,25 @@ enum job_state {
 #undef JOB_STATE_ENUM
 };
 
-struct allocation;
-struct asks;
-struct check_request;
-struct collect;
-struct events;
-struct evidence;
-struct hang_waits;
-struct hang_watch;
-struct helpers;
-struct job_control;
-struct job_history;
-struct job_kind;
-struct job_lines;
-struct job_mpi;
-struct line_log;
-struct orphans;
-struct call_progress;
-struct progress_list;
-struct rank_tails;
-struct reach;
-struct recent;
-struct job_rendezvous;
-struct stack_tree;
-struct stall_list;
-struct straggler_watch;
-struct stdin_feed;
-struct suspension;
-struct teardown;
-struct terminal;
-struct time_limit;
-struct user_signals;
-struct warning;
+#define PART(name) struct name;
+#include "driver/job/parts.def"
+#undef PART
 
-enum job_requeue { REQUEUE_NO, REQUEUE_WRITING, REQUEUE_ASKING }; /* stage of end/requeue.c */
+enum part_id {
+#define PART(name) PART_##name,
+#include "driver/job/parts.def"
+#undef PART
+    PART_COUNT
+};
+
+/* The data of a part, such as job_part(job, events); NULL: this job does not need it. */
+#define job_part(job, name) ((struct name *)(job)->own[PART_##name])
+
+struct allocation;
+struct check_request;
+struct driver_part;
+struct frame_rule;
+struct job_kind;
 
 /* The request of main; everything in it outlives the run. */
 struct job_request {
@@ -107,20 +91,26 @@ struct job_request {
 
 struct job;
 
-/* What the parts of this room need from driver.c, which alone knows all parts. */
-struct job_hooks {
-    void (*advance)(struct job *job); /* something changed that may end the state */
-    void (*ending)(struct job *job);  /* the end has begun, once */
-    const struct node_link_ops *node; /* of every link; their context is the job */
+struct job_times {                     /* monotonic */
+    int64_t opened_ns;                 /* the agents were started, and the driver listens to them */
+    int64_t started_ns;                /* all workers got START; 0: not yet */
+    int64_t ended_ns;                  /* nothing more could happen; 0: not yet */
+    int64_t wall_begun_ns;             /* since 1970 */
+    int64_t paused_ms, stood_still_ms; /* suspended since (0: not); in all */
+};
+
+struct job_ports { /* that an agent has chosen for the workers of all nodes */
+    char *master_addr;
+    uint32_t master_port, jax_port;
 };
 
 struct job {
     const struct job_request *request;
     const struct settings *settings;
-    const struct job_kind *kind; /* job_kind.h */
-    void *kind_data;             /* of the kind alone */
-    const struct job_hooks *hooks;
-    const struct plan *plan; /* of the present epoch; without ranks before there is one */
+    const struct job_kind *kind;      /* job_kind.h */
+    void *kind_data;                  /* of the kind alone */
+    void (*advance)(struct job *job); /* something has changed that may end the state */
+    const struct plan *plan;          /* of the present epoch; without ranks before there is one */
     struct log log;
 
     enum job_state state;
@@ -130,7 +120,6 @@ struct job {
     struct loop *loop;
     struct output *output;
     struct reaper *reaper;
-    struct helpers *helpers; /* programs that the driver has started */
     struct node_link *
         *nodes; /* every node that was ever called, in a static job those of the plan */
     int node_count;
@@ -140,55 +129,20 @@ struct job {
     struct credit_budget budget;
     int nodes_up, nodes_ready; /* of a job that waits for all of them */
 
-    char *master_addr;
-    uint32_t master_port, jax_port;
-
-    int64_t opened_ns;  /* the agents were started, and the driver listens to them */
-    int64_t started_ns; /* all workers got START; 0: not yet */
-    int64_t ended_ns;   /* nothing more could happen; 0: not yet */
-    int64_t wall_begun_ns;
-    int64_t paused_ms, stood_still_ms; /* monotonic: suspended since (0: not); in all */
+    struct job_ports ports;
+    struct job_times times;
 
     /* Why the job ends; end/verdict.h makes the verdict from it. */
     struct exit_outside outside;
-    enum job_requeue requeue;
-    char *requeue_refused;  /* why Slurm did not requeue the job; NULL */
     bool gone;              /* the reader of our output is gone: print nothing more */
     bool left_terminal;     /* or the reader of our output (run/hangup.h) */
     bool output_failed;     /* standard output could not be written */
     bool lost_here;         /* an agent on this machine was lost and could not remove its folders */
     struct verdict verdict; /* at the very end */
 
-    struct asks *asks; /* questions to agents (job/ask.h) */
-    struct collect *collect;
-    struct job_control *control; /* of a job with workers; or NULL */
-    struct events *events;
-    struct evidence *evidence;     /* of failures (run/evidence_folder.h) */
-    struct hang_watch *hang_watch; /* NULL: nobody wants to know */
-    struct job_history *history;   /* for the status page; NULL: it has none */
-    struct metrics_out *metrics;   /* NULL: nobody wants them */
-    struct line_log *line_log;     /* NULL: the job keeps no log, or not yet */
-    struct job_lines *lines;
-    struct job_mpi *mpi;
-    struct orphans *orphans;
-    struct call_progress *call_progress;
-    struct progress_list *progress_list; /* what ranks say about their progress */
-    struct reach *reach;
-    struct rank_tails *rank_tails; /* the last output of each rank; NULL: nobody wants it */
-    struct recent *recent;         /* the last output */
-    struct job_rendezvous *rendezvous;
-    struct sampler *sampler; /* what ranks and hosts use */
-    struct user_signals *signals;
-    struct stdin_feed *stdin_feed; /* NULL: no worker reads it yet */
-    struct stack_tree *stacks;     /* of the last look that was shown (run/look.h); NULL */
-    struct stall_list *stalls;     /* of libhvd in the workers; the lines create it */
-    struct hang_waits *waits;      /* what libhvd says of the present hang, if anything */
-    struct straggler_watch *straggler_watch; /* NULL: nobody wants to know */
-    struct suspension *suspension;
-    struct teardown *teardown;
-    struct terminal *terminal; /* in raw mode for --pty; NULL */
-    struct time_limit *time_limit;
-    struct warning *warning;
+    const struct driver_part *const *parts;       /* PART_COUNT of them; NULL: none is open */
+    void *own[PART_COUNT];                        /* the data of the parts: job_part() */
+    const struct frame_rule *frames[FRAME_TYPES]; /* that the parts take; NULL: none does */
 };
 
 const char *job_state_name(enum job_state state);
@@ -212,7 +166,7 @@ int64_t job_end_ns(const struct job *job);
 /* Monotonic milliseconds without the time in which the job was suspended. */
 int64_t job_running_ms(const struct job *job);
 
-/* Call it when something may end the present state. hooks->advance runs once, after the callbacks
+/* Call it when something may end the present state. job->advance runs once, after the callbacks
  * of this turn of the loop, however often you call this. */
 void job_advance(struct job *job);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/job/job_kind.h"
 
+#include "driver/job/part.h"
+
 int kind_create(struct job *job, struct error *err)
 {
     return job->kind->create == NULL ? 0 : job->kind->create(job, err);
@@ -83,7 +85,7 @@ int kind_add(struct job *job, const struct host_list *hosts, struct error *err)
     return job->kind->add == NULL ? not_elastic(err) : job->kind->add(job, hosts, err);
 }
 
-void kind_destroy(struct job *job)
+static void close_kind(struct job *job)
 {
     if (job->kind->destroy != NULL)
         job->kind->destroy(job);
@@ -178,3 +180,13 @@ enum exit_role kind_role(const struct job *job, int seat)
 {
     return job->kind->role == NULL ? ROLE_NONE : job->kind->role(job, seat);
 }
+
+/* The kind is created when all parts are open; it is closed as a part, at its place. */
+static int open_kind(struct job *job, struct error *err)
+{
+    (void)err;
+    job->own[PART_kind] = job;
+    return 0;
+}
+
+const struct driver_part kind_part = {.name = "kind", .open = open_kind, .close = close_kind};

@@ -78,7 +78,6 @@ int kind_drain(struct job *job, const char *host, bool has_deadline, int64_t wit
                struct error *err);
 int kind_undrain(struct job *job, const char *host, struct error *err);
 int kind_add(struct job *job, const struct host_list *hosts, struct error *err);
-void kind_destroy(struct job *job);
 
 void kind_welcome(const struct job *job, Hvdrun__Welcome *welcome);
 void kind_hello(struct job *job, struct node_link *node);

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "driver/job/frames.h"
 #include "driver/job/job_kind.h"
+#include "driver/job/part.h"
 
 struct node_link *job_add_node(struct job *job, const char *host)
 {
@@ -76,11 +78,48 @@ void job_send_all(struct job *job, enum frame_type type, const ProtobufCMessage 
         node_link_send(job->nodes[i], type, job->epoch, message);
 }
 
+static void node_frame(void *context, struct node_link *node, const struct frame_header *header,
+                       const uint8_t *body)
+{
+    struct job *job = context;
+    if (frames_take(job, node, header, body) < 0)
+        node_link_give_up(node, "its agent broke the protocol");
+    parts_heard(job);
+}
+
+/* Whatever else holds data about the node goes first, then the kind of job decides. */
+static void node_closed(void *context, struct node_link *node, const char *why)
+{
+    struct job *job = context;
+    parts_node_closed(job, node);
+    if (node->state == NODE_LOST) {
+        parts_node_event(job, node, "node_lost", why);
+        parts_node_lost(job, node);
+        kind_lost(job, node, why);
+    } else {
+        kind_gone(job, node);
+    }
+    job_advance(job);
+}
+
+static void node_suspect(void *context, struct node_link *node, bool silent, int64_t silence_ms)
+{
+    struct job *job = context;
+    if (silent)
+        log_warning(&job->log, "%s: no heartbeat for %.1f s; after %.0f s the host counts as lost",
+                    node->host, (double)silence_ms / 1000, (double)node->liveness.lost_ms / 1000);
+    else
+        log_notice(&job->log, "%s: answers again", node->host);
+    parts_node_event(job, node, silent ? "node_suspect" : "node_heard", NULL);
+}
+
 void job_open_node(struct job *job, struct node_link *node)
 {
+    static const struct node_link_ops ops = {
+        .frame = node_frame, .closed = node_closed, .suspect = node_suspect};
     credit_init(&node->credit, &job->budget, (uint64_t)job->node_count);
     node->doubted = job->kind->many_epochs; /* otherwise the limit is longer anyway */
-    node_link_init(node, job->loop, job_node_timeout(job), &job->log, job->hooks->node, job);
+    node_link_init(node, job->loop, job_node_timeout(job), &job->log, &ops, job);
 }
 
 int job_connect_node(struct job *job, struct node_link *node, struct error *err)
@@ -88,4 +127,29 @@ int job_connect_node(struct job *job, struct node_link *node, struct error *err)
     const struct transport_stream *streams = job->request->streams;
     bool forked = streams != NULL && streams[node->index].read_fd >= 0;
     return forked ? node_link_connect(node, &streams[node->index], err) : 0;
+}
+
+/* Agents exit roughly in the order of the QUIT messages, so the search starts behind the last
+ * one found. */
+void job_agent_exited(struct job *job, const struct reaper_exit *exit)
+{
+    for (int i = 0; i < job->node_count; i++) {
+        int at = (job->node_reaped + i) % job->node_count;
+        struct node_link *node = job->nodes[at];
+        if (node->stream.pid != exit->pid)
+            continue;
+        /* nobody misses an agent that fails at the very end, but its folder may remain */
+        job->lost_here |= node->stream.same_machine && exit->wait_status != 0;
+        job->node_reaped = at + 1;
+        node_link_exited(node, exit->wait_status);
+        break;
+    }
+}
+
+void job_free_nodes(struct job *job)
+{
+    for (int i = 0; i < job->node_count; i++)
+        node_link_destroy(job->nodes[i]);
+    free(job->places);
+    free(job->nodes);
 }

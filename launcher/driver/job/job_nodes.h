@@ -31,3 +31,8 @@ int job_connect_node(struct job *job, struct node_link *node, struct error *err)
 
 /* Initialises the link of a new or renewed node. */
 void job_open_node(struct job *job, struct node_link *node);
+
+/* A child of ours has exited; it may be the agent of a node, or the program that reaches it. */
+void job_agent_exited(struct job *job, const struct reaper_exit *exit);
+
+void job_free_nodes(struct job *job);

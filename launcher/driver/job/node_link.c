@@ -10,7 +10,7 @@
 #include "driver/job/node_end.h"
 #include "driver/job/second_look.h"
 
-#define LAST_WORDS_MS 300 /* for the exit of a process whose stream has ended */
+#define LAST_WORDS_MS 2000 /* for the exit of a process whose stream has ended, on a busy machine */
 
 const char *node_state_name(enum node_state state)
 {

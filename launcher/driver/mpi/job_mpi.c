@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "driver/end/teardown.h"
+#include "driver/job/part.h"
 #include "driver/mpi/names.h"
 #include "driver/mpi/rounds.h"
 
@@ -63,11 +64,13 @@ static void look_for_stuck(void *context)
     loop_timer_set(part->look, LOOK_MS);
 }
 
-struct job_mpi *job_mpi_create(struct job *job)
+static int open_part(struct job *job, struct error *err)
 {
+    (void)err;
     struct job_mpi *part = mem_alloc(sizeof(*part));
     part->job = job;
-    return part;
+    job->own[PART_job_mpi] = part;
+    return 0;
 }
 
 void job_mpi_end_epoch(struct job_mpi *part)
@@ -81,10 +84,9 @@ void job_mpi_end_epoch(struct job_mpi *part)
         loop_timer_clear(part->look);
 }
 
-void job_mpi_destroy(struct job_mpi *part)
+static void close_part(struct job *job)
 {
-    if (part == NULL)
-        return;
+    struct job_mpi *part = job_part(job, job_mpi);
     loop_timer_destroy(part->look);
     mpi_rounds_destroy(part->rounds);
     mpi_names_destroy(part->names);
@@ -107,9 +109,9 @@ static void open_rounds(struct job_mpi *part)
     }
 }
 
-int job_mpi_collect(struct job *job, struct node_link *node, const struct agent_frame *frame)
+static int take_collect(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    struct job_mpi *part = job->mpi;
+    struct job_mpi *part = job_part(job, job_mpi);
     const Hvdrun__MpiCollect *message = frame->message;
     open_rounds(part);
     bool waiting = mpi_rounds_pending(part->rounds) > 0;
@@ -137,7 +139,7 @@ static void refuse_modex(struct node_link *node, uint32_t epoch, uint64_t token)
     node_link_send(node, FRAME_MPI_MODEX_DATA, epoch, &answer.base);
 }
 
-int job_mpi_modex(struct job *job, struct node_link *node, const struct agent_frame *frame)
+static int take_modex(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     Hvdrun__MpiModex *message = frame->message;
     if (message->rank >= (uint32_t)job->plan->size)
@@ -151,7 +153,7 @@ int job_mpi_modex(struct job *job, struct node_link *node, const struct agent_fr
     return 0;
 }
 
-int job_mpi_modex_data(struct job *job, struct node_link *node, const struct agent_frame *frame)
+static int take_modex_data(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     (void)node;
     const Hvdrun__MpiModexData *message = frame->message;
@@ -161,7 +163,7 @@ int job_mpi_modex_data(struct job *job, struct node_link *node, const struct age
     return 0;
 }
 
-int job_mpi_event(struct job *job, struct node_link *node, const struct agent_frame *frame)
+static int take_event(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     const Hvdrun__MpiEvent *message = frame->message;
     for (int i = 0; i < job->plan->node_count; i++) {
@@ -171,7 +173,7 @@ int job_mpi_event(struct job *job, struct node_link *node, const struct agent_fr
     return 0;
 }
 
-int job_mpi_signal(struct job *job, struct node_link *node, const struct agent_frame *frame)
+static int take_signal(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     const Hvdrun__MpiSignal *message = frame->message;
     bool every = message->rank < 0;
@@ -183,16 +185,17 @@ int job_mpi_signal(struct job *job, struct node_link *node, const struct agent_f
     return 0;
 }
 
-int job_mpi_store(struct job *job, struct node_link *node, const struct agent_frame *frame)
+static int take_store(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    struct job_mpi *part = job->mpi;
+    struct job_mpi *part = job_part(job, job_mpi);
     if (part->names == NULL)
         part->names = mpi_names_create(job);
     return mpi_names_request(part->names, node, frame->message);
 }
 
-void job_mpi_node_lost(struct job_mpi *part, const struct node_link *node)
+static void node_lost(struct job *job, struct node_link *node)
 {
+    const struct job_mpi *part = job_part(job, job_mpi);
     if (node->place < 0)
         return;
     if (part->rounds != NULL)
@@ -200,3 +203,25 @@ void job_mpi_node_lost(struct job_mpi *part, const struct node_link *node)
     if (part->names != NULL)
         mpi_names_node_lost(part->names, node->place);
 }
+
+/* From a node in the plan. */
+#define FRAME(type, take, name)                                                     \
+    {                                                                               \
+        type,                                                                       \
+        {                                                                           \
+            take, &hvdrun__##name##__descriptor, EPOCHS_PRESENT, NODE_RUNNING, true \
+        }                                                                           \
+    }
+static const struct part_frame frames[] = {
+    FRAME(FRAME_MPI_COLLECT, take_collect, mpi_collect),
+    FRAME(FRAME_MPI_MODEX, take_modex, mpi_modex),
+    FRAME(FRAME_MPI_MODEX_DATA, take_modex_data, mpi_modex_data),
+    FRAME(FRAME_MPI_STORE, take_store, mpi_store),
+    FRAME(FRAME_MPI_EVENT, take_event, mpi_event),
+    FRAME(FRAME_MPI_SIGNAL, take_signal, mpi_signal),
+    {0}};
+const struct driver_part job_mpi_part = {.name = "job_mpi",
+                                         .open = open_part,
+                                         .close = close_part,
+                                         .frames = frames,
+                                         .node_lost = node_lost};

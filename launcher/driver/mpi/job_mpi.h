@@ -14,22 +14,9 @@
  */
 #pragma once
 
-#include "driver/job/agent_frame.h"
 #include "driver/job/job.h"
 
 struct job_mpi;
 
-struct job_mpi *job_mpi_create(struct job *job);
 /* All ranks of the epoch have ended. Call it before the plan is freed. */
 void job_mpi_end_epoch(struct job_mpi *part);
-void job_mpi_destroy(struct job_mpi *part); /* accepts NULL */
-
-/* The frames of MPI, from a node in the plan. -1: the node broke the protocol. */
-int job_mpi_collect(struct job *job, struct node_link *node, const struct agent_frame *frame);
-int job_mpi_modex(struct job *job, struct node_link *node, const struct agent_frame *frame);
-int job_mpi_modex_data(struct job *job, struct node_link *node, const struct agent_frame *frame);
-int job_mpi_store(struct job *job, struct node_link *node, const struct agent_frame *frame);
-int job_mpi_event(struct job *job, struct node_link *node, const struct agent_frame *frame);
-int job_mpi_signal(struct job *job, struct node_link *node, const struct agent_frame *frame);
-
-void job_mpi_node_lost(struct job_mpi *part, const struct node_link *node);

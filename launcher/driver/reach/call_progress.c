@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "driver/job/part.h"
 
 #define FIRST_MS 300
 #define PERIOD_MS 200
@@ -52,12 +53,14 @@ static void show(void *context)
     loop_timer_set(progress->timer, PERIOD_MS);
 }
 
-struct call_progress *call_progress_create(struct job *job)
+static int open_part(struct job *job, struct error *err)
 {
+    (void)err;
     struct call_progress *progress = mem_alloc(sizeof(*progress));
     *progress = (struct call_progress){.job = job};
     progress->timer = loop_timer_create(job->loop, show, progress);
-    return progress;
+    job->own[PART_call_progress] = progress;
+    return 0;
 }
 
 void call_progress_begin(struct call_progress *progress)
@@ -71,10 +74,12 @@ void call_progress_end(struct call_progress *progress)
     output_progress(progress->job->output, NULL);
 }
 
-void call_progress_destroy(struct call_progress *progress)
+static void close_part(struct job *job)
 {
-    if (progress == NULL)
-        return;
+    struct call_progress *progress = job_part(job, call_progress);
     loop_timer_destroy(progress->timer);
     free(progress);
 }
+
+const struct driver_part call_progress_part = {
+    .name = "call_progress", .open = open_part, .close = close_part};

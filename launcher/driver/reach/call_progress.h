@@ -9,7 +9,5 @@
 
 struct call_progress;
 
-struct call_progress *call_progress_create(struct job *job);
 void call_progress_begin(struct call_progress *progress);
 void call_progress_end(struct call_progress *progress); /* removes the line */
-void call_progress_destroy(struct call_progress *progress);

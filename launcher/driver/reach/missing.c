@@ -22,7 +22,7 @@ static const char *stage_reached(const struct node_link *node)
 static void say_missing(const struct job *job, const struct node_link *node)
 {
     AUTO_BUF struct buf ranks = BUF_INIT(RANKS_TEXT_MAX);
-    const char *why = reach_why(job->reach, node);
+    const char *why = reach_why(job_part(job, reach), node);
     plan_node_describe(&job->plan->nodes[node->place], &ranks);
     log_error(&job->log, "%s: %s: %s (%s)", node->host, stage_reached(node),
               why != NULL ? why : "no answer in time", buf_text(&ranks));
@@ -34,7 +34,7 @@ void reach_describe_missing(const struct job *job, struct buf *out)
     bool one_line = true;
     for (int i = 0; i < job->node_count; i++) {
         missing += is_missing(job, job->nodes[i]);
-        one_line = one_line && reach_why(job->reach, job->nodes[i]) == NULL;
+        one_line = one_line && reach_why(job_part(job, reach), job->nodes[i]) == NULL;
     }
     one_line = one_line && missing <= MISSING_IN_ONE_LINE;
     if (!one_line)

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
+#include "driver/job/part.h"
 #include "driver/reach/call_progress.h"
 #include "driver/reach/way_choice.h"
 #include "driver/reach/ways.h"
@@ -57,7 +58,7 @@ static void node_failed(struct reach_node *node, enum transport_stage stage, con
     node->why = mem_strdup(why);
     node->link->stage = stage;
     node_link_unreached(node->link);
-    events_node(reach->job->events, "node_unreached", node->link, why);
+    events_node(reach->job, "node_unreached", node->link, why);
     kind_unreached(reach->job, node->link, why);
 }
 
@@ -210,13 +211,14 @@ static void greeting_limit_passed(void *context)
 
 /* Create, call, close */
 
-struct reach *reach_create(struct job *job)
+static int open_part(struct job *job, struct error *err)
 {
+    (void)err;
     struct reach *reach = mem_alloc(sizeof(*reach));
     *reach = (struct reach){.job = job};
     int64_t share = job->settings->start_timeout / SHARE_OF_START;
     reach->room = (struct transport_room){.loop = job->loop,
-                                          .helpers = job->helpers,
+                                          .helpers = job_part(job, helpers),
                                           .image = &reach->image,
                                           .job_id = job->request->job_id,
                                           .limit_ms = share > STAGE_MS ? share : STAGE_MS,
@@ -224,7 +226,8 @@ struct reach *reach_create(struct job *job)
     reach->greeting = loop_timer_create(job->loop, greeting_limit_passed, reach);
     reach->refusals = loop_timer_create(job->loop, refuse, reach);
     reach->ways = ways_create(job, &reach->room);
-    return reach;
+    job->own[PART_reach] = reach;
+    return 0;
 }
 
 static void set_traits(struct reach_node *node, const struct host_traits *traits)
@@ -273,7 +276,7 @@ int reach_begin(struct reach *reach, struct error *err)
         return 0;
     if (reach_open(reach, err) < 0)
         return -1;
-    call_progress_begin(job->call_progress);
+    call_progress_begin(job_part(job, call_progress));
     for (int i = 0; i < job->node_count; i++) {
         if (job->nodes[i]->state == NODE_CALLING)
             begin_node(reach->nodes[i]);
@@ -300,13 +303,15 @@ void reach_call(struct reach *reach, struct node_link *link, const struct host_t
     begin_node(node);
 }
 
-void reach_stop(struct reach *reach)
+/* Nodes that are not up yet are given up. A started agent gets a short time for its HELLO, so that
+ * it can get QUIT. */
+static void stop(struct reach *reach)
 {
     if (reach->stopped)
         return;
     reach->stopped = true;
     loop_timer_set(reach->greeting, GREETING_MS);
-    call_progress_end(reach->job->call_progress);
+    call_progress_end(job_part(reach->job, call_progress));
     for (int i = 0; i < reach->count; i++) {
         struct reach_node *node = reach->nodes[i];
         if (node->link->state >= NODE_STARTING && node->link->state != NODE_UNREACHED)
@@ -321,16 +326,26 @@ void reach_hang_up(struct reach *reach, const struct node_link *node)
     let_go(reach->nodes[node->index]);
 }
 
-bool reach_end(struct reach *reach)
+/* All agents have exited: hangs up every call. A program that started some of them (srun) may still
+ * run; job_advance() is called when it has ended. */
+static bool busy(struct job *job)
 {
+    const struct reach *reach = job_part(job, reach);
     for (int i = 0; i < reach->count; i++)
         let_go(reach->nodes[i]);
-    return ways_are_idle(reach->ways);
+    return !ways_are_idle(reach->ways);
 }
 
-void reach_close(struct reach *reach)
+static void ending(struct job *job)
 {
-    reach_stop(reach);
+    stop(job_part(job, reach));
+}
+
+/* Hangs up every call, and ends every helper. */
+static void over(struct job *job)
+{
+    struct reach *reach = job_part(job, reach);
+    stop(reach);
     loop_timer_clear(reach->greeting);
     for (int i = 0; i < reach->count; i++)
         let_go(reach->nodes[i]);
@@ -340,11 +355,10 @@ void reach_close(struct reach *reach)
     reach->resolver = NULL;
 }
 
-void reach_destroy(struct reach *reach)
+static void close_part(struct job *job)
 {
-    if (reach == NULL)
-        return;
-    reach_close(reach);
+    struct reach *reach = job_part(job, reach);
+    over(job);
     for (int i = 0; i < reach->count; i++) {
         free(reach->nodes[i]->why);
         host_traits_clear(&reach->nodes[i]->traits);
@@ -363,3 +377,16 @@ const char *reach_why(const struct reach *reach, const struct node_link *node)
 {
     return reach->nodes[node->index]->why;
 }
+
+static void node_lost(struct job *job, struct node_link *node)
+{
+    reach_hang_up(job_part(job, reach), node);
+}
+
+const struct driver_part reach_part = {.name = "reach",
+                                       .open = open_part,
+                                       .close = close_part,
+                                       .node_lost = node_lost,
+                                       .ending = ending,
+                                       .busy = busy,
+                                       .over = over};

@@ -12,8 +12,6 @@
 
 struct reach;
 
-struct reach *reach_create(struct job *job);
-
 /* Call it once for each node, in the order of their index. `traits` are copied. */
 void reach_add_node(struct reach *reach, struct node_link *node, const struct host_traits *traits);
 
@@ -30,20 +28,8 @@ void reach_call(struct reach *reach, struct node_link *node, const struct host_t
 /* Calls every node that is CALLING, and returns at once. -1: none can be called. */
 int reach_begin(struct reach *reach, struct error *err);
 
-/* The job ends: nodes that are not up yet are given up. A started agent gets a short time for
- * its HELLO, so that it can get QUIT. */
-void reach_stop(struct reach *reach);
-
 /* The node is gone: closes what its transport still holds. */
 void reach_hang_up(struct reach *reach, const struct node_link *node);
-
-/* All agents have exited: hangs up every call. False: a program that started some of them (srun)
- * still runs; job_advance() is called when it has ended. */
-bool reach_end(struct reach *reach);
-
-/* The job is over: hangs up every call and ends every helper. */
-void reach_close(struct reach *reach);
-void reach_destroy(struct reach *reach); /* accepts NULL */
 
 /* Why this node could not be reached; NULL: it was reached, or the call still runs. Borrowed. */
 const char *reach_why(const struct reach *reach, const struct node_link *node);

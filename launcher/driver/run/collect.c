@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "driver/job/job_kind.h"
+#include "driver/job/part.h"
 #include "driver/run/exits.h"
 #include "driver/run/hang_watch.h"
 
@@ -29,15 +30,16 @@ struct collect {
     bool direct; /* bytes are being passed on: what is consumed now has not waited */
 };
 
-struct collect *collect_create(void)
+static int open_part(struct job *job, struct error *err)
 {
-    return mem_alloc(sizeof(struct collect));
+    (void)err;
+    job->own[PART_collect] = mem_alloc(sizeof(struct collect));
+    return 0;
 }
 
-void collect_destroy(struct collect *collect)
+static void close_part(struct job *job)
 {
-    if (collect == NULL)
-        return;
+    struct collect *collect = job_part(job, collect);
     for (size_t i = 0; i < collect->seat_count; i++)
         free(collect->seats[i].items);
     free(collect->seats);
@@ -91,7 +93,7 @@ static int end_stream(struct job *job, uint32_t seat, enum output_stream stream)
     return 0;
 }
 
-int collect_show(struct job *job, struct node_link *node, const struct agent_frame *frame)
+static int collect_show(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     struct frame_data data;
     if (frame->length != FRAME_DATA_PREFIX || read_head(job, node, frame, &data) < 0)
@@ -121,9 +123,9 @@ static uint64_t count_lines(const uint8_t *bytes, size_t length)
     return lines;
 }
 
-int collect_bytes(struct job *job, struct node_link *node, const struct agent_frame *frame)
+static int collect_bytes(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    struct collect *collect = job->collect;
+    struct collect *collect = job_part(job, collect);
     struct frame_data data;
     if (read_head(job, node, frame, &data) < 0)
         return -1;
@@ -139,10 +141,11 @@ int collect_bytes(struct job *job, struct node_link *node, const struct agent_fr
     struct rank_record *record = &job->ranks.records[data.seat];
     record->output += bytes;
     record->output_ns = when;
-    if (job->metrics != NULL)
+    if (job_part(job, metrics_out) != NULL)
         record->output_lines += count_lines(body, bytes);
     remember(job, data.seat, stream, body, bytes, when);
-    hang_watch_bytes(job->hang_watch, (int)data.seat, stream == OUTPUT_STDERR, body, bytes);
+    hang_watch_bytes(job_part(job, hang_watch), (int)data.seat, stream == OUTPUT_STDERR, body,
+                     bytes);
     int64_t age = clock_mono_ns() - when;
     int64_t wall = clock_wall_ns() - (age > 0 ? age : 0);
     collect->direct = true;
@@ -177,3 +180,10 @@ void collect_consumed(struct collect *collect, int seat, size_t bytes)
         give_back(whose.node, whose.hello_ns, part, !collect->direct);
     }
 }
+
+static const struct part_frame frames[] = {
+    {FRAME_OUTPUT, {collect_bytes, NULL, EPOCHS_OF_WORKERS, NODE_RUNNING, false}},
+    {FRAME_OUTPUT_SHOW, {collect_show, NULL, EPOCHS_OF_WORKERS, NODE_RUNNING, false}},
+    {0}};
+const struct driver_part collect_part = {
+    .name = "collect", .open = open_part, .close = close_part, .frames = frames};

@@ -11,12 +11,5 @@
 
 struct collect;
 
-struct collect *collect_create(void);
-void collect_destroy(struct collect *collect); /* accepts NULL */
-
-/* OUTPUT, OUTPUT_SHOW. */
-int collect_bytes(struct job *job, struct node_link *node, const struct agent_frame *frame);
-int collect_show(struct job *job, struct node_link *node, const struct agent_frame *frame);
-
 /* For output_ops.consumed. */
 void collect_consumed(struct collect *collect, int seat, size_t bytes);

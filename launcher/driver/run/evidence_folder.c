@@ -8,6 +8,9 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "driver/control/folder.h"
+#include "driver/job/job_kind.h"
+#include "driver/job/part.h"
 #include "driver/run/look.h"
 #include "driver/tell/evidence_lines.h"
 #include "node/evidence.h"
@@ -26,7 +29,6 @@ struct answers {                 /* of the hosts */
 
 struct evidence {
     struct job *job;
-    char *(*place)(void);
     struct strv paths, incomplete; /* folders: all of them, and those that lack a file */
     size_t told;                   /* how many of them the user knows */
     bool full;                     /* the user knows that there are no more */
@@ -70,13 +72,17 @@ static void clear_answers(struct answers *answers)
 static void pause_over(void *context);
 static void finish(void *context);
 
-void evidence_folder_create(struct job *job, char *(*place)(void))
+static int open_part(struct job *job, struct error *err)
 {
+    (void)err;
+    if (!job->kind->has_workers)
+        return 0;
     struct evidence *evidence = mem_alloc(sizeof(*evidence));
-    *evidence = (struct evidence){.job = job, .place = place};
+    *evidence = (struct evidence){.job = job};
     evidence->pause = loop_timer_create(job->loop, pause_over, evidence);
     evidence->wait = loop_timer_create(job->loop, finish, evidence);
-    job->evidence = evidence;
+    job->own[PART_evidence] = evidence;
+    return 0;
 }
 
 static void clear(struct evidence *evidence)
@@ -94,18 +100,15 @@ static void clear(struct evidence *evidence)
     evidence->text = NULL;
 }
 
-void evidence_folder_destroy(struct job *job)
+static void close_part(struct job *job)
 {
-    struct evidence *evidence = job->evidence;
-    if (evidence == NULL)
-        return;
+    struct evidence *evidence = job_part(job, evidence);
     clear(evidence);
     loop_timer_destroy(evidence->pause);
     loop_timer_destroy(evidence->wait);
     strv_destroy(&evidence->paths);
     strv_destroy(&evidence->incomplete);
     free(evidence);
-    job->evidence = NULL;
 }
 
 bool evidence_folder_may_come(const struct settings *settings)
@@ -118,7 +121,7 @@ bool evidence_folder_may_come(const struct settings *settings)
 bool evidence_folder_wants(const struct job *job, enum evidence_kind kind)
 {
     const struct settings *settings = job->settings;
-    if (job->evidence == NULL)
+    if (job_part(job, evidence) == NULL)
         return false;
     return settings->evidence != NULL || kind == EVIDENCE_HANG ||
            (kind == EVIDENCE_FAILURE && settings->dump_on_failure);
@@ -141,7 +144,7 @@ static char *new_path(const struct evidence *evidence)
     struct tm when;
     char stamp[32] = "";
     char *folder AUTO_FREE =
-        settings->evidence != NULL ? mem_strdup(settings->evidence) : evidence->place();
+        settings->evidence != NULL ? mem_strdup(settings->evidence) : job_folder_made();
     if (folder == NULL)
         return NULL;
     gmtime_r(&seconds, &when);
@@ -329,7 +332,7 @@ static void take_file(struct evidence *evidence, const struct node_link *node,
 /* Facts of a host, or a file. */
 static int take(struct job *job, struct node_link *node, ProtobufCMessage **answer)
 {
-    struct evidence *evidence = job->evidence;
+    struct evidence *evidence = job_part(job, evidence);
     struct evidence_host *host = &evidence->answers.hosts[node->index];
     Hvdrun__Evidence *message = (Hvdrun__Evidence *)*answer;
     if (message->file == NULL && host->answer == NULL) {
@@ -370,7 +373,7 @@ static bool is_full(struct evidence *evidence)
 void evidence_folder_collect(struct job *job, const struct evidence_cause *cause,
                              const struct ask *first, void (*done)(void *context), void *context)
 {
-    struct evidence *evidence = job->evidence;
+    struct evidence *evidence = job_part(job, evidence);
     bool wanted = evidence_folder_wants(job, cause->kind);
     if (!wanted || evidence->collects || is_full(evidence)) {
         if (done != NULL)
@@ -399,9 +402,10 @@ void evidence_folder_collect(struct job *job, const struct evidence_cause *cause
         look_ask(job, false, first_look, evidence);
 }
 
-void evidence_folder_end(struct job *job)
+/* Writes what has come, and the report. */
+static void tell(struct job *job)
 {
-    struct evidence *evidence = job->evidence;
+    struct evidence *evidence = job_part(job, evidence);
     if (evidence == NULL)
         return;
     evidence->done = NULL;
@@ -418,5 +422,8 @@ void evidence_folder_end(struct job *job)
 const struct strv *evidence_folder_paths(const struct job *job)
 {
     static const struct strv none = STRV_INIT;
-    return job->evidence == NULL ? &none : &job->evidence->paths;
+    return job_part(job, evidence) == NULL ? &none : &job_part(job, evidence)->paths;
 }
+
+const struct driver_part evidence_part = {
+    .name = "evidence", .open = open_part, .close = close_part, .tell = tell};

@@ -32,11 +32,6 @@ struct evidence_cause {
     bool by_nccl; /* NCCL has named the rank */
 };
 
-/* `place` returns the folder for jobs without --evidence, which the caller frees; NULL: there is
- * none. Sets job->evidence. */
-void evidence_folder_create(struct job *job, char *(*place)(void));
-void evidence_folder_destroy(struct job *job);
-
 /* Before the job starts: can there be a folder? */
 bool evidence_folder_may_come(const struct settings *settings);
 
@@ -48,7 +43,5 @@ bool evidence_folder_wants(const struct job *job, enum evidence_kind kind);
 void evidence_folder_collect(struct job *job, const struct evidence_cause *cause,
                              const struct ask *first, void (*done)(void *context), void *context);
 
-/* At the end of the job: writes what has come, and the report. */
-void evidence_folder_end(struct job *job);
 /* The paths of the folders. */
 const struct strv *evidence_folder_paths(const struct job *job);

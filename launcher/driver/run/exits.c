@@ -8,6 +8,7 @@
 #include "driver/end/blame.h"
 #include "driver/end/teardown.h"
 #include "driver/job/job_kind.h"
+#include "driver/job/part.h"
 #include "driver/run/job_lines.h"
 #include "driver/tell/events.h"
 
@@ -19,7 +20,7 @@ bool exits_seat_of(const struct job *job, const struct node_link *node, uint32_t
     return record->epoch != 0 && record->node == node->index;
 }
 
-int exits_started(struct job *job, struct node_link *node, const struct agent_frame *frame)
+static int take_started(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     const Hvdrun__Started *message = frame->message;
     if (message->n_seats != message->n_pids || message->n_seats != message->n_when_ns)
@@ -30,7 +31,7 @@ int exits_started(struct job *job, struct node_link *node, const struct agent_fr
             return -1;
         int64_t when = node_link_time(node, message->when_ns[i]);
         if (rank_started(&job->ranks, (int)seat, (pid_t)message->pids[i], when)) {
-            events_rank(job->events, "worker_start", job, (int)seat);
+            events_rank(job, "worker_start", (int)seat);
             kind_started(job, (int)seat);
         }
     }
@@ -62,7 +63,7 @@ static int repeated(const struct job *job)
     return job->kind->many_epochs ? 0 : -1;
 }
 
-int exits_exited(struct job *job, struct node_link *node, const struct agent_frame *frame)
+static int take_exited(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     const Hvdrun__Exited *message = frame->message;
     if (!exits_seat_of(job, node, message->seat))
@@ -79,14 +80,14 @@ int exits_exited(struct job *job, struct node_link *node, const struct agent_fra
         struct rank_record *record = &job->ranks.records[seat];
         record_exit(record, message);
         record->ended_by_us |= node->killed_ns != 0 && is_after_kill(node, record);
-        events_rank(job->events, "worker_exit", job, seat);
-        job_lines_rank_ended(job->lines, seat); /* before another epoch may begin */
+        events_rank(job, "worker_exit", seat);
+        job_lines_rank_ended(job_part(job, job_lines), seat); /* before another epoch may begin */
         kind_exited(job, &event);
     }
     return first ? 0 : repeated(job);
 }
 
-int exits_finished(struct job *job, struct node_link *node, const struct agent_frame *frame)
+static int take_finished(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     const Hvdrun__Finished *message = frame->message;
     if (!exits_seat_of(job, node, message->seat))
@@ -94,7 +95,7 @@ int exits_finished(struct job *job, struct node_link *node, const struct agent_f
     if (!rank_finished(&job->ranks, (int)message->seat))
         return repeated(job);
     job->ranks.records[message->seat].cut = message->cut;
-    events_rank(job->events, "worker_finished", job, (int)message->seat);
+    events_rank(job, "worker_finished", (int)message->seat);
     blame_say(job, (int)message->seat);
     kind_finished(job, (int)message->seat);
     job_advance(job);
@@ -112,7 +113,7 @@ static void refuse_spawn(struct job *job, const struct node_link *node, int seat
     teardown_told(job, node, STATUS_LAUNCHER, text);
 }
 
-int exits_aborted(struct job *job, struct node_link *node, const struct agent_frame *frame)
+static int take_aborted(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     const Hvdrun__Abort *message = frame->message;
     if (!exits_seat_of(job, node, message->seat))
@@ -124,7 +125,7 @@ int exits_aborted(struct job *job, struct node_link *node, const struct agent_fr
                                    .code = message->status,
                                    .when_ns = node_link_time(node, message->when_ns),
                                    .uncertainty_ns = node_link_uncertainty(node)};
-        events_rank(job->events, "worker_abort", job, (int)message->seat);
+        events_rank(job, "worker_abort", (int)message->seat);
         struct rank_record *record = &job->ranks.records[event.seat];
         record->aborted = true;
         record->abort_status = (event.code & 0xff) != 0 ? event.code & 0xff : 1;
@@ -133,7 +134,7 @@ int exits_aborted(struct job *job, struct node_link *node, const struct agent_fr
     return 0;
 }
 
-int exits_killing(struct job *job, struct node_link *node, const struct agent_frame *frame)
+static int take_killing(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     const Hvdrun__Killing *message = frame->message;
     node->killed_ns = node_link_time(node, message->when_ns);
@@ -141,7 +142,7 @@ int exits_killing(struct job *job, struct node_link *node, const struct agent_fr
     return 0;
 }
 
-int exits_ended(struct job *job, struct node_link *node, const struct agent_frame *frame)
+static int take_ended(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     (void)frame;
     if (node->state != NODE_ENDING)
@@ -151,3 +152,20 @@ int exits_ended(struct job *job, struct node_link *node, const struct agent_fram
     job_advance(job);
     return 0;
 }
+
+#define FRAME(type, take, name, least)                                           \
+    {                                                                            \
+        type,                                                                    \
+        {                                                                        \
+            take, &hvdrun__##name##__descriptor, EPOCHS_OF_WORKERS, least, false \
+        }                                                                        \
+    }
+static const struct part_frame frames[] = {
+    FRAME(FRAME_STARTED, take_started, started, NODE_RUNNING),
+    FRAME(FRAME_EXITED, take_exited, exited, NODE_RUNNING),
+    FRAME(FRAME_FINISHED, take_finished, finished, NODE_RUNNING),
+    FRAME(FRAME_ABORT, take_aborted, abort, NODE_RUNNING),
+    FRAME(FRAME_KILLING, take_killing, killing, NODE_ENDING),
+    {FRAME_ENDED, {take_ended, NULL, EPOCHS_OF_WORKERS, NODE_STARTING, false}},
+    {0}};
+const struct driver_part exits_part = {.name = "exits", .frames = frames};

@@ -120,11 +120,12 @@ static void find_stall(const struct job *job, const struct hang_facts *facts, in
                        struct culprit_stall *out, struct buf *text)
 {
     int64_t now_ns = clock_mono_ns();
-    const struct stall *stall = hang_waits_decide(job->waits, job->stalls, now_ns);
+    const struct stall *stall =
+        hang_waits_decide(job_part(job, hang_waits), job_part(job, stall_list), now_ns);
     const struct stall_text *warning = stall_lines_find(facts->stalls, now_ns);
     *out = (struct culprit_stall){.count = 0};
     if (stall != NULL) {
-        hang_waits_text(job->waits, stall, text);
+        hang_waits_text(job_part(job, hang_waits), stall, text);
         *out = (struct culprit_stall){buf_text(text), stall->missing.list, stall->missing.count};
     } else if (warning != NULL && warning->count < running) {
         buf_puts(text, "Horovod waits for ");

@@ -10,6 +10,7 @@
 #include "driver/end/teardown.h"
 #include "driver/job/ask.h"
 #include "driver/job/job_kind.h"
+#include "driver/job/part.h"
 #include "driver/run/evidence_folder.h"
 #include "driver/run/exits.h"
 #include "driver/run/hang_culprit.h"
@@ -88,7 +89,7 @@ static void warn(const struct hang_watch *watch)
         "no rank has shown progress for %.0f s; 'hvdrun stacks %s' shows where the ranks are, "
         "and --hang-warning 0 turns this line off",
         (double)job->settings->hang_warning / 1000, job->request->job_id);
-    events_job(job->events, "hang_warning");
+    events_job(job, "hang_warning");
 }
 
 static void put_cause(const struct hang_watch *watch, struct buf *out)
@@ -151,7 +152,7 @@ static void shown(void *context, const struct ask *look)
     watch->rank = culprit.rank;
     if (job->settings->on_hang != SET_ON_HANG_WARN)
         look_show(look);
-    events_text(job->events, "hung", watch->text);
+    events_text(job, "hung", watch->text);
     struct evidence_cause cause = {.kind = EVIDENCE_HANG,
                                    .text = watch->text,
                                    .rank = watch->rank,
@@ -166,7 +167,7 @@ static void found(struct hang_watch *watch)
     if (job->settings->on_hang == SET_ON_HANG_WARN && job->settings->evidence == NULL) {
         struct culprit none;
         char *text AUTO_FREE = hang_text(watch, NULL, &none);
-        events_text(job->events, "hung", text);
+        events_text(job, "hung", text);
         log_warning(&job->log, "%s", text);
     } else {
         look_ask(job, false, shown, watch);
@@ -224,7 +225,7 @@ static int take_pulses(struct job *job, struct node_link *node, ProtobufCMessage
         const Hvdrun__RankPulse *pulse = message->ranks[i];
         if (!exits_seat_of(job, node, pulse->seat))
             continue;
-        take_pulse(job->hang_watch, pulse, message->held);
+        take_pulse(job_part(job, hang_watch), pulse, message->held);
         rank_stopped(&job->ranks.records[pulse->seat], pulse->stopped, clock_mono_ns());
     }
     return 0;
@@ -237,7 +238,7 @@ static void ask(struct hang_watch *watch)
     request.closer = hang_wants_more(watch->hang, job_running_ms(watch->job));
     if (!request.closer) {
         ras_facts_forget(watch->ras);
-        hang_waits_forget(watch->job->waits);
+        hang_waits_forget(job_part(watch->job, hang_waits));
     }
     ask_all(watch->job, &question, &request.base, PULSE_LIMIT_MS, NULL, NULL);
 }
@@ -249,7 +250,7 @@ static void tick(void *context)
     struct hang_watch *watch = context;
     struct job *job = watch->job;
     loop_timer_set(watch->tick, hang_period_ms(watch->hang));
-    if (job->state != JOB_RUNNING || job->paused_ms != 0)
+    if (job->state != JOB_RUNNING || job->times.paused_ms != 0)
         return;
     for (int seat = 0; seat < job->ranks.size; seat++) {
         const struct rank_record *record = &job->ranks.records[seat];
@@ -260,7 +261,7 @@ static void tick(void *context)
         ask(watch);
 }
 
-int hang_watch_open(struct job *job, struct error *err)
+static int open_part(struct job *job, struct error *err)
 {
     const struct settings *settings = job->settings;
     struct hang_limits limits = {settings->hang_warning, settings->hang_timeout};
@@ -280,14 +281,13 @@ int hang_watch_open(struct job *job, struct error *err)
                                  .stalls = stall_lines_create()};
     watch->tick = loop_timer_create(job->loop, tick, watch);
     loop_timer_set(watch->tick, hang_period_ms(watch->hang));
-    job->hang_watch = watch;
+    job->own[PART_hang_watch] = watch;
     return 0;
 }
 
-void hang_watch_destroy(struct hang_watch *watch)
+static void close_part(struct job *job)
 {
-    if (watch == NULL)
-        return;
+    struct hang_watch *watch = job_part(job, hang_watch);
     loop_timer_destroy(watch->tick);
     hang_destroy(watch->hang);
     ras_facts_destroy(watch->ras);
@@ -305,14 +305,20 @@ void hang_watch_bytes(struct hang_watch *watch, int seat, int stream, const void
         expects_bytes(watch->expects, seat, stream, bytes, length, job_running_ms(watch->job));
 }
 
-void hang_watch_ending(const struct hang_watch *watch)
+/* Names each --expect that no line has ever matched. */
+static void ending(struct job *job)
 {
-    if (watch == NULL || watch->job->started_ns == 0)
+    const struct hang_watch *watch = job_part(job, hang_watch);
+    if (watch == NULL || watch->job->times.started_ns == 0)
         return;
-    int64_t ran_ms = (clock_mono_ns() - watch->job->started_ns) / 1000000;
+    int64_t ran_ms = (clock_mono_ns() - watch->job->times.started_ns) / 1000000;
     for (int i = 0; i < expects_count(watch->expects); i++) {
         if (expects_never_met(watch->expects, i) && ran_ms > expects_limit_ms(watch->expects, i))
             log_warning(&watch->job->log, "no line has ever matched --expect '%s'",
                         expects_pattern(watch->expects, i));
     }
 }
+
+/* It has no data if nobody wants to know. */
+const struct driver_part hang_watch_part = {
+    .name = "hang_watch", .open = open_part, .close = close_part, .ending = ending};

@@ -27,7 +27,7 @@ int hangup_leave(bool output_too)
 
 static bool takes(struct job *job, bool output_too, const char *what)
 {
-    if (job->settings->on_hangup != SET_HANGUP_DETACH || job->control == NULL)
+    if (job->settings->on_hangup != SET_HANGUP_DETACH || job_part(job, job_control) == NULL)
         return false;
     if (hangup_leave(output_too) < 0)
         return false;

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/plain.h"
+#include "driver/job/part.h"
 #include "driver/run/hang_waits.h"
 #include "driver/tell/events.h"
 #include "driver/tell/stalls.h"
@@ -25,13 +26,13 @@ struct job_lines {
     bool deferred;
 };
 
-struct job_lines *job_lines_create(struct job *job)
+static int open_part(struct job *job, struct error *err)
 {
+    (void)err;
     struct job_lines *lines = mem_alloc(sizeof(*lines));
     lines->job = job;
-    job->stalls = stall_list_create();
-    job->waits = hang_waits_create();
-    return lines;
+    job->own[PART_job_lines] = lines;
+    return 0;
 }
 
 static void ended_clear(struct ended *ended)
@@ -42,14 +43,9 @@ static void ended_clear(struct ended *ended)
     *ended = (struct ended){.count = 0};
 }
 
-void job_lines_destroy(struct job_lines *lines)
+static void close_part(struct job *job)
 {
-    if (lines == NULL)
-        return;
-    stall_list_destroy(lines->job->stalls);
-    hang_waits_destroy(lines->job->waits);
-    lines->job->stalls = NULL;
-    lines->job->waits = NULL;
+    struct job_lines *lines = job_part(job, job_lines);
     ended_clear(&lines->fresh);
     free(lines);
 }
@@ -139,24 +135,23 @@ void job_lines_rank_ended(struct job_lines *lines, int seat)
         add(lines, &lines->job->ranks.records[seat]);
 }
 
-void job_lines_node_lost(struct job_lines *lines, const struct node_link *node)
+static void node_lost(struct job *job, struct node_link *node)
 {
-    const struct job *job = lines->job;
     for (int seat = 0; has_listener(job) && seat < job->ranks.size; seat++) {
         const struct rank_record *record = &job->ranks.records[seat];
         if (record->node == node->index && record->state < RANK_EXITED)
-            add(lines, record);
+            add(job_part(job, job_lines), record);
     }
 }
 
 /* What is still to be sent to all goes to this node now, with all that ended earlier. */
-int job_lines_opened(struct job *job, struct node_link *node, const struct agent_frame *frame)
+static int take_opened(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     struct ended all = {.count = 0};
     if (frame->length != 0)
         return -1;
-    if (job->lines->fresh.count > 0)
-        send_fresh(job->lines);
+    if (job_part(job, job_lines)->fresh.count > 0)
+        send_fresh(job_part(job, job_lines));
     if (node->lines_epoch == job->epoch)
         return 0;
     node->lines_epoch = job->epoch;
@@ -200,7 +195,7 @@ static void say(struct job *job, const struct stall *stall)
     log_warning(&job->log, "%s", buf_text(&line));
 }
 
-static void take_stall(struct job *job, const Hvdrun__Stall *message)
+static void begin_stall(struct job *job, const Hvdrun__Stall *message)
 {
     struct stall stall = {.seat = (int)message->seat,
                           .rank = job_seat_rank(job, (int)message->seat),
@@ -222,9 +217,9 @@ static void take_stall(struct job *job, const Hvdrun__Stall *message)
     plain_text(stall.operation);
     plain_text(stall.name);
     if (message->round != 0)
-        hang_waits_take(job->waits, &stall, message->round);
+        hang_waits_take(job_part(job, hang_waits), &stall, message->round);
     else
-        say(job, stall_list_add(job->stalls, &stall));
+        say(job, stall_list_add(job_part(job, stall_list), &stall));
 }
 
 static bool is_worker(const struct job *job, const struct node_link *node, uint32_t seat)
@@ -235,14 +230,24 @@ static bool is_worker(const struct job *job, const struct node_link *node, uint3
     return is_present(job, record) && record->node == node->index;
 }
 
-int job_lines_stall(struct job *job, struct node_link *node, const struct agent_frame *frame)
+static int take_stall(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     const Hvdrun__Stall *message = frame->message;
     if (!is_worker(job, node, message->seat))
         return -1;
     if (message->over)
-        stall_list_over(job->stalls, (int)message->seat, message->set);
+        stall_list_over(job_part(job, stall_list), (int)message->seat, message->set);
     else if (job->state == JOB_RUNNING)
-        take_stall(job, message);
+        begin_stall(job, message);
     return 0;
 }
+
+static const struct part_frame frames[] = {
+    {FRAME_LINE_OPENED, {take_opened, NULL, EPOCHS_PRESENT, NODE_RUNNING, false}},
+    {FRAME_STALL, {take_stall, &hvdrun__stall__descriptor, EPOCHS_PRESENT, NODE_RUNNING, false}},
+    {0}};
+const struct driver_part job_lines_part = {.name = "job_lines",
+                                           .open = open_part,
+                                           .close = close_part,
+                                           .frames = frames,
+                                           .node_lost = node_lost};

@@ -10,12 +10,15 @@
 #include "driver/end/teardown.h"
 #include "driver/end/verdict.h"
 #include "driver/job/job_kind.h"
+#include "driver/job/part.h"
 #include "driver/run/collect.h"
 #include "driver/run/evidence_folder.h"
 #include "driver/run/hangup.h"
 #include "driver/tell/line_log.h"
 #include "driver/tell/rank_tails.h"
 #include "driver/tell/recent.h"
+
+#define WAIT_MS 2000 /* for a stuck sink at the very end */
 
 static void job_log(void *context, enum log_level level, const char *line)
 {
@@ -27,8 +30,8 @@ static void job_log(void *context, enum log_level level, const char *line)
                                  .wall_ns = clock_wall_ns(),
                                  .text = text,
                                  .length = strlen(text)};
-    recent_add(job->recent, &piece);
-    line_log_add(job->line_log, &piece, false);
+    recent_add(job_part(job, recent), &piece);
+    line_log_add(job_part(job, line_log), &piece, false);
 }
 
 /* What a progress bar overwrites is not worth its place among the last lines. */
@@ -41,19 +44,19 @@ static void keep(void *context, const struct output_piece *shown)
                                  .text = shown->text,
                                  .length = shown->length};
     if (shown->overwritten) {
-        line_log_add_bar(job->line_log, &piece);
-        rank_tails_add_bar(job->rank_tails, &piece);
+        line_log_add_bar(job_part(job, line_log), &piece);
+        rank_tails_add_bar(job_part(job, rank_tails), &piece);
         return;
     }
-    rank_tails_add(job->rank_tails, &piece);
-    recent_add(job->recent, &piece);
-    line_log_add(job->line_log, &piece, shown->goes_on);
+    rank_tails_add(job_part(job, rank_tails), &piece);
+    recent_add(job_part(job, recent), &piece);
+    line_log_add(job_part(job, line_log), &piece, shown->goes_on);
 }
 
 static void output_consumed(void *context, int rank, size_t bytes)
 {
     const struct job *job = context;
-    collect_consumed(job->collect, rank, bytes);
+    collect_consumed(job_part(job, collect), rank, bytes);
 }
 
 /* The reader of our output is gone. For stdout that ends the job, as it ends any program. */
@@ -73,18 +76,7 @@ static void output_failed(void *context, enum output_stream stream, int errnum, 
         verdict_note_output(job);
 }
 
-/* The status page and evidence show the last output of each rank. */
-static struct rank_tails *open_tails(const struct job *job)
-{
-    const struct settings *settings = job->settings;
-    bool wanted = settings->metrics != NULL || settings->page_file != NULL ||
-                  evidence_folder_may_come(settings);
-    if (!job->kind->has_workers || !wanted)
-        return NULL;
-    return rank_tails_create(job->plan->size > 0 ? job->plan->size : (int)settings->max_np);
-}
-
-int job_open_output(struct job *job, struct error *err)
+static int open_part(struct job *job, struct error *err)
 {
     static const struct output_ops ops = {.consumed = output_consumed, .failed = output_failed};
     const struct settings *s = job->settings;
@@ -115,14 +107,21 @@ int job_open_output(struct job *job, struct error *err)
                                    .append = job_is_restarted(job),
                                    .raw_seat = s->pty >= 0 ? (int)s->pty : -1,
                                    .tap = {keep, job}};
-    job->recent = recent_create(RECENT_BYTES);
-    job->rank_tails = open_tails(job);
     job->output = output_create(job->loop, &config, &ops, job, err);
     if (job->output == NULL)
         return -1;
+    job->own[PART_job_output] = job->output;
     enum log_level level = s->verbose > 1 ? LOG_DEBUG : s->verbose > 0 ? LOG_INFO : LOG_NOTICE;
     job->log = (struct log){s->quiet ? LOG_ERROR : level, job_log, job};
     for (size_t i = 0; i < job->request->warnings->count; i++)
         log_warning(&job->log, "%s", job->request->warnings->items[i]);
     return 0;
 }
+
+static void close_part(struct job *job)
+{
+    output_destroy(job->output, WAIT_MS);
+}
+
+const struct driver_part job_output_part = {
+    .name = "job_output", .open = open_part, .close = close_part};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/run/job_progress.h"
-
+/* The frames in which agents say how far their workers are. */
 #include <string.h>
 
 #include "driver/job/job_kind.h"
+#include "driver/job/part.h"
 #include "driver/tell/rank_progress.h"
 #include "wire/control.pb-c.h"
 
@@ -25,7 +25,7 @@ static bool is_late(const struct job *job, const struct node_link *node,
     return record->epoch != message->epoch || record->node != node->index;
 }
 
-int job_progress_take(struct job *job, struct node_link *node, const struct agent_frame *frame)
+static int take_progress(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     const Hvdrun__Progress *message = frame->message;
     for (size_t i = 0; i < message->n_workers; i++) {
@@ -37,8 +37,28 @@ int job_progress_take(struct job *job, struct node_link *node, const struct agen
             continue;
         fill(&progress, item);
         int64_t when_ns = node_link_time(node, item->when_ns);
-        progress_list_take(job->progress_list, (int)item->seat, item->epoch, when_ns, &progress);
+        progress_list_take(job_part(job, progress_list), (int)item->seat, item->epoch, when_ns,
+                           &progress);
         kind_progressed(job, (int)item->seat, when_ns);
     }
     return 0;
 }
+
+static int open_part(struct job *job, struct error *err)
+{
+    (void)err;
+    job->own[PART_progress_list] = progress_list_create();
+    return 0;
+}
+
+static void close_part(struct job *job)
+{
+    progress_list_destroy(job_part(job, progress_list));
+}
+
+static const struct part_frame frames[] = {
+    {FRAME_PROGRESS,
+     {take_progress, &hvdrun__progress__descriptor, EPOCHS_ALL, NODE_RUNNING, false}},
+    {0}};
+const struct driver_part progress_list_part = {
+    .name = "progress_list", .open = open_part, .close = close_part, .frames = frames};

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "driver/job/job_kind.h"
+#include "driver/job/part.h"
 
 enum stuck { STUCK_NOT, STUCK_AT_GATE, STUCK_IN_SCOPE };
 
@@ -55,18 +56,19 @@ static void expire(void *context)
     set_expiry(part);
 }
 
-struct job_rendezvous *job_rendezvous_create(struct job *job)
+static int open_part(struct job *job, struct error *err)
 {
+    (void)err;
     static const struct rendezvous_store_ops ops = {.reply = reply, .problem = problem};
     struct job_rendezvous *part = mem_alloc(sizeof(*part));
     *part = (struct job_rendezvous){.job = job, .ops = &ops};
-    return part;
+    job->own[PART_job_rendezvous] = part;
+    return 0;
 }
 
-void job_rendezvous_destroy(struct job_rendezvous *part)
+static void close_part(struct job *job)
 {
-    if (part == NULL)
-        return;
+    struct job_rendezvous *part = job_part(job, job_rendezvous);
     loop_timer_destroy(part->expiry);
     rendezvous_store_destroy(part->store);
     free(part->stuck);
@@ -219,9 +221,11 @@ void job_rendezvous_again(struct job_rendezvous *part, struct rendezvous_source 
     set_expiry(part);
 }
 
-int job_rendezvous_request(struct job *job, struct node_link *node, const struct agent_frame *frame)
+/* KV_REQUEST, KV_DROPPED, of any epoch: a stale request gets an answer too, because its client
+ * would wait for ever without one. -1: the frame cannot be decoded. */
+static int take_request(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    struct job_rendezvous *part = job->rendezvous;
+    struct job_rendezvous *part = job_part(job, job_rendezvous);
     const Hvdrun__KvRequest *message = frame->message;
     open_store(part);
     struct rendezvous_request request = {.method = (enum rendezvous_method)message->method,
@@ -235,9 +239,9 @@ int job_rendezvous_request(struct job *job, struct node_link *node, const struct
     return 0;
 }
 
-int job_rendezvous_dropped(struct job *job, struct node_link *node, const struct agent_frame *frame)
+static int take_dropped(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    const struct job_rendezvous *part = job->rendezvous;
+    const struct job_rendezvous *part = job_part(job, job_rendezvous);
     const Hvdrun__KvNotice *message = frame->message;
     struct rendezvous_source source = {(uint32_t)node->index, message->token};
     if (part->store != NULL)
@@ -245,8 +249,21 @@ int job_rendezvous_dropped(struct job *job, struct node_link *node, const struct
     return 0;
 }
 
-void job_rendezvous_node_lost(struct job_rendezvous *part, const struct node_link *node)
+static void node_lost(struct job *job, struct node_link *node)
 {
+    const struct job_rendezvous *part = job_part(job, job_rendezvous);
     if (part->store != NULL)
         rendezvous_store_drop_node(part->store, (uint32_t)node->index);
 }
+
+static const struct part_frame frames[] = {
+    {FRAME_KV_REQUEST,
+     {take_request, &hvdrun__kv_request__descriptor, EPOCHS_ALL, NODE_RUNNING, false}},
+    {FRAME_KV_DROPPED,
+     {take_dropped, &hvdrun__kv_notice__descriptor, EPOCHS_ALL, NODE_RUNNING, false}},
+    {0}};
+const struct driver_part job_rendezvous_part = {.name = "job_rendezvous",
+                                                .open = open_part,
+                                                .close = close_part,
+                                                .frames = frames,
+                                                .node_lost = node_lost};

@@ -21,9 +21,6 @@ struct rendezvous_elastic {
     void *context;
 };
 
-struct job_rendezvous *job_rendezvous_create(struct job *job);
-void job_rendezvous_destroy(struct job_rendezvous *part);
-
 /* Before the first request. `elastic` is copied. */
 void job_rendezvous_take_elastic(struct job_rendezvous *part,
                                  const struct rendezvous_elastic *elastic);
@@ -37,11 +34,3 @@ void job_rendezvous_rank_gone(struct job_rendezvous *part, int rank);
 /* A request that `joins` has kept, in the present epoch. */
 void job_rendezvous_again(struct job_rendezvous *part, struct rendezvous_source source,
                           const struct rendezvous_request *request);
-
-/* KV_REQUEST, KV_DROPPED, of any epoch: a stale request gets an answer too, because its client
- * would wait for ever without one. -1: the frame cannot be decoded. */
-int job_rendezvous_request(struct job *job, struct node_link *node,
-                           const struct agent_frame *frame);
-int job_rendezvous_dropped(struct job *job, struct node_link *node,
-                           const struct agent_frame *frame);
-void job_rendezvous_node_lost(struct job_rendezvous *part, const struct node_link *node);

@@ -172,9 +172,9 @@ void look_show(const struct ask *look)
 {
     struct job *job = look->job;
     struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX);
-    stack_tree_destroy(job->stacks);
-    job->stacks = look_tree(look, false, NULL);
-    put_all(look, job->stacks, &text);
+    stack_tree_destroy(job_part(job, stack_tree));
+    job->own[PART_stack_tree] = look_tree(look, false, NULL);
+    put_all(look, job_part(job, stack_tree), &text);
     if (text.length > 0)
         output_block(job->output, buf_text(&text));
 }

@@ -12,6 +12,8 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "driver/end/teardown.h"
+#include "driver/job/job_kind.h"
+#include "driver/job/part.h"
 #include "driver/run/exits.h"
 #include "output/terminal.h"
 
@@ -176,15 +178,29 @@ static void add_target(struct stdin_feed *feed, int seat)
     feed->targets[feed->count++] = (struct stdin_target){.seat = seat};
 }
 
-int stdin_feed_check(const struct job *job, struct error *err)
+/* Before anything starts: can the standard input be read? */
+static int open_part(struct job *job, struct error *err)
 {
-    if (job_stdin_rank(job) == SET_RANK_NONE || kind_of_stdin() != S_IFDIR)
+    if (!job->kind->has_workers || job_stdin_rank(job) == SET_RANK_NONE ||
+        kind_of_stdin() != S_IFDIR)
         return 0;
     return error_set(err, "the standard input is a folder; give a file, or --stdin none");
 }
 
-struct stdin_feed *stdin_feed_create(struct job *job)
+static void close_part(struct job *job)
 {
+    struct stdin_feed *feed = job_part(job, stdin_feed);
+    loop_fd_destroy(feed->watch);
+    loop_timer_destroy(feed->retry);
+    free(feed->targets);
+    free(feed);
+    job->own[PART_stdin_feed] = NULL;
+}
+
+void stdin_feed_begin(struct job *job)
+{
+    if (job_part(job, stdin_feed) != NULL)
+        close_part(job);
     struct stdin_feed *feed = mem_alloc(sizeof(*feed));
     feed->job = job;
     int64_t wanted = job_stdin_rank(job);
@@ -194,22 +210,13 @@ struct stdin_feed *stdin_feed_create(struct job *job)
     }
     feed->watch = loop_fd_create(job->loop, STDIN_FILENO, readable, feed);
     feed->retry = loop_timer_create(job->loop, pump_plain, feed);
-    return feed;
+    job->own[PART_stdin_feed] = feed;
 }
 
-void stdin_feed_destroy(struct stdin_feed *feed)
+/* STDIN_CREDIT: a worker has room for more. */
+static int take_credit(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    if (feed == NULL)
-        return;
-    loop_fd_destroy(feed->watch);
-    loop_timer_destroy(feed->retry);
-    free(feed->targets);
-    free(feed);
-}
-
-int stdin_feed_credit(struct job *job, struct node_link *node, const struct agent_frame *frame)
-{
-    struct stdin_feed *feed = job->stdin_feed;
+    struct stdin_feed *feed = job_part(job, stdin_feed);
     const Hvdrun__Credit *message = frame->message;
     if (feed == NULL || !exits_seat_of(job, node, message->seat))
         return -1;
@@ -224,3 +231,18 @@ int stdin_feed_credit(struct job *job, struct node_link *node, const struct agen
     arm(feed);
     return 0;
 }
+
+static void ending(struct job *job)
+{
+    stdin_feed_stop(job_part(job, stdin_feed));
+}
+
+static const struct part_frame frames[] = {
+    {FRAME_STDIN_CREDIT,
+     {take_credit, &hvdrun__credit__descriptor, EPOCHS_OF_WORKERS, NODE_RUNNING, false}},
+    {0}};
+const struct driver_part stdin_feed_part = {.name = "stdin_feed",
+                                            .open = open_part,
+                                            .close = close_part,
+                                            .frames = frames,
+                                            .ending = ending};

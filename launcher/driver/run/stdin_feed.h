@@ -7,14 +7,8 @@
  */
 #pragma once
 
-#include "driver/job/agent_frame.h"
 #include "driver/job/job.h"
 
-/* Call it before anything starts. -1: the standard input can never be read. */
-int stdin_feed_check(const struct job *job, struct error *err);
-
-struct stdin_feed *stdin_feed_create(struct job *job);
-void stdin_feed_destroy(struct stdin_feed *feed); /* accepts NULL */
-void stdin_feed_stop(struct stdin_feed *feed);    /* accepts NULL */
-/* STDIN_CREDIT: a worker has room for more. */
-int stdin_feed_credit(struct job *job, struct node_link *node, const struct agent_frame *frame);
+/* The ranks of the present plan can read now; ends the feed of those before. */
+void stdin_feed_begin(struct job *job);
+void stdin_feed_stop(struct stdin_feed *feed); /* accepts NULL */

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "driver/job/job_kind.h"
+#include "driver/job/part.h"
 #include "driver/tell/events.h"
 #include "driver/tell/rank_progress.h"
 #include "model/usage/straggler.h"
@@ -22,7 +23,7 @@ static void marked(void *context, int seat, enum straggler_kind kind, const char
     const char *host = job_seat_host(job, seat);
     const char *word = kind == STRAGGLER_BEHIND ? "far behind" : "silent";
     *(kind == STRAGGLER_BEHIND ? &record->straggles : &record->silent) = text != NULL;
-    events_straggler(job->events, job, seat, kind == STRAGGLER_SILENT, text);
+    events_straggler(job, seat, kind == STRAGGLER_SILENT, text);
     if (text != NULL)
         log_warning(&job->log, "rank %d on %s is %s: %s", record->rank, host, word, text);
     else if (record->state == RANK_RUNNING)
@@ -46,30 +47,34 @@ static void tick(void *context)
     struct straggler_watch *watch = context;
     struct job *job = watch->job;
     loop_timer_set(watch->tick, stragglers_period_ms(watch->stragglers));
-    if (job->state != JOB_RUNNING || job->paused_ms != 0)
+    if (job->state != JOB_RUNNING || job->times.paused_ms != 0)
         return;
     for (int seat = 0; seat < job->ranks.size; seat++)
         sample(watch, seat);
     stragglers_tick(watch->stragglers, job_running_ms(job), marked, job);
 }
 
-struct straggler_watch *straggler_watch_create(struct job *job)
+static int open_part(struct job *job, struct error *err)
 {
+    (void)err;
     if (!job->kind->has_workers || job->settings->straggler_time <= 0)
-        return NULL;
+        return 0;
     struct straggler_watch *watch = mem_alloc(sizeof(*watch));
     *watch = (struct straggler_watch){.job = job};
     watch->stragglers = stragglers_create(job->settings->straggler_time);
     watch->tick = loop_timer_create(job->loop, tick, watch);
     loop_timer_set(watch->tick, stragglers_period_ms(watch->stragglers));
-    return watch;
+    job->own[PART_straggler_watch] = watch;
+    return 0;
 }
 
-void straggler_watch_destroy(struct straggler_watch *watch)
+static void close_part(struct job *job)
 {
-    if (watch == NULL)
-        return;
+    struct straggler_watch *watch = job_part(job, straggler_watch);
     loop_timer_destroy(watch->tick);
     stragglers_destroy(watch->stragglers);
     free(watch);
 }
+
+const struct driver_part straggler_watch_part = {
+    .name = "straggler_watch", .open = open_part, .close = close_part};

@@ -9,6 +9,7 @@
 #include "driver/end/teardown.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
+#include "driver/job/part.h"
 #include "driver/run/time_limit.h"
 #include "driver/tell/events.h"
 #include "output/terminal.h"
@@ -19,31 +20,33 @@ struct suspension {
     int answered; /* nodes */
 };
 
-struct suspension *suspension_create(struct job *job)
+static int open_part(struct job *job, struct error *err)
 {
+    (void)err;
     struct suspension *suspension = mem_alloc(sizeof(*suspension));
     *suspension = (struct suspension){.job = job};
-    return suspension;
+    job->own[PART_suspension] = suspension;
+    return 0;
 }
 
-void suspension_destroy(struct suspension *suspension)
+static void close_part(struct job *job)
 {
-    free(suspension);
+    free(job_part(job, suspension));
 }
 
 /* Stops or restarts the time limits of the job and of every link. */
 static void pause_limits(struct job *job, bool paused)
 {
     if (paused) {
-        job->paused_ms = clock_mono_ms();
-    } else if (job->paused_ms != 0) {
-        job->stood_still_ms += clock_mono_ms() - job->paused_ms;
-        job->paused_ms = 0;
+        job->times.paused_ms = clock_mono_ms();
+    } else if (job->times.paused_ms != 0) {
+        job->times.stood_still_ms += clock_mono_ms() - job->times.paused_ms;
+        job->times.paused_ms = 0;
     } else {
         return;
     }
     kind_pause(job, paused);
-    time_limit_pause(job->time_limit, paused);
+    time_limit_pause(job_part(job, time_limit), paused);
     teardown_pause(job, paused);
 }
 
@@ -58,11 +61,11 @@ static void stop_ourselves(struct suspension *suspension)
 {
     struct job *job = suspension->job;
     suspension->wanted = false;
-    terminal_restore(job->terminal);
+    terminal_restore(job_part(job, terminal));
     int64_t since = clock_mono_ms();
     raise(SIGSTOP);
     loop_stood_still(job->loop, since); /* moves the limits of the transports too */
-    terminal_raw_again(job->terminal);
+    terminal_raw_again(job_part(job, terminal));
 }
 
 static void look(struct suspension *suspension)
@@ -83,7 +86,7 @@ void suspension_begin(struct suspension *suspension)
     suspension->wanted = true;
     suspension->answered = 0;
     pause_limits(job, true);
-    events_job(job->events, "job_suspended");
+    events_job(job, "job_suspended");
     suspend_links(job, true);
     job_send_all(job, FRAME_SUSPEND, NULL);
     look(suspension);
@@ -93,17 +96,24 @@ void suspension_end(struct suspension *suspension)
 {
     struct job *job = suspension->job;
     suspension->wanted = false;
-    terminal_raw_again(job->terminal); /* the job may have been continued in the background */
+    terminal_raw_again(
+        job_part(job, terminal)); /* the job may have been continued in the background */
     suspend_links(job, false);
     job_send_all(job, FRAME_RESUME, NULL);
     pause_limits(job, false);
-    events_job(job->events, "job_resumed");
+    events_job(job, "job_resumed");
 }
 
-int suspension_answered(struct job *job, struct node_link *node, const struct agent_frame *frame)
+/* SUSPENDED: an agent has stopped its workers. */
+static int answered(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     (void)node, (void)frame;
-    job->suspension->answered++;
-    look(job->suspension);
+    job_part(job, suspension)->answered++;
+    look(job_part(job, suspension));
     return 0;
 }
+
+static const struct part_frame frames[] = {
+    {FRAME_SUSPENDED, {answered, NULL, EPOCHS_ALL, NODE_STARTING, false}}, {0}};
+const struct driver_part suspension_part = {
+    .name = "suspension", .open = open_part, .close = close_part, .frames = frames};

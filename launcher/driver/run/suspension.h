@@ -5,7 +5,6 @@
  */
 #pragma once
 
-#include "driver/job/agent_frame.h"
 #include "driver/job/job.h"
 
 struct suspension;
@@ -16,6 +15,3 @@ void suspension_destroy(struct suspension *suspension); /* accepts NULL */
 /* The user suspends the job. Returns at once; the launcher stops when all agents have answered. */
 void suspension_begin(struct suspension *suspension);
 void suspension_end(struct suspension *suspension);
-
-/* SUSPENDED: an agent has stopped its workers. */
-int suspension_answered(struct job *job, struct node_link *node, const struct agent_frame *frame);

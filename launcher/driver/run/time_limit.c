@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "driver/end/teardown.h"
+#include "driver/job/part.h"
 #include "driver/run/evidence_folder.h"
 #include "driver/run/look.h"
 
@@ -55,18 +56,19 @@ static void passed(void *context)
         end_job(job);
 }
 
-struct time_limit *time_limit_create(struct job *job)
+static int open_part(struct job *job, struct error *err)
 {
+    (void)err;
     struct time_limit *limit = mem_alloc(sizeof(*limit));
     *limit = (struct time_limit){.job = job};
     limit->timer = loop_timer_create(job->loop, passed, limit);
-    return limit;
+    job->own[PART_time_limit] = limit;
+    return 0;
 }
 
-void time_limit_destroy(struct time_limit *limit)
+static void close_part(struct job *job)
 {
-    if (limit == NULL)
-        return;
+    struct time_limit *limit = job_part(job, time_limit);
     loop_timer_destroy(limit->timer);
     free(limit);
 }
@@ -79,9 +81,9 @@ void time_limit_begin(struct time_limit *limit)
         loop_timer_set(limit->timer, job->settings->timeout);
 }
 
-void time_limit_stop(struct time_limit *limit)
+static void ending(struct job *job)
 {
-    loop_timer_clear(limit->timer);
+    loop_timer_clear(job_part(job, time_limit)->timer);
 }
 
 void time_limit_pause(struct time_limit *limit, bool paused)
@@ -94,3 +96,6 @@ void time_limit_pause(struct time_limit *limit, bool paused)
         loop_timer_set(limit->timer,
                        job->settings->timeout - (job_running_ms(job) - limit->begun_ms));
 }
+
+const struct driver_part time_limit_part = {
+    .name = "time_limit", .open = open_part, .close = close_part, .ending = ending};

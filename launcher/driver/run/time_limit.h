@@ -9,9 +9,5 @@
 
 struct time_limit;
 
-struct time_limit *time_limit_create(struct job *job);
-void time_limit_destroy(struct time_limit *limit); /* accepts NULL */
-
 void time_limit_begin(struct time_limit *limit); /* the job runs */
-void time_limit_stop(struct time_limit *limit);
 void time_limit_pause(struct time_limit *limit, bool paused);

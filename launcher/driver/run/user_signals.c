@@ -8,10 +8,12 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "driver/end/requeue.h"
 #include "driver/end/teardown.h"
 #include "driver/end/warning.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
+#include "driver/job/part.h"
 #include "driver/run/hangup.h"
 #include "driver/run/suspension.h"
 #include "driver/tell/events.h"
@@ -71,20 +73,20 @@ static void say_end(struct job *job, const char *stopped, int64_t grace_ms)
  * `grace_ms`: -1: the usual one. */
 static void end_job(struct job *job, int signal, int64_t grace_ms, const char *stopped)
 {
-    struct user_signals *signals = job->signals;
-    if (job->requeue != REQUEUE_NO)
+    struct user_signals *signals = job_part(job, user_signals);
+    if (requeue_is_under_way(job))
         return; /* Slurm sends it because of our own requeue */
     if (job->state >= JOB_FLUSHING) {
         loop_stop(job->loop); /* only a stuck reader of the output keeps us here */
         return;
     }
-    warning_user_ends(job->warning);
+    warning_user_ends(job_part(job, warning));
     signals->asked++;
     if (signals->asked > (job->kind->has_workers ? KILLED_AT : 1)) {
         teardown_give_up(job);
         return;
     }
-    int mapped = signal_rules_sent(warning_rules(job->warning), signal);
+    int mapped = signal_rules_sent(warning_rules(job_part(job, warning)), signal);
     int sent = escalated(mapped, signals->asked);
     if (stopped != NULL)
         exit_outside_stopped(&job->outside, signal, clock_mono_ns(), stopped);
@@ -98,13 +100,13 @@ static void end_job(struct job *job, int signal, int64_t grace_ms, const char *s
     if (signals->asked == 1 && signal == SIGINT && job->kind->has_workers)
         say_end(job, stopped, grace);
     if (stopped != NULL)
-        events_text(job->events, "stop", stopped);
+        events_text(job, "stop", stopped);
     else
-        events_signal(job->events, signal);
+        events_signal(job, signal);
     teardown_begin(job, sent, grace);
 }
 
-void user_signals_end(struct job *job, int signal)
+static void user_ends(struct job *job, int signal)
 {
     end_job(job, signal, -1, NULL);
 }
@@ -171,7 +173,7 @@ static void say_sent(const struct job *job, int signal, const char *by, const ch
                       : mem_printf("rank%s %s", strpbrk(ranks, ",-") != NULL ? "s" : "", ranks);
     char *text AUTO_FREE = mem_printf("%s sends %s to %s", by, buf_text(&name), whom);
     log_notice(&job->log, "%s", text);
-    events_text(job->events, "signal_sent", text);
+    events_text(job, "signal_sent", text);
 }
 
 int user_signals_send(struct job *job, int signal, const char *by, const char *ranks,
@@ -201,8 +203,8 @@ int user_signals_send(struct job *job, int signal, const char *by, const char *r
 static void pass_on(struct job *job, int signal)
 {
     Hvdrun__Signal message = HVDRUN__SIGNAL__INIT;
-    message.signal = signal_rules_sent(warning_rules(job->warning), signal);
-    events_signal(job->events, signal);
+    message.signal = signal_rules_sent(warning_rules(job_part(job, warning)), signal);
+    events_signal(job, signal);
     job_send_all(job, FRAME_SIGNAL, &message.base);
 }
 
@@ -216,10 +218,10 @@ static void window_changed(struct job *job)
 
 static void news(struct job *job, int signal)
 {
-    if (warning_takes(job->warning, signal) || (signal == SIGHUP && hangup_takes(job)))
+    if (warning_takes(job_part(job, warning), signal) || (signal == SIGHUP && hangup_takes(job)))
         return;
     if (signal_wants_end(signal))
-        user_signals_end(job, signal);
+        user_ends(job, signal);
     else
         pass_on(job, signal);
 }
@@ -230,13 +232,14 @@ static void got_signal(void *context, int signal, int sender)
     struct job *job = context;
     switch (signal) {
     case SIGCHLD: reaper_collect(job->reaper); break;
-    case SIGTSTP: suspension_begin(job->suspension); break;
-    case SIGCONT: suspension_end(job->suspension); break;
+    case SIGTSTP: suspension_begin(job_part(job, suspension)); break;
+    case SIGCONT: suspension_end(job_part(job, suspension)); break;
     case SIGWINCH: window_changed(job); break;
     case SIGTTIN:
     case SIGTTOU: break; /* only blocked, so that a background job is not stopped */
     default:
-        if (signal_rounds_is_news(&job->signals->rounds, signal, false, clock_mono_ms()))
+        if (signal_rounds_is_news(&job_part(job, user_signals)->rounds, signal, false,
+                                  clock_mono_ms()))
             news(job, signal);
         break;
     }
@@ -245,9 +248,9 @@ static void got_signal(void *context, int signal, int sender)
 static void of_node(struct job *job, int signal)
 {
     bool known = signal_wants_end(signal) || signal == SIGUSR1 || signal == SIGUSR2 ||
-                 signal_rules_name(warning_rules(job->warning), signal);
+                 signal_rules_name(warning_rules(job_part(job, warning)), signal);
     if (known && signal_is_passed(signal) &&
-        signal_rounds_is_news(&job->signals->rounds, signal, true, clock_mono_ms()))
+        signal_rounds_is_news(&job_part(job, user_signals)->rounds, signal, true, clock_mono_ms()))
         news(job, signal);
 }
 
@@ -258,7 +261,7 @@ int user_signals_terminate(struct job *job, struct node_link *node, const struct
     return 0;
 }
 
-int user_signals_frame(struct job *job, struct node_link *node, const struct agent_frame *frame)
+static int signalled(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     (void)node;
     const Hvdrun__Signalled *message = frame->message;
@@ -271,8 +274,8 @@ static bool is_wanted(const struct job *job, int signal)
 {
     static const int always[] = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP,   SIGQUIT, SIGUSR1,
                                  SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH, SIGTTIN, SIGTTOU};
-    bool wanted =
-        signal_is_passed(signal) && signal_rules_name(warning_rules(job->warning), signal);
+    bool wanted = signal_is_passed(signal) &&
+                  signal_rules_name(warning_rules(job_part(job, warning)), signal);
     for (size_t i = 0; i < sizeof(always) / sizeof(always[0]) && !wanted; i++)
         wanted = always[i] == signal;
     struct sigaction action;
@@ -280,7 +283,7 @@ static bool is_wanted(const struct job *job, int signal)
     return wanted && (!ignored || signal == SIGCHLD);
 }
 
-struct user_signals *user_signals_create(struct job *job, struct error *err)
+static int open_part(struct job *job, struct error *err)
 {
     int list[SIGNAL_NUMBER_MAX + 1] = {0};
     size_t count = 0;
@@ -292,15 +295,25 @@ struct user_signals *user_signals_create(struct job *job, struct error *err)
     signals->watch = loop_signals_create(job->loop, list, got_signal, job, err);
     if (signals->watch == NULL) {
         free(signals);
-        return NULL;
+        return -1;
     }
-    return signals;
+    job->own[PART_user_signals] = signals;
+    return 0;
 }
 
-void user_signals_destroy(struct user_signals *signals)
+static void close_part(struct job *job)
 {
-    if (signals == NULL)
-        return;
+    struct user_signals *signals = job_part(job, user_signals);
     loop_signals_destroy(signals->watch);
     free(signals);
 }
+
+static const struct part_frame frames[] = {
+    {FRAME_SIGNALLED,
+     {signalled, &hvdrun__signalled__descriptor, EPOCHS_ALL, NODE_STARTING, false}},
+    {0}};
+const struct driver_part user_signals_part = {.name = "user_signals",
+                                              .open = open_part,
+                                              .close = close_part,
+                                              .frames = frames,
+                                              .user_ends = user_ends};

@@ -125,7 +125,7 @@ static void ask_agents(struct waiting *waiting)
 {
     const struct job *job = waiting->server->job;
     bool leaving = job->state >= JOB_CLOSING; /* the agents */
-    if (leaving || !sampler_ask(job->sampler, answered, waiting))
+    if (leaving || !sampler_ask(job_part(job, sampler), answered, waiting))
         over(waiting);
 }
 
@@ -190,7 +190,7 @@ static void begin_history(struct metrics_server *server, struct http_request *re
         !http_word_number(&word, INT_MAX, &since))
         answer_text(request, 400, "since is not a number\n");
     else
-        answer_json(request, job_history_json(server->job->history, (uint64_t)since));
+        answer_json(request, job_history_json(job_part(server->job, job_history), (uint64_t)since));
 }
 
 static int count_for_end(const struct metrics_server *server)

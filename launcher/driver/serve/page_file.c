@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "driver/job/part.h"
 #include "driver/serve/page.h"
 #include "driver/serve/page_json.h"
 #include "driver/usage/job_history.h"
@@ -106,19 +107,20 @@ json_t *page_file_json(const struct job *job)
     json_object_set_new(root, "end", end);
     json_object_set_new(root, "output", page_json_output(job, -1));
     json_object_set_new(root, "outputs", outputs);
-    json_object_set_new(root, "history", job_history_json(job->history, 0));
+    json_object_set_new(root, "history", job_history_json(job_part(job, job_history), 0));
     json_object_set_new(root, "left_out", left_out);
     return root;
 }
 
-void page_file_write(struct job *job)
+/* The job has its verdict. A file that cannot be written is a warning. */
+static void tell(struct job *job)
 {
     const char *path = job->settings->page_file;
     struct buf json AUTO_BUF = BUF_INIT(PAGE_FILE_MAX / 2),
                     document AUTO_BUF = BUF_INIT(PAGE_FILE_MAX);
-    if (path == NULL || job->history == NULL)
+    if (path == NULL || job_part(job, job_history) == NULL)
         return;
-    job_history_end(job->history);
+    job_history_end(job_part(job, job_history));
     page_json_put(page_file_json(job), &json);
     if (json.length == 0 || page_kept_text(&json, &document) < 0) {
         log_warning(&job->log, "--page-file: cannot make %s: %s", path,
@@ -130,3 +132,5 @@ void page_file_write(struct job *job)
     output_file_write(file, buf_text(&document), document.length);
     output_file_close(file);
 }
+
+const struct driver_part page_file_part = {.name = "page_file", .tell = tell};

@@ -22,9 +22,5 @@
 
 struct json_t;
 
-/* The job has its verdict. Does nothing if the user wants no file. A file that cannot be written is
- * a warning. */
-void page_file_write(struct job *job);
-
 /* What is in the file. The caller's. */
 struct json_t *page_file_json(const struct job *job);

@@ -151,14 +151,14 @@ static json_t *lines_json(const struct recent *recent, size_t most, size_t line_
 /* A rank of an earlier epoch still has its lines. */
 bool page_json_has_output(const struct job *job, int rank)
 {
-    return rank < job->plan->size || rank_tails_of(job->rank_tails, rank) != NULL ||
-           rank_tails_bar(job->rank_tails, rank) != NULL;
+    return rank < job->plan->size || rank_tails_of(job_part(job, rank_tails), rank) != NULL ||
+           rank_tails_bar(job_part(job, rank_tails), rank) != NULL;
 }
 
 json_t *page_json_output(const struct job *job, int rank)
 {
     json_t *object = json_object();
-    const char *bar = rank < 0 ? NULL : rank_tails_bar(job->rank_tails, rank);
+    const char *bar = rank < 0 ? NULL : rank_tails_bar(job_part(job, rank_tails), rank);
     if (rank >= 0)
         json_object_set_new(object, "rank", json_integer(rank));
     if (bar != NULL) {
@@ -167,7 +167,8 @@ json_t *page_json_output(const struct job *job, int rank)
         json_object_set_new(object, "bar", json_text(copy));
     }
     json_object_set_new(object, "lines",
-                        lines_json(rank < 0 ? job->recent : rank_tails_of(job->rank_tails, rank),
+                        lines_json(rank < 0 ? job_part(job, recent)
+                                            : rank_tails_of(job_part(job, rank_tails), rank),
                                    PAGE_LINES, SIZE_MAX));
     return object;
 }
@@ -198,7 +199,8 @@ json_t *page_json_end(const struct job *job)
     double up_s = (double)(job_end_ns(job) - job->request->begun_ns) / 1e9;
     json_object_set_new(object, "up_s", json_real(up_s));
     json_object_set_new(object, "ranks", failed_json(job));
-    json_object_set_new(object, "lines", lines_json(job->recent, END_LINES, END_LINE_MAX));
+    json_object_set_new(object, "lines",
+                        lines_json(job_part(job, recent), END_LINES, END_LINE_MAX));
     json_t *progress = progress_json_job(job);
     if (json_object_get(progress, "percent") != NULL)
         json_object_set(object, "percent", json_object_get(progress, "percent"));

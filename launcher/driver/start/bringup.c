@@ -34,7 +34,7 @@ static void say_unreached(const struct bringup *bringup)
     char *text AUTO_FREE = NULL;
     for (int i = 0; i < job->node_count; i++) {
         const struct node_link *node = job->nodes[i];
-        const char *why = reach_why(job->reach, node);
+        const char *why = reach_why(job_part(job, reach), node);
         const char *stage = transport_stage_name(node->stage);
         if (why == NULL)
             continue;
@@ -113,8 +113,8 @@ void bringup_begin(struct bringup *bringup)
     struct job *job = bringup->job;
     struct error err = ERROR_INIT;
     loop_timer_set(bringup->limit, job->settings->start_timeout);
-    events_job(job->events, "job_start");
-    if (reach_begin(job->reach, &err) < 0)
+    events_job(job, "job_start");
+    if (reach_begin(job_part(job, reach), &err) < 0)
         teardown_launcher(job, err.status, err.text);
 }
 
@@ -218,7 +218,7 @@ int bringup_ready(struct job *job, struct node_link *node, const struct agent_fr
 void bringup_start(struct bringup *bringup)
 {
     struct job *job = bringup->job;
-    call_progress_end(job->call_progress);
+    call_progress_end(job_part(job, call_progress));
     loop_timer_clear(bringup->limit);
     for (int i = 0; i < job->plan->node_count; i++)
         handshake_send_start(job, job->places[i], job->epoch);

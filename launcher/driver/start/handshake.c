@@ -47,7 +47,7 @@ void handshake_welcome(struct job *job, struct node_link *node)
     node_link_send(node, FRAME_OUTPUT_CREDIT, 0, &credit.base);
 
     node->hello_ns = clock_mono_ns();
-    events_node(job->events, "agent_up", node, NULL);
+    events_node(job, "agent_up", node, NULL);
     log_info(&job->log, "%s: agent %u is up (%u CPUs allowed)", node->host, node->hello->pid,
              node->hello->cpus_allowed);
 }
@@ -61,10 +61,11 @@ static void print_lines(const struct job *job, const struct node_link *node, cha
 
 void handshake_take_ready(struct job *job, const struct node_link *node, const Hvdrun__Ready *ready)
 {
-    if (ready->master_port != 0 && job->master_addr == NULL) {
-        job->master_port = ready->master_port;
-        job->jax_port = ready->jax_port;
-        job->master_addr = mem_strdup(ready->address[0] != '\0' ? ready->address : "127.0.0.1");
+    if (ready->master_port != 0 && job->ports.master_addr == NULL) {
+        job->ports.master_port = ready->master_port;
+        job->ports.jax_port = ready->jax_port;
+        job->ports.master_addr =
+            mem_strdup(ready->address[0] != '\0' ? ready->address : "127.0.0.1");
     }
     if (ready->interface[0] != '\0')
         log_info(&job->log, "%s: workers use %s (%s)", node->host, ready->interface,
@@ -77,9 +78,10 @@ void handshake_take_ready(struct job *job, const struct node_link *node, const H
 void handshake_send_start(const struct job *job, struct node_link *node, uint32_t epoch)
 {
     Hvdrun__Start message = HVDRUN__START__INIT;
-    message.master_addr = job->master_addr == NULL ? (char *)"127.0.0.1" : job->master_addr;
-    message.master_port = job->master_port;
-    message.jax_port = job->jax_port;
+    message.master_addr =
+        job->ports.master_addr == NULL ? (char *)"127.0.0.1" : job->ports.master_addr;
+    message.master_port = job->ports.master_port;
+    message.jax_port = job->ports.jax_port;
     node->state = NODE_RUNNING;
     node_link_send(node, FRAME_START, epoch, &message.base);
 }
@@ -87,7 +89,7 @@ void handshake_send_start(const struct job *job, struct node_link *node, uint32_
 void handshake_running(struct job *job)
 {
     job->state = JOB_RUNNING;
-    job->started_ns = clock_mono_ns();
-    events_job(job->events, "job_running");
-    time_limit_begin(job->time_limit);
+    job->times.started_ns = clock_mono_ns();
+    events_job(job, "job_running");
+    time_limit_begin(job_part(job, time_limit));
 }

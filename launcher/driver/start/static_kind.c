@@ -44,8 +44,7 @@ static void follow_plan(struct job *job)
     exit_policy_destroy(own->policy);
     own->policy =
         exit_policy_create((enum exit_rule)job->settings->exit_policy, job->plan, &job->outside);
-    stdin_feed_destroy(job->stdin_feed);
-    job->stdin_feed = stdin_feed_create(job);
+    stdin_feed_begin(job);
 }
 
 static int create(struct job *job, struct error *err)
@@ -58,12 +57,12 @@ static int create(struct job *job, struct error *err)
     job_take_plan(job);
     for (int i = 0; i < job->node_count; i++) {
         struct node_link *node = job->nodes[i];
-        reach_add_node(job->reach, node, &job->plan->nodes[i].traits);
+        reach_add_node(job_part(job, reach), node, &job->plan->nodes[i].traits);
         job_open_node(job, node);
         if (job_connect_node(job, node, err) < 0)
             return -1;
     }
-    job->opened_ns = clock_mono_ns();
+    job->times.opened_ns = clock_mono_ns();
     return 0;
 }
 
@@ -233,7 +232,7 @@ static void exited(struct job *job, const struct exit_event *event)
 {
     struct exit_policy *policy = of(job)->policy;
     const struct rank_record *record = &job->ranks.records[event->seat];
-    job_rendezvous_rank_gone(job->rendezvous, event->seat);
+    job_rendezvous_rank_gone(job_part(job, job_rendezvous), event->seat);
     cause_wait_exited(of(job)->wait, event->seat);
     end_if(job,
            record->exec_failed ? exit_policy_exec_failed(policy, event, record->text)

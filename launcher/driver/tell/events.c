@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "driver/job/part.h"
 #include "driver/tell/events_command.h"
 
 struct events {
@@ -14,13 +15,13 @@ struct events {
     struct events_command *command; /* NULL: no --on-event */
 };
 
-int events_open(struct job *job, struct error *err)
+static int open_part(struct job *job, struct error *err)
 {
     const struct settings *settings = job->settings;
     if (settings->events == NULL && settings->on_event == NULL)
         return 0;
     struct events *events = mem_alloc(sizeof(*events));
-    job->events = events;
+    job->own[PART_events] = events;
     if (settings->events != NULL)
         events->file = output_file_open(job->output, settings->events, job_is_restarted(job));
     if (settings->on_event != NULL)
@@ -28,17 +29,17 @@ int events_open(struct job *job, struct error *err)
     return settings->on_event != NULL && events->command == NULL ? -1 : 0;
 }
 
-void events_close(struct events *events)
+static void close_part(struct job *job)
 {
-    if (events == NULL)
-        return;
+    struct events *events = job_part(job, events);
     output_file_close(events->file);
     events_command_destroy(events->command);
     free(events);
 }
 
-bool events_finish(struct events *events, void (*over)(void *context), void *context)
+bool events_finish(const struct job *job, void (*over)(void *context), void *context)
 {
+    struct events *events = job_part(job, events);
     return events != NULL && events_command_finish(events->command, over, context);
 }
 
@@ -54,8 +55,9 @@ static void set_text(json_t *object, const char *key, const char *text)
     json_object_set_new(object, key, value != NULL ? value : json_string("(not UTF-8)"));
 }
 
-static void emit(struct events *events, json_t *object)
+static void emit(const struct job *job, json_t *object)
 {
+    struct events *events = job_part(job, events);
     const char *event = json_string_value(json_object_get(object, "event"));
     char *line =
         events->file == NULL ? NULL : json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(16));
@@ -68,37 +70,37 @@ static void emit(struct events *events, json_t *object)
     json_decref(object);
 }
 
-void events_job(struct events *events, const char *event)
+void events_job(const struct job *job, const char *event)
 {
-    if (events != NULL)
-        emit(events, begin(event));
+    if (job_part(job, events) != NULL)
+        emit(job, begin(event));
 }
 
-void events_signal(struct events *events, int signal)
+void events_signal(const struct job *job, int signal)
 {
-    if (events == NULL)
+    if (job_part(job, events) == NULL)
         return;
     json_t *object = begin("signal");
     json_object_set_new(object, "signal", json_integer(signal));
-    emit(events, object);
+    emit(job, object);
 }
 
-void events_node(struct events *events, const char *event, const struct node_link *node,
+void events_node(const struct job *job, const char *event, const struct node_link *node,
                  const char *text)
 {
-    if (events == NULL)
+    if (job_part(job, events) == NULL)
         return;
     json_t *object = begin(event);
     json_object_set_new(object, "node", json_integer(node->index));
     set_text(object, "host", node->host);
     if (text != NULL)
         set_text(object, "text", text);
-    emit(events, object);
+    emit(job, object);
 }
 
-void events_rank(struct events *events, const char *event, const struct job *job, int seat)
+void events_rank(const struct job *job, const char *event, int seat)
 {
-    if (events == NULL)
+    if (job_part(job, events) == NULL)
         return;
     const struct rank_record *record = &job->ranks.records[seat];
     json_t *object = begin(event);
@@ -111,7 +113,7 @@ void events_rank(struct events *events, const char *event, const struct job *job
                             json_integer(record->code));
     if (record->state >= RANK_EXITED && record->ended_by_us)
         json_object_set_new(object, "by_hvdrun", json_true());
-    emit(events, object);
+    emit(job, object);
 }
 
 static void set_rank(json_t *object, const char *key, const struct job *job, int seat)
@@ -119,31 +121,29 @@ static void set_rank(json_t *object, const char *key, const struct job *job, int
     json_object_set_new(object, key, json_integer(job_seat_rank(job, seat)));
 }
 
-void events_likely_cause(struct events *events, const struct job *job, int seat, int first,
-                         const char *text)
+void events_likely_cause(const struct job *job, int seat, int first, const char *text)
 {
-    if (events == NULL)
+    if (job_part(job, events) == NULL)
         return;
     json_t *object = begin("likely_cause");
     set_rank(object, "rank", job, seat);
     set_rank(object, "first_rank", job, first);
     set_text(object, "text", text);
-    emit(events, object);
+    emit(job, object);
 }
 
-void events_text(struct events *events, const char *event, const char *text)
+void events_text(const struct job *job, const char *event, const char *text)
 {
-    if (events == NULL)
+    if (job_part(job, events) == NULL)
         return;
     json_t *object = begin(event);
     set_text(object, "text", text);
-    emit(events, object);
+    emit(job, object);
 }
 
-void events_straggler(struct events *events, const struct job *job, int seat, bool silent,
-                      const char *text)
+void events_straggler(const struct job *job, int seat, bool silent, const char *text)
 {
-    if (events == NULL)
+    if (job_part(job, events) == NULL)
         return;
     json_t *object = begin(text != NULL ? "straggler" : "straggler_over");
     if (silent)
@@ -152,13 +152,14 @@ void events_straggler(struct events *events, const struct job *job, int seat, bo
     set_text(object, "host", job_seat_host(job, seat));
     if (text != NULL)
         set_text(object, "text", text);
-    emit(events, object);
+    emit(job, object);
 }
 
-void events_end(struct events *events, const struct job *job, const struct verdict *verdict)
+static void tell(struct job *job)
 {
-    if (events == NULL)
+    if (job_part(job, events) == NULL)
         return;
+    const struct verdict *verdict = &job->verdict;
     json_t *object = begin("job_end");
     json_object_set_new(object, "status", json_integer(verdict->status));
     set_text(object, "cause", exit_cause_name(verdict->cause));
@@ -167,14 +168,26 @@ void events_end(struct events *events, const struct job *job, const struct verdi
         set_rank(object, "rank", job, verdict->seat);
     if (verdict->likely)
         set_rank(object, "first_rank", job, verdict->first_seat);
-    emit(events, object);
+    emit(job, object);
 }
 
-void events_object(struct events *events, const char *event, json_t *fields)
+void events_object(const struct job *job, const char *event, json_t *fields)
 {
-    if (events == NULL)
+    if (job_part(job, events) == NULL)
         return;
     json_t *object = begin(event);
     json_object_update(object, fields);
-    emit(events, object);
+    emit(job, object);
 }
+
+static void node_event(struct job *job, struct node_link *node, const char *event, const char *text)
+{
+    events_node(job, event, node, text);
+}
+
+/* It has no data if the user wants no events. -1: the command cannot be read. */
+const struct driver_part events_part = {.name = "events",
+                                        .open = open_part,
+                                        .close = close_part,
+                                        .node_event = node_event,
+                                        .tell = tell};

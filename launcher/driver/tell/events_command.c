@@ -96,7 +96,7 @@ static void run(struct slot *slot, const json_t *object)
     char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(16));
     char *input AUTO_FREE = mem_printf("%s\n", text != NULL ? text : "{}");
     const struct program_spec spec = {.loop = command->job->loop,
-                                      .helpers = command->job->helpers,
+                                      .helpers = job_part(command->job, helpers),
                                       .log = &command->job->log,
                                       .argv = strv_items(&command->argv),
                                       .input = input,

@@ -75,7 +75,7 @@ static void put_printed(const struct job *job, int seat, bool is_stderr, size_t 
                         struct buf *out)
 {
     int rank = job_seat_rank(job, seat);
-    const struct recent *lines = rank < 0 ? NULL : rank_tails_of(job->rank_tails, rank);
+    const struct recent *lines = rank < 0 ? NULL : rank_tails_of(job_part(job, rank_tails), rank);
     struct buf section AUTO_BUF = BUF_INIT(SECTION_BYTES);
     struct line_choice choice = {is_stderr, &section};
     if (lines != NULL)
@@ -129,5 +129,5 @@ void evidence_lines(const struct job *job, struct buf *out)
             put_printed(job, seats[rank], false, room, out);
     }
     buf_puts(out, "last lines of all:\n");
-    recent_walk(job->recent, put_piece, out);
+    recent_walk(job_part(job, recent), put_piece, out);
 }

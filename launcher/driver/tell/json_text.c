@@ -13,6 +13,6 @@ json_t *json_wall_time(const struct job *job, int64_t mono_ns)
 {
     if (mono_ns == 0)
         return json_null();
-    int64_t wall = job->wall_begun_ns + (mono_ns - job->request->begun_ns);
+    int64_t wall = job->times.wall_begun_ns + (mono_ns - job->request->begun_ns);
     return json_real((double)(wall / 1000) / 1e6);
 }

@@ -51,7 +51,7 @@ void progress_list_take(struct progress_list *list, int seat, uint32_t epoch, in
 
 const struct progress_report *rank_progress(const struct job *job, int seat)
 {
-    const struct progress_list *list = job->progress_list;
+    const struct progress_list *list = job_part(job, progress_list);
     if (list == NULL || seat < 0 || seat >= list->count || seat >= job->ranks.size)
         return NULL;
     const struct progress_report *report = &list->items[seat];
@@ -71,7 +71,9 @@ static bool is_better(const struct progress_report *report, const struct progres
 int rank_progress_of_job(const struct job *job)
 {
     int best = -1;
-    for (int seat = 0; job->progress_list != NULL && seat < job->progress_list->count; seat++) {
+    for (int seat = 0;
+         job_part(job, progress_list) != NULL && seat < job_part(job, progress_list)->count;
+         seat++) {
         const struct progress_report *report = rank_progress(job, seat);
         if (report == NULL || job->ranks.records[seat].joined != job->epoch)
             continue;

@@ -89,7 +89,7 @@ static json_t *lines_json(const struct job *job)
 {
     struct last_lines last = {.total = 0};
     json_t *list = json_array();
-    recent_walk(job->recent, add_lines, &last);
+    recent_walk(job_part(job, recent), add_lines, &last);
     size_t first = last.total > RECORD_LINES ? last.total - RECORD_LINES : 0;
     for (size_t i = first; i < last.total; i++)
         json_array_append_new(list, line_json(&last.items[i % RECORD_LINES]));

@@ -4,8 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "driver/job/job_kind.h"
+#include "driver/job/part.h"
+#include "driver/tell/line_log.h"
 #include "driver/tell/report.h"
 #include "model/exit/symptom.h"
 
@@ -212,3 +215,22 @@ void report_failure(const struct job *job, const struct verdict *verdict, struct
     if (verdict->status == 0)
         buf_puts(out, "hvdrun: the exit status is still 0, because of --exit-policy\n");
 }
+
+/* After the output of the ranks. */
+static void tell(struct job *job)
+{
+    AUTO_BUF struct buf block = BUF_INIT((size_t)1 << 20);
+    if (!job->gone)
+        report_failure(job, &job->verdict, &block);
+    if (block.length == 0)
+        return;
+    output_block(job->output, buf_text(&block));
+    struct recent_piece piece = {.rank = RECENT_LAUNCHER,
+                                 .is_stderr = true,
+                                 .wall_ns = clock_wall_ns(),
+                                 .text = buf_text(&block),
+                                 .length = block.length};
+    line_log_add(job_part(job, line_log), &piece, false);
+}
+
+const struct driver_part failure_block_part = {.name = "failure_block", .tell = tell};

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "driver/job/job_kind.h"
+#include "driver/job/part.h"
 #include "driver/tell/json_text.h"
 #include "driver/tell/progress_json.h"
 #include "driver/tell/report.h"
@@ -200,19 +201,19 @@ char *report_trace(const struct job *job)
     int64_t begun = job->request->begun_ns;
     json_t *list = json_array();
     add_row_name(list, 0, "hvdrun");
-    add_span(list, "read the command line, plan, fork", 0, 0, begun, begun, job->opened_ns);
-    add_span(list, "bring up the job", 0, 0, begun, job->opened_ns, job->started_ns);
+    add_span(list, "read the command line, plan, fork", 0, 0, begun, begun, job->times.opened_ns);
+    add_span(list, "bring up the job", 0, 0, begun, job->times.opened_ns, job->times.started_ns);
     for (int i = 0; i < job->node_count; i++) {
         const struct node_link *node = job->nodes[i];
         add_row_name(list, i + 1, node->host);
-        add_span(list, "connect", i + 1, 0, begun, job->opened_ns, node->hello_ns);
+        add_span(list, "connect", i + 1, 0, begun, job->times.opened_ns, node->hello_ns);
         add_stages(list, node, i + 1, begun);
         add_span(list, "prepare", i + 1, 0, begun, node->hello_ns, node->ready_ns);
     }
     for (int seat = 0; seat < job->ranks.size; seat++) {
         const struct rank_record *record = &job->ranks.records[seat];
         AUTO_FREE char *name = mem_printf("rank %d: start", record->rank);
-        add_span(list, name, record->node + 1, record->local_rank + 1, begun, job->started_ns,
+        add_span(list, name, record->node + 1, record->local_rank + 1, begun, job->times.started_ns,
                  record->started_ns);
     }
     json_t *root = json_pack("{s:o, s:s}", "traceEvents", list, "displayTimeUnit", "ms");
@@ -220,3 +221,11 @@ char *report_trace(const struct job *job)
     json_decref(root);
     return text == NULL ? mem_strdup("") : text;
 }
+
+static void tell(struct job *job)
+{
+    if (job->settings->report != NULL)
+        output_file_put(job->output, job->settings->report, report_json(job, &job->verdict));
+}
+
+const struct driver_part report_part = {.name = "report", .tell = tell};

@@ -71,7 +71,7 @@ struct json_t *report_stack_tree(struct stack_tree *tree)
 
 struct json_t *report_stacks(const struct job *job)
 {
-    if (job->stacks == NULL || stack_tree_is_empty(job->stacks))
+    if (job_part(job, stack_tree) == NULL || stack_tree_is_empty(job_part(job, stack_tree)))
         return json_null();
-    return report_stack_tree(job->stacks);
+    return report_stack_tree(job_part(job, stack_tree));
 }

@@ -41,7 +41,7 @@ struct json_t *report_stalls(const struct job *job)
 {
     json_t *list = json_array();
     const struct stall *stall;
-    for (int i = 0; (stall = stall_list_at(job->stalls, i)) != NULL; i++)
+    for (int i = 0; (stall = stall_list_at(job_part(job, stall_list), i)) != NULL; i++)
         json_array_append_new(list, stall_json(stall));
     return list;
 }
@@ -49,11 +49,11 @@ struct json_t *report_stalls(const struct job *job)
 struct json_t *report_stalls_now(const struct job *job)
 {
     json_t *list = json_array();
-    for (int i = 0; stall_list_at(job->stalls, i) != NULL; i++) {
+    for (int i = 0; stall_list_at(job_part(job, stall_list), i) != NULL; i++) {
         AUTO_BUF struct buf line = BUF_INIT(8192);
-        if (!stall_lasts(stall_list_at(job->stalls, i), clock_mono_ns()))
+        if (!stall_lasts(stall_list_at(job_part(job, stall_list), i), clock_mono_ns()))
             continue;
-        stall_text(stall_list_at(job->stalls, i), &line);
+        stall_text(stall_list_at(job_part(job, stall_list), i), &line);
         json_array_append_new(list, text(buf_text(&line)));
     }
     return list;

@@ -140,7 +140,7 @@ json_t *status_json(const struct job *job)
                         json_real((double)(clock_mono_ns() - job->request->begun_ns) / 1e9));
     json_object_set_new(object, "restarts",
                         json_integer(allocation == NULL ? 0 : allocation->restart_count));
-    int64_t last = recent_last_ns(job->recent);
+    int64_t last = recent_last_ns(job_part(job, recent));
     if (last != 0) {
         int64_t age = clock_wall_ns() - last; /* the clock may have been set back */
         json_object_set_new(object, "last_output_s", json_real(age > 0 ? (double)age / 1e9 : 0));

@@ -37,7 +37,7 @@ static const struct host_metric {
 static const struct host_sample *sample_of(const struct job *job, int node)
 {
     bool alive = node_link_alive(job->nodes[node]);
-    return alive ? sampler_host(job->sampler, node) : NULL;
+    return alive ? sampler_host(job_part(job, sampler), node) : NULL;
 }
 
 static void put_hosts(const struct job *job, struct exposition *out)

@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "driver/job/job_kind.h"
+#include "driver/job/part.h"
 #include "driver/tell/json_text.h"
 #include "driver/tell/rank_progress.h"
 #include "driver/usage/sampler.h"
@@ -63,7 +65,7 @@ static struct history_point point_now(const struct job *job)
     for (int seat = 0; seat < job->ranks.size; seat++) {
         if (job->ranks.records[seat].state != RANK_RUNNING)
             continue;
-        const struct rank_usage *usage = sampler_rank(job->sampler, seat);
+        const struct rank_usage *usage = sampler_rank(job_part(job, sampler), seat);
         point.ranks++;
         if (usage != NULL && now_ns - usage->last.when_ns < OLD_NS)
             add_rank(&point, usage, &gpus);
@@ -92,23 +94,28 @@ static void is_due(void *context)
     if (job->state >= JOB_CLOSING)
         return;
     loop_timer_set(history->timer, history_wait_ms(history->history));
-    if (job->ranks.running > 0 && !sampler_ask(job->sampler, answered, history))
+    if (job->ranks.running > 0 && !sampler_ask(job_part(job, sampler), answered, history))
         note(history);
 }
 
-struct job_history *job_history_create(struct job *job)
+/* For the page or its file. */
+static int open_part(struct job *job, struct error *err)
 {
+    (void)err;
+    const struct settings *settings = job->settings;
+    if (!job->kind->has_workers || (settings->metrics == NULL && settings->page_file == NULL))
+        return 0;
     struct job_history *history = mem_alloc(sizeof(*history));
     *history = (struct job_history){.job = job, .history = history_create()};
     history->timer = loop_timer_create(job->loop, is_due, history);
     loop_timer_set(history->timer, FIRST_MS);
-    return history;
+    job->own[PART_job_history] = history;
+    return 0;
 }
 
-void job_history_destroy(struct job_history *history)
+static void close_part(struct job *job)
 {
-    if (history == NULL)
-        return;
+    struct job_history *history = job_part(job, job_history);
     ask_forget(history->job, history);
     loop_timer_destroy(history->timer);
     history_destroy(history->history);
@@ -162,3 +169,6 @@ json_t *job_history_json(const struct job_history *history, uint64_t since)
     json_object_set_new(object, "points", list);
     return object;
 }
+
+const struct driver_part job_history_part = {
+    .name = "job_history", .open = open_part, .close = close_part};

@@ -11,9 +11,6 @@
 struct job_history;
 struct json_t;
 
-struct job_history *job_history_create(struct job *job);
-void job_history_destroy(struct job_history *history); /* accepts NULL */
-
 /* The job is over: adds the last point, which has only the progress. May be called again. */
 void job_history_end(struct job_history *history);
 

@@ -64,7 +64,7 @@ static void is_due(void *context)
 {
     struct metrics_file *file = context;
     bool over = file->job->state >= JOB_CLOSING;
-    if (!over && !sampler_ask(file->job->sampler, answered, file))
+    if (!over && !sampler_ask(job_part(file->job, sampler), answered, file))
         write_now(file);
 }
 

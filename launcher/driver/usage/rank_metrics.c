@@ -177,7 +177,7 @@ void rank_metrics_put(const struct job *job, struct exposition *out)
             const struct exposition_label labels[] = {{"rank", number},
                                                       {"host", job_seat_host(job, seat)}};
             const struct rank_values values = {&job->ranks.records[seat],
-                                               sampler_rank(job->sampler, seat),
+                                               sampler_rank(job_part(job, sampler), seat),
                                                rank_progress(job, seat)};
             exposition_sample(out, labels, 2, rank_metrics[i].value(&values));
         }

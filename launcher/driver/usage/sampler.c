@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "driver/job/part.h"
 
 #define LATE_NS ((int64_t)10 * SAMPLER_LIMIT_MS * 1000000)
 
@@ -17,17 +18,18 @@ struct sampler {
     int rank_count;
 };
 
-struct sampler *sampler_create(struct job *job)
+static int open_part(struct job *job, struct error *err)
 {
+    (void)err;
     struct sampler *sampler = mem_alloc(sizeof(*sampler));
     *sampler = (struct sampler){.job = job};
-    return sampler;
+    job->own[PART_sampler] = sampler;
+    return 0;
 }
 
-void sampler_destroy(struct sampler *sampler)
+static void close_part(struct job *job)
 {
-    if (sampler == NULL)
-        return;
+    struct sampler *sampler = job_part(job, sampler);
     for (int i = 0; i < sampler->host_count; i++)
         free(sampler->hosts[i].gpus);
     free(sampler->hosts);
@@ -130,7 +132,7 @@ static void take_host(struct host_sample *out, const Hvdrun__HostUsage *message)
 static int take(struct job *job, struct node_link *node, ProtobufCMessage **answer)
 {
     const Hvdrun__Usage *message = (const Hvdrun__Usage *)*answer;
-    struct sampler *sampler = job->sampler;
+    struct sampler *sampler = job_part(job, sampler);
     take_host(&sampler->hosts[node->index], message->host);
     for (size_t i = 0; i < message->n_ranks; i++)
         take_rank(sampler, node, message->ranks[i]);
@@ -168,3 +170,5 @@ double rank_usage_cpus(const struct rank_usage *usage)
     return (double)(last->cpu_us - before->cpu_us) * 1000 /
            (double)(last->when_ns - before->when_ns);
 }
+
+const struct driver_part sampler_part = {.name = "sampler", .open = open_part, .close = close_part};

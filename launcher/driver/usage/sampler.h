@@ -43,9 +43,6 @@ struct host_sample {
 
 struct sampler;
 
-struct sampler *sampler_create(struct job *job); /* costs next to nothing */
-void sampler_destroy(struct sampler *sampler);   /* accepts NULL */
-
 /* Asks for new values, as ask_all() does. ask_forget(), ask_is_open() and ask_age_ms() work. */
 bool sampler_ask(struct sampler *sampler, ask_done *done, void *context);
 

@@ -69,7 +69,7 @@ static json_t *gpus_json(const struct host_sample *sample)
 
 static json_t *host_json(const struct job *job, const struct node_link *node)
 {
-    const struct host_sample *sample = sampler_host(job->sampler, node->index);
+    const struct host_sample *sample = sampler_host(job_part(job, sampler), node->index);
     json_t *object = json_object();
     json_object_set_new(object, "host", json_text(node->host));
     if (sample == NULL)
@@ -112,7 +112,7 @@ static void add_sample(json_t *object, const struct rank_usage *usage)
 static json_t *rank_json(const struct job *job, int seat)
 {
     const struct rank_record *record = &job->ranks.records[seat];
-    const struct rank_usage *usage = sampler_rank(job->sampler, seat);
+    const struct rank_usage *usage = sampler_rank(job_part(job, sampler), seat);
     json_t *object = json_object();
     json_object_set_new(object, "rank", json_integer(record->rank));
     json_object_set_new(object, "host", json_text(job_seat_host(job, seat)));
@@ -173,6 +173,6 @@ json_t *usage_json(struct job *job)
     json_object_set_new(object, "sampling", json_boolean(ask_is_open(job, &topic_usage)));
     put_lists(job, object, false);
     if (job->state < JOB_CLOSING)
-        sampler_ask(job->sampler, NULL, NULL);
+        sampler_ask(job_part(job, sampler), NULL, NULL);
     return object;
 }

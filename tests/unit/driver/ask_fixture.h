@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "driver/job/ask.h"
+#include "driver/job/part.h"
 #include "driver/job_fixture.h"
 #include "io/link.h"
 #include "unit.h"
@@ -31,7 +32,7 @@ static inline void no_end(void *context, const char *reason)
 static inline void agents_begin(struct agents *agents, struct fixture *f)
 {
     *agents = (struct agents){.f = f, .fds = {-1, -1}};
-    f->job.asks = asks_create();
+    asks_part.open(&f->job, NULL);
 }
 
 static inline void agents_connect(struct agents *agents, int number)
@@ -57,7 +58,7 @@ static inline void agents_disconnect(struct agents *agents, int number)
 
 static inline void agents_end(struct agents *agents)
 {
-    asks_destroy(agents->f->job.asks);
+    asks_part.close(&agents->f->job);
     for (int i = 0; i < 2; i++)
         agents_disconnect(agents, i);
     run_turns(agents->f->job.loop, 1);
@@ -93,7 +94,7 @@ static inline int agents_say(struct agents *agents, int number, uint32_t questio
     message.answer = bytes;
     message.more = more;
     struct agent_frame frame = {.message = &message};
-    return ask_take(&agents->f->job, agents->f->job.nodes[number], &frame);
+    return asks_part.frames[0].rule.take(&agents->f->job, agents->f->job.nodes[number], &frame);
 }
 
 /* It answers the last question that it has heard. */

@@ -85,9 +85,9 @@ static inline int setup(void **state)
                          .log = {LOG_DEBUG, say, &f.said},
                          .loop = loop_create(NULL),
                          .epoch = 1,
-                         .opened_ns = 2 * SECOND,
-                         .started_ns = 4 * SECOND,
-                         .wall_begun_ns = 1700000000 * SECOND};
+                         .times.opened_ns = 2 * SECOND,
+                         .times.started_ns = 4 * SECOND,
+                         .times.wall_begun_ns = 1700000000 * SECOND};
     f.job.output = output_create(f.job.loop, &config, &ops, NULL, NULL);
     rank_table_init(&f.job.ranks, 3);
     job_take_plan(&f.job);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "driver/ask_fixture.h"
+#include "driver/job/part.h"
 #include "driver/tell/recent.h"
 #include "driver/usage/sampler.h"
 
@@ -19,9 +20,10 @@ static inline int sampled_begin(void **state)
         return -1;
     sampled = (struct sampled){.f = *state};
     agents_begin(&sampled.agents, sampled.f);
-    sampled.sampler = sampled.f->job.sampler = sampler_create(&sampled.f->job);
+    sampler_part.open(&sampled.f->job, NULL);
+    sampled.sampler = job_part(&sampled.f->job, sampler);
     sampled.f->request.apps = &sampled.f->apps;
-    sampled.f->job.recent = recent_create(RECENT_BYTES);
+    sampled.f->job.own[PART_recent] = recent_create(RECENT_BYTES);
     *state = &sampled;
     return 0;
 }
@@ -29,8 +31,8 @@ static inline int sampled_begin(void **state)
 static inline int sampled_end(void **state)
 {
     struct sampled *sampled = *state;
-    sampler_destroy(sampled->sampler);
-    recent_destroy(sampled->f->job.recent);
+    sampler_part.close(&sampled->f->job);
+    recent_destroy(job_part(&sampled->f->job, recent));
     agents_end(&sampled->agents);
     *state = sampled->f;
     return teardown(state);

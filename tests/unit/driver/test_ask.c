@@ -216,14 +216,14 @@ static void test_a_host_is_lost(void **state)
     struct bench *bench = *state;
     ask_about(bench, &kept, LONG_MS);
     agents_answer(&bench->agents, 0, NULL);
-    ask_node_closed(&bench->f->job, bench->f->job.nodes[0]); /* its answer has come */
+    asks_part.node_closed(&bench->f->job, bench->f->job.nodes[0]); /* its answer has come */
     assert_int_equal(bench->calls, 0);
-    ask_node_closed(&bench->f->job, bench->f->job.nodes[1]);
+    asks_part.node_closed(&bench->f->job, bench->f->job.nodes[1]);
     assert_int_equal(bench->calls, 0); /* not from within */
     wait_over(bench, 1);
     assert_int_equal(bench->kept, 1);
     assert_string_equal(bench->missing, "b");
-    ask_node_closed(&bench->f->job, bench->f->job.nodes[1]);
+    asks_part.node_closed(&bench->f->job, bench->f->job.nodes[1]);
 }
 
 static void test_broken(void **state)
@@ -420,7 +420,6 @@ static void test_the_end_of_the_job(void **state)
     struct bench *bench = *state;
     ask_about(bench, &kept, LONG_MS);
     agents_answer(&bench->agents, 0, NULL); /* is kept, and freed with the rest */
-    asks_destroy(NULL);
 }
 
 int main(void)

@@ -37,7 +37,7 @@ static int setup(void **state)
                          .kind = &f.kind,
                          .nodes = f.nodes,
                          .node_count = 1,
-                         .started_ns = SECOND};
+                         .times.started_ns = SECOND};
     rank_table_init(&f.job.ranks, 3);
     for (int rank = 0; rank < 3; rank++) {
         f.job.ranks.records[rank].epoch = 1;
@@ -195,7 +195,7 @@ static void test_workers_of_an_earlier_epoch(void **state)
     struct fixture *f = *state;
     says(f, 2, BROKEN, 2 * SECOND);
     ends(f, 2, 0, 2 * SECOND);
-    f->job.started_ns = 2 * SECOND + 1;
+    f->job.times.started_ns = 2 * SECOND + 1;
     says(f, 0, CLOSED, 3 * SECOND);
     ends(f, 0, 1, 4 * SECOND);
     expect(f, 0, 1, "rank 0 exited with code 1" UNKNOWN);

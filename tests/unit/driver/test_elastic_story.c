@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "driver/elastic/story.h"
+#include "driver/job/part.h"
 #include "driver/job_fixture.h"
 #include "driver/tell/events.h"
 
@@ -16,14 +17,14 @@
 static struct elastic_story *begin(struct fixture *f)
 {
     f->settings.events = mem_printf("%s/events", f->folder);
-    assert_int_equal(events_open(&f->job, NULL), 0);
+    assert_int_equal(events_part.open(&f->job, NULL), 0);
     return elastic_story_create(&f->job);
 }
 
 static void end(struct fixture *f, struct elastic_story *story)
 {
     elastic_story_destroy(story);
-    events_close(f->job.events);
+    events_part.close(&f->job);
 }
 
 /* The events so far, without their times. */

@@ -29,7 +29,7 @@ static int begin(void **state)
     helper_loop_open(&bench.children);
     bench.loop = bench.f->job.loop;
     bench.f->job.loop = bench.children.loop;
-    bench.f->job.helpers = bench.children.helpers;
+    bench.f->job.own[PART_helpers] = bench.children.helpers;
     bench.f->request.apps = &bench.f->apps;
     *state = &bench;
     return 0;

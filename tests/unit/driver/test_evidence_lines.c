@@ -17,16 +17,16 @@ static int begin(void **state)
     if (setup(state) < 0)
         return -1;
     struct fixture *f = *state;
-    f->job.recent = recent_create(RECENT_BYTES);
-    f->job.rank_tails = rank_tails_create(3);
+    f->job.own[PART_recent] = recent_create(RECENT_BYTES);
+    f->job.own[PART_rank_tails] = rank_tails_create(3);
     return 0;
 }
 
 static int end(void **state)
 {
     struct fixture *f = *state;
-    recent_destroy(f->job.recent);
-    rank_tails_destroy(f->job.rank_tails);
+    recent_destroy(job_part(&f->job, recent));
+    rank_tails_destroy(job_part(&f->job, rank_tails));
     return teardown(state);
 }
 
@@ -35,8 +35,8 @@ static void writes(struct fixture *f, int rank, bool is_stderr, const char *text
 {
     struct recent_piece piece = {
         .rank = rank, .is_stderr = is_stderr, .text = text, .length = strlen(text)};
-    recent_add(f->job.recent, &piece);
-    rank_tails_add(f->job.rank_tails, &piece);
+    recent_add(job_part(&f->job, recent), &piece);
+    rank_tails_add(job_part(&f->job, rank_tails), &piece);
     if (is_stderr && rank >= 0)
         tail_add(&f->job.ranks.records[rank].tail, text, strlen(text), SECOND);
 }

@@ -7,8 +7,9 @@
 
 #include <cmocka.h>
 
-#include "driver/frames.h"
+#include "driver/job/frames.h"
 #include "driver/job/job_kind.h"
+#include "driver/parts.h"
 
 /* A job in its second epoch, and one node of it. */
 struct fixture {
@@ -41,6 +42,8 @@ static int setup(void **state)
     static struct fixture f;
     f = (struct fixture){.kind = {.frames = own}, .node = {.state = NODE_RUNNING, .place = 0}};
     f.job = (struct job){.kind = &f.kind, .epoch = 2};
+    f.job.parts = driver_parts;
+    parts_note_frames(&f.job);
     f.job.loop = loop_create(NULL);
     *state = &f;
     return f.job.loop == NULL ? -1 : 0;
@@ -82,6 +85,19 @@ static void test_what_nobody_takes_is_a_breach(void **state)
                                     255};
     for (size_t i = 0; i < sizeof(types); i++)
         assert_int_equal(take(f, types[i], 2), -1);
+}
+
+static void test_two_parts_do_not_take_the_same_frames(void **state)
+{
+    const char *taken[FRAME_TYPES] = {NULL};
+    (void)state;
+    for (int i = 0; i < PART_COUNT; i++) {
+        const struct part_frame *frame = driver_parts[i]->frames;
+        for (; frame != NULL && frame->type != 0; frame++) {
+            assert_null(taken[frame->type]);
+            taken[frame->type] = driver_parts[i]->name;
+        }
+    }
 }
 
 static void test_late_frames_are_dropped(void **state)
@@ -149,6 +165,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_kind_has_frames_of_its_own, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_nobody_takes_is_a_breach, setup, teardown),
+        cmocka_unit_test(test_two_parts_do_not_take_the_same_frames),
         cmocka_unit_test_setup_teardown(test_late_frames_are_dropped, setup, teardown),
         cmocka_unit_test_setup_teardown(test_survivors_speak_in_their_epoch, setup, teardown),
         cmocka_unit_test_setup_teardown(test_too_early_is_a_breach, setup, teardown),

@@ -34,9 +34,9 @@ static int begin(void **state)
     bench = (struct bench){.f = *state, .hang = hang_create(&limits, NULL)};
     agents_begin(&bench.agents, bench.f);
     bench.ras = ras_facts_create();
-    bench.f->job.waits = hang_waits_create();
+    bench.f->job.own[PART_hang_waits] = hang_waits_create();
     bench.stalls = stall_lines_create();
-    bench.f->job.stalls = stall_list_create();
+    bench.f->job.own[PART_stall_list] = stall_list_create();
     for (int seat = 0; seat < 3; seat++)
         hang_seat(bench.hang, seat, 1);
     *state = &bench;
@@ -48,10 +48,10 @@ static int end(void **state)
     struct bench *bench = *state;
     agents_end(&bench->agents);
     ras_facts_destroy(bench->ras);
-    hang_waits_destroy(bench->f->job.waits);
+    hang_waits_destroy(job_part(&bench->f->job, hang_waits));
     stall_lines_destroy(bench->stalls);
     hang_destroy(bench->hang);
-    stall_list_destroy(bench->f->job.stalls);
+    stall_list_destroy(job_part(&bench->f->job, stall_list));
     *state = bench->f;
     return teardown(state);
 }
@@ -146,7 +146,7 @@ static void stalls(struct bench *bench, uint32_t set, int missing, int64_t age_n
                           .missing = {mem_array(2, sizeof(int)), missing < 0 ? 0 : 1, false},
                           .reported_ns = NOW_NS - age_ns};
     stall.missing.list[0] = missing;
-    stall_list_add(bench->f->job.stalls, &stall);
+    stall_list_add(job_part(&bench->f->job, stall_list), &stall);
 }
 
 static void test_operations_of_libhvd(void **state)
@@ -180,7 +180,7 @@ static void waits(struct bench *bench, uint32_t round, uint32_t set, const char 
                           .name = mem_strdup(name),
                           .waiting = list_of(waiting),
                           .missing = list_of(missing)};
-    hang_waits_take(bench->f->job.waits, &stall, round);
+    hang_waits_take(job_part(&bench->f->job, hang_waits), &stall, round);
 }
 
 /* The name that differs is shown on both sides, and the fewest missing ranks decide. */
@@ -199,7 +199,7 @@ static void test_answers_of_libhvd(void **state)
     stalls(bench, 0, 1, 0); /* the worker has reported it itself */
     expect(bench, CULPRIT_STALL, 1,
            "rank 0 waits for rank 1 in allreduce 'x', for 60 s; rank 1 is on a");
-    hang_waits_forget(bench->f->job.waits);
+    hang_waits_forget(job_part(&bench->f->job, hang_waits));
     unit_clock_run();
 }
 
@@ -211,7 +211,7 @@ static void test_a_chain_of_process_sets(void **state)
     waits(bench, 1, 2, "b", "1", "2");
     expect(bench, CULPRIT_STALL, 2,
            "rank 1 waits for rank 2 in allreduce 'b' of process set 2, for 5 s; rank 2 is on b");
-    hang_waits_forget(bench->f->job.waits);
+    hang_waits_forget(job_part(&bench->f->job, hang_waits));
     expect(bench, CULPRIT_NONE, -1, "no rank stands out");
     for (uint32_t set = 0; set < HANG_WAITS_MAX + 9; set++)
         waits(bench, 1, set, "many", "0", "1");

@@ -31,9 +31,8 @@ static void limit_passed(void *context)
 
 static int setup(void **state)
 {
-    static const struct job_hooks hooks = {.advance = advance};
     static struct fixture f;
-    f = (struct fixture){.job = {.hooks = &hooks, .loop = loop_create(NULL)}};
+    f = (struct fixture){.job = {.advance = advance, .loop = loop_create(NULL)}};
     f.limit = loop_timer_create(f.job.loop, limit_passed, &f);
     *state = &f;
     return 0;

@@ -49,7 +49,16 @@ static void report(struct fixture *f, int seat, double percent)
     struct progress progress = PROGRESS_INIT;
     progress.percent = percent;
     f->job.ranks.records[seat].epoch = f->job.ranks.records[seat].joined = 1;
-    progress_list_take(f->job.progress_list, seat, 1, 6 * SECOND, &progress);
+    progress_list_take(job_part(&f->job, progress_list), seat, 1, 6 * SECOND, &progress);
+}
+
+static struct job_history *begin_history(struct fixture *f)
+{
+    static char page[] = "page.html";
+    f->settings.page_file = page;
+    job_history_part.open(&f->job, NULL);
+    f->settings.page_file = NULL;
+    return job_part(&f->job, job_history);
 }
 
 static void test_sums(void **state)
@@ -57,10 +66,10 @@ static void test_sums(void **state)
     struct sampled *sampled = *state;
     struct fixture *f = sampled->f;
     f->job.state = JOB_RUNNING;
-    f->job.progress_list = progress_list_create();
+    f->job.own[PART_progress_list] = progress_list_create();
     report(f, 0, 12.5);
     agents_connect(&sampled->agents, 0);
-    struct job_history *history = job_history_create(&f->job);
+    struct job_history *history = begin_history(f);
     until_it_asks(sampled);
     expect_json(points_of(history, 0, 0), "[]");
     sampled_answer(sampled, 1000000);
@@ -74,9 +83,8 @@ static void test_sums(void **state)
                 "[{'ranks': 3, 'progress': 0.5, 'cpus': 0.0, 'resident_bytes': 8193}]");
     expect_json(points_of(history, 2, 2), "[]");
     expect_json(points_of(history, 1000, 2), "[]");
-    job_history_destroy(history);
-    job_history_destroy(NULL);
-    progress_list_destroy(f->job.progress_list);
+    job_history_part.close(&f->job);
+    progress_list_destroy(job_part(&f->job, progress_list));
 }
 
 /* Its end has the last progress, once. */
@@ -84,16 +92,16 @@ static void test_the_end(void **state)
 {
     struct sampled *sampled = *state;
     struct fixture *f = sampled->f;
-    f->job.progress_list = progress_list_create();
+    f->job.own[PART_progress_list] = progress_list_create();
     report(f, 0, 100);
     for (int rank = 0; rank < 3; rank++)
         exits(f, rank, false, 0, 7 * SECOND);
-    struct job_history *history = job_history_create(&f->job);
+    struct job_history *history = begin_history(f);
     job_history_end(history);
     job_history_end(history);
     expect_json(points_of(history, 0, 1), "[{'ranks': 0, 'progress': 1.0}]");
-    job_history_destroy(history);
-    progress_list_destroy(f->job.progress_list);
+    job_history_part.close(&f->job);
+    progress_list_destroy(job_part(&f->job, progress_list));
 }
 
 /* Nothing runs, or the agents leave: nobody is asked. */
@@ -103,18 +111,18 @@ static void test_nothing_to_measure(void **state)
     struct fixture *f = sampled->f;
     agents_connect(&sampled->agents, 0);
     f->job.state = JOB_CLOSING;
-    struct job_history *history = job_history_create(&f->job);
+    struct job_history *history = begin_history(f);
     run_for(f->job.loop, 700); /* its first timer has fired */
     assert_int_equal(ask_age_ms(&f->job, &topic_usage), -1);
-    job_history_destroy(history);
+    job_history_part.close(&f->job);
     f->job.state = JOB_RUNNING;
     for (int rank = 0; rank < 3; rank++)
         exits(f, rank, false, 0, 7 * SECOND);
-    history = job_history_create(&f->job);
+    begin_history(f);
     run_for(f->job.loop, 700); /* its first timer has fired */
     assert_int_equal(ask_age_ms(&f->job, &topic_usage), -1);
     expect_json(points_of(history, 0, 0), "[]");
-    job_history_destroy(history);
+    job_history_part.close(&f->job);
 }
 
 int main(void)

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
+#include "driver/job/part.h"
 #include "driver/job_fixture.h"
-#include "driver/run/job_progress.h"
 #include "driver/tell/rank_progress.h"
 #include "wire/control.pb-c.h"
 
@@ -31,7 +31,7 @@ static int begin(void **state)
     kind = *f->job.kind;
     kind.progressed = progressed;
     f->job.kind = &kind;
-    f->job.progress_list = progress_list_create();
+    f->job.own[PART_progress_list] = progress_list_create();
     heard_of = 0;
     return 0;
 }
@@ -39,7 +39,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     struct fixture *f = *state;
-    progress_list_destroy(f->job.progress_list);
+    progress_list_destroy(job_part(&f->job, progress_list));
     return teardown(state);
 }
 
@@ -61,7 +61,7 @@ static int take(struct fixture *f, Hvdrun__RankProgress **reports, size_t count)
     message.workers = reports;
     message.n_workers = count;
     struct agent_frame frame = {.message = &message};
-    return job_progress_take(&f->job, f->job.nodes[0], &frame);
+    return progress_list_part.frames[0].rule.take(&f->job, f->job.nodes[0], &frame);
 }
 
 static void test_a_report(void **state)

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "driver/end/teardown.h"
+#include "driver/job/part.h"
 #include "driver/job_fixture.h"
 #include "driver/start/late_plan.h"
 
@@ -19,22 +20,15 @@ struct late {
     struct plan *plan;
 };
 
-static void ending(struct job *job)
-{
-    (void)job;
-}
-
 static int open_late(void **state)
 {
-    static const struct job_hooks hooks = {.ending = ending};
     static struct late late;
     if (setup(state) < 0)
         return -1;
     late = (struct late){.f = *state};
     late.request = (struct plan_request){.hosts = &late.hosts, .apps = &late.f->apps};
     late.f->request.late = &late.request;
-    late.f->job.hooks = &hooks;
-    late.f->job.teardown = teardown_create(&late.f->job);
+    teardown_part.open(&late.f->job, NULL);
     for (int i = 0; i < late.f->job.node_count; i++)
         late.f->job.nodes[i]->state = NODE_UP;
     *state = &late;
@@ -47,7 +41,7 @@ static int close_late(void **state)
     void *fixture = late->f;
     hosts_destroy(&late->hosts);
     plan_destroy(late->plan);
-    teardown_destroy(late->f->job.teardown);
+    teardown_part.close(&late->f->job);
     exit_outside_clear(&late->f->job.outside);
     return teardown(&fixture);
 }

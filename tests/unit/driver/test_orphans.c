@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "driver/end/orphans.h"
 #include "driver/job/job_nodes.h"
+#include "driver/job/part.h"
 #include "helpers_fixture.h"
 #include "node/proc_state.h"
 #include "unit.h"
@@ -116,11 +117,11 @@ static int setup(void **state)
         start_agent(&f, i);
     f.job = (struct job){.loop = f.own.loop,
                          .reaper = f.own.reaper,
-                         .helpers = f.own.helpers,
+                         .own[PART_helpers] = f.own.helpers,
                          .log = {LOG_DEBUG, say, &f.said}};
     for (int i = 0; i < AGENTS; i++)
         add_node(&f, i);
-    f.job.orphans = orphans_create(&f.job);
+    orphans_part.open(&f.job, NULL);
     *state = &f;
     return 0;
 }
@@ -128,7 +129,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    orphans_destroy(f->job.orphans);
+    orphans_part.close(&f->job);
     close(f->hold[1]);
     helper_loop_expect_idle(&f->own);
     for (int i = 0; i < AGENTS; i++) {
@@ -199,7 +200,7 @@ static void test_many_are_lost_at_once(void **state)
 {
     struct fixture *f = *state;
     for (int i = 0; i < LOST; i++)
-        orphans_sweep(f->job.orphans);
+        orphans_sweep(job_part(&f->job, orphans));
     assert_int_equal(sweeps(f), 0);
     run_turns(f->own.loop, TURNS);
     assert_in_range(sweeps(f), 1, TURNS + 1);
@@ -218,7 +219,7 @@ static void test_they_are_lost_in_turn(void **state)
     }
     for (int i = 0; i < LOST; i++) {
         f->job.nodes[i]->link = links[i];
-        orphans_sweep(f->job.orphans);
+        orphans_sweep(job_part(&f->job, orphans));
         run_turns(f->own.loop, 1);
     }
     expect_only_live_ones(f);
@@ -233,7 +234,7 @@ static void test_helpers(void **state)
     helpers_adopt(f->own.helpers, f->agents[0]);          /* lost */
     helpers_adopt(f->own.helpers, f->agents[AGENTS - 1]); /* no node's process now */
     other->stream.pid = 0;
-    orphans_sweep(f->job.orphans);
+    orphans_sweep(job_part(&f->job, orphans));
     expect_only_live_ones(f);
 }
 
@@ -247,7 +248,7 @@ static void test_the_end(void **state)
         while (node_link_alive(f->job.nodes[i]))
             run_turns(f->own.loop, 1);
     }
-    assert_true(orphans_end(f->job.orphans, RUN_LIMIT_MS));
+    assert_true(orphans_end(job_part(&f->job, orphans), RUN_LIMIT_MS));
     assert_int_equal(running(f, 0, AGENTS), 0);
     assert_false(reaper_has_children());
 }

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "driver/job/part.h"
 #include "driver/sampled_fixture.h"
 #include "driver/serve/page.h"
 #include "driver/serve/page_file.h"
@@ -22,9 +23,12 @@ static int begin(void **state)
         return -1;
     struct job *job = &((struct sampled *)*state)->f->job;
     ((struct sampled *)*state)->f->request.wdir = "/home/me";
-    job->stalls = stall_list_create();
-    job->rank_tails = rank_tails_create(3);
-    job->history = job_history_create(job);
+    job->own[PART_stall_list] = stall_list_create();
+    job->own[PART_rank_tails] = rank_tails_create(3);
+    static char page[] = "page.html";
+    ((struct sampled *)*state)->f->settings.page_file = page;
+    job_history_part.open(job, NULL);
+    ((struct sampled *)*state)->f->settings.page_file = NULL;
     job->state = JOB_DONE;
     return 0;
 }
@@ -32,9 +36,9 @@ static int begin(void **state)
 static int end(void **state)
 {
     struct job *job = &((struct sampled *)*state)->f->job;
-    job_history_destroy(job->history);
-    rank_tails_destroy(job->rank_tails);
-    stall_list_destroy(job->stalls);
+    job_history_part.close(job);
+    rank_tails_destroy(job_part(job, rank_tails));
+    stall_list_destroy(job_part(job, stall_list));
     return sampled_end(state);
 }
 
@@ -42,8 +46,8 @@ static void prints(struct job *job, int rank, const char *text)
 {
     struct recent_piece piece = {
         .rank = rank, .wall_ns = 1700000007 * SECOND, .text = text, .length = strlen(text)};
-    recent_add(job->recent, &piece);
-    rank_tails_add(job->rank_tails, &piece);
+    recent_add(job_part(job, recent), &piece);
+    rank_tails_add(job_part(job, rank_tails), &piece);
 }
 
 static json_t *at(const json_t *root, const char *list, size_t number, const char *key)
@@ -89,7 +93,7 @@ static void test_a_failure(void **state)
 static char *written_page(struct fixture *f)
 {
     f->settings.page_file = mem_printf("%s/page.html", f->folder);
-    page_file_write(&f->job);
+    page_file_part.tell(&f->job);
     return written(f, "page.html");
 }
 
@@ -134,8 +138,8 @@ static void test_limits(void **state)
 {
     struct fixture *f = ((struct sampled *)*state)->f;
     struct job *job = &f->job;
-    rank_tails_destroy(job->rank_tails);
-    job->rank_tails = rank_tails_create(MANY);
+    rank_tails_destroy(job_part(job, rank_tails));
+    job->own[PART_rank_tails] = rank_tails_create(MANY);
     char *line AUTO_FREE = mem_alloc(4001);
     memset(line, '\x1b', 3999); /* six bytes of JSON each */
     line[3999] = '\n';
@@ -174,7 +178,7 @@ static void test_limits(void **state)
 static void test_nobody_wants_it(void **state)
 {
     struct fixture *f = ((struct sampled *)*state)->f;
-    page_file_write(&f->job);
+    page_file_part.tell(&f->job);
     expect_written(f, "page.html", NULL);
 }
 

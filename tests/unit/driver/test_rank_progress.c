@@ -28,7 +28,7 @@ static int setup(void **state)
         record->rank = seat;
         record->epoch = record->joined = 1;
     }
-    job->progress_list = progress_list_create();
+    job->own[PART_progress_list] = progress_list_create();
     *state = job;
     return 0;
 }
@@ -36,7 +36,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct job *job = *state;
-    progress_list_destroy(job->progress_list);
+    progress_list_destroy(job_part(job, progress_list));
     rank_table_destroy(&job->ranks);
     free(job);
     return 0;
@@ -49,7 +49,7 @@ static void report(struct job *job, int seat, uint32_t epoch, double percent)
     progress.percent = percent;
     progress_add_metric(&progress, "loss", "0.5");
     progress_add_metric(&progress, "grad", "nan");
-    progress_list_take(job->progress_list, seat, epoch, 1, &progress);
+    progress_list_take(job_part(job, progress_list), seat, epoch, 1, &progress);
 }
 
 static void test_of_the_job(void **state)

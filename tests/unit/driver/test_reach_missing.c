@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "driver/job/part.h"
 #include "driver/job_fixture.h"
 #include "driver/reach/call_progress.h"
 #include "driver/reach/reach.h"
@@ -18,18 +19,18 @@ static int open_reach(void **state)
     if (setup(state) < 0)
         return -1;
     struct fixture *f = *state;
-    f->job.call_progress = call_progress_create(&f->job);
-    f->job.reach = reach_create(&f->job);
+    call_progress_part.open(&f->job, NULL);
+    reach_part.open(&f->job, NULL);
     for (int i = 0; i < f->job.node_count; i++)
-        reach_add_node(f->job.reach, f->job.nodes[i], &f->plan->nodes[i].traits);
+        reach_add_node(job_part(&f->job, reach), f->job.nodes[i], &f->plan->nodes[i].traits);
     return 0;
 }
 
 static int close_reach(void **state)
 {
     struct fixture *f = *state;
-    reach_destroy(f->job.reach);
-    call_progress_destroy(f->job.call_progress);
+    reach_part.close(&f->job);
+    call_progress_part.close(&f->job);
     return teardown(state);
 }
 
@@ -47,7 +48,7 @@ static void add_host(struct fixture *f, const char *name)
 {
     struct node_link *node = job_add_node(&f->job, name);
     node->place = 1;
-    reach_add_node(f->job.reach, node, &f->plan->nodes[1].traits);
+    reach_add_node(job_part(&f->job, reach), node, &f->plan->nodes[1].traits);
 }
 
 static void test_few(void **state)

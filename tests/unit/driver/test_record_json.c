@@ -18,7 +18,7 @@ static int open_record(void **state)
     if (setup(state) < 0)
         return -1;
     struct fixture *f = *state;
-    f->job.recent = recent_create(RECENT_BYTES);
+    f->job.own[PART_recent] = recent_create(RECENT_BYTES);
     f->request.apps = &f->apps;
     f->request.wdir = "/home/me";
     return 0;
@@ -28,7 +28,7 @@ static int close_record(void **state)
 {
     struct fixture *f = *state;
     f->settings.log_dir = NULL;
-    recent_destroy(f->job.recent);
+    recent_destroy(job_part(&f->job, recent));
     return teardown(state);
 }
 
@@ -39,7 +39,7 @@ static void outputs(struct fixture *f, int rank, bool is_stderr, const char *tex
                                  .wall_ns = (1700000000 + rank) * SECOND,
                                  .text = text,
                                  .length = length};
-    recent_add(f->job.recent, &piece);
+    recent_add(job_part(&f->job, recent), &piece);
 }
 
 /* The value of `key` at the end of the job. */
@@ -119,7 +119,7 @@ static void test_end(void **state)
 static void test_one_end(void **state)
 {
     struct fixture *f = *state;
-    f->job.ended_ns = 8500 * SECOND / 1000;
+    f->job.times.ended_ns = 8500 * SECOND / 1000;
     for (int i = 0; i < 2; i++) {
         expect_json(part(f, "ended"), "1700000007.5"); /* it began at 1 s */
         json_t *report = part(f, "report"), *job = json_object_get(report, "job");

@@ -110,7 +110,7 @@ static void test_stacks(void **state)
     struct fixture *f = *state;
     expect_json(part(f, "stacks"), "null");
     struct stack_tree *tree = stack_tree_create();
-    f->job.stacks = tree;
+    f->job.own[PART_stack_tree] = tree;
     expect_json(part(f, "stacks"), "null");
     add_stack(tree, 0, frames, 2, "");
     add_stack(tree, 1, frames, 2, "");
@@ -130,14 +130,14 @@ static void test_stacks(void **state)
     assert_int_equal(json_array_size(stacks), 2);
     json_decref(stacks);
     stack_tree_destroy(tree);
-    f->job.stacks = NULL;
+    f->job.own[PART_stack_tree] = NULL;
 }
 
 static void test_stacks_are_bounded(void **state)
 {
     struct fixture *f = *state;
     struct stack_tree *tree = stack_tree_create();
-    f->job.stacks = tree;
+    f->job.own[PART_stack_tree] = tree;
     for (int i = 1; i <= 501; i++) {
         struct stack_frame frame = {"main", "train.py", i, false};
         struct stack stack = {.role = i > 250 ? STACK_OTHER : STACK_MAIN,
@@ -151,7 +151,7 @@ static void test_stacks_are_bounded(void **state)
     assert_int_equal(json_array_size(stacks), 500);
     json_decref(stacks);
     stack_tree_destroy(tree);
-    f->job.stacks = NULL;
+    f->job.own[PART_stack_tree] = NULL;
 }
 
 static struct stall_ranks ranks(int first, int count, bool more)
@@ -175,15 +175,15 @@ static void add_stall(struct fixture *f, const char *name, bool more)
                           .missing = ranks(2, 1, more),
                           .since_ns = 1700000000 * SECOND,
                           .reported_ns = 7 * SECOND};
-    stall_list_add(f->job.stalls, &stall);
+    stall_list_add(job_part(&f->job, stall_list), &stall);
 }
 
 static void test_stalls(void **state)
 {
     struct fixture *f = *state;
-    f->job.stalls = stall_list_create();
+    f->job.own[PART_stall_list] = stall_list_create();
     add_stall(f, "x", false);
-    stall_list_over(f->job.stalls, 1, 2);
+    stall_list_over(job_part(&f->job, stall_list), 1, 2);
     add_stall(f, "y", true);
     expect_json(part(f, "stalls"),
                 "[{'time': 1700000000.0, 'reported_by': 1, 'process_set': 2,"
@@ -200,8 +200,8 @@ static void test_stalls(void **state)
     unit_clock_stop(too_old_ns, 0);
     expect_json(report_stalls_now(&f->job), "[]");
     unit_clock_run();
-    stall_list_destroy(f->job.stalls);
-    f->job.stalls = NULL;
+    stall_list_destroy(job_part(&f->job, stall_list));
+    f->job.own[PART_stall_list] = NULL;
 }
 
 /* The name of the event's row; its stages last until the next one in time begins. */

@@ -23,8 +23,8 @@ static int open_status(void **state)
     if (setup(state) < 0)
         return -1;
     struct fixture *f = *state;
-    f->job.recent = recent_create(RECENT_BYTES);
-    f->job.stalls = stall_list_create();
+    f->job.own[PART_recent] = recent_create(RECENT_BYTES);
+    f->job.own[PART_stall_list] = stall_list_create();
     f->request.apps = &f->apps;
     f->request.wdir = "/home/me";
     unit_clock_stop(NOW_NS, WALL_NS);
@@ -38,8 +38,8 @@ static int close_status(void **state)
 {
     struct fixture *f = *state;
     unit_clock_run();
-    recent_destroy(f->job.recent);
-    stall_list_destroy(f->job.stalls);
+    recent_destroy(job_part(&f->job, recent));
+    stall_list_destroy(job_part(&f->job, stall_list));
     return teardown(state);
 }
 
@@ -82,7 +82,7 @@ static void test_job(void **state)
 static void outputs(struct fixture *f, int64_t wall_ns)
 {
     struct recent_piece piece = {.wall_ns = wall_ns, .text = "x\n", .length = 2};
-    recent_add(f->job.recent, &piece);
+    recent_add(job_part(&f->job, recent), &piece);
 }
 
 static void test_last_output(void **state)
@@ -101,7 +101,7 @@ static void test_stalls(void **state)
                           .operation = mem_strdup("allreduce"),
                           .name = mem_strdup("x"),
                           .reported_ns = NOW_NS};
-    stall_list_add(f->job.stalls, &stall);
+    stall_list_add(job_part(&f->job, stall_list), &stall);
     json_t *stalls = part(f, "stalls");
     assert_int_equal(json_array_size(stalls), 1);
     assert_string_equal(json_string_value(json_array_get(stalls, 0)),

@@ -10,9 +10,11 @@
 
 #include "base/status.h"
 #include "driver/elastic/verdict.h"
+#include "driver/end/requeue.h"
 #include "driver/end/teardown.h"
 #include "driver/end/verdict.h"
 #include "driver/end/warning.h"
+#include "driver/job/part.h"
 #include "driver/job_fixture.h"
 #include "model/elastic/job.h"
 
@@ -31,14 +33,14 @@ static int open_end(void **state)
     struct fixture *f = *state;
     kind = (struct job_kind){.has_workers = true, .verdict = of_the_kind, .role = role};
     f->job.kind = &kind;
-    f->job.warning = warning_create(&f->job, NULL, NULL);
-    return f->job.warning == NULL ? -1 : 0;
+    warning_part.open(&f->job, NULL);
+    return job_part(&f->job, warning) == NULL ? -1 : 0;
 }
 
 static int close_end(void **state)
 {
     struct fixture *f = *state;
-    warning_destroy(f->job.warning);
+    warning_part.close(&f->job);
     exit_outside_clear(&f->job.outside);
     return teardown(state);
 }
@@ -107,7 +109,8 @@ static void test_the_queue_refuses(void **state)
     struct fixture *f = *state;
     const struct allocation allocation = {.kind = ALLOCATION_SLURM, .job_id = (char *)"814"};
     f->request.allocation = &allocation;
-    f->job.requeue_refused = (char *)"not\007allowed";
+    struct requeue requeue = {.refused = (char *)"not\007allowed"};
+    f->job.own[PART_requeue] = &requeue;
     all_succeed(f);
     verdict_make(&f->job);
     expect(&f->job.verdict, 125, CAUSE_LAUNCHER,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All frames that an agent may send, and their handlers. Frames of the link itself (heartbeats,
- * LOG) never come here; job/node_link.c handles them.
+ * Hands a frame from an agent to the part of the job, or to the kind of job, that takes frames of
+ * its type. Frames of the link itself (heartbeats, LOG) never come here; node_link.c handles them.
  */
 #pragma once
 

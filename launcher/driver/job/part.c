@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/job/part.h"
+
+void parts_note_frames(struct job *job)
+{
+    for (int i = 0; i < PART_COUNT; i++) {
+        const struct part_frame *frame = job->parts[i]->frames;
+        for (; frame != NULL && frame->type != 0; frame++)
+            job->frames[frame->type] = &frame->rule;
+    }
+}
+
+int parts_open(struct job *job, struct error *err)
+{
+    parts_note_frames(job);
+    for (int i = 0; i < PART_COUNT; i++) {
+        if (job->parts[i]->open != NULL && job->parts[i]->open(job, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+void parts_close(struct job *job)
+{
+    for (int i = PART_COUNT - 1; i >= 0; i--) {
+        if (job->own[i] != NULL && job->parts[i]->close != NULL)
+            job->parts[i]->close(job);
+        job->own[i] = NULL;
+    }
+}
+
+/* Calls a function of all parts that have it. */
+#define TELL_ALL(job, function, ...)                               \
+    for (int i = 0; (job)->parts != NULL && i < PART_COUNT; i++) { \
+        if ((job)->parts[i]->function != NULL)                     \
+            (job)->parts[i]->function(__VA_ARGS__);                \
+    }
+
+void parts_node_event(struct job *job, struct node_link *node, const char *event, const char *text)
+{
+    TELL_ALL(job, node_event, job, node, event, text)
+}
+
+void parts_node_lost(struct job *job, struct node_link *node)
+{
+    TELL_ALL(job, node_lost, job, node)
+}
+
+void parts_node_closed(struct job *job, struct node_link *node)
+{
+    TELL_ALL(job, node_closed, job, node)
+}
+
+void parts_heard(struct job *job)
+{
+    TELL_ALL(job, heard, job)
+}
+
+void parts_user_ends(struct job *job, int signal)
+{
+    TELL_ALL(job, user_ends, job, signal)
+}
+
+void parts_ending(struct job *job)
+{
+    TELL_ALL(job, ending, job)
+}
+
+bool parts_busy(struct job *job)
+{
+    bool busy = false;
+    for (int i = 0; job->parts != NULL && i < PART_COUNT && !busy; i++)
+        busy = job->parts[i]->busy != NULL && job->parts[i]->busy(job);
+    return busy;
+}
+
+void parts_over(struct job *job)
+{
+    TELL_ALL(job, over, job)
+}
+
+void parts_tell(struct job *job)
+{
+    TELL_ALL(job, tell, job)
+}
+
+void parts_told(struct job *job)
+{
+    TELL_ALL(job, told, job)
+}

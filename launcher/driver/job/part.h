@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parts of a job. A part has one task (output, stdin, the user's signals, hangs), its own data
+ * (job_part), and a line in parts.def. What it wants to hear of is in its constant `struct
+ * driver_part`, called NAME_part; driver/parts.c makes the table of all of them. The functions
+ * below tell the parts, in the order of the list, what happens to the job.
+ */
+#pragma once
+
+#include "driver/job/agent_frame.h"
+#include "driver/job/job.h"
+
+struct part_frame { /* that a part takes in every kind of job */
+    enum frame_type type;
+    struct frame_rule rule;
+};
+
+struct driver_part { /* any function may be NULL */
+    const char *name;
+
+    /* Sets job->own[PART_name], or leaves it NULL: this job does not need the part. -1: the job
+     * cannot start. */
+    int (*open)(struct job *job, struct error *err);
+    /* In the reverse order, and only if the part has data. */
+    void (*close)(struct job *job);
+
+    const struct part_frame *frames; /* ends with one whose type is 0 */
+
+    /* A node: "node_suspect", "node_heard" or "node_lost", with a text for the user or NULL. */
+    void (*node_event)(struct job *job, struct node_link *node, const char *event,
+                       const char *text);
+    void (*node_lost)(struct job *job, struct node_link *node); /* before the kind of job decides */
+    void (*node_closed)(struct job *job, struct node_link *node); /* lost, or as agreed */
+    void (*heard)(struct job *job);                               /* a frame has been taken */
+
+    /* The end. `busy`: something of the part must end before the job can. */
+    void (*user_ends)(struct job *job, int signal); /* a signal turns out to be the user's */
+    void (*ending)(struct job *job);                /* it has begun, once */
+    bool (*busy)(struct job *job);
+    void (*over)(struct job *job); /* all agents are gone; there is no verdict yet */
+    void (*tell)(struct job *job); /* last words about the verdict; again if it was replaced */
+    void (*told)(struct job *job); /* everything is written, and the loop runs no more */
+};
+
+#define PART(name) extern const struct driver_part name##_part;
+#include "driver/job/parts.def"
+#undef PART
+
+void parts_note_frames(struct job *job); /* fills job->frames */
+int parts_open(struct job *job, struct error *err);
+void parts_close(struct job *job); /* also when some are not open */
+
+void parts_node_event(struct job *job, struct node_link *node, const char *event, const char *text);
+void parts_node_lost(struct job *job, struct node_link *node);
+void parts_node_closed(struct job *job, struct node_link *node);
+void parts_heard(struct job *job);
+
+void parts_user_ends(struct job *job, int signal);
+void parts_ending(struct job *job);
+bool parts_busy(struct job *job);
+void parts_over(struct job *job);
+void parts_tell(struct job *job);
+void parts_told(struct job *job);
