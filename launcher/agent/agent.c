@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/agent.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "agent/agent_end.h"
 #include "agent/agent_state.h"
+#include "agent/agent_test.h"
 #include "agent/check.h"
 #include "agent/closer_look.h"
 #include "agent/departure.h"
 #include "agent/ending.h"
 #include "agent/evidence.h"
 #include "agent/gpu_sampler.h"
-#include "agent/hello.h"
-#include "agent/keeper_line.h"
+#include "agent/keeper.h"
 #include "agent/mpi_host.h"
 #include "agent/notifier.h"
 #include "agent/orders.h"
+#include "agent/post.h"
 #include "agent/progress_desk.h"
 #include "agent/progress_door.h"
 #include "agent/rendezvous_door.h"
@@ -27,12 +30,154 @@
 #include "agent/usage.h"
 #include "agent/worker_lines.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/strv.h"
 #include "io/child.h"
+#include "io/helpers.h"
+#include "io/loop.h"
 #include "io/tls_stream.h"
 #include "model/exit/signal_name.h"
+#include "node/facts.h"
+#include "node/gpus.h"
+#include "node/gpus_ask.h"
 #include "node/runtime_dir.h"
+#include "wire/control.pb-c.h"
+
+/* HELLO, the first frame of an agent: facts about itself and its node. It is sent at once, unless a
+ * program has to be asked for the GPUs (node/gpus_ask.h): then at most some seconds later. */
+
+struct hello {
+    const struct post *post;
+    struct node_facts *facts;
+    struct gpus_ask *ask; /* NULL: no program was asked */
+};
+
+static void send_hello(const struct post *post, const struct node_facts *facts)
+{
+    AUTO_STRV struct strv addresses = STRV_INIT;
+    Hvdrun__AgentHello message = HVDRUN__AGENT_HELLO__INIT;
+    message.protocol = FRAME_VERSION;
+    message.version = (char *)HVDRUN_VERSION;
+    message.hostname = (char *)facts->hostname;
+    message.boot_id = (char *)facts->boot_id;
+    message.machine = (char *)facts->machine;
+    message.pid = (uint32_t)getpid();
+    message.cpus_allowed = (uint32_t)node_facts_cpus(facts);
+    message.cpus_online = (uint32_t)facts->cpus_online;
+    message.gpus = (uint32_t)facts->gpus;
+    message.memory_bytes = facts->memory_bytes;
+    for (size_t i = 0; i < facts->address_count; i++) {
+        const struct node_address *address = &facts->addresses[i];
+        int whole = address->ipv6 ? 128 : 32;
+        if (address->up)
+            strv_printf(&addresses, "%s %s/%d", address->iface, address->text,
+                        address->prefix < 0 ? whole : address->prefix);
+    }
+    message.interfaces = addresses.items;
+    message.n_interfaces = addresses.count;
+    post_message(post, FRAME_HELLO, &message.base);
+}
+
+static void answered(void *context, int gpus)
+{
+    struct hello *hello = context;
+    struct device_list unknown = {.count = 0};
+    gpus_fill_unknown(&unknown, gpus);
+    hello->facts->gpus_told = gpus;
+    hello->facts->gpus = gpus_seen(&unknown);
+    device_list_destroy(&unknown);
+    send_hello(hello->post, hello->facts);
+}
+
+static struct gpus_ask *ask(struct hello *hello, struct loop *loop, struct helpers *helpers)
+{
+    if (hello->facts->gpus_listed > 0 || !hello->facts->gpu_driver)
+        return NULL;
+    char *program AUTO_FREE = gpus_ask_program("", getenv("PATH"));
+    if (program == NULL)
+        return NULL;
+    return gpus_ask_create(loop, helpers, program, GPUS_ASK_LIMIT_MS, answered, hello);
+}
+
+struct hello *hello_create(struct loop *loop, struct helpers *helpers, const struct post *post,
+                           struct node_facts *facts)
+{
+    struct hello *hello = mem_alloc(sizeof(*hello));
+    *hello = (struct hello){.post = post, .facts = facts};
+    hello->ask = ask(hello, loop, helpers);
+    if (hello->ask == NULL)
+        send_hello(post, facts);
+    return hello;
+}
+
+void hello_destroy(struct hello *hello)
+{
+    if (hello == NULL)
+        return;
+    gpus_ask_destroy(hello->ask);
+    free(hello);
+}
+
+/* The agent's end of the line to its keeper: see agent/keeper.h. */
+
+struct keeper_line {
+    int fd;
+    struct loop_fd *watch;
+    void (*lost)(void *context);
+    void *context;
+};
+
+/* The keeper never writes: only its end makes the line readable. */
+static void ready(void *context, int what)
+{
+    struct keeper_line *line = context;
+    (void)what;
+    loop_fd_watch(line->watch, 0);
+    line->lost(line->context);
+}
+
+struct keeper_line *keeper_line_create(struct loop *loop, int fd, void (*lost)(void *context),
+                                       void *context)
+{
+    if (fd < 0)
+        return NULL;
+    struct keeper_line *line = mem_alloc(sizeof(*line));
+    *line = (struct keeper_line){.fd = fd, .lost = lost, .context = context};
+    line->watch = loop_fd_create(loop, fd, ready, line);
+    loop_fd_watch(line->watch, LOOP_READ);
+    return line;
+}
+
+/* The process that made the line; it is still ours to signal if it is our parent. */
+static void wake_keeper(const struct keeper_line *line)
+{
+    struct ucred peer = {.pid = 0};
+    socklen_t length = sizeof(peer);
+    if (getsockopt(line->fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.pid > 0 &&
+        peer.pid == getppid())
+        kill(peer.pid, SIGCONT);
+}
+
+void keeper_line_destroy(struct keeper_line *line)
+{
+    if (line == NULL)
+        return;
+    wake_keeper(line);
+    loop_fd_destroy(line->watch);
+    fd_close(&line->fd);
+    free(line);
+}
+
+static void keeper_line_beat(struct keeper_line *line, int64_t silence_ms, int64_t grace_ms)
+{
+    if (line == NULL)
+        return;
+    struct keeper_beat beat = {silence_ms, grace_ms};
+    /* One that does not fit need not be said: the keeper is stalled and has enough to read. */
+    send(line->fd, &beat, sizeof(beat), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
 
 /* Until WELCOME says otherwise. */
 #define NODE_TIMEOUT_MS 30000

@@ -6,6 +6,15 @@
 #pragma once
 
 #include "agent/agent_config.h"
+#include "agent/keeper.h"
+#include "agent/post.h"
+#include "io/helpers.h"
+#include "io/loop.h"
+#include "node/facts.h"
 
 /* Runs until the job is over. Returns the process's exit status. */
 int agent_run(const struct agent_config *config);
+
+struct hello;
+
+struct keeper_line;

@@ -4,10 +4,12 @@
 #pragma once
 
 #include "agent/crew_apps.h"
-#include "agent/crew_gpus.h"
 #include "agent/modules.h"
+#include "base/error.h"
 #include "model/binding/binding.h"
+#include "model/binding/topology.h"
 #include "node/facts.h"
+#include "wire/control.pb-c.h"
 
 struct crew_binding {       /* all zero: no worker is bound */
     struct binding *cpus;   /* by slot; NULL: not bound */
@@ -33,3 +35,10 @@ void crew_binding_destroy(struct crew_binding *binding);
  * already. `cpu_quota` is that of the node, shared by `cpu_ranks` ranks. */
 void crew_binding_env(const struct crew_binding *binding, int cpu_quota, int cpu_ranks,
                       const Hvdrun__Worker *worker, struct strv *hints);
+
+struct crew_gpus;
+
+/* Appends "NAME=value": to `own` what --gpus-per-proc gives the worker, to `hints` the names that
+ * it gets unless they are set already. */
+void crew_gpus_env(const struct crew_gpus *gpus, const Hvdrun__Worker *worker, struct strv *own,
+                   struct strv *hints);

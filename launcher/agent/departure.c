@@ -1,12 +1,186 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/departure.h"
 
+#include <ctype.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "agent/preempt.h"
+#include "agent/departure_test.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "base/parse.h"
 #include "base/strv.h"
+#include "io/helpers.h"
+#include "io/loop.h"
+#include "io/program.h"
+
+/*
+ * The preemption probe: a program of the user that runs again and again, to find out whether this
+ * host will soon be preempted.
+ *
+ * Contract of a probe: status 0 means yes. The first word on stdout can be the remaining seconds
+ * (digits, perhaps with a fraction; without it the deadline is unknown). The rest of that line is
+ * the reason. Status 1 means no. Any other end is a warning, once for each distinct text, and the
+ * probe runs again. So is a probe that takes longer than PREEMPT_LIMIT_MS: its whole process group
+ * is killed.
+ *
+ * One probe runs at a time; a period lies between the end of one and the start of the next. It runs
+ * without a shell, in a session of its own, with an empty stdin (io/program.h). After a notice with
+ * a deadline it does not run again. After a notice without one it does, to learn the deadline.
+ */
+
+enum { PREEMPT_LIMIT_MS = 10000 };
+
+#define STDOUT_MAX ((size_t)4096)
+#define WARNINGS_MAX 16 /* distinct ones, then no more */
+#define WHY_MAX 200
+#define SECONDS_MAX 31536000.0
+
+struct preempt {
+    struct loop *loop;
+    struct helpers *helpers;
+    struct loop_timer *timer; /* the next question */
+    struct program *program;  /* the probe that runs; NULL */
+    struct strv words;
+    int64_t period_ms, limit_ms;
+    const struct log *log;
+    void (*notice)(void *context, bool has_deadline, int64_t within_ms, const char *why);
+    void *context;
+    bool noticed; /* a notice without a deadline was given */
+    struct strv warned;
+};
+
+void preempt_destroy(struct preempt *preempt)
+{
+    if (preempt == NULL)
+        return;
+    program_cancel(preempt->program);
+    loop_timer_destroy(preempt->timer);
+    strv_destroy(&preempt->words);
+    strv_destroy(&preempt->warned);
+    free(preempt);
+}
+
+/* Once for each text; a probe that puts the time into it must not fill the log either. */
+static void warn(struct preempt *preempt, const char *text)
+{
+    for (size_t i = 0; i < preempt->warned.count; i++) {
+        if (strcmp(preempt->warned.items[i], text) == 0)
+            return;
+    }
+    if (preempt->warned.count >= WARNINGS_MAX)
+        return;
+    strv_add(&preempt->warned, text);
+    log_warning(preempt->log, "preemption probe %s: %s; hvdrun runs it again every %.3g s",
+                preempt->words.items[0], text, (double)preempt->period_ms / 1000);
+    if (preempt->warned.count == WARNINGS_MAX)
+        log_warning(preempt->log, "preemption probe %s: further warnings are not shown",
+                    preempt->words.items[0]);
+}
+
+/* A part of the probe's output, without control bytes and not too long. The caller frees it. */
+static char *clean(const char *text, size_t length)
+{
+    while (length > 0 && isspace((unsigned char)text[0]))
+        text++, length--;
+    while (length > 0 && isspace((unsigned char)text[length - 1]))
+        length--;
+    char *line = mem_strndup(text, length < WHY_MAX ? length : WHY_MAX);
+    for (char *at = line; *at != '\0'; at++) {
+        if (*at == '\t')
+            *at = ' ';
+        else if ((unsigned char)*at < ' ' || (unsigned char)*at >= 0x7f)
+            *at = '?';
+    }
+    return line;
+}
+
+/* "SECONDS reason" or "reason": true when the first word is a number of seconds. */
+static bool take_seconds(const char *line, int64_t *within_ms, size_t *length)
+{
+    double seconds = 0;
+    *length = strcspn(line, " ");
+    if (*length == 0 || strspn(line, "0123456789.") != *length)
+        return false;
+    char *word AUTO_FREE = mem_strndup(line, *length);
+    if (parse_double(word, 0, SECONDS_MAX, &seconds, NULL) < 0)
+        return false;
+    *within_ms = (int64_t)(seconds * 1000);
+    return true;
+}
+
+/* `notice` may destroy us, so nothing is touched after it. */
+static void take_notice(struct preempt *preempt, const char *text)
+{
+    char *line AUTO_FREE = clean(text, strcspn(text, "\n"));
+    int64_t within_ms = 0;
+    size_t word = 0;
+    bool has_deadline = take_seconds(line, &within_ms, &word);
+    char *why AUTO_FREE = has_deadline ? clean(line + word, strlen(line + word)) : mem_strdup(line);
+    if (!has_deadline)
+        loop_timer_set(preempt->timer, preempt->period_ms);
+    if (preempt->noticed && !has_deadline)
+        return;
+    preempt->noticed = true;
+    preempt->notice(preempt->context, has_deadline, within_ms,
+                    why[0] != '\0' ? why : "the preemption probe reported a notice");
+}
+
+static void answered(void *context, const struct program_result *result)
+{
+    struct preempt *preempt = context;
+    preempt->program = NULL;
+    if (result->why == NULL) {
+        take_notice(preempt, result->text);
+        return;
+    }
+    if (result->status != 1)
+        warn(preempt, result->why);
+    loop_timer_set(preempt->timer, preempt->period_ms);
+}
+
+static void run_probe(void *context)
+{
+    struct preempt *preempt = context;
+    const struct program_spec spec = {.loop = preempt->loop,
+                                      .helpers = preempt->helpers,
+                                      .argv = strv_items(&preempt->words),
+                                      .name = "it",
+                                      .output_max = STDOUT_MAX,
+                                      .drops_excess = true,
+                                      .time_max_ms = preempt->limit_ms};
+    preempt->program = program_start(&spec, answered, preempt);
+}
+
+void preempt_set_limit(struct preempt *preempt, int64_t limit_ms)
+{
+    preempt->limit_ms = limit_ms;
+}
+
+struct preempt *preempt_create(struct loop *loop, struct helpers *helpers, char *const *words,
+                               size_t count, int64_t period_ms, const struct log *log,
+                               void (*notice)(void *context, bool has_deadline, int64_t within_ms,
+                                              const char *why),
+                               void *context)
+{
+    struct preempt *preempt = mem_alloc(sizeof(*preempt));
+    *preempt = (struct preempt){.loop = loop,
+                                .helpers = helpers,
+                                .period_ms = period_ms,
+                                .limit_ms = PREEMPT_LIMIT_MS,
+                                .log = log,
+                                .notice = notice,
+                                .context = context};
+    for (size_t i = 0; i < count; i++)
+        strv_add(&preempt->words, words[i]);
+    preempt->timer = loop_timer_create(loop, run_probe, preempt);
+    loop_timer_set(preempt->timer, 0);
+    return preempt;
+}
 
 #define DEADLINE_MAX_MS (INT64_C(10) * 365 * 86400 * 1000)
 

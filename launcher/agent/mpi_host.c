@@ -8,7 +8,6 @@
 #include "agent/mpi_pmix.h"
 #include "agent/mpi_relay.h"
 #include "agent/pmi1_wire.h"
-#include "agent/pmix_register.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "agent/mpi_job.h"
 #include "base/error.h"
 #include "io/loop.h"
 #include "pmix/pmix_server.h"
@@ -28,3 +29,8 @@ int mpi_pmix_need(struct mpi_pmix *pmix, struct loop *loop, const struct mpi_pmi
 
 /* Does not finalize PMIx: see mpi_host_destroy(). */
 void mpi_pmix_leave(struct mpi_pmix *pmix);
+
+/* The name of this node for PMIx. Borrowed. */
+const char *pmix_register_name(const struct mpi_job *job);
+int pmix_register(struct pmix_server *pmix, const struct mpi_job *from, const char *nspace,
+                  struct error *err);

@@ -2,18 +2,147 @@
 #include "agent/orders.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "agent/agent_end.h"
 #include "agent/ask.h"
 #include "agent/check.h"
 #include "agent/closer_look.h"
-#include "agent/crew_orders.h"
+#include "agent/crews.h"
 #include "agent/evidence.h"
 #include "agent/node_orders.h"
-#include "agent/pulse.h"
 #include "agent/state_desk.h"
 #include "agent/usage.h"
 #include "base/clock.h"
+#include "base/mem.h"
+#include "node/activity.h"
+#include "node/proc_state.h"
+#include "wire/control.pb-c.h"
+#include "wire/frame.h"
+
+/* Answers about the topic "pulse": what the workers of this node have used so far, so that the
+ * driver sees whether they work. */
+
+/* Where it comes from. `lines` (may be NULL) say how far each worker has come. `look` (may be NULL)
+ * adds what it knows. `held`: nobody reads the output of the workers. */
+struct pulse_sources {
+    const struct crews *crews;
+    const struct worker_lines *lines;
+    struct closer_look *look;
+    bool held;
+};
+
+#define ASKED_THREADS 1000 /* more cost more than a walk through /proc */
+
+struct pulse {
+    const struct pulse_sources *sources;
+    struct descendants_table *processes;
+    Hvdrun__Pulse message;
+};
+
+static void add_rank(void *context, uint32_t seat, pid_t pid)
+{
+    struct pulse *pulse = context;
+    const struct pulse_sources *sources = pulse->sources;
+    Hvdrun__Pulse *message = &pulse->message;
+    struct activity activity;
+    uint64_t operations = 0;
+    if (!activity_read(pulse->processes, pid, sources->look != NULL, &activity))
+        return;
+    if (sources->lines != NULL && !worker_lines_progress(sources->lines, seat, &operations))
+        operations = 0;
+    Hvdrun__RankPulse *rank = mem_alloc(sizeof(*rank));
+    hvdrun__rank_pulse__init(rank);
+    rank->seat = seat;
+    rank->cpu_us = activity.cpu_us;
+    rank->io_bytes = activity.io_bytes;
+    rank->faults = activity.faults;
+    rank->waits = activity.waits;
+    rank->main_ns = activity.main_ns;
+    rank->receivers = activity.receivers;
+    rank->receptions = activity.receptions;
+    rank->debugged = activity.debugged;
+    rank->operations = operations;
+    char *stopped = proc_state_held(pid);
+    if (stopped != NULL)
+        rank->stopped = stopped;
+    if (sources->look != NULL)
+        closer_look_fill(sources->look, rank);
+    message->ranks =
+        mem_resize_array(message->ranks, message->n_ranks + 1, sizeof(Hvdrun__RankPulse *));
+    message->ranks[message->n_ranks++] = rank;
+}
+
+static void pulse_ask(const struct pulse_sources *sources, const struct asked *asked)
+{
+    struct pulse pulse = {.sources = sources,
+                          .processes = descendants_table_read(ASKED_THREADS),
+                          .message = HVDRUN__PULSE__INIT};
+    pulse.message.held = sources->held;
+    crews_walk_live(sources->crews, add_rank, &pulse);
+    descendants_table_destroy(pulse.processes);
+    asked_answer(asked, &pulse.message.base);
+    for (size_t i = 0; i < pulse.message.n_ranks; i++) {
+        if (pulse.message.ranks[i]->stopped[0] != '\0')
+            free(pulse.message.ranks[i]->stopped);
+        free(pulse.message.ranks[i]);
+    }
+    free(pulse.message.ranks);
+}
+
+/*
+ * The driver's frames about workers. What `body` is, the table of agent/orders.c says.
+ */
+
+/* About one worker or one start: for the crew of the header's epoch. */
+static void crew_orders_start(struct crew *crew, const struct frame_header *header,
+                              const void *body)
+{
+    (void)header;
+    crew_start(crew, body);
+}
+
+static void crew_orders_stdin(struct crew *crew, const struct frame_header *header,
+                              const void *body)
+{
+    struct frame_data data;
+    if (frame_data_get(body, header->length, &data, NULL) == 0)
+        crew_input(crew, &data, (const uint8_t *)body + FRAME_DATA_PREFIX,
+                   header->length - FRAME_DATA_PREFIX);
+}
+
+static void crew_orders_end_worker(struct crew *crew, const struct frame_header *header,
+                                   const void *body)
+{
+    const Hvdrun__EndWorker *message = body;
+    (void)header;
+    crew_end_worker(crew, message->seat, message->signal, message->grace_ms);
+}
+
+static void crew_orders_mpi(struct crew *crew, const struct frame_header *header, const void *body)
+{
+    crew_mpi_frame(crew, header->type, body);
+}
+
+/* For all crews, whatever their epoch. */
+static void crew_orders_signal(struct crews *crews, const struct frame_header *header,
+                               const void *body)
+{
+    const Hvdrun__Signal *message = body;
+    struct crew *crew = message->n_seats > 0 ? crews_find(crews, header->epoch) : NULL;
+    if (message->n_seats == 0)
+        crews_signal(crews, message->signal);
+    for (size_t i = 0; crew != NULL && i < message->n_seats; i++)
+        crew_signal_seat(crew, message->seats[i], message->signal);
+}
+
+static void crew_orders_window(struct crews *crews, const struct frame_header *header,
+                               const void *body)
+{
+    const Hvdrun__WindowSize *message = body;
+    (void)header;
+    crews_resize(crews, (int)message->rows, (int)message->columns);
+}
 
 /* `body` is the message that the order names, freed after the call, or the bytes. */
 typedef void node_order(struct agent *agent, const struct frame_header *header, const void *body);

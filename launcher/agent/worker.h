@@ -14,10 +14,14 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
 #include "agent/input.h"
 #include "agent/stream.h"
-#include "agent/worker_end.h"
 #include "io/child.h"
+#include "io/loop.h"
 #include "io/reaper.h"
 
 #define WORKER_STATE_LIST(X)         \
@@ -96,3 +100,10 @@ void worker_resize(const struct worker *worker, int rows, int columns);
 /* No process can write to the streams any more, or none may be waited for: reads what is there and
  * finishes the worker. */
 void worker_cut(struct worker *worker);
+
+struct worker_end;
+
+/* These, and over, accept NULL: no END_WORKER has come. */
+void worker_end_started(struct worker_end *end, pid_t pid);
+void worker_end_pause(struct worker_end *end, bool paused);
+bool worker_end_is_over(const struct worker_end *end); /* no process remains to be killed */

@@ -6,6 +6,6 @@
 
 #include "model/explain/facts.h"
 
-/* `list`: JSON of driver/tell/gpu_health_json.h, or anything else. `out` has a place for each
+/* `list`: JSON of driver/tell/evidence_json.h, or anything else. `out` has a place for each
  * element, and borrows from it. */
 void explain_json_gpus(const json_t *list, struct explain_gpu *out);

@@ -27,7 +27,7 @@ int place_open(const struct command_line *line, char *const *env, struct place *
 void place_close(struct place *place); /* accepts one that is all zero, or failed to open */
 
 /* The plan for these hosts. The caller owns it. `late`: if a host has no slot count, the driver
- * counts its slots when the host is up (driver/start/late_plan.h). Until then, the plan has all
+ * counts its slots when the host is up (driver/start/static_kind.c). Until then, the plan has all
  * hosts that may take part. */
 struct plan *place_plan(const struct command_line *line, struct place *place, bool late,
                         struct error *err);

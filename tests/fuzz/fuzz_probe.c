@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/preempt.h"
+#include "agent/departure_test.h"
 #include "node/gpus_ask.h"
 #include "place.h"
 

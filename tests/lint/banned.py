@@ -37,7 +37,7 @@ BANS = [
 # (file, call) -> why.
 ALLOWED = {
     ("launcher/agent/departure.c", "clock_wall_ns"): "the deadline that workers read is a time of the day",
-    ("launcher/agent/progress_files.c", "clock_wall_ns"): "the time of a file; a wrong one is not believed",
+    ("launcher/agent/crew_progress.c", "clock_wall_ns"): "the time of a file; a wrong one is not believed",
     ("launcher/node/evidence.c", "clock_wall_ns"): "lines of the kernel are compared with a report",
     ("launcher/agent/check.c", "clock_wall_ns"): "what it asks is how wrong that clock is",
     **{("tests/unit/clock.c", call): "the tests' own clock" for call in MACHINE_TIME.split()[:4]},

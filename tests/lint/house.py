@@ -60,7 +60,7 @@ PATHS = {
     "stacks": [
         ("launcher/cli/control_command.c", "stacks", ""),
         ("launcher/driver/control/control.c", "connection_ready", ""),
-        ("launcher/driver/control/peer.c", "ready", ""),
+        ("launcher/driver/control/control.c", "ready", ""),
         ("launcher/driver/control/request.c", "stacks", ""),
         ("launcher/driver/job_control.c", "stacks", ""),
         ("launcher/agent/agent.c", "link_frame", "agent_end_breach"),
@@ -71,8 +71,8 @@ PATHS = {
         ("launcher/agent/state_desk.c", "stacks_are_read", ""),
         *DRIVER_FRAME,
         ("launcher/driver/job/ask.c", "ask_take", ""),
-        ("launcher/driver/job_control_stacks.c", "looked", ""),
-        ("launcher/driver/control/peer.c", "later_answered", ""),
+        ("launcher/driver/job_control.c", "looked", ""),
+        ("launcher/driver/control/control.c", "later_answered", ""),
     ],
 }
 

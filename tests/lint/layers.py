@@ -6,7 +6,7 @@ Reads every #include under launcher/ and runtime/. With --build, it also reads w
 that another one calls, because a header can declare what any file defines. Fails on
 - an include or a call of a higher layer, or of another room of the same layer,
 - inside a room, one of a later folder, or of another folder of the same place in the order,
-- a circle of files or of folders. X.c, X.h and X.def are one node: when a.c includes b.h and b.c
+- a circle of files or of folders. X.c, X.h, X.def and X_test.h are one node: when a.c includes b.h and b.c
   includes a.h, that is a circle of calls, although no header includes itself,
 - a third-party header outside the room it belongs to,
 - a quoted include that is not written as "room/file.h", or names no file,
@@ -99,8 +99,8 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULT
 
 
 def node_of(short):
-    """X.c, X.h and X.def are one."""
-    return short.rpartition(".")[0]
+    """X.c, X.h and X.def are one, with X_test.h, which has what only tests use."""
+    return re.sub(r"(_test)?\.[^./]*$", "", short)
 
 
 def folder_of(short):

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The network part of `hvdrun check`. Every host listens on the address that a job would use, and
- * the others connect to it (plan.h). With --net they also send data to each other, in rounds, so
+ * the others connect to it. With --net they also send data to each other, in rounds, so
  * that no two transfers share a host.
  */
 #pragma once
+
+#include <stddef.h>
 
 #include "driver/check/result.h"
 #include "driver/job/job.h"
@@ -19,3 +21,12 @@ void check_probe_destroy(struct check_probe *probe); /* accepts NULL */
 
 /* The host failed: the probe does not use it any longer. */
 void check_probe_host_failed(struct check_probe *probe, int host);
+
+struct check_route {
+    int from, to; /* numbers of hosts, from 0 */
+    int round;
+};
+
+/* All routes among `hosts` hosts, ordered by `from`, then `to`. The caller frees them. Rounds
+ * count from 0; `*rounds` is their number. */
+struct check_route *check_plan(int hosts, size_t *count, int *rounds);

@@ -3,16 +3,70 @@
 
 #include <errno.h>
 #include <paths.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/strv.h"
-#include "driver/elastic/discovery_settle.h"
+#include "driver/elastic/discovery_test.h"
 #include "io/program.h"
 #include "io/watch.h"
 #include "model/hosts/discovered.h"
+
+/*
+ * Decides when the content of a file that other programs write counts: when two reads in a row
+ * agree. So a file that is half written, or that is missing between its removal and its
+ * replacement, is never taken for a new list. The very first read counts at once. No I/O, no clock.
+ */
+
+#define LOOKS_MAX 20
+
+static bool is_same(const struct buf *seen, bool readable, const char *bytes, size_t length)
+{
+    const char *has = buf_text(seen);
+    return seen->length == length + 1 && (has[0] == '+') == readable &&
+           memcmp(has + 1, bytes, length) == 0;
+}
+
+static void keep(struct buf *seen, bool readable, const char *bytes, size_t length)
+{
+    seen->limit = SIZE_MAX / 2; /* the reader limits the size */
+    buf_clear(seen);
+    buf_putc(seen, readable ? '+' : '-');
+    buf_append(seen, bytes, length);
+}
+
+enum discovery_settled discovery_settle_look(struct discovery_settle *settle, bool readable,
+                                             const char *bytes, size_t length)
+{
+    if (settle->any && is_same(&settle->known, readable, bytes, length)) {
+        buf_clear(&settle->candidate);
+        settle->looks = 0;
+        return SETTLED_SAME;
+    }
+    settle->looks++;
+    if (settle->any && settle->looks < LOOKS_MAX &&
+        !is_same(&settle->candidate, readable, bytes, length)) {
+        keep(&settle->candidate, readable, bytes, length);
+        return SETTLED_AGAIN;
+    }
+    keep(&settle->known, readable, bytes, length);
+    buf_clear(&settle->candidate);
+    settle->any = true;
+    settle->looks = 0;
+    return SETTLED_NEW;
+}
+
+void discovery_settle_destroy(struct discovery_settle *settle)
+{
+    buf_destroy(&settle->known);
+    buf_destroy(&settle->candidate);
+}
 
 #define POLL_MS 5000
 #define HEARD_MS 20      /* from a change of the file to the first look */

@@ -7,7 +7,7 @@
  * The script runs as a helper process, and runs again `period_ms` after it has ended. The file is
  * read soon after a change, and every `poll_ms`, because not every file system reports changes. A
  * helper process reads the file too, because a file server that hangs must not stop the job.
- * Content counts when two reads in a row agree (driver/elastic/discovery_settle.h).
+ * Content counts when two reads in a row agree (discovery.c says when).
  *
  * A failure before the first list is final: nothing is tried again. A later failure keeps the last
  * list. It is reported once, until something else fails or a run succeeds. Two failures that differ

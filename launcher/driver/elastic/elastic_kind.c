@@ -7,21 +7,119 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "driver/elastic/act.h"
-#include "driver/elastic/config.h"
 #include "driver/elastic/control.h"
-#include "driver/elastic/first_failure.h"
+#include "driver/elastic/elastic_kind_test.h"
 #include "driver/elastic/parts.h"
 #include "driver/elastic/rendezvous.h"
 #include "driver/elastic/verdict.h"
 #include "driver/end/blame.h"
 #include "driver/end/teardown.h"
 #include "driver/end/warning.h"
+#include "driver/job/job.h"
 #include "driver/job/job_nodes.h"
 #include "driver/reach/reach.h"
+#include "driver/run/evidence_folder.h"
+#include "driver/run/look.h"
 #include "driver/start/handshake.h"
 #include "driver/tell/events.h"
 #include "driver/tell/evidence_json.h"
+#include "model/elastic/elastic.h"
 #include "model/settings/split.h"
+
+/*
+ * The first failure of each epoch: --dump-on-failure and --evidence take a last look at the workers
+ * then. An agent looks at its workers before it takes the next order, which may be to end them.
+ */
+
+struct first_failure {
+    uint32_t epoch; /* the last one in which something had failed; 0: none */
+};
+
+static void show_look(void *context, const struct ask *look)
+{
+    (void)context;
+    look_show(look);
+}
+
+/* `rank` is -1 if a host was lost. Takes `text` over: what has failed. */
+static void first_failure_take(struct first_failure *failure, struct job *job, int rank, char *text)
+{
+    char *owned AUTO_FREE = text;
+    struct evidence_cause cause = {
+        .kind = EVIDENCE_FAILURE, .text = owned, .rank = rank, .once = true};
+    if (job->state != JOB_RUNNING || failure->epoch == job->epoch)
+        return;
+    failure->epoch = job->epoch;
+    if (job->settings->dump_on_failure)
+        look_ask(job, false, show_look, job);
+    evidence_folder_collect(job, &cause, NULL, NULL, NULL);
+}
+
+/* Turns the settings of a job into the configuration of its elastic core. */
+
+/* Beyond the grace period and the draining of streams: an agent that takes longer counts as
+ * broken. */
+#define AGENT_END_LIMIT_MS 10000
+
+static enum elastic_mode mode_of(const struct settings *settings)
+{
+    switch (settings->on_failure) {
+    case SET_ON_FAILURE_REJOIN: return ELASTIC_REJOIN;
+    case SET_ON_FAILURE_RESTART: return ELASTIC_RESTART;
+    case SET_ON_FAILURE_STOP: return ELASTIC_STOP;
+    default: return ELASTIC_AUTO;
+    }
+}
+
+/* As horovodrun: without -np the smallest number with which the job goes on, without that number
+ * all slots. */
+static int np_of(const struct job *job)
+{
+    const struct settings *settings = job->settings;
+    int slots = hosts_slots(job->request->hosts);
+    if (settings->np > 0)
+        return (int)settings->np;
+    if (settings->min_np > 0)
+        return (int)settings->min_np;
+    if (settings->max_np > 0 && slots > settings->max_np)
+        return (int)settings->max_np;
+    return slots > 0 ? slots : 1;
+}
+
+/* As horovodrun: all available slots, unless --max-np limits them. But a job that only asks for
+ * restarts (--max-restarts, --on-failure) has exactly -np workers. */
+static int max_np_of(const struct settings *settings)
+{
+    bool sized = settings->min_np > 0 || settings->max_np > 0 ||
+                 settings->host_discovery_script != NULL || settings->hosts_watch != NULL;
+    return sized ? (int)settings->max_np : (int)settings->np;
+}
+
+void elastic_config_from(const struct job *job, struct elastic_config *out)
+{
+    const struct settings *settings = job->settings;
+    struct duration_range cooldown = settings->blacklist_cooldown_range;
+    elastic_config_init(out);
+    out->mode = mode_of(settings);
+    out->np = np_of(job);
+    out->min_np = settings->min_np > 0 ? (int)settings->min_np : out->np;
+    out->max_np = max_np_of(settings);
+    out->early = settings->rejoin == SET_REJOIN_EARLY;
+    out->spares = (int)settings->spares;
+    out->failure_limit = (int)settings->blacklist_after;
+    out->reset_limit = (int)settings->reset_limit;
+    out->max_restarts = (int)settings->max_restarts;
+    out->max_preemptions = (int)settings->max_preemptions;
+    out->elastic_timeout_ms = settings->elastic_timeout;
+    out->rejoin_timeout_ms = settings->rejoin_timeout;
+    out->prepare_timeout_ms = settings->start_timeout;
+    out->grow_delay_ms = settings->grow_delay;
+    out->patience_ms = settings->drain_timeout + AGENT_END_LIMIT_MS;
+    out->grace_ms = teardown_grace(job, GRACE_AFTER_FAILURE_MS);
+    out->orderly_grace_ms = teardown_grace(job, GRACE_AFTER_SIGNAL_MS);
+    out->cooldown_min_ms = cooldown.min_ms > 0 ? cooldown.min_ms : 0;
+    out->cooldown_max_ms = cooldown.max_ms > 0 ? cooldown.max_ms : 0;
+}
 
 #define NODE_TIMEOUT_MS 5000 /* the job can go on without the node */
 

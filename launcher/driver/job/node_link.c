@@ -1,16 +1,137 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/job/node_link.h"
 
+#include <netdb.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "driver/job/node_end.h"
-#include "driver/job/second_look.h"
+#include "io/loop.h"
+#include "model/exit/record.h"
+#include "model/exit/status_text.h"
+#include "transport/dial.h"
+#include "transport/transport.h"
+#include "wire/control.pb-c.h"
 
-#define LAST_WORDS_MS 2000 /* for the exit of a process whose stream has ended, on a busy machine */
+/* Why the link to an agent has ended, as text for the user. Pure. */
+
+/* The limits that a shell sets and that end a process with a signal of their own. */
+static const char *limit_of(int signal)
+{
+    switch (signal) {
+    case SIGXFSZ: return " (the limit of ulimit -f)";
+    case SIGXCPU: return " (the limit of ulimit -t)";
+    default: return "";
+    }
+}
+
+/* By the wait status of its process, from waitpid(2). Appends nothing after an exit with 0.
+ */
+static void node_end_of_exit(int wait_status, struct buf *out)
+{
+    if (WIFSIGNALED(wait_status)) {
+        buf_puts(out, "its agent was killed by ");
+        exit_signal_name(WTERMSIG(wait_status), out);
+        buf_puts(out, limit_of(WTERMSIG(wait_status)));
+    } else if (WEXITSTATUS(wait_status) != 0) {
+        buf_puts(out, "its agent ended with ");
+        status_text(WEXITSTATUS(wait_status), out);
+    }
+}
+
+/* By the agent's last frame. `stall_ms`: how long the driver stood still just before; 0: it did
+ * not.
+ */
+static void node_end_of_farewell(const Hvdrun__Farewell *message, int64_t stall_ms, struct buf *out)
+{
+    double silence = message->silence_ms / 1000.0;
+    if (stall_ms > 0 && stall_ms >= message->silence_ms / 2)
+        buf_printf(out,
+                   "hvdrun itself stood still for %.1f s, and its agent there gave up after %.1f s "
+                   "(--node-timeout)",
+                   (double)stall_ms / 1000, silence);
+    else
+        buf_printf(out,
+                   "its agent gave up, since it heard nothing from hvdrun for %.1f s "
+                   "(--node-timeout)",
+                   silence);
+}
+
+/*
+ * A second look at a host whose agent has gone silent: does the host still answer? It opens new
+ * connections to the address that the transport used, several times within `limit_ms`, and closes
+ * them. On a lossy link a new handshake succeeds long before a stream that must repeat its segments
+ * in order.
+ */
+
+#define TRIES 3 /* attempts start one after the other, and one success is enough */
+
+struct second_look {
+    struct dial *dial;
+    void (*answers)(void *context);
+    void *context;
+};
+
+static void dialed(void *context, const struct dial_result *result)
+{
+    struct second_look *look = context;
+    look->dial = NULL;
+    if (result->fd < 0)
+        return;
+    close(result->fd);
+    look->answers(look->context);
+}
+
+/* -1: it is not a numeric address. */
+static int fill(struct resolve_result *to, const char *numeric)
+{
+    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    if (getaddrinfo(numeric, NULL, &hints, &found) != 0 || found == NULL)
+        return -1;
+    for (size_t i = 0; i < TRIES; i++) {
+        to->addresses[i] = (struct sockaddr_storage){.ss_family = (sa_family_t)found->ai_family};
+        memcpy(&to->addresses[i], found->ai_addr, found->ai_addrlen);
+    }
+    to->count = TRIES;
+    freeaddrinfo(found);
+    return 0;
+}
+
+/* `answers` comes once or never. NULL: there is no known address to connect to. */
+static struct second_look *second_look_begin(struct loop *loop,
+                                             const struct transport_stream *stream,
+                                             int64_t limit_ms, void (*answers)(void *context),
+                                             void *context)
+{
+    struct resolve_result peers = {.count = 0};
+    if (stream->peer[0] == '\0' || stream->peer_port == 0 || fill(&peers, stream->peer) < 0)
+        return NULL;
+    struct second_look *look = mem_alloc(sizeof(*look));
+    *look = (struct second_look){.answers = answers, .context = context};
+    look->dial =
+        dial_start(loop, &peers, stream->peer_port, "sshd", limit_ms, limit_ms, dialed, look);
+    return look;
+}
+
+static void second_look_end(struct second_look *look)
+{
+    if (look == NULL)
+        return;
+    dial_cancel(look->dial);
+    free(look);
+}
+
+#define LAST_WORDS_MS                                                           \
+    2000 /* for the exit of a process whose stream has ended, on a busy machine \
+          */
 
 const char *node_state_name(enum node_state state)
 {

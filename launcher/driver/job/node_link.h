@@ -17,6 +17,7 @@
 
 #include "base/log.h"
 #include "io/link.h"
+#include "io/loop.h"
 #include "model/exit/record.h"
 #include "model/net/clock_offset.h"
 #include "model/net/credit.h"
@@ -131,3 +132,5 @@ struct exit_loss node_link_loss(const struct node_link *node);
 /* The agent's time on our clock, and the possible error. */
 int64_t node_link_time(const struct node_link *node, uint64_t agent_ns);
 int64_t node_link_uncertainty(const struct node_link *node);
+
+struct second_look;

@@ -5,18 +5,119 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "driver/serve/gate.h"
 #include "driver/serve/page.h"
-#include "driver/serve/page_address.h"
 #include "driver/serve/page_json.h"
+#include "driver/serve/random_text.h"
 #include "driver/usage/job_history.h"
 #include "driver/usage/metrics.h"
 #include "driver/usage/sampler.h"
 #include "io/http_server.h"
 #include "model/net/http_words.h"
+#include "rendezvous/peer.h"
+
+/*
+ * Decides which user may see the status page, which shows the command and the output of the job.
+ *
+ * A Unix socket lets only its owner and root in. On 127.0.0.1, the gate asks the kernel for the
+ * user of the connection, and lets in the user of the job and root. It refuses a page of another
+ * site in this user's browser, which cannot name this server by its address. At any other address,
+ * a request must have the token of the gate in its query.
+ */
+
+struct gate {
+    bool is_path;
+    struct rendezvous_peer *peer; /* on loopback; NULL: elsewhere */
+    char token[RANDOM_TEXT_ROOM]; /* elsewhere */
+};
+
+static bool is_loopback(const struct listen_address *address)
+{
+    return address->at.any.sa_family == AF_INET &&
+           ntohl(address->at.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+static void gate_destroy(struct gate *gate)
+{
+    if (gate == NULL)
+        return;
+    rendezvous_peer_destroy(gate->peer);
+    free(gate);
+}
+
+/* NULL: there is no randomness for a token. */
+static struct gate *gate_create(const struct listen_address *address, struct error *err)
+{
+    struct gate *gate = mem_alloc(sizeof(*gate));
+    *gate = (struct gate){.is_path = address->is_path};
+    if (gate->is_path)
+        return gate;
+    if (is_loopback(address)) {
+        gate->peer = rendezvous_peer_create();
+        return gate;
+    }
+    if (random_text(gate->token) == 0)
+        return gate;
+    error_set(err, "the kernel has no randomness yet for the token of the status page");
+    gate_destroy(gate);
+    return NULL;
+}
+
+static bool is_own(const struct gate *gate, const struct http_request *request)
+{
+    uid_t uid = 0;
+    return rendezvous_peer_uid(gate->peer, http_request_socket(request), &uid) == 0 &&
+           (uid == getuid() || uid == 0);
+}
+
+/* NULL: let in. Else one line that says why not. */
+static const char *gate_refusal(const struct gate *gate, const struct http_request *request,
+                                const struct http_question *question)
+{
+    struct http_word given;
+    if (gate->is_path)
+        return NULL;
+    if (gate->peer == NULL) {
+        if (http_query_find(question->query, "token", &given) &&
+            http_word_is_secret(&given, gate->token))
+            return NULL;
+        return "the token is wrong or missing; 'hvdrun status' shows the address of the page with "
+               "its token\n";
+    }
+    if (question->host != NULL && !http_host_is_address(question->host))
+        return "this page is only served under an address, such as 127.0.0.1, or as localhost\n";
+    if (!is_own(gate, request))
+        return "this page is only for the user of the job and root\n";
+    return NULL;
+}
+
+static const char *gate_token(const struct gate *gate)
+{
+    return gate->token[0] == '\0' ? NULL : gate->token;
+}
+
+/* The address of the status page, as a user opens it. */
+
+#define NAME_ROOM 256
+
+/* `url`: of the server. All addresses of this machine (0.0.0.0 or [::]) become its name. `token`
+ * may be NULL: none. The caller frees the result. */
+static char *page_address_new(const char *url, const char *token)
+{
+    static const char *const all[] = {"http://0.0.0.0:", "http://[::]:"};
+    char name[NAME_ROOM] = "";
+    char *own AUTO_FREE = NULL;
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        size_t length = strlen(all[i]);
+        if (strncmp(url, all[i], length) == 0 && gethostname(name, sizeof(name) - 1) == 0)
+            own = mem_printf("http://%s:%s", name, url + length);
+    }
+    return mem_printf("%s/%s%s", own == NULL ? url : own,
+                      token == NULL ? "" : "?token=", token == NULL ? "" : token);
+}
 
 #define PLAIN_TYPE "text/plain; charset=utf-8"
 #define HTML_TYPE "text/html; charset=utf-8"

@@ -16,6 +16,7 @@
 #pragma once
 
 #include "driver/job/job.h"
+#include "io/http_server.h"
 #include "io/listen_address.h"
 
 #define METRICS_PATH "/metrics"
@@ -34,3 +35,5 @@ void metrics_server_finish(struct metrics_server *server);
 const char *metrics_server_url(const struct metrics_server *server); /* with its path */
 /* The address of the status page, with its token. */
 const char *metrics_server_page(const struct metrics_server *server);
+
+struct gate;

@@ -51,3 +51,5 @@ char *evidence_json_report(const struct job *job);
 
 /* "rank 3 on b exited with code 1". The caller frees it. */
 char *evidence_exit_text(const struct job *job, const struct exit_event *event);
+
+struct json_t;

@@ -8,9 +8,31 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "driver/job/ask.h"
 #include "driver/job/job.h"
-#include "driver/usage/gpu_values.h"
+#include "wire/control.pb-c.h"
+
+struct gpu_values {
+    uint32_t index;            /* as nvidia-smi has it */
+    char uuid[64];             /* "": not known */
+    double use_percent;        /* of the last second, in which some kernel ran */
+    double memory_use_percent; /* in which some memory was read or written */
+    double power_w, energy_j;  /* the energy since the driver was loaded */
+    double memory_bytes, memory_used_bytes;
+    const char *trouble; /* "is lost", "needs a reset"; NULL: none is known */
+};
+
+/* The values of all GPUs that the processes of a rank use. Other ranks may use them too. */
+struct rank_gpus {
+    uint32_t count;     /* 0: none, or that is not known; then no other value is */
+    double use_percent; /* the mean */
+    double power_w, energy_j;
+    double memory_bytes; /* of the processes of this rank */
+};
 
 #define SAMPLER_LIMIT_MS 1000
 

@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "agent/check_call.h"
 #include "agent/check_door.h"
+#include "agent/check_test.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "loop_fixture.h"

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "agent/crew_binding.h"
+#include "agent/crew_binding_test.h"
 #include "base/mem.h"
 #include "node/gpus.h"
 

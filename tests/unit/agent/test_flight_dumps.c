@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <time.h>
 
-#include "agent/flight_dumps.h"
+#include "agent/evidence_test.h"
 
 #define RANKS 3
 #define ROUNDS 4000 /* of 5 ms: never for ever */

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "agent/hello.h"
+#include "agent/agent_test.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "helpers_fixture.h"

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/preempt.h"
+#include "agent/departure_test.h"
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"

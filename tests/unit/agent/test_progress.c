@@ -15,8 +15,8 @@
 #include <cmocka.h>
 
 #include "agent/agent_fixture.h"
+#include "agent/crew_progress_test.h"
 #include "agent/progress_door.h"
-#include "agent/progress_files.h"
 #include "agent/progress_json.h"
 #include "node/runtime_dir.h"
 #include "rendezvous/http.h"

@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "../stacks/python_child.h"
-#include "agent/rank_stacks.h"
 #include "agent/stack_pool.h"
+#include "agent/state_desk_test.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "helpers_fixture.h"

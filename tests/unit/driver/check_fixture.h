@@ -9,18 +9,18 @@
 
 #include "base/mem.h"
 #include "driver/check/judge.h"
-#include "driver/check/plan.h"
+#include "driver/check/probe_test.h"
 #include "driver/check/result.h"
 
-#define HOSTS_MAX 16
+#define FIXTURE_HOSTS 16
 #define GIB ((uint64_t)1 << 30)
 
 struct check_world {
     struct check_result result;
-    Hvdrun__AgentHello hellos[HOSTS_MAX];
-    char names[HOSTS_MAX][16], addresses[HOSTS_MAX][32], lines[HOSTS_MAX][64];
-    char boots[HOSTS_MAX][40];
-    char *line_lists[HOSTS_MAX][2];
+    Hvdrun__AgentHello hellos[FIXTURE_HOSTS];
+    char names[FIXTURE_HOSTS][16], addresses[FIXTURE_HOSTS][32], lines[FIXTURE_HOSTS][64];
+    char boots[FIXTURE_HOSTS][40];
+    char *line_lists[FIXTURE_HOSTS][2];
 };
 
 /* As if it had come from an agent: owned by the message. */

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "driver/elastic/discovery_settle.h"
+#include "driver/elastic/discovery_test.h"
 
 static enum discovery_settled look(struct discovery_settle *settle, const char *text)
 {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "driver/elastic/config.h"
+#include "driver/elastic/elastic_kind_test.h"
 
 static struct elastic_config config_of(const char *after)
 {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "driver/usage/gpu_values.h"
+#include "driver/usage/sampler_test.h"
 
 static struct gpu_values read_one(Hvdrun__GpuUsage message)
 {

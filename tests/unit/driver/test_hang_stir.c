@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "driver/run/hang_stir.h"
+#include "driver/run/hang_watch_test.h"
 
 static void expect(struct hang_stir *stir, int seat, uint64_t output, uint64_t io_bytes,
                    uint64_t wanted_output, uint64_t wanted_io)

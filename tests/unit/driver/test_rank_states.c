@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "driver/run/rank_states.h"
+#include "driver/run/look_test.h"
 
 #define HANGS \
     ": sleeping, waits in futex_wait, calls futex\n    kernel stack: futex_wait < do_futex"

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tests of discovery need, and nobody else. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "driver/elastic/discovery.h"
+
+/* All zero is ready. */
+struct discovery_settle {
+    struct buf known, candidate; /* one byte for "readable", then the content or the error */
+    bool any;
+    int looks; /* since `known` was last read */
+};
+
+enum discovery_settled {
+    SETTLED_SAME,  /* the known content */
+    SETTLED_AGAIN, /* other content: look again soon */
+    SETTLED_NEW,   /* other content that counts from now on */
+};
+
+/* A read of the file: its content, or (if not `readable`) the error text. Content that keeps
+ * changing counts after a number of reads. */
+enum discovery_settled discovery_settle_look(struct discovery_settle *settle, bool readable,
+                                             const char *bytes, size_t length);
+void discovery_settle_destroy(struct discovery_settle *settle);
