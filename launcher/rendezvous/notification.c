@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/hmac.h"
 #include "base/mem.h"
+#include "base/sha256.h"
 
 enum { HEAD = HMAC_SIZE + 4 };
 

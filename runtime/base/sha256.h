@@ -6,12 +6,13 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define SHA256_TEXT_ROOM 65
 
-enum { SHA256_BLOCK = 64, SHA256_SIZE = 32 };
+enum { SHA256_BLOCK = 64, SHA256_SIZE = 32, HMAC_SIZE = SHA256_SIZE };
 
 /* An unfinished hash. Its fields are private. */
 struct sha256 {
@@ -27,3 +28,10 @@ void sha256_end(struct sha256 *hash,
 
 /* The hash of all the bytes at once: hexadecimal digits and a NUL. */
 void sha256_text(const void *bytes, size_t length, char out[SHA256_TEXT_ROOM]);
+
+/* HMAC-SHA256 (RFC 2104) of bytes in memory. */
+void hmac_sha256(const void *key, size_t key_length, const void *bytes, size_t length,
+                 uint8_t out[HMAC_SIZE]);
+
+/* Takes the same time, wherever the two differ. */
+bool hmac_equal(const uint8_t one[HMAC_SIZE], const uint8_t other[HMAC_SIZE]);

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "base/hmac.h"
+#include "base/sha256.h"
 
 enum {
     SECRET_SIZE = 32,

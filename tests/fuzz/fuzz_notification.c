@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The answer of a Horovod worker to a notification, as bytes and as a body with the right head. It
  * means the same however it is cut into pieces, and only a signed acknowledgement counts. */
-#include "base/hmac.h"
+#include "base/sha256.h"
 #include "fuzz.h"
 #include "rendezvous/notification.h"
 

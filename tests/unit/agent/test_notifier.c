@@ -17,8 +17,8 @@
 #include "agent/notifier.h"
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/hmac.h"
 #include "base/mem.h"
+#include "base/sha256.h"
 #include "loop_fixture.h"
 #include "rendezvous/hex_fixture.h"
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/hmac.h"
+#include "base/sha256.h"
 
 struct vector {
     size_t key_length;

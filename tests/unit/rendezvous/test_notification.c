@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "base/hmac.h"
 #include "base/mem.h"
+#include "base/sha256.h"
 #include "rendezvous/hex_fixture.h"
 #include "rendezvous/notification.h"
 
