@@ -10,7 +10,7 @@
 #include "agent/worker_line.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "line/address.h"
+#include "line/line.h"
 
 enum {
     BACKLOG = 4096,

@@ -11,9 +11,14 @@
  */
 #pragma once
 
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/error.h"
 #include "line/packet.h"
 
-/* The variable in which the agent names its socket: "@" and an abstract name. */
+/* The variable in which the agent names its socket: "@" and an abstract name. Such a name has no
+ * file, so nothing of it remains when the agent has ended. */
 #define LINE_VARIABLE "HVDRUN_LINE"
 
 /* What a worker of an elastic job registers with the launcher (docs/elastic.md), instead of an
@@ -36,3 +41,7 @@ int line_receive(struct line *line, struct line_packet *packet, struct error *er
 /* 1: sent. 0: the agent has not read what came before it, and the packet was dropped. -1: the line
  * has ended. The agent drops more than a few packets a second of one worker. */
 int line_send(struct line *line, const struct line_packet *packet);
+
+/* The address as text of a socket that bind(2) has given an abstract name. The caller frees it.
+ * NULL: it has none. */
+char *line_address_text(const struct sockaddr_un *name, socklen_t length);

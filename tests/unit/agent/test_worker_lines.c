@@ -16,7 +16,6 @@
 
 #include "agent/agent_fixture.h"
 #include "agent/worker_lines.h"
-#include "line/address.h"
 #include "line/line.h"
 
 #define SEAT 3

@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "line/address.h"
 #include "line/line.h"
 
 struct line_agent {
