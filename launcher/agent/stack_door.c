@@ -12,7 +12,6 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "stacks/rights_own.h"
 #include "stacks/snapshot.h"
 
 #define CALL_MAX 1024

@@ -15,7 +15,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/parse.h"
-#include "stacks/process_native.h"
+#include "stacks/native.h"
 
 #define WORK_MAX 256 /* bytes of a StackWork */
 

@@ -8,6 +8,9 @@
  */
 #pragma once
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "stacks/python_layout.h"
 
 struct code {
@@ -30,3 +33,12 @@ void code_cache_destroy(struct code_cache *cache);
 /* NULL: no code object is there. Belongs to the cache. */
 const struct code *code_read(struct code_cache *cache, struct memory *memory,
                              const struct python_layout *layout, uint64_t address);
+
+/* The line of an instruction, from the line table of a code object. The three formats are those of
+ * Objects/lnotab_notes.txt (3.8, 3.9), of PEP 626 (3.10), and of Objects/locations.md (3.11 and
+ * later).
+ *
+ * `minor` is that of Python 3. `offset` is in bytes, negative for a frame that has not begun.
+ * Returns 0 if the table gives no line. */
+int line_of_offset(int minor, const unsigned char *table, size_t length, int first_line,
+                   int64_t offset);

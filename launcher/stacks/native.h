@@ -2,6 +2,10 @@
 /*
  * The native frames of all threads of a process: those of C, C++ and other compiled code. See
  * snapshot.h for which threads are stopped, and for how long.
+ *
+ * A thread may have Python frames as well. Then only the native frames above its innermost Python
+ * frame remain: its calls of C code. The frames below are the interpreter's own, and the Python
+ * frames stand for them.
  */
 #pragma once
 
@@ -13,31 +17,16 @@
 #include "base/error.h"
 #include "model/hang/stack.h"
 #include "stacks/module/unwind_module.h"
+#include "stacks/process.h"
 #include "stacks/rights.h"
-
-#define NATIVE_FRAMES_MAX 1000 /* of one thread; the ones further out are not looked for */
-
-/* A function is without arguments; "+0x1b40", the place in the file, if it has no name. The file is
- * the source if the line is known, else the program or library; "" for neither. */
-struct native_thread {
-    pid_t tid;
-    struct stack_frame
-        *frames; /* owned, with their texts; the innermost first; none: see `trouble` */
-    size_t count;
-    bool whole; /* it ends at the outermost frame, at Python, or at NATIVE_FRAMES_MAX frames */
-};
-
-struct native_stacks {
-    char *trouble; /* NULL, or why there are no frames, or not those of all threads */
-    struct native_thread *threads;
-    size_t count;
-};
 
 /* hvdrun-unwind.so. NULL: it or libdw cannot be loaded. It stays open. */
 const struct unwind_module *native_load(const char *path, struct error *err);
 
-/* The caller destroys `out` in any case. Call it in a process that you can leave behind:
- * see process.h. `deadline_ns` is of clock_mono_ns(). */
-void native_read(const struct unwind_module *module, const struct rights *rights, pid_t pid,
-                 int64_t deadline_ns, struct native_stacks *out);
-void native_stacks_destroy(struct native_stacks *stacks);
+#define PROCESS_NATIVE_FRAMES_MAX 40 /* of one thread; the ones between the ends are left out */
+
+/* Reads the native frames of a process whose Python threads are in `stacks`; none: it is not
+ * Python. Adds the threads that run no Python, and a remark if frames are missing. As
+ * process_stacks_read(), it can wait. */
+void process_native_read(const struct unwind_module *module, const struct rights *rights, pid_t pid,
+                         int64_t deadline_ns, struct process_stacks *stacks);

@@ -8,10 +8,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "model/hang/stack.h"
 #include "stacks/asyncio.h"
 #include "stacks/python.h"
-#include "stacks/refusal.h"
 #include "stacks/tasks.h"
 
 #define OUTER_FRAMES 20 /* of a stack that is too long, at its outer end */

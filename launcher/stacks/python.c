@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "stacks/lines.h"
 
 #define INTERPRETERS_MAX 256
 #define LINKS_MAX 5000 /* frames that are followed: shims and unfinished ones as well */

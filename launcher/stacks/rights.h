@@ -23,3 +23,8 @@ struct rights {
     void (*stop)(void *context, pid_t pid, int memory_fd, int64_t deadline_ns,
                  struct snapshot_order *orders, size_t count);
 };
+
+/* Why the kernel does not let us read or stop a process, such as "its memory cannot be read:
+ * Permission denied (kernel.yama.ptrace_scope is 2)". It names the setting of the Yama security
+ * module if that can be the cause. The caller's. */
+char *refusal(const char *what, int error);

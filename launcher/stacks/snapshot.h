@@ -44,3 +44,6 @@ void snapshot_stopping(pid_t pid, int memory_fd, int64_t deadline_ns, struct sna
                        size_t count);
 
 void snapshot_destroy(struct snapshot *snapshot);
+
+/* The rights of this process itself. */
+extern const struct rights rights_own;

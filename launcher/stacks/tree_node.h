@@ -3,9 +3,18 @@
  */
 #pragma once
 
+#include <stddef.h>
+
 #include "base/buf.h"
 #include "model/hang/stack.h"
-#include "stacks/rank_set.h"
+
+/* A set of ranks that grows. */
+struct rank_set {
+    int *ranks;
+    size_t count, room;
+};
+
+void rank_set_add(struct rank_set *set, int rank); /* cheap if a rank comes again at once */
 
 /* A word about the ranks of one leaf, and about which of them. */
 struct leaf_word {

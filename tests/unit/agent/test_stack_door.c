@@ -19,7 +19,6 @@
 #include "agent/stack_door.h"
 #include "base/fd.h"
 #include "loop_fixture.h"
-#include "stacks/rights_own.h"
 #include "stacks/snapshot.h"
 #include "unit.h"
 

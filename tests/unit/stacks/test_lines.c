@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "stacks/lines.h"
+#include "stacks/code.h"
 
 struct step {
     int64_t offset;

@@ -20,8 +20,8 @@
 
 #include <cmocka.h>
 
-#include "stacks/native.h"
-#include "stacks/rights_own.h"
+#include "stacks/native_test.h"
+#include "stacks/snapshot.h"
 #include "stacks/tasks.h"
 #include "unit.h"
 

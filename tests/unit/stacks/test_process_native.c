@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "stacks/process_native.h"
-#include "stacks/rights_own.h"
+#include "stacks/native_test.h"
+#include "stacks/snapshot.h"
 
 /* From a list of functions, the innermost first, that ends with NULL. */
 static struct native_thread thread_of(pid_t tid, bool whole, const char *const *functions)

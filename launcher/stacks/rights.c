@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stacks/refusal.h"
+#include "stacks/rights.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
 

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tests of native need, and nobody else. */
+#pragma once
+
+#include "stacks/native.h"
+
+#define NATIVE_FRAMES_MAX 1000 /* of one thread; the ones further out are not looked for */
+
+/* A function is without arguments; "+0x1b40", the place in the file, if it has no name. The file is
+ * the source if the line is known, else the program or library; "" for neither. */
+struct native_thread {
+    pid_t tid;
+    struct stack_frame
+        *frames; /* owned, with their texts; the innermost first; none: see `trouble` */
+    size_t count;
+    bool whole; /* it ends at the outermost frame, at Python, or at NATIVE_FRAMES_MAX frames */
+};
+
+struct native_stacks {
+    char *trouble; /* NULL, or why there are no frames, or not those of all threads */
+    struct native_thread *threads;
+    size_t count;
+};
+
+/* The caller destroys `out` in any case. Call it in a process that you can leave behind:
+ * see process.h. `deadline_ns` is of clock_mono_ns(). */
+void native_read(const struct unwind_module *module, const struct rights *rights, pid_t pid,
+                 int64_t deadline_ns, struct native_stacks *out);
+void native_stacks_destroy(struct native_stacks *stacks);
+
+/* As process_native_read(), with native frames that were read already. */
+void process_native_add(const struct rights *rights, pid_t pid, const struct native_stacks *native,
+                        struct process_stacks *stacks);
