@@ -10,7 +10,6 @@
 
 #include "base/mem.h"
 #include "io/module_open.h"
-#include "pmix/pmix_module.h"
 
 #define LARGE_JOB 100 /* ranks; of a smaller one there is less to give back than it would cost */
 

@@ -21,7 +21,7 @@
 
 #include "base/error.h"
 #include "base/strv.h"
-#include "pmix/pmix_types.h"
+#include "pmix/pmix_module.h"
 #include "pmix/publish_store.h"
 
 struct pmix_server;

@@ -121,3 +121,89 @@ void collect_reply(struct server *server, uint64_t id, bool ok, uint64_t round, 
     collective->finish(collective, ok ? PMIX_SUCCESS : PMIX_ERR_UNREACH, round, copy,
                        copy != NULL ? length : 0);
 }
+
+/* ---- Fences ---------------------------------------------------------------------------------- */
+
+/* The data of the local participants, if any, is one blob; the result is that of all. */
+struct fence_request {
+    struct collective collective;
+    pmix_modex_cbfunc_t done;
+    void *done_data;
+};
+
+/* The result's memory is PMIx's until it calls free on it. */
+static void finish_fence(struct collective *collective, pmix_status_t status, uint64_t round,
+                         char *bytes, size_t length)
+{
+    (void)round;
+    struct fence_request *request = (struct fence_request *)collective;
+    request->done(status, bytes, length, request->done_data, free, bytes);
+    collective_clear(collective);
+    free(request);
+}
+
+pmix_status_t up_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                       size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t done,
+                       void *done_data)
+{
+    (void)info, (void)ninfo;
+    struct server *server = server_active();
+    if (server == NULL)
+        return PMIX_ERR_NOT_SUPPORTED;
+    struct fence_request *request = mem_alloc(sizeof(*request));
+    *request = (struct fence_request){{.finish = finish_fence}, done, done_data};
+    collective_init(&request->collective, "fence", procs, nprocs, data, ndata);
+    collective_push(server, &request->collective);
+    return PMIX_SUCCESS;
+}
+
+/* ---- Connect and disconnect ------------------------------------------------------------------ */
+
+/*
+ * PMIx_Connect and PMIx_Disconnect, among ranks of the job: all have to ask for it. What the
+ * standard asks of us besides, to report the death of a member to the others, happens for every
+ * rank anyway (events.c).
+ */
+struct connect_request {
+    struct collective collective;
+    pmix_op_cbfunc_t done;
+    void *done_data;
+};
+
+static void finish_connect(struct collective *collective, pmix_status_t status, uint64_t round,
+                           char *bytes, size_t length)
+{
+    (void)round, (void)length;
+    struct connect_request *request = (struct connect_request *)collective;
+    free(bytes);
+    request->done(status, request->done_data);
+    collective_clear(collective);
+    free(request);
+}
+
+static pmix_status_t push_connect(const char *operation, const pmix_proc_t *procs, size_t count,
+                                  pmix_op_cbfunc_t done, void *done_data)
+{
+    struct server *server = server_active();
+    if (server == NULL)
+        return PMIX_ERR_NOT_SUPPORTED;
+    struct connect_request *request = mem_alloc(sizeof(*request));
+    *request = (struct connect_request){{.finish = finish_connect}, done, done_data};
+    collective_init(&request->collective, operation, procs, count, NULL, 0);
+    collective_push(server, &request->collective);
+    return PMIX_SUCCESS;
+}
+
+pmix_status_t up_connect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                         size_t ninfo, pmix_op_cbfunc_t done, void *done_data)
+{
+    (void)info, (void)ninfo;
+    return push_connect("connect", procs, nprocs, done, done_data);
+}
+
+pmix_status_t up_disconnect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                            size_t ninfo, pmix_op_cbfunc_t done, void *done_data)
+{
+    (void)info, (void)ninfo;
+    return push_connect("disconnect", procs, nprocs, done, done_data);
+}

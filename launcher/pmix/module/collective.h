@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A collective operation: fence, connect, group. PMIx calls us when all local participants have
- * entered it. On one node these are all of them. Over several nodes the agent sends the bytes to
- * the others and brings back the bytes of all.
+ * A collective operation: fence and connect, which are here, and group. PMIx calls us when all
+ * local participants have entered it. On one node these are all of them. Over several nodes the
+ * agent sends the bytes to the others and brings back the bytes of all.
  *
  * Operations of one kind with the same participants differ by their order. The order is the same on
  * all nodes, because every participant has the same.

@@ -14,7 +14,6 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "pmix/module/complaints.h"
 #include "pmix/module/operations.h"
 
 /* PMIx's listener uses select(), which ends the process beyond this; some room for its own. */
@@ -83,7 +82,7 @@ static int init_library(const struct server *server, struct error *err)
     struct complaints complaints;
     complaints_begin(&complaints);
     pmix_status_t status = PMIx_server_init(&operations, list.items, list.count);
-    complaints_end(&complaints, server_complain, server);
+    complaints_end(&complaints, server);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     for (size_t i = 0; i < SETTINGS; i++) {
         if (lent[i])

@@ -4,17 +4,95 @@
  * the nodes and each rank, given in advance, so that no worker has to ask later.
  */
 #include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "pmix/module/batch.h"
-#include "pmix/module/complaints.h"
 #include "pmix/module/operations.h"
 
+#define WAIT_SECONDS 5
 #define MAP_MAX ((size_t)16 << 20)
+
+/* ---- Waiting --------------------------------------------------------------------------------- */
+
+/*
+ * A wait for PMIx's thread, with a time limit.
+ *
+ * Registering takes microseconds, and it is simplest to wait for it. But libpmix's thread can lock
+ * up for good (4.2: when a worker is killed while it connects). An agent that waits for it would
+ * hang and could not end the job. So the wait has a limit. After it we give the library up (struct
+ * server, `stuck`); the batch is freed by its last user.
+ */
+struct batch {
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+    int waiting;          /* for that many calls of batch_done() */
+    bool abandoned;       /* the wait was given up: the last call frees it */
+    pmix_status_t status; /* the first that went wrong */
+};
+
+static struct batch *batch_create(int count)
+{
+    struct batch *batch = mem_alloc(sizeof(*batch));
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    batch->waiting = count;
+    batch->status = PMIX_SUCCESS;
+    pthread_mutex_init(&batch->lock, NULL);
+    pthread_cond_init(&batch->done, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return batch;
+}
+
+static void batch_destroy(struct batch *batch)
+{
+    pthread_mutex_destroy(&batch->lock);
+    pthread_cond_destroy(&batch->done);
+    free(batch);
+}
+
+static void batch_done(pmix_status_t status, void *context)
+{
+    struct batch *batch = context;
+    pthread_mutex_lock(&batch->lock);
+    if (!server_ok(status) && server_ok(batch->status))
+        batch->status = status;
+    batch->waiting--;
+    bool last = batch->waiting == 0;
+    bool alone = last && batch->abandoned;
+    if (last && !alone)
+        pthread_cond_signal(&batch->done);
+    pthread_mutex_unlock(&batch->lock);
+    if (alone)
+        batch_destroy(batch);
+}
+
+/* The first failure, PMIX_SUCCESS, or PMIX_ERR_TIMEOUT after 5 s; the batch is gone. */
+static pmix_status_t batch_wait(struct batch *batch)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_sec += WAIT_SECONDS;
+    int late = 0;
+    pthread_mutex_lock(&batch->lock);
+    while (batch->waiting > 0 && late != ETIMEDOUT)
+        late = pthread_cond_timedwait(&batch->done, &batch->lock, &end);
+    batch->abandoned = batch->waiting > 0;
+    bool abandoned = batch->abandoned;
+    pmix_status_t status = abandoned ? PMIX_ERR_TIMEOUT : batch->status;
+    pthread_mutex_unlock(&batch->lock);
+    if (!abandoned)
+        batch_destroy(batch);
+    return status;
+}
+
+/* ---- The namespace --------------------------------------------------------------------------- */
 
 /* "0,1;2,3": the ranks of each node, or of one node (`only` >= 0). */
 static char *ranks_text(const struct pmix_job *job, int only)
@@ -228,7 +306,7 @@ int namespace_register(struct server *server, const struct pmix_job *from, struc
     pmix_status_t status = register_nspace(job, &list);
     if (server_ok(status) && job->local_count > 0)
         status = register_clients(job);
-    complaints_end(&complaints, server_complain, server);
+    complaints_end(&complaints, server);
     if (status == PMIX_ERR_TIMEOUT) {
         server->stuck = true;
         list = (struct infos){0}; /* PMIx may still read it */

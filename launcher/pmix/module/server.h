@@ -54,7 +54,7 @@ struct server {
     char *nspace; /* of the server itself */
     char *tmpdir, *hostname;
     struct server_job *job; /* NULL between epochs */
-    bool stuck; /* PMIx's thread does not answer (batch.h): it gets no further request */
+    bool stuck; /* PMIx's thread does not answer (namespace.c): it gets no further request */
     struct publish_store *store;
     struct group *groups;
     uint64_t last_round; /* of collectives on one node */
@@ -78,3 +78,18 @@ bool server_ok(pmix_status_t status);
 
 struct server_job *server_job_create(const struct pmix_job *from);
 void server_job_destroy(struct server_job *job); /* accepts NULL */
+
+/*
+ * What the PMIx library prints to standard error while it works for us: plugins of another version,
+ * no compression, no space. It prints before any caller knows whether that matters. So the lines
+ * become messages for -v, and the caller's own error says what matters.
+ */
+struct complaints {
+    int file, stderr_fd; /* -1: standard error stays as it is */
+};
+
+/* Between these two, standard error of the process is a file of our own. For the loop's thread
+ * only. */
+void complaints_begin(struct complaints *complaints);
+/* Tells each line that was printed. */
+void complaints_end(struct complaints *complaints, const struct server *server);
