@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The answer to each PMI-1 command. The list below is the only one; what a worker says that is not
+ * in it is a protocol error, because a worker that gets no answer waits for ever.
+ */
 #include "pmi1/dialogue.h"
 
 #include <stdarg.h>
@@ -6,7 +10,10 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/parse.h"
 
+#define NAMES_MAX 4096
+#define SPAWNS_MAX 1000000
 #define ANSWER_MAX ((size_t)2 * PMI1_LINE_MAX) /* a stored value and the words around it */
 
 struct kvs *pmi1_space(struct pmi1_engine *engine, const char *name)
@@ -17,7 +24,8 @@ struct kvs *pmi1_space(struct pmi1_engine *engine, const char *name)
     return NULL;
 }
 
-void pmi1_answer(struct pmi1_engine *engine, const struct member *member, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void
+answer(struct pmi1_engine *engine, const struct member *member, const char *format, ...)
 {
     struct buf line AUTO_BUF = BUF_INIT(ANSWER_MAX);
     va_list args;
@@ -36,10 +44,11 @@ void pmi1_release_barrier(struct pmi1_engine *engine)
             engine->members[i].state = PMI1_RUNNING;
     for (int i = 0; i < engine->local_count; i++)
         if (engine->members[i].state == PMI1_RUNNING)
-            pmi1_answer(engine, &engine->members[i], "cmd=barrier_out");
+            answer(engine, &engine->members[i], "cmd=barrier_out");
 }
 
-int pmi1_enter_barrier(struct pmi1_engine *engine, struct member *member, struct error *err)
+/* The last local member releases the barrier, or with several nodes announces it to them. */
+static int enter_barrier(struct pmi1_engine *engine, struct member *member, struct error *err)
 {
     if (member->state == PMI1_BARRIER)
         return error_set(err, "a second barrier_in inside the barrier");
@@ -54,4 +63,368 @@ int pmi1_enter_barrier(struct pmi1_engine *engine, struct member *member, struct
     char *pairs AUTO_FREE = buf_take(&engine->pending);
     engine->ops.barrier_in(engine->context, pairs, length);
     return 0;
+}
+
+/* ---- Commands -------------------------------------------------------------------------------- */
+
+typedef int command_fn(struct pmi1_engine *engine, struct member *member,
+                       const struct pmi1_line *line, struct error *err);
+
+static int need(const struct pmi1_line *line, const char *name, const char **value,
+                struct error *err)
+{
+    *value = pmi1_line_get(line, name);
+    return *value != NULL ? 0 : error_set(err, "%s without %s=", line->command, name);
+}
+
+static int do_init(struct pmi1_engine *engine, struct member *member, const struct pmi1_line *line,
+                   struct error *err)
+{
+    const char *version = NULL;
+    if (need(line, "pmi_version", &version, err) < 0)
+        return -1;
+    if (member->state != PMI1_SILENT)
+        return error_set(err, "init came twice");
+    if (strcmp(version, "1") != 0) {
+        answer(engine, member, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1");
+        return 0;
+    }
+    member->state = PMI1_RUNNING;
+    answer(engine, member, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0");
+    return 0;
+}
+
+static int do_get_maxes(struct pmi1_engine *engine, struct member *member,
+                        const struct pmi1_line *line, struct error *err)
+{
+    (void)line, (void)err;
+    answer(engine, member, "cmd=maxes kvsname_max=%d keylen_max=%d vallen_max=%d", PMI1_KVSNAME_MAX,
+           PMI1_KEY_MAX, PMI1_VALUE_MAX);
+    return 0;
+}
+
+static int do_get_appnum(struct pmi1_engine *engine, struct member *member,
+                         const struct pmi1_line *line, struct error *err)
+{
+    (void)line, (void)err;
+    answer(engine, member, "cmd=appnum appnum=%d", member->app);
+    return 0;
+}
+
+static int do_get_universe_size(struct pmi1_engine *engine, struct member *member,
+                                const struct pmi1_line *line, struct error *err)
+{
+    (void)line, (void)err;
+    answer(engine, member, "cmd=universe_size size=%d", engine->universe_size);
+    return 0;
+}
+
+static int do_get_my_kvsname(struct pmi1_engine *engine, struct member *member,
+                             const struct pmi1_line *line, struct error *err)
+{
+    (void)line, (void)err;
+    answer(engine, member, "cmd=my_kvsname kvsname=%s", engine->spaces[0].name);
+    return 0;
+}
+
+static int do_create_kvs(struct pmi1_engine *engine, struct member *member,
+                         const struct pmi1_line *line, struct error *err)
+{
+    (void)line, (void)err;
+    int i = 0;
+    while (i < PMI1_SPACES_MAX && engine->spaces[i].name != NULL)
+        i++;
+    if (i == PMI1_SPACES_MAX) {
+        answer(engine, member, "cmd=newkvs rc=-1 msg=no_more_kvs");
+        return 0;
+    }
+    char *name =
+        mem_printf("%s-%d-%d", engine->spaces[0].name, member->rank, engine->spaces_made++);
+    engine->spaces[i] = (struct space){name, kvs_create()};
+    answer(engine, member, "cmd=newkvs rc=0 kvsname=%s", name);
+    return 0;
+}
+
+static int do_destroy_kvs(struct pmi1_engine *engine, struct member *member,
+                          const struct pmi1_line *line, struct error *err)
+{
+    const char *name = NULL;
+    if (need(line, "kvsname", &name, err) < 0)
+        return -1;
+    /* No worker may destroy the job's own space, index 0. */
+    for (int i = 1; i < PMI1_SPACES_MAX; i++) {
+        struct space *space = &engine->spaces[i];
+        if (space->name == NULL || strcmp(space->name, name) != 0)
+            continue;
+        free(space->name);
+        kvs_destroy(space->kvs);
+        *space = (struct space){0};
+        answer(engine, member, "cmd=kvs_destroyed rc=0 msg=success");
+        return 0;
+    }
+    answer(engine, member, "cmd=kvs_destroyed rc=-1 msg=kvs_not_found");
+    return 0;
+}
+
+static const char *put(struct pmi1_engine *engine, const char *space, const char *key,
+                       const char *value)
+{
+    struct kvs *kvs = pmi1_space(engine, space);
+    if (kvs == NULL)
+        return "kvs_not_found";
+    if (*key == '\0' || strlen(key) >= PMI1_KEY_MAX)
+        return "key_too_long_or_empty";
+    if (strlen(value) >= PMI1_VALUE_MAX)
+        return "value_too_long";
+    enum kvs_result result = kvs_put(kvs, key, value);
+    if (result != KVS_OK)
+        return result == KVS_DUPLICATE ? "duplicate_key" : "kvs_is_full";
+    if (engine->node_count > 1 && buf_printf(&engine->pending, "%s %s %s\n", space, key, value) < 0)
+        return "kvs_is_full";
+    return NULL;
+}
+
+static int do_put(struct pmi1_engine *engine, struct member *member, const struct pmi1_line *line,
+                  struct error *err)
+{
+    const char *space = NULL;
+    const char *key = NULL;
+    const char *value = NULL;
+    if (need(line, "kvsname", &space, err) < 0 || need(line, "key", &key, err) < 0 ||
+        need(line, "value", &value, err) < 0)
+        return -1;
+    const char *why = put(engine, space, key, value);
+    answer(engine, member, "cmd=put_result rc=%d msg=%s", why != NULL ? -1 : 0,
+           why != NULL ? why : "success");
+    return 0;
+}
+
+static int do_get(struct pmi1_engine *engine, struct member *member, const struct pmi1_line *line,
+                  struct error *err)
+{
+    const char *space = NULL;
+    const char *key = NULL;
+    if (need(line, "kvsname", &space, err) < 0 || need(line, "key", &key, err) < 0)
+        return -1;
+    const struct kvs *kvs = pmi1_space(engine, space);
+    const char *value = kvs != NULL ? kvs_get(kvs, key) : NULL;
+    if (value != NULL)
+        answer(engine, member, "cmd=get_result rc=0 msg=success value=%s", value);
+    else
+        answer(engine, member, "cmd=get_result rc=-1 msg=%s value=unknown",
+               kvs != NULL ? "key_not_found" : "kvs_not_found");
+    return 0;
+}
+
+static int do_getbyidx(struct pmi1_engine *engine, struct member *member,
+                       const struct pmi1_line *line, struct error *err)
+{
+    const char *space = NULL;
+    const char *index = NULL;
+    int64_t i = 0;
+    if (need(line, "kvsname", &space, err) < 0 || need(line, "idx", &index, err) < 0)
+        return -1;
+    if (parse_int(index, 0, INT32_MAX - 1, &i, err) < 0)
+        return -1;
+    const struct kvs *kvs = pmi1_space(engine, space);
+    if (kvs == NULL)
+        answer(engine, member, "cmd=getbyidx_results rc=-1 reason=kvs_not_found");
+    else if ((size_t)i >= kvs_count(kvs))
+        answer(engine, member, "cmd=getbyidx_results rc=-2 reason=no_more_keyvals");
+    else
+        answer(engine, member, "cmd=getbyidx_results rc=0 nextidx=%d key=%s val=%s", (int)i + 1,
+               kvs_key_at(kvs, (size_t)i), kvs_value_at(kvs, (size_t)i));
+    return 0;
+}
+
+static int do_barrier_in(struct pmi1_engine *engine, struct member *member,
+                         const struct pmi1_line *line, struct error *err)
+{
+    (void)line;
+    return enter_barrier(engine, member, err);
+}
+
+static int do_finalize(struct pmi1_engine *engine, struct member *member,
+                       const struct pmi1_line *line, struct error *err)
+{
+    (void)line;
+    if (member->state == PMI1_BARRIER)
+        return error_set(err, "finalize inside a barrier");
+    member->state = PMI1_FINALIZED;
+    answer(engine, member, "cmd=finalize_ack");
+    return 0;
+}
+
+static int do_abort(struct pmi1_engine *engine, struct member *member, const struct pmi1_line *line,
+                    struct error *err)
+{
+    const char *code = pmi1_line_get(line, "exitcode");
+    const char *text = pmi1_line_get(line, "msg");
+    int64_t number = 1;
+    if (text == NULL) /* MPICH since 4.1 */
+        text = pmi1_line_get(line, "message");
+    if (code != NULL && parse_int(code, INT32_MIN, INT32_MAX, &number, err) < 0)
+        return -1;
+    if (member->state == PMI1_BARRIER)
+        engine->waiting--;
+    member->state = PMI1_ABORTED;
+    engine->ops.abort(engine->context, member->rank, (int)number, text != NULL ? text : "");
+    return 0;
+}
+
+static const char *const name_answers[] = {
+    [PMI1_PUBLISH] = "publish_result",
+    [PMI1_LOOKUP] = "lookup_result",
+    [PMI1_UNPUBLISH] = "unpublish_result",
+};
+
+void pmi1_answer_name(struct pmi1_engine *engine, const struct member *member,
+                      enum pmi1_name_request request, const char *port)
+{
+    const char *command = name_answers[request];
+    if (port == NULL)
+        answer(engine, member, "cmd=%s info=failed rc=1 msg=%s", command,
+               request == PMI1_PUBLISH ? "already_published" : "not_published");
+    else if (request == PMI1_LOOKUP)
+        answer(engine, member, "cmd=%s info=ok rc=0 port=%s", command, port);
+    else
+        answer(engine, member, "cmd=%s info=ok rc=0 msg=success", command);
+}
+
+/* Names live in an environment-like vector, so an '=' in a service must not end it. */
+static char *quoted(const char *service)
+{
+    char *copy = mem_strdup(service);
+    for (char *at = copy; *at != '\0'; at++)
+        if (*at == '=')
+            *at = '\x01';
+    return copy;
+}
+
+static int name_request(struct pmi1_engine *engine, struct member *member,
+                        const struct pmi1_line *line, enum pmi1_name_request request,
+                        struct error *err)
+{
+    const char *service = NULL;
+    const char *port = NULL;
+    if (need(line, "service", &service, err) < 0)
+        return -1;
+    if (request == PMI1_PUBLISH && need(line, "port", &port, err) < 0)
+        return -1;
+    if (engine->ops.name != NULL) {
+        engine->ops.name(engine->context, member->rank, request, service, port);
+        return 0;
+    }
+    char *key AUTO_FREE = quoted(service);
+    const char *known = strv_env_get(&engine->names, key);
+    if (request == PMI1_LOOKUP) {
+        pmi1_answer_name(engine, member, request, known);
+    } else if (request == PMI1_UNPUBLISH) {
+        pmi1_answer_name(engine, member, request, known != NULL ? "" : NULL);
+        strv_env_unset(&engine->names, key);
+    } else {
+        bool fits = known == NULL && engine->names.count < NAMES_MAX &&
+                    strlen(port) < PMI1_VALUE_MAX && strlen(service) < PMI1_VALUE_MAX;
+        if (fits)
+            strv_env_set(&engine->names, key, port);
+        pmi1_answer_name(engine, member, request, fits ? "" : NULL);
+    }
+    return 0;
+}
+
+static int do_publish_name(struct pmi1_engine *engine, struct member *member,
+                           const struct pmi1_line *line, struct error *err)
+{
+    return name_request(engine, member, line, PMI1_PUBLISH, err);
+}
+
+static int do_lookup_name(struct pmi1_engine *engine, struct member *member,
+                          const struct pmi1_line *line, struct error *err)
+{
+    return name_request(engine, member, line, PMI1_LOOKUP, err);
+}
+
+static int do_unpublish_name(struct pmi1_engine *engine, struct member *member,
+                             const struct pmi1_line *line, struct error *err)
+{
+    return name_request(engine, member, line, PMI1_UNPUBLISH, err);
+}
+
+static int do_spawn(struct pmi1_engine *engine, struct member *member, const struct pmi1_line *line,
+                    struct error *err)
+{
+    (void)engine, (void)err;
+    member->in_block = line->block;
+    member->spawns_wanted = 1;
+    member->spawns_seen = 1;
+    if (!line->block)
+        pmi1_block_line(engine, member, "endcmd", strlen("endcmd"));
+    return 0;
+}
+
+static bool block_number(const char *bytes, size_t length, const char *name, int64_t *out)
+{
+    size_t name_length = strlen(name);
+    if (length <= name_length || memcmp(bytes, name, name_length) != 0)
+        return false;
+    char *number AUTO_FREE = mem_strndup(bytes + name_length, length - name_length);
+    return parse_int(number, 1, SPAWNS_MAX, out, NULL) == 0;
+}
+
+/* A spawn of several programs is several blocks, numbered, and complete after the last. */
+void pmi1_block_line(struct pmi1_engine *engine, struct member *member, const char *bytes,
+                     size_t length)
+{
+    if (block_number(bytes, length, "totspawns=", &member->spawns_wanted) ||
+        block_number(bytes, length, "spawnssofar=", &member->spawns_seen))
+        return;
+    if (length < strlen("endcmd") || memcmp(bytes, "endcmd", strlen("endcmd")) != 0)
+        return;
+    member->in_block = false;
+    if (member->spawns_seen >= member->spawns_wanted)
+        engine->ops.spawn(engine->context, member->rank);
+}
+
+static const struct command {
+    const char *name;
+    command_fn *run;
+} commands[] = {
+    {"init", do_init},
+    {"get_maxes", do_get_maxes},
+    {"get_appnum", do_get_appnum},
+    {"get_universe_size", do_get_universe_size},
+    {"get_my_kvsname", do_get_my_kvsname},
+    {"create_kvs", do_create_kvs},
+    {"destroy_kvs", do_destroy_kvs},
+    {"put", do_put},
+    {"get", do_get},
+    {"getbyidx", do_getbyidx},
+    {"barrier_in", do_barrier_in},
+    {"publish_name", do_publish_name},
+    {"lookup_name", do_lookup_name},
+    {"unpublish_name", do_unpublish_name},
+    {"spawn", do_spawn},
+    {"finalize", do_finalize},
+    {"abort", do_abort},
+};
+
+int pmi1_command(struct pmi1_engine *engine, struct member *member, const struct pmi1_line *line,
+                 struct error *err)
+{
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        if (strcmp(commands[i].name, line->command) != 0)
+            continue;
+        bool early = member->state == PMI1_SILENT && commands[i].run != do_init;
+        /* An abort is heard in every state: it may be a library's last word. */
+        if (commands[i].run != do_abort &&
+            (early || member->state == PMI1_FINALIZED || member->state == PMI1_ABORTED))
+            return error_set(err, "%s %s", line->command,
+                             early ? "came before init" : "came after the end of the dialogue");
+        return commands[i].run(engine, member, line, err);
+    }
+    /* Rubbish is not repeated: it may hold what a terminal obeys. */
+    size_t length = strnlen(line->command, PMI1_KEY_MAX);
+    if (!name_is_safe(line->command, length))
+        return error_set(err, "an unknown, unprintable command");
+    return error_set(err, "the unknown command %.*s", (int)length, line->command);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state of the PMI-1 engine: the members of this node, their key-value spaces and the barrier.
- * Private to the engine: commands.c and engine.c work on it.
+ * The state of the PMI-1 engine, which is the members of this node, their key-value spaces and the
+ * barrier; and the answer to each command. Private to the engine.
  */
 #pragma once
 
@@ -39,10 +39,16 @@ struct pmi1_engine {
     struct strv names;  /* published here: "service=port", blanks and '=' of the service quoted */
 };
 
-void pmi1_answer(struct pmi1_engine *engine, const struct member *member, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/* The last local member releases the barrier, or with several nodes announces it to them. */
-int pmi1_enter_barrier(struct pmi1_engine *engine, struct member *member, struct error *err);
 void pmi1_release_barrier(struct pmi1_engine *engine);
 struct kvs *pmi1_space(struct pmi1_engine *engine, const char *name); /* NULL: none */
+
+/* -1: the line is not a command, or not one that may come now. */
+int pmi1_command(struct pmi1_engine *engine, struct member *member, const struct pmi1_line *line,
+                 struct error *err);
+/* A line inside a block; -1 never. */
+void pmi1_block_line(struct pmi1_engine *engine, struct member *member, const char *bytes,
+                     size_t length);
+/* Answers a request for a name: `port` for a lookup that found something, "" for the others, NULL:
+ * failed. */
+void pmi1_answer_name(struct pmi1_engine *engine, const struct member *member,
+                      enum pmi1_name_request request, const char *port);

@@ -6,10 +6,83 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
-#include "pmi1/commands.h"
 #include "pmi1/dialogue.h"
-#include "pmi1/mapping.h"
+#include "pmi1/engine_test.h"
+
+/* ---- The process mapping --------------------------------------------------------------------- */
+
+/*
+ * The value of PMI_process_mapping, from which MPICH learns which ranks share a node:
+ * "(vector,(first node,nodes,ranks on each),...)", in the order of the ranks. Adjacent nodes with
+ * the same number of ranks in a row form one block. Ranks that go round the nodes give many blocks.
+ * If these are too many, the blocks of one round are enough: MPICH repeats them for further ranks.
+ */
+
+struct block {
+    int first, nodes, ranks; /* ranks in a row on each of so many nodes */
+};
+
+static int run_length(const int *node_of, int size, int at)
+{
+    int length = 1;
+    while (at + length < size && node_of[at + length] == node_of[at])
+        length++;
+    return length;
+}
+
+/* The block that begins with rank `at`. */
+static struct block block_at(const int *node_of, int size, int at)
+{
+    struct block block = {node_of[at], 1, run_length(node_of, size, at)};
+    for (at += block.ranks; at < size && node_of[at] == block.first + block.nodes;
+         at += block.ranks) {
+        if (run_length(node_of, size, at) != block.ranks)
+            break;
+        block.nodes++;
+    }
+    return block;
+}
+
+static char *write_blocks(const int *node_of, int size, int limit)
+{
+    struct buf text AUTO_BUF = BUF_INIT((size_t)limit);
+    int full = buf_puts(&text, "(vector");
+    for (int at = 0; at < size && full == 0;) {
+        struct block block = block_at(node_of, size, at);
+        full = buf_printf(&text, ",(%d,%d,%d)", block.first, block.nodes, block.ranks);
+        at += block.nodes * block.ranks;
+    }
+    if (full == 0)
+        full = buf_putc(&text, ')');
+    return full == 0 ? buf_take(&text) : NULL;
+}
+
+/* The length of the shortest beginning that, said again and again, gives all of it (the last time
+ * perhaps not to its end): by the longest part that is beginning and end at once (Knuth, Morris,
+ * Pratt). */
+static int period(const int *node_of, int size)
+{
+    int *overlap AUTO_FREE = mem_array((size_t)size, sizeof(*overlap));
+    for (int i = 1, length = 0; i < size; i++) {
+        while (length > 0 && node_of[i] != node_of[length])
+            length = overlap[length - 1];
+        length += node_of[i] == node_of[length];
+        overlap[i] = length;
+    }
+    return size - overlap[size - 1];
+}
+
+char *mapping_text(const int *node_of, int size, int limit)
+{
+    char *text = write_blocks(node_of, size, limit);
+    if (text != NULL || size == 0)
+        return text;
+    return write_blocks(node_of, period(node_of, size), limit);
+}
+
+/* ---- The engine ------------------------------------------------------------------------------ */
 
 struct pmi1_engine *pmi1_engine_create(const struct pmi1_config *config, const struct pmi1_ops *ops,
                                        void *context)
@@ -63,7 +136,7 @@ static struct member *find_member(const struct pmi1_engine *engine, int rank)
                    compare_ranks);
 }
 
-/* One line "space key value", as commands.c wrote it on some node. */
+/* One line "space key value", as dialogue.c wrote it on some node. */
 static int add_pair(struct pmi1_engine *engine, char *line, struct error *err)
 {
     char *key = strchr(line, ' ');

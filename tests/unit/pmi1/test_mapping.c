@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "pmi1/mapping.h"
+#include "pmi1/engine_test.h"
 
 /* `nodes` has the node of each rank, one digit each. */
 static int nodes_of(const char *nodes, int *node_of)
