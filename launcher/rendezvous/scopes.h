@@ -1,17 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * All scopes of the rendezvous store, and the memory that they account for. Pure.
- */
+/* The scopes of the rendezvous store, and the memory that they account for. Pure. */
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/map.h"
 #include "model/plan/plan.h"
 #include "rendezvous/request.h"
-#include "rendezvous/scope.h"
 
+/*
+ * One scope of the rendezvous store: keys with opaque blobs, and its members as far as they are
+ * known. A member's key is its index in the scope.
+ *
+ * A scope of the plan has members from the start; the store knows which of them have ended. Such a
+ * scope is *doomed* when a member that was not done has ended. Nobody can complete it any more, and
+ * members whose address is in it wait in vain.
+ */
+struct rendezvous_scope;
+
+/* The members that wait in vain. `gone` says of each rank whether it has ended. */
+struct rendezvous_stuck {
+    const bool *gone;
+    void (*rank)(void *context, int rank);
+    void *context;
+};
+
+/* False: there is no such key. The blob belongs to the scope; NULL if its length is 0. */
+bool rendezvous_scope_get(const struct rendezvous_scope *scope, const char *key, const void **blob,
+                          size_t *length);
+
+/* After a rank has ended: reports those that wait in vain, once, if that dooms the scope. */
+void rendezvous_scope_check(struct rendezvous_scope *scope, const struct rendezvous_stuck *stuck);
+
+/* The rank whose address this key is, in a scope that is doomed; else -1. */
+int rendezvous_scope_stuck_rank(const struct rendezvous_scope *scope, const char *key);
+
+/* All scopes. */
 struct rendezvous_scopes {
     struct map by_name;
     uint64_t memory, memory_limit;

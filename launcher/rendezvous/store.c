@@ -6,9 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "rendezvous/gate.h"
 #include "rendezvous/http.h"
-#include "rendezvous/scope.h"
 #include "rendezvous/scopes.h"
 
 enum { HELD_LEAST = 1024 };

@@ -79,7 +79,7 @@ struct schedule {
     struct elastic_config config;
     enum program program;
     int64_t work_ms; /* of undisturbed training until the job is done */
-    int gate;        /* 1: the rendezvous has one (rendezvous/gate.h) */
+    int gate;        /* 1: the rendezvous has one (rendezvous/held.h) */
     int repeats;     /* percent of events that come twice */
     int hang_ms;     /* a watch tells of a hang after so long; 0: there is no watch */
     int fault_count;

@@ -32,7 +32,7 @@
  * before the core answers the survivors. A worker that does not ask within rejoin_timeout_ms after
  * a failure is killed and replaced.
  *
- * A member that ends during a rendezvous leaves others stuck. At the gate (rendezvous/gate.h) they
+ * A member that ends during a rendezvous leaves others stuck. At the gate (rendezvous/held.h) they
  * can wait for another worker. So the epoch is repaired: it keeps its plan, and a new worker
  * replaces each one that has ended. Behind the gate, or if rank 0 is the one that has ended, they
  * are killed.

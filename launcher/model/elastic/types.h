@@ -46,7 +46,7 @@
  * KILLED                                                                    -> EXITED
  * EXITED                                                                              -> FREE
  *
- * A member that waits at the gate of the rendezvous (rendezvous/gate.h) for one that has ended:
+ * A member that waits at the gate of the rendezvous (rendezvous/held.h) for one that has ended:
  *           stuck     repaired    kill
  * RUNNING   -> HELD
  * HELD                -> RUNNING  -> KILLED -> EXITED

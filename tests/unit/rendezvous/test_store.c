@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "rendezvous/gate.h"
+#include "rendezvous/held.h"
 #include "rendezvous/store.h"
 
 enum { ANSWERS = 8192, NOTHING = -1 };
