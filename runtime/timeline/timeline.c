@@ -2,18 +2,20 @@
 #include "timeline/timeline.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/mem.h"
 #include "base/thread.h"
-#include "timeline/file.h"
-#include "timeline/queue.h"
 #include "timeline/text.h"
 
 #define QUEUE_BYTES ((size_t)8 << 20)
@@ -21,6 +23,161 @@
 #define DELAY_NS (20 * 1000 * 1000)       /* for others, so that one write has many of them */
 #define TEXT_MAX ((size_t)1 << 20)        /* one write */
 #define EVENT_TEXT_MAX ((size_t)64 << 10) /* more than any event needs */
+
+/* ---- The file, which is a whole JSON array after each write ---------------------------------- */
+
+struct timeline_file {
+    int fd;    /* -1: closed */
+    off_t end; /* where the next object goes: the end of the array overwrites it */
+};
+
+static const char opening[] = "[\n", closing[] = "\n]\n";
+
+static int write_at(int fd, const char *bytes, size_t length, off_t at)
+{
+    while (length > 0) {
+        ssize_t wrote = pwrite(fd, bytes, length, at);
+        if (wrote < 0 && errno != EINTR)
+            return -1;
+        if (wrote <= 0)
+            continue;
+        bytes += wrote;
+        length -= (size_t)wrote;
+        at += wrote;
+    }
+    return 0;
+}
+
+static void file_close(struct timeline_file *file)
+{
+    fd_close(&file->fd);
+}
+
+/* Creates the file, or replaces an old one. */
+static int file_open(struct timeline_file *file, const char *path, struct error *err)
+{
+    file->fd = fd_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file->fd < 0)
+        return error_errno(err, errno, "cannot create the timeline %s", path);
+    file->end = (off_t)strlen(opening);
+    if (write_at(file->fd, "[\n\n]\n", 5, 0) < 0) {
+        error_errno(err, errno, "cannot write the timeline %s", path);
+        file_close(file);
+        return -1;
+    }
+    return 0;
+}
+
+/* Appends the text of objects in front of the end of the array. On failure the file is the array
+ * that it was before, as far as the disk allows. */
+static int file_append(struct timeline_file *file, const struct buf *objects, struct error *err)
+{
+    AUTO_BUF struct buf whole = BUF_INIT(objects->length + sizeof(closing));
+    buf_append(&whole, buf_text(objects), objects->length);
+    buf_puts(&whole, closing);
+    /* one call, so that the file is almost never without the end of the array */
+    if (write_at(file->fd, buf_text(&whole), whole.length, file->end) == 0) {
+        file->end += (off_t)objects->length;
+        return 0;
+    }
+    int errnum = errno;
+    bool mended = write_at(file->fd, closing, strlen(closing), file->end) == 0 &&
+                  ftruncate(file->fd, file->end + (off_t)strlen(closing)) == 0;
+    return error_errno(err, errnum, "cannot write to the timeline%s",
+                       mended ? "" : ", whose end is missing now");
+}
+
+/* ---- The queue ------------------------------------------------------------------------------- */
+
+/*
+ * Events on their way to the writer of a timeline, as bytes in a buffer. The timeline locks it.
+ * What does not fit is counted, and not kept.
+ */
+
+#define DIMS_MAX 32
+
+/* In front of each event. The texts follow, each with its NUL, and then the shape. A length of 0
+ * means NULL. */
+struct entry {
+    enum trace_kind kind;
+    int32_t set, rank, dims;
+    int64_t time_ns;
+    uint32_t tensor, what, type; /* bytes with the NUL */
+};
+
+static uint32_t length_of(const char *text)
+{
+    return text == NULL ? 0 : (uint32_t)strlen(text) + 1;
+}
+
+static char *put_text(char *at, const char *text, uint32_t length)
+{
+    if (length > 0)
+        memcpy(at, text, length);
+    return at + length;
+}
+
+/* 0; -1: there is no room. `queue` has a limit. */
+static int queue_put(struct buf *queue, const struct trace_event *event)
+{
+    int32_t dims = event->shape == NULL ? 0 : event->dims;
+    dims = dims < 0 ? 0 : dims > DIMS_MAX ? DIMS_MAX : dims;
+    struct entry entry = {.kind = event->kind,
+                          .set = event->set,
+                          .rank = event->rank,
+                          .dims = dims,
+                          .time_ns = event->time_ns,
+                          .tensor = length_of(event->tensor),
+                          .what = length_of(event->what),
+                          .type = length_of(event->type)};
+    size_t shape = (size_t)dims * sizeof(int64_t);
+    size_t length = sizeof(entry) + entry.tensor + entry.what + entry.type + shape;
+    char *at = buf_reserve(queue, length);
+    if (at == NULL)
+        return -1;
+    memcpy(at, &entry, sizeof(entry));
+    at = put_text(at + sizeof(entry), event->tensor, entry.tensor);
+    at = put_text(at, event->what, entry.what);
+    at = put_text(at, event->type, entry.type);
+    if (shape > 0)
+        memcpy(at, event->shape, shape);
+    buf_commit(queue, length);
+    return 0;
+}
+
+static const char *take_text(const char **at, uint32_t length)
+{
+    const char *text = length > 0 ? *at : NULL;
+    *at += length;
+    return text;
+}
+
+/* Takes the first event from the queue; false: there is none. What it points to is valid until the
+ * queue changes; `shape` points to room for 32 lengths. */
+static bool queue_take(struct buf *queue, struct trace_event *event, int64_t shape[32])
+{
+    struct entry entry;
+    if (queue->length < sizeof(entry))
+        return false;
+    const char *at = buf_text(queue);
+    memcpy(&entry, at, sizeof(entry));
+    at += sizeof(entry);
+    *event = (struct trace_event){.kind = entry.kind,
+                                  .set = entry.set,
+                                  .rank = entry.rank,
+                                  .dims = entry.dims,
+                                  .time_ns = entry.time_ns,
+                                  .shape = shape};
+    event->tensor = take_text(&at, entry.tensor);
+    event->what = take_text(&at, entry.what);
+    event->type = take_text(&at, entry.type);
+    size_t bytes = (size_t)entry.dims * sizeof(int64_t);
+    memcpy(shape, at, bytes);
+    buf_consume(queue, sizeof(entry) + entry.tensor + entry.what + entry.type + bytes);
+    return true;
+}
+
+/* ---- The timeline ---------------------------------------------------------------------------- */
 
 /* Locks: `control` is for start and stop, which hold it for their whole length. `lock` is for the
  * queue and the flags beside it; nobody who holds it waits or calls the system, but for the signal
@@ -55,7 +212,7 @@ struct writing {
     uint64_t lost;    /* in all */
 };
 
-/* Events */
+/* ---- Events ---------------------------------------------------------------------------------- */
 
 static void take_event(void *context, const struct trace_event *event)
 {
@@ -67,7 +224,7 @@ static void take_event(void *context, const struct trace_event *event)
         return;
     pthread_mutex_lock(&timeline->lock);
     size_t before = timeline->queue.length;
-    if (timeline->dropped > 0 || timeline_queue_put(&timeline->queue, event) < 0)
+    if (timeline->dropped > 0 || queue_put(&timeline->queue, event) < 0)
         timeline->dropped++; /* until the writer has marked the gap */
     size_t after = timeline->queue.length;
     if (before == 0 || (before < WRITE_NOW && after >= WRITE_NOW))
@@ -75,7 +232,7 @@ static void take_event(void *context, const struct trace_event *event)
     pthread_mutex_unlock(&timeline->lock);
 }
 
-/* The writer */
+/* ---- The writer ------------------------------------------------------------------------------ */
 
 static struct timespec after_delay(void)
 {
@@ -107,8 +264,7 @@ static void write_out(struct writing *writing)
 {
     struct timeline *timeline = writing->timeline;
     if (!timeline->failed && writing->out.length > 0)
-        timeline->failed =
-            timeline_file_append(&writing->file, &writing->out, &timeline->failure) < 0;
+        timeline->failed = file_append(&writing->file, &writing->out, &timeline->failure) < 0;
     buf_clear(&writing->out);
 }
 
@@ -116,7 +272,7 @@ static void write_batch(struct writing *writing)
 {
     struct trace_event event = {0};
     int64_t shape[32], last_ns = 0;
-    while (timeline_queue_take(&writing->batch, &event, shape)) {
+    while (queue_take(&writing->batch, &event, shape)) {
         timeline_text_event(writing->text, &event, &writing->out);
         last_ns = event.time_ns;
         if (writing->out.length > TEXT_MAX - EVENT_TEXT_MAX)
@@ -142,7 +298,7 @@ static void *run_writer(void *context)
                   (unsigned long long)writing->lost);
         timeline->failed = true;
     }
-    timeline_file_close(&writing->file);
+    file_close(&writing->file);
     timeline_text_destroy(writing->text);
     buf_destroy(&writing->batch);
     buf_destroy(&writing->out);
@@ -150,7 +306,7 @@ static void *run_writer(void *context)
     return NULL;
 }
 
-/* Start and stop */
+/* ---- Start and stop -------------------------------------------------------------------------- */
 
 struct timeline *timeline_create(size_t queue_bytes)
 {
@@ -179,7 +335,7 @@ static int open_file(struct timeline *timeline, const char *path, bool mark_cycl
 {
     struct writing *writing = mem_alloc(sizeof(*writing));
     *writing = (struct writing){.timeline = timeline};
-    if (timeline_file_open(&writing->file, path, err) < 0) {
+    if (file_open(&writing->file, path, err) < 0) {
         free(writing);
         return -1;
     }
@@ -195,7 +351,7 @@ static int open_file(struct timeline *timeline, const char *path, bool mark_cycl
     pthread_mutex_unlock(&timeline->lock);
     int errnum = thread_start(&timeline->writer, "hvd-timeline", run_writer, writing);
     if (errnum != 0) {
-        timeline_file_close(&writing->file);
+        file_close(&writing->file);
         timeline_text_destroy(writing->text);
         free(writing);
         return error_errno(err, errnum, "cannot start a thread for the timeline");
