@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "core/fusion.h"
+#include "core/request.h"
 
 void coordinator_init(struct coordinator *coordinator, const struct core_config *config,
                       int64_t now_ns)

@@ -6,7 +6,7 @@
  *
  * A tensor is ready when each rank of the set has submitted it or has joined. Ready tensors run at
  * once, in the order of their priorities, and then in the order in which they became ready. Those
- * that are ready together are fused (core/fusion.h).
+ * that are ready together are fused (fusion_groups).
  */
 #pragma once
 
@@ -14,7 +14,6 @@
 #include "core/action.h"
 #include "core/config.h"
 #include "core/entries.h"
-#include "core/numbers.h"
 #include "core/step_plan.h"
 
 /* What the root knows about a member. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The part of a core that every rank has: its own submissions, its view of the cache and of the
- * plan. It writes reports for the root. core/decide.h has what the root's decisions do.
+ * plan. It writes reports for the root. core.c has what the root's decisions do.
  *
  * A submission is reported at the latest when the cycle time has passed since the oldest one that
  * has not been reported. It is reported earlier in three cases: a thread waits for it
@@ -10,11 +10,45 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/map.h"
 #include "core/action.h"
 #include "core/cache.h"
 #include "core/config.h"
-#include "core/pendings.h"
+#include "core/message.h"
 #include "core/step_plan.h"
+
+struct pending {
+    struct request request;
+    void *token;
+    size_t id; /* NO_ID: reported as a whole request */
+    bool reported;
+    struct pending *next; /* in a list of the member, or of those for later use */
+};
+
+/*
+ * The submissions of a member that are not complete. Those of tensors that the member's cache has
+ * are found by their number there, all others by their key. So a training step, whose tensors are
+ * all known, does not put a name into a table or take one out.
+ */
+struct pendings {
+    struct map by_key;      /* without a number -> struct pending */
+    struct pending **by_id; /* with one */
+    size_t capacity, count;
+    struct pending *spare; /* for later use: a list */
+};
+
+/* NULL: there is none. `id` is the number of the key in the cache, or NO_ID. A submission may have
+ * been made before its key had the number, so both count. */
+struct pending *pendings_find(const struct pendings *pendings, size_t id, const char *key);
+
+/* It is the caller's now, until pendings_recycle(). */
+void pendings_remove(struct pendings *pendings, struct pending *pending);
+
+/* Its request was taken, or destroyed. */
+void pendings_recycle(struct pendings *pendings, struct pending *pending);
+
+/* Removes all of them: a list. */
+struct pending *pendings_take_all(struct pendings *pendings);
 
 struct member {
     struct core_config *config; /* its threshold and its cycle time follow the root's decisions */
@@ -59,7 +93,7 @@ void member_report(struct member *member, int64_t now_ns, struct buf *out);
 
 bool member_waits(const struct member *member); /* for a decision of the root */
 
-/* For core/decide.c. The submission with this key, or NULL. */
+/* For core.c. The submission with this key, or NULL. */
 struct pending *member_find(const struct member *member, const char *key);
 
 /* A number leaves the cache; what is held back does not wait any longer. */

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "core/fusion.h"
+#include "core/request.h"
 #include "loop/layout.h"
 
 enum { BATCH_BYTES = 64 << 20 };

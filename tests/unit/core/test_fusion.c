@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/fusion.h"
+#include "core/request.h"
 
 enum { COUNT = 6, RANKS = 3 };
 
