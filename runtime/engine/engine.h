@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An engine moves and reduces data between the ranks of a job. Each engine is one const table of
- * functions: self (size 1), mpi (Open MPI), gloo. engine/choose.h finds the table for a job.
+ * functions: self (size 1), mpi (Open MPI), gloo. engine/load.h finds the table for a job.
  *
  * World. open() makes the world: all ranks of the job. A process has at most one world of each
  * engine at a time. All other objects belong to their world.

@@ -11,8 +11,11 @@
 
 #include <stddef.h>
 
-#include "engine/reduce_loop.h"
 #include "include/hvd.h"
+
+/* out[i] = a[i] op b[i]. `out` may be `a` or `b`. Otherwise the buffers must not overlap. They are
+ * aligned for the type. */
+typedef void reduce_function(void *out, const void *a, const void *b, size_t count);
 
 /* NULL: there is not such a type, or `op` is not one of sum, min, max and product. */
 reduce_function *reduce_find(enum hvd_type type, enum hvd_op op);

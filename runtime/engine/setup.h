@@ -16,3 +16,8 @@ typedef char *setup_get(const char *name);
 /* Fills `setup`, whose texts are borrowed from `get`. HVD_ERR_ARGUMENT: a variable is wrong, and
  * the error names it. Without HOROVOD_SIZE, the place has size 0. */
 enum hvd_status setup_read(struct engine_setup *setup, setup_get *get, struct error *err);
+
+/* Finds the set rank of this process in the list of world ranks that makes a communicator.
+ * HVD_ERR_ARGUMENT: it is not in the list, or a rank is not in the world, or occurs twice. */
+enum hvd_status ranks_find(const struct engine_place *place, const int *ranks, int count,
+                           int *set_rank, struct error *err);

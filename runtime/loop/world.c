@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "engine/choose.h"
 #include "engine/load.h"
 #include "loop/agree.h"
 #include "loop/failure.h"

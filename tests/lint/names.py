@@ -17,7 +17,7 @@ PROGRAMS = {
 }
 # (name, headers) -> why.
 ALLOWED = {
-    ("struct engine_comm", "runtime/engine/gloo/comm.h runtime/engine/mpi/comm.h"):
+    ("struct engine_comm", "runtime/engine/gloo/operations.h runtime/engine/mpi/request.h"):
         "engine/engine.h leaves it open, and each engine is a module with its own",
 }
 

@@ -2,7 +2,8 @@
 /*
  * The engine gloo: TCP between all members of a process set, without MPI. Ranks find each other
  * through the launcher's HTTP store, as Horovod's workers do. Opening a world waits there for all
- * ranks (meeting.h). The addresses are in scopes named hvd_set_ID. Horovod never uses such names.
+ * ranks (meeting_begin). The addresses are in scopes named hvd_set_ID. Horovod never uses such
+ * names.
  *
  * Each communicator has connections of its own, so process sets do not delay each other. The end of
  * a process breaks its connections: the others notice it at once. If a host vanishes, they notice
@@ -13,21 +14,71 @@
  *
  * This file has worlds and communicators. Operations are in gloo/operations.c.
  */
-#include "engine/engine.h"
-
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/gloo/comm.h"
-#include "engine/gloo/meeting.h"
 #include "engine/gloo/operations.h"
-#include "engine/ranks.h"
+#include "engine/setup.h"
 #include "engine/store.h"
 
+/* ---- Meeting the other ranks ----------------------------------------------------------------- */
+
+/*
+ * How the ranks of a job meet in the launcher's store, by the scopes and keys that Horovod's
+ * workers use. From them, hvdrun learns which rank has come, which rank waits for which, and when
+ * all are connected. Other launchers only store them.
+ */
+struct meeting {
+    struct store store;
+    const struct engine_place *place;
+    const char *host; /* as the launcher names it; NULL: unknown */
+};
+
+#define GATE_MS (660 * 1000) /* hvdrun opens its gate after 600 s at the latest */
+
+/* The first request of a rendezvous. hvdrun answers it when all ranks have sent it, however long
+ * their imports last. It also holds the newcomers of an elastic job until they can join. */
+static enum hvd_status meeting_begin(const struct meeting *meeting, struct error *err)
+{
+    struct store store = meeting->store;
+    char key[32];
+    const char *host = meeting->host != NULL ? meeting->host : "";
+    if (store.timeout_ms < GATE_MS)
+        store.timeout_ms = GATE_MS;
+    snprintf(key, sizeof(key), "rank_%d", meeting->place->rank);
+    return store_put(&store, "global", key, host, strlen(host), err);
+}
+
+static enum hvd_status done_in(const struct meeting *meeting, const char *scope, int number,
+                               struct error *err)
+{
+    char key[32];
+    snprintf(key, sizeof(key), "%d", number);
+    enum hvd_status status = store_put(&meeting->store, scope, key, "", 0, err);
+    return status == HVD_OK ? store_delete(&meeting->store, scope, key, err) : status;
+}
+
+/* This rank is connected to all others. */
+static enum hvd_status meeting_done(const struct meeting *meeting, struct error *err)
+{
+    const struct engine_place *place = meeting->place;
+    if (meeting->host == NULL)
+        return HVD_OK;
+    char *local AUTO_FREE = mem_printf("local_%s", meeting->host);
+    char *cross AUTO_FREE = mem_printf("cross_%d", place->local_rank);
+    enum hvd_status status = done_in(meeting, "global", place->rank, err);
+    if (status == HVD_OK)
+        status = done_in(meeting, local, place->local_rank, err);
+    return status == HVD_OK ? done_in(meeting, cross, place->cross_rank, err) : status;
+}
+
 const char mem_last_words[] = ENGINE_LAST_WORDS;
+
+/* ---- Worlds and communicators ---------------------------------------------------------------- */
 
 enum { ADDRESSES_MAX = 64 * 1024 * 1024 };
 

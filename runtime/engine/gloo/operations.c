@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/gloo/comm.h"
 #include "engine/messages.h"
 #include "engine/reduce.h"
 

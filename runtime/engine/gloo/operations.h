@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operations of the engine gloo: see engine/engine.h for each. */
+/* A communicator of the engine gloo, and its operations: see engine/engine.h for each. */
 #pragma once
 
 #include "engine/engine.h"
+#include "engine/gloo/shim.h"
+
+struct engine_comm {
+    struct engine_world *world; /* NULL: not in its list */
+    struct engine_comm *next;
+    struct mesh *mesh;
+    int rank, size; /* in the set */
+    int64_t timeout_ms;
+};
 
 enum hvd_status gloo_allreduce(struct engine_comm *comm, void *data, size_t count,
                                enum hvd_type type, enum hvd_op op, struct error *err);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <exception>
@@ -12,6 +13,10 @@
 #include <system_error>
 #include <thread>
 #include <vector>
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
 
 #include <gloo/allgatherv.h>
 #include <gloo/allreduce.h>
@@ -23,7 +28,6 @@
 #include <gloo/transport/device.h>
 #include <gloo/transport/tcp/device.h>
 
-#include "engine/gloo/quiet.h"
 #include "engine/gloo/wake.h"
 
 namespace
@@ -31,8 +35,54 @@ namespace
 
 using shim::Milliseconds;
 using shim::WakeContext;
-using shim::WithoutPipeSignal;
-using shim::WithoutSignals;
+
+/* Gloo writes to sockets in a way that raises SIGPIPE if the other end has gone, and the default of
+ * that signal ends the program. The signal goes to the thread that writes. So this blocks it there
+ * while Gloo runs, and then discards the one that came. The rest of the program is not affected. */
+class WithoutPipeSignal
+{
+  public:
+    WithoutPipeSignal()
+    {
+        sigset_t pending;
+        sigemptyset(&pipe_);
+        sigaddset(&pipe_, SIGPIPE);
+        sigpending(&pending);
+        was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+        pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+    }
+    ~WithoutPipeSignal()
+    {
+        const struct timespec at_once = {};
+        if (!was_pending_)
+            while (sigtimedwait(&pipe_, nullptr, &at_once) < 0 && errno == EINTR) {
+            }
+        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+
+  private:
+    sigset_t pipe_, before_;
+    bool was_pending_;
+};
+
+/* Gloo's thread inherits this: it must not run the program's signal handlers. */
+class WithoutSignals
+{
+  public:
+    WithoutSignals()
+    {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~WithoutSignals()
+    {
+        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+
+  private:
+    sigset_t before_;
+};
 
 /* Gloo's context makes its transport only in its own rendezvous, which cannot be stopped. */
 class MeshContext final : public gloo::Context

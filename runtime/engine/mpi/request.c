@@ -3,8 +3,11 @@
 
 #include <poll.h>
 #include <sched.h>
+#include <stdbool.h>
 
 #include "base/clock.h"
+#include "engine/reduce.h"
+#include "include/hvd.h"
 
 #define HOT_NS 50000
 #define DATA_SPIN_NS 1000000000
@@ -101,4 +104,114 @@ enum hvd_status request_wait(struct engine_comm *comm, MPI_Request *requests, in
         }
         give_way(kind, waited);
     }
+}
+
+/* ---- Types and operations -------------------------------------------------------------------- */
+
+/* X(type, name, type of MPI of this size). */
+/* clang-format off */
+#define OWN_LIST(X)                              \
+    X(HVD_UINT8, uint8, MPI_UINT8_T)             \
+    X(HVD_INT8, int8, MPI_UINT8_T)               \
+    X(HVD_UINT16, uint16, MPI_UINT16_T)          \
+    X(HVD_INT16, int16, MPI_UINT16_T)            \
+    X(HVD_UINT32, uint32, MPI_UINT32_T)          \
+    X(HVD_INT32, int32, MPI_UINT32_T)            \
+    X(HVD_UINT64, uint64, MPI_UINT64_T)          \
+    X(HVD_INT64, int64, MPI_UINT64_T)            \
+    X(HVD_FLOAT16, float16, MPI_UINT16_T)        \
+    X(HVD_BFLOAT16, bfloat16, MPI_UINT16_T)      \
+    X(HVD_BOOL, bool, MPI_UINT8_T)
+/* clang-format on */
+
+/* MPI gives an operation neither a context nor, for a predefined type, a way to know which of our
+ * types it is. So there is a function for each pair. */
+#define FUNCTION(function, type, op)                                              \
+    static void function(void *in, void *inout, int *count, MPI_Datatype *unused) \
+    {                                                                             \
+        (void)unused;                                                             \
+        reduce_find(type, op)(inout, in, inout, (size_t)*count);                  \
+    }
+#define FUNCTIONS(type, name, mpi_type) \
+    FUNCTION(name##_sum, type, HVD_SUM) \
+    FUNCTION(name##_min, type, HVD_MIN) \
+    FUNCTION(name##_max, type, HVD_MAX) \
+    FUNCTION(name##_product, type, HVD_PRODUCT)
+OWN_LIST(FUNCTIONS)
+
+static const enum hvd_op own_ops[MPI_OWN_OPS] = {HVD_SUM, HVD_MIN, HVD_MAX, HVD_PRODUCT};
+
+static const struct {
+    enum hvd_type type;
+    MPI_User_function *functions[MPI_OWN_OPS]; /* in the order of own_ops */
+} own_types[MPI_OWN_TYPES] = {
+#define ROW(type, name, mpi_type) {type, {name##_sum, name##_min, name##_max, name##_product}},
+    OWN_LIST(ROW)
+#undef ROW
+};
+
+void mpi_types_init(struct mpi_types *types)
+{
+    for (int i = 0; i < MPI_OWN_TYPES; i++)
+        for (int k = 0; k < MPI_OWN_OPS; k++)
+            types->ops[i][k] = MPI_OP_NULL;
+}
+
+int mpi_types_create(struct mpi_types *types)
+{
+    int code = MPI_SUCCESS;
+    for (int i = 0; i < MPI_OWN_TYPES; i++)
+        for (int k = 0; k < MPI_OWN_OPS && code == MPI_SUCCESS; k++)
+            code = MPI_Op_create(own_types[i].functions[k], 1, &types->ops[i][k]);
+    return code;
+}
+
+void mpi_types_destroy(struct mpi_types *types)
+{
+    for (int i = 0; i < MPI_OWN_TYPES; i++)
+        for (int k = 0; k < MPI_OWN_OPS; k++)
+            if (types->ops[i][k] != MPI_OP_NULL)
+                MPI_Op_free(&types->ops[i][k]);
+}
+
+static MPI_Datatype mpi_type_of(enum hvd_type type)
+{
+    switch (type) {
+    case HVD_FLOAT32: return MPI_FLOAT;
+    case HVD_FLOAT64: return MPI_DOUBLE;
+#define CASE(type, name, mpi_type) \
+    case type: return mpi_type;
+        OWN_LIST(CASE)
+#undef CASE
+    }
+    return MPI_DATATYPE_NULL;
+}
+
+static MPI_Op mpi_op_of(enum hvd_op op)
+{
+    switch (op) {
+    case HVD_SUM: return MPI_SUM;
+    case HVD_MIN: return MPI_MIN;
+    case HVD_MAX: return MPI_MAX;
+    case HVD_PRODUCT: return MPI_PROD;
+    default: return MPI_OP_NULL;
+    }
+}
+
+static MPI_Op own_op_of(const struct mpi_types *types, enum hvd_type type, enum hvd_op op)
+{
+    for (int i = 0; i < MPI_OWN_TYPES; i++)
+        for (int k = 0; k < MPI_OWN_OPS; k++)
+            if (own_types[i].type == type && own_ops[k] == op)
+                return types->ops[i][k];
+    return MPI_OP_NULL;
+}
+
+bool mpi_types_find(const struct mpi_types *types, enum hvd_type type, enum hvd_op op,
+                    MPI_Datatype *mpi_type, MPI_Op *mpi_op)
+{
+    *mpi_type = mpi_type_of(type);
+    *mpi_op =
+        type == HVD_FLOAT32 || type == HVD_FLOAT64 ? mpi_op_of(op) : own_op_of(types, type, op);
+    return *mpi_type != MPI_DATATYPE_NULL && *mpi_op != MPI_OP_NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits for requests of MPI.
+ * What the calls of MPI need: worlds and communicators, types, and waits for requests.
  *
  * A blocking call of MPI cannot be woken. A request can be tested until it is complete, late, or
  * given up after abort(). Between two tests the wait gives the processor away, except in its first
@@ -10,7 +10,43 @@
  */
 #pragma once
 
-#include "engine/mpi/comm.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <mpi.h>
+
+#include "engine/engine.h"
+
+/*
+ * The types and operations of libhvd as those of MPI.
+ *
+ * MPI reduces fp32 and fp64. Operations of this engine reduce all other types, with the code in
+ * engine/reduce.h. MPI does not have fp16 and bf16. Open MPI 4.1 reduces integers wrongly with AVX:
+ * sums of 8 and 16 bits saturate, and minimum and maximum compare unsigned integers as signed ones.
+ */
+enum { MPI_OWN_TYPES = 11, MPI_OWN_OPS = 4 };
+
+struct mpi_types {
+    MPI_Op ops[MPI_OWN_TYPES][MPI_OWN_OPS];
+};
+
+struct engine_world {
+    struct engine_place place;
+    MPI_Comm all;
+    bool own_init;      /* this engine has initialized MPI, and finalizes it */
+    bool one_at_a_time; /* MPI has no MPI_THREAD_MULTIPLE: `lock` is held during each MPI call */
+    pthread_mutex_t lock;
+    atomic_bool aborted;
+    struct mpi_types types;
+    size_t piece; /* largest part of one message, in bytes */
+};
+
+struct engine_comm {
+    struct engine_world *world;
+    MPI_Comm comm;
+    int rank, size; /* in the set */
+    bool broken;    /* an earlier call failed */
+};
 
 enum request_kind { REQUEST_DATA, REQUEST_MESSAGE };
 
@@ -31,3 +67,12 @@ enum hvd_status request_result(struct engine_comm *comm, int code, const char *w
 enum hvd_status request_wait(struct engine_comm *comm, MPI_Request *requests, int count,
                              enum request_kind kind, int64_t timeout_ms, const char *what,
                              struct error *err);
+
+void mpi_types_init(struct mpi_types *types);
+/* An error code of MPI. */
+int mpi_types_create(struct mpi_types *types);
+void mpi_types_destroy(struct mpi_types *types); /* mpi_types_init() is enough */
+
+/* Whether the pair exists. Then fills both. */
+bool mpi_types_find(const struct mpi_types *types, enum hvd_type type, enum hvd_op op,
+                    MPI_Datatype *mpi_type, MPI_Op *mpi_op);

@@ -7,7 +7,18 @@
  */
 #pragma once
 
-#include "engine/nccl/connect.h"
+#include "engine/nccl/gpus.h"
+#include "engine/nccl/library.h"
+
+struct nccl_setup {
+    struct gpu *gpu;
+    const struct nccl *nccl;
+    struct nccl_id id; /* of set rank 0 */
+    int rank, size;
+    int64_t timeout_ms;
+    bool (*stop)(void *context); /* true: do not wait any more */
+    void *context;
+};
 
 struct nccl_comm {
     struct nccl_setup setup;

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "engine/choose.h"
+#include "engine/load.h"
 
 static const char *const *variables; /* of the test: name, value, ..., NULL */
 

@@ -13,7 +13,7 @@
 
 #include "engine/half.h"
 #include "engine/reduce.h"
-#include "engine/reduce_half.h"
+#include "engine/reduce_test.h"
 
 #define VALUES 65536
 static const enum hvd_op ops[] = {HVD_SUM, HVD_MIN, HVD_MAX, HVD_PRODUCT};

@@ -13,7 +13,7 @@
 
 #include "engine/half.h"
 #include "engine/scale.h"
-#include "engine/scale_half.h"
+#include "engine/scale_test.h"
 
 static void test_real_numbers(void **state)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of engine/reduce.h for fp16 and bf16. */
+/* What the tests of reduce need, and nobody else. */
 #pragma once
 
-#include "engine/reduce_loop.h"
-#include "include/hvd.h"
+#include "engine/reduce.h"
 
 reduce_function *reduce_find_fp16(enum hvd_op op);
 reduce_function *reduce_find_bf16(enum hvd_op op);

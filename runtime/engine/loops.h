@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loops that exist twice on x86-64: with the instructions of every processor, and with AVX2 and
+ * What loops over elements need.
+ *
+ * Some exist twice on x86-64: with the instructions of every processor, and with AVX2 and
  * F16C, which converts eight fp16 at once. The processor at hand decides, at each search. Both give
  * the same bits, except that a NaN may be another one.
  */
@@ -10,16 +12,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* INDEPENDENT before a loop says that no turn reads what another turn writes. The compiler cannot
+ * see that when the output may be an input, at the same place, and would not vectorize the loop. */
+#ifdef __clang__
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 #define INLINE static inline __attribute__((always_inline))
 
 #ifdef __x86_64__
+#include <cpuid.h>
 #include <immintrin.h>
 
 #define HAVE_AVX2 1
 #define AVX2 __attribute__((target("avx2,f16c")))
 
 /* Whether this processor has both. */
-bool avx2_is_here(void);
+static inline bool avx2_is_here(void)
+{
+    unsigned a, b, c = 0, d; /* not every compiler's cpu_supports knows f16c */
+    return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
+}
 
 AVX2 INLINE __m256 avx2_load_fp16(const uint16_t *from)
 {

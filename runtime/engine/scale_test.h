@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of engine/scale.h for fp16 and bf16. */
+/* What the tests of scale need, and nobody else. */
 #pragma once
 
-#include <stddef.h>
+#include "engine/scale.h"
 
 /* out[i] = in[i] * factor, where `factor` is made a float before. As scale_copy(). */
 typedef void scale_function(void *out, const void *in, size_t count, double factor);
