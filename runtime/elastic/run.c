@@ -1,7 +1,73 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "elastic/run.h"
 
-#include "elastic/sync.h"
+#include <stdio.h>
+
+/* Age and rank in one number: the greatest is that of the lowest rank with the greatest age. */
+#define RANKS_MAX (1 << 24)
+
+/* ---- The collective operations on a state ---------------------------------------------------- */
+
+static int choose_root(const struct elastic_state *state, const struct elastic_world *world,
+                       int *root, struct error *err)
+{
+    int64_t own = RANKS_MAX - 1 - world->rank(world->context);
+    int64_t best = state->age * RANKS_MAX + own;
+    int status = world->max(world->context, "hvd.elastic.age", &best, err);
+    *root = RANKS_MAX - 1 - (int)(best % RANKS_MAX);
+    return status;
+}
+
+/* The layouts are equal if their greatest and their least value are. */
+static int compare_layouts(const struct elastic_state *state, const struct elastic_world *world,
+                           struct error *err)
+{
+    int64_t greatest = elastic_state_layout(state), least = -greatest;
+    int status = world->max(world->context, "hvd.elastic.layout", &greatest, err);
+    if (status == HVD_OK)
+        status = world->max(world->context, "hvd.elastic.layout.least", &least, err);
+    if (status != HVD_OK || greatest == -least)
+        return status;
+    error_set(err, "the ranks have added entries of different names or sizes to the state: add the "
+                   "same on all ranks, in the same order");
+    return HVD_ERR_MISMATCH;
+}
+
+int elastic_sync(struct elastic_state *state, const struct elastic_world *world, struct error *err)
+{
+    int root = 0;
+    int64_t age = state->age;
+    int status = compare_layouts(state, world, err);
+    if (status == HVD_OK)
+        status = choose_root(state, world, &root, err);
+    if (status == HVD_OK)
+        status =
+            world->broadcast(world->context, "hvd.elastic.age.root", &age, sizeof(age), root, err);
+    for (size_t i = 0; i < state->count && status == HVD_OK; i++) {
+        const struct elastic_entry *entry = &state->entries[i];
+        char name[ELASTIC_NAME_MAX + 32];
+        snprintf(name, sizeof(name), "hvd.elastic.state.%s", entry->name);
+        status = world->broadcast(world->context, name, entry->memory, entry->bytes, root, err);
+    }
+    if (status != HVD_OK)
+        return status;
+    state->age = age > 0 ? age : 1; /* from now on it is shared */
+    elastic_state_save(state);
+    return HVD_OK;
+}
+
+int elastic_check(const struct elastic_world *world, struct error *err)
+{
+    bool changed = world->hosts_changed(world->context);
+    uint8_t news = changed && world->rank(world->context) == 0;
+    int status = world->broadcast(world->context, "hvd.elastic.hosts", &news, sizeof(news), 0, err);
+    if (status != HVD_OK || news == 0)
+        return status;
+    error_set(err, "hosts have joined or left the job");
+    return HVD_ERR_HOSTS_CHANGED;
+}
+
+/* ---- The run --------------------------------------------------------------------------------- */
 
 enum outcome { OVER, HOSTS_CHANGED, LOST };
 

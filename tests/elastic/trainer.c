@@ -21,7 +21,6 @@
 #include "elastic/notices.h"
 #include "elastic/place.h"
 #include "elastic/run.h"
-#include "elastic/sync.h"
 #include "engine/load.h"
 #include "engine/setup.h"
 #include "line/line.h"

@@ -10,7 +10,6 @@
 
 #include "base/buf.h"
 #include "elastic/run.h"
-#include "elastic/sync.h"
 
 #define STEPS_MAX 16
 #define PEERS_MAX 8
