@@ -15,8 +15,6 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "core/codec.h"
-#include "loop/channel_member.h"
-#include "loop/channel_root.h"
 
 enum { HEADER = 4, READ_BYTES = 1 << 16 };
 #define NS_PER_SECOND 1000000000

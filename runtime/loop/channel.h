@@ -13,7 +13,7 @@
  */
 #pragma once
 
-#include "loop/channel_setup.h"
+#include "loop/channel_meeting.h"
 
 struct channel;
 

@@ -9,7 +9,7 @@
 #include "engine/adasum.h"
 #include "engine/nccl/reduction.h"
 #include "engine/reduce.h"
-#include "loop/gpu_stage.h"
+#include "loop/gpu_moves.h"
 
 int checks_tensor_copy(const struct hvd_tensor *from, struct hvd_tensor *to, struct error *err)
 {

@@ -9,8 +9,35 @@
  */
 #pragma once
 
+#include <pthread.h>
+
 #include "loop/gpu_set.h"
-#include "loop/lane.h"
+#include "loop/runner.h"
+#include "loop/set_owner.h"
+
+struct lane_item;
+
+/*
+ * A way on which operations of a process set run, one after the other: a communicator and a fusion
+ * buffer of its own. The operations of another lane of the set run at the same time, so one lane
+ * copies or waits while the other one sends.
+ *
+ * A lane may have a thread. Then that thread runs operations while there are any.
+ */
+struct lane {
+    const struct set_owner *owner; /* borrowed */
+    struct runner runner;
+    /* An operation failed: the engine cannot be used any more. It comes before the submissions
+     * are complete, so that nobody sees a usable library. In the thread that ran it. */
+    void (*failed)(void *context, enum hvd_status status, const char *text);
+    void *context;
+    pthread_t thread;
+    bool started;
+    pthread_mutex_t lock; /* guards the rest */
+    pthread_cond_t changed;
+    struct lane_item *first, **end; /* that of the operation that runs is the first one */
+    bool ending;
+};
 
 struct executor {
     const struct set_owner *owner; /* borrowed */
@@ -25,7 +52,7 @@ struct executor_setup {
     struct runner runner;       /* without its communicator */
     struct engine_comm **comms; /* one for each lane */
     int lane_count;
-    void (*failed)(void *context, enum hvd_status status, const char *text); /* see lane.h */
+    void (*failed)(void *context, enum hvd_status status, const char *text); /* see struct lane */
     void *context;
 };
 

@@ -1,9 +1,116 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loop/flights.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
+
+/* ---- The bell -------------------------------------------------------------------------------- */
+
+struct bell {
+    pthread_mutex_t lock;
+    int holders;
+    struct channel *channel; /* NULL: silent */
+};
+
+struct bell *bell_create(struct channel *channel)
+{
+    struct bell *bell = mem_alloc(sizeof *bell);
+    pthread_mutex_init(&bell->lock, NULL);
+    bell->holders = 1;
+    bell->channel = channel;
+    return bell;
+}
+
+struct bell *bell_hold(struct bell *bell)
+{
+    pthread_mutex_lock(&bell->lock);
+    bell->holders++;
+    pthread_mutex_unlock(&bell->lock);
+    return bell;
+}
+
+/* With the lock held; releases it. */
+static void give_up(struct bell *bell)
+{
+    bool last = --bell->holders == 0;
+    pthread_mutex_unlock(&bell->lock);
+    if (!last)
+        return;
+    pthread_mutex_destroy(&bell->lock);
+    free(bell);
+}
+
+void bell_silence(struct bell *bell)
+{
+    pthread_mutex_lock(&bell->lock);
+    bell->channel = NULL;
+    give_up(bell);
+}
+
+void bell_ring(void *argument)
+{
+    struct bell *bell = argument;
+    pthread_mutex_lock(&bell->lock);
+    if (bell->channel != NULL)
+        channel_ring(bell->channel);
+    give_up(bell);
+}
+
+/* ---- The program's streams ------------------------------------------------------------------- */
+
+static enum hvd_status wait_for(const struct nccl_comm *comm, void *stream,
+                                const struct gpu_mark *mark, struct error *err)
+{
+    return nccl_comm_cuda(comm, comm->setup.gpu->cuda->stream_wait(stream, mark->event, 0),
+                          "cuStreamWaitEvent", err);
+}
+
+/* False: it is of a stream that has no place. */
+static bool keep_last(struct gpu_streams *streams, const struct gpu_mark *mark)
+{
+    size_t i = 0;
+    if (mark->stream == CUDA_STREAM_PER_THREAD)
+        return false;
+    while (i < streams->count && streams->marks[i]->stream != mark->stream)
+        i++;
+    if (i == GPU_STREAMS_MAX)
+        return false;
+    if (i == streams->count || streams->marks[i]->number < mark->number)
+        streams->marks[i] = mark;
+    streams->count += i == streams->count ? 1 : 0;
+    return true;
+}
+
+enum hvd_status gpu_streams_wait(struct gpu_streams *streams, const struct nccl_comm *comm,
+                                 const struct part *parts, size_t count, struct error *err)
+{
+    enum hvd_status status = HVD_OK;
+    *streams = (struct gpu_streams){.all = true};
+    for (size_t i = 0; i < count && status == HVD_OK; i++) {
+        const struct submission *submission = parts[i].token;
+        if (submission == NULL || submission->ready == NULL ||
+            keep_last(streams, submission->ready))
+            continue;
+        streams->all = false;
+        status = wait_for(comm, comm->stream, submission->ready, err);
+    }
+    for (size_t i = 0; i < streams->count && status == HVD_OK; i++)
+        status = wait_for(comm, comm->stream, streams->marks[i], err);
+    return status;
+}
+
+enum hvd_status gpu_streams_hold(const struct gpu_streams *streams, const struct nccl_comm *comm,
+                                 const struct gpu_mark *end, struct error *err)
+{
+    enum hvd_status status = HVD_OK;
+    for (size_t i = 0; i < streams->count && status == HVD_OK; i++)
+        status = wait_for(comm, streams->marks[i]->stream, end, err);
+    return status;
+}
+
+/* ---- What is in flight ----------------------------------------------------------------------- */
 
 /* One tensor. */
 struct passenger {

@@ -5,7 +5,9 @@
  */
 #pragma once
 
+#include "engine/nccl/comm.h"
 #include "engine/nccl/gpus.h"
+#include "loop/channel.h"
 #include "loop/runner.h"
 
 struct flight;
@@ -35,3 +37,35 @@ bool flights_are_busy(const struct flights *flights);
 
 /* All fail. Their streams must not run any more. */
 void flights_fail(struct flights *flights, enum hvd_status status, const char *text);
+
+/*
+ * A bell that the GPU rings when it has completed an operation: a stream of CUDA calls bell_ring()
+ * in a thread of its own. Then the thread of the process set wakes up and looks. So nothing polls.
+ *
+ * A GPU that has failed never calls, and a slow one calls late. So the bell lives as long as
+ * somebody may ring it, and is silent when the channel has gone.
+ */
+struct bell;
+
+struct bell *bell_create(struct channel *channel);
+void bell_silence(struct bell *bell); /* gives up the creator's hold; the channel is free */
+struct bell *bell_hold(struct bell *bell);
+void bell_ring(void *bell); /* and gives up a hold */
+
+/* The program's streams that an operation on a GPU depends on. Most programs have one. */
+enum { GPU_STREAMS_MAX = 8 };
+
+/* The last mark of each stream. The marks live as long as their submissions. */
+struct gpu_streams {
+    const struct gpu_mark *marks[GPU_STREAMS_MAX];
+    size_t count;
+    bool all; /* there are no others, and each stream is the same in all threads */
+};
+
+/* The communicator's stream goes on when the tensors are ready in the program's streams. */
+enum hvd_status gpu_streams_wait(struct gpu_streams *streams, const struct nccl_comm *comm,
+                                 const struct part *parts, size_t count, struct error *err);
+
+/* The program's streams go on at the mark, which is of the communicator's stream. */
+enum hvd_status gpu_streams_hold(const struct gpu_streams *streams, const struct nccl_comm *comm,
+                                 const struct gpu_mark *end, struct error *err);

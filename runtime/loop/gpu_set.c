@@ -8,11 +8,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "loop/bell.h"
 #include "loop/flights.h"
 #include "loop/gpu_moves.h"
-#include "loop/gpu_stage.h"
-#include "loop/gpu_streams.h"
 
 enum { MESSAGE_MAX = 4096, END_STEP_MS = 1 };
 #define TICK_NS 1000000000 /* how often it asks NCCL for errors while it waits */

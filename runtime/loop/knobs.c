@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loop/knobs.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/mem.h"
 #include "base/parse.h"
+#include "loop/knobs_test.h"
 
+enum { TEXT_MAX = 1 << 20, VALUE_SHOWN = 200 };
 #define MS_NS 1000000
+#define MIB_BYTES 1048576.0
 #define SECOND_NS ((int64_t)1000000000)
 #define CYCLE_MS_MAX 60000
 #define CAPACITY_MAX (1 << 20)
@@ -88,6 +96,86 @@ enum hvd_status knobs_read(struct knobs *knobs, setup_get *get, struct error *er
     return HVD_OK;
 }
 
+/* ---- What all ranks must agree on ------------------------------------------------------------ */
+
+void settings_init(struct settings *settings)
+{
+    buf_init(&settings->bytes, CORE_MESSAGE_MAX);
+}
+
+void settings_destroy(struct settings *settings)
+{
+    buf_destroy(&settings->bytes);
+}
+
+void settings_add(struct settings *settings, const char *name, const char *value)
+{
+    put_text(&settings->bytes, name);
+    put_text(&settings->bytes, value);
+}
+
+static int compare_next(struct reader *own, struct reader *other, int rank, struct error *err)
+{
+    char *name AUTO_FREE = get_text(own, TEXT_MAX), *value AUTO_FREE = get_text(own, TEXT_MAX);
+    char *its_name AUTO_FREE = get_text(other, TEXT_MAX);
+    char *its_value AUTO_FREE = get_text(other, TEXT_MAX);
+    if (other->bad || own->bad || strcmp(name, its_name) != 0)
+        return error_set(err, "rank %d has another version of libhvd than rank 0", rank);
+    if (strcmp(value, its_value) == 0)
+        return 0;
+    return error_set(err,
+                     "%s is '%.*s' on rank 0, and '%.*s' on rank %d: it must be the same on all "
+                     "ranks",
+                     name, VALUE_SHOWN, value, VALUE_SHOWN, its_value, rank);
+}
+
+int settings_compare(const struct settings *own, int rank, const void *bytes, size_t length,
+                     struct error *err)
+{
+    struct reader in = {(const unsigned char *)buf_text(&own->bytes), own->bytes.length, false};
+    struct reader other = {bytes, length, false};
+    while (in.left > 0)
+        if (compare_next(&in, &other, rank, err) != 0)
+            return -1;
+    return other.left == 0
+               ? 0
+               : error_set(err, "rank %d has another version of libhvd than rank 0", rank);
+}
+
+static void compare_all(const struct settings *own, int size, const struct buf *all,
+                        const size_t *lengths, struct error *difference)
+{
+    const char *at = buf_text(all) + lengths[0];
+    for (int rank = 1; rank < size; rank++) {
+        if (settings_compare(own, rank, at, lengths[rank], difference) != 0)
+            return;
+        at += lengths[rank];
+    }
+}
+
+enum hvd_status knobs_agree(const struct engine *engine, struct engine_comm *comm, int rank,
+                            int size, const struct settings *settings, int64_t timeout_ms,
+                            struct error *err)
+{
+    AUTO_BUF struct buf all = BUF_INIT(CORE_MESSAGE_MAX), answer = BUF_INIT(CORE_MESSAGE_MAX);
+    size_t *lengths AUTO_FREE = mem_array((size_t)size, sizeof *lengths);
+    struct error difference = ERROR_INIT;
+    bool root = rank == 0;
+    enum hvd_status status =
+        engine->gather_messages(comm, buf_text(&settings->bytes), settings->bytes.length,
+                                root ? &all : NULL, root ? lengths : NULL, timeout_ms, err);
+    if (status != HVD_OK)
+        return status;
+    if (root)
+        compare_all(settings, size, &all, lengths, &difference);
+    buf_puts(&answer, difference.text);
+    status = engine->broadcast_message(comm, &answer, timeout_ms, err);
+    if (status != HVD_OK || answer.length == 0)
+        return status;
+    error_set(err, "%s", buf_text(&answer));
+    return HVD_ERR_MISMATCH;
+}
+
 static void add_number(struct settings *settings, const char *name, int64_t value)
 {
     char *text AUTO_FREE = mem_printf("%lld", (long long)value);
@@ -100,4 +188,54 @@ void knobs_add(const struct knobs *knobs, struct settings *settings)
     settings_add(settings, cycle, ms);
     add_number(settings, threshold, (int64_t)knobs->threshold);
     add_number(settings, capacity, (int64_t)knobs->capacity);
+}
+
+/* ---- The log of autotune --------------------------------------------------------------------- */
+
+struct tune_log {
+    FILE *file;
+    bool cache_enabled;
+};
+
+struct tune_log *tune_log_open(const char *path, bool cache_enabled)
+{
+    FILE *file = path == NULL ? NULL : fopen(path, "we");
+    if (file == NULL) {
+        if (path != NULL)
+            fprintf(stderr, "libhvd: warning: cannot write the autotune log '%s': %s\n", path,
+                    strerror(errno));
+        return NULL;
+    }
+    struct tune_log *log = mem_alloc(sizeof *log);
+    *log = (struct tune_log){file, cache_enabled};
+    fputs("hierarchical_allreduce,hierarchical_allgather,torus_allreduce,cache_enabled,"
+          "cycle_time_ms,tensor_fusion_threshold,score\n",
+          file);
+    fflush(file);
+    return log;
+}
+
+void tune_log_close(struct tune_log *log)
+{
+    if (log == NULL)
+        return;
+    fclose(log->file);
+    free(log);
+}
+
+/* The three algorithms before the cache do not exist here. Horovod has the blank, too. */
+static void row(const struct tune_log *log, const struct tune_point *point, double score)
+{
+    fprintf(log->file, "0,0,0, %d,%g,%g,%g\n", log->cache_enabled, (double)point->cycle_ns / MS_NS,
+            (double)point->threshold / MIB_BYTES, score);
+}
+
+void tune_log_row(struct tune_log *log, const struct tuning *tuning)
+{
+    if (log == NULL)
+        return;
+    row(log, &tuning->tried, tuning->score);
+    if (tuning->settled)
+        row(log, &tuning->next, tuning->best_score);
+    fflush(log->file);
 }

@@ -20,3 +20,24 @@ void library_leave(void);
 /* Sets the text of this thread's last error, and returns the status. */
 __attribute__((format(printf, 2, 3))) enum hvd_status library_fail(enum hvd_status status,
                                                                    const char *format, ...);
+
+/* From the next hvd_init() on. `joints` NULL: none. */
+void loop_set_joints(const struct loop_joints *joints);
+
+/* The launcher says that this rank has ended: everything that is pending fails at once with
+ * HVD_ERR_PEER_LOST. From any thread; does nothing if the library is not initialized, or if `rank`
+ * is not a rank of the job. */
+void loop_peer_lost(int rank, const char *why);
+
+/* The launcher says that this rank has ended with status 0. Most likely it has shut the library
+ * down, and its peers learn that from itself. If they do not within a second, it is lost: a child
+ * that it left behind may keep its connections open. As above otherwise. */
+void loop_peer_left(int rank);
+
+/* Tells which tensors wait for ranks now, one call for each group of ranks. From any thread, and no
+ * operation delays it. Does nothing if the library is not initialized. */
+void loop_waits(loop_wait *take, void *context);
+
+/* How many submissions of this rank are complete since hvd_init(), so that a launcher sees whether
+ * the job makes progress. 0: the library is not initialized. From any thread. */
+uint64_t loop_completed(void);

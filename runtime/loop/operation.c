@@ -4,12 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "engine/scale.h"
-#include "loop/adasum_parts.h"
-#include "loop/alltoall.h"
-#include "loop/broadcast.h"
 #include "loop/gather.h"
-#include "loop/scatter.h"
+
+/* ---- Allreduce ------------------------------------------------------------------------------- */
 
 static enum hvd_status reduce(struct runner *runner, const struct part *parts, size_t count,
                               void *data, size_t elements, struct error *err)
@@ -21,7 +20,7 @@ static enum hvd_status reduce(struct runner *runner, const struct part *parts, s
     runner_activity(runner, TRACE_ACTIVITY_BEGIN, parts, count, what);
     enum hvd_status status =
         first->op == HVD_ADASUM
-            ? adasum_parts(runner, parts, count, data, err)
+            ? runner_adasum(runner, parts, count, data, err)
             : runner->engine->allreduce(runner->comm, data, elements, first->type,
                                         runner_reduction(first), err);
     status = runner_called(runner, status);
@@ -131,6 +130,216 @@ static enum hvd_status reduce_fused(struct runner *runner, const struct part *pa
     runner_trace_all(runner, TRACE_ACTIVITY_END, parts, count, "MEMCPY_OUT_FUSION_BUFFER");
     return HVD_OK;
 }
+
+/* ---- Broadcast: tensors that are fused have the same root ------------------------------------ */
+
+static int set_rank_of(const struct runner *runner, int global)
+{
+    for (int i = 0; i < runner->size; i++)
+        if (runner->ranks[i] == global)
+            return i;
+    return 0; /* the root was checked when it was submitted */
+}
+
+static void copy(void *to, const void *from, size_t bytes)
+{
+    if (bytes > 0 && to != NULL && to != from)
+        memcpy(to, from, bytes);
+}
+
+static enum hvd_status broadcast(struct runner *runner, const struct part *parts, size_t count,
+                                 void *data, size_t bytes, int root, struct error *err)
+{
+    if (bytes == 0)
+        return HVD_OK;
+    runner_activity(runner, TRACE_ACTIVITY_BEGIN, parts, count, "BCAST");
+    enum hvd_status status =
+        runner_called(runner, runner->engine->broadcast(runner->comm, data, bytes, root, err));
+    runner_activity(runner, TRACE_ACTIVITY_END, parts, count, "BCAST");
+    return status;
+}
+
+static enum hvd_status broadcast_one(struct runner *runner, const struct part *part, int root,
+                                     struct error *err)
+{
+    const struct submission *submission = part->token;
+    size_t bytes = request_bytes(&part->request);
+    bool is_root = root == runner->rank;
+    /* The root's buffer is only read. */
+    void *data = is_root ? (void *)submission->input : submission->output;
+    if (is_root)
+        copy(submission->output, data, bytes);
+    return broadcast(runner, part, 1, data, bytes, root, err);
+}
+
+/* Between the buffer and the tensors: in on the root, out on the others. */
+static void copy_all(const struct runner *runner, const struct part *parts, size_t count,
+                     bool is_root)
+{
+    char *at = runner->buffer;
+    for (size_t i = 0; i < count; i++) {
+        const struct submission *submission = parts[i].token;
+        size_t bytes = request_bytes(&parts[i].request);
+        if (is_root) {
+            copy(at, submission->input, bytes);
+            copy(submission->output, submission->input, bytes);
+        } else {
+            copy(submission->output, at, bytes);
+        }
+        at += bytes;
+    }
+}
+
+static enum hvd_status broadcast_run(struct runner *runner, const struct part *parts, size_t count,
+                                     struct error *err)
+{
+    int root = set_rank_of(runner, parts[0].request.root);
+    bool is_root = root == runner->rank;
+    size_t bytes = 0;
+    if (count == 1)
+        return broadcast_one(runner, parts, root, err);
+    for (size_t i = 0; i < count; i++)
+        bytes += request_bytes(&parts[i].request);
+    enum hvd_status status = runner_reserve(runner, bytes, err);
+    if (status != HVD_OK)
+        return status;
+    const char *what = is_root ? "MEMCPY_IN_FUSION_BUFFER" : "MEMCPY_OUT_FUSION_BUFFER";
+    if (!is_root)
+        status = broadcast(runner, parts, count, runner->buffer, bytes, root, err);
+    if (status != HVD_OK)
+        return status;
+    runner_trace_all(runner, TRACE_ACTIVITY_BEGIN, parts, count, what);
+    copy_all(runner, parts, count, is_root);
+    runner_trace_all(runner, TRACE_ACTIVITY_END, parts, count, what);
+    return is_root ? broadcast(runner, parts, count, runner->buffer, bytes, root, err) : HVD_OK;
+}
+
+/* ---- Reducescatter --------------------------------------------------------------------------- */
+
+/*
+ * Each rank gets its rows of each tensor. In the fusion buffer the rows for set rank 0 come first,
+ * those of all tensors, then the rows for set rank 1, and so on. So the engine sees one tensor.
+ * Behind them the buffer has room for the rows of this rank.
+ *
+ * A tensor that runs alone is copied only if it must be scaled before, or if it is in place.
+ */
+
+/* Elements of the part of a set rank, and where they begin: the first ranks get one row more. */
+struct slice {
+    size_t first, count;
+};
+
+static struct slice slice_of(const struct runner *runner, const struct request *request, int rank)
+{
+    size_t size = (size_t)runner->size, rows = (size_t)request->shape[0], at = (size_t)rank;
+    size_t row = rows == 0 ? 0 : request_elements(request) / rows;
+    size_t more = rows % size;
+    return (struct slice){(rows / size * at + (at < more ? at : more)) * row,
+                          (rows / size + (at < more ? 1 : 0)) * row};
+}
+
+static size_t count_all(const struct runner *runner, const struct part *parts, size_t count,
+                        size_t *counts)
+{
+    size_t total = 0;
+    for (int rank = 0; rank < runner->size; rank++)
+        for (size_t i = 0; i < count; i++)
+            counts[rank] += slice_of(runner, &parts[i].request, rank).count;
+    for (int rank = 0; rank < runner->size; rank++)
+        total += counts[rank];
+    return total;
+}
+
+static const char *bytes_at(const void *data, enum hvd_type type, size_t element)
+{
+    return data == NULL ? NULL : (const char *)data + element * hvd_type_bytes((int)type);
+}
+
+static void scatter_in(const struct runner *runner, const struct part *parts, size_t count)
+{
+    enum hvd_type type = parts[0].request.type;
+    char *at = runner->buffer;
+    for (int rank = 0; rank < runner->size; rank++)
+        for (size_t i = 0; i < count; i++) {
+            const struct submission *submission = parts[i].token;
+            struct slice slice = slice_of(runner, &parts[i].request, rank);
+            scale_copy(type, at, bytes_at(submission->input, type, slice.first), slice.count,
+                       parts[i].request.prescale);
+            at += slice.count * hvd_type_bytes((int)type);
+        }
+}
+
+static void scatter_out(const struct runner *runner, const struct part *parts, size_t count,
+                        const char *at)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct request *request = &parts[i].request;
+        const struct submission *submission = parts[i].token;
+        struct slice own = slice_of(runner, request, runner->rank);
+        scale_copy(request->type, submission->output, at, own.count,
+                   runner_postscale(runner, request));
+        at += own.count * hvd_type_bytes((int)request->type);
+    }
+}
+
+static enum hvd_status scatter(struct runner *runner, const struct part *parts, size_t count,
+                               const void *input, void *output, const size_t *counts,
+                               struct error *err)
+{
+    const struct request *first = &parts[0].request;
+    runner_activity(runner, TRACE_ACTIVITY_BEGIN, parts, count, "REDUCESCATTER");
+    enum hvd_status status = runner_called(
+        runner, runner->engine->reducescatter(runner->comm, input, output, counts, first->type,
+                                              runner_reduction(first), err));
+    runner_activity(runner, TRACE_ACTIVITY_END, parts, count, "REDUCESCATTER");
+    return status;
+}
+
+/* Directly from the program's buffer into the program's buffer. */
+static bool is_direct(const struct part *part)
+{
+    const struct submission *submission = part->token;
+    const double one = 1;
+    return memcmp(&part->request.prescale, &one, sizeof one) == 0 &&
+           submission->output != submission->input;
+}
+
+static enum hvd_status scatter_run(struct runner *runner, const struct part *parts, size_t count,
+                                   struct error *err)
+{
+    size_t *counts AUTO_FREE = mem_array((size_t)runner->size, sizeof *counts);
+    const struct request *first = &parts[0].request;
+    const struct submission *submission = parts[0].token;
+    size_t total = count_all(runner, parts, count, counts), own = counts[runner->rank];
+    size_t element = hvd_type_bytes((int)first->type);
+    if (total == 0)
+        return HVD_OK;
+    if (count == 1 && is_direct(parts)) {
+        enum hvd_status status =
+            scatter(runner, parts, 1, submission->input, submission->output, counts, err);
+        if (status == HVD_OK)
+            scale_copy(first->type, submission->output, submission->output, own,
+                       runner_postscale(runner, first));
+        return status;
+    }
+    bool alone = count == 1;
+    enum hvd_status status = runner_reserve(runner, (total + (alone ? 0 : own)) * element, err);
+    if (status != HVD_OK)
+        return status;
+    char *output = alone ? submission->output : (char *)runner->buffer + total * element;
+    runner_trace_all(runner, TRACE_ACTIVITY_BEGIN, parts, count, "MEMCPY_IN_FUSION_BUFFER");
+    scatter_in(runner, parts, count);
+    runner_trace_all(runner, TRACE_ACTIVITY_END, parts, count, "MEMCPY_IN_FUSION_BUFFER");
+    status = scatter(runner, parts, count, runner->buffer, output, counts, err);
+    if (status != HVD_OK)
+        return status;
+    runner_trace_all(runner, TRACE_ACTIVITY_BEGIN, parts, count, "MEMCPY_OUT_FUSION_BUFFER");
+    scatter_out(runner, parts, count, output);
+    runner_trace_all(runner, TRACE_ACTIVITY_END, parts, count, "MEMCPY_OUT_FUSION_BUFFER");
+    return HVD_OK;
+}
+
+/* ---- All kinds ------------------------------------------------------------------------------- */
 
 static enum hvd_status run(struct runner *runner, const struct part *parts, size_t count,
                            struct outcome *outcomes, struct error *err)

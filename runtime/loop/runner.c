@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
+#include "engine/adasum.h"
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
@@ -110,4 +112,18 @@ enum hvd_op runner_reduction(const struct request *request)
 double runner_postscale(const struct runner *runner, const struct request *request)
 {
     return request->op == HVD_AVERAGE ? request->postscale / runner->size : request->postscale;
+}
+
+enum hvd_status runner_adasum(struct runner *runner, const struct part *parts, size_t count,
+                              void *data, struct error *err)
+{
+    const struct adasum_job job = {.engine = runner->engine,
+                                   .comm = runner->comm,
+                                   .rank = runner->rank,
+                                   .size = runner->size,
+                                   .type = parts[0].request.type};
+    size_t *counts AUTO_FREE = mem_array(count, sizeof *counts);
+    for (size_t i = 0; i < count; i++)
+        counts[i] = request_elements(&parts[i].request);
+    return adasum_run(&job, data, counts, count, err);
 }

@@ -48,3 +48,8 @@ void runner_activity(const struct runner *runner, enum trace_kind kind, const st
  * scale. */
 enum hvd_op runner_reduction(const struct request *request);
 double runner_postscale(const struct runner *runner, const struct request *request);
+
+/* Adasum in host memory, in place. The tensors of `parts` are back to back in `data`, and each is a
+ * vector of its own. Status: as of the operations in engine/engine.h. */
+enum hvd_status runner_adasum(struct runner *runner, const struct part *parts, size_t count,
+                              void *data, struct error *err);

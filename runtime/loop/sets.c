@@ -5,6 +5,12 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "loop/members.h"
+
+#define NS_PER_MS 1000000
+/* A rank that is silent for so many time-outs of the engine is lost. An operation may take one. */
+#define SILENCE_TIMEOUTS 2
+#define LANE_SHIFT 32 /* above the numbers of sets, in those of communicators */
 
 void sets_init(struct sets *sets)
 {
@@ -20,7 +26,8 @@ void sets_destroy(struct sets *sets)
     pthread_mutex_destroy(&sets->lock);
 }
 
-int32_t sets_of_ranks(struct sets *sets, const int *ranks, int count)
+/* The number of the set of exactly these ranks, ascending; -1: there is none. */
+static int32_t sets_of_ranks(struct sets *sets, const int *ranks, int count)
 {
     int32_t found = -1;
     pthread_mutex_lock(&sets->lock);
@@ -32,7 +39,7 @@ int32_t sets_of_ranks(struct sets *sets, const int *ranks, int count)
     return found;
 }
 
-int32_t sets_take_number(struct sets *sets)
+static int32_t sets_take_number(struct sets *sets)
 {
     pthread_mutex_lock(&sets->lock);
     int32_t number = sets->next++;
@@ -40,7 +47,7 @@ int32_t sets_take_number(struct sets *sets)
     return number;
 }
 
-void sets_add_take(struct sets *sets, struct process_set *set)
+static void sets_add_take(struct sets *sets, struct process_set *set)
 {
     pthread_mutex_lock(&sets->lock);
     if (sets->count == sets->room) {
@@ -70,7 +77,7 @@ struct process_set *sets_hold(struct sets *sets, int32_t id)
     return set;
 }
 
-struct process_set *sets_remove(struct sets *sets, int32_t id)
+static struct process_set *sets_remove(struct sets *sets, int32_t id)
 {
     struct process_set *set = NULL;
     pthread_mutex_lock(&sets->lock);
@@ -102,4 +109,186 @@ void sets_each(struct sets *sets, void (*each)(void *context, struct process_set
     for (int32_t i = 0; i < sets->count; i++)
         each(context, sets->items[i]);
     pthread_mutex_unlock(&sets->lock);
+}
+
+/* ---- Making and removing --------------------------------------------------------------------- */
+
+static struct process_set *make(const struct set_maker *maker, int32_t id, const int *ranks,
+                                int count)
+{
+    const struct knobs *knobs = maker->knobs;
+    struct set_setup setup = {
+        .id = id,
+        .ranks = ranks,
+        .count = count,
+        .world_size = maker->place->size,
+        .own_rank = maker->place->rank,
+        .knobs = {.capacity = knobs->capacity,
+                  .threshold = knobs->threshold,
+                  .cycle_ns = knobs->cycle_ns,
+                  .warn_ns = knobs->warn_ns,
+                  .give_up_ns = knobs->give_up_ns,
+                  .tuner = id == 0 ? knobs->tuner : (struct tuner_setup){0},
+                  .silence_ns = SILENCE_TIMEOUTS * maker->setup->timeout_ms * NS_PER_MS,
+                  .trace = maker->trace},
+        .engine = maker->engine,
+        .interface = maker->setup->interface,
+        .timeout_ms = maker->setup->timeout_ms,
+        .stop = maker->stop,
+        .completes_at_launch = knobs->completes_at_launch,
+        .owner = maker->owner,
+    };
+    return set_create(&setup);
+}
+
+static void destroy_comms(const struct set_maker *maker, struct engine_comm **comms)
+{
+    pthread_mutex_lock(maker->comm_lock);
+    for (int lane = 0; lane < ENGINE_LANES_MAX; lane++)
+        maker->engine->comm_destroy(comms[lane]);
+    pthread_mutex_unlock(maker->comm_lock);
+}
+
+/* Makes those communicators of a set that are missing. */
+static enum hvd_status make_comms(const struct set_maker *maker, const struct process_set *set,
+                                  struct engine_comm **comms, struct error *err)
+{
+    enum hvd_status status = HVD_OK;
+    pthread_mutex_lock(maker->comm_lock);
+    for (int lane = 0; lane < maker->engine->lanes && status == HVD_OK; lane++)
+        if (comms[lane] == NULL)
+            status = maker->engine->comm_create(
+                maker->engine_world, (uint64_t)lane << LANE_SHIFT | (uint64_t)set_id(set),
+                set_ranks(set), set_size(set), &comms[lane], err);
+    pthread_mutex_unlock(maker->comm_lock);
+    if (status != HVD_OK)
+        destroy_comms(maker, comms);
+    return status;
+}
+
+void set_maker_end(const struct set_maker *maker, struct process_set *set)
+{
+    struct engine_comm *comms[ENGINE_LANES_MAX];
+    set_stop(set);
+    for (int lane = 0; lane < ENGINE_LANES_MAX; lane++)
+        comms[lane] = set_take_comm(set, lane);
+    destroy_comms(maker, comms);
+}
+
+/* Members make the communicators and start the threads; others have nothing to do. `comm`: that of
+ * the first lane, which it takes; NULL: not made yet. */
+static enum hvd_status start(const struct set_maker *maker, struct process_set *set,
+                             struct engine_comm *comm, struct error *err)
+{
+    struct engine_comm *comms[ENGINE_LANES_MAX] = {comm};
+    if (set_rank(set) < 0)
+        return HVD_OK;
+    enum hvd_status status = make_comms(maker, set, comms, err);
+    if (status != HVD_OK)
+        return status;
+    status = set_start(set, comms, err);
+    if (status != HVD_OK)
+        set_maker_end(maker, set);
+    return status;
+}
+
+enum hvd_status set_maker_first(const struct set_maker *maker, struct engine_comm *comm,
+                                struct error *err)
+{
+    int size = maker->place->size;
+    int *ranks AUTO_FREE = members_all(size);
+    struct process_set *all = make(maker, sets_take_number(maker->sets), ranks, size);
+    sets_add_take(maker->sets, all);
+    return start(maker, all, comm, err);
+}
+
+enum hvd_status set_maker_static(const struct set_maker *maker, const struct hvd_ranks *wanted,
+                                 struct error *err)
+{
+    int *ranks AUTO_FREE = members_sorted(wanted->ranks, wanted->count, maker->place->size, err);
+    if (ranks == NULL)
+        return HVD_ERR_ARGUMENT;
+    if (sets_of_ranks(maker->sets, ranks, wanted->count) >= 0) {
+        error_set(err, "two process sets have the same ranks, or one has all ranks of the job");
+        return HVD_ERR_SET_EXISTS;
+    }
+    struct process_set *set = make(maker, sets_take_number(maker->sets), ranks, wanted->count);
+    enum hvd_status status = start(maker, set, NULL, err);
+    if (status == HVD_OK)
+        sets_add_take(maker->sets, set);
+    else
+        set_release(set);
+    return status;
+}
+
+static int *ranks_of(const struct request *request)
+{
+    int *ranks = mem_array((size_t)request->dims, sizeof *ranks);
+    for (int32_t i = 0; i < request->dims; i++)
+        ranks[i] = (int)request->shape[i];
+    return ranks;
+}
+
+/* Whether all ranks of the job could do their part. */
+static enum hvd_status agree_on_start(const struct set_maker *maker, enum hvd_status status,
+                                      struct error *err)
+{
+    uint64_t ready = status == HVD_OK ? 1 : 0;
+    struct process_set *all = sets_hold(maker->sets, 0);
+    if (status == HVD_OK || status == HVD_ERR_MEMORY)
+        status = maker->engine->and_words(set_comm(all), &ready, 1, maker->setup->timeout_ms, err);
+    set_release(all);
+    if (status != HVD_OK || ready != 0)
+        return status;
+    error_set(err, "a rank could not make the process set");
+    return HVD_ERR_ENGINE;
+}
+
+/* The members' result counts for all ranks: a set that one of them could not make does not exist.
+ */
+static enum hvd_status add(const struct set_maker *maker, const struct request *request,
+                           struct outcome *outcome, struct error *err)
+{
+    int *ranks AUTO_FREE = ranks_of(request);
+    outcome->number = sets_of_ranks(maker->sets, ranks, request->dims);
+    if (outcome->number >= 0) {
+        outcome->status = HVD_ERR_SET_EXISTS;
+        outcome->text = "a process set with these ranks exists";
+        return HVD_OK;
+    }
+    outcome->number = sets_take_number(maker->sets);
+    struct process_set *set = make(maker, outcome->number, ranks, request->dims);
+    enum hvd_status status = agree_on_start(maker, start(maker, set, NULL, err), err);
+    if (status == HVD_OK) {
+        sets_add_take(maker->sets, set);
+        return HVD_OK;
+    }
+    maker->owner->lost(maker->owner->context, status, err->text);
+    set_ring(set); /* its thread may run already, and nobody else knows it */
+    set_maker_end(maker, set);
+    set_release(set);
+    outcome->status = status;
+    outcome->text = err->text;
+    return status;
+}
+
+static enum hvd_status leave(const struct set_maker *maker, int32_t id, struct outcome *outcome)
+{
+    struct process_set *set = sets_remove(maker->sets, id);
+    if (set == NULL) {
+        outcome->status = HVD_ERR_UNKNOWN_SET;
+        outcome->text = "there is not a process set with this number";
+        return HVD_OK;
+    }
+    set_leave(set, HVD_ERR_UNKNOWN_SET);
+    set_maker_end(maker, set);
+    set_release(set);
+    return HVD_OK;
+}
+
+enum hvd_status set_maker_change(const struct set_maker *maker, const struct request *request,
+                                 struct outcome *outcome, struct error *err)
+{
+    return request->kind == KIND_ADD_SET ? add(maker, request, outcome, err)
+                                         : leave(maker, request->root, outcome);
 }

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process sets that exist, by number. All ranks of the job know all sets, and give new ones the
+ * The process sets of a job, by number. All ranks of the job know all sets, and give new ones the
  * same numbers: a number is never used again. Any thread may call these functions.
  *
  * Lock. `lock` is held for short times only. It may be held while a set rings its thread, or takes
  * its own lock.
+ *
+ * A set begins on all ranks of the job, in the same order: the static sets in hvd_init(), others in
+ * the thread of set 0. Its members make a communicator and a control channel, and start its thread.
  */
 #pragma once
 
 #include <pthread.h>
 
+#include "engine/setup.h"
+#include "loop/knobs.h"
 #include "loop/set.h"
 
 struct sets {
@@ -21,16 +26,37 @@ struct sets {
 
 void sets_init(struct sets *sets);
 void sets_destroy(struct sets *sets); /* releases them; nobody may use them any more */
-
-/* The number of the set of exactly these ranks, ascending; -1: there is none. */
-int32_t sets_of_ranks(struct sets *sets, const int *ranks, int count);
-int32_t sets_take_number(struct sets *sets); /* of a new set */
-void sets_add_take(struct sets *sets, struct process_set *set);
 /* A set, which the caller releases; NULL: there is not such a set. */
 struct process_set *sets_hold(struct sets *sets, int32_t id);
-struct process_set *sets_remove(struct sets *sets, int32_t id); /* the same */
 /* The numbers of all sets, ascending. Returns how many there are. */
 int32_t sets_ids(struct sets *sets, int32_t *ids, int32_t room);
 /* Calls `each` for the sets, in the order of their numbers, with the lock held. */
 void sets_each(struct sets *sets, void (*each)(void *context, struct process_set *set),
                void *context);
+
+/* What makes and removes them. */
+struct set_maker {
+    const struct engine *engine;
+    struct engine_world *engine_world;
+    const struct engine_place *place; /* borrowed, as all pointers */
+    const struct engine_setup *setup;
+    const struct knobs *knobs; /* those of the next set */
+    const struct trace *trace;
+    const struct set_owner *owner;
+    int stop; /* readable after a failure */
+    struct sets *sets;
+    /* Held while communicators are made or destroyed, as engine/engine.h demands. */
+    pthread_mutex_t *comm_lock;
+};
+
+/* Makes set 0, which takes the communicator of all ranks. */
+enum hvd_status set_maker_first(const struct set_maker *maker, struct engine_comm *comm,
+                                struct error *err);
+/* Makes a set that hvd_init() was given. */
+enum hvd_status set_maker_static(const struct set_maker *maker, const struct hvd_ranks *wanted,
+                                 struct error *err);
+/* A request of set 0, in its thread. As `change` in set_owner.h. */
+enum hvd_status set_maker_change(const struct set_maker *maker, const struct request *request,
+                                 struct outcome *outcome, struct error *err);
+/* Waits for the thread of a set, which must end, and destroys its communicator. */
+void set_maker_end(const struct set_maker *maker, struct process_set *set);

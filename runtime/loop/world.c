@@ -1,18 +1,157 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loop/world.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 
+#include "base/error.h"
+#include "base/fd.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "engine/load.h"
-#include "loop/agree.h"
-#include "loop/failure.h"
 #include "loop/members.h"
-#include "loop/set_maker.h"
-#include "loop/tune_log.h"
-#include "loop/watch.h"
+#include "loop/sets.h"
+
+enum { EVENTS = 16 };
+#define STOP UINT64_MAX
+
+/* ---- Why the job has failed ------------------------------------------------------------------ */
+
+/* The first reason counts. Any thread may call these functions. */
+struct failure {
+    pthread_mutex_t lock; /* of those who set it */
+    int stop;             /* an eventfd: readable after a failure */
+    atomic_int status;    /* enum hvd_status: once it is not HVD_OK, nothing changes any more */
+    char text[ERROR_TEXT_MAX];
+};
+
+/* -1: the system does not give a descriptor. Then there is no `stop`, and all else works. */
+static int failure_init(struct failure *failure, struct error *err)
+{
+    atomic_init(&failure->status, HVD_OK);
+    pthread_mutex_init(&failure->lock, NULL);
+    failure->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return failure->stop >= 0 ? 0 : error_errno(err, errno, "cannot make an eventfd");
+}
+
+static void failure_destroy(struct failure *failure)
+{
+    fd_close(&failure->stop);
+    pthread_mutex_destroy(&failure->lock);
+}
+
+/* False: there was a failure before, which stays. */
+static bool failure_set(struct failure *failure, enum hvd_status status, const char *text)
+{
+    pthread_mutex_lock(&failure->lock);
+    bool first = atomic_load(&failure->status) == HVD_OK;
+    if (first) {
+        snprintf(failure->text, sizeof failure->text, "%s", text);
+        atomic_store(&failure->status, status); /* after the text: see failure_get() */
+    }
+    pthread_mutex_unlock(&failure->lock);
+    if (!first)
+        return false;
+    const uint64_t one = 1;
+    ssize_t done = fd_write(failure->stop, &one, sizeof one);
+    (void)done;
+    return true;
+}
+
+/* HVD_OK, or the reason. `err` may be NULL. */
+static enum hvd_status failure_get(struct failure *failure, struct error *err)
+{
+    enum hvd_status status = (enum hvd_status)atomic_load(&failure->status);
+    if (status != HVD_OK)
+        error_set(err, "%s", failure->text);
+    return status;
+}
+
+/* ---- The watch ------------------------------------------------------------------------------- */
+
+/*
+ * Watches the connections of all process sets for their end, in a thread of its own.
+ *
+ * A set's own thread cannot do that while it is in an operation of the engine. An engine may notice
+ * a lost rank only when its time-out is over. The thread sleeps until a connection ends.
+ */
+struct watch {
+    int epoll, stop;
+    void (*gone)(void *context, int32_t set, int rank);
+    void *context;
+    pthread_t thread;
+};
+
+static void *watch_run(void *argument)
+{
+    const struct watch *watch = argument;
+    for (;;) {
+        struct epoll_event events[EVENTS];
+        int count = epoll_wait(watch->epoll, events, EVENTS, -1);
+        for (int i = 0; i < count; i++) {
+            uint64_t who = events[i].data.u64;
+            if (who == STOP)
+                return NULL;
+            watch->gone(watch->context, (int32_t)(who >> 32), (int)(uint32_t)who);
+        }
+    }
+}
+
+static void watch_free(struct watch *watch)
+{
+    fd_close(&watch->epoll);
+    fd_close(&watch->stop);
+    free(watch);
+}
+
+/* `gone` gets what watch_add() was called with, in the watch's thread. NULL: it cannot be made. */
+static struct watch *watch_start(void (*gone)(void *context, int32_t set, int rank), void *context,
+                                 struct error *err)
+{
+    struct watch *watch = mem_alloc(sizeof *watch);
+    struct epoll_event stop = {.events = EPOLLIN, .data.u64 = STOP};
+    *watch = (struct watch){.gone = gone, .context = context};
+    watch->epoll = epoll_create1(EPOLL_CLOEXEC);
+    watch->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    bool ready = watch->epoll >= 0 && watch->stop >= 0 &&
+                 epoll_ctl(watch->epoll, EPOLL_CTL_ADD, watch->stop, &stop) == 0;
+    int code = ready ? thread_start(&watch->thread, "hvd-watch", watch_run, watch) : errno;
+    if (code == 0)
+        return watch;
+    error_errno(err, code, "cannot watch the connections of the process sets");
+    watch_free(watch);
+    return NULL;
+}
+
+static void watch_stop(struct watch *watch)
+{
+    const uint64_t one = 1;
+    if (watch == NULL)
+        return;
+    ssize_t done = fd_write(watch->stop, &one, sizeof one);
+    (void)done;
+    pthread_join(watch->thread, NULL);
+    watch_free(watch);
+}
+
+/* From any thread. The end of the descriptor is watched until it is closed.
+ * Edge-triggered: an end that another thread deals with does not come again and again. */
+static void watch_add(struct watch *watch, int fd, int32_t set, int rank)
+{
+    struct epoll_event end = {.events = EPOLLRDHUP | EPOLLET,
+                              .data.u64 = (uint64_t)(uint32_t)set << 32 | (uint32_t)rank};
+    int rc = epoll_ctl(watch->epoll, EPOLL_CTL_ADD, fd, &end);
+    (void)rc; /* without it, the engine notices later */
+}
+
+/* ---- The job --------------------------------------------------------------------------------- */
 
 struct world {
     const struct engine *engine;
@@ -263,7 +402,7 @@ static enum hvd_status compare_ranks(struct world *world, const struct hvd_init_
     settings_add(&settings, "the version of libhvd", HVDRUN_VERSION);
     knobs_add(&world->knobs, &settings);
     add_static_sets(options, &settings);
-    status = agree(world->engine, comm, rank, size, &settings, world->setup.timeout_ms, err);
+    status = knobs_agree(world->engine, comm, rank, size, &settings, world->setup.timeout_ms, err);
     settings_destroy(&settings);
     uint64_t words[2] = {(uint64_t)world->place.local_size, ~(uint64_t)world->place.local_size};
     if (status == HVD_OK)

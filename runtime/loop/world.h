@@ -5,12 +5,30 @@
  */
 #pragma once
 
+#include "core/action.h"
+#include "core/trace.h"
 #include "include/hvd.h"
-#include "loop/joints.h"
 #include "loop/knobs.h"
 #include "loop/set.h"
 
 struct world;
+
+/*
+ * Where other parts of libhvd join the loop: a timeline, and the line to the launcher. They may be
+ * set at any time; a call that has begun goes on with what was set before.
+ */
+struct loop_joints {
+    /* Of all process sets, on their root: a tensor has waited for too long. In the thread of the
+     * set; it must return soon. True: the user hears of it in another way. NULL: none. */
+    bool (*stalled)(void *context, int32_t set, const struct stall *stall);
+    void (*goes_on)(void *context, int32_t set); /* no tensor of the set waits too long any more */
+    void *context;
+    const struct trace *trace; /* NULL: no timeline. It must live until the library is shut down. */
+};
+
+/* Of a process set whose root is this rank: the oldest tensor of a group of ranks that wait. NULL:
+ * nothing waits in the set. */
+typedef void loop_wait(void *context, int32_t set, const struct stall *stall);
 
 /* Opens the engine, compares the settings of the ranks, and makes the set 0 and the static sets.
  * `generation` is for the handles. */

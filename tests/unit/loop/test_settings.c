@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/settings.h"
+#include "loop/knobs_test.h"
 
 static struct settings of(const char *first, const char *second)
 {
