@@ -55,8 +55,8 @@ class Pty(Flow):
         self.assertEqual(job.modes, job.modes_after)
 
     def test_input_is_echoed_once(self):
-        job = self.terminal("-np", 1, "--pty", 0, "sh", "-c", "read x; echo got $x")
-        time.sleep(0.5)
+        job = self.terminal("-np", 1, "--pty", 0, "sh", "-c", "echo ready; read x; echo got $x")
+        job.wait_output("ready")  # hvdrun's own terminal, which does not echo any more then
         job.type("abc\n")
         job.wait_output("got abc")
         self.assertEqual(job.wait(), 0, job.describe())
