@@ -430,6 +430,16 @@ class Hosts(flow.Flow):
     def ssh_start(self, *args, **options):
         return self.start(*self.ssh_words(), *args, **options)
 
+    @staticmethod
+    def with_time(run, is_right):
+        """What run(--start-timeout) returns as soon as it is right: a busy machine needs more time for the hosts that do come
+        up. On a quick one, the first limit is long enough, and soon over. After 10 s, hvdrun gives up a host that is silent."""
+        for seconds in (3, 9, 9, 9):
+            result = run(seconds)
+            if is_right(result):
+                break
+        return result
+
     def start_on(self, number, *args, **options):
         """hvdrun with its driver on a host. What Job.pid says is nsenter's."""
         argv = self.host(number).enter([HVDRUN, *self.ssh_words(), *args], cwd=self.box.work)

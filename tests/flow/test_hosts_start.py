@@ -54,10 +54,15 @@ class Progress(Start):
 
     def test_the_stage_is_told(self):
         self.write_ssh_config(self.silent_host("odd"))
-        terminal = self.terminal(*self.ssh_words(), "-H", "node1:1,odd:1", "--transport", "ssh", "--start-timeout", 3,
-                                 worker("hello"))
-        terminal.wait_output(r"connecting 1/2 hosts, slowest: odd \(handshake\)")
-        self.assertEqual(terminal.wait(), 122, terminal.describe())
+
+        def run(seconds):
+            terminal = self.terminal(*self.ssh_words(), "-H", "node1:1,odd:1", "--transport", "ssh", "--start-timeout", seconds,
+                                     worker("hello"))
+            self.assertEqual(terminal.wait(seconds + 60), 122, terminal.describe())
+            return terminal
+        told = "connecting 1/2 hosts, slowest: odd (handshake)"
+        terminal = self.with_time(run, lambda terminal: told in terminal.output())
+        self.assertIn(told, terminal.output(), terminal.describe())
         self.assertEqual([line for line in shown(terminal) if "connecting" in line], [], terminal.describe())
 
     def test_ctrl_c_takes_it_away(self):
@@ -76,12 +81,17 @@ class Progress(Start):
 
 class Missing(Start):
 
+    def late(self, healthy, *args):
+        """A job that does not come up in time, though this host of it does."""
+        def run(seconds):
+            return self.expect(self.ssh_job(*args, "--start-timeout", seconds, worker("hello"), timeout=seconds + 60), 122)
+        return self.with_time(run, lambda result: not self.lines_about(result, healthy))
+
     def test_hosts_stages_and_ranks(self):
         self.host(2).drop()
         self.write_ssh_config(self.silent_host("odd"))
-        result = self.expect(self.ssh_job("-H", "node1:2,node2:3,odd:1", "--transport", "ssh", "--start-timeout", 3,
-                                          worker("hello")), 122)
-        self.expect_said(result, r"within 3 s \(--start-timeout[^\n]*node2 \(connect; ranks 2-4\), odd \(handshake; rank 5\)")
+        result = self.late("node1", "-H", "node1:2,node2:3,odd:1", "--transport", "ssh")
+        self.expect_said(result, r"within \d+ s \(--start-timeout[^\n]*node2 \(connect; ranks 2-4\), odd \(handshake; rank 5\)")
         self.assertEqual(self.lines_about(result, "node1"), [], result.describe())
 
     def test_many_are_all_named(self):
@@ -89,7 +99,7 @@ class Missing(Start):
         self.rig.alias(2, names)
         self.host(2).drop()
         hosts = ",".join(f"{name}:2" for name in names)
-        result = self.expect(self.ssh_job("-H", f"{hosts},node1:1", "--start-timeout", 3, worker("hello")), 122)
+        result = self.late("node1", "-H", f"{hosts},node1:1")
         for number, name in enumerate(names):
             line, = self.lines_about(result, name)
             self.assertRegex(line, rf"{name}: (waiting|connect): .*\(ranks {2 * number}-{2 * number + 1}\)$")
@@ -104,7 +114,8 @@ class Missing(Start):
         self.assertRegex(line, r"node1: connect: .*refused.*\(rank 0\)$")
         line, = self.lines_about(result, "node2")
         self.assertRegex(line, r"node2: connect: .*\(rank 1\)$")
-        self.expect_said(result, "2 of 3 hosts")
+        late = self.lines_about(result, "node3")  # perhaps on a busy machine, which has no more time than this
+        self.expect_said(result, f"{2 + len(late)} of 3 hosts")
 
     def test_all_that_fail_are_listed(self):
         names = [f"bad{i:02}" for i in range(20)]

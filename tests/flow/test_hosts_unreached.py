@@ -9,7 +9,7 @@ import re
 import socket
 import tempfile
 
-from ground import patient, worker
+from ground import worker
 from hosts import Hosts, main, network, ssh_files
 
 
@@ -66,7 +66,9 @@ class Unreached(Lines):
     def test_a_port_that_says_nothing(self):
         with socket.create_server((network.LAUNCHER, 0)) as server:
             self.write_ssh_config(f"Host odd\n  HostName {network.LAUNCHER}\n  Port {server.getsockname()[1]}\n")
-            result = self.ssh_job("-H", "odd:1", "--transport", "ssh", "--start-timeout", 3, worker("hello"))
+            result = self.with_time(lambda seconds: self.ssh_job("-H", "odd:1", "--transport", "ssh", "--start-timeout", seconds,
+                                                                 worker("hello"), timeout=seconds + 60),
+                                    lambda result: "handshake" in result.said)
         self.expect(result, 122)
         self.expect_line(result, "odd", "handshake", "")
 
@@ -91,7 +93,9 @@ class Unreached(Lines):
     def test_the_start_limit_names_hosts_and_stages(self):
         self.host(1).drop()
         self.host(2).drop()
-        result = self.ssh_job("-H", "node1:1,node2:1,node3:1", "--start-timeout", 2, worker("hello"))
+        result = self.with_time(lambda seconds: self.ssh_job("-H", "node1:1,node2:1,node3:1", "--start-timeout", seconds,
+                                                             worker("hello"), timeout=seconds + 60),
+                                lambda result: "node3" not in result.said)
         self.expect(result, 122)
         for host in ("node1", "node2"):
             self.expect_said(result, rf"{host}\b[^\n]*connect")
@@ -99,10 +103,14 @@ class Unreached(Lines):
 
     def test_progress_on_a_terminal(self):
         self.host(3).drop()
-        terminal = self.terminal(*self.ssh_words(), "-H", "node1:1,node2:1,node3:1", "--start-timeout", patient(4),
-                                 worker("hello"))
-        terminal.wait_output(r"connecting 2/3 hosts, slowest: node3 \(connect\)")
-        self.assertEqual(terminal.wait(), 122)
+
+        def run(seconds):
+            terminal = self.terminal(*self.ssh_words(), "-H", "node1:1,node2:1,node3:1", "--start-timeout", seconds, worker("hello"))
+            self.assertEqual(terminal.wait(seconds + 60), 122)
+            return terminal
+        told = "connecting 2/3 hosts, slowest: node3 (connect)"
+        terminal = self.with_time(run, lambda terminal: told in terminal.output())
+        self.assertIn(told, terminal.output(), terminal.describe())
 
     def test_no_program_of_that_name_on_the_host(self):
         result = self.ssh_job("-H", "node1:1,node2:1", "/no/such/program")
@@ -124,9 +132,12 @@ class Unreached(Lines):
     def test_an_agent_that_never_greets_does_not_hold_up_the_end(self):
         path = self.write("mute", "#!/bin/bash\nread -r line\nline=${line#*h_n=}\necho \"${line//\\'/} agent\"\n"
                                   "exec sleep 1000\n", 0o755)
-        result = self.run_job("--launch-agent", path, "--start-timeout", 2, "-H", "node1:1,node2:1", worker("hello"))
+        told = r"node1 \(agent.*node2 \(agent"
+        result = self.with_time(lambda seconds: self.run_job("--launch-agent", path, "--start-timeout", seconds, "-H", "node1:1,node2:1",
+                                                             worker("hello"), timeout=seconds + 60),
+                                lambda result: re.search(told, result.said))
         self.expect(result, 122)
-        self.expect_said(result, r"node1 \(agent.*node2 \(agent")
+        self.expect_said(result, told)
 
 
 class Odd(Lines):
