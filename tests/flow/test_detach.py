@@ -14,7 +14,9 @@ from hostile import Hostile
 from job_commands import JobCommands
 from rig import main, patient, wait_until, worker
 
-COUNT = 'i=0; while [ ! -e "$0" ]; do i=$((i+1)); echo line $i; sleep 0.05; done; echo last'
+# Less than what `attach` shows of the past, so that it does not matter how late that begins.
+COUNT = 'for i in 1 2 3 4 5; do echo line $i; done; while [ ! -e "$0" ]; do sleep 0.2; done; ' \
+        'for i in 6 7 8; do echo line $i; done; echo last'
 
 
 class Detach(JobCommands):
@@ -146,7 +148,7 @@ class Logs(Detach):
         following.wait_output(r"line 5$")
         let_go()
         numbers = re.findall(r"line (\d+)", self.expect(following.wait(), 0).stdout)
-        self.assertEqual(numbers, [str(i + 1) for i in range(len(numbers))])
+        self.assertEqual(numbers, [str(i) for i in range(1, 9)])
         self.assertTrue(following.output().endswith("[0]<stdout>:last\n"))
 
     def test_of_a_job_with_a_terminal(self):
@@ -162,7 +164,7 @@ class Logs(Detach):
         """The last line before a silence may be the cause of a failure; and the log says that its beginning is gone."""
         gate, let_go = self.box.gate()
         name = self.detach("-np", 1, "--log-size", 2, "sh", "-c",
-                           'yes LINE | head -c 100000000; echo END; while [ ! -e "$1" ]; do sleep 0.05; done', "sh", gate)
+                           'yes LINE | head -c 100000000; echo END; while [ ! -e "$1" ]; do sleep 0.2; done', "sh", gate)
         wait_until(lambda: self.ask("logs", "-n", 1).stdout.endswith("END\n"), "the end of the flood, while the rank is quiet")
         shown = self.ask("logs")
         self.assertIn("hvdrun: the log was full (--log-size), so older output is missing here\n", shown.stderr)
@@ -245,7 +247,7 @@ class Attach(Detach):
     def test_attach_begins_with_the_last_lines(self):
         """A log may be long. The rest is one option away."""
         gate, let_go = self.box.gate()
-        job = self.start("-np", 1, "sh", "-c", 'seq 1 500; echo ready; while [ ! -e "$1" ]; do sleep 0.05; done; echo bye', "sh", gate)
+        job = self.start("-np", 1, "sh", "-c", 'seq 1 500; echo ready; while [ ! -e "$1" ]; do sleep 0.2; done; echo bye', "sh", gate)
         job.wait_output("ready")
         wait_until(lambda: self.ask("ps", "-q").stdout, "the record")
         wait_until(lambda: "ready" in self.ask("logs").stdout, "the log")
@@ -292,7 +294,7 @@ class Attach(Detach):
     def test_slow_clients_do_not_slow_the_job(self):
         """Two that are stopped, and one whose reader does not read."""
         gate, let_go = self.box.gate()
-        name = self.detach("-np", 1, "sh", "-c", 'while [ ! -e "$0" ]; do sleep 0.05; done; seq 300000; echo end', gate)
+        name = self.detach("-np", 1, "sh", "-c", 'while [ ! -e "$0" ]; do sleep 0.2; done; seq 300000; echo end', gate)
         slow = [self.start("attach", name, stdout=wish) for wish in ("pipe", "pipe", "hold")]
         for one in slow[:2]:
             one.signal(signal.SIGSTOP)
@@ -348,6 +350,7 @@ class Hangup(Detach):
         gate, let_go = self.box.gate()
         process, read_until, vanish = self.on_terminal("--on-hangup", "detach", "-np", 2, "sh", "-c", COUNT + "; exit 5", gate)
         read_until(b"line 3")
+        wait_until(lambda: self.ask("ps", "-q").stdout, "the record of the job, which comes a moment after its start")
         vanish()
         attached = self.start("attach")
         attached.wait_output("the terminal is gone, and the job goes on without it", name="stderr")
@@ -358,7 +361,7 @@ class Hangup(Detach):
 
     def test_during_bring_up(self):
         """The terminal goes before any rank runs."""
-        slow = self.write("slow", '#!/bin/sh\ntouch called\nwhile [ ! -e go ]; do sleep 0.05; done\nexec sh\n', 0o755)
+        slow = self.write("slow", '#!/bin/sh\ntouch called\nwhile [ ! -e go ]; do sleep 0.2; done\nexec sh\n', 0o755)
         gate, let_go = self.box.gate()
         process, _, vanish = self.on_terminal("--on-hangup", "detach", "-np", 1, "-H", "far:1", "--launch-agent", slow + " %h",
                                               worker("hang"), "--until", gate)
@@ -376,7 +379,7 @@ class Hangup(Detach):
     def test_at_the_end(self):
         """The terminal goes while the job ends."""
         process, read_until, vanish = self.on_terminal("--on-hangup", "detach", "--grace", 2, "-np", 1, "sh", "-c",
-                                                       "trap 'sleep 0.5; exit 3' INT; echo ready; while :; do sleep 0.05; done")
+                                                       "trap 'sleep 0.5; exit 3' INT; echo ready; while :; do sleep 0.2; done")
         read_until(b"ready")
         process.send_signal(signal.SIGINT)
         vanish()
