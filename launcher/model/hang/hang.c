@@ -107,16 +107,31 @@ static struct hang_rank *rank_at(const struct hang *hang, int seat)
     return &hang->ranks[seat];
 }
 
+/* Whether nothing is unknown between its last sample and now. */
+static bool follows_at(const struct hang *hang, const struct hang_rank *rank, int64_t now_ms)
+{
+    return rank->sampled && now_ms - rank->last_ms <= GAP_PERIODS * hang->period_ms;
+}
+
+/* Somebody knows of the silence, and is told if it ends: only if progress is seen. */
+static bool is_told(const struct hang *hang)
+{
+    return hang->warned || hang->found;
+}
+
 void hang_sample(struct hang *hang, int seat, const struct hang_sample *sample, int64_t now_ms)
 {
     struct hang_rank *rank = rank_at(hang, seat);
     if (rank == NULL)
         return;
-    bool follows = rank->sampled && now_ms - rank->last_ms <= GAP_PERIODS * hang->period_ms;
+    bool follows = follows_at(hang, rank, now_ms);
     hang->sampled = true;
     if (!follows || sample->held)
         expects_restart(hang->expects, now_ms);
-    hang_rank_sample(rank, sample, now_ms, follows);
+    if (!follows && is_told(hang) && rank->sampled)
+        hang_rank_sample_late(rank, sample, now_ms);
+    else
+        hang_rank_sample(rank, sample, now_ms, follows);
     if (!hang->armed && has_begun(sample))
         arm(hang);
 }
@@ -133,7 +148,7 @@ int64_t hang_quiet_ms(const struct hang *hang, int64_t now_ms)
     int64_t quiet = INT64_MAX;
     for (int seat = 0; seat < hang->count; seat++) {
         const struct hang_rank *rank = &hang->ranks[seat];
-        bool known = rank->sampled && now_ms - rank->last_ms <= GAP_PERIODS * hang->period_ms;
+        bool known = follows_at(hang, rank, now_ms) || is_told(hang);
         int64_t its = known ? rank->quiet_ms : 0;
         if (rank->worker != 0 && its < quiet)
             quiet = its;
@@ -242,7 +257,7 @@ static enum hang_news judge_silence(struct hang *hang, int64_t now_ms)
     struct tally tally = count_ranks(hang);
     bool moved_on = quiet == 0 || quiet < hang->quiet_ms;
     hang->quiet_ms = quiet;
-    if ((hang->warned || hang->found) && moved_on) {
+    if (is_told(hang) && moved_on) {
         hang->warned = hang->found = false;
         return HANG_PASSED;
     }

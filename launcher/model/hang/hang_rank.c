@@ -174,6 +174,15 @@ void hang_rank_sample(struct hang_rank *rank, const struct hang_sample *sample, 
                   uses(&rank->quiet_sums, &rank->sums, SPIN_PERCENT);
 }
 
+void hang_rank_sample_late(struct hang_rank *rank, const struct hang_sample *sample, int64_t now_ms)
+{
+    bool progress = shows_progress(rank, sample, now_ms - rank->last_ms);
+    rank->last = *sample;
+    rank->last_ms = now_ms;
+    if (progress)
+        hang_rank_moves(rank);
+}
+
 bool hang_rank_needs_looks(const struct hang_rank *rank)
 {
     return rank->spins || rank->busy || rank->murmurs;

@@ -413,6 +413,38 @@ static void test_what_is_no_silence(void **state)
     hang_destroy(f.hang);
 }
 
+static void no_news(struct fixture *f, int periods)
+{
+    for (int i = 0; i < periods; i++)
+        assert_int_equal(step(f), HANG_NOTHING);
+}
+
+/* Its host is too busy to say anything, perhaps with the evidence. That is no progress of its rank,
+ * and no silence. */
+static void test_no_sample_after_the_news(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 40, 80, 2);
+    assert_int_equal(steps_until(&f, HANG_WARNING, 60), 41);
+    f.count = 1;
+    no_news(&f, 100);
+    f.count = 2;
+    assert_int_equal(steps_until(&f, HANG_FOUND, 60), 41); /* the first one is late */
+    f.count = 1;
+    no_news(&f, 100);
+    f.count = 2;
+    no_news(&f, 10);
+    f.count = 1;
+    no_news(&f, 10);
+    f.count = 2;
+    f.ranks[1].output++; /* meanwhile */
+    assert_int_equal(step(&f), HANG_PASSED);
+    f.count = 1;
+    assert_int_equal(steps_until(&f, HANG_WARNING, 100), -1); /* as before any news */
+    hang_destroy(f.hang);
+}
+
 /* All workers are replaced between two ticks, and the new ones have shown as much as the old ones
  * had: that is another hang, which begins with the first look at them. */
 static void test_other_workers_that_look_the_same(void **state)
@@ -521,6 +553,7 @@ int main(void)
         cmocka_unit_test(test_a_rank_that_spins),
         cmocka_unit_test(test_what_is_no_silence),
         cmocka_unit_test(test_a_rank_that_spins_slowly),
+        cmocka_unit_test(test_no_sample_after_the_news),
         cmocka_unit_test(test_other_workers_that_look_the_same),
         cmocka_unit_test(test_a_rank_that_ends),
         cmocka_unit_test(test_a_rank_that_ends_after_the_verdict),
