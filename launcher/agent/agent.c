@@ -12,22 +12,18 @@
 #include "agent/agent_end.h"
 #include "agent/agent_state.h"
 #include "agent/agent_test.h"
-#include "agent/check.h"
-#include "agent/closer_look.h"
 #include "agent/departure.h"
 #include "agent/ending.h"
-#include "agent/evidence.h"
 #include "agent/gpu_sampler.h"
 #include "agent/keeper.h"
 #include "agent/mpi_host.h"
 #include "agent/notifier.h"
 #include "agent/orders.h"
+#include "agent/parts.h"
 #include "agent/post.h"
 #include "agent/progress_desk.h"
 #include "agent/progress_door.h"
 #include "agent/rendezvous_door.h"
-#include "agent/state_desk.h"
-#include "agent/usage.h"
 #include "agent/worker_lines.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -384,13 +380,9 @@ static void agent_close(struct agent *agent)
     hello_destroy(agent->hello);
     departure_destroy(agent->departure);
     gpu_sampler_destroy(agent->gpus);
-    state_desk_destroy(agent->states);
-    evidence_desk_destroy(agent->evidence);
+    agent_parts_close(agent);
     helpers_destroy(agent->helpers);
     notifier_destroy(agent->notifier);
-    check_destroy(agent->check);
-    usage_destroy(agent->usage);
-    closer_look_destroy(agent->closer_look);
     modules_destroy(agent->modules);
     ending_destroy(agent->ending);
     loop_signals_destroy(agent->signals);

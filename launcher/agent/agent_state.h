@@ -7,16 +7,14 @@
 
 #include "agent/agent_config.h"
 #include "agent/crews.h"
+#include "agent/part.h"
 #include "agent/stream.h"
 #include "io/helpers.h"
 #include "io/reaper.h"
 #include "model/net/liveness.h"
 #include "node/facts.h"
 
-struct check;
-struct closer_look;
 struct departure;
-struct evidence_desk;
 struct ending;
 struct gpu_sampler;
 struct hello;
@@ -26,9 +24,7 @@ struct notifier;
 struct progress_desk;
 struct progress_door;
 struct rendezvous_door;
-struct state_desk;
 struct tls_stream;
-struct usage;
 struct worker_lines;
 
 struct agent {
@@ -56,12 +52,8 @@ struct agent {
     struct crews *crews;
     struct notifier *notifier;
     struct departure *departure;
-    struct check *check;             /* NULL until the driver asks */
-    struct usage *usage;             /* likewise */
-    struct state_desk *states;       /* likewise */
-    struct closer_look *closer_look; /* likewise */
-    struct evidence_desk *evidence;  /* likewise */
-    char *helper_program;            /* of the helper processes */
+    void *own[AGENT_PARTS]; /* the data of the parts: agent_own(); NULL until the driver asks */
+    char *helper_program;   /* of the helper processes */
     struct gpu_sampler *gpus;
     char *job_id;
     int64_t grace_ms, drain_ms;

@@ -18,14 +18,17 @@ void asked_answer(const struct asked *asked, const ProtobufCMessage *answer)
     asked_piece(asked, answer, false);
 }
 
+const struct ask_rule *asked_rule(const struct ask_rule *rule, const Hvdrun__Ask *message)
+{
+    while (rule->topic != NULL && rule->topic->number != message->topic)
+        rule++;
+    return rule->topic == NULL ? NULL : rule;
+}
+
 const char *asked_take(const struct ask_rule *rule, struct agent *agent, const struct post *post,
                        const Hvdrun__Ask *message)
 {
     const struct asked asked = {post, message->question};
-    while (rule->topic != NULL && rule->topic->number != message->topic)
-        rule++;
-    if (rule->topic == NULL)
-        return "ASK has a topic that is not known";
     ProtobufCMessage *request =
         message_read(rule->topic->request, message->request.data, message->request.len);
     if (request == NULL)

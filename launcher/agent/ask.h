@@ -25,6 +25,8 @@ struct ask_rule {
     void (*answer)(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request);
 };
 
-/* ASK. NULL, or how it breaks the protocol. The rules end with one without a topic. */
-const char *asked_take(const struct ask_rule *rules, struct agent *agent, const struct post *post,
+/* The one for the topic of an ASK; NULL: none is. The rules end with one without a topic. */
+const struct ask_rule *asked_rule(const struct ask_rule *rules, const Hvdrun__Ask *message);
+/* NULL, or how the ASK breaks the protocol. */
+const char *asked_take(const struct ask_rule *rule, struct agent *agent, const struct post *post,
                        const Hvdrun__Ask *message);

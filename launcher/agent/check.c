@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/agent_state.h"
 #include "agent/check_door.h"
 #include "agent/check_socket.h"
 #include "agent/check_test.h"
@@ -473,3 +474,33 @@ void check_destroy(struct check *check)
     check_door_destroy(check->door);
     free(check);
 }
+
+static struct check *own(struct agent *agent)
+{
+    if (agent_own(agent, check) == NULL)
+        agent_own(agent, check) =
+            check_create(agent->loop, agent->facts, agent->modules, agent->mpi);
+    return agent_own(agent, check);
+}
+
+static void take_facts(struct agent *agent, const struct asked *asked,
+                       const ProtobufCMessage *request)
+{
+    (void)request;
+    check_facts(own(agent), asked);
+}
+
+static void take_probe(struct agent *agent, const struct asked *asked,
+                       const ProtobufCMessage *request)
+{
+    check_probe(own(agent), asked, (const Hvdrun__Probe *)request);
+}
+
+static void close_part(struct agent *agent)
+{
+    check_destroy(agent_own(agent, check));
+}
+
+static const struct ask_rule topics[] = {
+    {&topic_facts, take_facts}, {&topic_probe, take_probe}, {.topic = NULL}};
+const struct agent_part check_agent_part = {.name = "check", .topics = topics, .close = close_part};

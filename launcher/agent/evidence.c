@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "agent/agent_state.h"
 #include "agent/evidence_test.h"
 #include "agent/gpu_health.h"
 #include "agent/ras_address.h"
@@ -406,3 +407,21 @@ void evidence_desk_ask(struct evidence_desk *desk, const struct crews *crews,
     free_items(&message);
     strv_destroy(&walk.environment);
 }
+
+static void answer(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
+{
+    if (agent_own(agent, evidence_desk) == NULL)
+        agent_own(agent, evidence_desk) =
+            evidence_desk_create(agent->loop, agent->helpers, agent->helper_program);
+    evidence_desk_ask(agent_own(agent, evidence_desk), agent->crews, asked,
+                      ((const Hvdrun__EvidenceRequest *)request)->file_bytes);
+}
+
+static void close_part(struct agent *agent)
+{
+    evidence_desk_destroy(agent_own(agent, evidence_desk));
+}
+
+static const struct ask_rule topics[] = {{&topic_evidence, answer}, {.topic = NULL}};
+const struct agent_part evidence_desk_agent_part = {
+    .name = "evidence_desk", .topics = topics, .close = close_part};

@@ -5,90 +5,13 @@
 #include <stdlib.h>
 
 #include "agent/agent_end.h"
-#include "agent/ask.h"
-#include "agent/check.h"
-#include "agent/closer_look.h"
 #include "agent/crews.h"
-#include "agent/evidence.h"
 #include "agent/node_orders.h"
-#include "agent/state_desk.h"
-#include "agent/usage.h"
+#include "agent/parts.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "node/activity.h"
-#include "node/proc_state.h"
 #include "wire/control.pb-c.h"
 #include "wire/frame.h"
-
-/* Answers about the topic "pulse": what the workers of this node have used so far, so that the
- * driver sees whether they work. */
-
-/* Where it comes from. `lines` (may be NULL) say how far each worker has come. `look` (may be NULL)
- * adds what it knows. `held`: nobody reads the output of the workers. */
-struct pulse_sources {
-    const struct crews *crews;
-    const struct worker_lines *lines;
-    struct closer_look *look;
-    bool held;
-};
-
-#define ASKED_THREADS 1000 /* more cost more than a walk through /proc */
-
-struct pulse {
-    const struct pulse_sources *sources;
-    struct descendants_table *processes;
-    Hvdrun__Pulse message;
-};
-
-static void add_rank(void *context, uint32_t seat, pid_t pid)
-{
-    struct pulse *pulse = context;
-    const struct pulse_sources *sources = pulse->sources;
-    Hvdrun__Pulse *message = &pulse->message;
-    struct activity activity;
-    uint64_t operations = 0;
-    if (!activity_read(pulse->processes, pid, sources->look != NULL, &activity))
-        return;
-    if (sources->lines != NULL && !worker_lines_progress(sources->lines, seat, &operations))
-        operations = 0;
-    Hvdrun__RankPulse *rank = mem_alloc(sizeof(*rank));
-    hvdrun__rank_pulse__init(rank);
-    rank->seat = seat;
-    rank->cpu_us = activity.cpu_us;
-    rank->io_bytes = activity.io_bytes;
-    rank->faults = activity.faults;
-    rank->waits = activity.waits;
-    rank->main_ns = activity.main_ns;
-    rank->receivers = activity.receivers;
-    rank->receptions = activity.receptions;
-    rank->debugged = activity.debugged;
-    rank->operations = operations;
-    char *stopped = proc_state_held(pid);
-    if (stopped != NULL)
-        rank->stopped = stopped;
-    if (sources->look != NULL)
-        closer_look_fill(sources->look, rank);
-    message->ranks =
-        mem_resize_array(message->ranks, message->n_ranks + 1, sizeof(Hvdrun__RankPulse *));
-    message->ranks[message->n_ranks++] = rank;
-}
-
-static void pulse_ask(const struct pulse_sources *sources, const struct asked *asked)
-{
-    struct pulse pulse = {.sources = sources,
-                          .processes = descendants_table_read(ASKED_THREADS),
-                          .message = HVDRUN__PULSE__INIT};
-    pulse.message.held = sources->held;
-    crews_walk_live(sources->crews, add_rank, &pulse);
-    descendants_table_destroy(pulse.processes);
-    asked_answer(asked, &pulse.message.base);
-    for (size_t i = 0; i < pulse.message.n_ranks; i++) {
-        if (pulse.message.ranks[i]->stopped[0] != '\0')
-            free(pulse.message.ranks[i]->stopped);
-        free(pulse.message.ranks[i]);
-    }
-    free(pulse.message.ranks);
-}
 
 /*
  * The driver's frames about workers. What `body` is, the table of agent/orders.c says.
@@ -172,76 +95,10 @@ static void cancel(struct crews *crews, const struct frame_header *header, const
     crews_cancel(crews, header->epoch);
 }
 
-static void states(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
-{
-    const Hvdrun__StateRequest *wanted = (const Hvdrun__StateRequest *)request;
-    if (agent->states == NULL)
-        agent->states = state_desk_create(agent->loop, agent->helpers, agent->helper_program);
-    state_desk_ask(agent->states, agent->crews, agent->lines, asked, wanted->native);
-}
-
-static void usage(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
-{
-    (void)request;
-    if (agent->usage == NULL)
-        agent->usage = usage_create(agent->crews, agent->gpus);
-    usage_ask(agent->usage, asked);
-}
-
-static void pulse(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
-{
-    bool closer = ((const Hvdrun__PulseRequest *)request)->closer;
-    if (closer && agent->closer_look == NULL)
-        agent->closer_look =
-            closer_look_create(agent->loop, agent->crews, agent->gpus, agent->facts);
-    if (closer)
-        closer_look_ask(agent->closer_look);
-    struct pulse_sources sources = {.crews = agent->crews,
-                                    .lines = agent->lines,
-                                    .look = closer ? agent->closer_look : NULL,
-                                    .held = agent->pool.paused};
-    pulse_ask(&sources, asked);
-    if (agent->lines != NULL)
-        worker_lines_ask(agent->lines, closer); /* the next pulse has the answers */
-}
-
-static void evidence(struct agent *agent, const struct asked *asked,
-                     const ProtobufCMessage *request)
-{
-    if (agent->evidence == NULL)
-        agent->evidence = evidence_desk_create(agent->loop, agent->helpers, agent->helper_program);
-    evidence_desk_ask(agent->evidence, agent->crews, asked,
-                      ((const Hvdrun__EvidenceRequest *)request)->file_bytes);
-}
-
-static struct check *check_of(struct agent *agent)
-{
-    if (agent->check == NULL)
-        agent->check = check_create(agent->loop, agent->facts, agent->modules, agent->mpi);
-    return agent->check;
-}
-
-static void facts(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
-{
-    (void)request;
-    check_facts(check_of(agent), asked);
-}
-
-static void probe(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
-{
-    check_probe(check_of(agent), asked, (const Hvdrun__Probe *)request);
-}
-
 static void ask(struct agent *agent, const struct frame_header *header, const void *body)
 {
-    static const struct ask_rule rules[] = {
-        {&topic_states, states}, {&topic_usage, usage},
-        {&topic_pulse, pulse},   {&topic_evidence, evidence},
-        {&topic_facts, facts},   {&topic_probe, probe},
-        {.topic = NULL},
-    };
     (void)header;
-    const char *problem = asked_take(rules, agent, &agent->post, body);
+    const char *problem = agent_parts_ask(agent, body);
     if (problem != NULL)
         agent_end_breach(agent, problem);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "agent/agent_state.h"
 #include "agent/stack_answer.h"
 #include "agent/stack_pool.h"
 #include "agent/state_desk_test.h"
@@ -311,3 +312,21 @@ void state_desk_ask(struct state_desk *desk, const struct crews *crews,
     descendants_table_destroy(processes);
     desk->first = pending;
 }
+
+static void answer(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
+{
+    const Hvdrun__StateRequest *wanted = (const Hvdrun__StateRequest *)request;
+    if (agent_own(agent, state_desk) == NULL)
+        agent_own(agent, state_desk) =
+            state_desk_create(agent->loop, agent->helpers, agent->helper_program);
+    state_desk_ask(agent_own(agent, state_desk), agent->crews, agent->lines, asked, wanted->native);
+}
+
+static void close_part(struct agent *agent)
+{
+    state_desk_destroy(agent_own(agent, state_desk));
+}
+
+static const struct ask_rule topics[] = {{&topic_states, answer}, {.topic = NULL}};
+const struct agent_part state_desk_agent_part = {
+    .name = "state_desk", .topics = topics, .close = close_part};

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/agent_state.h"
 #include "agent/gpu_owners.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -375,3 +376,19 @@ void usage_ask(struct usage *usage, const struct asked *asked)
     usage->asked = *asked;
     gpu_sampler_ask(usage->gpus, gpus_known, usage);
 }
+
+static void answer(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
+{
+    (void)request;
+    if (agent_own(agent, usage) == NULL)
+        agent_own(agent, usage) = usage_create(agent->crews, agent->gpus);
+    usage_ask(agent_own(agent, usage), asked);
+}
+
+static void close_part(struct agent *agent)
+{
+    usage_destroy(agent_own(agent, usage));
+}
+
+static const struct ask_rule topics[] = {{&topic_usage, answer}, {.topic = NULL}};
+const struct agent_part usage_agent_part = {.name = "usage", .topics = topics, .close = close_part};

@@ -15,7 +15,7 @@
 
 const struct driver_part *const driver_parts[PART_COUNT] = {
 #define PART(name) [PART_##name] = &name##_part,
-#include "driver/job/parts.def"
+#include "driver/job/part_list.def"
 #undef PART
 };
 
@@ -29,17 +29,16 @@ const struct job_kind *driver_kind(const struct job_request *request)
 /* Parts that are a container of a lower room, which knows no job. */
 #define CONTAINER(id, create, destroy)                       \
     static int open_##id(struct job *job, struct error *err) \
-    {                                                          \
-        (void)err;                                             \
+    {                                                        \
+        (void)err;                                           \
         job->own[PART_##id] = create;                        \
-        return 0;                                              \
-    }                                                          \
+        return 0;                                            \
+    }                                                        \
     static void close_##id(struct job *job)                  \
-    {                                                          \
+    {                                                        \
         destroy(job->own[PART_##id]);                        \
-    }                                                          \
-    const struct driver_part id##_part = {                   \
-        .name = #id, .open = open_##id, .close = close_##id};
+    }                                                        \
+    const struct driver_part id##_part = {.name = #id, .open = open_##id, .close = close_##id};
 
 /* The status page and evidence show the last output of each rank. */
 static struct rank_tails *tails_of(const struct job *job)

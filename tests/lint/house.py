@@ -24,12 +24,12 @@ import tree
 # rounded up to 1000, that of files to 10. A commit that lowers a number lowers its limit too, and one that must raise a
 # limit says why. The goals of the two paths are a fifth and a third below their first limits.
 LIMITS = {
-    "lines": (134000, 116000, "raw lines of .c and .h in launcher and runtime"),
-    "files": (1420, 950, "files"),
+    "lines": (133000, 116000, "raw lines of .c and .h in launcher and runtime"),
+    "files": (1260, 950, "files"),
     "fields": (35, 35, "fields of struct job"),
     "includes": (15, 15, "includes of driver.c"),
-    "output": (45, 35, "nodes that a line of output enters"),
-    "stacks": (93, 58, "nodes that 'hvdrun stacks' enters"),
+    "output": (44, 35, "nodes that a line of output enters"),
+    "stacks": (87, 58, "nodes that 'hvdrun stacks' enters"),
     "circle": (0, 0, "nodes in the largest circle of calls"),
 }
 
@@ -65,7 +65,7 @@ PATHS = {
         ("launcher/driver/job_control.c", "stacks", ""),
         ("launcher/agent/agent.c", "link_frame", "agent_end_breach"),
         ("launcher/agent/orders.c", "ask", "agent_end_breach"),
-        ("launcher/agent/orders.c", "states", ""),
+        ("launcher/agent/state_desk.c", "answer", ""),
         ("launcher/agent/stack_helper.c", "serve", ""),
         ("launcher/agent/stack_pool.c", "answer_ready", ""),
         ("launcher/agent/state_desk.c", "stacks_are_read", ""),

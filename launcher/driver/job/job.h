@@ -42,12 +42,12 @@ enum job_state {
 };
 
 #define PART(name) struct name;
-#include "driver/job/parts.def"
+#include "driver/job/part_list.def"
 #undef PART
 
 enum part_id {
 #define PART(name) PART_##name,
-#include "driver/job/parts.def"
+#include "driver/job/part_list.def"
 #undef PART
     PART_COUNT
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parts of a job. A part has one task (output, stdin, the user's signals, hangs), its own data
- * (job_part), and a line in parts.def. What it wants to hear of is in its constant `struct
+ * (job_part), and a line in part_list.def. What it wants to hear of is in its constant `struct
  * driver_part`, called NAME_part; driver/parts.c makes the table of all of them. The functions
  * below tell the parts, in the order of the list, what happens to the job.
  */
@@ -43,7 +43,7 @@ struct driver_part { /* any function may be NULL */
 };
 
 #define PART(name) extern const struct driver_part name##_part;
-#include "driver/job/parts.def"
+#include "driver/job/part_list.def"
 #undef PART
 
 void parts_note_frames(struct job *job); /* fills job->frames */

@@ -85,7 +85,7 @@ struct hang_rank {
 /* `follows`: the sample before it is so recent that nothing is unknown between the two. */
 void hang_rank_sample(struct hang_rank *rank, const struct hang_sample *sample, int64_t now_ms,
                       bool follows);
-/* Long after the one before it: the time between is no part of the silence, and does not end it. */
+/* Long after the one before it: the time between them neither adds to the silence nor ends it. */
 void hang_rank_sample_late(struct hang_rank *rank, const struct hang_sample *sample,
                            int64_t now_ms);
 void hang_rank_look(struct hang_rank *rank, const struct hang_look *look);

@@ -9,6 +9,7 @@
 
 #include "agent/ask.h"
 #include "agent/fake_driver.h"
+#include "agent/part.h"
 
 struct bench {
     struct asked asked; /* the last question */
@@ -47,7 +48,8 @@ static const char *ask(struct bench *bench, uint32_t topic, const char *request,
     message.topic = topic;
     message.question = 5;
     message.request = (ProtobufCBinaryData){length, (uint8_t *)request};
-    return asked_take(rules, (struct agent *)bench, NULL, &message);
+    const struct ask_rule *rule = asked_rule(rules, &message);
+    return rule == NULL ? "unknown" : asked_take(rule, (struct agent *)bench, NULL, &message);
 }
 
 static void test_each_goes_to_its_topic(void **state)
@@ -73,6 +75,30 @@ static void test_breaches(void **state)
     assert_non_null(ask(&bench, UINT32_MAX, "", 0));
     assert_non_null(ask(&bench, TOPIC_states, "\xff", 1));
     assert_int_equal(bench.states + bench.pulses, 0);
+}
+
+/* One part answers it, and no other. */
+static void test_each_topic_has_an_answer(void **state)
+{
+    static const struct topic *const topics[] = {
+#define TOPIC_POINTER(name, ...) &topic_##name,
+        TOPIC_LIST(TOPIC_POINTER)
+#undef TOPIC_POINTER
+    };
+    static const struct agent_part *const parts[] = {
+#define PART(name) &name##_agent_part,
+#include "agent/part_list.def"
+#undef PART
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(topics) / sizeof(topics[0]); i++) {
+        Hvdrun__Ask message = HVDRUN__ASK__INIT;
+        int answers = 0;
+        message.topic = topics[i]->number;
+        for (size_t k = 0; k < sizeof(parts) / sizeof(parts[0]); k++)
+            answers += asked_rule(parts[k]->topics, &message) != NULL;
+        assert_int_equal(answers, 1);
+    }
 }
 
 /* Several questions may be under way, and an answer may have pieces. */
@@ -116,6 +142,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_goes_to_its_topic),
         cmocka_unit_test(test_breaches),
+        cmocka_unit_test(test_each_topic_has_an_answer),
         cmocka_unit_test(test_answers_of_an_agent),
         cmocka_unit_test(test_the_link_ends),
     };
