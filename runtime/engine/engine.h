@@ -148,6 +148,9 @@ struct engine {
                                    int32_t **ranks, int32_t *count, struct error *err);
 };
 
+/* The engine of a job with one rank. It needs no library and never waits. */
+extern const struct engine engine_self;
+
 /* For mem_last_words (base/mem.h) of libhvd and of each module. */
 #define ENGINE_LAST_WORDS "libhvd: out of memory; this process ends\n"
 

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "engine/self.h"
 
 /* ---- Choosing -------------------------------------------------------------------------------- */
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/self.h"
-
+/* The engine of a job with one rank. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "engine/engine.h"
 #include "engine/reduce.h"
 
 struct engine_world {
