@@ -7,7 +7,6 @@
 
 #include "base/mem.h"
 #include "core/sampler.h"
-#include "elastic/notices.h"
 #include "elastic/place.h"
 #include "elastic/run.h"
 #include "include/hvd.h"

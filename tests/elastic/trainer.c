@@ -18,7 +18,6 @@
 
 #include "base/mem.h"
 #include "core/sampler.h"
-#include "elastic/notices.h"
 #include "elastic/place.h"
 #include "elastic/run.h"
 #include "engine/load.h"

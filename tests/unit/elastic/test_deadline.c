@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "elastic/notices_test.h"
+#include "elastic/place_test.h"
 #include "unit.h"
 
 #define SECOND 1000000000

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of notices need, and nobody else. */
+/* What the tests of place need, and nobody else. */
 #pragma once
 
-#include "elastic/notices.h"
+#include "elastic/place.h"
 
 /* Pure. The milliseconds from `now_ns` (since 1970) until the deadline in `text`, at least 0.
  * `reason` receives the reason. -1: the text has another form. */
