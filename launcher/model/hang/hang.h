@@ -22,8 +22,8 @@
  * A job hangs when all ranks that run have been quiet for the limit. When a rank ends or is lost,
  * the silence of the others begins anew: they may have waited for it. What a rank does between two
  * samples that are far apart is unknown, so it counts as progress: its host may stand still. After
- * a warning or the verdict, it is neither progress nor silence, unless the numbers have grown: that
- * the job shows progress again must be certain. The time in which a debugger
+ * a warning or the verdict, it is neither progress nor silence, unless the numbers have grown.
+ * The time in which a debugger
  * holds a rank, or in which nobody reads its output, is not a part of its silence. A job that has
  * not done anything yet does not hang.
  *
