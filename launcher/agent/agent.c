@@ -37,12 +37,12 @@
 #include "model/exit/signal_name.h"
 #include "node/facts.h"
 #include "node/gpus.h"
-#include "node/gpus_ask.h"
+#include "node/gpus.h"
 #include "node/runtime_dir.h"
 #include "wire/control.pb-c.h"
 
 /* HELLO, the first frame of an agent: facts about itself and its node. It is sent at once, unless a
- * program has to be asked for the GPUs (node/gpus_ask.h): then at most some seconds later. */
+ * program has to be asked for the GPUs (node/gpus.h): then at most some seconds later. */
 
 struct hello {
     const struct post *post;

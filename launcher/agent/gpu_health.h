@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What NVIDIA's library knows of the GPUs here after a failure (node/gpu_health.h). A process of
+ * What NVIDIA's library knows of the GPUs here after a failure (node/nvml.h). A process of
  * its own asks, because a call of the library can block for good on a sick GPU: see
  * agent/gpu_helper.h. It writes each GPU as soon as it knows it. At the time limit it is killed,
  * and what it has written by then is kept.

@@ -32,7 +32,7 @@ struct keeper {
     struct keeper_beat limits;
     int64_t heard_ms;   /* the agent, last */
     int64_t hung_up_ms; /* when the stream was; 0: it is not */
-    int64_t held_ms;    /* since when the agent is (node/held_child.h); 0: it is not */
+    int64_t held_ms;    /* since when the agent is (node/descendants.h); 0: it is not */
     int64_t looked_ms;
     bool agent_ended;
     int wait_status;

@@ -123,7 +123,7 @@ int stack_helper_run(const char *door)
     /* Nobody wants its core. With a limit of 0, programs that take cores would get one. */
     setrlimit(RLIMIT_CORE, &(struct rlimit){1, 1});
     /* The first thread only waits. So if the kernel holds the other one, SIGKILL ends the first
-     * one, and node/held_child.h knows the process. */
+     * one, and node/descendants.h knows the process. */
     if (pthread_create(&thread, NULL, serve, &helper) == 0)
         pthread_join(thread, NULL);
     return helper.status;

@@ -3,7 +3,7 @@
 #include "base/elf.h"
 #include "fuzz.h"
 #include "node/mpi_detect.h"
-#include "transport/boot/image_facts.h"
+#include "transport/boot/agent_image_test.h"
 
 FUZZ_TARGET
 {

@@ -9,7 +9,7 @@
 
 #include "base/fd.h"
 #include "place.h"
-#include "transport/ssh_module/key_agent.h"
+#include "transport/ssh_module/keys_test.h"
 
 #define ANSWERS_MAX ((size_t)64 << 10) /* what a socket takes without a reader */
 

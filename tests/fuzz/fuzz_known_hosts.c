@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "fuzz.h"
 #include "transport/ssh_module/base64.h"
-#include "transport/ssh_module/known_index.h"
+#include "transport/ssh_module/known_files_test.h"
 
 static void read_all(struct known_hosts *known, const char *text, size_t length)
 {

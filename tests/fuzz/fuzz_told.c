@@ -7,10 +7,10 @@
 #include "node/cgroup.h"
 #include "node/mpi_params.h"
 #include "node/oom.h"
+#include "transport/boot/boot_test.h"
 #include "transport/exec/complaint.h"
-#include "transport/printable.h"
 #include "transport/srun/complaint.h"
-#include "transport/srun/options.h"
+#include "transport/srun/process_test.h"
 
 static void tell(void *context, const char *line)
 {

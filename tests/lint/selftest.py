@@ -132,6 +132,12 @@ class Layers(Lint):
         self.spoil("layers.py", "launcher/model/attic/x.c", SPDX_C, "model/attic is not in FOLDERS")
         self.spoil("layers.py", "launcher/model/x.c", SPDX_C, "model is not in FOLDERS")
 
+    def test_what_only_tests_use(self):
+        """X_test.h belongs to X, so X.c may include it while it includes X.h."""
+        self.expect("layers.py", 0, "nothing found", {
+            "launcher/output/x.h": SPDX_C, "launcher/output/x_test.h": SPDX_C + '#include "output/x.h"\n',
+            "launcher/output/x.c": SPDX_C + '#include "output/x.h"\n#include "output/x_test.h"\n'})
+
     def test_circle(self):
         self.expect("layers.py", 1, "circle of files: model/plan/a model/plan/b",
                     {"launcher/model/plan/a.h": SPDX_C + '#include "model/plan/b.h"\n',

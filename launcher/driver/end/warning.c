@@ -18,6 +18,7 @@
 #include "driver/tell/events.h"
 #include "model/allocation/allocation.h"
 #include "model/exit/signal_round.h"
+#include "model/exit/signal_rules.h"
 #include "model/exit/warning_times.h"
 
 #define ASK_LIMIT_MS 5000

@@ -9,7 +9,7 @@
  *   asking   the answer, or none           deadline file, the signal, the end's clock       warned
  *   asking   it was the user               as for any signal of the user                    idle
  *   warned   all workers ended             the job ends before its time
- *   warned   the workers' time is over     TERM, then KILL (model/exit/warning_times.h)
+ *   warned   the workers' time is over     TERM, then KILL (model/exit/signal_rules.h)
  *
  * The time left comes from `scontrol show job`, else from SLURM_JOB_END_TIME, else it is the grace
  * period. An exit after the warning is not a failure: the workers got a signal to end, and programs
@@ -19,7 +19,9 @@
 #pragma once
 
 #include "driver/job/job.h"
+#include "model/exit/signal_round.h"
 #include "model/exit/signal_rules.h"
+#include "model/exit/warning_times.h"
 
 struct warning;
 

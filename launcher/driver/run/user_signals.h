@@ -4,7 +4,7 @@
  *
  * model/exit/signal_rules.h and warning.h decide what the workers get instead, and which signal is
  * a warning. If a scheduler sends the same signal to us and to the agents, it counts once
- * (model/exit/signal_round.h).
+ * (model/exit/signal_rules.h).
  *
  * INT, TERM, HUP and QUIT go to the workers as they are and end the job. After the grace period the
  * remaining workers are killed. A second signal sends TERM, a third one kills at once. USR1 and

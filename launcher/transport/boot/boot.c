@@ -5,14 +5,63 @@
 #include "transport/boot/boot.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/blank.h"
 #include "base/mem.h"
-#include "transport/boot/host.h"
+#include "base/plain.h"
+#include "base/status.h"
+#include "transport/boot/boot_test.h"
 #include "transport/boot/script.h"
-#include "transport/printable.h"
+
+/*
+ * Makes what a host has printed fit for one line of a message: control characters could do anything
+ * to the user's terminal.
+ */
+
+void printable_line(const char *bytes, size_t length, char out[PRINTABLE_ROOM])
+{
+    size_t used = 0;
+    blank_trim(&bytes, &length);
+    for (size_t i = 0; i < length && used + 5 < PRINTABLE_ROOM;) {
+        const unsigned char *at = (const unsigned char *)bytes + i;
+        size_t wide = plain_character(bytes + i, length - i);
+        bool is_high = wide == 2 && at[0] == 0xc2 && at[1] < 0xa0; /* controls of two bytes */
+        if (wide > 1 && !is_high) {
+            memcpy(out + used, at, wide);
+            used += wide;
+            i += wide;
+            continue;
+        }
+        out[used++] = at[0] == '\t' ? ' ' : at[0] >= 0x20 && at[0] < 0x7f ? (char)at[0] : '?';
+        i++;
+    }
+    out[used] = '\0';
+}
+
+/*
+ * Why a login by SSH ended before the host ran BOOT_COMMAND. The login shell reads a login file
+ * first, as bash reads .bashrc when sshd starts it, and an `exit` there ends the login. Pure.
+ */
+
+bool login_end_is_plain(int status)
+{
+    return status >= 0 && status < STATUS_NOT_EXECUTABLE;
+}
+
+char *login_end_text(int status, const char *said)
+{
+    return mem_printf("the login ended with exit status %d before the host ran %s: most likely a "
+                      "login file there (.bashrc, .cshrc) exits, or the account has a forced "
+                      "command; 'ssh HOST true' must succeed and print nothing%s%s",
+                      status, BOOT_COMMAND, said[0] == '\0' ? "" : "; the host said: ", said);
+}
+
+/* The dialogue. */
 
 #define NOISE_MAX ((size_t)65536) /* between two answers */
 #define PEEK ((size_t)4096)

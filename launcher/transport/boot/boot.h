@@ -13,6 +13,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "io/loop.h"
 #include "transport/boot/agent_image.h"
 #include "transport/transport.h"
@@ -45,3 +47,12 @@ const char *boot_noise(const struct boot *boot);
 /* In failed(): the stream has ended, and its maker may know better why. */
 bool boot_was_cut(const struct boot *boot);
 bool boot_has_answered(const struct boot *boot); /* a shell of the host has said something */
+
+/* Is `status` one that a login file would choose? Others have meanings of their own: the shell
+ * could not run the command (126, 127), a signal ended it (above 128), the ssh program failed
+ * (255). */
+bool login_end_is_plain(int status);
+
+/* The cause and the remedy. `said`: the last line that the host has printed, or "". The caller
+ * frees the text. */
+char *login_end_text(int status, const char *said);

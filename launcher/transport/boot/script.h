@@ -35,3 +35,15 @@ void boot_marker(char out[BOOT_MARKER_ROOM]);
 /* `unique` must be safe in a file's name; other characters are replaced. */
 void boot_script(const struct agent_image *image, const char *marker, const char *unique,
                  struct buf *out);
+
+struct boot_host {
+    char kernel[64], machine[64];
+    char libc[128]; /* "glibc 2.36", "musl", the first line of ldd --version, or "" */
+};
+
+/* From "KERNEL MACHINE LIBC...". */
+void boot_host_parse(const char *text, struct boot_host *out);
+
+/* -1: it cannot, and `err` says why and what to do. An unknown fact does not count against it. */
+int boot_host_check(const struct boot_host *host, const struct agent_image *image,
+                    struct error *err);

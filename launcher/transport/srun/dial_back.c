@@ -2,18 +2,143 @@
 #include "transport/srun/dial_back.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "io/loop.h"
 #include "io/tcp_options.h"
 #include "io/tls_stream.h"
 #include "transport/dial.h"
-#include "transport/srun/dial_listener.h"
+
+/*
+ * The port that agents dial back to, on all addresses of this machine, IPv6 and IPv4. It accepts
+ * connections, a few in each turn of the loop, so that thousands of agents may come at once.
+ */
+
+struct dial_listener_ops {
+    /* The descriptor is the receiver's. */
+    void (*accepted)(void *context, int fd, const struct sockaddr_storage *address);
+    /* No descriptor is free for a connection that waits. The listener tries again. Called when that
+     * begins, and with `for_long` when strangers have had time to leave theirs. */
+    void (*full)(void *context, const char *cause, bool for_long);
+};
+
+enum {
+    BACKLOG = 4096,
+    ACCEPTS_PER_TURN = 32,
+    FULL_MS = 200,    /* to wait when no descriptor is free */
+    FULL_ROUNDS = 30, /* longer than strangers may stay */
+};
+
+struct dial_listener {
+    const struct dial_listener_ops *ops;
+    void *context;
+    int fd, port;
+    struct loop_fd *watch;
+    struct loop_timer *full;
+    int full_rounds; /* in succession */
+};
+
+static void again(void *context)
+{
+    const struct dial_listener *listener = context;
+    loop_fd_watch(listener->watch, LOOP_READ);
+}
+
+static void be_full(struct dial_listener *listener, const char *cause)
+{
+    loop_fd_watch(listener->watch, 0);
+    loop_timer_set(listener->full, FULL_MS);
+    int round = ++listener->full_rounds;
+    if (round == 1 || round == FULL_ROUNDS)
+        listener->ops->full(listener->context, cause, round == FULL_ROUNDS);
+}
+
+static void accept_some(void *context, int what)
+{
+    struct dial_listener *listener = context;
+    (void)what;
+    for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+        struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
+        socklen_t length = sizeof(address);
+        int fd = accept4(listener->fd, (struct sockaddr *)&address, &length,
+                         SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0) {
+            listener->full_rounds = 0;
+            listener->ops->accepted(listener->context, fd, &address);
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            if (i == 0) /* else perhaps no connection waits: descriptors come first */
+                be_full(listener, strerror(errno));
+            return;
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            return;
+        } /* else that one has gone again */
+    }
+}
+
+/* -1: this machine has none of that family. */
+static int listen_on(int family, int *port)
+{
+    struct sockaddr_storage address = {.ss_family = (sa_family_t)family};
+    socklen_t length =
+        family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    const int off = 0;
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+    if (fd >= 0 && (bind(fd, (struct sockaddr *)&address, length) < 0 || listen(fd, BACKLOG) < 0 ||
+                    getsockname(fd, (struct sockaddr *)&address, &length) < 0))
+        fd_close(&fd);
+    /* The port is at the same place in both families. */
+    *port = fd < 0 ? 0 : ntohs(((struct sockaddr_in *)&address)->sin_port);
+    return fd;
+}
+
+/* Borrows `ops`. NULL: this machine has no port for it. */
+static struct dial_listener *listener_create(struct loop *loop, const struct dial_listener_ops *ops,
+                                             void *context, struct error *err)
+{
+    int port;
+    int fd = listen_on(AF_INET6, &port);
+    if (fd < 0)
+        fd = listen_on(AF_INET, &port);
+    if (fd < 0) {
+        error_errno(err, errno, "cannot open a port for agents to dial back to");
+        return NULL;
+    }
+    struct dial_listener *listener = mem_alloc(sizeof(*listener));
+    *listener = (struct dial_listener){.ops = ops, .context = context, .fd = fd, .port = port};
+    listener->full = loop_timer_create(loop, again, listener);
+    listener->watch = loop_fd_create(loop, fd, accept_some, listener);
+    loop_fd_watch(listener->watch, LOOP_READ);
+    return listener;
+}
+
+static void listener_destroy(struct dial_listener *listener)
+{
+    if (listener == NULL)
+        return;
+    loop_fd_destroy(listener->watch);
+    loop_timer_destroy(listener->full);
+    fd_close(&listener->fd);
+    free(listener);
+}
+
+static int listener_port(const struct dial_listener *listener)
+{
+    return listener->port;
+}
+
+/* Who connects, and whether it is an agent of this job. */
 
 #define WARNINGS_MAX 8 /* about refused claims; then -v tells the rest */
 
@@ -293,7 +418,7 @@ struct dial_back *dial_back_create(const struct dial_back_config *config, struct
     struct dial_back *dial = mem_alloc(sizeof(*dial));
     *dial = (struct dial_back){.config = *config};
     if (make_key(dial, err) == 0) {
-        dial->listener = dial_listener_create(config->loop, &ops, dial, err);
+        dial->listener = listener_create(config->loop, &ops, dial, err);
         if (dial->listener != NULL)
             return dial;
     }
@@ -307,7 +432,7 @@ void dial_back_destroy(struct dial_back *dial)
         return;
     while (dial->oldest != NULL)
         guest_close(dial->oldest);
-    dial_listener_destroy(dial->listener);
+    listener_destroy(dial->listener);
     dial->config.module->party_destroy(dial->party);
     explicit_bzero(dial->key, sizeof(dial->key));
     free(dial);
@@ -315,7 +440,7 @@ void dial_back_destroy(struct dial_back *dial)
 
 int dial_back_port(const struct dial_back *dial)
 {
-    return dial_listener_port(dial->listener);
+    return listener_port(dial->listener);
 }
 
 const char *dial_back_key(const struct dial_back *dial)

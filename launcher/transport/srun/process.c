@@ -1,18 +1,174 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/srun/process.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/strv.h"
+#include "io/dial_back_names.h"
 #include "io/stderr_pipe.h"
-#include "transport/srun/command.h"
+#include "transport/srun/process_test.h"
+
+/*
+ * What the srun of this site can do: its --help in, a set of options out. Versions and sites (their
+ * plug-ins) differ, so a version number would tell nothing. Pure.
+ */
+
+static bool is_name(char byte)
+{
+    return isalnum((unsigned char)byte) || byte == '-' || byte == '_';
+}
+
+static bool has(const char *text, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = strstr(text, "--"); at != NULL; at = strstr(at + 1, "--")) {
+        bool begins = at == text || !is_name(at[-1]);
+        if (begins && strncmp(at + 2, name, length) == 0 && !is_name(at[2 + length]))
+            return true;
+    }
+    return false;
+}
+
+bool srun_options_parse(const char *text, struct srun_options *options)
+{
+    static const char *const names[] = {
+#define SRUN_OPTION_NAME(id, name) [id] = (name),
+        SRUN_OPTION_LIST(SRUN_OPTION_NAME)
+#undef SRUN_OPTION_NAME
+    };
+    *options = (struct srun_options){.has = {false}};
+    if (!has(text, "nodelist"))
+        return false;
+    for (size_t i = 0; i < SRUN_OPTIONS; i++)
+        options->has[i] = has(text, names[i]);
+    return true;
+}
+
+/*
+ * The command that starts agents in a Slurm job: one srun with one task on each of some nodes.
+ * Pure.
+ *
+ * Its step shares all that the job has there (CPUs, memory, GPUs) with other steps. It binds
+ * nothing and waits for no other step. It outlives a node that fails (--no-kill): the driver names
+ * that node and ends the workers on the others in the usual way. A batch job has variables about
+ * its own tasks: their number, CPUs, GPUs, memory. srun would read them as options of this step, so
+ * they are left out.
+ */
+
+#define LIST_MAX ((size_t)64 << 20)
+
+static void add_if(struct strv *argv, const struct srun_options *options, enum srun_option option,
+                   const char *word)
+{
+    if (options->has[option])
+        strv_add(argv, word);
+}
+
+static char *join(char *const *words, size_t *count)
+{
+    AUTO_BUF struct buf list = BUF_INIT(LIST_MAX);
+    for (*count = 0; words[*count] != NULL; ++*count)
+        buf_printf(&list, "%s%s", *count > 0 ? "," : "", words[*count]);
+    return buf_take(&list);
+}
+
+void srun_command_argv(const struct srun_command *command, struct strv *argv)
+{
+    const struct srun_options *has = command->options;
+    size_t count = 0;
+    char *nodes AUTO_FREE = join(command->nodes, &count);
+    strv_add(argv, "srun");
+    strv_printf(argv, "-N%zu", count);
+    strv_printf(argv, "-n%zu", count);
+    add_if(argv, has, SRUN_NTASKS_PER_NODE, "--ntasks-per-node=1");
+    strv_add(argv, "-w");
+    strv_add(argv, nodes);
+    add_if(argv, has, SRUN_EXPORT, "--export=ALL");
+    add_if(argv, has, SRUN_OVERLAP, "--overlap");
+    add_if(argv, has, SRUN_KILL_ON_BAD_EXIT, "--kill-on-bad-exit=1");
+    add_if(argv, has, SRUN_NO_KILL, "--no-kill");
+    add_if(argv, has, SRUN_WAIT, "--wait=0");
+    add_if(argv, has, SRUN_MPI, "--mpi=none");
+    if (has->has[SRUN_CPU_BIND])
+        strv_add(argv, "--cpu-bind=none");
+    else
+        add_if(argv, has, SRUN_CPU_BIND_OLD, "--cpu_bind=none");
+    add_if(argv, has, SRUN_MEM, "--mem=0"); /* all that the job has, counted for no step */
+    add_if(argv, has, SRUN_INPUT, "--input=none");
+    add_if(argv, has, SRUN_CHDIR, "--chdir=/"); /* our folder need not be there */
+    add_if(argv, has, SRUN_JOB_NAME, "--job-name=hvdrun-agent");
+    if (command->arguments != NULL)
+        strv_copy(argv, strv_items(command->arguments));
+    strv_add(argv, command->agent_path);
+    strv_add(argv, "--dial");
+}
+
+/* '*' at the end: whatever begins so. */
+static const char *const left_out[] = {
+    "HVDRUN_AGENT_*",
+    /* as many tasks, laid out so */
+    "SLURM_NTASKS*", "SLURM_NPROCS", "SLURM_TASKS_PER_NODE", "SLURM_DISTRIBUTION",
+    "SLURM_DIST_PLANESIZE", "SLURM_HOSTFILE", "SLURM_ARBITRARY_NODELIST", "SLURM_SPREAD_JOB",
+    "SLURM_MULTI_PROG", "SLURM_OVERCOMMIT",
+    /* with so much of everything, and bound so */
+    "SLURM_CPUS_PER_*", "SRUN_CPUS_PER_*", "SLURM_CPU_BIND*", "SLURM_MEM_*",
+    "SLURM_THREADS_PER_CORE", "SLURM_HINT", "SLURM_CORE_SPEC", "SLURM_THREAD_SPEC", "SLURM_EXACT",
+    "SLURM_EXCLUSIVE", "SLURM_WHOLE", "SLURM_GRES", "SLURM_GRES_FLAGS", "SLURM_STEP_*",
+    "SLURM_GPUS", "SLURM_GPUS_PER_TASK", "SLURM_GPUS_PER_SOCKET", "SLURM_GPU_BIND",
+    "SLURM_TRES_PER_TASK", "SLURM_TRES_BIND", "SLURM_ACCEL_BIND",
+    /* ended so */
+    "SLURM_KILL_BAD_EXIT", "SLURM_WAIT", "SLURM_NO_KILL", "SLURM_TIMELIMIT", "SLURM_SIGNAL",
+    "SLURM_IMMEDIATE",
+    /* with streams and folders like these */
+    "SLURM_LABELIO", "SLURM_STDINMODE", "SLURM_STDOUTMODE", "SLURM_STDERRMODE",
+    "SLURM_UNBUFFEREDIO", "SLURM_EXPORT_ENV", "SLURM_MPI_TYPE", "SLURM_REMOTE_CWD",
+    "SLURM_WORKING_DIR", "SLURM_PROLOG", "SLURM_EPILOG",
+    /* of this machine */
+    "TMPDIR", "XDG_RUNTIME_DIR", NULL};
+
+static bool is_left_out(const char *pair)
+{
+    size_t length = strcspn(pair, "=");
+    for (const char *const *at = left_out; *at != NULL; at++) {
+        size_t known = strlen(*at);
+        bool open = (*at)[known - 1] == '*';
+        known -= open;
+        if ((open ? length >= known : length == known) && strncmp(pair, *at, known) == 0)
+            return true;
+    }
+    return false;
+}
+
+void srun_command_env(char *const *from, const struct srun_secrets *secrets, struct strv *env)
+{
+    AUTO_BUF struct buf dial = BUF_INIT(LIST_MAX);
+    for (; *from != NULL; from++) {
+        if (!is_left_out(*from))
+            strv_add(env, *from);
+    }
+    for (char *const *at = secrets->addresses; *at != NULL; at++) {
+        bool ipv6 = strchr(*at, ':') != NULL;
+        buf_printf(&dial, "%s%s%s%s:%d", dial.length > 0 ? "," : "", ipv6 ? "[" : "", *at,
+                   ipv6 ? "]" : "", secrets->port);
+    }
+    strv_printf(env, DIAL_BACK_ENV_DIAL "=%s", buf_text(&dial));
+    strv_printf(env, DIAL_BACK_ENV_KEY "=%s", secrets->key);
+    strv_printf(env, DIAL_BACK_ENV_JOB "=%s", secrets->job_id);
+}
+
+/* The process. */
 
 #define SAID_MAX ((size_t)8192)
 

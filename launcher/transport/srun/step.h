@@ -22,7 +22,7 @@
 
 #include "base/strv.h"
 #include "transport/srun/dial_back.h"
-#include "transport/srun/options.h"
+#include "transport/srun/process.h"
 #include "transport/srun/settings.h"
 #include "transport/transport.h"
 

@@ -2,6 +2,8 @@
 #include "transport/ssh/config.h"
 
 #include <ctype.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -9,7 +11,41 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
-#include "transport/ssh/config_line.h"
+#include "transport/ssh/config_test.h"
+
+/* The lines of OpenSSH's configuration files, and of what `ssh -G` prints. Pure. */
+
+bool ssh_config_line_next(const char **text, size_t *left, char **line)
+{
+    if (*left == 0)
+        return false;
+    const char *start = *text, *newline = memchr(start, '\n', *left);
+    size_t length = newline == NULL ? *left : (size_t)(newline - start);
+    *text += length + (newline != NULL);
+    *left -= length + (newline != NULL);
+    while (length > 0 && isspace((unsigned char)start[length - 1]))
+        length--;
+    while (length > 0 && isspace((unsigned char)*start))
+        start++, length--;
+    bool strange = length > SSH_CONFIG_LINE_MAX || memchr(start, '\0', length) != NULL;
+    *line = strange ? NULL : mem_strndup(start, length);
+    return true;
+}
+
+/* True when the line begins with this keyword; `*value` is what follows it. */
+static bool line_is(const char *line, const char *keyword, const char **value)
+{
+    size_t length = strlen(keyword);
+    if (strncasecmp(line, keyword, length) != 0)
+        return false;
+    const char *at = line + length;
+    if (*at != '\0' && *at != '=' && !isspace((unsigned char)*at))
+        return false;
+    *value = at + strspn(at, " \t=");
+    return true;
+}
+
+/* What is said about a host. */
 
 void ssh_config_init(struct ssh_config *config)
 {
@@ -232,7 +268,7 @@ static bool is_harmless(const char *line)
                                            NULL};
     const char *value;
     for (size_t i = 0; harmless[i] != NULL; i++) {
-        if (ssh_config_line_is(line, harmless[i], &value))
+        if (line_is(line, harmless[i], &value))
             return true;
     }
     return false;
@@ -243,7 +279,7 @@ static bool is_by_host(const char *line)
 {
     static const char canonical[] = "Canonical"; /* ...izeHostname: the files are read again */
     const char *value;
-    return ssh_config_line_is(line, "Match", &value) || !isalpha((unsigned char)line[0]) ||
+    return line_is(line, "Match", &value) || !isalpha((unsigned char)line[0]) ||
            strncasecmp(line, canonical, strlen(canonical)) == 0 || strchr(line, '%') != NULL;
 }
 
@@ -252,11 +288,11 @@ static void look_at_line(const char *line, struct ssh_config_sight *sight)
     const char *value;
     if (line[0] == '\0' || line[0] == '#')
         return;
-    if (ssh_config_line_is(line, "Host", &value)) {
+    if (line_is(line, "Host", &value)) {
         sight->by_host |= strcmp(value, "*") != 0;
-    } else if (ssh_config_line_is(line, "HashKnownHosts", &value)) {
+    } else if (line_is(line, "HashKnownHosts", &value)) {
         sight->hash_names = is_yes(value);
-    } else if (ssh_config_line_is(line, "Include", &value)) {
+    } else if (line_is(line, "Include", &value)) {
         bool parts = strcmp(value, SSH_CONFIG_PARTS) == 0;
         sight->includes_parts |= parts;
         sight->by_host |= !parts;

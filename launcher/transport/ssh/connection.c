@@ -6,10 +6,137 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "io/loop.h"
 #include "transport/boot/boot.h"
 #include "transport/dial.h"
-#include "transport/ssh/login.h"
 #include "transport/ssh/proxy.h"
+#include "transport/ssh_module/ssh_module.h"
+#include "transport/transport.h"
+
+/*
+ * From a connected socket to a session whose command runs. It drives the module's session on the
+ * loop, with a deadline for each of its states, and keeps the session until it is destroyed.
+ */
+
+struct ssh_login_events {
+    void (*state)(void *context, enum ssh_state state); /* a new one, not a final one */
+    /* Once: SSH_STATE_OPEN, or a final one with one line that says why. The login may be
+     * destroyed in here. */
+    void (*done)(void *context, enum ssh_state state, const char *why);
+};
+
+struct ssh_login {
+    const struct ssh_module *module;
+    struct ssh_session *session;
+    struct loop_fd *watch;
+    struct loop_timer *timer; /* the state's deadline */
+    struct loop_timer *first; /* sets off from the loop */
+    enum ssh_state state;
+    int64_t limit_ms;
+    struct ssh_login_events events;
+    void *context;
+};
+
+static void finish(struct ssh_login *login, enum ssh_state state, const char *why)
+{
+    loop_fd_destroy(login->watch);
+    login->watch = NULL;
+    loop_timer_clear(login->timer);
+    login->events.done(login->context, state, why);
+}
+
+static void login_run(struct ssh_login *login)
+{
+    enum ssh_state state = login->module->advance(login->session);
+    if (state >= SSH_STATE_OPEN) {
+        finish(login, state,
+               state == SSH_STATE_OPEN ? NULL : login->module->problem(login->session));
+        return;
+    }
+    if (state != login->state) {
+        login->state = state;
+        loop_timer_set(login->timer, login->limit_ms);
+        login->events.state(login->context, state);
+    }
+    loop_fd_watch(login->watch, login->module->wants(login->session));
+}
+
+static void login_ready(void *context, int what)
+{
+    (void)what;
+    login_run(context);
+}
+
+static void login_first(void *context)
+{
+    login_run(context);
+}
+
+static void login_late(void *context)
+{
+    static const char *const waiting[] = {
+        [SSH_STATE_HANDSHAKE] = "the ssh handshake did not end (is it an ssh server? is it "
+                                "overloaded?)",
+        [SSH_STATE_HOST_KEY] = "the host key could not be checked",
+        [SSH_STATE_AUTH] = "the login did not end (is the server overloaded, or its account "
+                           "service down?)",
+        [SSH_STATE_CHANNEL] = "no shell was started after the login",
+    };
+    struct ssh_login *login = context;
+    char why[256];
+    snprintf(why, sizeof(why), "%s within %.3g s", waiting[login->state],
+             (double)login->limit_ms / 1000);
+    finish(login, SSH_STATE_FAILED, why);
+}
+
+/* `config` and what it points to are borrowed until destroy. */
+static struct ssh_login *login_start(struct loop *loop, const struct ssh_module *module,
+                                     const struct ssh_host_config *config, int64_t limit_ms,
+                                     const struct ssh_login_events *events, void *context)
+{
+    struct ssh_login *login = mem_alloc(sizeof(*login));
+    *login = (struct ssh_login){.module = module,
+                                .session = module->create(config),
+                                .state = SSH_STATE_HANDSHAKE,
+                                .limit_ms = limit_ms,
+                                .events = *events,
+                                .context = context};
+    login->watch = loop_fd_create(loop, config->fd, login_ready, login);
+    login->timer = loop_timer_create(loop, login_late, login);
+    login->first = loop_timer_create(loop, login_first, login);
+    loop_timer_set(login->timer, limit_ms);
+    loop_timer_set(login->first, 0);
+    return login;
+}
+
+static void login_destroy(struct ssh_login *login)
+{
+    if (login == NULL)
+        return;
+    loop_fd_destroy(login->watch);
+    loop_timer_destroy(login->timer);
+    loop_timer_destroy(login->first);
+    login->module->destroy(login->session);
+    free(login);
+}
+
+static struct ssh_session *login_session(const struct ssh_login *login)
+{
+    return login->session;
+}
+
+/* What a call is at, for its user. */
+static enum transport_stage login_stage(enum ssh_state state)
+{
+    switch (state) {
+    case SSH_STATE_HOST_KEY: return STAGE_HOST_KEY;
+    case SSH_STATE_AUTH: return STAGE_AUTH;
+    case SSH_STATE_CHANNEL: return STAGE_START;
+    default: return STAGE_HANDSHAKE;
+    }
+}
+
+/* The connection: to the host, or to its proxy, and the login over it. */
 
 struct ssh_connection {
     struct ssh_shared *shared;
@@ -52,21 +179,21 @@ static void login_state(void *context, enum ssh_state state)
     const struct ssh_connection *connection = context;
     if (state == SSH_STATE_CHANNEL)
         connection->events->logged_in(connection->context);
-    connection->events->stage(connection->context, ssh_login_stage(state));
+    connection->events->stage(connection->context, login_stage(state));
 }
 
 /* The module goes through several states at once, so the last one that it reported may be old. */
 static void login_failed(struct ssh_connection *connection, const char *why)
 {
     const struct ssh_module *module = connection->shared->module;
-    fail(connection, ssh_login_stage(module->reached(ssh_login_session(connection->login))), why);
+    fail(connection, login_stage(module->reached(login_session(connection->login))), why);
 }
 
 static void login_done(void *context, enum ssh_state state, const char *why)
 {
     struct ssh_connection *connection = context;
     const struct ssh_connection_events *events = connection->events;
-    const struct ssh_session *session = ssh_login_session(connection->login);
+    const struct ssh_session *session = login_session(connection->login);
     if (state == SSH_STATE_OPEN) {
         events->logged_in(connection->context);
         events->note(connection->context, connection->shared->module->summary(session));
@@ -109,8 +236,8 @@ static void log_in(struct ssh_connection *connection, int fd)
     };
     connection->events->stage(connection->context, STAGE_HANDSHAKE);
     connection->login =
-        ssh_login_start(connection->shared->loop, connection->shared->module, &connection->host,
-                        settings->room->limit_ms, &events, connection);
+        login_start(connection->shared->loop, connection->shared->module, &connection->host,
+                    settings->room->limit_ms, &events, connection);
     ssh_shared_idle(connection->shared);
 }
 
@@ -187,7 +314,7 @@ void ssh_connection_open(struct ssh_connection *connection, const struct ssh_con
 
 void ssh_connection_close(struct ssh_connection *connection)
 {
-    ssh_login_destroy(connection->login);
+    login_destroy(connection->login);
     connection->login = NULL;
     dial_cancel(connection->dial);
     connection->dial = NULL;
@@ -218,7 +345,7 @@ void ssh_connection_destroy(struct ssh_connection *connection)
 
 struct ssh_session *ssh_connection_session(const struct ssh_connection *connection)
 {
-    return ssh_login_session(connection->login);
+    return login_session(connection->login);
 }
 
 int ssh_connection_fd(const struct ssh_connection *connection)

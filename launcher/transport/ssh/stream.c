@@ -2,14 +2,332 @@
 #include "transport/ssh/stream.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "io/loop.h"
+#include "io/stderr_lines.h"
+#include "model/exit/status_text.h"
 #include "transport/boot/boot.h"
-#include "transport/boot/login_end.h"
-#include "transport/ssh/pump.h"
+#include "transport/ssh/stream_test.h"
+#include "transport/ssh_module/ssh_module.h"
+
+/*
+ * The pump passes bytes between an SSH session in SSH_STATE_OPEN and one end of a local socketpair.
+ * So all code above sees an ordinary stream. Each direction has a buffer of PUMP_BUFFER bytes and
+ * back-pressure: what the other side does not take is not read. The channel's stderr comes out as
+ * lines.
+ *
+ * When the channel or the connection ends, what has arrived is passed on first. Then `ended` comes
+ * once, and the owner closes the pump and with it the local end: its reader sees end of file. When
+ * the local side ends, the channel gets end of file and the pump goes on reading.
+ */
+
+#define PUMP_BUFFER ((size_t)128 << 10)
+
+enum {
+    PASSES_PER_TURN = 16, /* then others have their turn */
+    READ_SIZE = 32 << 10, /* a channel packet; what is idle has room for no more */
+    READ_MAX = 128 << 10, /* where much comes: each read looks at the socket first */
+    LAST_WORDS_MS = 300,  /* for the exit status after the output has ended */
+};
+
+struct pump {
+    struct loop *loop;
+    const struct ssh_module *module;
+    struct ssh_session *session;
+    struct loop_fd *ssh_watch, *local_watch;
+    struct loop_timer *again; /* more to do at once */
+    struct loop_timer *last_words;
+    int local_fd;
+    struct buf to_host, from_host;
+    size_t read_size;
+    struct stderr_lines lines;
+    bool local_ended;                         /* nothing more to read from it */
+    bool local_broken;                        /* its reader is gone */
+    bool local_empty, local_full, host_empty; /* until the loop says otherwise */
+    bool eof_sent, output_ended, session_ended, told;
+    int exit_status; /* -1: not known */
+    char why[320];
+    struct pump_events events;
+    void *context;
+};
+
+static void tell_line(void *context, const char *line)
+{
+    struct pump *pump = context;
+    if (pump->events.line != NULL)
+        pump->events.line(pump->context, line);
+}
+
+/* The session cannot be used any more; `problem` NULL: it ended on its own. */
+static void end_session(struct pump *pump, const char *problem)
+{
+    if (pump->session_ended)
+        return;
+    pump->session_ended = true;
+    buf_clear(&pump->to_host);
+    stderr_lines_end(&pump->lines, tell_line, pump);
+    if (problem != NULL) {
+        snprintf(pump->why, sizeof(pump->why), "%s",
+                 problem[0] == '\0' ? "the ssh connection was lost" : problem);
+        return;
+    }
+    int status = pump->module->exit_status(pump->session);
+    pump->exit_status = status;
+    const char *last = pump->lines.last;
+    AUTO_BUF struct buf code = BUF_INIT(64);
+    if (status >= 0) {
+        buf_puts(&code, " with ");
+        status_text(status, &code);
+    }
+    snprintf(pump->why, sizeof(pump->why), "the agent's ssh session ended%s%s%s", buf_text(&code),
+             last[0] == '\0' ? "" : ": ", last);
+}
+
+static void broken(struct pump *pump)
+{
+    const char *problem = pump->module->problem(pump->session);
+    end_session(pump, problem == NULL ? "" : problem);
+}
+
+static bool is_full(const struct pump *pump)
+{
+    return pump->from_host.length + READ_SIZE > PUMP_BUFFER;
+}
+
+/* True when something has moved. */
+static bool read_host(struct pump *pump)
+{
+    if (pump->session_ended || pump->output_ended || pump->host_empty || is_full(pump))
+        return false;
+    size_t room = pump->read_size;
+    ssize_t got = pump->module->read(pump->session, SSH_CHANNEL_OUT,
+                                     buf_reserve(&pump->from_host, room), room);
+    if (got > 0) {
+        if (!pump->local_broken)
+            buf_commit(&pump->from_host, (size_t)got);
+        if ((size_t)got == room && room < READ_MAX)
+            pump->read_size = 2 * room;
+    } else if (got == 0) {
+        pump->output_ended = true;
+        loop_timer_set(pump->last_words, LAST_WORDS_MS);
+    } else if (errno == EAGAIN) {
+        pump->host_empty = true;
+    } else {
+        broken(pump);
+    }
+    return got >= 0;
+}
+
+static bool read_stderr(struct pump *pump)
+{
+    char bytes[4096];
+    if (pump->session_ended)
+        return false;
+    ssize_t got = pump->module->read(pump->session, SSH_CHANNEL_ERR, bytes, sizeof(bytes));
+    if (got > 0)
+        stderr_lines_feed(&pump->lines, bytes, (size_t)got, tell_line, pump);
+    else if (got < 0 && errno != EAGAIN)
+        broken(pump);
+    return got > 0;
+}
+
+static bool write_host(struct pump *pump)
+{
+    if (pump->session_ended || pump->output_ended)
+        return false;
+    if (pump->to_host.length == 0) {
+        if (!pump->local_ended || pump->eof_sent)
+            return false;
+        pump->eof_sent = pump->module->send_eof(pump->session) == 0;
+        if (!pump->eof_sent && errno != EAGAIN)
+            broken(pump);
+        return pump->eof_sent;
+    }
+    ssize_t put =
+        pump->module->write(pump->session, buf_text(&pump->to_host), pump->to_host.length);
+    if (put > 0)
+        buf_consume(&pump->to_host, (size_t)put);
+    else if (put < 0 && errno != EAGAIN)
+        broken(pump);
+    return put > 0;
+}
+
+static bool read_local(struct pump *pump)
+{
+    if (pump->local_ended || pump->local_empty || pump->session_ended ||
+        pump->to_host.length + READ_SIZE > PUMP_BUFFER)
+        return false;
+    ssize_t got = fd_read(pump->local_fd, buf_reserve(&pump->to_host, READ_SIZE), READ_SIZE);
+    pump->local_empty = got < READ_SIZE;
+    if (got > 0) {
+        buf_commit(&pump->to_host, (size_t)got);
+        return true;
+    }
+    if (got == 0 || errno != EAGAIN)
+        pump->local_ended = true;
+    return got == 0;
+}
+
+static bool write_local(struct pump *pump)
+{
+    if (pump->from_host.length == 0 || pump->local_broken || pump->local_full)
+        return false;
+    size_t all = pump->from_host.length;
+    ssize_t put = fd_write(pump->local_fd, buf_text(&pump->from_host), all);
+    pump->local_full = put < (ssize_t)all;
+    if (put > 0) {
+        buf_consume(&pump->from_host, (size_t)put);
+        return true;
+    }
+    if (put < 0 && errno != EAGAIN) {
+        pump->local_broken = pump->local_ended = true;
+        buf_clear(&pump->from_host);
+        return true;
+    }
+    return false;
+}
+
+static void pump_arm(struct pump *pump, bool more)
+{
+    int local = 0, ssh = pump->session_ended ? 0 : pump->module->wants(pump->session);
+    if (!pump->local_ended && !pump->session_ended &&
+        pump->to_host.length + READ_SIZE <= PUMP_BUFFER)
+        local |= LOOP_READ;
+    if (pump->from_host.length > 0)
+        local |= LOOP_WRITE;
+    if (is_full(
+            pump)) /* what nobody takes stays where it is, until the local end can be written to */
+        ssh &= ~LOOP_READ;
+    loop_fd_watch(pump->local_watch, local);
+    loop_fd_watch(pump->ssh_watch, ssh);
+    if (more)
+        loop_timer_set(pump->again, 0);
+}
+
+/* The output has ended; the exit status comes a little later, or never. Mostly it has come with
+ * the end of the output, and only advance() finds it there. */
+static void hear_last_words(struct pump *pump)
+{
+    if (pump->module->advance(pump->session) != SSH_STATE_OPEN)
+        broken(pump);
+    else if (pump->module->exit_status(pump->session) >= 0 || !loop_timer_is_set(pump->last_words))
+        end_session(pump, NULL);
+}
+
+static void pump_run(struct pump *pump)
+{
+    bool moved = true;
+    if (pump->told)
+        return;
+    pump->host_empty = false;
+    if (!pump->session_ended && pump->module->advance(pump->session) != SSH_STATE_OPEN)
+        broken(pump);
+    for (int pass = 0; moved && pass < PASSES_PER_TURN; pass++) {
+        moved = read_local(pump);
+        while (read_host(pump)) { /* news of room to write come with what is read: so first */
+            moved = true;
+            if (pump->local_broken) /* and nothing fills it */
+                break;
+        }
+        moved |= read_stderr(pump);
+        if (write_host(pump)) {
+            moved = true;
+            pump->host_empty = false;
+        }
+        moved |= write_local(pump);
+    }
+    if (!moved && pump->output_ended && !pump->session_ended)
+        hear_last_words(pump);
+    pump_arm(pump, moved);
+    if (!pump->session_ended || pump->from_host.length > 0)
+        return;
+    pump->told = true;
+    loop_timer_clear(pump->again);
+    loop_timer_clear(pump->last_words);
+    loop_fd_watch(pump->local_watch, 0);
+    loop_fd_destroy(pump->ssh_watch); /* the owner may close its descriptor in the callback */
+    pump->ssh_watch = NULL;
+    pump->events.ended(pump->context, pump->why);
+}
+
+static void ssh_ready(void *context, int what)
+{
+    (void)what;
+    pump_run(context);
+}
+
+static void local_ready(void *context, int what)
+{
+    struct pump *pump = context;
+    if ((what & LOOP_READ) != 0)
+        pump->local_empty = false;
+    if ((what & LOOP_WRITE) != 0)
+        pump->local_full = false;
+    pump_run(pump);
+}
+
+static void pump_again(void *context)
+{
+    pump_run(context);
+}
+
+struct pump *pump_create(struct loop *loop, const struct ssh_module *module,
+                         struct ssh_session *session, int ssh_fd, int local_fd,
+                         const struct pump_events *events, void *context)
+{
+    struct pump *pump = mem_alloc(sizeof(*pump));
+    *pump = (struct pump){.loop = loop,
+                          .module = module,
+                          .session = session,
+                          .local_fd = local_fd,
+                          .read_size = READ_SIZE,
+                          .exit_status = -1,
+                          .events = *events,
+                          .context = context};
+    fd_nonblock(local_fd);
+    buf_init(&pump->to_host, 2 * PUMP_BUFFER);
+    buf_init(&pump->from_host, 2 * PUMP_BUFFER);
+    pump->ssh_watch = loop_fd_create(loop, ssh_fd, ssh_ready, pump);
+    pump->local_watch = loop_fd_create(loop, local_fd, local_ready, pump);
+    pump->again = loop_timer_create(loop, pump_again, pump);
+    pump->last_words = loop_timer_create(loop, pump_again, pump);
+    loop_timer_set(pump->again, 0);
+    return pump;
+}
+
+void pump_destroy(struct pump *pump)
+{
+    if (pump == NULL)
+        return;
+    loop_fd_destroy(pump->ssh_watch);
+    loop_fd_destroy(pump->local_watch);
+    loop_timer_destroy(pump->again);
+    loop_timer_destroy(pump->last_words);
+    fd_close(&pump->local_fd);
+    buf_destroy(&pump->to_host);
+    buf_destroy(&pump->from_host);
+    free(pump);
+}
+
+/* Of the command, as the session ended: 0 to 255, 128 + N for signal N; -1: not known. */
+static int pump_exit_status(const struct pump *pump)
+{
+    return pump->exit_status;
+}
+
+static const char *pump_last_line(const struct pump *pump)
+{
+    return pump->lines.last;
+}
+
+/* The stream: the boot over a pump, then the pump alone. */
 
 struct ssh_stream {
     struct pump *pump; /* NULL: the session has ended */

@@ -5,6 +5,9 @@
  */
 #pragma once
 
+#include <stddef.h>
+
+#include "io/loop.h"
 #include "transport/boot/room.h"
 #include "transport/ssh_module/ssh_module.h"
 #include "transport/transport.h"

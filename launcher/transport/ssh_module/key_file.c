@@ -3,8 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <openssl/bn.h>
+#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
+#include <openssl/objects.h>
+#include <openssl/param_build.h>
 #include <openssl/pem.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,7 +17,235 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "transport/ssh_module/base64.h"
-#include "transport/ssh_module/openssh_key.h"
+#include "transport/ssh_module/key.h"
+
+/* The inside of an "openssh-key-v1" file (PROTOCOL.key of OpenSSH). Pure. */
+
+enum openssh_key_kind {
+    OPENSSH_KEY_USABLE,
+    OPENSSH_KEY_ENCRYPTED,
+    OPENSSH_KEY_FOREIGN, /* of a type that only OpenSSH's own programs can use: FIDO */
+    OPENSSH_KEY_BAD,     /* damaged */
+    OPENSSH_KEY_NONE,    /* not such a file */
+};
+
+#define BEGIN_LINE "-----BEGIN OPENSSH PRIVATE KEY-----"
+#define END_LINE "-----END OPENSSH PRIVATE KEY-----"
+#define MAGIC "openssh-key-v1" /* with its NUL */
+
+static EVP_PKEY *ed25519_from(struct fields *fields)
+{
+    struct byte_view public = fields_string(fields), both = fields_string(fields);
+
+    if (fields->bad || public.length != 32 || both.length != 64 ||
+        memcmp(public.at, both.at + 32, 32) != 0)
+        return NULL;
+    return EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, both.at, 32);
+}
+
+static EVP_PKEY *pkey_from(const char *algorithm, OSSL_PARAM_BLD *builder)
+{
+    EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_name(NULL, algorithm, NULL);
+    OSSL_PARAM *params = OSSL_PARAM_BLD_to_param(builder);
+    EVP_PKEY *pkey = NULL;
+
+    if (!context || !params || EVP_PKEY_fromdata_init(context) != 1 ||
+        EVP_PKEY_fromdata(context, &pkey, EVP_PKEY_KEYPAIR, params) != 1)
+        pkey = NULL;
+    OSSL_PARAM_free(params);
+    EVP_PKEY_CTX_free(context);
+    return pkey;
+}
+
+/* "Secure" numbers are wiped wherever OpenSSL copies them to. */
+static BIGNUM *number_of(struct byte_view bytes)
+{
+    BIGNUM *number = BN_secure_new();
+
+    return number ? BN_bin2bn(bytes.at, (int)bytes.length, number) : NULL;
+}
+
+static EVP_PKEY *ecdsa_from(const struct key_type *type, struct fields *fields)
+{
+    struct byte_view curve = fields_string(fields), point = fields_string(fields);
+    struct byte_view secret = fields_string(fields);
+    OSSL_PARAM_BLD *builder;
+    EVP_PKEY *pkey = NULL;
+    BIGNUM *number;
+
+    if (fields->bad || !view_is(curve, key_type_curve(type)) || secret.length > 80)
+        return NULL;
+    builder = OSSL_PARAM_BLD_new();
+    number = number_of(secret);
+    if (builder && number &&
+        OSSL_PARAM_BLD_push_utf8_string(builder, OSSL_PKEY_PARAM_GROUP_NAME,
+                                        OBJ_nid2sn(key_type_nid(type)), 0) == 1 &&
+        OSSL_PARAM_BLD_push_octet_string(builder, OSSL_PKEY_PARAM_PUB_KEY, point.at,
+                                         point.length) == 1 &&
+        OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_PRIV_KEY, number) == 1)
+        pkey = pkey_from("EC", builder);
+    BN_clear_free(number);
+    OSSL_PARAM_BLD_free(builder);
+    return pkey;
+}
+
+/* secret mod (prime - 1), which the file leaves out. */
+static BIGNUM *exponent_of(const BIGNUM *secret, const BIGNUM *prime)
+{
+    BN_CTX *context = BN_CTX_secure_new();
+    BIGNUM *less = BN_dup(prime), *exponent = BN_secure_new();
+    bool ok = context && less && exponent && BN_sub_word(less, 1) == 1;
+
+    if (ok) {
+        BN_set_flags(less, BN_FLG_CONSTTIME);
+        ok = BN_mod(exponent, secret, less, context) == 1;
+    }
+    BN_clear_free(less);
+    BN_CTX_free(context);
+    if (!ok) {
+        BN_clear_free(exponent);
+        return NULL;
+    }
+    return exponent;
+}
+
+enum {
+    RSA_N,
+    RSA_E,
+    RSA_D,
+    RSA_IQMP,
+    RSA_P,
+    RSA_Q,
+    RSA_IN_FILE,
+    RSA_DMP1 = RSA_IN_FILE,
+    RSA_DMQ1,
+    RSA_PARTS
+};
+
+static EVP_PKEY *rsa_from(struct fields *fields)
+{
+    static const char *const names[RSA_PARTS] = {
+        OSSL_PKEY_PARAM_RSA_N,         OSSL_PKEY_PARAM_RSA_E,
+        OSSL_PKEY_PARAM_RSA_D,         OSSL_PKEY_PARAM_RSA_COEFFICIENT1,
+        OSSL_PKEY_PARAM_RSA_FACTOR1,   OSSL_PKEY_PARAM_RSA_FACTOR2,
+        OSSL_PKEY_PARAM_RSA_EXPONENT1, OSSL_PKEY_PARAM_RSA_EXPONENT2,
+    };
+    BIGNUM *parts[RSA_PARTS] = {NULL};
+    OSSL_PARAM_BLD *builder = OSSL_PARAM_BLD_new();
+    EVP_PKEY *pkey = NULL;
+    bool ok = builder != NULL;
+
+    for (size_t i = 0; i < RSA_IN_FILE; i++) {
+        struct byte_view part = fields_string(fields);
+
+        parts[i] = part.length > 0 && part.length <= 2049 ? number_of(part) : NULL;
+        ok = ok && parts[i];
+    }
+    if (ok && !fields->bad) {
+        parts[RSA_DMP1] = exponent_of(parts[RSA_D], parts[RSA_P]);
+        parts[RSA_DMQ1] = exponent_of(parts[RSA_D], parts[RSA_Q]);
+        for (size_t i = 0; i < RSA_PARTS && ok; i++)
+            ok = parts[i] && OSSL_PARAM_BLD_push_BN(builder, names[i], parts[i]) == 1;
+        pkey = ok ? pkey_from("RSA", builder) : NULL;
+    }
+    for (size_t i = 0; i < RSA_PARTS; i++)
+        BN_clear_free(parts[i]);
+    OSSL_PARAM_BLD_free(builder);
+    return pkey;
+}
+
+static EVP_PKEY *private_from(struct byte_view section)
+{
+    struct fields fields = fields_of(section.at, section.length);
+    uint32_t check = fields_u32(&fields);
+    const struct key_type *type;
+
+    if (check != fields_u32(&fields))
+        return NULL;
+    type = key_type_find(fields_string(&fields));
+    if (!type || fields.bad)
+        return NULL;
+    if (key_type_nid(type) == NID_ED25519)
+        return ed25519_from(&fields);
+    return key_type_curve(type) ? ecdsa_from(type, &fields) : rsa_from(&fields);
+}
+
+static enum openssh_key_kind bad(struct error *reason, const char *what)
+{
+    error_set(reason, "%s", what);
+    return OPENSSH_KEY_BAD;
+}
+
+static enum openssh_key_kind foreign(struct error *reason, struct byte_view type)
+{
+    error_set(reason, "a key of type \"%.*s\", which only the ssh program can use",
+              (int)(type.length < 64 ? type.length : 64), (const char *)type.at);
+    return OPENSSH_KEY_FOREIGN;
+}
+
+static enum openssh_key_kind parse_inside(const char *path, struct byte_view inside,
+                                          struct key **key, struct buf *out, struct error *reason)
+{
+    struct fields fields = fields_of(inside.at + sizeof MAGIC, inside.length - sizeof MAGIC);
+    struct byte_view cipher = fields_string(&fields), kdf = fields_string(&fields), section, public;
+    EVP_PKEY *private;
+
+    (void)fields_string(&fields); /* options of the key derivation */
+    if (fields_u32(&fields) != 1)
+        return bad(reason, "it does not hold exactly one key");
+    public = fields_string(&fields);
+    section = fields_string(&fields);
+    if (fields.bad || buf_append(out, public.at, public.length) < 0)
+        return bad(reason, "the file is cut off or damaged");
+    if (!key_type_find(key_blob_type(public)))
+        return foreign(reason, key_blob_type(public));
+    if (!view_is(cipher, "none") || !view_is(kdf, "none"))
+        return OPENSSH_KEY_ENCRYPTED;
+    private = private_from(section);
+    if (!private)
+        return bad(reason, "the private key in the file is damaged");
+    *key = key_create_take(private, path, reason);
+    if (!*key)
+        return OPENSSH_KEY_BAD;
+    if (view_equal(buf_view(&(*key)->blob), public))
+        return OPENSSH_KEY_USABLE;
+    key_destroy(*key);
+    *key = NULL;
+    return bad(reason, "its public and its private half do not belong together");
+}
+
+/* Fills `key` (the caller's) for a usable one, and `reason` for a foreign or bad one. Appends the
+ * public blob to `public` if it could be read. */
+static enum openssh_key_kind openssh_key_parse(const char *path, const char *text, size_t length,
+                                               struct key **key, struct buf *public,
+                                               struct error *reason)
+{
+    const char *begin = memmem(text, length, BEGIN_LINE, strlen(BEGIN_LINE)), *end;
+    enum openssh_key_kind kind;
+    unsigned char *bytes;
+    struct byte_view inside;
+    ssize_t decoded;
+
+    if (!begin)
+        return OPENSSH_KEY_NONE;
+    begin += strlen(BEGIN_LINE);
+    end = memmem(begin, (size_t)(text + length - begin), END_LINE, strlen(END_LINE));
+    if (!end)
+        return bad(reason, "the file is cut off or damaged");
+    bytes = mem_alloc((size_t)(end - begin) / 4 * 3 + 3);
+    decoded = base64_decode(begin, (size_t)(end - begin), bytes);
+    inside.at = bytes;
+    inside.length = decoded > 0 ? (size_t)decoded : 0;
+    if (inside.length < sizeof MAGIC || memcmp(bytes, MAGIC, sizeof MAGIC) != 0)
+        kind = bad(reason, "the file is damaged");
+    else
+        kind = parse_inside(path, inside, key, public, reason);
+    OPENSSL_cleanse(bytes, (size_t)(end - begin) / 4 * 3 + 3);
+    mem_free_at(&bytes);
+    return kind;
+}
+
+/* Files of all kinds, and what lies beside them. */
 
 #define FILE_MAX 65536
 #define PUBLIC_MAX 16384

@@ -2,13 +2,73 @@
 #include "transport/ssh_module/known_hosts.h"
 
 #include <ctype.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/strv.h"
 #include "transport/ssh_module/base64.h"
 #include "transport/ssh_module/name_hash.h"
-#include "transport/ssh_module/pattern.h"
+
+/*
+ * The host patterns of known_hosts lines: names between commas, `*` for any bytes, `?` for one, a
+ * leading `!` for "not these". Upper and lower case are the same. The time is linear in name x
+ * pattern, whatever the pattern.
+ */
+
+static bool same(char a, char b)
+{
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+static bool pattern_matches(const char *pattern, size_t length, const char *name)
+{
+    const char *end = pattern + length, *star = NULL, *retry = NULL;
+
+    while (*name) {
+        if (pattern < end && *pattern == '*') {
+            star = ++pattern;
+            retry = name;
+        } else if (pattern < end && (*pattern == '?' || same(*pattern, *name))) {
+            pattern++;
+            name++;
+        } else if (star) { /* the last star swallows one byte more */
+            pattern = star;
+            name = ++retry;
+        } else {
+            return false;
+        }
+    }
+    while (pattern < end && *pattern == '*')
+        pattern++;
+    return pattern == end;
+}
+
+/* True when one of the patterns matches and none of the negated ones does. */
+static bool pattern_list_matches(const char *list, size_t length, const char *name)
+{
+    const char *end = list + length;
+    bool matched = false;
+
+    while (list < end) {
+        const char *comma = memchr(list, ',', (size_t)(end - list));
+        const char *stop = comma ? comma : end;
+        bool negated = *list == '!';
+
+        if (negated)
+            list++;
+        if (stop > list && pattern_matches(list, (size_t)(stop - list), name)) {
+            if (negated)
+                return false;
+            matched = true;
+        }
+        list = comma ? comma + 1 : end;
+    }
+    return matched;
+}
+
+/* The lines. */
 
 #define SSH_PORT 22
 #define ENTRIES_MAX 4096 /* that match one host */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What known_hosts files say about one host: a parser of lines, without a file or a clock.
- * transport/ssh_module/known_index.h decides which lines it gets. (libssh2's own parser ignores
+ * transport/ssh_module/known_files.c decides which lines it gets. (libssh2's own parser ignores
  * wildcards and markers, and would accept a revoked key.)
  *
  * It understands what sshd(8) describes: comma lists, `*` and `?`, `!`, `[name]:port`, hashed

@@ -8,9 +8,9 @@
 #include <sys/un.h>
 
 #include "ssh/ssh_fixture.h"
-#include "transport/ssh_module/key_agent.h"
 #include "transport/ssh_module/key_file.h"
 #include "transport/ssh_module/keys.h"
+#include "transport/ssh_module/keys_test.h"
 
 struct fixture {
     char *place, *socket, *ed, *rsa;

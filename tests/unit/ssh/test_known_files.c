@@ -12,8 +12,8 @@
 
 #include "ssh/ssh_fixture.h"
 #include "transport/ssh_module/base64.h"
+#include "transport/ssh_module/host_key_test.h"
 #include "transport/ssh_module/known_files.h"
-#include "transport/ssh_module/known_hosts_file.h"
 
 #define ED_BASE64 "AAAAC3NzaC1lZDI1NTE5AAAAIPi8n9KZ7fdBVWG2HQFAJjZQEBgzUXJHEqk8yNWYdG1j"
 #define ED "ssh-ed25519 " ED_BASE64

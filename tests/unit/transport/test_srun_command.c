@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "transport/srun/command.h"
+#include "transport/srun/process_test.h"
 
 static char *const nodes[] = {(char *)"node1", (char *)"gpu007", NULL};
 

@@ -12,8 +12,8 @@
 
 #include "base/buf.h"
 #include "io/stderr_lines.h"
-#include "transport/ssh/program.h"
 #include "transport/ssh/proxy.h"
+#include "transport/ssh/shared.h"
 
 static void assert_words(const struct strv *words, const char *expected)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Makes what a host has printed fit for one line of a message: control characters could do anything
- * to the user's terminal.
- */
+/* For the tests of boot alone. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+
+#include "transport/boot/boot.h"
 
 #define PRINTABLE_ROOM 240
 

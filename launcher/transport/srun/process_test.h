@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The command that starts agents in a Slurm job: one srun with one task on each of some nodes.
- * Pure.
- *
- * Its step shares all that the job has there (CPUs, memory, GPUs) with other steps. It binds
- * nothing and waits for no other step. It outlives a node that fails (--no-kill): the driver names
- * that node and ends the workers on the others in the usual way. A batch job has variables about
- * its own tasks: their number, CPUs, GPUs, memory. srun would read them as options of this step, so
- * they are left out.
- */
+/* For the tests of process alone. */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "base/strv.h"
-#include "transport/srun/options.h"
+#include "transport/srun/process.h"
 
 struct srun_command {
     const struct srun_options *options; /* of this srun */
@@ -20,7 +14,6 @@ struct srun_command {
     const struct strv *arguments;       /* of the user, after ours; NULL: none */
     const char *agent_path;
 };
-
 void srun_command_argv(const struct srun_command *command, struct strv *argv);
 
 /* What the agents need to know. It goes through the environment, never through argv (D9). */

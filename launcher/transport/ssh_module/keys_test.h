@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A client of ssh-agent (draft-miller-ssh-agent): lists its keys and has it sign. libssh2's own
- * client cannot ask for SHA-2 signatures and waits for ever.
- *
- * One connection serves all sessions. Calls block for at most SSH_AGENT_WAIT_MS. An agent that was
- * silent for that long once (an open dialogue, a dead forwarding) is not asked again.
- */
+/* For the tests of keys alone. */
 #pragma once
 
 #include "base/error.h"
 #include "transport/ssh_module/key.h"
+#include "transport/ssh_module/keys.h"
 
 struct key_agent;
-
 struct key_agent *key_agent_create(const char *socket_path, struct error *err); /* connects */
 void key_agent_destroy(struct key_agent *agent);                                /* accepts NULL */
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What we write to known_hosts files. They are only appended to, with one write each, so that the
- * other lines and other writers are safe.
- */
+/* For the tests of host_key alone. */
 #pragma once
 
 #include "base/error.h"
+#include "transport/ssh_module/host_key.h"
 #include "transport/ssh_module/known_hosts.h"
 
 /* Appends a line for the host and this key. The file is made with mode 0600 when it is missing, its

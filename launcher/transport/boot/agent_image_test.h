@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What an executable needs of the machine that runs it, read from its ELF headers. Pure: bytes in,
- * facts out. Broken headers are an error, or a fact is missing; nothing worse happens.
- */
+/* For the tests of agent_image alone. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
+#include "transport/boot/agent_image.h"
 
 struct image_facts {
     const char *machine;          /* as `uname -m` says it there; static */
