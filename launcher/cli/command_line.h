@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "base/strv.h"
 #include "cli/check_words.h"
-#include "model/plan/app.h"
+#include "model/plan/plan.h"
 #include "model/settings/settings.h"
 
 struct command_line {

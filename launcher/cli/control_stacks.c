@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "cli/control_show.h"
-#include "model/plan/rank_ranges.h"
+#include "model/plan/rank_list.h"
 
 #define RANKS_MAX 1000000
 

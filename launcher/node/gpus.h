@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 
-#include "model/binding/device.h"
+#include "model/binding/topology.h"
 
 /* `root` is put in front of /proc, /sys and /dev: "" except in tests. Does not fill in places. */
 void gpus_list(const char *root, struct device_list *out);

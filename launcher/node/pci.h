@@ -2,7 +2,7 @@
 /* The place of a PCI device, from /sys. */
 #pragma once
 
-#include "model/binding/device.h"
+#include "model/binding/topology.h"
 
 /* Fills path, numa and cpus of a device whose PCI address is known; what /sys does not
  * have stays unknown. `root`: "" except in tests. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "model/plan/rank_ranges.h"
+#include "model/plan/rank_list.h"
 
 /* ---- Sets of ranks --------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "model/plan/rank_ranges.h"
+#include "model/plan/rank_list.h"
 #include "stacks/tree.h"
 #include "stacks/tree_node.h"
 

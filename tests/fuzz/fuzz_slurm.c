@@ -4,9 +4,8 @@
 #include "base/parse.h"
 #include "base/strv.h"
 #include "fuzz.h"
-#include "model/allocation/slurm_counts.h"
 #include "model/allocation/slurm_job.h"
-#include "model/allocation/slurm_nodelist.h"
+#include "model/allocation/slurm_test.h"
 
 FUZZ_TARGET
 {

@@ -17,9 +17,7 @@
 #include "driver/tell/day_time.h"
 #include "driver/tell/events.h"
 #include "model/allocation/allocation.h"
-#include "model/exit/signal_round.h"
 #include "model/exit/signal_rules.h"
-#include "model/exit/warning_times.h"
 
 #define ASK_LIMIT_MS 5000
 #define ASK_AGAIN_MS 30000  /* between two questions about a signal that does not end the job */

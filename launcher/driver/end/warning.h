@@ -19,9 +19,7 @@
 #pragma once
 
 #include "driver/job/job.h"
-#include "model/exit/signal_round.h"
 #include "model/exit/signal_rules.h"
-#include "model/exit/warning_times.h"
 
 struct warning;
 

@@ -11,7 +11,7 @@
 #include "model/exit/tail.h"
 #include "model/hang/culprit.h"
 #include "model/hang/watchdog.h"
-#include "model/plan/rank_ranges.h"
+#include "model/plan/rank_list.h"
 
 #define STALL_TEXT_MAX 8192
 

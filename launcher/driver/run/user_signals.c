@@ -19,7 +19,7 @@
 #include "driver/tell/events.h"
 #include "model/allocation/allocation.h"
 #include "model/exit/record.h"
-#include "model/exit/signal_round.h"
+#include "model/exit/signal_rules.h"
 #include "output/terminal.h"
 
 /* Slurm ends a job with TERM. After KillWait (30 s) it kills everything in the job, including

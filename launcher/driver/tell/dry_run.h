@@ -7,7 +7,6 @@
 #pragma once
 
 #include "base/buf.h"
-#include "model/plan/app.h"
 #include "model/plan/plan.h"
 
 /* A summary line, then one aligned line for each rank: rank, host, local rank and size, cross

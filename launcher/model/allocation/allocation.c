@@ -1,19 +1,184 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/allocation/allocation.h"
 
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/buf.h"
+#include "base/error.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "model/allocation/kubernetes.h"
-#include "model/allocation/lsf.h"
-#include "model/allocation/pbs.h"
-#include "model/allocation/sge.h"
+#include "base/strv.h"
 #include "model/allocation/slurm.h"
+#include "model/allocation/source.h"
 #include "model/hosts/entry.h"
+#include "model/hosts/hostfile.h"
+
+/*
+ * The schedulers but Slurm, which has a file of its own. Of each, NAME_has() says whether its
+ * variables are set. `*file` becomes the file that they name, borrowed from `env`; it is not
+ * changed when they name none. NAME_parse() fills hosts, np and what else the scheduler says; the
+ * caller checks that there are hosts. Pure.
+ */
+
+static int add_slot(void *context, const char *line, size_t length, struct error *err)
+{
+    return allocation_add(context, line, length, 1, err);
+}
+
+/*
+ * Kubernetes: mpi-operator and Kubeflow Trainer mount a hostfile into the launcher of an MPI job
+ * and name it by the variable of the MPI that the job is for. Outside of Kubernetes these variables
+ * are the user's, for an MPI of his own, and say nothing about an allocation.
+ */
+
+static bool kubernetes_has(char *const *env, const char **file)
+{
+    static const char *const names[] = {"OMPI_MCA_orte_default_hostfile",
+                                        "PRTE_MCA_prte_default_hostfile", "I_MPI_HYDRA_HOST_FILE",
+                                        "HYDRA_HOST_FILE"};
+    bool inside = allocation_value(env, "KUBERNETES_SERVICE_HOST") != NULL ||
+                  allocation_value(env, "K_MPI_JOB_ROLE") != NULL;
+    *file = NULL;
+    for (size_t i = 0; inside && *file == NULL && i < sizeof(names) / sizeof(names[0]); i++)
+        *file = allocation_value(env, names[i]);
+    return *file != NULL;
+}
+
+static int kubernetes_parse(const struct allocation_source *source, struct allocation *out,
+                            struct error *err)
+{
+    const struct hostfile file = {
+        .bytes = source->bytes, .length = source->length, .name = source->file};
+    return hostfile_parse(&file, &out->hosts, err);
+}
+
+/*
+ * LSF: a file with a host name for each slot, which LSF keeps up to date when a job is resized;
+ * where there is none, "host slots host slots" in LSB_MCPU_HOSTS, or a name for each slot in
+ * LSB_HOSTS, which LSF leaves out when it would be long.
+ */
+
+static bool lsf_has(char *const *env, const char **file)
+{
+    *file = allocation_value(env, "LSB_DJOB_HOSTFILE");
+    return allocation_value(env, "LSB_JOBID") != NULL &&
+           (*file != NULL || allocation_value(env, "LSB_MCPU_HOSTS") != NULL ||
+            allocation_value(env, "LSB_HOSTS") != NULL);
+}
+
+/* The next word at `*at`, which ends up behind it; 0 bytes: there is none. */
+static size_t next_word(const char **at, const char **word)
+{
+    *at += strspn(*at, " \t");
+    *word = *at;
+    *at += strcspn(*at, " \t");
+    return (size_t)(*at - *word);
+}
+
+static int read_pairs(const char *text, struct allocation *out, struct error *err)
+{
+    const char *at = text, *name = NULL, *count = NULL;
+    for (size_t length = next_word(&at, &name); length > 0; length = next_word(&at, &name)) {
+        int slots = 0;
+        size_t digits = next_word(&at, &count);
+        if (digits == 0)
+            return error_status(
+                err, STATUS_USAGE,
+                "LSB_MCPU_HOSTS: no slot count after '%s'; expected 'host 4 host 4'",
+                text_show(name, length).text);
+        if (allocation_slots(count, digits, &slots, err) < 0 ||
+            allocation_add(out, name, length, slots, err) < 0)
+            return error_wrap(err, "LSB_MCPU_HOSTS");
+    }
+    return 0;
+}
+
+static int read_names(const char *text, struct allocation *out, struct error *err)
+{
+    const char *at = text, *name = NULL;
+    for (size_t length = next_word(&at, &name); length > 0; length = next_word(&at, &name)) {
+        if (allocation_add(out, name, length, 1, err) < 0)
+            return error_wrap(err, "LSB_HOSTS");
+    }
+    return 0;
+}
+
+static int lsf_parse(const struct allocation_source *source, struct allocation *out,
+                     struct error *err)
+{
+    out->job_id = mem_strdup(allocation_value(source->env, "LSB_JOBID"));
+    if (source->file != NULL)
+        return allocation_lines(source, add_slot, out, err);
+    const char *pairs = allocation_value(source->env, "LSB_MCPU_HOSTS");
+    if (pairs != NULL)
+        return read_pairs(pairs, out, err);
+    return read_names(allocation_value(source->env, "LSB_HOSTS"), out, err);
+}
+
+/* PBS Pro, OpenPBS and Torque: a file with a host name for each slot (mpiprocs, or ppn). */
+
+static bool pbs_has(char *const *env, const char **file)
+{
+    *file = allocation_value(env, "PBS_NODEFILE");
+    return *file != NULL && allocation_value(env, "PBS_JOBID") != NULL;
+}
+
+static int pbs_parse(const struct allocation_source *source, struct allocation *out,
+                     struct error *err)
+{
+    out->job_id = mem_strdup(allocation_value(source->env, "PBS_JOBID"));
+    return allocation_lines(source, add_slot, out, err);
+}
+
+/* Grid Engine and its descendants: "host slots queue range" a line, for each queue of a host. */
+
+static bool sge_has(char *const *env, const char **file)
+{
+    *file = allocation_value(env, "PE_HOSTFILE");
+    return *file != NULL && allocation_value(env, "JOB_ID") != NULL;
+}
+
+static size_t word_length(const char *at, const char *end)
+{
+    const char *start = at;
+    while (at < end && *at != ' ' && *at != '\t')
+        at++;
+    return (size_t)(at - start);
+}
+
+static int add_line(void *context, const char *line, size_t length, struct error *err)
+{
+    const char *end = line + length;
+    size_t name = word_length(line, end);
+    const char *count = line + name;
+    while (count < end && (*count == ' ' || *count == '\t'))
+        count++;
+    size_t digits = word_length(count, end);
+    int slots = 0;
+    if (digits == 0)
+        return error_status(err, STATUS_USAGE, "no slot count; expected HOST SLOTS QUEUE RANGE");
+    if (allocation_slots(count, digits, &slots, err) < 0)
+        return -1;
+    return allocation_add(context, line, name, slots, err);
+}
+
+static int sge_parse(const struct allocation_source *source, struct allocation *out,
+                     struct error *err)
+{
+    int64_t restarted = 0;
+    out->job_id = mem_strdup(allocation_value(source->env, "JOB_ID"));
+    if (allocation_number(source->env, "RESTARTED", 0, INT_MAX, &restarted, err) < 0)
+        return -1;
+    out->restart_count = (int)restarted;
+    return allocation_lines(source, add_line, out, err);
+}
+
+/* All of them. */
 
 #define SHOWN_HOSTS 4
 #define SHOWN_ROOM 512
@@ -28,15 +193,15 @@ static const struct scheduler {
 } schedulers[] = {
     {ALLOCATION_SLURM, "Slurm", "SLURM_JOB_ID and SLURM_JOB_NODELIST", allocation_slurm_has,
      allocation_slurm_parse},
-    {ALLOCATION_PBS, "PBS", "PBS_JOBID and PBS_NODEFILE", allocation_pbs_has, allocation_pbs_parse},
-    {ALLOCATION_LSF, "LSF", "LSB_JOBID and LSB_DJOB_HOSTFILE, LSB_MCPU_HOSTS or LSB_HOSTS",
-     allocation_lsf_has, allocation_lsf_parse},
-    {ALLOCATION_SGE, "SGE", "JOB_ID and PE_HOSTFILE (in a parallel environment)",
-     allocation_sge_has, allocation_sge_parse},
+    {ALLOCATION_PBS, "PBS", "PBS_JOBID and PBS_NODEFILE", pbs_has, pbs_parse},
+    {ALLOCATION_LSF, "LSF", "LSB_JOBID and LSB_DJOB_HOSTFILE, LSB_MCPU_HOSTS or LSB_HOSTS", lsf_has,
+     lsf_parse},
+    {ALLOCATION_SGE, "SGE", "JOB_ID and PE_HOSTFILE (in a parallel environment)", sge_has,
+     sge_parse},
     {ALLOCATION_KUBERNETES, "Kubernetes",
      "a hostfile in OMPI_MCA_orte_default_hostfile, PRTE_MCA_prte_default_hostfile, "
      "I_MPI_HYDRA_HOST_FILE or HYDRA_HOST_FILE",
-     allocation_kubernetes_has, allocation_kubernetes_parse},
+     kubernetes_has, kubernetes_parse},
 };
 
 #define SCHEDULERS (sizeof(schedulers) / sizeof(schedulers[0]))

@@ -18,7 +18,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "model/allocation/types.h"
+#include "model/allocation/source.h"
 #include "model/hosts/hosts.h"
 
 const char *allocation_name(enum allocation_kind kind); /* "Slurm"; "none" */

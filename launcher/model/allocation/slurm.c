@@ -8,15 +8,122 @@
 #include "model/allocation/slurm.h"
 
 #include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/status.h"
-#include "model/allocation/slurm_counts.h"
-#include "model/allocation/slurm_nodelist.h"
+#include "base/strv.h"
+#include "model/allocation/slurm_test.h"
 #include "model/hosts/entry.h"
+#include "model/hosts/hostlist_range.h"
+#include "model/hosts/hosts.h"
+
+/*
+ * Slurm's compressed node lists: `n[1-3,7],gpu[001-003]`, `r[1-2]n[1-4]`. Pure. The order is that
+ * of `scontrol show hostnames`.
+ */
+
+static int add_name(void *context, const char *name, struct error *err)
+{
+    if (!name_is_safe(name, strlen(name)))
+        return error_status(err, STATUS_USAGE, "not a host name");
+    strv_add(context, name);
+    return 0;
+}
+
+/* Up to the comma that ends the entry: commas in brackets belong to a range. */
+static size_t entry_length(const char *text)
+{
+    bool inside = false;
+    size_t length = 0;
+    for (; text[length] != '\0' && (inside || text[length] != ','); length++) {
+        if (text[length] == '[')
+            inside = true;
+        else if (text[length] == ']')
+            inside = false;
+    }
+    return length;
+}
+
+int slurm_nodelist_parse(const char *text, struct strv *names, struct error *err)
+{
+    size_t budget = HOSTS_RANGE_MAX;
+    for (const char *at = text;; at++) {
+        size_t length = entry_length(at);
+        if (hostlist_expand(at, length, &budget, add_name, names, err) < 0)
+            return error_wrap(err, "'%s'", text_show(at, length).text);
+        at += length;
+        if (*at == '\0')
+            return 0;
+    }
+}
+
+/*
+ * Slurm's compressed lists of one number for each node: `2(x3),1` is 2, 2, 2, 1. Pure.
+ */
+
+/* Digits at `*at`, which ends up behind them. -1: none, or more than SLURM_COUNT_MAX. */
+static int64_t read_count(const char **at)
+{
+    int64_t value = 0;
+    const char *start = *at;
+    for (; **at >= '0' && **at <= '9'; (*at)++) {
+        value = value * 10 + (**at - '0');
+        if (value > SLURM_COUNT_MAX)
+            return -1;
+    }
+    return *at == start ? -1 : value;
+}
+
+/* `2` or `2(x3)` at `*at`. false: it is neither. */
+static bool read_item(const char **at, int *count, int64_t *times)
+{
+    int64_t value = read_count(at);
+    *times = 1;
+    if (value < 1)
+        return false;
+    *count = (int)value;
+    if (strncmp(*at, "(x", 2) != 0)
+        return true;
+    *at += 2;
+    *times = read_count(at);
+    if (*times < 1 || **at != ')')
+        return false;
+    (*at)++;
+    return true;
+}
+
+int slurm_counts_parse(const char *text, int *out, size_t nodes, struct error *err)
+{
+    size_t filled = 0;
+    const char *at = text;
+    for (;;) {
+        int count = 0;
+        int64_t times = 0;
+        if (!read_item(&at, &count, &times) || (*at != ',' && *at != '\0'))
+            return error_status(err, STATUS_USAGE,
+                                "'%s' is not a list of counts; expected numbers as in 2(x3),1",
+                                text_show(text, strlen(text)).text);
+        if ((uint64_t)times > nodes - filled)
+            return error_status(err, STATUS_USAGE, "'%s' counts more than the %zu nodes of the job",
+                                text_show(text, strlen(text)).text, nodes);
+        for (; times > 0; times--)
+            out[filled++] = count;
+        if (*at == '\0')
+            break;
+        at++;
+    }
+    if (filled == nodes)
+        return 0;
+    return error_status(err, STATUS_USAGE, "'%s' counts %zu of the %zu nodes of the job",
+                        text_show(text, strlen(text)).text, filled, nodes);
+}
 
 /* Higher step numbers mean the batch script, the interactive shell, ... */
 #define STEP_FIRST_SPECIAL 4294967280

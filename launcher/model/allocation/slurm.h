@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "model/allocation/source.h"
-#include "model/allocation/types.h"
 
 /* Are the variables of this scheduler set? `*file` becomes the file that they name, borrowed from
  * `env`; it is not changed when they name none. */

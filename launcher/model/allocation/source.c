@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/allocation/source.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "base/blank.h"
@@ -8,6 +9,9 @@
 #include "base/parse.h"
 #include "base/status.h"
 #include "model/hosts/entry.h"
+#include "model/hosts/hosts.h"
+
+/* An allocation as all files of this folder share it. Pure. */
 
 const char *allocation_value(char *const *env, const char *name)
 {

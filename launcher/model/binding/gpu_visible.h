@@ -11,7 +11,7 @@
 #pragma once
 
 #include "base/strv.h"
-#include "model/binding/device.h"
+#include "model/binding/topology.h"
 
 struct gpu_visible {
     struct strv words;          /* as the list has them, or would: "0", "GPU-...", "MIG-..." */

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "model/binding/device.h"
+#include "model/binding/topology.h"
 
 /* NULL: no adapter is known to be near. Borrowed from `nics`. */
 const struct device *nic_near(const struct device_list *nics, const struct device_list *gpus,

@@ -4,9 +4,74 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "model/elastic/crashes.h"
+#include "model/elastic/job.h"
 #include "model/elastic/newcomers.h"
 #include "model/elastic/verdict.h"
+
+/*
+ * Crashes of the program. Each counts against its slot, until the slot is blacklisted. When the
+ * program has crashed on every host, the program itself is at fault.
+ */
+
+/* The program has lately crashed on every usable host, and on more than one. */
+static bool crashes_everywhere(const struct elastic *e)
+{
+    int crashed = 0;
+    for (int i = 0; i < e->hosts.count; i++) {
+        const struct elastic_host *host = &e->hosts.items[i];
+        bool has_crashed = elastic_hosts_has_crashed(host, &e->blacklist_rule, e->now_ms);
+        if (elastic_hosts_usable(host) > 0 && !has_crashed)
+            return false;
+        crashed += has_crashed;
+    }
+    return crashed > 1;
+}
+
+/* Another usable host on which the program has not crashed lately. */
+static bool elsewhere_it_runs(const struct elastic *e, int than)
+{
+    for (int i = 0; i < e->hosts.count; i++) {
+        const struct elastic_host *host = &e->hosts.items[i];
+        if (i != than && elastic_hosts_usable(host) > 0 &&
+            !elastic_hosts_has_crashed(host, &e->blacklist_rule, e->now_ms))
+            return true;
+    }
+    return false;
+}
+
+/* Enough to go on would remain. */
+static bool can_spare_a_slot(const struct elastic *e)
+{
+    int slots = 0;
+    for (int i = 0; i < e->hosts.count; i++)
+        slots += elastic_hosts_promised(&e->hosts.items[i]);
+    return slots > e->config.min_np;
+}
+
+/* Counts this crash. False: the program is at fault, and the verdict is given. */
+static bool count_crash(struct elastic *e, const struct elastic_failure *failure)
+{
+    struct elastic_host *host = &e->hosts.items[failure->host];
+    if (!elastic_hosts_slot_failed(host, failure->slot, &e->blacklist_rule, e->now_ms))
+        return true;
+    bool elsewhere = elsewhere_it_runs(e, failure->host);
+    if (e->change.mode == ELASTIC_RESTART && e->config.max_restarts >= 0 &&
+        !(elsewhere && can_spare_a_slot(e)))
+        return true; /* the remaining restarts decide */
+    if (!elsewhere) {
+        elastic_verdict_give(e, ELASTIC_END_FAULT, failure,
+                             "the program crashes on every host; the last crash: %s",
+                             failure->text);
+        return false;
+    }
+    elastic_hosts_blacklist_slot(&e->hosts, failure->host, failure->slot, &e->blacklist_rule,
+                                 e->now_ms);
+    elastic_say_slot_blacklisted(e, failure->host, failure->slot);
+    e->call_again = true;
+    return true;
+}
+
+/* Changes. */
 
 #define TEXT_MAX 500 /* of elastic_facts.cause */
 #define SHOWN_ADDED_MAX 4
@@ -186,7 +251,7 @@ static bool charge(struct elastic *e, const struct elastic_failure *failure)
     elastic_verdict_give(
         e, end_for(failure), failure, "%s; no more restarts: %d allowed (--max-%s)%s",
         failure->text, limit, preempted ? "preemptions" : "restarts",
-        !preempted && elastic_crashes_everywhere(e) ? "; the program crashes on every host" : "");
+        !preempted && crashes_everywhere(e) ? "; the program crashes on every host" : "");
     return false;
 }
 
@@ -283,7 +348,7 @@ void elastic_change_fail(struct elastic *e, const struct elastic_failure *failur
         stop_job(e, failure);
         return;
     }
-    if (ended_earlier(e, failure) || (is_crash(failure) && !elastic_crashes_count(e, failure)) ||
+    if (ended_earlier(e, failure) || (is_crash(failure) && !count_crash(e, failure)) ||
         elastic_verdict_reset_limit(e) ||
         (change->mode == ELASTIC_RESTART && !charge(e, failure)) || !opens)
         return;

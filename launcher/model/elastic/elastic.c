@@ -1,22 +1,160 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/elastic/elastic.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/status.h"
 #include "model/elastic/calls.h"
 #include "model/elastic/change.h"
 #include "model/elastic/clock.h"
 #include "model/elastic/departures.h"
 #include "model/elastic/exits.h"
-#include "model/elastic/hung.h"
 #include "model/elastic/job.h"
 #include "model/elastic/listing.h"
 #include "model/elastic/members.h"
 #include "model/elastic/newcomers.h"
 #include "model/elastic/steps.h"
+#include "model/elastic/types.h"
 #include "model/elastic/verdict.h"
+
+/* What others may ask. */
+
+int64_t elastic_deadline(const struct elastic *e)
+{
+    if (e->state == ELASTIC_DONE)
+        return -1;
+    int64_t next = elastic_clock_next(e);
+    return next == INT64_MAX ? -1 : next;
+}
+
+enum elastic_state elastic_state(const struct elastic *e)
+{
+    return e->state;
+}
+
+int elastic_host_count(const struct elastic *e)
+{
+    return e->hosts.count;
+}
+
+int elastic_host_number(const struct elastic *e, const char *name)
+{
+    return elastic_hosts_number(&e->hosts, name);
+}
+
+struct elastic_host_facts elastic_host_facts(const struct elastic *e, int number)
+{
+    const struct elastic_host *host = elastic_hosts_at(&e->hosts, number);
+    if (host == NULL)
+        return (struct elastic_host_facts){.state = ELASTIC_HOST_ABSENT, .drain_deadline_ms = -1};
+    return (struct elastic_host_facts){
+        .entry = &e->hosts.names.items[number],
+        .state = host->state,
+        .slots = host->slots,
+        .blacklisted_slots = host->blacklisted_slots,
+        .workers = host->live,
+        .spare = e->plan.epoch > 0 && elastic_hosts_usable(host) > 0 && host->live == 0 &&
+                 !elastic_members_use(e, number),
+        .blacklisted_until_ms = host->record.blacklisted_until_ms,
+        .drain_deadline_ms = host->drain_deadline_ms,
+    };
+}
+
+const struct elastic_plan *elastic_newcomers(const struct elastic *e)
+{
+    return e->newcomers.stage == ELASTIC_NEWCOMERS_NONE ? NULL : &e->newcomers.plan;
+}
+
+const struct elastic_plan *elastic_plan(const struct elastic *e)
+{
+    return e->plan.epoch > 0 ? &e->plan : NULL;
+}
+
+struct elastic_worker_facts elastic_worker_facts(const struct elastic *e, int seat)
+{
+    const struct elastic_worker *worker = elastic_workers_at(&e->workers, seat);
+    if (worker == NULL)
+        return (struct elastic_worker_facts){
+            .state = ELASTIC_WORKER_FREE, .host = -1, .slot = -1, .rank = -1, .local_rank = -1};
+    return (struct elastic_worker_facts){
+        .state = worker->state,
+        .host = worker->host,
+        .slot = worker->slot,
+        .rank = worker->rank,
+        .local_rank = worker->local_rank,
+        .registered = worker->registered,
+        .member = worker->placed &&
+                  (elastic_worker_stays(worker) || worker->state == ELASTIC_WORKER_KILLED),
+    };
+}
+
+int elastic_seat_count(const struct elastic *e)
+{
+    return e->workers.count;
+}
+
+int elastic_cause_seat(const struct elastic *e)
+{
+    const struct elastic_failure *cause = &e->change.cause;
+    return cause->kind == ELASTIC_FAILURE_CRASH ? cause->seat : -1;
+}
+
+const struct elastic_facts *elastic_facts(const struct elastic *e)
+{
+    return &e->facts;
+}
+
+const struct elastic_verdict *elastic_verdict(const struct elastic *e)
+{
+    return &e->verdict;
+}
+
+/*
+ * A hang in an elastic job, with --on-hang restart. The host of the culprit counts a failure, as if
+ * it had been lost, and may get onto the blacklist by that. It stays off the blacklist if the other
+ * hosts do not have min_np slots. If the workers can rejoin, the culprit is killed, and a worker
+ * takes its place. Otherwise, or if there is no culprit, all workers restart.
+ */
+
+static struct elastic_failure failure_of(const struct elastic *e, int seat)
+{
+    const struct elastic_worker *worker = elastic_workers_at(&e->workers, seat);
+    struct elastic_failure failure = {.kind = ELASTIC_FAILURE_HUNG,
+                                      .host = -1,
+                                      .slot = -1,
+                                      .seat = -1,
+                                      .rank = -1,
+                                      .code = STATUS_HANG,
+                                      .since_ms = e->now_ms};
+    if (worker == NULL || !elastic_worker_stays(worker)) {
+        snprintf(failure.text, sizeof(failure.text), "the job hangs");
+        return failure;
+    }
+    failure.host = worker->host;
+    failure.slot = worker->slot;
+    failure.seat = seat;
+    failure.rank = worker->rank;
+    snprintf(failure.text, sizeof(failure.text), "rank %d on %.200s hangs", worker->rank,
+             elastic_hosts_name(&e->hosts, worker->host));
+    return failure;
+}
+
+/* `seat`: of the culprit; -1, or none of a member: nobody is to blame. */
+static void elastic_hung(struct elastic *e, int seat)
+{
+    struct elastic_failure failure = failure_of(e, seat);
+    bool alone = failure.seat >= 0 && elastic_change_rejoins(e);
+    if (failure.seat >= 0 && e->hosts.items[failure.host].state == ELASTIC_HOST_UP)
+        elastic_calls_count_hang(e, failure.host);
+    if (alone)
+        elastic_change_kill(e, failure.seat);
+    elastic_change_fail(e, &failure);
+}
+
+/* Begin and end. */
 
 struct elastic *elastic_create(const struct elastic_config *config, int64_t now_ms)
 {

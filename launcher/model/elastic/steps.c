@@ -1,13 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/elastic/steps.h"
 
+#include "base/mem.h"
 #include "model/elastic/calls.h"
 #include "model/elastic/change.h"
+#include "model/elastic/choice.h"
 #include "model/elastic/departures.h"
 #include "model/elastic/members.h"
 #include "model/elastic/newcomers.h"
-#include "model/elastic/recruit.h"
 #include "model/elastic/verdict.h"
+
+/* Starts newcomers beside the running epoch, for slots that it does not use. */
+
+static bool can_stay(const struct elastic *e, const struct elastic_worker *worker)
+{
+    const struct elastic_host *host = &e->hosts.items[worker->host];
+    return worker->state == ELASTIC_WORKER_RUNNING && elastic_hosts_usable(host) > 0 &&
+           elastic_hosts_slot_usable(host, worker->slot);
+}
+
+/* Now is a good time: every member of the running epoch can stay, and the newcomers of an earlier
+ * batch have joined or ended. */
+static bool recruit_may(const struct elastic *e)
+{
+    if (elastic_newcomers_any(e) || e->workers.in_state[ELASTIC_WORKER_DISMISSED] > 0)
+        return false;
+    for (int r = 0; r < e->plan.size; r++)
+        if (!can_stay(e, &e->workers.items[e->plan.members[r].seat]))
+            return false;
+    return true;
+}
+
+static void recruit_make(struct elastic *e, const struct elastic_choice *choice)
+{
+    struct elastic_survivor *members AUTO_FREE = mem_array((size_t)e->plan.size, sizeof(*members));
+    for (int r = 0; r < e->plan.size; r++)
+        members[r] = (struct elastic_survivor){e->plan.members[r].seat, e->plan.members[r].host,
+                                               e->plan.members[r].slot};
+    struct elastic_placement placement;
+    elastic_choice_place(e, choice, members, e->plan.size, &placement);
+    elastic_newcomers_begin(e, &placement);
+    elastic_placement_clear(&placement);
+}
+
+/* The steps. */
 
 /* Every worker has asked or ended. */
 static bool all_agree(const struct elastic *e)
@@ -163,12 +199,12 @@ static void grow_when_due(struct elastic *e, const struct elastic_choice *choice
         return;
     bool beside = e->config.early && elastic_change_rejoins(e);
     elastic_timer_off(e, ELASTIC_TIMER_GROW);
-    if (beside && !elastic_recruit_may(e))
+    if (beside && !recruit_may(e))
         return; /* what is missing brings us back */
     e->grow_due_ms = -1;
     e->shrunk = false;
     if (beside)
-        elastic_recruit_make(e, choice);
+        recruit_make(e, choice);
     else
         elastic_change_grow(e, choice->size);
 }

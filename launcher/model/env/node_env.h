@@ -9,9 +9,19 @@
 #include <stddef.h>
 
 #include "base/strv.h"
-#include "model/env/no_proxy.h"
 #include "model/env/rank_variables.h"
 #include "model/env/table.h"
+
+struct no_proxy {
+    const char *addresses[3]; /* NULL-ended, borrowed */
+    size_t slots[2];          /* of no_proxy and NO_PROXY in the table */
+    bool has_proxy;           /* without one, both are omitted: JAX warns of them */
+};
+
+/* Changes a worker's variables, which are in the order of the table, for what the user gives with
+ * -x (`user` may be NULL). `owned` gets the strings that `items` borrows. */
+void no_proxy_user(const struct no_proxy *no_proxy, const struct env_table *table,
+                   const struct strv *user, char **items, struct strv *owned);
 
 /* About the job and this node. All pointers are borrowed until node_env_destroy(). */
 struct node_env_job {

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model/exit/outside.h"
 #include "model/exit/record.h"
 #include "model/exit/symptom.h"
+#include "model/exit/verdict.h"
 #include "model/plan/plan.h"
 
 #define EXIT_NEVER INT64_MAX

@@ -49,7 +49,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model/exit/outside.h"
 #include "model/exit/record.h"
 #include "model/exit/symptom.h"
 #include "model/exit/verdict.h"

@@ -6,7 +6,18 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/buf.h"
 #include "base/parse.h"
+
+#define SIGNAL_BASE 128
+
+void status_text(int status, struct buf *out)
+{
+    const char *name = status > SIGNAL_BASE ? signal_short_name(status - SIGNAL_BASE) : NULL;
+    buf_printf(out, "exit status %d", status);
+    if (name != NULL)
+        buf_printf(out, " (SIG%s)", name);
+}
 
 const char *signal_short_name(int number)
 {

@@ -11,6 +11,8 @@
 #include <signal.h>
 #include <stdbool.h>
 
+#include "base/buf.h"
+
 /* clang-format off */
 #define SIGNAL_PASSED_LIST(X)                                                                      \
     X(SIGHUP) X(SIGINT) X(SIGQUIT) X(SIGTERM) X(SIGUSR1) X(SIGUSR2) X(SIGALRM) X(SIGVTALRM)        \
@@ -31,3 +33,7 @@ bool signal_wants_end(
 
 /* "HUP, INT, ...": the signals that may be passed on, for messages. */
 const char *signal_passed_names(void);
+
+/* Appends "exit status 3", or "exit status 137 (SIGKILL)": shells, sshd and hvdrun's keeper report
+ * the signal that ended their child as 128 + its number. Pure. */
+void status_text(int status, struct buf *out);

@@ -1,11 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/exit/signal_rules.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "model/exit/signal_name.h"
+
+bool signal_rounds_is_news(struct signal_rounds *rounds, int signal, bool from_node, int64_t now_ms)
+{
+    if (signal <= 0 || signal > SIGNAL_NUMBER_MAX)
+        return false;
+    bool under_way =
+        rounds->of[signal].begun_ms != 0 && now_ms - rounds->of[signal].begun_ms < SIGNAL_ROUND_MS;
+    if (under_way && (from_node || !rounds->of[signal].ours)) {
+        rounds->of[signal].ours = rounds->of[signal].ours || !from_node;
+        return false;
+    }
+    rounds->of[signal].begun_ms = now_ms;
+    rounds->of[signal].ours = !from_node;
+    return true;
+}
+
+#define WARNING_GRACE_MS 30000 /* if the end is unknown and --grace is not given */
+#define WARNING_LATE_MS 10000  /* if the time is over already, and KillWait of Slurm runs */
+
+#define RESERVE_MAX_MS 15000 /* of TERM and the rest */
+#define TERM_MAX_MS 5000
+
+static int64_t least(int64_t one, int64_t other)
+{
+    return one < other ? one : other;
+}
+
+struct warning_times warning_times_share(int64_t left_ms, int64_t grace_ms)
+{
+    int64_t term = grace_ms >= 0 ? least(grace_ms, TERM_MAX_MS) : TERM_MAX_MS;
+    if (left_ms == INT64_MAX)
+        return (struct warning_times){grace_ms >= 0 ? grace_ms : WARNING_GRACE_MS, term};
+    if (left_ms <= 0)
+        return (struct warning_times){
+            grace_ms >= 0 ? least(grace_ms, WARNING_LATE_MS) : WARNING_LATE_MS, 0};
+    int64_t reserve = least(left_ms / 4, RESERVE_MAX_MS);
+    return (struct warning_times){left_ms - reserve, least(term, reserve / 3)};
+}
+
+/* The rules. */
 
 /* A signal that the launcher may get; 0 and `err`: not this one. */
 static int incoming(const char *place, const char *name, struct error *err)

@@ -5,7 +5,7 @@
 
 #include "model/explain/error_text.h"
 #include "model/explain/facts.h"
-#include "model/explain/gpu_signs.h"
+#include "model/explain/host_signs.h"
 
 struct view { /* all is borrowed */
     const struct explain_facts *facts;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "model/plan/rank_ranges.h"
+#include "model/plan/rank_list.h"
 
 /* The ranks that stand out, as numbers of `ranks`, and one of the others. */
 struct odd {

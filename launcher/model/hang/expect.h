@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/strv.h"
 
+#define EXPECT_PATTERN_MAX 256 /* bytes */
 #define EXPECT_LINE_MAX 4096
 #define EXPECT_MAX 16 /* expectations */
 

@@ -14,12 +14,28 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/strv.h"
 #include "model/hosts/hosts.h"
-#include "model/plan/app.h"
 #include "model/plan/mapping.h"
+
+/* An app is one program of the job with its arguments: `a : b` on the command line is two apps. */
+struct app {
+    struct strv argv;
+    struct strv env; /* this app's own -x NAME=value, on top of the job's */
+    char *wdir;      /* NULL: the job's */
+    int np;          /* 0: not given */
+};
+
+struct app_list {
+    struct app *items;
+    size_t count;
+};
+struct app *app_list_add(struct app_list *list); /* borrowed until the next add */
+void app_list_destroy(struct app_list *list);
 
 struct plan_rank {
     int rank;

@@ -4,10 +4,39 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/status.h"
 #include "model/settings/show.h"
+
+/* Ranks as text: "rank 3", "ranks 0-7,9". Pure. */
+
+#define SHOWN_RANGES_MAX 8
+
+void rank_ranges(const int *ranks, int count, struct buf *out)
+{
+    buf_puts(out, count == 1 ? "rank " : "ranks ");
+    rank_ranges_bare(ranks, count, out);
+}
+
+void rank_ranges_bare(const int *ranks, int count, struct buf *out)
+{
+    for (int first = 0, shown = 0; first < count; shown++) {
+        int last = first;
+        while (last + 1 < count && ranks[last + 1] == ranks[last] + 1)
+            last++;
+        if (shown == SHOWN_RANGES_MAX) {
+            buf_puts(out, ",...");
+            return;
+        }
+        buf_printf(out, last > first ? "%s%d-%d" : "%s%d", shown > 0 ? "," : "", ranks[first],
+                   ranks[last]);
+        first = last + 1;
+    }
+}
+
+/* The places. */
 
 struct rank_place *rank_list_at(struct rank_list *list, size_t rank)
 {

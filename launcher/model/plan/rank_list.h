@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "model/hosts/hosts.h"
 
@@ -42,3 +43,8 @@ int rank_list_host(struct rank_list *list, const char *text, size_t length, int 
 int *rank_list_resolve(const struct rank_list *list, const struct host_list *hosts,
                        struct error *err);
 void rank_list_destroy(struct rank_list *list);
+
+/* Appends the `count` ranks, which are in ascending order; at least one. The text is bounded: after
+ * 8 ranges it ends with ",...". */
+void rank_ranges(const int *ranks, int count, struct buf *out);
+void rank_ranges_bare(const int *ranks, int count, struct buf *out); /* "3", "0-7,9" */

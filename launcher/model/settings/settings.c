@@ -1,11 +1,327 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/settings/settings.h"
 
+#include <inttypes.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
+#include "base/error.h"
 #include "base/mem.h"
+#include "base/parse.h"
+#include "base/strv.h"
+#include "model/settings/option.h"
+
+/*
+ * Converts between texts and the values of options. Only the option's type counts, so a value that
+ * works as a flag works in INI, YAML and the environment too. Pure.
+ */
+
+/* A pointer to the field of an option; option_info(id)->type says which member is the right one. */
+union setting_field {
+    char *bytes;
+    char **text;
+    int64_t *number;
+    double *real;
+    bool *yes;
+    int *word;
+    struct duration_range *range;
+    struct strv *list;
+};
+
+#define RANK_MAX 9999999
+
+/* Frees what the field owns. */
+static void value_release(enum option_type type, union setting_field field)
+{
+    switch (type) {
+    case OPTION_STRING:
+    case OPTION_TEMPLATE:
+    case OPTION_RANKS:
+        free(*field.text);
+        *field.text = NULL;
+        break;
+    case OPTION_LIST: strv_destroy(field.list); break;
+    case OPTION_INT:
+    case OPTION_DOUBLE:
+    case OPTION_COUNT:
+    case OPTION_BOOL:
+    case OPTION_TRISTATE:
+    case OPTION_DURATION:
+    case OPTION_RANGE:
+    case OPTION_RANK:
+    case OPTION_ENUM: break;
+    }
+}
+
+static int set_text(union setting_field field, const char *text)
+{
+    free(*field.text);
+    *field.text = mem_strdup(text);
+    return 0;
+}
+
+/* Every % is followed by one of `letters` or by another %. */
+static int check_template(const char *text, const char *letters, struct error *err)
+{
+    for (const char *at = strchr(text, '%'); at != NULL; at = strchr(at + 2, '%')) {
+        if (at[1] == '%' || (at[1] != '\0' && strchr(letters, at[1]) != NULL))
+            continue;
+        if (at[1] == '\0')
+            return error_set(err, "'%s' ends with a single %% (write %%%% for a percent sign)",
+                             text);
+        return error_set(err, "'%s' has %%%c: expected %% and one of the letters %s, or %%%%", text,
+                         at[1], letters);
+    }
+    return 0;
+}
+
+static void ignore_rank(void *context, int64_t rank)
+{
+    (void)context;
+    (void)rank;
+}
+
+/* "min:max" to two numbers; the table is ours, so it is well formed. */
+static void limits_of(const char *accepts, double *min, double *max)
+{
+    *min = strtod(accepts, NULL);
+    *max = strtod(strchr(accepts, ':') + 1, NULL);
+}
+
+static int set_int(const char *accepts, const char *text, int64_t *out, struct error *err)
+{
+    double min = 0, max = 0;
+    limits_of(accepts, &min, &max);
+    return parse_int(text, (int64_t)min, (int64_t)max, out, err);
+}
+
+static int set_double(const char *accepts, const char *text, double *out, struct error *err)
+{
+    double min = 0, max = 0;
+    limits_of(accepts, &min, &max);
+    return parse_double(text, min, max, out, err);
+}
+
+/* A number, or yes (one more than it was) or no (none). */
+static int set_count(const char *accepts, const char *text, int64_t *out, struct error *err)
+{
+    bool yes = false;
+    bool number = text[0] >= '0' && text[0] <= '9';
+    if (number)
+        return set_int(accepts, text, out, err);
+    if (parse_bool(text, &yes, err) < 0)
+        return -1;
+    *out = yes ? *out + 1 : 0;
+    return 0;
+}
+
+static int set_switch(const char *text, bool *yes, int *tristate, struct error *err)
+{
+    bool value = false;
+    if (parse_bool(text, &value, err) < 0)
+        return -1;
+    if (yes != NULL)
+        *yes = value;
+    else
+        *tristate = value;
+    return 0;
+}
+
+/* "MIN MAX", as two words of the command line arrive here; a comma serves as well. */
+static int set_range(const char *text, struct duration_range *out, struct error *err)
+{
+    size_t split = strcspn(text, " ,");
+    char *first AUTO_FREE = mem_strndup(text, split);
+    const char *second = text + split + strspn(text + split, " ,");
+    struct duration_range range = SET_NO_RANGE;
+    if (*second == '\0')
+        return error_set(err, "'%s' is a single time: expected two, the minimum and the maximum",
+                         text);
+    if (parse_duration_ms(first, &range.min_ms, err) < 0 ||
+        parse_duration_ms(second, &range.max_ms, err) < 0)
+        return -1;
+    if (range.min_ms > range.max_ms)
+        return error_set(err, "'%s': the first time is longer than the second", text);
+    *out = range;
+    return 0;
+}
+
+/* ", a, b or c" for messages. */
+static const char *word_list(enum option_id id, struct buf *out)
+{
+    char word[OPTION_NAME_MAX], after[OPTION_NAME_MAX];
+    for (int i = 0; option_word(id, i, word) == 0; i++) {
+        bool last = option_word(id, i + 1, after) < 0;
+        buf_printf(out, "%s%s", i == 0 ? "" : last ? " or " : ", ", word);
+    }
+    return buf_text(out);
+}
+
+static int set_rank(enum option_id id, const char *text, int64_t *out, struct error *err)
+{
+    static const int64_t values[] = {SET_RANK_ALL, SET_RANK_NONE}; /* as "all|none|" */
+    struct buf words AUTO_BUF = BUF_INIT(256);
+    int index = option_word_index(id, text);
+    if (index >= 0) {
+        *out = values[index];
+        return 0;
+    }
+    if (parse_int(text, 0, RANK_MAX, out, NULL) == 0)
+        return 0;
+    word_list(id, &words);
+    return error_set(err, "'%s' is not a rank: expected a number from 0%s%s", text,
+                     words.length > 0 ? ", " : "", buf_text(&words));
+}
+
+static int set_word(enum option_id id, const char *text, int *out, struct error *err)
+{
+    struct buf words AUTO_BUF = BUF_INIT(256);
+    int index = option_word_index(id, text);
+    if (index < 0)
+        return error_set(err, "'%s' is not known: expected %s", text, word_list(id, &words));
+    *out = index;
+    return 0;
+}
+
+static int add_to_list(unsigned flags, const char *text, struct strv *list, struct error *err)
+{
+    if (*text == '\0')
+        return error_set(err, "the value is empty");
+    if ((flags & FLAG_COMMA) == 0) {
+        strv_add(list, text);
+        return 0;
+    }
+    while (*text != '\0') {
+        size_t length = strcspn(text, ",");
+        if (length > 0)
+            strv_add_n(list, text, length);
+        text += length + (text[length] == ',');
+    }
+    return 0;
+}
+
+/* Sets the field (frees what it held; a list grows). A bad text changes nothing and fills `err`
+ * with the text and what was expected. */
+static int value_parse(enum option_id id, union setting_field field, const char *text,
+                       struct error *err)
+{
+    const struct option_info *info = option_info(id);
+    switch (info->type) {
+    case OPTION_STRING:
+        return *text == '\0' ? error_set(err, "the value is empty") : set_text(field, text);
+    case OPTION_TEMPLATE:
+        return check_template(text, info->accepts, err) < 0 ? -1 : set_text(field, text);
+    case OPTION_RANKS:
+        return parse_ranks(text, RANK_MAX, ignore_rank, NULL, err) < 0 ? -1 : set_text(field, text);
+    case OPTION_INT: return set_int(info->accepts, text, field.number, err);
+    case OPTION_DOUBLE: return set_double(info->accepts, text, field.real, err);
+    case OPTION_COUNT: return set_count(info->accepts, text, field.number, err);
+    case OPTION_BOOL: return set_switch(text, field.yes, NULL, err);
+    case OPTION_TRISTATE: return set_switch(text, NULL, field.word, err);
+    case OPTION_DURATION: return parse_duration_ms(text, field.number, err);
+    case OPTION_RANGE: return set_range(text, field.range, err);
+    case OPTION_RANK: return set_rank(id, text, field.number, err);
+    case OPTION_ENUM: return set_word(id, text, field.word, err);
+    case OPTION_LIST: return add_to_list(info->flags, text, field.list, err);
+    }
+    return -1;
+}
+
+/* The shortest exact form: 90000 is "90", 1500 is "1.5", in seconds. */
+static void format_duration(int64_t ms, struct buf *out)
+{
+    if (ms % 1000 == 0)
+        buf_printf(out, "%" PRId64, ms / 1000);
+    else
+        buf_printf(out, "%" PRId64 "ms", ms);
+}
+
+static int format_number(const struct option_info *info, int64_t value, struct buf *out)
+{
+    double min = 0, max = 0;
+    limits_of(info->accepts, &min, &max);
+    if ((double)value < min || (double)value > max)
+        return -1;
+    return buf_printf(out, "%" PRId64, value);
+}
+
+static int format_real(const struct option_info *info, double value, struct buf *out)
+{
+    double min = 0, max = 0;
+    limits_of(info->accepts, &min, &max);
+    if (value < min || value > max)
+        return -1;
+    return buf_printf(out, "%.15g", value);
+}
+
+static int format_rank(enum option_id id, int64_t rank, struct buf *out)
+{
+    char word[OPTION_NAME_MAX];
+    if (rank >= 0)
+        return buf_printf(out, "%" PRId64, rank);
+    if (option_word(id, rank == SET_RANK_ALL ? 0 : 1, word) < 0)
+        return -1;
+    return buf_puts(out, word);
+}
+
+static int format_list(const struct strv *list, struct buf *out)
+{
+    for (size_t i = 0; i < list->count; i++)
+        buf_printf(out, "%s%s", i == 0 ? "" : ",", list->items[i]);
+    return list->count == 0 ? -1 : 0;
+}
+
+static int format_words(enum option_id id, int index, struct buf *out)
+{
+    char word[OPTION_NAME_MAX];
+    if (index < 0 || option_word(id, index, word) < 0)
+        return -1;
+    return buf_puts(out, word);
+}
+
+static int format_times(const struct duration_range *range, struct buf *out)
+{
+    if (range->min_ms < 0)
+        return -1;
+    format_duration(range->min_ms, out);
+    buf_putc(out, ' ');
+    format_duration(range->max_ms, out);
+    return 0;
+}
+
+/* Appends what value_parse() would take; -1 and nothing appended when the field is unset.
+ */
+static int value_format(enum option_id id, union setting_field field, struct buf *out)
+{
+    const struct option_info *info = option_info(id);
+    switch (info->type) {
+    case OPTION_STRING:
+    case OPTION_TEMPLATE:
+    case OPTION_RANKS: return *field.text == NULL ? -1 : buf_puts(out, *field.text);
+    case OPTION_INT:
+    case OPTION_COUNT: return format_number(info, *field.number, out);
+    case OPTION_DOUBLE: return format_real(info, *field.real, out);
+    case OPTION_BOOL: return buf_puts(out, *field.yes ? "yes" : "no");
+    case OPTION_TRISTATE:
+        return *field.word < 0 ? -1 : buf_puts(out, *field.word != 0 ? "yes" : "no");
+    case OPTION_DURATION:
+        if (*field.number < 0)
+            return -1;
+        format_duration(*field.number, out);
+        return 0;
+    case OPTION_RANGE: return format_times(field.range, out);
+    case OPTION_RANK: return format_rank(id, *field.number, out);
+    case OPTION_ENUM: return format_words(id, *field.word, out);
+    case OPTION_LIST: return format_list(field.list, out);
+    }
+    return -1;
+}
+
+/* The settings. */
 
 static const struct settings defaults = {
 #define OPTION(name, type, initial, ...) .name = initial,
@@ -73,14 +389,14 @@ void settings_destroy(struct settings *settings)
 {
     for (int i = 0; i < OPT_TOTAL; i++) {
         enum option_id id = (enum option_id)i;
-        setting_value_release(option_info(id)->type, field_of(settings, id));
+        value_release(option_info(id)->type, field_of(settings, id));
         origin_clear(&settings->origins[id]);
     }
 }
 
 void settings_reset(struct settings *settings, enum option_id id)
 {
-    setting_value_release(option_info(id)->type, field_of(settings, id));
+    value_release(option_info(id)->type, field_of(settings, id));
     field_init(settings, id);
     origin_clear(&settings->origins[id]);
 }
@@ -99,7 +415,7 @@ int settings_set(struct settings *settings, enum option_id id, const char *text,
 {
     if (starts_anew(settings, id, source))
         settings_reset(settings, id);
-    if (setting_value_parse(id, field_of(settings, id), text, err) < 0)
+    if (value_parse(id, field_of(settings, id), text, err) < 0)
         return error_wrap(err, "%s", place);
     origin_set(&settings->origins[id], source, place);
     if (option_info(id)->type == OPTION_LIST)
@@ -136,7 +452,7 @@ const struct strv *settings_list(const struct settings *settings, enum option_id
 
 int settings_format(const struct settings *settings, enum option_id id, struct buf *out)
 {
-    return setting_value_format(id, field_of(settings, id), out);
+    return value_format(id, field_of(settings, id), out);
 }
 
 bool settings_is_elastic(const struct settings *settings)

@@ -18,7 +18,18 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/strv.h"
-#include "model/settings/value.h"
+#include "model/settings/option.h"
+
+#define SET_RANK_NONE (-1)
+#define SET_RANK_ALL (-2)
+
+struct duration_range {
+    int64_t min_ms, max_ms; /* both -1: unset */
+};
+#define SET_NO_RANGE \
+    {                \
+        -1, -1       \
+    }
 
 /* Sources in rising precedence. */
 enum setting_source {

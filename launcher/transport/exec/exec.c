@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/strv.h"
 #include "io/stderr_pipe.h"
-#include "model/exit/status_text.h"
+#include "model/exit/signal_name.h"
 #include "transport/boot/boot.h"
 #include "transport/boot/room.h"
 #include "transport/exec/complaint.h"

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "io/loop.h"
 #include "io/stderr_lines.h"
-#include "model/exit/status_text.h"
+#include "model/exit/signal_name.h"
 #include "transport/boot/boot.h"
 #include "transport/ssh/stream_test.h"
 #include "transport/ssh_module/ssh_module.h"

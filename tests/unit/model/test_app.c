@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "model/plan/app.h"
+#include "model/plan/plan.h"
 
 static void test_list(void **state)
 {

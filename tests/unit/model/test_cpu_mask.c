@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "model/binding/cpu_mask.h"
+#include "model/binding/topology.h"
 
 static void expect(const char *list, const char *back)
 {

@@ -4,6 +4,7 @@
 #include "model/elastic_story.h"
 
 #include "base/log.h"
+#include "model/elastic/hosts_test.h"
 #include "model/elastic/job.h"
 
 static void test_a_job_begins(void **state)

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/status.h"
-#include "model/exit/outside.h"
+#include "model/exit/verdict.h"
 
 static void test_nothing(void **state)
 {

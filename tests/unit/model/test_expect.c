@@ -10,7 +10,6 @@
 
 #include "base/status.h"
 #include "model/hang/expect.h"
-#include "model/hang/expect_pattern.h"
 #include "model/hang/hang.h"
 
 static struct expects *create(const char *first, const char *second)

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "model/hostfile_fixture.h"
-#include "model/hosts/hostfile_line.h"
+#include "model/hosts/hostfile_test.h"
 
 static void test_hosts(void **state)
 {

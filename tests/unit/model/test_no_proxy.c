@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "model/env/no_proxy.h"
+#include "model/env/node_env_test.h"
 
 static const char *value_in(const char *const *items, size_t count, const char *name)
 {

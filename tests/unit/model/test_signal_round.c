@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "model/exit/signal_round.h"
+#include "model/exit/signal_rules.h"
 
 #define OURS false
 #define NODE true

@@ -12,8 +12,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "model/allocation/slurm_counts.h"
-#include "model/allocation/slurm_nodelist.h"
+#include "model/allocation/slurm_test.h"
 
 static void expect_counts(const char *text, size_t nodes, const char *expected)
 {

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "model/exit/warning_times.h"
+#include "model/exit/signal_rules.h"
 
 static void expect(int64_t left_ms, int64_t grace_ms, int64_t workers_ms, int64_t term_ms)
 {
