@@ -1,19 +1,179 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/config_file.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/error.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "cli/config_ini.h"
+#include "cli/config_file_test.h"
 #include "cli/config_yaml.h"
 #include "cli/env_options.h"
+#include "cli/spelling.h"
+#include "model/settings/ini_lines.h"
+#include "model/settings/settings.h"
+#include "model/settings/suggest.h"
+
+/*
+ * INI configuration. Each group of options has a section (launch, output, tune, elastic, ssh). Its
+ * keys are the names of the long options. [env] has variables for the workers. Comments start with
+ * # or ; at the beginning of a line, or with ; after a blank.
+ */
+
+#define NAME_LONGEST 48 /* longer than the name of any section or key */
+
+struct ini_reading {
+    const struct ini_place *place; /* of the current line */
+    enum setting_source source;
+    struct settings *settings;
+    struct error *err;
+};
+
+static int fail(const struct ini_reading *reading, const char *text)
+{
+    return error_status(reading->err, STATUS_USAGE, "%s:%d: %s", reading->place->file,
+                        reading->place->line, text);
+}
+
+static bool is_section(const char *section)
+{
+    for (int i = 0; i < GROUP_TOTAL; i++) {
+        const char *known = option_group_section((enum option_group)i);
+        if (known != NULL && strcmp(known, section) == 0)
+            return true;
+    }
+    return strcmp(section, "env") == 0;
+}
+
+static int unknown_section(const struct ini_reading *reading, const char *section)
+{
+    struct buf text AUTO_BUF = BUF_INIT(512);
+    struct suggest suggest;
+    suggest_init(&suggest, section, strlen(section));
+    suggest_offer(&suggest, "env");
+    for (int i = 0; i < GROUP_TOTAL; i++) {
+        const char *known = option_group_section((enum option_group)i);
+        if (known != NULL)
+            suggest_offer(&suggest, known);
+    }
+    buf_printf(&text, "unknown section [%s]", section);
+    suggest_append(&suggest, &text);
+    return fail(reading, buf_text(&text));
+}
+
+static int unknown_key(const struct ini_reading *reading, const char *section, const char *key)
+{
+    struct buf text AUTO_BUF = BUF_INIT(512);
+    struct suggest suggest;
+    suggest_init(&suggest, key, strlen(key));
+    for (int i = 0; i < OPT_TOTAL; i++) {
+        char name[OPTION_NAME_MAX];
+        const struct option_info *info = option_info((enum option_id)i);
+        if ((info->flags & FLAG_CLI) == 0)
+            suggest_offer(&suggest, option_name((enum option_id)i, name));
+    }
+    buf_printf(&text, "unknown key '%s' in section [%s]", key, section);
+    suggest_append(&suggest, &text);
+    return fail(reading, buf_text(&text));
+}
+
+/* The option of a key. The key is any long spelling of the option, with '-' or '_'. */
+static bool find_option(const char *key, enum option_id *id)
+{
+    struct spelling spelling;
+    char word[OPTION_NAME_MAX];
+    snprintf(word, sizeof(word), "--%s", key);
+    for (char *at = word; *at != '\0'; at++)
+        *at = *at == '_' ? '-' : *at;
+    if (!spelling_find(word, strlen(word), true, &spelling) || !spelling.takes_value)
+        return false;
+    *id = spelling.id;
+    return (option_info(spelling.id)->flags & FLAG_CLI) == 0;
+}
+
+static int no_section(const struct ini_reading *reading, const char *key)
+{
+    enum option_id id = OPT_TOTAL;
+    const char *home = find_option(key, &id) ? option_group_section(option_info(id)->group) : NULL;
+    char *text AUTO_FREE =
+        mem_printf("'%s' is not below a section: put it below %s[%s]", key,
+                   home == NULL ? "one such as " : "", home == NULL ? "launch" : home);
+    return fail(reading, text);
+}
+
+static bool is_variable_name(const char *name)
+{
+    if (isdigit((unsigned char)name[0]))
+        return false;
+    while (isalnum((unsigned char)*name) || *name == '_')
+        name++;
+    return *name == '\0';
+}
+
+static int set_variable(const struct ini_reading *reading, const char *name, const char *value,
+                        const char *place)
+{
+    if (!is_variable_name(name))
+        return fail(reading, "this is not the name of a variable");
+    char *pair AUTO_FREE = mem_printf("%s=%s", name, value);
+    return settings_set(reading->settings, OPT_env, pair, reading->source, place, reading->err);
+}
+
+static int set_option(const struct ini_reading *reading, const char *section, const char *key,
+                      const char *value, const char *place)
+{
+    enum option_id id = OPT_TOTAL;
+    if (!find_option(key, &id))
+        return unknown_key(reading, section, key);
+    const char *home = option_group_section(option_info(id)->group);
+    if (home == NULL || strcmp(home, section) != 0) {
+        char *text AUTO_FREE = mem_printf("'%s' belongs in section [%s]", key, home);
+        return fail(reading, text);
+    }
+    if (id == OPT_config_file)
+        return fail(reading, "a configuration file cannot name another one");
+    char *where AUTO_FREE = mem_printf("%s: %s", place, key);
+    if (settings_set(reading->settings, id, value, reading->source, where, reading->err) == 0)
+        return 0;
+    reading->err->status = STATUS_USAGE;
+    return -1;
+}
+
+static int take_pair(void *context, const struct ini_place *place, const char *section,
+                     const char *key, const char *value, struct error *err)
+{
+    struct ini_reading *reading = context;
+    reading->place = place;
+    reading->err = err;
+    if (strlen(section) >= NAME_LONGEST || strlen(key) >= NAME_LONGEST)
+        return fail(reading, "the name is too long");
+    if (section[0] == '\0')
+        return no_section(reading, key);
+    if (!is_section(section))
+        return unknown_section(reading, section);
+    char *where AUTO_FREE = mem_printf("%s:%d", place->file, place->line);
+    if (strcmp(section, "env") == 0)
+        return set_variable(reading, key, value, where);
+    return set_option(reading, section, key, value, where);
+}
+
+int config_ini_read(const char *text, const char *file, enum setting_source source,
+                    struct settings *settings, struct error *err)
+{
+    static const struct ini_reader reader = {.pair = take_pair};
+    struct ini_reading reading = {.source = source, .settings = settings};
+    return ini_lines_read(text, file, &reader, &reading, err);
+}
+
+/* The files. */
 
 #define FILE_LIMIT ((size_t)1 << 20)
 

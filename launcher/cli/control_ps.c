@@ -11,8 +11,8 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "cli/control_client.h"
-#include "cli/control_record.h"
 #include "cli/control_show.h"
+#include "cli/control_status.h"
 #include "cli/text_table.h"
 
 #define DIAL_MS 1000

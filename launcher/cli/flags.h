@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/strv.h"
-#include "cli/rewrite.h"
+#include "cli/foreign.h"
 #include "model/settings/option.h"
 
 struct flag {

@@ -2,23 +2,142 @@
 #include "cli/help.h"
 
 #include <stdbool.h>
+#include <string.h>
 
+#include "base/buf.h"
+#include "base/mem.h"
 #include "cli/check_words.h"
 #include "cli/control_forms.h"
 #include "cli/describe.h"
-#include "cli/help_item.h"
 #include "model/settings/option.h"
+
+/* Parts of a help text. Lines have at most 79 columns, unless a word is longer. */
+
+#define WIDTH 79
+#define INDENT 28 /* where the explanations start */
+
+/* Starts a line with the head. The explanation follows on this line, or below if there is no room.
+ */
+static size_t put_head(const char *head, struct buf *out)
+{
+    buf_printf(out, "  %s", head);
+    size_t column = strlen(head) + 2;
+    if (column + 2 > INDENT) {
+        buf_putc(out, '\n');
+        column = 0;
+    }
+    buf_printf(out, "%*s", (int)(INDENT - column), "");
+    return INDENT;
+}
+
+/* Writes the words of `text` from `column` on, and breaks lines at blanks. Further lines begin at
+ * `indent`. */
+static void put_wrapped(const char *text, size_t column, size_t indent, struct buf *out)
+{
+    bool fresh = true;
+    while (*text != '\0') {
+        size_t length = strcspn(text, " ");
+        if (!fresh && column + 1 + length > WIDTH) {
+            buf_printf(out, "\n%*s", (int)indent, "");
+            column = indent;
+            fresh = true;
+        }
+        buf_printf(out, "%s%.*s", fresh ? "" : " ", (int)length, text);
+        column += length + (fresh ? 0 : 1);
+        fresh = false;
+        text += length;
+        text += strspn(text, " ");
+    }
+    buf_putc(out, '\n');
+}
+
+/* An option or a command on the left, what it does on the right. */
+static void put_item(const char *head, const char *text, struct buf *out)
+{
+    put_wrapped(text, put_head(head, out), INDENT, out);
+}
+
+static void put_paragraph(const char *text, struct buf *out)
+{
+    put_wrapped(text, 0, 0, out);
+}
+
+/* `hvdrun logs --help`, `hvdrun help logs`. */
+
+static void put_control_option(const struct control_option_form *option, struct buf *out)
+{
+    struct buf head AUTO_BUF = BUF_INIT(128);
+    buf_printf(&head, "%s%s%s%s%s", option->letter, option->letter[0] != '\0' ? ", " : "",
+               option->word, option->value[0] != '\0' ? " " : "", option->value);
+    put_item(buf_text(&head), option->help, out);
+}
+
+static bool has_time(enum control_command command)
+{
+    bool has = false;
+    for (int i = 0; i < CONTROL_OPTIONS; i++)
+        has = has || (control_takes_option(command, (enum control_option)i) &&
+                      strcmp(control_option_forms[i].value, "TIME") == 0);
+    return has;
+}
+
+/* What the command is about if JOB is missing. */
+static const char *default_job(enum control_command command)
+{
+    switch (command) {
+    case CONTROL_EXPLAIN: return "the job that ended last";
+    case CONTROL_LOGS: return "your only running job, or the job that ended last";
+    default: return "your only running job";
+    }
+}
+
+static void put_notes(enum control_command command, struct buf *out)
+{
+    bool awaits = command == CONTROL_WAIT || command == CONTROL_ATTACH;
+    buf_putc(out, '\n');
+    if (command != CONTROL_PS) {
+        char *job AUTO_FREE =
+            mem_printf("JOB is " CONTROL_JOB ". The default is %s.", default_job(command));
+        put_paragraph(job, out);
+    }
+    if (command == CONTROL_SIGNAL)
+        put_paragraph("SIGNAL is a name such as USR1, or a number.", out);
+    if (has_time(command))
+        put_paragraph("TIME is in seconds, or 250ms, 5m, 2h.", out);
+    put_paragraph(awaits ? "Exit status: that of the job; 125 if it does not exist or is lost; 2 "
+                           "for an error in the command line."
+                         : "Exit status: 0; 1 if the job does not exist or refuses; 2 for an "
+                           "error in the command line.",
+                  out);
+}
+
+void control_help(enum control_command command, struct buf *out)
+{
+    const struct control_form *form = &control_forms[command];
+    char *about AUTO_FREE = mem_printf("%s.", form->help);
+    buf_printf(out, "Usage: hvdrun %s [OPTIONS]%s%s\n", form->word,
+               form->operands[0] != '\0' ? " " : "", form->operands);
+    put_paragraph(about, out);
+    buf_putc(out, '\n');
+    for (int i = 0; i < CONTROL_OPTIONS; i++) {
+        if (control_takes_option(command, (enum control_option)i))
+            put_control_option(&control_option_forms[i], out);
+    }
+    put_notes(command, out);
+}
+
+/* `hvdrun --help`. */
 
 static void put_option(enum option_id id, struct buf *out)
 {
     struct buf head AUTO_BUF = BUF_INIT(256), text AUTO_BUF = BUF_INIT(1024);
     describe_spellings(id, false, &head);
     describe_help(id, &text);
-    help_item(buf_text(&head), buf_text(&text), out);
+    put_item(buf_text(&head), buf_text(&text), out);
     const struct option_fixed *fixed = option_fixed(0);
     for (size_t i = 0; fixed != NULL; fixed = option_fixed(++i)) {
         if (fixed->id == id && fixed->help != NULL)
-            help_item(fixed->spelling, fixed->help, out);
+            put_item(fixed->spelling, fixed->help, out);
     }
 }
 
@@ -39,12 +158,12 @@ static void put_group(enum option_group group, struct buf *out)
 static void put_commands(struct buf *out)
 {
     buf_puts(out, "\nCheck of the hosts, without a job (hvdrun check --help)\n");
-    help_item(CHECK_WORD " " CHECK_OPERANDS, CHECK_HELP, out);
+    put_item(CHECK_WORD " " CHECK_OPERANDS, CHECK_HELP, out);
     buf_puts(out, "\nCommands for your jobs (hvdrun help status)\n");
     for (int i = 0; i < CONTROL_COMMANDS; i++) {
         struct buf head AUTO_BUF = BUF_INIT(256);
         control_put_usage((enum control_command)i, &head);
-        help_item(buf_text(&head), control_forms[i].help, out);
+        put_item(buf_text(&head), control_forms[i].help, out);
     }
 }
 

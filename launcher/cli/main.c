@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/status.h"
+#include "base/strv.h"
 #include "cli/about.h"
 #include "cli/check_words.h"
 #include "cli/command_line.h"
@@ -29,16 +30,52 @@
 #include "cli/place.h"
 #include "cli/process_title.h"
 #include "cli/show_config.h"
-#include "cli/worker_environment.h"
 #include "driver/check/check.h"
 #include "driver/control/folder.h"
 #include "driver/driver.h"
 #include "driver/reach/way_choice.h"
 #include "driver/tell/dry_run.h"
 #include "driver/tell/json_memory.h"
+#include "model/env/horovod.h"
+#include "model/env/scrub.h"
 #include "model/exit/signal_rules.h"
 #include "model/hang/expect.h"
+#include "model/settings/settings.h"
 #include "transport/local.h"
+
+/* What workers get of our environment and of the options: see model/env/scrub.h and horovod.h. */
+
+struct worker_environment {
+    struct strv base;  /* for workers of this machine */
+    struct strv away;  /* for workers of other machines */
+    struct strv knobs; /* HOROVOD_* of options */
+};
+
+#define AUTO_WORKER_ENVIRONMENT __attribute__((cleanup(worker_environment_clear)))
+
+static void inherit(const struct settings *settings, bool same_host, struct strv *out)
+{
+    env_scrub(environ, same_host, settings->no_env, out);
+    if (settings->keep_scheduler_env)
+        env_scrub_scheduler(environ, out);
+}
+
+/* `env` is all zero before. `module_dir`: of hvdrun. */
+static void worker_environment_fill(const struct settings *settings, const char *module_dir,
+                                    struct worker_environment *env)
+{
+    inherit(settings, true, &env->base);
+    inherit(settings, false, &env->away);
+    horovod_env_build(settings, &env->knobs);
+    horovod_env_package(settings, module_dir, &env->knobs);
+}
+
+static void worker_environment_clear(struct worker_environment *env)
+{
+    strv_destroy(&env->base);
+    strv_destroy(&env->away);
+    strv_destroy(&env->knobs);
+}
 
 #define TEXT_MAX ((size_t)1 << 30)
 #define DRY_RUN_RANK_MAX ((size_t)1024)

@@ -1,19 +1,281 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/place.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "cli/allocation_read.h"
-#include "cli/hostfile_read.h"
-#include "cli/layout.h"
+#include "model/allocation/allocation.h"
+#include "model/allocation/slurm.h"
 #include "model/hosts/entry.h"
+#include "model/hosts/hostfile.h"
+#include "model/hosts/hosts.h"
+#include "model/plan/mapping.h"
+#include "model/plan/rankfile.h"
+#include "model/settings/settings.h"
 #include "node/gpus.h"
+
+/*
+ * Reads a text file that the user names. It may be a pipe, as the shell makes for `<(command)`, but
+ * not one that never ends. Reading stops at the first NUL byte, so a file that is not text (a disk
+ * image, /dev/zero) is not read to its end.
+ */
+
+static int cannot(const char *what, const char *path, int errnum, struct error *err)
+{
+    error_errno(err, errnum, "cannot %s %s", what, path);
+    if (err != NULL)
+        err->status = STATUS_USAGE;
+    return -1;
+}
+
+/* Opens without blocking: open() of a FIFO without a writer would wait. */
+static int open_text(const char *path, struct error *err)
+{
+    struct stat info;
+    int fd = fd_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+    if (fd < 0)
+        return cannot("open", path, errno, err);
+    if (fstat(fd, &info) == 0 && !S_ISDIR(info.st_mode) && !S_ISBLK(info.st_mode))
+        return fd;
+    fd_close(&fd);
+    return error_status(err, STATUS_USAGE, "%s is a %s; expected a text file", path,
+                        S_ISDIR(info.st_mode) ? "folder" : "device");
+}
+
+/* Polls before the first read too, because a FIFO without a writer would seem to be at its end. */
+static int wait_for_more(int fd, const char *path, int64_t limit_ms, int64_t deadline_ms,
+                         struct error *err)
+{
+    for (;;) {
+        struct pollfd one = {.fd = fd, .events = POLLIN};
+        int64_t left = deadline_ms - clock_mono_ms();
+        int ready = poll(&one, 1, left < 0 ? 0 : left > INT32_MAX ? INT32_MAX : (int)left);
+        if (ready > 0)
+            return 0;
+        if (ready < 0 && errno != EINTR)
+            return cannot("read", path, errno, err);
+        if (ready == 0 && left <= INT32_MAX)
+            return error_status(err, STATUS_USAGE,
+                                "%s did not end within %.1f s (--start-timeout); expected a file, "
+                                "or a pipe that another process writes and closes",
+                                path, (double)limit_ms / 1000);
+    }
+}
+
+/* Appends to `out`, whose limit bounds the size. -1: the status is STATUS_USAGE, and the text names
+ * the path. */
+static int text_file_read(const char *path, int64_t limit_ms, struct buf *out, struct error *err)
+{
+    int fd AUTO_FD = open_text(path, err);
+    if (fd < 0)
+        return -1;
+    int64_t deadline_ms = clock_mono_ms() + limit_ms;
+    for (;;) {
+        char chunk[65536];
+        if (wait_for_more(fd, path, limit_ms, deadline_ms, err) < 0)
+            return -1;
+        ssize_t got = fd_read(fd, chunk, sizeof(chunk));
+        if (got < 0 && errno == EAGAIN)
+            continue;
+        if (got < 0)
+            return cannot("read", path, errno, err);
+        if (got == 0)
+            return 0;
+        if (buf_append(out, chunk, (size_t)got) < 0)
+            return error_status(err, STATUS_USAGE, "%s is larger than %zu bytes; expected less",
+                                path, out->limit);
+        if (memchr(chunk, '\0', (size_t)got) != NULL)
+            return 0;
+    }
+}
+
+/* Finds the allocation of a scheduler that the job may use, and reads its file. */
+
+#define FILE_MAX ((size_t)64 << 20)
+
+static enum allocation_kind wanted_kind(const struct settings *settings)
+{
+    switch ((enum set_scheduler)settings->scheduler) {
+    case SET_SCHEDULER_SLURM: return ALLOCATION_SLURM;
+    case SET_SCHEDULER_PBS: return ALLOCATION_PBS;
+    case SET_SCHEDULER_LSF: return ALLOCATION_LSF;
+    case SET_SCHEDULER_SGE: return ALLOCATION_SGE;
+    case SET_SCHEDULER_KUBERNETES: return ALLOCATION_KUBERNETES;
+    case SET_SCHEDULER_AUTO:
+    case SET_SCHEDULER_NONE: break;
+    }
+    return ALLOCATION_NONE;
+}
+
+/* `srun hvdrun` with several tasks would start the whole job once for each task. */
+static int refuse_twins(char *const *env, struct error *err)
+{
+    int task = allocation_slurm_twin(env);
+    if (task < 0)
+        return 0;
+    if (task == 0)
+        return error_status(err, STATUS_USAGE,
+                            "srun started several hvdrun processes, and each would start all "
+                            "workers; start hvdrun without srun, or with srun -n1 --overlap (with "
+                            "--scheduler none every task is a job of its own)");
+    return error_status(err, STATUS_USAGE, "%s", "");
+}
+
+static int find_kind(const struct settings *settings, char *const *env, enum allocation_kind *kind,
+                     const char **file, struct error *err)
+{
+    *kind = wanted_kind(settings);
+    if (*kind == ALLOCATION_NONE)
+        *kind = allocation_detect(env, file);
+    else if (!allocation_has(*kind, env, file))
+        return error_status(
+            err, STATUS_USAGE,
+            "%s: hvdrun does not run in a job of %s, which would set %s; start hvdrun in "
+            "such a job, or leave the option out",
+            settings_place(settings, OPT_scheduler), allocation_name(*kind),
+            allocation_needs(*kind));
+    return 0;
+}
+
+/* Looks for the allocation in `env`, as --scheduler says. `out` must be all zero. Its kind stays
+ * ALLOCATION_NONE if there is no allocation, or with `--scheduler none`.
+ * Returns -1 with STATUS_USAGE in three cases: the allocation is wrong, there is none of the kind
+ * that --scheduler names, or one srun has started several launchers. In the last case only the
+ * first launcher gets a text, so that the message appears once. The caller destroys `out` in any
+ * case. */
+static int allocation_read(const struct settings *settings, char *const *env,
+                           struct allocation *out, struct error *err)
+{
+    enum allocation_kind kind = ALLOCATION_NONE;
+    const char *file = NULL;
+    AUTO_BUF struct buf bytes = BUF_INIT(FILE_MAX);
+    if (settings->scheduler == SET_SCHEDULER_NONE)
+        return 0;
+    if (refuse_twins(env, err) < 0 || find_kind(settings, env, &kind, &file, err) < 0)
+        return -1;
+    if (file != NULL && text_file_read(file, settings->start_timeout, &bytes, err) < 0)
+        return error_wrap(err, "hosts of the %s job (--scheduler none ignores them)",
+                          allocation_name(kind));
+    return allocation_parse(kind, env, file, file == NULL ? NULL : buf_text(&bytes), bytes.length,
+                            out, err);
+}
+
+/* Reads a hostfile from the disk. model/hosts/hostfile.h describes its formats. */
+
+#define HOSTFILE_MAX ((size_t)128 << 20)
+
+/* `place` is FILE, or FILE#GROUP for the hosts of one group (unless there is a file with that whole
+ * name). `option` named it, for the error of a file that cannot be read. Appends to `hosts`. A pipe
+ * must end within `limit_ms`. -1: the status is STATUS_USAGE. */
+static int hostfile_read(const char *place, const char *option, int64_t limit_ms,
+                         struct host_list *hosts, struct error *err)
+{
+    struct buf bytes AUTO_BUF = BUF_INIT(HOSTFILE_MAX);
+    char *path AUTO_FREE = mem_strdup(place);
+    char *mark = strrchr(path, '#');
+    const char *group = NULL;
+    if (mark != NULL && access(path, F_OK) < 0) {
+        *mark = '\0';
+        group = mark + 1;
+    }
+    if (text_file_read(path, limit_ms, &bytes, err) < 0)
+        return error_wrap(err, "%s", option);
+    const struct hostfile file = {
+        .bytes = buf_text(&bytes), .length = bytes.length, .name = path, .group = group};
+    return hostfile_parse(&file, hosts, err);
+}
+
+/* Options that map ranks to hosts: --map-by, --rankfile. */
+
+#define RANKFILE_MAX ((size_t)512 << 20)
+
+static int read_rankfile(const struct settings *settings, struct mapping *out, struct error *err)
+{
+    const char *path = settings->rankfile;
+    AUTO_BUF struct buf bytes = BUF_INIT(RANKFILE_MAX);
+    if (text_file_read(path, settings->start_timeout, &bytes, err) < 0)
+        return error_wrap(err, "%s", settings_place(settings, OPT_rankfile));
+    return rankfile_parse(buf_text(&bytes), bytes.length, path, &out->list, err);
+}
+
+/* Only one option may say where each rank goes. */
+static int check_one(const struct settings *settings, const struct mapping *mapping,
+                     struct error *err)
+{
+    if (settings->rankfile == NULL || mapping->rule == MAP_SLOT)
+        return 0;
+    return error_status(
+        err, STATUS_USAGE, "%s and %s both say where each rank runs; give one of them",
+        settings_place(settings, OPT_map_by), settings_place(settings, OPT_rankfile));
+}
+
+/* Fills an all-zero struct, which the caller destroys in any case. On an error the status is
+ * STATUS_USAGE: the option or the file is wrong, or there are two of these options. */
+static int layout_read(const struct settings *settings, struct mapping *out, struct error *err)
+{
+    if (settings->map_by != NULL && mapping_parse(settings->map_by, out, err) < 0)
+        return error_wrap(err, "%s", settings_place(settings, OPT_map_by));
+    if (check_one(settings, out, err) < 0)
+        return -1;
+    if (out->cpus_per_proc > 0 && settings->cpus_per_proc > 0 &&
+        out->cpus_per_proc != settings->cpus_per_proc)
+        return error_status(err, STATUS_USAGE,
+                            "%s sets %d cores for each worker, but %s sets %lld; give one of them",
+                            settings_place(settings, OPT_map_by), out->cpus_per_proc,
+                            settings_place(settings, OPT_cpus_per_proc),
+                            (long long)settings->cpus_per_proc);
+    if (settings->rankfile == NULL)
+        return 0;
+    out->rule = MAP_LIST;
+    return read_rankfile(settings, out, err);
+}
+
+/* For a job without a host list. Adds the hosts of the rankfile to `hosts`, or this machine for
+ * ppr. False: the mapping has no hosts. */
+static bool layout_hosts(const struct mapping *mapping, struct host_list *hosts)
+{
+    if (mapping->rule == MAP_PPR)
+        hosts_add(hosts, "localhost", mapping->per_node, true);
+    for (size_t i = 0; mapping->rule == MAP_LIST && i < mapping->list.names.count; i++) {
+        const struct host *host = &mapping->list.names.items[i];
+        hosts_add(hosts, host->name, host->slots, true);
+    }
+    return hosts->count > 0;
+}
+
+/* -1: the mapping is not by slot. An elastic job always fills the hosts slot by slot. */
+static int layout_check_elastic(const struct settings *settings, struct error *err)
+{
+    struct mapping mapping = {.rule = MAP_SLOT};
+    int result = layout_read(settings, &mapping, err);
+    bool other = result == 0 && (mapping.rule != MAP_SLOT || mapping.cpus_per_proc > 0);
+    enum option_id option = settings->rankfile != NULL ? OPT_rankfile : OPT_map_by;
+    if (other)
+        result = error_status(
+            err, STATUS_USAGE,
+            "%s: the workers of an elastic job always fill the slots of its hosts in order; use "
+            "--map-by slot (with --cpus-per-proc for cores), or leave the option out",
+            settings_place(settings, option));
+    mapping_destroy(&mapping);
+    return result;
+}
+
+/* The place. */
 
 #define PATH_ROOM 4096
 

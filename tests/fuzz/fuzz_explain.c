@@ -6,7 +6,7 @@
  */
 #include <jansson.h>
 
-#include "cli/explain_json_show.h"
+#include "cli/control_explain_test.h"
 #include "fuzz.h"
 #include "model/explain/story.h"
 

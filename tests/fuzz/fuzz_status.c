@@ -7,7 +7,7 @@
 #include "base/fd.h"
 #include "cli/control_client.h"
 #include "cli/control_status.h"
-#include "cli/control_usage.h"
+#include "cli/control_top_test.h"
 #include "driver/usage/usage_marks.h"
 #include "fuzz.h"
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cli/config_file.h"
-#include "cli/config_ini.h"
+#include "cli/config_file_test.h"
 #include "cli/config_yaml.h"
 
 static int read_ini(const char *text, struct settings *settings, struct error *err)

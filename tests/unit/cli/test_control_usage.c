@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cli/control_usage.h"
+#include "cli/control_top_test.h"
 #include "driver/usage/usage_marks.h"
 
 static void expect(const char *json, const char *expected)

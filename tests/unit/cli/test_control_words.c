@@ -11,8 +11,8 @@
 
 #include "base/status.h"
 #include "base/strv.h"
-#include "cli/control_help.h"
 #include "cli/control_words.h"
+#include "cli/help.h"
 
 static struct strv split(const char *line)
 {

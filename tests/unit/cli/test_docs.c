@@ -5,12 +5,12 @@
 
 #include "base/fd.h"
 #include "cli/about.h"
+#include "cli/about_test.h"
 #include "cli/control_forms.h"
 #include "cli/control_words.h"
 #include "cli/docgen.h"
 #include "cli/docgen_parts.h"
 #include "cli/help.h"
-#include "cli/library_versions.h"
 #include "cli/spelling.h"
 
 #define TEXT_LIMIT ((size_t)1 << 20)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The story of a failure, as `hvdrun explain` prints it. */
+/* For the tests of control_explain alone. */
 #pragma once
 
 #include "base/buf.h"
+#include "cli/control_explain.h"
 #include "cli/explain_json.h"
 
 /* At most EXPLAIN_LINES lines, or a JSON object. Nothing in it steers the terminal. */

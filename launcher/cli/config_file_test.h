@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * INI configuration. Each group of options has a section (launch, output, tune, elastic, ssh). Its
- * keys are the names of the long options. [env] has variables for the workers. Comments start with
- * # or ; at the beginning of a line, or with ; after a blank.
- */
+/* For the tests of config_file alone. */
 #pragma once
 
 #include "base/error.h"
+#include "cli/config_file.h"
 #include "model/settings/settings.h"
 
 /* `text` is the whole file, without NUL bytes. Errors begin with "FILE:LINE: ". */

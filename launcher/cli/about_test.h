@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For the tests of about alone. */
+#pragma once
+
+#include "base/buf.h"
+#include "cli/about.h"
+
+/* Appends the number in a library's own version text: 4.2.2 for "OpenPMIx 4.2.2 (PMIx ...)", and
+ * "?" if it has none. */
+void library_versions_number(const char *text, struct buf *out);
