@@ -11,7 +11,11 @@
  */
 #pragma once
 
-#include "output/files.h"
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "output/label.h"
 #include "output/lines.h"
 #include "output/sink.h"
 
@@ -23,6 +27,11 @@ struct copy_end {
     struct copy *copy;
     struct lines lines; /* held */
 };
+
+struct files;
+
+/* `merge`: the stderr of a rank goes to the file of its stdout. */
+struct files *files_create(const char *text, int ranks, bool merge, struct error *err);
 
 /* Owns `files`. `append`: what the files hold already stays. */
 struct copies *copies_create(struct sink *sink, struct files *files, bool append);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "output/output.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -10,7 +11,6 @@
 #include "output/console.h"
 #include "output/labels.h"
 #include "output/mux.h"
-#include "output/open_files.h"
 #include "output/sink.h"
 
 /* Raw bytes become lines in slices of this size, so that the queue passes its limit by little even
@@ -26,6 +26,12 @@ struct flush {
     bool has_ticket;
     void (*done)(void *context);
     void *context;
+};
+
+struct output_file {
+    struct output_file *next;
+    struct output *output;
+    struct output_target *target;
 };
 
 struct output {
@@ -46,7 +52,7 @@ struct output {
     int64_t behind_ms; /* when raw bytes last had to wait for a slow reader */
     bool file_failed;  /* a file could not be written, and it was said */
     struct flush *flushes;
-    struct open_files files; /* of other rooms */
+    struct output_file *files; /* that other rooms have open */
 };
 
 /* ---- from the backlog to the sink ---- */
@@ -198,11 +204,6 @@ static void on_failed(void *context, struct output_target *target, int errnum)
     output_message(output, LOG_WARNING, text);
 }
 
-static void on_file(void *context)
-{
-    arm(context);
-}
-
 /* ---- create and destroy ---- */
 
 struct output *output_create(struct loop *loop, const struct output_config *config,
@@ -225,8 +226,6 @@ struct output *output_create(struct loop *loop, const struct output_config *conf
     }
     output->console = console_create(output->sink, config, labels_wanted(config));
     mux_attach(output->mux, output->console);
-    output->files =
-        (struct open_files){.sink = output->sink, .changed = on_file, .context = output};
     output->submit_timer = loop_timer_create(loop, on_submit, output);
     output->due_timer = loop_timer_create(loop, on_due, output);
     return output;
@@ -239,7 +238,8 @@ static void free_lists(struct output *output)
         output->flushes = flush->next;
         free(flush);
     }
-    open_files_close(&output->files);
+    while (output->files != NULL)
+        output_file_close(output->files);
     free(output->fresh);
 }
 
@@ -384,16 +384,29 @@ void output_flush(struct output *output, void (*done)(void *context), void *cont
     arm(output);
 }
 
-/* ---- files of other rooms ---- */
+/* ---- files of other rooms, written in the order of all output, by its thread ---- */
+
+/* Opens the target. */
+static struct output_file *add_file(struct output *output, struct output_target *target)
+{
+    struct output_file *file = mem_alloc(sizeof(*file));
+    file->output = output;
+    file->target = target;
+    sink_open(output->sink, file->target);
+    file->next = output->files;
+    output->files = file;
+    arm(output);
+    return file;
+}
 
 struct output_file *output_file_open(struct output *output, const char *path, bool append)
 {
-    return open_files_add(&output->files, sink_file(output->sink, path, append, false));
+    return add_file(output, sink_file(output->sink, path, append, false));
 }
 
 struct output_file *output_file_open_new(struct output *output, const char *path)
 {
-    return open_files_add(&output->files, sink_new_file(output->sink, path));
+    return add_file(output, sink_new_file(output->sink, path));
 }
 
 void output_file_put(struct output *output, const char *path, char *text)
@@ -408,5 +421,35 @@ struct output_file *
 output_file_open_whole(struct output *output, const char *path,
                        void (*failed)(void *context, const char *path, int errnum), void *context)
 {
-    return open_files_add(&output->files, sink_whole_file(output->sink, path, failed, context));
+    return add_file(output, sink_whole_file(output->sink, path, failed, context));
+}
+
+void output_file_write(struct output_file *file, const void *bytes, size_t length)
+{
+    sink_append(file->output->sink, file->target, bytes, length);
+    arm(file->output);
+}
+
+static void end_file(struct output_file *file, void (*end)(struct sink *, struct output_target *))
+{
+    if (file == NULL)
+        return;
+    struct output *output = file->output;
+    struct output_file **place = &output->files;
+    while (*place != file)
+        place = &(*place)->next;
+    *place = file->next;
+    end(output->sink, file->target);
+    arm(output);
+    free(file);
+}
+
+void output_file_close(struct output_file *file)
+{
+    end_file(file, sink_close);
+}
+
+void output_file_remove(struct output_file *file)
+{
+    end_file(file, sink_remove);
 }

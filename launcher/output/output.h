@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "io/loop.h"
-#include "output/open_files.h"
+#include "output/sink.h"
 #include "output/types.h"
 
 #define OUTPUT_QUEUE_MAX (4 * 1024 * 1024)
@@ -88,3 +88,7 @@ void output_file_put(struct output *output, const char *path, char *text);
 struct output_file *
 output_file_open_whole(struct output *output, const char *path,
                        void (*failed)(void *context, const char *path, int errnum), void *context);
+
+void output_file_write(struct output_file *file, const void *bytes, size_t length);
+void output_file_close(struct output_file *file);  /* accepts NULL; `file` is gone */
+void output_file_remove(struct output_file *file); /* the same, and removes it from the disk */

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "output/files.h"
+#include "output/copies_test.h"
 
 static void expect(const char *text, int ranks, bool merge, int rank, const char *stream,
                    const char *path, bool distinct)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "output/stamp.h"
+#include "output/surface.h"
 
 enum { ROOM = 4096, GUARD = 64, LABEL_MAX = 80 };
 
