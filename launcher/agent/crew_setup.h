@@ -9,7 +9,7 @@
 #include "agent/rank_places.h"
 #include "io/child.h"
 #include "model/env/worker.h"
-#include "node/oom.h"
+#include "node/cgroup.h"
 #include "node/route.h"
 #include "node/runtime_dir.h"
 

@@ -10,8 +10,7 @@
 #include "agent/gpu_helper.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "node/gpu_health.h"
-#include "node/gpu_usage.h"
+#include "node/nvml.h"
 #include "wire/control.pb-c.h"
 
 #define ECC_COUNTS ((size_t)NVML_ECC_TYPES * NVML_ECC_COUNTERS)

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "node/gpu_usage.h"
+#include "node/nvml.h"
 #include "wire/control.pb-c.h"
 
 struct energy {

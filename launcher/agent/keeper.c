@@ -16,7 +16,6 @@
 #include "base/mem.h"
 #include "model/exit/signal_name.h"
 #include "node/descendants.h"
-#include "node/held_child.h"
 #include "node/runtime_dir.h"
 
 #define LOOK_MS 1000    /* between two looks at the clocks */

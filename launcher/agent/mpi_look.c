@@ -7,7 +7,6 @@
 #include "base/mem.h"
 #include "node/descendants.h"
 #include "node/mpi_detect.h"
-#include "node/mpi_launched.h"
 
 #define LOOKS 3
 static const int64_t look_at_ms[LOOKS] = {1000, 5000, 20000};

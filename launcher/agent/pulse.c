@@ -7,8 +7,8 @@
 #include "agent/closer_look.h"
 #include "agent/worker_lines.h"
 #include "base/mem.h"
-#include "node/activity.h"
 #include "node/proc_state.h"
+#include "node/usage.h"
 
 /* Where it comes from. `lines` (may be NULL) say how far each worker has come. `look` (may be NULL)
  * adds what it knows. `held`: nobody reads the output of the workers. */

@@ -16,7 +16,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "model/exit/signal_name.h"
-#include "node/held_child.h"
+#include "node/descendants.h"
 
 #define FIRST 2       /* native frames are more work: as many as there are CPUs, from the start */
 #define AHEAD 3       /* items that a helper has at a time */

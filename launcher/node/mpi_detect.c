@@ -6,9 +6,11 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -16,7 +18,9 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "io/proc.h"
+#include "model/settings/words.h"
 #include "node/library_path.h"
+#include "node/mpi_detect_test.h"
 
 #define LIBRARIES_MAX 192
 
@@ -303,4 +307,40 @@ void mpi_detect_process(pid_t pid, struct mpi_finding *out)
         }
         at += length + (at[length] == '\n');
     }
+}
+
+/* Whether another launcher has started a process, as mpirun inside a worker starts its ranks. */
+
+static bool is_other_server(const char *pair, enum mpi_kind given, const char *nspace)
+{
+    static const char space[] = "PMIX_NAMESPACE=";
+    static const char *const pmi1[] = {"PMI_FD=", "PMI_PORT=", "PMI_RANK=", "PMI_SIZE=", "PMI_ID="};
+    if (begins(pair, space))
+        return given != MPI_PMIX || strcmp(pair + sizeof(space) - 1, nspace) != 0;
+    for (size_t i = 0; given != MPI_PMI1 && i < sizeof(pmi1) / sizeof(pmi1[0]); i++) {
+        if (begins(pair, pmi1[i]))
+            return true;
+    }
+    return false;
+}
+
+bool mpi_launched_by_other(const char *environment, size_t length, enum mpi_kind given,
+                           const char *nspace)
+{
+    for (size_t at = 0; at < length;) {
+        const char *end = memchr(environment + at, '\0', length - at);
+        if (end == NULL)
+            return false;
+        if (is_other_server(environment + at, given, nspace))
+            return true;
+        at = (size_t)(end - environment) + 1;
+    }
+    return false;
+}
+
+bool mpi_process_launched_by_other(pid_t pid, enum mpi_kind given, const char *nspace)
+{
+    struct buf text AUTO_BUF = BUF_INIT(4 << 20);
+    (void)proc_read(pid, 0, "environ", &text);
+    return mpi_launched_by_other(buf_text(&text), text.length, given, nspace);
 }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -34,3 +35,9 @@ void mpi_detect_process(pid_t pid, struct mpi_finding *out);
 
 /* By the file name of a library; MPI_NONE when the name does not say. */
 enum mpi_kind mpi_kind_of_library(const char *name);
+
+/* Was a process that runs below a worker started by another launcher, as ranks of an mpirun inside
+ * a worker are? Then its environment names a server that is not ours. `given`: what the worker got
+ * from us. `nspace`: our PMIx namespace, "" without one. `environment`: NUL-ended pairs, as in
+ * /proc/PID/environ. false when the process cannot be looked at. */
+bool mpi_process_launched_by_other(pid_t pid, enum mpi_kind given, const char *nspace);

@@ -2,7 +2,13 @@
 #include "node/nvml.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/mem.h"
 
 static void *open_library(struct error *err)
 {
@@ -50,4 +56,124 @@ int nvml_open(struct nvml *nvml, struct error *err)
 bool nvml_is_trouble(int result)
 {
     return result == NVML_GPU_IS_LOST || result == NVML_RESET_REQUIRED;
+}
+
+/* Usage and health. */
+
+unsigned gpu_usage_count(const struct nvml *nvml)
+{
+    unsigned count = 0;
+    if (nvml->count(&count) != NVML_SUCCESS)
+        return 0;
+    return count < GPUS_MAX ? count : GPUS_MAX;
+}
+
+/* Did the call give a value? */
+static bool took(int *trouble, int result)
+{
+    if (nvml_is_trouble(result))
+        *trouble = result;
+    return result == NVML_SUCCESS;
+}
+
+static void read_uuid(const struct nvml *nvml, void *device, struct gpu_usage *out)
+{
+    char text[sizeof(out->uuid)] = "";
+    if (nvml->uuid == NULL || !took(&out->trouble, nvml->uuid(device, text, sizeof(text))))
+        return;
+    memcpy(out->uuid, text, sizeof(text));
+    out->uuid[sizeof(text) - 1] = '\0';
+}
+
+/* Both functions have the same layout. The list may grow between two calls, so what is too long for
+ * the buffer is not known. */
+static void read_processes(const struct nvml *nvml, void *device, struct gpu_usage *out)
+{
+    unsigned count = GPU_PROCESSES_MAX;
+    int result = NVML_FUNCTION_NOT_FOUND;
+    if (nvml->processes != NULL)
+        result = nvml->processes(device, &count, out->processes);
+    if (result == NVML_FUNCTION_NOT_FOUND && nvml->processes_v2 != NULL) {
+        count = GPU_PROCESSES_MAX;
+        result = nvml->processes_v2(device, &count, out->processes);
+    }
+    out->has_processes = took(&out->trouble, result) && count <= GPU_PROCESSES_MAX;
+    out->process_count = out->has_processes ? count : 0;
+}
+
+void gpu_usage_read(const struct nvml *nvml, unsigned index, bool energy, struct gpu_usage *out)
+{
+    void *device = NULL;
+    *out = (struct gpu_usage){.index = index};
+    if (!took(&out->trouble, nvml->device(index, &device)))
+        return;
+    read_uuid(nvml, device, out);
+    out->has_use =
+        nvml->utilization != NULL && took(&out->trouble, nvml->utilization(device, &out->use));
+    out->has_power =
+        nvml->power != NULL && took(&out->trouble, nvml->power(device, &out->power_mw));
+    out->has_memory =
+        nvml->memory != NULL && took(&out->trouble, nvml->memory(device, &out->memory));
+    out->has_energy = energy && nvml->energy != NULL &&
+                      took(&out->trouble, nvml->energy(device, &out->energy_mj));
+    read_processes(nvml, device, out);
+}
+
+static void read_names(const struct nvml *nvml, void *device, struct gpu_health *out)
+{
+    struct nvml_pci pci = {.domain = 0};
+    char uuid[sizeof(out->uuid)] = "";
+    if (nvml->uuid != NULL && took(&out->trouble, nvml->uuid(device, uuid, sizeof(uuid))))
+        snprintf(out->uuid, sizeof(out->uuid), "%.*s", (int)sizeof(uuid) - 1, uuid);
+    if (nvml->pci != NULL && took(&out->trouble, nvml->pci(device, &pci)))
+        snprintf(out->pci, sizeof(out->pci), "%.*s", (int)sizeof(pci.text) - 1, pci.text);
+}
+
+/* The function has two names, and the newer one can be there without an answer. */
+static void read_reasons(const struct nvml *nvml, void *device, struct gpu_health *out)
+{
+    if (nvml->reasons != NULL)
+        out->has_reasons = took(&out->trouble, nvml->reasons(device, &out->reasons));
+    if (!out->has_reasons && nvml->reasons_old != NULL)
+        out->has_reasons = took(&out->trouble, nvml->reasons_old(device, &out->reasons));
+}
+
+static void read_ecc(const struct nvml *nvml, void *device, struct gpu_health *out)
+{
+    for (int type = 0; type < NVML_ECC_TYPES; type++) {
+        for (int counter = 0; counter < NVML_ECC_COUNTERS; counter++) {
+            uint64_t count = 0;
+            bool known = nvml->ecc_errors != NULL &&
+                         took(&out->trouble, nvml->ecc_errors(device, type, counter, &count));
+            out->ecc[type][counter] = known ? count : GPU_ECC_UNKNOWN;
+            out->has_ecc = out->has_ecc || known;
+        }
+    }
+}
+
+static void read_rows(const struct nvml *nvml, void *device, struct gpu_health *out)
+{
+    unsigned pending = 0, failed = 0;
+    if (nvml->remapped_rows == NULL)
+        return;
+    out->has_rows =
+        took(&out->trouble, nvml->remapped_rows(device, &out->rows_corrected,
+                                                &out->rows_uncorrected, &pending, &failed));
+    out->rows_pending = pending != 0;
+    out->rows_failed = failed != 0;
+}
+
+void gpu_health_read(const struct nvml *nvml, unsigned index, struct gpu_health *out)
+{
+    void *device = NULL;
+    *out = (struct gpu_health){.index = index};
+    if (!took(&out->trouble, nvml->device(index, &device)))
+        return;
+    read_names(nvml, device, out);
+    out->has_temperature =
+        nvml->temperature != NULL &&
+        took(&out->trouble, nvml->temperature(device, NVML_SENSOR_GPU, &out->celsius));
+    read_reasons(nvml, device, out);
+    read_ecc(nvml, device, out);
+    read_rows(nvml, device, out);
 }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -94,3 +95,45 @@ int nvml_load(struct nvml *nvml, struct error *err);
 /* Starts it, which can take seconds. -1: it finds no driver. */
 int nvml_start(const struct nvml *nvml, struct error *err);
 int nvml_open(struct nvml *nvml, struct error *err); /* both */
+
+/* What a GPU does now, and which processes use it, as NVIDIA's library says it. A value that the
+ * library does not give is absent, and never 0. */
+#define GPU_PROCESSES_MAX 128
+#define GPUS_MAX 64
+
+struct gpu_usage {
+    unsigned index; /* in the order of PCI addresses, not that of CUDA */
+    char uuid[96];  /* "": not known */
+    bool has_use, has_power, has_memory, has_energy, has_processes;
+    struct nvml_utilization use;
+    unsigned power_mw;
+    struct nvml_memory memory;
+    uint64_t energy_mj; /* since the driver was loaded */
+    struct nvml_process processes[GPU_PROCESSES_MAX];
+    size_t process_count;
+    int trouble; /* NVML_GPU_IS_LOST, NVML_RESET_REQUIRED; 0: none is known */
+};
+
+/* At most GPUS_MAX; 0 too when the library fails. */
+unsigned gpu_usage_count(const struct nvml *nvml);
+
+/* With `energy`, also the energy, which takes the driver some milliseconds. */
+void gpu_usage_read(const struct nvml *nvml, unsigned index, bool energy, struct gpu_usage *out);
+
+/* What NVIDIA's library knows of a GPU after a failure: memory errors, rows that were replaced, why
+ * its clocks are low, its temperature. A value that the library does not give is absent, and never
+ * 0. */
+#define GPU_ECC_UNKNOWN UINT64_MAX
+
+struct gpu_health {
+    unsigned index;         /* in the order of PCI addresses, not that of CUDA */
+    char uuid[96], pci[32]; /* "": not known */
+    bool has_temperature, has_reasons, has_ecc, has_rows;
+    unsigned celsius;
+    uint64_t reasons;                                /* model/explain/gpu_words.h */
+    uint64_t ecc[NVML_ECC_TYPES][NVML_ECC_COUNTERS]; /* with has_ecc, at least one is known */
+    unsigned rows_corrected, rows_uncorrected;       /* replaced because of such errors */
+    bool rows_pending, rows_failed;
+    int trouble; /* NVML_GPU_IS_LOST, NVML_RESET_REQUIRED; 0: none is known */
+};
+void gpu_health_read(const struct nvml *nvml, unsigned index, struct gpu_health *out);

@@ -9,12 +9,12 @@
 
 #include "base/buf.h"
 #include "node/cgroup.h"
+#include "node/cgroup_test.h"
 #include "node/descendants.h"
 #include "node/facts.h"
 #include "node/gpus.h"
 #include "node/health.h"
 #include "node/nics.h"
-#include "node/oom.h"
 #include "node/proc_state.h"
 #include "place.h"
 #include "rendezvous/peer.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "agent/departure_test.h"
-#include "node/gpus_ask.h"
+#include "node/gpus.h"
 #include "place.h"
 
 #define YEAR_MS 31536000000

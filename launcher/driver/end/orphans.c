@@ -10,7 +10,6 @@
 #include "driver/job/part.h"
 #include "io/helpers.h"
 #include "node/descendants.h"
-#include "node/held_child.h"
 
 #define AGAIN_MS 20
 #define LEAVING_MS 5 /* of an agent from the end of its link to that of its process */

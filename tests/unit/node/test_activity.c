@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "node/activity.h"
+#include "node/usage.h"
 #include "unit.h"
 
 static bool read_of(pid_t pid, struct activity *out)

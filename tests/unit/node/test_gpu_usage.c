@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "node/gpu_usage.h"
+#include "node/nvml.h"
 
 static int fails_with; /* every function but `device` */
 static unsigned processes;

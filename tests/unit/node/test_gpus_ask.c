@@ -2,7 +2,7 @@
 /* nvidia-smi is a script here: one that answers, one that fails, one that hangs. */
 #include "fake_root.h"
 #include "helpers_fixture.h"
-#include "node/gpus_ask.h"
+#include "node/gpus.h"
 
 struct asking {
     char root[sizeof(FAKE_ROOT)];

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "node/held_child.h"
+#include "node/descendants.h"
 
 static void *stay(void *context)
 {

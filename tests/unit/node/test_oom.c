@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "node/oom.h"
+#include "node/cgroup_test.h"
 
 static void test_records(void **state)
 {
