@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "io/loop.h"
-#include "io/stderr_lines.h"
+#include "io/stderr_pipe.h"
 #include "model/exit/signal_name.h"
 #include "transport/boot/boot.h"
 #include "transport/ssh/stream_test.h"

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "io/stderr_lines.h"
+#include "io/stderr_pipe.h"
 #include "transport/ssh/proxy.h"
 #include "transport/ssh/shared.h"
 
