@@ -15,7 +15,6 @@
 
 #include "io/loop.h"
 #include "wire/frame.h"
-#include "wire/frame_reader.h"
 
 #define LINK_QUEUE_MAX ((size_t)192 << 20)
 /* The largest data frame that it reads at once, with the header of the next one. */

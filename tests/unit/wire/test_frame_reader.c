@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "wire/frame_reader.h"
+#include "wire/frame.h"
 
 /* Appends a frame to the bytes; returns how many there are. */
 static size_t put(uint8_t *bytes, size_t length, enum frame_type type, uint16_t number,
