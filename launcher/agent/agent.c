@@ -37,7 +37,6 @@
 #include "model/exit/signal_name.h"
 #include "node/facts.h"
 #include "node/gpus.h"
-#include "node/gpus.h"
 #include "node/runtime_dir.h"
 #include "wire/control.pb-c.h"
 

@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "io/loop.h"
 #include "model/exit/record.h"
-#include "model/exit/status_text.h"
+#include "model/exit/signal_name.h"
 #include "transport/dial.h"
 #include "transport/transport.h"
 #include "wire/control.pb-c.h"

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "driver/run/exits.h"
 #include "driver/run/look_test.h"
-#include "model/plan/rank_ranges.h"
+#include "model/plan/rank_list.h"
 #include "stacks/tree.h"
 
 /*
@@ -75,9 +75,9 @@ void rank_states_add(struct rank_states *states, int rank, const char *host, con
 {
     states->items = mem_resize_array(states->items, states->count + 1, sizeof(*states->items));
     states->items[states->count++] = (struct rank_look){.rank = rank,
-                                                         .host = mem_strdup(host),
-                                                         .text = mem_strdup(text),
-                                                         .kind = without_pids(text)};
+                                                        .host = mem_strdup(host),
+                                                        .text = mem_strdup(text),
+                                                        .kind = without_pids(text)};
 }
 
 static int by_rank(const void *a, const void *b)
