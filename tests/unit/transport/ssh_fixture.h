@@ -212,9 +212,13 @@ static inline int sshd_start(struct rig *rig, const char *max_startups)
         execl("/usr/sbin/sshd", "/usr/sbin/sshd", "-D", "-f", config, NULL);
         _exit(127);
     }
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < 4000; i++) {
         if (port_answers(rig->port))
             return 0;
+        if (waitpid(rig->sshd, NULL, WNOHANG) == rig->sshd) {
+            rig->sshd = 0;
+            break;
+        }
         usleep(25000);
     }
     return -1;
@@ -272,8 +276,8 @@ static inline int rig_open(struct rig *rig, const char *module_path, const char 
                                         .helpers = rig->helpers,
                                         .image = &rig->image,
                                         .job_id = "test",
-                                        .limit_ms = 10000,
-                                        .silence_ms = 30000};
+                                        .limit_ms = 100000, /* no test waits for its end */
+                                        .silence_ms = 100000};
     rig->settings = (struct ssh_settings){
         .room = &rig->room, .module_path = module_path, .window = 64, .config_file = rig->config};
     rig->ssh = ssh_transport_create(&rig->settings);
