@@ -18,6 +18,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import threading
 
 from rig import SOURCE, Flow, main, patient
@@ -141,7 +142,9 @@ class Probes(Flow):
         return service
 
     def ask(self, probe, url, *args, env=None, folder=PROBES):
-        environment = self.box.environment({"HVDRUN_METADATA_URL": url, **(env or {})})
+        # the `python3` of the probe is ours, and not a script that looks for one
+        path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
+        environment = self.box.environment({"HVDRUN_METADATA_URL": url, "PATH": path, **(env or {})})
         result = subprocess.run([os.path.join(folder, probe), *args], env=environment, cwd=self.box.work,
                                 stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=patient(60))
         self.assertNotIn("Traceback", result.stderr)
