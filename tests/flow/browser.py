@@ -19,10 +19,12 @@ OPTIONS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm
 
 
 class Browser:
-    """One page. What its console says, and what it could not load, goes to `problems`."""
+    """One page at a time. What its console says, and what it could not load, goes to `problems`."""
+
+    session = target = None
 
     def __init__(self, folder):
-        self.number, self.problems, self.read, self.rest = 0, [], None, b""
+        self.folder, self.number, self.problems, self.read, self.rest = folder, 0, [], None, b""
         theirs_in, self.write = os.pipe()
         self.read, theirs_out = os.pipe()
 
@@ -38,14 +40,28 @@ class Browser:
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=place, start_new_session=True)
         os.close(theirs_in)
         os.close(theirs_out)
-        targets = self.ask("Target.getTargets")["targetInfos"]
-        target = next(one for one in targets if one["type"] == "page")["targetId"]
-        self.session = None
-        self.session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+
+    def begin(self):
+        """A page that knows nothing of the one before."""
+        self.problems = []
+        self.target = self.ask("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.ask("Target.attachToTarget", targetId=self.target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.ask(f"{domain}.enable")
 
-    session = None
+    def end(self):
+        self.session = None
+        self.ask("Target.closeTarget", targetId=self.target)
+
+    def has_ended(self):
+        return self.process.poll() is not None
+
+    def owns(self, process):
+        """Whether this is one of its processes. Some leave its session."""
+        try:
+            return os.getsid(process.pid) == self.process.pid or self.folder.encode() in process.read("cmdline")
+        except ProcessLookupError:
+            return True
 
     def messages(self, until):
         """Those that have come; waits for one."""
@@ -71,7 +87,7 @@ class Browser:
             for one in self.messages(until):
                 if one.get("id") == self.number:
                     answer = one
-                else:
+                elif self.session and one.get("sessionId") == self.session:
                     self.take(one)
         if "error" in answer:
             raise RuntimeError(f"{method}: {answer['error']}")

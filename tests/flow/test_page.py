@@ -307,16 +307,25 @@ class Gate(Page):
 @unittest.skipUnless(CHROMIUM, "chromium is not installed")
 class InABrowser(Page, Elastic):
 
+    browser = profile = None  # one for all tests: its start costs more than most of them
+
+    @classmethod
+    def tearDownClass(cls):
+        if cls.browser is not None:
+            cls.browser.close()
+            shutil.rmtree(cls.profile, ignore_errors=True)
+            InABrowser.browser = None
+
     def setUp(self):
         super().setUp()
-        self.profile = tempfile.mkdtemp(prefix="hvdrun-browser-")
-        self.browser = Browser(self.profile)
+        if self.browser is None or self.browser.has_ended():
+            self.tearDownClass()
+            InABrowser.profile = tempfile.mkdtemp(prefix="hvdrun-browser-")
+            InABrowser.browser = Browser(self.profile)
+        self.box.spares = self.browser.owns
+        self.browser.begin()
+        self.addCleanup(self.browser.end)
         self.browser.look(1200, 1600)
-
-    def tearDown(self):
-        self.browser.close()
-        shutil.rmtree(self.profile, ignore_errors=True)
-        super().tearDown()
 
     def text(self, selector):
         return self.browser.run(f"(document.querySelector({json.dumps(selector)}) || {{}}).textContent || ''")
