@@ -21,12 +21,11 @@ class Top(Jobs):
 
         def different():
             usage = self.once(name)
-            return usage if usage["ranks"][0]["marks"] else None
+            first = usage["ranks"][0]
+            return usage if (first["rank"], first["marks"].get("cpus")) == (2, "less") else None
 
         # On a loaded machine, the others may get little of the CPU for a while.
         usage = wait_until(different, "the rank that differs", patient(60))
-        first = usage["ranks"][0]
-        self.assertEqual((first["rank"], first["marks"]["cpus"]), (2, "less"), usage)
         self.assertEqual(sorted(one["rank"] for one in usage["ranks"]), [0, 1, 2, 3])
         for one in usage["ranks"]:
             self.assertGreater(one["resident_bytes"], 0)
@@ -54,7 +53,7 @@ class Top(Jobs):
         self.assertRegex(self.ask("status").stdout, r"(?m)^rank 3 on \S+ is silent: most others have written something")
         with open(events, encoding="utf-8") as file:
             told = [event for event in map(json.loads, file) if event["event"] == "straggler"]
-        self.assertEqual([(event["rank"], event["silent"]) for event in told], [(3, True)])
+        self.assertEqual([event["rank"] for event in told if event["silent"]], [3], told)
         self.ask_only("stop", "--grace", 1)
         job.wait()
 
