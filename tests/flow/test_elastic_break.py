@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 from elastic import Elastic
-from rig import Flow, main, mpi_worker, wait_until, worker
+from rig import Flow, main, mpi_worker, patient, wait_until, worker
 
 
 class Break(Elastic, Flow):
@@ -34,7 +34,7 @@ class Break(Elastic, Flow):
         """It is lost, and goes with all that is below it at once, not at the end of the job; so do its folders."""
         gate, let_go = self.box.gate()
         job = self.start_elastic(
-            "-H", "a:1,b:1", "--min-np", 1, "--max-preemptions", 9, "--node-timeout", "1s", "--grace", "1s", "sh", "-c",
+            "-H", "a:1,b:1", "--min-np", 1, "--max-preemptions", 9, "--node-timeout", patient(1.5), "--grace", "1s", "sh", "-c",
             f"touch up$RANK; while ! test -e '{gate}'; do sleep 0.1; done")
         self.wait_marks(2)
         agent = self.agent_of(job, "a")
