@@ -18,7 +18,7 @@ if test -e "$SAVED.$RANK"; then echo "rank $RANK goes on at $(cat "$SAVED.$RANK"
 trap 'save USR1' USR1
 trap 'save TERM' TERM
 echo ready
-while :; do sleep 0.05; done
+while :; do sleep 0.2; done
 """
 APPEND = ("--requeue", "--open-mode=append")
 
