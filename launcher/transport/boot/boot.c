@@ -22,7 +22,6 @@
  * Makes what a host has printed fit for one line of a message: control characters could do anything
  * to the user's terminal.
  */
-
 void printable_line(const char *bytes, size_t length, char out[PRINTABLE_ROOM])
 {
     size_t used = 0;
@@ -42,11 +41,6 @@ void printable_line(const char *bytes, size_t length, char out[PRINTABLE_ROOM])
     }
     out[used] = '\0';
 }
-
-/*
- * Why a login by SSH ended before the host ran BOOT_COMMAND. The login shell reads a login file
- * first, as bash reads .bashrc when sshd starts it, and an `exit` there ends the login. Pure.
- */
 
 bool login_end_is_plain(int status)
 {

@@ -48,6 +48,11 @@ const char *boot_noise(const struct boot *boot);
 bool boot_was_cut(const struct boot *boot);
 bool boot_has_answered(const struct boot *boot); /* a shell of the host has said something */
 
+/*
+ * Why a login by SSH ended before the host ran BOOT_COMMAND. The login shell reads a login file
+ * first, as bash reads .bashrc when sshd starts it, and an `exit` there ends the login. Pure.
+ */
+
 /* Is `status` one that a login file would choose? Others have meanings of their own: the shell
  * could not run the command (126, 127), a signal ended it (above 128), the ssh program failed
  * (255). */

@@ -14,11 +14,6 @@
 #include "transport/ssh/stream.h"
 #include "transport/transport.h"
 
-/*
- * One call of the ssh transport: configuration, keys, address, connection, login, agent. The window
- * decides when it may go on (call_go); the loop drives everything else.
- */
-
 /* One host by the `ssh` program, through the exec transport: for what libssh2 cannot do. */
 
 struct ssh_fallback {
@@ -59,6 +54,11 @@ static struct ssh_fallback *fallback_start(const struct transport_room *room,
     fallback->call = transport_call(&transport, &fallback->target, events, events_context);
     return fallback;
 }
+
+/*
+ * One call of the ssh transport: configuration, keys, address, connection, login, agent. The window
+ * decides when it may go on (call_go); the loop drives everything else.
+ */
 
 struct ssh_call {
     struct transport_call_head head;
