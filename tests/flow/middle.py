@@ -152,14 +152,14 @@ class Middle:
         self.host = Host(self.box, ("/bin/sh", "-c", f"exec /bin/sh 2>>'{self.shell_said}'"))
         self.addCleanup(self.host.close)
         self.middle = self.write("middle.py", MIDDLE)
-        self.runs = 0
+        self.runs, self.frames = 0, {}  # frames: how many went the way of a change, in its last run
 
     def begin(self, kind, change):
         self.runs += 1
         told = self.box.path(f"told.{self.runs}")
         words = [sys.executable, "-I", "-S", "-B", self.middle, self.host.path, *map(str, change), told]
         job = self.start("--launch-agent", shlex.join(words) + " %h", "-H", "far:2", "--stdin", "all", "--node-timeout",
-                         patient(10), "--timeout", patient(20), "--grace", 1, *kind, "sh", "-c", SCRIPT, stdin="".join(f"{line}\n" for line in LINES).encode())
+                         patient(10), "--timeout", patient(40), "--grace", 1, *kind, "sh", "-c", SCRIPT, stdin="".join(f"{line}\n" for line in LINES).encode())
         return change, job, told
 
     def lengths(self, kind):
@@ -167,8 +167,18 @@ class Middle:
         for _ in range(2):  # the second time the agent is there already
             _, job, told = self.begin(kind, Change("up", "none", 0))
             self.judge(kind, job, must=True)
-        with open(wait_until(lambda: told if os.path.exists(told) else None, "the middle's count"), encoding="ascii") as file:
-            counts = [int(word) for word in file.read().split()]
+        wait_until(lambda: os.path.exists(told), "the middle's count")
+        return self.read_told(told)
+
+    @staticmethod
+    def read_told(told):
+        counts = []
+
+        def whole():  # it may be written just now
+            with open(told, encoding="ascii") as file:
+                counts[:] = [int(word) for word in file.read().split()]
+            return len(counts) == 6
+        wait_until(whole, "the whole count of the middle")
         return {"down": tuple(counts[0::2]), "up": tuple(counts[1::2])}
 
     def judge(self, kind, job, must=False, other=False):
@@ -187,6 +197,18 @@ class Middle:
             self.assertRegex(result.said, SAYS, result.describe())
         return result
 
+    def spoil_in_time(self, kind, changes):
+        """As spoil_all(), but a change that came too late for the job is made earlier: how many frames a job has depends on
+        how fast its parts are."""
+        done = []
+        while changes:
+            results = self.spoil_all(kind, changes)
+            late = [change for change, result in results
+                    if result.status == 0 and change.at > 1 and self.frames.get(change, change.at + 2) < change.at + 2]
+            done += [one for one in results if one[0] not in late]
+            changes = [change._replace(at=change.at - 1) for change in late]
+        return done
+
     def spoil_all(self, kind, changes):
         """Some at a time: (change, result) of each."""
         changes, done = list(changes), []
@@ -197,6 +219,7 @@ class Middle:
                 with self.subTest(kind=kind, change=change):
                     done.append((change, self.judge(kind, job, other=change.do == "flip")))
                 if os.path.exists(told):
+                    self.frames[change] = self.read_told(told)[change.way][1]
                     os.unlink(told)
             self.box.check_nothing_left(self.left_timeout)
             wait_until(lambda: not self.host.processes(), "the host's processes to end", 30)

@@ -362,7 +362,7 @@ class Link(Middle, Flow):
         for kind in (STATIC, ELASTIC):
             self.lengths(kind)
             changes = [Change(way, do, at) for way in ("down", "up") for do, at in (("drop", 5), ("repeat", 4), ("swap", 6))]
-            for change, result in self.spoil_all(kind, changes):
+            for change, result in self.spoil_in_time(kind, changes):
                 self.assertNotEqual(result.status, 0, f"{change}{result.describe()}")
                 self.expect_said(result, "lost, repeated or reordered")
 
