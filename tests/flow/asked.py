@@ -9,6 +9,8 @@ from ground import HVDRUN
 from jobs import Job
 from rig import Flow, wait_until
 
+LATE = "not all of its processes were read in time"  # what a stack is then
+
 
 class Asked(Flow):
 
@@ -31,6 +33,14 @@ class Asked(Flow):
 
     def ask(self, *words, status=0):
         return self.expect(self.command("stacks", *words).wait(60), status)
+
+    def ask_whole(self, *words):
+        """The text of `hvdrun stacks` with the stacks of all ranks. On a busy machine, some may not come in time."""
+        for _ in range(60):
+            result = self.ask(*words)
+            if LATE not in result.stdout:
+                return result.stdout
+        raise AssertionError(f"never all in time{result.describe()}")
 
     def until(self, patterns, *words):
         """The text of `hvdrun stacks` as soon as it has these lines: a rank may still be on its way."""
