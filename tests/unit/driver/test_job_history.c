@@ -118,7 +118,7 @@ static void test_nothing_to_measure(void **state)
     f->job.state = JOB_RUNNING;
     for (int rank = 0; rank < 3; rank++)
         exits(f, rank, false, 0, 7 * SECOND);
-    begin_history(f);
+    history = begin_history(f);
     run_for(f->job.loop, 700); /* its first timer has fired */
     assert_int_equal(ask_age_ms(&f->job, &topic_usage), -1);
     expect_json(points_of(history, 0, 0), "[]");
