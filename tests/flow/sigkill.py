@@ -25,6 +25,8 @@ from test_keeper import RELAY, Host
 
 _CLONE_NEWNS = 0x20000
 SHM = "/dev/shm"
+# A search for leaks has a process of its own at the end; when that is hit, LeakSanitizer waits for ever.
+NO_LEAKS = {"ASAN_OPTIONS": "detect_leaks=0"}
 KEPT = re.compile(r"/hvdrun-\d+(/(hvdrun-agent|checked)-[^/]+)?$")
 
 
@@ -48,7 +50,7 @@ class Sigkill(Elastic, Flow):
 
     def setUp(self):
         super().setUp()
-        self.host = Host(self.box)
+        self.host = Host(self.box, env=NO_LEAKS)
         self.addCleanup(self.host.close)
         self.relay = self.write("relay.py", RELAY)
         litter = self.box.litter
@@ -85,8 +87,7 @@ class Sigkill(Elastic, Flow):
     kinds = ("plain", "hosts", "mpi", "elastic", "far", "stubborn")
 
     def begin(self, kind):
-        # A search for leaks has a process of its own at the end; when that is hit, LeakSanitizer waits for ever.
-        env = {"OMPI_MCA_btl_vader_single_copy_mechanism": "none", "ASAN_OPTIONS": "detect_leaks=0"}
+        env = {"OMPI_MCA_btl_vader_single_copy_mechanism": "none", **NO_LEAKS}
         return self.start("--grace", "300ms", "--drain-timeout", "100ms", "--elastic-timeout", 5, *getattr(self, kind)(), env=env)
 
     def usual_length(self, kind):

@@ -36,9 +36,9 @@ while far.fileno() in to:
 class Host(threading.Thread):
     """Starts a shell for each connection, with the connection as its stdin and stdout."""
 
-    def __init__(self, box, shell=("/bin/sh",)):
+    def __init__(self, box, shell=("/bin/sh",), env=None):
         super().__init__(daemon=True)
-        self.box, self.shell, self.shells = box, shell, []
+        self.box, self.shell, self.shells, self.env = box, shell, [], env or {}
         self.tmp = box.path("host-tmp")
         os.mkdir(self.tmp, 0o700)
         self.path = os.path.join(box.root, "host")
@@ -53,7 +53,7 @@ class Host(threading.Thread):
                 connection, _ = self.listener.accept()
             except OSError:
                 return
-            env = self.box.environment({"TMPDIR": self.tmp, "XDG_RUNTIME_DIR": None})
+            env = self.box.environment({"TMPDIR": self.tmp, "XDG_RUNTIME_DIR": None, **self.env})
             self.shells.append(subprocess.Popen(self.shell, stdin=connection, stdout=connection, env=env,
                                                 start_new_session=True))
             connection.close()
