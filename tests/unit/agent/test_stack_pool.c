@@ -23,7 +23,7 @@
 
 #define FOLDER "/tmp/hvdrun-stacks-XXXXXX"
 #define MANY 200
-#define LONG_MS 15000
+#define LONG_MS 120000
 #define SHORT_MS 300
 
 struct bench {
