@@ -52,7 +52,7 @@ struct agent {
     struct crews *crews;
     struct notifier *notifier;
     struct departure *departure;
-    void *own[AGENT_PARTS]; /* the data of the parts: agent_own(); NULL until the driver asks */
+    void *own[AGENT_PARTS]; /* the data of the parts: agent_own() */
     char *helper_program;   /* of the helper processes */
     struct gpu_sampler *gpus;
     char *job_id;

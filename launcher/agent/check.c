@@ -478,7 +478,7 @@ void check_destroy(struct check *check)
 static struct check *own(struct agent *agent)
 {
     if (agent_own(agent, check) == NULL)
-        agent_own(agent, check) =
+        agent->own[AGENT_PART_check] =
             check_create(agent->loop, agent->facts, agent->modules, agent->mpi);
     return agent_own(agent, check);
 }

@@ -411,7 +411,7 @@ void evidence_desk_ask(struct evidence_desk *desk, const struct crews *crews,
 static void answer(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
 {
     if (agent_own(agent, evidence_desk) == NULL)
-        agent_own(agent, evidence_desk) =
+        agent->own[AGENT_PART_evidence_desk] =
             evidence_desk_create(agent->loop, agent->helpers, agent->helper_program);
     evidence_desk_ask(agent_own(agent, evidence_desk), agent->crews, asked,
                       ((const Hvdrun__EvidenceRequest *)request)->file_bytes);

@@ -16,8 +16,8 @@ enum agent_part_id {
     AGENT_PARTS
 };
 
-/* The data of a part, such as agent_own(agent, usage): a pointer that one can set. */
-#define agent_own(agent, name) (*(struct name **)&(agent)->own[AGENT_PART_##name])
+/* The data of a part, such as agent_own(agent, usage); NULL until the driver asks. */
+#define agent_own(agent, name) ((struct name *)(agent)->own[AGENT_PART_##name])
 
 struct agent_part {
     const char *name;

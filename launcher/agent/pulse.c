@@ -81,7 +81,7 @@ static void answer(struct agent *agent, const struct asked *asked, const Protobu
 {
     bool closer = ((const Hvdrun__PulseRequest *)request)->closer;
     if (closer && agent_own(agent, closer_look) == NULL)
-        agent_own(agent, closer_look) =
+        agent->own[AGENT_PART_closer_look] =
             closer_look_create(agent->loop, agent->crews, agent->gpus, agent->facts);
     if (closer)
         closer_look_ask(agent_own(agent, closer_look));

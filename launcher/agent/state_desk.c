@@ -317,7 +317,7 @@ static void answer(struct agent *agent, const struct asked *asked, const Protobu
 {
     const Hvdrun__StateRequest *wanted = (const Hvdrun__StateRequest *)request;
     if (agent_own(agent, state_desk) == NULL)
-        agent_own(agent, state_desk) =
+        agent->own[AGENT_PART_state_desk] =
             state_desk_create(agent->loop, agent->helpers, agent->helper_program);
     state_desk_ask(agent_own(agent, state_desk), agent->crews, agent->lines, asked, wanted->native);
 }

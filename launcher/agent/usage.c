@@ -381,7 +381,7 @@ static void answer(struct agent *agent, const struct asked *asked, const Protobu
 {
     (void)request;
     if (agent_own(agent, usage) == NULL)
-        agent_own(agent, usage) = usage_create(agent->crews, agent->gpus);
+        agent->own[AGENT_PART_usage] = usage_create(agent->crews, agent->gpus);
     usage_ask(agent_own(agent, usage), asked);
 }
 

@@ -50,7 +50,7 @@ static struct explain_gpu gpu_of(const json_t *object)
                                 .uncorrected = count_of(ecc, "volatile", INT64_MAX)};
 }
 
-/* `list`: JSON of driver/tell/gpu_health_json.h, or anything else. `out` has a place for each
+/* `list`: JSON of driver/tell/evidence_json.h, or anything else. `out` has a place for each
  * element, and borrows from it. */
 static void explain_json_gpus(const json_t *list, struct explain_gpu *out)
 {

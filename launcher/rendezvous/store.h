@@ -6,7 +6,7 @@
  * Meaning of the methods
  *   PUT     stores the body (of any length, 0 too) in place of an earlier one. Answers 200, and
  *           every GET that waits for the key. The PUT of rank_<r> in the scope global, the first
- *           request of every rendezvous, is answered when all ranks have sent theirs (gate.h).
+ *           request of every rendezvous, is answered when all ranks have sent theirs (held.h).
  *   GET     200 and the blob. A missing key that is a number is a rank's address: the GET waits for
  *           it, up to RENDEZVOUS_HOLD_MS, then 404. Any other missing key is 404 at once.
  *   DELETE  always 200. In the plan's scopes (global, local_<host>, cross_<local rank>) it means

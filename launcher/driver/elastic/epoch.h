@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The epochs of the job: the next one, from its plan to its start, and the newcomers that start
- * beside the running one (model/elastic/newcomers.h). Each has a launch (launch.h).
+ * beside the running one (model/elastic/newcomers.h). Each has a launch.
  */
 #pragma once
 

@@ -67,7 +67,7 @@ struct job_request {
     const struct check_request *check; /* check `hosts` (check/check.h), run no job; NULL */
     const struct plan *plan;           /* NULL: an elastic job, which discovers its hosts */
     const struct plan_request *late;   /* the plan is made again with the facts of the hosts
-                                          (late_plan.h); NULL: all slots are known */
+                                          (start/static_kind.c); NULL: all slots are known */
     const struct host_list
         *hosts; /* of an elastic job, as -H or a hostfile names them; may be empty */
     const struct strv *base_env; /* scrubbed: what workers of this machine inherit */

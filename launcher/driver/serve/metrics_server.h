@@ -3,7 +3,7 @@
  * What the address of --metrics serves over HTTP. Nobody can change anything there.
  *
  *   /metrics       the metrics of the job, for everyone who reaches the address
- *   /              the status page, for those that the gate lets in (gate.h), as the next ones are
+ *   /              the status page, for those that the gate lets in, as the next ones are
  *   /job.json      what the page shows of the job, and
  *   /output.json   of the output; ?rank=N for that of one rank (page_json.h)
  *   /end.json      answered at the end of the job, or with {} after some seconds

@@ -126,7 +126,7 @@ struct static_job {
     struct bringup *bringup;
     struct exit_policy *policy; /* on job->plan */
     struct cause_wait *wait;    /* for the cause of the first failure */
-    struct plan *late_plan;     /* late_plan.h; NULL: none was needed, or not yet */
+    struct plan *late_plan;     /* NULL: none was needed, or not yet */
     bool lost;                  /* a node is lost */
     bool dumps;                 /* the job ends after a last look at its ranks */
     char *failure;              /* that it is about; NULL */

@@ -118,7 +118,7 @@ static const struct golden cases[] = {
      KNOWN_MATCH, 3},
 };
 
-/* Every line of a file, as known_index.h chooses none. */
+/* Every line of a file, as if the index chose none. */
 static void read_all(struct known_hosts *known, const char *text, size_t length)
 {
     struct byte_view left = {.at = (const unsigned char *)text, .length = length}, line;
