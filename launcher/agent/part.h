@@ -12,7 +12,6 @@
 enum agent_part_id {
 #define PART(name) AGENT_PART_##name,
 #include "agent/part_list.def"
-#undef PART
     AGENT_PARTS
 };
 
@@ -26,5 +25,5 @@ struct agent_part {
 };
 
 #define PART(name) extern const struct agent_part name##_agent_part;
+#define FEATURE(name) extern const struct agent_part name##_agent_part __attribute__((weak));
 #include "agent/part_list.def"
-#undef PART

@@ -6,13 +6,13 @@
 static const struct agent_part *const parts[AGENT_PARTS] = {
 #define PART(name) [AGENT_PART_##name] = &name##_agent_part,
 #include "agent/part_list.def"
-#undef PART
 };
 
 const char *agent_parts_ask(struct agent *agent, const Hvdrun__Ask *message)
 {
     for (int i = 0; i < AGENT_PARTS; i++) {
-        const struct ask_rule *rule = asked_rule(parts[i]->topics, message);
+        const struct ask_rule *rule =
+            parts[i] == NULL ? NULL : asked_rule(parts[i]->topics, message);
         if (rule != NULL)
             return asked_take(rule, agent, &agent->post, message);
     }

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "cli/about_test.h"
+#include "cli/features.h"
 
 /*
  * The versions of the libraries that hvdrun's modules link with: those at build time, and those on
@@ -149,5 +150,7 @@ void check_build_text(struct buf *out)
             buf_printf(out, "\n%s:\n", parts[i].title);
         buf_printf(out, "    [%c] %s\n", parts[i].built ? 'X' : ' ', parts[i].name);
     }
+    buf_puts(out, "\nFeatures that a build may leave out:\n");
+    features_text(out);
     buf_puts(out, "\n'hvdrun check' checks the hosts of a job.\n");
 }

@@ -30,7 +30,6 @@
 #include "cli/place.h"
 #include "cli/process_title.h"
 #include "cli/show_config.h"
-#include "driver/check/check.h"
 #include "driver/control/folder.h"
 #include "driver/driver.h"
 #include "driver/reach/way_choice.h"

@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "driver/check/check.h"
 #include "driver/driver.h"
 #include "frames.h"
 #include "model/hosts/entry.h"

@@ -39,7 +39,7 @@ ALLOWED = {
     ("launcher/agent/departure.c", "clock_wall_ns"): "the deadline that workers read is a time of the day",
     ("launcher/agent/crew_progress.c", "clock_wall_ns"): "the time of a file; a wrong one is not believed",
     ("launcher/node/evidence.c", "clock_wall_ns"): "lines of the kernel are compared with a report",
-    ("launcher/agent/check.c", "clock_wall_ns"): "what it asks is how wrong that clock is",
+    ("launcher/features/check/check_agent.c", "clock_wall_ns"): "what it asks is how wrong that clock is",
     **{("tests/unit/clock.c", call): "the tests' own clock" for call in MACHINE_TIME.split()[:4]},
     ("tests/unit/line/test_reader.c", "clock_gettime"): "pthread_cond_timedwait() has a limit on that clock",
     ("tests/unit/agent/test_stack_door.c", "geteuid"): "only root can become another user, who is refused",

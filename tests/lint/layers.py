@@ -42,6 +42,15 @@ LAYERS = {
         {"api"},
     ],
 }
+# launcher/features/NAME/ is a feature. X_agent, X_driver and X_cli are on top of these rooms, every other file is below
+# them. Nothing outside includes or calls a feature: two tables name it with weak symbols.
+SIDES = {"agent": {"agent"}, "driver": {"driver"}, "cli": {"driver", "cli"}}
+# The nodes that name features, with weak symbols.
+TABLES = {"agent/parts", "driver/parts", "cli/features"}
+# "a -> b": the feature a may know b, and why.
+FEATURE_PAIRS = {
+}
+
 SHARED = {"base", "include", "line"}  # these live under runtime/
 
 # The folders of a room, lowest first. Those of one set do not know each other; "." holds the files
@@ -53,7 +62,7 @@ FOLDERS = {
     "stacks": ["module", "."],
     "pmix": [".", "module"],
     "transport": [".", "boot", "exec", {"srun", "ssh_module"}, "ssh"],
-    "driver": ["job", "tell", "end", "control", {"reach", "mpi", "run"}, "usage", "serve", "start", {"elastic", "check"}, "."],
+    "driver": ["job", "tell", "end", "control", {"reach", "mpi", "run"}, "usage", "serve", "start", "elastic", "."],
     "cli": ["module", ".", "tools"],
     "engine": [".", {"mpi", "gloo", "nccl"}],
 }
@@ -77,7 +86,7 @@ FENCES = [
     ("inih", r"ini\.h$|inih/", r"model/settings/ini_lines\.c$"),
     ("libyaml", r"yaml\.h$", r"cli/"),
     ("protobuf-c", r"protobuf-c/", r"wire/"),
-    ("jansson", r"jansson", r"(\w+/)+(\w*_)?(report|events|json|story|trace|dry_run|control)(_\w+)?\.[ch]$|driver/(control|usage|serve)/"),
+    ("jansson", r"jansson", r"(\w+/)+(\w*_)?(report|events|json|story|trace|dry_run|control)(_\w+)?\.[ch]$|driver/(control|usage|serve)/|features/"),
     ("hwloc", r"hwloc", r"node/module/"),
     ("ncurses", r"n?curses", r"cli/module/screen\.c$"),
     ("elfutils", r"elfutils/|dwarf\.h$|gelf\.h$|libelf\.h$", r"stacks/module/"),
@@ -103,6 +112,13 @@ def node_of(short):
     return re.sub(r"(_test)?\.[^./]*$", "", short)
 
 
+def feature_of(short):
+    """The feature of a file or node and the room it is on top of, or None: ("check", "driver")."""
+    parts = node_of(short).split("/")
+    side = parts[-1].rpartition("_")[2]
+    return (parts[1], side if side in SIDES else None) if len(parts) > 2 and parts[0] == "features" else (None, None)
+
+
 def folder_of(short):
     return short.rpartition("/")[0]
 
@@ -110,6 +126,8 @@ def folder_of(short):
 def place(short):
     """Where the folder of a file or node is in the order of its room; None: it is not in the table."""
     room, _, folder = folder_of(short).partition("/")
+    if room == "features":
+        return 0
     for number, folders in enumerate(FOLDERS.get(room, ["."])):
         if (folder or ".") in ({folders} if isinstance(folders, str) else folders):
             return number
@@ -177,7 +195,9 @@ class Layers:
     def check_file(self, short):
         path = self.files[short]
         root, room = path.split("/")[0], short.split("/")[0]
-        if self.layer(root, room) is None or (root == "launcher" and room in SHARED):
+        if feature_of(short)[0] is not None:
+            pass
+        elif self.layer(root, room) is None or (root == "launcher" and room in SHARED):
             self.findings.add(path, 0, f"{root}/{room} is no room: add it to the table in "
                                        "tests/lint/layers.py and to docs/design.md")
             return
@@ -219,7 +239,7 @@ class Layers:
         for (path, other), names in sorted(edges.items()):
             short, callee = path.partition("/")[2], other.partition("/")[2]
             edge = (node_of(short), node_of(callee))
-            if edge[0] == edge[1] or edge in self.edges:
+            if edge[0] == edge[1] or edge in self.edges or (edge[0] in TABLES and feature_of(callee)[0]):
                 continue
             if edge in self.allowed_calls:
                 self.used.add(edge)
@@ -233,6 +253,9 @@ class Layers:
     def check_direction(self, path, line, header, header_path, how="include"):
         root, room = path.split("/")[:2]
         other_root, other = header_path.split("/")[:2]
+        if "features" in (room, other):
+            self.check_feature(path, line, header, header_path, how)
+            return
         if room == other and root == other_root:
             return
         if root != other_root and other not in SHARED:
@@ -249,13 +272,29 @@ class Layers:
             self.findings.add(path, line, f"{header}: sideways {how}, {room} and {other} are "
                                           f"both L{mine}")
 
+    def check_feature(self, path, line, header, header_path, how):
+        """An edge from or to a feature."""
+        mine, side = feature_of(path.partition("/")[2])
+        theirs, other_side = feature_of(header_path.partition("/")[2])
+        room = header_path.split("/")[1]
+        if mine is None:
+            self.findings.add(path, line, f"{header}: {how} of the feature {theirs}, which a build may leave out")
+        elif theirs is not None and mine != theirs and f"{mine} -> {theirs}" not in FEATURE_PAIRS:
+            self.findings.add(path, line, f"{header}: the feature {mine} must not know {theirs}: see FEATURE_PAIRS")
+        elif theirs is not None:
+            if other_side not in (None, side):
+                self.findings.add(path, line, f"{header}: {how} of a file that is on top of {other_side}/")
+        elif room not in SHARED and self.layer("launcher", room) >= self.layer("launcher", "agent") \
+                and room not in SIDES.get(side, ()):
+            self.findings.add(path, line, f"{header}: upward {how} of {room}/, which only X_{room} of a feature may know")
+
     def check_folders(self):
         """Each file is in a folder of the table, and includes earlier ones of its room."""
         for short, path in sorted(self.files.items()):
             if place(short) is None:
                 self.findings.add(path, 0, f"{folder_of(short)} is not in FOLDERS of tests/lint/layers.py")
         for (one, other), line in sorted(self.edges.items()):
-            if one.split("/")[0] != other.split("/")[0] or None in (place(one), place(other)):
+            if one.split("/")[0] != other.split("/")[0] or "features/" in one or None in (place(one), place(other)):
                 continue
             mine, theirs = folder_of(one), folder_of(other)
             if mine == theirs or place(other) < place(one):

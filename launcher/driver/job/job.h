@@ -42,12 +42,10 @@ enum job_state {
 
 #define PART(name) struct name;
 #include "driver/job/part_list.def"
-#undef PART
 
 enum part_id {
 #define PART(name) PART_##name,
 #include "driver/job/part_list.def"
-#undef PART
     PART_COUNT
 };
 
@@ -55,16 +53,20 @@ enum part_id {
 #define job_part(job, name) ((struct name *)(job)->own[PART_##name])
 
 struct allocation;
-struct check_request;
 struct driver_part;
 struct frame_rule;
 struct job_kind;
+
+struct check_request { /* of `hvdrun check` (launcher/features/check) */
+    bool net;          /* measure how fast the hosts send to each other */
+    bool json;         /* print JSON */
+};
 
 /* The request of main; everything in it outlives the run. */
 struct job_request {
     const struct settings *settings;
     const struct app_list *apps;
-    const struct check_request *check; /* check `hosts` (check/check.h), run no job; NULL */
+    const struct check_request *check; /* check `hosts`, run no job; NULL */
     const struct plan *plan;           /* NULL: an elastic job, which discovers its hosts */
     const struct plan_request *late;   /* the plan is made again with the facts of the hosts
                                           (start/static_kind.c); NULL: all slots are known */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kind of a job: static (start/static_kind.c), elastic (elastic/elastic_kind.c) or a check
- * (check/check.c). This table holds all differences between the kinds. The rest of the room calls
+ * (features/check). This table holds all differences between the kinds. The rest of the room calls
  * kind_...(), which skips a function that is NULL. driver.c chooses the kind.
  */
 #pragma once

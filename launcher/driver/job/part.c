@@ -4,7 +4,7 @@
 void parts_note_frames(struct job *job)
 {
     for (int i = 0; i < PART_COUNT; i++) {
-        const struct part_frame *frame = job->parts[i]->frames;
+        const struct part_frame *frame = job->parts[i] == NULL ? NULL : job->parts[i]->frames;
         for (; frame != NULL && frame->type != 0; frame++)
             job->frames[frame->type] = &frame->rule;
     }
@@ -14,7 +14,8 @@ int parts_open(struct job *job, struct error *err)
 {
     parts_note_frames(job);
     for (int i = 0; i < PART_COUNT; i++) {
-        if (job->parts[i]->open != NULL && job->parts[i]->open(job, err) < 0)
+        const struct driver_part *part = job->parts[i];
+        if (part != NULL && part->open != NULL && part->open(job, err) < 0)
             return -1;
     }
     return 0;
@@ -29,11 +30,12 @@ void parts_close(struct job *job)
     }
 }
 
-/* Calls a function of all parts that have it. */
+/* Calls a function of all parts that have it. A part is NULL if its feature was left out. */
 #define TELL_ALL(job, function, ...)                               \
     for (int i = 0; (job)->parts != NULL && i < PART_COUNT; i++) { \
-        if ((job)->parts[i]->function != NULL)                     \
-            (job)->parts[i]->function(__VA_ARGS__);                \
+        const struct driver_part *part = (job)->parts[i];          \
+        if (part != NULL && part->function != NULL)                \
+            part->function(__VA_ARGS__);                           \
     }
 
 void parts_node_event(struct job *job, struct node_link *node, const char *event, const char *text)
@@ -70,7 +72,7 @@ bool parts_busy(struct job *job)
 {
     bool busy = false;
     for (int i = 0; job->parts != NULL && i < PART_COUNT && !busy; i++)
-        busy = job->parts[i]->busy != NULL && job->parts[i]->busy(job);
+        busy = job->parts[i] != NULL && job->parts[i]->busy != NULL && job->parts[i]->busy(job);
     return busy;
 }
 

@@ -43,8 +43,8 @@ struct driver_part { /* any function may be NULL */
 };
 
 #define PART(name) extern const struct driver_part name##_part;
+#define FEATURE(name) extern const struct driver_part name##_part __attribute__((weak));
 #include "driver/job/part_list.def"
-#undef PART
 
 void parts_note_frames(struct job *job); /* fills job->frames */
 int parts_open(struct job *job, struct error *err);

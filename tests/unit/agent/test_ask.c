@@ -77,30 +77,6 @@ static void test_breaches(void **state)
     assert_int_equal(bench.states + bench.pulses, 0);
 }
 
-/* One part answers it, and no other. */
-static void test_each_topic_has_an_answer(void **state)
-{
-    static const struct topic *const topics[] = {
-#define TOPIC_POINTER(name, ...) &topic_##name,
-        TOPIC_LIST(TOPIC_POINTER)
-#undef TOPIC_POINTER
-    };
-    static const struct agent_part *const parts[] = {
-#define PART(name) &name##_agent_part,
-#include "agent/part_list.def"
-#undef PART
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof(topics) / sizeof(topics[0]); i++) {
-        Hvdrun__Ask message = HVDRUN__ASK__INIT;
-        int answers = 0;
-        message.topic = topics[i]->number;
-        for (size_t k = 0; k < sizeof(parts) / sizeof(parts[0]); k++)
-            answers += asked_rule(parts[k]->topics, &message) != NULL;
-        assert_int_equal(answers, 1);
-    }
-}
-
 /* Several questions may be under way, and an answer may have pieces. */
 static void test_answers_of_an_agent(void **state)
 {
@@ -142,7 +118,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_goes_to_its_topic),
         cmocka_unit_test(test_breaches),
-        cmocka_unit_test(test_each_topic_has_an_answer),
         cmocka_unit_test(test_answers_of_an_agent),
         cmocka_unit_test(test_the_link_ends),
     };

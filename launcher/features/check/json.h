@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/buf.h"
-#include "driver/check/findings.h"
-#include "driver/check/result.h"
+#include "features/check/findings.h"
+#include "features/check/result.h"
 
 /* -1: it does not fit into `out`. */
 int check_json(const struct check_result *result, const struct check_findings *findings, int status,

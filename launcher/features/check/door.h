@@ -7,8 +7,8 @@
  */
 #pragma once
 
-#include "agent/check_socket.h"
 #include "base/error.h"
+#include "features/check/socket.h"
 #include "io/loop.h"
 
 struct check_door;

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "driver/check_fixture.h"
+#include "features/check/check_fixture.h"
 
 #define SECOND_NS INT64_C(1000000000)
 

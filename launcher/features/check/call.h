@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of check need, and nobody else. */
+/*
+ * The calling end of a probe (features/check/socket.h): one connection to another node, and its
+ * result.
+ *
+ *   state        connected   answer right   sent for transfer_ms   count heard   limit over, error
+ *   CONNECTING   GREETING                                                        over
+ *   GREETING                 SENDING, over                                       over
+ *   SENDING                                 COUNTING                             over
+ *   COUNTING                                                       over          over
+ * Without a transfer the call is over when the answer is right.
+ */
 #pragma once
 
-#include "agent/check.h"
-#include "agent/check_socket.h"
+#include "features/check/socket.h"
 #include "io/loop.h"
 #include "wire/control.pb-c.h"
 

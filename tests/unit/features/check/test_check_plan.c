@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "driver/check/probe_test.h"
+#include "features/check/probe_driver_test.h"
 
 #define MOST 300
 

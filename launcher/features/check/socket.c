@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/check_socket.h"
+#include "features/check/socket.h"
 
 #include <arpa/inet.h>
 #include <endian.h>

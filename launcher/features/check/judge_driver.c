@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/check/judge.h"
+#include "features/check/judge_driver.h"
 
 #include <inttypes.h>
 #include <stdio.h>

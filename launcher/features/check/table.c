@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/check/table.h"
+#include "features/check/table.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/check_door.h"
+#include "features/check/door.h"
 
 #include <errno.h>
 #include <stdlib.h>

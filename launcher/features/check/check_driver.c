@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/check/check.h"
+#include "features/check/check.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -11,18 +11,19 @@
 #include "base/mem.h"
 #include "base/plain.h"
 #include "base/status.h"
-#include "driver/check/json.h"
-#include "driver/check/judge.h"
-#include "driver/check/probe.h"
-#include "driver/check/text.h"
 #include "driver/end/teardown.h"
 #include "driver/job/ask.h"
+#include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
 #include "driver/reach/call_progress.h"
 #include "driver/reach/reach.h"
 #include "driver/run/user_signals.h"
 #include "driver/start/handshake.h"
 #include "driver/tell/events.h"
+#include "features/check/json.h"
+#include "features/check/judge_driver.h"
+#include "features/check/probe_driver.h"
+#include "features/check/text.h"
 #include "output/output.h"
 
 #define NODE_TIMEOUT_MS 30000 /* as for a static job */
@@ -40,6 +41,8 @@ struct check_job {
     struct check_probe *probe; /* NULL: still looking */
     bool over;
 };
+
+const char check_feature[] = "hvdrun check, which checks the hosts before a job does";
 
 static struct check_job *of(const struct job *job)
 {

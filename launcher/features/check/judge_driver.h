@@ -8,8 +8,8 @@
  */
 #pragma once
 
-#include "driver/check/findings.h"
-#include "driver/check/result.h"
+#include "features/check/findings.h"
+#include "features/check/result.h"
 
 /* Appends the findings, fatal ones first, otherwise in the order of the hosts. */
 void check_judge(const struct check_result *result, struct check_findings *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/check/result.h"
+#include "features/check/result.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/buf.h"
-#include "driver/check/findings.h"
-#include "driver/check/result.h"
+#include "features/check/findings.h"
+#include "features/check/result.h"
 
 void check_table(const struct check_result *result, const struct check_findings *findings,
                  struct buf *out);

@@ -8,8 +8,8 @@
 
 #include <stddef.h>
 
-#include "driver/check/result.h"
 #include "driver/job/job.h"
+#include "features/check/result.h"
 
 struct check_probe;
 

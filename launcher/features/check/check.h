@@ -15,12 +15,6 @@
  */
 #pragma once
 
-#include "driver/job/job_kind.h"
-
-/* Of job_request. */
-struct check_request {
-    bool net;  /* measure how fast the hosts send to each other */
-    bool json; /* print JSON */
-};
+struct job_kind;
 
 extern const struct job_kind check_kind;

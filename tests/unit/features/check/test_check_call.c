@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 
-#include "agent/check_door.h"
-#include "agent/check_test.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "features/check/call.h"
+#include "features/check/door.h"
 #include "loop_fixture.h"
 
 static uint8_t token[CHECK_TOKEN] = "0123456789abcde", other_token[CHECK_TOKEN] = "another one....";

@@ -8,9 +8,9 @@
 #include <sys/resource.h>
 
 #include "base/mem.h"
-#include "driver/check/judge.h"
-#include "driver/check/probe_test.h"
-#include "driver/check/result.h"
+#include "features/check/judge_driver.h"
+#include "features/check/probe_driver_test.h"
+#include "features/check/result.h"
 
 #define FIXTURE_HOSTS 16
 #define GIB ((uint64_t)1 << 30)

@@ -4,6 +4,6 @@
 
 #include <stddef.h>
 
-#include "driver/check/probe.h"
+#include "features/check/probe_driver.h"
 
 #define CHECK_ALL_PAIRS 64

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/check/probe.h"
+#include "features/check/probe_driver.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -10,8 +10,8 @@
 #include <sys/random.h>
 
 #include "base/mem.h"
-#include "driver/check/probe_test.h"
 #include "driver/job/ask.h"
+#include "features/check/probe_driver_test.h"
 #include "model/net/network.h"
 
 /*

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "base/buf.h"
-#include "driver/check/findings.h"
-#include "driver/check/result.h"
+#include "features/check/findings.h"
+#include "features/check/result.h"
 
 /* `brief` (--quiet): only the findings. */
 void check_text(const struct check_result *result, const struct check_findings *findings,

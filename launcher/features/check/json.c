@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/check/json.h"
+#include "features/check/json.h"
 
 #include <jansson.h>
 #include <string.h>
 
-#include "driver/check/table.h"
+#include "features/check/table.h"
 
 /* Text from hosts may be invalid UTF-8; NULL and "" become null. */
 static json_t *text_or_null(const char *text)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/check/findings.h"
+#include "features/check/findings.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

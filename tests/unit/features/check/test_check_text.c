@@ -8,9 +8,9 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "driver/check/json.h"
-#include "driver/check/text.h"
-#include "driver/check_fixture.h"
+#include "features/check/check_fixture.h"
+#include "features/check/json.h"
+#include "features/check/text.h"
 
 #define TEXT_LIMIT ((size_t)4 << 20)
 

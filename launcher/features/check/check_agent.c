@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent's part of `hvdrun check`, the topics "facts" and "probe": what its node is like, and
+ * whether and how fast it reaches the other nodes.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent_state.h"
+#include "agent/modules.h"
+#include "agent/mpi_host.h"
+#include "agent/part.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "features/check/call.h"
+#include "features/check/door.h"
+#include "node/facts.h"
+#include "node/health.h"
+#include "pmix/pmix_server.h"
+
+#define PEERS_MAX 4096 /* of one step */
+#define LIMIT_MAX_MS 60000
+
+/* Of one step: each peer's call, and its result when that is over. */
+struct check_errand {
+    struct check *check;
+    struct check_call *call; /* NULL: over */
+    uint32_t node;
+    struct check_call_result result;
+};
+
+struct check {
+    struct loop *loop;
+    const struct node_facts *facts;
+    struct modules *modules;
+    struct mpi_host *mpi;
+    struct check_door *door;
+    struct asked step;
+    struct check_errand *errands; /* of the step */
+    size_t count, open;
+};
+
+/* Facts */
+
+/* The library, and whether it would serve a job. */
+static void fill_pmix(struct check *check, Hvdrun__Facts *message)
+{
+    struct error err = ERROR_INIT;
+    char *version = NULL, *file = NULL;
+    const char *module = modules_find(check->modules, "hvdrun-pmix.so", &err);
+    if (module == NULL || pmix_server_version(module, &version, &file, &err) < 0 ||
+        mpi_host_try_pmix(check->mpi, module, check->facts->hostname, &err) < 0)
+        message->pmix_problem = mem_strdup(err.text);
+    else
+        message->pmix_problem = mem_strdup("");
+    message->pmix = version == NULL ? mem_strdup("") : version;
+    message->pmix_file = file == NULL ? mem_strdup("") : file;
+}
+
+static void fill_hwloc(struct check *check, Hvdrun__Facts *message)
+{
+    struct error err = ERROR_INIT;
+    const char *module = modules_find(check->modules, "hvdrun-topology.so", &err);
+    char *version = module == NULL ? NULL : health_hwloc(module, &err);
+    message->hwloc_problem = mem_strdup(version == NULL ? err.text : "");
+    message->hwloc = version == NULL ? mem_strdup("") : version;
+}
+
+static void fill_folders(const struct health *health, Hvdrun__CheckFolder *folders,
+                         Hvdrun__CheckFolder **pointers)
+{
+    for (int i = 0; i < HEALTH_FOLDERS; i++) {
+        const struct health_folder *from = &health->folders[i];
+        folders[i] = (Hvdrun__CheckFolder)HVDRUN__CHECK_FOLDER__INIT;
+        folders[i].what = (char *)from->what;
+        folders[i].path = from->path;
+        folders[i].free_bytes = from->free_bytes;
+        folders[i].total_bytes = from->total_bytes;
+        folders[i].noexec = from->noexec;
+        folders[i].problem = from->problem == NULL ? (char *)"" : from->problem;
+        pointers[i] = &folders[i];
+    }
+}
+
+static void fill_limits(const struct node_facts *facts, Hvdrun__CheckLimit *limits,
+                        Hvdrun__CheckLimit **pointers)
+{
+    for (int i = 0; i < NODE_LIMITS; i++) {
+        limits[i] = (Hvdrun__CheckLimit)HVDRUN__CHECK_LIMIT__INIT;
+        limits[i].name = (char *)facts->limits[i].name;
+        limits[i].resource = (uint32_t)facts->limits[i].resource;
+        limits[i].hard = facts->limits[i].hard;
+        pointers[i] = &limits[i];
+    }
+}
+
+/* At once, but asking file systems can take long. */
+static void check_facts(struct check *check, const struct asked *asked)
+{
+    struct health health;
+    Hvdrun__CheckFolder folders[HEALTH_FOLDERS], *folder_pointers[HEALTH_FOLDERS];
+    Hvdrun__CheckLimit limits[NODE_LIMITS], *limit_pointers[NODE_LIMITS];
+    Hvdrun__Facts message = HVDRUN__FACTS__INIT;
+    health_read("", check->facts->hostname, &health);
+    fill_folders(&health, folders, folder_pointers);
+    fill_limits(check->facts, limits, limit_pointers);
+    fill_pmix(check, &message);
+    fill_hwloc(check, &message);
+    message.kernel = (char *)check->facts->kernel;
+    message.system = health.system;
+    message.folders = folder_pointers;
+    message.n_folders = HEALTH_FOLDERS;
+    message.limits = limit_pointers;
+    message.n_limits = NODE_LIMITS;
+    message.gpus = health.gpus.items;
+    message.n_gpus = health.gpus.count;
+    message.gpu_driver = health.gpu_driver;
+    message.adapters = health.adapters.items;
+    message.n_adapters = health.adapters.count;
+    message.own_address = health.own_address;
+    message.mono_ns = (uint64_t)clock_mono_ns();
+    message.wall_ns = (uint64_t)clock_wall_ns();
+    asked_answer(asked, &message.base);
+    char *const owned[] = {message.pmix, message.pmix_file, message.pmix_problem, message.hwloc,
+                           message.hwloc_problem};
+    for (size_t i = 0; i < sizeof(owned) / sizeof(owned[0]); i++)
+        free(owned[i]);
+    health_clear(&health);
+}
+
+/* Probes */
+
+static void drop_errands(struct check *check)
+{
+    for (size_t i = 0; i < check->count; i++)
+        check_call_cancel(check->errands[i].call);
+    free(check->errands);
+    check->errands = NULL;
+    check->count = check->open = 0;
+}
+
+static void answer_probe(struct check *check, const char *problem)
+{
+    Hvdrun__Probed message = HVDRUN__PROBED__INIT;
+    size_t count = check->count;
+    Hvdrun__ProbeResult *results AUTO_FREE = mem_array(count, sizeof(*results));
+    Hvdrun__ProbeResult **pointers AUTO_FREE = mem_array(count, sizeof(*pointers));
+    for (size_t i = 0; i < count; i++) {
+        struct check_call_result *from = &check->errands[i].result;
+        results[i] = (Hvdrun__ProbeResult)HVDRUN__PROBE_RESULT__INIT;
+        results[i].node = check->errands[i].node;
+        results[i].outcome = from->outcome;
+        results[i].text = from->text;
+        results[i].connect_us = (uint64_t)(from->connect_ns / 1000);
+        results[i].bytes = from->bytes;
+        results[i].transfer_us = (uint64_t)(from->transfer_ns / 1000);
+        results[i].source = from->source;
+        pointers[i] = &results[i];
+    }
+    message.port = check->door == NULL ? 0 : check_door_port(check->door);
+    message.problem = (char *)problem; /* protobuf-c only reads it */
+    message.results = pointers;
+    message.n_results = count;
+    asked_answer(&check->step, &message.base);
+    drop_errands(check);
+}
+
+static void errand_done(void *context, const struct check_call_result *result)
+{
+    struct check_errand *errand = context;
+    errand->call = NULL;
+    errand->result = *result;
+    errand->check->open--;
+    if (errand->check->open == 0)
+        answer_probe(errand->check, "");
+}
+
+static int64_t within_limit(uint32_t milliseconds)
+{
+    return milliseconds < LIMIT_MAX_MS ? milliseconds : LIMIT_MAX_MS;
+}
+
+static void call_peers(struct check *check, const Hvdrun__Probe *message)
+{
+    check->count = message->n_peers < PEERS_MAX ? message->n_peers : PEERS_MAX;
+    check->errands = mem_array(check->count, sizeof(*check->errands));
+    check->open = check->count;
+    for (size_t i = 0; i < check->count; i++) {
+        struct check_errand *errand = &check->errands[i];
+        errand->check = check;
+        errand->node = message->peers[i]->node;
+        errand->call =
+            check_call_begin(check->loop, message->peers[i], within_limit(message->limit_ms),
+                             within_limit(message->transfer_ms), errand_done, errand);
+    }
+}
+
+static void open_door(struct check *check, const Hvdrun__Probe *message, struct error *err)
+{
+    check_door_destroy(check->door);
+    check->door = NULL;
+    if (message->token.len == CHECK_TOKEN)
+        check->door = check_door_create(check->loop, message->listen, message->token.data, err);
+    else
+        error_set(err, "the driver did not send a token for the check");
+}
+
+/* Later. Another step takes the place of this one. */
+static void check_probe(struct check *check, const struct asked *asked,
+                        const Hvdrun__Probe *request)
+{
+    struct error err = ERROR_INIT;
+    drop_errands(check);
+    check->step = *asked;
+    if (request->listen[0] != '\0')
+        open_door(check, request, &err);
+    if (request->n_peers > 0)
+        call_peers(check, request);
+    else
+        answer_probe(check, err.text);
+}
+
+static struct check *own(struct agent *agent)
+{
+    struct check *check = agent_own(agent, check);
+    if (check != NULL)
+        return check;
+    check = mem_alloc(sizeof(*check));
+    *check = (struct check){.loop = agent->loop,
+                            .facts = agent->facts,
+                            .modules = agent->modules,
+                            .mpi = agent->mpi};
+    agent->own[AGENT_PART_check] = check;
+    return check;
+}
+
+static void take_facts(struct agent *agent, const struct asked *asked,
+                       const ProtobufCMessage *request)
+{
+    (void)request;
+    check_facts(own(agent), asked);
+}
+
+static void take_probe(struct agent *agent, const struct asked *asked,
+                       const ProtobufCMessage *request)
+{
+    check_probe(own(agent), asked, (const Hvdrun__Probe *)request);
+}
+
+static void close_part(struct agent *agent)
+{
+    struct check *check = agent_own(agent, check);
+    drop_errands(check);
+    check_door_destroy(check->door);
+    free(check);
+}
+
+static const struct ask_rule topics[] = {
+    {&topic_facts, take_facts}, {&topic_probe, take_probe}, {.topic = NULL}};
+const struct agent_part check_agent_part = {.name = "check", .topics = topics, .close = close_part};
