@@ -40,6 +40,13 @@ function(features_target target kind pattern)
   target_link_libraries(${target} PUBLIC ${ARGN})
 endfunction()
 
+# The files of the status page are in one object.
+set(page_folder ${PROJECT_SOURCE_DIR}/launcher/features/metrics/page)
+file(GLOB page_files CONFIGURE_DEPENDS ${page_folder}/*)
+set_source_files_properties(features/metrics/page_files.c PROPERTIES
+  OBJECT_DEPENDS "${page_files}"
+  COMPILE_DEFINITIONS "HVDRUN_PAGE_FOLDER=\"${page_folder}\"")
+
 features_target(features_plain STATIC "." room_node room_stacks room_output room_rendezvous room_pmix
                 room_line dep_jansson)
 features_target(features_agent OBJECT "_agent\\.c$" features_plain room_agent)

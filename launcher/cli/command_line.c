@@ -14,7 +14,6 @@
 #include "base/strv.h"
 #include "cli/config_file.h"
 #include "cli/env_options.h"
-#include "cli/features.h"
 #include "cli/flags.h"
 #include "model/env/rank_variables.h"
 #include "model/env/scrub.h"
@@ -339,9 +338,6 @@ static int compose(struct flags *flags, char *const *envp, struct command_line *
     if (apply_sources(&first->flags, envp, out, err) < 0 ||
         apply_flags(&first->flags, &out->settings, &out->more, err) < 0 ||
         apply_controller(envp, &out->settings, err) < 0)
-        return -1;
-    if (features_allow_options(&out->settings, err) < 0 ||
-        (out->check.wanted && features_allow_command(CHECK_WORD, err) < 0))
         return -1;
     if (out->settings.show_config)
         return choose_hosts(&out->settings, err) < 0 ? -1 : check_numbers(&out->settings, err);

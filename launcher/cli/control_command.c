@@ -21,10 +21,9 @@
 #include "cli/control_ps.h"
 #include "cli/control_show.h"
 #include "cli/control_slurm.h"
-#include "cli/control_stacks.h"
 #include "cli/control_status.h"
-#include "cli/control_top.h"
 #include "cli/control_words.h"
+#include "cli/features.h"
 #include "cli/help.h"
 #include "driver/control/folder.h"
 #include "driver/control/request.h"
@@ -33,7 +32,6 @@
 #define STATUS_REFUSED 1
 #define END_TRIES 100 /* of a driver that closes its socket and then its record */
 #define END_TRY_MS 10
-#define PAUSE_MAX_MS 60000
 #define COMMAND_WIDTH 60
 
 struct command {
@@ -65,21 +63,10 @@ static json_t *request_of(const struct control_words *words)
     return request;
 }
 
-static int append_piece(const char *bytes, size_t length, void *out)
-{
-    return buf_append(out, bytes, length);
-}
-
-static void put_json(const json_t *answer, struct buf *out)
-{
-    json_dump_callback(answer, append_piece, out, JSON_INDENT(2) | JSON_REAL_PRECISION(16));
-    buf_putc(out, '\n');
-}
-
 static void describe(const struct control_words *words, const json_t *answer, struct buf *out)
 {
     if (words->json) {
-        put_json(answer, out);
+        control_show_json(answer, out);
         return;
     }
     switch (words->command) {
@@ -122,7 +109,7 @@ static int show_record(struct command *command, const char *id, struct error *er
     if (command->words.json) {
         json_object_set_new(record, "state",
                             json_string(state == JOB_RECORD_ENDED ? "ended" : "lost"));
-        put_json(record, &command->out);
+        control_show_json(record, &command->out);
     } else {
         control_record_text(record, state, (double)clock_wall_ns() / 1e9, &command->out);
     }
@@ -196,7 +183,7 @@ static int describe_end(struct command *command, const json_t *end, const char *
 {
     long long status = (long long)json_integer_value(json_object_get(end, "status"));
     if (command->words.json)
-        put_json(end, &command->out);
+        control_show_json(end, &command->out);
     else
         buf_printf(&command->out, "%s ended with status %lld\n", id == NULL ? "the job" : id,
                    status);
@@ -261,49 +248,6 @@ static int stop(struct command *command, struct error *err)
     describe_end(command, end, id);
     json_decref(end);
     return 0;
-}
-
-static void pause_ms(int64_t milliseconds)
-{
-    int64_t until = clock_mono_ms() + milliseconds, left = milliseconds;
-    while (left > 0) {
-        poll(NULL, 0, left < PAUSE_MAX_MS ? (int)left : PAUSE_MAX_MS);
-        left = until - clock_mono_ms();
-    }
-}
-
-/* The answer is the caller's. */
-static json_t *look(const struct command *command, struct error *err)
-{
-    int fd AUTO_FD = control_client_dial(&command->list, command->words.job, err);
-    json_t *request = json_pack("{s:s, s:i, s:s*}", "do", "stacks", "protocol", CONTROL_PROTOCOL,
-                                "ranks", command->words.ranks);
-    if (command->words.native)
-        json_object_set_new(request, "native", json_true());
-    json_t *answer = fd < 0 ? NULL : control_client_ask(fd, request, err);
-    json_decref(request);
-    return answer;
-}
-
-static int stacks(struct command *command, struct error *err)
-{
-    const struct control_words *words = &command->words;
-    json_t *first = look(command, err), *second = NULL, *both = NULL;
-    if (first != NULL && words->has_time) {
-        pause_ms(words->time_ms);
-        second = look(command, err);
-    }
-    bool done = words->has_time ? second != NULL : first != NULL;
-    if (done && words->has_time)
-        both = control_stacks_compare(first, second, (double)words->time_ms / 1000);
-    if (done && words->json)
-        put_json(both != NULL ? both : first, &command->out);
-    else if (done)
-        control_stacks_text(both != NULL ? second : first, both, &command->out);
-    json_decref(first);
-    json_decref(second);
-    json_decref(both);
-    return done ? 0 : -1;
 }
 
 static int simple(struct command *command, struct error *err)
@@ -431,16 +375,19 @@ static size_t terminal_width(void)
 
 static int run(struct command *command, struct error *err)
 {
+    control_run *of_feature;
+    if (features_command(command->words.command, &of_feature, err) < 0)
+        return -1;
+    if (of_feature != NULL)
+        return of_feature(&command->list, &command->words, &command->out, err);
     switch (command->words.command) {
     case CONTROL_PS:
         control_ps(&command->list, &command->words, terminal_width(), &command->out);
         return 0;
     case CONTROL_STATUS: return status(command, err);
-    case CONTROL_TOP: return control_top(&command->list, &command->words, &command->out, err);
     case CONTROL_LOGS: return show_logs(command, err);
     case CONTROL_ATTACH: return attach(command, err);
     case CONTROL_WAIT: return wait_for(command, err);
-    case CONTROL_STACKS: return stacks(command, err);
     case CONTROL_EXPLAIN:
         return control_explain(&command->list, &command->words, &command->out, err);
     case CONTROL_STOP: return stop(command, err);
@@ -448,6 +395,8 @@ static int run(struct command *command, struct error *err)
     case CONTROL_DRAIN:
     case CONTROL_UNDRAIN:
     case CONTROL_ADD: return simple(command, err);
+    case CONTROL_TOP:
+    case CONTROL_STACKS: /* of features */
     case CONTROL_COMMANDS: break;
     }
     return -1;

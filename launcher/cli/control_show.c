@@ -151,3 +151,14 @@ const char *control_text_of(const json_t *object, const char *key, const char *o
     const char *text = json_string_value(json_object_get(object, key));
     return text == NULL ? otherwise : text;
 }
+
+static int append_piece(const char *bytes, size_t length, void *out)
+{
+    return buf_append(out, bytes, length);
+}
+
+void control_show_json(const json_t *answer, struct buf *out)
+{
+    json_dump_callback(answer, append_piece, out, JSON_INDENT(2) | JSON_REAL_PRECISION(16));
+    buf_putc(out, '\n');
+}

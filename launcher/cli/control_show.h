@@ -25,5 +25,8 @@ void control_show_progress(const json_t *progress, struct buf *out);
 /* "hvdrun-a-17", or "hvdrun-a-17 (NAME)": the job in a status or a record. */
 void control_show_job(const json_t *facts, struct buf *out);
 
+/* The whole answer, for --json. */
+void control_show_json(const json_t *answer, struct buf *out);
+
 /* The string under a key; `otherwise` if there is none. Borrowed. */
 const char *control_text_of(const json_t *object, const char *key, const char *otherwise);

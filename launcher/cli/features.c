@@ -6,9 +6,11 @@
 #include "base/status.h"
 
 #define FEATURE(name) extern const char name##_feature[] __attribute__((weak));
+#define FEATURE_COMMAND(name, command, run) extern control_run run __attribute__((weak));
 #include "cli/features.def"
 
 enum feature_id {
+    FEATURE_NONE,
 #define FEATURE(name) FEATURE_##name,
 #include "cli/features.def"
     FEATURE_TOTAL
@@ -23,21 +25,29 @@ static const struct {
 
 static const struct {
     enum feature_id feature;
-    const char *word;
-} commands[] = {
-#define FEATURE(name)
-#define FEATURE_COMMAND(name, word) {FEATURE_##name, word},
+    control_run *run;
+} commands[CONTROL_COMMANDS] = {
+#define FEATURE_COMMAND(name, command, run) [command] = {FEATURE_##name, run},
 #include "cli/features.def"
-    {FEATURE_TOTAL, NULL}};
+};
 
 static const struct {
     enum feature_id feature;
-    enum option_id option;
-} options[] = {
-#define FEATURE(name)
-#define FEATURE_OPTION(name, option) {FEATURE_##name, OPT_##option},
+    const char *word;
+} words[] = {
+#define FEATURE_WORD(name, word) {FEATURE_##name, word},
 #include "cli/features.def"
-    {FEATURE_TOTAL, OPT_TOTAL}};
+};
+
+static const enum feature_id options[OPT_TOTAL] = {
+#define FEATURE_OPTION(name, option) [OPT_##option] = FEATURE_##name,
+#include "cli/features.def"
+};
+
+static bool is_there(enum feature_id feature)
+{
+    return feature == FEATURE_NONE || features[feature].what != NULL;
+}
 
 static int left_out(enum feature_id feature, const char *who, struct error *err)
 {
@@ -46,29 +56,37 @@ static int left_out(enum feature_id feature, const char *who, struct error *err)
                         features[feature].name);
 }
 
-int features_allow_command(const char *word, struct error *err)
+int features_command(enum control_command command, control_run **run, struct error *err)
 {
-    for (size_t i = 0; commands[i].word != NULL; i++) {
-        if (features[commands[i].feature].what == NULL && strcmp(commands[i].word, word) == 0)
-            return left_out(commands[i].feature, word, err);
+    *run = commands[command].run;
+    if (is_there(commands[command].feature))
+        return 0;
+    return left_out(commands[command].feature, control_forms[command].word, err);
+}
+
+int features_allow_word(const char *word, struct error *err)
+{
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (!is_there(words[i].feature) && strcmp(words[i].word, word) == 0)
+            return left_out(words[i].feature, word, err);
     }
     return 0;
 }
 
 int features_allow_options(const struct settings *settings, struct error *err)
 {
-    for (size_t i = 0; options[i].option != OPT_TOTAL; i++) {
-        if (features[options[i].feature].what == NULL &&
-            settings_source(settings, options[i].option) != SOURCE_DEFAULT)
-            return left_out(options[i].feature, settings_place(settings, options[i].option), err);
+    for (int i = 0; i < OPT_TOTAL; i++) {
+        enum option_id id = (enum option_id)i;
+        if (!is_there(options[id]) && settings_source(settings, id) != SOURCE_DEFAULT)
+            return left_out(options[id], settings_place(settings, id), err);
     }
     return 0;
 }
 
 void features_text(struct buf *out)
 {
-    for (int i = 0; i < FEATURE_TOTAL; i++) {
-        bool built = features[i].what != NULL;
+    for (int i = FEATURE_NONE + 1; i < FEATURE_TOTAL; i++) {
+        bool built = is_there((enum feature_id)i);
         buf_printf(out, "    [%c] %s%s%s\n", built ? 'X' : ' ', features[i].name, built ? ": " : "",
                    built ? features[i].what : "");
     }

@@ -1,18 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which features this hvdrun has. cli/features.def lists all of them, with the options and commands
+ * Which features this hvdrun has. cli/features.def lists all of them, with the commands and options
  * that need each. Every feature defines `const char NAME_feature[]`, one line that says what it is.
- * That is a weak symbol here: in a build without the feature it is NULL.
+ * That and the functions of its commands are weak symbols here: NULL in a build without the
+ * feature.
  */
 #pragma once
 
-#include "base/buf.h"
-#include "base/error.h"
+#include "cli/control_jobs.h"
+#include "cli/control_words.h"
 #include "model/settings/settings.h"
 
-/* -1: the command `word`, or an option that was given, needs a feature that this hvdrun does not
- * have. The error says so. STATUS_USAGE. */
-int features_allow_command(const char *word, struct error *err);
+/* Runs a command about jobs. It blocks. What it prints goes to `out`. -1 and `err`. */
+typedef int control_run(const struct job_list *list, const struct control_words *words,
+                        struct buf *out, struct error *err);
+
+/* The function of a feature that runs the command; NULL: the core does. -1: this hvdrun does not
+ * have the feature. STATUS_USAGE. */
+int features_command(enum control_command command, control_run **run, struct error *err);
+
+/* -1: the first word, or an option that was given, needs a feature that this hvdrun does not have.
+ * STATUS_USAGE. */
+int features_allow_word(const char *word, struct error *err);
 int features_allow_options(const struct settings *settings, struct error *err);
 
 void features_text(struct buf *out); /* for --check-build: a line for each */

@@ -24,6 +24,7 @@
 #include "cli/command_line.h"
 #include "cli/control_command.h"
 #include "cli/detach.h"
+#include "cli/features.h"
 #include "cli/first_word.h"
 #include "cli/help.h"
 #include "cli/job_files.h"
@@ -356,6 +357,8 @@ static int run(int64_t begun_ns, int argc, char **argv, struct command_line *lin
     int skipped = says_run(argc, argv) ? 1 : 0;
     if (first_word_check(argc - skipped, argv + skipped, getenv("PATH"), err) < 0 ||
         command_line_parse(argc - skipped, argv + skipped, environ, line, err) < 0 ||
+        features_allow_options(&line->settings, err) < 0 ||
+        (line->check.wanted && features_allow_word(CHECK_WORD, err) < 0) ||
         check_name(&line->settings, err) < 0 || check_detach(line, err) < 0 ||
         check_hang(&line->settings, err) < 0)
         return -1;

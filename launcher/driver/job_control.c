@@ -31,14 +31,14 @@
 #include "driver/run/hangup.h"
 #include "driver/run/look.h"
 #include "driver/run/user_signals.h"
-#include "driver/serve/metrics_out.h"
 #include "driver/tell/day_time.h"
 #include "driver/tell/json_text.h"
 #include "driver/tell/line_log.h"
 #include "driver/tell/record_json.h"
 #include "driver/tell/report.h"
 #include "driver/tell/status_json.h"
-#include "driver/usage/usage_json.h"
+#include "features/metrics/metrics_out_driver.h"
+#include "features/usage/usage_json_driver.h"
 #include "stacks/tree.h"
 
 /* `hvdrun stacks`: answers to clients of the control socket that ask where the ranks are. */

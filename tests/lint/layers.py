@@ -49,6 +49,7 @@ SIDES = {"agent": {"agent"}, "driver": {"driver"}, "cli": {"driver", "cli"}}
 TABLES = {"agent/parts", "driver/parts", "cli/features"}
 # "a -> b": the feature a may know b, and why.
 FEATURE_PAIRS = {
+    "metrics -> usage": "it writes and shows the values of the sampler",
 }
 
 SHARED = {"base", "include", "line"}  # these live under runtime/
@@ -62,7 +63,7 @@ FOLDERS = {
     "stacks": ["module", "."],
     "pmix": [".", "module"],
     "transport": [".", "boot", "exec", {"srun", "ssh_module"}, "ssh"],
-    "driver": ["job", "tell", "end", "control", {"reach", "mpi", "run"}, "usage", "serve", "start", "elastic", "."],
+    "driver": ["job", "tell", "end", "control", {"reach", "mpi", "run"}, "start", "elastic", "."],
     "cli": ["module", ".", "tools"],
     "engine": [".", {"mpi", "gloo", "nccl"}],
 }

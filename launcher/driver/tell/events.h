@@ -23,5 +23,6 @@ void events_object(const struct job *job, const char *event, struct json_t *fiel
 void events_likely_cause(const struct job *job, int seat, int first, const char *text);
 void events_text(const struct job *job, const char *event, const char *text);
 /* `text`: how far it is behind; NULL: not any more. */
-/* `silent`: it is not behind, but silent (model/usage/straggler.h). `text` NULL: not any more. */
+/* `silent`: it is not behind, but silent (features/straggler/straggler.h). `text` NULL: not any
+ * more. */
 void events_straggler(const struct job *job, int seat, bool silent, const char *text);

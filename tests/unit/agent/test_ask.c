@@ -77,49 +77,11 @@ static void test_breaches(void **state)
     assert_int_equal(bench.states + bench.pulses, 0);
 }
 
-/* Several questions may be under way, and an answer may have pieces. */
-static void test_answers_of_an_agent(void **state)
-{
-    (void)state;
-    struct fake_driver driver;
-    Hvdrun__EvidenceRequest request = HVDRUN__EVIDENCE_REQUEST__INIT;
-    fake_open(&driver);
-    fake_ask(&driver, &topic_pulse, 1, NULL);
-    message_free(fake_answer(&driver, &topic_pulse, 1, 0, false));
-    fake_ask(&driver, &topic_evidence, 2, &request.base);
-    Hvdrun__Evidence *facts = (Hvdrun__Evidence *)fake_answer(&driver, &topic_evidence, 2, 0, true);
-    assert_true(facts->n_items > 0);
-    assert_null(facts->file);
-    hvdrun__evidence__free_unpacked(facts, NULL);
-    Hvdrun__Evidence *last = (Hvdrun__Evidence *)fake_answer(&driver, &topic_evidence, 2, 0, false);
-    assert_int_equal(last->n_items, 0);
-    assert_non_null(last->file); /* what is known of the GPUs, if anything */
-    hvdrun__evidence__free_unpacked(last, NULL);
-    fake_quit(&driver);
-}
-
-/* The link ends while answers are being made: they go nowhere. */
-static void test_the_link_ends(void **state)
-{
-    (void)state;
-    struct fake_driver driver;
-    fake_open(&driver);
-    for (uint32_t i = 1; i < 20; i++) {
-        fake_ask(&driver, &topic_states, i, NULL);
-        fake_ask(&driver, &topic_usage, 100 + i, NULL);
-        fake_ask(&driver, &topic_evidence, 200 + i, NULL);
-    }
-    fake_settle(&driver);
-    fake_quit(&driver);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_goes_to_its_topic),
         cmocka_unit_test(test_breaches),
-        cmocka_unit_test(test_answers_of_an_agent),
-        cmocka_unit_test(test_the_link_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,6 @@
 #include <cmocka.h>
 
 #include "driver/job_fixture.h"
-#include "driver/serve/page_json.h"
 #include "driver/tell/recent.h"
 #include "driver/tell/record_json.h"
 
@@ -126,9 +125,6 @@ static void test_one_end(void **state)
         expect_json(json_incref(json_object_get(job, "ended")), "1700000007.5");
         expect_json(json_incref(json_object_get(job, "seconds")), "7.5");
         json_decref(report);
-        json_t *end = page_json_end(&f->job);
-        expect_json(json_incref(json_object_get(end, "up_s")), "7.5");
-        json_decref(end);
     }
 }
 

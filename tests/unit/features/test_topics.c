@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* With all features, each topic has its answer, and each feature is there. */
+/* With all features: each topic has its answer, and each feature is there. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "agent/fake_driver.h"
 #include "agent/part.h"
 #include "base/buf.h"
 #include "cli/features.h"
@@ -35,6 +36,42 @@ static void test_each_topic_has_an_answer(void **state)
     }
 }
 
+/* Several questions may be under way, and an answer may have pieces. */
+static void test_answers_of_an_agent(void **state)
+{
+    (void)state;
+    struct fake_driver driver;
+    Hvdrun__EvidenceRequest request = HVDRUN__EVIDENCE_REQUEST__INIT;
+    fake_open(&driver);
+    fake_ask(&driver, &topic_pulse, 1, NULL);
+    message_free(fake_answer(&driver, &topic_pulse, 1, 0, false));
+    fake_ask(&driver, &topic_evidence, 2, &request.base);
+    Hvdrun__Evidence *facts = (Hvdrun__Evidence *)fake_answer(&driver, &topic_evidence, 2, 0, true);
+    assert_true(facts->n_items > 0);
+    assert_null(facts->file);
+    hvdrun__evidence__free_unpacked(facts, NULL);
+    Hvdrun__Evidence *last = (Hvdrun__Evidence *)fake_answer(&driver, &topic_evidence, 2, 0, false);
+    assert_int_equal(last->n_items, 0);
+    assert_non_null(last->file); /* what is known of the GPUs, if anything */
+    hvdrun__evidence__free_unpacked(last, NULL);
+    fake_quit(&driver);
+}
+
+/* The link ends while answers are being made: they go nowhere. */
+static void test_the_link_ends(void **state)
+{
+    (void)state;
+    struct fake_driver driver;
+    fake_open(&driver);
+    for (uint32_t i = 1; i < 20; i++) {
+        fake_ask(&driver, &topic_states, i, NULL);
+        fake_ask(&driver, &topic_usage, 100 + i, NULL);
+        fake_ask(&driver, &topic_evidence, 200 + i, NULL);
+    }
+    fake_settle(&driver);
+    fake_quit(&driver);
+}
+
 static void test_all_features_are_there(void **state)
 {
     struct buf text AUTO_BUF = BUF_INIT(10000);
@@ -46,7 +83,8 @@ static void test_all_features_are_there(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_topic_has_an_answer),
-                                       cmocka_unit_test(test_all_features_are_there)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_topic_has_an_answer), cmocka_unit_test(test_answers_of_an_agent),
+        cmocka_unit_test(test_the_link_ends), cmocka_unit_test(test_all_features_are_there)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/metrics/metrics_out_driver.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "driver/job/job.h"
+#include "driver/job/job_kind.h"
+#include "driver/job/part.h"
+#include "driver/tell/json_text.h"
+#include "features/metrics/metrics_file_driver.h"
+#include "features/metrics/metrics_server_driver.h"
+
+/*
+ * A file DIR/JOB.json with the address of the job's metrics, for file_sd_configs of Prometheus.
+ * Other users may read it. If SIGKILL ends hvdrun, it remains.
+ */
+
+const char metrics_feature[] = "--metrics, --metrics-file and the status page";
+
+struct metrics_target;
+
+struct metrics_target {
+    char *path;
+};
+
+/* "127.0.0.1:9400" of "http://127.0.0.1:9400/metrics". An address of all networks becomes this
+ * machine's name. NULL: it is a Unix socket. The caller frees it. */
+static char *host_of(const char *url)
+{
+    static const char scheme[] = "http://";
+    static const char *const all[] = {"0.0.0.0:", "[::]:"};
+    char here[256] = "";
+    if (strncmp(url, scheme, strlen(scheme)) != 0)
+        return NULL;
+    url += strlen(scheme);
+    gethostname(here, sizeof(here) - 1);
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        size_t length = strlen(all[i]);
+        if (strncmp(url, all[i], length) == 0)
+            return mem_printf("%s:%.*s", here, (int)strcspn(url + length, "/"), url + length);
+    }
+    return mem_strndup(url, strcspn(url, "/"));
+}
+
+static char *text_of(const struct job *job, const char *host)
+{
+    json_t *labels = json_object(), *entry = json_object(), *list = json_array();
+    json_object_set_new(labels, "hvdrun_job", json_text(job->request->job_id));
+    if (job->settings->job_name != NULL)
+        json_object_set_new(labels, "hvdrun_name", json_text(job->settings->job_name));
+    json_object_set_new(entry, "targets", json_pack("[o]", json_text(host)));
+    json_object_set_new(entry, "labels", labels);
+    json_array_append_new(list, entry);
+    char *dumped = json_dumps(list, JSON_COMPACT);
+    char *text = mem_printf("%s\n", dumped == NULL ? "[]" : dumped);
+    free(dumped);
+    json_decref(list);
+    return text;
+}
+
+/* Prometheus must not see half of it. */
+static int write_file(const char *path, const char *text)
+{
+    char *temporary AUTO_FREE = mem_printf("%s.tmp", path);
+    int fd AUTO_FD =
+        fd_open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd >= 0 && fd_write_all(fd, text, strlen(text)) == 0 && rename(temporary, path) == 0)
+        return 0;
+    int errnum = errno;
+    if (fd >= 0)
+        unlink(temporary);
+    errno = errnum;
+    return -1;
+}
+
+/* `url` is that of the server. NULL: it cannot be written, which is a warning, or `url` is a Unix
+ * socket, from which Prometheus cannot read. */
+static struct metrics_target *metrics_target_create(struct job *job, const char *folder,
+                                                    const char *url)
+{
+    char *host AUTO_FREE = host_of(url);
+    if (host == NULL)
+        return NULL;
+    char *text AUTO_FREE = text_of(job, host);
+    struct metrics_target *target = mem_alloc(sizeof(*target));
+    target->path = mem_printf("%s/%s.json", folder, job->request->job_id);
+    if (write_file(target->path, text) == 0)
+        return target;
+    log_warning(&job->log, "--metrics-targets: cannot write %s: %s", target->path,
+                strerrordesc_np(errno));
+    free(target->path);
+    free(target);
+    return NULL;
+}
+
+static void metrics_target_destroy(struct metrics_target *target)
+{
+    if (target == NULL)
+        return;
+    unlink(target->path);
+    free(target->path);
+    free(target);
+}
+
+struct metrics_out {
+    struct metrics_server *server;
+    struct metrics_file *file;
+    struct metrics_target *target;
+    char *problem; /* why there is no server; NULL: there is one, or none is wanted */
+};
+
+static int open_server(struct job *job, struct metrics_out *metrics, struct error *err)
+{
+    struct listen_address address;
+    struct error problem = ERROR_INIT;
+    if (listen_address_parse(job->settings->metrics, &address, err) < 0)
+        return error_wrap(err, "%s", settings_place(job->settings, OPT_metrics));
+    metrics->server = metrics_server_create(job, &address, &problem);
+    if (metrics->server == NULL) {
+        log_warning(&job->log, "no metrics: %s%s", problem.text,
+                    problem.errnum == EADDRINUSE ? "; --metrics 0 takes a free port" : "");
+        metrics->problem = mem_strdup(problem.text);
+    } else if (job->settings->metrics_targets != NULL) {
+        metrics->target =
+            metrics_target_create(job, job->settings->metrics_targets, metrics_out_url(job));
+    }
+    return 0;
+}
+
+static int open_part(struct job *job, struct error *err)
+{
+    const struct settings *settings = job->settings;
+    if (!job->kind->has_workers)
+        return 0;
+    if (settings->metrics == NULL && settings->metrics_file == NULL)
+        return 0;
+    struct metrics_out *metrics = mem_alloc(sizeof(*metrics));
+    job->own[PART_metrics_out] = metrics;
+    if (settings->metrics_file != NULL)
+        metrics->file = metrics_file_create(job, settings->metrics_file);
+    return settings->metrics == NULL ? 0 : open_server(job, metrics, err);
+}
+
+static void told(struct job *job)
+{
+    if (job_part(job, metrics_out) != NULL && job_part(job, metrics_out)->server != NULL)
+        metrics_server_finish(job_part(job, metrics_out)->server);
+}
+
+static void close_part(struct job *job)
+{
+    struct metrics_out *metrics = job_part(job, metrics_out);
+    metrics_server_destroy(metrics->server);
+    metrics_file_destroy(metrics->file);
+    metrics_target_destroy(metrics->target);
+    free(metrics->problem);
+    free(metrics);
+}
+
+const char *metrics_out_url(const struct job *job)
+{
+    const struct metrics_out *metrics = job_part(job, metrics_out);
+    return metrics != NULL && metrics->server != NULL ? metrics_server_url(metrics->server) : NULL;
+}
+
+const char *metrics_out_page(const struct job *job)
+{
+    const struct metrics_out *metrics = job_part(job, metrics_out);
+    return metrics != NULL && metrics->server != NULL ? metrics_server_page(metrics->server) : NULL;
+}
+
+const char *metrics_out_problem(const struct job *job)
+{
+    return job_part(job, metrics_out) != NULL ? job_part(job, metrics_out)->problem : NULL;
+}
+
+/* An address that cannot be used is a warning, since a job must not fail for it. */
+const struct driver_part metrics_out_part = {
+    .name = "metrics_out", .open = open_part, .close = close_part, .told = told};

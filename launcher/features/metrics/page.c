@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/metrics/page.h"
+
+#include <string.h>
+
+#include "features/metrics/page_files.h"
+#include "features/metrics/random_text.h"
+
+/* Everything up to the mark, which is left out. */
+static const char *put_until(const char *text, const char *mark, struct buf *out)
+{
+    const char *end = strstr(text, mark);
+    if (end == NULL)
+        return text;
+    buf_append(out, text, (size_t)(end - text));
+    return end + strlen(mark);
+}
+
+/* JSON in an element <script>. There, "<" may end the element or begin a comment, and some readers
+ * take U+2028 and U+2029 for ends of lines. JSON has these characters only in strings. */
+static int put_json(const struct buf *json, struct buf *out)
+{
+    const char *text = buf_text(json);
+    int result = 0;
+    for (size_t i = 0; i < json->length && result == 0; i++) {
+        if (text[i] == '<')
+            result = buf_puts(out, "\\u003c");
+        else if (strncmp(text + i, "\xe2\x80\xa8", 3) == 0 ||
+                 strncmp(text + i, "\xe2\x80\xa9", 3) == 0)
+            result = buf_printf(out, "\\u202%c", text[i += 2] == '\xa8' ? '8' : '9');
+        else
+            result = buf_putc(out, text[i]);
+    }
+    return result;
+}
+
+/* `kept`: NULL: the page asks a server. */
+static int put_document(const char *nonce, const char *policy, const struct buf *kept,
+                        struct buf *document)
+{
+    const char *rest = put_until(page_html, "<!-- style -->", document);
+    int result = 0;
+    if (policy != NULL)
+        buf_printf(document, "<meta http-equiv=\"Content-Security-Policy\" content=\"%s\">\n",
+                   policy);
+    buf_printf(document, "<style nonce=\"%s\">\n", nonce);
+    buf_puts(document, page_css);
+    buf_puts(document, "</style>");
+    rest = put_until(rest, "<!-- script -->", document);
+    if (kept != NULL) {
+        buf_puts(document, "<script id=\"kept\" type=\"application/json\">");
+        result = put_json(kept, document);
+        buf_puts(document, "</script>\n");
+    }
+    buf_printf(document, "<script nonce=\"%s\">\n", nonce);
+    buf_puts(document, page_js);
+    buf_puts(document, "</script>");
+    return buf_puts(document, rest) < 0 ? -1 : result;
+}
+
+#define POLICY_OF_SCRIPTS "default-src 'none'; style-src 'nonce-%s'; script-src 'nonce-%s'; "
+#define POLICY_OF_THE_REST "img-src data:; base-uri 'none'; form-action 'none'"
+
+int page_text(struct buf *document, struct buf *policy)
+{
+    char nonce[RANDOM_TEXT_ROOM];
+    if (random_text(nonce) < 0)
+        return -1;
+    buf_printf(policy,
+               POLICY_OF_SCRIPTS "connect-src 'self'; " POLICY_OF_THE_REST
+                                 "; frame-ancestors 'none'",
+               nonce, nonce);
+    return put_document(nonce, NULL, NULL, document);
+}
+
+/* A policy inside of a document must not have frame-ancestors. */
+int page_kept_text(const struct buf *json, struct buf *document)
+{
+    struct buf policy AUTO_BUF = BUF_INIT(PAGE_POLICY_MAX);
+    char nonce[RANDOM_TEXT_ROOM];
+    if (random_text(nonce) < 0)
+        return -1;
+    buf_printf(&policy, POLICY_OF_SCRIPTS POLICY_OF_THE_REST, nonce, nonce);
+    return put_document(nonce, buf_text(&policy), json, document);
+}
