@@ -12,6 +12,12 @@
 #   # ctest each VARIABLE: WORD ... one ctest for each word, flow.NAME.WORD, with the variable set to it
 # Single tests that are @plain (ground.py) are the ctest flow.NAME.plain of .ci/run.
 include(${PROJECT_SOURCE_DIR}/cmake/python.cmake)
+
+# hvdrun without its features, for flow.core.
+add_executable(hvdrun_core ${PROJECT_SOURCE_DIR}/launcher/cli/main.c)
+target_link_libraries(hvdrun_core PRIVATE room_cli)
+set_target_properties(hvdrun_core PROPERTIES OUTPUT_NAME hvdrun-core RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+
 file(GLOB flow_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/test_*.py)
 foreach(file ${flow_tests})
   get_filename_component(name ${file} NAME_WE)

@@ -132,6 +132,26 @@ class Layers(Lint):
         self.spoil("layers.py", "launcher/model/attic/x.c", SPDX_C, "model/attic is not in FOLDERS")
         self.spoil("layers.py", "launcher/model/x.c", SPDX_C, "model is not in FOLDERS")
 
+    def test_features(self):
+        """X_agent, X_driver and X_cli of a feature are on top of these rooms; the core knows no feature."""
+        for name, header, text in (
+                ("driver/run/x.c", "features/a/y.h", "include of the feature a, which a build may leave out"),
+                ("cli/x.c", "features/a/y_cli.h", "include of the feature a"),
+                ("features/a/x.c", "driver/job/y.h", "upward include of driver/, which only X_driver of a feature may know"),
+                ("features/a/x_agent.c", "driver/job/y.h", "upward include of driver/"),
+                ("features/a/x_driver.c", "agent/y.h", "upward include of agent/"),
+                ("features/a/x.c", "features/a/y_driver.h", "include of a file that is on top of driver/"),
+                ("features/a/x.c", "features/b/y.h", "the feature a must not know b: see FEATURE_PAIRS")):
+            with self.subTest(name=name, header=header):
+                self.expect("layers.py", 1, f"{header}: {text}",
+                            {f"launcher/{name}": SPDX_C + f'#include "{header}"\n', f"launcher/{header}": SPDX_C})
+        for name, header in (("features/a/x.c", "node/y.h"), ("features/a/x_agent.c", "agent/y.h"),
+                             ("features/a/x_cli.c", "driver/job/y.h"), ("features/a/x_cli.c", "features/a/y.h"),
+                             ("features/metrics/x_driver.c", "features/usage/y_driver.h")):
+            with self.subTest(name=name, header=header):
+                self.expect("layers.py", 0, "nothing found",
+                            {f"launcher/{name}": SPDX_C + f'#include "{header}"\n', f"launcher/{header}": SPDX_C})
+
     def test_what_only_tests_use(self):
         """X_test.h belongs to X, so X.c may include it while it includes X.h."""
         self.expect("layers.py", 0, "nothing found", {
@@ -253,8 +273,15 @@ class Calls(Lint):
         low, high = "void high(void);\nvoid low(void) { high(); }\n", "void high(void) {}\n"
         self.check({"launcher/io/low.c": low, "launcher/node/high.c": high}, 1,
                    "launcher/io/low.c: node/high.c: upward call of high(), io (L3) must not know node (L4)")
-        self.check({"launcher/driver/run/low.c": low, "launcher/driver/serve/high.c": high}, 1,
-                   "upward call of high(), driver/run must not know driver/serve")
+        self.check({"launcher/driver/run/low.c": low, "launcher/driver/start/high.c": high}, 1,
+                   "upward call of high(), driver/run must not know driver/start")
+
+    def test_tables_of_features(self):
+        """A table may name what a feature defines; nothing else may."""
+        names, defines = "extern int a __attribute__((weak));\nint *b(void) { return &a; }\n", "int a;\n"
+        for name, status in (("agent/parts", 0), ("agent/x", 1)):
+            self.check({f"launcher/{name}.c": names, "launcher/features/x/y_agent.c": defines}, status,
+                       "call of a() of the feature x" if status else "nothing found")
 
     def test_two_programs(self):
         """Both have a function of this name."""

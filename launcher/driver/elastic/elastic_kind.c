@@ -15,14 +15,12 @@
 #include "driver/end/blame.h"
 #include "driver/end/teardown.h"
 #include "driver/end/warning.h"
+#include "driver/job/incident.h"
 #include "driver/job/job.h"
 #include "driver/job/job_nodes.h"
 #include "driver/reach/reach.h"
-#include "driver/run/evidence_folder.h"
-#include "driver/run/look.h"
 #include "driver/start/handshake.h"
 #include "driver/tell/events.h"
-#include "driver/tell/evidence_json.h"
 #include "model/elastic/elastic.h"
 #include "model/settings/split.h"
 
@@ -35,24 +33,16 @@ struct first_failure {
     uint32_t epoch; /* the last one in which something had failed; 0: none */
 };
 
-static void show_look(void *context, const struct ask *look)
-{
-    (void)context;
-    look_show(look);
-}
-
 /* `rank` is -1 if a host was lost. Takes `text` over: what has failed. */
 static void first_failure_take(struct first_failure *failure, struct job *job, int rank, char *text)
 {
     char *owned AUTO_FREE = text;
-    struct evidence_cause cause = {
-        .kind = EVIDENCE_FAILURE, .text = owned, .rank = rank, .once = true};
+    struct incident incident = {
+        .kind = INCIDENT_FAILURE, .text = owned, .rank = rank, .once = true};
     if (job->state != JOB_RUNNING || failure->epoch == job->epoch)
         return;
     failure->epoch = job->epoch;
-    if (job->settings->dump_on_failure)
-        look_ask(job, false, show_look, job);
-    evidence_folder_collect(job, &cause, NULL, NULL, NULL);
+    incident_raise(job, &incident, NULL, NULL);
 }
 
 /* Turns the settings of a job into the configuration of its elastic core. */
@@ -373,7 +363,7 @@ static void exited(struct job *job, const struct exit_event *exit)
                                   .signaled = exit->signaled && !record->aborted,
                                   .since_ms = exit->when_ns / 1000000 - job->times.stood_still_ms};
     if ((exit->signaled || exit->code != 0) && !record->ended_by_us)
-        first_failure_take(&own->failure, job, record->rank, evidence_exit_text(job, exit));
+        first_failure_take(&own->failure, job, record->rank, incident_exit_text(job, exit));
     elastic_rejoin_forget(own->parts.rejoin, exit->seat);
     elastic_newcomers_drop(own->parts.newcomers, exit->seat);
     elastic_rendezvous_rank_gone(&own->parts,

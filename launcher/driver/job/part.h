@@ -15,6 +15,8 @@ struct part_frame { /* that a part takes in every kind of job */
     struct frame_rule rule;
 };
 
+struct incident;
+
 struct driver_part { /* any function may be NULL */
     const char *name;
 
@@ -36,6 +38,9 @@ struct driver_part { /* any function may be NULL */
     /* The end. `busy`: something of the part must end before the job can. */
     void (*user_ends)(struct job *job, int signal); /* a signal turns out to be the user's */
     void (*ending)(struct job *job);                /* it has begun, once */
+    /* Takes the incident (driver/job/incident.h), and calls `done` later; or does not. */
+    bool (*incident)(struct job *job, const struct incident *incident, void (*done)(void *context),
+                     void *context);
     bool (*busy)(struct job *job);
     void (*over)(struct job *job); /* all agents are gone; there is no verdict yet */
     void (*tell)(struct job *job); /* last words about the verdict; again if it was replaced */

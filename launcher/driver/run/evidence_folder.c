@@ -27,8 +27,17 @@ struct answers {                 /* of the hosts */
     size_t file_count, file_bytes;
 };
 
+struct pending { /* an incident until the first look at the ranks */
+    struct job *job;
+    struct incident incident;
+    char *text;
+    void (*done)(void *context);
+    void *context;
+};
+
 struct evidence {
     struct job *job;
+    struct pending pending[INCIDENT_KINDS];
     struct strv paths, incomplete; /* folders: all of them, and those that lack a file */
     size_t told;                   /* how many of them the user knows */
     bool full;                     /* the user knows that there are no more */
@@ -79,6 +88,8 @@ static int open_part(struct job *job, struct error *err)
         return 0;
     struct evidence *evidence = mem_alloc(sizeof(*evidence));
     *evidence = (struct evidence){.job = job};
+    for (int i = 0; i < INCIDENT_KINDS; i++)
+        evidence->pending[i].job = job;
     evidence->pause = loop_timer_create(job->loop, pause_over, evidence);
     evidence->wait = loop_timer_create(job->loop, finish, evidence);
     job->own[PART_evidence] = evidence;
@@ -104,6 +115,10 @@ static void close_part(struct job *job)
 {
     struct evidence *evidence = job_part(job, evidence);
     clear(evidence);
+    for (int i = 0; i < INCIDENT_KINDS; i++) {
+        ask_forget(job, &evidence->pending[i]);
+        free(evidence->pending[i].text);
+    }
     loop_timer_destroy(evidence->pause);
     loop_timer_destroy(evidence->wait);
     strv_destroy(&evidence->paths);
@@ -118,13 +133,13 @@ bool evidence_folder_may_come(const struct settings *settings)
            (by_hang && settings->on_hang != SET_ON_HANG_WARN);
 }
 
-bool evidence_folder_wants(const struct job *job, enum evidence_kind kind)
+bool evidence_folder_wants(const struct job *job, enum incident_kind kind)
 {
     const struct settings *settings = job->settings;
     if (job_part(job, evidence) == NULL)
         return false;
-    return settings->evidence != NULL || kind == EVIDENCE_HANG ||
-           (kind == EVIDENCE_FAILURE && settings->dump_on_failure);
+    return settings->evidence != NULL || kind == INCIDENT_HANG ||
+           (kind == INCIDENT_FAILURE && settings->dump_on_failure);
 }
 
 static bool has(const struct strv *list, const char *text)
@@ -370,11 +385,11 @@ static bool is_full(struct evidence *evidence)
     return full;
 }
 
-void evidence_folder_collect(struct job *job, const struct evidence_cause *cause,
+void evidence_folder_collect(struct job *job, const struct incident *incident,
                              const struct ask *first, void (*done)(void *context), void *context)
 {
     struct evidence *evidence = job_part(job, evidence);
-    bool wanted = evidence_folder_wants(job, cause->kind);
+    bool wanted = evidence_folder_wants(job, incident->kind);
     if (!wanted || evidence->collects || is_full(evidence)) {
         if (done != NULL)
             done(context);
@@ -384,15 +399,15 @@ void evidence_folder_collect(struct job *job, const struct evidence_cause *cause
     evidence->path = new_path(evidence);
     if (evidence->path != NULL)
         strv_add(&evidence->paths, evidence->path);
-    evidence->text = mem_strdup(cause->text);
-    evidence->facts = (struct evidence_facts){.kind = cause->kind,
+    evidence->text = mem_strdup(incident->text);
+    evidence->facts = (struct evidence_facts){.kind = incident->kind,
                                               .text = evidence->text,
-                                              .rank = cause->rank,
-                                              .by_nccl = cause->by_nccl,
+                                              .rank = incident->rank,
+                                              .by_nccl = incident->by_nccl,
                                               .epoch = (int)job->epoch,
                                               .when_ns = clock_wall_ns()};
     evidence->stacks = (struct buf)BUF_INIT(EVIDENCE_FILE_MAX);
-    evidence->once = cause->once;
+    evidence->once = incident->once;
     evidence->done = done;
     evidence->context = context;
     ask_hosts(evidence);
@@ -400,6 +415,57 @@ void evidence_folder_collect(struct job *job, const struct evidence_cause *cause
         first_look(evidence, first);
     else
         look_ask(job, false, first_look, evidence);
+}
+
+static void show_look(void *context, const struct ask *look)
+{
+    (void)context;
+    look_show(look);
+}
+
+/* Does the user want to see what the ranks do? */
+static bool is_shown(const struct job *job, enum incident_kind kind)
+{
+    return (kind == INCIDENT_FAILURE && job->settings->dump_on_failure) ||
+           (kind == INCIDENT_TIMEOUT && job->settings->stack_traces);
+}
+
+static void looked(void *context, const struct ask *look)
+{
+    struct pending *pending = context;
+    struct job *job = pending->job;
+    char *text AUTO_FREE = pending->text;
+    struct incident incident = pending->incident;
+    pending->text = NULL;
+    /* No rank is left; what the hosts know is still worth keeping. */
+    incident.once = incident.kind == INCIDENT_FAILURE && job->ranks.running == 0;
+    if (is_shown(job, incident.kind))
+        look_show(look);
+    /* With one look, it is a new one: the hosts answer before it is over. */
+    evidence_folder_collect(job, &incident, incident.once ? NULL : look, pending->done,
+                            pending->context);
+}
+
+/* Does an incident lead to a look? An agent looks at its workers before it takes the next order,
+ * which may be to end them: so nobody has to wait if one look is enough. */
+static bool incident_taken(struct job *job, const struct incident *incident,
+                           void (*done)(void *context), void *context)
+{
+    struct evidence *evidence = job_part(job, evidence);
+    bool shown = is_shown(job, incident->kind);
+    if (evidence == NULL || (!shown && !evidence_folder_wants(job, incident->kind)))
+        return false;
+    struct pending *pending = &evidence->pending[incident->kind];
+    if (incident->once || pending->text != NULL) {
+        if (shown)
+            look_ask(job, false, show_look, job);
+        evidence_folder_collect(job, incident, NULL, done, context);
+        return true;
+    }
+    *pending = (struct pending){job, *incident, mem_strdup(incident->text), done, context};
+    pending->incident.text = pending->text;
+    look_ask(job, false, looked, pending);
+    return true;
 }
 
 /* Writes what has come, and the report. */
@@ -425,5 +491,8 @@ const struct strv *evidence_folder_paths(const struct job *job)
     return job_part(job, evidence) == NULL ? &none : &job_part(job, evidence)->paths;
 }
 
-const struct driver_part evidence_part = {
-    .name = "evidence", .open = open_part, .close = close_part, .tell = tell};
+const struct driver_part evidence_part = {.name = "evidence",
+                                          .open = open_part,
+                                          .close = close_part,
+                                          .incident = incident_taken,
+                                          .tell = tell};

@@ -24,23 +24,15 @@
 #define EVIDENCE_PAUSE_MS 1000  /* between the two looks */
 #define EVIDENCE_DUMPS_MS 12000 /* for these files, after the looks */
 
-struct evidence_cause {
-    enum evidence_kind kind;
-    const char *text;
-    int rank;     /* -1: none */
-    bool once;    /* one look is enough: the ranks are ended meanwhile, or have ended */
-    bool by_nccl; /* NCCL has named the rank */
-};
-
 /* Before the job starts: can there be a folder? */
 bool evidence_folder_may_come(const struct settings *settings);
 
-bool evidence_folder_wants(const struct job *job, enum evidence_kind kind);
+bool evidence_folder_wants(const struct job *job, enum incident_kind kind);
 
 /* Begins, and calls `done` when the ranks are not needed any more. The call comes from the loop, or
  * at once if nothing is wanted, a collection is under way, or the job has EVIDENCE_FOLDERS_MAX
  * folders. `first` is a look that has just been taken; NULL: this takes one. */
-void evidence_folder_collect(struct job *job, const struct evidence_cause *cause,
+void evidence_folder_collect(struct job *job, const struct incident *incident,
                              const struct ask *first, void (*done)(void *context), void *context);
 
 /* The paths of the folders. */

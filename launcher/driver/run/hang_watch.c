@@ -230,12 +230,12 @@ static void shown(void *context, const struct ask *look)
     if (job->settings->on_hang != SET_ON_HANG_WARN)
         look_show(look);
     events_text(job, "hung", watch->text);
-    struct evidence_cause cause = {.kind = EVIDENCE_HANG,
-                                   .text = watch->text,
-                                   .rank = watch->rank,
-                                   .by_nccl = culprit.kind == CULPRIT_LAUNCHED};
+    struct incident incident = {.kind = INCIDENT_HANG,
+                                .text = watch->text,
+                                .rank = watch->rank,
+                                .by_nccl = culprit.kind == CULPRIT_LAUNCHED};
     hang_stir_asks(watch->stir, true);
-    evidence_folder_collect(job, &cause, look, collected, watch);
+    evidence_folder_collect(job, &incident, look, collected, watch);
 }
 
 static void found(struct hang_watch *watch)

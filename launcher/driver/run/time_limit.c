@@ -6,9 +6,8 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "driver/end/teardown.h"
+#include "driver/job/incident.h"
 #include "driver/job/part.h"
-#include "driver/run/evidence_folder.h"
-#include "driver/run/look.h"
 
 struct time_limit {
     struct job *job;
@@ -31,17 +30,6 @@ static void collected(void *context)
         end_job(job);
 }
 
-static void looked(void *context, const struct ask *look)
-{
-    const struct time_limit *limit = context;
-    struct job *job = limit->job;
-    struct evidence_cause cause = {
-        .kind = EVIDENCE_TIMEOUT, .text = "the job ran longer than --timeout", .rank = -1};
-    if (job->settings->stack_traces)
-        look_show(look);
-    evidence_folder_collect(job, &cause, look, collected, job);
-}
-
 static void passed(void *context)
 {
     struct time_limit *limit = context;
@@ -50,9 +38,9 @@ static void passed(void *context)
     if (job->state != JOB_RUNNING || limit->passed)
         return;
     limit->passed = true;
-    if (job->settings->stack_traces || evidence_folder_wants(job, EVIDENCE_TIMEOUT))
-        look_ask(job, false, looked, limit);
-    else
+    struct incident incident = {
+        .kind = INCIDENT_TIMEOUT, .text = "the job ran longer than --timeout", .rank = -1};
+    if (!incident_raise(job, &incident, collected, job))
         end_job(job);
 }
 

@@ -9,12 +9,10 @@
 #include "base/status.h"
 #include "driver/end/cause_wait.h"
 #include "driver/end/teardown.h"
-#include "driver/job/job.h"
+#include "driver/job/incident.h"
 #include "driver/job/job_nodes.h"
 #include "driver/reach/reach.h"
-#include "driver/run/evidence_folder.h"
 #include "driver/run/job_rendezvous.h"
-#include "driver/run/look.h"
 #include "driver/run/stdin_feed.h"
 #include "driver/run/user_signals.h"
 #include "driver/start/bringup.h"
@@ -128,9 +126,8 @@ struct static_job {
     struct cause_wait *wait;    /* for the cause of the first failure */
     struct plan *late_plan;     /* NULL: none was needed, or not yet */
     bool lost;                  /* a node is lost */
-    bool dumps;                 /* the job ends after a last look at its ranks */
-    char *failure;              /* that it is about; NULL */
-    int failed_rank;            /* -1: none */
+    bool looks;                 /* the job ends after a last look at its ranks */
+    int failed_rank;            /* that it is about; -1: none */
 };
 
 static struct static_job *of(const struct job *job)
@@ -176,7 +173,6 @@ static void destroy(struct job *job)
     cause_wait_destroy(own->wait);
     exit_policy_destroy(own->policy);
     plan_destroy(own->late_plan);
-    free(own->failure);
     free(own);
 }
 
@@ -206,7 +202,7 @@ static void advance(struct job *job)
     } else if (job->state == JOB_PREPARING && job->nodes_ready == job->plan->node_count) {
         bringup_start(bringup);
     } else if (job->state == JOB_RUNNING && job->ranks.finished == job->plan->size &&
-               !of(job)->dumps) {
+               !of(job)->looks) {
         teardown_leftovers(job);
     }
 }
@@ -277,35 +273,18 @@ static void collected(void *context)
         end_for(job, of(job)->failed_rank);
 }
 
-static void looked(void *context, const struct ask *look)
-{
-    struct job *job = context;
-    const struct static_job *own = of(job);
-    struct evidence_cause cause = {
-        .kind = EVIDENCE_FAILURE, .text = own->failure, .rank = own->failed_rank};
-    cause.once = job->ranks.running == 0; /* the facts of the hosts are still worth keeping */
-    /* With one look, it is a new one: the hosts answer before it is over. */
-    if (job->settings->dump_on_failure)
-        look_show(look);
-    evidence_folder_collect(job, &cause, cause.once ? NULL : look, collected, job);
-}
-
-/* With --dump-on-failure and --evidence, the ranks go on for as long as it takes to look at them.
- * `text_take`: what has failed. */
+/* The ranks go on for as long as a part looks at them. `text_take`: what has failed. */
 static void end_if(struct job *job, bool wanted, int rank, char *text_take)
 {
     struct static_job *own = of(job);
     char *text AUTO_FREE = text_take;
-    if (!wanted || own->dumps)
+    struct incident incident = {.kind = INCIDENT_FAILURE, .text = text, .rank = rank};
+    if (!wanted || own->looks)
         return;
-    own->dumps = evidence_folder_wants(job, EVIDENCE_FAILURE) && job->state == JOB_RUNNING;
-    if (!own->dumps) {
-        end_for(job, rank);
-        return;
-    }
-    own->failure = mem_strdup(text);
     own->failed_rank = rank;
-    look_ask(job, false, looked, job);
+    own->looks = job->state == JOB_RUNNING && incident_raise(job, &incident, collected, job);
+    if (!own->looks)
+        end_for(job, rank);
 }
 
 static void lost(struct job *job, struct node_link *node, const char *why)
@@ -338,7 +317,7 @@ static void exited(struct job *job, const struct exit_event *event)
     end_if(job,
            record->exec_failed ? exit_policy_exec_failed(policy, event, record->text)
                                : exit_policy_exited(policy, event),
-           record->rank, evidence_exit_text(job, event));
+           record->rank, incident_exit_text(job, event));
 }
 
 static void finished(struct job *job, int seat)

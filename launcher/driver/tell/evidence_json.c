@@ -95,7 +95,7 @@ static json_t *gpu_health_json(const Hvdrun__GpuHealths *message)
 #define VERSION 1
 
 static const char *const kinds[] = {
-    [EVIDENCE_FAILURE] = "failure", [EVIDENCE_HANG] = "hang", [EVIDENCE_TIMEOUT] = "timeout"};
+    [INCIDENT_FAILURE] = "failure", [INCIDENT_HANG] = "hang", [INCIDENT_TIMEOUT] = "timeout"};
 
 static json_t *rank_json(const struct job *job, int seat)
 {
@@ -271,19 +271,4 @@ char *evidence_json_facts(const struct job *job, const struct evidence_facts *fa
     json_object_set_new(root, "flight_recorder", flights_json(job, facts));
     json_object_set_new(root, "environment", environment_json(job, facts));
     return dump_take(root);
-}
-
-char *evidence_exit_text(const struct job *job, const struct exit_event *event)
-{
-    const struct rank_record *record = &job->ranks.records[event->seat];
-    const char *host = job_seat_host(job, event->seat);
-    if (record->exec_failed)
-        return mem_printf("rank %d on %s could not start: %s", record->rank, host,
-                          record->text == NULL ? "" : record->text);
-    const char *name = event->signaled ? signal_short_name(event->code) : NULL;
-    if (name != NULL)
-        return mem_printf("rank %d on %s was killed by SIG%s", record->rank, host, name);
-    if (event->signaled)
-        return mem_printf("rank %d on %s was killed by signal %d", record->rank, host, event->code);
-    return mem_printf("rank %d on %s exited with code %d", record->rank, host, event->code);
 }

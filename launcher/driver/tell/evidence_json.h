@@ -2,7 +2,7 @@
 /* What goes into a folder of evidence (run/evidence_folder.h), as JSON and as text. */
 #pragma once
 
-#include "driver/job/job.h"
+#include "driver/job/incident.h"
 #include "model/exit/record.h"
 #include "wire/control.pb-c.h"
 
@@ -12,8 +12,6 @@ struct json_t;
 #define EVIDENCE_RANKS_MAX 4096
 #define EVIDENCE_HOSTS_BYTES ((size_t)1280 << 10)      /* texts of all hosts together */
 #define EVIDENCE_ENVIRONMENT_BYTES ((size_t)256 << 10) /* names, hosts and values */
-
-enum evidence_kind { EVIDENCE_FAILURE, EVIDENCE_HANG, EVIDENCE_TIMEOUT };
 
 struct evidence_file {
     int node;      /* its index */
@@ -30,7 +28,7 @@ struct evidence_host {
 };
 
 struct evidence_facts { /* all borrowed */
-    enum evidence_kind kind;
+    enum incident_kind kind;
     const char *text;                  /* what has happened, one line */
     int rank;                          /* that it is about, or that is to blame; -1: none */
     int64_t when_ns;                   /* the wall clock */
@@ -48,8 +46,5 @@ char *evidence_json_facts(const struct job *job, const struct evidence_facts *fa
 /* report.json: the report, without the command line, which may have secrets. The caller frees it.
  */
 char *evidence_json_report(const struct job *job);
-
-/* "rank 3 on b exited with code 1". The caller frees it. */
-char *evidence_exit_text(const struct job *job, const struct exit_event *event);
 
 struct json_t;

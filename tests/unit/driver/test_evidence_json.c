@@ -13,7 +13,7 @@
 
 static json_t *facts_of(struct fixture *f, const struct evidence_host *hosts)
 {
-    struct evidence_facts facts = {.kind = EVIDENCE_FAILURE,
+    struct evidence_facts facts = {.kind = INCIDENT_FAILURE,
                                    .text = "rank 1 on a exited with code 3",
                                    .rank = 1,
                                    .epoch = 1,
@@ -108,7 +108,7 @@ static void test_all(void **state)
         {.node = 0, .rank = -1, .missing = (char *)"NCCL does not answer"},
         {.node = 0, .rank = 0, .name = (char *)"flight_recorder/rank_0"},
         {.node = 1, .rank = 2, .missing = (char *)"it wrote none"}};
-    struct evidence_facts facts = {.kind = EVIDENCE_HANG,
+    struct evidence_facts facts = {.kind = INCIDENT_HANG,
                                    .text = "rank 0 on a hangs",
                                    .rank = 0,
                                    .when_ns = 1700000008 * SECOND + SECOND / 2,
