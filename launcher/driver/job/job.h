@@ -142,6 +142,7 @@ struct job {
     struct verdict verdict; /* at the very end */
 
     const struct driver_part *const *parts;       /* PART_COUNT of them; NULL: none is open */
+    uint64_t output_parts;                        /* bits: those that want all output */
     void *own[PART_COUNT];                        /* the data of the parts: job_part() */
     const struct frame_rule *frames[FRAME_TYPES]; /* that the parts take; NULL: none does */
 };

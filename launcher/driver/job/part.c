@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/job/part.h"
 
+_Static_assert(PART_COUNT <= 64, "output_parts has a bit for each part");
+
 void parts_note_frames(struct job *job)
 {
     for (int i = 0; i < PART_COUNT; i++) {
         const struct part_frame *frame = job->parts[i] == NULL ? NULL : job->parts[i]->frames;
         for (; frame != NULL && frame->type != 0; frame++)
             job->frames[frame->type] = &frame->rule;
+        if (job->parts[i] != NULL && job->parts[i]->output != NULL)
+            job->output_parts |= (uint64_t)1 << i;
     }
 }
 
@@ -37,6 +41,32 @@ void parts_close(struct job *job)
         if (part != NULL && part->function != NULL)                \
             part->function(__VA_ARGS__);                           \
     }
+
+void parts_prepare(const struct job *job, Hvdrun__Prepare *message)
+{
+    TELL_ALL(job, prepare, job, message)
+}
+
+void parts_report(const struct job *job, struct json_t *root)
+{
+    TELL_ALL(job, report, job, root)
+}
+
+void parts_output(struct job *job, int seat, bool is_stderr, const void *bytes, size_t length)
+{
+    for (uint64_t left = job->output_parts; left != 0; left &= left - 1)
+        job->parts[__builtin_ctzll(left)]->output(job, seat, is_stderr, bytes, length);
+}
+
+bool parts_waits(struct job *job, struct stall *stall, uint32_t round)
+{
+    bool taken = false;
+    for (int i = 0; job->parts != NULL && i < PART_COUNT && !taken; i++) {
+        const struct driver_part *part = job->parts[i];
+        taken = part != NULL && part->waits != NULL && part->waits(job, stall, round);
+    }
+    return taken;
+}
 
 void parts_node_event(struct job *job, struct node_link *node, const char *event, const char *text)
 {

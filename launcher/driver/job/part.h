@@ -16,6 +16,8 @@ struct part_frame { /* that a part takes in every kind of job */
 };
 
 struct incident;
+struct json_t;
+struct stall;
 
 struct driver_part { /* any function may be NULL */
     const char *name;
@@ -27,6 +29,15 @@ struct driver_part { /* any function may be NULL */
     void (*close)(struct job *job);
 
     const struct part_frame *frames; /* ends with one whose type is 0 */
+
+    /* What agents and the user hear. */
+    void (*prepare)(const struct job *job, Hvdrun__Prepare *message); /* adds to PREPARE */
+    void (*report)(const struct job *job, struct json_t *root);       /* adds to --report */
+
+    /* What a worker on a seat does: it has printed something; libhvd says what it waits for, as the
+     * answer to question `round` (takes what `stall` owns, or returns false). */
+    void (*output)(struct job *job, int seat, bool is_stderr, const void *bytes, size_t length);
+    bool (*waits)(struct job *job, struct stall *stall, uint32_t round);
 
     /* A node: "node_suspect", "node_heard" or "node_lost", with a text for the user or NULL. */
     void (*node_event)(struct job *job, struct node_link *node, const char *event,
@@ -59,6 +70,11 @@ void parts_node_event(struct job *job, struct node_link *node, const char *event
 void parts_node_lost(struct job *job, struct node_link *node);
 void parts_node_closed(struct job *job, struct node_link *node);
 void parts_heard(struct job *job);
+
+void parts_prepare(const struct job *job, Hvdrun__Prepare *message);
+void parts_report(const struct job *job, struct json_t *root);
+void parts_output(struct job *job, int seat, bool is_stderr, const void *bytes, size_t length);
+bool parts_waits(struct job *job, struct stall *stall, uint32_t round); /* false: nobody takes it */
 
 void parts_user_ends(struct job *job, int signal);
 void parts_ending(struct job *job);

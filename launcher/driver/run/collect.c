@@ -9,7 +9,6 @@
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
 #include "driver/run/exits.h"
-#include "driver/run/hang_watch.h"
 
 /* Bytes of one agent that have not been consumed. */
 struct debt {
@@ -113,16 +112,6 @@ static void remember(struct job *job, uint32_t seat, enum output_stream stream, 
         tail_elsewhere(tail, when_ns);
 }
 
-/* Costs a little for each line, so it is done only for those who want it. */
-static uint64_t count_lines(const uint8_t *bytes, size_t length)
-{
-    uint64_t lines = 0;
-    const uint8_t *end = bytes + length, *at = memchr(bytes, '\n', length);
-    for (; at != NULL; at = memchr(at + 1, '\n', (size_t)(end - at - 1)))
-        lines++;
-    return lines;
-}
-
 static int collect_bytes(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     struct collect *collect = job_part(job, collect);
@@ -141,11 +130,8 @@ static int collect_bytes(struct job *job, struct node_link *node, const struct a
     struct rank_record *record = &job->ranks.records[data.seat];
     record->output += bytes;
     record->output_ns = when;
-    if (job_part(job, metrics_out) != NULL)
-        record->output_lines += count_lines(body, bytes);
     remember(job, data.seat, stream, body, bytes, when);
-    hang_watch_bytes(job_part(job, hang_watch), (int)data.seat, stream == OUTPUT_STDERR, body,
-                     bytes);
+    parts_output(job, (int)data.seat, stream == OUTPUT_STDERR, body, bytes);
     int64_t age = clock_mono_ns() - when;
     int64_t wall = clock_wall_ns() - (age > 0 ? age : 0);
     collect->direct = true;

@@ -13,6 +13,7 @@
 #include "driver/job/part.h"
 #include "driver/run/look.h"
 #include "driver/tell/evidence_lines.h"
+#include "driver/tell/rank_tails.h"
 #include "node/evidence.h"
 
 #define EVIDENCE_FILE_MAX ((size_t)4 << 20)
@@ -78,6 +79,19 @@ static void clear_answers(struct answers *answers)
     *answers = (struct answers){.host_count = 0};
 }
 
+/* Before the job starts: can there be a folder? */
+static bool may_come(const struct settings *settings)
+{
+    bool by_hang = settings->hang_timeout > 0 || settings->expect.count > 0;
+    return settings->evidence != NULL || settings->dump_on_failure ||
+           (by_hang && settings->on_hang != SET_ON_HANG_WARN);
+}
+
+static void prepare(const struct job *job, Hvdrun__Prepare *message)
+{
+    message->evidence = may_come(job->settings);
+}
+
 static void pause_over(void *context);
 static void finish(void *context);
 
@@ -93,6 +107,8 @@ static int open_part(struct job *job, struct error *err)
     evidence->pause = loop_timer_create(job->loop, pause_over, evidence);
     evidence->wait = loop_timer_create(job->loop, finish, evidence);
     job->own[PART_evidence] = evidence;
+    if (may_come(job->settings))
+        rank_tails_want(job);
     return 0;
 }
 
@@ -124,13 +140,6 @@ static void close_part(struct job *job)
     strv_destroy(&evidence->paths);
     strv_destroy(&evidence->incomplete);
     free(evidence);
-}
-
-bool evidence_folder_may_come(const struct settings *settings)
-{
-    bool by_hang = settings->hang_timeout > 0 || settings->expect.count > 0;
-    return settings->evidence != NULL || settings->dump_on_failure ||
-           (by_hang && settings->on_hang != SET_ON_HANG_WARN);
 }
 
 bool evidence_folder_wants(const struct job *job, enum incident_kind kind)
@@ -494,5 +503,6 @@ const struct strv *evidence_folder_paths(const struct job *job)
 const struct driver_part evidence_part = {.name = "evidence",
                                           .open = open_part,
                                           .close = close_part,
+                                          .prepare = prepare,
                                           .incident = incident_taken,
                                           .tell = tell};

@@ -24,9 +24,6 @@
 #define EVIDENCE_PAUSE_MS 1000  /* between the two looks */
 #define EVIDENCE_DUMPS_MS 12000 /* for these files, after the looks */
 
-/* Before the job starts: can there be a folder? */
-bool evidence_folder_may_come(const struct settings *settings);
-
 bool evidence_folder_wants(const struct job *job, enum incident_kind kind);
 
 /* Begins, and calls `done` when the ranks are not needed any more. The call comes from the loop, or

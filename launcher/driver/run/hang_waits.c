@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "driver/job/part.h"
 
 struct wait {
     struct stall stall;
@@ -117,3 +118,24 @@ void hang_waits_text(const struct hang_waits *waits, const struct stall *found, 
     buf_puts(out, "; ");
     stall_text(other, out);
 }
+
+static int open_part(struct job *job, struct error *err)
+{
+    (void)err;
+    job->own[PART_hang_waits] = hang_waits_create();
+    return 0;
+}
+
+static void close_part(struct job *job)
+{
+    hang_waits_destroy(job_part(job, hang_waits));
+}
+
+static bool take(struct job *job, struct stall *stall, uint32_t round)
+{
+    hang_waits_take(job_part(job, hang_waits), stall, round);
+    return true;
+}
+
+const struct driver_part hang_waits_part = {
+    .name = "hang_waits", .open = open_part, .close = close_part, .waits = take};

@@ -375,11 +375,11 @@ static void close_part(struct job *job)
     free(watch);
 }
 
-void hang_watch_bytes(struct hang_watch *watch, int seat, int stream, const void *bytes,
-                      size_t length)
+static void output(struct job *job, int seat, bool is_stderr, const void *bytes, size_t length)
 {
+    struct hang_watch *watch = job_part(job, hang_watch);
     if (watch != NULL && watch->expects != NULL)
-        expects_bytes(watch->expects, seat, stream, bytes, length, job_running_ms(watch->job));
+        expects_bytes(watch->expects, seat, is_stderr, bytes, length, job_running_ms(job));
 }
 
 /* Names each --expect that no line has ever matched. */
@@ -397,5 +397,8 @@ static void ending(struct job *job)
 }
 
 /* It has no data if nobody wants to know. */
-const struct driver_part hang_watch_part = {
-    .name = "hang_watch", .open = open_part, .close = close_part, .ending = ending};
+const struct driver_part hang_watch_part = {.name = "hang_watch",
+                                            .open = open_part,
+                                            .close = close_part,
+                                            .output = output,
+                                            .ending = ending};

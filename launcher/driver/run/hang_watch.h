@@ -9,7 +9,3 @@
 #include "driver/job/job.h"
 
 struct hang_watch;
-
-/* Output of the worker on a seat; `stream` is 0 or 1. Accepts NULL. */
-void hang_watch_bytes(struct hang_watch *watch, int seat, int stream, const void *bytes,
-                      size_t length);

@@ -7,7 +7,6 @@
 #include "base/mem.h"
 #include "base/plain.h"
 #include "driver/job/part.h"
-#include "driver/run/hang_waits.h"
 #include "driver/tell/events.h"
 #include "driver/tell/stalls.h"
 #include "line/packet.h"
@@ -216,9 +215,9 @@ static void begin_stall(struct job *job, const Hvdrun__Stall *message)
     stall.name = mem_strdup(message->name);
     plain_text(stall.operation);
     plain_text(stall.name);
-    if (message->round != 0)
-        hang_waits_take(job_part(job, hang_waits), &stall, message->round);
-    else
+    if (message->round != 0 && !parts_waits(job, &stall, message->round))
+        stall_clear(&stall);
+    else if (message->round == 0)
         say(job, stall_list_add(job_part(job, stall_list), &stall));
 }
 

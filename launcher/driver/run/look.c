@@ -317,3 +317,19 @@ void look_show(const struct ask *look)
     if (text.length > 0)
         output_block(job->output, buf_text(&text));
 }
+
+/* The stacks that were shown last. */
+static void report(const struct job *job, json_t *root)
+{
+    struct stack_tree *tree = job_part(job, stack_tree);
+    if (tree != NULL && !stack_tree_is_empty(tree))
+        json_object_set_new(root, "stacks", report_stack_tree(tree));
+}
+
+static void close_tree(struct job *job)
+{
+    stack_tree_destroy(job_part(job, stack_tree));
+}
+
+const struct driver_part stack_tree_part = {
+    .name = "stack_tree", .close = close_tree, .report = report};

@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "driver/end/teardown.h"
 #include "driver/job/job_kind.h"
+#include "driver/job/part.h"
 #include "driver/reach/reach.h"
-#include "driver/run/evidence_folder.h"
 #include "driver/start/machines.h"
 #include "driver/start/prepare_epoch.h"
 #include "model/net/network.h"
@@ -355,7 +355,6 @@ static void put_common(struct prepare_body *body, const struct job *job,
     message.limits = parts->limit_pointers;
     message.n_limits = parts->limit_count;
     message.mpi_controller = settings->controller == SET_CONTROLLER_MPI;
-    message.evidence = evidence_folder_may_come(settings);
     message.keep_scheduler_env = settings->keep_scheduler_env;
     message.master_port = (uint32_t)settings->master_port;
     message.hold_port = settings->port_hold;
@@ -363,6 +362,7 @@ static void put_common(struct prepare_body *body, const struct job *job,
     message.pty_seat = settings->pty >= 0 ? (int32_t)settings->pty : -1;
     message.merge_stderr = settings->merge_stderr;
     terminal_size(&message.terminal_rows, &message.terminal_columns);
+    parts_prepare(job, &message);
     body_add(body, &message);
     body->common = body->bytes.length;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "driver/job/job_kind.h"
 
 struct rank_tail {
     struct recent *lines; /* NULL before the first one */
@@ -25,6 +26,13 @@ struct rank_tails *rank_tails_create(int ranks)
     if (tails->each < RANK_TAIL_BYTES_MIN)
         tails->each = RANK_TAIL_BYTES_MIN;
     return tails;
+}
+
+void rank_tails_want(struct job *job)
+{
+    int ranks = job->plan->size > 0 ? job->plan->size : (int)job->settings->max_np;
+    if (job->kind->has_workers && job_part(job, rank_tails) == NULL)
+        job->own[PART_rank_tails] = rank_tails_create(ranks);
 }
 
 void rank_tails_destroy(struct rank_tails *tails)

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "driver/job/job.h"
 #include "driver/tell/recent.h"
 
 #define RANK_TAIL_BYTES ((size_t)16 << 10)
@@ -17,6 +18,7 @@
 struct rank_tails;
 
 struct rank_tails *rank_tails_create(int ranks);   /* as many as the job will most likely have */
+void rank_tails_want(struct job *job);             /* the part that calls it will read them */
 void rank_tails_destroy(struct rank_tails *tails); /* accepts NULL */
 
 /* `tails` may be NULL. What hvdrun itself says belongs to no rank, and is ignored. */

@@ -12,11 +12,8 @@
 char *report_json(const struct job *job, const struct verdict *verdict);
 struct json_t *report_object(const struct job *job, const struct verdict *verdict, bool lists);
 
-/* The Python stacks of the ranks when they were shown last, as a value of jansson that the
- * caller owns; null: there are none. */
-struct json_t *report_stacks(const struct job *job);
-
-/* The same of any tree; an empty list if it has none. */
+/* The stacks of a tree, as a value of jansson that the caller owns; an empty list if it has none.
+ */
 struct json_t *report_stack_tree(struct stack_tree *tree);
 
 /* What waits, or waited, for ranks in libhvd; a value of jansson that the caller owns. */

@@ -68,10 +68,3 @@ struct json_t *report_stack_tree(struct stack_tree *tree)
     stack_tree_visit(tree, add_leaf, list);
     return list;
 }
-
-struct json_t *report_stacks(const struct job *job)
-{
-    if (job_part(job, stack_tree) == NULL || stack_tree_is_empty(job_part(job, stack_tree)))
-        return json_null();
-    return report_stack_tree(job_part(job, stack_tree));
-}

@@ -15,6 +15,7 @@
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
 #include "driver/tell/json_text.h"
+#include "driver/tell/rank_tails.h"
 #include "features/metrics/metrics_file_driver.h"
 #include "features/metrics/metrics_server_driver.h"
 
@@ -144,9 +145,28 @@ static int open_part(struct job *job, struct error *err)
         return 0;
     struct metrics_out *metrics = mem_alloc(sizeof(*metrics));
     job->own[PART_metrics_out] = metrics;
+    if (settings->metrics != NULL)
+        rank_tails_want(job);
     if (settings->metrics_file != NULL)
         metrics->file = metrics_file_create(job, settings->metrics_file);
     return settings->metrics == NULL ? 0 : open_server(job, metrics, err);
+}
+
+/* Costs a little for each line, so it is done only for those who want it. */
+static uint64_t count_lines(const uint8_t *bytes, size_t length)
+{
+    uint64_t lines = 0;
+    const uint8_t *end = bytes + length, *at = memchr(bytes, '\n', length);
+    for (; at != NULL; at = memchr(at + 1, '\n', (size_t)(end - at - 1)))
+        lines++;
+    return lines;
+}
+
+static void output(struct job *job, int seat, bool is_stderr, const void *bytes, size_t length)
+{
+    (void)is_stderr;
+    if (job_part(job, metrics_out) != NULL)
+        job->ranks.records[seat].output_lines += count_lines(bytes, length);
 }
 
 static void told(struct job *job)
@@ -184,4 +204,4 @@ const char *metrics_out_problem(const struct job *job)
 
 /* An address that cannot be used is a warning, since a job must not fail for it. */
 const struct driver_part metrics_out_part = {
-    .name = "metrics_out", .open = open_part, .close = close_part, .told = told};
+    .name = "metrics_out", .open = open_part, .close = close_part, .output = output, .told = told};

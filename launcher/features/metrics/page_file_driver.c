@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "driver/job/part.h"
+#include "driver/tell/rank_tails.h"
 #include "features/metrics/job_history_driver.h"
 #include "features/metrics/page.h"
 #include "features/metrics/page_json_driver.h"
@@ -133,4 +134,12 @@ static void tell(struct job *job)
     output_file_close(file);
 }
 
-const struct driver_part page_file_part = {.name = "page_file", .tell = tell};
+static int open_part(struct job *job, struct error *err)
+{
+    (void)err;
+    if (job->settings->page_file != NULL)
+        rank_tails_want(job);
+    return 0;
+}
+
+const struct driver_part page_file_part = {.name = "page_file", .open = open_part, .tell = tell};
