@@ -27,6 +27,14 @@ int job_seat_rank(const struct job *job, int seat)
     return job->ranks.records[seat].rank;
 }
 
+bool job_seat_is_on(const struct job *job, const struct node_link *node, uint32_t seat)
+{
+    if (seat >= (uint32_t)job->ranks.size)
+        return false;
+    const struct rank_record *record = &job->ranks.records[seat];
+    return record->epoch != 0 && record->node == node->index;
+}
+
 int job_rank_seat(const struct job *job, int rank)
 {
     for (int seat = 0; seat < job->ranks.size; seat++) {

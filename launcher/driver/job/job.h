@@ -151,6 +151,8 @@ const char *job_state_name(enum job_state state);
 /* In a static job a seat is a rank. */
 const char *job_seat_host(const struct job *job, int seat);
 int job_seat_rank(const struct job *job, int seat);
+/* The worker on this seat, which an agent has named, runs or ran on this node. */
+bool job_seat_is_on(const struct job *job, const struct node_link *node, uint32_t seat);
 /* The seat of a rank that was started in the present epoch, as all ranks of an MPI program are; -1:
  * none. */
 int job_rank_seat(const struct job *job, int rank);

@@ -8,7 +8,6 @@
 #include "base/mem.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
-#include "driver/run/exits.h"
 
 /* Bytes of one agent that have not been consumed. */
 struct debt {
@@ -69,7 +68,7 @@ static int read_head(const struct job *job, const struct node_link *node,
 {
     struct error err = ERROR_INIT;
     bool right = frame_data_get(frame->body, (uint32_t)frame->length, data, &err) == 0 &&
-                 data->stream != 0 && exits_seat_of(job, node, data->seat);
+                 data->stream != 0 && job_seat_is_on(job, node, data->seat);
     return right ? 0 : -1;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/run/exits.h"
-
+/* The reports of agents about their workers: started, exited, finished, aborted, being killed. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -12,14 +11,6 @@
 #include "driver/run/job_lines.h"
 #include "driver/tell/events.h"
 
-bool exits_seat_of(const struct job *job, const struct node_link *node, uint32_t seat)
-{
-    if (seat >= (uint32_t)job->ranks.size)
-        return false;
-    const struct rank_record *record = &job->ranks.records[seat];
-    return record->epoch != 0 && record->node == node->index;
-}
-
 static int take_started(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     const Hvdrun__Started *message = frame->message;
@@ -27,7 +18,7 @@ static int take_started(struct job *job, struct node_link *node, const struct ag
         return -1;
     for (size_t i = 0; i < message->n_seats; i++) {
         uint32_t seat = message->seats[i];
-        if (!exits_seat_of(job, node, seat))
+        if (!job_seat_is_on(job, node, seat))
             return -1;
         int64_t when = node_link_time(node, message->when_ns[i]);
         if (rank_started(&job->ranks, (int)seat, (pid_t)message->pids[i], when)) {
@@ -66,7 +57,7 @@ static int repeated(const struct job *job)
 static int take_exited(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     const Hvdrun__Exited *message = frame->message;
-    if (!exits_seat_of(job, node, message->seat))
+    if (!job_seat_is_on(job, node, message->seat))
         return -1;
     int seat = (int)message->seat;
     struct exit_event event = {.seat = seat,
@@ -90,7 +81,7 @@ static int take_exited(struct job *job, struct node_link *node, const struct age
 static int take_finished(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     const Hvdrun__Finished *message = frame->message;
-    if (!exits_seat_of(job, node, message->seat))
+    if (!job_seat_is_on(job, node, message->seat))
         return -1;
     if (!rank_finished(&job->ranks, (int)message->seat))
         return repeated(job);
@@ -116,7 +107,7 @@ static void refuse_spawn(struct job *job, const struct node_link *node, int seat
 static int take_aborted(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     const Hvdrun__Abort *message = frame->message;
-    if (!exits_seat_of(job, node, message->seat))
+    if (!job_seat_is_on(job, node, message->seat))
         return -1;
     if (message->spawn) {
         refuse_spawn(job, node, (int)message->seat);

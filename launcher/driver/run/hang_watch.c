@@ -13,7 +13,6 @@
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
 #include "driver/run/evidence_folder.h"
-#include "driver/run/exits.h"
 #include "driver/run/hang_culprit.h"
 #include "driver/run/hang_waits.h"
 #include "driver/run/hang_watch_test.h"
@@ -300,7 +299,7 @@ static int take_pulses(struct job *job, struct node_link *node, ProtobufCMessage
     const Hvdrun__Pulse *message = (const Hvdrun__Pulse *)*answer;
     for (size_t i = 0; i < message->n_ranks; i++) {
         const Hvdrun__RankPulse *pulse = message->ranks[i];
-        if (!exits_seat_of(job, node, pulse->seat))
+        if (!job_seat_is_on(job, node, pulse->seat))
             continue;
         take_pulse(job_part(job, hang_watch), pulse, message->held);
         rank_stopped(&job->ranks.records[pulse->seat], pulse->stopped, clock_mono_ns());

@@ -10,7 +10,6 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "driver/run/exits.h"
 #include "driver/run/look_test.h"
 #include "model/plan/rank_list.h"
 #include "stacks/tree.h"
@@ -223,7 +222,7 @@ static void walk_all(const struct stack_walk *walk, const struct ask *look)
     for (size_t i = 0; i < look->count; i++) {
         const Hvdrun__StateReport *report = report_of(look, i);
         for (size_t j = 0; report != NULL && j < report->n_stacks; j++) {
-            if (exits_seat_of(look->job, look->answers[i].node, report->stacks[j]->seat))
+            if (job_seat_is_on(look->job, look->answers[i].node, report->stacks[j]->seat))
                 walk_stack(walk, look->job, report->stacks[j]);
         }
     }
@@ -279,7 +278,7 @@ static void add_states(const struct ask *look, struct rank_states *states)
         const struct node_link *node = look->answers[i].node;
         const Hvdrun__StateReport *report = report_of(look, i);
         for (size_t j = 0; report != NULL && j < report->n_seats; j++) {
-            if (exits_seat_of(job, node, report->seats[j]))
+            if (job_seat_is_on(job, node, report->seats[j]))
                 rank_states_add(states, job_seat_rank(job, (int)report->seats[j]), node->host,
                                 report->texts[j]);
         }

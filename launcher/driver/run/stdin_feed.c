@@ -14,7 +14,6 @@
 #include "driver/end/teardown.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
-#include "driver/run/exits.h"
 #include "output/terminal.h"
 
 #define CHUNK (64u << 10)
@@ -218,7 +217,7 @@ static int take_credit(struct job *job, struct node_link *node, const struct age
 {
     struct stdin_feed *feed = job_part(job, stdin_feed);
     const Hvdrun__Credit *message = frame->message;
-    if (feed == NULL || !exits_seat_of(job, node, message->seat))
+    if (feed == NULL || !job_seat_is_on(job, node, message->seat))
         return -1;
     for (size_t i = 0; i < feed->count; i++) {
         struct stdin_target *target = &feed->targets[i];

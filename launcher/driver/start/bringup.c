@@ -10,7 +10,6 @@
 #include "driver/job/job_kind.h"
 #include "driver/reach/call_progress.h"
 #include "driver/reach/reach.h"
-#include "driver/run/exits.h"
 #include "driver/run/program_here.h"
 #include "driver/start/handshake.h"
 #include "driver/start/prepare.h"
@@ -146,7 +145,7 @@ static bool accept_problem(struct job *job, const struct node_link *node, const 
 {
     if (problem[0] == '\0')
         return true;
-    if (!is_about_program(status) || !exits_seat_of(job, node, rank)) {
+    if (!is_about_program(status) || !job_seat_is_on(job, node, rank)) {
         AUTO_FREE char *text = mem_printf("%s: %s", node->host, problem);
         teardown_told(job, node, (int)status, text);
         return false;
