@@ -8,31 +8,30 @@
 #include "driver/control/request.h"
 #include "fuzz.h"
 
-static json_t *status(void *context)
+static json_t *status(void *context, const struct control_asked *asked, struct error *err)
 {
-    (void)context;
-    return json_pack("{s:s}", "job", "j");
+    (void)context, (void)err;
+    json_t *answer = json_pack("{s:s}", "job", "j");
+    control_sign(asked, answer);
+    return answer;
 }
 
-static int drain(void *context, const char *host, bool has_deadline, int64_t within_ms,
-                 struct error *err)
+static json_t *drain(void *context, const struct control_asked *asked, struct error *err)
 {
+    const char *host = control_host(asked, "host", err);
+    int64_t within_ms;
     (void)context;
-    FUZZ_CHECK(within_ms >= 0 && (has_deadline || within_ms == 0));
-    return host[0] == 'x' ? error_set(err, "no host is called '%s'", host) : 0;
+    if (host == NULL || control_time(asked, "within_s", &within_ms, err) < 0)
+        return NULL;
+    FUZZ_CHECK(name_is_safe(host, strlen(host)) && within_ms >= -1);
+    return control_accepted(host[0] == 'x' ? error_set(err, "no host is called '%s'", host) : 0);
 }
 
-static int undrain(void *context, const char *host, struct error *err)
+static json_t *add(void *context, const struct control_asked *asked, struct error *err)
 {
-    return drain(context, host, false, 0, err);
-}
-
-static int add(void *context, const struct host_list *hosts, struct error *err)
-{
+    const char *text = control_text(asked, "hosts", err);
     (void)context;
-    (void)err;
-    FUZZ_CHECK(hosts->count > 0);
-    return 0;
+    return control_accepted(text == NULL ? -1 : 0);
 }
 
 static void check_asker(const struct control_asker *asker, bool by_root)
@@ -42,31 +41,40 @@ static void check_asker(const struct control_asker *asker, bool by_root)
     FUZZ_CHECK((asker->user != NULL && strcmp(asker->user, "root") == 0) == by_root);
 }
 
-static int stop(void *context, const struct control_asker *asker, int64_t grace_ms,
-                struct error *err)
+static json_t *stop(void *context, const struct control_asked *asked, struct error *err)
 {
-    (void)err;
-    check_asker(asker, *(const bool *)context);
+    int64_t grace_ms;
+    check_asker(&asked->asker, *(const bool *)context);
+    int result = control_time(asked, "grace_s", &grace_ms, err);
     FUZZ_CHECK(grace_ms >= -1);
-    return 0;
+    return control_accepted(result);
 }
 
-static int send_signal(void *context, const struct control_asker *asker, int number,
-                       const char *ranks, struct error *err)
+static json_t *stacks(void *context, const struct control_asked *asked, struct error *err)
 {
-    check_asker(asker, *(const bool *)context);
-    FUZZ_CHECK(number > 0 && number <= 64);
-    return ranks != NULL ? error_set(err, "no rank '%s' runs", ranks) : 0;
-}
-
-static int stacks(void *context, const char *ranks, bool native, struct control_later *later,
-                  struct error *err)
-{
-    (void)context, (void)native;
+    const char *ranks;
+    (void)context;
+    if (control_ranks(asked, "ranks", &ranks, err) < 0)
+        return NULL;
     if (ranks != NULL)
-        return error_set(err, "no rank '%s' runs", ranks);
-    control_later_take(later);
-    return 0;
+        return control_accepted(error_set(err, "no rank '%s' runs", ranks));
+    control_later_take(asked->later);
+    return NULL;
+}
+
+static json_t *wait_for_end(void *context, const struct control_asked *asked, struct error *err)
+{
+    (void)context, (void)asked, (void)err;
+    return NULL;
+}
+
+static const struct control_rule *find_rule(void *context, const char *name)
+{
+    static const struct control_rule rules[] = {
+        {"status", status}, {"drain", drain},       {"add", add}, {"stop", stop},
+        {"stacks", stacks}, {"wait", wait_for_end}, {NULL}};
+    (void)context;
+    return control_rule_of(rules, name);
 }
 
 static void answered(void *context, const json_t *reply)
@@ -76,21 +84,14 @@ static void answered(void *context, const json_t *reply)
 
 FUZZ_TARGET
 {
-    static const struct control_ops ops = {.status = status,
-                                           .usage = status,
-                                           .stop = stop,
-                                           .signal = send_signal,
-                                           .stacks = stacks,
-                                           .drain = drain,
-                                           .undrain = undrain,
-                                           .add = add};
     struct fuzz_bytes bytes = {data, size};
     while (bytes.left > 0) {
         char *line AUTO_FREE = fuzz_line(&bytes);
         bool came = false;
         struct control_later *later = control_later_create(answered, &came);
         bool by_root = bytes.left % 2 == 0;
-        json_t *answer = control_request_answer(line, strlen(line), by_root, &ops, &by_root, later);
+        struct control_answers answers = {"j", find_rule, &by_root};
+        json_t *answer = control_request_answer(&answers, line, strlen(line), by_root, later);
         if (control_later_is_taken(later))
             control_later_answer(later, json_pack("{s:b}", "ok", 1));
         else

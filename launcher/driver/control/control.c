@@ -43,8 +43,7 @@ struct control_peer_owner {
 #define CHUNK ((size_t)4096)
 
 struct control_peer {
-    const struct control_ops *ops;
-    void *ops_context;
+    const struct control_answers *answers;
     bool by_root;
     int fd;
     struct loop_fd *ready;
@@ -96,8 +95,7 @@ static void later_answered(void *context, const json_t *reply)
 static void answer(struct control_peer *peer, const char *line, size_t length)
 {
     struct control_later *later = control_later_create(later_answered, peer);
-    json_t *reply =
-        control_request_answer(line, length, peer->by_root, peer->ops, peer->ops_context, later);
+    json_t *reply = control_request_answer(peer->answers, line, length, peer->by_root, later);
     if (reply == NULL && control_later_is_taken(later)) {
         peer->later = later;
         return;
@@ -208,17 +206,14 @@ static void ready(void *context, int what)
 }
 
 /* Takes `fd` over. `by_root`: the client is a process of root. */
-static struct control_peer *
-control_peer_create_take(struct loop *loop, int fd, bool by_root, const struct control_ops *ops,
-                         void *ops_context, const struct control_peer_owner *owner, void *context)
+static struct control_peer *control_peer_create_take(struct loop *loop, int fd, bool by_root,
+                                                     const struct control_answers *answers,
+                                                     const struct control_peer_owner *owner,
+                                                     void *context)
 {
     struct control_peer *peer = mem_alloc(sizeof(*peer));
-    *peer = (struct control_peer){.ops = ops,
-                                  .ops_context = ops_context,
-                                  .by_root = by_root,
-                                  .fd = fd,
-                                  .owner = owner,
-                                  .context = context};
+    *peer = (struct control_peer){
+        .answers = answers, .by_root = by_root, .fd = fd, .owner = owner, .context = context};
     buf_init(&peer->in, CONTROL_LINE_MAX + CHUNK + 1);
     buf_init(&peer->out, ANSWER_MAX);
     peer->idle = loop_timer_create(loop, idle_over, peer);
@@ -259,8 +254,8 @@ static void control_peer_destroy(struct control_peer *peer)
 
 struct control {
     struct loop *loop;
-    const struct control_ops *ops;
-    void *context;
+    struct control_answers answers;
+    char *job;  /* in them: the record may end before the last request is answered */
     int folder; /* borrowed */
     char *name, *path;
     int fd;
@@ -324,8 +319,8 @@ static void connection_ready(void *context, int what)
     if (fd < 0 || !may_ask(fd, &by_root))
         return;
     static const struct control_peer_owner owner = {.gone = peer_gone, .may_wait = may_wait};
-    control->peers[control->count++] = control_peer_create_take(
-        control->loop, fd, by_root, control->ops, control->context, &owner, control);
+    control->peers[control->count++] =
+        control_peer_create_take(control->loop, fd, by_root, &control->answers, &owner, control);
     fd = -1;
     listen_on(control);
 }
@@ -363,8 +358,9 @@ static int listen_in(struct control *control, const char *folder, const char *ne
     return control->bound ? 0 : -1;
 }
 
-static int open_socket(struct control *control, const char *job, struct error *err)
+static int open_socket(struct control *control, struct error *err)
 {
+    const char *job = control->job;
     if (!name_is_safe(job, strlen(job)))
         return error_set(err, "the job id '%s' cannot be the name of a socket", job);
     char *folder AUTO_FREE = job_folder_path();
@@ -377,13 +373,14 @@ static int open_socket(struct control *control, const char *job, struct error *e
     return 0;
 }
 
-struct control *control_create(struct loop *loop, int folder, const char *job,
-                               const struct control_ops *ops, void *context, struct error *err)
+struct control *control_create(struct loop *loop, int folder, const struct control_answers *answers,
+                               struct error *err)
 {
     struct control *control = mem_alloc(sizeof(*control));
-    *control =
-        (struct control){.loop = loop, .ops = ops, .context = context, .folder = folder, .fd = -1};
-    if (open_socket(control, job, err) < 0) {
+    *control = (struct control){.loop = loop, .answers = *answers, .folder = folder, .fd = -1};
+    control->job = mem_strdup(answers->job);
+    control->answers.job = control->job;
+    if (open_socket(control, err) < 0) {
         control_destroy(control);
         return NULL;
     }
@@ -418,6 +415,7 @@ void control_destroy(struct control *control)
     /* Once more if there was no memory for it, or the like. */
     if (control->bound && unlinkat(control->folder, control->name, 0) < 0)
         unlinkat(control->folder, control->name, 0);
+    free(control->job);
     free(control->name);
     free(control->path);
     free(control);

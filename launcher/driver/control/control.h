@@ -21,10 +21,10 @@
 
 struct control;
 
-/* `job` is the name of the record, which must be locked. NULL: the socket cannot be created; the
- * job can run without it. `folder`, `ops` and `context` outlive it. */
-struct control *control_create(struct loop *loop, int folder, const char *job,
-                               const struct control_ops *ops, void *context, struct error *err);
+/* Copies `answers`, with the name of the record, which must be locked. NULL: the socket cannot be
+ * created; the job can run without it. `folder` and the context of the answers outlive it. */
+struct control *control_create(struct loop *loop, int folder, const struct control_answers *answers,
+                               struct error *err);
 /* The address of the socket `name` in the folder `folder`, open as `dir`. A path that is too
  * long for a socket address is named through /proc. -1 and errno. */
 int control_address(int dir, const char *folder, const char *name, struct sockaddr_un *out);

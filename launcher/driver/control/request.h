@@ -16,7 +16,8 @@
  * A request to stop or to signal may say who asks, with "command", a command of hvdrun, and "user",
  * the name of the user.
  *
- * The last three are for elastic jobs. A request may have "protocol": N, the CONTROL_PROTOCOL of
+ * The last three are for elastic jobs. Each request is a row of whoever answers it: the kind of the
+ * job, or one of its parts (job/part.h). A request may have "protocol": N, the CONTROL_PROTOCOL of
  * the client; a job of an older version refuses it. Unknown keys are ignored.
  *
  * driver/tell/status_json.h has the answer to a status request. usage/usage_json.h has the answer
@@ -42,41 +43,64 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "model/hosts/hosts.h"
 
 #define CONTROL_PROTOCOL 1
 
 struct control_later;
 
-/* The client that asks. Borrowed. */
+/* The client that asks. */
 struct control_asker {
     const char *command; /* of hvdrun, as the client says; NULL: not known */
     const char
         *user; /* as the client says, but only root's processes are root's; NULL: not known */
 };
 
-/* Implemented by the driver. None of them may destroy the control. The text in `err` becomes the
- * answer. */
-struct control_ops {
-    json_t *(*status)(void *context); /* the caller's */
-    json_t *(*usage)(void *context);  /* likewise */
-    /* `grace_ms` -1: the job's own grace */
-    int (*stop)(void *context, const struct control_asker *asker, int64_t grace_ms,
-                struct error *err);
-    /* `ranks` NULL: all */
-    int (*signal)(void *context, const struct control_asker *asker, int number, const char *ranks,
-                  struct error *err);
-    /* `ranks` as above. 0: it has taken `later`, and answers with it. */
-    int (*stacks)(void *context, const char *ranks, bool native, struct control_later *later,
-                  struct error *err);
-    int (*drain)(void *context, const char *host, bool has_deadline, int64_t within_ms,
-                 struct error *err);
-    int (*undrain)(void *context, const char *host, struct error *err);
-    int (*add)(void *context, const struct host_list *hosts, struct error *err);
+/* A request. All of it is borrowed, but `later` may be taken. */
+struct control_asked {
+    const json_t *request;
+    struct control_asker asker;
+    const char *job;             /* the name of its record */
+    struct control_later *later; /* for an answer that takes time (later.h) */
+};
+
+/* A request that somebody answers. Tables of them end with a row without a name. */
+struct control_rule {
+    const char *name; /* its "do" */
+    /* The answer, which the caller frees. NULL: the text in `err` is the answer; without one it
+     * comes through `later`, if that is taken, and otherwise at the end of the job. It may not
+     * destroy the control. */
+    json_t *(*answer)(void *context, const struct control_asked *asked, struct error *err);
+};
+
+/* The row of that name; NULL: there is none. `rules` may be NULL. */
+const struct control_rule *control_rule_of(const struct control_rule *rules, const char *name);
+
+/* What answers the requests to a job. */
+struct control_answers {
+    const char *job; /* the name of its record */
+    const struct control_rule *(*find)(void *context, const char *name); /* NULL: nobody answers */
+    void *context;                                                       /* also of the rules */
 };
 
 /* `by_root`: the client is a process of root. The answer, which the caller frees. NULL: it comes
  * through `later`, if that is taken; otherwise at the end of the job. */
-json_t *control_request_answer(const char *line, size_t length, bool by_root,
-                               const struct control_ops *ops, void *context,
-                               struct control_later *later);
+json_t *control_request_answer(const struct control_answers *answers, const char *line,
+                               size_t length, bool by_root, struct control_later *later);
+
+/* What the rules share. The value under a key; NULL or -1: the error says what is wrong with it. */
+const char *control_text(const struct control_asked *asked, const char *key, struct error *err);
+const char *control_host(const struct control_asked *asked, const char *key, struct error *err);
+/* In milliseconds; -1: there is none. */
+int control_time(const struct control_asked *asked, const char *key, int64_t *ms,
+                 struct error *err);
+/* Such as "0,4-7", which is not parsed; NULL: there are none. */
+int control_ranks(const struct control_asked *asked, const char *key, const char **ranks,
+                  struct error *err);
+
+/* The answer to a request that has no other; NULL if `result` is -1. */
+json_t *control_accepted(int result);
+/* "'hvdrun stop' (user alice, 14:03:22)". The caller frees it. */
+char *control_asker_text(const struct control_asker *asker);
+/* Adds the protocol and the name of the job's record: of two jobs with one id, the second has
+ * another name there. */
+void control_sign(const struct control_asked *asked, json_t *answer);

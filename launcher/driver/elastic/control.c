@@ -4,6 +4,7 @@
 #include <jansson.h>
 
 #include "driver/tell/json_text.h"
+#include "model/hosts/entry.h"
 
 static json_t *ranks_json(const struct elastic *core, int host)
 {
@@ -38,8 +39,9 @@ static json_t *host_json(const struct elastic_parts *parts, int host)
     return object;
 }
 
-void elastic_control_status(const struct elastic_parts *parts, json_t *root)
+void elastic_control_status(const struct job *job, json_t *root)
 {
+    const struct elastic_parts *parts = elastic_parts_of(job);
     const struct elastic *core = elastic_hub_core(parts->hub);
     const struct elastic_plan *plan = elastic_plan(core);
     json_t *hosts = json_array();
@@ -48,7 +50,7 @@ void elastic_control_status(const struct elastic_parts *parts, json_t *root)
             json_array_append_new(hosts, host_json(parts, i));
     }
     json_object_set_new(root, "state", json_string(elastic_state_name(elastic_state(core))));
-    json_object_set_new(root, "epoch", json_integer(parts->job->epoch));
+    json_object_set_new(root, "epoch", json_integer(job->epoch));
     json_object_set_new(root, "size", json_integer(plan == NULL ? 0 : plan->size));
     json_object_set_new(root, "hosts", hosts);
     elastic_story_status(parts->story, elastic_facts(core), root);
@@ -64,28 +66,47 @@ static int find_host(const struct elastic_parts *parts, const char *name, struct
     return error_set(err, "%s is not a host of this job; 'hvdrun status' lists the hosts", name);
 }
 
-int elastic_control_drain(const struct elastic_parts *parts, const char *name, bool has_deadline,
-                          int64_t within_ms, struct error *err)
+static json_t *drain(void *context, const struct control_asked *asked, struct error *err)
 {
+    const struct elastic_parts *parts = elastic_parts_of(context);
+    int64_t now = job_running_ms(context), within_ms;
+    const char *name = control_host(asked, "host", err);
+    if (name == NULL || control_time(asked, "within_s", &within_ms, err) < 0)
+        return NULL;
     int host = find_host(parts, name, err);
     if (host < 0)
-        return -1;
-    int64_t now = job_running_ms(parts->job);
+        return NULL;
     struct elastic_event event = {.kind = ELASTIC_HOST_DRAIN,
                                   .host = host,
                                   .text = "drain requested",
                                   .since_ms = now,
-                                  .deadline_ms = has_deadline ? now + within_ms : -1};
+                                  .deadline_ms = within_ms < 0 ? -1 : now + within_ms};
     elastic_hub_feed(parts->hub, &event);
-    return 0;
+    return control_accepted(0);
 }
 
-int elastic_control_undrain(const struct elastic_parts *parts, const char *name, struct error *err)
+static json_t *undrain(void *context, const struct control_asked *asked, struct error *err)
 {
-    int host = find_host(parts, name, err);
+    const struct elastic_parts *parts = elastic_parts_of(context);
+    const char *name = control_host(asked, "host", err);
+    int host = name == NULL ? -1 : find_host(parts, name, err);
     if (host < 0)
-        return -1;
+        return NULL;
     elastic_hub_feed(parts->hub,
                      &(struct elastic_event){.kind = ELASTIC_HOST_UNDRAIN, .host = host});
-    return 0;
+    return control_accepted(0);
 }
+
+static json_t *add(void *context, const struct control_asked *asked, struct error *err)
+{
+    const char *text = control_text(asked, "hosts", err);
+    struct host_list hosts = {0};
+    int result = text == NULL ? -1 : hosts_parse(text, &hosts, err);
+    if (result == 0)
+        elastic_source_add(elastic_parts_of(context)->source, &hosts);
+    hosts_destroy(&hosts);
+    return control_accepted(result);
+}
+
+const struct control_rule elastic_requests[] = {
+    {"drain", drain}, {"undrain", undrain}, {"add", add}, {NULL}};

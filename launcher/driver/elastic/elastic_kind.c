@@ -114,7 +114,7 @@ void elastic_config_from(const struct job *job, struct elastic_config *out)
 #define NODE_TIMEOUT_MS 5000 /* the job can go on without the node */
 
 struct elastic_job {
-    struct elastic_parts parts;
+    struct elastic_parts parts; /* first: elastic_parts_of() */
     struct first_failure failure;
     struct strv probe; /* words of --preempt-probe */
 };
@@ -215,31 +215,6 @@ static void report(const struct job *job, struct json_t *root)
 {
     const struct elastic_parts *parts = &of(job)->parts;
     elastic_story_report(parts->story, elastic_facts(elastic_hub_core(parts->hub)), root);
-}
-
-/* Requests over the control socket */
-
-static void status(const struct job *job, struct json_t *root)
-{
-    elastic_control_status(&of(job)->parts, root);
-}
-
-static int drain(struct job *job, const char *host, bool has_deadline, int64_t within_ms,
-                 struct error *err)
-{
-    return elastic_control_drain(&of(job)->parts, host, has_deadline, within_ms, err);
-}
-
-static int undrain(struct job *job, const char *host, struct error *err)
-{
-    return elastic_control_undrain(&of(job)->parts, host, err);
-}
-
-static int add(struct job *job, const struct host_list *hosts, struct error *err)
-{
-    (void)err;
-    elastic_source_add(of(job)->parts.source, hosts);
-    return 0;
 }
 
 static void destroy(struct job *job)
@@ -454,10 +429,8 @@ const struct job_kind elastic_kind = {
     .verdict = verdict,
     .role = elastic_role_of,
     .report = report,
-    .status = status,
-    .drain = drain,
-    .undrain = undrain,
-    .add = add,
+    .requests = elastic_requests,
+    .status = elastic_control_status,
     .welcome = welcome,
     .hello = hello,
     .unreached = unreached,

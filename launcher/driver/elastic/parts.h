@@ -30,3 +30,9 @@ struct elastic_parts {
     struct elastic_newcomers_part *newcomers;
     struct elastic_story *story;
 };
+
+/* Of an elastic job, whose kind_data begins with them. */
+static inline const struct elastic_parts *elastic_parts_of(const struct job *job)
+{
+    return job->kind_data;
+}

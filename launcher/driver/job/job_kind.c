@@ -62,29 +62,6 @@ void kind_status(const struct job *job, struct json_t *root)
         job->kind->status(job, root);
 }
 
-static int not_elastic(struct error *err)
-{
-    return error_set(err, "this job is not elastic, so its hosts cannot change");
-}
-
-int kind_drain(struct job *job, const char *host, bool has_deadline, int64_t within_ms,
-               struct error *err)
-{
-    if (job->kind->drain == NULL)
-        return not_elastic(err);
-    return job->kind->drain(job, host, has_deadline, within_ms, err);
-}
-
-int kind_undrain(struct job *job, const char *host, struct error *err)
-{
-    return job->kind->undrain == NULL ? not_elastic(err) : job->kind->undrain(job, host, err);
-}
-
-int kind_add(struct job *job, const struct host_list *hosts, struct error *err)
-{
-    return job->kind->add == NULL ? not_elastic(err) : job->kind->add(job, hosts, err);
-}
-
 static void close_kind(struct job *job)
 {
     if (job->kind->destroy != NULL)

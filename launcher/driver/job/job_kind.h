@@ -10,7 +10,7 @@
 #include "driver/job/job.h"
 #include "model/exit/record.h"
 
-struct host_list;
+struct control_rule;
 struct json_t;
 
 struct job_kind {
@@ -32,13 +32,10 @@ struct job_kind {
     void (*report)(const struct job *job, struct json_t *root); /* adds its part */
     void (*print)(const struct job *job);                       /* its result, on stdout */
 
-    /* Requests over the control socket (driver/control/request.h). `status` adds to the object that
-     * every job has, or replaces parts of it. -1: refused. */
+    /* Requests over the control socket, as those of a part (part.h); they come before them. NULL:
+     * none. `status` adds to the answer to "status", or replaces parts of it. */
+    const struct control_rule *requests;
     void (*status)(const struct job *job, struct json_t *root);
-    int (*drain)(struct job *job, const char *host, bool has_deadline, int64_t within_ms,
-                 struct error *err);
-    int (*undrain)(struct job *job, const char *host, struct error *err);
-    int (*add)(struct job *job, const struct host_list *hosts, struct error *err);
 
     void (*destroy)(struct job *job); /* also when `create` failed or never ran */
 
@@ -74,10 +71,6 @@ void kind_verdict(const struct job *job, struct verdict *out);
 void kind_report(const struct job *job, struct json_t *root);
 void kind_print(const struct job *job);
 void kind_status(const struct job *job, struct json_t *root);
-int kind_drain(struct job *job, const char *host, bool has_deadline, int64_t within_ms,
-               struct error *err);
-int kind_undrain(struct job *job, const char *host, struct error *err);
-int kind_add(struct job *job, const struct host_list *hosts, struct error *err);
 
 void kind_welcome(const struct job *job, Hvdrun__Welcome *welcome);
 void kind_hello(struct job *job, struct node_link *node);

@@ -120,3 +120,13 @@ void parts_told(struct job *job)
 {
     TELL_ALL(job, told, job)
 }
+
+void parts_status(const struct job *job, struct json_t *root)
+{
+    TELL_ALL(job, status, job, root)
+}
+
+void parts_record(const struct job *job, struct json_t *end)
+{
+    TELL_ALL(job, record, job, end)
+}

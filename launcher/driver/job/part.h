@@ -10,6 +10,9 @@
 #include "driver/job/agent_frame.h"
 #include "driver/job/job.h"
 
+struct control_rule;
+struct json_t;
+
 struct part_frame { /* that a part takes in every kind of job */
     enum frame_type type;
     struct frame_rule rule;
@@ -38,6 +41,9 @@ struct driver_part { /* any function may be NULL */
      * answer to question `round` (takes what `stall` owns, or returns false). */
     void (*output)(struct job *job, int seat, bool is_stderr, const void *bytes, size_t length);
     bool (*waits)(struct job *job, struct stall *stall, uint32_t round);
+    /* Over the control socket (control/request.h): the context of the rules is the struct job. The
+     * kind of job, and parts above, may answer the same request first. */
+    const struct control_rule *requests;
 
     /* A node: "node_suspect", "node_heard" or "node_lost", with a text for the user or NULL. */
     void (*node_event)(struct job *job, struct node_link *node, const char *event,
@@ -56,6 +62,10 @@ struct driver_part { /* any function may be NULL */
     void (*over)(struct job *job); /* all agents are gone; there is no verdict yet */
     void (*tell)(struct job *job); /* last words about the verdict; again if it was replaced */
     void (*told)(struct job *job); /* everything is written, and the loop runs no more */
+
+    /* What the part adds to objects about the whole job. */
+    void (*status)(const struct job *job, struct json_t *root); /* the answer to "status" */
+    void (*record)(const struct job *job, struct json_t *end);  /* the record of its end */
 };
 
 #define PART(name) extern const struct driver_part name##_part;
@@ -82,3 +92,6 @@ bool parts_busy(struct job *job);
 void parts_over(struct job *job);
 void parts_tell(struct job *job);
 void parts_told(struct job *job);
+
+void parts_status(const struct job *job, struct json_t *root);
+void parts_record(const struct job *job, struct json_t *end);

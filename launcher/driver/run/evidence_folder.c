@@ -494,10 +494,10 @@ static void tell(struct job *job)
     }
 }
 
-const struct strv *evidence_folder_paths(const struct job *job)
+static void record(const struct job *job, struct json_t *end)
 {
-    static const struct strv none = STRV_INIT;
-    return job_part(job, evidence) == NULL ? &none : &job_part(job, evidence)->paths;
+    if (job_part(job, evidence) != NULL)
+        evidence_json_record(job, &job_part(job, evidence)->paths, end);
 }
 
 const struct driver_part evidence_part = {.name = "evidence",
@@ -505,4 +505,5 @@ const struct driver_part evidence_part = {.name = "evidence",
                                           .close = close_part,
                                           .prepare = prepare,
                                           .incident = incident_taken,
-                                          .tell = tell};
+                                          .tell = tell,
+                                          .record = record};

@@ -31,6 +31,3 @@ bool evidence_folder_wants(const struct job *job, enum incident_kind kind);
  * folders. `first` is a look that has just been taken; NULL: this takes one. */
 void evidence_folder_collect(struct job *job, const struct incident *incident,
                              const struct ask *first, void (*done)(void *context), void *context);
-
-/* The paths of the folders. */
-const struct strv *evidence_folder_paths(const struct job *job);

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "driver/control/request.h"
 #include "driver/end/requeue.h"
 #include "driver/end/teardown.h"
 #include "driver/end/warning.h"
@@ -19,6 +20,7 @@
 #include "driver/tell/events.h"
 #include "model/allocation/allocation.h"
 #include "model/exit/record.h"
+#include "model/exit/signal_name.h"
 #include "model/exit/signal_rules.h"
 #include "output/terminal.h"
 
@@ -111,10 +113,17 @@ static void user_ends(struct job *job, int signal)
     end_job(job, signal, -1, NULL);
 }
 
-void user_signals_stop(struct job *job, const char *by, int64_t grace_ms)
+static json_t *stop(void *context, const struct control_asked *asked, struct error *err)
 {
+    struct job *job = context;
+    int64_t grace_ms;
+    if (control_time(asked, "grace_s", &grace_ms, err) < 0)
+        return NULL;
+    char *by AUTO_FREE = control_asker_text(&asked->asker);
     char *stopped AUTO_FREE = mem_printf("stopped by %s", by);
-    end_job(job, SIGINT, grace_ms, stopped);
+    if (job->state < JOB_CLOSING) /* later, it would end the output instead */
+        end_job(job, SIGINT, grace_ms, stopped);
+    return control_accepted(0);
 }
 
 struct wanted {
@@ -176,8 +185,9 @@ static void say_sent(const struct job *job, int signal, const char *by, const ch
     events_text(job, "signal_sent", text);
 }
 
-int user_signals_send(struct job *job, int signal, const char *by, const char *ranks,
-                      struct error *err)
+/* To these ranks; NULL: to all. -1: one of them does not run, or does not exist. */
+static int send_to(struct job *job, int signal, const char *by, const char *ranks,
+                   struct error *err)
 {
     struct wanted wanted = {.count = 0};
     if (job->ranks.running == 0)
@@ -198,6 +208,25 @@ int user_signals_send(struct job *job, int signal, const char *by, const char *r
         say_sent(job, signal, by, ranks);
     free(wanted.ranks);
     return result;
+}
+
+/* Those that stop or continue processes would do so behind the back of the job's time limits. */
+static json_t *send_signal(void *context, const struct control_asked *asked, struct error *err)
+{
+    const char *name = control_text(asked, "signal", err), *ranks = NULL;
+    if (name == NULL)
+        return NULL;
+    int number = signal_number(name);
+    if (number == 0 || (signal_is_barred(number) && number != SIGKILL)) {
+        error_set(err, number == 0
+                           ? "no signal has that name"
+                           : "hvdrun does not send signals that stop or continue processes");
+        return NULL;
+    }
+    if (control_ranks(asked, "ranks", &ranks, err) < 0)
+        return NULL;
+    char *by AUTO_FREE = control_asker_text(&asked->asker);
+    return control_accepted(send_to(context, number, by, ranks, err));
 }
 
 static void pass_on(struct job *job, int signal)
@@ -312,8 +341,12 @@ static const struct part_frame frames[] = {
     {FRAME_SIGNALLED,
      {signalled, &hvdrun__signalled__descriptor, EPOCHS_ALL, NODE_STARTING, false}},
     {0}};
+
+static const struct control_rule requests[] = {{"stop", stop}, {"signal", send_signal}, {NULL}};
+
 const struct driver_part user_signals_part = {.name = "user_signals",
                                               .open = open_part,
                                               .close = close_part,
                                               .frames = frames,
+                                              .requests = requests,
                                               .user_ends = user_ends};

@@ -12,30 +12,16 @@
  * own sessions), then the launcher; CONT resumes both (suspension.h). WINCH passes the size of the
  * terminal on to the rank with --pty. A signal that was ignored when the launcher started (nohup)
  * stays ignored.
+ *
+ * `hvdrun stop` counts as INT. `hvdrun signal` sends workers a signal that means nothing to the job
+ * itself.
  */
 #pragma once
 
 #include "driver/job/agent_frame.h"
 #include "driver/job/job.h"
 
-struct user_signals *user_signals_create(struct job *job, struct error *err);
-void user_signals_destroy(struct user_signals *signals);
-
-/* The user ends the job. */
-void user_signals_end(struct job *job, int signal);
-/* The same for `hvdrun stop`, which counts as INT. `by`: the command and the user. -1: the usual
- * grace period. */
-void user_signals_stop(struct job *job, const char *by, int64_t grace_ms);
-
-/* `hvdrun signal`: sends it to the workers of these ranks ("0,4-7"), or to all (NULL). It means
- * nothing to the job itself. `by`: the command and the user. -1: one of the ranks does not run, or
- * does not exist. */
-int user_signals_send(struct job *job, int signal, const char *by, const char *ranks,
-                      struct error *err);
-
-/* The agent of a node got a signal from outside: the same as if we had got it, but only once.
- * TERMINATE: TERM, in a job that ends with any of its nodes. SIGNALLED: the signal that the
- * frame names. */
+/* The agent of a node got a signal from outside: the same as if we had got it, but only once. In a
+ * job that ends with any of its nodes, TERMINATE counts as TERM. */
 int user_signals_terminate(struct job *job, struct node_link *node,
                            const struct agent_frame *frame);
-int user_signals_frame(struct job *job, struct node_link *node, const struct agent_frame *frame);

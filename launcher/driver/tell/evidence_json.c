@@ -272,3 +272,17 @@ char *evidence_json_facts(const struct job *job, const struct evidence_facts *fa
     json_object_set_new(root, "environment", environment_json(job, facts));
     return dump_take(root);
 }
+
+void evidence_json_record(const struct job *job, const struct strv *paths, json_t *end)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < paths->count; i++) {
+        const char *path = paths->items[i];
+        char *whole AUTO_FREE =
+            path[0] == '/' ? mem_strdup(path) : mem_printf("%s/%s", job->request->wdir, path);
+        json_array_append_new(list, json_text(whole));
+    }
+    if (paths->count > 0)
+        json_object_set(end, "evidence", list);
+    json_decref(list);
+}

@@ -47,4 +47,7 @@ char *evidence_json_facts(const struct job *job, const struct evidence_facts *fa
  */
 char *evidence_json_report(const struct job *job);
 
+/* Where the folders are, in the record of the end; nothing if there are none. */
+void evidence_json_record(const struct job *job, const struct strv *paths, struct json_t *end);
+
 struct json_t;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/metrics/metrics_out_driver.h"
-
+/* Where the metrics of a job go: the HTTP server of --metrics, which has the status page too, and
+ * the file of --metrics-file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -130,8 +130,8 @@ static int open_server(struct job *job, struct metrics_out *metrics, struct erro
                     problem.errnum == EADDRINUSE ? "; --metrics 0 takes a free port" : "");
         metrics->problem = mem_strdup(problem.text);
     } else if (job->settings->metrics_targets != NULL) {
-        metrics->target =
-            metrics_target_create(job, job->settings->metrics_targets, metrics_out_url(job));
+        const char *url = metrics_server_url(metrics->server);
+        metrics->target = metrics_target_create(job, job->settings->metrics_targets, url);
     }
     return 0;
 }
@@ -185,23 +185,20 @@ static void close_part(struct job *job)
     free(metrics);
 }
 
-const char *metrics_out_url(const struct job *job)
+/* Where the server is, or why there is none although the user wants one. */
+static void status(const struct job *job, json_t *root)
 {
     const struct metrics_out *metrics = job_part(job, metrics_out);
-    return metrics != NULL && metrics->server != NULL ? metrics_server_url(metrics->server) : NULL;
-}
-
-const char *metrics_out_page(const struct job *job)
-{
-    const struct metrics_out *metrics = job_part(job, metrics_out);
-    return metrics != NULL && metrics->server != NULL ? metrics_server_page(metrics->server) : NULL;
-}
-
-const char *metrics_out_problem(const struct job *job)
-{
-    return job_part(job, metrics_out) != NULL ? job_part(job, metrics_out)->problem : NULL;
+    if (metrics == NULL)
+        return;
+    if (metrics->server != NULL) {
+        json_object_set_new(root, "metrics", json_text(metrics_server_url(metrics->server)));
+        json_object_set_new(root, "page", json_text(metrics_server_page(metrics->server)));
+    }
+    if (metrics->problem != NULL)
+        json_object_set_new(root, "no_metrics", json_text(metrics->problem));
 }
 
 /* An address that cannot be used is a warning, since a job must not fail for it. */
 const struct driver_part metrics_out_part = {
-    .name = "metrics_out", .open = open_part, .close = close_part, .output = output, .told = told};
+    .name = "metrics_out", .open = open_part, .close = close_part, .output = output, .told = told, .status = status};

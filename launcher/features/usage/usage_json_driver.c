@@ -5,6 +5,8 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "driver/control/request.h"
+#include "driver/job/part.h"
 #include "driver/tell/json_text.h"
 #include "driver/tell/progress_json.h"
 #include "features/usage/sampler_driver.h"
@@ -176,3 +178,16 @@ json_t *usage_json(struct job *job)
         sampler_ask(job_part(job, sampler), NULL, NULL);
     return object;
 }
+
+static json_t *usage(void *context, const struct control_asked *asked, struct error *err)
+{
+    (void)err;
+    json_t *object = usage_json(context);
+    control_sign(asked, object);
+    return object;
+}
+
+static const struct control_rule requests[] = {{"usage", usage}, {NULL}};
+
+/* It has no data: it shows those of the sampler. */
+const struct driver_part usage_part = {.name = "usage", .requests = requests};

@@ -47,57 +47,81 @@ struct server {
     struct loop *loop;
 };
 
-static json_t *status(void *context)
+static json_t *status(void *context, const struct control_asked *asked, struct error *err)
 {
     const struct server *server = context;
+    (void)asked, (void)err;
     return json_pack("{s:s, s:s}", "job", server->id, "state", "running");
 }
 
 /* Ends the job after this turn. */
-static int stop(void *context, const struct control_asker *asker, int64_t grace_ms,
-                struct error *err)
+static json_t *stop(void *context, const struct control_asked *asked, struct error *err)
 {
     const struct server *server = context;
-    if (asker->command == NULL || strcmp(asker->command, "stop") != 0 || asker->user == NULL)
-        return error_set(err, "who asks?");
+    int64_t grace_ms;
+    if (control_time(asked, "grace_s", &grace_ms, err) < 0)
+        return NULL;
+    if (asked->asker.command == NULL || strcmp(asked->asker.command, "stop") != 0 ||
+        asked->asker.user == NULL)
+        return control_accepted(error_set(err, "who asks?"));
     if (grace_ms == 1000)
-        return error_set(err, "not with this grace");
+        return control_accepted(error_set(err, "not with this grace"));
     loop_stop(server->loop);
-    return 0;
+    return control_accepted(0);
 }
 
-static int send_signal(void *context, const struct control_asker *asker, int number,
-                       const char *ranks, struct error *err)
+static json_t *send_signal(void *context, const struct control_asked *asked, struct error *err)
 {
-    (void)context, (void)asker;
-    return ranks == NULL ? 0 : error_set(err, "signal %d for %s", number, ranks);
+    const char *name = control_text(asked, "signal", err), *ranks = NULL;
+    (void)context;
+    if (name == NULL || control_ranks(asked, "ranks", &ranks, err) < 0)
+        return NULL;
+    return control_accepted(ranks == NULL ? 0 : error_set(err, "signal %s for %s", name, ranks));
 }
 
-static int drain(void *context, const char *host, bool has_deadline, int64_t within_ms,
-                 struct error *err)
+static json_t *wait_for_end(void *context, const struct control_asked *asked, struct error *err)
+{
+    (void)context, (void)asked, (void)err;
+    return NULL;
+}
+
+static json_t *drain(void *context, const struct control_asked *asked, struct error *err)
+{
+    const char *host = control_host(asked, "host", err);
+    int64_t within_ms;
+    (void)context;
+    if (host == NULL || control_time(asked, "within_s", &within_ms, err) < 0)
+        return NULL;
+    return control_accepted(error_set(err, "no host '%s' (%lld ms)", host, (long long)within_ms));
+}
+
+static json_t *undrain(void *context, const struct control_asked *asked, struct error *err)
 {
     (void)context;
-    return error_set(err, "no host '%s' (%d, %lld ms)", host, has_deadline, (long long)within_ms);
+    return control_accepted(control_host(asked, "host", err) == NULL ? -1 : 0);
 }
 
-static int undrain(void *context, const char *host, struct error *err)
+static json_t *add(void *context, const struct control_asked *asked, struct error *err)
 {
-    (void)context, (void)host, (void)err;
-    return 0;
-}
-
-static int add(void *context, const struct host_list *hosts, struct error *err)
-{
+    const char *hosts = control_text(asked, "hosts", err);
     (void)context;
-    return hosts->count == 2 ? 0 : error_set(err, "not two hosts");
+    bool two = hosts != NULL && strchr(hosts, ',') != NULL;
+    return control_accepted(two ? 0 : error_set(err, "not two hosts"));
 }
 
-static const struct control_ops ops = {.status = status,
-                                       .stop = stop,
-                                       .signal = send_signal,
-                                       .drain = drain,
-                                       .undrain = undrain,
-                                       .add = add};
+static const struct control_rule *find_rule(void *context, const char *name)
+{
+    static const struct control_rule rules[] = {{"status", status},
+                                                {"stop", stop},
+                                                {"signal", send_signal},
+                                                {"wait", wait_for_end},
+                                                {"drain", drain},
+                                                {"undrain", undrain},
+                                                {"add", add},
+                                                {NULL}};
+    (void)context;
+    return control_rule_of(rules, name);
+}
 
 static json_t *facts_of(const char *id, bool ended)
 {
@@ -123,7 +147,8 @@ static void serve(const char *id, int late_ms, int answer_fd)
     if (late_ms > 0)
         dprintf(answer_fd, "/");
     poll(NULL, 0, late_ms);
-    struct control *control = control_create(server.loop, folder, id, &ops, &server, &err);
+    struct control_answers answers = {id, find_rule, &server};
+    struct control *control = control_create(server.loop, folder, &answers, &err);
     if (late_ms == 0)
         dprintf(answer_fd, "%s", control == NULL ? err.text : control_path(control));
     close(answer_fd);
@@ -261,13 +286,13 @@ static void test_one_job(void **state)
     succeed(f, "undrain c", "the job may use c again\n");
     succeed(f, "add d:4,e", "the job may use d:4,e\n");
     fail_with(f, "add d:4", 1, "not two hosts");
-    fail_with(f, "drain c", 1, "hvdrun: no host 'c' (0, 0 ms)");
-    fail_with(f, "drain c --within 1.5", 1, "(1, 1500 ms)");
+    fail_with(f, "drain c", 1, "hvdrun: no host 'c' (-1 ms)");
+    fail_with(f, "drain c --within 1.5", 1, "(1500 ms)");
     fail_with(f, "drain", STATUS_USAGE, "expected: hvdrun drain HOST");
     fail_with(f, "status nosuch", 1, "found no job 'nosuch' of this user");
     succeed(f, "signal hvdrun-a-1 USR1", "sent USR1\n");
     succeed(f, "signal hvdrun-a-1 USR1 --json", "{\n  \"ok\": true\n}\n");
-    fail_with(f, "signal hvdrun-a-1 TERM --ranks 0,2", 1, "signal 15 for 0,2");
+    fail_with(f, "signal hvdrun-a-1 TERM --ranks 0,2", 1, "signal TERM for 0,2");
     fail_with(f, "stop hvdrun-a-1 --grace 1", 1, "not with this grace");
     assert_int_equal(command(f, "./status"), -1);
     assert_int_equal(command(f, "-- status"), -1);

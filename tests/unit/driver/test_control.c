@@ -25,8 +25,10 @@
 #include "driver/control/folder.h"
 #include "driver/control/later.h"
 #include "driver/control/record.h"
+#include "driver/tell/day_time.h"
 #include "loop_fixture.h"
 #include "node/runtime_dir.h"
+#include "unit.h"
 
 #define NOBODY 65534
 
@@ -42,88 +44,78 @@ struct fixture {
     struct control_later *later; /* the last that asked for stacks; NULL: answered */
 };
 
-static json_t *status(void *context)
+static json_t *status(void *context, const struct control_asked *asked, struct error *err)
 {
+    (void)err;
     struct fixture *f = context;
     char *text AUTO_FREE = mem_alloc(f->status_size + 1);
     memset(text, 'x', f->status_size);
-    return json_pack("{s:s, s:s}", "job", "test", "text", text);
+    json_t *answer = json_pack("{s:s, s:s}", "job", "test", "text", text);
+    if (json_is_true(json_object_get(asked->request, "sign")))
+        control_sign(asked, answer);
+    return answer;
 }
 
-static int drain(void *context, const char *host, bool has_deadline, int64_t within_ms,
-                 struct error *err)
+static json_t *drain(void *context, const struct control_asked *asked, struct error *err)
 {
     struct fixture *f = context;
+    int64_t within_ms;
+    const char *host = control_host(asked, "host", err);
+    if (host == NULL || control_time(asked, "within_s", &within_ms, err) < 0)
+        return NULL;
     if (f->refuses)
-        return error_set(err, "no host is called '%s'", host);
-    snprintf(f->did, sizeof(f->did), "drain %s %d %lld", host, has_deadline, (long long)within_ms);
-    return 0;
+        return control_accepted(error_set(err, "no host is called '%s'", host));
+    snprintf(f->did, sizeof(f->did), "drain %s %lld", host, (long long)within_ms);
+    return control_accepted(0);
 }
 
-static int undrain(void *context, const char *host, struct error *err)
-{
-    struct fixture *f = context;
-    if (f->refuses)
-        return error_set(err, "'%s' is not drained", host);
-    snprintf(f->did, sizeof(f->did), "undrain %s", host);
-    return 0;
-}
-
-static int add(void *context, const struct host_list *hosts, struct error *err)
-{
-    struct fixture *f = context;
-    size_t used = (size_t)snprintf(f->did, sizeof(f->did), "add");
-    (void)err;
-    for (size_t i = 0; i < hosts->count; i++)
-        used += (size_t)snprintf(f->did + used, sizeof(f->did) - used, " %s:%d",
-                                 hosts->items[i].name, hosts->items[i].slots);
-    return 0;
-}
-
-static int stop(void *context, const struct control_asker *asker, int64_t grace_ms,
-                struct error *err)
+static json_t *stop(void *context, const struct control_asked *asked, struct error *err)
 {
     struct fixture *f = context;
     (void)err;
-    snprintf(f->did, sizeof(f->did), "stop %lld", (long long)grace_ms);
-    snprintf(f->asker, sizeof(f->asker), "%s by %s", asker->command != NULL ? asker->command : "?",
-             asker->user != NULL ? asker->user : "?");
-    return 0;
+    snprintf(f->did, sizeof(f->did), "stop");
+    snprintf(f->asker, sizeof(f->asker), "%s by %s",
+             asked->asker.command != NULL ? asked->asker.command : "?",
+             asked->asker.user != NULL ? asked->asker.user : "?");
+    return control_accepted(0);
 }
 
-static int send_signal(void *context, const struct control_asker *asker, int number,
-                       const char *ranks, struct error *err)
-{
-    (void)asker;
-    struct fixture *f = context;
-    if (f->refuses)
-        return error_set(err, "no rank runs");
-    snprintf(f->did, sizeof(f->did), "signal %d %s", number, ranks == NULL ? "all" : ranks);
-    return 0;
-}
-
-static int stacks(void *context, const char *ranks, bool native, struct control_later *later,
-                  struct error *err)
+static json_t *stacks(void *context, const struct control_asked *asked, struct error *err)
 {
     struct fixture *f = context;
+    const char *ranks;
+    if (control_ranks(asked, "ranks", &ranks, err) < 0)
+        return NULL;
     if (f->refuses)
-        return error_set(err, "no rank runs");
-    snprintf(f->did, sizeof(f->did), "stacks %s%s", ranks == NULL ? "all" : ranks,
-             native ? " native" : "");
-    control_later_take(later);
-    f->later = later;
+        return control_accepted(error_set(err, "no rank runs"));
+    snprintf(f->did, sizeof(f->did), "stacks %s", ranks == NULL ? "all" : ranks);
+    control_later_take(asked->later);
+    f->later = asked->later;
     loop_stop(f->loop);
-    return 0;
+    return NULL;
 }
 
-static const struct control_ops ops = {.status = status,
-                                       .usage = status,
-                                       .stop = stop,
-                                       .signal = send_signal,
-                                       .stacks = stacks,
-                                       .drain = drain,
-                                       .undrain = undrain,
-                                       .add = add};
+static json_t *wait_for_end(void *context, const struct control_asked *asked, struct error *err)
+{
+    (void)context, (void)asked, (void)err;
+    return NULL;
+}
+
+static const struct control_rule *find_rule(void *context, const char *name)
+{
+    static const struct control_rule rules[] = {{"status", status},     {"drain", drain},
+                                                {"stop", stop},         {"stacks", stacks},
+                                                {"wait", wait_for_end}, {NULL}};
+    (void)context;
+    return control_rule_of(rules, name);
+}
+
+static struct control *create(struct fixture *f, int folder, const char *job, struct error *err)
+{
+    char *name AUTO_FREE = mem_strdup(job); /* the control has its own */
+    struct control_answers answers = {name, find_rule, f};
+    return control_create(f->loop, folder, &answers, err);
+}
 
 static int setup(void **state)
 {
@@ -135,7 +127,7 @@ static int setup(void **state)
     mode_t before = umask(0); /* the socket is closed to others all the same */
     f->loop = loop_create(NULL);
     f->folder = job_folder_open(&err);
-    f->control = control_create(f->loop, f->folder, "hvdrun-node1-17", &ops, f, &err);
+    f->control = create(f, f->folder, "hvdrun-node1-17", &err);
     umask(before);
     if (f->control == NULL)
         fail_msg("%s", err.text);
@@ -241,33 +233,43 @@ static void test_requests(void **state)
     struct fixture *f = *state;
     int fd = must_dial(f);
     expect_answer(f, fd, "{\"do\":\"status\"}\n", "{\"job\":\"test\",\"text\":\"\"}\n");
+    expect_answer(f, fd, "{\"do\":\"status\",\"sign\":true}\n",
+                  "{\"job\":\"hvdrun-node1-17\",\"text\":\"\",\"protocol\":1}\n");
     expect_answer(f, fd, "{\"do\":\"drain\",\"host\":\"c\",\"within_s\":60}\n", "{\"ok\":true}\n");
-    assert_string_equal(f->did, "drain c 1 60000");
+    assert_string_equal(f->did, "drain c 60000");
     expect_answer(f, fd, "{\"do\":\"drain\",\"host\":\"c\",\"within_s\":0.25}\n",
                   "{\"ok\":true}\n");
-    assert_string_equal(f->did, "drain c 1 250");
+    assert_string_equal(f->did, "drain c 250");
+    expect_answer(f, fd, "\n {\"do\":\"drain\",\"host\":\"c\",\"within_s\":0}\n",
+                  "{\"ok\":true}\n");
+    assert_string_equal(f->did, "drain c 0");
+    expect_answer(f, fd, "{\"do\":\"drain\",\"host\":\"c\",\"within_s\":null}\n",
+                  "{\"ok\":true}\n");
+    assert_string_equal(f->did, "drain c -1");
     expect_answer(f, fd, "{\"do\":\"drain\",\"host\":\"fe80::1\",\"new\":[]}\r\n",
                   "{\"ok\":true}\n");
-    assert_string_equal(f->did, "drain fe80::1 0 0");
-    expect_answer(f, fd, "\n {\"do\":\"undrain\",\"host\":\"c\"}\n", "{\"ok\":true}\n");
-    assert_string_equal(f->did, "undrain c");
-    expect_answer(f, fd, "{\"do\":\"add\",\"hosts\":\"d:4,e[1-2]:2\"}\n", "{\"ok\":true}\n");
-    assert_string_equal(f->did, "add d:4 e1:2 e2:2");
+    assert_string_equal(f->did, "drain fe80::1 -1");
     expect_answer(f, fd, "{\"do\":\"stop\",\"protocol\":1}\n", "{\"ok\":true}\n");
-    assert_string_equal(f->did, "stop -1");
-    expect_answer(f, fd, "{\"do\":\"stop\",\"grace_s\":1.5}\n", "{\"ok\":true}\n");
-    assert_string_equal(f->did, "stop 1500");
-    expect_answer(f, fd, "{\"do\":\"signal\",\"signal\":\"usr1\"}\n", "{\"ok\":true}\n");
-    assert_string_equal(f->did, "signal 10 all");
-    expect_answer(f, fd, "{\"do\":\"signal\",\"signal\":\"KILL\",\"ranks\":\"0,2-3\"}\n",
-                  "{\"ok\":true}\n");
-    assert_string_equal(f->did, "signal 9 0,2-3");
+    assert_string_equal(f->did, "stop");
     fd_close(&fd);
+}
+
+/* Tables end, and may be missing. */
+static void test_rules(void **state)
+{
+    (void)state;
+    static const struct control_rule rules[] = {{"stop", stop}, {"stacks", stacks}, {NULL}};
+    assert_ptr_equal(control_rule_of(rules, "stop"), &rules[0]);
+    assert_ptr_equal(control_rule_of(rules, "stacks"), &rules[1]);
+    assert_null(control_rule_of(rules, "sto"));
+    assert_null(control_rule_of(&rules[2], "stop"));
+    assert_null(control_rule_of(NULL, "stop"));
 }
 
 static void expect_asker(struct fixture *f, const char *line, bool by_root, const char *asker)
 {
-    json_t *answer = control_request_answer(line, strlen(line), by_root, &ops, f, NULL);
+    struct control_answers answers = {"hvdrun-node1-17", find_rule, f};
+    json_t *answer = control_request_answer(&answers, line, strlen(line), by_root, NULL);
     assert_true(json_is_true(json_object_get(answer, "ok")));
     assert_string_equal(f->asker, asker);
     json_decref(answer);
@@ -292,8 +294,6 @@ static void test_refusals(void **state)
     int fd = must_dial(f);
     f->refuses = true;
     expect_error(f, fd, "{\"do\":\"drain\",\"host\":\"c\"}\n", "no host is called 'c'");
-    expect_error(f, fd, "{\"do\":\"undrain\",\"host\":\"c\"}\n", "'c' is not drained");
-    expect_error(f, fd, "{\"do\":\"signal\",\"signal\":\"USR1\"}\n", "no rank runs");
     f->refuses = false;
     expect_error(f, fd, "{\"do\":\"drain\"}\n", "host");
     expect_error(f, fd, "{\"do\":\"drain\",\"host\":\"-c\"}\n", "not the name of a host");
@@ -301,15 +301,8 @@ static void test_refusals(void **state)
     expect_error(f, fd, "{\"do\":\"drain\",\"host\":\"c\",\"within_s\":-1}\n", "within_s");
     expect_error(f, fd, "{\"do\":\"drain\",\"host\":\"c\",\"within_s\":\"1m\"}\n", "within_s");
     expect_error(f, fd, "{\"do\":\"drain\",\"host\":\"c\",\"within_s\":1e300}\n", "within_s");
-    expect_error(f, fd, "{\"do\":\"add\",\"hosts\":\"d:4,\"}\n", "entry 2 is empty");
-    expect_error(f, fd, "{\"do\":\"add\",\"hosts\":\"d;x\"}\n", "not a host name");
-    expect_error(f, fd, "{\"do\":\"signal\"}\n", "signal");
-    expect_error(f, fd, "{\"do\":\"signal\",\"signal\":\"NONE\"}\n", "no signal has that name");
-    expect_error(f, fd, "{\"do\":\"signal\",\"signal\":\"STOP\"}\n", "stop or continue");
-    expect_error(f, fd, "{\"do\":\"signal\",\"signal\":\"USR1\",\"ranks\":3}\n", "not a string");
-    expect_error(f, fd, "{\"do\":\"stop\",\"grace_s\":-1}\n", "grace_s");
     expect_error(f, fd, "{\"do\":\"status\",\"protocol\":2}\n", "older version of hvdrun");
-    expect_error(f, fd, "{\"do\":\"reboot\"}\n", "expected status, usage, ");
+    expect_error(f, fd, "{\"do\":\"reboot\"}\n", "does not know that");
     expect_error(f, fd, "{}\n", "do");
     expect_error(f, fd, "{\"do\":\"status\",\"do\":\"status\"}\n", "duplicate");
     expect_error(f, fd, "[1]\n", "one JSON object");
@@ -319,6 +312,25 @@ static void test_refusals(void **state)
     assert_string_equal(f->did, "");
     expect_answer(f, fd, "{\"do\":\"status\"}\n", "{\"job\":\"test\",\"text\":\"\"}\n");
     fd_close(&fd);
+}
+
+static void expect_asker_text(const char *command, const char *user, const char *wanted)
+{
+    char *text AUTO_FREE = control_asker_text(&(struct control_asker){command, user});
+    assert_string_equal(text, wanted);
+}
+
+static void test_text_about_who_asks(void **state)
+{
+    (void)state;
+    char now[DAY_TIME_SIZE], wanted[128];
+    unit_clock_stop(0, 1700000000000000000);
+    day_time_text(1700000000000000000, now);
+    snprintf(wanted, sizeof(wanted), "'hvdrun stop' (user alice, %s)", now);
+    expect_asker_text("stop", "alice", wanted);
+    snprintf(wanted, sizeof(wanted), "a request to the control socket (%s)", now);
+    expect_asker_text(NULL, NULL, wanted);
+    unit_clock_run();
 }
 
 static int ask_stacks(struct fixture *f, const char *request)
@@ -359,8 +371,8 @@ static void test_an_answer_that_nobody_takes(void **state)
     run_turns(f->loop, 10);
     control_later_answer(first, json_pack("{s:s}", "text", "tree"));
     run_turns(f->loop, 10);
-    fd = ask_stacks(f, "{\"do\":\"stacks\",\"native\":true}\n");
-    assert_string_equal(f->did, "stacks all native");
+    fd = ask_stacks(f, "{\"do\":\"stacks\",\"ranks\":\"1\"}\n");
+    assert_string_equal(f->did, "stacks 1");
     control_destroy(f->control);
     f->control = NULL;
     control_later_answer(f->later, json_pack("{s:s}", "error", "the job has ended"));
@@ -390,13 +402,13 @@ static void test_many_requests_at_once(void **state)
     int fd = must_dial(f);
     f->status_size = 300000; /* more than a socket's buffer: each waits for the client */
     say(fd, "{\"do\":\"status\"}\n{\"do\":\"drain\",\"host\":\"a\"}\n\n{\"do\":\"status\"}\n"
-            "{\"do\":\"undrain\",\"host\":\"b\"}");
+            "{\"do\":\"drain\",\"host\":\"b\"}");
     shutdown(fd, SHUT_WR);
     char *got AUTO_FREE = read_lines(f, fd, 0);
     const char *expected_end = "x\"}\n{\"ok\":true}\n";
     assert_true(strlen(got) > 600000);
     assert_string_equal(got + strlen(got) - strlen(expected_end), expected_end);
-    assert_string_equal(f->did, "undrain b");
+    assert_string_equal(f->did, "drain b -1");
     fd_close(&fd);
 }
 
@@ -539,7 +551,7 @@ static void test_long_path(void **state)
     setenv("TMPDIR", place, 1);
     struct error err = ERROR_INIT;
     int folder = job_folder_open(&err);
-    struct control *control = control_create(f->loop, folder, "hvdrun-node1-18", &ops, f, &err);
+    struct control *control = create(f, folder, "hvdrun-node1-18", &err);
     if (control == NULL)
         fail_msg("%s", err.text);
     struct stat info;
@@ -556,7 +568,7 @@ static void test_refused_places(void **state)
 {
     struct fixture *f = *state;
     struct error err = ERROR_INIT;
-    assert_null(control_create(f->loop, f->folder, "../x", &ops, f, &err));
+    assert_null(create(f, f->folder, "../x", &err));
     assert_non_null(strstr(err.text, "../x"));
     char *base AUTO_FREE = runtime_dir_base();
     assert_int_equal(chmod(base, 0755), 0);
@@ -611,7 +623,7 @@ static void test_left_by_the_dead(void **state)
     struct fixture *f = *state;
     leave(f, "hvdrun-node1-18.control");
     leave(f, "hvdrun-node1-18.new");
-    struct control *next = control_create(f->loop, f->folder, "hvdrun-node1-18", &ops, f, NULL);
+    struct control *next = create(f, f->folder, "hvdrun-node1-18", NULL);
     assert_non_null(next); /* it has the same pid */
     assert_false(is_there(f, "hvdrun-node1-18.new"));
     control_destroy(next);
@@ -671,8 +683,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_requests, setup, teardown),
+        cmocka_unit_test(test_rules),
         cmocka_unit_test_setup_teardown(test_refusals, setup, teardown),
         cmocka_unit_test_setup_teardown(test_who_asks, setup, teardown),
+        cmocka_unit_test(test_text_about_who_asks),
         cmocka_unit_test_setup_teardown(test_an_answer_that_comes_later, setup, teardown),
         cmocka_unit_test_setup_teardown(test_an_answer_that_nobody_takes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_place, setup, teardown),
