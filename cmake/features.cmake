@@ -3,6 +3,8 @@
 # and there with weak symbols. So a feature that is left out changes no object of the core: it is not linked.
 file(GLOB features_all RELATIVE ${PROJECT_SOURCE_DIR}/launcher/features CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/launcher/features/*)
+list(REMOVE_ITEM features_all needs.txt)
+list(LENGTH features_all features_all_count)
 set(HVDRUN_FEATURES "all" CACHE STRING "Folders of launcher/features to build: a list such as \"check;usage\", all or none")
 set(features ${HVDRUN_FEATURES})
 if(features STREQUAL "all")
@@ -15,6 +17,19 @@ foreach(feature ${features})
     list(JOIN features_all ", " names)
     message(FATAL_ERROR "HVDRUN_FEATURES: there is no feature '${feature}'; there are: ${names}")
   endif()
+endforeach()
+
+# What those need, too.
+file(STRINGS ${PROJECT_SOURCE_DIR}/launcher/features/needs.txt needs REGEX "^[a-z]")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/launcher/features/needs.txt)
+foreach(again RANGE ${features_all_count})
+  foreach(need ${needs})
+    string(REGEX MATCH "^([a-z_]+) ([a-z_]+):" pair "${need}")
+    if(CMAKE_MATCH_1 IN_LIST features AND NOT CMAKE_MATCH_2 IN_LIST features)
+      message(STATUS "HVDRUN_FEATURES: '${CMAKE_MATCH_1}' needs '${CMAKE_MATCH_2}'")
+      list(APPEND features ${CMAKE_MATCH_2})
+    endif()
+  endforeach()
 endforeach()
 
 # features_target(NAME KIND PATTERN [room...]): the files of all features whose names match, as a library that links

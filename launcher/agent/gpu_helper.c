@@ -89,8 +89,9 @@ static int answer(struct helper *helper)
     return result;
 }
 
-int gpu_helper_run(void)
+static int run(const char *operand)
 {
+    (void)operand;
     struct helper helper = {.energy_due_ms = 0};
     struct error err = ERROR_INIT;
     char asked;
@@ -103,3 +104,5 @@ int gpu_helper_run(void)
     }
     return EXIT_SUCCESS;
 }
+
+const struct helper_program gpu_helper = {GPU_HELPER_WORD, false, run};

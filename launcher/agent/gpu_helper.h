@@ -10,7 +10,10 @@
  */
 #pragma once
 
-#define GPU_HELPER_NONE 3 /* exit status: there is no library, or it finds no driver */
+#include "agent/helper_program.h"
+
+#define GPU_HELPER_WORD "--gpus" /* the argument that makes a program the helper */
+#define GPU_HELPER_NONE 3        /* exit status: there is no library, or it finds no driver */
 #define GPU_ENERGY_PERIOD_MS 10000
 
-int gpu_helper_run(void); /* the exit status */
+extern const struct helper_program gpu_helper;

@@ -13,8 +13,6 @@
 #include "io/loop.h"
 #include "wire/control.pb-c.h"
 
-#define GPU_HELPER_WORD "--gpus" /* the argument that makes a program gpu_helper_run() */
-
 struct gpu_limits { /* in milliseconds */
     int64_t wait;   /* of a question */
     int64_t sick;   /* without an answer, until the helper is killed */

@@ -7,7 +7,7 @@
  *   hvdrun-agent --dial            for a scheduler: makes a connection for the frames itself
  *                                  (agent_main/dial_out.h)
  *   hvdrun-agent --gpus            a helper of an agent (agent/gpu_helper.h)
- *   hvdrun-agent --stacks NUMBER   another one (agent/stack_helper.h)
+ *   hvdrun-agent --stacks NUMBER   another one (features/stacks/stack_helper_agent.h)
  *   hvdrun-agent --version
  */
 #include <errno.h>
@@ -20,12 +20,9 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/gpu_health.h"
 #include "agent/gpu_helper.h"
-#include "agent/gpu_sampler.h"
 #include "agent/keeper.h"
 #include "agent/modules.h"
-#include "agent/stack_helper.h"
 #include "agent_main/dial_out.h"
 #include "base/fd.h"
 #include "base/status.h"
@@ -139,6 +136,23 @@ static int run_dialed(const sigset_t *mask)
     return 0;
 }
 
+/* Of features (launcher/features), which a build may leave out. */
+extern const struct helper_program gpu_health_helper __attribute__((weak));
+extern const struct helper_program stack_helper __attribute__((weak));
+
+static const struct helper_program *find_helper(int argc, char *const *argv)
+{
+    static const struct helper_program *const helpers[] = {&gpu_helper, &gpu_health_helper,
+                                                           &stack_helper};
+    for (size_t i = 0; argc > 1 && i < sizeof(helpers) / sizeof(helpers[0]); i++) {
+        const struct helper_program *helper = helpers[i];
+        if (helper != NULL && argc == (helper->has_operand ? 3 : 2) &&
+            strcmp(argv[1], helper->word) == 0)
+            return helper;
+    }
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
     sigset_t mask;
@@ -146,12 +160,9 @@ int main(int argc, char **argv)
         printf("hvdrun-agent %s\n", HVDRUN_VERSION);
         return fflush(stdout) == 0 ? 0 : STATUS_LAUNCHER;
     }
-    if (argc == 2 && strcmp(argv[1], GPU_HELPER_WORD) == 0)
-        return gpu_helper_run();
-    if (argc == 2 && strcmp(argv[1], GPU_HEALTH_WORD) == 0)
-        return gpu_health_run();
-    if (argc == 3 && strcmp(argv[1], STACK_HELPER_WORD) == 0)
-        return stack_helper_run(argv[2]);
+    const struct helper_program *helper = find_helper(argc, argv);
+    if (helper != NULL)
+        return helper->run(argv[2]);
     bool marked = argc == 3 && strcmp(argv[1], "--marker") == 0;
     bool dials = argc == 2 && strcmp(argv[1], "--dial") == 0;
     if (!marked && !dials && argc != 1) {

@@ -16,7 +16,6 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "cli/control_client.h"
-#include "cli/control_explain.h"
 #include "cli/control_log.h"
 #include "cli/control_ps.h"
 #include "cli/control_show.h"
@@ -388,15 +387,14 @@ static int run(struct command *command, struct error *err)
     case CONTROL_LOGS: return show_logs(command, err);
     case CONTROL_ATTACH: return attach(command, err);
     case CONTROL_WAIT: return wait_for(command, err);
-    case CONTROL_EXPLAIN:
-        return control_explain(&command->list, &command->words, &command->out, err);
     case CONTROL_STOP: return stop(command, err);
     case CONTROL_SIGNAL: return check_target(command, err) < 0 ? -1 : simple(command, err);
     case CONTROL_DRAIN:
     case CONTROL_UNDRAIN:
     case CONTROL_ADD: return simple(command, err);
-    case CONTROL_TOP:
-    case CONTROL_STACKS: /* of features */
+    case CONTROL_EXPLAIN:
+    case CONTROL_STACKS:
+    case CONTROL_TOP: /* of features */
     case CONTROL_COMMANDS: break;
     }
     return -1;

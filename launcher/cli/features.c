@@ -7,6 +7,7 @@
 
 #define FEATURE(name) extern const char name##_feature[] __attribute__((weak));
 #define FEATURE_COMMAND(name, command, run) extern control_run run __attribute__((weak));
+#define FEATURE_CHECK(name, check) extern settings_check check __attribute__((weak));
 #include "cli/features.def"
 
 enum feature_id {
@@ -44,6 +45,11 @@ static const enum feature_id options[OPT_TOTAL] = {
 #include "cli/features.def"
 };
 
+static settings_check *const checks[] = {
+#define FEATURE_CHECK(name, check) check,
+#include "cli/features.def"
+};
+
 static bool is_there(enum feature_id feature)
 {
     return feature == FEATURE_NONE || features[feature].what != NULL;
@@ -73,12 +79,16 @@ int features_allow_word(const char *word, struct error *err)
     return 0;
 }
 
-int features_allow_options(const struct settings *settings, struct error *err)
+int features_check_options(const struct settings *settings, struct error *err)
 {
     for (int i = 0; i < OPT_TOTAL; i++) {
         enum option_id id = (enum option_id)i;
         if (!is_there(options[id]) && settings_source(settings, id) != SOURCE_DEFAULT)
             return left_out(options[id], settings_place(settings, id), err);
+    }
+    for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+        if (checks[i] != NULL && checks[i](settings, err) < 0)
+            return -1;
     }
     return 0;
 }

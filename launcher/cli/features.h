@@ -19,9 +19,12 @@ typedef int control_run(const struct job_list *list, const struct control_words 
  * have the feature. STATUS_USAGE. */
 int features_command(enum control_command command, control_run **run, struct error *err);
 
-/* -1: the first word, or an option that was given, needs a feature that this hvdrun does not have.
- * STATUS_USAGE. */
+/* Checks options before a job starts. -1: one of them is wrong. STATUS_USAGE. */
+typedef int settings_check(const struct settings *settings, struct error *err);
+
+/* -1: the first word, or an option that was given, needs a feature that this hvdrun does not have,
+ * or the feature does not take it. STATUS_USAGE. */
 int features_allow_word(const char *word, struct error *err);
-int features_allow_options(const struct settings *settings, struct error *err);
+int features_check_options(const struct settings *settings, struct error *err);
 
 void features_text(struct buf *out); /* for --check-build: a line for each */

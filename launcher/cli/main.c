@@ -39,7 +39,6 @@
 #include "model/env/horovod.h"
 #include "model/env/scrub.h"
 #include "model/exit/signal_rules.h"
-#include "model/hang/expect.h"
 #include "model/settings/settings.h"
 #include "transport/local.h"
 
@@ -302,21 +301,6 @@ static int check_signals(const struct settings *settings, const struct place *pl
     return signal_rules_from(settings, place->allocation.kind == ALLOCATION_SLURM, &rules, err);
 }
 
-/* Checks --expect and --on-hang before anything starts. */
-static int check_hang(const struct settings *settings, struct error *err)
-{
-    struct expects *expects = NULL;
-    if (settings->on_hang == SET_ON_HANG_RESTART && !settings_is_elastic(settings))
-        return error_status(err, STATUS_USAGE,
-                            "%s: only an elastic job can restart its workers; give --min-np, or "
-                            "use --on-hang kill",
-                            settings_place(settings, OPT_on_hang));
-    int result =
-        expects_create(&settings->expect, settings_place(settings, OPT_expect), &expects, err);
-    expects_destroy(expects);
-    return result;
-}
-
 #define NAME_MAX_LENGTH 64
 
 static int check_name(const struct settings *settings, struct error *err)
@@ -357,10 +341,9 @@ static int run(int64_t begun_ns, int argc, char **argv, struct command_line *lin
     int skipped = says_run(argc, argv) ? 1 : 0;
     if (first_word_check(argc - skipped, argv + skipped, getenv("PATH"), err) < 0 ||
         command_line_parse(argc - skipped, argv + skipped, environ, line, err) < 0 ||
-        features_allow_options(&line->settings, err) < 0 ||
+        features_check_options(&line->settings, err) < 0 ||
         (line->check.wanted && features_allow_word(CHECK_WORD, err) < 0) ||
-        check_name(&line->settings, err) < 0 || check_detach(line, err) < 0 ||
-        check_hang(&line->settings, err) < 0)
+        check_name(&line->settings, err) < 0 || check_detach(line, err) < 0)
         return -1;
     int result = about(line);
     if (result >= 0)

@@ -92,10 +92,10 @@ static const struct control_rule *find_rule(void *context, const char *name)
 {
     const struct job *job = context;
     const struct control_rule *rule = control_rule_of(job->kind->requests, name);
-    for (int i = 0; i < PART_COUNT && rule == NULL; i++) {
-        if (job->parts[i] != NULL)
-            rule = control_rule_of(job->parts[i]->requests, name);
-    }
+    int at = 0;
+    const struct driver_part *part = rule == NULL ? parts_next(job, &at) : NULL;
+    for (; part != NULL && rule == NULL; part = parts_next(job, &at))
+        rule = control_rule_of(part->requests, name);
     return rule;
 }
 

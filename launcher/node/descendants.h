@@ -43,7 +43,8 @@ size_t descendants_in(const struct descendants_table *table, pid_t pid, pid_t **
 /*
  * A child that has ended, all but: its first thread is gone, and the kernel holds another one,
  * which not even SIGKILL ends. That is a helper process that reads stacks, and waits for a file
- * system that does not answer (agent/stack_helper.h). waitpid() does not return for it.
+ * system that does not answer (features/stacks/stack_helper_agent.h). waitpid() does not return for
+ * it.
  */
 /* Since when nothing is left below us but such children. */
 struct held_children {

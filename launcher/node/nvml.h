@@ -130,7 +130,7 @@ struct gpu_health {
     char uuid[96], pci[32]; /* "": not known */
     bool has_temperature, has_reasons, has_ecc, has_rows;
     unsigned celsius;
-    uint64_t reasons;                                /* model/explain/gpu_words.h */
+    uint64_t reasons;                                /* model/usage/gpu_words.h */
     uint64_t ecc[NVML_ECC_TYPES][NVML_ECC_COUNTERS]; /* with has_ecc, at least one is known */
     unsigned rows_corrected, rows_uncorrected;       /* replaced because of such errors */
     bool rows_pending, rows_failed;

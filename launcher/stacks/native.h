@@ -15,10 +15,10 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "model/hang/stack.h"
 #include "stacks/module/unwind_module.h"
 #include "stacks/process.h"
 #include "stacks/rights.h"
+#include "stacks/stack.h"
 
 /* hvdrun-unwind.so. NULL: it or libdw cannot be loaded. It stays open. */
 const struct unwind_module *native_load(const char *path, struct error *err);

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "model/hang/stack.h"
+#include "stacks/stack.h"
 
 #define STACK_TREE_LINES 60
 #define STACK_TREE_ALL_LINES 100000

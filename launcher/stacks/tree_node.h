@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/buf.h"
-#include "model/hang/stack.h"
+#include "stacks/stack.h"
 
 /* A set of ranks that grows. */
 struct rank_set {

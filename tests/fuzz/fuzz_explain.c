@@ -6,9 +6,9 @@
  */
 #include <jansson.h>
 
-#include "cli/control_explain_test.h"
+#include "features/evidence/explain_cli_test.h"
+#include "features/evidence/story.h"
 #include "fuzz.h"
-#include "model/explain/story.h"
 
 #define SECTION 0x1e
 #define OUT_MAX ((size_t)1 << 20)

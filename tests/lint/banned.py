@@ -38,11 +38,11 @@ BANS = [
 ALLOWED = {
     ("launcher/agent/departure.c", "clock_wall_ns"): "the deadline that workers read is a time of the day",
     ("launcher/agent/crew_progress.c", "clock_wall_ns"): "the time of a file; a wrong one is not believed",
-    ("launcher/node/evidence.c", "clock_wall_ns"): "lines of the kernel are compared with a report",
+    ("launcher/features/evidence/host_evidence.c", "clock_wall_ns"): "lines of the kernel are compared with a report",
     ("launcher/features/check/check_agent.c", "clock_wall_ns"): "what it asks is how wrong that clock is",
     **{("tests/unit/clock.c", call): "the tests' own clock" for call in MACHINE_TIME.split()[:4]},
     ("tests/unit/line/test_reader.c", "clock_gettime"): "pthread_cond_timedwait() has a limit on that clock",
-    ("tests/unit/agent/test_stack_door.c", "geteuid"): "only root can become another user, who is refused",
+    ("tests/unit/features/stacks/test_stack_door.c", "geteuid"): "only root can become another user, who is refused",
     ("tests/unit/cli/test_control_command.c", "clock_wall_ns"): "a job of long ago has no record any more",
     ("tests/unit/cli/test_control_command.c", "geteuid"): "only root has jobs of other users to refuse",
     ("tests/unit/driver/test_control.c", "geteuid"): "only root can become another user, who is refused",

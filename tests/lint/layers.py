@@ -46,18 +46,15 @@ LAYERS = {
 # them. Nothing outside includes or calls a feature: two tables name it with weak symbols.
 SIDES = {"agent": {"agent"}, "driver": {"driver"}, "cli": {"driver", "cli"}}
 # The nodes that name features, with weak symbols.
-TABLES = {"agent/parts", "driver/parts", "cli/features"}
-# "a -> b": the feature a may know b, and why.
-FEATURE_PAIRS = {
-    "metrics -> usage": "it writes and shows the values of the sampler",
-}
+TABLES = {"agent/parts", "agent_main/main", "cli/features", "driver/parts"}
+NEEDS = "launcher/features/needs.txt"  # which feature may know which other one
 
 SHARED = {"base", "include", "line"}  # these live under runtime/
 
 # The folders of a room, lowest first. Those of one set do not know each other; "." holds the files
 # that lie in the room itself. A room that is not here has no folders.
 FOLDERS = {
-    "model": ["settings", "binding", "net", "hosts", "plan", "env", "exit", "progress", "allocation", "elastic", "hang", "explain", "usage"],
+    "model": ["settings", "binding", "net", "hosts", "plan", "env", "exit", "progress", "allocation", "elastic", "usage"],
     "io": [".", "module"],
     "node": ["module", "."],
     "stacks": ["module", "."],
@@ -99,6 +96,9 @@ FENCES = [
 
 # No descriptor, no clock, no loop: what these rooms must not even see.
 PURE_ROOMS = {"model", "wire", "core"}
+PURE_FILES = re.compile(r"features/(check/(findings|result|table|text)|evidence/(cause|error_text|facts|host_signs|story|view|xid)|"
+                        r"hang/(culprit|expect|hang|hang_rank|place_frame|places|ras|stall_lines|stall_text|watchdog)|"
+                        r"metrics/(exposition|history)|straggler/straggler|usage/usage_marks)$")
 IMPURE = re.compile(r"(base/(fd|clock|log)\.h|fcntl\.h|poll\.h|time\.h|pthread\.h|dirent\.h|netdb\.h|"
                     r"sys/(socket|time|epoll|wait|stat|select|mman|ioctl|uio|un)\.h)$")
 
@@ -182,6 +182,8 @@ class Layers:
                 self.files[short] = path
         self.edges = {}  # (node, node) -> the line of the first such include; 0: a call
         self.paths = {}  # (node, node) -> the file that has it
+        lines = source.text(NEEDS).splitlines() if NEEDS in source.files else []
+        self.needs = {tuple(line.partition(":")[0].split()) for line in lines if line and not line.startswith("#")}
         self.called = {}  # (node, node) -> the functions, of a call without an include
         self.allowed = {tuple(line.split(" -> ")) for line in allowed}
         self.allowed_calls = {tuple(line.split(" -> ")) for line in allowed_calls}
@@ -206,7 +208,7 @@ class Layers:
         for match in INCLUDE.finditer(text):
             line = tree.line_of(text, match.start(1))
             self.check_fences(path, line, short, match[2])
-            if room in PURE_ROOMS and IMPURE.match(match[2]):
+            if (room in PURE_ROOMS or PURE_FILES.match(node_of(short))) and IMPURE.match(match[2]):
                 self.findings.add(path, line, f"{room}/ is pure: it must not include {match[2]}")
             if match[1] == '"':
                 self.check_quoted(path, line, short, match[2])
@@ -280,8 +282,8 @@ class Layers:
         room = header_path.split("/")[1]
         if mine is None:
             self.findings.add(path, line, f"{header}: {how} of the feature {theirs}, which a build may leave out")
-        elif theirs is not None and mine != theirs and f"{mine} -> {theirs}" not in FEATURE_PAIRS:
-            self.findings.add(path, line, f"{header}: the feature {mine} must not know {theirs}: see FEATURE_PAIRS")
+        elif theirs is not None and mine != theirs and (mine, theirs) not in self.needs:
+            self.findings.add(path, line, f"{header}: the feature {mine} must not know {theirs}: see {NEEDS}")
         elif theirs is not None:
             if other_side not in (None, side):
                 self.findings.add(path, line, f"{header}: {how} of a file that is on top of {other_side}/")

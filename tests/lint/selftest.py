@@ -141,7 +141,7 @@ class Layers(Lint):
                 ("features/a/x_agent.c", "driver/job/y.h", "upward include of driver/"),
                 ("features/a/x_driver.c", "agent/y.h", "upward include of agent/"),
                 ("features/a/x.c", "features/a/y_driver.h", "include of a file that is on top of driver/"),
-                ("features/a/x.c", "features/b/y.h", "the feature a must not know b: see FEATURE_PAIRS")):
+                ("features/a/x.c", "features/b/y.h", "the feature a must not know b: see launcher/features/needs.txt")):
             with self.subTest(name=name, header=header):
                 self.expect("layers.py", 1, f"{header}: {text}",
                             {f"launcher/{name}": SPDX_C + f'#include "{header}"\n', f"launcher/{header}": SPDX_C})
@@ -150,7 +150,9 @@ class Layers(Lint):
                              ("features/metrics/x_driver.c", "features/usage/y_driver.h")):
             with self.subTest(name=name, header=header):
                 self.expect("layers.py", 0, "nothing found",
-                            {f"launcher/{name}": SPDX_C + f'#include "{header}"\n', f"launcher/{header}": SPDX_C})
+                            {f"launcher/{name}": SPDX_C + f'#include "{header}"\n', f"launcher/{header}": SPDX_C,
+                             "launcher/features/needs.txt": "# a comment\nmetrics usage: why\n"})
+        self.spoil("layers.py", "launcher/features/hang/hang.c", SPDX_C + "#include <time.h>\n", "is pure: it must not include time.h")
 
     def test_what_only_tests_use(self):
         """X_test.h belongs to X, so X.c may include it while it includes X.h."""

@@ -2,7 +2,7 @@
 /* What a rank of the simulated job does between two samples, and what a look at it shows. */
 #pragma once
 
-#include "model/hang/hang.h"
+#include "features/hang/hang.h"
 #include "sim/rng.h"
 #include "simhang/world.h"
 

@@ -2,7 +2,7 @@
 # The simulator of the hang verdict; include()d from tests/CMakeLists.txt. main.c says what it simulates.
 add_executable(simhang ${CMAKE_CURRENT_LIST_DIR}/main.c ${CMAKE_CURRENT_LIST_DIR}/rank.c
                ${CMAKE_CURRENT_LIST_DIR}/world.c)
-target_link_libraries(simhang PRIVATE room_model)
+target_link_libraries(simhang PRIVATE features_plain)
 target_include_directories(simhang PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 
 add_test(NAME sim.hang.selftest COMMAND simhang --selftest)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One schedule of the simulator of the hang verdict (launcher/model/hang/hang.h). A job with a few
- * ranks on a few hosts starts, goes through phases, and hangs at last or not. In each phase before
- * that, one rank or all make progress in a way that is hard to see. The others wait for it in all
- * the ways in which programs wait (rank.h). In some jobs a line is expected (expect.h). The mover
- * prints it often enough, unless its host stands still, a debugger holds it, or it has just been
- * started.
+ * One schedule of the simulator of the hang verdict (launcher/features/hang/hang.h). A job with a
+ * few ranks on a few hosts starts, goes through phases, and hangs at last or not. In each phase
+ * before that, one rank or all make progress in a way that is hard to see. The others wait for it
+ * in all the ways in which programs wait (rank.h). In some jobs a line is expected (expect.h). The
+ * mover prints it often enough, unless its host stands still, a debugger holds it, or it has just
+ * been started.
  *
  * What docs/hangs.md names as wrong verdicts is not simulated: a rank that computes at one place of
  * its program, for longer than the limit, without new memory, output, I/O or waiting.

@@ -7,7 +7,7 @@
  *   JOB.control   The control socket of a running job (control.h).
  *   JOB.new       The same before it listens.
  *   JOB.N.log     A file of its log (driver/tell/line_log.h).
- *   *.evidence/   What is known about a failure (driver/run/evidence_folder.h).
+ *   *.evidence/   What is known about a failure (features/evidence/evidence_folder_driver.c).
  *   *.jsonl       The records of very short jobs (journal.h).
  *
  * A driver makes the record first and the socket second. So if nobody locks the record of a socket,

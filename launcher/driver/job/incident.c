@@ -9,12 +9,12 @@
 bool incident_raise(struct job *job, const struct incident *incident, void (*done)(void *context),
                     void *context)
 {
-    for (int i = 0; job->parts != NULL && i < PART_COUNT; i++) {
-        const struct driver_part *part = job->parts[i];
-        if (part != NULL && part->incident != NULL && part->incident(job, incident, done, context))
-            return true;
-    }
-    return false;
+    int at = 0;
+    const struct driver_part *part = parts_next(job, &at);
+    while (part != NULL &&
+           (part->incident == NULL || !part->incident(job, incident, done, context)))
+        part = parts_next(job, &at);
+    return part != NULL;
 }
 
 char *incident_exit_text(const struct job *job, const struct exit_event *event)

@@ -7,14 +7,17 @@
 
 #include "driver/job/job.h"
 
+struct ask;
+
 enum incident_kind { INCIDENT_FAILURE, INCIDENT_HANG, INCIDENT_TIMEOUT, INCIDENT_KINDS };
 
 struct incident {
     enum incident_kind kind;
-    const char *text; /* what has gone wrong */
-    int rank;         /* -1: none */
-    bool once;        /* one look is enough: the ranks are ended meanwhile, or have ended */
-    bool by_nccl;     /* NCCL has named the rank */
+    const char *text;       /* what has gone wrong */
+    int rank;               /* -1: none */
+    bool once;              /* one look is enough: the ranks are ended meanwhile, or have ended */
+    bool by_nccl;           /* NCCL has named the rank */
+    const struct ask *look; /* at the ranks, that was just taken; NULL */
 };
 
 /* false: no part takes it. Else `done`, if it is not NULL, is called when the ranks are not needed

@@ -3,23 +3,39 @@
 
 _Static_assert(PART_COUNT <= 64, "output_parts has a bit for each part");
 
+const struct driver_part *parts_next(const struct job *job, int *at)
+{
+    while (job->parts != NULL && *at < PART_COUNT) {
+        const struct driver_part *part = job->parts[(*at)++];
+        if (part != NULL)
+            return part;
+    }
+    return NULL;
+}
+
+#define EACH_PART(job, part)                                      \
+    int next_part = 0;                                            \
+    const struct driver_part *part = parts_next(job, &next_part); \
+    for (; part != NULL; part = parts_next(job, &next_part))
+
 void parts_note_frames(struct job *job)
 {
-    for (int i = 0; i < PART_COUNT; i++) {
-        const struct part_frame *frame = job->parts[i] == NULL ? NULL : job->parts[i]->frames;
+    EACH_PART(job, part)
+    {
+        const struct part_frame *frame = part->frames;
         for (; frame != NULL && frame->type != 0; frame++)
             job->frames[frame->type] = &frame->rule;
-        if (job->parts[i] != NULL && job->parts[i]->output != NULL)
-            job->output_parts |= (uint64_t)1 << i;
+        if (part->output != NULL)
+            job->output_parts |= (uint64_t)1 << (next_part - 1);
     }
 }
 
 int parts_open(struct job *job, struct error *err)
 {
     parts_note_frames(job);
-    for (int i = 0; i < PART_COUNT; i++) {
-        const struct driver_part *part = job->parts[i];
-        if (part != NULL && part->open != NULL && part->open(job, err) < 0)
+    EACH_PART(job, part)
+    {
+        if (part->open != NULL && part->open(job, err) < 0)
             return -1;
     }
     return 0;
@@ -34,12 +50,12 @@ void parts_close(struct job *job)
     }
 }
 
-/* Calls a function of all parts that have it. A part is NULL if its feature was left out. */
-#define TELL_ALL(job, function, ...)                               \
-    for (int i = 0; (job)->parts != NULL && i < PART_COUNT; i++) { \
-        const struct driver_part *part = (job)->parts[i];          \
-        if (part != NULL && part->function != NULL)                \
-            part->function(__VA_ARGS__);                           \
+/* Calls a function of all parts that have it. */
+#define TELL_ALL(job, function, ...)     \
+    EACH_PART(job, part)                 \
+    {                                    \
+        if (part->function != NULL)      \
+            part->function(__VA_ARGS__); \
     }
 
 void parts_prepare(const struct job *job, Hvdrun__Prepare *message)
@@ -60,12 +76,12 @@ void parts_output(struct job *job, int seat, bool is_stderr, const void *bytes, 
 
 bool parts_waits(struct job *job, struct stall *stall, uint32_t round)
 {
-    bool taken = false;
-    for (int i = 0; job->parts != NULL && i < PART_COUNT && !taken; i++) {
-        const struct driver_part *part = job->parts[i];
-        taken = part != NULL && part->waits != NULL && part->waits(job, stall, round);
+    EACH_PART(job, part)
+    {
+        if (part->waits != NULL && part->waits(job, stall, round))
+            return true;
     }
-    return taken;
+    return false;
 }
 
 void parts_node_event(struct job *job, struct node_link *node, const char *event, const char *text)
@@ -100,10 +116,12 @@ void parts_ending(struct job *job)
 
 bool parts_busy(struct job *job)
 {
-    bool busy = false;
-    for (int i = 0; job->parts != NULL && i < PART_COUNT && !busy; i++)
-        busy = job->parts[i] != NULL && job->parts[i]->busy != NULL && job->parts[i]->busy(job);
-    return busy;
+    EACH_PART(job, part)
+    {
+        if (part->busy != NULL && part->busy(job))
+            return true;
+    }
+    return false;
 }
 
 void parts_over(struct job *job)

@@ -72,6 +72,10 @@ struct driver_part { /* any function may be NULL */
 #define FEATURE(name) extern const struct driver_part name##_part __attribute__((weak));
 #include "driver/job/part_list.def"
 
+/* The next part from number `*at` on, which becomes the one behind it. NULL: there is none. A
+ * part whose feature was left out is skipped. */
+const struct driver_part *parts_next(const struct job *job, int *at);
+
 void parts_note_frames(struct job *job); /* fills job->frames */
 int parts_open(struct job *job, struct error *err);
 void parts_close(struct job *job); /* also when some are not open */

@@ -12,7 +12,6 @@
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
 #include "driver/run/collect.h"
-#include "driver/run/evidence_folder.h"
 #include "driver/run/hangup.h"
 #include "driver/tell/line_log.h"
 #include "driver/tell/rank_tails.h"

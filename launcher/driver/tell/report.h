@@ -12,10 +12,6 @@
 char *report_json(const struct job *job, const struct verdict *verdict);
 struct json_t *report_object(const struct job *job, const struct verdict *verdict, bool lists);
 
-/* The stacks of a tree, as a value of jansson that the caller owns; an empty list if it has none.
- */
-struct json_t *report_stack_tree(struct stack_tree *tree);
-
 /* What waits, or waited, for ranks in libhvd; a value of jansson that the caller owns. */
 struct json_t *report_stalls(const struct job *job);
 /* The same for what waits now: a list of lines of text. */

@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "driver/job/part.h"
 #include "features/usage/sampler_driver_test.h"
-#include "model/explain/gpu_words.h"
+#include "model/usage/gpu_words.h"
 #include "wire/control.pb-c.h"
 
 /* What a GPU does, and what the GPUs of a rank do, from the message of an agent. Pure. A value that

@@ -87,19 +87,6 @@ static void test_what_nobody_takes_is_a_breach(void **state)
         assert_int_equal(take(f, types[i], 2), -1);
 }
 
-static void test_two_parts_do_not_take_the_same_frames(void **state)
-{
-    const char *taken[FRAME_TYPES] = {NULL};
-    (void)state;
-    for (int i = 0; i < PART_COUNT; i++) {
-        const struct part_frame *frame = driver_parts[i]->frames;
-        for (; frame != NULL && frame->type != 0; frame++) {
-            assert_null(taken[frame->type]);
-            taken[frame->type] = driver_parts[i]->name;
-        }
-    }
-}
-
 static void test_late_frames_are_dropped(void **state)
 {
     struct fixture *f = *state;
@@ -165,7 +152,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_kind_has_frames_of_its_own, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_nobody_takes_is_a_breach, setup, teardown),
-        cmocka_unit_test(test_two_parts_do_not_take_the_same_frames),
         cmocka_unit_test_setup_teardown(test_late_frames_are_dropped, setup, teardown),
         cmocka_unit_test_setup_teardown(test_survivors_speak_in_their_epoch, setup, teardown),
         cmocka_unit_test_setup_teardown(test_too_early_is_a_breach, setup, teardown),

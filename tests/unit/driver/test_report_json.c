@@ -10,7 +10,6 @@
 #include "driver/job_fixture.h"
 #include "driver/tell/report.h"
 #include "driver/tell/stalls.h"
-#include "stacks/tree.h"
 #include "unit.h"
 
 /* The parts of --report that other tests do not read as a whole. */
@@ -91,69 +90,6 @@ static void test_scheduler(void **state)
     json_decref(scheduler);
 }
 
-static void add_stack(struct stack_tree *tree, int rank, const struct stack_frame *frames,
-                      size_t count, const char *trouble)
-{
-    struct stack stack = {.rank = rank,
-                          .holds_gil = rank == 1,
-                          .doing = count > 0 ? "calls futex" : "",
-                          .frames = frames,
-                          .count = count,
-                          .trouble = trouble};
-    stack_tree_add(tree, &stack);
-}
-
-static void test_stacks(void **state)
-{
-    static const struct stack_frame frames[] = {{"main", "train.py", 12, false},
-                                                {"step", "", 0, true}};
-    struct fixture *f = *state;
-    expect_json(part(f, "stacks"), "null");
-    struct stack_tree *tree = stack_tree_create();
-    f->job.own[PART_stack_tree] = tree;
-    expect_json(part(f, "stacks"), "null");
-    add_stack(tree, 0, frames, 2, "");
-    add_stack(tree, 1, frames, 2, "");
-    add_stack(tree, 2, NULL, 0, "not Python");
-    json_t *stacks = part(f, "stacks");
-    json_t *last = json_array_get(stacks, 1);
-    expect_json(json_incref(json_array_get(stacks, 0)),
-                "{'ranks': [2], 'thread': 'main',"
-                " 'count': 1, 'doing': null, 'names': null, 'gil_ranks': [], 'frames': [],"
-                " 'trouble': 'not Python'}");
-    expect_json(
-        json_incref(last),
-        "{'ranks': [0, 1], 'thread': 'main', 'count': 2, 'doing': 'calls futex', 'names': null,"
-        " 'gil_ranks': [1], 'trouble': null, 'frames': ["
-        "  {'function': 'main', 'file': 'train.py', 'line': 12},"
-        "  {'function': 'step', 'file': null, 'line': null, 'native': true}]}");
-    assert_int_equal(json_array_size(stacks), 2);
-    json_decref(stacks);
-    stack_tree_destroy(tree);
-    f->job.own[PART_stack_tree] = NULL;
-}
-
-static void test_stacks_are_bounded(void **state)
-{
-    struct fixture *f = *state;
-    struct stack_tree *tree = stack_tree_create();
-    f->job.own[PART_stack_tree] = tree;
-    for (int i = 1; i <= 501; i++) {
-        struct stack_frame frame = {"main", "train.py", i, false};
-        struct stack stack = {.role = i > 250 ? STACK_OTHER : STACK_MAIN,
-                              .doing = "",
-                              .frames = &frame,
-                              .count = 1,
-                              .trouble = ""};
-        stack_tree_add(tree, &stack);
-    }
-    json_t *stacks = part(f, "stacks");
-    assert_int_equal(json_array_size(stacks), 500);
-    json_decref(stacks);
-    stack_tree_destroy(tree);
-    f->job.own[PART_stack_tree] = NULL;
-}
-
 static struct stall_ranks ranks(int first, int count, bool more)
 {
     struct stall_ranks list = {mem_array((size_t)count, sizeof(int)), count, more};
@@ -231,10 +167,8 @@ static void test_rows_of_the_trace(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_rank),   TEST(test_nodes),
-        TEST(test_cause),  TEST(test_scheduler),
-        TEST(test_stacks), TEST(test_stacks_are_bounded),
-        TEST(test_stalls), TEST(test_rows_of_the_trace),
+        TEST(test_rank),      TEST(test_nodes),  TEST(test_cause),
+        TEST(test_scheduler), TEST(test_stalls), TEST(test_rows_of_the_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

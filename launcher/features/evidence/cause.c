@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/evidence/cause.h"
+
+#include <ctype.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "features/evidence/host_signs.h"
+#include "features/evidence/view.h"
+#include "model/exit/signal_name.h"
+
+/* The words: facts are filled into the texts of cause.def. */
+
+#define TEXT_MAX ((size_t)4096)
+#define NAME_MAX 200 /* of a file or module that an error names */
+
+static char *number_text(int64_t number)
+{
+    return mem_printf("%lld", (long long)number);
+}
+
+static char *copy(const char *text)
+{
+    return text == NULL ? NULL : mem_strdup(text);
+}
+
+static char *rank_word(const struct view *v)
+{
+    return v->rank == NULL ? NULL : number_text(v->rank->rank);
+}
+
+static char *host_word(const struct view *v)
+{
+    return v->rank == NULL ? NULL : copy(v->rank->host);
+}
+
+static char *pid_word(const struct view *v)
+{
+    return v->rank == NULL || v->rank->pid <= 0 ? NULL : number_text(v->rank->pid);
+}
+
+static char *signal_word(const struct view *v)
+{
+    const char *name = v->rank == NULL ? NULL : signal_short_name(v->rank->code);
+    return name == NULL ? mem_strdup("signal") : mem_printf("SIG%s", name);
+}
+
+static char *killer_word(const struct view *v)
+{
+    bool by_kernel = v->rank != NULL && v->rank->code == SIGKILL;
+    return mem_strdup(by_kernel ? "the OOM killer" : "a program");
+}
+
+static char *request_word(const struct view *v)
+{
+    return v->rank == NULL ? NULL : copy(v->rank->request);
+}
+
+static char *lost_host_word(const struct view *v)
+{
+    const struct explain_host *host = view_lost_host(v);
+    return host == NULL ? NULL : copy(host->host);
+}
+
+static char *gpu_host_word(const struct view *v)
+{
+    const struct explain_host *host = view_gpu_host(v, GPU_FAULT_GPU);
+    host = host != NULL ? host : view_gpu_host(v, GPU_FAULT_PROGRAM);
+    return host == NULL ? NULL : copy(host->host);
+}
+
+static char *folder_word(const struct view *v)
+{
+    return v->host == NULL ? NULL : host_signs_full_folder(v->host);
+}
+
+static char *full_host_word(const struct view *v)
+{
+    const struct explain_host *host = view_full_host(v);
+    return host == NULL ? NULL : copy(host->host);
+}
+
+static char *full_host_folder_word(const struct view *v)
+{
+    const struct explain_host *host = view_full_host(v);
+    return host == NULL ? NULL : host_signs_full_folder(host);
+}
+
+static char *place_word(const struct view *v)
+{
+    return error_text_place(v->error);
+}
+
+static char *lines_word(const struct view *v)
+{
+    return mem_strdup(v->facts->has_folder ? "lines.txt" : "'hvdrun logs'");
+}
+
+static char *nccl_word(const struct view *v)
+{
+    return copy(v->facts->nccl);
+}
+
+static char *flights_word(const struct view *v)
+{
+    return mem_printf("%zu rank%s", v->facts->flights, v->facts->flights == 1 ? "" : "s");
+}
+
+/* "rank 1 is", "ranks 1,3 are" */
+static char *behind_word(const struct view *v)
+{
+    int64_t first, last;
+    struct buf list AUTO_BUF = BUF_INIT(TEXT_MAX);
+    size_t count = 0;
+    view_collectives(v, &first, &last);
+    for (size_t i = 0; i < v->facts->rank_count; i++) {
+        const struct explain_rank *rank = &v->facts->ranks[i];
+        if (rank->collective == first)
+            buf_printf(&list, "%s%d", count++ > 0 ? "," : "", rank->rank);
+    }
+    return mem_printf("rank%s %s %s", count == 1 ? "" : "s", buf_text(&list),
+                      count == 1 ? "is" : "are");
+}
+
+static char *behind_at_word(const struct view *v)
+{
+    int64_t first, last;
+    view_collectives(v, &first, &last);
+    return number_text(first);
+}
+
+static char *ahead_at_word(const struct view *v)
+{
+    int64_t first, last;
+    view_collectives(v, &first, &last);
+    return number_text(last);
+}
+
+/* What stands in quotes in the line that was found. An apostrophe within a word is none. */
+static char *name_word(const struct view *v)
+{
+    if (v->at >= v->error->count)
+        return NULL;
+    const char *text = v->error->lines[v->at].text, *end = text + v->error->lines[v->at].length;
+    for (const char *at = text; at < end; at++) {
+        if (*at != '\'' || (at > text && isalnum((unsigned char)at[-1])))
+            continue;
+        const char *close = memchr(at + 1, '\'', (size_t)(end - at - 1));
+        if (close == NULL || close == at + 1 || close - at > NAME_MAX)
+            return NULL;
+        return mem_strndup(at, (size_t)(close + 1 - at));
+    }
+    return NULL;
+}
+
+/* In a line of NCCL: "from peer 10.0.0.2<36707> with status=12" */
+static char *peer_word(const struct view *v)
+{
+    static const char mark[] = "from peer ";
+    if (v->at >= v->error->count)
+        return NULL;
+    const struct error_line *line = &v->error->lines[v->at];
+    const char *peer = memmem(line->text, line->length, mark, sizeof(mark) - 1);
+    if (peer == NULL)
+        return NULL;
+    peer += sizeof(mark) - 1;
+    size_t left = (size_t)(line->text + line->length - peer), length = 0;
+    while (length < left &&
+           (isalnum((unsigned char)peer[length]) || peer[length] == '.' || peer[length] == ':'))
+        length++;
+    return length == 0 || length > NAME_MAX ? NULL : mem_strndup(peer, length);
+}
+
+static const struct word {
+    const char *name;
+    char *(*text)(const struct view *v);
+} words[] = {{"rank", rank_word},
+             {"host", host_word},
+             {"pid", pid_word},
+             {"signal", signal_word},
+             {"killer", killer_word},
+             {"request", request_word},
+             {"lost_host", lost_host_word},
+             {"gpu_host", gpu_host_word},
+             {"folder", folder_word},
+             {"full_host", full_host_word},
+             {"full_host_folder", full_host_folder_word},
+             {"place", place_word},
+             {"lines", lines_word},
+             {"nccl", nccl_word},
+             {"flights", flights_word},
+             {"behind", behind_word},
+             {"behind_at", behind_at_word},
+             {"ahead_at", ahead_at_word},
+             {"name", name_word},
+             {"peer", peer_word}};
+
+/* The fact `name`, which the caller frees; NULL: it is not known. */
+static char *word_of(const struct view *v, const char *name, size_t length)
+{
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strncmp(words[i].name, name, length) == 0 && words[i].name[length] == '\0')
+            return words[i].text(v);
+    }
+    return NULL;
+}
+
+/* {NAME} becomes the fact of that name, {NAME:TEXT} becomes TEXT if it is not known. The caller
+ * frees it. */
+static char *words_fill(const struct view *v, const char *text)
+{
+    struct buf out AUTO_BUF = BUF_INIT(TEXT_MAX);
+    while (*text != '\0') {
+        size_t plain = strcspn(text, "{");
+        buf_append(&out, text, plain);
+        text += plain;
+        if (*text == '\0')
+            break;
+        size_t whole = strcspn(text, "}"), name = strcspn(text, ":}");
+        char *word AUTO_FREE = word_of(v, text + 1, name - 1);
+        if (word != NULL)
+            buf_puts(&out, word);
+        else if (name < whole)
+            buf_append(&out, text + name + 1, whole - name - 1);
+        text += whole + (text[whole] == '}');
+    }
+    return buf_take(&out);
+}
+
+/* The causes. */
+
+#define ANY 0
+
+enum group { JOB, GPU, ERROR, CORE, HOST, MORE, VARIABLES, LAST, GROUPS };
+
+struct cause {
+    enum group group;
+    bool (*when)(const struct view *v);
+    int signal;
+    const char *words, *plain, *advice;
+};
+
+static const struct cause causes[] = {
+#define CAUSE(group, when, signal, words, plain, advice) \
+    {group, fact_##when, signal, words, plain, advice},
+#include "features/evidence/cause.def"
+#undef CAUSE
+};
+
+/* Does the row apply? `*near`: to a line that may be about something else. */
+static bool applies(const struct cause *cause, struct view *v, bool *near)
+{
+    v->at = v->error->names;
+    *near = false;
+    if (!cause->when(v))
+        return false;
+    if (cause->signal != ANY &&
+        (v->rank == NULL || !v->rank->signaled || v->rank->code != cause->signal))
+        return false;
+    if (cause->words == NULL)
+        return true;
+    enum error_match match = error_text_find(v->error, cause->words, &v->at);
+    *near = match == ERROR_TEXT_NEAR;
+    return match != ERROR_TEXT_NOT;
+}
+
+static bool has(const struct strv *list, const char *text)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (strcmp(list->items[i], text) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void take(const struct cause *cause, const struct view *v, bool near,
+                 struct explain_finding *out)
+{
+    static const char likely[] = "most likely, ";
+    if (cause->plain != NULL && out->plain == NULL) {
+        char *plain AUTO_FREE = words_fill(v, cause->plain);
+        bool says_so = strstr(plain, "most likely") != NULL;
+        out->plain = mem_printf("%s%s", near && !says_so ? likely : "", plain);
+    }
+    char *advice AUTO_FREE = cause->advice == NULL ? NULL : words_fill(v, cause->advice);
+    if (advice != NULL && !has(&out->advice, advice))
+        strv_add(&out->advice, advice);
+}
+
+/* The row about the rank's error. */
+struct found {
+    const struct cause *cause; /* NULL: none applies */
+    size_t at;                 /* the line to quote */
+    bool near;
+};
+
+static struct found find_error(struct view *v)
+{
+    bool near;
+    for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+        if (causes[i].group == ERROR && applies(&causes[i], v, &near))
+            return (struct found){&causes[i], v->at, near};
+    }
+    return (struct found){NULL, v->error->names, false};
+}
+
+static bool is_by_words(const struct found *found)
+{
+    return found->cause != NULL && found->cause->words != NULL;
+}
+
+static bool is_wanted(const struct explain_finding *finding, const bool *done,
+                      const struct found *error, enum group group)
+{
+    if (done[JOB] || done[group] || group == ERROR)
+        return false;
+    if (group == CORE && is_by_words(error))
+        return false; /* a core file would not say more */
+    return group != LAST || finding->advice.count == 0;
+}
+
+static void take_causes(struct view *v, const struct found *error, struct explain_finding *out)
+{
+    bool done[GROUPS] = {false}, near;
+    for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+        const struct cause *cause = &causes[i];
+        if (cause == error->cause && !done[JOB]) {
+            v->at = error->at;
+            take(cause, v, error->near, out);
+        } else if (is_wanted(out, done, error, cause->group) && applies(cause, v, &near)) {
+            take(cause, v, near, out);
+            done[cause->group] = true;
+        }
+    }
+}
+
+/* What the rank wrote to stderr, or to stdout if that says more. */
+static struct found read_output(const char *const *outputs, struct view *v,
+                                struct error_text *texts, struct explain_finding *out)
+{
+    static const char *const streams[] = {"stderr", "stdout"};
+    struct found found[2];
+    bool known[2];
+    for (int i = 0; i < 2; i++) {
+        error_text_read(outputs[i] == NULL ? "" : outputs[i], &texts[i]);
+        v->error = &texts[i];
+        found[i] = find_error(v);
+        known[i] = texts[i].found || is_by_words(&found[i]);
+    }
+    int chosen = texts[0].count == 0 || (!known[0] && known[1]) ? 1 : 0;
+    v->error = &texts[chosen];
+    if (v->error->count > 0) {
+        out->stream = streams[chosen];
+        error_text_quote(v->error, found[chosen].at, &out->quoted);
+    }
+    return found[chosen];
+}
+
+void explain_find(const struct explain_facts *facts, const struct explain_rank *rank,
+                  struct explain_finding *out)
+{
+    struct error_text texts[2];
+    struct view v = view_of(facts, rank);
+    *out = (struct explain_finding){.advice = STRV_INIT};
+    const char *const outputs[] = {facts->said, facts->printed};
+    struct found error = read_output(outputs, &v, texts, out);
+    take_causes(&v, &error, out);
+    error_text_clear(&texts[0]);
+    error_text_clear(&texts[1]);
+}
+
+void explain_finding_destroy(struct explain_finding *finding)
+{
+    free(finding->plain);
+    strv_destroy(&finding->advice);
+    strv_destroy(&finding->quoted);
+    *finding = (struct explain_finding){.plain = NULL};
+}

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/evidence/evidence_agent.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/agent_state.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/plain.h"
+#include "base/strv.h"
+#include "features/evidence/evidence_agent_test.h"
+#include "features/evidence/flight_dump.h"
+#include "features/evidence/gpu_health_agent.h"
+#include "features/evidence/host_evidence.h"
+#include "features/hang/ras_address_agent.h"
+#include "features/hang/ras_client.h"
+#include "features/hang/ras_json.h"
+#include "io/proc.h"
+#include "model/env/flight_recorder.h"
+#include "model/env/secret.h"
+#include "wire/control.pb-c.h"
+
+/*
+ * The dumps of PyTorch's flight recorder of all workers here. A thread asks for them and waits, so
+ * a folder that does not answer does not hold the agent up. The thread ends soon after the
+ * deadline, unless the kernel holds it.
+ */
+
+#define FLIGHT_WAIT_MS 10000
+#define FLIGHT_FILE_MAX ((size_t)4 << 20)
+
+#define LATE_MS 500 /* the thread notices the deadline before we give it up */
+
+/* Shared with the thread; the last one frees it. */
+struct dump_work {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed; /* it is abandoned */
+    struct flight_item *items;
+    size_t count, room;
+    int holders;
+    bool abandoned;
+    int64_t deadline_ms;
+};
+
+struct flight_dumps {
+    struct dump_work *work;
+    bool *told;
+};
+
+/* With the mutex locked, which it unlocks. */
+static void leave(struct dump_work *work)
+{
+    bool last = --work->holders == 0;
+    pthread_mutex_unlock(&work->mutex);
+    if (!last)
+        return;
+    for (size_t i = 0; i < work->count; i++) {
+        flight_places_clear(&work->items[i].places);
+        free(work->items[i].bytes);
+    }
+    pthread_cond_destroy(&work->changed);
+    pthread_mutex_destroy(&work->mutex);
+    free(work->items);
+    free(work);
+}
+
+static void end_item(struct dump_work *work, struct flight_item *item, const char *missing)
+{
+    pthread_mutex_lock(&work->mutex);
+    item->missing = missing;
+    item->ended = true;
+    pthread_mutex_unlock(&work->mutex);
+}
+
+static void take_bytes(struct dump_work *work, struct flight_item *item, const struct buf *text)
+{
+    if (text->length > work->room) {
+        end_item(work, item, "the dumps of this host are too large in total");
+        return;
+    }
+    work->room -= text->length;
+    item->bytes = mem_alloc(text->length);
+    memcpy(item->bytes, buf_text(text), text->length);
+    item->length = text->length;
+    end_item(work, item, NULL);
+}
+
+static void look_at(struct dump_work *work, struct flight_item *item, struct flight_dump *dump)
+{
+    struct buf text AUTO_BUF = BUF_INIT(FLIGHT_FILE_MAX);
+    enum flight_state state = flight_dump_look(dump, item->places.dump, &text);
+    if (state == FLIGHT_TAKEN)
+        take_bytes(work, item, &text);
+    else if (state == FLIGHT_TOO_LARGE)
+        end_item(work, item, "it has more than 4 MiB");
+}
+
+/* Until it is time to look again. false: it is too late for that. */
+static bool wait_a_while(struct dump_work *work)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += FLIGHT_PAUSE_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&work->mutex);
+    if (!work->abandoned)
+        pthread_cond_timedwait(&work->changed, &work->mutex, &until);
+    bool goes_on = !work->abandoned && clock_mono_ms() <= work->deadline_ms;
+    pthread_mutex_unlock(&work->mutex);
+    return goes_on;
+}
+
+/* Only this thread writes to items that have not ended, so it reads them without the mutex. */
+static void *collect(void *context)
+{
+    struct dump_work *work = context;
+    struct flight_dump *dumps AUTO_FREE = mem_array(work->count + 1, sizeof(*dumps));
+    size_t open = 0;
+    for (size_t i = 0; i < work->count; i++) {
+        struct flight_item *item = &work->items[i];
+        if (flight_dump_ask(&dumps[i], item->places.pipe, item->places.dump) < 0)
+            end_item(work, item, NULL);
+        else
+            open++;
+    }
+    while (open > 0 && wait_a_while(work)) {
+        open = 0;
+        for (size_t i = 0; i < work->count; i++) {
+            if (!work->items[i].ended)
+                look_at(work, &work->items[i], &dumps[i]);
+            open += !work->items[i].ended;
+        }
+    }
+    for (size_t i = 0; i < work->count; i++) {
+        if (!work->items[i].ended)
+            end_item(work, &work->items[i], "it did not come in time");
+    }
+    pthread_mutex_lock(&work->mutex);
+    leave(work);
+    return NULL;
+}
+
+/* Signals are for the main thread. */
+static bool start_thread(struct dump_work *work)
+{
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool started = pthread_create(&thread, NULL, collect, work) == 0;
+    if (started)
+        pthread_detach(thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+struct flight_dumps *flight_dumps_create(struct flight_item *items_take, size_t count, size_t room)
+{
+    struct flight_dumps *dumps = mem_alloc(sizeof(*dumps));
+    struct dump_work *work = mem_alloc(sizeof(*work));
+    *work = (struct dump_work){.items = items_take,
+                               .count = count,
+                               .room = room,
+                               .holders = 2,
+                               .deadline_ms = clock_mono_ms() + FLIGHT_WAIT_MS};
+    pthread_mutex_init(&work->mutex, NULL);
+    pthread_cond_init(&work->changed, NULL);
+    *dumps = (struct flight_dumps){.work = work, .told = mem_array(count + 1, sizeof(bool))};
+    if (!start_thread(work)) {
+        work->holders--;
+        work->deadline_ms = 0; /* all is missing */
+    }
+    return dumps;
+}
+
+bool flight_dumps_advance(struct flight_dumps *dumps,
+                          void (*each)(void *context, const struct flight_item *item),
+                          void *context)
+{
+    struct dump_work *work = dumps->work;
+    size_t open = 0;
+    pthread_mutex_lock(&work->mutex);
+    bool late = clock_mono_ms() > work->deadline_ms + LATE_MS;
+    for (size_t i = 0; i < work->count; i++) {
+        struct flight_item none = {.seat = work->items[i].seat,
+                                   .missing = "its folder does not answer"};
+        bool ended = work->items[i].ended;
+        if (!dumps->told[i] && (ended || late)) {
+            each(context, ended ? &work->items[i] : &none);
+            dumps->told[i] = true;
+        }
+        open += !dumps->told[i];
+    }
+    pthread_mutex_unlock(&work->mutex);
+    return open == 0;
+}
+
+void flight_dumps_destroy(struct flight_dumps *dumps)
+{
+    if (dumps == NULL)
+        return;
+    pthread_mutex_lock(&dumps->work->mutex);
+    dumps->work->abandoned = true;
+    pthread_cond_signal(&dumps->work->changed);
+    leave(dumps->work);
+    free(dumps->told);
+    free(dumps);
+}
+
+#define ADVANCE_MS 50
+#define ENVIRON_MAX ((size_t)256 << 10) /* bytes of an environment */
+#define VALUE_MAX ((size_t)4096)
+
+static void add_item(void *context, const char *name, const char *text)
+{
+    Hvdrun__Evidence *message = context;
+    Hvdrun__EvidenceItem *item = mem_alloc(sizeof(*item));
+    hvdrun__evidence_item__init(item);
+    item->name = mem_strdup(name);
+    item->text = mem_strdup(text);
+    message->items =
+        mem_resize_array(message->items, message->n_items + 1, sizeof(Hvdrun__EvidenceItem *));
+    message->items[message->n_items++] = item;
+}
+
+/* One worker after the other. */
+struct walk {
+    struct strv environment; /* of the first one */
+    size_t workers;
+    struct flight_item *flights; /* of those that have a FIFO */
+    size_t count;
+};
+
+static void keep_environment(const struct buf *text, struct strv *out)
+{
+    const char *bytes = buf_text(text), *end = bytes + text->length;
+    for (const char *pair = bytes; pair < end; pair += strlen(pair) + 1) {
+        struct buf masked AUTO_BUF = BUF_INIT(VALUE_MAX);
+        if (strchr(pair, '=') == NULL || strlen(pair) > VALUE_MAX / 2)
+            continue;
+        secret_mask(pair, &masked);
+        char *shown = mem_strdup(buf_text(&masked));
+        plain_text(shown);
+        strv_add_take(out, shown);
+    }
+}
+
+/* The process may have changed its environment since, which nobody can see. */
+static void take_worker(void *context, uint32_t seat, pid_t pid)
+{
+    struct walk *walk = context;
+    struct buf text AUTO_BUF = BUF_INIT(ENVIRON_MAX);
+    struct flight_item item = {.seat = seat};
+    if (!proc_read(pid, 0, "environ", &text))
+        return;
+    if (walk->workers++ == 0)
+        keep_environment(&text, &walk->environment);
+    if (flight_recorder_places(buf_text(&text), text.length, &item.places) < 0)
+        return;
+    walk->flights = mem_resize_array(walk->flights, walk->count + 1, sizeof(*walk->flights));
+    walk->flights[walk->count++] = item;
+}
+
+struct evidence_desk {
+    struct loop *loop;
+    struct helpers *helpers;
+    const char *program;
+    struct loop_timer *timer;
+    struct flight_dumps *dumps;       /* NULL: none are to come */
+    struct ras_client *ras;           /* likewise */
+    struct gpu_health_question *gpus; /* likewise */
+    struct asked asked;
+    size_t to_come; /* files */
+};
+
+static void send_file(struct evidence_desk *desk, enum evidence_file_kind kind, uint32_t seat,
+                      const char *bytes, size_t length, const char *missing)
+{
+    Hvdrun__Evidence message = HVDRUN__EVIDENCE__INIT;
+    Hvdrun__EvidenceFile file = HVDRUN__EVIDENCE_FILE__INIT;
+    file.kind = kind;
+    file.seat = seat;
+    file.data = (ProtobufCBinaryData){.len = length, .data = (uint8_t *)bytes};
+    file.missing = (char *)(missing == NULL ? "" : missing);
+    message.file = &file;
+    desk->to_come--;
+    asked_piece(&desk->asked, &message.base, desk->to_come > 0);
+}
+
+static void send_dump(void *context, const struct flight_item *item)
+{
+    send_file(context, EVIDENCE_FILE_FLIGHT, item->seat, item->bytes, item->length, item->missing);
+}
+
+static void look_for_dumps(void *context)
+{
+    struct evidence_desk *desk = context;
+    if (!flight_dumps_advance(desk->dumps, send_dump, desk)) {
+        loop_timer_set(desk->timer, ADVANCE_MS);
+        return;
+    }
+    flight_dumps_destroy(desk->dumps);
+    desk->dumps = NULL;
+}
+
+/* The JSON as NCCL has written it, if it is that. */
+static void take_ras(void *context, const char *text, size_t length)
+{
+    struct evidence_desk *desk = context;
+    struct ras_report report = {.count = 0};
+    const char *begin = text == NULL ? NULL : memchr(text, '{', length);
+    size_t rest = begin == NULL ? 0 : length - (size_t)(begin - text);
+    bool right = begin != NULL && ras_json_read(text, length, &report, NULL) == 0;
+    ras_report_clear(&report);
+    if (right && rest <= FLIGHT_FILE_MAX)
+        send_file(desk, EVIDENCE_FILE_RAS, 0, begin, rest, NULL);
+    else
+        send_file(desk, EVIDENCE_FILE_RAS, 0, NULL, 0, right ? "it has more than 4 MiB" : NULL);
+    ras_client_destroy(desk->ras);
+    desk->ras = NULL;
+}
+
+static void take_gpus(void *context, const char *bytes, size_t length, const char *missing)
+{
+    struct evidence_desk *desk = context;
+    send_file(desk, EVIDENCE_FILE_GPUS, 0, bytes, length, missing);
+    gpu_health_cancel(desk->gpus);
+    desk->gpus = NULL;
+}
+
+struct evidence_desk *evidence_desk_create(struct loop *loop, struct helpers *helpers,
+                                           const char *program)
+{
+    struct evidence_desk *desk = mem_alloc(sizeof(*desk));
+    *desk = (struct evidence_desk){.loop = loop, .helpers = helpers, .program = program};
+    desk->timer = loop_timer_create(loop, look_for_dumps, desk);
+    return desk;
+}
+
+static void forget(struct evidence_desk *desk)
+{
+    loop_timer_clear(desk->timer);
+    flight_dumps_destroy(desk->dumps);
+    ras_client_destroy(desk->ras);
+    gpu_health_cancel(desk->gpus);
+    desk->dumps = NULL;
+    desk->ras = NULL;
+    desk->gpus = NULL;
+}
+
+void evidence_desk_destroy(struct evidence_desk *desk)
+{
+    if (desk == NULL)
+        return;
+    forget(desk);
+    loop_timer_destroy(desk->timer);
+    free(desk);
+}
+
+static void begin_files(struct evidence_desk *desk, const struct crews *crews,
+                        struct walk *walk_take, uint64_t room)
+{
+    char *address AUTO_FREE = ras_address_of(crews);
+    if (walk_take->count > 0) {
+        desk->dumps = flight_dumps_create(walk_take->flights, walk_take->count, (size_t)room);
+        loop_timer_set(desk->timer, ADVANCE_MS);
+    }
+    if (address != NULL)
+        desk->ras = ras_client_create(desk->loop, address, take_ras, desk);
+    desk->gpus = gpu_health_ask(desk->loop, desk->helpers, desk->program, GPU_HEALTH_LIMIT_MS,
+                                take_gpus, desk);
+    desk->to_come = walk_take->count + 1 + (desk->ras != NULL ? 1 : 0);
+}
+
+static void free_items(const Hvdrun__Evidence *message)
+{
+    for (size_t i = 0; i < message->n_items; i++) {
+        free(message->items[i]->name);
+        free(message->items[i]->text);
+        free(message->items[i]);
+    }
+    free(message->items);
+}
+
+void evidence_desk_ask(struct evidence_desk *desk, const struct crews *crews,
+                       const struct asked *asked, uint64_t file_bytes)
+{
+    Hvdrun__Evidence message = HVDRUN__EVIDENCE__INIT;
+    struct walk walk = {.environment = STRV_INIT};
+    forget(desk);
+    desk->asked = *asked;
+    evidence_collect("", add_item, &message);
+    crews_walk_live(crews, take_worker, &walk);
+    message.environment = walk.environment.items;
+    message.n_environment = walk.environment.count;
+    asked_piece(asked, &message.base, true);
+    begin_files(desk, crews, &walk, file_bytes);
+    free_items(&message);
+    strv_destroy(&walk.environment);
+}
+
+static void answer(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
+{
+    if (agent_own(agent, evidence_desk) == NULL)
+        agent->own[AGENT_PART_evidence_desk] =
+            evidence_desk_create(agent->loop, agent->helpers, agent->helper_program);
+    evidence_desk_ask(agent_own(agent, evidence_desk), agent->crews, asked,
+                      ((const Hvdrun__EvidenceRequest *)request)->file_bytes);
+}
+
+static void close_part(struct agent *agent)
+{
+    evidence_desk_destroy(agent_own(agent, evidence_desk));
+}
+
+static const struct ask_rule topics[] = {{&topic_evidence, answer}, {.topic = NULL}};
+const struct agent_part evidence_desk_agent_part = {
+    .name = "evidence_desk", .topics = topics, .close = close_part};

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/evidence/host_signs.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "features/evidence/facts.h"
+#include "features/evidence/xid.h"
+
+/* GPUs: errors, and clocks that are too low. */
+
+#define TEXT_MAX ((size_t)400)
+#define XIDS_MAX 16
+
+struct xids {
+    struct xid list[XIDS_MAX];
+    size_t count;
+};
+
+/* Those of the job, in order. */
+static void read_xids(const struct explain_host *host, double since_s, struct xids *out)
+{
+    *out = (struct xids){.count = 0};
+    for (const char *line = host->xid; line != NULL && *line != '\0' && out->count < XIDS_MAX;) {
+        bool old = line[0] == '[' && strtod(line + 1, NULL) < since_s;
+        if (!old && xid_read(line, &out->list[out->count]))
+            out->count++;
+        line = strchr(line, '\n');
+        line = line == NULL ? NULL : line + 1;
+    }
+}
+
+__attribute__((format(printf, 2, 3))) static void add(struct buf *out, const char *format, ...)
+{
+    va_list args;
+    if (out->length > 0)
+        buf_puts(out, "; ");
+    va_start(args, format);
+    buf_vprintf(out, format, args);
+    va_end(args);
+}
+
+static bool has_errors(const struct explain_gpu *gpu)
+{
+    return gpu->trouble != NULL || gpu->uncorrected > 0 || gpu->remapping_failed ||
+           gpu->remapping_pending;
+}
+
+static void put_errors(const struct explain_gpu *gpu, struct buf *out)
+{
+    if (gpu->trouble != NULL)
+        add(out, "it %s", gpu->trouble);
+    if (gpu->remapping_failed)
+        add(out, "it could not replace a bad row of its memory");
+    else if (gpu->remapping_pending)
+        add(out, "it replaces a bad row of its memory at the next reset");
+    if (gpu->uncorrected > 0)
+        add(out, "%lld uncorrected ECC error%s since its driver was loaded",
+            (long long)gpu->uncorrected, gpu->uncorrected == 1 ? "" : "s");
+}
+
+static void put_xid(const struct xid *xid, struct buf *out)
+{
+    const char *text = xid_text(xid->number);
+    add(out, "XID %d", xid->number);
+    if (text != NULL)
+        buf_printf(out, ", %s", text);
+    if (xid->name[0] != '\0')
+        buf_printf(out, ", in %s (pid %s)", xid->name, xid->pid);
+    else if (xid->pid[0] != '\0')
+        buf_printf(out, ", in pid %s", xid->pid);
+}
+
+/* The first one of a GPU is the cause of those that follow. Returns how many there are. */
+static size_t put_xids(const struct xids *xids, const char *pci, struct buf *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < xids->count; i++) {
+        if (!xid_is_of(&xids->list[i], pci))
+            continue;
+        if (count++ == 0)
+            put_xid(&xids->list[i], out);
+    }
+    if (count > 1)
+        buf_printf(out, ", and %zu more", count - 1);
+    return count;
+}
+
+static void tell_errors(const struct explain_host *host, const struct xids *xids,
+                        void (*each)(void *context, const char *text), void *context)
+{
+    for (size_t i = 0; i < host->gpu_count; i++) {
+        const struct explain_gpu *gpu = &host->gpus[i];
+        struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX), line AUTO_BUF = BUF_INIT(TEXT_MAX);
+        put_xids(xids, gpu->pci == NULL ? "" : gpu->pci, &text);
+        put_errors(gpu, &text);
+        if (text.length == 0)
+            continue;
+        buf_printf(&line, "GPU %d: %s", gpu->index, buf_text(&text));
+        each(context, buf_text(&line));
+    }
+}
+
+static bool is_listed(const struct explain_host *host, const struct xid *xid)
+{
+    for (size_t i = 0; i < host->gpu_count; i++) {
+        if (host->gpus[i].pci != NULL && xid_is_of(xid, host->gpus[i].pci))
+            return true;
+    }
+    return false;
+}
+
+/* A GPU that has fallen off the bus may be unknown to the library. One line for each address. */
+static void tell_unlisted(const struct explain_host *host, const struct xids *xids,
+                          void (*each)(void *context, const char *text), void *context)
+{
+    for (size_t i = 0; i < xids->count; i++) {
+        const struct xid *xid = &xids->list[i];
+        bool told = is_listed(host, xid);
+        for (size_t j = 0; j < i && !told; j++)
+            told = strcmp(xids->list[j].pci, xid->pci) == 0;
+        if (told)
+            continue;
+        struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX), line AUTO_BUF = BUF_INIT(TEXT_MAX);
+        put_xid(xid, &text);
+        buf_printf(&line, "the GPU at %s: %s", xid->pci, buf_text(&text));
+        each(context, buf_text(&line));
+    }
+}
+
+static void tell_slow(const struct explain_host *host,
+                      void (*each)(void *context, const char *text), void *context)
+{
+    for (size_t i = 0; i < host->gpu_count; i++) {
+        const struct explain_gpu *gpu = &host->gpus[i];
+        struct buf line AUTO_BUF = BUF_INIT(TEXT_MAX);
+        if (gpu->slowed_by == NULL || has_errors(gpu))
+            continue;
+        buf_printf(&line, "GPU %d has lower clocks: %s", gpu->index, gpu->slowed_by);
+        if (gpu->celsius > 0)
+            buf_printf(&line, ", at %d degrees Celsius", gpu->celsius);
+        each(context, buf_text(&line));
+    }
+}
+
+void gpu_signs(const struct explain_host *host, double since_s,
+               void (*each)(void *context, const char *text), void *context)
+{
+    struct xids xids;
+    read_xids(host, since_s, &xids);
+    tell_errors(host, &xids, each, context);
+    tell_unlisted(host, &xids, each, context);
+    if (host->gpus_missing != NULL)
+        each(context, host->gpus_missing);
+    tell_slow(host, each, context);
+}
+
+enum gpu_fault gpu_signs_fault(const struct explain_host *host, double since_s)
+{
+    enum gpu_fault worst = GPU_FAULT_NONE;
+    struct xids xids;
+    read_xids(host, since_s, &xids);
+    for (size_t i = 0; i < xids.count; i++) {
+        enum xid_blame blame = xid_blame(xids.list[i].number);
+        if (blame == XID_GPU)
+            return GPU_FAULT_GPU;
+        if (blame == XID_PROGRAM)
+            worst = GPU_FAULT_PROGRAM;
+    }
+    for (size_t i = 0; i < host->gpu_count; i++) {
+        if (host->gpus[i].trouble != NULL || host->gpus[i].remapping_failed)
+            return GPU_FAULT_GPU;
+    }
+    return worst;
+}
+
+/* The host. */
+
+/* Lines of the kernel that are about a process or the hardware. */
+static const char *const kernel_words[] = {
+    "Out of memory", "out of memory",  "oom-kill",  "segfault at",           "Hardware Error",
+    "soft lockup",   "not responding", "I/O error", "blocked for more than",
+};
+
+/* The end of a line that begins with these words. NULL: there is none. */
+static const char *after(const char *text, const char *words)
+{
+    size_t length = strlen(words);
+    while (text != NULL && *text != '\0') {
+        if (strncmp(text, words, length) == 0)
+            return text + length;
+        text = strchr(text, '\n');
+        text = text == NULL ? NULL : text + 1;
+    }
+    return NULL;
+}
+
+long host_signs_memory_kills(const struct explain_host *host)
+{
+    const char *count = after(host->memory, "cgroup oom_kill ");
+    return count == NULL ? 0 : strtol(count, NULL, 10);
+}
+
+char *host_signs_full_folder(const struct explain_host *host)
+{
+    for (const char *line = host->folders; line != NULL && *line != '\0';) {
+        size_t length = strcspn(line, "\n");
+        char *copy AUTO_FREE = mem_strndup(line, length);
+        const char *colon = strstr(copy, ": ");
+        if (colon != NULL && strstr(copy, "it is full") != NULL)
+            return mem_strndup(copy, (size_t)(colon - copy));
+        line += length + (line[length] == '\n');
+    }
+    return NULL;
+}
+
+static double memory_pressure(const struct explain_host *host)
+{
+    const char *value = after(host->pressure, "memory full avg10=");
+    return value == NULL ? 0 : strtod(value, NULL);
+}
+
+static bool is_old(const char *line, double since_s)
+{
+    return line[0] == '[' && strtod(line + 1, NULL) < since_s;
+}
+
+static bool has_number(const char *text, const char *number)
+{
+    size_t length = strlen(number);
+    for (const char *at = text; (at = strstr(at, number)) != NULL; at += length) {
+        bool begins = at == text || !isdigit((unsigned char)at[-1]);
+        if (begins && !isdigit((unsigned char)at[length]))
+            return true;
+    }
+    return false;
+}
+
+/* "[101.5] python3[2091]: segfault at ...": is it a rank, or a process that the rank names in its
+ * output? Other programs of the host crash, too. */
+static bool may_be_ours(const char *line, const struct explain_facts *facts,
+                        const struct explain_host *host)
+{
+    char *copy AUTO_FREE = mem_strdup(line);
+    char *end = strstr(copy, "]: segfault at");
+    if (end == NULL)
+        return true;
+    *end = '\0';
+    const char *begin = strrchr(copy, '['), *pid = begin == NULL ? "" : begin + 1;
+    for (size_t i = 0; i < facts->rank_count; i++) {
+        const struct explain_rank *rank = &facts->ranks[i];
+        if (rank->pid == strtol(pid, NULL, 10) && strcmp(rank->host, host->host) == 0)
+            return true;
+    }
+    return pid[0] != '\0' && facts->said != NULL && has_number(facts->said, pid);
+}
+
+/* The last line with one of the words. The caller frees it. NULL: none. */
+static char *kernel_line(const struct explain_facts *facts, const struct explain_host *host)
+{
+    char *last = NULL;
+    for (const char *line = host->kernel; line != NULL && *line != '\0';) {
+        size_t length = strcspn(line, "\n");
+        char *copy = mem_strndup(line, length);
+        bool wanted = false;
+        for (size_t i = 0; i < sizeof(kernel_words) / sizeof(kernel_words[0]); i++)
+            wanted = wanted || strstr(copy, kernel_words[i]) != NULL;
+        wanted = wanted && !is_old(copy, facts->started_s) && may_be_ours(copy, facts, host);
+        char *other = wanted ? last : copy;
+        last = wanted ? copy : last;
+        free(other);
+        line += length + (line[length] == '\n');
+    }
+    return last;
+}
+
+struct listener {
+    const char *host;
+    void (*each)(void *context, const char *host, const char *text);
+    void *context;
+};
+
+static void take_gpu(void *context, const char *text)
+{
+    const struct listener *listener = context;
+    listener->each(listener->context, listener->host, text);
+}
+
+void host_signs(const struct explain_facts *facts, const struct explain_host *host,
+                void (*each)(void *context, const char *host, const char *text), void *context)
+{
+    long kills = host_signs_memory_kills(host);
+    double pressure = memory_pressure(host);
+    char *full AUTO_FREE = host_signs_full_folder(host), *line AUTO_FREE = kernel_line(facts, host);
+    char *text AUTO_FREE = NULL;
+    if (host->lost)
+        each(context, host->host, "the host was lost");
+    else if (host->lost_later)
+        each(context, host->host, "its agent was lost, too");
+    else if (host->silent)
+        each(context, host->host, "its agent did not answer");
+    if (kills > 0) {
+        text = mem_printf("the kernel has killed %ld process%s of its cgroup for lack of memory",
+                          kills, kills == 1 ? "" : "es");
+        each(context, host->host, text);
+    }
+    struct listener listener = {host->host, each, context};
+    gpu_signs(host, facts->started_s, take_gpu, &listener);
+    if (pressure > HOST_SIGN_PRESSURE) {
+        free(text);
+        text = mem_printf("all tasks waited for memory during %.0f %% of 10 s", pressure);
+        each(context, host->host, text);
+    }
+    if (full != NULL) {
+        free(text);
+        text = mem_printf("%s is full", full);
+        each(context, host->host, text);
+    }
+    if (line != NULL) {
+        free(text);
+        text = mem_printf("its kernel: %s", line);
+        each(context, host->host, text);
+    }
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the frames of a stack say about the place of a rank. Pure. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "stacks/stack.h"
+
+/* Of Python's standard library, or of the C library: it says how a thread waits, not for what. */
+bool place_frame_is_standard(const struct stack_frame *frame);
+/* Of the program itself: neither standard nor of an installed package or library. */
+bool place_frame_is_own(const struct stack_frame *frame);
+
+/* Function, line and the base name of the file: hosts may have a program in different folders. */
+uint64_t place_frame_hash(const struct stack_frame *frame, uint64_t hash);
+/* Appends "train.py:6 read_batch". */
+void place_frame_text(const struct stack_frame *frame, struct buf *out);
+
+/* How many of the frames, from the outer end on, say where the stack is. 0: that is unknown.
+ * `*waits`: what follows them waits for another thread, process or task of its own. */
+size_t place_frames_telling(const struct stack *stack, bool *waits);

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/stacks/state_desk_agent.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "agent/agent_state.h"
+#include "base/mem.h"
+#include "features/stacks/stack_answer.h"
+#include "features/stacks/stack_pool_agent.h"
+#include "features/stacks/state_desk_agent_test.h"
+#include "node/descendants.h"
+#include "node/proc_state.h"
+#include "stacks/stack.h"
+#include "wire/control.pb-c.h"
+
+/*
+ * The stacks of workers and of the processes below them, for STATE_REPORT: their Python frames, and
+ * the native ones if they are wanted. A process with neither has one line there, with its wait
+ * channel and system call. Only native frames need a worker to be stopped.
+ *
+ * Helper processes read them (features/stacks/stack_pool_agent.h). What is not read within the
+ * limit is left out. A shell or numactl often starts the program of a worker. So the first of its
+ * processes that runs Python counts as the worker, and all others are children.
+ */
+
+#define RANK_STACKS_MS 1200        /* below the 2 s that the driver waits for the answer */
+#define RANK_STACKS_NATIVE_MS 6000 /* below the 8 s, likewise */
+
+#define PROCESSES_MAX 32                /* of one worker */
+#define ITEMS_MAX 8192                  /* of all workers */
+#define MESSAGE_BYTES ((size_t)4 << 20) /* of text, for all workers */
+#define REMARKS_MAX 4
+
+/* The processes of one worker among the items. */
+struct span {
+    size_t own;           /* the worker itself; NO_ITEM: it does not run */
+    size_t below, beyond; /* those below it: from `below`, before `beyond` */
+};
+
+#define NO_ITEM SIZE_MAX
+
+struct rank_stacks {
+    struct stack_item *items;
+    size_t count;
+    struct span *spans;
+    size_t ranks;
+    struct stack_look *look;
+};
+
+static void add_item(struct rank_stacks *stacks, pid_t pid)
+{
+    if (stacks->count == ITEMS_MAX)
+        return;
+    stacks->items = mem_resize_array(stacks->items, stacks->count + 1, sizeof(*stacks->items));
+    stacks->items[stacks->count++] = (struct stack_item){.pid = pid};
+}
+
+/* All workers first, then the processes below them, so that a worker with many children does not
+ * take the time of the others. */
+static void list_processes(const pid_t *pids, const struct descendants_table *processes,
+                           struct rank_stacks *stacks)
+{
+    for (size_t i = 0; i < stacks->ranks; i++) {
+        size_t own = stacks->count;
+        if (pids[i] > 0)
+            add_item(stacks, pids[i]);
+        stacks->spans[i].own = stacks->count > own ? own : NO_ITEM;
+    }
+    for (size_t i = 0; i < stacks->ranks; i++) {
+        pid_t *below = NULL;
+        size_t found = pids[i] > 0 ? descendants_in(processes, pids[i], &below) : 0;
+        stacks->spans[i].below = stacks->count;
+        for (size_t j = 0; j < found && j + 1 < PROCESSES_MAX; j++)
+            add_item(stacks, below[j]);
+        stacks->spans[i].beyond = stacks->count;
+        free(below);
+    }
+}
+
+struct rank_stacks *rank_stacks_create(struct stack_pool *pool, const pid_t *pids, size_t count,
+                                       const struct descendants_table *processes, bool native,
+                                       void (*done)(void *context), void *context)
+{
+    struct rank_stacks *stacks = mem_alloc(sizeof(*stacks));
+    *stacks =
+        (struct rank_stacks){.spans = mem_array(count + 1, sizeof(*stacks->spans)), .ranks = count};
+    list_processes(pids, processes, stacks);
+    stacks->look = stack_pool_look(pool, stacks->items, stacks->count, native,
+                                   native ? RANK_STACKS_NATIVE_MS : RANK_STACKS_MS, done, context);
+    return stacks;
+}
+
+void rank_stacks_destroy(struct rank_stacks *stacks)
+{
+    if (stacks == NULL)
+        return;
+    stack_look_destroy(stacks->look);
+    for (size_t i = 0; i < stacks->count; i++)
+        stack_item_clear(&stacks->items[i]);
+    free(stacks->items);
+    free(stacks->spans);
+    free(stacks);
+}
+
+struct builder {
+    Hvdrun__StateReport *message;
+    uint32_t seat;
+    size_t rank_bytes, bytes; /* that may still be added, for this worker and in all */
+};
+
+/* Takes it, if it fits. */
+static void add_stack_take(struct builder *builder, Hvdrun__PythonStack *stack, bool child)
+{
+    Hvdrun__StateReport *message = builder->message;
+    size_t cost = stack_answer_cost(stack);
+    if (cost > builder->rank_bytes || cost > builder->bytes) {
+        hvdrun__python_stack__free_unpacked(stack, NULL);
+        return;
+    }
+    builder->rank_bytes -= cost;
+    builder->bytes -= cost;
+    stack->seat = builder->seat;
+    if (child)
+        stack->role = STACK_CHILD;
+    message->stacks =
+        mem_resize_array(message->stacks, message->n_stacks + 1, sizeof(Hvdrun__PythonStack *));
+    message->stacks[message->n_stacks++] = stack;
+}
+
+/* Remarks that differ; a few of them say it all. */
+static void add_remark(Hvdrun__StateReport *message, const char *remark)
+{
+    for (size_t i = 0; i < message->n_remarks; i++) {
+        if (strcmp(message->remarks[i], remark) == 0)
+            return;
+    }
+    if (message->n_remarks == REMARKS_MAX)
+        return;
+    message->remarks =
+        mem_resize_array(message->remarks, message->n_remarks + 1, sizeof(*message->remarks));
+    message->remarks[message->n_remarks++] = mem_strdup(remark);
+}
+
+/* What the kernel says of a process that cannot be read. */
+static void add_unread(struct builder *builder, const struct stack_item *item, bool child)
+{
+    struct proc_state state;
+    if (proc_state_read(item->pid, NULL, &state) == 0) {
+        char *trouble AUTO_FREE =
+            mem_printf("process %s; %s; %s", state.name, state.doing, item->why);
+        Hvdrun__PythonStack *stack = stack_answer_trouble(trouble);
+        stack->held = state.held;
+        add_stack_take(builder, stack, child);
+    }
+    proc_state_destroy(&state);
+}
+
+/* Returns whether it was added: a process that has gone is not. */
+static bool add_item_stacks(struct builder *builder, struct stack_item *item, bool child)
+{
+    Hvdrun__StackAnswer *answer = item->answer;
+    if (item->remark != NULL)
+        add_remark(builder->message, item->remark);
+    if (answer == NULL && item->why != NULL)
+        add_unread(builder, item, child);
+    if (answer == NULL)
+        return item->why != NULL;
+    bool there = answer->n_stacks > 0;
+    if (answer->remark[0] != '\0')
+        add_remark(builder->message, answer->remark);
+    for (size_t i = 0; i < answer->n_stacks; i++)
+        add_stack_take(builder, answer->stacks[i], child);
+    answer->n_stacks = 0;
+    return there;
+}
+
+static bool is_python(const struct stack_item *item)
+{
+    return item->answer != NULL && item->answer->python;
+}
+
+static bool is_late(const struct stack_item *item)
+{
+    return item->answer == NULL && item->why == NULL;
+}
+
+static bool has_python(const struct rank_stacks *stacks, const struct span *span)
+{
+    bool has = span->own != NO_ITEM && is_python(&stacks->items[span->own]);
+    for (size_t i = span->below; i < span->beyond && !has; i++)
+        has = is_python(&stacks->items[i]);
+    return has;
+}
+
+/* The worker itself, then the processes below it, parents first. A worker that only waits for
+ * Python below it is left out. */
+static void add_rank(struct builder *builder, const struct rank_stacks *stacks,
+                     const struct span *span)
+{
+    bool child = false, late = false, python = has_python(stacks, span);
+    builder->rank_bytes = STACK_RANK_BYTES;
+    if (span->own != NO_ITEM) {
+        struct stack_item *own = &stacks->items[span->own];
+        late = is_late(own);
+        if (is_python(own) || own->why != NULL || !python)
+            child = add_item_stacks(builder, own, false);
+    }
+    for (size_t i = span->below; i < span->beyond; i++) {
+        struct stack_item *item = &stacks->items[i];
+        late = late || is_late(item);
+        child = add_item_stacks(builder, item, child) || child;
+    }
+    if (late)
+        add_stack_take(builder, stack_answer_trouble("not all of its processes were read in time"),
+                       child);
+}
+
+void rank_stacks_fill(struct rank_stacks *stacks, Hvdrun__StateReport *message)
+{
+    struct builder builder = {.message = message, .bytes = MESSAGE_BYTES};
+    for (size_t i = 0; i < stacks->ranks && i < message->n_seats; i++) {
+        builder.seat = message->seats[i];
+        add_rank(&builder, stacks, &stacks->spans[i]);
+    }
+}
+
+void rank_stacks_free(Hvdrun__StateReport *message)
+{
+    for (size_t i = 0; i < message->n_stacks; i++)
+        hvdrun__python_stack__free_unpacked(message->stacks[i], NULL);
+    for (size_t i = 0; i < message->n_remarks; i++)
+        free(message->remarks[i]);
+    free(message->stacks);
+    free(message->remarks);
+    message->stacks = NULL;
+    message->remarks = NULL;
+    message->n_stacks = message->n_remarks = 0;
+}
+
+#define ASKED_THREADS 1000 /* more cost more than a walk through /proc */
+
+/* A report whose stacks are being read. */
+struct pending {
+    struct pending *next;
+    struct state_desk *desk;
+    struct crew_states states;
+    struct rank_stacks *stacks;
+    struct asked asked;
+};
+
+struct state_desk {
+    struct stack_pool *pool;
+    struct pending *first;
+};
+
+static void destroy_pending(struct pending *pending)
+{
+    struct pending **at = &pending->desk->first;
+    while (*at != pending)
+        at = &(*at)->next;
+    *at = pending->next;
+    rank_stacks_destroy(pending->stacks);
+    crew_states_destroy(&pending->states);
+    free(pending);
+}
+
+static void stacks_are_read(void *context)
+{
+    struct pending *pending = context;
+    Hvdrun__StateReport message = HVDRUN__STATE_REPORT__INIT;
+    const struct crew_states *states = &pending->states;
+    message.seats = states->seats;
+    message.texts = states->texts.items;
+    message.n_seats = message.n_texts = states->texts.count;
+    rank_stacks_fill(pending->stacks, &message);
+    asked_answer(&pending->asked, &message.base);
+    rank_stacks_free(&message);
+    destroy_pending(pending);
+}
+
+struct state_desk *state_desk_create(struct loop *loop, struct helpers *helpers,
+                                     const char *program)
+{
+    struct state_desk *desk = mem_alloc(sizeof(*desk));
+    *desk = (struct state_desk){.pool = stack_pool_create(loop, helpers, program)};
+    return desk;
+}
+
+void state_desk_destroy(struct state_desk *desk)
+{
+    if (desk == NULL)
+        return;
+    while (desk->first != NULL)
+        destroy_pending(desk->first);
+    stack_pool_destroy(desk->pool);
+    free(desk);
+}
+
+void state_desk_ask(struct state_desk *desk, const struct crews *crews,
+                    const struct worker_lines *lines, const struct asked *asked, bool native)
+{
+    struct pending *pending = mem_alloc(sizeof(*pending));
+    struct descendants_table *processes = descendants_table_read(ASKED_THREADS);
+    *pending = (struct pending){.next = desk->first, .desk = desk, .asked = *asked};
+    crews_states(crews, lines, processes, &pending->states);
+    pending->stacks =
+        rank_stacks_create(desk->pool, pending->states.pids, pending->states.texts.count, processes,
+                           native, stacks_are_read, pending);
+    descendants_table_destroy(processes);
+    desk->first = pending;
+}
+
+static void answer(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
+{
+    const Hvdrun__StateRequest *wanted = (const Hvdrun__StateRequest *)request;
+    if (agent_own(agent, state_desk) == NULL)
+        agent->own[AGENT_PART_state_desk] =
+            state_desk_create(agent->loop, agent->helpers, agent->helper_program);
+    state_desk_ask(agent_own(agent, state_desk), agent->crews, agent->lines, asked, wanted->native);
+}
+
+static void close_part(struct agent *agent)
+{
+    state_desk_destroy(agent_own(agent, state_desk));
+}
+
+static const struct ask_rule topics[] = {{&topic_states, answer}, {.topic = NULL}};
+const struct agent_part state_desk_agent_part = {
+    .name = "state_desk", .topics = topics, .close = close_part};

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One stack, as those who compare stacks take it: features/hang/places.h and stacks/tree.h. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+/* X(role, word, heading): in the order in which they are shown. */
+#define STACK_ROLE_LIST(X)                   \
+    X(STACK_MAIN, "main", "main threads")    \
+    X(STACK_OTHER, "other", "other threads") \
+    X(STACK_TASK, "task", "asyncio tasks")   \
+    X(STACK_CHILD, "child", "child processes")
+
+enum stack_role {
+#define STACK_ROLE_ENUM(name, word, heading) name,
+    STACK_ROLE_LIST(STACK_ROLE_ENUM)
+#undef STACK_ROLE_ENUM
+        STACK_ROLES
+};
+
+/* Parts of what agents write. */
+#define STACK_RUNNING "running"           /* `doing` of a thread that uses a processor, or would */
+#define STACK_ON " on "                   /* "calls read on nfs4" */
+#define STACK_MORE_FRAMES "(more frames)" /* a frame: those further out are unknown */
+
+/* Its texts are borrowed, or belong to those who read them from a process. */
+struct stack_frame {
+    const char *function, *file;
+    int line;    /* 0: unknown */
+    bool native; /* of compiled code */
+};
+
+/* Frames that own their texts. */
+static inline void stack_frames_free(struct stack_frame *frames, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free((char *)frames[i].function);
+        free((char *)frames[i].file);
+    }
+    free(frames);
+}
+
+struct stack {
+    int rank;
+    enum stack_role role;
+    bool holds_gil;
+    bool bare;                        /* of a process that runs no Python, whose name is in front */
+    bool held;                        /* `doing` says why it cannot go on: somebody stopped it */
+    const char *name;                 /* of the thread; "" or NULL: that of the process */
+    const char *doing;                /* "calls futex"; "" */
+    const struct stack_frame *frames; /* the outermost first */
+    size_t count;
+    const char *trouble; /* why there are no frames; "" */
+};
