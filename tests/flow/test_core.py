@@ -30,8 +30,9 @@ class Core(Flow):
         self.expect_said(result, "--timeout")
 
     def test_what_was_left_out(self):
-        for words, name in ((["check"], "check"), (["top"], "usage"), (["stacks"], "stacks"),
+        for words, name in ((["check"], "check"), (["top"], "usage"), (["stacks"], "hang"), (["explain"], "evidence"),
                             (["--metrics", 0, "-np", 1, "true"], "metrics"),
+                            (["-np", 1, "--hang-timeout", "1m", "true"], "hang"),
                             (["-np", 1, "--straggler-time", "1s", "true"], "straggler")):
             with self.subTest(words=words):
                 result = self.expect(self.run_job(*words), 2)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Something has gone wrong. Before the ranks that are left are ended, a part may look at them: it
- * takes the incident (struct driver_part), and says when it is done with the ranks.
+ * Something has gone wrong, and the ranks that still run will be ended. A part may look at them
+ * first: it takes the incident (struct driver_part), and says when it is done with the ranks.
  */
 #pragma once
 

@@ -20,8 +20,7 @@ const struct driver_part *parts_next(const struct job *job, int *at)
 
 void parts_note_frames(struct job *job)
 {
-    EACH_PART(job, part)
-    {
+    EACH_PART (job, part) {
         const struct part_frame *frame = part->frames;
         for (; frame != NULL && frame->type != 0; frame++)
             job->frames[frame->type] = &frame->rule;
@@ -33,8 +32,7 @@ void parts_note_frames(struct job *job)
 int parts_open(struct job *job, struct error *err)
 {
     parts_note_frames(job);
-    EACH_PART(job, part)
-    {
+    EACH_PART (job, part) {
         if (part->open != NULL && part->open(job, err) < 0)
             return -1;
     }
@@ -52,8 +50,7 @@ void parts_close(struct job *job)
 
 /* Calls a function of all parts that have it. */
 #define TELL_ALL(job, function, ...)     \
-    EACH_PART(job, part)                 \
-    {                                    \
+    EACH_PART (job, part) {              \
         if (part->function != NULL)      \
             part->function(__VA_ARGS__); \
     }
@@ -76,8 +73,7 @@ void parts_output(struct job *job, int seat, bool is_stderr, const void *bytes, 
 
 bool parts_waits(struct job *job, struct stall *stall, uint32_t round)
 {
-    EACH_PART(job, part)
-    {
+    EACH_PART (job, part) {
         if (part->waits != NULL && part->waits(job, stall, round))
             return true;
     }
@@ -116,8 +112,7 @@ void parts_ending(struct job *job)
 
 bool parts_busy(struct job *job)
 {
-    EACH_PART(job, part)
-    {
+    EACH_PART (job, part) {
         if (part->busy != NULL && part->busy(job))
             return true;
     }

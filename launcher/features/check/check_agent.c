@@ -226,10 +226,8 @@ static struct check *own(struct agent *agent)
     if (check != NULL)
         return check;
     check = mem_alloc(sizeof(*check));
-    *check = (struct check){.loop = agent->loop,
-                            .facts = agent->facts,
-                            .modules = agent->modules,
-                            .mpi = agent->mpi};
+    *check = (struct check){
+        .loop = agent->loop, .facts = agent->facts, .modules = agent->modules, .mpi = agent->mpi};
     agent->own[AGENT_PART_check] = check;
     return check;
 }

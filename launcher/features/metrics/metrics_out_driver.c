@@ -200,5 +200,9 @@ static void status(const struct job *job, json_t *root)
 }
 
 /* An address that cannot be used is a warning, since a job must not fail for it. */
-const struct driver_part metrics_out_part = {
-    .name = "metrics_out", .open = open_part, .close = close_part, .output = output, .told = told, .status = status};
+const struct driver_part metrics_out_part = {.name = "metrics_out",
+                                             .open = open_part,
+                                             .close = close_part,
+                                             .output = output,
+                                             .told = told,
+                                             .status = status};
