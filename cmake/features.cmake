@@ -58,7 +58,7 @@ endfunction()
 # The files of the status page are in one object.
 set(page_folder ${PROJECT_SOURCE_DIR}/launcher/features/metrics/page)
 file(GLOB page_files CONFIGURE_DEPENDS ${page_folder}/*)
-set_source_files_properties(features/metrics/page_files.c PROPERTIES
+set_source_files_properties(features/metrics/page.c PROPERTIES
   OBJECT_DEPENDS "${page_files}"
   COMPILE_DEFINITIONS "HVDRUN_PAGE_FOLDER=\"${page_folder}\"")
 

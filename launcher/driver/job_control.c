@@ -187,7 +187,7 @@ static void starter_gone(void *context, int what)
 
 /* A worker may have started or ended. Tells a launcher that detaches as soon as all have started.
  */
-static void heard(struct job *job)
+static void ranks_changed(struct job *job)
 {
     struct job_control *control = job_part(job, job_control);
     if (control == NULL || control->started_fd < 0)
@@ -272,6 +272,6 @@ static void close_part(struct job *job)
 const struct driver_part job_control_part = {.name = "job_control",
                                              .open = open_part,
                                              .close = close_part,
-                                             .heard = heard,
+                                             .ranks_changed = ranks_changed,
                                              .told = told,
                                              .requests = requests};

@@ -43,7 +43,7 @@ LINK = [
 DRIVER_FRAME = [
     *LINK,
     ("launcher/driver/job/node_link.c", "link_frame", "on_hello on_farewell on_log on_heartbeat"),
-    ("launcher/driver/job/job_nodes.c", "node_frame", "node_link_give_up parts_heard"),
+    ("launcher/driver/job/job_nodes.c", "node_frame", "node_link_give_up"),
 ]
 PATHS = {
     # From the pipe of a worker to the terminal and the log of the job.

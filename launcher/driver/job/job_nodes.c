@@ -84,7 +84,6 @@ static void node_frame(void *context, struct node_link *node, const struct frame
     struct job *job = context;
     if (frames_take(job, node, header, body) < 0)
         node_link_give_up(node, "its agent broke the protocol");
-    parts_heard(job);
 }
 
 /* Whatever else holds data about the node goes first, then the kind of job decides. */

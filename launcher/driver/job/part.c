@@ -95,9 +95,9 @@ void parts_node_closed(struct job *job, struct node_link *node)
     TELL_ALL(job, node_closed, job, node)
 }
 
-void parts_heard(struct job *job)
+void parts_ranks_changed(struct job *job)
 {
-    TELL_ALL(job, heard, job)
+    TELL_ALL(job, ranks_changed, job)
 }
 
 void parts_user_ends(struct job *job, int signal)

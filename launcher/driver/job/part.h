@@ -41,6 +41,7 @@ struct driver_part { /* any function may be NULL */
      * answer to question `round` (takes what `stall` owns, or returns false). */
     void (*output)(struct job *job, int seat, bool is_stderr, const void *bytes, size_t length);
     bool (*waits)(struct job *job, struct stall *stall, uint32_t round);
+    void (*ranks_changed)(struct job *job); /* workers have started, or one has exited */
     /* Over the control socket (control/request.h): the context of the rules is the struct job. The
      * kind of job, and parts above, may answer the same request first. */
     const struct control_rule *requests;
@@ -50,7 +51,6 @@ struct driver_part { /* any function may be NULL */
                        const char *text);
     void (*node_lost)(struct job *job, struct node_link *node); /* before the kind of job decides */
     void (*node_closed)(struct job *job, struct node_link *node); /* lost, or as agreed */
-    void (*heard)(struct job *job);                               /* a frame has been taken */
 
     /* The end. `busy`: something of the part must end before the job can. */
     void (*user_ends)(struct job *job, int signal); /* a signal turns out to be the user's */
@@ -83,7 +83,7 @@ void parts_close(struct job *job); /* also when some are not open */
 void parts_node_event(struct job *job, struct node_link *node, const char *event, const char *text);
 void parts_node_lost(struct job *job, struct node_link *node);
 void parts_node_closed(struct job *job, struct node_link *node);
-void parts_heard(struct job *job);
+void parts_ranks_changed(struct job *job);
 
 void parts_prepare(const struct job *job, Hvdrun__Prepare *message);
 void parts_report(const struct job *job, struct json_t *root);

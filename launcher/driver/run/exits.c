@@ -26,6 +26,7 @@ static int take_started(struct job *job, struct node_link *node, const struct ag
             kind_started(job, (int)seat);
         }
     }
+    parts_ranks_changed(job);
     return 0;
 }
 
@@ -74,6 +75,7 @@ static int take_exited(struct job *job, struct node_link *node, const struct age
         events_rank(job, "worker_exit", seat);
         job_lines_rank_ended(job_part(job, job_lines), seat); /* before another epoch may begin */
         kind_exited(job, &event);
+        parts_ranks_changed(job);
     }
     return first ? 0 : repeated(job);
 }

@@ -2,13 +2,213 @@
 /* Answers about the topic "pulse": what the workers of this node have used so far, so that the
  * driver sees whether they work. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/agent_state.h"
+#include "agent/crews.h"
+#include "agent/gpu_owners.h"
+#include "agent/gpu_sampler.h"
+#include "agent/process_seat.h"
 #include "agent/worker_lines.h"
+#include "base/clock.h"
 #include "base/mem.h"
-#include "features/hang/closer_look_agent.h"
+#include "features/hang/ras_address_agent.h"
+#include "features/hang/ras_client.h"
+#include "features/hang/ras_json.h"
+#include "node/facts.h"
 #include "node/proc_state.h"
 #include "node/usage.h"
+
+/*
+ * What GPUs and NCCL say about the workers of this node, for a job that is quiet. Both are asked in
+ * the background, so that nothing waits for them. What they last said goes into the pulse, if it
+ * is younger than CLOSER_FRESH_MS.
+ *
+ * NCCL is asked at the address in NCCL_RAS_ADDR of the first worker that runs. Of its answer, only
+ * the workers of this node count: those with the address of this machine, and a pid of theirs.
+ */
+
+#define CLOSER_FRESH_MS 20000
+
+struct gpu_sign {
+    uint32_t seat;
+    bool known; /* all of its GPUs say it */
+    uint64_t power_mw;
+    uint32_t memory_use;
+};
+
+struct ras_sign {
+    uint32_t seat;
+    Hvdrun__RasPlace place;
+    uint64_t counts[RAS_OPERATIONS];
+};
+
+struct closer_look {
+    struct loop *loop;
+    const struct crews *crews;
+    struct gpu_sampler *gpus;
+    const struct node_facts *facts;
+    struct ras_client *client; /* NULL: no question is under way */
+    struct gpu_sign *gpu_signs;
+    size_t gpu_count;
+    int64_t gpu_ms;
+    struct ras_sign *ras_signs; /* sorted by seat */
+    Hvdrun__RasPlace **ras_list;
+    size_t ras_count;
+    int64_t ras_ms;
+};
+
+static struct closer_look *closer_look_create(struct loop *loop, const struct crews *crews,
+                                              struct gpu_sampler *gpus,
+                                              const struct node_facts *facts)
+{
+    struct closer_look *look = mem_alloc(sizeof(*look));
+    *look = (struct closer_look){.loop = loop, .crews = crews, .gpus = gpus, .facts = facts};
+    return look;
+}
+
+static void closer_look_destroy(struct closer_look *look)
+{
+    ras_client_destroy(look->client);
+    free(look->gpu_signs);
+    free(look->ras_signs);
+    free(look->ras_list);
+    free(look);
+}
+
+static struct gpu_sign *gpu_sign_of(struct closer_look *look, uint32_t seat)
+{
+    for (size_t i = 0; i < look->gpu_count; i++) {
+        if (look->gpu_signs[i].seat == seat)
+            return &look->gpu_signs[i];
+    }
+    return NULL;
+}
+
+static void take_gpu(struct closer_look *look, uint32_t seat, const Hvdrun__GpuUsage *gpu)
+{
+    struct gpu_sign *sign = gpu_sign_of(look, seat);
+    if (sign == NULL) {
+        look->gpu_signs =
+            mem_resize_array(look->gpu_signs, look->gpu_count + 1, sizeof(*look->gpu_signs));
+        sign = &look->gpu_signs[look->gpu_count++];
+        *sign = (struct gpu_sign){.seat = seat, .known = true};
+    }
+    sign->known = sign->known && gpu->has_power && gpu->has_use;
+    sign->power_mw += gpu->power_mw;
+    if (gpu->memory_use_percent > sign->memory_use)
+        sign->memory_use = gpu->memory_use_percent;
+}
+
+static void take_gpus(void *context, const Hvdrun__GpuUsages *gpus)
+{
+    struct closer_look *look = context;
+    struct gpu_owner *owners AUTO_FREE = NULL;
+    size_t count = gpu_owners_find(look->crews, gpus, &owners);
+    look->gpu_count = 0;
+    look->gpu_ms = clock_mono_ms();
+    for (size_t i = 0; i < count; i++)
+        take_gpu(look, owners[i].seat, gpus->gpus[owners[i].gpu]);
+}
+
+static bool is_here(const struct closer_look *look, const char *address)
+{
+    bool here = strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
+    for (size_t i = 0; i < look->facts->address_count && !here; i++)
+        here = strcmp(look->facts->addresses[i].text, address) == 0;
+    return here;
+}
+
+static int by_seat(const void *a, const void *b)
+{
+    const struct ras_sign *first = a, *second = b;
+    return (first->seat > second->seat) - (first->seat < second->seat);
+}
+
+static void take_entry(struct closer_look *look, const struct ras_entry *entry, uint32_t seat)
+{
+    look->ras_signs =
+        mem_resize_array(look->ras_signs, look->ras_count + 1, sizeof(*look->ras_signs));
+    struct ras_sign *sign = &look->ras_signs[look->ras_count++];
+    *sign = (struct ras_sign){.seat = seat};
+    hvdrun__ras_place__init(&sign->place);
+    sign->place.comm = entry->place.comm;
+    for (size_t i = 0; i < RAS_OPERATIONS; i++)
+        sign->counts[i] = (uint64_t)entry->place.counts[i];
+}
+
+/* The signs do not move any more. */
+static void link_signs(struct closer_look *look)
+{
+    if (look->ras_count > 1)
+        qsort(look->ras_signs, look->ras_count, sizeof(*look->ras_signs), by_seat);
+    free(look->ras_list);
+    look->ras_list = mem_array(look->ras_count + 1, sizeof(Hvdrun__RasPlace *));
+    for (size_t i = 0; i < look->ras_count; i++) {
+        look->ras_signs[i].place.counts = look->ras_signs[i].counts;
+        look->ras_signs[i].place.n_counts = RAS_OPERATIONS;
+        look->ras_list[i] = &look->ras_signs[i].place;
+    }
+}
+
+static void take_answer(void *context, const char *text, size_t length)
+{
+    struct closer_look *look = context;
+    struct buf scratch AUTO_BUF = BUF_INIT(USAGE_TEXT_MAX);
+    struct ras_report report = {.count = 0};
+    if (text != NULL && ras_json_read(text, length, &report, NULL) == 0) {
+        look->ras_count = 0;
+        look->ras_ms = clock_mono_ms();
+        for (size_t i = 0; i < report.count; i++) {
+            const struct ras_entry *entry = &report.entries[i];
+            uint32_t seat;
+            if (entry->pid > 0 && entry->pid <= INT32_MAX && is_here(look, entry->host) &&
+                process_seat(look->crews, (pid_t)entry->pid, &scratch, &seat))
+                take_entry(look, entry, seat);
+        }
+        link_signs(look);
+    }
+    ras_report_clear(&report);
+    ras_client_destroy(look->client);
+    look->client = NULL;
+}
+
+static void ask_nccl(struct closer_look *look)
+{
+    char *address AUTO_FREE = look->client == NULL ? ras_address_of(look->crews) : NULL;
+    if (address != NULL)
+        look->client = ras_client_create(look->loop, address, take_answer, look);
+}
+
+static void closer_look_ask(struct closer_look *look)
+{
+    gpu_sampler_ask(look->gpus, take_gpus, look);
+    ask_nccl(look);
+}
+
+static bool is_fresh(int64_t when_ms)
+{
+    return when_ms != 0 && clock_mono_ms() - when_ms < CLOSER_FRESH_MS;
+}
+
+/* Adds what is known to a worker's pulse, which borrows it until the next turn of the loop. */
+static void closer_look_fill(struct closer_look *look, Hvdrun__RankPulse *pulse)
+{
+    const struct gpu_sign *gpu = is_fresh(look->gpu_ms) ? gpu_sign_of(look, pulse->seat) : NULL;
+    if (gpu != NULL && gpu->known) {
+        pulse->has_gpu = true;
+        pulse->gpu_power_mw = gpu->power_mw;
+        pulse->gpu_memory_use = gpu->memory_use;
+    }
+    for (size_t i = 0; is_fresh(look->ras_ms) && i < look->ras_count; i++) {
+        if (look->ras_signs[i].seat != pulse->seat)
+            continue;
+        pulse->ras = pulse->n_ras == 0 ? &look->ras_list[i] : pulse->ras;
+        pulse->n_ras++;
+    }
+}
+
+/* The pulse. */
 
 /* Where it comes from. `lines` (may be NULL) say how far each worker has come. `look` (may be NULL)
  * adds what it knows. `held`: nobody reads the output of the workers. */

@@ -3,8 +3,23 @@
 
 #include <string.h>
 
-#include "features/metrics/page_files.h"
 #include "features/metrics/random_text.h"
+
+/* The files of the folder page/, of which the build defines the name. The script is several files
+ * in a row. */
+#define BEGIN(name)                                                                               \
+    ".pushsection .rodata\n.globl " #name "\n.hidden " #name "\n.type " #name ", @object\n" #name \
+    ":\n"
+#define FILE_OF(file) ".incbin \"" HVDRUN_PAGE_FOLDER "/" file "\"\n"
+#define END ".byte 0\n.popsection\n"
+
+__asm__(BEGIN(page_html) FILE_OF("page.html") END);
+__asm__(BEGIN(page_css) FILE_OF("page.css") END);
+__asm__(BEGIN(page_js) FILE_OF("text.js") FILE_OF("ranks.js") FILE_OF("hosts.js")
+            FILE_OF("time_line.js") FILE_OF("curves.js") FILE_OF("output.js") FILE_OF("page.js")
+                END);
+
+extern const char page_html[], page_css[], page_js[];
 
 /* Everything up to the mark, which is left out. */
 static const char *put_until(const char *text, const char *mark, struct buf *out)
