@@ -47,6 +47,7 @@ LAYERS = {
 SIDES = {"agent": {"agent"}, "driver": {"driver"}, "cli": {"driver", "cli"}}
 # The nodes that name features, with weak symbols.
 TABLES = {"agent/parts", "agent_main/main", "cli/features", "driver/parts"}
+FEATURES, DESIGN = "launcher/cli/features.def", "docs/design.md"
 NEEDS = "launcher/features/needs.txt"  # which feature may know which other one
 
 SHARED = {"base", "include", "line"}  # these live under runtime/
@@ -96,9 +97,9 @@ FENCES = [
 
 # No descriptor, no clock, no loop: what these rooms must not even see.
 PURE_ROOMS = {"model", "wire", "core"}
-PURE_FILES = re.compile(r"features/(check/(findings|result|table|text)|evidence/(cause|error_text|facts|host_signs|story|view|xid)|"
-                        r"hang/(culprit|expect|hang|hang_rank|place_frame|places|ras|stall_lines|stall_text|watchdog)|"
-                        r"metrics/(exposition|history)|straggler/straggler|usage/usage_marks)$")
+# The same for what a feature has without _agent, _driver or _cli, but for these.
+IMPURE_FILES = re.compile(r"features/(check/(call|door|socket)|evidence/(host_evidence|flight_dump)|hang/ras_client|"
+                          r"metrics/(page|random_text)|stacks/(stack_answer|stack_door))$")
 IMPURE = re.compile(r"(base/(fd|clock|log)\.h|fcntl\.h|poll\.h|time\.h|pthread\.h|dirent\.h|netdb\.h|"
                     r"sys/(socket|time|epoll|wait|stat|select|mman|ioctl|uio|un)\.h)$")
 
@@ -208,10 +209,14 @@ class Layers:
         for match in INCLUDE.finditer(text):
             line = tree.line_of(text, match.start(1))
             self.check_fences(path, line, short, match[2])
-            if (room in PURE_ROOMS or PURE_FILES.match(node_of(short))) and IMPURE.match(match[2]):
+            if (room in PURE_ROOMS or self.is_pure(short)) and IMPURE.match(match[2]):
                 self.findings.add(path, line, f"{room}/ is pure: it must not include {match[2]}")
             if match[1] == '"':
                 self.check_quoted(path, line, short, match[2])
+
+    def is_pure(self, short):
+        feature, side = feature_of(short)
+        return feature is not None and side is None and not IMPURE_FILES.match(node_of(short))
 
     def check_fences(self, path, line, short, header):
         for name, pattern, allowed in FENCES:
@@ -327,6 +332,15 @@ class Layers:
         for circle in circles({(one, other) for one, other in folders if one != other}):
             self.findings.add("circle of folders", 0, " ".join(sorted(circle)))
 
+    def check_features(self):
+        """Each folder of launcher/features is in cli/features.def, and in the table of docs/design.md."""
+        folders = {feature_of(short)[0] for short in self.files} - {None}
+        for path, pattern in ((FEATURES, r"^FEATURE\((\w+)\)"), (DESIGN, r"^\| `(\w+)/` \|")):
+            if path in self.source.files:
+                missing = folders - set(re.findall(pattern, self.source.text(path), re.MULTILINE))
+                for name in sorted(missing):
+                    self.findings.add(path, 0, f"the feature launcher/features/{name} is missing")
+
     def check_allowed(self):
         for edge in sorted(self.allowed - self.used):
             self.findings.add("tests/lint/layers.py", 0, f"ALLOWED names {' -> '.join(edge)}, which is not needed any more")
@@ -357,6 +371,7 @@ class Layers:
             self.dot(dot)
             return
         self.check_folders()
+        self.check_features()
         self.check_circles()
         self.check_allowed()
         self.findings.finish(f"includes{' and calls' if build else ''} of {len(self.files)} files")

@@ -154,6 +154,12 @@ class Layers(Lint):
                              "launcher/features/needs.txt": "# a comment\nmetrics usage: why\n"})
         self.spoil("layers.py", "launcher/features/hang/hang.c", SPDX_C + "#include <time.h>\n", "is pure: it must not include time.h")
 
+    def test_features_are_listed(self):
+        for path, text in (("launcher/cli/features.def", "FEATURE(a)"), ("docs/design.md", "| `a/` | x |")):
+            for name, status in (("a", 0), ("b", 1)):
+                self.expect("layers.py", status, "launcher/features/b is missing" if status else "nothing found",
+                            {f"launcher/features/{name}/x.c": SPDX_C, path: SPDX_C + text + "\n"})
+
     def test_what_only_tests_use(self):
         """X_test.h belongs to X, so X.c may include it while it includes X.h."""
         self.expect("layers.py", 0, "nothing found", {

@@ -40,7 +40,7 @@ struct rank_record {
     bool ended_by_us; /* hvdrun had begun to end it before its exit */
     char *stopped; /* why it cannot go on, when its agent looked last: "stopped (SIGSTOP)"; NULL */
     int64_t stopped_ns; /* when that look came */
-    bool straggles;     /* it is far behind the others (run/straggler_watch.h) */
+    bool straggles;     /* it is far behind the others (features/straggler) */
     bool silent;        /* it has never written or reported what most others have (there, too) */
     bool aborted;       /* it aborted the job (MPI_Abort) */
     int abort_status;   /* 1 to 255 */
