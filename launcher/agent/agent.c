@@ -17,14 +17,9 @@
 #include "agent/gpu_sampler.h"
 #include "agent/keeper.h"
 #include "agent/mpi_host.h"
-#include "agent/notifier.h"
 #include "agent/orders.h"
 #include "agent/parts.h"
 #include "agent/post.h"
-#include "agent/progress_desk.h"
-#include "agent/progress_door.h"
-#include "agent/rendezvous_door.h"
-#include "agent/worker_lines.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -228,16 +223,6 @@ static void crews_finished(void *context)
     loop_defer(agent->loop, leave_folders, agent); /* while the driver reads FINISHED */
 }
 
-static void notified(void *context, uint32_t seat, uint64_t timestamp, const char *problem)
-{
-    const struct agent *agent = context;
-    Hvdrun__Notified message = HVDRUN__NOTIFIED__INIT;
-    message.seat = seat;
-    message.timestamp = timestamp;
-    message.problem = (char *)(problem == NULL ? "" : problem); /* protobuf-c only reads it */
-    post_message(&agent->post, FRAME_NOTIFIED, &message.base);
-}
-
 static void on_tick(void *context)
 {
     struct agent *agent = context;
@@ -360,10 +345,8 @@ static int agent_open(struct agent *agent, struct error *err)
     agent->helper_program = helper_program(agent->config->module_dir);
     agent->gpus =
         gpu_sampler_create(agent->loop, agent->helpers, agent->helper_program, GPU_LIMITS_USUAL);
-    agent->progress_desk = progress_desk_create(agent->loop, &agent->post);
     agent->crews = crews_create(agent->loop, crews_finished, agent);
     agent->departure = departure_create(agent->loop, agent->helpers, &agent->post, agent->crews);
-    agent->notifier = notifier_create(agent->loop, notified, agent);
     return 0;
 }
 
@@ -372,16 +355,11 @@ static void agent_close(struct agent *agent)
     mpi_host_abandon(agent->mpi);
     crews_destroy(agent->crews);
     mpi_host_destroy(agent->mpi);
-    rendezvous_door_destroy(agent->rendezvous);
-    progress_door_destroy(agent->progress_door);
-    progress_desk_destroy(agent->progress_desk);
-    worker_lines_destroy(agent->lines);
     hello_destroy(agent->hello);
     departure_destroy(agent->departure);
     gpu_sampler_destroy(agent->gpus);
     agent_parts_close(agent);
     helpers_destroy(agent->helpers);
-    notifier_destroy(agent->notifier);
     modules_destroy(agent->modules);
     ending_destroy(agent->ending);
     loop_signals_destroy(agent->signals);

@@ -20,12 +20,7 @@ struct gpu_sampler;
 struct hello;
 struct keeper_line;
 struct mpi_host;
-struct notifier;
-struct progress_desk;
-struct progress_door;
-struct rendezvous_door;
 struct tls_stream;
-struct worker_lines;
 
 struct agent {
     const struct agent_config *config;
@@ -41,16 +36,11 @@ struct agent {
     struct node_facts *facts;
     struct hello *hello;
     struct stream_pool pool;
-    struct rendezvous_door *rendezvous;
-    struct worker_lines *lines; /* NULL: no crew yet, or there is no socket */
-    struct progress_desk *progress_desk;
-    struct progress_door *progress_door; /* NULL: no crew yet, or no randomness */
     struct ending *ending;
     struct keeper_line *keeper; /* NULL: there is none */
     struct modules *modules;
     struct mpi_host *mpi;
     struct crews *crews;
-    struct notifier *notifier;
     struct departure *departure;
     void *own[AGENT_PARTS]; /* the data of the parts: agent_own() */
     char *helper_program;   /* of the helper processes */

@@ -17,8 +17,4 @@ void node_orders_suspend(struct agent *agent, const struct frame_header *header,
 void node_orders_resume(struct agent *agent, const struct frame_header *header, const void *body);
 void node_orders_epoch(struct agent *agent, const struct frame_header *header, const void *body);
 void node_orders_credit(struct agent *agent, const struct frame_header *header, const void *body);
-void node_orders_notify(struct agent *agent, const struct frame_header *header, const void *body);
 void node_orders_deadline(struct agent *agent, const struct frame_header *header, const void *body);
-void node_orders_ranks_ended(struct agent *agent, const struct frame_header *header,
-                             const void *body);
-void node_orders_kv_reply(struct agent *agent, const struct frame_header *header, const void *body);

@@ -127,9 +127,6 @@ static const struct order orders[] = {
     [FRAME_SUSPEND] = {.node = node_orders_suspend},
     [FRAME_RESUME] = {.node = node_orders_resume},
     [FRAME_OUTPUT_CREDIT] = {.node = node_orders_credit, MESSAGE(credit)},
-    [FRAME_KV_REPLY] = {.node = node_orders_kv_reply, MESSAGE(kv_reply)},
-    [FRAME_RANKS_ENDED] = {.node = node_orders_ranks_ended, MESSAGE(ranks_ended)},
-    [FRAME_NOTIFY] = {.node = node_orders_notify, MESSAGE(notify)},
     [FRAME_DEADLINE] = {.node = node_orders_deadline, MESSAGE(deadline)},
     [FRAME_ASK] = {.node = ask, MESSAGE(ask)},
     [FRAME_END] = {.node = end, MESSAGE(end)},
@@ -148,10 +145,14 @@ static const struct order orders[] = {
     [FRAME_MPI_SIGNAL] = {.crew = crew_orders_mpi, MESSAGE(mpi_signal)},
 };
 
-static const struct order *find(uint8_t type)
+/* Those of the table, and those that parts take. */
+static struct order find(uint8_t type)
 {
-    static const struct order none = {.node = NULL};
-    return type < sizeof(orders) / sizeof(orders[0]) ? &orders[type] : &none;
+    bool known = type < sizeof(orders) / sizeof(orders[0]);
+    const struct agent_order *of_part = agent_parts_order(type);
+    if (of_part != NULL)
+        return (struct order){.node = of_part->take, .message = of_part->message};
+    return known ? orders[type] : (struct order){.node = NULL};
 }
 
 /* NULL: the frame may come now. */
@@ -182,11 +183,11 @@ void orders_frame(struct agent *agent, const struct frame_header *header, const 
     if (agent->quits)
         return;
     liveness_heard(&agent->liveness, clock_mono_ms());
-    const struct order *order = find(header->type);
-    const char *problem = breach(agent, order);
+    const struct order order = find(header->type);
+    const char *problem = breach(agent, &order);
     ProtobufCMessage *message = NULL;
-    if (problem == NULL && order->message != NULL) {
-        message = message_read(order->message, body, header->length);
+    if (problem == NULL && order.message != NULL) {
+        message = message_read(order.message, body, header->length);
         problem = message == NULL ? "cannot be read" : NULL;
     }
     if (problem != NULL) {
@@ -195,7 +196,7 @@ void orders_frame(struct agent *agent, const struct frame_header *header, const 
         agent_end_breach(agent, what);
         return;
     }
-    carry_out(agent, order, header, order->message != NULL ? (const void *)message : body);
+    carry_out(agent, &order, header, order.message != NULL ? (const void *)message : body);
     message_free(message);
 }
 

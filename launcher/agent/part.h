@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A part of the agent that answers questions of the driver about some topics (wire/topic.h). It has
- * a line in part_list.def and a constant `struct agent_part`, called NAME_agent_part; agent/parts.c
- * makes the table of all of them. Its data is created by the first question, since most jobs ask
- * nothing.
+ * A part of the agent. It has one task, its own data (agent_own), and a line in part_list.def. Its
+ * constant `struct agent_part` is called NAME_agent_part; agent/parts.c makes the table of all.
  */
 #pragma once
 
 #include "agent/ask.h"
+#include "wire/frame.h"
+
+struct crew_config;
 
 enum agent_part_id {
 #define PART(name) AGENT_PART_##name,
@@ -15,13 +16,25 @@ enum agent_part_id {
     AGENT_PARTS
 };
 
-/* The data of a part, such as agent_own(agent, usage); NULL until the driver asks. */
+/* The data of a part, such as agent_own(agent, usage); NULL: it has none, or not yet. */
 #define agent_own(agent, name) ((struct name *)(agent)->own[AGENT_PART_##name])
 
-struct agent_part {
+struct agent_order { /* a frame about the whole node; `body` is its message, freed afterwards */
+    enum frame_type type;
+    const ProtobufCMessageDescriptor *message;
+    void (*take)(struct agent *agent, const struct frame_header *header, const void *body);
+};
+
+struct agent_part { /* any function may be NULL */
     const char *name;
-    const struct ask_rule *topics;      /* ends with one without a topic */
-    void (*close)(struct agent *agent); /* only if it has data */
+    const struct ask_rule *topics;    /* questions that it answers; ends with one without a topic */
+    const struct agent_order *orders; /* ends with one whose type is 0 */
+    /* A crew is about to be created: adds to what it gets. `joins`: to workers that go on. */
+    void (*crew)(struct agent *agent, struct crew_config *config, const Hvdrun__Prepare *prepare,
+                 bool joins);
+    /* Only if it has data: the workers that go on are in another epoch; the end of the agent. */
+    void (*epoch)(struct agent *agent, uint32_t epoch);
+    void (*close)(struct agent *agent);
 };
 
 #define PART(name) extern const struct agent_part name##_agent_part;

@@ -74,15 +74,7 @@ static void describe(const struct control_words *words, const json_t *answer, st
     case CONTROL_DRAIN: buf_printf(out, "draining %s\n", words->object); break;
     case CONTROL_UNDRAIN: buf_printf(out, "the job may use %s again\n", words->object); break;
     case CONTROL_ADD: buf_printf(out, "the job may use %s\n", words->object); break;
-    case CONTROL_STOP:
-    case CONTROL_WAIT:
-    case CONTROL_TOP:
-    case CONTROL_EXPLAIN:
-    case CONTROL_STACKS:
-    case CONTROL_LOGS:
-    case CONTROL_ATTACH:
-    case CONTROL_PS:
-    case CONTROL_COMMANDS: break;
+    default: break;
     }
 }
 
@@ -392,10 +384,7 @@ static int run(struct command *command, struct error *err)
     case CONTROL_DRAIN:
     case CONTROL_UNDRAIN:
     case CONTROL_ADD: return simple(command, err);
-    case CONTROL_EXPLAIN:
-    case CONTROL_STACKS:
-    case CONTROL_TOP: /* of features */
-    case CONTROL_COMMANDS: break;
+    default: break;
     }
     return -1;
 }

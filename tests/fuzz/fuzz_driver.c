@@ -95,8 +95,8 @@ static bool listen_for(int fd, uint8_t type)
             if (in.length < FRAME_HEADER_SIZE + header.length)
                 break;
             buf_consume(&in, FRAME_HEADER_SIZE + header.length);
-            if (header.type == type)
-                return true;
+            if (header.type == type || header.type == FRAME_END) /* then nothing else comes */
+                return header.type == type;
         }
         if (poll(&poll_fd, 1, patience_ms) <= 0)
             return false;

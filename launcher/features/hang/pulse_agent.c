@@ -286,12 +286,13 @@ static void answer(struct agent *agent, const struct asked *asked, const Protobu
     if (closer)
         closer_look_ask(agent_own(agent, closer_look));
     struct pulse_sources sources = {.crews = agent->crews,
-                                    .lines = agent->lines,
+                                    .lines = agent_own(agent, worker_lines),
                                     .look = closer ? agent_own(agent, closer_look) : NULL,
                                     .held = agent->pool.paused};
     answer_from(&sources, asked);
-    if (agent->lines != NULL)
-        worker_lines_ask(agent->lines, closer); /* the next pulse has the answers */
+    if (agent_own(agent, worker_lines) != NULL)
+        worker_lines_ask(agent_own(agent, worker_lines),
+                         closer); /* the next pulse has the answers */
 }
 
 static void close_part(struct agent *agent)

@@ -319,7 +319,8 @@ static void answer(struct agent *agent, const struct asked *asked, const Protobu
     if (agent_own(agent, state_desk) == NULL)
         agent->own[AGENT_PART_state_desk] =
             state_desk_create(agent->loop, agent->helpers, agent->helper_program);
-    state_desk_ask(agent_own(agent, state_desk), agent->crews, agent->lines, asked, wanted->native);
+    state_desk_ask(agent_own(agent, state_desk), agent->crews, agent_own(agent, worker_lines),
+                   asked, wanted->native);
 }
 
 static void close_part(struct agent *agent)

@@ -256,24 +256,30 @@ static void ended(struct boot *boot)
         fail_with_noise(boot, "the host's shell ended before it started hvdrun-agent");
 }
 
+static ssize_t receive(const struct boot *boot, char *bytes, size_t length, int flags)
+{
+    ssize_t seen;
+    do {
+        seen = recv(boot->config.fd, bytes, length, flags | MSG_DONTWAIT);
+    } while (seen < 0 && errno == EINTR);
+    return seen;
+}
+
 /* Takes what there is of a line from the stream. 1: some; 0: nothing yet; -1: the end. */
 static int take(struct boot *boot, bool *whole)
 {
     char bytes[PEEK];
-    ssize_t seen;
-    do {
-        seen = recv(boot->config.fd, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
-    } while (seen < 0 && errno == EINTR);
+    ssize_t seen = receive(boot, bytes, sizeof(bytes), MSG_PEEK);
     if (seen <= 0)
         return seen < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? 0 : -1;
     const char *newline = memchr(bytes, '\n', (size_t)seen);
     size_t length = newline != NULL ? (size_t)(newline - bytes) + 1 : (size_t)seen;
-    seen = recv(boot->config.fd, bytes, length, MSG_DONTWAIT);
-    if (seen != (ssize_t)length)
+    seen = receive(boot, bytes, length, 0);
+    if (seen <= 0)
         return -1;
-    *whole = newline != NULL;
-    boot->skipped += length;
-    buf_append(&boot->line, bytes, *whole ? length - 1 : length);
+    *whole = newline != NULL && (size_t)seen == length;
+    boot->skipped += (size_t)seen;
+    buf_append(&boot->line, bytes, *whole ? length - 1 : (size_t)seen);
     return 1;
 }
 

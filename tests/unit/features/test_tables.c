@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "agent/fake_driver.h"
-#include "agent/part.h"
+#include "agent/parts.h"
 #include "base/buf.h"
 #include "cli/features.h"
 #include "driver/parts.h"
@@ -32,8 +32,22 @@ static void test_each_topic_has_an_answer(void **state)
         int answers = 0;
         message.topic = topics[i]->number;
         for (size_t k = 0; k < sizeof(parts) / sizeof(parts[0]); k++)
-            answers += asked_rule(parts[k]->topics, &message) != NULL;
+            answers += parts[k]->topics != NULL && asked_rule(parts[k]->topics, &message) != NULL;
         assert_int_equal(answers, 1);
+    }
+}
+
+static void test_two_parts_of_an_agent_do_not_take_the_same_frames(void **state)
+{
+    static const struct agent_part *const parts[] = {
+#define PART(name) &name##_agent_part,
+#include "agent/part_list.def"
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        const struct agent_order *order = parts[i]->orders;
+        for (; order != NULL && order->type != 0; order++)
+            assert_ptr_equal(agent_parts_order((uint8_t)order->type), order);
     }
 }
 
@@ -100,10 +114,12 @@ static void test_all_features_are_there(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_topic_has_an_answer),
-                                       cmocka_unit_test(test_two_parts_do_not_take_the_same_frames),
-                                       cmocka_unit_test(test_answers_of_an_agent),
-                                       cmocka_unit_test(test_the_link_ends),
-                                       cmocka_unit_test(test_all_features_are_there)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_topic_has_an_answer),
+        cmocka_unit_test(test_two_parts_do_not_take_the_same_frames),
+        cmocka_unit_test(test_two_parts_of_an_agent_do_not_take_the_same_frames),
+        cmocka_unit_test(test_answers_of_an_agent),
+        cmocka_unit_test(test_the_link_ends),
+        cmocka_unit_test(test_all_features_are_there)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
