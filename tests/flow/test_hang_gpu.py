@@ -79,12 +79,14 @@ class Nccl(Gpus):
 
     def run_nccl(self, manner, *options, seconds=600):
         script = self.write("nccl.py", NCCL)
-        with socket.socket() as free:  # on a host with GPUs, hvdrun chooses one itself
-            free.bind(("127.0.0.1", 0))
-            address = f"localhost:{free.getsockname()[1]}"
-        return self.run_job("-np", 2, "--grace", 1, "-x", f"NCCL_RAS_ADDR={address}", *options, sys.executable, "-S", script, manner,
-                            os.path.dirname(script), seconds, os.path.join(SOURCE, "tests/fuzz/corpus/ras"), timeout=patient(60),
-                            env={"LD_LIBRARY_PATH": ""})
+        with socket.socket() as held:  # nobody else gets it before the rank; on a host with GPUs, hvdrun does this itself
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            held.bind(("127.0.0.1", 0))
+            address = f"localhost:{held.getsockname()[1]}"
+            return self.run_job("-np", 2, "--grace", 1, "-x", f"NCCL_RAS_ADDR={address}", *options, sys.executable, "-S", script,
+                                manner, os.path.dirname(script), seconds, os.path.join(SOURCE, "tests/fuzz/corpus/ras"),
+                                timeout=patient(60), env={"LD_LIBRARY_PATH": ""})
 
     def test_who_is_behind(self):
         result = self.run_nccl("hung", "--hang-timeout", 2)

@@ -20,11 +20,11 @@
  * job, or one of its parts (job/part.h). A request may have "protocol": N, the CONTROL_PROTOCOL of
  * the client; a job of an older version refuses it. Unknown keys are ignored.
  *
- * driver/tell/status_json.h has the answer to a status request. usage/usage_json.h has the answer
- * to a usage request. Such a request also makes the job ask its agents for new values. record.h has
- * most of the answer to "wait". The answer to "stacks" comes after at most a few seconds; with
- * native frames, after 8 s. It has the keys below, and a reader must expect that any of them is
- * missing:
+ * driver/tell/status_json.h has the answer to a status request, features/usage/usage_json_driver.h
+ * that to a usage request. Such a request also makes the job ask its agents for new values.
+ * record.h has most of the answer to "wait". The answer to "stacks" comes after at most a few
+ * seconds; with native frames, after 8 s. It has the keys below, and a reader must expect that any
+ * of them is missing:
  *
  *   "stacks"    the same list as in --report, with the processes that do not run Python
  *   "text"      the same as a tree

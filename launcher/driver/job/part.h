@@ -11,16 +11,14 @@
 #include "driver/job/job.h"
 
 struct control_rule;
+struct incident;
 struct json_t;
+struct stall;
 
 struct part_frame { /* that a part takes in every kind of job */
     enum frame_type type;
     struct frame_rule rule;
 };
-
-struct incident;
-struct json_t;
-struct stall;
 
 struct driver_part { /* any function may be NULL */
     const char *name;
@@ -33,18 +31,21 @@ struct driver_part { /* any function may be NULL */
 
     const struct part_frame *frames; /* ends with one whose type is 0 */
 
-    /* What agents and the user hear. */
-    void (*prepare)(const struct job *job, Hvdrun__Prepare *message); /* adds to PREPARE */
-    void (*report)(const struct job *job, struct json_t *root);       /* adds to --report */
+    /* Over the control socket (control/request.h): the context of the rules is the struct job. The
+     * kind of job, and parts above, may answer the same request first. */
+    const struct control_rule *requests;
+
+    /* What the part adds to PREPARE, and to objects about the whole job. */
+    void (*prepare)(const struct job *job, Hvdrun__Prepare *message);
+    void (*status)(const struct job *job, struct json_t *root); /* the answer to "status" */
+    void (*report)(const struct job *job, struct json_t *root); /* --report */
+    void (*record)(const struct job *job, struct json_t *end);  /* the record of its end */
 
     /* What a worker on a seat does: it has printed something; libhvd says what it waits for, as the
      * answer to question `round` (takes what `stall` owns, or returns false). */
     void (*output)(struct job *job, int seat, bool is_stderr, const void *bytes, size_t length);
     bool (*waits)(struct job *job, struct stall *stall, uint32_t round);
     void (*ranks_changed)(struct job *job); /* workers have started, or one has exited */
-    /* Over the control socket (control/request.h): the context of the rules is the struct job. The
-     * kind of job, and parts above, may answer the same request first. */
-    const struct control_rule *requests;
 
     /* A node: "node_suspect", "node_heard" or "node_lost", with a text for the user or NULL. */
     void (*node_event)(struct job *job, struct node_link *node, const char *event,
@@ -62,10 +63,6 @@ struct driver_part { /* any function may be NULL */
     void (*over)(struct job *job); /* all agents are gone; there is no verdict yet */
     void (*tell)(struct job *job); /* last words about the verdict; again if it was replaced */
     void (*told)(struct job *job); /* everything is written, and the loop runs no more */
-
-    /* What the part adds to objects about the whole job. */
-    void (*status)(const struct job *job, struct json_t *root); /* the answer to "status" */
-    void (*record)(const struct job *job, struct json_t *end);  /* the record of its end */
 };
 
 #define PART(name) extern const struct driver_part name##_part;
