@@ -381,8 +381,9 @@ static void test_end_worker_and_its_group(void **state)
     struct fake_driver driver;
     const struct crew_plan plan = {
         .script =
+            "trap 'exit 3' TERM;"
             "(trap 'sleep 0.6; echo saved; exit' TERM; echo up; while :; do sleep 0.05; done)&"
-            "trap 'exit 3' TERM; wait; wait",
+            "wait; wait",
         .seats = {{0, 0, 0, 0}},
         .count = 1};
     const struct crew_plan stubborn = {
