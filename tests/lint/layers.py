@@ -85,7 +85,7 @@ FENCES = [
     ("inih", r"ini\.h$|inih/", r"model/settings/ini_lines\.c$"),
     ("libyaml", r"yaml\.h$", r"cli/"),
     ("protobuf-c", r"protobuf-c/", r"wire/"),
-    ("jansson", r"jansson", r"(\w+/)+(\w*_)?(report|events|json|story|trace|dry_run|control|request)(_\w+)?\.[ch]$|driver/(control|usage|serve)/|features/"),
+    ("jansson", r"jansson", r"(\w+/)+(\w*_)?(report|events|json|story|trace|dry_run|control|request)(_\w+)?\.[ch]$|driver/control/|features/"),
     ("hwloc", r"hwloc", r"node/module/"),
     ("ncurses", r"n?curses", r"cli/module/screen\.c$"),
     ("elfutils", r"elfutils/|dwarf\.h$|gelf\.h$|libelf\.h$", r"stacks/module/"),

@@ -10,5 +10,5 @@ endif()
 
 add_test(NAME mutation.nightly
          COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/mutation.py --room model --room wire --room output
-                 --room rendezvous --room pmi1 --count 60 --sanitize --at-least 70)
+                 --room rendezvous --room pmi1 --room features --count 60 --sanitize --at-least 70)
 set_tests_properties(mutation.nightly PROPERTIES TIMEOUT 5400 SKIP_RETURN_CODE 77 LABELS nightly)

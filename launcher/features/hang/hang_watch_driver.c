@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/hang/hang_watch_driver.h"
+/*
+ * Notices a job that hangs: asks all agents for the pulse of their ranks, and lets hang.h judge.
+ * --hang-warning, --hang-timeout, --expect and --on-hang say what follows.
+ */
+#include "features/hang/hang_watch_driver_test.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -18,7 +22,6 @@
 #include "features/hang/hang.h"
 #include "features/hang/hang_culprit_driver.h"
 #include "features/hang/hang_waits_driver.h"
-#include "features/hang/hang_watch_driver_test.h"
 #include "features/hang/ras_facts_driver.h"
 #include "features/hang/stall_lines.h"
 #include "features/stacks/look_driver.h"

@@ -5,7 +5,6 @@
 #include <stdbool.h>
 
 #include "features/hang/hang.h"
-#include "features/hang/hang_watch_driver.h"
 
 struct hang_stir;
 struct hang_stir *hang_stir_create(void);
