@@ -77,6 +77,15 @@ void control_show_duration(double seconds, struct buf *out)
         buf_printf(out, "%lld days", left / DAY_S);
 }
 
+void control_show_bytes(double bytes, struct buf *out)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    size_t unit = 0;
+    for (; bytes >= 1000 && unit + 1 < sizeof(units) / sizeof(units[0]); unit++)
+        bytes /= 1024;
+    buf_printf(out, unit > 0 && bytes < 10 ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+}
+
 bool control_show_percent(const json_t *progress, struct buf *out)
 {
     const json_t *percent = json_object_get(progress, "percent");

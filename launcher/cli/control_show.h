@@ -17,6 +17,9 @@ void control_show_lines(const char *text, const char *margin, struct buf *out);
 /* "42 s", "1 min 35 s", "1 h 02 min", "3 days". Nonsense counts as 0. */
 void control_show_duration(double seconds, struct buf *out);
 
+/* "42 B", "1.5 GiB", "120 GiB". */
+void control_show_bytes(double bytes, struct buf *out);
+
 /* "42.5 %", from the progress in a status or a record. false: it has no percent. */
 bool control_show_percent(const json_t *progress, struct buf *out);
 /* One or two whole lines; nothing if it is not an object. */

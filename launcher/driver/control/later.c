@@ -44,3 +44,20 @@ void control_later_answer(struct control_later *later, json_t *reply_take)
     json_decref(reply_take);
     free(later);
 }
+
+void control_wait_begin(struct control_waits *waits, struct control_wait *wait,
+                        struct control_later *later)
+{
+    control_later_take(later);
+    wait->later = later;
+    LIST_INSERT_HEAD(waits, wait, others);
+}
+
+void control_wait_answer(struct control_wait *wait, json_t *reply_take)
+{
+    json_t *reply =
+        reply_take != NULL ? reply_take : json_pack("{s:s}", "error", "the job has ended");
+    LIST_REMOVE(wait, others);
+    control_later_answer(wait->later, reply);
+    free(wait);
+}

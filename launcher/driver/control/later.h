@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <sys/queue.h>
 
 struct control_later;
 
@@ -20,3 +21,15 @@ void control_later_leave(struct control_later *later);
 /* For whoever answers. It must call control_later_answer() once after this. */
 void control_later_take(struct control_later *later);
 void control_later_answer(struct control_later *later, json_t *reply_take);
+
+/* The requests that wait for a part. One is the first member of what the part knows of it. */
+struct control_wait {
+    struct control_later *later;
+    LIST_ENTRY(control_wait) others;
+};
+LIST_HEAD(control_waits, control_wait);
+
+void control_wait_begin(struct control_waits *waits, struct control_wait *wait,
+                        struct control_later *later);
+/* Answers it and frees what it begins. NULL: the job has ended. */
+void control_wait_answer(struct control_wait *wait, json_t *reply_take);

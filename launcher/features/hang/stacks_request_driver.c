@@ -18,34 +18,15 @@
 #define TEXT_MAX ((size_t)16 << 20)
 
 struct request {
-    struct stacks_request *stacks;
-    struct control_later *later;
+    struct control_wait wait;
     bool *wanted; /* by rank; NULL: all */
     int count;
 };
 
 struct stacks_request {
     struct job *job;
-    struct request **requests;
-    size_t count;
+    struct control_waits requests;
 };
-
-static void request_destroy(struct request *request)
-{
-    free(request->wanted);
-    free(request);
-}
-
-static void drop(struct stacks_request *stacks, struct request *request)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < stacks->count; i++) {
-        if (stacks->requests[i] != request)
-            stacks->requests[kept++] = stacks->requests[i];
-    }
-    stacks->count = kept;
-    request_destroy(request);
-}
 
 static json_t *answer_of(const struct ask *look, const struct look_ranks *ranks)
 {
@@ -73,10 +54,9 @@ static void looked(void *context, const struct ask *look)
 {
     struct request *request = context;
     struct look_ranks ranks = {request->wanted, request->count};
-    struct control_later *later = request->later;
     json_t *answer = answer_of(look, request->wanted != NULL ? &ranks : NULL);
-    drop(request->stacks, request);
-    control_later_answer(later, answer);
+    free(request->wanted);
+    control_wait_answer(&request->wait, answer);
 }
 
 static void want(void *context, int64_t rank)
@@ -94,16 +74,15 @@ static int ask(struct stacks_request *stacks, const struct control_asked *asked,
     if (job->ranks.running == 0)
         return error_set(err, "no rank runs");
     struct request *request = mem_alloc(sizeof(*request));
-    *request = (struct request){.stacks = stacks, .later = asked->later, .count = job->plan->size};
+    *request = (struct request){.count = job->plan->size};
     if (ranks != NULL)
         request->wanted = mem_array((size_t)request->count + 1, sizeof(*request->wanted));
     if (ranks != NULL && parse_ranks(ranks, request->count - 1, want, request, err) < 0) {
-        request_destroy(request);
+        free(request->wanted);
+        free(request);
         return -1;
     }
-    control_later_take(asked->later);
-    stacks->requests = mem_resize_array(stacks->requests, stacks->count + 1, sizeof(request));
-    stacks->requests[stacks->count++] = request;
+    control_wait_begin(&stacks->requests, &request->wait, asked->later);
     look_ask(job, native, looked, request);
     return 0;
 }
@@ -133,13 +112,12 @@ static int open_part(struct job *job, struct error *err)
 static void close_part(struct job *job)
 {
     struct stacks_request *stacks = job_part(job, stacks_request);
-    for (size_t i = 0; i < stacks->count; i++) {
-        struct request *request = stacks->requests[i];
+    while (!LIST_EMPTY(&stacks->requests)) {
+        struct request *request = (struct request *)LIST_FIRST(&stacks->requests);
         ask_forget(job, request);
-        control_later_answer(request->later, json_pack("{s:s}", "error", "the job has ended"));
-        request_destroy(request);
+        free(request->wanted);
+        control_wait_answer(&request->wait, NULL);
     }
-    free(stacks->requests);
     free(stacks);
 }
 

@@ -46,15 +46,6 @@ static void put_count(double count, struct buf *out)
     buf_printf(out, "%.0f", count);
 }
 
-static void put_bytes(double bytes, struct buf *out)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    size_t unit = 0;
-    for (; bytes >= 1000 && unit + 1 < sizeof(units) / sizeof(units[0]); unit++)
-        bytes /= 1024;
-    buf_printf(out, unit > 0 && bytes < 10 ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
-}
-
 static void put_percentage(double percent, struct buf *out)
 {
     buf_printf(out, "%.0f %%", percent);
@@ -80,12 +71,12 @@ static const struct column {
     {"cpus", "cpu", put_share, false},
     {"last_output_s", "last output", control_show_duration, false},
     {"progress", "progress", put_progress, true},
-    {"resident_bytes", "memory", put_bytes, false},
+    {"resident_bytes", "memory", control_show_bytes, false},
     {"gpu_use_percent", "gpu", put_percentage, true},
     {"gpu_power_w", "gpu power", put_watts, true},
-    {"gpu_memory_bytes", "gpu memory", put_bytes, true},
-    {"read_bytes", "read", put_bytes, false},
-    {"written_bytes", "written", put_bytes, false},
+    {"gpu_memory_bytes", "gpu memory", control_show_bytes, true},
+    {"read_bytes", "read", control_show_bytes, false},
+    {"written_bytes", "written", control_show_bytes, false},
     {"threads", "threads", put_count, false},
     {"processes", "processes", put_count, false},
 };
@@ -134,9 +125,9 @@ static void add_host(struct text_table *table, const json_t *host)
     if (isnan(total) || isnan(available)) {
         buf_putc(&cell, '-');
     } else {
-        put_bytes(total - available, &cell);
+        control_show_bytes(total - available, &cell);
         buf_puts(&cell, " of ");
-        put_bytes(total, &cell);
+        control_show_bytes(total, &cell);
     }
     add_cell(table, &cell);
     for (size_t i = 0; i < sizeof(resources) / sizeof(resources[0]); i++) {
