@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* known_hosts: the host's name and port in the first line, the file behind it. What the index finds
- * for the host is what reading every line finds. */
+/* known_hosts: the host's name and port in the first line, the file behind it. */
 #include "base/buf.h"
 #include "fuzz.h"
-#include "transport/ssh_module/base64.h"
-#include "transport/ssh_module/known_files_test.h"
+#include "transport/ssh_module/known_hosts.h"
 
 static void read_all(struct known_hosts *known, const char *text, size_t length)
 {
@@ -27,58 +25,6 @@ static void check_own_line(const char *host, int port, const unsigned char *salt
     known_hosts_destroy(known);
 }
 
-/* The last word of a line as a key. */
-static struct byte_view key_in(struct byte_view line, unsigned char *room)
-{
-    size_t start = line.length;
-    while (start > 0 && line.at[start - 1] != ' ' && line.at[start - 1] != '\t')
-        start--;
-    ssize_t length = base64_decode((const char *)line.at + start, line.length - start, room);
-    return (struct byte_view){room, length > 0 ? (size_t)length : 0};
-}
-
-/* They answer alike to each key of the text. */
-static void check_same(const struct known_hosts *a, const struct known_hosts *b, const char *text,
-                       size_t length)
-{
-    struct byte_view left = {(const unsigned char *)text, length}, line;
-    unsigned char *room AUTO_FREE = mem_alloc(length + 3);
-    while (known_hosts_next_line(&left, &line)) {
-        struct byte_view key = key_in(line, room);
-        struct known_answer first = known_hosts_check(a, key), second = known_hosts_check(b, key);
-        FUZZ_CHECK(first.verdict == second.verdict && first.line == second.line);
-    }
-    const char *type = "";
-    for (size_t i = 0; type != NULL; i++) {
-        const char *other = known_hosts_type(b, i);
-        type = known_hosts_type(a, i);
-        FUZZ_CHECK((type == NULL) == (other == NULL));
-        FUZZ_CHECK(type == NULL || strcmp(type, other) == 0);
-    }
-}
-
-/* The file comes in two parts, the second as if it had been appended, and is asked twice. */
-static void check_index(const char *host, int port, const char *text, size_t length)
-{
-    struct known_hosts *all = known_hosts_create(host, port);
-    struct name_hasher *hasher = name_hasher_create();
-    struct known_index *index = known_index_create("f", hasher);
-    read_all(all, text, length);
-    for (size_t part = 1; part <= 2; part++) {
-        AUTO_BUF struct buf some = BUF_INIT(length + 1);
-        struct known_hosts *found = known_hosts_create(host, port);
-        FUZZ_CHECK(buf_append(&some, text, length * part / 2) == 0);
-        known_index_set(index, &some);
-        known_index_find(index, found);
-        if (part == 2)
-            check_same(all, found, text, length);
-        known_hosts_destroy(found);
-    }
-    known_index_destroy(index);
-    name_hasher_destroy(hasher);
-    known_hosts_destroy(all);
-}
-
 FUZZ_TARGET
 {
     struct fuzz_bytes bytes = {data, size};
@@ -92,7 +38,6 @@ FUZZ_TARGET
     struct known_answer answer = known_hosts_check(known, key);
     FUZZ_CHECK(answer.verdict <= KNOWN_UNDECIDABLE);
     known_hosts_destroy(known);
-    check_index(host, port, text, bytes.left);
     if (host[0] != '\0' && strpbrk(host, " \t\r*?!,#@|[]\"\\") == NULL)
         check_own_line(host, port,
                        size % 3 == 0 ? (const unsigned char *)"01234567890123456789" : NULL);

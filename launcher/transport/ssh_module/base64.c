@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/ssh_module/base64.h"
 
+#include <openssl/evp.h>
 #include <openssl/sha.h>
 #include <stdint.h>
 #include <string.h>
@@ -54,24 +55,11 @@ ssize_t base64_decode(const char *text, size_t length, unsigned char *out)
 
 int base64_append(struct buf *out, const void *bytes, size_t length)
 {
-    const unsigned char *from = bytes;
+    unsigned char *room = buf_reserve(out, (length + 2) / 3 * 4 + 1); /* and a NUL */
 
-    for (size_t i = 0; i < length; i += 3) {
-        size_t left = length - i;
-        uint32_t bits = (uint32_t)from[i] << 16;
-        char four[4];
-
-        if (left > 1)
-            bits |= (uint32_t)from[i + 1] << 8;
-        if (left > 2)
-            bits |= from[i + 2];
-        four[0] = alphabet[bits >> 18];
-        four[1] = alphabet[bits >> 12 & 63];
-        four[2] = left > 1 ? alphabet[bits >> 6 & 63] : '=';
-        four[3] = left > 2 ? alphabet[bits & 63] : '=';
-        if (buf_append(out, four, sizeof four) < 0)
-            return -1;
-    }
+    if (!room)
+        return -1;
+    buf_commit(out, (size_t)EVP_EncodeBlock(room, bytes, (int)length));
     return 0;
 }
 

@@ -1,170 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/ssh_module/known_files.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/file_stamp.h"
-#include "base/map.h"
 #include "base/mem.h"
-#include "transport/ssh_module/known_files_test.h"
 #include "transport/ssh_module/known_hosts.h"
 #include "transport/ssh_module/name_hash.h"
 
-/*
- * The lines of one known_hosts file by the names in them, so that a lookup does not read the whole
- * file. It only chooses lines; known_hosts_read_line() decides what they say about a host. Pure.
- *
- * A plain scan of 1,000 lines for each of 1,000 hosts takes 100 ms, or 2 s with hashed names. With
- * the index it is 3 ms, or 0.3 s.
- *
- * Lines with a pattern are for every host. A hashed name is tried with each host until it matches
- * one. It cannot match another, so it is not tried again.
- */
+#define FILE_MAX (64 * 1024 * 1024)
 
-#define NOTHING UINT32_MAX
-
-struct indexed_line {
-    size_t at, length; /* in the text */
-};
-
-/* A name in a line; or, since only its hash is compared, perhaps another one. */
-struct mention {
-    uint32_t line;
-    uint32_t next; /* of the same hash */
-};
-
+/* A line with a hashed name. The name is tried with each host until it matches one. It cannot match
+ * another, so it is not tried again: with 1,000 of them, 1,000 hosts would take 2 s. */
 struct hidden {
     struct name_hash hash;
-    uint32_t line;
+    int line;
+    char *name; /* NULL: not found yet */
 };
 
-struct known_index {
-    char *file;
-    struct name_hasher *hasher;
+struct known_file {
+    struct known_file *next;
+    char *path;
+    struct file_stamp seen; /* before it was read; all zero: there is nothing to read */
     struct buf text;
-    struct indexed_line *lines;
-    size_t line_count, line_room;
-    struct mention *mentions;
-    size_t mention_count, mention_room;
-    struct map by_hash; /* number of the last mention + 1 */
-    uint32_t *patterns; /* lines for every host */
-    size_t pattern_count, pattern_room;
-    struct hidden *hidden; /* lines of hashed names that no host was found for yet */
+    int line_count;
+    struct hidden *hidden; /* in the order of the lines */
     size_t hidden_count, hidden_room;
 };
 
-struct known_index *known_index_create(const char *file, struct name_hasher *hasher)
+struct ssh_known_files {
+    struct known_file *first; /* few: those of one or two configurations */
+    struct name_hasher *hasher;
+};
+
+static void forget(struct known_file *file)
 {
-    struct known_index *index = mem_alloc(sizeof *index);
-
-    index->file = mem_strdup(file);
-    index->hasher = hasher;
-    return index;
-}
-
-static void forget(struct known_index *index)
-{
-    buf_destroy(&index->text);
-    map_clear(&index->by_hash, NULL);
-    index->line_count = index->mention_count = index->pattern_count = index->hidden_count = 0;
-}
-
-void known_index_destroy(struct known_index *index)
-{
-    if (!index)
-        return;
-    forget(index);
-    mem_free_at(&index->lines);
-    mem_free_at(&index->mentions);
-    mem_free_at(&index->patterns);
-    mem_free_at(&index->hidden);
-    mem_free_at(&index->file);
-    mem_free_at(&index);
-}
-
-/* FNV-1a of the small letters. */
-static uint32_t hash_of(const void *name, size_t length)
-{
-    const unsigned char *at = name;
-    uint32_t hash = 2166136261u;
-
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (uint32_t)tolower(at[i])) * 16777619u;
-    return hash;
-}
-
-static uint32_t find_mention(const struct known_index *index, uint32_t hash)
-{
-    return (uint32_t)(uintptr_t)map_get(&index->by_hash, map_number(hash)) - 1;
-}
-
-static void add_mention(struct known_index *index, uint32_t hash, uint32_t line)
-{
-    index->mentions = mem_one_more(index->mentions, index->mention_count, &index->mention_room,
-                                   sizeof *index->mentions);
-    index->mentions[index->mention_count++] =
-        (struct mention){.line = line, .next = find_mention(index, hash)};
-    map_put(&index->by_hash, map_number(hash), (void *)index->mention_count);
-}
-
-static void add_pattern(struct known_index *index, uint32_t line)
-{
-    index->patterns = mem_one_more(index->patterns, index->pattern_count, &index->pattern_room,
-                                   sizeof *index->patterns);
-    index->patterns[index->pattern_count++] = line;
-}
-
-static void add_hidden(struct known_index *index, struct byte_view name, uint32_t line)
-{
-    struct hidden hidden = {.line = line};
-
-    if (!name_hash_parse(&hidden.hash, name))
-        return;
-    index->hidden = mem_one_more(index->hidden, index->hidden_count, &index->hidden_room,
-                                 sizeof *index->hidden);
-    index->hidden[index->hidden_count++] = hidden;
-}
-
-static bool is_pattern(struct byte_view name)
-{
-    return memchr(name.at, '*', name.length) || memchr(name.at, '?', name.length) ||
-           memchr(name.at, '!', name.length);
-}
-
-static void add_line(struct known_index *index, struct byte_view text)
-{
-    struct byte_view names = known_hosts_names(text);
-    uint32_t line = (uint32_t)index->line_count;
-
-    index->lines =
-        mem_one_more(index->lines, index->line_count, &index->line_room, sizeof *index->lines);
-    index->lines[index->line_count++] = (struct indexed_line){
-        .at = (size_t)(text.at - (const unsigned char *)buf_text(&index->text)),
-        .length = text.length,
-    };
-    if (names.length == 0)
-        return;
-    if (names.at[0] == '|') {
-        add_hidden(index, names, line);
-        return;
-    }
-    if (is_pattern(names)) {
-        add_pattern(index, line);
-        return;
-    }
-    while (names.length > 0) {
-        const unsigned char *comma = memchr(names.at, ',', names.length);
-        size_t length = comma ? (size_t)(comma - names.at) : names.length;
-
-        add_mention(index, hash_of(names.at, length), line);
-        names.at += length + (comma != NULL);
-        names.length -= length + (comma != NULL);
-    }
+    for (size_t i = 0; i < file->hidden_count; i++)
+        mem_free_at(&file->hidden[i].name);
+    file->hidden_count = 0;
+    file->line_count = 0;
+    buf_destroy(&file->text);
 }
 
 /* Whether lines have only been added. */
@@ -175,107 +53,53 @@ static bool goes_on(const struct buf *old, const struct buf *now)
            memcmp(buf_text(old), buf_text(now), old->length) == 0;
 }
 
-void known_index_set(struct known_index *index, struct buf *text)
+static void set_text(struct known_file *file, struct buf *text)
 {
-    size_t known = goes_on(&index->text, text) ? index->text.length : 0;
+    size_t known = goes_on(&file->text, text) ? file->text.length : 0;
     struct byte_view left, line;
 
     if (known == 0)
-        forget(index);
-    buf_destroy(&index->text);
-    index->text = *text;
+        forget(file);
+    buf_destroy(&file->text);
+    file->text = *text;
     *text = (struct buf)BUF_INIT(text->limit);
-    left = buf_view(&index->text);
+    left = buf_view(&file->text);
     left.at += known;
     left.length -= known;
-    while (known_hosts_next_line(&left, &line))
-        add_line(index, line);
-}
+    while (known_hosts_next_line(&left, &line)) {
+        struct hidden hidden = {.line = ++file->line_count};
 
-/* Numbers of lines that may be about a host. */
-struct line_choice {
-    uint32_t *lines;
-    size_t count, room;
-};
-
-static void choose(struct line_choice *choice, uint32_t line)
-{
-    choice->lines =
-        mem_one_more(choice->lines, choice->count, &choice->room, sizeof *choice->lines);
-    choice->lines[choice->count++] = line;
-}
-
-static void find_hidden(struct known_index *index, const char *name)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < index->hidden_count; i++) {
-        if (name_hash_matches(index->hasher, &index->hidden[i].hash, name))
-            add_mention(index, hash_of(name, strlen(name)), index->hidden[i].line);
-        else
-            index->hidden[kept++] = index->hidden[i];
+        if (!name_hash_parse(&hidden.hash, known_hosts_names(line)))
+            continue;
+        file->hidden = mem_one_more(file->hidden, file->hidden_count, &file->hidden_room,
+                                    sizeof *file->hidden);
+        file->hidden[file->hidden_count++] = hidden;
     }
-    index->hidden_count = kept;
 }
 
-static void find_name(struct known_index *index, const char *name, struct line_choice *choice)
+static bool is_of(struct name_hasher *hasher, struct hidden *hidden, const char *name)
 {
-    uint32_t at;
-
     if (!name)
-        return;
-    find_hidden(index, name);
-    at = find_mention(index, hash_of(name, strlen(name)));
-    for (; at != NOTHING; at = index->mentions[at].next)
-        choose(choice, index->mentions[at].line);
+        return false;
+    if (!hidden->name && name_hash_matches(hasher, &hidden->hash, name))
+        hidden->name = mem_strdup(name);
+    return hidden->name && strcmp(hidden->name, name) == 0;
 }
 
-static int in_order(const void *a, const void *b)
+static void find_in(struct known_file *file, struct name_hasher *hasher, struct known_hosts *known)
 {
-    const uint32_t *left = a, *right = b;
+    struct byte_view left = buf_view(&file->text), line;
+    struct hidden *hidden = file->hidden, *end = hidden + file->hidden_count;
 
-    return (*left > *right) - (*left < *right);
-}
+    for (int number = 1; known_hosts_next_line(&left, &line); number++) {
+        bool hides = hidden < end && hidden->line == number;
 
-void known_index_find(struct known_index *index, struct known_hosts *known)
-{
-    const unsigned char *text = buf_view(&index->text).at;
-    struct line_choice choice = {.lines = NULL};
-    uint32_t last = NOTHING;
-
-    find_name(index, known_hosts_name(known), &choice);
-    find_name(index, known_hosts_plain_name(known), &choice);
-    for (size_t i = 0; i < index->pattern_count; i++)
-        choose(&choice, index->patterns[i]);
-    if (choice.count > 0)
-        qsort(choice.lines, choice.count, sizeof *choice.lines, in_order);
-    for (size_t i = 0; i < choice.count; i++) {
-        uint32_t number = choice.lines[i];
-        const struct indexed_line *line = &index->lines[number];
-        struct byte_view view = {.at = text + line->at, .length = line->length};
-
-        if (number != last) /* a line may name a host twice */
-            known_hosts_read_line(known, index->file, (int)number + 1, view);
-        last = number;
+        if (!hides || is_of(hasher, hidden, known_hosts_name(known)) ||
+            is_of(hasher, hidden, known_hosts_plain_name(known)))
+            known_hosts_read_line(known, file->path, number, line);
+        hidden += hides;
     }
-    mem_free_at(&choice.lines);
 }
-
-/* The files. */
-
-#define FILE_MAX (64 * 1024 * 1024)
-
-struct known_file {
-    struct known_file *next;
-    char *path;
-    struct file_stamp seen; /* before it was read; all zero: there is nothing to read */
-    struct known_index *index;
-};
-
-struct ssh_known_files {
-    struct known_file *first; /* few: those of one or two configurations */
-    struct name_hasher *hasher;
-};
 
 struct ssh_known_files *known_files_create(void)
 {
@@ -293,7 +117,8 @@ void known_files_destroy(struct ssh_known_files *files)
         struct known_file *file = files->first;
 
         files->first = file->next;
-        known_index_destroy(file->index);
+        forget(file);
+        mem_free_at(&file->hidden);
         mem_free_at(&file->path);
         mem_free_at(&file);
     }
@@ -311,7 +136,7 @@ static struct known_file *file_of(struct ssh_known_files *files, const char *pat
         return file;
     file = mem_alloc(sizeof *file);
     file->path = mem_strdup(path);
-    file->index = known_index_create(path, files->hasher);
+    file->text = (struct buf)BUF_INIT(FILE_MAX);
     file->next = files->first;
     files->first = file;
     return file;
@@ -337,7 +162,7 @@ static int bring_up_to_date(struct known_file *file, struct error *err)
         buf_clear(&text);
     }
     file->seen = now;
-    known_index_set(file->index, &text);
+    set_text(file, &text);
     return 0;
 }
 
@@ -349,7 +174,7 @@ int known_files_find(struct ssh_known_files *files, char *const *paths, struct k
 
         if (bring_up_to_date(file, err) < 0)
             return -1;
-        known_index_find(file->index, known);
+        find_in(file, files->hasher, known);
     }
     return 0;
 }

@@ -200,7 +200,7 @@ static void refuses_a_file_that_is_too_large(void **state)
     finish(&f);
 }
 
-/* More hosts and kinds of lines than the index has room for at first: each is found at its line. */
+/* Many hosts and kinds of lines: each is found at its line. */
 static void finds_each_of_many_hosts(void **state)
 {
     (void)state;
