@@ -5,7 +5,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "agent/piped_message.h"
+#include "agent/helper_program.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"

@@ -4,7 +4,7 @@
  * for good on a sick GPU, and the library opens devices. So it is not in the agent, and the agent
  * can kill it (agent/gpu_sampler.h).
  *
- * For each byte on stdin it writes one answer to stdout: a GpuUsages (agent/piped_message.h).
+ * For each byte on stdin it writes one answer to stdout: a GpuUsages (agent/helper_program.h).
  * It ends with stdin. The energy takes the driver some milliseconds, so the
  * helper asks for it every GPU_ENERGY_PERIOD_MS at most, and repeats it in between.
  */

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #include "agent/gpu_helper.h"
-#include "agent/piped_message.h"
+#include "agent/helper_program.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"

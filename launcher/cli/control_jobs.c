@@ -18,7 +18,6 @@
 #include "base/parse.h"
 #include "cli/control_show.h"
 #include "driver/control/folder.h"
-#include "driver/control/journal.h"
 #include "driver/control/record.h"
 #include "io/child.h"
 

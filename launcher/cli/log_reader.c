@@ -9,7 +9,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "driver/control/folder.h"
-#include "driver/tell/log_piece.h"
+#include "driver/tell/line_log.h"
 
 #define CHUNK ((size_t)65536)
 

@@ -35,7 +35,7 @@
 #include "driver/driver.h"
 #include "driver/reach/way_choice.h"
 #include "driver/tell/dry_run.h"
-#include "driver/tell/json_memory.h"
+#include "driver/tell/json_text.h"
 #include "model/env/horovod.h"
 #include "model/env/scrub.h"
 #include "model/exit/signal_rules.h"

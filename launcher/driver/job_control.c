@@ -17,7 +17,6 @@
 #include "base/status.h"
 #include "driver/control/control.h"
 #include "driver/control/folder.h"
-#include "driver/control/journal.h"
 #include "driver/control/record.h"
 #include "driver/end/teardown.h"
 #include "driver/job/job.h"

@@ -4,7 +4,7 @@
 #include "driver/elastic/elastic_kind.h"
 #include "driver/start/static_kind.h"
 #include "driver/tell/line_log.h"
-#include "driver/tell/rank_tails.h"
+#include "driver/tell/recent.h"
 #include "driver/tell/stalls.h"
 #include "io/helpers.h"
 #include "output/terminal.h"

@@ -17,7 +17,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "io/loop_base.h"
+#include "io/loop.h"
 
 #define BACKLOG 128
 #define SWEEP_MS 50 /* while there are connections */

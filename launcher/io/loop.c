@@ -14,7 +14,6 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "io/loop_base.h"
 
 struct deferred {
     void (*call)(void *context);

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 
+struct event_base;
 struct loop;
 struct loop_fd;
 struct loop_timer;
@@ -56,3 +57,6 @@ struct loop_signals *loop_signals_create(struct loop *loop, const int *signals,
                                          void (*got)(void *context, int signal, int sender_pid),
                                          void *context, struct error *err);
 void loop_signals_destroy(struct loop_signals *signals); /* leaves them blocked */
+
+/* libevent's part of the loop, for other files of this room that use libevent. */
+struct event_base *loop_base(const struct loop *loop);

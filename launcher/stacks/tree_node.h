@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The branches of a stack tree: for tree.c, which builds them, and tree_text.c, which prints them.
+/* The branches of a stack tree: for tree.c, which builds and prints them.
  */
 #pragma once
 

@@ -53,3 +53,16 @@ size_t plain_cut(const char *text, size_t max)
         max--;
     return max;
 }
+
+#define SHOWN_MAX (sizeof(((struct plain_shown *)NULL)->text) - 4)
+
+struct plain_shown plain_show(const char *text, size_t length)
+{
+    struct plain_shown shown = {{0}};
+    size_t used = length < SHOWN_MAX ? length : SHOWN_MAX;
+    for (size_t i = 0; i < used; i++)
+        shown.text[i] = text[i] >= 0x20 && text[i] < 0x7f ? text[i] : '?';
+    if (length > used)
+        memcpy(shown.text + used, "...", 4);
+    return shown;
+}

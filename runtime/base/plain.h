@@ -17,3 +17,10 @@ size_t plain_character(const char *text, size_t length);
 
 /* At most `max` bytes of a text that is longer: a few less, so as not to cut a character. */
 size_t plain_cut(const char *text, size_t max);
+
+/* Makes text from outside fit for a message: one line, printable, short. */
+struct plain_shown {
+    char text[64];
+};
+
+struct plain_shown plain_show(const char *text, size_t length);

@@ -15,7 +15,7 @@
 #include "core/config.h"
 #include "core/core.h"
 #include "engine/engine.h"
-#include "loop/set_owner.h"
+#include "loop/executor.h"
 
 /* What a process set is made of. */
 struct set_setup {

@@ -55,7 +55,7 @@ enum hvd_status set_maker_first(const struct set_maker *maker, struct engine_com
 /* Makes a set that hvd_init() was given. */
 enum hvd_status set_maker_static(const struct set_maker *maker, const struct hvd_ranks *wanted,
                                  struct error *err);
-/* A request of set 0, in its thread. As `change` in set_owner.h. */
+/* A request of set 0, in its thread. As `change` in executor.h. */
 enum hvd_status set_maker_change(const struct set_maker *maker, const struct request *request,
                                  struct outcome *outcome, struct error *err);
 /* Waits for the thread of a set, which must end, and destroys its communicator. */

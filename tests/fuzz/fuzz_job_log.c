@@ -7,7 +7,7 @@
 
 #include "base/fd.h"
 #include "cli/log_reader.h"
-#include "driver/tell/log_piece.h"
+#include "driver/tell/line_log.h"
 #include "fuzz.h"
 
 static void read_heads(const uint8_t *data, size_t size)

@@ -50,7 +50,7 @@ PATHS = {
     "output": [
         ("launcher/agent/stream.c", "stream_readable", "stream_end"),
         *DRIVER_FRAME,
-        ("launcher/driver/run/collect.c", "collect_bytes", ""),
+        ("launcher/driver/run/job_output.c", "collect_bytes", ""),
         ("launcher/features/hang/hang_watch_driver.c", "output", ""),
         ("launcher/features/metrics/metrics_out_driver.c", "output", ""),
         ("launcher/output/mux.c", "on_piece", ""),

@@ -8,7 +8,7 @@
  *   JOB.new       The same before it listens.
  *   JOB.N.log     A file of its log (driver/tell/line_log.h).
  *   *.evidence/   What is known about a failure (features/evidence/evidence_folder_driver.c).
- *   *.jsonl       The records of very short jobs (journal.h).
+ *   *.jsonl       The records of very short jobs (record.h).
  *
  * A driver makes the record first and the socket second. So if nobody locks the record of a socket,
  * its driver was killed.

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -13,11 +15,92 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "driver/control/folder.h"
-#include "driver/control/journal.h"
+
+#define JOURNAL "short.jsonl"
+#define OLD "short.old.jsonl"
+#define JOURNAL_READ_MAX ((size_t)64 << 20)
+#define CHUNK ((size_t)65536)
+
+static int create_file(int folder, const char *file, int flags)
+{
+    int fd;
+    do {
+        fd = openat(folder, file, flags | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    } while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+static int open_journal(int folder)
+{
+    return create_file(folder, JOURNAL, O_WRONLY | O_APPEND);
+}
+
+/* Two jobs that do this at once drop a few records more. */
+static int open_with_room(int folder)
+{
+    struct stat info;
+    int fd = open_journal(folder);
+    if (fd < 0 || fstat(fd, &info) < 0 || info.st_size < JOB_JOURNAL_BYTES)
+        return fd;
+    fd_close(&fd);
+    renameat(folder, JOURNAL, folder, OLD);
+    return open_journal(folder);
+}
+
+/* One write(2): the lines of two jobs do not mix. */
+int job_journal_add(int folder, const json_t *record, struct error *err)
+{
+    char *text AUTO_FREE = json_dumps(record, JSON_COMPACT | JSON_REAL_PRECISION(16));
+    char *line AUTO_FREE = text == NULL ? NULL : mem_printf("%s\n", text);
+    int fd AUTO_FD = line == NULL ? -1 : open_with_room(folder);
+    ssize_t put = fd < 0 ? -1 : fd_write(fd, line, strlen(line));
+    if (put == (ssize_t)strlen(text == NULL ? "" : text) + 1)
+        return 0;
+    return error_errno(err, errno, "cannot write the record of the job");
+}
+
+/* -1: it cannot be read, or is too large. */
+static int read_all(int fd, struct buf *out)
+{
+    for (ssize_t got = 1; got > 0;) {
+        void *room = buf_reserve(out, CHUNK);
+        got = room == NULL ? -1 : fd_read(fd, room, CHUNK);
+        if (got < 0)
+            return -1;
+        buf_commit(out, (size_t)got);
+    }
+    return 0;
+}
+
+static void walk_file(int folder, const char *name, int64_t since_s,
+                      void (*each)(void *context, const json_t *record), void *context)
+{
+    struct buf text AUTO_BUF = BUF_INIT(JOURNAL_READ_MAX);
+    int fd AUTO_FD = fd_openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0)
+        read_all(fd, &text); /* what could be read counts */
+    const char *at = buf_text(&text), *end = at + text.length;
+    while (at < end) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        size_t length = newline == NULL ? (size_t)(end - at) : (size_t)(newline - at);
+        json_t *record = json_loadb(at, length, 0, NULL);
+        bool wanted = json_number_value(json_object_get(record, "ended")) >= (double)since_s;
+        if (wanted && json_is_string(json_object_get(record, "job")))
+            each(context, record);
+        json_decref(record);
+        at += length + 1;
+    }
+}
+
+void job_journal_walk(int folder, int64_t since_s,
+                      void (*each)(void *context, const json_t *record), void *context)
+{
+    walk_file(folder, OLD, since_s, each, context);
+    walk_file(folder, JOURNAL, since_s, each, context);
+}
 
 #define NAMES_MAX 9 /* of jobs with one id */
 #define READ_MAX (2 * JOB_RECORD_BYTES_MAX)
-#define CHUNK ((size_t)16384)
 
 struct job_record {
     int folder; /* borrowed */
@@ -28,16 +111,6 @@ struct job_record {
 static char *file_of(const char *name)
 {
     return mem_printf("%s" JOB_RECORD_SUFFIX, name);
-}
-
-/* openat() with O_CREAT. */
-static int create_file(int folder, const char *file)
-{
-    int fd;
-    do {
-        fd = openat(folder, file, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    } while (fd < 0 && errno == EINTR);
-    return fd;
 }
 
 static int write_facts(int fd, const json_t *facts)
@@ -54,7 +127,7 @@ static int write_facts(int fd, const json_t *facts)
 static int open_locked(int folder, const char *file)
 {
     struct stat info;
-    int fd = create_file(folder, file);
+    int fd = create_file(folder, file, O_RDWR);
     if (fd < 0)
         return -1;
     bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
@@ -131,15 +204,8 @@ void job_record_destroy(struct job_record *record)
 static json_t *read_facts(int fd)
 {
     struct buf text AUTO_BUF = BUF_INIT(READ_MAX);
-    for (ssize_t got = 1; got > 0;) {
-        void *room = buf_reserve(&text, CHUNK);
-        if (room == NULL)
-            return NULL;
-        got = fd_read(fd, room, CHUNK);
-        if (got < 0)
-            return NULL;
-        buf_commit(&text, (size_t)got);
-    }
+    if (read_all(fd, &text) < 0)
+        return NULL;
     json_t *facts = json_loadb(buf_text(&text), text.length, 0, NULL);
     if (json_is_object(facts))
         return facts;

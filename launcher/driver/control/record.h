@@ -17,6 +17,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -39,6 +40,22 @@ void job_record_destroy(struct job_record *record); /* unlocks it; accepts NULL 
 
 enum job_record_state { JOB_RECORD_RUNNING, JOB_RECORD_ENDED, JOB_RECORD_LOST };
 
-/* Reads a record, also from the journal (journal.h). The caller owns the result. NULL: there is
+/* Reads a record, also from the journal. The caller owns the result. NULL: there is
  * none, or it is being written. */
 json_t *job_record_read(int folder, const char *job, enum job_record_state *state);
+
+/*
+ * The records of jobs that ended before they had a file of their own. Each is one line
+ * of a file in the folder of jobs. To append a line costs much less than to make a file, and most
+ * of these jobs do next to nothing. A journal of JOB_JOURNAL_BYTES becomes the old one, which is
+ * dropped then.
+ */
+#define JOB_JOURNAL_BYTES (256 * 1024)
+
+/* Appends the record, which has its "job". -1: the disk is full, or the folder is gone. */
+int job_journal_add(int folder, const json_t *record, struct error *err);
+
+/* Calls `each` for every record of a job that ended at `since_s` (seconds since 1970) or later, the
+ * oldest first. `record` is borrowed. */
+void job_journal_walk(int folder, int64_t since_s,
+                      void (*each)(void *context, const json_t *record), void *context);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "driver/end/scontrol.h"
 #include "driver/end/warning.h"
 #include "driver/job/part.h"
 

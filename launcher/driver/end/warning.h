@@ -19,6 +19,8 @@
 #pragma once
 
 #include "driver/job/job.h"
+#include "io/program.h"
+#include "model/allocation/slurm_job.h"
 #include "model/exit/signal_rules.h"
 
 struct warning;
@@ -39,3 +41,13 @@ void warning_user_ends(struct warning *warning);
 /* Replaces the verdict of the kind of job where a warning ended it. */
 void warning_verdict(const struct warning *warning, struct verdict *out);
 bool warning_wants_requeue(const struct warning *warning);
+
+/* One run of Slurm's scontrol for the job that we are in. The loop goes on meanwhile. */
+/* Where scontrol is; NULL and `err`: it is not in PATH. The caller frees it. */
+char *scontrol_find(struct error *err);
+
+/* Runs `scontrol WORDS JOBID` for at most `limit_ms`; `words` is ended by NULL. For `done` and the
+ * result see program_start(). */
+struct program *scontrol_start(struct job *job, const char *const *words, int64_t limit_ms,
+                               void (*done)(void *context, const struct program_result *result),
+                               void *context);

@@ -36,3 +36,11 @@ void job_open_node(struct job *job, struct node_link *node);
 void job_agent_exited(struct job *job, const struct reaper_exit *exit);
 
 void job_free_nodes(struct job *job);
+
+/*
+ * Hands a frame from an agent to the part of the job, or to the kind of job, that takes frames of
+ * its type. Frames of the link itself (heartbeats, LOG) never come here; node_link.c handles them.
+ * -1: the node broke the protocol.
+ */
+int frames_take(struct job *job, struct node_link *node, const struct frame_header *header,
+                const uint8_t *body);

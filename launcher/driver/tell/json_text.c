@@ -2,6 +2,10 @@
 #include "driver/tell/json_text.h"
 
 #include <jansson.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "base/mem.h"
 
 json_t *json_text(const char *text)
 {
@@ -15,4 +19,18 @@ json_t *json_wall_time(const struct job *job, int64_t mono_ns)
         return json_null();
     int64_t wall = job->times.wall_begun_ns + (mono_ns - job->request->begun_ns);
     return json_real((double)(wall / 1000) / 1e6);
+}
+
+/* jansson writes all of it. */
+static void *allocate(size_t size)
+{
+    return mem_resize(NULL, size);
+}
+
+void json_memory_init(void)
+{
+    size_t seed = 0;
+    json_set_alloc_funcs(allocate, free);
+    if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == (ssize_t)sizeof(seed) && seed != 0)
+        json_object_seed(seed); /* jansson would open /dev/urandom for it */
 }

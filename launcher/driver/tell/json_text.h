@@ -13,3 +13,8 @@ struct json_t *json_text(const char *text);
 
 /* Our monotonic time as seconds since 1970; null for 0. */
 struct json_t *json_wall_time(const struct job *job, int64_t mono_ns);
+
+/* Makes jansson end the process when there is no memory, like all other allocations
+ * (base/mem.h). So a report or a stream of events is complete, or the job says why it is not.
+ * Call it before any use of jansson. */
+void json_memory_init(void);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "base/buf.h"
-#include "features/check/findings.h"
 #include "features/check/result.h"
 
 /* -1: it does not fit into `out`. */

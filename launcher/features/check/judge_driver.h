@@ -8,7 +8,6 @@
  */
 #pragma once
 
-#include "features/check/findings.h"
 #include "features/check/result.h"
 
 /* Appends the findings, fatal ones first, otherwise in the order of the hosts. */

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "base/buf.h"
-#include "features/check/findings.h"
 #include "features/check/result.h"
 
 void check_table(const struct check_result *result, const struct check_findings *findings,

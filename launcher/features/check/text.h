@@ -6,7 +6,6 @@
 #pragma once
 
 #include "base/buf.h"
-#include "features/check/findings.h"
 #include "features/check/result.h"
 
 /* `brief` (--quiet): only the findings. */

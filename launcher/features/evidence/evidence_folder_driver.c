@@ -25,7 +25,7 @@
 #include "driver/job/ask.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
-#include "driver/tell/rank_tails.h"
+#include "driver/tell/recent.h"
 #include "features/evidence/evidence_json_driver.h"
 #include "features/evidence/evidence_lines_driver.h"
 #include "features/evidence/host_evidence.h"

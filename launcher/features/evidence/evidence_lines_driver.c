@@ -7,7 +7,6 @@
 
 #include "base/mem.h"
 #include "driver/job/job_kind.h"
-#include "driver/tell/rank_tails.h"
 #include "driver/tell/recent.h"
 #include "model/exit/tail.h"
 

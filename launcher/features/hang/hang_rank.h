@@ -27,7 +27,7 @@
 
 /* All numbers count from the start of the rank. */
 struct hang_sample {
-    uint64_t output;     /* bytes, but not of lines that only say that ranks wait (stall_text.h) */
+    uint64_t output;     /* bytes, but not of lines that only say that ranks wait (stall_lines.h) */
     uint64_t operations; /* completed by the library that it uses, and reports of progress */
     uint64_t io_bytes;   /* without its output */
     uint64_t cpu_us, faults;

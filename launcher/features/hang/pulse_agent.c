@@ -8,7 +8,6 @@
 #include "agent/crews.h"
 #include "agent/gpu_owners.h"
 #include "agent/gpu_sampler.h"
-#include "agent/process_seat.h"
 #include "agent/worker_lines.h"
 #include "base/clock.h"
 #include "base/mem.h"

@@ -12,7 +12,6 @@
 #include "driver/tell/json_text.h"
 #include "features/hang/hang_culprit_driver.h"
 #include "features/stacks/look_driver.h"
-#include "features/stacks/stacks_json.h"
 #include "stacks/tree.h"
 
 #define TEXT_MAX ((size_t)16 << 20)

@@ -15,18 +15,108 @@
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
 #include "driver/tell/json_text.h"
-#include "driver/tell/rank_tails.h"
-#include "features/metrics/metrics_file_driver.h"
+#include "driver/tell/recent.h"
+#include "features/metrics/metrics_driver.h"
 #include "features/metrics/metrics_server_driver.h"
+#include "features/usage/sampler_driver.h"
+
+const char metrics_feature[] = "--metrics, --metrics-file and the status page";
+
+/* As others must never see half of it: written beside it, and renamed. -1 and errno. */
+static int write_file(const char *path, const char *temporary, const struct buf *text)
+{
+    int fd AUTO_FD =
+        fd_open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd >= 0 && fd_write_all(fd, buf_text(text), text->length) == 0 &&
+        rename(temporary, path) == 0)
+        return 0;
+    int errnum = errno;
+    if (fd >= 0)
+        unlink(temporary);
+    errno = errnum;
+    return -1;
+}
+
+/*
+ * The file of --metrics-file, for node_exporter's textfile collector: written anew every
+ * METRICS_FILE_MS, in one step, and removed at the end of the job. Otherwise the last values would
+ * live for ever. A file that cannot be written is one warning, and the job goes on.
+ */
+#define METRICS_FILE_MS 10000
+#define FIRST_MS 1000 /* a job that ends at once needs none */
+
+struct metrics_file {
+    struct job *job;
+    char *path, *temporary;
+    struct loop_timer *timer;
+    bool written, complained;
+};
+
+/* In the same folder, and hidden: the collector reads all others. */
+static char *temporary_for(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    int folder = slash == NULL ? 0 : (int)(slash + 1 - path);
+    return mem_printf("%.*s.%s.tmp", folder, path, path + folder);
+}
+
+static void write_now(struct metrics_file *file)
+{
+    struct buf text AUTO_BUF = BUF_INIT(METRICS_TEXT_MAX);
+    metrics_text(file->job, EXPOSITION_TEXT, &text);
+    if (write_file(file->path, file->temporary, &text) == 0) {
+        file->written = true;
+    } else if (!file->complained) {
+        file->complained = true;
+        log_warning(&file->job->log, "cannot write the metrics to %s: %s", file->path,
+                    strerrordesc_np(errno));
+    }
+    loop_timer_set(file->timer, METRICS_FILE_MS);
+}
+
+static void answered(void *context, const struct ask *ask)
+{
+    (void)ask;
+    write_now(context);
+}
+
+static void is_due(void *context)
+{
+    struct metrics_file *file = context;
+    bool over = file->job->state >= JOB_CLOSING;
+    if (!over && !sampler_ask(job_part(file->job, sampler), answered, file))
+        write_now(file);
+}
+
+static struct metrics_file *metrics_file_create(struct job *job, const char *path)
+{
+    struct metrics_file *file = mem_alloc(sizeof(*file));
+    *file = (struct metrics_file){
+        .job = job, .path = mem_strdup(path), .temporary = temporary_for(path)};
+    file->timer = loop_timer_create(job->loop, is_due, file);
+    loop_timer_set(file->timer, FIRST_MS);
+    return file;
+}
+
+static void metrics_file_destroy(struct metrics_file *file)
+{
+    if (file == NULL)
+        return;
+    ask_forget(file->job, file);
+    loop_timer_destroy(file->timer);
+    if (file->written)
+        unlink(file->path);
+    free(file->path);
+    free(file->temporary);
+    free(file);
+}
 
 /*
  * A file DIR/JOB.json with the address of the job's metrics, for file_sd_configs of Prometheus.
  * Other users may read it. If SIGKILL ends hvdrun, it remains.
  */
 
-const char metrics_feature[] = "--metrics, --metrics-file and the status page";
-
-struct metrics_target;
+#define TARGET_MAX ((size_t)64 << 10)
 
 struct metrics_target {
     char *path;
@@ -51,7 +141,7 @@ static char *host_of(const char *url)
     return mem_strndup(url, strcspn(url, "/"));
 }
 
-static char *text_of(const struct job *job, const char *host)
+static void put_target(const struct job *job, const char *host, struct buf *out)
 {
     json_t *labels = json_object(), *entry = json_object(), *list = json_array();
     json_object_set_new(labels, "hvdrun_job", json_text(job->request->job_id));
@@ -61,25 +151,9 @@ static char *text_of(const struct job *job, const char *host)
     json_object_set_new(entry, "labels", labels);
     json_array_append_new(list, entry);
     char *dumped = json_dumps(list, JSON_COMPACT);
-    char *text = mem_printf("%s\n", dumped == NULL ? "[]" : dumped);
+    buf_printf(out, "%s\n", dumped == NULL ? "[]" : dumped);
     free(dumped);
     json_decref(list);
-    return text;
-}
-
-/* Prometheus must not see half of it. */
-static int write_file(const char *path, const char *text)
-{
-    char *temporary AUTO_FREE = mem_printf("%s.tmp", path);
-    int fd AUTO_FD =
-        fd_open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (fd >= 0 && fd_write_all(fd, text, strlen(text)) == 0 && rename(temporary, path) == 0)
-        return 0;
-    int errnum = errno;
-    if (fd >= 0)
-        unlink(temporary);
-    errno = errnum;
-    return -1;
 }
 
 /* `url` is that of the server. NULL: it cannot be written, which is a warning, or `url` is a Unix
@@ -90,10 +164,12 @@ static struct metrics_target *metrics_target_create(struct job *job, const char 
     char *host AUTO_FREE = host_of(url);
     if (host == NULL)
         return NULL;
-    char *text AUTO_FREE = text_of(job, host);
+    struct buf text AUTO_BUF = BUF_INIT(TARGET_MAX);
     struct metrics_target *target = mem_alloc(sizeof(*target));
     target->path = mem_printf("%s/%s.json", folder, job->request->job_id);
-    if (write_file(target->path, text) == 0)
+    char *temporary AUTO_FREE = mem_printf("%s.tmp", target->path);
+    put_target(job, host, &text);
+    if (write_file(target->path, temporary, &text) == 0)
         return target;
     log_warning(&job->log, "--metrics-targets: cannot write %s: %s", target->path,
                 strerrordesc_np(errno));

@@ -13,7 +13,6 @@
 #include "features/metrics/metrics_driver.h"
 #include "features/metrics/page.h"
 #include "features/metrics/page_json_driver.h"
-#include "features/metrics/random_text.h"
 #include "features/usage/sampler_driver.h"
 #include "io/http_server.h"
 #include "model/net/http_words.h"

@@ -17,3 +17,7 @@ int page_text(struct buf *document, struct buf *policy);
 /* The document for a file, with its policy and what it shows inside: JSON (page_file.h). -1:
  * likewise, or the limit of `document`. */
 int page_kept_text(const struct buf *json, struct buf *document);
+
+/* 128 random bits as hexadecimal digits, for tokens. */
+#define RANDOM_TEXT_ROOM 33
+int random_text(char out[RANDOM_TEXT_ROOM]); /* -1: the kernel has no randomness yet */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "driver/job/part.h"
-#include "driver/tell/rank_tails.h"
+#include "driver/tell/recent.h"
 #include "features/metrics/job_history_driver.h"
 #include "features/metrics/page.h"
 #include "features/metrics/page_json_driver.h"

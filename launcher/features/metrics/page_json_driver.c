@@ -10,7 +10,6 @@
 #include "driver/job/job_kind.h"
 #include "driver/tell/json_text.h"
 #include "driver/tell/progress_json.h"
-#include "driver/tell/rank_tails.h"
 #include "driver/tell/recent.h"
 #include "driver/tell/record_json.h"
 #include "driver/tell/report.h"

@@ -9,6 +9,7 @@
 #include "driver/job/ask.h"
 #include "driver/job/job.h"
 #include "stacks/stack.h"
+#include "stacks/tree.h"
 
 #define LOOK_WAIT_MS 2000
 #define LOOK_NATIVE_WAIT_MS 8000
@@ -46,3 +47,7 @@ void look_text(const struct ask *look, struct buf *out);
 
 /* Shows states and stacks of all ranks, and keeps the stacks for the report. */
 void look_show(const struct ask *look);
+
+/* The stacks of a tree as a list, for reports and for `hvdrun stacks --json`; a value of jansson
+ * that the caller owns. */
+struct json_t *stacks_json(struct stack_tree *tree);

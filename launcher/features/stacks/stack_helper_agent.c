@@ -3,20 +3,186 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "agent/helper_program.h"
 #include "agent/modules.h"
-#include "agent/piped_message.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/parse.h"
-#include "features/stacks/stack_answer.h"
 #include "features/stacks/stack_door.h"
+#include "node/proc_state.h"
 #include "stacks/native.h"
+#include "stacks/stack.h"
+#include "stacks/tasks.h"
+
+#define FRAME_BYTES 16 /* a frame costs this and its text */
+
+size_t stack_answer_cost(const Hvdrun__PythonStack *stack)
+{
+    size_t cost = FRAME_BYTES;
+    for (size_t i = 0; i < stack->n_frames; i++)
+        cost += FRAME_BYTES + strlen(stack->frames[i]->function) + strlen(stack->frames[i]->file);
+    return cost;
+}
+
+static Hvdrun__PythonFrame *new_frame(const struct stack_frame *source)
+{
+    Hvdrun__PythonFrame *frame = mem_alloc(sizeof(*frame));
+    hvdrun__python_frame__init(frame);
+    frame->function = mem_strdup(source->function);
+    frame->file = mem_strdup(source->file);
+    frame->line = source->line > 0 ? (uint32_t)source->line : 0;
+    frame->native = source->native;
+    return frame;
+}
+
+static Hvdrun__PythonStack *new_stack(enum stack_role role)
+{
+    Hvdrun__PythonStack *stack = mem_alloc(sizeof(*stack));
+    hvdrun__python_stack__init(stack);
+    stack->role = role;
+    stack->doing = stack->trouble = stack->name = NULL;
+    return stack;
+}
+
+Hvdrun__PythonStack *stack_answer_trouble(const char *trouble)
+{
+    Hvdrun__PythonStack *stack = new_stack(STACK_MAIN);
+    stack->doing = mem_strdup("");
+    stack->trouble = mem_strdup(trouble);
+    stack->name = mem_strdup("");
+    return stack;
+}
+
+/* If it fits into what is left of the text of one worker. */
+static void add_stack(Hvdrun__StackAnswer *answer, Hvdrun__PythonStack *stack, size_t *left)
+{
+    size_t cost = stack_answer_cost(stack);
+    if (cost > *left) {
+        hvdrun__python_stack__free_unpacked(stack, NULL);
+        return;
+    }
+    *left -= cost;
+    answer->stacks =
+        mem_resize_array(answer->stacks, answer->n_stacks + 1, sizeof(Hvdrun__PythonStack *));
+    answer->stacks[answer->n_stacks++] = stack;
+}
+
+/* What a thread does; of a first thread, also on which file system it waits. */
+static void set_doing(pid_t pid, const struct process_thread *thread, Hvdrun__PythonStack *stack)
+{
+    bool held = false;
+    char *doing = thread->running   ? mem_strdup(STACK_RUNNING)
+                  : thread->tid > 0 ? proc_state_thread(pid, thread->tid, thread->call, &held)
+                                    : mem_strdup("");
+    char *system AUTO_FREE = thread->main && !thread->running && thread->call >= 0
+                                 ? file_wait_system("", thread->tid)
+                                 : NULL;
+    stack->held = held;
+    stack->doing = system != NULL ? mem_printf("%s" STACK_ON "%s", doing, system) : doing;
+    if (system != NULL)
+        free(doing);
+}
+
+static Hvdrun__PythonStack *python_stack(pid_t pid, const struct process_thread *thread,
+                                         enum stack_role role)
+{
+    Hvdrun__PythonStack *stack = new_stack(role);
+    set_doing(pid, thread, stack);
+    stack->trouble = mem_strdup("");
+    stack->name = mem_strdup(thread->name);
+    stack->holds_gil = thread->holds_gil;
+    stack->frames = mem_array(thread->count + 1, sizeof(Hvdrun__PythonFrame *));
+    for (size_t i = 0; i < thread->count; i++)
+        stack->frames[stack->n_frames++] = new_frame(&thread->frames[i]);
+    return stack;
+}
+
+static void add_python(Hvdrun__StackAnswer *answer, pid_t pid, const struct process_stacks *source,
+                       size_t *left)
+{
+    bool has_main = false;
+    for (size_t i = 0; i < source->count; i++)
+        has_main = has_main || source->threads[i].main;
+    for (size_t i = 0; i < source->count; i++) {
+        const struct process_thread *thread = &source->threads[i];
+        bool is_main = has_main ? thread->main : i == 0; /* the oldest one, if none is known */
+        enum stack_role role = thread->task ? STACK_TASK : is_main ? STACK_MAIN : STACK_OTHER;
+        add_stack(answer, python_stack(pid, thread, role), left);
+    }
+}
+
+/* One thread of a process whose Python is not known, or that does not run any, below the name of
+ * the process. */
+static Hvdrun__PythonStack *bare_stack(pid_t pid, const struct proc_state *state,
+                                       const struct process_stacks *source,
+                                       const struct process_thread *thread)
+{
+    bool is_main = thread == NULL || thread->main;
+    Hvdrun__PythonStack *stack = new_stack(is_main ? STACK_MAIN : STACK_OTHER);
+    size_t count = thread != NULL ? thread->count : 0;
+    char *text AUTO_FREE = source->trouble == NULL
+                               ? mem_printf("process %s", state->name)
+                               : mem_printf("process %s (%s)", state->name, source->trouble);
+    if (is_main) {
+        stack->doing = mem_strdup(state->doing);
+        stack->held = state->held;
+    } else {
+        set_doing(pid, thread, stack);
+    }
+    stack->trouble = mem_strdup(source->trouble != NULL ? source->trouble : "");
+    stack->name = mem_strdup(thread != NULL ? thread->name : "");
+    stack->bare = true;
+    stack->frames = mem_array(count + 1, sizeof(Hvdrun__PythonFrame *));
+    stack->frames[stack->n_frames++] =
+        new_frame(&(struct stack_frame){.function = text, .file = ""});
+    for (size_t i = 0; i < count; i++)
+        stack->frames[stack->n_frames++] = new_frame(&thread->frames[i]);
+    return stack;
+}
+
+static void add_bare(Hvdrun__StackAnswer *answer, const struct rights *rights, pid_t pid,
+                     const struct process_stacks *source, size_t *left)
+{
+    struct proc_state state;
+    bool runs, has_main = false;
+    long call = task_call(rights, pid, pid, &runs);
+    bool there = proc_state_read(pid, &call, &state) == 0;
+    for (size_t i = 0; there && i < source->count; i++) {
+        has_main = has_main || source->threads[i].main;
+        add_stack(answer, bare_stack(pid, &state, source, &source->threads[i]), left);
+    }
+    if (there && !has_main)
+        add_stack(answer, bare_stack(pid, &state, source, NULL), left);
+    proc_state_destroy(&state);
+}
+
+void stack_answer_fill(const struct rights *rights, pid_t pid, const struct process_stacks *source,
+                       Hvdrun__StackAnswer *out)
+{
+    size_t left = STACK_RANK_BYTES;
+    out->remark = mem_strdup(source->remark != NULL ? source->remark : "");
+    if (out->python && source->trouble == NULL)
+        add_python(out, pid, source, &left);
+    else
+        add_bare(out, rights, pid, source, &left);
+}
+
+void stack_answer_clear(Hvdrun__StackAnswer *answer)
+{
+    for (size_t i = 0; i < answer->n_stacks; i++)
+        hvdrun__python_stack__free_unpacked(answer->stacks[i], NULL);
+    free(answer->stacks);
+    free(answer->remark);
+    answer->stacks = NULL;
+    answer->n_stacks = 0;
+    answer->remark = NULL;
+}
 
 #define WORK_MAX 256 /* bytes of a StackWork */
 

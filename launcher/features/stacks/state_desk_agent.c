@@ -8,7 +8,7 @@
 
 #include "agent/agent_state.h"
 #include "base/mem.h"
-#include "features/stacks/stack_answer.h"
+#include "features/stacks/stack_helper_agent.h"
 #include "features/stacks/stack_pool_agent.h"
 #include "features/stacks/state_desk_agent_test.h"
 #include "node/descendants.h"

@@ -90,7 +90,7 @@ static int read_pairs(const char *text, struct allocation *out, struct error *er
             return error_status(
                 err, STATUS_USAGE,
                 "LSB_MCPU_HOSTS: no slot count after '%s'; expected 'host 4 host 4'",
-                text_show(name, length).text);
+                plain_show(name, length).text);
         if (allocation_slots(count, digits, &slots, err) < 0 ||
             allocation_add(out, name, length, slots, err) < 0)
             return error_wrap(err, "LSB_MCPU_HOSTS");
@@ -299,7 +299,7 @@ static char *describe(const struct allocation *allocation)
     const struct host_list *hosts = &allocation->hosts;
     buf_printf(&text, "%s job", allocation_name(allocation->kind));
     if (allocation->job_id != NULL)
-        buf_printf(&text, " %s", text_show(allocation->job_id, strlen(allocation->job_id)).text);
+        buf_printf(&text, " %s", plain_show(allocation->job_id, strlen(allocation->job_id)).text);
     for (size_t i = 0; i < hosts->count && i < SHOWN_HOSTS; i++)
         buf_printf(&text, "%s%s", i == 0 ? " (" : ", ", hosts->items[i].name);
     if (hosts->count > SHOWN_HOSTS)

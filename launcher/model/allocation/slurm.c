@@ -57,7 +57,7 @@ int slurm_nodelist_parse(const char *text, struct strv *names, struct error *err
     for (const char *at = text;; at++) {
         size_t length = entry_length(at);
         if (hostlist_expand(at, length, &budget, add_name, names, err) < 0)
-            return error_wrap(err, "'%s'", text_show(at, length).text);
+            return error_wrap(err, "'%s'", plain_show(at, length).text);
         at += length;
         if (*at == '\0')
             return 0;
@@ -109,10 +109,10 @@ int slurm_counts_parse(const char *text, int *out, size_t nodes, struct error *e
         if (!read_item(&at, &count, &times) || (*at != ',' && *at != '\0'))
             return error_status(err, STATUS_USAGE,
                                 "'%s' is not a list of counts; expected numbers as in 2(x3),1",
-                                text_show(text, strlen(text)).text);
+                                plain_show(text, strlen(text)).text);
         if ((uint64_t)times > nodes - filled)
             return error_status(err, STATUS_USAGE, "'%s' counts more than the %zu nodes of the job",
-                                text_show(text, strlen(text)).text, nodes);
+                                plain_show(text, strlen(text)).text, nodes);
         for (; times > 0; times--)
             out[filled++] = count;
         if (*at == '\0')
@@ -122,7 +122,7 @@ int slurm_counts_parse(const char *text, int *out, size_t nodes, struct error *e
     if (filled == nodes)
         return 0;
     return error_status(err, STATUS_USAGE, "'%s' counts %zu of the %zu nodes of the job",
-                        text_show(text, strlen(text)).text, filled, nodes);
+                        plain_show(text, strlen(text)).text, filled, nodes);
 }
 
 /* Higher step numbers mean the batch script, the interactive shell, ... */
@@ -207,7 +207,7 @@ static int read_gpus(char *const *env, const char *name, int64_t *out, struct er
             parse_int(digits, 0, GPU_MAX - sum, &count, NULL) < 0)
             return error_status(err, STATUS_USAGE,
                                 "%s: '%s' is not a number of GPUs; expected 4 or TYPE:4", name,
-                                text_show(text, strlen(text)).text);
+                                plain_show(text, strlen(text)).text);
         sum += count;
         at += length;
         if (*at == '\0')
@@ -235,7 +235,7 @@ static int read_gpus_here(char *const *env, int64_t *out, struct error *err)
         return 1;
     return error_status(err, STATUS_USAGE,
                         "SLURM_JOB_GPUS: '%s' is not a list of GPUs; expected one as in 0,1,4-7",
-                        text_show(list, strlen(list)).text);
+                        plain_show(list, strlen(list)).text);
 }
 
 /* GPUs of every node: `*out`, 0 when the job has none. -1 also when they differ and only some are
@@ -351,7 +351,7 @@ int allocation_slurm_parse(const struct allocation_source *source, struct alloca
         allocation_value(source->env, either(source->env, "SLURM_JOB_ID", "SLURM_JOBID"));
     if (strspn(id, "0123456789") != strlen(id) || strlen(id) > 10)
         return error_status(err, STATUS_USAGE, "SLURM_JOB_ID: '%s' is not a job number",
-                            text_show(id, strlen(id)).text);
+                            plain_show(id, strlen(id)).text);
     out->job_id = mem_strdup(id);
     if (is_het(source->env))
         return error_status(err, STATUS_USAGE,

@@ -33,7 +33,7 @@ int allocation_number(char *const *env, const char *name, int64_t min, int64_t m
     if (number && parse_int(text, min, max, out, NULL) == 0)
         return 1;
     return error_status(err, STATUS_USAGE, "%s: '%s' is not a whole number from %lld to %lld", name,
-                        text_show(text, strlen(text)).text, (long long)min, (long long)max);
+                        plain_show(text, strlen(text)).text, (long long)min, (long long)max);
 }
 
 int allocation_slots(const char *text, size_t length, int *out, struct error *err)
@@ -44,7 +44,7 @@ int allocation_slots(const char *text, size_t length, int *out, struct error *er
     if (!number || parse_int(digits, 1, HOSTS_SLOTS_MAX, &value, NULL) < 0)
         return error_status(err, STATUS_USAGE,
                             "'%s' is not a slot count; expected a whole number from 1 to %d",
-                            text_show(text, length).text, HOSTS_SLOTS_MAX);
+                            plain_show(text, length).text, HOSTS_SLOTS_MAX);
     *out = (int)value;
     return 0;
 }
@@ -64,7 +64,7 @@ int allocation_lines(const struct allocation_source *source,
         blank_trim(&line, &length);
         if (length > 0 && *line != '#' && each(context, line, length, err) < 0)
             return error_wrap(err, "%s:%zu: '%s'", source->file, number,
-                              text_show(line, length).text);
+                              plain_show(line, length).text);
         at = stop == NULL ? end : stop + 1;
     }
     return 0;
@@ -77,7 +77,7 @@ int allocation_add(struct allocation *allocation, const char *name, size_t lengt
         return error_status(err, STATUS_USAGE,
                             "'%s' is not a host name; expected letters, digits, '.', '_' and '-', "
                             "the first one not '-'",
-                            text_show(name, length).text);
+                            plain_show(name, length).text);
     char *copy AUTO_FREE = mem_strndup(name, length);
     hosts_add(&allocation->hosts, copy, slots, true);
     return 0;

@@ -18,3 +18,7 @@ void elastic_departures_undrain(struct elastic *e, int number);
 /* Its deadline has passed: kills the workers that are still there. Otherwise they would hold up the
  * others when the machine goes. */
 void elastic_departures_expire(struct elastic *e, int number);
+
+/* Applies the list of the hosts that the job has now: new hosts, other slots. Hosts that are no
+ * longer on it drain. */
+void elastic_listing_take(struct elastic *e, const struct host_list *list);

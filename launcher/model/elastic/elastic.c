@@ -13,7 +13,6 @@
 #include "model/elastic/departures.h"
 #include "model/elastic/exits.h"
 #include "model/elastic/job.h"
-#include "model/elastic/listing.h"
 #include "model/elastic/members.h"
 #include "model/elastic/newcomers.h"
 #include "model/elastic/steps.h"

@@ -100,7 +100,7 @@ int discovered_parse(const char *bytes, size_t length, int slots_per_host, struc
         size_t line = (size_t)((stop == NULL ? end : stop) - at);
         blank_trim_comment(&text, &line);
         if (line > 0 && parse_line(text, line, slots_per_host, &budget, &all, err) < 0)
-            result = error_wrap(err, "line %zu: '%s'", number, text_show(text, line).text);
+            result = error_wrap(err, "line %zu: '%s'", number, plain_show(text, line).text);
         at = stop == NULL ? end : stop + 1;
     }
     if (result == 0)

@@ -115,7 +115,7 @@ static int agree(struct host_adding *adding, struct host *host, enum host_key ke
                         "this host has the %s '%s' already (%s %u), here it is '%s'; expected one "
                         "%s per host",
                         name, host_key_show(host, key).text, adding->unit, *number,
-                        text_show(value->text, value->length).text, name);
+                        plain_show(value->text, value->length).text, name);
 }
 
 struct expanding {
@@ -200,11 +200,11 @@ static int check_separators(const char *text, size_t length, struct error *err)
     if (blank && memchr(text, '@', length) == NULL)
         return error_status(err, STATUS_USAGE,
                             "host '%s': a blank; put commas between hosts, as in a:4,b:4",
-                            text_show(text, length).text);
+                            plain_show(text, length).text);
     if (equals != NULL && name_is_safe(text, (size_t)(equals - text)))
         return error_status(err, STATUS_USAGE,
                             "host '%s': '=' in a host; put a colon before the slots, as in a:4",
-                            text_show(text, length).text);
+                            plain_show(text, length).text);
     return 0;
 }
 
@@ -215,11 +215,11 @@ static int add_entry(struct host_adding *adding, const char *list, const char *t
     if (length == 0)
         return error_status(err, STATUS_USAGE,
                             "host list '%s': entry %u is empty; remove the extra comma",
-                            text_show(list, strlen(list)).text, adding->number);
+                            plain_show(list, strlen(list)).text, adding->number);
     if (check_separators(text, length, err) < 0)
         return -1;
     if (host_entry_split(text, length, &entry, err) < 0 || host_entry_add(&entry, adding, err) < 0)
-        return error_wrap(err, "host '%s'", text_show(text, length).text);
+        return error_wrap(err, "host '%s'", plain_show(text, length).text);
     return 0;
 }
 

@@ -15,9 +15,9 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/plain.h"
 #include "model/hosts/hosts.h"
 #include "model/hosts/key.h"
-#include "model/settings/show.h"
 
 /* An entry cut into its parts; all text is borrowed. */
 struct host_entry {

@@ -11,7 +11,6 @@
 #include "model/hosts/entry.h"
 #include "model/hosts/hostfile_ini.h"
 #include "model/hosts/hostfile_test.h"
-#include "model/hosts/hostfile_text.h"
 #include "model/hosts/hosts.h"
 
 /*
@@ -98,7 +97,7 @@ static int unknown_word(const char *word, size_t length, bool value_follows, str
     return error_status(err, STATUS_USAGE,
                         "'%s' is unknown here; expected slots=N, max_slots=N, user=NAME, port=N, "
                         "address=NAME, identity=FILE, transport=KIND, gpus=N or wdir=FOLDER",
-                        text_show(word, length).text);
+                        plain_show(word, length).text);
 }
 
 /* `node1 4 all.q@node1 UNDEFINED`: SGE's, of which only the count matters. */
@@ -210,7 +209,7 @@ static int hostfile_lines_parse(const struct hostfile *file, struct host_list *o
         blank_trim_comment(&text, &length);
         if (length > 0 && parse_hosts(&adding, text, length, err) < 0)
             result = error_wrap(err, "%s:%u: '%s'", file->name, adding.number,
-                                text_show(text, length).text);
+                                plain_show(text, length).text);
     }
     host_adding_end(&adding);
     if (result == 0 && out->said == before)

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "model/hosts/hostfile_text.h"
+#include "model/hosts/hostfile_ini.h"
 #include "model/hosts/hosts.h"
 #include <stddef.h>
 

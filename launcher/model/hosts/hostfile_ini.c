@@ -44,7 +44,7 @@ static char *section_text(const struct building *building, const struct host_set
     if (section->kind == SECTION_GROUP)
         return mem_printf("[group %s]", section->name);
     const char *name = section->hosts[0].text;
-    return mem_printf("[host %s]", text_show(name, strlen(name)).text);
+    return mem_printf("[host %s]", plain_show(name, strlen(name)).text);
 }
 
 static int contradiction(struct building *building, const char *host,
@@ -58,8 +58,8 @@ static int contradiction(struct building *building, const char *host,
                         "%s:%d: '%s = %s': %s has the %s '%s' already (line %d, %s); expected one "
                         "value",
                         building->file->name, other->line, key,
-                        text_show(other->text, strlen(other->text)).text, host, key,
-                        text_show(one->text, strlen(one->text)).text, one->line, place);
+                        plain_show(other->text, strlen(other->text)).text, host, key,
+                        plain_show(one->text, strlen(one->text)).text, one->line, place);
 }
 
 /* Are these values of the same variable? */
@@ -79,7 +79,7 @@ static int count_variable(struct building *building, const struct level *level, 
         return 0;
     return error_status(
         err, STATUS_USAGE, "%s:%d: '%s': more than %d variables of %s; expected fewer",
-        building->file->name, setting->line, text_show(setting->text, strlen(setting->text)).text,
+        building->file->name, setting->line, plain_show(setting->text, strlen(setting->text)).text,
         of_one ? VARIABLES_MAX : VARIABLES_OF_ALL_MAX, of_one ? host : "all hosts together");
 }
 
@@ -177,7 +177,7 @@ static int name_hosts(struct building *building, struct error *err)
             const struct host_named *named = &section->hosts[j];
             if (each_name(building, named->text, add_host, err) < 0)
                 return error_wrap(err, "%s:%d: '%s'", building->file->name, named->line,
-                                  text_show(named->text, strlen(named->text)).text);
+                                  plain_show(named->text, strlen(named->text)).text);
         }
     }
     return 0;

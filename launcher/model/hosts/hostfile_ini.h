@@ -9,9 +9,18 @@
  */
 #pragma once
 
+#include <stddef.h>
+
 #include "base/error.h"
-#include "model/hosts/hostfile_text.h"
 #include "model/hosts/hosts.h"
+
+/* A hostfile before it is parsed: what the parsers of all dialects are given. */
+struct hostfile {
+    const char *bytes;
+    size_t length;
+    const char *name;  /* for messages */
+    const char *group; /* only the hosts of this one; NULL: all of them */
+};
 
 /* As hostfile_parse(), without a byte order mark. */
 int hostfile_ini_parse(const struct hostfile *file, struct host_list *out, struct error *err);

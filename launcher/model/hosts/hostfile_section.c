@@ -78,7 +78,7 @@ static int take_section(void *context, const struct ini_place *place, const char
     else
         result = read_header(name, &section, &why);
     if (result < 0) {
-        char *shown AUTO_FREE = mem_printf("[%s]", text_show(name, strlen(name)).text);
+        char *shown AUTO_FREE = mem_printf("[%s]", plain_show(name, strlen(name)).text);
         return refuse(place, err, shown, &why);
     }
     if (sections->count >= sections->room) {
@@ -208,7 +208,7 @@ static int take_pair(void *context, const struct ini_place *place, const char *n
     if (result == 0)
         return 0;
     char *line AUTO_FREE = mem_printf("%s = %s", key, text);
-    return refuse(place, err, text_show(line, strlen(line)).text, &why);
+    return refuse(place, err, plain_show(line, strlen(line)).text, &why);
 }
 
 int host_sections_read(const char *text, const char *file, struct host_sections *out,

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "model/hosts/hostfile.h"
-#include "model/hosts/hostfile_text.h"
+#include "model/hosts/hostfile_ini.h"
 #include "model/hosts/hosts.h"
 
 /* Without blanks in front: "[defaults]" or "[host a]", but neither "[fe80::1]" nor "[1-3]node". */

@@ -77,7 +77,7 @@ static int read_number(const char *text, size_t length, int64_t min, int64_t max
     if (!number || parse_int(digits, min, max, &value, NULL) < 0)
         return error_status(err, STATUS_USAGE,
                             "'%s' is not a %s; expected a whole number from %d to %d",
-                            text_show(text, length).text, what, (int)min, (int)max);
+                            plain_show(text, length).text, what, (int)min, (int)max);
     *out = (struct host_value){text, length, (int)value};
     return 0;
 }
@@ -88,7 +88,7 @@ static int read_user(const char *text, size_t length, struct host_value *out, st
         return error_status(err, STATUS_USAGE,
                             "'%s' is not a user name; expected letters, digits, '.', '_', '%%' and "
                             "'-', the first one not '-'",
-                            text_show(text, length).text);
+                            plain_show(text, length).text);
     *out = (struct host_value){text, length, 0};
     return 0;
 }
@@ -105,7 +105,7 @@ static int read_address(const char *text, size_t length, struct host_value *out,
         return error_status(err, STATUS_USAGE,
                             "'%s' is not an address; expected a host name or a numeric address "
                             "(a port goes into port=N)",
-                            text_show(text, length).text);
+                            plain_show(text, length).text);
     *out = (struct host_value){inside, used, 0};
     return 0;
 }
@@ -118,7 +118,7 @@ static int read_path(const char *text, size_t length, const char *what, struct h
         printable = (unsigned char)text[i] >= 0x20 && text[i] != 0x7f;
     if (!printable)
         return error_status(err, STATUS_USAGE, "'%s' is not a path; expected the path of a %s",
-                            text_show(text, length).text, what);
+                            plain_show(text, length).text, what);
     *out = (struct host_value){text, length, 0};
     return 0;
 }
@@ -136,7 +136,7 @@ static int read_transport(const char *text, size_t length, struct host_value *ou
     return error_status(err, STATUS_USAGE,
                         "'%s' is not a transport; expected auto, local, ssh, ssh-cli, srun, "
                         "kubectl or docker",
-                        text_show(text, length).text);
+                        plain_show(text, length).text);
 }
 
 int host_key_read(enum host_key key, const char *text, size_t length, struct host_value *out,
@@ -208,18 +208,18 @@ void host_key_put(struct host *host, enum host_key key, const struct host_value 
     *text = mem_strndup(value->text, value->length);
 }
 
-struct text_shown host_key_show(const struct host *host, enum host_key key)
+struct plain_shown host_key_show(const struct host *host, enum host_key key)
 {
     char **text = text_of((struct host *)host, key);
     if (text != NULL)
-        return text_show(*text, strlen(*text));
+        return plain_show(*text, strlen(*text));
     int number = *number_of((struct host *)host, key);
     for (size_t i = 0; key == HOST_KEY_TRANSPORT && i < sizeof(transports) / sizeof(transports[0]);
          i++) {
         if (transports[i].value == number)
-            return text_show(transports[i].word, strlen(transports[i].word));
+            return plain_show(transports[i].word, strlen(transports[i].word));
     }
-    struct text_shown shown;
+    struct plain_shown shown;
     snprintf(shown.text, sizeof(shown.text), "%d", number);
     return shown;
 }

@@ -9,8 +9,8 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/plain.h"
 #include "model/hosts/hosts.h"
-#include "model/settings/show.h"
 
 enum host_key {
     HOST_KEY_SLOTS,
@@ -48,7 +48,7 @@ bool host_key_is_set(const struct host *host, enum host_key key);
 bool host_key_differs(const struct host *host, enum host_key key, const struct host_value *value);
 void host_key_put(struct host *host, enum host_key key, const struct host_value *value);
 
-struct text_shown host_key_show(const struct host *host, enum host_key key); /* what is set */
+struct plain_shown host_key_show(const struct host *host, enum host_key key); /* what is set */
 
 /* An address as inet_pton() accepts it, with or without a scope ("fe80::1%eth0"). */
 bool host_is_ipv6(const char *text, size_t length);

@@ -9,8 +9,8 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/plain.h"
 #include "base/status.h"
-#include "model/settings/show.h"
 
 /*
  * The rules of mapping.h at work. Those that fill hosts up to their slots (slot, numa, node) count
@@ -298,7 +298,7 @@ static int parse_modifier(const char *word, struct mapping *out, struct error *e
     if (strcasecmp(word, "OVERSUBSCRIBE") == 0 || strcasecmp(word, "NOOVERSUBSCRIBE") == 0)
         return 0;
     return error_status(err, STATUS_USAGE, "'%s' is unknown here; expected PE=N or OVERSUBSCRIBE",
-                        text_show(word, strlen(word)).text);
+                        plain_show(word, strlen(word)).text);
 }
 
 static int parse(const char *text, struct mapping *out, struct error *err)
@@ -327,7 +327,7 @@ int mapping_parse(const char *text, struct mapping *out, struct error *err)
 {
     if (parse(text, out, err) == 0)
         return 0;
-    return error_wrap(err, "'%s'", text_show(text, strlen(text)).text);
+    return error_wrap(err, "'%s'", plain_show(text, strlen(text)).text);
 }
 
 void mapping_destroy(struct mapping *mapping)

@@ -7,8 +7,8 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/plain.h"
 #include "base/status.h"
-#include "model/settings/show.h"
 
 /* Ranks as text: "rank 3", "ranks 0-7,9". Pure. */
 
@@ -77,7 +77,7 @@ int rank_list_host(struct rank_list *list, const char *text, size_t length, int 
         return error_status(err, STATUS_USAGE,
                             "'%s' is not a host; expected a name of the host list, or +n0 for its "
                             "first host",
-                            text_show(text, length).text);
+                            plain_show(text, length).text);
     char *name AUTO_FREE = mem_strndup(bare, bare_length);
     const struct host *host = hosts_add(&list->names, name, 1, false);
     *out = (int)(host - list->names.items);

@@ -8,8 +8,8 @@
 #include "base/blank.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/plain.h"
 #include "base/status.h"
-#include "model/settings/show.h"
 
 #define CPUS_MAX 4096       /* bytes of one list */
 #define SHORTEST_LINE 9     /* bytes of "rank 0=a\n" */
@@ -93,7 +93,7 @@ static int check_cpus(const char *text, struct error *err)
     return error_status(err, STATUS_USAGE,
                         "'%s' is not a list of CPUs; expected one as in 0-3,8 or 1:0-2 (package 1, "
                         "cores 0 to 2)",
-                        text_show(text, strlen(text)).text);
+                        plain_show(text, strlen(text)).text);
 }
 
 static int take_number(struct rest *rest, size_t most, int64_t *out, struct error *err)
@@ -106,7 +106,7 @@ static int take_number(struct rest *rest, size_t most, int64_t *out, struct erro
     if (digits[0] < '0' || digits[0] > '9' || parse_int(digits, 0, INT32_MAX, out, NULL) < 0)
         return error_status(err, STATUS_USAGE,
                             "'%s' is not a rank; expected a whole number, 0 or more",
-                            text_show(word, length).text);
+                            plain_show(word, length).text);
     if ((size_t)*out < most)
         return 0;
     return error_status(err, STATUS_USAGE,
@@ -124,7 +124,7 @@ static int take_cpus(struct rest *rest, char **out, struct error *err)
     size_t length = take_word(rest, &word);
     if (!(is_word(word, length, "slot") || is_word(word, length, "slots")) || !take_equals(rest))
         return error_status(err, STATUS_USAGE, "'%s' is unknown here; expected slot=CPUS",
-                            text_show(word, length).text);
+                            plain_show(word, length).text);
     length = take_word(rest, &word);
     skip_blanks(rest);
     if (rest->at < rest->end || length == 0 || length > CPUS_MAX)
@@ -193,7 +193,7 @@ int rankfile_parse(const char *bytes, size_t length, const char *file, struct ra
         const char *comment = memchr(at, '#', (size_t)(line_end - at));
         struct rest rest = {at, comment == NULL ? line_end : comment};
         skip_blanks(&rest);
-        struct text_shown shown = text_show(rest.at, (size_t)(rest.end - rest.at));
+        struct plain_shown shown = plain_show(rest.at, (size_t)(rest.end - rest.at));
         if (rest.at < rest.end &&
             parse_line(&rest, number, length / SHORTEST_LINE + 1, out, err) < 0)
             return error_wrap(err, "%s:%d: '%s'", file, number, shown.text);

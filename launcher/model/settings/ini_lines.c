@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/plain.h"
 #include "base/status.h"
-#include "model/settings/show.h"
 
 static const char stand_in[] = "[section]"; /* what inih sees of every section */
 
@@ -149,14 +149,14 @@ static int take_pair(void *context, const char *section, const char *key, const 
 }
 
 /* A line of the text, counted from 1, without the blanks around it. */
-static struct text_shown show_line(const char *text, int number)
+static struct plain_shown show_line(const char *text, int number)
 {
     for (; number > 1 && *text != '\0'; number--) {
         text += strcspn(text, "\n");
         text += *text == '\n';
     }
     char *line AUTO_FREE = trimmed(text, strcspn(text, "\n"), "");
-    return text_show(line, strlen(line));
+    return plain_show(line, strlen(line));
 }
 
 int ini_lines_read(const char *text, const char *file, const struct ini_reader *reader,

@@ -6,8 +6,9 @@
 #include <stddef.h>
 
 #include "base/strv.h"
+#include "transport/boot/room.h"
 #include "transport/srun/dial_back.h"
-#include "transport/srun/settings.h"
+#include "transport/transport.h"
 
 #define SRUN_OPTION_LIST(X)                      \
     X(SRUN_EXPORT, "export")                     \
@@ -74,3 +75,20 @@ const char *srun_process_last_line(const struct srun_process *process);
 
 /* "srun was killed by signal 9 (Killed)". The caller's. */
 char *srun_process_end(const struct srun_process *process);
+
+/* The settings of the srun transport and of its steps, from the driver. */
+struct srun_settings {
+    const struct transport_room *room;
+    const char *module_path; /* of hvdrun-tls.so */
+    const char *agent_path;  /* of hvdrun-agent, on the nodes as here */
+    const char *arguments;   /* --srun-args; NULL */
+    char *const *addresses;  /* numeric, of this machine, best first; NULL-ended */
+    int64_t limit_ms;        /* for an agent to come, from its call */
+    int nodes;               /* that may come at the same time */
+    bool one_each;
+    /* A line that belongs to no call: refused connections, what srun says of all nodes. */
+    void (*note)(void *context, enum log_level level, const char *line);
+    /* From the loop: no srun runs any more, see srun_transport_is_idle(). */
+    void (*idle)(void *context);
+    void *context;
+};

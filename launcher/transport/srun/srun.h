@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "transport/srun/settings.h"
+#include "transport/srun/process.h"
 
 struct srun_transport;
 

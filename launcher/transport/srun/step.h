@@ -23,7 +23,6 @@
 #include "base/strv.h"
 #include "transport/srun/dial_back.h"
 #include "transport/srun/process.h"
-#include "transport/srun/settings.h"
 #include "transport/transport.h"
 
 #define SRUN_LINGER_MS 1500

@@ -29,7 +29,6 @@
 #include "cli/control_command.h"
 #include "driver/control/control.h"
 #include "driver/control/folder.h"
-#include "driver/control/journal.h"
 #include "driver/control/record.h"
 #include "node/runtime_dir.h"
 

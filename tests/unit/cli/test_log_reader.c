@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "cli/log_reader.h"
 #include "driver/control/folder.h"
-#include "driver/tell/log_piece.h"
+#include "driver/tell/line_log.h"
 #include "node/runtime_dir.h"
 
 struct fixture {

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "driver/job/frames.h"
 #include "driver/job/job_kind.h"
+#include "driver/job/job_nodes.h"
 #include "driver/parts.h"
 
 /* A job in its second epoch, and one node of it. */

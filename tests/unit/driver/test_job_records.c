@@ -18,7 +18,6 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "driver/control/folder.h"
-#include "driver/control/journal.h"
 #include "driver/control/record.h"
 #include "node/runtime_dir.h"
 

@@ -11,7 +11,6 @@
 
 #include "driver/job_fixture.h"
 #include "driver/tell/line_log.h"
-#include "driver/tell/log_piece.h"
 
 #define MS INT64_C(1000000)
 

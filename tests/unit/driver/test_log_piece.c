@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "driver/tell/log_piece.h"
+#include "driver/tell/line_log.h"
 #include "driver/tell/recent.h"
 
 static void expect_head(struct log_head head, const char *wanted)

@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "driver/tell/rank_tails.h"
+#include "driver/tell/recent.h"
 
 static void add(struct rank_tails *tails, int rank, const char *text)
 {

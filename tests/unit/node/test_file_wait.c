@@ -4,7 +4,7 @@
 
 #include <sys/syscall.h>
 
-#include "node/file_wait.h"
+#include "node/proc_state.h"
 
 #define MOUNTS                                                          \
     "4 1 8:1 / / rw - ext4 /dev/sda1 rw\n"                              \

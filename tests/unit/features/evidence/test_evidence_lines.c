@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "driver/job_fixture.h"
-#include "driver/tell/rank_tails.h"
+#include "driver/tell/recent.h"
 #include "features/evidence/evidence_lines_driver.h"
 
 static int begin(void **state)

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "features/hang/stall_text.h"
+#include "features/hang/stall_lines.h"
 
 #define FIRST                                                                                    \
     "[2026-11-23 10:11:12.131415: W /tmp/horovod/common/stall_inspector.cc:107] One or more "    \

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "driver/job/part.h"
-#include "driver/tell/rank_tails.h"
+#include "driver/tell/recent.h"
 #include "driver/tell/stalls.h"
 #include "features/metrics/job_history_driver.h"
 #include "features/metrics/page.h"

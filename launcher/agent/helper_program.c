@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/piped_message.h"
+#include "agent/helper_program.h"
 
 #include "base/fd.h"
 #include "base/mem.h"
