@@ -2,6 +2,9 @@
 /* What the tests of native need, and nobody else. */
 #pragma once
 
+#include <stdbool.h>
+
+#include "stacks/module/unwind_module.h"
 #include "stacks/native.h"
 
 #define NATIVE_FRAMES_MAX 1000 /* of one thread; the ones further out are not looked for */
@@ -31,3 +34,14 @@ void native_stacks_destroy(struct native_stacks *stacks);
 /* As process_native_read(), with native frames that were read already. */
 void process_native_add(const struct rights *rights, pid_t pid, const struct native_stacks *native,
                         struct process_stacks *stacks);
+
+/* The function without its arguments, and with "<...>" for those of templates. "+0x1b40", the place
+ * in the file, if it has no name. At most 160 bytes. The caller's. */
+char *native_name(const struct unwind_frame *frame);
+
+/* It runs Python frames: the interpreter's loop. */
+bool native_name_is_python(const char *function);
+
+/* At the outer end of a stack: it begins every program or thread, and says nothing. Without the C
+ * library's debug symbols, some of these have no name. */
+bool native_name_is_start(const char *function, const char *file);

@@ -118,3 +118,23 @@ void frame_reader_commit(struct frame_reader *reader, size_t length);
 int frame_reader_next(struct frame_reader *reader, struct frame_header *header,
                       const uint8_t **body, struct error *err);
 bool frame_reader_is_clean(const struct frame_reader *reader); /* not inside a message */
+
+/*
+ * The build includes this before the generated code of the messages, so that messages take their
+ * memory from base/mem.h. If a body cannot be unpacked, the body is broken: it is never a lack of
+ * memory. A body that needs more than 32 MiB plus four times its length is broken too. No valid
+ * message does, and without the limit a peer could turn 64 MiB into several GiB.
+ */
+
+#define protobuf_c_message_unpack message_unpack
+
+ProtobufCMessage *message_unpack(const ProtobufCMessageDescriptor *descriptor,
+                                 ProtobufCAllocator *allocator, size_t length,
+                                 const uint8_t *bytes);
+
+/* For messages of any kind. The message packed; free its data. NULL: an empty message. */
+ProtobufCBinaryData message_pack(const ProtobufCMessage *message);
+/* The reverse. NULL: the bytes are broken. */
+ProtobufCMessage *message_read(const ProtobufCMessageDescriptor *kind, const uint8_t *bytes,
+                               size_t length);
+void message_free(ProtobufCMessage *message); /* of message_read(); accepts NULL */

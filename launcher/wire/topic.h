@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "wire/message_memory.h"
+#include "wire/frame.h"
 
 #define TOPIC_ANEW (-1)
 #define TOPIC_WHOLE 1, (size_t)64 << 20 /* the answer is one piece, and so long a frame may be */

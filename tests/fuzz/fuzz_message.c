@@ -6,7 +6,7 @@
 
 #include "fuzz.h"
 #include "wire/control.pb-c.h"
-#include "wire/message_memory.h"
+#include "wire/frame.h"
 
 static const ProtobufCMessageDescriptor *const messages[] = {
     &hvdrun__agent_hello__descriptor,  &hvdrun__welcome__descriptor,

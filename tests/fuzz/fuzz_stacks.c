@@ -7,8 +7,9 @@
 #include "fuzz.h"
 #include "stack_image.h"
 #include "stacks/asyncio.h"
-#include "stacks/maps.h"
 #include "stacks/python.h"
+#include "stacks/runtime.h"
+#include "stacks/runtime_test.h"
 #include "stacks/symbols.h"
 #include "stacks/tree.h"
 

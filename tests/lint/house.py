@@ -80,7 +80,7 @@ PATHS = {
 
 # A function as clang-format leaves it: a head that begins in the first column, and braces there.
 FUNCTION = re.compile(r"^(?P<head>[A-Za-z_][^\n;={}#]*(?:\n[ \t][^\n;{}]*)*)\n\{\n(?P<body>.*?)^\}", re.MULTILINE | re.DOTALL)
-NAME = re.compile(r"\b(?!__attribute__\b)(\w+)\s*\(")
+NAME = re.compile(r"(?<!->)(?<!\.)\b(?!__attribute__\b)(\w+)\s*\(")
 
 
 class Functions:

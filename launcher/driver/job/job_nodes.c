@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
-#include "wire/message_memory.h"
+#include "wire/frame.h"
 
 struct node_link *job_add_node(struct job *job, const char *host)
 {

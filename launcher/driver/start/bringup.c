@@ -10,10 +10,35 @@
 #include "driver/job/job_kind.h"
 #include "driver/reach/call_progress.h"
 #include "driver/reach/reach.h"
-#include "driver/run/program_here.h"
+#include "driver/start/bringup_test.h"
 #include "driver/start/handshake.h"
 #include "driver/start/prepare.h"
 #include "driver/tell/events.h"
+#include "io/child.h"
+
+char *program_here_text(const char *problem, const char *program, const char *path,
+                        const char *wdir)
+{
+    char *found AUTO_FREE = child_find(program, path, wdir, NULL);
+    if (found == NULL)
+        return mem_strdup(problem);
+    return mem_printf(
+        "%s; this machine has %s, but it must be at the same path on every host: copy it "
+        "there, or use a shared folder",
+        problem, found);
+}
+
+/* The same for the program of a rank. Returns the problem alone if the node is this machine or has
+ * another problem. */
+static char *program_here_problem(const struct job *job, const struct node_link *node, int seat,
+                                  int status, const char *problem)
+{
+    const struct app *app = &job->request->apps->items[job->ranks.records[seat].app];
+    if (status != STATUS_NOT_FOUND || node->stream.same_machine)
+        return mem_strdup(problem);
+    const char *wdir = app->wdir != NULL ? app->wdir : job->settings->wdir;
+    return program_here_text(problem, app->argv.items[0], getenv("PATH"), wdir);
+}
 
 #define SETTLE_MS 5000
 

@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/check/check.h"
-
+/*
+ * `hvdrun check`: a job without workers. It calls all hosts as a job does, asks each agent for the
+ * facts of its host, and lets the agents connect to each other. Then it judges and prints the
+ * results, and the agents quit.
+ *
+ *   phase     all answered or failed   all listen   all tried       last round   user's end
+ *   LOOKING   OPENING                                                            OVER
+ *   OPENING                            TRYING                                    OVER
+ *   TRYING                                          SENDING, OVER                OVER
+ *   SENDING                                                         OVER         OVER
+ * With fewer than two hosts there are no connections to try, and LOOKING goes to OVER. SENDING
+ * happens only with --net. A host that fails in any phase is reported with its stage; the others go
+ * on. Each phase has a time limit.
+ */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -330,6 +342,8 @@ static void print(const struct job *job)
 static const struct frame_rule frames[FRAME_TYPES] = {
     [FRAME_TERMINATE] = {user_signals_terminate, NULL, EPOCHS_ALL, NODE_STARTING, false},
 };
+
+extern const struct job_kind check_kind; /* driver/parts.c names it */
 
 const struct job_kind check_kind = {
     .node_timeout_ms = NODE_TIMEOUT_MS,

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "stacks/maps.h"
+#include "stacks/runtime_test.h"
 
 static void test_files(void **state)
 {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "stacks/native_name.h"
+#include "stacks/native_test.h"
 
 static void check(const char *function, const char *expected)
 {

@@ -13,7 +13,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "stacks/maps.h"
+#include "stacks/runtime_test.h"
 #include "stacks/symbols.h"
 
 extern char _PyRuntime[64];

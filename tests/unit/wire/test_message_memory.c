@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "wire/control.pb-c.h"
-#include "wire/message_memory.h"
+#include "wire/frame.h"
 
 /* A body of `length` bytes that says this again and again. */
 static ProtobufCMessage *unpack_many(const ProtobufCMessageDescriptor *kind, size_t length,

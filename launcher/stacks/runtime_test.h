@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files that a process has mapped, from the text of /proc/PID/maps. Pure. */
+/* What the tests of runtime need, and nobody else: the files that a process has mapped, from the
+ * text of /proc/PID/maps. */
 #pragma once
 
 #include <stddef.h>
