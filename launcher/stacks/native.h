@@ -17,8 +17,8 @@
 #include "base/error.h"
 #include "stacks/module/unwind_module.h"
 #include "stacks/process.h"
-#include "stacks/rights.h"
 #include "stacks/stack.h"
+#include "stacks/tasks.h"
 
 /* hvdrun-unwind.so. NULL: it or libdw cannot be loaded. It stays open. */
 const struct unwind_module *native_load(const char *path, struct error *err);

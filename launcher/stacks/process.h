@@ -15,9 +15,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "stacks/rights.h"
 #include "stacks/runtime.h"
 #include "stacks/stack.h"
+#include "stacks/tasks.h"
 
 #define PROCESS_FRAMES_MAX 60 /* of one thread; the ones between the ends are left out */
 #define PROCESS_THREADS_MAX 256

@@ -18,7 +18,7 @@
 #include <sys/types.h>
 
 #include "stacks/module/unwind_module.h"
-#include "stacks/rights.h"
+#include "stacks/tasks.h"
 
 #define SNAPSHOT_STACK ((size_t)128 << 10) /* bytes; frames further out are read later */
 

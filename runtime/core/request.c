@@ -34,6 +34,16 @@ char *request_key(enum kind kind, const char *name)
     return key;
 }
 
+struct request request_bare(enum kind kind, const char *name)
+{
+    return (struct request){.key = request_key(kind, name),
+                            .kind = kind,
+                            .type = HVD_UINT8,
+                            .op = HVD_SUM,
+                            .prescale = 1,
+                            .postscale = 1};
+}
+
 void request_destroy(struct request *request)
 {
     free(request->key);

@@ -53,6 +53,9 @@ const char *kind_text(enum kind kind);
 /* `name` is used if the kind has one. The caller frees it. */
 char *request_key(enum kind kind, const char *name);
 
+/* With its key, and as it is without a tensor. */
+struct request request_bare(enum kind kind, const char *name);
+
 void request_destroy(struct request *request);
 struct request request_copy(const struct request *request);
 

@@ -39,14 +39,9 @@ static enum hvd_status add(struct world *world, const int32_t *ranks, int32_t co
     int *sorted AUTO_FREE = members_sorted(ranks, count, world_place(world)->size, &err);
     if (sorted == NULL)
         return library_fail(HVD_ERR_ARGUMENT, "%s", err.text);
-    struct request request = {.key = request_key(KIND_ADD_SET, NULL),
-                              .kind = KIND_ADD_SET,
-                              .type = HVD_INT32,
-                              .op = HVD_SUM,
-                              .prescale = 1,
-                              .postscale = 1,
-                              .dims = count,
-                              .shape = mem_array((size_t)count, sizeof *request.shape)};
+    struct request request = request_bare(KIND_ADD_SET, NULL);
+    request.dims = count;
+    request.shape = mem_array((size_t)count, sizeof *request.shape);
     for (int32_t i = 0; i < count; i++)
         request.shape[i] = sorted[i];
     return change_sets(world, &request, set);
@@ -75,13 +70,8 @@ static enum hvd_status unknown(int32_t set)
 static enum hvd_status remove_set(struct world *world, int32_t set)
 {
     struct process_set *found = world_set(world, set);
-    struct request request = {.key = request_key(KIND_REMOVE_SET, NULL),
-                              .kind = KIND_REMOVE_SET,
-                              .type = HVD_INT32,
-                              .op = HVD_SUM,
-                              .prescale = 1,
-                              .postscale = 1,
-                              .root = set};
+    struct request request = request_bare(KIND_REMOVE_SET, NULL);
+    request.root = set;
     set_release(found);
     if (found != NULL && set != 0)
         return change_sets(world, &request, NULL);
@@ -101,25 +91,33 @@ int hvd_remove_process_set(int32_t set)
 }
 
 /* Calls `ask` with the set, if it exists. */
-static int with_set(int32_t set, int (*ask)(const struct process_set *set))
+static int with_set(int32_t set, int (*ask)(const struct process_set *set, void *context),
+                    void *context)
 {
     struct world *world = library_enter();
     if (world == NULL)
         return HVD_ERR_NOT_INITIALIZED;
     struct process_set *found = world_set(world, set);
-    int answer = found == NULL ? (int)unknown(set) : ask(found);
+    int answer = found == NULL ? (int)unknown(set) : ask(found, context);
     set_release(found);
     library_leave();
     return answer;
 }
 
-int hvd_process_set_size(int32_t set)
+static int size_of(const struct process_set *set, void *context)
 {
-    return with_set(set, set_size);
+    (void)context;
+    return set_size(set);
 }
 
-static int own_rank(const struct process_set *set)
+int hvd_process_set_size(int32_t set)
 {
+    return with_set(set, size_of, NULL);
+}
+
+static int own_rank(const struct process_set *set, void *context)
+{
+    (void)context;
     return set_rank(set) >= 0
                ? set_rank(set)
                : (int)library_fail(HVD_ERR_NOT_MEMBER, "this rank is not a member of the set %d",
@@ -128,40 +126,42 @@ static int own_rank(const struct process_set *set)
 
 int hvd_process_set_rank(int32_t set)
 {
-    return with_set(set, own_rank);
+    return with_set(set, own_rank, NULL);
+}
+
+static int claim_gpu(const struct process_set *set, void *context)
+{
+    const int32_t *device = context;
+    int rank = own_rank(set, NULL);
+    if (rank < 0)
+        return rank;
+    return *device < 0
+               ? (int)library_fail(HVD_ERR_ARGUMENT, "%d is not the number of a GPU", *device)
+               : set_claim_gpu(set, *device);
 }
 
 int hvd_use_gpu(int32_t set, int32_t device)
 {
-    int rank = hvd_process_set_rank(set);
-    if (rank < 0)
-        return rank;
-    if (device < 0)
-        return library_fail(HVD_ERR_ARGUMENT, "%d is not the number of a GPU", device);
-    struct world *world = library_enter();
-    if (world == NULL)
-        return HVD_ERR_NOT_INITIALIZED;
-    struct process_set *found = world_set(world, set);
-    int used = found == NULL ? (int)unknown(set) : set_claim_gpu(found, device);
-    set_release(found);
-    library_leave();
-    return used;
+    return with_set(set, claim_gpu, &device);
+}
+
+struct ranks_room {
+    int32_t *ranks, room;
+};
+
+static int list_ranks(const struct process_set *set, void *context)
+{
+    const struct ranks_room *out = context;
+    if (out->room < 0 || (out->room > 0 && out->ranks == NULL))
+        return library_fail(HVD_ERR_ARGUMENT, "the room for the ranks is not valid");
+    for (int i = 0; i < set_size(set) && i < out->room; i++)
+        out->ranks[i] = set_ranks(set)[i];
+    return set_size(set);
 }
 
 int hvd_process_set_ranks(int32_t set, int32_t *ranks, int32_t room)
 {
-    struct world *world = library_enter();
-    if (world == NULL)
-        return HVD_ERR_NOT_INITIALIZED;
-    struct process_set *found = world_set(world, set);
-    int count = found == NULL ? (int)unknown(set) : set_size(found);
-    if (room < 0 || (room > 0 && ranks == NULL))
-        count = library_fail(HVD_ERR_ARGUMENT, "the room for the ranks is not valid");
-    for (int i = 0; i < count && i < room; i++)
-        ranks[i] = set_ranks(found)[i];
-    set_release(found);
-    library_leave();
-    return count;
+    return with_set(set, list_ranks, &(struct ranks_room){ranks, room});
 }
 
 int hvd_process_set_ids(int32_t *sets, int32_t room)

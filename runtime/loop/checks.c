@@ -254,15 +254,10 @@ enum hvd_status checks_call(const struct process_set *set, const struct call *ca
                             struct request *request, struct submission *token, struct error *err)
 {
     const struct hvd_tensor *tensor = call->tensor;
-    *request = (struct request){.kind = call->kind,
-                                .type = HVD_UINT8,
-                                .op = HVD_SUM,
-                                .prescale = 1,
-                                .postscale = 1,
-                                .priority = call->options->priority};
     if (tensor != NULL && (check_name(tensor->name, err) != 0 || check_shape(tensor, err) != 0))
         return HVD_ERR_ARGUMENT;
-    request->key = request_key(call->kind, tensor == NULL ? NULL : tensor->name);
+    *request = request_bare(call->kind, tensor == NULL ? NULL : tensor->name);
+    request->priority = call->options->priority;
     if (tensor != NULL) {
         request->type = (enum hvd_type)tensor->type;
         request->dims = tensor->dims;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files with a private key. */
 #include "fuzz.h"
-#include "transport/ssh_module/base64.h"
+#include "transport/ssh_module/fields.h"
 #include "transport/ssh_module/key.h"
 #include "transport/ssh_module/key_file.h"
 

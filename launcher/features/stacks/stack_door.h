@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernel allows to an agent, but not to its helper process (stacks/rights.h): the helper
+ * What the kernel allows to an agent, but not to its helper process (stacks/tasks.h): the helper
  * asks the agent for it, over a socket. The agent decodes nothing. It opens the memory of a
  * process, reads one line of the kernel, or stops a thread and copies its registers and stack.
  *
@@ -9,7 +9,7 @@
 #pragma once
 
 #include "io/loop.h"
-#include "stacks/rights.h"
+#include "stacks/tasks.h"
 
 /* The agent's end. Takes `fd`. */
 struct stack_door;

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/buf.h"
 
@@ -43,3 +44,12 @@ int fields_put_string(struct buf *out, const void *bytes, size_t length);
 int fields_put_text(struct buf *out, const char *text);
 /* A non-negative number, big-endian, as mpint. */
 int fields_put_mpint(struct buf *out, const unsigned char *bytes, size_t length);
+
+/* Base64 as keys and known_hosts files use it, and the fingerprints people compare. */
+/* Decodes `text`, in which line ends, spaces and tabs do not count, into `out`, which has room for
+ * length / 4 * 3 + 3 bytes. Returns how many were written; -1: not base64. */
+ssize_t base64_decode(const char *text, size_t length, unsigned char *out);
+int base64_append(struct buf *out, const void *bytes, size_t length); /* -1: over the limit */
+
+/* "SHA256:..." of a public key blob, as ssh-keygen -l prints it; the caller owns it. */
+char *fingerprint_new(const void *blob, size_t length);

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "transport/ssh_module/base64.h"
+#include "transport/ssh_module/fields.h"
 #include "transport/ssh_module/host_key_test.h"
 #include "transport/ssh_module/known_hosts.h"
 

@@ -16,7 +16,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "transport/ssh_module/base64.h"
+#include "transport/ssh_module/fields.h"
 #include "transport/ssh_module/key.h"
 
 /* The inside of an "openssh-key-v1" file (PROTOCOL.key of OpenSSH). Pure. */

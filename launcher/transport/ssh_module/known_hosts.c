@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "base/strv.h"
-#include "transport/ssh_module/base64.h"
+#include "transport/ssh_module/fields.h"
 #include "transport/ssh_module/name_hash.h"
 
 /*

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "transport/ssh_module/base64.h"
+#include "transport/ssh_module/fields.h"
 
 #define BLOCK 64  /* bytes that SHA-1 takes at a time */
 #define DIGITS 28 /* of 20 bytes in base64 */

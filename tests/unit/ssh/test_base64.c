@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "transport/ssh_module/base64.h"
+#include "transport/ssh_module/fields.h"
 
 static const char *const pairs[][2] = {
     {"", ""},

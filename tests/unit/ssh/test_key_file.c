@@ -9,7 +9,7 @@
 #include <openssl/evp.h>
 
 #include "ssh/ssh_fixture.h"
-#include "transport/ssh_module/base64.h"
+#include "transport/ssh_module/fields.h"
 #include "transport/ssh_module/key_file.h"
 #include "transport/ssh_module/keys.h"
 

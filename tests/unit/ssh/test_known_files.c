@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 
 #include "ssh/ssh_fixture.h"
-#include "transport/ssh_module/base64.h"
+#include "transport/ssh_module/fields.h"
 #include "transport/ssh_module/host_key_test.h"
 #include "transport/ssh_module/known_files.h"
 

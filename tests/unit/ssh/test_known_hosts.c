@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "transport/ssh_module/base64.h"
+#include "transport/ssh_module/fields.h"
 #include "transport/ssh_module/known_hosts.h"
 
 #define ED_BASE64 "AAAAC3NzaC1lZDI1NTE5AAAAIJncNnUNKJcj8d9fcv8TYUUTlyiT+w7hBO8Q+NM2FJNP"
