@@ -20,16 +20,16 @@ import layers
 import symbols
 import tree
 
-# What is measured: (limit, goal, what it is). A limit is the number of the day on which it was set; that of lines is
-# rounded up to 1000, that of files to 10. A commit that lowers a number lowers its limit too, and one that must raise a
-# limit says why. The goals of the two paths are a fifth and a third below their first limits.
+# What is measured: (limit, goal, what it is). A limit is the number of the day on which it was set; those of lines and
+# files leave room for a feature (1,500 lines, 12 files). A commit that lowers a number lowers its limit too, and one
+# that must raise a limit says why. The goals of the two paths are a fifth and a third below their first limits.
 LIMITS = {
     "lines": (133000, 116000, "raw lines of .c and .h in launcher and runtime"),
-    "files": (1120, 950, "files"),
+    "files": (1066, 950, "files"),
     "fields": (35, 35, "fields of struct job"),
     "includes": (15, 15, "includes of driver.c"),
-    "output": (40, 35, "nodes that a line of output enters"),
-    "stacks": (85, 58, "nodes that 'hvdrun stacks' enters"),
+    "output": (35, 35, "nodes that a line of output enters"),
+    "stacks": (73, 58, "nodes that 'hvdrun stacks' enters"),
     "circle": (0, 0, "nodes in the largest circle of calls"),
 }
 

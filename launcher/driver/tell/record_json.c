@@ -3,7 +3,6 @@
 
 #include <jansson.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "driver/tell/json_text.h"
@@ -26,20 +25,12 @@ char *record_log_folder(const struct job *job)
 
 json_t *record_json_begin(const struct job *job)
 {
-    char *command AUTO_FREE = status_command(job);
     json_t *object = json_object();
     json_object_set_new(object, "version", json_integer(VERSION));
-    json_object_set_new(object, "job", json_text(job->request->job_id));
-    if (job->settings->job_name != NULL)
-        json_object_set_new(object, "name", json_text(job->settings->job_name));
-    json_object_set_new(object, "pid", json_integer(getpid()));
-    json_object_set_new(object, "command", json_text(command));
-    json_object_set_new(object, "folder", json_text(job->request->wdir));
+    status_json_identity(job, object);
     char *log_folder AUTO_FREE = record_log_folder(job);
     if (log_folder != NULL)
         json_object_set_new(object, "log_folder", json_text(log_folder));
-    json_object_set_new(object, "started", json_wall_time(job, job->request->begun_ns));
-    json_object_set_new(object, "size", json_integer(job->plan->size));
     json_object_set_new(object, "host_count", json_integer(job->node_count));
     return object;
 }

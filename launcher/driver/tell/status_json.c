@@ -118,24 +118,29 @@ static json_t *ranks_json(const struct job *job)
     return ranks;
 }
 
-json_t *status_json(const struct job *job)
+void status_json_identity(const struct job *job, json_t *object)
 {
-    const struct allocation *allocation = job->request->allocation;
     char *command AUTO_FREE = status_command(job);
-    json_t *hosts = json_array();
-    for (int i = 0; i < job->node_count; i++)
-        json_array_append_new(hosts, host_json(job, job->nodes[i]));
-    json_t *object = json_object();
-    json_object_set_new(object, "version", json_string(HVDRUN_VERSION));
     json_object_set_new(object, "job", json_text(job->request->job_id));
     if (job->settings->job_name != NULL)
         json_object_set_new(object, "name", json_text(job->settings->job_name));
     json_object_set_new(object, "pid", json_integer(getpid()));
     json_object_set_new(object, "command", json_text(command));
     json_object_set_new(object, "folder", json_text(job->request->wdir));
-    json_object_set_new(object, "state", json_string(job_state_name(job->state)));
     json_object_set_new(object, "size", json_integer(job->plan->size));
     json_object_set_new(object, "started", json_wall_time(job, job->request->begun_ns));
+}
+
+json_t *status_json(const struct job *job)
+{
+    const struct allocation *allocation = job->request->allocation;
+    json_t *hosts = json_array();
+    for (int i = 0; i < job->node_count; i++)
+        json_array_append_new(hosts, host_json(job, job->nodes[i]));
+    json_t *object = json_object();
+    json_object_set_new(object, "version", json_string(HVDRUN_VERSION));
+    status_json_identity(job, object);
+    json_object_set_new(object, "state", json_string(job_state_name(job->state)));
     json_object_set_new(object, "up_s",
                         json_real((double)(clock_mono_ns() - job->request->begun_ns) / 1e9));
     json_object_set_new(object, "restarts",

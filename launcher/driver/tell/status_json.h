@@ -30,5 +30,7 @@
 struct json_t;
 
 struct json_t *status_json(const struct job *job); /* the caller's */
+/* From "job" to "folder", and "size" and "started": also a part of the record (record_json.h). */
+void status_json_identity(const struct job *job, struct json_t *object);
 /* The programs of the job with their arguments, on one line of bounded length. The caller frees. */
 char *status_command(const struct job *job);
