@@ -36,8 +36,11 @@ static enum hvd_status check_one(const struct process_set *set, const struct bat
                                  struct submission *token, struct error *err)
 {
     struct hvd_tensor tensor;
-    struct call call = {
-        .kind = batch->kind, .options = options, .splits = batch->splits, .root = batch->root};
+    struct call call = {.kind = batch->kind,
+                        .options = options,
+                        .splits = batch->splits,
+                        .root = batch->root,
+                        .ready = i == 0 ? NULL : (token - 1)->ready};
     if (has_tensors(batch->kind)) {
         if (checks_tensor_copy(tensor_at(batch, i), &tensor, err) != 0)
             return HVD_ERR_ARGUMENT;

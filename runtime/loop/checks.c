@@ -228,10 +228,19 @@ static enum hvd_status check_nccl(const struct process_set *set, const struct re
     return HVD_ERR_UNSUPPORTED;
 }
 
-static enum hvd_status check_memory(const struct process_set *set, const struct hvd_tensor *tensor,
+/* Tensors of one call that the same stream computes are ready at the same mark. */
+static struct gpu_mark *mark_for(struct gpu *gpu, const struct call *call, struct error *err)
+{
+    struct gpu_mark *before = call->ready;
+    bool same = before != NULL && before->gpu == gpu && before->stream == call->tensor->stream;
+    return same ? gpu_mark_hold(before) : gpu_mark(gpu, call->tensor->stream, err);
+}
+
+static enum hvd_status check_memory(const struct process_set *set, const struct call *call,
                                     struct request *request, struct submission *token,
                                     struct error *err)
 {
+    const struct hvd_tensor *tensor = call->tensor;
     int device = device_of(set, tensor, err);
     if (device < 0)
         return device == -1 ? HVD_OK : HVD_ERR_ARGUMENT;
@@ -241,7 +250,7 @@ static enum hvd_status check_memory(const struct process_set *set, const struct 
     struct gpu *gpu = gpus_get(set_gpus(set), device, err);
     if (gpu == NULL)
         return HVD_ERR_ARGUMENT;
-    token->ready = gpu_mark(gpu, tensor->stream, err);
+    token->ready = mark_for(gpu, call, err);
     if (token->ready == NULL) {
         error_wrap(err, "the stream of '%.200s'", request_name(request));
         return HVD_ERR_ARGUMENT;
@@ -278,7 +287,7 @@ enum hvd_status checks_call(const struct process_set *set, const struct call *ca
         token->output = tensor->output;
         if (call->splits != NULL)
             token->splits = mem_dup(call->splits, (size_t)set_size(set) * sizeof(int64_t));
-        enum hvd_status status = check_memory(set, tensor, request, token, err);
+        enum hvd_status status = check_memory(set, call, request, token, err);
         if (status != HVD_OK) {
             request_destroy(request);
             return status;

@@ -17,6 +17,7 @@ struct call {
     const struct hvd_options *options;
     const int64_t *splits;
     int root;
+    struct gpu_mark *ready; /* of the tensor before it in the same call; NULL: none */
 };
 
 /* HVD_ERR_ARGUMENT or HVD_ERR_UNSUPPORTED, or fills `request` and `token`. */

@@ -193,7 +193,7 @@ struct gpu_mark *gpu_mark(struct gpu *gpu, void *stream, struct error *err)
         pthread_mutex_unlock(&gpu->events->lock);
         if (cuda_check(cuda, result, "cuEventRecord", err) == 0) {
             mark = mem_alloc(sizeof *mark);
-            *mark = (struct gpu_mark){gpu, event, stream, number};
+            *mark = (struct gpu_mark){gpu, event, stream, number, 1};
         } else {
             give_event(gpu, event);
         }
@@ -202,9 +202,15 @@ struct gpu_mark *gpu_mark(struct gpu *gpu, void *stream, struct error *err)
     return mark;
 }
 
+struct gpu_mark *gpu_mark_hold(struct gpu_mark *mark)
+{
+    mark->holders++;
+    return mark;
+}
+
 void gpu_mark_release(struct gpu_mark *mark)
 {
-    if (mark == NULL)
+    if (mark == NULL || --mark->holders > 0)
         return;
     give_event(mark->gpu, mark->event);
     free(mark);

@@ -34,14 +34,17 @@ struct gpu *gpus_get(struct gpus *gpus, int number, struct error *err);
 int gpu_enter(const struct gpu *gpu, struct error *err);
 void gpu_leave(const struct gpu *gpu);
 
-/* A point in a stream: what was submitted to the stream before is complete. */
+/* A point in a stream: what was submitted to the stream before is complete. One thread at a time
+ * holds it and releases it. */
 struct gpu_mark {
     struct gpu *gpu;
     void *event, *stream;
     uint64_t number; /* grows with each mark of this GPU */
+    size_t holders;
 };
 
 /* `stream` is a CUstream of this GPU; NULL: the legacy default stream. NULL is returned if it is
  * not one. */
 struct gpu_mark *gpu_mark(struct gpu *gpu, void *stream, struct error *err);
+struct gpu_mark *gpu_mark_hold(struct gpu_mark *mark);
 void gpu_mark_release(struct gpu_mark *mark); /* accepts NULL */
