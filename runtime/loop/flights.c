@@ -122,6 +122,7 @@ struct passenger {
 struct flight {
     struct flight *next;
     struct gpu_mark *end;
+    bool has_bell;
     struct passenger *passengers;
     size_t count;
 };
@@ -139,6 +140,15 @@ bool flights_are_none(const struct flights *flights)
 const char *flights_first_name(const struct flights *flights)
 {
     return request_name(&flights->first->passengers[0].request);
+}
+
+const struct gpu_mark *flights_take_bell(struct flights *flights)
+{
+    struct flight *flight = flights->first;
+    if (flight == NULL || flight->has_bell)
+        return NULL;
+    flight->has_bell = true;
+    return flight->end;
 }
 
 static struct passenger passenger_of(const struct flights *flights, const struct part *part,

@@ -28,6 +28,8 @@ void flights_add(struct flights *flights, struct gpu_mark *end, const struct par
 
 bool flights_are_none(const struct flights *flights);
 const char *flights_first_name(const struct flights *flights); /* of a tensor; borrowed */
+/* The end of the first one, for a bell; NULL: there is none, or it has a bell. */
+const struct gpu_mark *flights_take_bell(struct flights *flights);
 
 /* Completes those that the GPU has completed. HVD_ERR_ENGINE: CUDA reports an error. */
 enum hvd_status flights_land(struct flights *flights, int64_t now_ns, struct error *err);

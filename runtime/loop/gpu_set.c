@@ -223,7 +223,7 @@ static enum hvd_status launch(struct gpu_set *set, const struct part *parts, siz
     if (status != HVD_OK)
         return status;
     struct gpu_mark *end = gpu_mark(set->gpu, set->comm->stream, err);
-    status = end == NULL ? HVD_ERR_ENGINE : hang_bell(set, end, err);
+    status = end == NULL ? HVD_ERR_ENGINE : HVD_OK;
     bool early = set->setup.completes_at_launch && streams.all;
     if (status == HVD_OK && early)
         status = complete_at_launch(set, end, &streams, parts, count, outcomes, err);
@@ -280,6 +280,18 @@ int64_t gpu_set_deadline(const struct gpu_set *set)
     if (is_eager || now_ns < set->linger_until_ns)
         return 0;
     return flights_are_none(&set->flights) ? INT64_MAX : set->tick_ns;
+}
+
+enum hvd_status gpu_set_sleeps(struct gpu_set *set, struct error *err)
+{
+    const struct gpu_mark *mark = flights_take_bell(&set->flights);
+    if (mark == NULL)
+        return HVD_OK;
+    if (gpu_enter(set->gpu, err) != 0)
+        return HVD_ERR_ENGINE;
+    enum hvd_status status = hang_bell(set, mark, err);
+    gpu_leave(set->gpu);
+    return status;
 }
 
 static enum hvd_status look(struct gpu_set *set, int64_t now_ns, struct error *err)

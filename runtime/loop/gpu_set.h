@@ -10,7 +10,8 @@
  * To sleep until the GPU wakes a thread takes 40 to 700 us longer than to look, the more the longer
  * it has slept. So while the program waits for an operation, the thread looks without a pause, for
  * at most 20 ms. It also goes on for 100 us after that, because a program that waits for each
- * operation submits the next one at once.
+ * operation submits the next one at once. Only a thread that sleeps needs a bell: to hang one takes
+ * as long as to launch an operation.
  */
 #pragma once
 
@@ -53,6 +54,9 @@ enum hvd_status gpu_set_run(struct gpu_set *set, const struct part *parts, size_
 
 /* When gpu_set_check() has something to do, if nothing rings; 0: now, INT64_MAX: never. */
 int64_t gpu_set_deadline(const struct gpu_set *set);
+/* Call it before the thread sleeps: it wakes up when the GPU has completed the next operation. Not
+ * HVD_OK: the set cannot be used any more. */
+enum hvd_status gpu_set_sleeps(struct gpu_set *set, struct error *err);
 /* Completes what the GPU has completed. Not HVD_OK: the set cannot be used any more. */
 enum hvd_status gpu_set_check(struct gpu_set *set, struct error *err);
 

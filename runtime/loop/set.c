@@ -118,6 +118,15 @@ static void act(struct process_set *set)
     }
 }
 
+/* A GPU wakes the thread that is about to sleep. */
+static void hang_bell(const struct process_set *set)
+{
+    struct error err = ERROR_INIT;
+    enum hvd_status status = gpu_set_sleeps(set->executor.gpu_set, &err);
+    if (status != HVD_OK)
+        set->setup.owner->lost(set->setup.owner->context, status, err.text);
+}
+
 /* Sleeps until there is something to do, and takes what has come. */
 static int sleep_and_hear(struct process_set *set, struct buf *message, struct error *err)
 {
@@ -132,6 +141,8 @@ static int sleep_and_hear(struct process_set *set, struct buf *message, struct e
     set->asleep_until_ns = until_ns;
     pthread_mutex_unlock(&set->lock);
     int64_t time_ns = until_ns == INT64_MAX ? -1 : until_ns > now_ns ? until_ns - now_ns : 0;
+    if (time_ns != 0)
+        hang_bell(set);
     int rc = channel_wait(set->channel, time_ns, err);
     pthread_mutex_lock(&set->lock);
     set->asleep_until_ns = INT64_MIN;
