@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/thread.h"
 
+enum { LOOKS = 100 }; /* before it lets other threads run */
 #define NS_PER_MS 1000000
 #define NS_PER_SECOND 1000000000
 #define LOOK_NS ((int64_t)20 * NS_PER_MS) /* for how long a thread looks, instead of sleeping */
@@ -35,6 +36,7 @@ struct handle {
     void *context;
     bool kept;
     pthread_cond_t *waiter; /* of the thread that waits; NULL: none */
+    atomic_bool done;       /* nothing is pending, for a thread that looks without the lock */
 };
 
 /* A callback that has to run. */
@@ -241,6 +243,7 @@ struct submission *handle_create(struct handles *handles, size_t count, hvd_call
 /* With the lock held: all submissions are complete. */
 static void finish(struct handles *handles, struct handle *handle)
 {
+    atomic_store_explicit(&handle->done, true, memory_order_release);
     if (handle->waiter != NULL)
         pthread_cond_signal(handle->waiter);
     if (handle->callback == NULL)
@@ -391,11 +394,28 @@ static void give_results(struct handle *handle, struct results results)
     }
 }
 
-/* With the lock held, which it gives up meanwhile. */
-static int look_again(struct handles *handles, int64_t limit_ns)
+/* Leaves the processor core to its other thread for a moment. */
+static void pause_briefly(void)
 {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb");
+#endif
+}
+
+/* With the lock held, which it gives up meanwhile. The set's thread may have the same core, and the
+ * threads that complete the handle need the lock, so this mostly pauses. */
+static int look_again(struct handles *handles, const struct handle *handle, int64_t limit_ns)
+{
+    bool done = false;
     pthread_mutex_unlock(&handles->lock);
-    sched_yield();
+    for (int i = 0; i < LOOKS && !done; i++) {
+        pause_briefly();
+        done = atomic_load_explicit(&handle->done, memory_order_acquire);
+    }
+    if (!done)
+        sched_yield();
     pthread_mutex_lock(&handles->lock);
     return clock_mono_ns() >= limit_ns ? ETIMEDOUT : 0;
 }
@@ -413,7 +433,7 @@ static void wait_with(struct handles *handles, struct handle *handle, int64_t ti
         if (handle->launched > 0 && look_until_ns == 0)
             look_until_ns = now_ns + LOOK_NS;
         if (handle->launched > 0 && now_ns < look_until_ns)
-            rc = look_again(handles, limit_ns);
+            rc = look_again(handles, handle, limit_ns);
         else
             rc = timeout_ms < 0 ? pthread_cond_wait(handle->waiter, &handles->lock)
                                 : pthread_cond_timedwait(handle->waiter, &handles->lock, &limit);

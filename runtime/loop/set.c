@@ -29,6 +29,7 @@ struct process_set {
     /* Both under `lock`. Until when the thread sleeps (INT64_MIN: it is awake). Until when it waits
      * for the others after set_leave() (INT64_MAX: it was not called). */
     int64_t asleep_until_ns, leave_until_ns;
+    bool looks;    /* it looks again at once, so nobody needs to wake it; under `lock` */
     int left_rank; /* a global rank whose process has ended; -1: none */
     int64_t left_until_ns;
     /* Only the thread uses these. */
@@ -138,9 +139,10 @@ static int sleep_and_hear(struct process_set *set, struct buf *message, struct e
     until_ns = set->left_until_ns < until_ns ? set->left_until_ns : until_ns;
     int64_t gpu_ns = gpu_set_deadline(set->executor.gpu_set);
     until_ns = gpu_ns < until_ns ? gpu_ns : until_ns;
-    set->asleep_until_ns = until_ns;
-    pthread_mutex_unlock(&set->lock);
     int64_t time_ns = until_ns == INT64_MAX ? -1 : until_ns > now_ns ? until_ns - now_ns : 0;
+    set->asleep_until_ns = until_ns;
+    set->looks = time_ns == 0;
+    pthread_mutex_unlock(&set->lock);
     if (time_ns != 0)
         hang_bell(set);
     int rc = channel_wait(set->channel, time_ns, err);
@@ -399,7 +401,7 @@ struct engine_comm *set_take_comm(struct process_set *set, int lane)
 static void unlock_and_wake(struct process_set *set)
 {
     int64_t until_ns = gpu_set_is_awaited(set->executor.gpu_set) ? 0 : core_deadline(set->core);
-    bool wake = until_ns < set->asleep_until_ns;
+    bool wake = !set->looks && until_ns < set->asleep_until_ns;
     if (wake)
         set->asleep_until_ns = INT64_MIN;
     pthread_mutex_unlock(&set->lock);
