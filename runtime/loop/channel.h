@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The control channel of a process set: one TCP connection between the root (set rank 0) and each
- * other member, for the messages of runtime/core. Data moves through the engine.
+ * The control channel of a process set: one connection, TCP or within the host, between the root
+ * (set rank 0) and each other member, for the messages of runtime/core. Data moves through the
+ * engine.
  *
  * Engines have collective operations only, in which a rank cannot wait for a message and for its
  * own program at the same time. A channel can, with one poll() and without a period. It also

@@ -26,6 +26,7 @@ struct meeting_point {
     bool ipv6;
     uint8_t address[16]; /* 4 of them for IPv4; in network order, as is the port */
     uint16_t port;
+    bool local; /* instead: a socket of the root's host, whose name is made of the address */
 };
 
 struct invitation {

@@ -10,12 +10,14 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "loop/channel_invitation.h"
 
+#define LOCAL_NAME "hvd-"
 enum { CONNECT_MS = 3000, AGAIN_MS = 100, TURN_MS = 1000, GUEST_MS = 2000, STRANGERS_MAX = 256 };
 
 /* ---- A member -------------------------------------------------------------------------------- */
@@ -66,11 +68,27 @@ static bool introduce(const struct channel_setup *setup, int fd,
            welcome_is_right(invitation, &introduction, welcome);
 }
 
+/* An abstract name, which leaves no file. Only this host's network namespace has it. */
+static socklen_t to_local_name(const struct meeting_point *point, struct sockaddr_un *name)
+{
+    char *at = name->sun_path + 1;
+    memcpy(at, LOCAL_NAME, sizeof LOCAL_NAME - 1);
+    at += sizeof LOCAL_NAME - 1;
+    for (size_t i = 0; i < sizeof point->address; i++) {
+        *at++ = "0123456789abcdef"[point->address[i] >> 4];
+        *at++ = "0123456789abcdef"[point->address[i] & 15];
+    }
+    name->sun_family = AF_UNIX;
+    return (socklen_t)(at - (char *)name);
+}
+
 static socklen_t to_name(const struct meeting_point *point, struct sockaddr_storage *name)
 {
     struct sockaddr_in *four = (struct sockaddr_in *)(void *)name;
     struct sockaddr_in6 *six = (struct sockaddr_in6 *)(void *)name;
     memset(name, 0, sizeof *name);
+    if (point->local)
+        return to_local_name(point, (struct sockaddr_un *)(void *)name);
     if (point->ipv6) {
         six->sin6_family = AF_INET6;
         six->sin6_port = point->port;
@@ -102,6 +120,20 @@ static int connect_to(const struct channel_setup *setup, const struct invitation
     return -1;
 }
 
+/* Tries the points in turn; a socket of this host is faster than the network. */
+static int connect_to_any(const struct channel_setup *setup, const struct invitation *invitation,
+                          int64_t deadline_ms)
+{
+    int fd = -1;
+    for (int turn = 0; turn < 2; turn++)
+        for (size_t i = 0; i < invitation->count && fd < 0; i++) {
+            int64_t until = clock_mono_ms() + CONNECT_MS;
+            if (invitation->points[i].local == (turn == 0))
+                fd = connect_to(setup, invitation, i, until < deadline_ms ? until : deadline_ms);
+        }
+    return fd;
+}
+
 enum hvd_status member_meet(const struct channel_setup *setup, int *fd, struct error *err)
 {
     struct invitation invitation = {.count = 0};
@@ -116,10 +148,7 @@ enum hvd_status member_meet(const struct channel_setup *setup, int *fd, struct e
         return HVD_ERR_PEER_LOST;
     }
     while (*fd < 0 && clock_mono_ms() < deadline_ms) {
-        for (size_t i = 0; i < invitation.count && *fd < 0; i++) {
-            int64_t until = clock_mono_ms() + CONNECT_MS;
-            *fd = connect_to(setup, &invitation, i, until < deadline_ms ? until : deadline_ms);
-        }
+        *fd = connect_to_any(setup, &invitation, deadline_ms);
         struct pollfd stop = {.fd = setup->stop, .events = POLLIN};
         if (*fd < 0 && poll(&stop, 1, AGAIN_MS) > 0)
             return HVD_ERR_PEER_LOST;
@@ -244,6 +273,26 @@ static void listen_anywhere(struct root *root, const struct ifaddrs *all, struct
         listen_at(root, (const struct sockaddr *)&here, err);
 }
 
+/* For the members of this host, beside the network. Without it, they use the network, too. */
+static void listen_locally(struct root *root)
+{
+    struct meeting_point point = {.local = true};
+    struct sockaddr_storage name;
+    size_t number = root->invitation.count;
+    if (number == POINTS_MAX ||
+        getrandom(point.address, sizeof point.address, 0) != sizeof point.address)
+        return;
+    socklen_t length = to_name(&point, &name);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&name, length) != 0 || listen(fd, SOMAXCONN) != 0) {
+        fd_close(&fd);
+        return;
+    }
+    root->invitation.points[number] = point;
+    root->listeners[number] = fd;
+    root->invitation.count++;
+}
+
 /* -1: nowhere. */
 static int open_listeners(struct root *root, struct error *err)
 {
@@ -258,7 +307,10 @@ static int open_listeners(struct root *root, struct error *err)
         listen_anywhere(root, all, err);
     if (all != NULL)
         freeifaddrs(all);
-    return root->invitation.count > 0 ? 0 : -1;
+    if (root->invitation.count == 0)
+        return -1;
+    listen_locally(root);
+    return 0;
 }
 
 /* ---- Guests ---------------------------------------------------------------------------------- */

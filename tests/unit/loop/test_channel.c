@@ -241,6 +241,12 @@ static void attacker_listens(struct meeting *meeting, void *(*attack)(void *))
     assert_int_equal(pthread_create(&meeting->attacker, NULL, attack, meeting), 0);
 }
 
+/* The last point may be one of this host, which a member likes best. */
+static void forget_local(struct invitation *told)
+{
+    told->count -= told->points[told->count - 1].local ? 1 : 0;
+}
+
 static void lead_to_attacker(struct meeting *meeting, struct buf *in)
 {
     struct invitation told;
@@ -248,6 +254,7 @@ static void lead_to_attacker(struct meeting *meeting, struct buf *in)
     socklen_t length = sizeof name;
     assert_int_equal(invitation_read(in, &told), 0);
     getsockname(meeting->listener, (struct sockaddr *)&name, &length);
+    forget_local(&told);
     told.points[0].port = name.sin_port;
     told.count = meeting->other_points ? told.count : 1;
     buf_clear(in);
@@ -295,11 +302,62 @@ static void test_any_interface(void **state)
     all_are_there(meeting);
 }
 
+static void find_fd(void *context, int fd, int rank)
+{
+    (void)rank;
+    *(int *)context = fd;
+}
+
+static int family_of(const struct channel *channel)
+{
+    struct sockaddr_storage name;
+    socklen_t length = sizeof name;
+    int fd = -1;
+    channel_each(channel, find_fd, &fd);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&name, &length), 0);
+    return name.ss_family;
+}
+
+/* Members of the root's host do not need the network. */
+static void test_on_one_host(void **state)
+{
+    struct meeting *meeting = *state;
+    begin(meeting, 0);
+    begin(meeting, 1);
+    join_all(meeting);
+    all_are_there(meeting);
+    assert_int_equal(family_of(meeting->channels[0]), AF_UNIX);
+    assert_int_equal(family_of(meeting->channels[1]), AF_UNIX);
+}
+
+static void hide_name(struct meeting *meeting, struct buf *in)
+{
+    struct invitation told;
+    (void)meeting;
+    assert_int_equal(invitation_read(in, &told), 0);
+    assert_true(told.points[told.count - 1].local);
+    told.points[told.count - 1].address[0] ^= 1; /* as on another host: nobody has the name */
+    buf_clear(in);
+    invitation_write(&told, in);
+}
+
+static void test_on_another_host(void **state)
+{
+    struct meeting *meeting = *state;
+    meeting->at_member = hide_name;
+    begin(meeting, 0);
+    begin(meeting, 1);
+    join_all(meeting);
+    all_are_there(meeting);
+    assert_int_equal(family_of(meeting->channels[1]), AF_INET);
+}
+
 static void leave_ipv6(struct meeting *meeting, struct buf *in)
 {
     struct invitation told;
     (void)meeting;
     assert_int_equal(invitation_read(in, &told), 0);
+    forget_local(&told);
     told.points[0].port = 0; /* nobody is there */
     buf_clear(in);
     invitation_write(&told, in);
@@ -309,6 +367,7 @@ static void test_ipv6_alone(void **state)
 {
     struct meeting *meeting = *state;
     begin_root(meeting);
+    forget_local(&meeting->points);
     bool there = meeting->points.count > 1;
     if (there)
         meeting->at_member = leave_ipv6;
@@ -323,6 +382,7 @@ static void test_only_at_the_interface(void **state)
 {
     struct meeting *meeting = *state;
     begin_root(meeting);
+    forget_local(&meeting->points);
     for (size_t i = 0; i < meeting->points.count; i++) {
         const struct meeting_point *point = &meeting->points.points[i];
         struct in6_addr six;
@@ -634,6 +694,7 @@ static void test_a_relay_to_another_point(void **state)
 {
     struct meeting *meeting = *state;
     begin_root(meeting);
+    forget_local(&meeting->points);
     if (meeting->points.count < 2) { /* no IPv6 */
         begin(meeting, 1);
         join_all(meeting);
@@ -740,12 +801,6 @@ static void test_stop(void **state)
                         "a rank was lost before the members of a process set had met");
 }
 
-static void find_fd(void *context, int fd, int rank)
-{
-    (void)rank;
-    *(int *)context = fd;
-}
-
 /* It is not a connection that ends without a word. */
 static void test_a_message_that_is_too_long(void **state)
 {
@@ -776,6 +831,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         MEETING(test_all_meet),
         MEETING(test_any_interface),
+        MEETING(test_on_one_host),
+        MEETING(test_on_another_host),
         MEETING(test_ipv6_alone),
         MEETING(test_only_at_the_interface),
         MEETING(test_an_interface_without_address),

@@ -15,8 +15,8 @@ static struct invitation some(size_t count)
     struct invitation made = {.count = count};
     memset(made.secret, 7, SECRET_SIZE);
     for (size_t i = 0; i < count; i++)
-        made.points[i] =
-            (struct meeting_point){i % 2 != 0, {10, 0, 0, (uint8_t)i}, (uint16_t)(1000 + i)};
+        made.points[i] = (struct meeting_point){
+            i % 3 == 1, {10, 0, 0, (uint8_t)i}, (uint16_t)(1000 + i), i % 3 == 2};
     return made;
 }
 
@@ -31,6 +31,7 @@ static void test_what_is_written_is_read(void **state)
     assert_memory_equal(other.secret, one.secret, SECRET_SIZE);
     for (size_t i = 0; i < POINTS_MAX; i++) {
         assert_int_equal(other.points[i].ipv6, one.points[i].ipv6);
+        assert_int_equal(other.points[i].local, one.points[i].local);
         assert_int_equal(other.points[i].port, one.points[i].port);
         assert_memory_equal(other.points[i].address, one.points[i].address, 16);
     }
