@@ -5,7 +5,7 @@
  * the last.
  *
  * - 1 to MIB (256) MiB: STEPS allreduces of one tensor. Bare, libhvd with IN_FLIGHT tensors at a
- * time, and libhvd with hvd_allreduce(), which waits for each.
+ *   time, libhvd with a wait for each, and bare with a wait for each.
  * - ResNet-50 and 1000_of_4_KiB: bare as one flat buffer, bare with copies into a buffer and out of
  *   it, bare as one group, and libhvd.
  */
@@ -119,6 +119,14 @@ static void bare_steps(const struct bench *bench, const struct row *row)
         bare(bench, bench->data, row->total);
 }
 
+static void bare_blocking_steps(const struct bench *bench, const struct row *row)
+{
+    for (int i = 0; i < STEPS; i++) {
+        bare(bench, bench->data, row->total);
+        place_sync(&bench->place, bench->stream);
+    }
+}
+
 static void hvd_blocking_steps(const struct bench *bench, const struct row *row)
 {
     for (int i = 0; i < STEPS; i++)
@@ -179,7 +187,8 @@ static void run_row(struct bench *bench, const struct row *row, run_function *co
 
 int main(int argc, char **argv)
 {
-    static run_function *const steps[] = {bare_steps, hvd_steps, hvd_blocking_steps};
+    static run_function *const steps[] = {bare_steps, hvd_steps, hvd_blocking_steps,
+                                          bare_blocking_steps};
     static run_function *const many[] = {flat, copies, group, hvd};
     int rounds = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 11;
     size_t mib_max = argc > 2 ? strtoul(argv[2], NULL, 10) : 256;
@@ -194,7 +203,7 @@ int main(int argc, char **argv)
         snprintf(name, sizeof name, "%zu_MiB", mib);
         row_begin(row, name);
         row_add(row, (mib << 20) / sizeof(float));
-        run_row(&bench, row, steps, 3, rounds);
+        run_row(&bench, row, steps, 4, rounds);
     }
     row_begin(row, "ResNet-50");
     row_add_resnet(row);

@@ -64,7 +64,7 @@ folder = sys.argv[1]
 facts = json.load(open(folder + "/facts.json"))
 print(json.dumps(facts["flight_recorder"]), facts["rank_by"], facts["hosts"][0].get("gpus"))
 last = []
-for rank in facts["flight_recorder"]:
+for rank in sorted(facts["flight_recorder"], key=lambda one: one["rank"]):  # in the order of their dumps
     with open(f"{folder}/{rank['file']}", "rb") as file:
         dump = pickle.load(file)
     last.append(dump["pg_status"]["0"]["last_enqueued_collective"] if "0" in dump["pg_status"]

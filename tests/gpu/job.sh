@@ -9,7 +9,7 @@ count="$(nvidia-smi --query-gpu=index --format=csv,noheader | grep -c .)"
 job() { # RANKS ARGUMENT...
     local ranks="$1"
     shift
-    timeout 200 "$build/hvdrun" -np "$ranks" --controller gloo "$@"
+    timeout 400 "$build/hvdrun" -np "$ranks" --controller gloo "$@"
 }
 
 check() { # WHAT HOW-MANY WORDS COMMAND...: so many lines have the words

@@ -17,7 +17,7 @@ pytest() { # RANKS FILE...
 }
 
 python3 -c 'import torch; print("PyTorch", torch.__version__)'
-passed='^\[[0-9]+\]<stdout>:[0-9]+ passed'
+passed='^\[[0-9]+\]<stdout>:[0-9]+ passed(, [0-9]+ (skipped|warnings?))* in '
 check "tests/python, $count ranks" "$count" "$passed" pytest "$count" "$tests"/test_*.py
 check "GPUs, 1 rank" 1 "$passed" pytest 1 "$tests/gpu/test_gpu.py"
 check "GPUs, $count ranks" "$count" "$passed" pytest "$count" "$tests/gpu"
@@ -27,5 +27,5 @@ for number in 1 2 3; do
         --horovod bundled python3 "$here/torch_elastic.py" "$scratch/once.$number"
 done
 check "speed" "$count" 'all right' python "$count" "$here/torch_speed.py" "${ROUNDS:-7}"
-grep 'images/s' "$scratch/out"
+grep 'speed: ' "$scratch/out"
 exit "$bad"
