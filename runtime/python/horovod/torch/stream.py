@@ -31,7 +31,9 @@ class Cuda:
 
     def wait(self, device, stream):
         """The current stream goes on after what the other one has to do now."""
-        torch.cuda.current_stream(device).wait_stream(torch.cuda.ExternalStream(stream, device=device))
+        # ExternalStream(0) would be a new stream, and not the default one
+        other = torch.cuda.ExternalStream(stream, device=device) if stream else torch.cuda.default_stream(device)
+        torch.cuda.current_stream(device).wait_stream(other)
 
     def synchronize(self, device):
         torch.cuda.synchronize(device)
