@@ -62,6 +62,10 @@ set_source_files_properties(features/metrics/page.c PROPERTIES
   OBJECT_DEPENDS "${page_files}"
   COMPILE_DEFINITIONS "HVDRUN_PAGE_FOLDER=\"${page_folder}\"")
 
+set_source_files_properties(features/warm/mother_agent.c PROPERTIES
+  OBJECT_DEPENDS ${PROJECT_SOURCE_DIR}/launcher/features/warm/mother.py
+  COMPILE_DEFINITIONS "HVDRUN_MOTHER=\"${PROJECT_SOURCE_DIR}/launcher/features/warm/mother.py\"")
+
 features_target(features_plain STATIC "." room_node room_stacks room_output room_rendezvous room_pmix
                 room_line dep_jansson)
 features_target(features_agent OBJECT "_agent\\.c$" features_plain room_agent)

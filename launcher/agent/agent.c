@@ -248,8 +248,11 @@ static void on_tick(void *context)
 static void child_exited(void *context, const struct reaper_exit *exit)
 {
     struct agent *agent = context;
-    if (!crews_exited(agent->crews, exit))
-        helpers_exited(agent->helpers, exit);
+    if (crews_exited(agent->crews, exit))
+        return;
+    if (!helpers_has(agent->helpers, exit->pid))
+        agent_parts_stranger(agent, exit);
+    helpers_exited(agent->helpers, exit);
 }
 
 static void collect_children(void *context)

@@ -89,10 +89,12 @@ static struct child_spec spec_of(const struct crew_setup *setup, int index,
     return spec;
 }
 
-/* Starts the worker with this index in PREPARE, after crew_setup_env(). `progress` may be NULL. -1:
- * it could not start, and its state says so. */
-static int crew_spawn(struct crew_setup *setup, const struct crew_progress *progress, int index,
-                      struct worker *worker)
+static void worker_has_started(void *context, pid_t pid, const struct error *err);
+
+/* Starts the worker with this index in PREPARE, after crew_setup_env(). `progress` may be NULL. Its
+ * state says what came of it. */
+static void crew_spawn(struct crew_setup *setup, const struct crew_progress *progress, int index,
+                       struct worker *worker)
 {
     const Hvdrun__Worker *message = setup->prepare->workers[index];
     const struct crew_app *app = &setup->apps.items[message->app];
@@ -102,7 +104,7 @@ static int crew_spawn(struct crew_setup *setup, const struct crew_progress *prog
     if (setup->mpi != NULL &&
         mpi_host_worker(setup->mpi, index, &extra, &hints, &keep_fd, &err) < 0) {
         worker_fail(worker, &err);
-        return -1;
+        return;
     }
     crew_binding_env(&setup->binding, setup->config->facts->cpu_quota, setup->cpu_ranks, message,
                      &hints);
@@ -126,13 +128,14 @@ static int crew_spawn(struct crew_setup *setup, const struct crew_progress *prog
     struct worker_vars *vars = worker_env_rank(setup->env, &rank);
     struct child_spec spec = spec_of(setup, index, vars, keep_fd);
     worker->error_file = crew_setup_error_file(setup, worker->rank);
-    int result = worker_spawn(worker, &spec, stdin_of(setup->prepare, worker->seat));
+    enum worker_stdin kind = stdin_of(setup->prepare, worker->seat);
+    if (!worker_offer(worker, &spec, kind, setup->config->spawner, worker_has_started))
+        worker_spawn(worker, &spec, kind);
     worker_vars_destroy(vars);
     free(places.file);
     free(places.url);
     if (setup->mpi != NULL)
         mpi_host_spawned(setup->mpi, index, worker->pid, keep_fd);
-    return result;
 }
 
 #define SPAWN_SLICE 32 /* workers in one turn of the loop */
@@ -252,11 +255,18 @@ struct crew *crew_create(const struct crew_config *config, Hvdrun__Prepare *prep
     return crew;
 }
 
+static void drop_starting(struct crew *crew)
+{
+    for (int i = 0; i < crew->spawned; i++)
+        worker_drop(&crew->workers[i], crew->config.spawner);
+}
+
 void crew_destroy(struct crew *crew)
 {
     if (crew == NULL)
         return;
     loop_timer_destroy(crew->slice);
+    drop_starting(crew);
     crew_progress_destroy(crew->progress);
     for (int i = 0; i < crew->count; i++)
         worker_destroy(&crew->workers[i]);
@@ -299,18 +309,38 @@ static void worker_has_ended(void *context, int what)
     reaper_collect_one(crew->config.reaper, worker->pid);
 }
 
+/* Its process runs: the crew knows it by its pid from now on. */
+static void add_live(struct crew *crew, struct worker *worker)
+{
+    crew->live++;
+    map_put(&crew->by_pid, map_number((uint64_t)worker->pid), worker);
+    worker_watch_exit(worker, worker_has_ended, worker);
+    worker_end_started(worker->end, worker->pid);
+}
+
+/* The spawner had it. */
+static void worker_has_started(void *context, pid_t pid, const struct error *err)
+{
+    struct worker *worker = context;
+    struct crew *crew = worker->shared->context;
+    int index = (int)(worker - crew->workers);
+    if (worker_spawned(worker, pid, err) < 0)
+        return;
+    add_live(crew, worker);
+    if (crew->setup.mpi != NULL)
+        mpi_host_spawned(crew->setup.mpi, index, pid, -1);
+    post_started(crew, index, index + 1);
+}
+
 static void spawn_slice(void *context)
 {
     struct crew *crew = context;
     int from = crew->spawned;
     while (crew->spawned < crew->count && crew->spawned < from + SPAWN_SLICE && !crew->stopped) {
         struct worker *worker = &crew->workers[crew->spawned];
-        if (crew_spawn(&crew->setup, crew->progress, crew->spawned, worker) == 0) {
-            crew->live++;
-            map_put(&crew->by_pid, map_number((uint64_t)worker->pid), worker);
-            worker_watch_exit(worker, worker_has_ended, worker);
-            worker_end_started(worker->end, worker->pid);
-        }
+        crew_spawn(&crew->setup, crew->progress, crew->spawned, worker);
+        if (worker->state == WORKER_RUNNING)
+            add_live(crew, worker);
         crew->spawned++;
     }
     post_started(crew, from, crew->spawned);
@@ -357,6 +387,7 @@ bool crew_exited(struct crew *crew, const struct reaper_exit *exit)
 void crew_stop(struct crew *crew)
 {
     crew->stopped = true;
+    drop_starting(crew);
 }
 
 void crew_signal(struct crew *crew, int signal)
@@ -480,20 +511,25 @@ bool crew_is_started(const struct crew *crew)
     return crew->started;
 }
 
+/* One that a spawner had at the end is PLANNED again. */
+static bool is_open(const struct worker *worker)
+{
+    return worker->state != WORKER_FINISHED && worker->state != WORKER_PLANNED;
+}
+
 bool crew_is_finished(const struct crew *crew)
 {
-    int open = 0;
-    for (int i = 0; i < crew->spawned; i++)
-        open += crew->workers[i].state != WORKER_FINISHED;
-    return open == 0;
+    bool open = false;
+    for (int i = 0; i < crew->spawned && !open; i++)
+        open = is_open(&crew->workers[i]);
+    return !open;
 }
 
 bool crew_is_over(const struct crew *crew)
 {
     bool over = crew->started && (crew->spawned == crew->count || crew->stopped);
     for (int i = 0; i < crew->spawned && over; i++)
-        over =
-            crew->workers[i].state == WORKER_FINISHED && worker_end_is_over(crew->workers[i].end);
+        over = !is_open(&crew->workers[i]) && worker_end_is_over(crew->workers[i].end);
     return over;
 }
 

@@ -6,6 +6,7 @@
 
 #include "agent/modules.h"
 #include "agent/post.h"
+#include "agent/spawner.h"
 #include "agent/stream.h"
 #include "io/reaper.h"
 #include "node/facts.h"
@@ -30,6 +31,7 @@ struct crew_config {
     const char *line_address; /* of the lines to workers; NULL: none */
     struct progress_desk *progress_desk;
     struct progress_door *progress_door; /* NULL: none */
+    const struct spawner *spawner;       /* NULL: workers are started in the usual way */
     /* Every worker is FINISHED. Called from inside the crew: do not destroy it here. */
     void (*finished)(void *context);
     void *context;

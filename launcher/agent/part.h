@@ -6,6 +6,7 @@
 #pragma once
 
 #include "agent/ask.h"
+#include "io/reaper.h"
 #include "wire/frame.h"
 
 struct crew_config;
@@ -35,6 +36,8 @@ struct agent_part { /* any function may be NULL */
     /* Only if it has data: the workers that go on are in another epoch; the end of the agent. */
     void (*epoch)(struct agent *agent, uint32_t epoch);
     void (*close)(struct agent *agent);
+    /* Only if it has data: a child has ended that neither a crew nor the helpers know. */
+    void (*stranger)(struct agent *agent, const struct reaper_exit *exit);
 };
 
 #define PART(name) extern const struct agent_part name##_agent_part;

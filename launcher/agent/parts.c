@@ -50,6 +50,14 @@ void agent_parts_epoch(struct agent *agent, uint32_t epoch)
     }
 }
 
+void agent_parts_stranger(struct agent *agent, const struct reaper_exit *exit)
+{
+    EACH_PART (part) {
+        if (part->stranger != NULL && agent->own[next_part - 1] != NULL)
+            part->stranger(agent, exit);
+    }
+}
+
 const char *agent_parts_ask(struct agent *agent, const Hvdrun__Ask *message)
 {
     EACH_PART (part) {

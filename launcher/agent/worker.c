@@ -346,33 +346,82 @@ void worker_fail(struct worker *worker, const struct error *err)
     worker_finish(worker);
 }
 
-int worker_spawn(struct worker *worker, struct child_spec *spec, enum worker_stdin stdin_kind)
+static int plumb(struct worker *worker, struct plumbing *p, struct child_spec *spec,
+                 enum worker_stdin stdin_kind, struct error *err)
 {
-    struct plumbing p = {{-1, -1, -1}, {-1, -1, -1}};
-    struct error err = ERROR_INIT;
-    int result = stdin_kind == WORKER_STDIN_TERMINAL ? plumb_terminal(worker, &p)
-                                                     : plumb_pipes(worker, &p, stdin_kind);
-    pid_t pid = -1;
+    int result = stdin_kind == WORKER_STDIN_TERMINAL ? plumb_terminal(worker, p)
+                                                     : plumb_pipes(worker, p, stdin_kind);
     if (result < 0) {
-        error_errno(&err, errno, "cannot create the pipes or terminal of rank %u", worker->rank);
-        err.status = STATUS_LAUNCHER;
-    } else {
-        memcpy(spec->fds, p.child, sizeof(spec->fds));
-        spec->controlling_terminal = stdin_kind == WORKER_STDIN_TERMINAL;
-        pid = child_spawn(spec, NULL, &err);
+        error_errno(err, errno, "cannot create the pipes or terminal of rank %u", worker->rank);
+        err->status = STATUS_LAUNCHER;
+        return -1;
     }
-    plumbing_close(&p, worker->shared);
+    memcpy(spec->fds, p->child, sizeof(spec->fds));
+    spec->controlling_terminal = stdin_kind == WORKER_STDIN_TERMINAL;
+    return 0;
+}
+
+/* Closes both sides. */
+static void unplumb(struct worker *worker, struct plumbing *p)
+{
+    plumbing_close(p, worker->shared);
+    for (int i = 0; i < 3; i++)
+        fd_close(&p->ours[i]);
+    fd_close(&worker->terminal_fd);
+}
+
+int worker_spawned(struct worker *worker, pid_t pid, const struct error *err)
+{
     if (pid < 0) {
-        for (int i = 0; i < 3; i++)
-            fd_close(&p.ours[i]);
-        worker_fail(worker, &err);
+        worker_fail(worker, err);
         return -1;
     }
     worker->pid = pid;
     worker->started_ns = clock_mono_ns();
     worker->state = WORKER_RUNNING;
-    worker_connect(worker, &p, stdin_kind);
     return 0;
+}
+
+int worker_spawn(struct worker *worker, struct child_spec *spec, enum worker_stdin stdin_kind)
+{
+    struct plumbing p = {{-1, -1, -1}, {-1, -1, -1}};
+    struct error err = ERROR_INIT;
+    pid_t pid = -1;
+    if (plumb(worker, &p, spec, stdin_kind, &err) == 0)
+        pid = child_spawn(spec, NULL, &err);
+    if (pid < 0) {
+        unplumb(worker, &p);
+    } else {
+        plumbing_close(&p, worker->shared);
+        worker_connect(worker, &p, stdin_kind);
+    }
+    return worker_spawned(worker, pid, &err);
+}
+
+bool worker_offer(struct worker *worker, struct child_spec *spec, enum worker_stdin stdin_kind,
+                  const struct spawner *spawner,
+                  void (*done)(void *context, pid_t pid, const struct error *err))
+{
+    struct plumbing p = {{-1, -1, -1}, {-1, -1, -1}};
+    struct error err = ERROR_INIT;
+    if (spawner == NULL || plumb(worker, &p, spec, stdin_kind, &err) < 0 ||
+        !spawner->spawn(spawner->own, spec, done, worker)) {
+        unplumb(worker, &p);
+        return false;
+    }
+    plumbing_close(&p, worker->shared);
+    worker->state = WORKER_STARTING;
+    worker_connect(worker, &p, stdin_kind);
+    return true;
+}
+
+void worker_drop(struct worker *worker, const struct spawner *spawner)
+{
+    if (worker->state != WORKER_STARTING)
+        return;
+    spawner->cancel(spawner->own, worker);
+    worker->state = WORKER_PLANNED;
+    worker_end_failed(worker->end);
 }
 
 void worker_exited(struct worker *worker, const struct reaper_exit *exit, bool oom)

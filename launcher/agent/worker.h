@@ -9,8 +9,12 @@
  *
  *   state     spawned   cannot be executed      waited for   streams at their end, or cut
  *   PLANNED   RUNNING   EXITED, then FINISHED
+ *   STARTING  RUNNING   EXITED, then FINISHED
  *   RUNNING                                     EXITED
  *   EXITED                                                   FINISHED
+ *
+ * A worker is STARTING while a spawner has it (spawner.h). One that is dropped then is PLANNED
+ * again.
  */
 #pragma once
 
@@ -19,6 +23,7 @@
 #include <sys/types.h>
 
 #include "agent/input.h"
+#include "agent/spawner.h"
 #include "agent/stream.h"
 #include "io/child.h"
 #include "io/loop.h"
@@ -26,6 +31,7 @@
 
 #define WORKER_STATE_LIST(X)         \
     X(WORKER_PLANNED, "not started") \
+    X(WORKER_STARTING, "starting")   \
     X(WORKER_RUNNING, "running")     \
     X(WORKER_EXITED, "exited")       \
     X(WORKER_FINISHED, "finished")
@@ -82,6 +88,16 @@ void worker_destroy(struct worker *worker);
 /* Starts it; `spec->fds` are filled in here. On failure EXITED (as not executable) and FINISHED are
  * reported like those of a worker that ran. */
 int worker_spawn(struct worker *worker, struct child_spec *spec, enum worker_stdin stdin_kind);
+
+/* As worker_spawn(), if the spawner takes it: then it is STARTING until `done` comes, which has to
+ * call worker_spawned(). False: nothing has happened. */
+bool worker_offer(struct worker *worker, struct child_spec *spec, enum worker_stdin stdin_kind,
+                  const struct spawner *spawner,
+                  void (*done)(void *context, pid_t pid, const struct error *err));
+int worker_spawned(struct worker *worker, pid_t pid, const struct error *err);
+
+/* If it is STARTING: it will not start. */
+void worker_drop(struct worker *worker, const struct spawner *spawner);
 
 /* Calls ready(context) when the process has ended, in the order in which the processes of the node
  * end. Without a descriptor to spare it does nothing: the next SIGCHLD finds the end as well. */

@@ -68,7 +68,8 @@ static void child_fds(const struct child_spec *spec, volatile struct failure *fa
         if (result < 0)
             child_fail(failure, STEP_FDS);
     }
-    if (spec->keep_fd >= 0 && fcntl(spec->keep_fd, F_SETFD, 0) < 0)
+    int keep = spec->keep_fd, as = spec->keep_as == 0 ? keep : spec->keep_as;
+    if (keep >= 0 && (keep == as ? fcntl(keep, F_SETFD, 0) : fd_dup2(keep, as)) < 0)
         child_fail(failure, STEP_FDS);
 }
 

@@ -31,7 +31,8 @@ struct child_spec {
     char *const *envp;
     const char *wdir;          /* NULL: where we are */
     int fds[3];                /* what becomes 0, 1 and 2 */
-    int keep_fd;               /* one more descriptor, under its own number (> 2); -1: none */
+    int keep_fd;               /* one more descriptor; -1: none */
+    int keep_as;               /* its number in the child (> 2); 0: its own */
     bool controlling_terminal; /* fds[0] is a terminal that becomes the session's */
     bool die_with_parent;
     const sigset_t *mask;             /* for the child */

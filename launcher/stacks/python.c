@@ -283,6 +283,15 @@ int python_frame_read(struct python *python, uint64_t address, struct python_fra
     return 0;
 }
 
+/* A rank that was forked by --warm has the frames of features/warm/mother.py below its own. */
+static void leave_out_mother(struct python_stack *stack)
+{
+    for (size_t i = 0; i < stack->count; i++) {
+        if (strcmp(stack->frames[i].file, PYTHON_MOTHER_FILE) == 0)
+            stack->count = i;
+    }
+}
+
 int python_stack_read(struct python *python, const struct python_thread *thread,
                       struct python_stack *out)
 {
@@ -296,6 +305,7 @@ int python_stack_read(struct python *python, const struct python_thread *thread,
     }
     if (result == 0)
         take(&walks[1], out);
+    leave_out_mother(out);
     free(walks[0].links);
     free(walks[1].links);
     return result;

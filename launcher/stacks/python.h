@@ -17,6 +17,9 @@
 #define PYTHON_THREADS_MAX 1024
 #define PYTHON_TRIES 8
 
+/* The name of the code of features/warm/mother.py. */
+#define PYTHON_MOTHER_FILE "<hvdrun --warm>"
+
 struct python {
     struct memory *memory; /* borrowed */
     uint64_t runtime;      /* _PyRuntime */

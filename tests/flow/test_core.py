@@ -33,7 +33,8 @@ class Core(Flow):
         for words, name in ((["check"], "check"), (["top"], "usage"), (["stacks"], "hang"), (["explain"], "evidence"),
                             (["--metrics", 0, "-np", 1, "true"], "metrics"),
                             (["-np", 1, "--hang-timeout", "1m", "true"], "hang"),
-                            (["-np", 1, "--straggler-time", "1s", "true"], "straggler")):
+                            (["-np", 1, "--straggler-time", "1s", "true"], "straggler"),
+                            (["-np", 1, "--warm", "true"], "warm")):
             with self.subTest(words=words):
                 result = self.expect(self.run_job(*words), 2)
                 self.assertEqual(result.stdout, "")

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/env/differ.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 
-static bool must_differ(const char *name)
+bool env_differs_by_rank(const char *name)
 {
     static const char *const beginnings[] = {"HVDRUN_", "PMI", "OMPI_", "SLURM", "MPI_", "JSM_"};
     static const char *const parts[] = {"RANK", "HOSTNAME"};
@@ -69,7 +68,8 @@ void env_differ(const struct env_of_host *hosts, size_t count,
         for (size_t i = 0; i < hosts[h].env->count && found < ENV_DIFFER_MAX; i++) {
             const char *pair = hosts[h].env->items[i];
             char *name AUTO_FREE = mem_strndup(pair, strcspn(pair, "="));
-            if (must_differ(name) || is_seen(hosts, h, name) || !differs(hosts, count, name))
+            if (env_differs_by_rank(name) || is_seen(hosts, h, name) ||
+                !differs(hosts, count, name))
                 continue;
             found++;
             for (size_t j = 0; j < count; j++)

@@ -2,6 +2,8 @@
 /* In which variables the environments of the hosts of a job differ. Pure. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/strv.h"
 
 #define ENV_DIFFER_MAX 100 /* variables */
@@ -18,3 +20,6 @@ struct env_of_host {
 void env_differ(const struct env_of_host *hosts, size_t count,
                 void (*each)(void *context, const char *name, const char *host, const char *value),
                 void *context);
+
+/* Such a variable must differ from rank to rank. */
+bool env_differs_by_rank(const char *name);

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/warm/kind.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/env/differ.h"
+#include "model/env/rank_variables.h"
+
+/* GNU and Intel OpenMP bind the interpreter's thread, and choose places for good, when they are
+ * loaded. An interpreter that goes on at a prompt has no end that a rank could have. */
+static const char *const unfit[] = {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY",
+                                    "KMP_AFFINITY", "PYTHONINSPECT"};
+
+static bool is_one_of(const char *name, const char *const *names, size_t count)
+{
+    bool found = false;
+    for (size_t i = 0; i < count && !found; i++)
+        found = strcmp(name, names[i]) == 0;
+    return found;
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t length = strlen(name), wanted = strlen(end);
+    return length >= wanted && strcmp(name + length - wanted, end) == 0;
+}
+
+/* Neither the interpreter nor what is imported usually reads it; if something does, it is not
+ * imported before the fork (mother.py, watch_environment). */
+static bool is_of_ranks(const char *name)
+{
+    static const char *const whole[] = {"MASTER_ADDR", "MASTER_PORT", "JAX_COORDINATOR_ADDRESS",
+                                        "NCCL_IB_HCA", "UCX_NET_DEVICES"};
+    return is_one_of(name, whole, sizeof(whole) / sizeof(whole[0])) ||
+           ends_with(name, "_VISIBLE_DEVICES") || rank_variable_is(name, strlen(name), NULL) ||
+           env_differs_by_rank(name);
+}
+
+static const char *read_environment(char *const *envp, struct warm_kind *out)
+{
+    for (; *envp != NULL; envp++) {
+        char *name AUTO_FREE = mem_strndup(*envp, strcspn(*envp, "="));
+        if (is_one_of(name, unfit, sizeof(unfit) / sizeof(unfit[0])))
+            return "OMP_PROC_BIND, OMP_PLACES, an affinity of OpenMP or PYTHONINSPECT is set";
+        if (is_of_ranks(name))
+            strv_add(&out->names, name);
+        else
+            strv_add(&out->env, *envp);
+    }
+    return NULL;
+}
+
+const char *warm_kind_read(const struct child_spec *spec, const struct warm_command *command,
+                           struct warm_kind *out)
+{
+    *out = (struct warm_kind){.path = mem_strdup(spec->path), .command = command->kind};
+    for (size_t i = 0; i < command->options; i++)
+        strv_add(&out->interpreter, spec->argv[i]);
+    out->target = mem_strdup(command->target);
+    out->wdir = spec->wdir == NULL ? NULL : mem_strdup(spec->wdir);
+    const char *problem = read_environment(spec->envp, out);
+    if (problem != NULL)
+        warm_kind_destroy(out);
+    return problem;
+}
+
+static bool is_same(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+static bool is_same_list(const struct strv *a, const struct strv *b)
+{
+    bool same = a->count == b->count;
+    for (size_t i = 0; i < a->count && same; i++)
+        same = strcmp(a->items[i], b->items[i]) == 0;
+    return same;
+}
+
+bool warm_kind_is(const struct warm_kind *kind, const struct warm_kind *other)
+{
+    return strcmp(kind->path, other->path) == 0 && kind->command == other->command &&
+           strcmp(kind->target, other->target) == 0 && is_same(kind->wdir, other->wdir) &&
+           is_same_list(&kind->interpreter, &other->interpreter) &&
+           is_same_list(&kind->env, &other->env);
+}
+
+void warm_kind_destroy(struct warm_kind *kind)
+{
+    free(kind->path);
+    free(kind->target);
+    free(kind->wdir);
+    strv_destroy(&kind->interpreter);
+    strv_destroy(&kind->env);
+    strv_destroy(&kind->names);
+}

@@ -1,0 +1,548 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The mother of warm ranks.
+
+An interpreter that has imported what a script imports, and forks ranks that go on with the script. The agent starts
+her (mother_agent.c): the text of this file is her stdin, and her argument is the number of her end of a socket.
+
+She must stay fit for a fork: one thread, no GPU, no socket, no child. A module that makes her unfit ends her; the
+agent starts another one that leaves it out. She never runs the script, and computes nothing.
+
+Messages are datagrams of fields that end with NUL.
+  to her:  "setup" agent kind target modules... "" names... "" (module instead)...
+           "batch" count (and descriptors, see take_batch)
+  by her:  "ready" seconds modules    "bad" module reason instead    "stale" file    "forked" pid...
+"""
+import sys
+
+
+class Unfit(Exception):
+    pass
+
+
+class Mother:
+
+    def __init__(self, fd):
+        import _socket
+        import os
+        self.os = os
+        self.socket = _socket.socket(fileno=fd)
+        os.set_inheritable(fd, False)
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        if null != 0:
+            os.close(null)
+        self.files = {}  # path: what stat() said of it
+        self.checked = 0.0
+        self.read = set()  # variables of ranks that a module wanted to know
+
+    def say(self, *fields):
+        self.socket.send(b"".join(self.os.fsencode(str(field)) + b"\0" for field in fields))
+
+    def hear(self, room, descriptors):
+        """Fields and descriptors of the next message; ends at the end of the agent."""
+        import _socket
+        ancillary = _socket.CMSG_SPACE(4 * descriptors)
+        data, control, flags, _ = self.socket.recvmsg(room, ancillary, _socket.MSG_CMSG_CLOEXEC)
+        if not data or flags & (_socket.MSG_TRUNC | _socket.MSG_CTRUNC):
+            self.os._exit(0)
+        numbers = b"".join(part for level, kind, part in control if kind == _socket.SCM_RIGHTS)
+        return [self.os.fsdecode(field) for field in data.split(b"\0")[:-1]], memoryview(numbers).cast("i").tolist()
+
+    # What she imports
+
+    def set_up(self):
+        fields, _ = self.hear(1 << 20, 0)
+        _, agent, self.kind, self.target, *rest = fields
+        self.agent = int(agent)
+        end = rest.index("")
+        modules, rest = rest[:end], rest[end + 1:]
+        end = rest.index("")
+        self.names, rest = {self.os.fsencode(name) for name in rest[:end]}, rest[end + 1:]
+        self.told = {module: instead.split(",") for module, instead in zip(rest[::2], rest[1::2])}
+        self.set_path()
+        sys.argv = [self.target if self.kind == "script" else "-" + self.kind]
+        return modules or self.imports_of_target()
+
+    def set_path(self):
+        """sys.path[0], as the interpreter sets it for the script."""
+        safe = getattr(sys.flags, "safe_path", False) or sys.flags.isolated
+        if safe:
+            return
+        path = self.os.path
+        sys.path[0] = {"script": path.dirname(path.realpath(self.target)), "m": self.os.getcwd(), "c": ""}[self.kind]
+
+    def local_file(self, name):
+        """The file of a module of the script's own folder, which must be read anew by each rank; or None."""
+        import importlib.machinery
+        folder = sys.path[0] or self.os.getcwd()
+        spec = importlib.machinery.PathFinder.find_spec(name.partition(".")[0], [folder])
+        if spec is None:
+            return None
+        parts = name.split(".")
+        for count in range(2, len(parts) + 1):
+            places = spec.submodule_search_locations
+            spec = places and importlib.machinery.PathFinder.find_spec(".".join(parts[:count]), places)
+            if not spec:
+                return ""
+        return spec.origin if spec.origin and spec.origin.endswith(".py") else ""
+
+    def imports_of_target(self):
+        """Names of modules that the script imports at its top level, also by way of modules of its own folder."""
+        import ast
+        found, seen = [], set()
+
+        def walk(statements):
+            for node in statements:
+                if isinstance(node, ast.Import):
+                    for alias in node.names:
+                        add(alias.name)
+                elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module != "__future__":
+                    add(node.module)
+                    for alias in node.names:
+                        add(node.module + "." + alias.name, maybe=True)
+                elif isinstance(node, ast.Try):
+                    walk(node.body)
+
+        def add(name, maybe=False):
+            if name in seen or len(seen) > 2000 or name.endswith("*"):
+                return
+            seen.add(name)
+            file = self.local_file(name)
+            if file is None:
+                found.append("?" + name if maybe else name)
+            elif file:
+                read(file)
+
+        def read(file):
+            try:
+                with open(file, "rb") as source:
+                    walk(ast.parse(source.read()).body)
+            except (OSError, SyntaxError, ValueError, RecursionError):
+                pass  # the rank says what is wrong with it
+
+        if self.kind == "script":
+            read(self.target)
+        elif self.kind == "m":
+            add(self.target)
+        else:
+            try:
+                walk(ast.parse(self.target).body)
+            except (SyntaxError, ValueError, RecursionError):
+                pass
+        return found
+
+    def watch_environment(self):
+        read, names = self.read, self.names
+
+        class Watched(dict):
+
+            def __getitem__(self, name):
+                if name in names:
+                    read.add(name)
+                return dict.__getitem__(self, name)
+
+        self.set_data(Watched(self.os.environ._data))
+
+    def set_data(self, data):
+        self.os.environ._data = self.os.environb._data = data
+
+    def descriptors(self):
+        """Those that a fork may not share, by number."""
+        os, found = self.os, {}
+        for name in os.listdir("/proc/self/fd"):
+            try:
+                what = os.readlink("/proc/self/fd/" + name)
+                with open("/proc/self/fdinfo/" + name) as info:
+                    flags = int(next(line for line in info if line.startswith("flags:")).split()[1], 8)
+            except OSError:
+                continue  # that of the list itself
+            harmless = what in ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random") or (
+                what.startswith("/") and not what.startswith("/dev/") and flags & os.O_ACCMODE == os.O_RDONLY)
+            if not harmless:
+                found[int(name)] = what
+        return found
+
+    def threads(self):
+        os = self.os
+        if len(os.listdir("/proc/self/task")) > 1:  # a pool may know what to do at a fork
+            child = os.fork()
+            if child == 0:
+                os._exit(0)
+            os.waitpid(child, 0)
+        return len(os.listdir("/proc/self/task"))
+
+    def check(self):
+        """Raises Unfit if ranks could not be forked from what is there now."""
+        os = self.os
+        if self.threads() > 1:
+            raise Unfit("it starts a thread")
+        try:
+            os.waitpid(-1, os.WNOHANG)
+            raise Unfit("it starts a process")
+        except ChildProcessError:
+            pass
+        for number, what in self.descriptors().items():
+            if number not in self.known:
+                gpu = what.startswith(("/dev/nvidia", "/dev/kfd", "/dev/dri"))
+                raise Unfit("it uses a GPU" if gpu else "it opens a socket" if what.startswith("socket:") else
+                            "it opens " + what)
+        self.check_reads()
+
+    def check_reads(self):
+        if self.read:
+            raise Unfit("it reads " + self.os.fsdecode(sorted(self.read)[0]) + ", which differs between ranks")
+
+    def import_one(self, name):
+        import importlib
+        maybe, name = name.startswith("?"), name.lstrip("?")
+        parent, _, last = name.rpartition(".")
+        if maybe and hasattr(sys.modules.get(parent), last):
+            return
+        try:
+            importlib.import_module(name)
+        except BaseException as failure:  # SystemExit, too
+            if maybe and isinstance(failure, ModuleNotFoundError):
+                return
+            self.check_reads()
+            raise Unfit("it cannot be imported (%s: %s)" % (type(failure).__name__, failure)) from None
+
+    def list_file(self):
+        """Of what made a mother of this user unfit on this host."""
+        environ, path = self.os.environ, self.os.path
+        cache = environ.get("XDG_CACHE_HOME", "")
+        if not cache.startswith("/"):
+            cache = path.join(environ.get("HOME", ""), ".cache")
+        return path.join(cache, "hvdrun", "left-out." + self.os.uname().nodename)
+
+    def left_out(self):
+        """By module: its file, the file's time, and the modules to import in its place."""
+        try:
+            with open(self.list_file(), encoding="utf-8", errors="surrogateescape") as lines:
+                rows = [line.rstrip("\n").split("\t") for line in lines]
+        except OSError:
+            return {}
+        return {row[1]: row[2:4] + [row[5].split(",")] for row in rows if len(row) == 6 and row[0] == sys.executable}
+
+    def leave_out(self, name, reason, instead):
+        """Told to the agent, and written down for the next job, until the module is another one."""
+        origin, when = self.origin(name)
+        if "\t" not in reason and "\n" not in reason and not reason.startswith("it cannot"):
+            try:
+                self.os.makedirs(self.os.path.dirname(self.list_file()), 0o700, exist_ok=True)
+                with open(self.list_file(), "a", encoding="utf-8", errors="surrogateescape") as lines:
+                    lines.write("\t".join([sys.executable, name, origin, when, reason, ",".join(instead)]) + "\n")
+            except OSError:
+                pass
+        self.say("bad", name, reason, ",".join(instead))
+        self.os._exit(0)
+
+    def origin(self, name):
+        import importlib.machinery
+        spec = importlib.machinery.PathFinder.find_spec(name.partition(".")[0])
+        origin = spec and spec.origin or ""
+        try:
+            return origin, str(self.os.stat(origin).st_mtime_ns)
+        except (OSError, ValueError):
+            return origin, ""
+
+    def import_all(self, modules, left_out):
+        """Imports them one by one. mpi4py begins MPI when it is imported, so only ranks may do that."""
+        queue, done = list(modules), {"mpi4py"}
+        while queue:
+            name = queue.pop(0)
+            bare = name.lstrip("?")
+            if bare in done or bare.partition(".")[0] in done & {"mpi4py"}:
+                continue
+            done.add(bare)
+            top = bare.partition(".")[0]
+            row = left_out.get(bare)
+            if row is not None and list(self.origin(bare)) == row[:2]:
+                self.told[bare] = row[2]
+            if bare in self.told:
+                queue[:0] = [other for other in self.told[bare] if other]
+                continue
+            before = set(sys.modules)
+            try:
+                self.import_one(name)
+                self.check()
+            except Unfit as unfit:
+                new = {other.partition(".")[0] for other in set(sys.modules) - before}
+                self.leave_out(bare, str(unfit), sorted(
+                    other for other in new - {top} if self.origin(other)[0].endswith("__init__.py")))
+
+    def remember_files(self):
+        for module in list(sys.modules.values()):
+            path = getattr(module, "__file__", None)
+            if isinstance(path, str) and path not in self.files:
+                self.files[path] = self.stat(path)
+
+    def stat(self, path):
+        try:
+            found = self.os.stat(path)
+            return found.st_mtime_ns, found.st_size, found.st_ino
+        except (OSError, ValueError):
+            return None
+
+    # Her ranks
+
+    def serve(self):
+        """Returns in a rank, with what it is."""
+        import _ctypes
+        import ctypes
+        import gc
+        import time
+        begin = time.monotonic()
+        self.known = self.descriptors()
+        modules = self.set_up()
+        self.watch_environment()
+        self.import_all(modules, self.left_out())
+        self.set_data(dict(self.os.environ._data))
+        self.remember_files()
+        self.libc = ctypes.CDLL(None)
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        self.libc.fflush(None)
+        gc.collect()
+        gc.freeze()
+        self.checked = time.monotonic()
+        self.say("ready", "%.1f" % (self.checked - begin), len(sys.modules))
+        while True:
+            fields, descriptors = self.hear(4096, 253)
+            if time.monotonic() - self.checked > 0.02:  # those of one start come one after the other
+                self.check_files()
+            rank = self.take_batch(int(fields[1]), descriptors)
+            if rank is not None:
+                return rank
+            self.checked = time.monotonic()
+
+    def check_files(self):
+        for path, known in self.files.items():
+            if self.stat(path) != known:
+                self.say("stale", path)
+                self.os._exit(0)
+
+    def take_batch(self, count, descriptors):
+        """One process forks all ranks, and ends: so they become children of the agent. A rank waits for a byte of
+        the agent, which means that it knows the rank and that this process has gone."""
+        os = self.os
+        payload, go, *theirs = descriptors
+        with open(payload, "rb", closefd=False) as file:
+            fields = iter(file.read().split(b"\0"))
+        ranks = [Rank(self, fields, theirs) for _ in range(count)]
+        read_end, write_end = os.pipe()
+        brood = os.fork()
+        if brood == 0:
+            pids = []
+            for rank in ranks:
+                try:
+                    pid = os.fork()
+                except OSError:
+                    pid = 0
+                else:
+                    if pid == 0:
+                        os.setsid()
+                        os.close(write_end)  # she reads until its end: each rank has its session then
+                        rank.close = [read_end, payload] + descriptors[2:] + [self.socket.detach()]
+                        rank.go = go
+                        return rank
+                pids.append(b"%d" % pid)
+            os.write(write_end, b"\0".join(pids) + b"\0")
+            os._exit(0)
+        os.close(write_end)
+        with open(read_end, "rb") as pipe:
+            pids = pipe.read()
+        os.waitpid(brood, 0)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        self.socket.send(b"forked\0" + pids)
+        return None
+
+
+class Rank:
+
+    by_line = ("stderr",) if sys.version_info >= (3, 9) else ()
+
+    def __init__(self, mother, fields, descriptors):
+        self.mother = mother
+        self.cpus = [int(cpu) for cpu in next(fields).split(b",") if cpu]
+        self.keep = int(next(fields))  # the number that one more descriptor must have; 0: there is none
+        self.terminal = next(fields) == b"1"
+        self.limits = [(int(next(fields)), int(next(fields))) for _ in range(int(next(fields)))]
+        self.skip = int(next(fields))  # arguments before those of the script
+        self.arguments = [next(fields) for _ in range(int(next(fields)))]
+        self.environment = [next(fields) for _ in range(int(next(fields)))]
+        self.streams = [descriptors.pop(0) for _ in range(4 if self.keep else 3)]
+
+    def begin(self):
+        """All that exec() and the interpreter's own start would have done."""
+        os = self.mother.os
+        self.wait()
+        if self.terminal:
+            import fcntl
+            import termios
+            fcntl.ioctl(self.streams[0], termios.TIOCSCTTY, 0)
+        self.place_descriptors()
+        self.set_limits()
+        if self.cpus:
+            os.sched_setaffinity(0, self.cpus)
+        self.set_environment()
+        self.show_arguments()
+        self.open_streams()
+        self.seed()
+
+    def wait(self):
+        os, libc = self.mother.os, self.mother.libc
+        if os.read(self.go, 1) != b"g" or os.getppid() != self.mother.agent:
+            os._exit(1)
+        libc.prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG
+        if os.getppid() != self.mother.agent:
+            os._exit(1)
+
+    def place_descriptors(self):
+        import fcntl
+        os = self.mother.os
+        numbers = [0, 1, 2, self.keep] if self.keep else [0, 1, 2]
+        beyond = max(numbers) + 1
+        moved = [fcntl.fcntl(stream, fcntl.F_DUPFD_CLOEXEC, beyond) for stream in self.streams]
+        for number in {*self.close, self.go}:
+            os.close(number)
+        for number, descriptor in zip(numbers, moved):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+
+    def set_limits(self):
+        import resource
+        for what, soft in self.limits:
+            hard = resource.getrlimit(what)[1]
+            soft = resource.RLIM_INFINITY if soft >= 1 << 63 else soft
+            if hard != resource.RLIM_INFINITY and (soft == resource.RLIM_INFINITY or soft > hard):
+                soft = hard
+            resource.setrlimit(what, (soft, hard))
+
+    def set_environment(self):
+        wanted = dict(pair.partition(b"=")[::2] for pair in self.environment)
+        environ = self.mother.os.environb
+        zone = environ.get(b"TZ")
+        for name in set(environ) - set(wanted):
+            del environ[name]
+        for name, value in wanted.items():
+            if environ.get(name) != value:
+                environ[name] = value
+        if environ.get(b"TZ") != zone:
+            import time
+            time.tzset()
+
+    def show_arguments(self):
+        """ps and /proc show the arguments and the environment of this rank (prctl(2), PR_SET_MM_MAP)."""
+        import ctypes
+        libc = self.mother.libc
+        sys.orig_argv = [self.mother.os.fsdecode(argument) for argument in self.arguments]
+        with open("/proc/self/stat", "rb") as file:
+            stat = file.read().rpartition(b")")[2].split()
+        words = b"".join(argument + b"\0" for argument in self.arguments)
+        both = words + b"".join(pair + b"\0" for pair in self.environment)
+        self.shown = ctypes.create_string_buffer(both, len(both))
+        start = ctypes.addressof(self.shown)
+        libc.sbrk.restype = ctypes.c_void_p
+        code, end_code, stack = (int(stat[i]) for i in (23, 24, 25))
+        data, end_data, heap = (int(stat[i]) for i in (42, 43, 44))
+        places = (code, end_code, data, end_data, heap, libc.sbrk(0), stack, start, start + len(words),
+                  start + len(words), start + len(both), 0)
+        layout = (ctypes.c_uint64 * 13)(*places, 0xffffffff << 32)
+        libc.prctl(35, 14, ctypes.byref(layout), ctypes.c_ulong(ctypes.sizeof(layout)), 0)
+
+    def open_streams(self):
+        import io
+        unbuffered = sys.__stdout__.write_through
+        for number, name in enumerate(("stdin", "stdout", "stderr")):
+            old, mode = getattr(sys, name), "rb" if number == 0 else "wb"
+            buffering = 0 if unbuffered and number > 0 else -1
+            raw = open(number, mode, buffering, closefd=False)
+            stream = io.TextIOWrapper(raw, encoding=old.encoding, errors=old.errors, newline="\n" if number else None,
+                                      line_buffering=not unbuffered and (raw.isatty() or name in self.by_line),
+                                      write_through=unbuffered)
+            (raw if buffering == 0 else raw.raw).name = "<%s>" % name
+            stream.mode = mode[0]
+            setattr(sys, name, stream)
+            setattr(sys, "__%s__" % name, stream)
+
+    def seed(self):
+        """What is random in an interpreter that has just begun. `random` itself does it at a fork."""
+        modules = sys.modules
+        if "numpy.random" in modules:
+            modules["numpy.random"].seed()
+        if "torch" in modules:
+            modules["torch"].default_generator.seed()
+        if "multiprocessing.process" in modules:
+            process = modules["multiprocessing.process"].current_process()
+            process.authkey = self.mother.os.urandom(32)
+
+    def prepare(self):
+        """A new __main__; returns (code, its names), or the name of a module of python -m."""
+        os, mother = self.mother.os, self.mother
+        rest = sys.orig_argv[self.skip:]
+        mother.set_path()
+        finder = sys.path_importer_cache.get(sys.path[0] if sys.path else "")
+        if finder is not None:
+            finder.invalidate_caches()
+        main = type(sys)("__main__")
+        self.old_main, sys.modules["__main__"] = sys.modules["__main__"], main
+        names = main.__dict__
+        names.update(__annotations__={}, __builtins__=sys.modules["builtins"])
+        sys.argv = [mother.target if mother.kind == "script" else "-" + mother.kind] + rest
+        if mother.kind == "m":
+            return mother.target, None
+        if mother.kind == "c":
+            return compile(mother.target + "\n", "<string>", "exec", dont_inherit=True), names
+        from importlib.machinery import SourceFileLoader
+        path = mother.target
+        try:
+            with open(path, "rb") as file:
+                source = file.read()
+        except OSError as error:
+            print("%s: can't open file %r: [Errno %d] %s" % (sys.orig_argv[0], os.path.abspath(path), error.errno,
+                                                             error.strerror), file=sys.stderr)
+            sys.exit(2)
+        names.update(__file__=path, __cached__=None, __loader__=SourceFileLoader("__main__", path))
+        return compile(source, path, "exec", dont_inherit=True), names
+
+    def report(self, failure, depth):
+        """As the interpreter does for an exception that nobody has caught, without the frames of this file."""
+        trace = failure.__traceback__
+        for _ in range(depth):
+            trace = trace and trace.tb_next
+        failure = failure.with_traceback(trace)
+        sys.last_type, sys.last_value, sys.last_traceback = type(failure), failure, trace
+        sys.last_exc = failure
+        sys.excepthook(type(failure), failure, trace)
+        if isinstance(failure, KeyboardInterrupt):
+            self.end_by_interrupt()
+
+    def end_by_interrupt(self):
+        import atexit
+        import signal
+        import threading
+        threading._shutdown()
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        self.mother.os.kill(self.mother.os.getpid(), signal.SIGINT)
+
+
+rank = Mother(int(sys.argv[1])).serve()
+rank.begin()
+depth = 2  # frames from here to what the interpreter itself would begin with
+try:
+    code, names = rank.prepare()
+    depth = 1
+    if names is None:
+        import runpy
+        runpy._run_module_as_main(code)
+    else:
+        exec(code, names)
+except SystemExit:
+    raise
+except BaseException as failure:
+    rank.report(failure, depth)
+    sys.exit(1)

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A mother: an interpreter that has imported what the ranks of one kind import, and forks them
+ * (mother.py). Her process is a helper of the agent.
+ *
+ *   state     ready       forks what waits      she has forked     she is stale      she is lost
+ *   IMPORTS   IDLE                                                 IMPORTS, anew     COLD
+ *   IDLE                  FORKS                                    IMPORTS, anew     IMPORTS, anew
+ *   FORKS                                       IDLE               IMPORTS, anew     COLD
+ *
+ * COLD: ranks are started in the usual way from now on. A rank that she has forked runs nothing
+ * before the agent knows its pid and says so.
+ */
+#pragma once
+
+#include "base/log.h"
+#include "features/warm/kind.h"
+#include "features/warm/rank_agent.h"
+#include "io/helpers.h"
+#include "io/loop.h"
+
+struct mother;
+
+struct mother_config {
+    struct loop *loop;
+    struct helpers *helpers;
+    const struct log *log;
+    const char *const *modules; /* NULL-ended; none: those that the script imports */
+    /* A rank has its process: its exit may have come already. */
+    void (*forked)(void *context, pid_t pid);
+    void *context;
+};
+
+/* Takes `kind`. */
+struct mother *mother_create(const struct mother_config *config, struct warm_kind *kind,
+                             const sigset_t *mask);
+void mother_destroy(struct mother *mother); /* ends her; the ranks that wait are dropped */
+
+const struct warm_kind *mother_kind(const struct mother *mother);
+bool mother_is_cold(struct mother *mother);                     /* ask before mother_add() */
+void mother_add(struct mother *mother, struct warm_rank *rank); /* takes it; not called when cold */
+void mother_cancel(struct mother *mother, const void *context);
+void mother_keep(struct mother *mother, bool keep); /* after the last rank: there may be more */
+bool mother_forks(const struct mother *mother);     /* pids are not known yet */

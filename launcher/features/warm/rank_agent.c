@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/warm/rank_agent.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+
+#define SPARE_FILES 32 /* that the agent may need for other things */
+
+static void copy_arrays(struct warm_rank *rank)
+{
+    struct child_spec *spec = &rank->spec;
+    strv_copy(&rank->argv, spec->argv);
+    strv_copy(&rank->envp, spec->envp);
+    spec->argv = strv_items(&rank->argv);
+    spec->envp = strv_items(&rank->envp);
+    spec->path = mem_strdup(spec->path);
+    spec->wdir = mem_strdup(spec->wdir);
+    if (spec->cpus != NULL)
+        spec->cpus = mem_dup(spec->cpus, spec->cpus_size);
+    if (spec->limit_count > 0)
+        spec->limits = mem_dup(spec->limits, spec->limit_count * sizeof(*spec->limits));
+    else
+        spec->limits = NULL;
+}
+
+static int copy_descriptors(struct warm_rank *rank)
+{
+    struct rlimit limit;
+    bool known = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    int fds[4] = {rank->spec.fds[0], rank->spec.fds[1], rank->spec.fds[2], rank->spec.keep_fd};
+    for (int i = 0; i < 4 && fds[i] >= 0; i++) {
+        rank->fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
+        bool room = !known || (rlim_t)rank->fds[i] + SPARE_FILES < limit.rlim_cur;
+        if (rank->fds[i] < 0 || !room)
+            return -1;
+    }
+    memcpy(rank->spec.fds, rank->fds, sizeof(rank->spec.fds));
+    rank->spec.keep_as = rank->spec.keep_fd < 0 ? 0 : rank->spec.keep_fd;
+    rank->spec.keep_fd = rank->fds[3];
+    return 0;
+}
+
+struct warm_rank *warm_rank_create(const struct child_spec *spec, size_t skip)
+{
+    struct warm_rank *rank = mem_alloc(sizeof(*rank));
+    *rank = (struct warm_rank){.spec = *spec, .skip = skip, .fds = {-1, -1, -1, -1}};
+    copy_arrays(rank);
+    if (copy_descriptors(rank) == 0)
+        return rank;
+    warm_rank_destroy(rank);
+    return NULL;
+}
+
+void warm_rank_destroy(struct warm_rank *rank)
+{
+    if (rank == NULL)
+        return;
+    for (int i = 0; i < 4; i++)
+        fd_close(&rank->fds[i]);
+    free((char *)rank->spec.path);
+    free((char *)rank->spec.wdir);
+    free((cpu_set_t *)rank->spec.cpus);
+    free((struct child_limit *)rank->spec.limits);
+    strv_destroy(&rank->argv);
+    strv_destroy(&rank->envp);
+    free(rank);
+}
+
+static void put_text(struct buf *out, const char *text)
+{
+    buf_append(out, text, strlen(text) + 1);
+}
+
+static void put_number(struct buf *out, uint64_t number)
+{
+    buf_printf(out, "%" PRIu64, number);
+    buf_putc(out, '\0');
+}
+
+static void put_cpus(struct buf *out, const struct child_spec *spec)
+{
+    size_t count = spec->cpus == NULL ? 0 : spec->cpus_size * 8;
+    for (size_t i = 0; i < count; i++) {
+        if (CPU_ISSET_S(i, spec->cpus_size, spec->cpus))
+            buf_printf(out, "%zu,", i);
+    }
+    buf_putc(out, '\0');
+}
+
+static void put_list(struct buf *out, const struct strv *list)
+{
+    put_number(out, list->count);
+    for (size_t i = 0; i < list->count; i++)
+        put_text(out, list->items[i]);
+}
+
+void warm_rank_write(const struct warm_rank *rank, struct buf *out)
+{
+    const struct child_spec *spec = &rank->spec;
+    put_cpus(out, spec);
+    put_number(out, (uint64_t)spec->keep_as);
+    put_text(out, spec->controlling_terminal ? "1" : "0");
+    put_number(out, spec->limit_count);
+    for (size_t i = 0; i < spec->limit_count; i++) {
+        put_number(out, (uint64_t)spec->limits[i].resource);
+        put_number(out, (uint64_t)spec->limits[i].soft);
+    }
+    put_number(out, rank->skip);
+    put_list(out, &rank->argv);
+    put_list(out, &rank->envp);
+}
+
+void warm_rank_start(struct warm_rank *rank)
+{
+    struct error err = ERROR_INIT;
+    pid_t pid = -1;
+    if (!rank->cancelled) {
+        pid = child_spawn(&rank->spec, NULL, &err);
+        rank->done(rank->context, pid, &err);
+    }
+    warm_rank_destroy(rank);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "features/warm/kind.h"
+
+/* The kind of `python3 a.py` with this environment. */
+static const char *read_kind(const char *const *envp, const char *wdir, struct warm_kind *out)
+{
+    static const char *const argv[] = {"python3", "-u", "a.py", "x", NULL};
+    struct warm_command command;
+    struct child_spec spec = {.path = "/usr/bin/python3",
+                              .argv = (char *const *)argv,
+                              .envp = (char *const *)envp,
+                              .wdir = wdir};
+    assert_null(warm_command_read(spec.path, spec.argv, &command));
+    return warm_kind_read(&spec, &command, out);
+}
+
+static bool is_same(const char *const *a, const char *const *b, const char *wdir)
+{
+    struct warm_kind one, other;
+    assert_null(read_kind(a, "/w", &one));
+    assert_null(read_kind(b, wdir, &other));
+    bool same = warm_kind_is(&one, &other);
+    warm_kind_destroy(&one);
+    warm_kind_destroy(&other);
+    return same;
+}
+
+#define ENV(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static void test_ranks_of_one_kind(void **state)
+{
+    (void)state;
+    const char *const *first = ENV("HOME=/h", "RANK=0", "LOCAL_RANK=0", "MASTER_PORT=1",
+                                   "CUDA_VISIBLE_DEVICES=0", "PMI_FD=4");
+    const char *const *second =
+        ENV("HOME=/h", "RANK=1", "LOCAL_RANK=1", "MASTER_PORT=2", "CUDA_VISIBLE_DEVICES=1");
+    assert_true(is_same(first, second, "/w"));
+    assert_false(is_same(first, second, "/other"));
+    assert_false(is_same(first, second, NULL));
+    assert_false(is_same(first, ENV("HOME=/h", "RANK=1", "OMP_NUM_THREADS=2"), "/w"));
+    assert_false(is_same(first, ENV("HOME=/other", "RANK=1"), "/w"));
+}
+
+/* What the mother must not have: with it, a module would see the rank of another one. */
+static void test_variables_of_ranks(void **state)
+{
+    struct warm_kind kind;
+    (void)state;
+    assert_null(read_kind(
+        ENV("A=1", "HVDRUN_RANK=3", "TORCHELASTIC_ERROR_FILE=/x", "SLURM_PROCID=3"), NULL, &kind));
+    assert_int_equal(kind.env.count, 1);
+    assert_string_equal(kind.env.items[0], "A=1");
+    assert_int_equal(kind.names.count, 3);
+    assert_string_equal(kind.names.items[0], "HVDRUN_RANK");
+    assert_int_equal(kind.interpreter.count, 2);
+    assert_string_equal(kind.target, "a.py");
+    warm_kind_destroy(&kind);
+}
+
+static void test_variables_that_bind_the_interpreter(void **state)
+{
+    struct warm_kind kind;
+    (void)state;
+    assert_non_null(read_kind(ENV("OMP_PROC_BIND=true"), NULL, &kind));
+    assert_non_null(read_kind(ENV("PYTHONINSPECT=1"), NULL, &kind));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ranks_of_one_kind),
+                                       cmocka_unit_test(test_variables_of_ranks),
+                                       cmocka_unit_test(test_variables_that_bind_the_interpreter)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
