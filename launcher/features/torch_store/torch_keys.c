@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/torch_store/torch_keys.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define SMALL_COST 64 /* of an allocation and its place in a table, about */
+
+static const struct torch_bytes nothing = {NULL, 0};
+
+int torch_keys_charge(struct torch_keys *keys, size_t bytes)
+{
+    if (bytes > keys->limit - keys->used)
+        return -1;
+    keys->used += bytes;
+    return 0;
+}
+
+void torch_keys_release(struct torch_keys *keys, size_t bytes)
+{
+    keys->used -= bytes;
+}
+
+/* Keys */
+
+static size_t key_cost(size_t length)
+{
+    return sizeof(struct torch_key) + length + SMALL_COST;
+}
+
+static size_t value_cost(const struct shared_block *value)
+{
+    return value == NULL ? 0 : value->length + SMALL_COST;
+}
+
+struct torch_key *torch_keys_find(const struct torch_keys *keys, struct torch_bytes name)
+{
+    return map_get(&keys->map, map_bytes(name.at, name.length));
+}
+
+bool torch_keys_has(const struct torch_keys *keys, struct torch_bytes name)
+{
+    const struct torch_key *key = torch_keys_find(keys, name);
+    return key != NULL && (key->value != NULL || key->queued > 0);
+}
+
+/* NULL: over the limit. */
+static struct torch_key *find_or_make(struct torch_keys *keys, struct torch_bytes name)
+{
+    struct torch_key *key = torch_keys_find(keys, name);
+    if (key != NULL || torch_keys_charge(keys, key_cost(name.length)) < 0)
+        return key;
+    key = mem_alloc(sizeof(*key) + name.length + 1);
+    key->length = name.length;
+    key->last = &key->first;
+    if (name.length > 0)
+        memcpy(key->name, name.at, name.length);
+    map_put(&keys->map, map_bytes(key->name, key->length), key);
+    return key;
+}
+
+static void forget_if_idle(struct torch_keys *keys, struct torch_key *key)
+{
+    if (key->value != NULL || key->queued > 0 || key->first_waiter != NULL)
+        return;
+    map_remove(&keys->map, map_bytes(key->name, key->length));
+    torch_keys_release(keys, key_cost(key->length));
+    free(key);
+}
+
+static struct shared_block *block_of(struct torch_bytes head, struct torch_bytes tail)
+{
+    struct shared_block *block = shared_block_create(head.length + tail.length);
+    if (head.length > 0)
+        memcpy(block->bytes, head.at, head.length);
+    if (tail.length > 0)
+        memcpy(block->bytes + head.length, tail.at, tail.length);
+    return block;
+}
+
+int torch_keys_set(struct torch_keys *keys, struct torch_bytes name, struct torch_bytes head,
+                   struct torch_bytes tail)
+{
+    struct torch_key *key = find_or_make(keys, name);
+    if (key == NULL)
+        return -1;
+    if (torch_keys_charge(keys, head.length + tail.length + SMALL_COST) < 0) {
+        forget_if_idle(keys, key);
+        return -1;
+    }
+    struct shared_block *old = key->value;
+    key->value = block_of(head, tail); /* `head` may be in the old one */
+    torch_keys_release(keys, value_cost(old));
+    keys->values += old == NULL;
+    shared_block_release(old);
+    return 0;
+}
+
+bool torch_keys_delete(struct torch_keys *keys, struct torch_bytes name)
+{
+    struct torch_key *key = torch_keys_find(keys, name);
+    if (key == NULL || key->value == NULL)
+        return false;
+    torch_keys_release(keys, value_cost(key->value));
+    shared_block_release(key->value);
+    key->value = NULL;
+    keys->values--;
+    forget_if_idle(keys, key);
+    return true;
+}
+
+int torch_keys_push(struct torch_keys *keys, struct torch_bytes name, struct torch_bytes value)
+{
+    struct torch_key *key = find_or_make(keys, name);
+    if (key == NULL)
+        return -1;
+    if (torch_keys_charge(keys, value.length + 2 * SMALL_COST) < 0) {
+        forget_if_idle(keys, key);
+        return -1;
+    }
+    struct torch_element *element = mem_alloc(sizeof(*element));
+    *element = (struct torch_element){.value = block_of(value, nothing)};
+    *key->last = element;
+    key->last = &element->next;
+    key->queued++;
+    return 0;
+}
+
+static struct shared_block *take_first(struct torch_keys *keys, struct torch_key *key)
+{
+    struct torch_element *element = key->first;
+    struct shared_block *value = element->value;
+    key->first = element->next;
+    if (key->first == NULL)
+        key->last = &key->first;
+    key->queued--;
+    torch_keys_release(keys, value->length + 2 * SMALL_COST);
+    free(element);
+    return value;
+}
+
+struct shared_block *torch_keys_pop(struct torch_keys *keys, struct torch_bytes name)
+{
+    struct torch_key *key = torch_keys_find(keys, name);
+    if (key == NULL || key->queued == 0)
+        return NULL;
+    struct shared_block *value = take_first(keys, key);
+    forget_if_idle(keys, key);
+    return value;
+}
+
+void torch_keys_destroy(struct torch_keys *keys)
+{
+    size_t at = 0;
+    struct torch_key *key = map_next(&keys->map, &at);
+    for (; key != NULL; key = map_next(&keys->map, &at)) {
+        while (key->queued > 0)
+            shared_block_release(take_first(keys, key));
+        shared_block_release(key->value);
+    }
+    map_clear(&keys->map, free);
+    *keys = (struct torch_keys){.limit = keys->limit};
+}
+
+/* Waits */
+
+static size_t wait_cost(size_t count)
+{
+    return count * sizeof(struct torch_waiter) + SMALL_COST;
+}
+
+static void link_waiter(struct torch_wait *wait, struct torch_key *key)
+{
+    struct torch_waiter *waiter = &wait->items[wait->count++];
+    *waiter = (struct torch_waiter){.wait = wait, .key = key, .previous = key->last_waiter};
+    if (key->last_waiter != NULL)
+        key->last_waiter->next = waiter;
+    else
+        key->first_waiter = waiter;
+    key->last_waiter = waiter;
+    wait->missing++;
+}
+
+static void unlink_waiter(struct torch_waiter *waiter)
+{
+    struct torch_key *key = waiter->key;
+    if (waiter->previous != NULL)
+        waiter->previous->next = waiter->next;
+    else
+        key->first_waiter = waiter->next;
+    if (waiter->next != NULL)
+        waiter->next->previous = waiter->previous;
+    else
+        key->last_waiter = waiter->previous;
+    waiter->key = NULL;
+}
+
+static int make_room(struct torch_keys *keys, struct torch_wait *wait, size_t count)
+{
+    if (torch_keys_charge(keys, wait_cost(count)) < 0)
+        return -1;
+    *wait =
+        (struct torch_wait){.owner = wait->owner, .items = mem_array(count, sizeof(*wait->items))};
+    return 0;
+}
+
+static size_t count_missing(const struct torch_keys *keys, uint64_t count, const uint8_t *names)
+{
+    size_t missing = 0;
+    for (uint64_t i = 0; i < count; i++)
+        missing += !torch_keys_has(keys, torch_field_bytes(&names));
+    return missing;
+}
+
+static void stop(struct torch_keys *keys, struct torch_wait *wait, size_t room)
+{
+    torch_keys_release(keys, wait_cost(room));
+    free(wait->items);
+    *wait = (struct torch_wait){.owner = wait->owner};
+}
+
+void torch_keys_cancel(struct torch_keys *keys, struct torch_wait *wait)
+{
+    if (wait->items == NULL)
+        return;
+    for (size_t i = 0; i < wait->count; i++) {
+        struct torch_key *key = wait->items[i].key;
+        if (key == NULL)
+            continue;
+        unlink_waiter(&wait->items[i]);
+        forget_if_idle(keys, key);
+    }
+    stop(keys, wait, wait->count);
+}
+
+int torch_keys_wait(struct torch_keys *keys, struct torch_wait *wait, uint64_t count,
+                    const uint8_t *names)
+{
+    size_t missing = count_missing(keys, count, names), room = missing;
+    if (missing == 0)
+        return 0;
+    if (make_room(keys, wait, missing) < 0)
+        return -1;
+    for (uint64_t i = 0; i < count; i++) {
+        struct torch_bytes name = torch_field_bytes(&names);
+        if (torch_keys_has(keys, name))
+            continue;
+        struct torch_key *key = find_or_make(keys, name);
+        if (key == NULL) {
+            size_t unused = room - wait->count;
+            torch_keys_cancel(keys, wait);
+            torch_keys_release(keys, unused * sizeof(struct torch_waiter));
+            return -1;
+        }
+        link_waiter(wait, key);
+    }
+    return 0;
+}
+
+int torch_keys_join(struct torch_keys *keys, struct torch_wait *wait, struct torch_bytes name)
+{
+    struct torch_key *key = torch_keys_find(keys, name);
+    if (key == NULL || make_room(keys, wait, 1) < 0)
+        return -1;
+    wait->barrier = true;
+    link_waiter(wait, key);
+    return 0;
+}
+
+/* The key of this waiter is there. */
+static void satisfy(struct torch_keys *keys, struct torch_waiter *waiter, torch_woken *woken,
+                    void *context)
+{
+    struct torch_wait *wait = waiter->wait;
+    unlink_waiter(waiter);
+    if (--wait->missing > 0)
+        return;
+    stop(keys, wait, wait->count);
+    woken(context, wait->owner);
+}
+
+static void wake(struct torch_keys *keys, struct torch_bytes name, bool only_one, bool barriers,
+                 torch_woken *woken, void *context)
+{
+    struct torch_key *key = torch_keys_find(keys, name);
+    struct torch_waiter *waiter = key == NULL ? NULL : key->first_waiter;
+    while (waiter != NULL) {
+        struct torch_waiter *next = waiter->next;
+        if (!waiter->wait->barrier || barriers) {
+            /* a wait may name a key twice: what follows may end with it */
+            while (next != NULL && next->wait == waiter->wait && !only_one) {
+                struct torch_waiter *again = next;
+                next = next->next;
+                satisfy(keys, again, woken, context);
+            }
+            satisfy(keys, waiter, woken, context);
+            if (only_one)
+                break;
+        }
+        waiter = next;
+    }
+    if (key != NULL)
+        forget_if_idle(keys, key);
+}
+
+void torch_keys_wake(struct torch_keys *keys, struct torch_bytes name, bool only_one,
+                     torch_woken *woken, void *context)
+{
+    wake(keys, name, only_one, false, woken, context);
+}
+
+void torch_keys_part(struct torch_keys *keys, struct torch_bytes name, torch_woken *woken,
+                     void *context)
+{
+    wake(keys, name, false, true, woken, context);
+}

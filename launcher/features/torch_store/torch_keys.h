@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The keys of a store: their values, their queues, and the clients that wait for them. Each byte of
+ * keys, values and waits counts against one limit, and what does not fit is refused before it is
+ * allocated. A key without value, queue and waits is forgotten.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/map.h"
+#include "features/torch_store/torch_query.h"
+#include "io/send_queue.h"
+
+struct torch_wait;
+
+struct torch_waiter { /* one key of a wait */
+    struct torch_wait *wait;
+    struct torch_key *key; /* NULL: it is there */
+    struct torch_waiter *next, *previous;
+};
+
+/* A client waits for all of these keys. All zero: it does not wait. */
+struct torch_wait {
+    void *owner;
+    struct torch_waiter *items; /* NULL: it does not wait */
+    size_t count, missing;
+    bool barrier; /* only torch_keys_wake() with `barrier` ends it */
+};
+
+struct torch_element { /* of a queue */
+    struct torch_element *next;
+    struct shared_block *value;
+};
+
+struct torch_key {
+    struct shared_block *value; /* NULL: none */
+    struct torch_element *first, **last;
+    size_t queued;
+    struct torch_waiter *first_waiter, *last_waiter; /* the oldest first */
+    size_t length;
+    char name[];
+};
+
+struct torch_keys {
+    struct map map;
+    size_t values; /* keys with a value */
+    size_t used, limit;
+};
+
+void torch_keys_destroy(struct torch_keys *keys); /* nobody waits any more */
+
+/* Counts bytes that are not in a key. -1: over the limit. */
+int torch_keys_charge(struct torch_keys *keys, size_t bytes);
+void torch_keys_release(struct torch_keys *keys, size_t bytes);
+
+struct torch_key *torch_keys_find(const struct torch_keys *keys, struct torch_bytes name);
+/* It has a value, or a queue that is not empty. */
+bool torch_keys_has(const struct torch_keys *keys, struct torch_bytes name);
+
+/* -1: over the limit, and nothing has changed. The value is `head` and `tail`. */
+int torch_keys_set(struct torch_keys *keys, struct torch_bytes name, struct torch_bytes head,
+                   struct torch_bytes tail);
+int torch_keys_push(struct torch_keys *keys, struct torch_bytes name, struct torch_bytes value);
+/* The oldest element, which the caller releases; NULL: the queue is empty. */
+struct shared_block *torch_keys_pop(struct torch_keys *keys, struct torch_bytes name);
+bool torch_keys_delete(struct torch_keys *keys, struct torch_bytes name); /* the value only */
+
+/* Waits for the keys of a list of names that begins at `names`. `missing` says how many are not
+ * there; if none, it does not wait. -1: over the limit. */
+int torch_keys_wait(struct torch_keys *keys, struct torch_wait *wait, uint64_t count,
+                    const uint8_t *names);
+/* Waits for the end of a barrier. */
+int torch_keys_join(struct torch_keys *keys, struct torch_wait *wait, struct torch_bytes name);
+void torch_keys_cancel(struct torch_keys *keys, struct torch_wait *wait);
+
+/* The key is there: tells those that wait for it, or only the oldest of them. `woken` is called for
+ * each that waits for nothing any more. */
+typedef void torch_woken(void *context, void *owner);
+void torch_keys_wake(struct torch_keys *keys, struct torch_bytes name, bool only_one,
+                     torch_woken *woken, void *context);
+/* The barrier is over: also those that joined it. */
+void torch_keys_part(struct torch_keys *keys, struct torch_bytes name, torch_woken *woken,
+                     void *context);

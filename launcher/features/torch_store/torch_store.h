@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The store of torch.distributed (TCPStore): bytes of clients go in, bytes for clients come out. No
+ * descriptor, no clock: torch_server.h has these.
+ *
+ * It keeps what torch's own servers agree on, and adds limits: of keys and values (torch_query.h),
+ * and of all memory. A client that passes one, or sends something else than queries, is to be
+ * dropped. GET of a missing key drops a client of A and B, and is an empty value to one of C;
+ * torch's clients WAIT first. Time-outs are the clients': any query of a client that waits ends its
+ * wait, and only CANCEL_WAIT is answered for it.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "features/torch_store/torch_keys.h"
+
+#define TORCH_MEMORY_MAX ((size_t)2 << 30)
+
+struct torch_store;
+struct torch_client;
+
+struct torch_store_ops {
+    /* There are bytes in the queue of this client. It must not leave the store yet. */
+    void (*answered)(void *context, void *owner);
+};
+
+struct torch_store *torch_store_create(size_t memory_limit, const struct torch_store_ops *ops,
+                                       void *context);
+void torch_store_destroy(struct torch_store *store); /* all clients have left */
+
+struct torch_client *torch_store_join(struct torch_store *store, void *owner);
+void torch_store_leave(struct torch_client *client);
+
+/* Where the next bytes of a client go, at most `length` of them; never NULL. */
+uint8_t *torch_client_room(struct torch_client *client, size_t length);
+/* `length` bytes have come. -1: `err` says why the client is to be dropped. */
+int torch_client_take(struct torch_client *client, size_t length, int64_t now_ms,
+                      struct error *err);
+struct send_queue *torch_client_out(struct torch_client *client); /* to be sent to it */
+void torch_client_sent(struct torch_client *client);              /* something of it was consumed */
+
+/* A client that waits: in WAIT or BARRIER, or because it asks for a counter again and again, as
+ * torch's store barrier does. */
+struct torch_waiting {
+    void *owner;
+    const char *key;         /* the first one that is missing; borrowed until the store changes */
+    size_t key_length, keys; /* of that key, and how many are missing */
+    int64_t since_ms;
+};
+void torch_store_each_waiting(const struct torch_store *store, int64_t now_ms,
+                              void (*each)(void *context, const struct torch_waiting *waiting),
+                              void *context);
+
+size_t torch_store_clients(const struct torch_store *store);
+size_t torch_store_memory(const struct torch_store *store);
