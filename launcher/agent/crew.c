@@ -43,6 +43,9 @@ static void crew_ready_send(const struct post *post, const struct crew_setup *se
     }
     message.master_port = (uint32_t)setup->master_port;
     message.jax_port = (uint32_t)setup->jax_port;
+    message.torch_store_port = (uint32_t)setup->config->torch_store_port;
+    if (setup->config->torch_store_doubt != NULL) /* protobuf-c only reads it */
+        message.torch_store_doubt = (char *)setup->config->torch_store_doubt;
     message.mpi = setup->apps.notes.items;
     message.n_mpi = setup->apps.notes.count;
     message.bindings = setup->binding.pictures.items;

@@ -27,8 +27,11 @@ struct crew_config {
     struct modules *modules;
     const char *job_id;
     int64_t drain_ms;
-    int rendezvous_port;      /* 0: none */
-    const char *line_address; /* of the lines to workers; NULL: none */
+    int rendezvous_port;           /* 0: none */
+    const char *line_address;      /* of the lines to workers; NULL: none */
+    int torch_store_port;          /* 0: none here */
+    const char *torch_store_doubt; /* NULL: none */
+    const char *problem;           /* NULL, or why a part has not what these workers need */
     struct progress_desk *progress_desk;
     struct progress_door *progress_door; /* NULL: none */
     const struct spawner *spawner;       /* NULL: workers are started in the usual way */

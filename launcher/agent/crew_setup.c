@@ -238,6 +238,8 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
                                  .apps = {.problem = -1},
                                  .master_fd = -1,
                                  .jax_fd = -1};
+    if (config->problem != NULL)
+        return error_set(err, "%s", config->problem);
     if (prepare->n_workers == 0 || prepare->n_apps == 0)
         return error_set(err, "a plan without workers");
     for (size_t i = 0; i < prepare->n_workers; i++) {
@@ -305,6 +307,8 @@ void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start)
         .master_addr = setup->master_addr,
         .master_port = (int)start->master_port,
         .jax_port = (int)start->jax_port,
+        .torch_store_addr = start->torch_store_addr,
+        .torch_store_port = (int)start->torch_store_port,
         .ras_port = setup->ras_port,
         .runtime_dir = setup->runtime_dir == NULL ? NULL : runtime_dir_path(setup->runtime_dir),
         .deadline_file = setup->deadline_file,

@@ -11,6 +11,7 @@
 #include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
 #include "driver/parts.h"
+#include "driver/start/handshake.h"
 #include "driver/tell/events.h"
 #include "driver/tell/report.h"
 #include "io/child.h"
@@ -69,7 +70,7 @@ static void job_close(struct job *job)
     rank_table_destroy(&job->ranks);
     reaper_destroy(job->reaper);
     loop_destroy(job->loop);
-    free(job->ports.master_addr);
+    handshake_forget_ports(job);
 }
 
 #define OPEN_FILES_MAX 65536

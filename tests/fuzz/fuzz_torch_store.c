@@ -42,10 +42,7 @@ FUZZ_TARGET
         struct error err = ERROR_INIT;
         if (*client == NULL)
             *client = torch_store_join(store, client);
-        uint8_t *room = torch_client_room(*client, length);
-        if (length > 0)
-            memcpy(room, bytes.at, length);
-        int result = torch_client_take(*client, length, ++now_ms, &err);
+        int result = torch_client_take(*client, bytes.at, length, ++now_ms, &err);
         fuzz_check_error(result, &err);
         if (result < 0 || who >= 0xf0)
             torch_store_leave(*client), *client = NULL;

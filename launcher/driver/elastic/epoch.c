@@ -137,7 +137,7 @@ static bool elastic_launch_advance(struct elastic_launch *launch, struct job *jo
             return false;
     }
     if (!launch->prepare.beside_others)
-        mem_free_at(&job->ports.master_addr); /* a new one is chosen */
+        handshake_forget_ports(job); /* new ones are chosen */
     launch->stage = LAUNCH_SENT;
     return prepare_send(job, &launch->prepare) && look(launch); /* perhaps nobody is to start */
 }

@@ -100,9 +100,12 @@ struct job_times {                     /* monotonic */
     int64_t paused_ms, stood_still_ms; /* suspended since (0: not); in all */
 };
 
-struct job_ports { /* that an agent has chosen for the workers of all nodes */
+struct job_ports { /* that agents have chosen for the workers of all nodes */
     char *master_addr;
     uint32_t master_port, jax_port;
+    char *torch_store_addr; /* NULL: no agent serves torch's store */
+    uint32_t torch_store_port;
+    char *torch_store_doubt; /* why rank 0 should serve it; NULL: no reason is known */
 };
 
 struct job {

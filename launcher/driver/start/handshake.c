@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/start/handshake.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -59,6 +60,27 @@ static void print_lines(const struct job *job, const struct node_link *node, cha
         log_notice(&job->log, "%s: %s", node->host, lines[i]);
 }
 
+void handshake_forget_ports(struct job *job)
+{
+    free(job->ports.master_addr);
+    free(job->ports.torch_store_addr);
+    free(job->ports.torch_store_doubt);
+    job->ports = (struct job_ports){.master_addr = NULL};
+}
+
+/* The store for torch.distributed is used if no node objects. */
+static void take_torch_store(struct job *job, const struct node_link *node,
+                             const Hvdrun__Ready *ready)
+{
+    if (ready->torch_store_port != 0 && job->ports.torch_store_addr == NULL) {
+        job->ports.torch_store_port = ready->torch_store_port;
+        job->ports.torch_store_addr =
+            mem_strdup(ready->address[0] != '\0' ? ready->address : "127.0.0.1");
+    }
+    if (ready->torch_store_doubt[0] != '\0' && job->ports.torch_store_doubt == NULL)
+        job->ports.torch_store_doubt = mem_printf("%s: %s", node->host, ready->torch_store_doubt);
+}
+
 void handshake_take_ready(struct job *job, const struct node_link *node, const Hvdrun__Ready *ready)
 {
     if (ready->master_port != 0 && job->ports.master_addr == NULL) {
@@ -67,6 +89,7 @@ void handshake_take_ready(struct job *job, const struct node_link *node, const H
         job->ports.master_addr =
             mem_strdup(ready->address[0] != '\0' ? ready->address : "127.0.0.1");
     }
+    take_torch_store(job, node, ready);
     if (ready->interface[0] != '\0')
         log_info(&job->log, "%s: workers use %s (%s)", node->host, ready->interface,
                  ready->address);
@@ -82,6 +105,10 @@ void handshake_send_start(const struct job *job, struct node_link *node, uint32_
         job->ports.master_addr == NULL ? (char *)"127.0.0.1" : job->ports.master_addr;
     message.master_port = job->ports.master_port;
     message.jax_port = job->ports.jax_port;
+    if (job->ports.torch_store_addr != NULL && job->ports.torch_store_doubt == NULL) {
+        message.torch_store_addr = job->ports.torch_store_addr;
+        message.torch_store_port = job->ports.torch_store_port;
+    }
     node->state = NODE_RUNNING;
     node_link_send(node, FRAME_START, epoch, &message.base);
 }

@@ -16,8 +16,10 @@ char *handshake_problem(const struct node_link *node); /* either */
  * output credit. */
 void handshake_welcome(struct job *job, struct node_link *node);
 
-/* Takes the address and the ports that the node of the first worker has chosen, and prints what
- * the user asked for. */
+void handshake_forget_ports(struct job *job); /* that agents have chosen */
+
+/* Takes the addresses and the ports that nodes have chosen for all, for torch's store too. Prints
+ * what the user asked for. */
 void handshake_take_ready(struct job *job, const struct node_link *node,
                           const Hvdrun__Ready *ready);
 

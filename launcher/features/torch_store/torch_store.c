@@ -13,7 +13,8 @@
     (SIZE_MAX / 4) /* values are shared; the server reads no more when many wait \
                     */
 #define QUERY_MAX (TORCH_MEMORY_MAX)
-#define KEEP_ROOM ((size_t)64 << 10) /* of a client's buffer, between two queries */
+#define KEEP_ROOM ((size_t)4 << 10)  /* of a client's buffer, between two queries */
+#define FREE_ROOM ((size_t)64 << 10) /* of a query; longer ones count against the limit */
 #define SHARE_FROM 512
 #define SMALL_ANSWER 8
 #define POLL_PAUSE_MS 2000 /* a client that asks less often does not wait */
@@ -109,11 +110,6 @@ void torch_store_leave(struct torch_client *client)
     buf_destroy(&client->in);
     send_queue_destroy(&client->out);
     free(client);
-}
-
-uint8_t *torch_client_room(struct torch_client *client, size_t length)
-{
-    return buf_reserve(&client->in, length);
 }
 
 struct send_queue *torch_client_out(struct torch_client *client)
@@ -517,7 +513,7 @@ static int carry_out(struct torch_client *client, const uint8_t *query, int64_t 
 /* The query will have at least so many bytes. */
 static int charge(struct torch_client *client, size_t needed, struct error *err)
 {
-    if (needed <= KEEP_ROOM || needed <= client->charged)
+    if (needed <= FREE_ROOM || needed <= client->charged)
         return 0;
     if (torch_keys_charge(&client->store->keys, needed - client->charged) < 0)
         return full(err);
@@ -546,9 +542,11 @@ static enum torch_progress read_on(struct torch_client *client, const uint8_t **
     return progress;
 }
 
-int torch_client_take(struct torch_client *client, size_t length, int64_t now_ms, struct error *err)
+int torch_client_take(struct torch_client *client, const uint8_t *bytes, size_t length,
+                      int64_t now_ms, struct error *err)
 {
-    buf_commit(&client->in, length);
+    if (buf_append(&client->in, bytes, length) < 0)
+        return full(err);
     while (client->in.length > 0) {
         const uint8_t *query;
         const char *why = NULL;

@@ -32,11 +32,9 @@ void torch_store_destroy(struct torch_store *store); /* all clients have left */
 struct torch_client *torch_store_join(struct torch_store *store, void *owner);
 void torch_store_leave(struct torch_client *client);
 
-/* Where the next bytes of a client go, at most `length` of them; never NULL. */
-uint8_t *torch_client_room(struct torch_client *client, size_t length);
-/* `length` bytes have come. -1: `err` says why the client is to be dropped. */
-int torch_client_take(struct torch_client *client, size_t length, int64_t now_ms,
-                      struct error *err);
+/* These bytes have come. -1: `err` says why the client is to be dropped. */
+int torch_client_take(struct torch_client *client, const uint8_t *bytes, size_t length,
+                      int64_t now_ms, struct error *err);
 struct send_queue *torch_client_out(struct torch_client *client); /* to be sent to it */
 void torch_client_sent(struct torch_client *client);              /* something of it was consumed */
 

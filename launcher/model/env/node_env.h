@@ -48,6 +48,9 @@ struct node_env_job {
 
     const char *master_addr;   /* NULL: none */
     int master_port, jax_port; /* 0: none */
+    /* of torch's store, if rank 0 does not serve it: MASTER_ADDR and MASTER_PORT; NULL or "" */
+    const char *torch_store_addr;
+    int torch_store_port;
     int ras_port;              /* for NCCL's RAS; 0: none */
     const char *runtime_dir;   /* NULL: none */
     bool records;              /* PyTorch's flight recorder is armed, with files in runtime_dir */

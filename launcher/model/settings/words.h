@@ -43,6 +43,10 @@
     X(SET_CONTROLLER_AUTO, "auto") \
     X(SET_CONTROLLER_GLOO, "gloo") \
     X(SET_CONTROLLER_MPI, "mpi")
+#define TORCH_STORE_WORDS(X)          \
+    X(SET_TORCH_STORE_RANK0, "rank0") \
+    X(SET_TORCH_STORE_AGENT, "agent") \
+    X(SET_TORCH_STORE_AUTO, "auto")
 #define ON_FAILURE_WORDS(X)              \
     X(SET_ON_FAILURE_AUTO, "auto")       \
     X(SET_ON_FAILURE_REJOIN, "rejoin")   \
@@ -88,6 +92,7 @@ enum set_dry_run { DRY_RUN_WORDS(WORD_ENUM) };
 enum set_transport { TRANSPORT_WORDS(WORD_ENUM) };
 enum set_scheduler { SCHEDULER_WORDS(WORD_ENUM) };
 enum set_controller { CONTROLLER_WORDS(WORD_ENUM) };
+enum set_torch_store { TORCH_STORE_WORDS(WORD_ENUM) };
 enum set_on_failure { ON_FAILURE_WORDS(WORD_ENUM) };
 enum set_rejoin { REJOIN_WORDS(WORD_ENUM) };
 enum set_horovod { HOROVOD_WORDS(WORD_ENUM) };

@@ -87,8 +87,7 @@ static inline int torch_world_give(struct torch_world *world, int who, const voi
     int result = 0;
     while (length > 0 && result == 0) {
         size_t piece = length < world->piece ? length : world->piece;
-        memcpy(torch_client_room(world->clients[who], piece), at, piece);
-        result = torch_client_take(world->clients[who], piece, world->now_ms, &world->err);
+        result = torch_client_take(world->clients[who], at, piece, world->now_ms, &world->err);
         at += piece;
         length -= piece;
     }

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/torch_store/torch_server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "features/torch_store/torch_server_test.h"
+
+#define READ_SIZE ((size_t)64 << 10)
+#define READS_IN_A_ROW 16            /* then others get their turn */
+#define WRITES_IN_A_ROW 64           /* pieces */
+#define ACCEPTS_IN_A_ROW 256         /* connections */
+#define UNREAD_MAX ((size_t)1 << 20) /* answers with which a client is still read */
+#define NO_ROOM_MS 100               /* until it tries to accept again */
+
+struct visitor {
+    struct torch_server *server;
+    struct visitor *next, *previous;
+    struct torch_client *client;
+    int fd;
+    struct loop_fd *watch;
+    bool writes; /* waits until the socket takes more */
+    struct torch_peer peer;
+};
+
+struct torch_server {
+    struct loop *loop;
+    const struct log *log;
+    struct torch_store *store;
+    int fd;
+    struct loop_fd *watch;
+    struct loop_timer *room; /* until it accepts again */
+    struct visitor *first;
+    size_t count, limit;
+    size_t dropped;
+    bool lacked;    /* descriptors */
+    uint8_t *bytes; /* what comes is read into; the same for all */
+};
+
+static void visitor_destroy(struct visitor *visitor)
+{
+    struct torch_server *server = visitor->server;
+    if (visitor->previous != NULL)
+        visitor->previous->next = visitor->next;
+    else
+        server->first = visitor->next;
+    if (visitor->next != NULL)
+        visitor->next->previous = visitor->previous;
+    server->count--;
+    torch_store_leave(visitor->client);
+    loop_fd_destroy(visitor->watch);
+    fd_close(&visitor->fd);
+    free(visitor);
+    if (server->watch != NULL && server->count == server->limit - 1)
+        loop_fd_watch(server->watch, LOOP_READ);
+}
+
+/* Names the first one: the others are mostly of the same kind. */
+static void drop(struct visitor *visitor, const struct error *err)
+{
+    struct torch_server *server = visitor->server;
+    if (server->dropped++ == 0)
+        log_warning(server->log, "the store of torch.distributed dropped a client at %s: %s",
+                    visitor->peer.address, err->text);
+    visitor_destroy(visitor);
+}
+
+static size_t unsent(const struct visitor *visitor)
+{
+    return send_queue_length(torch_client_out(visitor->client));
+}
+
+static void watch_again(struct visitor *visitor)
+{
+    int what = unsent(visitor) < UNREAD_MAX ? LOOP_READ : 0;
+    loop_fd_watch(visitor->watch, what | (visitor->writes ? LOOP_WRITE : 0));
+}
+
+/* Sends what the socket takes. A connection that is broken is found when it is read. */
+static void flush(struct visitor *visitor)
+{
+    struct send_queue *out = torch_client_out(visitor->client);
+    bool wrote = visitor->writes, full = unsent(visitor) >= UNREAD_MAX;
+    visitor->writes = false;
+    for (int i = 0; i < WRITES_IN_A_ROW && !visitor->writes; i++) {
+        size_t length;
+        const void *next = send_queue_next(out, &length);
+        if (next == NULL)
+            break;
+        ssize_t sent = send(visitor->fd, next, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent > 0)
+            send_queue_consume(out, (size_t)sent);
+        else if (sent == 0 || errno == EAGAIN || errno == EINTR)
+            visitor->writes = true;
+        else
+            send_queue_clear(out);
+    }
+    visitor->writes = visitor->writes || unsent(visitor) > 0;
+    torch_client_sent(visitor->client);
+    if (visitor->writes != wrote || full != (unsent(visitor) >= UNREAD_MAX) ||
+        unsent(visitor) >= UNREAD_MAX)
+        watch_again(visitor);
+}
+
+static void answered(void *context, void *owner)
+{
+    (void)context;
+    flush(owner);
+}
+
+static void read_from(struct visitor *visitor)
+{
+    struct torch_server *server = visitor->server;
+    for (int i = 0; i < READS_IN_A_ROW && unsent(visitor) < UNREAD_MAX; i++) {
+        struct error err = ERROR_INIT;
+        ssize_t got = fd_read(visitor->fd, server->bytes, READ_SIZE);
+        if (got < 0 && errno == EAGAIN)
+            return;
+        if (got <= 0) { /* it has gone, perhaps killed */
+            visitor_destroy(visitor);
+            return;
+        }
+        if (torch_client_take(visitor->client, server->bytes, (size_t)got, clock_mono_ms(), &err) <
+            0) {
+            drop(visitor, &err);
+            return;
+        }
+        if (unsent(visitor) > 0)
+            flush(visitor);
+        if ((size_t)got < READ_SIZE)
+            return;
+    }
+}
+
+static void ready(void *context, int what)
+{
+    struct visitor *visitor = context;
+    if ((what & LOOP_WRITE) != 0)
+        flush(visitor);
+    if ((what & LOOP_READ) != 0)
+        read_from(visitor);
+}
+
+static void name_peer(const struct sockaddr_storage *from, struct torch_peer *peer)
+{
+    const struct sockaddr_in *four = (const void *)from;
+    const struct sockaddr_in6 *six = (const void *)from;
+    bool mapped = from->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&six->sin6_addr);
+    if (from->ss_family == AF_INET6 && !mapped)
+        inet_ntop(AF_INET6, &six->sin6_addr, peer->address, sizeof(peer->address));
+    else
+        inet_ntop(AF_INET, mapped ? (const void *)&six->sin6_addr.s6_addr[12] : &four->sin_addr,
+                  peer->address, sizeof(peer->address));
+    peer->port = ntohs(from->ss_family == AF_INET6 ? six->sin6_port : four->sin_port);
+}
+
+static void welcome(struct torch_server *server, int fd, const struct sockaddr_storage *from)
+{
+    int on = 1;
+    struct visitor *visitor = mem_alloc(sizeof(*visitor));
+    *visitor = (struct visitor){.server = server, .next = server->first, .fd = fd};
+    name_peer(from, &visitor->peer);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    /* a host that loses its power sends no end; its ranks may be idle for days */
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    if (server->first != NULL)
+        server->first->previous = visitor;
+    server->first = visitor;
+    server->count++;
+    visitor->client = torch_store_join(server->store, visitor);
+    visitor->watch = loop_fd_create(server->loop, fd, ready, visitor);
+    loop_fd_watch(visitor->watch, LOOP_READ);
+}
+
+/* The kernel would report the next connection again and again. */
+static void wait_for_room(struct torch_server *server, int reason)
+{
+    loop_fd_watch(server->watch, 0);
+    loop_timer_set(server->room, NO_ROOM_MS);
+    if (!server->lacked)
+        log_warning(server->log,
+                    "the store of torch.distributed has %zu connections and can accept no more: %s "
+                    "(raise the hard limit of open files: ulimit -Hn)",
+                    server->count, strerror(reason));
+    server->lacked = true;
+}
+
+static void accept_again(void *context)
+{
+    struct torch_server *server = context;
+    if (server->count < server->limit)
+        loop_fd_watch(server->watch, LOOP_READ);
+}
+
+static void knock(void *context, int what)
+{
+    struct torch_server *server = context;
+    (void)what;
+    for (int i = 0; i < ACCEPTS_IN_A_ROW && server->count < server->limit; i++) {
+        struct sockaddr_storage from = {.ss_family = AF_INET};
+        socklen_t length = sizeof(from);
+        int fd =
+            accept4(server->fd, (struct sockaddr *)&from, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
+            continue;
+        if (fd < 0 && errno != EAGAIN)
+            wait_for_room(server, errno);
+        if (fd < 0)
+            return;
+        welcome(server, fd, &from);
+    }
+    if (server->count >= server->limit)
+        loop_fd_watch(server->watch, 0);
+}
+
+/* Both families, or IPv4 alone where there is no other. -1 and errno. */
+static int listen_on(int port)
+{
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int on = 1, off = 0;
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool both = fd >= 0 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) == 0 &&
+                setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
+                bind(fd, (const struct sockaddr *)&six, sizeof(six)) == 0;
+    if (!both) {
+        fd_close(&fd);
+        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    }
+    if (!both && fd >= 0 &&
+        (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+         bind(fd, (const struct sockaddr *)&four, sizeof(four)) < 0))
+        fd_close(&fd);
+    if (fd >= 0 && listen(fd, INT16_MAX) < 0) /* as many as the kernel allows */
+        fd_close(&fd);
+    return fd;
+}
+
+struct torch_server *torch_server_create(struct loop *loop, int port, const struct log *log,
+                                         struct error *err)
+{
+    static const struct torch_store_ops ops = {answered};
+    int fd = listen_on(port);
+    if (fd < 0) {
+        error_errno(err, errno, "cannot serve the store of torch.distributed on port %d", port);
+        return NULL;
+    }
+    struct torch_server *server = mem_alloc(sizeof(*server));
+    *server = (struct torch_server){.loop = loop,
+                                    .log = log,
+                                    .fd = fd,
+                                    .limit = TORCH_CLIENTS_MAX,
+                                    .bytes = mem_alloc(READ_SIZE)};
+    server->store = torch_store_create(TORCH_MEMORY_MAX, &ops, server);
+    server->room = loop_timer_create(loop, accept_again, server);
+    server->watch = loop_fd_create(loop, fd, knock, server);
+    loop_fd_watch(server->watch, LOOP_READ);
+    return server;
+}
+
+void torch_server_destroy(struct torch_server *server)
+{
+    if (server == NULL)
+        return;
+    loop_fd_destroy(server->watch);
+    server->watch = NULL;
+    while (server->first != NULL)
+        visitor_destroy(server->first);
+    if (server->dropped > 1)
+        log_warning(server->log, "the store of torch.distributed dropped %zu clients",
+                    server->dropped);
+    loop_timer_destroy(server->room);
+    fd_close(&server->fd);
+    torch_store_destroy(server->store);
+    free(server->bytes);
+    free(server);
+}
+
+struct walk {
+    void (*each)(void *context, const struct torch_peer *peer, const struct torch_waiting *waiting,
+                 int64_t now_ms);
+    void *context;
+    int64_t now_ms;
+};
+
+static void each_waiting(void *context, const struct torch_waiting *waiting)
+{
+    const struct walk *walk = context;
+    const struct visitor *visitor = waiting->owner;
+    walk->each(walk->context, &visitor->peer, waiting, walk->now_ms);
+}
+
+void torch_server_each_waiting(const struct torch_server *server,
+                               void (*each)(void *context, const struct torch_peer *peer,
+                                            const struct torch_waiting *waiting, int64_t now_ms),
+                               void *context)
+{
+    struct walk walk = {each, context, clock_mono_ms()};
+    torch_store_each_waiting(server->store, walk.now_ms, each_waiting, &walk);
+}
+
+size_t torch_server_clients(const struct torch_server *server)
+{
+    return server->count;
+}
+
+void torch_server_limit(struct torch_server *server, size_t clients)
+{
+    server->limit = clients;
+}
