@@ -3,14 +3,17 @@
 raw clients, and with real torch.distributed (gloo) and an example script."""
 # ctest waits
 
+import json
 import os
 import re
 import signal
 import socket
 import struct
+import subprocess
+import sys
 
 import test_elastic_torch
-from rig import Flow, main, plain
+from rig import HVDRUN, Flow, main, plain, wait_until
 
 VALIDATE = b"\x00" + struct.pack("<I", 0x3C85F7CE)
 
@@ -126,6 +129,68 @@ class Served(Flow):
         for client in clients:
             client.close()
         self.let_go(job)
+
+
+    @plain
+    def test_who_waits(self):
+        # rank 3 is not yet where it connects; the others wait for its key, and rank 1 through a child
+        script = self.write("waits.py", """if True:
+            import os, socket, struct, subprocess, sys, time
+            text = lambda value: struct.pack("<Q", len(value)) + value
+            if os.environ["RANK"] == "1" and len(sys.argv) == 1:
+                sys.exit(subprocess.run([sys.executable, "-B", sys.argv[0], "child"]).returncode)
+            while os.environ["RANK"] == "3" and not os.path.exists("may-end"):
+                time.sleep(0.1)
+            store = socket.create_connection((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))
+            store.sendall(b"\\x00" + struct.pack("<I", 0x3C85F7CE))
+            if os.environ["RANK"] == "3":
+                store.sendall(b"\\x01" + text(b"/rank3\\n") + text(b"here") + b"\\x0d1234")
+                store.recv(4)
+            else:
+                store.sendall(b"\\x06" + struct.pack("<Q", 1) + text(b"/rank3\\n"))
+                assert store.recv(1) == b"\\0"
+            print("through", flush=True)
+            sys.exit(int(os.environ["RANK"]) // 3 * 5)
+        """)
+        report = self.box.path("report.json")
+        job = self.start("--torch-store", "agent", "--transport", "local", "-H", "a:2,b:2", "--report", report,
+                         sys.executable, "-B", script)
+
+        def waits():
+            answer = subprocess.run([HVDRUN, "status", "--json"], env=self.box.environment(), capture_output=True,
+                                    text=True, timeout=60, check=False)
+            return json.loads(answer.stdout).get("torch_store") if answer.returncode == 0 else None
+        found = wait_until(waits, "the store says who waits", 90)
+        self.assertRegex(found["text"], r"^ranks 0-2 wait in PyTorch's store for '/rank3\?', for \d\d s; "
+                                        r"rank 3 on b is not connected to it$")
+        self.assertEqual([(wait["rank"], wait["key"]) for wait in found["waits"]], [(n, "/rank3?") for n in range(3)])
+        self.assertEqual((found["host"], found["not_connected"]), ("b", [3]))
+        shown = subprocess.run([HVDRUN, "status"], env=self.box.environment(), capture_output=True, text=True,
+                               timeout=60, check=False)
+        self.assertIn("rank 3 on b is not connected to it\n", shown.stdout)
+        self.write("may-end", "")
+        result = self.expect(job.wait(), 5)
+        self.assertEqual(result.stdout.count("through"), 4, result.describe())
+
+    @plain
+    def test_a_hang_is_explained(self):
+        script = self.write("init.py", """if True:
+            import os, socket, struct, time
+            if os.environ["RANK"] == "1":
+                time.sleep(1000)
+            store = socket.create_connection((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))
+            store.sendall(b"\\x00" + struct.pack("<IBQQ", 0x3C85F7CE, 6, 1, 2) + b"/1")
+            store.recv(1)
+        """)
+        report = self.box.path("report.json")
+        result = self.run_job("--torch-store", "agent", "-np", 2, "--timeout", 17, "--report", report, "--evidence",
+                              self.box.path("evidence"), sys.executable, "-B", script)
+        text = r"rank 0 waits in PyTorch's store for '/1', for \d+ s; rank 1 on \S+ is not connected to it"
+        self.expect_said(self.expect(result, 124), text)
+        self.assertRegex(self.read_json(report)["torch_store"]["text"], text)
+        folder, = os.listdir(self.box.path("evidence"))
+        shown = self.expect(self.start("explain", self.box.path("evidence", folder)).wait(), 0)
+        self.assertRegex(shown.stdout, text)
 
 
 class Anew(test_elastic_torch.Restart):

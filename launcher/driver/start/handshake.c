@@ -74,6 +74,7 @@ static void take_torch_store(struct job *job, const struct node_link *node,
 {
     if (ready->torch_store_port != 0 && job->ports.torch_store_addr == NULL) {
         job->ports.torch_store_port = ready->torch_store_port;
+        job->ports.torch_store_node = node->index;
         job->ports.torch_store_addr =
             mem_strdup(ready->address[0] != '\0' ? ready->address : "127.0.0.1");
     }

@@ -233,6 +233,7 @@ static void take_end(struct explain_case *out, enum job_record_state state)
     facts->status = int_of(job, "status", 0);
     facts->started_s = number_of(job != NULL ? job : out->record, "started");
     facts->ended_s = number_of(job, "ended");
+    facts->store_waits = known(json_object_get(out->report, "torch_store"), "text");
 }
 
 /* Keeps the end. */

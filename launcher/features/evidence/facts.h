@@ -63,6 +63,7 @@ struct explain_facts {
     const char *said, *printed; /* the last lines that this rank wrote to stderr and stdout */
     struct strv differ;         /* "OMP_NUM_THREADS: 1 on a, 8 on b" */
     size_t flights;             /* dumps of PyTorch's flight recorder in the folder */
+    const char *store_waits;    /* which ranks waited in PyTorch's store, and for whom; NULL */
     const char *nccl;           /* the file with NCCL's answer, if NCCL has named the rank */
     bool has_folder;            /* of evidence: there are stacks.txt and lines.txt */
 };

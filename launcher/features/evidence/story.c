@@ -104,6 +104,8 @@ static void tell_where(const struct explain_facts *facts, struct explain_story *
     double when = by_itself && rank->ended_s > 0 ? rank->ended_s : facts->when_s;
     if (facts->started_s > 0 && when >= facts->started_s)
         say(story, EXPLAIN_WHERE, "%.1f s after the start", when - facts->started_s);
+    if (facts->store_waits != NULL)
+        say(story, EXPLAIN_WHERE, "%s", facts->store_waits);
 }
 
 /* Other ranks that failed by themselves, then those that were ended. */

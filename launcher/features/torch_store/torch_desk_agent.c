@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "features/torch_store/torch_look.h"
 #include "features/torch_store/torch_server.h"
+#include "features/torch_store/torch_waits_agent.h"
 #include "model/settings/words.h"
 #include "node/ports.h"
 
@@ -89,11 +90,19 @@ static void crew(struct agent *agent, struct crew_config *config, const Hvdrun__
     config->problem = desk->problem;
 }
 
+static void answer(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
+{
+    const struct torch_desk *desk = agent_own(agent, torch_desk);
+    torch_waits_answer(agent->crews, desk == NULL ? NULL : desk->server, asked,
+                       (const Hvdrun__TorchWaitsRequest *)request);
+}
+
 static void close_part(struct agent *agent)
 {
     forget(agent_own(agent, torch_desk));
     free(agent_own(agent, torch_desk));
 }
 
+static const struct ask_rule topics[] = {{&topic_torch_waits, answer}, {.topic = NULL}};
 const struct agent_part torch_desk_agent_part = {
-    .name = "torch_desk", .crew = crew, .close = close_part};
+    .name = "torch_desk", .topics = topics, .crew = crew, .close = close_part};

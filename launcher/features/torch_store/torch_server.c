@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "features/torch_store/torch_server.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -154,12 +153,10 @@ static void name_peer(const struct sockaddr_storage *from, struct torch_peer *pe
 {
     const struct sockaddr_in *four = (const void *)from;
     const struct sockaddr_in6 *six = (const void *)from;
-    bool mapped = from->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&six->sin6_addr);
-    if (from->ss_family == AF_INET6 && !mapped)
-        inet_ntop(AF_INET6, &six->sin6_addr, peer->address, sizeof(peer->address));
+    if (from->ss_family == AF_INET6)
+        torch_peer_name(peer, six->sin6_addr.s6_addr, sizeof(six->sin6_addr));
     else
-        inet_ntop(AF_INET, mapped ? (const void *)&six->sin6_addr.s6_addr[12] : &four->sin_addr,
-                  peer->address, sizeof(peer->address));
+        torch_peer_name(peer, (const uint8_t *)&four->sin_addr, sizeof(four->sin_addr));
     peer->port = ntohs(from->ss_family == AF_INET6 ? six->sin6_port : four->sin_port);
 }
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "base/log.h"
+#include "features/torch_store/torch_sockets.h"
 #include "features/torch_store/torch_store.h"
 #include "io/loop.h"
 
@@ -25,10 +26,6 @@ struct torch_server *torch_server_create(struct loop *loop, int port, const stru
                                          struct error *err);
 void torch_server_destroy(struct torch_server *server); /* accepts NULL */
 
-struct torch_peer { /* numeric, without a "::ffff:" in front of IPv4 */
-    char address[48];
-    int port;
-};
 /* Clients that wait. `now_ms` is of clock_mono_ms(). */
 void torch_server_each_waiting(const struct torch_server *server,
                                void (*each)(void *context, const struct torch_peer *peer,

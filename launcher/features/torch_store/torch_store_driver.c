@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The driver's part of the store for torch.distributed: chooses the node that serves it. */
+#include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+#include "driver/job/ask.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
+#include "driver/tell/json_text.h"
+#include "features/torch_store/torch_waits.h"
+
+#define PERIOD_MS 5000
+#define ANSWER_MS 5000
+#define TEXT_MAX 8192
 
 const char torch_store_feature[] = "a store for torch.distributed, by an agent (--torch-store)";
 
@@ -42,19 +52,224 @@ static void prepare(const struct job *job, Hvdrun__Prepare *message)
     }
 }
 
+/* Who waits */
+
+struct torch_waits {
+    struct job *job;
+    struct loop_timer *tick;
+    char *text;    /* what the last answers say; NULL: nothing lasts */
+    json_t *table; /* likewise */
+};
+
+static void forget(struct torch_waits *waits)
+{
+    mem_free_at(&waits->text);
+    json_decref(waits->table);
+    waits->table = NULL;
+}
+
+static const Hvdrun__TorchWaits *answer_at(const struct ask *ask, size_t i)
+{
+    return (const Hvdrun__TorchWaits *)ask->answers[i].message;
+}
+
+/* The answer of the node that serves the store. */
+static const Hvdrun__TorchWaits *store_answer(const struct ask *ask)
+{
+    for (size_t i = 0; i < ask->count; i++) {
+        if (ask->answers[i].node->index == ask->job->ports.torch_store_node)
+            return answer_at(ask, i);
+    }
+    return NULL;
+}
+
+static const Hvdrun__TorchWait *wait_of(const Hvdrun__TorchWaits *store,
+                                        const Hvdrun__TorchConnection *connection)
+{
+    for (size_t i = 0; i < store->n_waits; i++) {
+        const Hvdrun__TorchWait *wait = store->waits[i];
+        if (wait->port == connection->port && strcmp(wait->address, connection->address) == 0)
+            return wait;
+    }
+    return NULL;
+}
+
+/* What is known of the ranks that run, in the order of their seats. `*found`: clients that wait and
+ * are known. */
+static struct torch_rank *ranks_of(const struct ask *ask, const Hvdrun__TorchWaits *store,
+                                   size_t *found)
+{
+    const struct job *job = ask->job;
+    struct torch_rank *ranks = mem_array((size_t)job->ranks.size + 1, sizeof(*ranks));
+    for (size_t i = 0; i < ask->count; i++) {
+        const struct node_link *node = ask->answers[i].node;
+        const Hvdrun__TorchWaits *answer = answer_at(ask, i);
+        for (int seat = 0; answer != NULL && answer->looked && seat < job->ranks.size; seat++)
+            ranks[seat].known = ranks[seat].known || job->ranks.records[seat].node == node->index;
+        for (size_t j = 0; answer != NULL && j < answer->n_connections; j++) {
+            const Hvdrun__TorchConnection *connection = answer->connections[j];
+            if (!job_seat_is_on(job, node, connection->seat))
+                continue;
+            struct torch_rank *rank = &ranks[connection->seat];
+            const Hvdrun__TorchWait *wait = wait_of(store, connection);
+            rank->connected = true;
+            if (wait == NULL)
+                continue;
+            ++*found;
+            rank->key = wait->key;
+            rank->more_keys = wait->keys > 0 ? wait->keys - 1 : 0;
+            rank->waited_ms = (int64_t)wait->waited_ms;
+        }
+    }
+    return ranks;
+}
+
+/* Keeps those that run, and gives them their names. */
+static size_t keep_running(const struct job *job, struct torch_rank *ranks)
+{
+    size_t kept = 0;
+    for (int seat = 0; seat < job->ranks.size; seat++) {
+        if (job->ranks.records[seat].state != RANK_RUNNING)
+            continue;
+        ranks[kept] = ranks[seat];
+        ranks[kept].rank = job_seat_rank(job, seat);
+        ranks[kept].host = job_seat_host(job, seat);
+        kept++;
+    }
+    return kept;
+}
+
+static json_t *table_of(const struct job *job, const Hvdrun__TorchWaits *store,
+                        const struct torch_rank *ranks, size_t count, const char *text)
+{
+    json_t *table = json_object(), *waits = json_array(), *absent = json_array();
+    for (size_t i = 0; i < count; i++) {
+        if (ranks[i].known && !ranks[i].connected)
+            json_array_append_new(absent, json_integer(ranks[i].rank));
+        if (ranks[i].key == NULL)
+            continue;
+        json_t *wait = json_object();
+        json_object_set_new(wait, "rank", json_integer(ranks[i].rank));
+        json_object_set_new(wait, "key", json_text(ranks[i].key));
+        json_object_set_new(wait, "more_keys", json_integer((json_int_t)ranks[i].more_keys));
+        json_object_set_new(wait, "seconds", json_real((double)ranks[i].waited_ms / 1000));
+        json_array_append_new(waits, wait);
+    }
+    json_object_set_new(table, "text", json_text(text));
+    json_object_set_new(table, "host", json_text(job->nodes[job->ports.torch_store_node]->host));
+    json_object_set_new(table, "clients", json_integer(store->clients));
+    json_object_set_new(table, "waits", waits);
+    json_object_set_new(table, "not_connected", absent);
+    return table;
+}
+
+static void all_answered(void *context, const struct ask *ask)
+{
+    struct torch_waits *waits = context;
+    const Hvdrun__TorchWaits *store = store_answer(ask);
+    struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX);
+    size_t found = 0;
+    forget(waits);
+    if (store == NULL)
+        return;
+    struct torch_rank *ranks AUTO_FREE = ranks_of(ask, store, &found);
+    size_t count = keep_running(waits->job, ranks);
+    torch_waits_text(ranks, count, store->n_waits > found ? store->n_waits - found : 0, &text);
+    if (text.length == 0)
+        return;
+    waits->text = mem_strdup(buf_text(&text));
+    waits->table = table_of(waits->job, store, ranks, count, waits->text);
+}
+
+static const struct question question = {&topic_torch_waits, NULL, .keep = true};
+
+/* Only if a client waits for long, the other nodes are asked, too. */
+static void store_answered(void *context, const struct ask *ask)
+{
+    struct torch_waits *waits = context;
+    const Hvdrun__TorchWaits *store = store_answer(ask);
+    const struct job_ports *ports = &waits->job->ports;
+    Hvdrun__TorchWaitsRequest request = HVDRUN__TORCH_WAITS_REQUEST__INIT;
+    bool lasts = false;
+    for (size_t i = 0; store != NULL && i < store->n_waits; i++)
+        lasts = lasts || store->waits[i]->waited_ms >= TORCH_WAITS_MS;
+    if (!lasts) {
+        forget(waits);
+        return;
+    }
+    request.address = ports->torch_store_addr;
+    request.port = ports->torch_store_port;
+    ask_all(waits->job, &question, &request.base, ANSWER_MS, all_answered, waits);
+}
+
+static void tick(void *context)
+{
+    struct torch_waits *waits = context;
+    struct job *job = waits->job;
+    const struct job_ports *ports = &job->ports;
+    const Hvdrun__TorchWaitsRequest request = HVDRUN__TORCH_WAITS_REQUEST__INIT;
+    loop_timer_set(waits->tick, PERIOD_MS);
+    if (job->state != JOB_RUNNING || job->times.paused_ms != 0 || ports->torch_store_addr == NULL ||
+        ports->torch_store_doubt != NULL || ask_is_open(job, &topic_torch_waits))
+        return;
+    struct node_link *node = job->nodes[ports->torch_store_node];
+    if (node_link_alive(node) && node->state == NODE_RUNNING)
+        ask_node(ask_begin(job, &question, ANSWER_MS, store_answered, waits), node, &request.base);
+}
+
 static int open_part(struct job *job, struct error *err)
 {
     (void)err;
     if (!job->kind->has_workers || job->settings->torch_store == SET_TORCH_STORE_RANK0)
         return 0;
-    job->own[PART_torch_waits] = job;
+    struct torch_waits *waits = mem_alloc(sizeof(*waits));
+    *waits = (struct torch_waits){.job = job};
+    waits->tick = loop_timer_create(job->loop, tick, waits);
+    loop_timer_set(waits->tick, PERIOD_MS);
+    job->own[PART_torch_waits] = waits;
     return 0;
 }
 
 static void close_part(struct job *job)
 {
-    (void)job;
+    struct torch_waits *waits = job_part(job, torch_waits);
+    ask_forget(job, waits);
+    loop_timer_destroy(waits->tick);
+    forget(waits);
+    free(waits);
 }
 
-const struct driver_part torch_waits_part = {
-    .name = "torch_waits", .open = open_part, .close = close_part, .prepare = prepare};
+/* Beside what libhvd says of operations that wait. */
+static void status(const struct job *job, json_t *root)
+{
+    const struct torch_waits *waits = job_part(job, torch_waits);
+    if (waits == NULL || waits->text == NULL)
+        return;
+    json_array_append_new(json_object_get(root, "stalls"), json_text(waits->text));
+    json_object_set(root, "torch_store", waits->table);
+}
+
+static void report(const struct job *job, json_t *root)
+{
+    const struct torch_waits *waits = job_part(job, torch_waits);
+    if (waits != NULL && waits->table != NULL)
+        json_object_set(root, "torch_store", waits->table);
+}
+
+/* With the verdict: what lasted until the end began. */
+static void tell(struct job *job)
+{
+    struct torch_waits *waits = job_part(job, torch_waits);
+    if (waits == NULL || waits->text == NULL || job->verdict.status == 0)
+        return;
+    log_error(&job->log, "%s", waits->text);
+    mem_free_at(&waits->text); /* once */
+}
+
+const struct driver_part torch_waits_part = {.name = "torch_waits",
+                                             .open = open_part,
+                                             .close = close_part,
+                                             .prepare = prepare,
+                                             .status = status,
+                                             .report = report,
+                                             .tell = tell};
