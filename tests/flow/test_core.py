@@ -34,7 +34,7 @@ class Core(Flow):
                             (["--metrics", 0, "-np", 1, "true"], "metrics"),
                             (["-np", 1, "--hang-timeout", "1m", "true"], "hang"),
                             (["-np", 1, "--straggler-time", "1s", "true"], "straggler"),
-                            (["-np", 1, "--warm", "true"], "warm")):
+                            (["-np", 1, "--warm", "true"], "warm"),
                             (["-np", 1, "--torch-store", "agent", "true"], "torch_store")):
             with self.subTest(words=words):
                 result = self.expect(self.run_job(*words), 2)
