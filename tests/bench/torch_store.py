@@ -29,13 +29,17 @@ WORKER = """if True:
             children.append(pid)
             continue
         os.environ.update(RANK=str(rank), WORLD_SIZE=str(size), LOCAL_RANK=str(rank))
-        dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=300))
-        entered = time.monotonic() - begun
-        dist.barrier()
-        with open(f"{folder}/{rank}", "w") as file:
-            file.write(f"{entered} {time.monotonic() - begun}")
-        dist.barrier()
-        os._exit(0)
+        status = 1
+        try:
+            dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=300))
+            entered = time.monotonic() - begun
+            dist.barrier()
+            with open(f"{folder}/{rank}", "w") as file:
+                file.write(f"{entered} {time.monotonic() - begun}")
+            dist.barrier()
+            status = 0
+        finally:
+            os._exit(status)
     bad = sum(os.waitpid(pid, 0)[1] != 0 for pid in children)
     sys.exit(bad > 0)
 """
@@ -43,7 +47,7 @@ WORKER = """if True:
 
 def measure(python, who, size):
     """The last times of all ranks: (out of init_process_group, out of the barrier)."""
-    box = Box()
+    box, job = Box(), None
     try:
         script = box.path("worker.py")
         with open(script, "w", encoding="utf-8") as file:
@@ -60,6 +64,9 @@ def measure(python, who, size):
                 times.append(tuple(map(float, file.read().split())))
         return max(one[0] for one in times), max(one[1] for one in times)
     finally:
+        if job is not None and job.popen.poll() is None:
+            job.kill()
+        box.kill_strays()
         box.close()
 
 
