@@ -319,6 +319,8 @@ static void add_live(struct crew *crew, struct worker *worker)
     map_put(&crew->by_pid, map_number((uint64_t)worker->pid), worker);
     worker_watch_exit(worker, worker_has_ended, worker);
     worker_end_started(worker->end, worker->pid);
+    if (crew->paused)
+        worker_signal(worker, SIGSTOP);
 }
 
 /* The spawner had it. */

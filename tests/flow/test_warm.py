@@ -188,6 +188,8 @@ class Warm(WarmFlow):
             ("import subprocess\nchild = subprocess.Popen(['sleep', '1000'])\nvalue = 1\n", "it starts a process"),
             ("import socket\nvalue = socket.socket()\n", "it opens a socket"),
             ("value = open('/dev/ptmx', 'rb')\n", "it opens /dev/ptmx"),
+            ("value = open(__file__)\n", "it opens "),
+            ("import mmap\nvalue = mmap.mmap(-1, 4096)\n", "it shares memory"),
             ("import os\nvalue = os.environ['RANK']\n", "it reads RANK, which differs between ranks"),
             ("import os\nvalue = os.getenv('LOCAL_RANK')\n", "it reads LOCAL_RANK"),
         ):
@@ -195,6 +197,41 @@ class Warm(WarmFlow):
                 result = self.trap(text, reason)
                 if "RANK" in reason:
                     self.assertEqual(sorted(re.findall(r"got (\d)", result.stdout)), ["0", "1"])
+
+    def test_what_modules_leave_behind(self):
+        """A rank has it as if it had imported the module itself."""
+        env = self.outside("leaves", "import os, signal, sys\nos.environ['SET_BY'] = 'leaves'\nos.environ.pop('GONE', None)\n"
+                           "sys.path.insert(0, '/inserted')\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+                           "class Tee:\n    def write(self, text): return sys.__stdout__.write(text.upper())\n"
+                           "    def flush(self): sys.__stdout__.flush()\n"
+                           "sys.stdout = Tee()\n")
+        script = self.write("after.py", "import leaves, os, signal, sys\n"
+                            "print(os.environ['SET_BY'], 'GONE' in os.environ, sys.path[:2], signal.getsignal(signal.SIGCHLD))\n")
+        both = [self.expect(self.run_job(*way, "-np", 2, "--no-label", "-x", "GONE=1", PYTHON, script, env=env), 0)
+                for way in ((), ("-v", "--warm"))]
+        self.is_warm(both[1], 2)
+        self.assertEqual(sorted(both[0].lines), sorted(both[1].lines))
+        self.assertIn("LEAVES FALSE ['/INSERTED',", both[1].stdout)
+
+    def test_what_prepares_an_import(self):
+        env = self.outside("prepared", "import os\nvalue = os.environ.get('PREPARED')\n")
+        script = self.write("prepares.py", "import decimal, os\nos.environ['PREPARED'] = 'yes'\nimport prepared\nprint('got', prepared.value)\n")
+        result = self.expect(self.warm("-np", 1, PYTHON, script, env=env), 0)
+        self.is_warm(result)
+        self.assertIn("got yes", result.stdout)
+
+    def test_other_kinds_of_scripts(self):
+        self.write("relative.py", "import os, sys\nos.chdir('/')\nprint(__file__, sys.argv, open(__file__).readline())\n")
+        self.write("folder/__main__.py", "print('a folder')\n")
+        env = self.outside("installed", "import sys\nprint('installed', __name__, 'installed' in sys.modules)\n")
+        for words in (["relative.py", "x"], ["./relative.py"], ["folder"], ["-m", "installed"]):
+            with self.subTest(words=words):
+                both = [self.expect(self.run_job(*way, "-np", 1, PYTHON, *words, env=env), 0) for way in ((), ("--warm",))]
+                self.assertEqual(both[0].stdout, both[1].stdout)
+                if words != ["folder"]:
+                    self.assertEqual(both[1].stderr, "")
+                else:
+                    self.expect_said(both[1], "the script is a folder or an archive")
 
     def test_a_module_that_fails(self):
         result = self.trap("raise RuntimeError('not today')\n", r"it cannot be imported \(RuntimeError: not today\)", status=1)

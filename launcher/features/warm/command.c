@@ -7,7 +7,13 @@
 static bool is_python(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    return strncmp(slash == NULL ? path : slash + 1, "python", 6) == 0;
+    const char *name = slash == NULL ? path : slash + 1;
+    if (strncmp(name, "python", 6) != 0)
+        return false;
+    name += 6;
+    name += strspn(name, "0123456789.");
+    name += strspn(name, "td"); /* free-threaded, for debugging */
+    return *name == '\0';
 }
 
 /* How many arguments an option of the interpreter takes, itself too; 0: it is none that a mother

@@ -10,7 +10,7 @@ agent starts another one that leaves it out. She never runs the script, and comp
 Messages are datagrams of fields that end with NUL.
   to her:  "setup" agent kind target modules... "" names... "" (module instead)...
            "batch" count (and descriptors, see take_batch)
-  by her:  "ready" seconds modules    "bad" module reason instead    "stale" file    "forked" pid...
+  by her:  "ready" seconds modules    "bad" module reason instead    "stale" file    "forked" pid...    "unfit" reason
 """
 import sys
 
@@ -54,6 +54,9 @@ class Mother:
         fields, _ = self.hear(1 << 20, 0)
         _, agent, self.kind, self.target, *rest = fields
         self.agent = int(agent)
+        self.folder = self.os.getcwd()
+        if self.kind == "script" and not self.is_source():
+            raise Unfit("the script is a folder or an archive")
         end = rest.index("")
         modules, rest = rest[:end], rest[end + 1:]
         end = rest.index("")
@@ -63,6 +66,15 @@ class Mother:
         sys.argv = [self.target if self.kind == "script" else "-" + self.kind]
         return modules or self.imports_of_target()
 
+    def is_source(self):
+        for hook in sys.path_hooks:
+            try:
+                hook(self.target)
+                return False
+            except ImportError:
+                pass
+        return not self.target.endswith(".pyc")
+
     def set_path(self):
         """sys.path[0], as the interpreter sets it for the script."""
         safe = getattr(sys.flags, "safe_path", False) or sys.flags.isolated
@@ -71,11 +83,12 @@ class Mother:
         path = self.os.path
         sys.path[0] = {"script": path.dirname(path.realpath(self.target)), "m": self.os.getcwd(), "c": ""}[self.kind]
 
-    def local_file(self, name):
-        """The file of a module of the script's own folder, which must be read anew by each rank; or None."""
+    def local_file(self, name, folders=None):
+        """The file of a module of the script's own folder, which must be read anew by each rank; "": it has none that
+        can be read; None: it is elsewhere."""
         import importlib.machinery
-        folder = sys.path[0] or self.os.getcwd()
-        spec = importlib.machinery.PathFinder.find_spec(name.partition(".")[0], [folder])
+        folders = folders or [sys.path[0] or self.folder]
+        spec = importlib.machinery.PathFinder.find_spec(name.partition(".")[0], folders)
         if spec is None:
             return None
         parts = name.split(".")
@@ -91,8 +104,19 @@ class Mother:
         import ast
         found, seen = [], set()
 
+        def prepares(node):
+            """It may change what an import after it does."""
+            defines = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+            return not defines and any(
+                isinstance(part, ast.Attribute) and (
+                    part.attr in ("environ", "environb", "putenv", "patch_all")
+                    or part.attr == "path" and isinstance(part.value, ast.Name) and part.value.id == "sys")
+                for part in ast.walk(node))
+
         def walk(statements):
             for node in statements:
+                if prepares(node):
+                    return
                 if isinstance(node, ast.Import):
                     for alias in node.names:
                         add(alias.name)
@@ -123,7 +147,12 @@ class Mother:
         if self.kind == "script":
             read(self.target)
         elif self.kind == "m":
-            add(self.target)
+            file = self.local_file(self.target)
+            if file is None:  # an installed one: its package, and what it imports
+                package = self.target.rpartition(".")[0]
+                found += [package] if package else []
+                file = self.local_file(self.target, sys.path)
+            read(file) if file else None
         else:
             try:
                 walk(ast.parse(self.target).body)
@@ -156,11 +185,26 @@ class Mother:
                     flags = int(next(line for line in info if line.startswith("flags:")).split()[1], 8)
             except OSError:
                 continue  # that of the list itself
-            harmless = what in ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random") or (
-                what.startswith("/") and not what.startswith("/dev/") and flags & os.O_ACCMODE == os.O_RDONLY)
-            if not harmless:
+            # the offset of a file would be that of all ranks
+            if what not in ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random") and not flags & os.O_DIRECTORY:
                 found[int(name)] = what
         return found
+
+    def get_limits(self):
+        import resource
+        return [resource.getrlimit(number) for number in range(resource.RLIM_NLIMITS if hasattr(
+            resource, "RLIM_NLIMITS") else 15)]
+
+    def shared_memory(self):
+        """Places of memory that a fork shares and that can be written."""
+        with open("/proc/self/maps") as maps:
+            return {line.split()[0] for line in maps if line.split()[1][1::2] == "ws"}
+
+    def wait_for(self, child):
+        try:
+            self.os.waitpid(child, 0)
+        except ChildProcessError:
+            pass  # a module ignores SIGCHLD: the child has ended
 
     def threads(self):
         os = self.os
@@ -168,7 +212,7 @@ class Mother:
             child = os.fork()
             if child == 0:
                 os._exit(0)
-            os.waitpid(child, 0)
+            self.wait_for(child)
         return len(os.listdir("/proc/self/task"))
 
     def check(self):
@@ -181,6 +225,12 @@ class Mother:
             raise Unfit("it starts a process")
         except ChildProcessError:
             pass
+        if "mpi4py.MPI" in sys.modules:
+            raise Unfit("it begins MPI")
+        if self.get_limits() != self.limits:
+            raise Unfit("it changes a limit")
+        if self.shared_memory() - self.mapped:
+            raise Unfit("it shares memory")
         for number, what in self.descriptors().items():
             if number not in self.known:
                 gpu = what.startswith(("/dev/nvidia", "/dev/kfd", "/dev/dri"))
@@ -212,6 +262,8 @@ class Mother:
         cache = environ.get("XDG_CACHE_HOME", "")
         if not cache.startswith("/"):
             cache = path.join(environ.get("HOME", ""), ".cache")
+        if not cache.startswith("/"):
+            return path.devnull
         return path.join(cache, "hvdrun", "left-out." + self.os.uname().nodename)
 
     def left_out(self):
@@ -234,7 +286,7 @@ class Mother:
             except OSError:
                 pass
         self.say("bad", name, reason, ",".join(instead))
-        self.os._exit(0)
+        self.os.killpg(0, 9)  # what the module has started, too
 
     def origin(self, name):
         import importlib.machinery
@@ -292,15 +344,19 @@ class Mother:
         import gc
         import time
         begin = time.monotonic()
-        self.known = self.descriptors()
+        self.known, self.mapped, self.limits = self.descriptors(), self.shared_memory(), self.get_limits()
         modules = self.set_up()
+        self.check()  # what is there before the first import is the fault of no module
         self.watch_environment()
+        before = dict(self.os.environ._data)
         self.import_all(modules, self.left_out())
-        self.set_data(dict(self.os.environ._data))
+        after = dict(self.os.environ._data)
+        self.changes = {name: after.get(name) for name in {*before, *after} if before.get(name) != after.get(name)}
+        self.set_data(after)
         self.remember_files()
         self.libc = ctypes.CDLL(None)
         for stream in (sys.stdout, sys.stderr):
-            stream.flush()
+            getattr(stream, "flush", int)()
         self.libc.fflush(None)
         gc.collect()
         gc.freeze()
@@ -341,9 +397,10 @@ class Mother:
                 else:
                     if pid == 0:
                         os.setsid()
-                        os.close(write_end)  # she reads until its end: each rank has its session then
-                        rank.close = [read_end, payload] + descriptors[2:] + [self.socket.detach()]
+                        for other in {read_end, payload, self.socket.detach(), *descriptors} - {*rank.streams, go}:
+                            os.close(other)
                         rank.go = go
+                        os.close(write_end)  # at last: she reads until its end
                         return rank
                 pids.append(b"%d" % pid)
             os.write(write_end, b"\0".join(pids) + b"\0")
@@ -351,7 +408,7 @@ class Mother:
         os.close(write_end)
         with open(read_end, "rb") as pipe:
             pids = pipe.read()
-        os.waitpid(brood, 0)
+        self.wait_for(brood)
         for descriptor in descriptors:
             os.close(descriptor)
         self.socket.send(b"forked\0" + pids)
@@ -404,7 +461,7 @@ class Rank:
         numbers = [0, 1, 2, self.keep] if self.keep else [0, 1, 2]
         beyond = max(numbers) + 1
         moved = [fcntl.fcntl(stream, fcntl.F_DUPFD_CLOEXEC, beyond) for stream in self.streams]
-        for number in {*self.close, self.go}:
+        for number in {*self.streams, self.go}:
             os.close(number)
         for number, descriptor in zip(numbers, moved):
             os.dup2(descriptor, number)
@@ -421,6 +478,10 @@ class Rank:
 
     def set_environment(self):
         wanted = dict(pair.partition(b"=")[::2] for pair in self.environment)
+        for name, value in self.mother.changes.items():  # by an import, as each rank would have done
+            wanted.pop(name, None)
+            if value is not None:
+                wanted[name] = value
         environ = self.mother.os.environb
         zone = environ.get(b"TZ")
         for name in set(environ) - set(wanted):
@@ -453,18 +514,22 @@ class Rank:
 
     def open_streams(self):
         import io
-        unbuffered = sys.__stdout__.write_through
-        for number, name in enumerate(("stdin", "stdout", "stderr")):
-            old, mode = getattr(sys, name), "rb" if number == 0 else "wb"
-            buffering = 0 if unbuffered and number > 0 else -1
-            raw = open(number, mode, buffering, closefd=False)
-            stream = io.TextIOWrapper(raw, encoding=old.encoding, errors=old.errors, newline="\n" if number else None,
-                                      line_buffering=not unbuffered and (raw.isatty() or name in self.by_line),
-                                      write_through=unbuffered)
-            (raw if buffering == 0 else raw.raw).name = "<%s>" % name
-            stream.mode = mode[0]
-            setattr(sys, name, stream)
-            setattr(sys, "__%s__" % name, stream)
+        os, old = self.mother.os, sys.__stdin__
+        for number, name in ((1, "stdout"), (2, "stderr")):
+            stream = getattr(sys, "__%s__" % name)  # a module may have kept it: it is the same one in a rank
+            try:
+                if not stream.write_through:
+                    stream.reconfigure(line_buffering=os.isatty(number) or name in self.by_line)
+            except (AttributeError, ValueError):
+                pass  # a module has taken it apart, as it would have done here
+        raw = open(0, "rb", closefd=False)
+        raw.raw.name = "<stdin>"
+        stdin = io.TextIOWrapper(raw, encoding=old.encoding, errors=old.errors, write_through=old.write_through,
+                                 line_buffering=raw.isatty() and not old.write_through)
+        stdin.mode = "r"
+        if sys.stdin is old:
+            sys.stdin = stdin
+        sys.__stdin__ = stdin
 
     def seed(self):
         """What is random in an interpreter that has just begun. `random` itself does it at a fork."""
@@ -481,10 +546,9 @@ class Rank:
         """A new __main__; returns (code, its names), or the name of a module of python -m."""
         os, mother = self.mother.os, self.mother
         rest = sys.orig_argv[self.skip:]
-        mother.set_path()
-        finder = sys.path_importer_cache.get(sys.path[0] if sys.path else "")
-        if finder is not None:
-            finder.invalidate_caches()
+        for finder in sys.path_importer_cache.values():
+            if finder is not None and hasattr(finder, "invalidate_caches"):
+                finder.invalidate_caches()
         main = type(sys)("__main__")
         self.old_main, sys.modules["__main__"] = sys.modules["__main__"], main
         names = main.__dict__
@@ -495,14 +559,16 @@ class Rank:
         if mother.kind == "c":
             return compile(mother.target + "\n", "<string>", "exec", dont_inherit=True), names
         from importlib.machinery import SourceFileLoader
-        path = mother.target
+        path, full = mother.target, os.path.join(mother.folder, mother.target)
         try:
-            with open(path, "rb") as file:
+            with open(full, "rb") as file:
                 source = file.read()
         except OSError as error:
-            print("%s: can't open file %r: [Errno %d] %s" % (sys.orig_argv[0], os.path.abspath(path), error.errno,
-                                                             error.strerror), file=sys.stderr)
+            print("%s: can't open file %r: [Errno %d] %s" % (sys.orig_argv[0], full, error.errno, error.strerror),
+                  file=sys.stderr)
             sys.exit(2)
+        if sys.version_info >= (3, 9):
+            path = full
         names.update(__file__=path, __cached__=None, __loader__=SourceFileLoader("__main__", path))
         return compile(source, path, "exec", dont_inherit=True), names
 
@@ -530,7 +596,12 @@ class Rank:
         self.mother.os.kill(self.mother.os.getpid(), signal.SIGINT)
 
 
-rank = Mother(int(sys.argv[1])).serve()
+mother = Mother(int(sys.argv[1]))
+try:
+    rank = mother.serve()
+except Unfit as unfit:
+    mother.say("unfit", unfit)
+    mother.os._exit(0)
 rank.begin()
 depth = 2  # frames from here to what the interpreter itself would begin with
 try:

@@ -93,8 +93,8 @@ static void end_process(struct mother *mother)
     fd_close(&mother->go);
     release(mother);
     stderr_pipe_close(&mother->output);
-    if (mother->pid > 0)
-        kill(mother->pid, SIGKILL);
+    if (mother->pid > 0 && helpers_has(mother->config.helpers, mother->pid))
+        kill(-mother->pid, SIGKILL); /* her session; ranks have their own */
     mother->pid = 0;
 }
 
@@ -204,6 +204,13 @@ static void heard_bad(struct mother *mother, const char *module, const char *rea
     start(mother);
 }
 
+/* No module is at fault. */
+static void heard_unfit(struct mother *mother, const char *reason)
+{
+    char *why AUTO_FREE = mem_printf("before any module is imported: %s", reason);
+    go_cold(mother, why);
+}
+
 static void heard_stale(struct mother *mother, const char *file)
 {
     log_info(mother->config.log, "%s has changed: modules are imported again", file);
@@ -249,6 +256,7 @@ static void heard_forked(struct mother *mother, const char *field, const char *e
         field = next_field(field, end);
     }
     mother->batch_count = 0;
+    mother->starts = 0;
     mother->held = mem_resize_array(mother->held, mother->held_count + 1, sizeof(*mother->held));
     mother->held[mother->held_count++] = held;
     enter(mother, IDLE, 0);
@@ -349,6 +357,8 @@ static void heard(struct mother *mother, const char *text, const char *end)
         heard_ready(mother, first, second);
     else if (strcmp(text, "bad") == 0 && mother->state == IMPORTS)
         heard_bad(mother, first, second, next_field(second, end));
+    else if (strcmp(text, "unfit") == 0 && mother->state == IMPORTS)
+        heard_unfit(mother, first);
     else if (strcmp(text, "stale") == 0 && mother->state == FORKS)
         heard_stale(mother, first);
     else if (strcmp(text, "forked") == 0 && mother->state == FORKS)

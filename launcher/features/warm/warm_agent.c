@@ -91,11 +91,11 @@ static void cancel(void *own, const void *context)
 static void forked(void *context, pid_t pid)
 {
     struct warm *warm = context;
-    for (size_t i = 0; i < warm->stranger_count; i++) {
+    for (size_t i = 0; i < warm->stranger_count && i < STRANGERS_MAX; i++) {
         if (warm->strangers[i].pid != pid)
             continue;
         struct reaper_exit exit = warm->strangers[i];
-        warm->strangers[i] = warm->strangers[--warm->stranger_count];
+        warm->strangers[i].pid = 0;
         crews_exited(warm->agent->crews, &exit);
         return;
     }
@@ -109,8 +109,8 @@ static void stranger(struct agent *agent, const struct reaper_exit *exit)
         forks = forks || mother_forks(warm->mothers[i]);
     if (!forks)
         warm->stranger_count = 0;
-    else if (warm->stranger_count < STRANGERS_MAX)
-        warm->strangers[warm->stranger_count++] = *exit;
+    else
+        warm->strangers[warm->stranger_count++ % STRANGERS_MAX] = *exit;
 }
 
 static struct warm *create(struct agent *agent, const Hvdrun__Prepare *prepare)

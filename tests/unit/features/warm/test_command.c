@@ -69,6 +69,9 @@ static void test_what_cannot_be_warm(void **state)
     assert_non_null(
         read_line("/usr/bin/env", (const char *const[]){"env", "python3", "a.py", NULL}, &out));
     assert_non_null(read_line("./train", (const char *const[]){"./train", NULL}, &out));
+    assert_non_null(
+        read_line("./python_train.sh", (const char *const[]){"python_train.sh", "x", NULL}, &out));
+    assert_null(read_line("python3.13t", (const char *const[]){"python3.13t", "x", NULL}, &out));
 }
 
 int main(void)
