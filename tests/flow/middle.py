@@ -135,7 +135,7 @@ LINES = ("one", "two and more", "three")
 SCRIPT = 'while read -r line; do echo "rank $HOROVOD_RANK: $line"; done; echo "rank $HOROVOD_RANK ends"'
 WANTED = [f"rank {rank}: {line}" for rank in (0, 1) for line in LINES] + [f"rank {rank} ends" for rank in (0, 1)]
 STATIC = ()
-ELASTIC = ("--min-np", 2, "--elastic-timeout", patient(1))
+ELASTIC = ("--min-np", 2, "--elastic-timeout", patient(2))
 BROKEN = "Sanitizer|runtime error|Traceback"
 SAYS = re.compile(r"^hvdrun: \S", re.M)
 

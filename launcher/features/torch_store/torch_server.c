@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -20,6 +21,7 @@
 #define ACCEPTS_IN_A_ROW 256         /* connections */
 #define UNREAD_MAX ((size_t)1 << 20) /* answers with which a client is still read */
 #define NO_ROOM_MS 100               /* until it tries to accept again */
+#define NAMED_MAX 16                 /* reasons why clients were dropped */
 
 struct visitor {
     struct torch_server *server;
@@ -40,9 +42,10 @@ struct torch_server {
     struct loop_timer *room; /* until it accepts again */
     struct visitor *first;
     size_t count, limit;
-    size_t dropped;
-    bool lacked;    /* descriptors */
-    uint8_t *bytes; /* what comes is read into; the same for all */
+    size_t dropped, named;
+    struct error last; /* the reason that was named last */
+    bool lacked;       /* descriptors */
+    uint8_t *bytes;    /* what comes is read into; the same for all */
 };
 
 static void visitor_destroy(struct visitor *visitor)
@@ -63,13 +66,17 @@ static void visitor_destroy(struct visitor *visitor)
         loop_fd_watch(server->watch, LOOP_READ);
 }
 
-/* Names the first one: the others are mostly of the same kind. */
+/* Names the first one with each reason: the others are mostly of the same kind. */
 static void drop(struct visitor *visitor, const struct error *err)
 {
     struct torch_server *server = visitor->server;
-    if (server->dropped++ == 0)
+    server->dropped++;
+    if (server->named < NAMED_MAX && strcmp(server->last.text, err->text) != 0) {
+        server->named++;
+        server->last = *err;
         log_warning(server->log, "the store of torch.distributed dropped a client at %s: %s",
                     visitor->peer.address, err->text);
+    }
     visitor_destroy(visitor);
 }
 
@@ -215,8 +222,14 @@ static void knock(void *context, int what)
             return;
         welcome(server, fd, &from);
     }
-    if (server->count >= server->limit)
-        loop_fd_watch(server->watch, 0);
+    if (server->count < server->limit)
+        return;
+    loop_fd_watch(server->watch, 0);
+    if (!server->lacked)
+        log_warning(server->log,
+                    "the store of torch.distributed has %zu connections, and accepts no more",
+                    server->count);
+    server->lacked = true;
 }
 
 /* Both families, or IPv4 alone where there is no other. -1 and errno. */
@@ -242,6 +255,16 @@ static int listen_on(int port)
     return fd;
 }
 
+/* The agent needs some descriptors for other things. */
+static size_t room_for_clients(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur == RLIM_INFINITY)
+        return TORCH_CLIENTS_MAX;
+    size_t most = (size_t)(files.rlim_cur - files.rlim_cur / 4);
+    return most < TORCH_CLIENTS_MAX ? most : TORCH_CLIENTS_MAX;
+}
+
 struct torch_server *torch_server_create(struct loop *loop, int port, const struct log *log,
                                          struct error *err)
 {
@@ -255,7 +278,7 @@ struct torch_server *torch_server_create(struct loop *loop, int port, const stru
     *server = (struct torch_server){.loop = loop,
                                     .log = log,
                                     .fd = fd,
-                                    .limit = TORCH_CLIENTS_MAX,
+                                    .limit = room_for_clients(),
                                     .bytes = mem_alloc(READ_SIZE)};
     server->store = torch_store_create(TORCH_MEMORY_MAX, &ops, server);
     server->room = loop_timer_create(loop, accept_again, server);
@@ -270,8 +293,12 @@ void torch_server_destroy(struct torch_server *server)
         return;
     loop_fd_destroy(server->watch);
     server->watch = NULL;
-    while (server->first != NULL)
+    /* no connection is left behind that would keep the next attempt off the port */
+    const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+    while (server->first != NULL) {
+        (void)setsockopt(server->first->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
         visitor_destroy(server->first);
+    }
     if (server->dropped > 1)
         log_warning(server->log, "the store of torch.distributed dropped %zu clients",
                     server->dropped);

@@ -209,12 +209,15 @@ static void tick(void *context)
     const struct job_ports *ports = &job->ports;
     const Hvdrun__TorchWaitsRequest request = HVDRUN__TORCH_WAITS_REQUEST__INIT;
     loop_timer_set(waits->tick, PERIOD_MS);
-    if (job->state != JOB_RUNNING || job->times.paused_ms != 0 || ports->torch_store_addr == NULL ||
-        ports->torch_store_doubt != NULL || ask_is_open(job, &topic_torch_waits))
+    if (job->state != JOB_RUNNING || job->times.paused_ms != 0 ||
+        ask_is_open(job, &topic_torch_waits))
         return;
-    struct node_link *node = job->nodes[ports->torch_store_node];
-    if (node_link_alive(node) && node->state == NODE_RUNNING)
+    bool served = ports->torch_store_addr != NULL && ports->torch_store_doubt == NULL;
+    struct node_link *node = served ? job->nodes[ports->torch_store_node] : NULL;
+    if (node != NULL && node_link_alive(node) && node->state == NODE_RUNNING)
         ask_node(ask_begin(job, &question, ANSWER_MS, store_answered, waits), node, &request.base);
+    else
+        forget(waits); /* what was known of another attempt is not true any more */
 }
 
 static int open_part(struct job *job, struct error *err)

@@ -167,24 +167,30 @@ static void test_large_values(void **state)
     assert_memory_equal(got + 8, value, length);
 }
 
-/* A client that is wrong is dropped, and only the first one is named. */
+/* A client that is wrong is dropped, and the first one with each reason is named. */
 static void test_rubbish(void **state)
 {
     struct hall *hall = *state;
     int good AUTO_FD = call(hall), http AUTO_FD = call(hall), large AUTO_FD = call(hall);
+    int again AUTO_FD = call(hall);
     GIVE(http, "GET / HTTP/1.1\r\n\r\n");
     expect(hall, http, NULL, 0);
+    GIVE(again, "GET / HTTP/1.1\r\n\r\n");
+    expect(hall, again, NULL, 0);
     GIVE(large, VALIDATE "\x03\0\0\0\0\0\0\0\x80");
     expect(hall, large, NULL, 0);
     GIVE(good, VALIDATE "\x0d"
                         "nonc");
     EXPECT(good, "nonc");
-    assert_string_equal(buf_text(&hall->said),
-                        "the store of torch.distributed dropped a client at 127.0.0.1: it sent a "
-                        "query that torch's store does not have\n");
+    assert_string_equal(
+        buf_text(&hall->said),
+        "the store of torch.distributed dropped a client at 127.0.0.1: it sent a "
+        "query that torch's store does not have\n"
+        "the store of torch.distributed dropped a client at 127.0.0.1: it sent a key "
+        "longer than 8 KiB\n");
     torch_server_destroy(hall->server);
     hall->server = NULL;
-    assert_non_null(strstr(buf_text(&hall->said), "dropped 2 clients"));
+    assert_non_null(strstr(buf_text(&hall->said), "dropped 3 clients"));
     expect(hall, good, NULL, 0); /* its connection is cut */
 }
 
