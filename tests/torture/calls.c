@@ -136,6 +136,8 @@ CALL(int, -1, access, (const char *path, int mode), (path, mode), LOOKUP)
 CALL(int, -1, faccessat, (int at, const char *path, int mode, int flags), (at, path, mode, flags),
      LOOKUP)
 CALL(ssize_t, -1, readlink, (const char *path, char *text, size_t room), (path, text, room), LOOKUP)
+CALL(ssize_t, -1, readlinkat, (int folder, const char *path, char *text, size_t room),
+     (folder, path, text, room), LOOKUP)
 CALL(char *, NULL, realpath, (const char *path, char *resolved), (path, resolved), LOOKUP)
 CALL(char *, NULL, getcwd, (char *text, size_t room), (text, room), FAULT_NOMEM)
 CALL(int, -1, flock, (int fd, int operation), (fd, operation), FAULT_INTR | FAULT_NOMEM)
