@@ -173,6 +173,32 @@ class Served(Flow):
         self.assertEqual(result.stdout.count("through"), 4, result.describe())
 
     @plain
+    def test_a_rank_that_the_agent_cannot_see(self):
+        """Its connections are in the tables of another network namespace: nobody may say that it has none."""
+        if os.geteuid() != 0:
+            self.skipTest("no right to make a network namespace")
+        script = self.write("away.py", """if True:
+            import os, socket, struct
+            if os.environ["RANK"] == "1":
+                os.execvp("unshare", ["unshare", "-n", "sleep", "1000"])
+            store = socket.create_connection((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))
+            store.sendall(b"\\x00" + struct.pack("<I", 0x3C85F7CE))
+            store.sendall(b"\\x06" + struct.pack("<QQ", 1, 2) + b"/a")
+            store.recv(1)
+        """)
+        job = self.start("--torch-store", "agent", "-np", 2, sys.executable, "-B", script)
+
+        def waits():
+            answer = subprocess.run([HVDRUN, "status", "--json"], env=self.box.environment(), capture_output=True,
+                                    text=True, timeout=60, check=False)
+            return json.loads(answer.stdout).get("torch_store") if answer.returncode == 0 else None
+        found = wait_until(waits, "the store says who waits", 90)
+        self.assertRegex(found["text"], r"^rank 0 waits in PyTorch's store for '/a', for \d\d s$")
+        self.assertEqual(found["not_connected"], [])
+        job.signal(signal.SIGTERM)
+        job.wait()
+
+    @plain
     def test_a_hang_is_explained(self):
         script = self.write("init.py", """if True:
             import os, socket, struct, time

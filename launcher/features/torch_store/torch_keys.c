@@ -7,11 +7,34 @@
 #include "base/mem.h"
 
 #define SMALL_COST 64 /* of an allocation and its place in a table, about */
+#define SWEEP_FROM ((size_t)16 << 20)
 
 static const struct torch_bytes nothing = {NULL, 0};
 
+/* Lets go of the values of which no answer is left to be sent. */
+static void sweep(struct torch_keys *keys)
+{
+    struct torch_element **at = &keys->replaced;
+    keys->pinned = 0;
+    while (*at != NULL) {
+        struct torch_element *element = *at;
+        if (element->value->holders > 1) {
+            keys->pinned += element->value->length;
+            at = &element->next;
+            continue;
+        }
+        *at = element->next;
+        torch_keys_release(keys, element->value->length + SMALL_COST);
+        shared_block_release(element->value);
+        free(element);
+    }
+    keys->sweep_at = keys->pinned > SWEEP_FROM / 2 ? 2 * keys->pinned : SWEEP_FROM;
+}
+
 int torch_keys_charge(struct torch_keys *keys, size_t bytes)
 {
+    if (bytes > keys->limit - keys->used)
+        sweep(keys);
     if (bytes > keys->limit - keys->used)
         return -1;
     keys->used += bytes;
@@ -23,6 +46,12 @@ void torch_keys_release(struct torch_keys *keys, size_t bytes)
     keys->used -= bytes;
 }
 
+size_t torch_keys_used(struct torch_keys *keys)
+{
+    sweep(keys);
+    return keys->used;
+}
+
 /* Keys */
 
 static size_t key_cost(size_t length)
@@ -30,9 +59,28 @@ static size_t key_cost(size_t length)
     return sizeof(struct torch_key) + length + SMALL_COST;
 }
 
-static size_t value_cost(const struct shared_block *value)
+void torch_keys_let_go(struct torch_keys *keys, struct shared_block *value)
 {
-    return value == NULL ? 0 : value->length + SMALL_COST;
+    if (value == NULL || value->holders == 1) {
+        shared_block_release(value);
+        return;
+    }
+    struct torch_element *element = mem_alloc(sizeof(*element));
+    *element = (struct torch_element){.next = keys->replaced, .value = value};
+    keys->replaced = element;
+    keys->used += value->length + SMALL_COST; /* no more than it was when a key had it */
+    keys->pinned += value->length;
+    if (keys->pinned > keys->sweep_at)
+        sweep(keys);
+}
+
+static void replace(struct torch_keys *keys, struct torch_key *key, struct shared_block *value)
+{
+    struct shared_block *old = key->value;
+    key->value = value;
+    if (old != NULL)
+        torch_keys_release(keys, old->length + SMALL_COST);
+    torch_keys_let_go(keys, old);
 }
 
 struct torch_key *torch_keys_find(const struct torch_keys *keys, struct torch_bytes name)
@@ -90,11 +138,8 @@ int torch_keys_set(struct torch_keys *keys, struct torch_bytes name, struct torc
         forget_if_idle(keys, key);
         return -1;
     }
-    struct shared_block *old = key->value;
-    key->value = block_of(head, tail); /* `head` may be in the old one */
-    torch_keys_release(keys, value_cost(old));
-    keys->values += old == NULL;
-    shared_block_release(old);
+    keys->values += key->value == NULL;
+    replace(keys, key, block_of(head, tail)); /* `head` may be in the old one */
     return 0;
 }
 
@@ -103,9 +148,7 @@ bool torch_keys_delete(struct torch_keys *keys, struct torch_bytes name)
     struct torch_key *key = torch_keys_find(keys, name);
     if (key == NULL || key->value == NULL)
         return false;
-    torch_keys_release(keys, value_cost(key->value));
-    shared_block_release(key->value);
-    key->value = NULL;
+    replace(keys, key, NULL);
     keys->values--;
     forget_if_idle(keys, key);
     return true;
@@ -160,6 +203,7 @@ void torch_keys_destroy(struct torch_keys *keys)
             shared_block_release(take_first(keys, key));
         shared_block_release(key->value);
     }
+    sweep(keys);
     map_clear(&keys->map, free);
     *keys = (struct torch_keys){.limit = keys->limit};
 }

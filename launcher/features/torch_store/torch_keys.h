@@ -2,7 +2,8 @@
 /*
  * The keys of a store: their values, their queues, and the clients that wait for them. Each byte of
  * keys, values and waits counts against one limit, and what does not fit is refused before it is
- * allocated. A key without value, queue and waits is forgotten.
+ * allocated. A value that was replaced counts while answers hold it. A key without value, queue and
+ * waits is forgotten.
  */
 #pragma once
 
@@ -48,13 +49,16 @@ struct torch_keys {
     struct map map;
     size_t values; /* keys with a value */
     size_t used, limit;
+    struct torch_element *replaced; /* values that no key has, but answers that are not sent */
+    size_t pinned, sweep_at;        /* their bytes, and from when on they are looked at */
 };
 
-void torch_keys_destroy(struct torch_keys *keys); /* nobody waits any more */
+void torch_keys_destroy(struct torch_keys *keys); /* nobody waits; all answers are sent */
 
 /* Counts bytes that are not in a key. -1: over the limit. */
 int torch_keys_charge(struct torch_keys *keys, size_t bytes);
 void torch_keys_release(struct torch_keys *keys, size_t bytes);
+size_t torch_keys_used(struct torch_keys *keys); /* bytes that count now */
 
 struct torch_key *torch_keys_find(const struct torch_keys *keys, struct torch_bytes name);
 /* It has a value, or a queue that is not empty. */
@@ -67,6 +71,10 @@ int torch_keys_push(struct torch_keys *keys, struct torch_bytes name, struct tor
 /* The oldest element, which the caller releases; NULL: the queue is empty. */
 struct shared_block *torch_keys_pop(struct torch_keys *keys, struct torch_bytes name);
 bool torch_keys_delete(struct torch_keys *keys, struct torch_bytes name); /* the value only */
+
+/* The caller had the value, and has shared it with answers: it counts until all of them are sent.
+ * Accepts NULL. */
+void torch_keys_let_go(struct torch_keys *keys, struct shared_block *value);
 
 /* Waits for the keys of a list of names that begins at `names`. `missing` says how many are not
  * there; if none, it does not wait. -1: over the limit. */

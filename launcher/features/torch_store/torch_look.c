@@ -8,8 +8,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -22,6 +20,7 @@
 #define LINE_MAX_BYTES 256
 #define SECTIONS_MAX 4096
 #define VERSION_MAX ((size_t)64 << 10)
+#define PIECE ((size_t)1 << 20) /* of the library that is read at once */
 
 bool torch_look_version(const char *text, int *major, int *minor)
 {
@@ -45,44 +44,59 @@ bool torch_look_version(const char *text, int *major, int *minor)
 
 /* The library */
 
-static const Elf64_Shdr *find_rodata(const uint8_t *bytes, size_t length)
+/* Reads, since a mapped file that another process cuts off would end this one. */
+static int read_at(int fd, void *out, size_t length, uint64_t offset)
 {
-    const Elf64_Ehdr *header = (const void *)bytes;
-    if (length < sizeof(*header) || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-        header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_shnum > SECTIONS_MAX ||
-        header->e_shentsize != sizeof(Elf64_Shdr) || header->e_shoff % 8 != 0 ||
-        header->e_shoff > length || header->e_shstrndx >= header->e_shnum ||
-        header->e_shnum * sizeof(Elf64_Shdr) > length - header->e_shoff)
-        return NULL;
-    const Elf64_Shdr *sections = (const void *)(bytes + header->e_shoff);
-    const Elf64_Shdr *names = &sections[header->e_shstrndx];
-    for (int i = 0; i < header->e_shnum; i++) {
-        static const char wanted[] = ".rodata";
-        const Elf64_Shdr *section = &sections[i];
-        uint64_t name = names->sh_offset + section->sh_name;
-        if (name < length && length - name >= sizeof(wanted) &&
-            memcmp(bytes + name, wanted, sizeof(wanted)) == 0 && section->sh_offset < length &&
-            section->sh_size <= length - section->sh_offset)
-            return section;
+    if (offset > INT64_MAX - length)
+        return -1;
+    return fd_pread(fd, out, length, (off_t)offset) == (ssize_t)length ? 0 : -1;
+}
+
+static int find_rodata(int fd, Elf64_Shdr *out)
+{
+    static const char wanted[] = ".rodata";
+    Elf64_Ehdr header;
+    Elf64_Shdr names;
+    if (read_at(fd, &header, sizeof(header), 0) < 0 ||
+        memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
+        header.e_shnum > SECTIONS_MAX || header.e_shentsize != sizeof(*out) ||
+        header.e_shstrndx >= header.e_shnum || header.e_shoff > INT64_MAX / 2 ||
+        read_at(fd, &names, sizeof(names), header.e_shoff + header.e_shstrndx * sizeof(names)) < 0)
+        return -1;
+    for (int i = 0; i < header.e_shnum; i++) {
+        char name[sizeof(wanted)];
+        if (read_at(fd, out, sizeof(*out), header.e_shoff + (uint64_t)i * sizeof(*out)) < 0)
+            return -1;
+        if (names.sh_offset <= INT64_MAX / 2 &&
+            read_at(fd, name, sizeof(name), names.sh_offset + out->sh_name) == 0 &&
+            memcmp(name, wanted, sizeof(wanted)) == 0)
+            return 0;
     }
-    return NULL;
+    return -1;
 }
 
 int torch_look_rodata(const char *path, const char *text)
 {
-    struct stat info;
-    int fd AUTO_FD = fd_open_regular(path);
-    if (fd < 0 || fstat(fd, &info) < 0 || info.st_size <= 0)
+    Elf64_Shdr section;
+    int fd AUTO_FD = fd_open_regular(path), found = 0;
+    size_t wanted = strlen(text), kept = 0;
+    if (fd < 0 || find_rodata(fd, &section) < 0 || section.sh_offset > INT64_MAX / 2 ||
+        section.sh_size > INT64_MAX / 2)
         return -1;
-    size_t length = (size_t)info.st_size;
-    uint8_t *bytes = mmap(NULL, length, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (bytes == MAP_FAILED)
-        return -1;
-    const Elf64_Shdr *section = find_rodata(bytes, length);
-    int found = section == NULL ? -1
-                                : memmem(bytes + section->sh_offset, section->sh_size, text,
-                                         strlen(text)) != NULL;
-    munmap(bytes, length);
+    uint8_t *piece = mem_alloc(PIECE + wanted);
+    for (uint64_t at = 0; at < section.sh_size && found == 0;) {
+        size_t length = section.sh_size - at < PIECE ? (size_t)(section.sh_size - at) : PIECE;
+        if (read_at(fd, piece + kept, length, section.sh_offset + at) < 0) {
+            found = -1;
+            break;
+        }
+        at += length;
+        length += kept;
+        found = memmem(piece, length, text, wanted) != NULL;
+        kept = length < wanted ? length : wanted - 1; /* it may lie across two pieces */
+        memmove(piece, piece + length - kept, kept);
+    }
+    free(piece);
     return found;
 }
 

@@ -25,12 +25,6 @@ static enum torch_progress rubbish(const char **why, const char *text)
     return TORCH_RUBBISH;
 }
 
-static enum torch_progress more(struct torch_reader *reader, size_t needed)
-{
-    reader->needed = needed;
-    return TORCH_MORE;
-}
-
 /* VALIDATE is five bytes. To A and B, these would be a SET with a key of a gigabyte or more. */
 static enum torch_progress find_dialect(struct torch_reader *reader, const uint8_t *bytes,
                                         size_t length, const char **why)
@@ -44,7 +38,7 @@ static enum torch_progress find_dialect(struct torch_reader *reader, const uint8
         return TORCH_WHOLE;
     }
     if (known < sizeof(begin))
-        return more(reader, sizeof(begin));
+        return TORCH_MORE;
     reader->dialect = TORCH_C;
     (void)why;
     return TORCH_WHOLE;
@@ -86,7 +80,7 @@ static enum torch_progress take_field(struct torch_reader *reader, const uint8_t
     size_t fixed = *reader->field == 'u' ? sizeof(uint32_t) : sizeof(uint64_t);
     size_t left = length - reader->at;
     if (left < fixed)
-        return more(reader, reader->at + fixed);
+        return TORCH_MORE;
     uint64_t number = fixed == sizeof(uint64_t) ? read_u64(bytes + reader->at) : 0;
     if (*reader->field == 'n') {
         reader->at += fixed;
@@ -101,7 +95,7 @@ static enum torch_progress take_field(struct torch_reader *reader, const uint8_t
         follows = (size_t)number;
     }
     if (left - fixed < follows)
-        return more(reader, reader->at + fixed + follows);
+        return TORCH_MORE;
     reader->at += fixed + follows;
     reader->field++;
     return TORCH_WHOLE;
@@ -111,7 +105,7 @@ enum torch_progress torch_reader_advance(struct torch_reader *reader, const uint
                                          size_t length, bool two_connections, const char **why)
 {
     if (length == 0)
-        return more(reader, 1);
+        return TORCH_MORE;
     enum torch_progress progress = TORCH_WHOLE;
     bool first = reader->dialect == TORCH_UNKNOWN;
     if (first)

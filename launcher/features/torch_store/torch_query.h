@@ -63,16 +63,15 @@ struct torch_reader {
     const char *item;           /* where the fields of a list begin; NULL: not in a list */
     uint64_t items;             /* that are still to come, with the present one */
     size_t at;                  /* bytes of the query that are complete fields */
-    size_t needed;              /* bytes that it will have at least */
 };
 
 enum torch_progress { TORCH_MORE, TORCH_WHOLE, TORCH_RUBBISH };
 
 /*
  * `bytes` is what has come of the present query, always from its beginning. Continues where the
- * last call ended. MORE: the query is not complete, and `reader->needed` says how long it will be
- * at least. WHOLE: `reader->query` has come, and is `reader->at` bytes long. RUBBISH: `*why` says
- * what is wrong. `two_connections`: the clients of this store have two each.
+ * last call ended. MORE: the query is not complete. WHOLE: `reader->query` has come, and is
+ * `reader->at` bytes long. RUBBISH: `*why` says what is wrong. `two_connections`: the clients of
+ * this store have two each.
  */
 enum torch_progress torch_reader_advance(struct torch_reader *reader, const uint8_t *bytes,
                                          size_t length, bool two_connections, const char **why);

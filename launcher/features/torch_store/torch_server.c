@@ -16,12 +16,11 @@
 #include "features/torch_store/torch_server_test.h"
 
 #define READ_SIZE ((size_t)64 << 10)
-#define READS_IN_A_ROW 16            /* then others get their turn */
-#define WRITES_IN_A_ROW 64           /* pieces */
-#define ACCEPTS_IN_A_ROW 256         /* connections */
-#define UNREAD_MAX ((size_t)1 << 20) /* answers with which a client is still read */
-#define NO_ROOM_MS 100               /* until it tries to accept again */
-#define NAMED_MAX 16                 /* reasons why clients were dropped */
+#define READS_IN_A_ROW 16    /* then others get their turn */
+#define WRITES_IN_A_ROW 64   /* pieces */
+#define ACCEPTS_IN_A_ROW 256 /* connections */
+#define NO_ROOM_MS 100       /* until it tries to accept again */
+#define NAMED_MAX 16         /* reasons why clients were dropped */
 
 struct visitor {
     struct torch_server *server;
@@ -29,7 +28,7 @@ struct visitor {
     struct torch_client *client;
     int fd;
     struct loop_fd *watch;
-    bool writes; /* waits until the socket takes more */
+    int watched; /* what `watch` waits for */
     struct torch_peer peer;
 };
 
@@ -85,19 +84,27 @@ static size_t unsent(const struct visitor *visitor)
     return send_queue_length(torch_client_out(visitor->client));
 }
 
+/* It can send more: its queries are done, or at least their turn. */
+static bool is_read(const struct visitor *visitor)
+{
+    return unsent(visitor) < TORCH_UNREAD_MAX && !torch_client_has_more(visitor->client);
+}
+
 static void watch_again(struct visitor *visitor)
 {
-    int what = unsent(visitor) < UNREAD_MAX ? LOOP_READ : 0;
-    loop_fd_watch(visitor->watch, what | (visitor->writes ? LOOP_WRITE : 0));
+    bool writes = unsent(visitor) > 0 || torch_client_has_more(visitor->client);
+    int what = (is_read(visitor) ? LOOP_READ : 0) | (writes ? LOOP_WRITE : 0);
+    if (what != visitor->watched)
+        loop_fd_watch(visitor->watch, what);
+    visitor->watched = what;
 }
 
 /* Sends what the socket takes. A connection that is broken is found when it is read. */
 static void flush(struct visitor *visitor)
 {
     struct send_queue *out = torch_client_out(visitor->client);
-    bool wrote = visitor->writes, full = unsent(visitor) >= UNREAD_MAX;
-    visitor->writes = false;
-    for (int i = 0; i < WRITES_IN_A_ROW && !visitor->writes; i++) {
+    bool takes = true;
+    for (int i = 0; i < WRITES_IN_A_ROW && takes; i++) {
         size_t length;
         const void *next = send_queue_next(out, &length);
         if (next == NULL)
@@ -106,15 +113,12 @@ static void flush(struct visitor *visitor)
         if (sent > 0)
             send_queue_consume(out, (size_t)sent);
         else if (sent == 0 || errno == EAGAIN || errno == EINTR)
-            visitor->writes = true;
+            takes = false;
         else
             send_queue_clear(out);
     }
-    visitor->writes = visitor->writes || unsent(visitor) > 0;
     torch_client_sent(visitor->client);
-    if (visitor->writes != wrote || full != (unsent(visitor) >= UNREAD_MAX) ||
-        unsent(visitor) >= UNREAD_MAX)
-        watch_again(visitor);
+    watch_again(visitor);
 }
 
 static void answered(void *context, void *owner)
@@ -123,11 +127,22 @@ static void answered(void *context, void *owner)
     flush(owner);
 }
 
+/* -1: it is gone. */
+static int take(struct visitor *visitor, const uint8_t *bytes, size_t length)
+{
+    struct error err = ERROR_INIT;
+    if (torch_client_take(visitor->client, bytes, length, clock_mono_ms(), &err) < 0) {
+        drop(visitor, &err);
+        return -1;
+    }
+    flush(visitor);
+    return 0;
+}
+
 static void read_from(struct visitor *visitor)
 {
     struct torch_server *server = visitor->server;
-    for (int i = 0; i < READS_IN_A_ROW && unsent(visitor) < UNREAD_MAX; i++) {
-        struct error err = ERROR_INIT;
+    for (int i = 0; i < READS_IN_A_ROW && is_read(visitor); i++) {
         ssize_t got = fd_read(visitor->fd, server->bytes, READ_SIZE);
         if (got < 0 && errno == EAGAIN)
             return;
@@ -135,14 +150,7 @@ static void read_from(struct visitor *visitor)
             visitor_destroy(visitor);
             return;
         }
-        if (torch_client_take(visitor->client, server->bytes, (size_t)got, clock_mono_ms(), &err) <
-            0) {
-            drop(visitor, &err);
-            return;
-        }
-        if (unsent(visitor) > 0)
-            flush(visitor);
-        if ((size_t)got < READ_SIZE)
+        if (take(visitor, server->bytes, (size_t)got) < 0 || (size_t)got < READ_SIZE)
             return;
     }
 }
@@ -150,8 +158,12 @@ static void read_from(struct visitor *visitor)
 static void ready(void *context, int what)
 {
     struct visitor *visitor = context;
-    if ((what & LOOP_WRITE) != 0)
+    if ((what & LOOP_WRITE) != 0) {
         flush(visitor);
+        if (torch_client_has_more(visitor->client) && unsent(visitor) < TORCH_UNREAD_MAX &&
+            take(visitor, NULL, 0) < 0)
+            return;
+    }
     if ((what & LOOP_READ) != 0)
         read_from(visitor);
 }
@@ -182,7 +194,7 @@ static void welcome(struct torch_server *server, int fd, const struct sockaddr_s
     server->count++;
     visitor->client = torch_store_join(server->store, visitor);
     visitor->watch = loop_fd_create(server->loop, fd, ready, visitor);
-    loop_fd_watch(visitor->watch, LOOP_READ);
+    watch_again(visitor);
 }
 
 /* The kernel would report the next connection again and again. */

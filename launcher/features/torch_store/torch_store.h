@@ -13,17 +13,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "features/torch_store/torch_keys.h"
-
-#define TORCH_MEMORY_MAX ((size_t)2 << 30)
-
-struct torch_store;
-struct torch_client;
-
-struct torch_store_ops {
-    /* There are bytes in the queue of this client. It must not leave the store yet. */
-    void (*answered)(void *context, void *owner);
-};
+#include "features/torch_store/torch_client.h"
 
 struct torch_store *torch_store_create(size_t memory_limit, const struct torch_store_ops *ops,
                                        void *context);
@@ -32,9 +22,12 @@ void torch_store_destroy(struct torch_store *store); /* all clients have left */
 struct torch_client *torch_store_join(struct torch_store *store, void *owner);
 void torch_store_leave(struct torch_client *client);
 
-/* These bytes have come. -1: `err` says why the client is to be dropped. */
+/* These bytes have come. -1: `err` says why the client is to be dropped. A client has a turn of
+ * limited work: if it `has_more`, call this again later, with or without bytes, once it has read
+ * what is in its queue. */
 int torch_client_take(struct torch_client *client, const uint8_t *bytes, size_t length,
                       int64_t now_ms, struct error *err);
+bool torch_client_has_more(const struct torch_client *client);
 struct send_queue *torch_client_out(struct torch_client *client); /* to be sent to it */
 void torch_client_sent(struct torch_client *client);              /* something of it was consumed */
 
@@ -51,4 +44,4 @@ void torch_store_each_waiting(const struct torch_store *store, int64_t now_ms,
                               void *context);
 
 size_t torch_store_clients(const struct torch_store *store);
-size_t torch_store_memory(const struct torch_store *store);
+size_t torch_store_memory(struct torch_store *store);

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
+#include "base/strv.h"
 #include "driver/job/ask.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
@@ -83,15 +85,21 @@ static const Hvdrun__TorchWaits *store_answer(const struct ask *ask)
     return NULL;
 }
 
-static const Hvdrun__TorchWait *wait_of(const Hvdrun__TorchWaits *store,
-                                        const Hvdrun__TorchConnection *connection)
+/* The waits of the store's clients by "ADDRESS PORT". The table's owner frees its names. */
+static void index_waits(const Hvdrun__TorchWaits *store, struct map *waits, struct strv *names)
 {
     for (size_t i = 0; i < store->n_waits; i++) {
-        const Hvdrun__TorchWait *wait = store->waits[i];
-        if (wait->port == connection->port && strcmp(wait->address, connection->address) == 0)
-            return wait;
+        char *name AUTO_FREE = mem_printf("%s %u", store->waits[i]->address, store->waits[i]->port);
+        strv_add(names, name);
+        map_put(waits, map_text(names->items[i]), store->waits[i]);
     }
-    return NULL;
+}
+
+static const Hvdrun__TorchWait *wait_of(const struct map *waits,
+                                        const Hvdrun__TorchConnection *connection)
+{
+    char *name AUTO_FREE = mem_printf("%s %u", connection->address, connection->port);
+    return map_get(waits, map_text(name));
 }
 
 /* What is known of the ranks that run, in the order of their seats. `*found`: clients that wait and
@@ -101,18 +109,25 @@ static struct torch_rank *ranks_of(const struct ask *ask, const Hvdrun__TorchWai
 {
     const struct job *job = ask->job;
     struct torch_rank *ranks = mem_array((size_t)job->ranks.size + 1, sizeof(*ranks));
+    AUTO_STRV struct strv names = STRV_INIT;
+    struct map waits = {NULL};
+    index_waits(store, &waits, &names);
     for (size_t i = 0; i < ask->count; i++) {
         const struct node_link *node = ask->answers[i].node;
         const Hvdrun__TorchWaits *answer = answer_at(ask, i);
         for (int seat = 0; answer != NULL && answer->looked && seat < job->ranks.size; seat++)
             ranks[seat].known = ranks[seat].known || job->ranks.records[seat].node == node->index;
+        for (size_t j = 0; answer != NULL && j < answer->n_hidden; j++) {
+            if (job_seat_is_on(job, node, answer->hidden[j]))
+                ranks[answer->hidden[j]].known = false;
+        }
         for (size_t j = 0; answer != NULL && j < answer->n_connections; j++) {
             const Hvdrun__TorchConnection *connection = answer->connections[j];
             if (!job_seat_is_on(job, node, connection->seat))
                 continue;
             struct torch_rank *rank = &ranks[connection->seat];
-            const Hvdrun__TorchWait *wait = wait_of(store, connection);
-            rank->connected = true;
+            const Hvdrun__TorchWait *wait = wait_of(&waits, connection);
+            rank->known = rank->connected = true;
             if (wait == NULL)
                 continue;
             ++*found;
@@ -121,6 +136,7 @@ static struct torch_rank *ranks_of(const struct ask *ask, const Hvdrun__TorchWai
             rank->waited_ms = (int64_t)wait->waited_ms;
         }
     }
+    map_clear(&waits, NULL);
     return ranks;
 }
 

@@ -6,6 +6,8 @@
 #include "features/torch_store/torch_waits_agent.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,10 +61,21 @@ static void add_connection(struct answer *answer, const struct torch_socket *soc
     message->connections[message->n_connections++] = connection;
 }
 
-static void look_at_process(struct answer *answer, pid_t pid)
+/* Its connections are in the tables of this process's network. */
+static bool shares_network(pid_t pid)
+{
+    char *path AUTO_FREE = mem_printf("/proc/%d/ns/net", (int)pid), own[64], its[64];
+    ssize_t one = readlink("/proc/self/ns/net", own, sizeof(own));
+    ssize_t other = readlink(path, its, sizeof(its));
+    return one > 0 && one == other && memcmp(own, its, (size_t)one) == 0;
+}
+
+/* false: it cannot be seen, and may be connected. One that has ended is seen. */
+static bool look_at_process(struct answer *answer, pid_t pid)
 {
     char *path AUTO_FREE = mem_printf("/proc/%d/fd", (int)pid);
-    DIR *folder = opendir(path);
+    DIR *folder = shares_network(pid) ? opendir(path) : NULL;
+    bool seen = folder != NULL || (kill(pid, 0) < 0 && errno == ESRCH);
     struct dirent *entry = folder == NULL ? NULL : readdir(folder);
     for (; entry != NULL; entry = readdir(folder)) {
         static const char begin[] = "socket:[";
@@ -78,6 +91,7 @@ static void look_at_process(struct answer *answer, pid_t pid)
     }
     if (folder != NULL)
         closedir(folder);
+    return seen;
 }
 
 static void look_at_worker(void *context, uint32_t seat, pid_t pid)
@@ -86,9 +100,15 @@ static void look_at_worker(void *context, uint32_t seat, pid_t pid)
     pid_t *below AUTO_FREE = NULL;
     size_t count = descendants_in(answer->processes, pid, &below);
     answer->seat = seat;
-    look_at_process(answer, pid);
+    bool seen = look_at_process(answer, pid);
     for (size_t i = 0; i < count; i++)
-        look_at_process(answer, below[i]);
+        seen = look_at_process(answer, below[i]) && seen;
+    if (seen)
+        return;
+    Hvdrun__TorchWaits *message = &answer->message;
+    message->hidden =
+        mem_resize_array(message->hidden, message->n_hidden + 1, sizeof(*message->hidden));
+    message->hidden[message->n_hidden++] = seat;
 }
 
 static void read_sockets(struct torch_sockets *sockets, const char *path,
@@ -107,8 +127,6 @@ static void look(struct answer *answer, const struct crews *crews,
     read_sockets(&answer->sockets, "/proc/net/tcp", &store);
     read_sockets(&answer->sockets, "/proc/net/tcp6", &store);
     answer->message.looked = true;
-    if (answer->sockets.count == 0)
-        return;
     answer->processes = descendants_table_read(ASKED_THREADS);
     crews_walk_live(crews, look_at_worker, answer);
     descendants_table_destroy(answer->processes);
@@ -126,6 +144,7 @@ static void clear(Hvdrun__TorchWaits *message)
         free(message->connections[i]->address);
         free(message->connections[i]);
     }
+    free(message->hidden);
     free(message->waits);
     free(message->connections);
 }

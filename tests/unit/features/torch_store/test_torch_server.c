@@ -167,6 +167,35 @@ static void test_large_values(void **state)
     assert_memory_equal(got + 8, value, length);
 }
 
+/* One that asks for more than it reads does not keep others from being served, and gets all in the
+ * end. */
+static void test_much_at_once(void **state)
+{
+    struct hall *hall = *state;
+    enum { QUERIES = 60000 };
+    const size_t wanted = (size_t)QUERIES * (8 + 8 + 6);
+    uint8_t *queries AUTO_FREE = mem_alloc(QUERIES), *got AUTO_FREE = mem_alloc(wanted + 1);
+    int greedy AUTO_FD = call(hall), other AUTO_FD = call(hall);
+    memset(queries, 17, QUERIES); /* LIST_KEYS */
+    GIVE(greedy, VALIDATE "\x01" COUNT(\x6) "/other" COUNT(\x1) "x");
+    GIVE(other, VALIDATE "\x03" COUNT(\x6) "/other");
+    EXPECT(other, COUNT(\x1) "x");
+    give(greedy, queries, QUERIES);
+    for (int i = 0; i < 100; i++)
+        run_turns(hall->loop, 1);
+    GIVE(other, "\x03" COUNT(\x6) "/other");
+    EXPECT(other, COUNT(\x1) "x");
+    size_t have = 0;
+    for (; have < wanted; run_turns(hall->loop, 1)) {
+        ssize_t now = recv(greedy, got + have, wanted + 1 - have, 0);
+        assert_int_not_equal(now, 0);
+        have += now > 0 ? (size_t)now : 0;
+    }
+    assert_int_equal(have, wanted);
+    for (size_t i = 0; i < wanted; i += 22)
+        assert_memory_equal(got + i, COUNT(\x1) COUNT(\x6) "/other", 22);
+}
+
 /* A client that is wrong is dropped, and the first one with each reason is named. */
 static void test_rubbish(void **state)
 {
@@ -285,6 +314,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_clients, open_hall, close_hall),
         cmocka_unit_test_setup_teardown(test_large_values, open_hall, close_hall),
+        cmocka_unit_test_setup_teardown(test_much_at_once, open_hall, close_hall),
         cmocka_unit_test_setup_teardown(test_rubbish, open_hall, close_hall),
         cmocka_unit_test_setup_teardown(test_too_many, open_hall, close_hall),
         cmocka_unit_test_setup_teardown(test_no_descriptor, open_hall, close_hall),

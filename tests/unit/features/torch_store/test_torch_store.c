@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dialogues with the store of torch.distributed, byte by byte. */
+#include <stdio.h>
+
 #include "torch_store_fixture.h"
 
 /* Dialect C */
@@ -288,7 +290,6 @@ static void test_limits(void **state)
     expect_dropped("it sent a key longer than 8 KiB", "bi", 3, INT64_MIN); /* 2^63 */
     expect_dropped("it sent a value longer than 128 MiB", "bsi", 1, "/a", INT64_MIN);
     expect_dropped("it sent a value longer than 128 MiB", "bsi", 1, "/a", INT64_C(-1));
-    expect_dropped("the store is full (2048 MiB)", "bsi", 1, "/a", INT64_C(2) << 20);
     expect_dropped("it sent a query with more than 131072 keys", "bi", 6, INT64_C(131073));
     expect_dropped("it sent a query that torch's store does not have", "b", 19);
     expect_dropped("it sent VALIDATE twice", "bu", 0, TORCH_MAGIC);
@@ -331,6 +332,126 @@ static void test_memory(void **state)
     torch_ask(&world, 2, "bsbs", 8, "/a", 8, "/b"); /* the values have survived their clients */
     torch_expect(&world, 2, "ii", INT64_C(1), INT64_C(1));
     assert_int_equal(torch_store_memory(world.store), 0);
+    torch_world_end(&world);
+}
+
+/* A query takes memory as it comes, and not when it says how long it will be. */
+static void test_long_queries(void **state)
+{
+    (void)state;
+    struct torch_world world;
+    const size_t length = (size_t)3 << 20;
+    char *value AUTO_FREE = mem_alloc(length + 1);
+    torch_world_begin(&world, 16 << 20);
+    torch_world_validate(&world, 0, 7);
+    memset(value, 'v', length);
+    for (int i = 0; i < 8; i++)
+        torch_ask(&world, i, "bsi", 1, "/a", INT64_C(100) << 20);
+    assert_int_equal(torch_store_memory(world.store), 0);
+    assert_int_equal(torch_world_give(&world, 0, value, length), 0);
+    assert_in_range(torch_store_memory(world.store), length, 3 * length);
+    assert_int_equal(torch_world_give(&world, 1, value, length), 0);
+    assert_int_equal(torch_world_give(&world, 2, value, length), 0);
+    assert_int_equal(torch_world_give(&world, 3, value, length), 0);
+    assert_int_equal(torch_world_give(&world, 4, value, length), -1);
+    assert_string_equal(world.err.text, "the store is full (2048 MiB)");
+    for (int i = 0; i < 4; i++) {
+        torch_store_leave(world.clients[i]);
+        world.clients[i] = NULL;
+    }
+    assert_int_equal(torch_store_memory(world.store), 0);
+    torch_world_end(&world);
+}
+
+/* Behind a long query, its buffer holds only what has come of the next one. */
+static void test_room_is_given_back(void **state)
+{
+    (void)state;
+    struct torch_world world;
+    const size_t length = (size_t)1 << 20;
+    char *value AUTO_FREE = mem_alloc(length + 1);
+    torch_world_begin(&world, 16 << 20);
+    torch_world_validate(&world, 0, 0);
+    memset(value, 'v', length);
+    torch_ask(&world, 0, "bssbi", 1, "/a", value, 1, INT64_C(1)); /* a SET, and a part of another */
+    assert_in_range(torch_store_memory(world.store), length, length + 4096);
+    torch_ask(&world, 0, "b", 'b');
+    torch_ask(&world, 0, "sbs", "x", 3, "b");
+    torch_expect(&world, 0, "s", "x");
+    torch_world_end(&world);
+}
+
+/* A value that answers still hold counts until they are sent, though its key has another one. */
+static void test_replaced_values(void **state)
+{
+    (void)state;
+    struct torch_world world;
+    const size_t length = (size_t)1 << 20;
+    char *value AUTO_FREE = mem_alloc(length + 1);
+    torch_world_begin(&world, 6 << 20);
+    torch_world_validate(&world, 0, 7);
+    memset(value, 'v', length);
+    for (int i = 1; i < 4; i++) {
+        torch_ask(&world, 0, "bss", 1, "/a", value);
+        torch_ask(&world, i, "bs", 3, "/a"); /* and does not read */
+    }
+    torch_ask(&world, 0, "bss", 14, "/q", value);
+    torch_ask(&world, 4, "bs", 15, "/q");
+    assert_in_range(torch_store_memory(world.store), 4 * length, 5 * length);
+    torch_ask(&world, 0, "bss", 1, "/b", value);
+    assert_int_equal(torch_try(&world, 5, "bss", 1, "/c", value), -1);
+    assert_string_equal(world.err.text, "the store is full (2048 MiB)");
+    torch_expect(&world, 1, "s", value);
+    torch_ask(&world, 6, "bss", 1, "/c", value); /* it has room now */
+    torch_world_end(&world);
+}
+
+/* A client that asks for much in one read gets it in turns, in order, and as far as it reads. */
+static void test_turns(void **state)
+{
+    (void)state;
+    enum { QUERIES = 3000, KEYS = 100 };
+    struct torch_world world;
+    struct buf queries AUTO_BUF = BUF_INIT(SIZE_MAX / 4);
+    char key[16];
+    torch_world_begin(&world, 64 << 20);
+    torch_world_validate(&world, 0, 1);
+    for (int i = 0; i < KEYS; i++) {
+        snprintf(key, sizeof(key), "/%d", i);
+        torch_ask(&world, 1, "bss", 1, key, "x");
+    }
+    for (int i = 0; i < QUERIES; i++)
+        buf_putc(&queries, 17); /* LIST_KEYS */
+    struct send_queue *out = torch_client_out(world.clients[0]);
+    size_t got = 0, turns = 1, length;
+    assert_int_equal(torch_world_give(&world, 0, buf_text(&queries), queries.length), 0);
+    for (;; turns++) {
+        assert_true(send_queue_length(out) < 2 * TORCH_UNREAD_MAX);
+        for (; send_queue_next(out, &length) != NULL; got += length)
+            send_queue_consume(out, length);
+        torch_client_sent(world.clients[0]);
+        if (!torch_client_has_more(world.clients[0]))
+            break;
+        assert_int_equal(torch_client_take(world.clients[0], NULL, 0, 0, &world.err), 0);
+    }
+    /* the count, and each key with its length: 10 of two bytes, the others of three */
+    assert_int_equal(got, QUERIES * (8 + KEYS * 8 + 10 * 2 + (KEYS - 10) * 3));
+    assert_true(turns > 2);
+
+    char *value AUTO_FREE = mem_alloc(TORCH_UNREAD_MAX + 1);
+    memset(value, 'v', TORCH_UNREAD_MAX);
+    torch_ask(&world, 1, "bss", 1, "/long", value);
+    torch_ask(&world, 0, "bssbssbs", 9, "/long", "1", 9, "/long", "2", 3,
+              "/2"); /* each copies it */
+    assert_true(torch_client_has_more(world.clients[0]));
+    torch_expect(&world, 0, "");
+    for (int i = 0; torch_client_has_more(world.clients[0]); i++) {
+        assert_true(i < 2);
+        torch_ask(&world, 1, "bs", 3, "/2"); /* others are served in between */
+        torch_expect(&world, 1, "s", "x");
+        assert_int_equal(torch_client_take(world.clients[0], NULL, 0, 0, &world.err), 0);
+    }
+    torch_expect(&world, 0, "s", "x");
     torch_world_end(&world);
 }
 
@@ -404,12 +525,22 @@ static void test_who_waits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_set_and_get),  cmocka_unit_test(test_add),
-        cmocka_unit_test(test_many_keys),    cmocka_unit_test(test_wait),
-        cmocka_unit_test(test_wait_ends),    cmocka_unit_test(test_queues),
-        cmocka_unit_test(test_barrier),      cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_old_dialects), cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_memory),       cmocka_unit_test(test_rubbish),
+        cmocka_unit_test(test_set_and_get),
+        cmocka_unit_test(test_add),
+        cmocka_unit_test(test_many_keys),
+        cmocka_unit_test(test_wait),
+        cmocka_unit_test(test_wait_ends),
+        cmocka_unit_test(test_queues),
+        cmocka_unit_test(test_barrier),
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_old_dialects),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_long_queries),
+        cmocka_unit_test(test_room_is_given_back),
+        cmocka_unit_test(test_replaced_values),
+        cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_rubbish),
         cmocka_unit_test(test_who_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client of a store, and the answers to it. Only the files of the store look inside. Pure. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "features/torch_store/torch_keys.h"
+
+#define TORCH_MEMORY_MAX ((size_t)2 << 30)
+#define TORCH_UNREAD_MAX ((size_t)1 << 20) /* answers with which a client's next query waits */
+
+struct torch_store;
+
+struct torch_store_ops {
+    /* There are bytes in the queue of this client. It must not leave the store yet. */
+    void (*answered)(void *context, void *owner);
+};
+
+struct torch_client {
+    struct torch_store *store;
+    struct torch_client *next, *previous;
+    void *owner;
+    struct torch_reader reader;
+    struct buf in;
+    size_t charged; /* for the bytes that have come */
+    struct send_queue out;
+    size_t answers;  /* bytes in it that are charged */
+    bool unanswered; /* an answer did not fit */
+    size_t work;     /* bytes that were copied for it in this turn */
+    bool has_more;   /* its turn has ended before its queries did */
+    struct torch_wait wait;
+    uint64_t wait_hash;    /* of the keys for which it waited last, */
+    int64_t wait_since_ms; /* since then */
+    char *polled; /* the counter for which it has asked last; NULL: it did something else */
+    size_t polled_length;
+    int64_t polled_since_ms, polled_ms;
+};
+
+struct torch_store {
+    struct torch_keys keys;
+    const struct torch_store_ops *ops;
+    void *context;
+    struct torch_client *first;
+    size_t clients;
+    size_t silent, old; /* connections that have sent nothing; those of the dialects A and B */
+};
+
+/* Answers. A copy of more than a few bytes counts against the limit of memory until it is sent.
+ * Without room for it, `unanswered` is set. A long value is shared with the store. */
+void torch_say(struct torch_client *client, const void *bytes, size_t length);
+void torch_say_byte(struct torch_client *client, uint8_t byte);
+void torch_say_number(struct torch_client *client, int64_t number);
+void torch_say_bytes(struct torch_client *client, struct torch_bytes bytes);
+void torch_say_value(struct torch_client *client, struct shared_block *value); /* NULL: empty */
+
+int torch_full(struct error *err); /* -1: why a client is dropped when the memory is full */
