@@ -160,14 +160,15 @@ class Served(Flow):
             answer = subprocess.run([HVDRUN, "status", "--json"], env=self.box.environment(), capture_output=True,
                                     text=True, timeout=60, check=False)
             return json.loads(answer.stdout).get("torch_store") if answer.returncode == 0 else None
-        found = wait_until(waits, "the store says who waits", 90)
+        found = wait_until(lambda: (lambda table: table if table and "rank 3 is in" in table["text"] else None)(waits()),
+                           "the store says who waits, and where the missing rank is", 90)
         self.assertRegex(found["text"], r"^ranks 0-2 wait in PyTorch's store for '/rank3\?', for \d\d s; "
-                                        r"rank 3 on b is not connected to it$")
+                                        r"rank 3 on b is not connected to it; rank 3 is in waits\.py:7 <module>$")
         self.assertEqual([(wait["rank"], wait["key"]) for wait in found["waits"]], [(n, "/rank3?") for n in range(3)])
         self.assertEqual((found["host"], found["not_connected"]), ("b", [3]))
         shown = subprocess.run([HVDRUN, "status"], env=self.box.environment(), capture_output=True, text=True,
                                timeout=60, check=False)
-        self.assertIn("rank 3 on b is not connected to it\n", shown.stdout)
+        self.assertIn("rank 3 on b is not connected to it; rank 3 is in waits.py:", shown.stdout)
         self.write("may-end", "")
         result = self.expect(job.wait(), 5)
         self.assertEqual(result.stdout.count("through"), 4, result.describe())

@@ -11,11 +11,14 @@
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
 #include "driver/tell/json_text.h"
+#include "features/hang/places.h"
+#include "features/stacks/look_driver.h"
 #include "features/torch_store/torch_waits.h"
 
 #define PERIOD_MS 5000
 #define ANSWER_MS 5000
 #define TEXT_MAX 8192
+#define LOOK_MS 30000 /* between two looks at the rank that the others wait for */
 
 const char torch_store_feature[] = "a store for torch.distributed, by an agent (--torch-store)";
 
@@ -61,6 +64,10 @@ struct torch_waits {
     struct loop_timer *tick;
     char *text;    /* what the last answers say; NULL: nothing lasts */
     json_t *table; /* likewise */
+    int absent;    /* the first rank that is not connected; -1: none is known */
+    char *place;   /* where the last look has found it; NULL: unknown */
+    int64_t looked_ms;
+    struct places *places; /* while a look is read */
 };
 
 static void forget(struct torch_waits *waits)
@@ -179,6 +186,52 @@ static json_t *table_of(const struct job *job, const Hvdrun__TorchWaits *store,
     return table;
 }
 
+static int first_absent(const struct torch_rank *ranks, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (ranks[i].known && !ranks[i].connected)
+            return ranks[i].rank;
+    }
+    return -1;
+}
+
+static void take_stack(void *context, int seat, const struct look_stack *stack)
+{
+    const struct torch_waits *waits = context;
+    (void)seat;
+    if (stack->stack->rank == waits->absent)
+        places_add(waits->places, stack->stack);
+}
+
+static void looked(void *context, const struct ask *look)
+{
+    struct torch_waits *waits = context;
+    waits->places = places_create();
+    look_walk(look, take_stack, waits);
+    places_find(waits->places);
+    const struct program_place *place = places_of(waits->places, waits->absent);
+    mem_free_at(&waits->place);
+    if (place != NULL && place->where != NULL)
+        waits->place =
+            mem_printf("rank %d %s%s", waits->absent, place->calls ? "" : "is in ", place->where);
+    places_destroy(waits->places);
+    waits->places = NULL;
+}
+
+/* What has kept it may change, and a look costs all agents something. */
+static void find_absent(struct torch_waits *waits, int rank, struct buf *text)
+{
+    int64_t now_ms = loop_now_ms(waits->job->loop);
+    bool same = rank == waits->absent;
+    waits->absent = rank;
+    if (rank >= 0 && same && waits->place != NULL)
+        buf_printf(text, "; %s", waits->place);
+    if (rank < 0 || (same && now_ms - waits->looked_ms < LOOK_MS))
+        return;
+    waits->looked_ms = now_ms;
+    look_ask(waits->job, false, looked, waits);
+}
+
 static void all_answered(void *context, const struct ask *ask)
 {
     struct torch_waits *waits = context;
@@ -193,6 +246,7 @@ static void all_answered(void *context, const struct ask *ask)
     torch_waits_text(ranks, count, store->n_waits > found ? store->n_waits - found : 0, &text);
     if (text.length == 0)
         return;
+    find_absent(waits, first_absent(ranks, count), &text);
     waits->text = mem_strdup(buf_text(&text));
     waits->table = table_of(waits->job, store, ranks, count, waits->text);
 }
@@ -242,7 +296,7 @@ static int open_part(struct job *job, struct error *err)
     if (!job->kind->has_workers || job->settings->torch_store == SET_TORCH_STORE_RANK0)
         return 0;
     struct torch_waits *waits = mem_alloc(sizeof(*waits));
-    *waits = (struct torch_waits){.job = job};
+    *waits = (struct torch_waits){.job = job, .absent = -1};
     waits->tick = loop_timer_create(job->loop, tick, waits);
     loop_timer_set(waits->tick, PERIOD_MS);
     job->own[PART_torch_waits] = waits;
@@ -255,6 +309,7 @@ static void close_part(struct job *job)
     ask_forget(job, waits);
     loop_timer_destroy(waits->tick);
     forget(waits);
+    free(waits->place);
     free(waits);
 }
 
