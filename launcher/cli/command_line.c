@@ -41,7 +41,7 @@ static int env_collect(const struct settings *settings, char *const *envp, struc
         if (found < 0)
             return error_wrap(err, "-x");
         size_t length = strcspn(text, "=");
-        if (rank_variable_is(text, length, NULL) && !is_in_force(settings, text, length))
+        if (rank_variable_is_firm(text, length) && !is_in_force(settings, text, length))
             strv_printf(warnings, "-x %.*s has no effect: hvdrun sets it for each worker",
                         (int)length, text);
         else if (found == 0)

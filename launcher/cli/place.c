@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/place.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +10,10 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/error.h"
-#include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "cli/text_file.h"
 #include "model/allocation/allocation.h"
 #include "model/allocation/slurm.h"
 #include "model/hosts/entry.h"
@@ -28,81 +23,6 @@
 #include "model/plan/rankfile.h"
 #include "model/settings/settings.h"
 #include "node/gpus.h"
-
-/*
- * Reads a text file that the user names. It may be a pipe, as the shell makes for `<(command)`, but
- * not one that never ends. Reading stops at the first NUL byte, so a file that is not text (a disk
- * image, /dev/zero) is not read to its end.
- */
-
-static int cannot(const char *what, const char *path, int errnum, struct error *err)
-{
-    error_errno(err, errnum, "cannot %s %s", what, path);
-    if (err != NULL)
-        err->status = STATUS_USAGE;
-    return -1;
-}
-
-/* Opens without blocking: open() of a FIFO without a writer would wait. */
-static int open_text(const char *path, struct error *err)
-{
-    struct stat info;
-    int fd = fd_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
-    if (fd < 0)
-        return cannot("open", path, errno, err);
-    if (fstat(fd, &info) == 0 && !S_ISDIR(info.st_mode) && !S_ISBLK(info.st_mode))
-        return fd;
-    fd_close(&fd);
-    return error_status(err, STATUS_USAGE, "%s is a %s; expected a text file", path,
-                        S_ISDIR(info.st_mode) ? "folder" : "device");
-}
-
-/* Polls before the first read too, because a FIFO without a writer would seem to be at its end. */
-static int wait_for_more(int fd, const char *path, int64_t limit_ms, int64_t deadline_ms,
-                         struct error *err)
-{
-    for (;;) {
-        struct pollfd one = {.fd = fd, .events = POLLIN};
-        int64_t left = deadline_ms - clock_mono_ms();
-        int ready = poll(&one, 1, left < 0 ? 0 : left > INT32_MAX ? INT32_MAX : (int)left);
-        if (ready > 0)
-            return 0;
-        if (ready < 0 && errno != EINTR)
-            return cannot("read", path, errno, err);
-        if (ready == 0 && left <= INT32_MAX)
-            return error_status(err, STATUS_USAGE,
-                                "%s did not end within %.1f s (--start-timeout); expected a file, "
-                                "or a pipe that another process writes and closes",
-                                path, (double)limit_ms / 1000);
-    }
-}
-
-/* Appends to `out`, whose limit bounds the size. -1: the status is STATUS_USAGE, and the text names
- * the path. */
-static int text_file_read(const char *path, int64_t limit_ms, struct buf *out, struct error *err)
-{
-    int fd AUTO_FD = open_text(path, err);
-    if (fd < 0)
-        return -1;
-    int64_t deadline_ms = clock_mono_ms() + limit_ms;
-    for (;;) {
-        char chunk[65536];
-        if (wait_for_more(fd, path, limit_ms, deadline_ms, err) < 0)
-            return -1;
-        ssize_t got = fd_read(fd, chunk, sizeof(chunk));
-        if (got < 0 && errno == EAGAIN)
-            continue;
-        if (got < 0)
-            return cannot("read", path, errno, err);
-        if (got == 0)
-            return 0;
-        if (buf_append(out, chunk, (size_t)got) < 0)
-            return error_status(err, STATUS_USAGE, "%s is larger than %zu bytes; expected less",
-                                path, out->limit);
-        if (memchr(chunk, '\0', (size_t)got) != NULL)
-            return 0;
-    }
-}
 
 /* Finds the allocation of a scheduler that the job may use, and reads its file. */
 
@@ -258,21 +178,93 @@ static bool layout_hosts(const struct mapping *mapping, struct host_list *hosts)
     return hosts->count > 0;
 }
 
-/* -1: the mapping is not by slot. An elastic job always fills the hosts slot by slot. */
+/* -1: the mapping gives its hosts more than slots. An elastic job always fills them slot by slot.
+ */
 static int layout_check_elastic(const struct settings *settings, struct error *err)
 {
     struct mapping mapping = {.rule = MAP_SLOT};
     int result = layout_read(settings, &mapping, err);
-    bool other = result == 0 && (mapping.rule != MAP_SLOT || mapping.cpus_per_proc > 0);
+    bool found = settings->host_discovery_script != NULL || settings->hosts_watch != NULL;
+    bool counts = mapping.rule == MAP_PPR && !found; /* then these are the slots of the hosts */
+    bool other =
+        result == 0 && ((mapping.rule != MAP_SLOT && !counts) || mapping.cpus_per_proc > 0);
     enum option_id option = settings->rankfile != NULL ? OPT_rankfile : OPT_map_by;
     if (other)
         result = error_status(
             err, STATUS_USAGE,
             "%s: the workers of an elastic job always fill the slots of its hosts in order; use "
-            "--map-by slot (with --cpus-per-proc for cores), or leave the option out",
-            settings_place(settings, option));
+            "%s, or leave the option out",
+            settings_place(settings, option),
+            found ? "--map-by slot with --slots-per-host"
+                  : "--map-by slot or ppr:N:node (with --cpus-per-proc for cores)");
     mapping_destroy(&mapping);
     return result;
+}
+
+/* The N of ppr:N:node on this machine, where it is a word. */
+static int count_here(const struct settings *settings, struct mapping *mapping, struct error *err)
+{
+    int gpus = mapping->each == MAP_EACH_CPU ? 0 : gpus_count("");
+    if (gpus == 0 && mapping->each == MAP_EACH_GPU)
+        return error_status(err, STATUS_NO_SLOTS,
+                            "%s: this machine has no GPU that hvdrun can see; write a number",
+                            settings_place(settings, OPT_map_by));
+    mapping->per_node = gpus > 0 ? gpus : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return 0;
+}
+
+/* The same on other hosts. Each is asked for its GPUs when it is up, as without a slot count. */
+static int count_there(const struct settings *settings, struct place *place, struct error *err)
+{
+    if (place->mapping.each == MAP_EACH_CPU || settings_is_elastic(settings))
+        return error_status(err, STATUS_USAGE,
+                            "%s: hvdrun counts only the GPUs of other hosts, and only for a job "
+                            "that is not elastic; write the number of ranks on each host",
+                            settings_place(settings, OPT_map_by));
+    for (size_t i = 0; i < place->hosts.count; i++) {
+        if (place->allocated || !place->hosts.items[i].slots_given) {
+            place->hosts.items[i].slots = 1;
+            place->hosts.items[i].slots_given = false;
+        }
+    }
+    place->allocation.np = 0;
+    place->mapping.rule = MAP_SLOT;
+    return 0;
+}
+
+/* In an elastic job, ppr:N:node says how many slots each host has. */
+static int take_slots(const struct settings *settings, struct place *place, struct error *err)
+{
+    int slots = place->mapping.per_node;
+    if (place->hosts.count == 0)
+        hosts_add(&place->hosts, "localhost", slots, true);
+    for (size_t i = 0; i < place->hosts.count; i++) {
+        struct host *host = &place->hosts.items[i];
+        if (host->slots_given && host->slots < slots && !place->mapping.oversubscribe)
+            return error_status(err, STATUS_NO_SLOTS,
+                                "%s: %d ranks do not fit on %s, which has %d slots; give it more "
+                                "slots",
+                                settings_place(settings, OPT_map_by), slots, host->name,
+                                host->slots);
+        host->slots = slots;
+        host->slots_given = true;
+    }
+    place->allocation.np = 0;
+    place->mapping.rule = MAP_SLOT;
+    return 0;
+}
+
+/* `place->hosts` is empty if the job runs on this machine. */
+static int settle_ppr(const struct settings *settings, struct place *place, struct error *err)
+{
+    const struct mapping *mapping = &place->mapping;
+    bool here = place->hosts.count == 0;
+    if (mapping->rule == MAP_PPR && mapping->each != MAP_EACH_NUMBER &&
+        (here ? count_here(settings, &place->mapping, err) : count_there(settings, place, err)) < 0)
+        return -1;
+    if (mapping->rule == MAP_PPR && settings_is_elastic(settings))
+        return take_slots(settings, place, err);
+    return 0;
 }
 
 /* The place. */
@@ -306,12 +298,15 @@ int place_open(const struct command_line *line, char *const *env, struct place *
         return -1;
     hosts_settle_slots(&place->hosts);
     bool allocated = place->allocation.kind != ALLOCATION_NONE;
-    if (named && allocated)
-        return allocation_check(&place->allocation, &place->hosts, settings->oversubscribe, err);
+    if (named && allocated &&
+        allocation_check(&place->allocation, &place->hosts, settings->oversubscribe, err) < 0)
+        return -1;
     place->allocated = !named && allocated;
     if (place->allocated)
         hosts_copy(&place->hosts, &place->allocation.hosts);
-    else if (!named && !layout_hosts(&place->mapping, &place->hosts))
+    if (settle_ppr(settings, place, err) < 0)
+        return -1;
+    if (place->hosts.count == 0 && !named && !layout_hosts(&place->mapping, &place->hosts))
         hosts_add(&place->hosts, "localhost", own_slots(settings), true);
     return 0;
 }

@@ -133,7 +133,7 @@ static void show_held(struct mux *mux, struct seat_stream *own)
 
 static void expect(struct mux *mux, struct seat_stream *own)
 {
-    if (mux->collapse == NULL || !own->seat->shown || is_raw(mux, own->seat))
+    if (mux->collapse == NULL || !own->shown || is_raw(mux, own->seat))
         return;
     own->expected = true;
     collapse_joined(mux->collapse, own->seat->number, own->index);
@@ -273,7 +273,7 @@ void mux_bytes(struct mux *mux, int seat, int stream, const char *bytes, size_t 
     begin(mux, own);
     if (own->copy.copy != NULL)
         copies_add(mux->copies, &own->copy, bytes, length);
-    if (!own->seat->shown)
+    if (!own->shown)
         return;
     if (is_raw(mux, own->seat)) {
         surface_raw(mux->console->surface[OUTPUT_STDOUT], OUTPUT_STDOUT,

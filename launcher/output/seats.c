@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/parse.h"
+#include "model/settings/shown.h"
 
 #define RANKS_MOST 1000000 /* when the maximum is unknown */
 
@@ -14,32 +14,13 @@ int seats_most_ranks(const struct output_config *config)
     return config->ranks_max > config->ranks ? config->ranks_max : config->ranks;
 }
 
-static void choose(void *context, int64_t rank)
-{
-    struct seats *seats = context;
-    if (rank >= seats->chosen_count) {
-        int64_t count = seats->chosen_count > 0 ? seats->chosen_count : 64;
-        while (count <= rank)
-            count *= 2;
-        seats->chosen = mem_resize_array(seats->chosen, (size_t)count, sizeof(*seats->chosen));
-        memset(seats->chosen + seats->chosen_count, 0, (size_t)(count - seats->chosen_count));
-        seats->chosen_count = count;
-    }
-    seats->chosen[rank] = true;
-}
-
-static bool is_chosen(const struct seats *seats, int rank)
-{
-    return seats->chosen == NULL || (rank < seats->chosen_count && seats->chosen[rank]);
-}
-
 int seats_init(struct seats *seats, const struct output_config *config, struct error *err)
 {
     int most = seats_most_ranks(config);
     if (config->ranks_shown != NULL &&
-        parse_ranks(config->ranks_shown, (most > 0 ? most : RANKS_MOST) - 1, choose, seats, err) !=
-            0)
+        shown_check(config->ranks_shown, (most > 0 ? most : RANKS_MOST) - 1, err) < 0)
         return error_wrap(err, "--ranks");
+    seats->ranks_shown = mem_strdup(config->ranks_shown);
     for (int rank = 0; rank < config->ranks; rank++) {
         const struct output_seat who = {
             .rank = rank,
@@ -68,7 +49,7 @@ void seats_destroy(struct seats *seats)
         free(seats->all[i]);
     }
     free(seats->all);
-    free(seats->chosen);
+    free(seats->ranks_shown);
     *seats = (struct seats){0};
 }
 
@@ -100,11 +81,11 @@ void seat_take(const struct seats *seats, struct seat *seat, const struct output
     seat->rank = who->rank;
     seat->local_rank = who->local_rank;
     seat->host = mem_strdup(who->host);
-    seat->shown = is_chosen(seats, who->rank);
     for (int i = 0; i < 2; i++) {
         clear_stream(&seat->streams[i]);
         seat->streams[i] = (struct seat_stream){.seat = seat, .index = i};
         seat->streams[i].lines.runs = seats->runs;
+        seat->streams[i].shown = shown_has(seats->ranks_shown, who->rank, who->local_rank, i);
     }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The seats of the job: the worker that has each one at the moment, and whether its rank is shown.
+ * The seats of the job: the worker that has each one at the moment, and which of its streams are
+ * shown.
  * Pure.
  *
  * In a static job there is one seat per rank from the start. Other seats are made when their number
@@ -27,6 +28,7 @@ struct seat_stream {
     struct copy_end copy;
     bool begun; /* has written something, or has a file */
     bool ended;
+    bool shown;
     bool expected; /* the collapse waits for its lines */
 };
 
@@ -34,16 +36,14 @@ struct seat {
     int number;
     int rank, local_rank;
     char *host; /* or NULL */
-    bool shown;
     struct seat_stream streams[2];
 };
 
 struct seats {
     struct seat **all;
     int count, room;
-    bool *chosen; /* by rank: is it shown? NULL: all are */
-    int64_t chosen_count;
-    bool runs; /* lines.h */
+    char *ranks_shown; /* model/settings/shown.h */
+    bool runs;         /* lines.h */
 };
 
 /* An all-zero struct is empty; `runs` is set by its owner. Fills in the ranks of the configuration;

@@ -41,7 +41,7 @@ struct output_config { /* everything it points to is copied or used during outpu
     bool quiet;   /* of the launcher's own messages only errors */
     bool verbose; /* all of them; normally up to LOG_NOTICE */
     enum output_color color;
-    const char *ranks_shown; /* "0,4-7"; NULL: all. The others still go to their files */
+    const char *ranks_shown; /* model/settings/shown.h; NULL: all. Files get all output */
     const char *files;       /* --output-filename FOLDER or PATTERN (copies.c), or NULL */
     bool append;             /* what those files hold already stays */
     int raw_seat;            /* --pty: the bytes of this seat go to stdout as they are; -1: none */

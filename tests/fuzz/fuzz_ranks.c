@@ -4,6 +4,7 @@
 #include "fuzz.h"
 #include "model/hosts/entry.h"
 #include "model/plan/rankfile.h"
+#include "model/settings/shown.h"
 
 static void resolve(int result, struct rank_list *list, const struct host_list *hosts)
 {
@@ -33,6 +34,10 @@ FUZZ_TARGET
     fuzz_check_error(result, &err);
     resolve(result, &list, &hosts);
     fuzz_check_error(parse_ranks(text, max, each_rank, &max, &err), &err);
+    result = shown_check(text, max, &err);
+    fuzz_check_error(result, &err);
+    for (int stream = 0; stream < 2 && result == 0; stream++)
+        FUZZ_CHECK(!shown_has(text, -1, -1, stream));
     hosts_destroy(&hosts);
     return 0;
 }

@@ -265,7 +265,8 @@ static void reserve_rank_variables(struct node_env *env)
     env->cpu_operations = env_table_slot(&env->table, "HOROVOD_CPU_OPERATIONS");
     env->reserved = mem_array(env->table.count, sizeof(*env->reserved));
     for (size_t i = 0; i < RANK_VARIABLES; i++)
-        env->reserved[env->slot[i]] = !is_kept(env, &rank_variables[i]);
+        env->reserved[env->slot[i]] =
+            !is_kept(env, &rank_variables[i]) && rank_variables[i].when != YIELDS;
 }
 
 struct node_env *node_env_create(const struct node_env_job *job)

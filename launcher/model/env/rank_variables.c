@@ -18,17 +18,28 @@ const char *rank_variable_name(size_t i, bool *inherited)
     return rank_variables[i].name;
 }
 
-bool rank_variable_is(const char *name, size_t length, bool *inherited)
+static const struct rank_variable *find(const char *name, size_t length)
 {
     for (size_t i = 0; i < RANK_VARIABLES; i++) {
         const char *known = rank_variables[i].name;
-        if (known[0] != name[0] || strncmp(known, name, length) != 0 || known[length] != '\0')
-            continue;
-        if (inherited != NULL)
-            *inherited = rank_variables[i].when == INHERITED;
-        return true;
+        if (known[0] == name[0] && strncmp(known, name, length) == 0 && known[length] == '\0')
+            return &rank_variables[i];
     }
-    return false;
+    return NULL;
+}
+
+bool rank_variable_is(const char *name, size_t length, bool *inherited)
+{
+    const struct rank_variable *variable = find(name, length);
+    if (variable != NULL && inherited != NULL)
+        *inherited = variable->when == INHERITED;
+    return variable != NULL;
+}
+
+bool rank_variable_is_firm(const char *name, size_t length)
+{
+    const struct rank_variable *variable = find(name, length);
+    return variable != NULL && variable->when != YIELDS;
 }
 
 bool rank_variable_applies(const struct rank_variable *variable, enum mpi_kind mpi)
@@ -37,6 +48,7 @@ bool rank_variable_applies(const struct rank_variable *variable, enum mpi_kind m
     case PMIX: return mpi == MPI_PMIX;
     case PMI1: return mpi == MPI_PMI1;
     case ALWAYS:
+    case YIELDS:
     case INHERITED: break;
     }
     return true;

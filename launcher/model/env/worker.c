@@ -95,6 +95,12 @@ static char *put_pair(char *at, const char *name, const char *value)
     return at + length + 1 + value_size;
 }
 
+/* The user's -x replaces it. */
+static bool is_given(const struct worker_vars *vars, const struct node_env *env, size_t i)
+{
+    return rank_variables[i].when == YIELDS && vars->items[env->slot[i]] != NULL;
+}
+
 /* Rank variables whose value is the rank's own: "NAME=value" side by side in one block. */
 static void put_rank(struct worker_vars *vars, const struct node_env *env,
                      const struct worker_env_rank *rank)
@@ -115,7 +121,7 @@ static void put_rank(struct worker_vars *vars, const struct node_env *env,
     for (size_t i = 0; i < RANK_VARIABLES; i++) {
         const char *value =
             rank_variables[i].value < RANK_VALUES ? text[rank_variables[i].value] : NULL;
-        bool fits = value != NULL && strlen(value) < VALUE_MAX;
+        bool fits = value != NULL && strlen(value) < VALUE_MAX && !is_given(vars, env, i);
         if (fits && env->wanted[i] && rank_variable_applies(&rank_variables[i], rank->mpi))
             size[i] = strlen(rank_variables[i].name) + strlen(value) + 2;
         total += size[i];
@@ -126,7 +132,8 @@ static void put_rank(struct worker_vars *vars, const struct node_env *env,
         if (size[i] > 0) {
             vars->items[env->slot[i]] = at;
             at = put_pair(at, rank_variables[i].name, text[rank_variables[i].value]);
-        } else if (env->fixed[i] != NULL && rank_variable_applies(&rank_variables[i], rank->mpi)) {
+        } else if (env->fixed[i] != NULL && !is_given(vars, env, i) &&
+                   rank_variable_applies(&rank_variables[i], rank->mpi)) {
             vars->items[env->slot[i]] = (char *)env->fixed[i];
         }
     }

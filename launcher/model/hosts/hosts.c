@@ -78,14 +78,29 @@ struct host *hosts_add(struct host_list *list, const char *name, int slots, bool
     return host;
 }
 
-void hosts_copy(struct host_list *to, const struct host_list *from)
+static void copy_first(struct host_list *to, const struct host_list *from, size_t count)
 {
-    for (size_t i = 0; i < from->count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct host *host = &from->items[i];
         struct host *copy = hosts_add(to, host->name, host->slots, host->slots_given);
         copy->max_slots = host->max_slots;
         host_traits_copy(&copy->traits, &host->traits);
     }
+}
+
+void hosts_keep(struct host_list *list, size_t count)
+{
+    struct host_list all = *list;
+    if (count >= all.count)
+        return;
+    *list = (struct host_list){.count = 0};
+    copy_first(list, &all, count);
+    hosts_destroy(&all);
+}
+
+void hosts_copy(struct host_list *to, const struct host_list *from)
+{
+    copy_first(to, from, from->count);
     to->said = 0;
     for (size_t i = 0; i < from->said; i++)
         remember_order(to, from->sequence[i]);

@@ -69,4 +69,5 @@ int hosts_slots(const struct host_list *list); /* all slots together, at most IN
 void hosts_settle_slots(struct host_list *list);
 /* Copies all of `from`, with its order, into an empty list. */
 void hosts_copy(struct host_list *to, const struct host_list *from);
+void hosts_keep(struct host_list *list, size_t count); /* the first ones */
 void hosts_destroy(struct host_list *list);

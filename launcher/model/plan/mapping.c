@@ -274,6 +274,11 @@ static bool is_number(const char *text, int64_t max, int *out)
     return true;
 }
 
+static const struct {
+    const char *word;
+    enum map_each each;
+} each_words[] = {{"gpu", MAP_EACH_GPU}, {"cpu", MAP_EACH_CPU}, {"auto", MAP_EACH_AUTO}};
+
 /* The `N:node` of ppr. */
 static int parse_ppr(const char **at, struct mapping *out, struct error *err)
 {
@@ -282,6 +287,12 @@ static int parse_ppr(const char **at, struct mapping *out, struct error *err)
         *at = next_word(*at, number);
     if (*at != NULL)
         *at = next_word(*at, unit);
+    for (size_t i = 0; i < sizeof(each_words) / sizeof(each_words[0]); i++) {
+        if (strcasecmp(number, each_words[i].word) == 0)
+            out->each = each_words[i].each;
+    }
+    if (out->each != MAP_EACH_NUMBER && strcasecmp(unit, "node") == 0)
+        return 0;
     if (is_number(number, PLAN_SIZE_MAX, &out->per_node) && strcasecmp(unit, "node") == 0)
         return 0;
     return error_status(

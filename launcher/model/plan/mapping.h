@@ -4,7 +4,7 @@
  *
  *   slot         host after host, each up to its slots
  *   node         one rank on each host in turn, again and again, while it has slots
- *   ppr:N:node   N ranks on each host, host after host
+ *   ppr:N:node   N ranks on each host, host after host; N may be a word (enum map_each)
  *   numa         over the hosts as slot; on each host round its memory nodes (its agent does that)
  *   seq          one rank for each entry of the host list, in the order in which they were written
  *   a list       a rankfile has the host of each rank
@@ -24,12 +24,16 @@
 
 #define PLAN_SIZE_MAX 10000000 /* ranks of one job */
 
+/* A word for N, which the caller of the plan resolves: it knows the hosts. */
+enum map_each { MAP_EACH_NUMBER, MAP_EACH_GPU, MAP_EACH_CPU, MAP_EACH_AUTO };
+
 enum map_rule { MAP_SLOT, MAP_NODE, MAP_PPR, MAP_NUMA, MAP_SEQ, MAP_LIST };
 
 /* All zero is the rule `slot`. */
 struct mapping {
     enum map_rule rule;
-    int per_node;          /* MAP_PPR */
+    int per_node; /* MAP_PPR; 0: `each` says what to count */
+    enum map_each each;
     struct rank_list list; /* MAP_LIST */
     int cpus_per_proc;     /* cores for each rank, as `:PE=N` says; 0: not said */
     bool oversubscribe;    /* `:OVERSUBSCRIBE` */

@@ -14,6 +14,7 @@
 #include "base/parse.h"
 #include "base/strv.h"
 #include "model/settings/option.h"
+#include "model/settings/shown.h"
 
 /*
  * Converts between texts and the values of options. Only the option's type counts, so a value that
@@ -77,12 +78,6 @@ static int check_template(const char *text, const char *letters, struct error *e
                          at[1], letters);
     }
     return 0;
-}
-
-static void ignore_rank(void *context, int64_t rank)
-{
-    (void)context;
-    (void)rank;
 }
 
 /* "min:max" to two numbers; the table is ours, so it is well formed. */
@@ -215,8 +210,7 @@ static int value_parse(enum option_id id, union setting_field field, const char 
         return *text == '\0' ? error_set(err, "the value is empty") : set_text(field, text);
     case OPTION_TEMPLATE:
         return check_template(text, info->accepts, err) < 0 ? -1 : set_text(field, text);
-    case OPTION_RANKS:
-        return parse_ranks(text, RANK_MAX, ignore_rank, NULL, err) < 0 ? -1 : set_text(field, text);
+    case OPTION_RANKS: return shown_check(text, RANK_MAX, err) < 0 ? -1 : set_text(field, text);
     case OPTION_INT: return set_int(info->accepts, text, field.number, err);
     case OPTION_DOUBLE: return set_double(info->accepts, text, field.real, err);
     case OPTION_COUNT: return set_count(info->accepts, text, field.number, err);

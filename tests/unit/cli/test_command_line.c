@@ -433,7 +433,7 @@ static void test_errors(void **state)
     must_fail_env("--stdin some x", NULL,
                   "--stdin: 'some' is not a rank: expected a number from 0, all or none");
     must_fail_env("--pty all x", NULL, "--pty: 'all' is not a rank: expected a number from 0");
-    must_fail_env("--ranks 4- x", NULL, "--ranks: '4-' is not a list of ranks (example: 0,4-7)");
+    must_fail_env("--ranks 4-x x", NULL, "--ranks: '4-x' is not a list of ranks (example: 0,4-7)");
     must_fail_env("--label %q x", NULL,
                   "--label: '%q' has %q: expected % and one of the letters rhlst, or %%");
     must_fail_env("--tcp=maybe x", NULL, "--tcp: 'maybe' is neither yes nor no");

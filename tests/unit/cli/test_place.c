@@ -115,6 +115,52 @@ static void test_slots_that_nobody_said(void **state)
     }
 }
 
+static void test_ranks_on_each_host(void **state)
+{
+    (void)state;
+    expect("--map-by ppr:8:node:OVERSUBSCRIBE x", slurm, "n1:8 n2:8 np 16");
+    expect("--map-by ppr:cpu:node x", bare, "localhost:");
+    expect("--map-by ppr:gpu:node x", slurm, "n1:1 n2:1 np 2"); /* until the hosts have counted */
+    expect("-H a:4,b --map-by ppr:auto:node x", bare, "a:4 b:1 np 5");
+    expect("-H a,b --map-by ppr:cpu:node x", bare,
+           "2 --map-by: hvdrun counts only the GPUs of other hosts, and only for a job that is not "
+           "elastic; write the number of ranks on each host");
+}
+
+/* There they are the slots. */
+static void test_ranks_on_each_host_of_an_elastic_job(void **state)
+{
+    (void)state;
+    expect("--min-np 2 --map-by ppr:8:node:OVERSUBSCRIBE x", slurm, "n1:8 n2:8 np 16");
+    expect("--max-restarts 2 --map-by ppr:3:node x", slurm, "n1:3 n2:3 np 6");
+    expect("--max-restarts 2 --map-by ppr:3:node x", bare, "localhost:3 np 3");
+    expect("--max-restarts 2 --map-by ppr:3:node -H a,b x", bare, "a:3 b:3 np 6");
+    expect("--max-restarts 2 --map-by ppr:4:node x", slurm,
+           "123 --map-by: 4 ranks do not fit on n2, which has 3 slots; give it more slots");
+    expect("--max-restarts 2 --map-by ppr:gpu:node -H a x", bare, "2 --map-by: hvdrun counts only");
+}
+
+static void allows(const char *text, const char *expected)
+{
+    struct command_line line;
+    struct error err = ERROR_INIT;
+    must_parse(text, NULL, &line);
+    int rc = place_check_elastic(&line, &err);
+    if (rc != (expected[0] == '\0' ? 0 : -1) || strstr(err.text, expected) == NULL)
+        fail_msg("'%s': '%s', expected '%s'", text, err.text, expected);
+    command_line_destroy(&line);
+}
+
+static void test_mappings_of_an_elastic_job(void **state)
+{
+    (void)state;
+    allows("--min-np 2 --map-by slot x", "");
+    allows("--min-np 2 --map-by ppr:2:node:OVERSUBSCRIBE x", "");
+    allows("--min-np 2 --map-by node x", "use --map-by slot or ppr:N:node (with --cpus-per-proc");
+    allows("--min-np 2 --map-by ppr:2:node:PE=2 x", "use --map-by slot or ppr:N:node");
+    allows("--host-discovery-script s --map-by ppr:2:node x", "use --map-by slot with --slots-per");
+}
+
 /* Until the hosts are there, all that may take part are in the plan. */
 static void test_a_late_plan_has_all_hosts(void **state)
 {
@@ -144,6 +190,9 @@ int main(void)
         cmocka_unit_test(test_others_speak_for_us),
         cmocka_unit_test(test_slots_that_nobody_said),
         cmocka_unit_test(test_a_late_plan_has_all_hosts),
+        cmocka_unit_test(test_ranks_on_each_host),
+        cmocka_unit_test(test_ranks_on_each_host_of_an_elastic_job),
+        cmocka_unit_test(test_mappings_of_an_elastic_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

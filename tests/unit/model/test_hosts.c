@@ -277,6 +277,13 @@ static void test_copy(void **state)
     static const uint32_t order[] = {0, 1, 0, 1};
     assert_int_equal(to.said, 4);
     assert_memory_equal(to.sequence, order, sizeof(order));
+    hosts_keep(&to, 3);
+    assert_int_equal(to.count, 2);
+    hosts_keep(&to, 1);
+    assert_int_equal(to.count, 1);
+    assert_string_equal(to.items[0].name, "b");
+    assert_int_equal(to.items[0].max_slots, 9);
+    assert_null(hosts_find(&to, "a"));
     hosts_destroy(&to);
 }
 

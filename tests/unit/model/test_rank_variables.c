@@ -29,6 +29,9 @@ static void test_names(void **state)
     assert_false(rank_variable_is("RANKS", 5, NULL));
     assert_false(rank_variable_is("RAN", 3, NULL));
     assert_false(rank_variable_is("OMP_NUM_THREADS", 15, NULL));
+    assert_true(rank_variable_is_firm("RANK", 4));
+    assert_false(rank_variable_is_firm("LOCAL_RANK=0", 10));
+    assert_false(rank_variable_is_firm("OMP_NUM_THREADS", 15));
 }
 
 static void test_kinds_of_mpi(void **state)

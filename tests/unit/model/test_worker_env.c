@@ -338,6 +338,7 @@ static void test_precedence(void **state)
                                             "C=base",
                                             "HOROVOD_CYCLE_TIME=9",
                                             "RANK=0",
+                                            "ROLE_NAME=outer",
                                             "OMP_NUM_THREADS=16",
                                             "MASTER_ADDR=old",
                                             "NCCL_SOCKET_IFNAME=ib0",
@@ -350,8 +351,9 @@ static void test_precedence(void **state)
         strv_add(&base, inherited[i]);
     strv_add(&knobs, "HOROVOD_CYCLE_TIME=5");
     strv_add(&knobs, "B=knob");
-    static const char *const given[] = {"B=user", "RANK=99", "MASTER_PORT=1", "HVDRUN_SIZE=2",
-                                        "NEW=1",  "NEW=2",   "SLURM_PROCID=5"};
+    static const char *const given[] = {"B=user",         "RANK=99",      "MASTER_PORT=1",
+                                        "HVDRUN_SIZE=2",  "NEW=1",        "NEW=2",
+                                        "SLURM_PROCID=5", "LOCAL_RANK=0", "ROLE_NAME=trainer"};
     for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++)
         strv_add(&user, given[i]);
     struct node_env_job job = job_of_node_b(&base, &knobs);
@@ -368,6 +370,10 @@ static void test_precedence(void **state)
         {"PATH", "/bin"},
         {"HOROVOD_CYCLE_TIME", "5"},
         {"RANK", "6"},
+        {"LOCAL_RANK", "0"}, /* -x wins */
+        {"ROLE_NAME", "trainer"},
+        {"HVDRUN_LOCAL_RANK", "2"},
+        {"TORCHELASTIC_RUN_ID", "hvdrun-a-77"},
         {"HVDRUN_SIZE", "10"},
         {"OMP_NUM_THREADS", "16"},
         {"MASTER_ADDR", "10.0.0.1"},
@@ -385,6 +391,7 @@ static void test_precedence(void **state)
     vars = worker_env_rank(env, &rank6);
     assert_string_equal(value_of(worker_vars_items(vars), "B"), "knob");
     assert_null(value_of(worker_vars_items(vars), "NEW"));
+    assert_string_equal(value_of(worker_vars_items(vars), "LOCAL_RANK"), "2");
     worker_vars_destroy(vars);
     node_env_destroy(env);
     job.ifaces_from_flag = true;
