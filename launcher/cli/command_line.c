@@ -14,6 +14,7 @@
 #include "base/strv.h"
 #include "cli/config_file.h"
 #include "cli/env_options.h"
+#include "cli/features.h"
 #include "cli/flags.h"
 #include "model/env/rank_variables.h"
 #include "model/env/scrub.h"
@@ -327,6 +328,54 @@ static void warn_of_elastic_options(struct command_line *out)
             buf_text(&names), count == 1 ? "has" : "have");
 }
 
+const char *command_line_launcher(const char *argv0)
+{
+    const char *slash = strrchr(argv0, '/'), *name = slash == NULL ? argv0 : slash + 1;
+    return features_has_line(name) ? name : NULL;
+}
+
+/* The flags of the line follow those before it. */
+static int take_line(struct section *section, const struct line *line, struct error *err)
+{
+    struct flags own;
+    struct strv words AUTO_STRV = STRV_INIT;
+    strv_add(&words, "hvdrun");
+    strv_copy(&words, strv_items(&line->words));
+    int rc = flags_scan((int)words.count, words.items, &own, err);
+    if (rc == 0) {
+        flag_list_append(&section->flags, &own.sections[0].flags);
+        strv_destroy(&section->argv);
+        section->argv = own.sections[0].argv;
+        own.sections[0].argv = (struct strv)STRV_INIT;
+    }
+    flags_destroy(&own);
+    return rc;
+}
+
+/* A line of another launcher in the place of the program. */
+static int translate(struct flags *flags, char *const *envp, struct command_line *out,
+                     struct error *err)
+{
+    struct section *last = &flags->sections[flags->count - 1];
+    const char *program = last->argv.count == 0 ? NULL : last->argv.items[0];
+    struct line line = {.words = STRV_INIT, .more = STRV_INIT};
+    if (program == NULL || flags->dashes || out->check.wanted || !features_has_line(program))
+        return 0;
+    if (flags->count > 1)
+        return error_status(err, STATUS_USAGE,
+                            "a line of %s cannot be one of several programs ('-- %s' starts a "
+                            "program named %s)",
+                            program, program, program);
+    int rc = features_line(last->argv.items, envp, &line, err);
+    strv_copy(&out->more, strv_items(&line.more));
+    if (rc == 0)
+        rc = take_line(last, &line, err);
+    out->nodes = line.nodes;
+    strv_destroy(&line.words);
+    strv_destroy(&line.more);
+    return rc;
+}
+
 static int compose(struct flags *flags, char *const *envp, struct command_line *out,
                    struct error *err)
 {
@@ -361,18 +410,27 @@ int command_line_parse(int argc, char *const *argv, char *const *envp, struct co
                        struct error *err)
 {
     struct flags flags;
+    struct strv words AUTO_STRV = STRV_INIT;
+    const char *launcher = command_line_launcher(argv[0]);
+    strv_add(&words, argv[0]);
+    if (launcher != NULL)
+        strv_add(&words, launcher);
+    strv_copy(&words, argv + 1);
+    argc = (int)words.count;
     char **rest AUTO_FREE = mem_array((size_t)argc + 1, sizeof(*rest));
     *out = (struct command_line){.warnings = STRV_INIT, .more = STRV_INIT};
     settings_init(&out->settings);
-    argc = check_words_take(argc, argv, rest, &out->check);
+    argc = check_words_take(argc, words.items, rest, &out->check);
     int rc = flags_scan(argc, rest, &flags, err);
     out->warnings = flags.warnings;
     flags.warnings = (struct strv)STRV_INIT;
     strv_copy(&out->more, strv_items(&flags.more));
+    if (rc < 0)
+        complete_mistakes(&flags, out);
+    if (rc == 0)
+        rc = translate(&flags, envp, out, err);
     if (rc == 0)
         rc = compose(&flags, envp, out, err);
-    else
-        complete_mistakes(&flags, out);
     /* the user's words may contain line breaks or terminal escapes */
     if (rc < 0 && err != NULL)
         plain_line(err->text, '?');
@@ -390,4 +448,5 @@ void command_line_destroy(struct command_line *line)
     app_list_destroy(&line->apps);
     strv_destroy(&line->warnings);
     strv_destroy(&line->more);
+    free(line->nodes.meeting_host);
 }

@@ -8,6 +8,9 @@
  * Options before the first program belong to the job. After a `:`, only options of one program are
  * possible (-np, -x, --wdir). With several programs, each needs its own -np.
  *
+ * If the program is a launcher of features.def, its line becomes options and a program of hvdrun. A
+ * hvdrun that was started by the name of such a launcher has only its line.
+ *
  * Precedence: defaults < ~/.config/hvdrun/config.ini < --config-file < HVDRUN_* < flags.
  */
 #pragma once
@@ -18,6 +21,7 @@
 #include "base/strv.h"
 #include "cli/check_words.h"
 #include "model/plan/plan.h"
+#include "model/settings/line.h"
 #include "model/settings/settings.h"
 
 struct command_line {
@@ -27,6 +31,7 @@ struct command_line {
     struct app_list apps;     /* empty if help, version, check_build, show_config or check is set */
     bool help_all;            /* `--help all` */
     struct strv warnings;     /* one line each, to print unless --quiet */
+    struct line_nodes nodes;  /* of a line of another launcher */
     struct check_words check; /* `hvdrun check`: there must not be a program */
     struct strv more; /* after an error: further mistakes, and the line as hvdrun wants it */
 };
@@ -35,4 +40,6 @@ struct command_line {
  * file cannot be read. The caller may destroy `out` in any case. */
 int command_line_parse(int argc, char *const *argv, char *const *envp, struct command_line *out,
                        struct error *err);
+/* The launcher of features.def by whose name hvdrun was started, through a link. NULL: none. */
+const char *command_line_launcher(const char *argv0);
 void command_line_destroy(struct command_line *line);

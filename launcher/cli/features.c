@@ -8,6 +8,9 @@
 #define FEATURE(name) extern const char name##_feature[] __attribute__((weak));
 #define FEATURE_COMMAND(name, command, run) extern control_run run __attribute__((weak));
 #define FEATURE_CHECK(name, check) extern settings_check check __attribute__((weak));
+#define FEATURE_LINE(name, word, translate, hosts)         \
+    extern line_translate translate __attribute__((weak)); \
+    extern line_hosts hosts __attribute__((weak));
 #include "cli/features.def"
 
 enum feature_id {
@@ -39,6 +42,17 @@ static const struct {
 #define FEATURE_WORD(name, word) {FEATURE_##name, word},
 #include "cli/features.def"
 };
+
+static const struct {
+    enum feature_id feature;
+    const char *word;
+    line_translate *translate;
+    line_hosts *hosts;
+} lines[] = {
+#define FEATURE_LINE(name, word, translate, hosts) {FEATURE_##name, word, translate, hosts},
+#include "cli/features.def"
+};
+#define LINES (sizeof(lines) / sizeof(lines[0]))
 
 static const enum feature_id options[OPT_TOTAL] = {
 #define FEATURE_OPTION(name, option) [OPT_##option] = FEATURE_##name,
@@ -91,6 +105,32 @@ int features_check_options(const struct settings *settings, struct error *err)
             return -1;
     }
     return 0;
+}
+
+static size_t find_line(const char *word)
+{
+    size_t i = 0;
+    while (i < LINES && strcmp(lines[i].word, word) != 0)
+        i++;
+    return i;
+}
+
+bool features_has_line(const char *word)
+{
+    return find_line(word) < LINES;
+}
+
+int features_line(char *const *typed, char *const *envp, struct line *out, struct error *err)
+{
+    size_t at = find_line(typed[0]);
+    if (at == LINES || !is_there(lines[at].feature))
+        return at == LINES ? 0 : left_out(lines[at].feature, typed[0], err);
+    return lines[at].translate(typed, envp, out, err);
+}
+
+int features_line_hosts(const struct line_nodes *nodes, struct host_list *hosts, struct error *err)
+{
+    return nodes->max > 0 && lines[0].hosts != NULL ? lines[0].hosts(nodes, hosts, err) : 0;
 }
 
 void features_text(struct buf *out)

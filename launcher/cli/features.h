@@ -9,6 +9,8 @@
 
 #include "cli/control_jobs.h"
 #include "cli/control_words.h"
+#include "model/hosts/hosts.h"
+#include "model/settings/line.h"
 #include "model/settings/settings.h"
 
 /* Runs a command about jobs. It blocks. What it prints goes to `out`. -1 and `err`. */
@@ -26,5 +28,20 @@ typedef int settings_check(const struct settings *settings, struct error *err);
  * or the feature does not take it. STATUS_USAGE. */
 int features_allow_word(const char *word, struct error *err);
 int features_check_options(const struct settings *settings, struct error *err);
+
+/* Translates a line. `words` begin with the name of the launcher, `envp` is that of main(); both
+ * are NULL-ended. `out` is all zero before, and destroyed by the caller in either case. -1: all
+ * that is wrong. STATUS_USAGE. */
+typedef int line_translate(char *const *words, char *const *envp, struct line *out,
+                           struct error *err);
+/* Looks at the hosts of the job, which are known now, and leaves those that it uses. -1: they are
+ * not what the line wants. STATUS_USAGE. */
+typedef int line_hosts(const struct line_nodes *nodes, struct host_list *hosts, struct error *err);
+
+/* Is `word` a launcher whose lines are translated? */
+bool features_has_line(const char *word);
+/* The two functions of the launcher `typed[0]`. */
+int features_line(char *const *typed, char *const *envp, struct line *out, struct error *err);
+int features_line_hosts(const struct line_nodes *nodes, struct host_list *hosts, struct error *err);
 
 void features_text(struct buf *out); /* for --check-build: a line for each */

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "cli/features.h"
 #include "cli/foreign.h"
 #include "cli/spelling.h"
 #include "model/settings/suggest.h"
@@ -344,14 +345,18 @@ static void scan_flags(struct scan *scan)
     }
 }
 
-/* Reads the program's words. Returns whether a ':' ended them. */
+/* Reads the program's words. Returns whether a ':' ended them. The line of another launcher has
+ * all.
+ */
 static bool scan_program(struct scan *scan)
 {
     struct strv *argv = &scan->out->sections[scan->out->count - 1].argv;
     struct rewrite *rewrite = &scan->out->rewrite;
+    bool whole =
+        scan->dashes || (scan->at < scan->count && features_has_line(scan->words[scan->at]));
     while (scan->at < scan->count) {
         const char *word = scan->words[scan->at++];
-        bool ends = !scan->dashes && strcmp(word, ":") == 0;
+        bool ends = !whole && strcmp(word, ":") == 0;
         if (argv->count == 0 && !ends && !scan->lost)
             rewrite_program(rewrite, word);
         else
@@ -397,8 +402,18 @@ int flags_scan(int argc, char *const *argv, struct flags *out, struct error *err
         more = scan_program(&scan);
         check_program(&scan, more);
     }
+    out->dashes = scan.dashes;
     warn_of_dropped(&scan);
     return report_mistakes(&scan, err);
+}
+
+void flag_list_append(struct flag_list *to, struct flag_list *from_take)
+{
+    size_t count = to->count + from_take->count;
+    to->items = mem_resize_array(to->items, count + 1, sizeof(*to->items));
+    for (size_t i = 0; i < from_take->count; i++)
+        to->items[to->count++] = from_take->items[i];
+    from_take->count = 0;
 }
 
 void flags_destroy(struct flags *flags)

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -32,6 +33,7 @@ struct section {
 struct flags {
     struct section *sections; /* at least one */
     size_t count;
+    bool dashes;          /* a `--` is before the last program */
     struct strv warnings; /* deprecated spellings, ignored options */
     struct strv more;     /* further mistakes, after the one in the error */
     struct rewrite rewrite;
@@ -41,3 +43,5 @@ struct flags {
  * that the user hears of all of them. The caller may destroy `out` in any case. */
 int flags_scan(int argc, char *const *argv, struct flags *out, struct error *err);
 void flags_destroy(struct flags *flags);
+
+void flag_list_append(struct flag_list *to, struct flag_list *from_take);

@@ -157,6 +157,9 @@ static void put_group(enum option_group group, struct buf *out)
 
 static void put_commands(struct buf *out)
 {
+    buf_puts(out, "\nLines of other launchers, unchanged (options of hvdrun come before them)\n");
+    put_item("torchrun, deepspeed, accelerate launch",
+             "Start what the line says: hvdrun -H a,b torchrun --nproc-per-node 4 train.py", out);
     buf_puts(out, "\nCheck of the hosts, without a job (hvdrun check --help)\n");
     put_item(CHECK_WORD " " CHECK_OPERANDS, CHECK_HELP, out);
     buf_puts(out, "\nCommands for your jobs (hvdrun help status)\n");

@@ -338,8 +338,9 @@ static int check_detach(const struct command_line *line, struct error *err)
 static int run(int64_t begun_ns, int argc, char **argv, struct command_line *line,
                struct error *err)
 {
-    int skipped = says_run(argc, argv) ? 1 : 0;
-    if (first_word_check(argc - skipped, argv + skipped, getenv("PATH"), err) < 0 ||
+    bool own = command_line_launcher(argv[0]) == NULL;
+    int skipped = own && says_run(argc, argv) ? 1 : 0;
+    if ((own && first_word_check(argc - skipped, argv + skipped, getenv("PATH"), err) < 0) ||
         command_line_parse(argc - skipped, argv + skipped, environ, line, err) < 0 ||
         features_check_options(&line->settings, err) < 0 ||
         (line->check.wanted && features_allow_word(CHECK_WORD, err) < 0) ||
@@ -353,6 +354,8 @@ static int run(int64_t begun_ns, int argc, char **argv, struct command_line *lin
         return -1;
     struct place place = {.allocated = false};
     result = place_open(line, environ, &place, err);
+    if (result == 0)
+        result = features_line_hosts(&line->nodes, &place.hosts, err);
     if (result == 0)
         result = check_signals(&line->settings, &place, err);
     if (result == 0 && line->check.wanted)
@@ -383,9 +386,10 @@ int main(int argc, char **argv)
     json_memory_init();
     char *help[4];
     struct error err = ERROR_INIT;
-    if (first_word_help(&argc, &argv, help, &err) < 0)
+    bool own = argc > 0 && command_line_launcher(argv[0]) == NULL;
+    if (own && first_word_help(&argc, &argv, help, &err) < 0)
         return fail(&err);
-    int status = control_command(argc, argv);
+    int status = own ? control_command(argc, argv) : -1;
     if (status >= 0)
         return status;
     struct command_line line = {.warnings = STRV_INIT, .more = STRV_INIT};

@@ -35,7 +35,8 @@ class Core(Flow):
                             (["-np", 1, "--hang-timeout", "1m", "true"], "hang"),
                             (["-np", 1, "--straggler-time", "1s", "true"], "straggler"),
                             (["-np", 1, "--warm", "true"], "warm"),
-                            (["-np", 1, "--torch-store", "agent", "true"], "torch_store")):
+                            (["-np", 1, "--torch-store", "agent", "true"], "torch_store"),
+                            (["torchrun", "t.py"], "torchrun")):
             with self.subTest(words=words):
                 result = self.expect(self.run_job(*words), 2)
                 self.assertEqual(result.stdout, "")

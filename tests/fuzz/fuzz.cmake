@@ -60,6 +60,7 @@ fuzz_target(progress agent 4000)
 fuzz_target(ras features 3000)
 fuzz_target(probe agent 60)
 fuzz_target(torch_store features 4000)
+fuzz_target(torchrun features 4000)
 fuzz_target(driver features 250)
 fuzz_target(agent features 80)
 

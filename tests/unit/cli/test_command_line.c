@@ -558,6 +558,27 @@ static void test_questions(void **state)
 }
 
 /* Who gives --spares believes to be safe. */
+/* This program has no feature that translates such a line. */
+static void test_lines_of_other_launchers(void **state)
+{
+    (void)state;
+    struct command_line line;
+    must_fail_env("-np 2 torchrun --nproc-per-node 2 t.py", NULL,
+                  "torchrun: this hvdrun was built without 'torchrun' (HVDRUN_FEATURES of CMake)");
+    must_fail_env("-np 1 ./a : -np 1 deepspeed b", NULL,
+                  "a line of deepspeed cannot be one of several programs ('-- deepspeed' starts a "
+                  "program named deepspeed)");
+    must_parse("-- torchrun t.py", NULL, &line);
+    assert_string_equal(line.apps.items[0].argv.items[0], "torchrun");
+    command_line_destroy(&line);
+    must_parse("/usr/bin/torchrun t.py", NULL, &line);
+    assert_string_equal(line.apps.items[0].argv.items[0], "/usr/bin/torchrun");
+    command_line_destroy(&line);
+    assert_string_equal(command_line_launcher("/usr/local/bin/torchrun"), "torchrun");
+    assert_string_equal(command_line_launcher("accelerate"), "accelerate");
+    assert_null(command_line_launcher("/usr/local/bin/hvdrun"));
+}
+
 static void test_elastic_options(void **state)
 {
     (void)state;
@@ -730,10 +751,11 @@ int main(void)
         cmocka_unit_test(test_errors),          cmocka_unit_test(test_programs),
         cmocka_unit_test(test_dashes),          cmocka_unit_test(test_dashes_of_program),
         cmocka_unit_test(test_questions),       cmocka_unit_test(test_warnings),
-        cmocka_unit_test(test_elastic_options), cmocka_unit_test(test_all_mistakes),
-        cmocka_unit_test(test_dropped),         cmocka_unit_test(test_precedence),
-        cmocka_unit_test(test_env_file),        cmocka_unit_test(test_foreign_flags),
-        cmocka_unit_test(test_foreign_hints),   cmocka_unit_test(test_controller),
+        cmocka_unit_test(test_elastic_options), cmocka_unit_test(test_lines_of_other_launchers),
+        cmocka_unit_test(test_all_mistakes),    cmocka_unit_test(test_dropped),
+        cmocka_unit_test(test_precedence),      cmocka_unit_test(test_env_file),
+        cmocka_unit_test(test_foreign_flags),   cmocka_unit_test(test_foreign_hints),
+        cmocka_unit_test(test_controller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

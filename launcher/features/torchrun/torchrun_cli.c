@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines of torchrun, deepspeed and accelerate launch: the clock and the names of this machine. */
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/status.h"
+#include "cli/features.h"
+#include "features/torchrun/role.h"
+#include "features/torchrun/translate.h"
+#include "node/is_local.h"
+
+const char torchrun_feature[] = "lines of torchrun, deepspeed and accelerate launch";
+
+line_translate torchrun_line;
+line_hosts torchrun_hosts;
+
+int torchrun_line(char *const *words, char *const *envp, struct line *out, struct error *err)
+{
+    char text[64] = "";
+    struct tm parts;
+    struct buf stamp AUTO_BUF = BUF_INIT(sizeof(text) + 32);
+    time_t now = time(NULL);
+    if (localtime_r(&now, &parts) != NULL)
+        strftime(text, sizeof(text), "%Y%m%d-%H%M%S", &parts);
+    buf_printf(&stamp, "%s-%d", text, (int)getpid());
+    return translate_line(words, envp, buf_text(&stamp), out, err);
+}
+
+static int refuse_copies(const struct line_nodes *nodes, size_t hosts, struct error *err)
+{
+    return error_status(err, STATUS_USAGE,
+                        "the line wants %d hosts, and hvdrun knows %zu: it does not meet other "
+                        "copies of itself at %s:%d; start it once, with all hosts before the "
+                        "launcher, as in hvdrun -H HOST1,HOST2 torchrun --nnodes %d ...",
+                        nodes->max, hosts, nodes->meeting_host, nodes->meeting_port, nodes->max);
+}
+
+int torchrun_hosts(const struct line_nodes *nodes, struct host_list *hosts, struct error *err)
+{
+    size_t count = hosts->count;
+    bool here = nodes->meeting_host != NULL && is_local_obviously(nodes->meeting_host) == LOCAL_YES;
+    switch (role_of(nodes, count, here)) {
+    case ROLE_DRIVER:
+    case ROLE_DIAL: return refuse_copies(nodes, count, err);
+    case ROLE_WRONG:
+        return error_status(err, STATUS_USAGE,
+                            "the line wants %d host%s, and hvdrun knows %zu; name them before the "
+                            "launcher, with -H or --hostfile",
+                            nodes->min, nodes->min == 1 ? "" : "s", count);
+    case ROLE_ALONE: break;
+    }
+    if (nodes->rank > 0)
+        return error_status(err, STATUS_USAGE,
+                            "the line is that of host %d: start hvdrun once, for all hosts, with "
+                            "rank 0 or none",
+                            nodes->rank);
+    if (nodes->min == nodes->max)
+        hosts_keep(hosts, (size_t)nodes->max);
+    return 0;
+}

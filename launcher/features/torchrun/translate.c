@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/torchrun/translate.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "base/status.h"
+#include "features/torchrun/console.h"
+#include "features/torchrun/line_words.h"
+
+#define NUMBER_MAX 1000000
+#define PORT_STATIC 29500
+#define PORT_C10D 29400
+#define TEXT_MAX ((size_t)1 << 20)
+
+struct translation {
+    struct line_words in;
+    char *const *envp;
+    const char *stamp;
+    struct line *out;
+    int64_t nproc; /* 0: it is not a number */
+    bool elastic;
+};
+
+static const char *value_of(const struct translation *t, enum line_field field)
+{
+    return t->in.values[field];
+}
+
+static bool is_on(const struct translation *t, enum line_field field)
+{
+    return value_of(t, field) != NULL;
+}
+
+static void put(struct translation *t, const char *option, const char *value)
+{
+    strv_add(&t->out->words, option);
+    if (value != NULL)
+        strv_add(&t->out->words, value);
+}
+
+__attribute__((format(printf, 3, 4))) static void putf(struct translation *t, const char *option,
+                                                       const char *format, ...)
+{
+    va_list args;
+    struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX);
+    va_start(args, format);
+    buf_vprintf(&text, format, args);
+    va_end(args);
+    put(t, option, buf_text(&text));
+}
+
+/* The number of a field, or `missing`. A mistake is noted. */
+static int64_t number_of(struct translation *t, enum line_field field, int64_t min, int64_t max,
+                         int64_t missing)
+{
+    int64_t number = missing;
+    const char *text = value_of(t, field);
+    if (text == NULL || parse_int(text, min, max, &number, NULL) == 0)
+        return number;
+    char *expected AUTO_FREE =
+        mem_printf("expected a number from %lld to %lld", (long long)min, (long long)max);
+    line_words_expect(&t->in, field, expected);
+    return missing;
+}
+
+/* Ranks and hosts. */
+
+static bool is_counted(const char *text)
+{
+    return strcmp(text, "gpu") == 0 || strcmp(text, "cpu") == 0 || strcmp(text, "auto") == 0;
+}
+
+/* torchrun starts one worker on a host, deepspeed and accelerate one for each GPU. */
+static void translate_ranks(struct translation *t)
+{
+    const char *text = value_of(t, FIELD_NPROC);
+    int64_t processes = number_of(t, FIELD_PROCESSES, 1, NUMBER_MAX, 0);
+    bool several = t->out->nodes.max > 1;
+    if (text == NULL && t->in.who == LINE_TORCHRUN)
+        t->nproc = 1;
+    else if (text != NULL && t->in.who == LINE_TORCHRUN && is_counted(text))
+        putf(t, "--map-by", "ppr:%s:node", text);
+    else if (text != NULL && parse_int(text, 1, NUMBER_MAX, &t->nproc, NULL) < 0)
+        line_words_expect(&t->in, FIELD_NPROC, "expected a number, gpu, cpu or auto");
+    if (processes > 0 && several && processes % t->out->nodes.max != 0)
+        line_words_expect(&t->in, FIELD_PROCESSES, "expected a multiple of the number of hosts");
+    else if (processes > 0 && several)
+        t->nproc = processes / t->out->nodes.max;
+    else if (processes > 0)
+        putf(t, "-np", "%lld", (long long)processes);
+    if (t->nproc > 0)
+        putf(t, "--map-by", "ppr:%lld:node:OVERSUBSCRIBE", (long long)t->nproc);
+}
+
+static void read_nodes(struct translation *t)
+{
+    struct line_nodes *nodes = &t->out->nodes;
+    const char *text = is_on(t, FIELD_STANDALONE) ? "1" : value_of(t, FIELD_NNODES);
+    int64_t min = 0, max = 0;
+    if (text == NULL)
+        return;
+    size_t length = strcspn(text, ":");
+    char *first AUTO_FREE = mem_strndup(text, length);
+    const char *last = text[length] == ':' ? text + length + 1 : first;
+    if (parse_int(first, 1, NUMBER_MAX, &min, NULL) < 0 ||
+        parse_int(last, min, NUMBER_MAX, &max, NULL) < 0) {
+        line_words_expect(&t->in, FIELD_NNODES, "expected a number of hosts, or MIN:MAX");
+        return;
+    }
+    nodes->min = (int)min;
+    nodes->max = (int)max;
+}
+
+/* A job of a fixed size without restarts is not elastic. */
+static void translate_elastic(struct translation *t)
+{
+    const struct line_nodes *nodes = &t->out->nodes;
+    int64_t restarts = number_of(t, FIELD_MAX_RESTARTS, 0, NUMBER_MAX, 0);
+    bool range = nodes->min < nodes->max;
+    if (restarts == 0 && !range)
+        return;
+    putf(t, "--max-restarts", "%lld", (long long)restarts);
+    if (range && t->nproc == 0) {
+        line_words_expect(&t->in, FIELD_NNODES, "with MIN:MAX, --nproc-per-node must be a number");
+    } else if (range) {
+        putf(t, "--min-np", "%lld", (long long)(nodes->min * t->nproc));
+        putf(t, "--max-np", "%lld", (long long)(nodes->max * t->nproc));
+    }
+}
+
+/* Where the hosts meet. */
+
+static bool is_loopback(const char *host)
+{
+    return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
+           strcmp(host, "::1") == 0;
+}
+
+/* HOST, HOST:PORT or [HOST]:PORT. -1: it is not. A lone IPv6 address has several colons. */
+static int read_endpoint(const char *text, int port, struct line_nodes *out)
+{
+    bool bracket = *text == '[';
+    const char *host = text + bracket, *end = strchr(text, bracket ? ']' : ':');
+    int64_t number = port;
+    if (bracket && end == NULL)
+        return -1;
+    if (end == NULL || (!bracket && strchr(end + 1, ':') != NULL))
+        end = text + strlen(text);
+    const char *rest = end + (bracket ? 1 : 0);
+    if (*rest != '\0' && (*rest != ':' || parse_int(rest + 1, 0, 65535, &number, NULL) < 0))
+        return -1;
+    if (!name_is_safe(host, (size_t)(end - host)))
+        return -1;
+    free(out->meeting_host);
+    out->meeting_host = mem_strndup(host, (size_t)(end - host));
+    out->meeting_port = (int)number;
+    return 0;
+}
+
+/* Of --rdzv-conf only is_host has a meaning here. */
+static void read_conf(struct translation *t)
+{
+    const char *at = value_of(t, FIELD_RDZV_CONF);
+    while (at != NULL && *at != '\0') {
+        size_t length = strcspn(at, ","), name = strcspn(at, "=");
+        bool yes = false;
+        if (name >= length) {
+            line_words_expect(&t->in, FIELD_RDZV_CONF, "expected KEY=VALUE,...");
+            return;
+        }
+        char *value AUTO_FREE = mem_strndup(at + name + 1, length - name - 1);
+        if (name == strlen("is_host") && strncmp(at, "is_host", name) == 0 &&
+            parse_bool(value, &yes, NULL) == 0)
+            t->out->nodes.is_first = yes;
+        at += length + (at[length] == ',');
+    }
+}
+
+/* Workers learn MASTER_ADDR and MASTER_PORT from the line only with the static backend. hvdrun
+ * chooses better than a loopback address, which other hosts could not reach. */
+static void translate_meeting(struct translation *t)
+{
+    struct line_nodes *nodes = &t->out->nodes;
+    const char *backend = value_of(t, FIELD_RDZV_BACKEND), *address = NULL;
+    const char *endpoint = value_of(t, FIELD_RDZV_ENDPOINT), *local = value_of(t, FIELD_LOCAL_ADDR);
+    bool c10d = backend != NULL && strcmp(backend, "c10d") == 0;
+    if (backend != NULL && !c10d && strcmp(backend, "static") != 0)
+        line_words_expect(&t->in, FIELD_RDZV_BACKEND,
+                          "hvdrun has c10d and static; it needs no other service, so leave it out");
+    int64_t port = number_of(t, FIELD_MASTER_PORT, 0, 65535, 0);
+    nodes->rank = (int)number_of(t, FIELD_NODE_RANK, 0, NUMBER_MAX, -1);
+    read_conf(t);
+    if (is_on(t, FIELD_STANDALONE))
+        return;
+    if (endpoint != NULL && read_endpoint(endpoint, c10d ? PORT_C10D : PORT_STATIC, nodes) < 0)
+        line_words_expect(&t->in, FIELD_RDZV_ENDPOINT, "expected HOST:PORT");
+    else if (endpoint == NULL && is_on(t, FIELD_MASTER_ADDR) &&
+             read_endpoint(value_of(t, FIELD_MASTER_ADDR), PORT_STATIC, nodes) < 0)
+        line_words_expect(&t->in, FIELD_MASTER_ADDR, "expected an address");
+    if (endpoint == NULL && port > 0)
+        nodes->meeting_port = (int)port;
+    if (!c10d)
+        address = nodes->meeting_host;
+    if (address == NULL)
+        address = local;
+    if (address != NULL && !is_loopback(address))
+        putf(t, "-x", "MASTER_ADDR=%s", address);
+    if (!c10d && (endpoint != NULL ? strchr(endpoint, ':') != NULL : port > 0) &&
+        nodes->meeting_port > 0)
+        putf(t, "--master-port", "%d", nodes->meeting_port);
+    if (nodes->meeting_host != NULL && is_loopback(nodes->meeting_host)) {
+        free(nodes->meeting_host); /* other hosts cannot come there */
+        nodes->meeting_host = NULL;
+    }
+}
+
+/* Output. */
+
+static const char *variable(char *const *envp, const char *name, const char *missing)
+{
+    size_t length = strlen(name);
+    for (; *envp != NULL; envp++) {
+        if (strncmp(*envp, name, length) == 0 && (*envp)[length] == '=' &&
+            (*envp)[length + 1] != '\0')
+            return *envp + length + 1;
+    }
+    return missing;
+}
+
+/* DIR/ID_STAMP/RANK/stdout.log; the percent signs of DIR are doubled. */
+static void put_files(struct translation *t)
+{
+    struct buf pattern AUTO_BUF = BUF_INIT(TEXT_MAX);
+    const char *id = value_of(t, FIELD_RDZV_ID), *folder = value_of(t, FIELD_LOG_DIR);
+    char *own AUTO_FREE =
+        mem_printf("%s/%s%s_%s", folder == NULL ? variable(t->envp, "TMPDIR", "/tmp") : folder,
+                   folder == NULL ? "torchelastic_" : "", id == NULL ? "none" : id, t->stamp);
+    for (const char *at = own; *at != '\0'; at++) {
+        buf_putc(&pattern, *at);
+        if (*at == '%')
+            buf_putc(&pattern, '%');
+    }
+    buf_puts(&pattern, "/%r/%s.log");
+    put(t, "--output-filename", buf_text(&pattern));
+}
+
+static void translate_output(struct translation *t)
+{
+    struct streams redirected, tee, filter;
+    struct buf ranks AUTO_BUF = BUF_INIT(TEXT_MAX);
+    static const char expected[] = "expected 0 to 3, or for local ranks 0:1,1:2";
+    if (streams_read(value_of(t, FIELD_REDIRECTS), &redirected) < 0)
+        line_words_expect(&t->in, FIELD_REDIRECTS, expected);
+    else if (streams_read(value_of(t, FIELD_TEE), &tee) < 0)
+        line_words_expect(&t->in, FIELD_TEE, expected);
+    else if (streams_read_filter(value_of(t, FIELD_FILTER), &filter) < 0)
+        line_words_expect(&t->in, FIELD_FILTER, "expected local ranks such as 0,2");
+    else {
+        console_ranks(&redirected, &tee, &filter, &ranks);
+        if (ranks.length > 0)
+            put(t, "--ranks", buf_text(&ranks));
+        if (streams_any(&redirected) || streams_any(&tee))
+            put_files(t);
+    }
+}
+
+/* DeepSpeed and Accelerate. */
+
+/* HOST:0,1@HOST:0,1, if all hosts have the same devices, or none of them is named. */
+static void translate_include(struct translation *t)
+{
+    struct buf hosts AUTO_BUF = BUF_INIT(TEXT_MAX);
+    char *devices AUTO_FREE = NULL;
+    const char *at = value_of(t, FIELD_INCLUDE);
+    if (at == NULL && is_on(t, FIELD_HOSTFILE))
+        put(t, "--hostfile", value_of(t, FIELD_HOSTFILE));
+    while (at != NULL && *at != '\0') {
+        size_t length = strcspn(at, "@"), name = strcspn(at, ":@");
+        char *list AUTO_FREE =
+            name < length ? mem_strndup(at + name + 1, length - name - 1) : mem_strdup("");
+        bool same = devices == NULL || strcmp(devices, list) == 0;
+        if (!same || list[strspn(list, "0123456789,")] != '\0' || !name_is_safe(at, name)) {
+            line_words_expect(&t->in, FIELD_INCLUDE,
+                              "expected HOST:0,1@HOST:0,1 with the same devices on each host");
+            return;
+        }
+        int slots = list[0] != '\0';
+        for (const char *comma = strchr(list, ','); comma != NULL; comma = strchr(comma + 1, ','))
+            slots++;
+        buf_printf(&hosts, "%s%.*s", hosts.length > 0 ? "," : "", (int)name, at);
+        if (slots > 0)
+            buf_printf(&hosts, ":%d", slots);
+        if (devices == NULL)
+            devices = mem_strdup(list);
+        at += length + (at[length] == '@');
+    }
+    if (hosts.length > 0)
+        put(t, "-H", buf_text(&hosts));
+    if (devices != NULL && devices[0] != '\0')
+        putf(t, "-x", "CUDA_VISIBLE_DEVICES=%s", devices);
+}
+
+static void translate_accelerate(struct translation *t)
+{
+    const char *gpus = value_of(t, FIELD_GPU_IDS), *dynamo = value_of(t, FIELD_DYNAMO);
+    if (gpus != NULL && strcmp(gpus, "all") != 0)
+        putf(t, "-x", "CUDA_VISIBLE_DEVICES=%s", gpus);
+    if (dynamo != NULL && strcasecmp(dynamo, "no") != 0) {
+        char *upper AUTO_FREE = mem_strdup(dynamo);
+        for (char *at = upper; *at != '\0'; at++)
+            *at = *at >= 'a' && *at <= 'z' ? (char)(*at - 'a' + 'A') : *at;
+        putf(t, "-x", "ACCELERATE_DYNAMO_BACKEND=%s", upper);
+    }
+}
+
+/* What has no meaning in hvdrun, but must be right. */
+static void check_idle(struct translation *t)
+{
+    static const char *const methods[] = {"spawn", "fork", "forkserver"};
+    const char *method = value_of(t, FIELD_START_METHOD), *interval = value_of(t, FIELD_MONITOR);
+    double seconds = 0;
+    bool known = method == NULL;
+    for (size_t i = 0; i < 3 && !known; i++)
+        known = strcmp(method, methods[i]) == 0;
+    if (!known)
+        line_words_expect(&t->in, FIELD_START_METHOD, "expected spawn, fork or forkserver");
+    if (interval != NULL && parse_double(interval, 0, NUMBER_MAX, &seconds, NULL) < 0)
+        line_words_expect(&t->in, FIELD_MONITOR, "expected seconds");
+}
+
+/* hvdrun sets PYTHONUNBUFFERED, so Python needs no -u. */
+static void translate_program(struct translation *t)
+{
+    static const char run_path[] = "import runpy, sys; del sys.argv[0]; "
+                                   "runpy.run_path(sys.argv[0], run_name='__main__')";
+    const char *python = variable(t->envp, "PYTHON_EXEC", "python3");
+    bool module = is_on(t, FIELD_MODULE), bare = is_on(t, FIELD_NO_PYTHON);
+    if (t->in.program[0] == NULL) {
+        if (t->in.wrong.count == 0)
+            strv_printf(&t->in.wrong, "%s: the script is missing", t->in.launcher);
+        return;
+    }
+    if (module && bare)
+        strv_printf(&t->in.wrong, "%s: %s and %s contradict each other: give one", t->in.launcher,
+                    t->in.places[FIELD_MODULE], t->in.places[FIELD_NO_PYTHON]);
+    put(t, "--", NULL);
+    if (is_on(t, FIELD_RUN_PATH)) {
+        put(t, python, "-c");
+        put(t, run_path, NULL);
+    } else if (!bare) {
+        put(t, python, module ? "-m" : NULL);
+    }
+    strv_copy(&t->out->words, t->in.program);
+}
+
+static void translate(struct translation *t)
+{
+    read_nodes(t);
+    translate_ranks(t);
+    translate_elastic(t);
+    translate_meeting(t);
+    if (is_on(t, FIELD_RDZV_ID) && !is_on(t, FIELD_STANDALONE))
+        putf(t, "-x", "TORCHELASTIC_RUN_ID=%s", value_of(t, FIELD_RDZV_ID));
+    translate_output(t);
+    translate_include(t);
+    translate_accelerate(t);
+    check_idle(t);
+    strv_copy(&t->out->words, strv_items(&t->in.direct));
+    translate_program(t);
+}
+
+int translate_line(char *const *words, char *const *envp, const char *stamp, struct line *out,
+                   struct error *err)
+{
+    struct translation t = {.envp = envp, .stamp = stamp, .out = out};
+    out->nodes = (struct line_nodes){.rank = -1, .is_first = -1};
+    line_words_read(words, envp, &t.in);
+    if (t.in.help)
+        strv_add(&out->words, "--help");
+    else
+        translate(&t);
+    const struct strv *wrong = &t.in.wrong;
+    for (size_t i = 1; i < wrong->count; i++)
+        strv_add(&out->more, wrong->items[i]);
+    int rc = 0;
+    if (wrong->count > 0)
+        rc = error_status(err, STATUS_USAGE, "%s", wrong->items[0]);
+    line_words_destroy(&t.in);
+    return rc;
+}

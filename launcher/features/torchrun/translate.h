@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A line of torchrun, deepspeed or accelerate launch as options and a program of hvdrun. Pure.
+ *
+ * An option that has the same value in hvdrun without it is left out. So a line that says little
+ * becomes a short one.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "model/settings/line.h"
+
+/* As line_translate. `stamp` makes the name of a log folder unique. */
+int translate_line(char *const *words, char *const *envp, const char *stamp, struct line *out,
+                   struct error *err);

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines of torchrun, deepspeed and accelerate launch, and what hvdrun makes of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "features/torchrun/translate.h"
+
+#define ONE "--map-by ppr:1:node:OVERSUBSCRIBE"
+#define TWO "--map-by ppr:2:node:OVERSUBSCRIBE"
+#define PROGRAM " -- python3 t.py"
+
+static void split(const char *text, struct strv *out)
+{
+    while (*text != '\0') {
+        size_t length = strcspn(text, " ");
+        strv_add_n(out, text, length);
+        text += length + (text[length] == ' ');
+    }
+}
+
+/* The translated line, or the mistakes with a '|' between them. The caller frees it. */
+static char *translated(const char *text, const char *variables, struct line_nodes *nodes)
+{
+    struct strv words AUTO_STRV = STRV_INIT, env AUTO_STRV = STRV_INIT;
+    struct line line = {.words = STRV_INIT, .more = STRV_INIT};
+    struct error err = ERROR_INIT;
+    struct buf out = BUF_INIT(1 << 16);
+    split(text, &words);
+    split(variables, &env);
+    int rc = translate_line(strv_items(&words), strv_items(&env), "now", &line, &err);
+    const struct strv *shown = rc == 0 ? &line.words : &line.more;
+    if (rc < 0) {
+        assert_int_equal(err.status, STATUS_USAGE);
+        buf_puts(&out, err.text);
+    }
+    for (size_t i = 0; i < shown->count; i++)
+        buf_printf(&out, "%s%s", out.length == 0 ? "" : rc == 0 ? " " : "|", shown->items[i]);
+    *nodes = line.nodes;
+    strv_destroy(&line.words);
+    strv_destroy(&line.more);
+    return buf_take(&out);
+}
+
+static void becomes_env(const char *text, const char *variables, const char *expected)
+{
+    struct line_nodes nodes;
+    char *got AUTO_FREE = translated(text, variables, &nodes);
+    free(nodes.meeting_host);
+    if (strcmp(got, expected) != 0)
+        fail_msg("'%s'\n  became:   %s\n  expected: %s", text, got, expected);
+}
+
+static void becomes(const char *text, const char *expected)
+{
+    becomes_env(text, "HOME=/x", expected);
+}
+
+static void test_ranks(void **state)
+{
+    (void)state;
+    becomes("torchrun t.py", ONE PROGRAM);
+    becomes("torchrun --nproc-per-node 2 t.py", TWO PROGRAM);
+    becomes("torchrun --nproc_per_node=2 t.py --nproc_per_node 7 : -x",
+            TWO PROGRAM " --nproc_per_node 7 : -x");
+    becomes("torchrun --nproc-per_node gpu t.py", "--map-by ppr:gpu:node" PROGRAM);
+    becomes("torchrun --nproc-per-node auto t.py", "--map-by ppr:auto:node" PROGRAM);
+    becomes("torchrun --nproc-per-node cpu -- t.py", "--map-by ppr:cpu:node" PROGRAM);
+    becomes("torchrun --standalone --nnodes=1 --nproc-per-node 2 --start-method fork "
+            "--monitor_interval 0.1 t.py",
+            TWO PROGRAM);
+    becomes("torchrun --help t.py", "--help");
+}
+
+static void test_restarts(void **state)
+{
+    (void)state;
+    becomes("torchrun --max-restarts 0 t.py", ONE PROGRAM);
+    becomes("torchrun --max_restarts=3 t.py", ONE " --max-restarts 3" PROGRAM);
+    becomes("torchrun --nnodes 2 --max_restarts=3 t.py", ONE " --max-restarts 3" PROGRAM);
+    becomes("torchrun --nnodes 1:3 --nproc-per-node 2 t.py",
+            TWO " --max-restarts 0 --min-np 2 --max-np 6" PROGRAM);
+    becomes("torchrun --nnodes 2:2 --nproc-per-node 2 t.py", TWO PROGRAM);
+}
+
+static void nodes_are(const char *text, const char *variables, int min, int max, int rank,
+                      int first, const char *host, int port)
+{
+    struct line_nodes nodes;
+    char *got AUTO_FREE = translated(text, variables, &nodes);
+    char *meets AUTO_FREE = nodes.meeting_host;
+    bool same = meets == NULL ? host == NULL : host != NULL && strcmp(meets, host) == 0;
+    if (!same || nodes.min != min || nodes.max != max || nodes.rank != rank ||
+        nodes.is_first != first || nodes.meeting_port != port)
+        fail_msg("%s: %d:%d, rank %d, first %d, %s:%d (%s)", text, nodes.min, nodes.max, nodes.rank,
+                 nodes.is_first, meets == NULL ? "-" : meets, nodes.meeting_port, got);
+}
+
+static void test_nodes(void **state)
+{
+    (void)state;
+    nodes_are("torchrun t.py", "", 0, 0, -1, -1, NULL, 0);
+    nodes_are("torchrun --standalone --nnodes 3 --rdzv-endpoint h:1 t.py", "", 1, 1, -1, -1, NULL,
+              0);
+    nodes_are("torchrun --nnodes 2:4 --node-rank 3 t.py", "", 2, 4, 3, -1, NULL, 0);
+    nodes_are("torchrun --nnodes 2 --rdzv-backend c10d --rdzv_endpoint h t.py", "", 2, 2, -1, -1,
+              "h", 29400);
+    nodes_are("torchrun --nnodes 2 --rdzv-backend=c10d --rdzv-endpoint=[fe80::1]:7 t.py", "", 2, 2,
+              -1, -1, "fe80::1", 7);
+    nodes_are("torchrun --nnodes 2 --rdzv-endpoint fe80::1 t.py", "", 2, 2, -1, -1, "fe80::1",
+              29500);
+    nodes_are("torchrun --nnodes 2 --rdzv-endpoint localhost:7 t.py", "", 2, 2, -1, -1, NULL, 7);
+    nodes_are("torchrun --nnodes 2 --master_addr h --node_rank 0 t.py", "", 2, 2, 0, -1, "h",
+              29500);
+    nodes_are("torchrun --nnodes 2 --master-addr h --master-port 9 t.py", "", 2, 2, -1, -1, "h", 9);
+    nodes_are("torchrun --nnodes 2 --rdzv-endpoint h:1 --rdzv-conf timeout=3,is_host=1 t.py", "", 2,
+              2, -1, 1, "h", 1);
+    nodes_are("torchrun --rdzv-conf is_host=false t.py",
+              "PET_NNODES=2 PET_RDZV_ENDPOINT=h:1 PET_NODE_RANK=1", 2, 2, 1, 0, "h", 1);
+    nodes_are("deepspeed --num_nodes 2 t.py", "PET_NNODES=3", 2, 2, -1, -1, NULL, 0);
+    nodes_are("accelerate launch --num_machines 2 --machine_rank 1 --main_process_ip h "
+              "--main_process_port 5 t.py",
+              "", 2, 2, 1, -1, "h", 5);
+}
+
+/* The static backend tells the workers its address; c10d has one of its own. */
+static void test_meeting(void **state)
+{
+    (void)state;
+    becomes("torchrun --master-addr h --master_port 9 t.py",
+            ONE " -x MASTER_ADDR=h --master-port 9" PROGRAM);
+    becomes("torchrun --master-addr h t.py", ONE " -x MASTER_ADDR=h" PROGRAM);
+    becomes("torchrun --master-addr 127.0.0.1 --master-port 9 t.py",
+            ONE " --master-port 9" PROGRAM);
+    becomes("torchrun --master-port 0 t.py", ONE PROGRAM);
+    becomes("torchrun --rdzv-backend static --rdzv-endpoint h:9 t.py",
+            ONE " -x MASTER_ADDR=h --master-port 9" PROGRAM);
+    becomes("torchrun --rdzv-backend c10d --rdzv-endpoint h:9 --rdzv-id 7 t.py",
+            ONE " -x TORCHELASTIC_RUN_ID=7" PROGRAM);
+    becomes("torchrun --rdzv-backend c10d --rdzv-endpoint localhost:0 --local-addr n1 t.py",
+            ONE " -x MASTER_ADDR=n1" PROGRAM);
+    becomes("torchrun --standalone --master-addr h --rdzv-id 7 t.py", ONE PROGRAM);
+}
+
+static void test_program(void **state)
+{
+    (void)state;
+    becomes("torchrun -m pkg.t -m", ONE " -- python3 -m pkg.t -m");
+    becomes("torchrun --module pkg.t", ONE " -- python3 -m pkg.t");
+    becomes("torchrun --no-python ./a b", ONE " -- ./a b");
+    becomes("torchrun --run_path --no_python /t.py a",
+            ONE " -- python3 -c import runpy, sys; del sys.argv[0]; runpy.run_path(sys.argv[0], "
+                "run_name='__main__') /t.py a");
+    becomes_env("torchrun t.py", "PYTHON_EXEC=/p/python", ONE " -- /p/python t.py");
+    becomes("torchrun --role trainer --virtual-local-rank t.py",
+            ONE " -x ROLE_NAME=trainer -x LOCAL_RANK=0 --gpus-per-proc 1" PROGRAM);
+}
+
+static void test_output(void **state)
+{
+    (void)state;
+    becomes("torchrun --log-dir l t.py", ONE PROGRAM);
+    becomes("torchrun --log_dir l -t 3 t.py",
+            ONE " --output-filename l/none_now/%r/%s.log" PROGRAM);
+    becomes("torchrun --log_dir l% --rdzv-id 7 --tee=1 t.py",
+            ONE " -x TORCHELASTIC_RUN_ID=7 --output-filename l%%/7_now/%r/%s.log" PROGRAM);
+    becomes("torchrun -r3 t.py",
+            ONE " --ranks none --output-filename /tmp/torchelastic_none_now/%r/%s.log" PROGRAM);
+    becomes_env("torchrun -r 1 t.py", "TMPDIR=/t",
+                ONE
+                " --ranks l0-:stderr --output-filename /t/torchelastic_none_now/%r/%s.log" PROGRAM);
+    becomes("torchrun --log-dir l -r 0:1,1:2 t.py",
+            ONE " --ranks l0:stderr,l1:stdout,l2- --output-filename l/none_now/%r/%s.log" PROGRAM);
+    becomes("torchrun --log-dir l --redirects 3 --tee 0:3 t.py",
+            ONE " --ranks l0 --output-filename l/none_now/%r/%s.log" PROGRAM);
+    becomes("torchrun --local-ranks-filter 0,2 t.py", ONE " --ranks l0,l2" PROGRAM);
+    becomes("torchrun --log-dir l --local_ranks_filter=1 -r 1 t.py",
+            ONE " --ranks l1:stderr --output-filename l/none_now/%r/%s.log" PROGRAM);
+    becomes("torchrun --redirects 0 --tee 0 t.py", ONE PROGRAM);
+}
+
+static void test_variables(void **state)
+{
+    (void)state;
+    becomes_env("torchrun t.py", "PET_NPROC_PER_NODE=2 PET_NNODES= XPET_ROLE=x PET_ROLE=a",
+                TWO " -x ROLE_NAME=a" PROGRAM);
+    becomes_env("torchrun --nproc-per-node 1 t.py",
+                "PET_NPROC_PER_NODE=2 PET_STANDALONE=1 PET_MODULE=0", ONE PROGRAM);
+    becomes_env("torchrun t.py",
+                "PET_MODULE=1 PET_MAX_RESTARTS=2 PET_MASTER_ADDR=h PET_MASTER_PORT=5",
+                ONE " --max-restarts 2 -x MASTER_ADDR=h --master-port 5 -- python3 -m t.py");
+    becomes_env("torchrun t.py", "PET_NPROC_PER_NODE=x PET_LOGS_SPECS=y",
+                "torchrun: PET_LOGS_SPECS: hvdrun writes the logs itself, and does not load a "
+                "class for them|"
+                "torchrun: PET_NPROC_PER_NODE x: expected a number, gpu, cpu or auto");
+    becomes_env("deepspeed t.py", "PET_NPROC_PER_NODE=2", "-- python3 t.py");
+}
+
+/* All mistakes at once. */
+static void test_mistakes(void **state)
+{
+    (void)state;
+    becomes("torchrun", "torchrun: the script is missing");
+    becomes("torchrun --nnodes", "torchrun: --nnodes needs a value");
+    becomes("torchrun --standalone=1 t.py", "torchrun: --standalone takes no value");
+    becomes("torchrun -H a t.py",
+            "torchrun: -H: unknown option; options of hvdrun are written before the launcher");
+    becomes(
+        "torchrun --nnodes 2:1 --nproc-per-node 0 --max-restarts -1 --node-rank x --master-port "
+        "70000 "
+        "--rdzv-backend etcd --rdzv-conf a --rdzv-endpoint ;:1 -r 4 --start-method x "
+        "--monitor-interval x "
+        "--numa-binding node -m --no-python t.py",
+        "torchrun: --numa-binding: write --bind-to gpu, numa, l3 or core as an option of hvdrun|"
+        "torchrun: --nnodes 2:1: expected a number of hosts, or MIN:MAX|"
+        "torchrun: --nproc-per-node 0: expected a number, gpu, cpu or auto|"
+        "torchrun: --max-restarts -1: expected a number from 0 to 1000000|"
+        "torchrun: --rdzv-backend etcd: hvdrun has c10d and static; it needs no other service, so "
+        "leave it out|"
+        "torchrun: --master-port 70000: expected a number from 0 to 65535|"
+        "torchrun: --node-rank x: expected a number from 0 to 1000000|"
+        "torchrun: --rdzv-conf a: expected KEY=VALUE,...|"
+        "torchrun: --rdzv-endpoint ;:1: expected HOST:PORT|"
+        "torchrun: -r 4: expected 0 to 3, or for local ranks 0:1,1:2|"
+        "torchrun: --start-method x: expected spawn, fork or forkserver|"
+        "torchrun: --monitor-interval x: expected seconds|"
+        "torchrun: -m and --no-python contradict each other: give one");
+    becomes("torchrun --nnodes 1:2 --nproc-per-node gpu -t 0: --local-ranks-filter , --master-addr "
+            "; t.py",
+            "torchrun: --nnodes 1:2: with MIN:MAX, --nproc-per-node must be a number|"
+            "torchrun: --master-addr ;: expected an address|"
+            "torchrun: -t 0:: expected 0 to 3, or for local ranks 0:1,1:2");
+    becomes("torchrun --local-ranks-filter 1, --rdzv-endpoint [h t.py",
+            "torchrun: --rdzv-endpoint [h: expected HOST:PORT");
+    becomes("torchrun --local-ranks-filter 1-2 t.py",
+            "torchrun: --local-ranks-filter 1-2: expected local ranks such as 0,2");
+}
+
+static void test_deepspeed(void **state)
+{
+    (void)state;
+    becomes("deepspeed t.py --deepspeed x", "-- python3 t.py --deepspeed x");
+    becomes(
+        "deepspeed --hostfile h --num_gpus 2 --launcher pdsh --no_local_rank --master_port 7 t.py",
+        TWO " --master-port 7 --hostfile h" PROGRAM);
+    becomes("deepspeed -H h -i a:0,2@b:0,2 --bind_cores_to_rank t.py",
+            "-H a:2,b:2 -x CUDA_VISIBLE_DEVICES=0,2 --bind-to core" PROGRAM);
+    becomes("deepspeed --include a@b --ssh_port 23 t.py", "-H a,b --ssh-port 23" PROGRAM);
+    becomes("deepspeed --include a:0@b:1 --exclude c t.py",
+            "deepspeed: --exclude: name the hosts that the job uses, with --include or with -H of "
+            "hvdrun|"
+            "deepspeed: --include a:0@b:1: expected HOST:0,1@HOST:0,1 with the same devices on "
+            "each host");
+    becomes(
+        "deepspeed --include a:x t.py",
+        "deepspeed: --include a:x: expected HOST:0,1@HOST:0,1 with the same devices on each host");
+}
+
+static void test_accelerate(void **state)
+{
+    (void)state;
+    becomes("accelerate launch t.py", "-- python3 t.py");
+    becomes("accelerate launch --multi_gpu --num_processes 8 --mixed_precision bf16 "
+            "--dynamo_backend inductor "
+            "--num_cpu_threads_per_process 3 --gpu_ids 0,1 t.py",
+            "-np 8 -x CUDA_VISIBLE_DEVICES=0,1 -x ACCELERATE_DYNAMO_BACKEND=INDUCTOR -x "
+            "ACCELERATE_MIXED_PRECISION=bf16 "
+            "-x OMP_NUM_THREADS=3" PROGRAM);
+    becomes("accelerate launch --num-machines 4 --num-processes 8 --cpu --gpu-ids all "
+            "--dynamo-backend no -m t.py",
+            TWO " -x ACCELERATE_USE_CPU=true -- python3 -m t.py");
+    becomes("accelerate launch --num_machines 3 --num_processes 8 t.py",
+            "accelerate: --num_processes 8: expected a multiple of the number of hosts");
+    becomes("accelerate launch --use_fsdp --config_file f t.py",
+            "accelerate: --use_fsdp: give the plugin to Accelerator() in the script|"
+            "accelerate: --config_file: hvdrun does not read it; give its values as options");
+    becomes("accelerate config", "accelerate: of its commands, hvdrun has only launch");
+    becomes("accelerate", "accelerate: of its commands, hvdrun has only launch");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ranks),     cmocka_unit_test(test_restarts),
+        cmocka_unit_test(test_nodes),     cmocka_unit_test(test_meeting),
+        cmocka_unit_test(test_program),   cmocka_unit_test(test_output),
+        cmocka_unit_test(test_variables), cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_deepspeed), cmocka_unit_test(test_accelerate),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
