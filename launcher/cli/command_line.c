@@ -334,8 +334,10 @@ const char *command_line_launcher(const char *argv0)
     return features_has_line(name) ? name : NULL;
 }
 
-/* The flags of the line follow those before it. */
-static int take_line(struct section *section, const struct line *line, struct error *err)
+/* The flags of the line follow those before it. Messages name them as "torchrun (--map-by)", since
+ * the user did not type them. */
+static int take_line(struct section *section, const char *launcher, const struct line *line,
+                     struct error *err)
 {
     struct flags own;
     struct strv words AUTO_STRV = STRV_INIT;
@@ -343,7 +345,7 @@ static int take_line(struct section *section, const struct line *line, struct er
     strv_copy(&words, strv_items(&line->words));
     int rc = flags_scan((int)words.count, words.items, &own, err);
     if (rc == 0) {
-        flag_list_append(&section->flags, &own.sections[0].flags);
+        flag_list_append(&section->flags, &own.sections[0].flags, launcher);
         strv_destroy(&section->argv);
         section->argv = own.sections[0].argv;
         own.sections[0].argv = (struct strv)STRV_INIT;
@@ -369,7 +371,7 @@ static int translate(struct flags *flags, char *const *envp, struct command_line
     int rc = features_line(last->argv.items, envp, &line, err);
     strv_copy(&out->more, strv_items(&line.more));
     if (rc == 0)
-        rc = take_line(last, &line, err);
+        rc = take_line(last, program, &line, err);
     out->nodes = line.nodes;
     strv_destroy(&line.words);
     strv_destroy(&line.more);

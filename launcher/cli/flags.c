@@ -407,12 +407,16 @@ int flags_scan(int argc, char *const *argv, struct flags *out, struct error *err
     return report_mistakes(&scan, err);
 }
 
-void flag_list_append(struct flag_list *to, struct flag_list *from_take)
+void flag_list_append(struct flag_list *to, struct flag_list *from_take, const char *owner)
 {
     size_t count = to->count + from_take->count;
     to->items = mem_resize_array(to->items, count + 1, sizeof(*to->items));
-    for (size_t i = 0; i < from_take->count; i++)
-        to->items[to->count++] = from_take->items[i];
+    for (size_t i = 0; i < from_take->count; i++) {
+        struct flag *flag = &to->items[to->count++];
+        *flag = from_take->items[i];
+        char *typed AUTO_FREE = flag->typed;
+        flag->typed = mem_printf("%s (%s)", owner, typed);
+    }
     from_take->count = 0;
 }
 

@@ -44,4 +44,5 @@ struct flags {
 int flags_scan(int argc, char *const *argv, struct flags *out, struct error *err);
 void flags_destroy(struct flags *flags);
 
-void flag_list_append(struct flag_list *to, struct flag_list *from_take);
+/* `owner` said the flags: they become "OWNER (--NAME)". */
+void flag_list_append(struct flag_list *to, struct flag_list *from_take, const char *owner);

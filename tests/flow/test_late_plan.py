@@ -41,6 +41,13 @@ class Gpus(Hosts):
     def test_a_host_without_gpus_has_one_slot(self):
         self.assertEqual(self.ranks("-H", "node3,node2"), ["0 0/1 node3", "1 0/2 node2", "2 1/2 node2"])
 
+    def test_a_line_of_torchrun_counts_them(self):
+        line = ["torchrun", "--nproc-per-node", "gpu", "--no-python"]
+        self.assertEqual(self.ranks("-H", "node1:1,node2", *line), ["0 0/1 node1", "1 0/2 node2", "2 1/2 node2"])
+        result = self.ssh_job("-H", "node2", "torchrun", "--nproc-per-node", 2, "--virtual-local-rank", "--no-python",
+                              "sh", "-c", "echo $RANK $LOCAL_RANK $HVDRUN_LOCAL_RANK $CUDA_VISIBLE_DEVICES")
+        self.expect_lines(self.expect(result, 0), ["[0]<stdout>:0 0 0 0", "[1]<stdout>:1 0 1 1"])
+
     def test_np_may_use_them(self):
         self.assertEqual(self.ranks("-np", "4", "-H", "node1,node2"),
                          ["0 0/3 node1", "1 1/3 node1", "2 2/3 node1", "3 0/1 node2"])

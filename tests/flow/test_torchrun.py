@@ -123,9 +123,14 @@ class Lines(Line):
         for line in (["--rdzv-endpoint", "127.0.0.2:1", "--node-rank", 1], ["--master-addr", "node7"]):
             result = self.torchrun("--nnodes", 2, *line, "t.py")
             if "node7" in line:
-                self.expect_said(self.expect(result, 2), "copies of itself at node7:29500; start it once, with all hosts")
+                self.expect_said(self.expect(result, 2), "copies of itself at node7:29500; start it once, and name all hosts: "
+                                 "hvdrun -H HOST1,HOST2 torchrun")
             else:
                 self.expect_said(self.expect(result, 2), "name them before the launcher")
+        result = self.expect(self.torchrun("--nproc-per-node", 1, "t.py", before=["-np", 2]), 2)
+        self.expect_said(result, "ppr:1:node has room for 1 rank on 1 host, but 2 are wanted")
+        result = self.expect(self.torchrun("--nproc-per-node", "cpu", "t.py", before=["-H", "a,b"]), 2)
+        self.expect_said(result, r"torchrun \(--map-by\): hvdrun counts only the GPUs of other hosts")
         result = self.expect(self.torchrun("--nnodes", 1, "--node-rank", 1, "t.py"), 2)
         self.expect_said(result, "the line is that of host 1: start hvdrun once")
 

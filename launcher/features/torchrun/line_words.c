@@ -155,10 +155,17 @@ static char *const *read_option(struct line_words *line, char *const *at)
 
 static void read_launcher(struct line_words *line, const char *name)
 {
-    line->launcher = name;
-    line->who = strcmp(name, "deepspeed") == 0    ? LINE_DEEPSPEED
-                : strcmp(name, "accelerate") == 0 ? LINE_ACCELERATE
-                                                  : LINE_TORCHRUN;
+    static const struct {
+        const char *name;
+        enum line_launcher who;
+    } launchers[] = {{"deepspeed", LINE_DEEPSPEED},
+                     {"accelerate", LINE_ACCELERATE},
+                     {"torchrun", LINE_TORCHRUN}};
+    size_t i = 0;
+    while (launchers[i].who != LINE_TORCHRUN && strcmp(launchers[i].name, name) != 0)
+        i++;
+    line->launcher = launchers[i].name;
+    line->who = launchers[i].who;
 }
 
 void line_words_read(char *const *words, char *const *envp, struct line_words *out)

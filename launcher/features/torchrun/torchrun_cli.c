@@ -31,9 +31,10 @@ static int refuse_copies(const struct line_nodes *nodes, size_t hosts, struct er
 {
     return error_status(err, STATUS_USAGE,
                         "the line wants %d hosts, and hvdrun knows %zu: it does not meet other "
-                        "copies of itself at %s:%d; start it once, with all hosts before the "
-                        "launcher, as in hvdrun -H HOST1,HOST2 torchrun --nnodes %d ...",
-                        nodes->max, hosts, nodes->meeting_host, nodes->meeting_port, nodes->max);
+                        "copies of itself at %s:%d; start it once, and name all hosts: hvdrun -H "
+                        "HOST1,HOST2 %s ...",
+                        nodes->max, hosts, nodes->meeting_host, nodes->meeting_port,
+                        nodes->launcher);
 }
 
 int torchrun_hosts(const struct line_nodes *nodes, struct host_list *hosts, struct error *err)

@@ -381,6 +381,7 @@ int translate_line(char *const *words, char *const *envp, const char *stamp, str
     struct translation t = {.envp = envp, .stamp = stamp, .out = out};
     out->nodes = (struct line_nodes){.rank = -1, .is_first = -1};
     line_words_read(words, envp, &t.in);
+    out->nodes.launcher = t.in.launcher;
     if (t.in.help)
         strv_add(&out->words, "--help");
     else

@@ -10,6 +10,7 @@
 
 /* On how many hosts the job runs, and where they meet if each of them was given the same line. */
 struct line_nodes {
+    const char *launcher; /* a constant */
     int min, max;       /* 0: not said */
     int rank;           /* of this host; -1: not said */
     int is_first;       /* 0 or 1 if the line says whether the others meet here; -1: not said */
