@@ -260,23 +260,26 @@ static void put_environment(struct buf *out)
 
 void docgen_man(struct buf *out)
 {
-    buf_printf(out,
-               ".\\\" Generated from the list of options.\n"
-               ".TH HVDRUN 1 \"\" \"hvdrun %s\" \"User Commands\"\n"
-               ".SH NAME\nhvdrun \\- start, watch and end one distributed job\n"
-               ".SH SYNOPSIS\n.B hvdrun\n[\\fIoptions\\fR] [\\fB\\-\\-\\fR]\n"
-               "\\fIprogram\\fR [\\fIarguments\\fR]\n[\\fB:\\fR [\\fIoptions\\fR] "
-               "\\fIprogram\\fR ...]\n"
-               ".br\n.B hvdrun\n\\fIcommand\\fR [\\fIoperands\\fR]\n"
-               ".SH DESCRIPTION\n"
-               "hvdrun starts the workers of a distributed program, watches them, and exits with "
-               "the job's true\nstatus. Any program can be a worker: one that uses MPI, Horovod, "
-               "torch.distributed or JAX, or\nnone of these.\n.PP\n"
-               "Options end at the program or at \\fB\\-\\-\\fR. A separate \\fB:\\fR begins "
-               "another program of the same\njob, with its own \\fB\\-np\\fR, \\fB\\-x\\fR and "
-               "\\fB\\-\\-wdir\\fR. After \\fB\\-\\-\\fR, \\fB:\\fR is an argument.\n.PP\n"
-               "Times are in seconds, or numbers with ms, s, m, h or d.\n",
-               HVDRUN_VERSION);
+    buf_printf(
+        out,
+        ".\\\" Generated from the list of options.\n"
+        ".TH HVDRUN 1 \"\" \"hvdrun %s\" \"User Commands\"\n"
+        ".SH NAME\nhvdrun \\- start, watch and end one distributed job\n"
+        ".SH SYNOPSIS\n.B hvdrun\n[\\fIoptions\\fR] [\\fB\\-\\-\\fR]\n"
+        "\\fIprogram\\fR [\\fIarguments\\fR]\n[\\fB:\\fR [\\fIoptions\\fR] "
+        "\\fIprogram\\fR ...]\n"
+        ".br\n.B hvdrun\n\\fIcommand\\fR [\\fIoperands\\fR]\n"
+        ".SH DESCRIPTION\n"
+        "hvdrun starts the workers of a distributed program, watches them, and exits with "
+        "the job's true\nstatus. Any program can be a worker: one that uses MPI, Horovod, "
+        "torch.distributed or JAX, or\nnone of these.\n.PP\n"
+        "Options end at the program or at \\fB\\-\\-\\fR. A separate \\fB:\\fR begins "
+        "another program of the same\njob, with its own \\fB\\-np\\fR, \\fB\\-x\\fR and "
+        "\\fB\\-\\-wdir\\fR. After \\fB\\-\\-\\fR, \\fB:\\fR is an argument.\n.PP\n"
+        "If the program is torchrun, deepspeed or accelerate launch, hvdrun does what the rest "
+        "of the line says,\nwithout that program. After \\fB\\-\\-\\fR, it starts it.\n.PP\n"
+        "Times are in seconds, or numbers with ms, s, m, h or d.\n",
+        HVDRUN_VERSION);
     docgen_control_man(out);
     put_options(out);
     put_configuration(out);

@@ -113,6 +113,10 @@ class Lines(Line):
         shown = self.shown(self.expect(result, 0))
         self.assertEqual(sorted(shown), [0, 1, 2, 3])
         self.assertEqual({one["env"]["TORCHELASTIC_MAX_RESTARTS"] for one in shown.values()}, {"3"})
+        result = self.torchrun("--nnodes", 2, "--nproc-per-node", 1, "--max-restarts", 1, "--no-python", "sh", "-c",
+                               '[ "$RANK $TORCHELASTIC_RESTART_COUNT" != "1 0" ] || kill -9 $PPID; echo $RANK of $WORLD_SIZE',
+                               before=["-H", "a:1,b:1,c:1", "--transport", "local"])
+        self.expect_said(self.expect(result, 0), r"epoch 2: 2 ranks on 2 hosts \(lost b: ")
 
     def test_refusals(self):
         result = self.expect(self.torchrun("--nproc-per-node", "x", "--rdzv-backend", "etcd", "--logs-specs", "a", "t.py"), 2)

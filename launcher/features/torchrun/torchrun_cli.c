@@ -56,7 +56,7 @@ int torchrun_hosts(const struct line_nodes *nodes, struct host_list *hosts, stru
                             "the line is that of host %d: start hvdrun once, for all hosts, with "
                             "rank 0 or none",
                             nodes->rank);
-    if (nodes->min == nodes->max)
+    if (nodes->min == nodes->max && !nodes->reserve)
         hosts_keep(hosts, (size_t)nodes->max);
     return 0;
 }

@@ -120,13 +120,16 @@ static void read_nodes(struct translation *t)
 /* A job of a fixed size without restarts is not elastic. */
 static void translate_elastic(struct translation *t)
 {
-    const struct line_nodes *nodes = &t->out->nodes;
+    struct line_nodes *nodes = &t->out->nodes;
     int64_t restarts = number_of(t, FIELD_MAX_RESTARTS, 0, NUMBER_MAX, 0);
     bool range = nodes->min < nodes->max;
     if (restarts == 0 && !range)
         return;
     putf(t, "--max-restarts", "%lld", (long long)restarts);
-    if (range && t->nproc == 0) {
+    if (!range && nodes->max > 0 && t->nproc > 0) {
+        putf(t, "-np", "%lld", (long long)(nodes->max * t->nproc));
+        nodes->reserve = true;
+    } else if (range && t->nproc == 0) {
         line_words_expect(&t->in, FIELD_NNODES, "with MIN:MAX, --nproc-per-node must be a number");
     } else if (range) {
         putf(t, "--min-np", "%lld", (long long)(nodes->min * t->nproc));

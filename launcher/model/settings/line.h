@@ -6,16 +6,19 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/strv.h"
 
 /* On how many hosts the job runs, and where they meet if each of them was given the same line. */
 struct line_nodes {
     const char *launcher; /* a constant */
-    int min, max;       /* 0: not said */
-    int rank;           /* of this host; -1: not said */
-    int is_first;       /* 0 or 1 if the line says whether the others meet here; -1: not said */
-    char *meeting_host; /* owned; NULL: not said */
-    int meeting_port;   /* 0: not said */
+    int min, max;         /* 0: not said */
+    bool reserve;         /* an elastic job of that size: further hosts replace lost ones */
+    int rank;             /* of this host; -1: not said */
+    int is_first;         /* 0 or 1 if the line says whether the others meet here; -1: not said */
+    char *meeting_host;   /* owned; NULL: not said */
+    int meeting_port;     /* 0: not said */
 };
 
 struct line {

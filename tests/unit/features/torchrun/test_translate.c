@@ -86,7 +86,7 @@ static void test_restarts(void **state)
     (void)state;
     becomes("torchrun --max-restarts 0 t.py", ONE PROGRAM);
     becomes("torchrun --max_restarts=3 t.py", ONE " --max-restarts 3" PROGRAM);
-    becomes("torchrun --nnodes 2 --max_restarts=3 t.py", ONE " --max-restarts 3" PROGRAM);
+    becomes("torchrun --nnodes 2 --max_restarts=3 t.py", ONE " --max-restarts 3 -np 2" PROGRAM);
     becomes("torchrun --nnodes 1:3 --nproc-per-node 2 t.py",
             TWO " --max-restarts 0 --min-np 2 --max-np 6" PROGRAM);
     becomes("torchrun --nnodes 2:2 --nproc-per-node 2 t.py", TWO PROGRAM);
