@@ -185,7 +185,9 @@ static int layout_check_elastic(const struct settings *settings, struct error *e
     struct mapping mapping = {.rule = MAP_SLOT};
     int result = layout_read(settings, &mapping, err);
     bool found = settings->host_discovery_script != NULL || settings->hosts_watch != NULL;
-    bool counts = mapping.rule == MAP_PPR && !found; /* then these are the slots of the hosts */
+    bool counts =
+        mapping.rule == MAP_PPR && /* then these are the slots of the hosts */
+        (!found || (mapping.per_node > 0 && mapping.per_node == settings->slots_per_host));
     bool other =
         result == 0 && ((mapping.rule != MAP_SLOT && !counts) || mapping.cpus_per_proc > 0);
     enum option_id option = settings->rankfile != NULL ? OPT_rankfile : OPT_map_by;
@@ -242,10 +244,10 @@ static int take_slots(const struct settings *settings, struct place *place, stru
         struct host *host = &place->hosts.items[i];
         if (host->slots_given && host->slots < slots && !place->mapping.oversubscribe)
             return error_status(err, STATUS_NO_SLOTS,
-                                "%s: %d ranks do not fit on %s, which has %d slots; give it more "
+                                "%s: %d ranks do not fit on %s, which has %d slot%s; give it more "
                                 "slots",
                                 settings_place(settings, OPT_map_by), slots, host->name,
-                                host->slots);
+                                host->slots, host->slots == 1 ? "" : "s");
         host->slots = slots;
         host->slots_given = true;
     }

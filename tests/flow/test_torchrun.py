@@ -118,6 +118,12 @@ class Lines(Line):
                                before=["-H", "a:1,b:1,c:1", "--transport", "local"])
         self.expect_said(self.expect(result, 0), r"epoch 2: 2 ranks on 2 hosts \(lost b: ")
 
+    def test_hosts_that_a_script_finds(self):
+        script, finds = self.write("show.py", SHOW), self.write("discover.sh", "#!/bin/sh\necho a\necho b\n", 0o755)
+        result = self.torchrun("--nnodes", 2, "--nproc-per-node", 2, "--max-restarts", 1, script,
+                               before=["--host-discovery-script", finds, "--transport", "local"])
+        self.assertEqual(sorted(self.shown(self.expect(result, 0))), [0, 1, 2, 3])
+
     def test_refusals(self):
         result = self.expect(self.torchrun("--nproc-per-node", "x", "--rdzv-backend", "etcd", "--logs-specs", "a", "t.py"), 2)
         self.assertEqual(len(result.stderr.splitlines()), 3, result.describe())

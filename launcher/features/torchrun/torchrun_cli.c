@@ -40,6 +40,8 @@ static int refuse_copies(const struct line_nodes *nodes, size_t hosts, struct er
 int torchrun_hosts(const struct line_nodes *nodes, struct host_list *hosts, struct error *err)
 {
     size_t count = hosts->count;
+    if (count == 0)
+        return 0; /* the job looks for them while it runs */
     bool here = nodes->meeting_host != NULL && is_local_obviously(nodes->meeting_host) == LOCAL_YES;
     switch (role_of(nodes, count, here)) {
     case ROLE_DRIVER:

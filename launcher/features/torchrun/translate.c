@@ -126,6 +126,8 @@ static void translate_elastic(struct translation *t)
     if (restarts == 0 && !range)
         return;
     putf(t, "--max-restarts", "%lld", (long long)restarts);
+    if (t->nproc > 0)
+        putf(t, "--slots-per-host", "%lld", (long long)t->nproc); /* of hosts that come later */
     if (!range && nodes->max > 0 && t->nproc > 0) {
         putf(t, "-np", "%lld", (long long)(nodes->max * t->nproc));
         nodes->reserve = true;

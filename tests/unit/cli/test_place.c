@@ -158,6 +158,10 @@ static void test_mappings_of_an_elastic_job(void **state)
     allows("--min-np 2 --map-by ppr:2:node:OVERSUBSCRIBE x", "");
     allows("--min-np 2 --map-by node x", "use --map-by slot or ppr:N:node (with --cpus-per-proc");
     allows("--min-np 2 --map-by ppr:2:node:PE=2 x", "use --map-by slot or ppr:N:node");
+    allows("--host-discovery-script s --slots-per-host 2 --map-by ppr:2:node x", "");
+    allows("--host-discovery-script s --slots-per-host 3 --map-by ppr:2:node x",
+           "use --map-by slot with --slots-per-host");
+    allows("--host-discovery-script s --map-by ppr:gpu:node x", "use --map-by slot with --slots");
     allows("--host-discovery-script s --map-by ppr:2:node x", "use --map-by slot with --slots-per");
 }
 

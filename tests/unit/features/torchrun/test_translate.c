@@ -85,10 +85,11 @@ static void test_restarts(void **state)
 {
     (void)state;
     becomes("torchrun --max-restarts 0 t.py", ONE PROGRAM);
-    becomes("torchrun --max_restarts=3 t.py", ONE " --max-restarts 3" PROGRAM);
-    becomes("torchrun --nnodes 2 --max_restarts=3 t.py", ONE " --max-restarts 3 -np 2" PROGRAM);
+    becomes("torchrun --max_restarts=3 t.py", ONE " --max-restarts 3 --slots-per-host 1" PROGRAM);
+    becomes("torchrun --nnodes 2 --max_restarts=3 t.py",
+            ONE " --max-restarts 3 --slots-per-host 1 -np 2" PROGRAM);
     becomes("torchrun --nnodes 1:3 --nproc-per-node 2 t.py",
-            TWO " --max-restarts 0 --min-np 2 --max-np 6" PROGRAM);
+            TWO " --max-restarts 0 --slots-per-host 2 --min-np 2 --max-np 6" PROGRAM);
     becomes("torchrun --nnodes 2:2 --nproc-per-node 2 t.py", TWO PROGRAM);
 }
 
@@ -195,9 +196,10 @@ static void test_variables(void **state)
                 TWO " -x ROLE_NAME=a" PROGRAM);
     becomes_env("torchrun --nproc-per-node 1 t.py",
                 "PET_NPROC_PER_NODE=2 PET_STANDALONE=1 PET_MODULE=0", ONE PROGRAM);
-    becomes_env("torchrun t.py",
-                "PET_MODULE=1 PET_MAX_RESTARTS=2 PET_MASTER_ADDR=h PET_MASTER_PORT=5",
-                ONE " --max-restarts 2 -x MASTER_ADDR=h --master-port 5 -- python3 -m t.py");
+    becomes_env(
+        "torchrun t.py", "PET_MODULE=1 PET_MAX_RESTARTS=2 PET_MASTER_ADDR=h PET_MASTER_PORT=5",
+        ONE
+        " --max-restarts 2 --slots-per-host 1 -x MASTER_ADDR=h --master-port 5 -- python3 -m t.py");
     becomes_env("torchrun t.py", "PET_NPROC_PER_NODE=x PET_LOGS_SPECS=y",
                 "torchrun: PET_LOGS_SPECS: hvdrun writes the logs itself, and does not load a "
                 "class for them|"
