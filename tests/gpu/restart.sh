@@ -3,10 +3,9 @@
 # restart.sh [BUILD]: PyTorch with NCCL, one rank for each GPU, in which a rank is killed again and again: cold and warm
 # (--warm), with rank 0's store and the agent's (--torch-store agent). Each start must reduce a vector right, and must find
 # the memory of all GPUs given back. Prints the time from a kill to the first sum of the next start: median and worst.
-# STARTS is the number of starts when warm (51). Ends with 1 when something fails.
+# STARTS and COLD are the numbers of starts, warm and cold (51, 11); STORES names the stores. Ends with 1 when something fails.
 # shellcheck source=tests/gpu/job.sh disable=SC2317 # check calls the functions
 source "$(dirname "$0")/job.sh" "$@"
-starts="${STARTS:-51}"
 python="${PYTHON:-python3}"
 
 restarts() { # STARTS OPTION...
@@ -29,10 +28,10 @@ END
 }
 
 "$python" -c 'import torch; print("PyTorch", torch.__version__, "NCCL", torch.cuda.nccl.version())'
-for store in rank0 agent; do
+for store in ${STORES:-rank0 agent}; do
     for warm in "" --warm=torch; do
-        number=11
-        [[ -z "$warm" ]] || number="$starts"
+        number="${COLD:-11}"
+        [[ -z "$warm" ]] || number="${STARTS:-51}"
         check "restarts, store of $store, ${warm:-cold}" 1 '^starts: ' restarts "$number" --torch-store "$store" ${warm:+"$warm"}
         grep 'hvdrun:' "$scratch/out" | grep -viE 'rank [0-9]+ .*(killed|restart)' | head -3
     done
