@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What both ends of dialling back (D2) have to agree on: the driver waits
- * (transport/srun/dial_back.h), the agent comes (agent_main/dial_out.h).
+ * (transport/dial_back.h), the agent comes (agent_main/dial_out.h).
  *
- * The agent finds its orders in its environment and wipes them before anything else can read them.
- * Its name is SLURMD_NODENAME. The driver sends the first line after the handshake.
+ * An agent below srun finds its orders in its environment and wipes them before anything else can
+ * read them. Its name is SLURMD_NODENAME. One that a user starts has them from its command line
+ * (agent_main/dial_words.h). The driver sends the first line after the handshake.
  */
 #pragma once
 
@@ -13,6 +14,7 @@
 #define DIAL_BACK_ENV_JOB "HVDRUN_AGENT_JOB"
 
 #define DIAL_BACK_IDENTITY "hvdrun" /* "hvdrun:JOB:NODE" */
+#define DIAL_BACK_ANY "*"           /* as NODE: any that is free; not a name of a host */
 #define DIAL_BACK_WELCOME "welcome"
 #define DIAL_BACK_REFUSED "refused " /* and why */
 #define DIAL_BACK_LINE_MAX 160

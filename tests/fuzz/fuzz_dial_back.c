@@ -10,7 +10,7 @@
 
 #include "base/fd.h"
 #include "fake_tls.h"
-#include "transport/srun/dial_back.h"
+#include "transport/dial_back.h"
 
 #define CLAIMS 4
 #define GUESTS 2

@@ -7,7 +7,7 @@
 
 #include "base/strv.h"
 #include "transport/boot/room.h"
-#include "transport/srun/dial_back.h"
+#include "transport/dial_back.h"
 #include "transport/transport.h"
 
 #define SRUN_OPTION_LIST(X)                      \

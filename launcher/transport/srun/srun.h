@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The srun transport: Slurm starts the agents, they dial back (transport/srun/dial_back.h).
+ * The srun transport: Slurm starts the agents, they dial back (transport/dial_back.h).
  *
  * One srun (transport/srun/step.h) serves all calls of one turn, so hundreds of nodes cost as much
  * as one. With `one_each` every node has an srun of its own, so that a dead node does not take live

@@ -21,7 +21,7 @@
 #pragma once
 
 #include "base/strv.h"
-#include "transport/srun/dial_back.h"
+#include "transport/dial_back.h"
 #include "transport/srun/process.h"
 #include "transport/transport.h"
 

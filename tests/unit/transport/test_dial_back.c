@@ -15,7 +15,7 @@
 
 #include "io/tls_fixture.h"
 #include "loop_fixture.h"
-#include "transport/srun/dial_back.h"
+#include "transport/dial_back.h"
 
 #define NOTES 64
 #define GUESTS 4
@@ -23,6 +23,7 @@
 struct fixture {
     struct loop *loop;
     struct dial_back *dial;
+    const char *key; /* that agents have, hexadecimal */
     char notes[NOTES][256];
     enum log_level levels[NOTES];
     int note_count;
@@ -57,6 +58,7 @@ static int set_up(void **state)
                                       .context = f};
     f->dial = dial_back_create(&config, &err);
     assert_non_null(f->dial);
+    f->key = dial_back_key(f->dial);
     *state = f;
     return 0;
 }
@@ -130,7 +132,7 @@ static void agent_come(struct fixture *f, struct agent *agent, const char *ident
     struct error err = ERROR_INIT;
     char pair[3] = "";
     for (size_t i = 0; i < TLS_KEY_SIZE; i++) {
-        memcpy(pair, dial_back_key(f->dial) + 2 * i, 2);
+        memcpy(pair, f->key + 2 * i, 2);
         config.key[i] = (uint8_t)strtoul(pair, NULL, 16);
     }
     config.key[0] ^= !has_key;
@@ -327,12 +329,105 @@ static void test_warnings_are_bounded(void **state)
     struct agent agent;
     int warnings = 0;
     for (int i = 0; i < 20; i++) {
-        agent_come(f, &agent, "hvdrun:job-1:node1", true);
+        char identity[32];
+        snprintf(identity, sizeof(identity), "hvdrun:job-1:node%d", i);
+        agent_come(f, &agent, identity, true);
         agent_go(&agent);
     }
     for (int i = 0; i < f->note_count; i++)
         warnings += f->levels[i] == LOG_WARNING;
     assert_int_equal(warnings, 8);
+}
+
+/* One that is refused comes again and again. */
+static void test_a_warning_comes_once(void **state)
+{
+    struct fixture *f = *state;
+    struct agent agent;
+    for (int i = 0; i < 3; i++) {
+        agent_come(f, &agent, "hvdrun:job-1:node1", true);
+        agent_go(&agent);
+    }
+    assert_int_equal(f->note_count, 3);
+    assert_int_equal(f->levels[0], LOG_WARNING);
+    assert_int_equal(f->levels[1], LOG_INFO);
+    assert_int_equal(f->levels[2], LOG_INFO);
+}
+
+static void test_any_name(void **state)
+{
+    struct fixture *f = *state;
+    struct waiting node1, node2, node3;
+    struct agent agents[4];
+    expect_agent(f, "node1", &node1);
+    expect_agent(f, "node2", &node2);
+    expect_agent(f, "node3", &node3);
+    agent_come(f, &agents[0], "hvdrun:job-1:node2", true);
+    agent_come(f, &agents[1], "hvdrun:job-1:*", true);
+    assert_int_equal(node1.ups, 1);
+    forget(&node1); /* the place of the first is no place any more */
+    agent_come(f, &agents[2], "hvdrun:job-1:*", true);
+    assert_int_equal(node3.ups, 1);
+    agent_come(f, &agents[3], "hvdrun:job-1:*", true);
+    assert_string_equal(agents[3].line, "refused all hosts of the list have an agent\n");
+    assert_true(noted(f, LOG_WARNING, "from 127.0.0.1: all hosts of the list have an agent"));
+    for (int i = 0; i < 4; i++)
+        agent_go(&agents[i]);
+    forget(&node3);
+    expect_agent(f, "node1", &node1); /* the last place that was made, and now the first */
+    agent_come(f, &agents[0], "hvdrun:job-1:*", true);
+    assert_int_equal(node1.ups, 1);
+    agent_go(&agents[0]);
+    forget(&node1);
+    forget(&node2);
+}
+
+/* With a key and a port that agents know before, and agents that come and go. */
+static void test_agents_that_return(void **state)
+{
+    struct fixture *f = *state;
+    struct error err = ERROR_INIT;
+    uint8_t key[TLS_KEY_SIZE];
+    struct waiting node1;
+    struct agent agent;
+    memset(key, 0xa5, sizeof(key));
+    struct dial_back_config config = {.loop = f->loop,
+                                      .module = tls_fixture_module(),
+                                      .job_id = "job-1",
+                                      .port = dial_back_port(f->dial),
+                                      .key = key,
+                                      .agents_return = true,
+                                      .dead_after_ms = 30000,
+                                      .guests = GUESTS,
+                                      .note = note,
+                                      .context = f};
+    assert_null(dial_back_create(&config, &err)); /* it is in use */
+    assert_non_null(strstr(err.text, "--dial-port"));
+    dial_back_destroy(f->dial);
+    f->dial = dial_back_create(&config, &err);
+    assert_non_null(f->dial);
+    memset(key, 0, sizeof(key));
+    assert_int_equal(dial_back_port(f->dial), config.port);
+    f->key = "a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5";
+    expect_agent(f, "node1", &node1);
+    agent_come(f, &agent, "hvdrun:job-1:node1", true);
+    assert_string_equal(agent.line, "welcome\n");
+    agent_go(&agent);
+    run_turns(f->loop, 5);
+    for (int i = 0; i < 2; i++) { /* before it is called again */
+        agent_come(f, &agent, "hvdrun:job-1:node1", true);
+        assert_string_equal(agent.line, "refused hvdrun no longer waits for this agent\n");
+        agent_go(&agent);
+        if (i == 0)
+            forget(&node1);
+    }
+    assert_true(noted(f, LOG_INFO, "it identifies itself as node1"));
+    assert_false(noted(f, LOG_WARNING, ""));
+    expect_agent(f, "node1", &node1);
+    agent_come(f, &agent, "hvdrun:job-1:node1", true);
+    assert_string_equal(agent.line, "welcome\n");
+    agent_go(&agent);
+    forget(&node1);
 }
 
 /* From here on `count` (at most 4) more can be opened, whatever numbers are in use. */
@@ -419,6 +514,9 @@ int main(void)
         TEST(test_silent_strangers),
         TEST(test_a_silent_stranger_is_not_kept),
         TEST(test_warnings_are_bounded),
+        TEST(test_a_warning_comes_once),
+        TEST(test_any_name),
+        TEST(test_agents_that_return),
         TEST(test_no_descriptor_for_an_agent),
         TEST(test_no_descriptor_for_a_connection),
         TEST(test_every_key_is_another_one),

@@ -1,146 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/srun/dial_back.h"
+#include "transport/dial_back.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/strv.h"
 #include "io/loop.h"
 #include "io/tcp_options.h"
 #include "io/tls_stream.h"
 #include "transport/dial.h"
+#include "transport/dial_listener.h"
 
-/*
- * The port that agents dial back to, on all addresses of this machine, IPv6 and IPv4. It accepts
- * connections, a few in each turn of the loop, so that thousands of agents may come at once.
- */
-
-struct dial_listener_ops {
-    /* The descriptor is the receiver's. */
-    void (*accepted)(void *context, int fd, const struct sockaddr_storage *address);
-    /* No descriptor is free for a connection that waits. The listener tries again. Called when that
-     * begins, and with `for_long` when strangers have had time to leave theirs. */
-    void (*full)(void *context, const char *cause, bool for_long);
-};
-
-enum {
-    BACKLOG = 4096,
-    ACCEPTS_PER_TURN = 32,
-    FULL_MS = 200,    /* to wait when no descriptor is free */
-    FULL_ROUNDS = 30, /* longer than strangers may stay */
-};
-
-struct dial_listener {
-    const struct dial_listener_ops *ops;
-    void *context;
-    int fd, port;
-    struct loop_fd *watch;
-    struct loop_timer *full;
-    int full_rounds; /* in succession */
-};
-
-static void again(void *context)
-{
-    const struct dial_listener *listener = context;
-    loop_fd_watch(listener->watch, LOOP_READ);
-}
-
-static void be_full(struct dial_listener *listener, const char *cause)
-{
-    loop_fd_watch(listener->watch, 0);
-    loop_timer_set(listener->full, FULL_MS);
-    int round = ++listener->full_rounds;
-    if (round == 1 || round == FULL_ROUNDS)
-        listener->ops->full(listener->context, cause, round == FULL_ROUNDS);
-}
-
-static void accept_some(void *context, int what)
-{
-    struct dial_listener *listener = context;
-    (void)what;
-    for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
-        struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
-        socklen_t length = sizeof(address);
-        int fd = accept4(listener->fd, (struct sockaddr *)&address, &length,
-                         SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd >= 0) {
-            listener->full_rounds = 0;
-            listener->ops->accepted(listener->context, fd, &address);
-        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            if (i == 0) /* else perhaps no connection waits: descriptors come first */
-                be_full(listener, strerror(errno));
-            return;
-        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            return;
-        } /* else that one has gone again */
-    }
-}
-
-/* -1: this machine has none of that family. */
-static int listen_on(int family, int *port)
-{
-    struct sockaddr_storage address = {.ss_family = (sa_family_t)family};
-    socklen_t length =
-        family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-    const int off = 0;
-    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0 && family == AF_INET6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-    if (fd >= 0 && (bind(fd, (struct sockaddr *)&address, length) < 0 || listen(fd, BACKLOG) < 0 ||
-                    getsockname(fd, (struct sockaddr *)&address, &length) < 0))
-        fd_close(&fd);
-    /* The port is at the same place in both families. */
-    *port = fd < 0 ? 0 : ntohs(((struct sockaddr_in *)&address)->sin_port);
-    return fd;
-}
-
-/* Borrows `ops`. NULL: this machine has no port for it. */
-static struct dial_listener *listener_create(struct loop *loop, const struct dial_listener_ops *ops,
-                                             void *context, struct error *err)
-{
-    int port;
-    int fd = listen_on(AF_INET6, &port);
-    if (fd < 0)
-        fd = listen_on(AF_INET, &port);
-    if (fd < 0) {
-        error_errno(err, errno, "cannot open a port for agents to dial back to");
-        return NULL;
-    }
-    struct dial_listener *listener = mem_alloc(sizeof(*listener));
-    *listener = (struct dial_listener){.ops = ops, .context = context, .fd = fd, .port = port};
-    listener->full = loop_timer_create(loop, again, listener);
-    listener->watch = loop_fd_create(loop, fd, accept_some, listener);
-    loop_fd_watch(listener->watch, LOOP_READ);
-    return listener;
-}
-
-static void listener_destroy(struct dial_listener *listener)
-{
-    if (listener == NULL)
-        return;
-    loop_fd_destroy(listener->watch);
-    loop_timer_destroy(listener->full);
-    fd_close(&listener->fd);
-    free(listener);
-}
-
-static int listener_port(const struct dial_listener *listener)
-{
-    return listener->port;
-}
-
-/* Who connects, and whether it is an agent of this job. */
-
-#define WARNINGS_MAX 8 /* about refused claims; then -v tells the rest */
+#define WARNINGS_MAX 8 /* about refused claims, each once; then -v tells the rest */
 
 /* A connection that has no name yet. */
 struct dial_back_guest {
@@ -169,14 +48,29 @@ struct dial_back {
     char key[2 * TLS_KEY_SIZE + 1];
     struct dial_listener *listener;
     struct dial_back_guest *oldest;
-    int guests, warnings;
+    int guests;
     bool gave_up; /* a claim failed, or ended before its agent came: the agent may still come */
-    struct dial_back_claim *claims;
+    struct dial_back_claim *claims; /* in the order in which they were made */
+    struct dial_back_claim **last;
+    struct strv former; /* names of claims that are over, if agents return */
+    struct strv warned; /* refused agents try again, and one warning is enough */
 };
+
+static bool is_in(const struct strv *list, const char *text)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (strcmp(list->items[i], text) == 0)
+            return true;
+    }
+    return false;
+}
 
 static void tell(struct dial_back *dial, enum log_level level, char *line)
 {
-    if (level == LOG_WARNING && ++dial->warnings > WARNINGS_MAX)
+    bool is_new = level == LOG_WARNING && !is_in(&dial->warned, line);
+    if (is_new && dial->warned.count < WARNINGS_MAX)
+        strv_add(&dial->warned, line);
+    else if (level == LOG_WARNING)
         level = LOG_INFO;
     dial->config.note(dial->config.context, level, line);
     free(line);
@@ -281,21 +175,44 @@ static void take_in(struct dial_back_guest *guest, struct dial_back_claim *claim
     claim->events->up(claim->context, &stream);
 }
 
+/* The one of that name, whatever has become of it. NULL: none. */
+static struct dial_back_claim *find_claim(const struct dial_back *dial, const char *name)
+{
+    bool any = name != NULL && strcmp(name, DIAL_BACK_ANY) == 0;
+    struct dial_back_claim *claim = name == NULL ? NULL : dial->claims;
+    while (claim != NULL &&
+           (claim->has_failed || (any ? claim->has_come : strcmp(claim->name, name) != 0)))
+        claim = claim->next;
+    return claim;
+}
+
+static void refuse_stranger(struct dial_back_guest *guest, const char *name)
+{
+    struct dial_back *dial = guest->dial;
+    bool may_come =
+        dial->gave_up ||
+        (name != NULL && (find_claim(dial, name) != NULL || is_in(&dial->former, name)));
+    tell(dial, may_come ? LOG_INFO : LOG_WARNING,
+         mem_printf("refused an agent from %s: it identifies itself as %s, which hvdrun does not "
+                    "expect",
+                    guest->peer, name == NULL ? "an agent of another job" : name));
+    refuse(guest, may_come ? "hvdrun no longer waits for this agent"
+                           : "hvdrun does not expect an agent of this name");
+}
+
 /* It has the key. */
 static void check_claim(struct dial_back_guest *guest)
 {
     struct dial_back *dial = guest->dial;
     const char *name = claimed_name(dial, guest->end.module->identity(guest->end.session));
-    struct dial_back_claim *claim = dial->claims;
-    while (claim != NULL && (name == NULL || claim->has_failed || strcmp(claim->name, name) != 0))
-        claim = claim->next;
-    if (claim == NULL) {
-        tell(dial, dial->gave_up ? LOG_INFO : LOG_WARNING,
-             mem_printf("refused an agent from %s: it identifies itself as %s, which hvdrun does "
-                        "not expect",
-                        guest->peer, name == NULL ? "an agent of another job" : name));
-        refuse(guest, dial->gave_up ? "hvdrun no longer waits for this agent"
-                                    : "hvdrun does not expect an agent of this name");
+    struct dial_back_claim *claim = find_claim(dial, name);
+    if (claim == NULL && name != NULL && strcmp(name, DIAL_BACK_ANY) == 0) {
+        tell(dial, dial->config.agents_return ? LOG_INFO : LOG_WARNING,
+             mem_printf("refused an agent from %s: all hosts of the list have an agent",
+                        guest->peer));
+        refuse(guest, "all hosts of the list have an agent");
+    } else if (claim == NULL || (dial->config.agents_return && claim->has_gone)) {
+        refuse_stranger(guest, name);
     } else if (claim->has_come) {
         tell(dial, LOG_WARNING,
              mem_printf("refused a second agent of %s, from %s: the first came from %s",
@@ -403,10 +320,13 @@ static void full(void *context, const char *cause, bool for_long)
 static int make_key(struct dial_back *dial, struct error *err)
 {
     struct tls_party_config party = {.is_server = true};
-    if (getrandom(party.key, sizeof(party.key), 0) != (ssize_t)sizeof(party.key))
+    if (dial->config.key != NULL)
+        memcpy(party.key, dial->config.key, sizeof(party.key));
+    else if (getrandom(party.key, sizeof(party.key), 0) != (ssize_t)sizeof(party.key))
         return error_errno(err, errno, "cannot create a key for the job");
-    for (size_t i = 0; i < sizeof(party.key); i++)
+    for (size_t i = 0; dial->config.key == NULL && i < sizeof(party.key); i++)
         snprintf(&dial->key[2 * i], 3, "%02x", party.key[i]);
+    dial->config.key = NULL; /* it was borrowed for this */
     dial->party = dial->config.module->party_create(&party, err);
     explicit_bzero(party.key, sizeof(party.key));
     return dial->party == NULL ? -1 : 0;
@@ -417,8 +337,9 @@ struct dial_back *dial_back_create(const struct dial_back_config *config, struct
     static const struct dial_listener_ops ops = {.accepted = accepted, .full = full};
     struct dial_back *dial = mem_alloc(sizeof(*dial));
     *dial = (struct dial_back){.config = *config};
+    dial->last = &dial->claims;
     if (make_key(dial, err) == 0) {
-        dial->listener = listener_create(config->loop, &ops, dial, err);
+        dial->listener = dial_listener_create(config->loop, config->port, &ops, dial, err);
         if (dial->listener != NULL)
             return dial;
     }
@@ -432,15 +353,17 @@ void dial_back_destroy(struct dial_back *dial)
         return;
     while (dial->oldest != NULL)
         guest_close(dial->oldest);
-    listener_destroy(dial->listener);
+    dial_listener_destroy(dial->listener);
     dial->config.module->party_destroy(dial->party);
     explicit_bzero(dial->key, sizeof(dial->key));
+    strv_destroy(&dial->former);
+    strv_destroy(&dial->warned);
     free(dial);
 }
 
 int dial_back_port(const struct dial_back *dial)
 {
-    return listener_port(dial->listener);
+    return dial_listener_port(dial->listener);
 }
 
 const char *dial_back_key(const struct dial_back *dial)
@@ -452,12 +375,10 @@ struct dial_back_claim *dial_back_expect(struct dial_back *dial, const char *nam
                                          const struct dial_back_events *events, void *context)
 {
     struct dial_back_claim *claim = mem_alloc(sizeof(*claim));
-    *claim = (struct dial_back_claim){.dial = dial,
-                                      .name = mem_strdup(name),
-                                      .events = events,
-                                      .context = context,
-                                      .next = dial->claims};
-    dial->claims = claim;
+    *claim = (struct dial_back_claim){
+        .dial = dial, .name = mem_strdup(name), .events = events, .context = context};
+    *dial->last = claim;
+    dial->last = &claim->next;
     return claim;
 }
 
@@ -470,11 +391,16 @@ void dial_back_forget(struct dial_back_claim *claim)
 {
     if (claim == NULL)
         return;
-    struct dial_back_claim **at = &claim->dial->claims;
+    struct dial_back *dial = claim->dial;
+    struct dial_back_claim **at = &dial->claims;
     while (*at != claim)
         at = &(*at)->next;
     *at = claim->next;
-    claim->dial->gave_up |= !claim->has_come;
+    if (dial->last == &claim->next)
+        dial->last = at;
+    if (dial->config.agents_return && !is_in(&dial->former, claim->name))
+        strv_add(&dial->former, claim->name);
+    dial->gave_up |= !claim->has_come;
     tls_stream_destroy(claim->stream);
     free(claim->name);
     free(claim);

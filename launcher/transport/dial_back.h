@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Agents that dial back (D2): a listener on one port of all addresses, IPv6 and IPv4. Agents that a
- * scheduler has started come in over TLS with the key of this job.
+ * Agents that dial the driver (D2): a listener on one port of all addresses, IPv6 and IPv4. A
+ * scheduler has started them (transport/srun/), or a user (transport/dial_in/). They come in over
+ * TLS with the key of this job.
  *
  *   accepted -> handshake (DIAL_BACK_HANDSHAKE_MS at most) -> name claimed -> up
  *                                                          -> refused, with a reason
  *
  * An agent claims a name by its identity, "hvdrun:JOB:NODE". A name belongs to its first
- * connection. A second claim, and a name that no call waits for, are refused, and a note gives name
- * and peer address. The agent gets a line, DIAL_BACK_WELCOME or DIAL_BACK_REFUSED with a reason,
- * before the first frame. If there is no descriptor for an agent, even after strangers had time to
- * leave theirs, the claim has failed. A peer without the key is disconnected. There are never more
- * than `guests` strangers at the same time: the oldest makes room.
+ * connection. An agent named DIAL_BACK_ANY gets the first name whose agent has not come. A second
+ * claim, and a name that no call waits for, are refused, and a note gives name and peer address.
+ * The agent gets a line, DIAL_BACK_WELCOME or DIAL_BACK_REFUSED with a reason, before the first
+ * frame. If there is no descriptor for an agent, even after strangers had time to leave theirs, the
+ * claim has failed. A peer without the key is disconnected. There are never more than `guests`
+ * strangers at the same time: the oldest makes room.
  */
 #pragma once
 
@@ -29,6 +31,9 @@ struct dial_back_config {
     struct loop *loop;
     const struct tls_module *module;
     const char *job_id;    /* borrowed */
+    int port;              /* 0: any that is free */
+    const uint8_t *key;    /* TLS_KEY_SIZE bytes, which agents know; NULL: a random one */
+    bool agents_return;    /* they come again: to come while no call waits is not worth a warning */
     int64_t dead_after_ms; /* for TCP_USER_TIMEOUT */
     int guests;            /* connections without a name at the same time */
     /* A line that belongs to no call. */
@@ -50,11 +55,12 @@ struct dial_back *dial_back_create(const struct dial_back_config *config, struct
 void dial_back_destroy(struct dial_back *dial); /* after the last claim; accepts NULL */
 int dial_back_port(const struct dial_back *dial);
 
-/* The job's key, hexadecimal, and as long as the object lives. It is for the environment of what
- * starts the agents, never for a command line or a log. */
+/* The random key of the job, hexadecimal, and as long as the object lives. It is for the
+ * environment of what starts the agents, never for a command line or a log. */
 const char *dial_back_key(const struct dial_back *dial);
 
-/* Waits for the agent of `name`, which is copied. */
+/* Waits for the agent of `name`, which is copied. Names are given to DIAL_BACK_ANY in this order.
+ */
 struct dial_back_claim *dial_back_expect(struct dial_back *dial, const char *name,
                                          const struct dial_back_events *events, void *context);
 bool dial_back_has_gone(const struct dial_back_claim *claim); /* come, and its connection is over */

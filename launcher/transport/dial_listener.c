@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/dial_listener.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+
+enum {
+    BACKLOG = 4096,
+    ACCEPTS_PER_TURN = 32,
+    FULL_MS = 200,    /* to wait when no descriptor is free */
+    FULL_ROUNDS = 30, /* longer than strangers may stay */
+};
+
+struct dial_listener {
+    const struct dial_listener_ops *ops;
+    void *context;
+    int fd, port;
+    struct loop_fd *watch;
+    struct loop_timer *full;
+    int full_rounds; /* in succession */
+};
+
+static void again(void *context)
+{
+    const struct dial_listener *listener = context;
+    loop_fd_watch(listener->watch, LOOP_READ);
+}
+
+static void be_full(struct dial_listener *listener, const char *cause)
+{
+    loop_fd_watch(listener->watch, 0);
+    loop_timer_set(listener->full, FULL_MS);
+    int round = ++listener->full_rounds;
+    if (round == 1 || round == FULL_ROUNDS)
+        listener->ops->full(listener->context, cause, round == FULL_ROUNDS);
+}
+
+static void accept_some(void *context, int what)
+{
+    struct dial_listener *listener = context;
+    (void)what;
+    for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+        struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
+        socklen_t length = sizeof(address);
+        int fd = accept4(listener->fd, (struct sockaddr *)&address, &length,
+                         SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0) {
+            listener->full_rounds = 0;
+            listener->ops->accepted(listener->context, fd, &address);
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            if (i == 0) /* else perhaps no connection waits: descriptors come first */
+                be_full(listener, strerror(errno));
+            return;
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            return;
+        } /* else that one has gone again */
+    }
+}
+
+/* -1: this machine has none of that family. */
+static int listen_on(int family, int wanted, int *port)
+{
+    struct sockaddr_storage address = {.ss_family = (sa_family_t)family};
+    socklen_t length =
+        family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    const int off = 0, on = 1;
+    /* The port is at the same place in both families. */
+    in_port_t *number = &((struct sockaddr_in *)&address)->sin_port;
+    *number = htons((uint16_t)wanted);
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+    if (fd >= 0 && wanted != 0) /* connections of the job before may be on it for a while */
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (fd >= 0 && (bind(fd, (struct sockaddr *)&address, length) < 0 || listen(fd, BACKLOG) < 0 ||
+                    getsockname(fd, (struct sockaddr *)&address, &length) < 0))
+        fd_close(&fd);
+    *port = fd < 0 ? 0 : ntohs(*number);
+    return fd;
+}
+
+struct dial_listener *dial_listener_create(struct loop *loop, int port,
+                                           const struct dial_listener_ops *ops, void *context,
+                                           struct error *err)
+{
+    int bound;
+    int fd = listen_on(AF_INET6, port, &bound);
+    if (fd < 0 && errno != EADDRINUSE)
+        fd = listen_on(AF_INET, port, &bound);
+    if (fd < 0 && port == 0) {
+        error_errno(err, errno, "cannot open a port for agents to dial back to");
+        return NULL;
+    }
+    if (fd < 0) {
+        error_errno(err, errno, "cannot open port %d (--dial-port)", port);
+        return NULL;
+    }
+    struct dial_listener *listener = mem_alloc(sizeof(*listener));
+    *listener = (struct dial_listener){.ops = ops, .context = context, .fd = fd, .port = bound};
+    listener->full = loop_timer_create(loop, again, listener);
+    listener->watch = loop_fd_create(loop, fd, accept_some, listener);
+    loop_fd_watch(listener->watch, LOOP_READ);
+    return listener;
+}
+
+void dial_listener_destroy(struct dial_listener *listener)
+{
+    if (listener == NULL)
+        return;
+    loop_fd_destroy(listener->watch);
+    loop_timer_destroy(listener->full);
+    fd_close(&listener->fd);
+    free(listener);
+}
+
+int dial_listener_port(const struct dial_listener *listener)
+{
+    return listener->port;
+}
