@@ -270,6 +270,7 @@ static void got_signal(void *context, int signal, int sender)
         /* after the pidfds of this turn, which know the order in which workers ended */
         loop_defer(agent->loop, collect_children, agent);
     } else if (signal == SIGTERM) {
+        agent->terminated = true;
         departure_sigterm(agent->departure);
     } else { /* for the driver, which passes on to all nodes what is meant for workers */
         Hvdrun__Signalled message = HVDRUN__SIGNALLED__INIT;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct tls_end;
@@ -13,5 +14,7 @@ struct agent_config {
     const char *module_dir;    /* of hvdrun-pmix.so and hvdrun-topology.so */
     const sigset_t *mask;      /* the user's signal mask, for the workers */
     pid_t driver_pid;          /* our parent on this machine; 0: the driver is elsewhere */
+    bool ends_as_job;          /* agent_run() returns what QUIT says, 128 + SIGTERM if that
+                                  was the cause, or STATUS_LAUNCHER without QUIT; else 0 */
     int keeper_fd;             /* the line to our keeper (agent/keeper.h); -1: there is none */
 };

@@ -6,6 +6,7 @@
 #include "agent/departure.h"
 #include "agent/ending.h"
 #include "base/clock.h"
+#include "base/status.h"
 #include "io/reaper.h"
 
 static void stop_now(void *context)
@@ -37,6 +38,8 @@ void agent_end_driver_lost(struct agent *agent)
 {
     if (agent->link == NULL)
         return;
+    if (agent->config->ends_as_job && !agent->quits)
+        agent->status = STATUS_LAUNCHER;
     link_destroy(agent->link);
     agent->link = NULL;
     agent->post.link = NULL;
@@ -124,9 +127,19 @@ void agent_end_order(struct agent *agent, uint32_t epoch, const Hvdrun__End *mes
 
 /* After ENDED, or before there was any worker. A driver that sends it at another time wants no more
  * of us: the workers, and what they have left running, are ended as when it is lost. */
-void agent_end_quit(struct agent *agent)
+/* An agent that was asked to leave has not done all that it was started for. */
+static int final_status(const struct agent *agent, const Hvdrun__Quit *message)
+{
+    if (!message->over)
+        return agent->terminated ? 128 + SIGTERM : 0;
+    return message->status <= UINT8_MAX ? (int)message->status : STATUS_LAUNCHER;
+}
+
+void agent_end_quit(struct agent *agent, const Hvdrun__Quit *message)
 {
     agent->quits = true;
+    if (agent->config->ends_as_job)
+        agent->status = final_status(agent, message);
     if (crews_live(agent->crews) > 0 || (!agent->ended && reaper_has_children()))
         agent_end_driver_lost(agent);
     else

@@ -25,4 +25,4 @@ void agent_end_breach(struct agent *agent, const char *what);
 
 /* The frames END and QUIT. */
 void agent_end_order(struct agent *agent, uint32_t epoch, const Hvdrun__End *message);
-void agent_end_quit(struct agent *agent);
+void agent_end_quit(struct agent *agent, const Hvdrun__Quit *message);

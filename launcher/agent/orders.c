@@ -110,8 +110,8 @@ static void end(struct agent *agent, const struct frame_header *header, const vo
 
 static void quit(struct agent *agent, const struct frame_header *header, const void *body)
 {
-    (void)header, (void)body;
-    agent_end_quit(agent);
+    (void)header;
+    agent_end_quit(agent, body);
 }
 
 #define MESSAGE(name) .message = &hvdrun__##name##__descriptor
@@ -130,7 +130,7 @@ static const struct order orders[] = {
     [FRAME_DEADLINE] = {.node = node_orders_deadline, MESSAGE(deadline)},
     [FRAME_ASK] = {.node = ask, MESSAGE(ask)},
     [FRAME_END] = {.node = end, MESSAGE(end)},
-    [FRAME_QUIT] = {.node = quit},
+    [FRAME_QUIT] = {.node = quit, MESSAGE(quit)},
     [FRAME_CANCEL] = {.crews = cancel},
     [FRAME_SIGNAL] = {.crews = crew_orders_signal, MESSAGE(signal)},
     [FRAME_WINDOW_SIZE] = {.crews = crew_orders_window, MESSAGE(window_size)},

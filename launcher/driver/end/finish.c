@@ -22,13 +22,16 @@ static void output_written(void *context)
 
 static void close_agents(struct job *job)
 {
+    Hvdrun__Quit message = HVDRUN__QUIT__INIT;
+    message.over = true;
+    message.status = (uint32_t)verdict_status_so_far(job);
     job->state = JOB_CLOSING;
     for (int i = 0; i < job->node_count; i++) {
         struct node_link *node = job->nodes[i];
         if (!node_link_alive(node))
             continue;
         node->state = NODE_CLOSING;
-        node_link_send(node, FRAME_QUIT, job->epoch, NULL);
+        node_link_send(node, FRAME_QUIT, job->epoch, &message.base);
     }
     teardown_expect_quit(job, CLOSE_WAIT_MS);
 }

@@ -38,14 +38,25 @@ void verdict_note_output(struct job *job)
     judge_output(job, &job->verdict);
 }
 
+static void judge(const struct job *job, struct verdict *out)
+{
+    kind_verdict(job, out);
+    blame_refine(job, out);
+    warning_verdict(job_part(job, warning), out);
+    if (requeue_refused(job) != NULL)
+        blame_queue(job, out);
+    judge_output(job, out);
+}
+
 void verdict_make(struct job *job)
 {
-    struct verdict *verdict = &job->verdict;
-    kind_verdict(job, verdict);
-    blame_refine(job, verdict);
-    warning_verdict(job_part(job, warning), verdict);
-    if (requeue_refused(job) != NULL)
-        blame_queue(job, verdict);
-    judge_output(job, verdict);
-    plain_text(verdict->explanation);
+    judge(job, &job->verdict);
+    plain_text(job->verdict.explanation);
+}
+
+int verdict_status_so_far(const struct job *job)
+{
+    struct verdict verdict = job->verdict;
+    judge(job, &verdict);
+    return verdict.status;
 }

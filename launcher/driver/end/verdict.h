@@ -12,5 +12,8 @@
 /* The job is over. Called again if the queue refuses the job. */
 void verdict_make(struct job *job);
 
+/* The exit status as far as it is known: all workers have ended, but the job is not over. */
+int verdict_status_so_far(const struct job *job);
+
 /* The output failed after that, while the report was written: success becomes a failure. */
 void verdict_note_output(struct job *job);
