@@ -2,6 +2,7 @@
 #include "agent/agent_end.h"
 
 #include <signal.h>
+#include <stdio.h>
 
 #include "agent/departure.h"
 #include "agent/ending.h"
@@ -38,8 +39,10 @@ void agent_end_driver_lost(struct agent *agent)
 {
     if (agent->link == NULL)
         return;
-    if (agent->config->ends_as_job && !agent->quits)
+    if (agent->config->ends_as_job && !agent->quits) {
         agent->status = STATUS_LAUNCHER;
+        fprintf(stderr, "hvdrun-agent: lost the connection to hvdrun, and ends the workers\n");
+    }
     link_destroy(agent->link);
     agent->link = NULL;
     agent->post.link = NULL;

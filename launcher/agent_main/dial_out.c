@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "agent_main/dial_lookup.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -21,8 +22,12 @@ enum {
     SHAKE_MS = 5000, /* limit for TLS and the welcome, at one address */
     ROUND_MS = 8000, /* limit for one round over all addresses */
     AGAIN_MS = 500,  /* pause between two rounds */
+    AGAIN_MAX_MS = 2000,
     WHYS_MAX = 512,
+    NEWS_MAX = 20, /* lines about why an agent of a user has to wait */
 };
+
+_Static_assert(DIAL_LOOKUP_MAX <= DIAL_OUT_ADDRESSES_MAX, "a look-up fits");
 
 struct attempt {
     const char *address;
@@ -35,9 +40,13 @@ struct dialing {
     const struct dial_out *dial;
     const struct tls_module *module;
     struct tls_party *party;
+    struct strv found; /* where dial->server is in this round */
     struct attempt attempts[DIAL_OUT_ADDRESSES_MAX];
     size_t count;
-    int64_t deadline_ms;
+    int64_t deadline_ms, again_ms;
+    struct error look_up; /* why there is no address */
+    struct error told;    /* the last reason that was said */
+    int news;
     char refused[DIAL_BACK_LINE_MAX]; /* the driver's reason; "": it has not refused this agent */
 };
 
@@ -95,7 +104,8 @@ int dial_out_read(struct dial_out *dial, struct error *err)
     char *job AUTO_FREE = take(DIAL_BACK_ENV_JOB);
     const char *node = getenv("SLURMD_NODENAME");
     int result = -1;
-    *dial = (struct dial_out){.node = mem_strdup(node == NULL ? "?" : node)};
+    *dial = (struct dial_out){.node = mem_strdup(node == NULL ? "?" : node),
+                              .limit_ms = DIAL_OUT_LIMIT_MS};
     if (list == NULL || key == NULL || job == NULL)
         error_set(err, "the environment has no address of hvdrun: hvdrun starts hvdrun-agent with "
                        "srun; do not start it yourself");
@@ -118,6 +128,7 @@ int dial_out_read(struct dial_out *dial, struct error *err)
 void dial_out_clear(struct dial_out *dial)
 {
     strv_destroy(&dial->addresses);
+    free(dial->server);
     free(dial->node);
     free(dial->identity);
     explicit_bzero(dial, sizeof(*dial));
@@ -286,6 +297,7 @@ static bool one_round(struct dialing *dialing, struct tls_end *end)
         until = dialing->deadline_ms;
     for (size_t i = 0; i < dialing->count; i++)
         dialing->attempts[i].begun = false;
+    dialing->refused[0] = '\0';
     while (is_under_way(dialing) && clock_mono_ms() < until && dialing->refused[0] == '\0') {
         struct pollfd fds[DIAL_OUT_ADDRESSES_MAX];
         begin_next(dialing);
@@ -309,49 +321,101 @@ static void hang_up(struct dialing *dialing)
 {
     for (size_t i = 0; i < dialing->count; i++)
         fd_close(&dialing->attempts[i].fd);
+    strv_destroy(&dialing->found);
     dialing->module->party_destroy(dialing->party);
 }
 
 static int explain(const struct dialing *dialing, struct error *err)
 {
     AUTO_BUF struct buf whys = BUF_INIT(WHYS_MAX);
+    const char *server = dialing->dial->server;
     if (dialing->refused[0] != '\0')
         return error_set(err, "hvdrun refused the connection: %s", dialing->refused);
+    if (dialing->count == 0)
+        return error_set(err, "%s", dialing->look_up.text);
     for (size_t i = 0; i < dialing->count; i++)
         buf_printf(&whys, "%s%s: %s", i > 0 ? "; " : "", dialing->attempts[i].address,
                    dialing->attempts[i].why);
+    if (server != NULL)
+        return error_set(err,
+                         "cannot reach hvdrun (%s): does hvdrun --transport dial run at %s, with "
+                         "this port, secret and --dial-id?",
+                         buf_text(&whys), server);
     return error_set(err,
                      "cannot reach hvdrun (%s): nodes must be able to connect to any port of the "
                      "node where hvdrun runs",
                      buf_text(&whys));
 }
 
-int dial_out_connect(const struct dial_out *dial, const struct tls_module *module, int64_t limit_ms,
+/* Addresses may change between two rounds: a container that is created again has another one. */
+static void find_addresses(struct dialing *dialing)
+{
+    const struct dial_out *dial = dialing->dial;
+    const struct strv *from = &dial->addresses;
+    if (dial->server != NULL) {
+        int64_t left = dialing->deadline_ms - clock_mono_ms();
+        strv_destroy(&dialing->found);
+        dialing->look_up = (struct error)ERROR_INIT;
+        dial_lookup(dial->server, left > ROUND_MS ? ROUND_MS : left, &dialing->found,
+                    &dialing->look_up);
+        from = &dialing->found;
+    }
+    dialing->count = from->count;
+    for (size_t i = 0; i < dialing->count; i++)
+        dialing->attempts[i] = (struct attempt){.address = from->items[i], .fd = -1};
+}
+
+/* The log of a pod shows at once what is wrong, and not only at the end. */
+static void say_why(struct dialing *dialing)
+{
+    struct error err = ERROR_INIT;
+    explain(dialing, &err);
+    if (dialing->news >= NEWS_MAX || strcmp(err.text, dialing->told.text) == 0)
+        return;
+    dialing->told = err;
+    dialing->news++;
+    fprintf(stderr, "hvdrun-agent: %s: waiting for hvdrun: %s\n", dialing->dial->node, err.text);
+}
+
+/* false: the time is over, or there is no point in another round. */
+static bool wait_for_next(struct dialing *dialing)
+{
+    bool is_user = dialing->dial->server != NULL;
+    if ((!is_user && dialing->refused[0] != '\0') ||
+        clock_mono_ms() + dialing->again_ms >= dialing->deadline_ms)
+        return false;
+    if (is_user)
+        say_why(dialing);
+    poll(NULL, 0, (int)dialing->again_ms);
+    if (is_user && dialing->again_ms < AGAIN_MAX_MS)
+        dialing->again_ms *= 2;
+    return true;
+}
+
+int dial_out_connect(const struct dial_out *dial, const struct tls_module *module,
                      struct tls_end *end, struct error *err)
 {
     struct tls_party_config config = {.identity = dial->identity};
     struct dialing dialing = {.dial = dial,
                               .module = module,
-                              .count = dial->addresses.count,
-                              .deadline_ms = clock_mono_ms() + limit_ms};
+                              .deadline_ms = clock_mono_ms() + dial->limit_ms,
+                              .again_ms = AGAIN_MS,
+                              .look_up = ERROR_INIT,
+                              .told = ERROR_INIT};
+    bool is_in;
     memcpy(config.key, dial->key, sizeof(config.key));
     dialing.party = module->party_create(&config, err);
     explicit_bzero(config.key, sizeof(config.key));
     if (dialing.party == NULL)
         return -1;
-    for (size_t i = 0; i < dialing.count; i++)
-        dialing.attempts[i] = (struct attempt){.address = dial->addresses.items[i], .fd = -1};
-    for (;;) {
-        bool is_in = one_round(&dialing, end);
-        bool again = !is_in && dialing.refused[0] == '\0' &&
-                     clock_mono_ms() + AGAIN_MS < dialing.deadline_ms;
-        if (again) {
-            poll(NULL, 0, AGAIN_MS);
-            continue;
-        }
-        if (!is_in)
-            explain(&dialing, err);
-        hang_up(&dialing);
-        return is_in ? 0 : -1;
-    }
+    do {
+        find_addresses(&dialing);
+        is_in = one_round(&dialing, end);
+    } while (!is_in && wait_for_next(&dialing));
+    if (!is_in)
+        explain(&dialing, err);
+    else if (dialing.news > 0)
+        fprintf(stderr, "hvdrun-agent: %s: connected to hvdrun\n", dial->node);
+    hang_up(&dialing);
+    return is_in ? 0 : -1;
 }

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The connection of an agent that a scheduler has started, back to the driver (D2). The environment
- * has the driver's addresses, the agent's identity and the job's key. The agent tries all
- * addresses, DIAL_OUT_STAGGER_MS apart. It takes the first that speaks TLS with the job's key and
- * answers with a welcome. If there is none, it tries all again, for DIAL_OUT_LIMIT_MS.
+ * The connection of an agent to the driver (D2). A scheduler has started the agent, and its
+ * environment has the driver's addresses, the agent's identity and the job's key; or a user has
+ * (agent_main/dial_words.h). The agent tries all addresses, DIAL_OUT_STAGGER_MS apart. It takes the
+ * first that speaks TLS with the job's key and answers with a welcome. If there is none, it tries
+ * all again until its time is over.
+ *
+ * An agent of a user may come long before its driver. It looks the driver's name up again for each
+ * round, comes again if it is refused, and says on stderr why it has to wait.
  *
  * This happens before the keeper forks the agent, without an event loop.
  */
@@ -20,7 +24,9 @@
 
 struct dial_out {
     struct strv addresses; /* "10.0.0.1:4000", "[fd00::1]:4000" */
-    char *node;            /* the name of this node */
+    char *server;          /* of a user's agent: "HOST:PORT", and no addresses; NULL */
+    int64_t limit_ms;
+    char *node; /* the name of this node */
     char *identity;
     uint8_t key[TLS_KEY_SIZE];
 };
@@ -33,5 +39,5 @@ void dial_out_clear(struct dial_out *dial);
 
 /* Blocks. The caller owns the session and the descriptor in `end`. -1: `err` has one line with
  * cause and remedy. */
-int dial_out_connect(const struct dial_out *dial, const struct tls_module *module, int64_t limit_ms,
+int dial_out_connect(const struct dial_out *dial, const struct tls_module *module,
                      struct tls_end *end, struct error *err);

@@ -6,6 +6,7 @@
  *   hvdrun-agent [--marker WORD]   prints WORD before the first frame (transport/boot/script.h)
  *   hvdrun-agent --dial            for a scheduler: makes a connection for the frames itself
  *                                  (agent_main/dial_out.h)
+ *   hvdrun-agent --dial HOST:PORT  the same for a user (agent_main/dial_words.h)
  *   hvdrun-agent --gpus            a helper of an agent (agent/gpu_helper.h)
  *   hvdrun-agent --stacks NUMBER   another one (features/stacks/stack_helper_agent.h)
  *   hvdrun-agent --version
@@ -24,6 +25,7 @@
 #include "agent/keeper.h"
 #include "agent/modules.h"
 #include "agent_main/dial_out.h"
+#include "agent_main/dial_words.h"
 #include "base/fd.h"
 #include "base/status.h"
 #include "io/child.h"
@@ -32,11 +34,15 @@
 
 #define MARKER_MAX 64
 
-static const char usage[] = "hvdrun starts hvdrun-agent; do not start it yourself\n";
+static const char usage[] =
+    "hvdrun starts hvdrun-agent; do not start it yourself, except for --transport dial:\n"
+    "hvdrun-agent --dial HOST:PORT --dial-secret FILE [--dial-id ID] [--name NAME|auto]\n"
+    "             [--start-timeout TIME]\n";
 
 struct start {
     int read_fd, write_fd;
     const struct tls_end *tls; /* NULL: the stream is plain */
+    bool ends_as_job;
     const sigset_t *mask;
 };
 
@@ -46,6 +52,7 @@ static int agent_main(void *context, int line_fd)
     struct agent_config config = {.read_fd = start->read_fd,
                                   .write_fd = start->write_fd,
                                   .tls = start->tls,
+                                  .ends_as_job = start->ends_as_job,
                                   .module_dir = "",
                                   .mask = start->mask,
                                   .keeper_fd = line_fd};
@@ -109,31 +116,57 @@ static int run_kept(struct start *start)
     return status;
 }
 
-/* Connects to the driver, and then runs as always. After the connection the status is always 0. The
- * driver learns about a failure from the link. With another status, srun would end the agents of
- * all other nodes. */
-static int run_dialed(const sigset_t *mask)
+static int connect_out(const struct dial_out *dial, struct tls_end *end, struct error *err)
+{
+    struct modules *modules = modules_create("");
+    const char *path = modules_find(modules, "hvdrun-tls.so", err);
+    const struct tls_module *module = path == NULL ? NULL : module_open(path, TLS_MODULE_KIND, err);
+    int result = module == NULL ? -1 : dial_out_connect(dial, module, end, err);
+    modules_destroy(modules);
+    return result;
+}
+
+static void leave(int signal)
+{
+    _exit(128 + signal);
+}
+
+/* Until the keeper takes care of them. The first process of a container would ignore them. */
+static void leave_at_signals(bool leaves)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+    const struct sigaction action = {.sa_handler = leaves ? leave : SIG_DFL};
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+        sigaction(signals[i], &action, NULL);
+}
+
+/* Connects to the driver, and then runs as always. `words` are those of a user; NULL: srun started
+ * it. srun would end the agents of all other nodes for a status that is not 0, so there is none
+ * after the connection: the driver learns about a failure from the link. */
+static int run_dialed(char *const *words, const sigset_t *mask)
 {
     struct dial_out dial;
     struct tls_end end;
     struct error err = ERROR_INIT;
-    struct modules *modules = modules_create("");
-    const struct tls_module *module = NULL;
-    int result = dial_out_read(&dial, &err);
-    const char *path = result < 0 ? NULL : modules_find(modules, "hvdrun-tls.so", &err);
-    if (path != NULL)
-        module = module_open(path, TLS_MODULE_KIND, &err);
-    result = module == NULL ? -1 : dial_out_connect(&dial, module, DIAL_OUT_LIMIT_MS, &end, &err);
-    if (result < 0)
+    bool is_user = words != NULL;
+    int result = is_user ? dial_words_read(words, &dial, &err) : dial_out_read(&dial, &err);
+    int failed = is_user && result < 0 ? STATUS_USAGE : STATUS_LAUNCHER;
+    leave_at_signals(true);
+    if (result == 0)
+        result = connect_out(&dial, &end, &err);
+    if (result < 0 && is_user)
+        fprintf(stderr, "hvdrun-agent: %s\n", err.text);
+    else if (result < 0)
         fprintf(stderr, DIAL_BACK_CANNOT "%s: %s\n", dial.node, err.text);
     dial_out_clear(&dial);
-    modules_destroy(modules);
     if (result < 0)
-        return STATUS_LAUNCHER;
-    struct start start = {.read_fd = end.fd, .write_fd = -1, .tls = &end, .mask = mask};
-    run_kept(&start);
-    module->destroy(end.session); /* this process's copy of it */
-    return 0;
+        return failed;
+    leave_at_signals(false);
+    struct start start = {
+        .read_fd = end.fd, .write_fd = -1, .tls = &end, .ends_as_job = is_user, .mask = mask};
+    int status = run_kept(&start);
+    end.module->destroy(end.session); /* this process's copy of it */
+    return is_user ? status : 0;
 }
 
 /* Of features (launcher/features), which a build may leave out. */
@@ -164,7 +197,8 @@ int main(int argc, char **argv)
     if (helper != NULL)
         return helper->run(argv[2]);
     bool marked = argc == 3 && strcmp(argv[1], "--marker") == 0;
-    bool dials = argc == 2 && strcmp(argv[1], "--dial") == 0;
+    bool is_user = dial_words_are_ours(argc, argv);
+    bool dials = is_user || (argc == 2 && strcmp(argv[1], "--dial") == 0);
     if (!marked && !dials && argc != 1) {
         fputs(usage, stderr);
         return STATUS_USAGE;
@@ -173,7 +207,7 @@ int main(int argc, char **argv)
     child_ignore_signals();
     sigprocmask(SIG_SETMASK, NULL, &mask);
     if (dials)
-        return leave_streams() < 0 ? STATUS_LAUNCHER : run_dialed(&mask);
+        return leave_streams() < 0 ? STATUS_LAUNCHER : run_dialed(is_user ? argv + 1 : NULL, &mask);
     struct start start = {.mask = &mask};
     if ((marked && print_marker(argv[2]) < 0) || move_stream(&start) < 0)
         return STATUS_LAUNCHER;

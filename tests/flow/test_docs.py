@@ -103,6 +103,7 @@ class Shows:
         self.background, self.detached = [], False
         os.mkdir(self.box.path("bin"))
         os.symlink(HVDRUN, self.box.path("bin", "hvdrun"))
+        os.symlink(os.path.join(BUILD, "lib/hvdrun/hvdrun-agent"), self.box.path("bin", "hvdrun-agent"))
         if find_python("torch") is not None:  # the first python3 of PATH may be another one
             os.symlink(find_python("torch"), self.box.path("bin", "python3"))
         for folder in ("examples", "hostfiles"):

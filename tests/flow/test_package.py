@@ -13,7 +13,7 @@ import unittest
 
 from rig import BUILD, SOURCE, Flow, main, sanitized, worker
 
-FILES = """usr/bin/hvdrun usr/lib/hvdrun/hvdrun-agent usr/lib/hvdrun/hvdrun-pmix.so usr/lib/hvdrun/hvdrun-screen.so
+FILES = """usr/bin/hvdrun usr/bin/hvdrun-agent usr/lib/hvdrun/hvdrun-agent usr/lib/hvdrun/hvdrun-pmix.so usr/lib/hvdrun/hvdrun-screen.so
     usr/lib/hvdrun/hvdrun-ssh.so usr/lib/hvdrun/hvdrun-tls.so usr/lib/hvdrun/hvdrun-topology.so
     usr/lib/hvdrun/hvdrun-unwind.so usr/lib/hvdrun/python/horovod/torch/__init__.py usr/share/man/man1/hvdrun.1.gz
     usr/share/bash-completion/completions/hvdrun usr/share/zsh/vendor-completions/_hvdrun
@@ -149,7 +149,7 @@ class Package(Flow):
             self.assertIn("./" + name, there)
         for name, mode in there.items():
             if mode.startswith("l"):
-                self.assertRegex(name, r"^./usr/lib/libhvd\.so(\.\d+)?$")
+                self.assertRegex(name, r"^./usr/(lib/libhvd\.so(\.\d+)?|bin/hvdrun-agent)$")
                 continue
             original = os.path.join(SOURCE, name.removeprefix("./usr/share/doc/hvdrun/"))
             runs = os.access(original, os.X_OK) or name.endswith(("/bin/hvdrun", "/hvdrun-agent"))

@@ -55,7 +55,8 @@ static void dial(struct dial_out *dial_out, struct fuzz_bytes *bytes, int listen
     struct fuzz_bytes said = *bytes;
     strv_destroy(&dial_out->addresses);
     strv_add(&dial_out->addresses, address);
-    int result = dial_out_connect(dial_out, fake_tls(bytes), LIMIT_MS, &end, &err);
+    dial_out->limit_ms = LIMIT_MS;
+    int result = dial_out_connect(dial_out, fake_tls(bytes), &end, &err);
     fuzz_check_error(result, &err);
     hang_up_all(listener);
     if (result < 0)

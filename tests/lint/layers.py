@@ -60,7 +60,7 @@ FOLDERS = {
     "node": ["module", "."],
     "stacks": ["module", "."],
     "pmix": [".", "module"],
-    "transport": [".", "boot", "exec", {"srun", "ssh_module"}, "ssh"],
+    "transport": [".", "boot", "exec", {"srun", "dial_in", "ssh_module"}, "ssh"],
     "driver": ["job", "tell", "end", "control", {"reach", "mpi", "run"}, "start", "elastic", "."],
     "cli": ["module", ".", "tools"],
     "engine": [".", {"mpi", "gloo", "nccl"}],

@@ -271,7 +271,11 @@ static void unreached(struct job *job, struct node_link *node, const char *why)
 
 static void gone(struct job *job, struct node_link *node)
 {
+    bool may_return = node->may_return;
+    node->may_return = false;
     elastic_act_node_gone(&of(job)->parts, node);
+    if (may_return) /* what drained is gone, and a new agent would be another one */
+        feed(job, &(struct elastic_event){.kind = ELASTIC_HOST_UNDRAIN, .host = node->index});
     elastic_epoch_advance(of(job)->parts.epoch);
 }
 
@@ -392,6 +396,9 @@ static int take_terminate(struct job *job, struct node_link *node, const struct 
                                   .text = signaled ? "its agent got SIGTERM" : message->why,
                                   .deadline_ms =
                                       message->has_deadline ? job_running_ms(job) + within_ms : -1};
+    enum elastic_host_state state =
+        elastic_host_facts(elastic_hub_core(of(job)->parts.hub), node->index).state;
+    node->may_return |= signaled && node->stream.dialled_in && state != ELASTIC_HOST_DRAINING;
     feed(job, &event);
     warning_node_term(job_part(job, warning));
     return 0;

@@ -80,6 +80,7 @@ struct node_link {
     int64_t hello_ns, ready_ns; /* when they came, on our clock; 0: not yet */
     int64_t killed_ns;          /* when it last began to end all workers, on our clock; 0: never */
     uint32_t lines_epoch;       /* a worker there has a line in this epoch; 0: none */
+    bool may_return;            /* its agent leaves after SIGTERM, and another one may dial in */
     bool call_again;            /* the core wants the node again before its last agent has exited */
     char *lost_why;   /* what the transport or the agent's exit says about the end; NULL */
     char *end_reason; /* of the link, which has ended, while the exit is awaited; NULL */

@@ -111,7 +111,7 @@ static void call(struct reach_node *node, const struct transport *transport)
 
 static const struct transport *open_way(struct reach *reach, enum way way, struct error *err)
 {
-    bool sends_agent = way != WAY_SRUN; /* reading and hashing it takes time */
+    bool sends_agent = way != WAY_SRUN && way != WAY_DIAL; /* to read and hash it takes time */
     if (sends_agent && reach->image.bytes == NULL &&
         agent_image_open(reach->job->request->agent_path, &reach->image, err) < 0) {
         agent_image_close(&reach->image);
@@ -257,6 +257,10 @@ int reach_open(struct reach *reach, struct error *err)
 {
     if (reach->resolver != NULL)
         return 0;
+    if (reach->job->settings->transport ==
+            SET_TRANSPORT_DIAL && /* an elastic job has no node yet */
+        open_way(reach, WAY_DIAL, err) == NULL)
+        return -1;
     for (int i = 0; i < reach->count; i++) { /* a problem of a way is a problem of the job */
         const struct reach_node *node = reach->nodes[i];
         if (!node->is_here && open_way(reach, node->way, err) == NULL)

@@ -21,6 +21,7 @@ enum way way_choose(const struct job *job, const struct host_traits *traits)
     case SET_TRANSPORT_SRUN: return WAY_SRUN;
     case SET_TRANSPORT_KUBECTL: return WAY_KUBECTL;
     case SET_TRANSPORT_DOCKER: return WAY_DOCKER;
+    case SET_TRANSPORT_DIAL: return WAY_DIAL;
     case SET_TRANSPORT_AUTO:
         return is_plain && allocation != NULL && allocation->kind == ALLOCATION_SLURM ? WAY_SRUN
                                                                                       : WAY_SSH;
@@ -43,6 +44,7 @@ bool way_is_here(const struct settings *settings, const struct allocation *alloc
         kind = settings->launch_agent != NULL ? SET_TRANSPORT_SSH : (int)settings->transport;
     switch (kind) {
     case SET_TRANSPORT_LOCAL: return true;
+    case SET_TRANSPORT_DIAL: return is_local_obviously(host) == LOCAL_YES;
     case SET_TRANSPORT_AUTO:
         return traits->user == NULL && traits->port == 0 && traits->address == NULL &&
                (is_slurm_name(allocation, host) || is_local_obviously(host) == LOCAL_YES);

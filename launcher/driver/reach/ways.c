@@ -7,8 +7,10 @@
 #include "base/status.h"
 #include "base/strv.h"
 #include "driver/job/job_kind.h"
+#include "io/dial_secret.h"
 #include "model/net/address.h"
 #include "node/facts.h"
+#include "transport/dial_in/dial_in.h"
 #include "transport/srun/srun.h"
 #include "transport/ssh/ssh.h"
 
@@ -53,6 +55,8 @@ struct ways {
     struct strv addresses;
     struct srun_settings srun_settings;
     struct srun_transport *srun;
+    struct dial_in_settings dial_settings;
+    struct dial_in *dial;
 };
 
 static int open_exec(struct ways *ways, enum way way, const char *text, struct error *err)
@@ -85,10 +89,16 @@ static int open_ssh(struct ways *ways, enum way way)
     return 0;
 }
 
-static void srun_note(void *context, enum log_level level, const char *line)
+static void tell_note(void *context, enum log_level level, const char *line)
 {
     const struct ways *ways = context;
     log_print(&ways->job->log, level, "%s", line);
+}
+
+/* So that the reason is known before the job gives up. */
+static int64_t start_limit_ms(const struct job *job)
+{
+    return job->settings->start_timeout / 10 * 9;
 }
 
 static void srun_idle(void *context)
@@ -105,22 +115,48 @@ static int open_srun(struct ways *ways, struct error *err)
                             "srun reaches hosts only inside a Slurm job (SLURM_JOB_ID is not set): "
                             "start hvdrun with sbatch or in salloc, or choose another --transport");
     own_addresses_list(&ways->addresses);
-    ways->srun_settings = (struct srun_settings){
-        .room = ways->room,
-        .module_path = job->request->tls_module,
-        .agent_path = job->request->agent_path,
-        .arguments = job->settings->srun_args,
-        .addresses = strv_items(&ways->addresses),
-        .limit_ms = job->settings->start_timeout / 10 * 9, /* so that the reason is known before */
-        .nodes = job->node_count,
-        .one_each = job->kind->many_epochs,
-        .note = srun_note,
-        .idle = srun_idle,
-        .context = ways};
+    ways->srun_settings = (struct srun_settings){.room = ways->room,
+                                                 .module_path = job->request->tls_module,
+                                                 .agent_path = job->request->agent_path,
+                                                 .arguments = job->settings->srun_args,
+                                                 .addresses = strv_items(&ways->addresses),
+                                                 .limit_ms = start_limit_ms(job),
+                                                 .nodes = job->node_count,
+                                                 .one_each = job->kind->many_epochs,
+                                                 .note = tell_note,
+                                                 .idle = srun_idle,
+                                                 .context = ways};
     ways->srun = srun_transport_create(&ways->srun_settings, err);
     if (ways->srun == NULL)
         return -1;
     ways->opened[WAY_SRUN] = srun_transport(ways->srun);
+    return 0;
+}
+
+static int open_dial(struct ways *ways, struct error *err)
+{
+    const struct job *job = ways->job;
+    const struct settings *settings = job->settings;
+    const char *id = settings->dial_id;
+    bool elastic = job->kind->many_epochs;
+    if (settings->dial_port == 0 || settings->dial_secret == NULL)
+        return error_status(err, STATUS_USAGE,
+                            "--transport dial needs --dial-port PORT and --dial-secret FILE, which "
+                            "hvdrun-agent --dial gets too");
+    ways->dial_settings = (struct dial_in_settings){
+        .room = ways->room,
+        .module_path = job->request->tls_module,
+        .secret_file = settings->dial_secret,
+        .id = id != NULL ? id : DIAL_ID_USUAL,
+        .port = (int)settings->dial_port,
+        .limit_ms = elastic ? 0 : start_limit_ms(job),
+        .nodes = elastic ? (int)job->request->hosts->count : job->node_count,
+        .note = tell_note,
+        .context = ways};
+    ways->dial = dial_in_create(&ways->dial_settings, err);
+    if (ways->dial == NULL)
+        return -1;
+    ways->opened[WAY_DIAL] = dial_in_transport(ways->dial);
     return 0;
 }
 
@@ -130,6 +166,7 @@ static int open_way(struct ways *ways, enum way way, struct error *err)
     case WAY_SSH:
     case WAY_SSH_CLI: return open_ssh(ways, way);
     case WAY_SRUN: return open_srun(ways, err);
+    case WAY_DIAL: return open_dial(ways, err);
     case WAY_KUBECTL: return open_exec(ways, way, "kubectl exec -i %h --", err);
     case WAY_DOCKER: return open_exec(ways, way, "docker exec -i %h", err);
     case WAY_COMMAND: return open_exec(ways, way, ways->job->settings->launch_agent, err);
@@ -168,6 +205,8 @@ void ways_close(struct ways *ways)
     }
     srun_transport_destroy(ways->srun);
     ways->srun = NULL;
+    dial_in_destroy(ways->dial);
+    ways->dial = NULL;
     strv_destroy(&ways->addresses);
 }
 

@@ -11,6 +11,7 @@ enum way {
     WAY_SRUN,
     WAY_KUBECTL,
     WAY_DOCKER,
+    WAY_DIAL,
     WAY_COMMAND, /* --launch-agent */
     WAYS
 };

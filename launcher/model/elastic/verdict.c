@@ -102,14 +102,18 @@ static void add_problems(const struct elastic *e, struct buf *text)
     int shown = 0, more = 0;
     for (int i = 0; i < e->hosts.count; i++) {
         const struct elastic_host *host = &e->hosts.items[i];
-        if (!host->listed || host->problem == NULL || elastic_hosts_usable(host) > 0)
+        bool is_called = host->state == ELASTIC_HOST_CALLING;
+        const char *problem = host->problem;
+        if (problem == NULL && is_called)
+            problem = "no answer yet";
+        if (!host->listed || problem == NULL || elastic_hosts_usable(host) > 0)
             continue;
         if (shown == SHOWN_PROBLEMS_MAX) {
             more++;
             continue;
         }
         buf_printf(text, "%s%s: %.160s", shown++ == 0 ? " (" : "; ",
-                   elastic_hosts_name(&e->hosts, i), host->problem);
+                   elastic_hosts_name(&e->hosts, i), problem);
     }
     if (more > 0)
         buf_printf(text, "; and %d more host%s", more, elastic_plural(more));

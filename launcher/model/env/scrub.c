@@ -86,7 +86,8 @@ static const name_list own_names = {"HOME",
                                     "SLURM_STEP_GPUS",
                                     "*_VISIBLE_DEVICES",
                                     "GPU_DEVICE_ORDINAL",
-                                    "ZE_AFFINITY_MASK"};
+                                    "ZE_AFFINITY_MASK",
+                                    "JOB_COMPLETION_INDEX"};
 
 /* What the launcher says, or the host where the launcher says nothing. */
 static const name_list gap_names = {"PATH", "LD_LIBRARY_PATH"};

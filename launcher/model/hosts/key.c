@@ -135,7 +135,7 @@ static int read_transport(const char *text, size_t length, struct host_value *ou
     }
     return error_status(err, STATUS_USAGE,
                         "'%s' is not a transport; expected auto, local, ssh, ssh-cli, srun, "
-                        "kubectl or docker",
+                        "kubectl, docker or dial",
                         plain_show(text, length).text);
 }
 

@@ -30,7 +30,8 @@
     X(SET_TRANSPORT_SSH_CLI, "ssh-cli") \
     X(SET_TRANSPORT_SRUN, "srun")       \
     X(SET_TRANSPORT_KUBECTL, "kubectl") \
-    X(SET_TRANSPORT_DOCKER, "docker")
+    X(SET_TRANSPORT_DOCKER, "docker")   \
+    X(SET_TRANSPORT_DIAL, "dial")
 #define SCHEDULER_WORDS(X)                    \
     X(SET_SCHEDULER_AUTO, "auto")             \
     X(SET_SCHEDULER_SLURM, "slurm")           \

@@ -85,6 +85,23 @@ static void test_here(void **state)
     assert_false(way_is_here(&rig.settings, NULL, "localhost", &plain));
 }
 
+/* Who dials in is not here, but the driver's own host needs no agent that does. */
+static void test_dial(void **state)
+{
+    (void)state;
+    struct rig rig = make(SET_TRANSPORT_DIAL);
+    const struct host_traits plain = {.transport = SET_TRANSPORT_AUTO};
+    const struct host_traits dial = {.transport = SET_TRANSPORT_DIAL};
+    assert_int_equal(choose(&rig, true, plain), WAY_DIAL);
+    assert_true(way_is_here(&rig.settings, NULL, "localhost", &plain));
+    assert_false(way_is_here(&rig.settings, NULL, "pod-1", &plain));
+    assert_false(way_may_be_here(&rig.settings, WAY_DIAL, "pod-1", &plain));
+    rig.settings.transport = SET_TRANSPORT_AUTO;
+    assert_int_equal(choose(&rig, true, dial), WAY_DIAL);
+    assert_true(way_is_here(&rig.settings, NULL, "localhost", &dial));
+    assert_false(way_is_here(&rig.settings, NULL, "pod-1", &dial));
+}
+
 static void test_a_resolver_tells(void **state)
 {
     (void)state;
@@ -107,6 +124,7 @@ int main(void)
         cmocka_unit_test(test_the_entry_goes_first),
         cmocka_unit_test(test_srun_is_for_plain_entries),
         cmocka_unit_test(test_here),
+        cmocka_unit_test(test_dial),
         cmocka_unit_test(test_a_resolver_tells),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

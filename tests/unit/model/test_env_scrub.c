@@ -172,6 +172,7 @@ static void test_kept_on_this_host_only(void **state)
                                         "CUDA_VISIBLE_DEVICES",
                                         "ROCR_VISIBLE_DEVICES",
                                         "ZE_AFFINITY_MASK",
+                                        "JOB_COMPLETION_INDEX",
                                         "SLURMD_NODENAME",
                                         "SLURM_TOPOLOGY_ADDR_PATTERN",
                                         "SLURM_CPUS_ON_NODE",

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent_main/dial_words.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent_main/dial_lookup.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "io/dial_back_names.h"
+#include "io/dial_secret.h"
+
+enum word { WORD_DIAL, WORD_SECRET, WORD_ID, WORD_NAME, WORD_LIMIT, WORDS };
+
+static const struct {
+    const char *option, *variable;
+} names[WORDS] = {
+    [WORD_DIAL] = {"--dial", "HVDRUN_DIAL"},
+    [WORD_SECRET] = {"--dial-secret", "HVDRUN_DIAL_SECRET"},
+    [WORD_ID] = {"--dial-id", "HVDRUN_DIAL_ID"},
+    [WORD_NAME] = {"--name", "HVDRUN_DIAL_NAME"},
+    [WORD_LIMIT] = {"--start-timeout", "HVDRUN_START_TIMEOUT"},
+};
+
+/* The option that the word is or begins with: "--name", "--name=NAME". */
+static enum word find(const char *word)
+{
+    size_t length = strcspn(word, "=");
+    for (int i = 0; i < WORDS; i++) {
+        if (strlen(names[i].option) == length && strncmp(names[i].option, word, length) == 0)
+            return (enum word)i;
+    }
+    return WORDS;
+}
+
+bool dial_words_are_ours(int argc, char *const *argv)
+{
+    bool is_srun =
+        argc == 2 && strcmp(argv[1], "--dial") == 0 && getenv(DIAL_BACK_ENV_DIAL) != NULL;
+    return argc > 1 && !is_srun && find(argv[1]) != WORDS;
+}
+
+static int read_words(char *const *words, const char **values, struct error *err)
+{
+    for (int i = 0; i < WORDS; i++) {
+        values[i] = getenv(names[i].variable);
+        if (values[i] != NULL && values[i][0] == '\0')
+            values[i] = NULL;
+    }
+    for (; *words != NULL; words++) {
+        enum word word = find(*words);
+        const char *equals = strchr(*words, '=');
+        if (word == WORDS)
+            return error_set(err, "unknown option '%s'", *words);
+        if (equals != NULL)
+            values[word] = equals + 1;
+        else if (words[1] != NULL && find(words[1]) == WORDS)
+            values[word] = *++words;
+        else if (word != WORD_DIAL || values[word] == NULL)
+            return error_set(err, "%s needs a value", *words);
+    }
+    return 0;
+}
+
+static int read_name(const char *name, char **out, struct error *err)
+{
+    char own[HOST_NAME_MAX + 1] = "";
+    if (name == NULL && gethostname(own, sizeof(own) - 1) == 0)
+        name = own;
+    if (name == NULL || !name_is_safe(name, strlen(name)))
+        return error_set(err, "'%s' is not the name of a host; give another one with --name",
+                         name == NULL ? "" : name);
+    *out = mem_strdup(name);
+    return 0;
+}
+
+int dial_words_read(char *const *words, struct dial_out *dial, struct error *err)
+{
+    const char *values[WORDS];
+    *dial = (struct dial_out){.limit_ms = DIAL_WORDS_LIMIT_MS};
+    if (read_words(words, values, err) < 0 || read_name(values[WORD_NAME], &dial->node, err) < 0)
+        return -1;
+    const char *id = values[WORD_ID] != NULL ? values[WORD_ID] : DIAL_ID_USUAL;
+    const char *server = values[WORD_DIAL];
+    bool is_any = strcmp(dial->node, DIAL_WORDS_ANY) == 0;
+    if (values[WORD_LIMIT] != NULL &&
+        parse_duration_ms(values[WORD_LIMIT], &dial->limit_ms, err) < 0)
+        return error_wrap(err, "--start-timeout");
+    if (server == NULL || !dial_lookup_is_server(server))
+        return error_set(err,
+                         "'%s' is not HOST:PORT; --dial needs the host where hvdrun runs, and "
+                         "its --dial-port",
+                         server == NULL ? "" : server);
+    if (values[WORD_SECRET] == NULL)
+        return error_set(err, "--dial-secret FILE is missing; hvdrun needs the same secret");
+    if (dial_secret_key(values[WORD_SECRET], id, dial->key, err) < 0)
+        return -1;
+    dial->server = mem_strdup(server);
+    dial->identity =
+        mem_printf(DIAL_BACK_IDENTITY ":%s:%s", id, is_any ? DIAL_BACK_ANY : dial->node);
+    return 0;
+}

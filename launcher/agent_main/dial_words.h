@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command line of an agent that a user starts, for the transport `dial`. Each option has a
+ * variable, too, which is weaker:
+ *
+ *   --dial HOST:PORT       HVDRUN_DIAL           where hvdrun is or will be
+ *   --dial-secret FILE     HVDRUN_DIAL_SECRET
+ *   --dial-id ID           HVDRUN_DIAL_ID        as the driver's; DIAL_ID_USUAL
+ *   --name NAME            HVDRUN_DIAL_NAME      in the host list, or `auto`: any; the host name
+ *   --start-timeout TIME   HVDRUN_START_TIMEOUT  DIAL_WORDS_LIMIT_MS
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "agent_main/dial_out.h"
+
+#define DIAL_WORDS_LIMIT_MS 600000
+#define DIAL_WORDS_ANY "auto"
+
+/* The words are those of this command line, and not of srun's agent. */
+bool dial_words_are_ours(int argc, char *const *argv);
+
+/* `words` follow the name of the program. -1: what is wrong with them, or with the secret. The
+ * caller clears `dial` in any case. */
+int dial_words_read(char *const *words, struct dial_out *dial, struct error *err);

@@ -1,0 +1,414 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Agents that a user starts and that dial in (--transport dial): on hosts that share only the network."""
+# ctest waits
+# ctest long
+
+import os
+import re
+import signal
+import socket
+import textwrap
+
+from ground import BUILD, HVDRUN, SOURCE, mpi_worker, wait_until, worker
+from hosts import Hosts, main, network
+from jobs import Job
+from procfs import kill, processes
+
+AGENT = os.path.join(BUILD, "lib/hvdrun/hvdrun-agent")
+PORT = 4000
+SECRET = "0fd7d0c4c5a2f3ad76f7e9b1c0a3d5e8"
+WHERE = ("sh", "-c", "echo $RANK on $HVDRUN_HOSTNAME")
+TORCH = """
+import datetime, torch, torch.distributed as dist
+dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
+value = torch.full((1000,), float(dist.get_rank() + 1))
+dist.all_reduce(value)
+print("rank", dist.get_rank(), "of", dist.get_world_size(), "sum", int(value[7]), flush=True)
+dist.destroy_process_group()
+"""
+
+
+class Dialing(Hosts):
+
+    def setUp(self):
+        super().setUp()
+        self.secret = self.write("secret", SECRET + "\n", 0o600)
+        self.env = {"HVDRUN_DIAL_SECRET": self.secret}
+
+    def drive(self, hosts, *args, env=None):
+        return self.start("--transport", "dial", "--dial-port", PORT, "-H", hosts, *args, env={**self.env, **(env or {})})
+
+    def agent(self, number, *args, name=None, before=()):
+        """An agent on a host, as a container would start it."""
+        words = [*before, AGENT, "--dial", f"launcher:{PORT}", "--name", name or f"pod-{number}", *args]
+        return Job(self.box, self.host(number).enter(words), env={**self.env, "TMPDIR": "/tmp", "XDG_RUNTIME_DIR": None})
+
+    def waiting(self, agent, why="Connection refused"):
+        agent.wait_output(rf"waiting for hvdrun: .*{why}", name="stderr")
+        return agent
+
+    def stop_waiting(self, number, agent):
+        """Ends the one agent of a host that has not come in."""
+        for one in self.host(number).agents():
+            os.kill(one.pid, signal.SIGTERM)
+        self.expect(agent.wait(), 143)
+
+    def end(self, agents, status=0):
+        return [self.expect(agent.wait(), status) for agent in agents]
+
+    def until_gate(self):
+        """A script for workers that end when open_gate() is called."""
+        gate, self.open_gate = self.box.gate()
+        return f"echo $RANK of $WORLD_SIZE on $HVDRUN_HOSTNAME; while [ ! -e {gate} ]; do sleep 0.05; done"
+
+    @staticmethod
+    def wait_port():
+        def answers():
+            try:
+                socket.create_connection(("127.0.0.1", PORT), 5).close()
+                return True
+            except ConnectionRefusedError:
+                return False
+        wait_until(answers, "hvdrun listens")
+
+
+class Start(Dialing):
+
+    def test_agents_come_first(self):
+        """They wait until there is a driver."""
+        agents = [self.waiting(self.agent(number)) for number in (3, 1, 2)]
+        result = self.expect(self.drive("pod-1:1,pod-2:2,pod-3:1", *WHERE).wait(), 0)
+        self.expect_lines(result, ["[0]<stdout>:0 on pod-1", "[1]<stdout>:1 on pod-2", "[2]<stdout>:2 on pod-2",
+                                   "[3]<stdout>:3 on pod-3"])
+        self.assertEqual(result.said, "")
+        for result in self.end(agents):
+            self.assertRegex(result.stderr, r"pod-\d: connected to hvdrun\n$")
+
+    def test_the_driver_comes_first(self):
+        job = self.drive("pod-1:1,pod-2:1,pod-3:1", *WHERE)
+        self.wait_port()
+        agents = [self.agent(number) for number in (2, 3, 1)]
+        self.expect_lines(self.expect(job.wait(), 0), [f"[{rank}]<stdout>:{rank} on pod-{rank + 1}" for rank in range(3)])
+        for result in self.end(agents):
+            self.assertEqual(result.stderr, "")
+
+    def test_one_job_after_the_other(self):
+        """The port is the same, although connections of the job before may still be there."""
+        for _ in range(2):
+            agent = self.agent(1)
+            self.expect(self.drive("pod-1", "true").wait(), 0)
+            self.end([agent])
+
+    def test_the_status_of_the_job(self):
+        agents = [self.agent(1), self.agent(2)]
+        self.expect(self.drive("pod-1,pod-2", "sh", "-c", "[ $RANK = 0 ] || exit 7").wait(), 7)
+        self.end(agents, 7)
+
+    def test_the_own_host_of_the_driver(self):
+        """It needs no agent that dials in."""
+        agent = self.agent(1)
+        result = self.expect(self.drive("localhost:1,pod-1:1", *WHERE).wait(), 0)
+        self.expect_lines(result, ["[0]<stdout>:0 on localhost", "[1]<stdout>:1 on pod-1"])
+        self.end([agent])
+
+    def test_any_place(self):
+        agents = [self.agent(number, name="auto") for number in (1, 2)]
+        result = self.expect(self.drive("node-0:1,node-1:1", *WHERE).wait(), 0)
+        self.expect_lines(result, ["[0]<stdout>:0 on node-0", "[1]<stdout>:1 on node-1"])
+        self.end(agents)
+
+    def test_the_host_name_is_the_name(self):
+        agent = Job(self.box, self.host(2).enter([AGENT, f"--dial=launcher:{PORT}"]), env={**self.env, "TMPDIR": "/tmp"})
+        self.expect_lines(self.expect(self.drive("node2", *WHERE).wait(), 0), ["[0]<stdout>:0 on node2"])
+        self.end([agent])
+
+    def test_a_name_that_is_not_known_yet(self):
+        """The name of a pod exists only when it runs."""
+        agent = Job(self.box, self.host(1).enter([AGENT, "--dial", f"later:{PORT}", "--name", "pod-1"]),
+                    env={**self.env, "TMPDIR": "/tmp"})
+        self.waiting(agent, "cannot look up later")
+        path = os.path.join(self.rig.top, "etc/hosts")
+        with open(path, encoding="ascii") as file:
+            before = file.read()
+        with open(path, "a", encoding="ascii") as file:
+            file.write(f"{network.LAUNCHER} later\n")
+        try:
+            self.expect(self.drive("pod-1", "true").wait(), 0)
+            self.end([agent])
+        finally:
+            with open(path, "w", encoding="ascii") as file:
+                file.write(before)
+
+    def test_who_has_not_come(self):
+        agent = self.agent(1)
+        job = self.drive("pod-1,pod-2,pod-3", "--start-timeout", 20, "true")
+        result = self.expect(job.wait(90), 125)
+        self.expect_said(result, r"pod-2: connect: no agent of this name has dialled in.*"
+                                 r"pod-3: connect: no agent of this name.*2 of 3 hosts cannot be reached")
+        self.expect_not_said(result, r"pod-1: ")
+        self.end([agent], 125)
+
+    def test_mistakes(self):
+        for words, said in (((), r"--dial-port PORT and --dial-secret FILE"),
+                            (("--dial-port", PORT, "--dial-secret", "/nowhere"), r"/nowhere"),
+                            (("--dial-port", PORT, "--dial-secret", self.write("short", "x")), r"less than 16 bytes"),
+                            (("--dial-port", PORT, "--dial-secret", self.secret, "--dial-id", "a b"), r"--dial-id")):
+            for elastic in ((), ("--min-np", 1)):
+                with self.subTest(words=words, elastic=elastic):
+                    result = self.run_job("--transport", "dial", "-H", "pod-1", *elastic, *words, "true")
+                    self.expect_said(self.expect(result, 2), said)
+        with socket.create_server(("127.0.0.1", PORT)):
+            result = self.run_job("--transport", "dial", "-H", "pod-1", "--dial-port", PORT, "--dial-secret", self.secret, "true")
+        self.expect_said(self.expect(result, 125), rf"port {PORT} \(--dial-port\): Address already in use")
+
+
+class Pods(Dialing):
+    """What docs/kubernetes.md promises, on hosts in place of pods."""
+
+    def test_sigterm_to_the_first_process_of_a_pod(self):
+        """The agent is that process, as which the kernel would let it ignore the signal."""
+        job = self.drive("pod-1:1,pod-2:1", "-np", 2, "--min-np", 1, "sh", "-c", self.until_gate())
+        agents = [self.agent(1), self.agent(2, before=("unshare", "--pid", "--fork"))]
+        job.wait_output("1 of 2 on pod-2")
+        first, = [one for one in processes().values() if re.search(rb"^NSpid:.*\t1$", one.read("status"), re.M) and
+                  b"pod-2" in one.read("cmdline")]
+        os.kill(first.pid, signal.SIGTERM)
+        job.wait_output("0 of 1 on pod-1")
+        self.end([agents.pop()], 143)
+        agents.append(self.agent(2))  # Kubernetes starts another pod in its place
+        job.wait_output("1 of 2 on pod-2", count=2)
+        self.open_gate()
+        self.expect(job.wait(), 0)
+        self.end(agents)
+
+    def pod(self, index, script, variables):
+        """One pod of the manifest, on host index + 1: the user is not root, the root file system is read-only, and there is
+        little shared memory. Its image has hvdrun in /run/image."""
+        secret = os.path.dirname(variables["HVDRUN_DIAL_SECRET"])
+        setup = (f"hostname train-{index}; mkdir -p {secret} /run/image; mount -t tmpfs tmpfs {secret}; mount -t tmpfs tmpfs /run/image; "
+                 f"install -m 444 {self.secret} {secret}; cp {HVDRUN} /run/image; cp -r {os.path.dirname(os.path.dirname(AGENT))} "
+                 "/run/image; chmod -R a+rX /run/image; mount -t tmpfs -o size=64k,mode=1777 tmpfs /dev/shm; "
+                 "mount -o remount,bind,ro /; ! touch /here 2>/dev/null || exit 99; exec setpriv --reuid 1000 --regid 1000 --clear-groups sh -c \"$1\"")
+        env = {**variables, "JOB_COMPLETION_INDEX": index, "PATH": f"/run/image:/run/image/lib/hvdrun:{os.environ['PATH']}",
+               "TMPDIR": "/tmp", "XDG_RUNTIME_DIR": None, "HOME": "/"}
+        return Job(self.box, self.host(index + 1).enter(["unshare", "--uts", "--mount", "sh", "-ec", setup, "pod", script]), env=env)
+
+    def test_the_manifest(self):
+        with open(os.path.join(SOURCE, "examples/kubernetes/job.yaml"), encoding="utf-8") as file:
+            text = file.read()
+        script = textwrap.dedent(re.search(r"- \|\n(.*?)^ +env:", text, re.S | re.M)[1])
+        variables = dict(re.findall(r'- \{name: (HVDRUN_\w+), value: "?([^"}]+)"?\}', text))
+        self.assertIn("python3 train.py", script)
+        train = ("echo $RANK of $WORLD_SIZE on $HVDRUN_HOSTNAME, user $(id -u), index $JOB_COMPLETION_INDEX; "
+                 "[ $WORLD_SIZE = 3 ] || exec sleep 1000")
+        script = script.replace("python3 train.py", f"sh -c '{train}'")
+        self.rig.alias(1, ["train-0.train"])
+        pods = [self.pod(index, script, variables) for index in (2, 1, 0)]
+        result = self.end(pods)[2]
+        for index in range(3):
+            self.assertIn(f"[{index}]<stdout>:{index} of 3 on train-{index}, user 1000, index {index}", result.lines, result.describe())
+
+
+class Secrets(Dialing):
+
+    def hang(self, hosts, count, *args):
+        job = self.drive(hosts, *args, worker("hang"))
+        agents = [self.agent(number) for number in range(1, count + 1)]
+        job.wait_output("ready", count=count)
+        return job, agents
+
+    def refused(self, agent, job, said, why):
+        """The agent, on host 3, tries again and again, and the job goes on."""
+        self.waiting(agent, why)
+        job.wait_output(said, name="stderr")
+        self.stop_waiting(3, agent)
+        self.assertIsNone(job.popen.poll(), job.describe())
+
+    def interrupt(self, job, agents):
+        job.signal(signal.SIGINT)
+        result = self.expect(job.wait(), 130)
+        self.end(agents, 130)
+        return result
+
+    def test_another_secret(self):
+        job = self.drive("pod-1,pod-2", worker("hang"))
+        other = self.write("other", "x" * 32)
+        thief = self.agent(3, "--dial-secret", other, name="pod-1")
+        self.refused(thief, job, r"refused a connection from \S+: it does not have the key of this job", "have the key")
+        agents = [self.agent(1), self.agent(2)]
+        job.wait_output("ready", count=2)
+        self.interrupt(job, agents)
+
+    def test_another_run(self):
+        job, agents = self.hang("pod-1", 1, "--dial-id", "hvdrun")
+        stale = self.agent(3, "--dial-id", "yesterday", name="pod-1")
+        self.refused(stale, job, r"refused a connection from \S+: it does not have the key", "have the key")
+        self.interrupt(job, agents)
+
+    def test_two_agents_of_one_name(self):
+        job, agents = self.hang("pod-1,pod-2", 2)
+        second = self.agent(3, name="pod-2")
+        self.refused(second, job, rf"refused a second agent of pod-2, from {network.address(3)}: the first came from "
+                                  rf"{network.address(2)}", "an agent of this name is connected already")
+        result = self.interrupt(job, agents)
+        self.assertEqual(len(re.findall("refused a second agent", result.said)), 1, result.describe())
+
+    def test_a_name_that_is_not_expected(self):
+        job, agents = self.hang("pod-1", 1)
+        stranger = self.agent(3, name="pod-9")
+        self.refused(stranger, job, r"refused an agent from \S+: it identifies itself as pod-9, which hvdrun does not expect",
+                     "does not expect an agent of this name")
+        self.interrupt(job, agents)
+
+    def test_a_flood(self):
+        """Connections of strangers, while the job starts and while it runs."""
+        job = self.drive("pod-1,pod-2", worker("hang"))
+        self.wait_port()
+
+        def knock(number):
+            one = socket.create_connection(("127.0.0.1", PORT), 20)
+            if number % 2 == 0:
+                one.sendall(os.urandom(100))
+            return one
+        first = [knock(number) for number in range(200)]
+        agents = [self.agent(1), self.agent(2)]
+        job.wait_output("ready", count=2)
+        second = [knock(number) for number in range(200)]
+        for one in first + second:  # all are hung up on
+            one.settimeout(60)
+            try:
+                while one.recv(4096):
+                    pass
+            except ConnectionError:
+                pass
+            one.close()
+        self.assertIsNone(job.popen.poll(), job.describe())
+        self.interrupt(job, agents)
+
+    def test_the_secret_is_nowhere(self):
+        job, agents = self.hang("pod-1", 1)
+        for one in processes().values():
+            self.assertNotIn(SECRET.encode(), one.read("cmdline") + one.read("environ"), one)
+        self.interrupt(job, agents)
+
+
+class Failures(Dialing):
+
+    def hang(self):
+        job = self.drive("pod-1,pod-2", worker("hang"))
+        agents = [self.agent(1), self.agent(2)]
+        job.wait_output("ready", count=2)
+        return job, agents
+
+    def test_an_agent_is_killed(self):
+        job, agents = self.hang()
+        kill(self.host(2).agent().pid)
+        self.expect_said(self.expect(job.wait(), 121), r"\bpod-2\b[^\n]*lost")
+        self.end(agents[:1], 121)
+        self.assertNotEqual(agents[1].wait().status, 0)
+
+    def test_a_host_crashes(self):
+        job, agents = self.hang()
+        self.host(2).crash()
+        self.expect_said(self.expect(job.wait(), 121), r"\bpod-2\b[^\n]*lost")
+        self.end(agents[:1], 121)
+        agents[1].wait()
+
+    def test_the_driver_is_killed(self):
+        job, agents = self.hang()
+        job.popen.kill()
+        job.popen.wait()
+        for result in self.end(agents, 125):
+            self.assertEqual(result.stderr.splitlines()[-1:], ["hvdrun-agent: lost the connection to hvdrun, and ends the workers"])
+        self.wait_no_workers()
+        self.expect(self.run_job("true"), 0)  # sweeps what the driver has left
+
+    def test_interrupted_while_agents_are_awaited(self):
+        job = self.drive("pod-1,pod-2", "-v", "true")
+        agent = self.agent(1)
+        job.wait_output("pod-1: agent .* is up", name="stderr")
+        job.signal(signal.SIGINT)
+        self.expect(job.wait(), 130)
+        self.end([agent], 130)
+
+    def test_an_agent_that_gives_up(self):
+        result = self.expect(self.agent(1, "--start-timeout", 5).wait(), 125)
+        self.assertRegex(result.stderr.splitlines()[-1], rf"^hvdrun-agent: cannot reach hvdrun \({network.LAUNCHER}:{PORT}: "
+                                                         rf"Connection refused\): does hvdrun --transport dial run at launcher:")
+
+    def test_an_agent_that_is_ended_while_it_waits(self):
+        self.stop_waiting(1, self.waiting(self.agent(1)))
+
+
+class Elastic(Dialing):
+
+    def train(self, hosts, *args):
+        return self.drive(hosts, *args, "sh", "-c", self.until_gate())
+
+    def test_one_goes_and_comes_back(self):
+        job = self.train("pod-1:1,pod-2:1", "-np", 2, "--min-np", 1)
+        agents = [self.agent(1), self.agent(2)]
+        job.wait_output(r"1 of 2 on pod-2")
+        kill(self.host(2).agent().pid)
+        job.wait_output(r"0 of 1 on pod-1")
+        self.assertNotEqual(agents.pop().wait().status, 0)
+        agents.append(self.agent(2))
+        job.wait_output(r"1 of 2 on pod-2", count=2, timeout=60)  # its old place
+        self.open_gate()
+        self.expect(job.wait(), 0)
+        self.end(agents)
+
+    def test_the_rest_comes_later(self):
+        job = self.train("pod-1:1,pod-2:1,pod-3:1", "--min-np", 1)
+        agents = [self.agent(1)]
+        job.wait_output(r"0 of 1 on pod-1")
+        agents.append(self.agent(2))
+        job.wait_output(r"1 of 2 on pod-2")
+        self.open_gate()
+        result = self.expect(job.wait(), 0)
+        self.expect_not_said(result, "pod-3")
+        self.end(agents)
+
+    def test_a_drained_one_stays_out(self):
+        job = self.train("pod-1:1,pod-2:1", "-np", 2, "--min-np", 1, "--job-name", "drained")
+        agents = [self.agent(1), self.agent(2)]
+        job.wait_output(r"1 of 2 on pod-2")
+        self.expect(self.start("drain", "pod-2", "--job", "drained").wait(), 0)
+        job.wait_output(r"0 of 1 on pod-1")
+        self.end([agents.pop()])
+        self.stop_waiting(2, self.waiting(self.agent(2), "hvdrun no longer waits for this agent"))
+        self.assertIsNone(job.popen.poll(), job.describe())
+        self.open_gate()
+        self.expect(job.wait(), 0)
+        self.end(agents)
+
+    def test_who_has_not_come(self):
+        agent = self.agent(1)
+        result = self.expect(self.train("pod-1:1,pod-2:1", "--min-np", 2, "--elastic-timeout", 15).wait(), 123)
+        self.expect_said(result, r"2 wanted, 1 found \(pod-2: no answer yet\)")
+        self.end([agent], 123)
+
+
+class Programs(Dialing):
+
+    def test_mpi(self):
+        """Open MPI through PMIx, MPICH through PMI-1. MPICH may hang at its end (test_hosts_mpi.py): of it is asked what it says."""
+        env = {"OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMPI_MCA_mpi_yield_when_idle": "1"}
+        for kind, limit in (("openmpi", ()), ("mpich", ("--timeout", 20))):
+            with self.subTest(kind=kind):
+                agents = [self.agent(1), self.agent(2)]
+                result = self.drive("pod-1:2,pod-2:2", *limit, mpi_worker("mpi_hello", kind), env=env).wait(120)
+                self.assertIn(result.status, (0, 124) if limit else (0,), result.describe())
+                self.expect_lines(result, [f"[{rank}]<stdout>:rank {rank} of 4 sum 6" for rank in range(4)])
+                self.end(agents, result.status)
+
+    def test_pytorch_beside_the_driver(self):
+        agents = [self.agent(1)]
+        path = self.write("job.py", TORCH)
+        result = self.expect(self.drive("localhost:1,pod-1:1", "/usr/bin/python3", path).wait(120), 0)
+        self.expect_lines(result, [f"[{rank}]<stdout>:rank {rank} of 2 sum 3" for rank in range(2)])
+        self.end(agents)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of an agent that a user starts, its look-up, and its limit of time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "agent_main/dial_lookup.h"
+#include "agent_main/dial_words.h"
+#include "base/fd.h"
+#include "base/mem.h"
+
+static char secret[] = "/tmp/hvdrun-test-XXXXXX";
+
+static int set_up(void **state)
+{
+    static const char text[] = "0123456789abcdef\n";
+    (void)state;
+    int fd = mkstemp(secret);
+    assert_true(fd >= 0);
+    assert_int_equal(fd_write_all(fd, text, sizeof(text) - 1), 0);
+    close(fd);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return unlink(secret);
+}
+
+static int clear(void **state)
+{
+    (void)state;
+    unsetenv("HVDRUN_DIAL");
+    unsetenv("HVDRUN_DIAL_SECRET");
+    unsetenv("HVDRUN_DIAL_ID");
+    unsetenv("HVDRUN_DIAL_NAME");
+    unsetenv("HVDRUN_START_TIMEOUT");
+    unsetenv("HVDRUN_AGENT_DIAL");
+    return 0;
+}
+
+#define WORDS(...) ((char *[]){__VA_ARGS__, NULL})
+#define WORD(text) ((char *)(text))
+
+static void test_options(void **state)
+{
+    struct dial_out dial;
+    struct error err = ERROR_INIT;
+    (void)state;
+    char **words = WORDS(WORD("--dial"), WORD("pod-0.svc:4000"), WORD("--dial-secret"), secret,
+                         WORD("--name=pod-1"), WORD("--dial-id"), WORD("run:7"),
+                         WORD("--start-timeout"), WORD("2m"));
+    assert_int_equal(dial_words_read(words, &dial, &err), 0);
+    assert_string_equal(dial.server, "pod-0.svc:4000");
+    assert_string_equal(dial.node, "pod-1");
+    assert_string_equal(dial.identity, "hvdrun:run:7:pod-1");
+    assert_int_equal(dial.limit_ms, 120000);
+    assert_int_equal(dial.addresses.count, 0);
+    dial_out_clear(&dial);
+}
+
+static void test_variables_are_weaker(void **state)
+{
+    struct dial_out dial;
+    struct error err = ERROR_INIT;
+    (void)state;
+    setenv("HVDRUN_DIAL", "[fd00::1]:4000", 1);
+    setenv("HVDRUN_DIAL_SECRET", secret, 1);
+    setenv("HVDRUN_DIAL_NAME", "pod-1", 1);
+    setenv("HVDRUN_START_TIMEOUT", "", 1); /* as if it were not set */
+    assert_int_equal(
+        dial_words_read(WORDS(WORD("--dial"), WORD("--name"), WORD("pod-2")), &dial, &err), 0);
+    assert_string_equal(dial.server, "[fd00::1]:4000");
+    assert_string_equal(dial.identity, "hvdrun:hvdrun:pod-2");
+    assert_int_equal(dial.limit_ms, DIAL_WORDS_LIMIT_MS);
+    dial_out_clear(&dial);
+    assert_int_equal(dial_words_read(WORDS(WORD("--dial")), &dial, &err), 0);
+    assert_string_equal(dial.node, "pod-1");
+    dial_out_clear(&dial);
+}
+
+static void test_names(void **state)
+{
+    char own[256] = "";
+    struct dial_out dial;
+    struct error err = ERROR_INIT;
+    (void)state;
+    char **words =
+        WORDS(WORD("--dial=a:1"), WORD("--dial-secret"), secret, WORD("--name"), WORD("auto"));
+    assert_int_equal(dial_words_read(words, &dial, &err), 0);
+    assert_string_equal(dial.identity, "hvdrun:hvdrun:*"); /* no host has this name */
+    dial_out_clear(&dial);
+    FILE *file = fopen("/proc/sys/kernel/hostname", "re");
+    assert_non_null(file);
+    assert_non_null(fgets(own, sizeof(own), file));
+    fclose(file);
+    own[strcspn(own, "\n")] = '\0';
+    words[3] = NULL;
+    assert_int_equal(dial_words_read(words, &dial, &err), 0);
+    assert_string_equal(dial.node, own);
+    dial_out_clear(&dial);
+}
+
+static void refuse(char **words, const char *why)
+{
+    struct dial_out dial;
+    struct error err = ERROR_INIT;
+    assert_int_equal(dial_words_read(words, &dial, &err), -1);
+    if (strstr(err.text, why) == NULL)
+        fail_msg("'%s' does not say '%s'", err.text, why);
+    dial_out_clear(&dial);
+}
+
+static void test_mistakes(void **state)
+{
+    static const char *const servers[] = {"a",   "a:",      ":1",   "a:0",   "a:65536",
+                                          "a:b", "fd00::1", "-a:1", "a b:1", "a:1x"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(servers) / sizeof(servers[0]); i++)
+        refuse(WORDS(WORD("--dial"), WORD(servers[i]), WORD("--dial-secret"), secret),
+               "is not HOST:PORT");
+    refuse(WORDS(WORD("--dial")), "--dial needs a value");
+    refuse(WORDS(WORD("--name"), WORD("x")), "is not HOST:PORT");
+    refuse(WORDS(WORD("--dial"), WORD("a:1"), WORD("--name")), "--name needs a value");
+    refuse(WORDS(WORD("--dial"), WORD("a:1"), WORD("--name"), WORD("--dial-secret"), secret),
+           "--name needs a value");
+    refuse(WORDS(WORD("--dial"), WORD("a:1"), WORD("--nam"), WORD("x")), "unknown option '--nam'");
+    refuse(WORDS(WORD("--dial"), WORD("a:1"), WORD("--name"), WORD("a b")),
+           "'a b' is not the name");
+    refuse(WORDS(WORD("--dial"), WORD("a:1"), WORD("--name"), WORD("*")), "'*' is not the name");
+    refuse(WORDS(WORD("--dial"), WORD("a:1")), "--dial-secret FILE is missing");
+    refuse(WORDS(WORD("--dial"), WORD("a:1"), WORD("--dial-secret"), WORD("/nowhere")), "/nowhere");
+    refuse(WORDS(WORD("--dial"), WORD("a:1"), WORD("--dial-secret"), secret,
+                 WORD("--start-timeout"), WORD("soon")),
+           "--start-timeout");
+}
+
+static void test_whose_words(void **state)
+{
+    (void)state;
+    assert_true(dial_words_are_ours(3, WORDS(WORD("x"), WORD("--dial"), WORD("a:1"))));
+    assert_true(dial_words_are_ours(2, WORDS(WORD("x"), WORD("--name=y"))));
+    assert_true(dial_words_are_ours(2, WORDS(WORD("x"), WORD("--dial"))));
+    setenv("HVDRUN_AGENT_DIAL", "10.0.0.1:1", 1);
+    assert_false(dial_words_are_ours(2, WORDS(WORD("x"), WORD("--dial"))));
+    assert_true(dial_words_are_ours(3, WORDS(WORD("x"), WORD("--dial"), WORD("a:1"))));
+    assert_false(dial_words_are_ours(1, WORDS(WORD("x"))));
+    assert_false(dial_words_are_ours(3, WORDS(WORD("x"), WORD("--marker"), WORD("y"))));
+}
+
+static void test_lookup(void **state)
+{
+    struct strv found = STRV_INIT;
+    struct error err = ERROR_INIT;
+    (void)state;
+    assert_int_equal(dial_lookup("127.0.0.1:4000", 60000, &found, &err), 0);
+    assert_int_equal(found.count, 1);
+    assert_string_equal(found.items[0], "127.0.0.1:4000");
+    strv_destroy(&found);
+    assert_int_equal(dial_lookup("[::1]:4000", 60000, &found, &err), 0);
+    assert_string_equal(found.items[0], "[::1]:4000");
+    strv_destroy(&found);
+    assert_int_equal(dial_lookup("a..b:4000", 60000, &found, &err), -1);
+    assert_non_null(strstr(err.text, "a..b:4000"));
+    assert_int_equal(dial_lookup("127.0.0.1:4000", 0, &found, &err), -1);
+    assert_non_null(strstr(err.text, "no resolver answers"));
+    assert_int_equal(found.count, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_options, clear),
+        cmocka_unit_test_setup(test_variables_are_weaker, clear),
+        cmocka_unit_test_setup(test_names, clear),
+        cmocka_unit_test_setup(test_mistakes, clear),
+        cmocka_unit_test_setup_teardown(test_whose_words, clear, clear),
+        cmocka_unit_test(test_lookup),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
