@@ -35,7 +35,7 @@ static int first_rank_of(const struct crew_setup *setup, int app)
 static void crew_ready_send(const struct post *post, const struct crew_setup *setup,
                             const struct error *problem)
 {
-    Hvdrun__Ready message = HVDRUN__READY__INIT;
+    Hvdrun__Ready message = setup->config->ready;
     if (problem != NULL) {
         message.problem = (char *)problem->text;
         message.rank = (uint32_t)first_rank_of(setup, setup->apps.problem);
@@ -43,9 +43,6 @@ static void crew_ready_send(const struct post *post, const struct crew_setup *se
     }
     message.master_port = (uint32_t)setup->master_port;
     message.jax_port = (uint32_t)setup->jax_port;
-    message.torch_store_port = (uint32_t)setup->config->torch_store_port;
-    if (setup->config->torch_store_doubt != NULL) /* protobuf-c only reads it */
-        message.torch_store_doubt = (char *)setup->config->torch_store_doubt;
     message.mpi = setup->apps.notes.items;
     message.n_mpi = setup->apps.notes.count;
     message.bindings = setup->binding.pictures.items;

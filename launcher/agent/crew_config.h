@@ -10,6 +10,7 @@
 #include "agent/stream.h"
 #include "io/reaper.h"
 #include "node/facts.h"
+#include "wire/control.pb-c.h"
 
 struct mpi_host;
 struct progress_desk;
@@ -27,11 +28,10 @@ struct crew_config {
     struct modules *modules;
     const char *job_id;
     int64_t drain_ms;
-    int rendezvous_port;           /* 0: none */
-    const char *line_address;      /* of the lines to workers; NULL: none */
-    int torch_store_port;          /* 0: none here */
-    const char *torch_store_doubt; /* NULL: none */
-    const char *problem;           /* NULL, or why a part has not what these workers need */
+    int rendezvous_port;      /* 0: none */
+    const char *line_address; /* of the lines to workers; NULL: none */
+    Hvdrun__Ready ready;      /* what parts say in READY; the texts are theirs */
+    const char *problem;      /* NULL, or why a part has not what these workers need */
     struct progress_desk *progress_desk;
     struct progress_door *progress_door; /* NULL: none */
     const struct spawner *spawner;       /* NULL: workers are started in the usual way */

@@ -64,13 +64,13 @@ static void job_report(struct job *job)
 
 static void job_close(struct job *job)
 {
+    handshake_forget_ports(job);
     parts_close(job);
     job_free_nodes(job);
     exit_outside_clear(&job->outside);
     rank_table_destroy(&job->ranks);
     reaper_destroy(job->reaper);
     loop_destroy(job->loop);
-    handshake_forget_ports(job);
 }
 
 #define OPEN_FILES_MAX 65536

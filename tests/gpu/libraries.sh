@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # libraries.sh [BUILD]: Accelerate, Lightning and Transformers above the newest PyTorch, with four ranks on CPUs: with rank 0's
 # store, with the agent's, warm, and as a line of torchrun. Then what torchrun itself tells its workers, beside hvdrun torchrun.
-# Ends with 1 when something fails. Needs no GPU.
+# LIBRARIES names some of them. Ends with 1 when something fails. Needs no GPU.
 # shellcheck source=tests/gpu/job.sh disable=SC2317 # check calls the functions
 source "$(dirname "$0")/job.sh" "$@"
 script="$here/libraries_torch.py"
@@ -12,7 +12,7 @@ hvdrun() { timeout 120 "$build/hvdrun" "$@"; }
 
 python3 -c 'import accelerate, pytorch_lightning as pl, torch, transformers as t
 print("PyTorch", torch.__version__, "Accelerate", accelerate.__version__, "Lightning", pl.__version__, "Transformers", t.__version__)'
-for name in plain accelerate lightning transformers; do
+for name in ${LIBRARIES:-plain accelerate lightning transformers}; do
     check "$name, store of rank 0" 4 '<stdout>:all right: ' hvdrun -np 4 python3 "$script" "$name" "$scratch/model"
     check "$name, store of an agent" 4 '<stdout>:all right: ' hvdrun -np 4 --torch-store agent python3 "$script" "$name" "$scratch/model"
     check "$name, auto, warm" 4 '<stdout>:all right: ' hvdrun -np 4 --torch-store auto --warm python3 "$script" "$name" "$scratch/model"

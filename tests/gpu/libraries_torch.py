@@ -63,7 +63,7 @@ def lightning():
     module = Module()
     trainer = pytorch_lightning.Trainer(accelerator="cpu", devices=int(os.environ["LOCAL_WORLD_SIZE"]), strategy="ddp", max_epochs=1,
                                         logger=False, enable_checkpointing=False, enable_progress_bar=False)
-    trainer.fit(module, batches())
+    trainer.fit(module, torch.utils.data.DataLoader(batches(), batch_size=None))
     assert trainer.world_size == SIZE, trainer.world_size
     return module
 

@@ -103,10 +103,6 @@ struct job_times {                     /* monotonic */
 struct job_ports { /* that agents have chosen for the workers of all nodes */
     char *master_addr;
     uint32_t master_port, jax_port;
-    char *torch_store_addr; /* NULL: no agent serves torch's store */
-    uint32_t torch_store_port;
-    int torch_store_node;    /* index in job->nodes */
-    char *torch_store_doubt; /* why rank 0 should serve it; NULL: no reason is known */
 };
 
 struct job {

@@ -60,6 +60,21 @@ void parts_prepare(const struct job *job, Hvdrun__Prepare *message)
     TELL_ALL(job, prepare, job, message)
 }
 
+void parts_ready(struct job *job, const struct node_link *node, const Hvdrun__Ready *message)
+{
+    TELL_ALL(job, ready, job, node, message)
+}
+
+void parts_start(const struct job *job, Hvdrun__Start *message)
+{
+    TELL_ALL(job, start, job, message)
+}
+
+void parts_forget(struct job *job)
+{
+    TELL_ALL(job, forget, job)
+}
+
 void parts_report(const struct job *job, struct json_t *root)
 {
     TELL_ALL(job, report, job, root)

@@ -37,6 +37,10 @@ struct driver_part { /* any function may be NULL */
 
     /* What the part adds to PREPARE, and to objects about the whole job. */
     void (*prepare)(const struct job *job, Hvdrun__Prepare *message);
+    /* READY of a node, START, and what was chosen for the workers before they all start anew. */
+    void (*ready)(struct job *job, const struct node_link *node, const Hvdrun__Ready *message);
+    void (*start)(const struct job *job, Hvdrun__Start *message); /* it borrows what is added */
+    void (*forget)(struct job *job);
     void (*status)(const struct job *job, struct json_t *root); /* the answer to "status" */
     void (*report)(const struct job *job, struct json_t *root); /* --report */
     void (*record)(const struct job *job, struct json_t *end);  /* the record of its end */
@@ -83,6 +87,9 @@ void parts_node_closed(struct job *job, struct node_link *node);
 void parts_ranks_changed(struct job *job);
 
 void parts_prepare(const struct job *job, Hvdrun__Prepare *message);
+void parts_ready(struct job *job, const struct node_link *node, const Hvdrun__Ready *message);
+void parts_start(const struct job *job, Hvdrun__Start *message);
+void parts_forget(struct job *job);
 void parts_report(const struct job *job, struct json_t *root);
 void parts_output(struct job *job, int seat, bool is_stderr, const void *bytes, size_t length);
 bool parts_waits(struct job *job, struct stall *stall, uint32_t round); /* false: nobody takes it */

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "driver/end/teardown.h"
 #include "driver/job/job_kind.h"
+#include "driver/job/part.h"
 #include "driver/run/time_limit.h"
 #include "driver/tell/events.h"
 #include "wire/frame.h"
@@ -63,23 +64,8 @@ static void print_lines(const struct job *job, const struct node_link *node, cha
 void handshake_forget_ports(struct job *job)
 {
     free(job->ports.master_addr);
-    free(job->ports.torch_store_addr);
-    free(job->ports.torch_store_doubt);
     job->ports = (struct job_ports){.master_addr = NULL};
-}
-
-/* The store for torch.distributed is used if no node objects. */
-static void take_torch_store(struct job *job, const struct node_link *node,
-                             const Hvdrun__Ready *ready)
-{
-    if (ready->torch_store_port != 0 && job->ports.torch_store_addr == NULL) {
-        job->ports.torch_store_port = ready->torch_store_port;
-        job->ports.torch_store_node = node->index;
-        job->ports.torch_store_addr =
-            mem_strdup(ready->address[0] != '\0' ? ready->address : "127.0.0.1");
-    }
-    if (ready->torch_store_doubt[0] != '\0' && job->ports.torch_store_doubt == NULL)
-        job->ports.torch_store_doubt = mem_printf("%s: %s", node->host, ready->torch_store_doubt);
+    parts_forget(job);
 }
 
 void handshake_take_ready(struct job *job, const struct node_link *node, const Hvdrun__Ready *ready)
@@ -90,7 +76,7 @@ void handshake_take_ready(struct job *job, const struct node_link *node, const H
         job->ports.master_addr =
             mem_strdup(ready->address[0] != '\0' ? ready->address : "127.0.0.1");
     }
-    take_torch_store(job, node, ready);
+    parts_ready(job, node, ready);
     if (ready->interface[0] != '\0')
         log_info(&job->log, "%s: workers use %s (%s)", node->host, ready->interface,
                  ready->address);
@@ -106,10 +92,7 @@ void handshake_send_start(const struct job *job, struct node_link *node, uint32_
         job->ports.master_addr == NULL ? (char *)"127.0.0.1" : job->ports.master_addr;
     message.master_port = job->ports.master_port;
     message.jax_port = job->ports.jax_port;
-    if (job->ports.torch_store_addr != NULL && job->ports.torch_store_doubt == NULL) {
-        message.torch_store_addr = job->ports.torch_store_addr;
-        message.torch_store_port = job->ports.torch_store_port;
-    }
+    parts_start(job, &message);
     node->state = NODE_RUNNING;
     node_link_send(node, FRAME_START, epoch, &message.base);
 }

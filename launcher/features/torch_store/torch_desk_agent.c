@@ -85,8 +85,9 @@ static void crew(struct agent *agent, struct crew_config *config, const Hvdrun__
         result = serve(desk, agent, (int)prepare->torch_store_port, &err);
     if (result < 0)
         *(may_fail ? &desk->doubt : &desk->problem) = mem_strdup(err.text);
-    config->torch_store_port = desk->server == NULL ? 0 : desk->port;
-    config->torch_store_doubt = desk->doubt;
+    config->ready.torch_store_port = desk->server == NULL ? 0 : (uint32_t)desk->port;
+    if (desk->doubt != NULL)
+        config->ready.torch_store_doubt = desk->doubt;
     config->problem = desk->problem;
 }
 

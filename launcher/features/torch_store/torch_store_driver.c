@@ -22,6 +22,22 @@
 
 const char torch_store_feature[] = "a store for torch.distributed, by an agent (--torch-store)";
 
+struct torch_waits {
+    struct job *job;
+    struct loop_timer *tick;
+    char *address; /* of the store; NULL: no agent serves it */
+    uint32_t port;
+    int node;              /* index in job->nodes */
+    char *doubt;           /* why rank 0 should serve it; NULL: no reason is known */
+    struct strv variables; /* for the workers */
+    char *text;            /* what the last answers say; NULL: nothing lasts */
+    json_t *table;         /* likewise */
+    int absent;            /* the first rank that is not connected; -1: none is known */
+    char *place;           /* where the last look has found it; NULL: unknown */
+    int64_t looked_ms;
+    struct places *places; /* while a look is read */
+};
+
 /* Rank 0 has another machine if possible: then no other rank feels it when rank 0's is lost. */
 static uint32_t choose_node(const struct job *job)
 {
@@ -57,18 +73,49 @@ static void prepare(const struct job *job, Hvdrun__Prepare *message)
     }
 }
 
-/* Who waits */
+static void take_ready(struct job *job, const struct node_link *node, const Hvdrun__Ready *ready)
+{
+    struct torch_waits *waits = job_part(job, torch_waits);
+    if (waits == NULL)
+        return;
+    if (ready->torch_store_port != 0 && waits->address == NULL) {
+        waits->port = ready->torch_store_port;
+        waits->node = node->index;
+        waits->address = mem_strdup(ready->address[0] != '\0' ? ready->address : "127.0.0.1");
+        strv_printf(&waits->variables, "MASTER_ADDR=%s", waits->address);
+        strv_printf(&waits->variables, "MASTER_PORT=%u", waits->port);
+        strv_add(&waits->variables, "TORCHELASTIC_USE_AGENT_STORE=True");
+    }
+    if (ready->torch_store_doubt[0] != '\0' && waits->doubt == NULL)
+        waits->doubt = mem_printf("%s: %s", node->host, ready->torch_store_doubt);
+}
 
-struct torch_waits {
-    struct job *job;
-    struct loop_timer *tick;
-    char *text;    /* what the last answers say; NULL: nothing lasts */
-    json_t *table; /* likewise */
-    int absent;    /* the first rank that is not connected; -1: none is known */
-    char *place;   /* where the last look has found it; NULL: unknown */
-    int64_t looked_ms;
-    struct places *places; /* while a look is read */
-};
+/* The store is used if no node objects. */
+static bool is_served(const struct torch_waits *waits)
+{
+    return waits != NULL && waits->address != NULL && waits->doubt == NULL;
+}
+
+static void add_start(const struct job *job, Hvdrun__Start *message)
+{
+    const struct torch_waits *waits = job_part(job, torch_waits);
+    if (!is_served(waits))
+        return;
+    message->variables = waits->variables.items;
+    message->n_variables = waits->variables.count;
+}
+
+static void forget_store(struct job *job)
+{
+    struct torch_waits *waits = job_part(job, torch_waits);
+    if (waits == NULL)
+        return;
+    mem_free_at(&waits->address);
+    mem_free_at(&waits->doubt);
+    strv_destroy(&waits->variables);
+}
+
+/* Who waits */
 
 static void forget(struct torch_waits *waits)
 {
@@ -83,10 +130,11 @@ static const Hvdrun__TorchWaits *answer_at(const struct ask *ask, size_t i)
 }
 
 /* The answer of the node that serves the store. */
-static const Hvdrun__TorchWaits *store_answer(const struct ask *ask)
+static const Hvdrun__TorchWaits *store_answer(const struct torch_waits *waits,
+                                              const struct ask *ask)
 {
     for (size_t i = 0; i < ask->count; i++) {
-        if (ask->answers[i].node->index == ask->job->ports.torch_store_node)
+        if (ask->answers[i].node->index == waits->node)
             return answer_at(ask, i);
     }
     return NULL;
@@ -179,7 +227,8 @@ static json_t *table_of(const struct job *job, const Hvdrun__TorchWaits *store,
         json_array_append_new(waits, wait);
     }
     json_object_set_new(table, "text", json_text(text));
-    json_object_set_new(table, "host", json_text(job->nodes[job->ports.torch_store_node]->host));
+    json_object_set_new(table, "host",
+                        json_text(job->nodes[job_part(job, torch_waits)->node]->host));
     json_object_set_new(table, "clients", json_integer(store->clients));
     json_object_set_new(table, "waits", waits);
     json_object_set_new(table, "not_connected", absent);
@@ -235,7 +284,7 @@ static void find_absent(struct torch_waits *waits, int rank, struct buf *text)
 static void all_answered(void *context, const struct ask *ask)
 {
     struct torch_waits *waits = context;
-    const Hvdrun__TorchWaits *store = store_answer(ask);
+    const Hvdrun__TorchWaits *store = store_answer(waits, ask);
     struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX);
     size_t found = 0;
     forget(waits);
@@ -257,8 +306,7 @@ static const struct question question = {&topic_torch_waits, NULL, .keep = true}
 static void store_answered(void *context, const struct ask *ask)
 {
     struct torch_waits *waits = context;
-    const Hvdrun__TorchWaits *store = store_answer(ask);
-    const struct job_ports *ports = &waits->job->ports;
+    const Hvdrun__TorchWaits *store = store_answer(waits, ask);
     Hvdrun__TorchWaitsRequest request = HVDRUN__TORCH_WAITS_REQUEST__INIT;
     bool lasts = false;
     for (size_t i = 0; store != NULL && i < store->n_waits; i++)
@@ -267,8 +315,8 @@ static void store_answered(void *context, const struct ask *ask)
         forget(waits);
         return;
     }
-    request.address = ports->torch_store_addr;
-    request.port = ports->torch_store_port;
+    request.address = waits->address;
+    request.port = waits->port;
     ask_all(waits->job, &question, &request.base, ANSWER_MS, all_answered, waits);
 }
 
@@ -276,14 +324,12 @@ static void tick(void *context)
 {
     struct torch_waits *waits = context;
     struct job *job = waits->job;
-    const struct job_ports *ports = &job->ports;
     const Hvdrun__TorchWaitsRequest request = HVDRUN__TORCH_WAITS_REQUEST__INIT;
     loop_timer_set(waits->tick, PERIOD_MS);
     if (job->state != JOB_RUNNING || job->times.paused_ms != 0 ||
         ask_is_open(job, &topic_torch_waits))
         return;
-    bool served = ports->torch_store_addr != NULL && ports->torch_store_doubt == NULL;
-    struct node_link *node = served ? job->nodes[ports->torch_store_node] : NULL;
+    struct node_link *node = is_served(waits) ? job->nodes[waits->node] : NULL;
     if (node != NULL && node_link_alive(node) && node->state == NODE_RUNNING)
         ask_node(ask_begin(job, &question, ANSWER_MS, store_answered, waits), node, &request.base);
     else
@@ -344,6 +390,9 @@ const struct driver_part torch_waits_part = {.name = "torch_waits",
                                              .open = open_part,
                                              .close = close_part,
                                              .prepare = prepare,
+                                             .ready = take_ready,
+                                             .start = add_start,
+                                             .forget = forget_store,
                                              .status = status,
                                              .report = report,
                                              .tell = tell};

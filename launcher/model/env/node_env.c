@@ -159,17 +159,6 @@ static void put_python_path(struct node_env *env)
     env->python_path = env_table_slot(&env->table, name);
 }
 
-/* The coordinator of JAX stays at rank 0, which serves it. */
-static void put_torch_store(struct node_env *env)
-{
-    const struct node_env_job *job = &env->job;
-    if (job->torch_store_addr == NULL || job->torch_store_addr[0] == '\0')
-        return;
-    env_table_put(&env->table, keep(env, "MASTER_ADDR=%s", job->torch_store_addr));
-    env_table_put(&env->table, keep(env, "MASTER_PORT=%d", job->torch_store_port));
-    env_table_put(&env->table, "TORCHELASTIC_USE_AGENT_STORE=True");
-}
-
 /* The job's own variables: stronger than what is passed on and the knobs, weaker than -x. */
 static void put_job_variables(struct node_env *env)
 {
@@ -186,7 +175,8 @@ static void put_job_variables(struct node_env *env)
     }
     if (job->master_port > 0)
         env_table_put(table, keep(env, "MASTER_PORT=%d", job->master_port));
-    put_torch_store(env);
+    for (size_t i = 0; i < job->variable_count; i++)
+        env_table_put(table, keep(env, "%s", job->variables[i]));
     if (job->iface != NULL) {
         env_table_put(table, keep(env, "HOROVOD_GLOO_IFACE=%s", job->iface));
         env_table_default(table, keep(env, "GLOO_SOCKET_IFNAME=%s", job->iface));

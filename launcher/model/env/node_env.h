@@ -48,9 +48,8 @@ struct node_env_job {
 
     const char *master_addr;   /* NULL: none */
     int master_port, jax_port; /* 0: none */
-    /* of torch's store, if rank 0 does not serve it: MASTER_ADDR and MASTER_PORT; NULL or "" */
-    const char *torch_store_addr;
-    int torch_store_port;
+    char *const *variables;    /* NAME=value, of parts of the launcher: stronger than these */
+    size_t variable_count;
     int ras_port;              /* for NCCL's RAS; 0: none */
     const char *runtime_dir;   /* NULL: none */
     bool records;              /* PyTorch's flight recorder is armed, with files in runtime_dir */
