@@ -62,7 +62,7 @@ set_source_files_properties(features/metrics/page.c PROPERTIES
   OBJECT_DEPENDS "${page_files}"
   COMPILE_DEFINITIONS "HVDRUN_PAGE_FOLDER=\"${page_folder}\"")
 
-set_source_files_properties(features/warm/mother_agent.c PROPERTIES
+set_source_files_properties(features/warm/mother_process_agent.c PROPERTIES
   OBJECT_DEPENDS ${PROJECT_SOURCE_DIR}/launcher/features/warm/mother.py
   COMPILE_DEFINITIONS "HVDRUN_MOTHER=\"${PROJECT_SOURCE_DIR}/launcher/features/warm/mother.py\"")
 

@@ -316,6 +316,7 @@ static void add_live(struct crew *crew, struct worker *worker)
     map_put(&crew->by_pid, map_number((uint64_t)worker->pid), worker);
     worker_watch_exit(worker, worker_has_ended, worker);
     worker_end_started(worker->end, worker->pid);
+    worker_signal_pending(worker);
     if (crew->paused)
         worker_signal(worker, SIGSTOP);
 }
@@ -428,7 +429,7 @@ void crew_cut(struct crew *crew)
 void crew_end_worker(struct crew *crew, uint32_t seat, int signal, int64_t grace_ms)
 {
     struct worker *worker = by_seat_find(crew, seat);
-    if (worker != NULL)
+    if (worker != NULL && !worker_end_early(worker, crew->config.spawner, signal))
         worker_begin_end(worker, crew->paused, signal, grace_ms);
 }
 

@@ -329,21 +329,27 @@ static void worker_connect(struct worker *worker, struct plumbing *p, enum worke
                                      stdin_kind == WORKER_STDIN_TERMINAL);
 }
 
-void worker_fail(struct worker *worker, const struct error *err)
+/* One that has never run. */
+static void end_unstarted(struct worker *worker, Hvdrun__Exited *message)
 {
-    Hvdrun__Exited message = HVDRUN__EXITED__INIT;
-    message.seat = worker->seat;
-    message.exec_failed = true;
-    message.status = (uint32_t)(err->status != 0 ? err->status : STATUS_LAUNCHER);
-    message.code = (int32_t)message.status;
-    message.text = (char *)err->text;
-    message.when_ns = (uint64_t)clock_mono_ns();
-    post_message(worker->shared->post, FRAME_EXITED, &message.base);
+    message->seat = worker->seat;
+    message->when_ns = (uint64_t)clock_mono_ns();
+    post_message(worker->shared->post, FRAME_EXITED, &message->base);
     worker->bad = true;
     worker->state = WORKER_EXITED;
     worker_end_failed(worker->end);
     worker->shared->changed(worker->shared->context, worker);
     worker_finish(worker);
+}
+
+void worker_fail(struct worker *worker, const struct error *err)
+{
+    Hvdrun__Exited message = HVDRUN__EXITED__INIT;
+    message.exec_failed = true;
+    message.status = (uint32_t)(err->status != 0 ? err->status : STATUS_LAUNCHER);
+    message.code = (int32_t)message.status;
+    message.text = (char *)err->text;
+    end_unstarted(worker, &message);
 }
 
 static int plumb(struct worker *worker, struct plumbing *p, struct child_spec *spec,
@@ -424,6 +430,25 @@ void worker_drop(struct worker *worker, const struct spawner *spawner)
     worker_end_failed(worker->end);
 }
 
+bool worker_end_early(struct worker *worker, const struct spawner *spawner, int signal)
+{
+    Hvdrun__Exited message = HVDRUN__EXITED__INIT;
+    if (worker->state != WORKER_STARTING)
+        return false;
+    spawner->cancel(spawner->own, worker);
+    for (int i = 0; i < 2; i++) {
+        stream_destroy(worker->streams[i]);
+        worker->streams[i] = NULL;
+    }
+    worker->open_streams = 0;
+    input_destroy(worker->input);
+    worker->input = NULL;
+    message.signaled = true;
+    message.code = signal;
+    end_unstarted(worker, &message);
+    return true;
+}
+
 void worker_exited(struct worker *worker, const struct reaper_exit *exit, bool oom)
 {
     AUTO_BUF struct buf account = BUF_INIT(ERROR_FILE_MAX);
@@ -462,11 +487,20 @@ void worker_exited(struct worker *worker, const struct reaper_exit *exit, bool o
     loop_timer_set(worker->drain, worker->shared->drain_ms);
 }
 
-void worker_signal(const struct worker *worker, int signal)
+void worker_signal(struct worker *worker, int signal)
 {
-    if (worker->state != WORKER_RUNNING)
-        return;
-    worker_group_signal(worker->pid, signal);
+    if (worker->state == WORKER_RUNNING)
+        worker_group_signal(worker->pid, signal);
+    else if (worker->state == WORKER_STARTING && signal != SIGSTOP && signal != SIGCONT)
+        worker->pending |= UINT64_C(1) << (signal - 1); /* the crew remembers a pause */
+}
+
+void worker_signal_pending(struct worker *worker)
+{
+    for (int signal = 1; worker->pending != 0; signal++, worker->pending >>= 1) {
+        if ((worker->pending & 1) != 0)
+            worker_group_signal(worker->pid, signal);
+    }
 }
 
 void worker_begin_end(struct worker *worker, bool paused, int signal, int64_t grace_ms)

@@ -14,7 +14,8 @@
  *   EXITED                                                   FINISHED
  *
  * A worker is STARTING while a spawner has it (spawner.h). One that is dropped then is PLANNED
- * again.
+ * again. One that is to end alone then is EXITED at once, as if the signal had killed it. It gets
+ * other signals when it is RUNNING.
  */
 #pragma once
 
@@ -67,7 +68,8 @@ struct worker {
     uint32_t seat; /* by which the driver knows it */
     uint32_t rank; /* of its epoch */
     enum worker_state state;
-    pid_t pid; /* also its process group; 0 before the spawn */
+    pid_t pid;        /* also its process group; 0 before the spawn */
+    uint64_t pending; /* signals that came while it was STARTING: bit 0 is signal 1 */
     int64_t started_ns;
     bool bad;         /* exited with other than 0 */
     char *error_file; /* where the program can report its failure; or NULL */
@@ -99,6 +101,9 @@ int worker_spawned(struct worker *worker, pid_t pid, const struct error *err);
 /* If it is STARTING: it will not start. */
 void worker_drop(struct worker *worker, const struct spawner *spawner);
 
+/* If it is STARTING: it has ended, by this signal. False: it is not. */
+bool worker_end_early(struct worker *worker, const struct spawner *spawner, int signal);
+
 /* Calls ready(context) when the process has ended, in the order in which the processes of the node
  * end. Without a descriptor to spare it does nothing: the next SIGCHLD finds the end as well. */
 void worker_watch_exit(struct worker *worker, void (*ready)(void *context, int what),
@@ -108,7 +113,8 @@ void worker_watch_exit(struct worker *worker, void (*ready)(void *context, int w
 void worker_fail(struct worker *worker, const struct error *err);
 
 void worker_exited(struct worker *worker, const struct reaper_exit *exit, bool oom);
-void worker_signal(const struct worker *worker, int signal); /* to its whole process group */
+void worker_signal(struct worker *worker, int signal); /* to its whole process group */
+void worker_signal_pending(struct worker *worker);     /* those that came before it was RUNNING */
 /* Ends it alone, as worker_end_begin() says. `paused`: the job is suspended. */
 void worker_begin_end(struct worker *worker, bool paused, int signal, int64_t grace_ms);
 void worker_resize(const struct worker *worker, int rows, int columns);

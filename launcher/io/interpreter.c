@@ -12,7 +12,8 @@
 #include "base/mem.h"
 #include "base/status.h"
 
-#define FIRST_BYTES 256 /* Linux reads no more to find the kind of a program */
+#define FIRST_BYTES 256        /* Linux reads no more to find the kind of a program */
+#define FIRST_BYTES_OF_ALL 128 /* before 5.1 */
 
 static size_t read_file(void *context, uint64_t offset, void *out, size_t length)
 {
@@ -95,6 +96,22 @@ int interpreter_explain(const char *path, const char *wdir, int errnum, struct e
     if (name == NULL || is_usable(name, wdir))
         return 0;
     return say(path, name, script, errnum, err);
+}
+
+char *interpreter_line(const char *path)
+{
+    char line[FIRST_BYTES_OF_ALL];
+    int fd AUTO_FD = fd_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+    ssize_t got = fd < 0 ? -1 : fd_pread(fd, line, sizeof(line), 0);
+    const char *end = got > 2 ? memchr(line, '\n', (size_t)got) : NULL;
+    if (end == NULL || strncmp(line, "#!", 2) != 0)
+        return NULL;
+    const char *begin = line + 2;
+    while (begin < end && (*begin == ' ' || *begin == '\t'))
+        begin++;
+    while (end > begin && (end[-1] == ' ' || end[-1] == '\t'))
+        end--;
+    return mem_strndup(begin, (size_t)(end - begin));
 }
 
 int interpreter_check_env(const char *path, struct error *err)

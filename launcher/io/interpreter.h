@@ -9,6 +9,10 @@
 
 #include "base/error.h"
 
+/* What is behind "#!" in the first line of a script, without blanks at its ends. The caller's;
+ * NULL: it is no script, or the line is longer than all systems read. */
+char *interpreter_line(const char *path);
+
 /* "#!/usr/bin/env NAME" and a carriage return: env exists, and would look for "NAME\r". -1: so it
  * is, and `err` says so. */
 int interpreter_check_env(const char *path, struct error *err);

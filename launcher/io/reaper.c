@@ -54,8 +54,18 @@ void reaper_collect_one(struct reaper *reaper, pid_t pid)
     collect(reaper, pid, clock_mono_ns());
 }
 
-bool reaper_has_children(void)
+static bool is_there(idtype_t which, pid_t pid)
 {
     siginfo_t info;
-    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+    return waitid(which, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+}
+
+bool reaper_has_children(void)
+{
+    return is_there(P_ALL, 0);
+}
+
+bool reaper_has(pid_t pid)
+{
+    return is_there(P_PID, pid);
 }

@@ -33,3 +33,4 @@ void reaper_collect(struct reaper *reaper);
  * readable in that order. */
 void reaper_collect_one(struct reaper *reaper, pid_t pid);
 bool reaper_has_children(void); /* false: no process remains below us */
+bool reaper_has(pid_t pid);     /* a child of ours that was not reaped has this number */

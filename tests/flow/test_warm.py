@@ -2,17 +2,15 @@
 """--warm: ranks that are forked from an interpreter (docs/warm.md)."""
 # ctest waits
 
-import json
 import os
 import re
 import resource
 import signal
 import sys
-import time
 
-from asked import Asked
 from python import python_with
 from rig import main
+from warm import WarmFlow
 
 PYTHON = sys.executable
 
@@ -23,6 +21,7 @@ def names(folder):
     return sorted((int(n), os.path.realpath(f"{folder}/{n}").split(":")[0]) for n in os.listdir(folder)
                   if os.path.exists(f"{folder}/{n}") and int(n) > 2)
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+policies = set(line.split()[1] for line in open("/proc/self/numa_maps")) if os.path.exists("/proc/self/numa_maps") else ()
 streams = [(s.name, s.mode, s.encoding, s.errors, s.line_buffering, s.write_through, s.fileno(), s.isatty())
            for s in (sys.stdin, sys.stdout, sys.stderr)]
 seen = dict(
@@ -34,7 +33,10 @@ seen = dict(
     file=globals().get("__file__"), spec=__spec__ and (__spec__.name, __spec__.origin), same=sys.modules["__main__"].__dict__ is globals(),
     environment={n: v for n, v in os.environ.items() if not n.startswith(("HVDRUN_", "OMPI_", "PMIX_", "TORCHELASTIC_"))},
     shown=set(os.environ) <= {p.split("=")[0] for p in open("/proc/self/environ").read().split("\0")},
-    stdin=sys.stdin.readline())
+    stdin=sys.stdin.readline(), cgroup=open("/proc/self/cgroup").read(), policy=sorted(policies),
+    rest=[open("/proc/self/" + name).read() for name in ("oom_score_adj", "coredump_filter", "personality", "timerslack_ns")],
+    rights=[status.get(name) for name in ("NoNewPrivs", "Seccomp", "CapEff", "CapBnd", "Mems_allowed", "Groups")],
+    scheduling=(os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0)))
 for name in ("MASTER_PORT", "JAX_COORDINATOR_ADDRESS", "HOROVOD_GLOO_RENDEZVOUS_PORT", "KUBEFLOW_TRAINER_SERVER_URL",
              "KUBEFLOW_TRAINER_SERVER_TOKEN", "TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"):
     seen["environment"].pop(name, None)
@@ -59,59 +61,6 @@ if way == "kill": os.kill(os.getpid(), 9)
 """
 
 
-class WarmFlow(Asked):
-
-    def warm(self, *args, **options):
-        return self.run_job("-v", "--warm", *args, **options)
-
-    def is_warm(self, result, count=1):
-        self.assertRegex(result.stderr, rf"{count} ranks were forked", result.describe())
-
-    def outside(self, name, text):
-        """A module that is not in the folder of the script."""
-        folder = self.box.path("outside")
-        os.makedirs(folder, exist_ok=True)
-        with open(os.path.join(folder, name + ".py"), "w", encoding="utf-8") as file:
-            file.write(text)
-        return {"PYTHONPATH": folder}
-
-    def seen(self, result, count):
-        self.expect(result, 0)
-        lines = re.findall(r"SEEN (.*)$", result.stdout, re.M)
-        self.assertEqual(len(lines), count, result.describe())
-        return sorted((json.loads(line) for line in lines), key=lambda seen: seen["environment"]["RANK"])
-
-    def both_ways(self, *args, count=1, **options):
-        cold = self.run_job(*args, **options)
-        warm = self.warm(*args, **options)
-        self.is_warm(warm, count)
-        self.maxDiff = None
-        for a, b in zip(self.seen(cold, count), self.seen(warm, count)):
-            self.assertEqual(a, b)
-
-    def mother_of(self, job):
-        def find():
-            for pid in filter(str.isdigit, os.listdir("/proc")):
-                try:
-                    with open(f"/proc/{pid}/cmdline", "rb") as file:
-                        words = file.read()
-                    with open(f"/proc/{pid}/environ", "rb") as file:
-                        marked = self.box.path("mark").encode() in file.read()
-                except OSError:
-                    continue
-                if b"<hvdrun --warm>" in words and marked:
-                    return int(pid)
-            return None
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            pid = find()
-            if pid is not None:
-                return pid
-            time.sleep(0.02)
-        self.fail("no mother: " + job.describe())
-
-
-
 class Warm(WarmFlow):
 
     def test_like_a_cold_rank(self):
@@ -120,6 +69,25 @@ class Warm(WarmFlow):
         self.both_ways("-np", 1, PYTHON, "-u", "-O", "-X", "dev", script)
         self.both_ways("-np", 2, "--bind-to", "core", "--stdin", "all", PYTHON, script, count=2, stdin=b"a line\n")
         self.both_ways("-np", 1, PYTHON, "-c", PROBE, "x")
+
+    def test_a_script_that_is_a_program(self):
+        os.symlink(PYTHON, self.box.path("python3"))
+        path = {"PATH": self.box.path(".") + ":" + os.environ["PATH"]}
+        for line in ("/usr/bin/env python3", PYTHON, PYTHON + " -u"):
+            with self.subTest(line=line):
+                self.write("probe", f"#!{line}\n{PROBE}", 0o755)
+                self.both_ways("-np", 2, "./probe", "a b", "-c", count=2, env=path)
+        self.write("probe", f"#!/usr/bin/env -S python3 -u\n{PROBE}", 0o755)
+        result = self.expect(self.warm("-np", 1, "./probe", env=path), 0)
+        self.expect_said(result, "ranks here are not warm: only a program that is started as 'python3 ...'")
+
+    def test_more_programs_than_interpreters(self):
+        scripts = [self.write(f"script{i}.py", "print('fine')\n") for i in range(5)]
+        apps = [word for script in scripts for word in (":", "-np", 1, PYTHON, script)][1:]
+        result = self.expect(self.warm("--oversubscribe", *apps), 0)
+        self.assertEqual(result.stdout.count("fine"), 5, result.describe())
+        self.assertEqual(result.stderr.count("1 ranks were forked"), 4, result.describe())
+        self.expect_said(result, "ranks here are not warm: the job starts too many different programs at the same time")
 
     def test_the_connection_of_pmi(self):
         script = self.write("probe.py", PROBE)
@@ -262,18 +230,6 @@ class Warm(WarmFlow):
         self.is_warm(result)
         self.assertEqual(len(re.findall(r"(fork|spawn|forkserver) \[2, 4, 6\]", result.stdout)), 3, result.describe())
 
-    def test_a_mother_that_is_killed(self):
-        pipe = self.box.path("slow")
-        os.mkfifo(pipe)
-        env = dict(self.outside("slow_module", f"import os\nif 'RANK' not in os.environ.copy(): open({pipe!r}).read()\n"),
-                   MARK=self.box.path("mark"))
-        script = self.write("slow.py", "import slow_module\nprint('fine')\n")
-        job = self.start("--warm", "-np", 2, PYTHON, script, env=env)
-        os.kill(self.mother_of(job), signal.SIGKILL)
-        result = self.expect(job.wait(60), 0)
-        self.expect_said(result, "ranks here are not warm: the interpreter that imports their modules has ended")
-        self.assertEqual(result.stdout.count("fine"), 2)
-
     def test_stacks_show_the_script_alone(self):
         script = self.write("hang.py", "import os, time\ndef wait():\n    time.sleep(1000)\nos.write(1, b'ready\\n')\nwait()\n")
         job = self.begin("--warm", "-np", 2, "--grace", 1, PYTHON, script, count=2)
@@ -311,20 +267,18 @@ class WarmElastic(WarmFlow):
         self.assertEqual(result.stdout.count("value 1 script 1"), 2)
         self.assertEqual(result.stdout.count("value 22 script 2"), 2, result.describe())
 
-
-    def test_a_mother_that_is_killed_while_she_waits(self):
-        env = {"MARK": self.box.path("mark")}
-        script = self.write("again.py", "import decimal, os, sys, time\nos.write(1, b'ready\\n')\n"
-                            "while not os.path.exists(sys.argv[1] + os.environ['HVDRUN_EPOCH']): time.sleep(0.01)\n"
-                            "sys.exit(os.environ['HVDRUN_EPOCH'] == '1')\n")
-        job = self.start("-v", "--warm", "-np", 2, "--min-np", 2, "--grace", 1, PYTHON, script, self.box.path("end"), env=env)
-        job.wait_output("ready", count=2)
-        os.kill(self.mother_of(job), signal.SIGKILL)
-        for epoch in "12":
-            with open(self.box.path("end" + epoch), "w", encoding="ascii"):
-                pass
-        result = self.expect(job.wait(60), 0)
-        self.assertEqual(len(re.findall("2 ranks were forked", result.stderr)), 2, result.describe())
+    def test_many_kinds_one_after_the_other(self):
+        """The options of the interpreter differ in each epoch: the oldest mother makes room."""
+        options = ("-u", "-O", "-s", "-B", "-E", "-OO")
+        self.write("kinds", f"#!{PYTHON} -u\nimport os, sys\nepoch = int(os.environ['HVDRUN_EPOCH'])\n"
+                   f"options = {options!r}\nprint('epoch', epoch, *sys.orig_argv[1:2], flush=True)\n"
+                   "if epoch == len(options): sys.exit(0)\n"
+                   "lines = open(__file__).read().split('\\n')\nlines[0] = lines[0].split()[0] + ' ' + options[epoch]\n"
+                   "with open('new', 'w') as file: file.write('\\n'.join(lines))\n"
+                   "os.chmod('new', 0o755)\nos.rename('new', 'kinds')\nsys.exit(1)\n", 0o755)
+        result = self.expect(self.warm("-np", 1, "--min-np", 1, "--max-restarts", 9, "./kinds"), 0)
+        self.assertEqual(re.findall(r"epoch (\d+) (\S+)", result.stdout), [(str(i + 1), o) for i, o in enumerate(options)])
+        self.assertEqual(result.stderr.count("1 ranks were forked"), len(options), result.describe())
 
 
 TORCH = r"""

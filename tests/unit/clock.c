@@ -46,6 +46,11 @@ bool unit_is_over(int64_t limit_ms)
     return unit_limit_ms(0) > limit_ms;
 }
 
+void unit_pause(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
 int64_t clock_mono_ns(void)
 {
     return set.stopped ? set.mono_ns : read_ns(CLOCK_MONOTONIC);

@@ -20,6 +20,9 @@ int64_t unit_limit_ms(int64_t ms);
 int64_t unit_limit_ns(int64_t ns);
 bool unit_is_over(int64_t limit_ms);
 
+/* A moment, in a loop that waits for something that another process or the kernel does. */
+void unit_pause(void);
+
 /* What any other command line runs: the room's own helper process, or an experiment by hand. At
  * most one file of a room defines it; without one such a call is wrong usage. */
 int unit_called_otherwise(int argc, char **argv);

@@ -71,20 +71,30 @@ static bool is_same(const char *a, const char *b)
     return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
 
-static bool is_same_list(const struct strv *a, const struct strv *b)
+static bool is_same_environment(const struct warm_kind *kind, char *const *envp)
 {
-    bool same = a->count == b->count;
-    for (size_t i = 0; i < a->count && same; i++)
-        same = strcmp(a->items[i], b->items[i]) == 0;
-    return same;
+    size_t i = 0;
+    for (; *envp != NULL; envp++) {
+        if (i < kind->env.count && strcmp(kind->env.items[i], *envp) == 0) {
+            i++;
+            continue;
+        }
+        char *name AUTO_FREE = mem_strndup(*envp, strcspn(*envp, "="));
+        if (!is_of_ranks(name))
+            return false;
+    }
+    return i == kind->env.count;
 }
 
-bool warm_kind_is(const struct warm_kind *kind, const struct warm_kind *other)
+bool warm_kind_is(const struct warm_kind *kind, const struct child_spec *spec,
+                  const struct warm_command *command)
 {
-    return strcmp(kind->path, other->path) == 0 && kind->command == other->command &&
-           strcmp(kind->target, other->target) == 0 && is_same(kind->wdir, other->wdir) &&
-           is_same_list(&kind->interpreter, &other->interpreter) &&
-           is_same_list(&kind->env, &other->env);
+    bool same = strcmp(kind->path, spec->path) == 0 && kind->command == command->kind &&
+                strcmp(kind->target, command->target) == 0 && is_same(kind->wdir, spec->wdir) &&
+                kind->interpreter.count == command->options;
+    for (size_t i = 0; same && i < command->options; i++)
+        same = strcmp(kind->interpreter.items[i], spec->argv[i]) == 0;
+    return same && is_same_environment(kind, spec->envp);
 }
 
 void warm_kind_destroy(struct warm_kind *kind)

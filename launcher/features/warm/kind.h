@@ -24,5 +24,7 @@ struct warm_kind {
 /* NULL; or why such a rank cannot be forked, and nothing to destroy. */
 const char *warm_kind_read(const struct child_spec *spec, const struct warm_command *command,
                            struct warm_kind *out);
-bool warm_kind_is(const struct warm_kind *kind, const struct warm_kind *other);
+/* Whether it would be read to be this one; false also where it cannot be read. */
+bool warm_kind_is(const struct warm_kind *kind, const struct child_spec *spec,
+                  const struct warm_command *command);
 void warm_kind_destroy(struct warm_kind *kind);

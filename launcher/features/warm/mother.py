@@ -9,7 +9,7 @@ agent starts another one that leaves it out. She never runs the script, and comp
 
 Messages are datagrams of fields that end with NUL.
   to her:  "setup" agent kind target modules... "" names... "" (module instead)...
-           "batch" count (and descriptors, see take_batch)
+           "batch" count first (and descriptors, see take_batch); first "1": the ranks before it run
   by her:  "ready" seconds modules    "bad" module reason instead    "stale" file    "forked" pid...    "unfit" reason
 """
 import sys
@@ -32,7 +32,6 @@ class Mother:
         if null != 0:
             os.close(null)
         self.files = {}  # path: what stat() said of it
-        self.checked = 0.0
         self.read = set()  # variables of ranks that a module wanted to know
 
     def say(self, *fields):
@@ -360,16 +359,14 @@ class Mother:
         self.libc.fflush(None)
         gc.collect()
         gc.freeze()
-        self.checked = time.monotonic()
-        self.say("ready", "%.1f" % (self.checked - begin), len(sys.modules))
+        self.say("ready", "%.1f" % (time.monotonic() - begin), len(sys.modules))
         while True:
             fields, descriptors = self.hear(4096, 253)
-            if time.monotonic() - self.checked > 0.02:  # those of one start come one after the other
+            if fields[2] == "1":
                 self.check_files()
             rank = self.take_batch(int(fields[1]), descriptors)
             if rank is not None:
                 return rank
-            self.checked = time.monotonic()
 
     def check_files(self):
         for path, known in self.files.items():
@@ -424,6 +421,7 @@ class Rank:
         self.cpus = [int(cpu) for cpu in next(fields).split(b",") if cpu]
         self.keep = int(next(fields))  # the number that one more descriptor must have; 0: there is none
         self.terminal = next(fields) == b"1"
+        self.name = next(fields)  # of the process; empty: it is right already
         self.limits = [(int(next(fields)), int(next(fields))) for _ in range(int(next(fields)))]
         self.skip = int(next(fields))  # arguments before those of the script
         self.arguments = [next(fields) for _ in range(int(next(fields)))]
@@ -444,6 +442,8 @@ class Rank:
             os.sched_setaffinity(0, self.cpus)
         self.set_environment()
         self.show_arguments()
+        if self.name:
+            self.mother.libc.prctl(15, self.name, 0, 0, 0)  # PR_SET_NAME
         self.open_streams()
         self.seed()
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A mother: an interpreter that has imported what the ranks of one kind import, and forks them
- * (mother.py). Her process is a helper of the agent.
+ * A mother: an interpreter that has imported what the ranks of one kind import, and forks them.
  *
- *   state     ready       forks what waits      she has forked     she is stale      she is lost
- *   IMPORTS   IDLE                                                 IMPORTS, anew     COLD
- *   IDLE                  FORKS                                    IMPORTS, anew     IMPORTS, anew
- *   FORKS                                       IDLE               IMPORTS, anew     COLD
+ *   state     a rank waits   ready   she has forked   a module must be   she is lost, stopped,
+ *                                                     left out, stale    or too slow
+ *   AWAY      IMPORTS
+ *   IMPORTS                  IDLE                     IMPORTS, anew      COLD
+ *   IDLE      FORKS                                                      AWAY
+ *   FORKS                            IDLE             IMPORTS, anew      COLD
  *
+ * AWAY: she has no process. IDLE becomes AWAY after a while, too, if no more ranks are expected.
  * COLD: ranks are started in the usual way from now on. A rank that she has forked runs nothing
  * before the agent knows its pid and says so.
  */
@@ -37,8 +39,9 @@ struct mother *mother_create(const struct mother_config *config, struct warm_kin
 void mother_destroy(struct mother *mother); /* ends her; the ranks that wait are dropped */
 
 const struct warm_kind *mother_kind(const struct mother *mother);
-bool mother_is_cold(struct mother *mother);                     /* ask before mother_add() */
+bool mother_is_cold(const struct mother *mother);
 void mother_add(struct mother *mother, struct warm_rank *rank); /* takes it; not called when cold */
 void mother_cancel(struct mother *mother, const void *context);
 void mother_keep(struct mother *mother, bool keep); /* after the last rank: there may be more */
 bool mother_forks(const struct mother *mother);     /* pids are not known yet */
+bool mother_is_idle(const struct mother *mother);   /* she has no rank to start */

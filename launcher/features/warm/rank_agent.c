@@ -47,10 +47,20 @@ static int copy_descriptors(struct warm_rank *rank)
     return 0;
 }
 
-struct warm_rank *warm_rank_create(const struct child_spec *spec, size_t skip)
+/* The system calls a script by its own name, unless env has started the interpreter. */
+static char *name_of(const struct child_spec *spec, char *const *words)
+{
+    const char *slash = strrchr(spec->path, '/');
+    bool is_script = words != spec->argv && words[0][0] == '/';
+    return is_script ? mem_strdup(slash == NULL ? spec->path : slash + 1) : NULL;
+}
+
+struct warm_rank *warm_rank_create(const struct child_spec *spec, char *const *words, size_t skip)
 {
     struct warm_rank *rank = mem_alloc(sizeof(*rank));
     *rank = (struct warm_rank){.spec = *spec, .skip = skip, .fds = {-1, -1, -1, -1}};
+    strv_copy(&rank->words, words);
+    rank->name = name_of(spec, words);
     copy_arrays(rank);
     if (copy_descriptors(rank) == 0)
         return rank;
@@ -70,6 +80,8 @@ void warm_rank_destroy(struct warm_rank *rank)
     free((struct child_limit *)rank->spec.limits);
     strv_destroy(&rank->argv);
     strv_destroy(&rank->envp);
+    strv_destroy(&rank->words);
+    free(rank->name);
     free(rank);
 }
 
@@ -107,13 +119,14 @@ void warm_rank_write(const struct warm_rank *rank, struct buf *out)
     put_cpus(out, spec);
     put_number(out, (uint64_t)spec->keep_as);
     put_text(out, spec->controlling_terminal ? "1" : "0");
+    put_text(out, rank->name == NULL ? "" : rank->name);
     put_number(out, spec->limit_count);
     for (size_t i = 0; i < spec->limit_count; i++) {
         put_number(out, (uint64_t)spec->limits[i].resource);
         put_number(out, (uint64_t)spec->limits[i].soft);
     }
     put_number(out, rank->skip);
-    put_list(out, &rank->argv);
+    put_list(out, &rank->words);
     put_list(out, &rank->envp);
 }
 

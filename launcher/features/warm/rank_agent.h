@@ -13,16 +13,18 @@ struct warm_rank {
     TAILQ_ENTRY(warm_rank) at;
     struct child_spec spec; /* points into the rest */
     struct strv argv, envp;
-    size_t skip;    /* arguments before those of the script */
-    int fds[4];     /* stdin, stdout, stderr, and one more or -1 */
-    bool cancelled; /* `done` is not called */
+    struct strv words; /* what its interpreter would get as arguments */
+    size_t skip;       /* of those, before those of the script */
+    char *name;        /* of its process, where it is not that of the interpreter; or NULL */
+    int fds[4];        /* stdin, stdout, stderr, and one more or -1 */
+    bool cancelled;    /* `done` is not called */
     void (*done)(void *context, pid_t pid, const struct error *err);
     void *context;
 };
 TAILQ_HEAD(warm_ranks, warm_rank);
 
 /* NULL: there are not enough descriptors. */
-struct warm_rank *warm_rank_create(const struct child_spec *spec, size_t skip);
+struct warm_rank *warm_rank_create(const struct child_spec *spec, char *const *words, size_t skip);
 void warm_rank_destroy(struct warm_rank *rank);
 
 /* Appends what mother.py reads about the rank (Rank.__init__). */

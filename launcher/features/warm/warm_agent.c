@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --warm on a host: the spawner of its crews, and the mothers that fork the ranks. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/agent_state.h"
 #include "agent/crew_config.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "features/warm/mother_agent.h"
+#include "features/warm/script_agent.h"
 
-#define MOTHERS_MAX 4 /* kinds of ranks on one host */
+#define MOTHERS_MAX 4 /* kinds of ranks on one host at a time */
 #define STRANGERS_MAX 64
 
 struct warm {
@@ -16,8 +19,8 @@ struct warm {
     struct spawner spawner;
     struct mother_config config;
     struct strv modules;
-    const char *told; /* why ranks are not warm: said once */
-    struct mother *mothers[MOTHERS_MAX];
+    const char *told;                    /* why ranks are not warm: said once */
+    struct mother *mothers[MOTHERS_MAX]; /* that of the newest rank is the last one */
     size_t count;
     bool keep;
     struct reaper_exit strangers[STRANGERS_MAX]; /* the newest, while pids are not known */
@@ -33,51 +36,92 @@ static bool is_cold(struct warm *warm, const char *why)
     return false;
 }
 
-static struct mother *find(const struct warm *warm, const struct warm_kind *kind)
+/* Takes it from the list. NULL: there is none. */
+static struct mother *take(struct warm *warm, size_t i)
 {
-    for (size_t i = 0; i < warm->count; i++) {
-        if (warm_kind_is(mother_kind(warm->mothers[i]), kind))
-            return warm->mothers[i];
-    }
-    return NULL;
+    if (i >= warm->count)
+        return NULL;
+    struct mother *mother = warm->mothers[i];
+    warm->count--;
+    memmove(warm->mothers + i, warm->mothers + i + 1, (warm->count - i) * sizeof(mother));
+    return mother;
 }
 
-/* NULL: there are too many. Takes `kind` otherwise. */
-static struct mother *get_mother(struct warm *warm, struct warm_kind *kind, const sigset_t *mask)
+static struct mother *take_same(struct warm *warm, const struct child_spec *spec,
+                                const struct warm_command *command)
 {
-    struct mother *mother = find(warm, kind);
-    if (mother == NULL && warm->count < MOTHERS_MAX) {
-        mother = mother_create(&warm->config, kind, mask);
+    size_t i = 0;
+    while (i < warm->count && !warm_kind_is(mother_kind(warm->mothers[i]), spec, command))
+        i++;
+    return take(warm, i);
+}
+
+/* For another kind. False: no mother is idle. */
+static bool make_room(struct warm *warm)
+{
+    size_t i = 0;
+    while (i < warm->count && !mother_is_idle(warm->mothers[i]))
+        i++;
+    if (warm->count == MOTHERS_MAX)
+        mother_destroy(take(warm, i));
+    return warm->count < MOTHERS_MAX;
+}
+
+/* NULL, and `problem`, if there is none. */
+static struct mother *get_mother(struct warm *warm, const struct child_spec *spec,
+                                 const struct warm_command *command, const char **problem)
+{
+    struct warm_kind kind;
+    struct mother *mother = take_same(warm, spec, command);
+    if (mother == NULL) {
+        *problem = warm_kind_read(spec, command, &kind);
+        if (*problem != NULL)
+            return NULL;
+        if (make_room(warm))
+            mother = mother_create(&warm->config, &kind, spec->mask);
+        else
+            *problem = "the job starts too many different programs at the same time";
+        warm_kind_destroy(&kind);
+    }
+    if (mother != NULL) {
         mother_keep(mother, warm->keep);
         warm->mothers[warm->count++] = mother;
     }
     return mother;
 }
 
-static bool spawn(void *own, const struct child_spec *spec,
-                  void (*done)(void *context, pid_t pid, const struct error *err), void *context)
+/* `python`: as `spec`, but its program is an interpreter, if that is possible. */
+static bool add(struct warm *warm, const struct child_spec *spec, const struct child_spec *python,
+                void (*done)(void *context, pid_t pid, const struct error *err), void *context)
 {
-    struct warm *warm = own;
     struct warm_command command;
-    struct warm_kind kind;
-    const char *problem = warm_command_read(spec->path, spec->argv, &command);
-    if (problem == NULL)
-        problem = warm_kind_read(spec, &command, &kind);
-    if (problem != NULL)
-        return is_cold(warm, problem);
-    struct mother *mother = get_mother(warm, &kind, spec->mask);
-    warm_kind_destroy(&kind);
+    const char *problem = warm_command_read(python->path, python->argv, &command);
+    struct mother *mother = problem == NULL ? get_mother(warm, python, &command, &problem) : NULL;
     if (mother == NULL)
-        return is_cold(warm, "the job has too many different programs");
+        return is_cold(warm, problem);
     if (mother_is_cold(mother))
         return false;
-    struct warm_rank *rank = warm_rank_create(spec, command.rest);
+    struct warm_rank *rank = warm_rank_create(spec, python->argv, command.rest);
     if (rank == NULL)
         return is_cold(warm, "the limit of open files is too low (ulimit -n)");
     rank->done = done;
     rank->context = context;
     mother_add(mother, rank);
     return true;
+}
+
+static bool spawn(void *own, const struct child_spec *spec,
+                  void (*done)(void *context, pid_t pid, const struct error *err), void *context)
+{
+    struct warm_script script;
+    struct child_spec python = *spec;
+    if (!warm_script_read(spec, &script))
+        return add(own, spec, &python, done, context);
+    python.path = script.path;
+    python.argv = strv_items(&script.argv);
+    bool added = add(own, spec, &python, done, context);
+    warm_script_destroy(&script);
+    return added;
 }
 
 static void cancel(void *own, const void *context)
@@ -91,14 +135,18 @@ static void cancel(void *own, const void *context)
 static void forked(void *context, pid_t pid)
 {
     struct warm *warm = context;
-    for (size_t i = 0; i < warm->stranger_count && i < STRANGERS_MAX; i++) {
-        if (warm->strangers[i].pid != pid)
-            continue;
-        struct reaper_exit exit = warm->strangers[i];
-        warm->strangers[i].pid = 0;
-        crews_exited(warm->agent->crews, &exit);
+    struct reaper_exit exit = {
+        .pid = pid, .wait_status = SIGKILL, .when_ns = clock_mono_ns()}; /* if it is not known */
+    if (reaper_has(pid))
         return;
+    for (size_t i = 0; i < warm->stranger_count && i < STRANGERS_MAX; i++) {
+        size_t newest = (warm->stranger_count - 1 - i) % STRANGERS_MAX;
+        if (warm->strangers[newest].pid != pid)
+            continue;
+        exit = warm->strangers[newest];
+        break;
     }
+    crews_exited(warm->agent->crews, &exit);
 }
 
 static void stranger(struct agent *agent, const struct reaper_exit *exit)

@@ -16,6 +16,7 @@
 
 #include "agent/agent_fixture.h"
 #include "agent/worker.h"
+#include "base/fd.h"
 #include "base/status.h"
 #include "io/reaper.h"
 
@@ -284,6 +285,89 @@ static void test_an_end_for_one_that_cannot_start(void **state)
     assert_true(worker_end_is_over(f->worker.end));
 }
 
+static void has_started(void *context, pid_t pid, const struct error *err)
+{
+    struct worker *worker = context;
+    assert_int_equal(worker_spawned(worker, pid, err), 0);
+    worker_signal_pending(worker);
+}
+
+/* A spawner that keeps what it takes. */
+struct taker {
+    struct child_spec spec; /* its descriptors are copies */
+    void (*done)(void *context, pid_t pid, const struct error *err);
+    void *context; /* NULL: it was cancelled */
+};
+
+static bool taker_spawn(void *own, const struct child_spec *spec,
+                        void (*done)(void *context, pid_t pid, const struct error *err),
+                        void *context)
+{
+    struct taker *taker = own;
+    *taker = (struct taker){*spec, done, context};
+    for (int i = 0; i < 3; i++)
+        taker->spec.fds[i] = fcntl(spec->fds[i], F_DUPFD_CLOEXEC, 3);
+    return true;
+}
+
+static void taker_close(struct taker *taker)
+{
+    for (int i = 0; i < 3; i++)
+        fd_close(&taker->spec.fds[i]);
+}
+
+static void taker_cancel(void *own, const void *context)
+{
+    struct taker *taker = own;
+    assert_ptr_equal(taker->context, context);
+    taker->context = NULL;
+}
+
+static void offer(struct fixture *f, struct taker *taker, const struct spawner *spawner)
+{
+    assert_false(worker_end_early(&f->worker, spawner, SIGTERM));
+    assert_true(worker_offer(&f->worker, &f->spec, WORKER_STDIN_PIPE, spawner, has_started));
+    assert_int_equal(f->worker.state, WORKER_STARTING);
+    assert_ptr_equal(taker->context, &f->worker);
+}
+
+static void test_the_end_of_one_that_starts(void **state)
+{
+    struct fixture *f = *state;
+    struct taker taker;
+    const struct spawner spawner = {&taker, taker_spawn, taker_cancel};
+    f->argv[2] = "exit 0";
+    offer(f, &taker, &spawner);
+    assert_true(worker_end_early(&f->worker, &spawner, SIGTERM));
+    assert_null(taker.context);
+    run_loop(f->bench.loop);
+    finished(f);
+    assert_true(f->bench.heard.exited->signaled);
+    assert_int_equal(f->bench.heard.exited->code, SIGTERM);
+    assert_false(worker_end_early(&f->worker, &spawner, SIGTERM));
+    worker_begin_end(&f->worker, false, SIGTERM, RUN_LIMIT_MS * 2);
+    assert_true(worker_end_is_over(f->worker.end));
+    taker_close(&taker);
+}
+
+static void test_signals_for_one_that_starts(void **state)
+{
+    struct fixture *f = *state;
+    struct taker taker;
+    const struct spawner spawner = {&taker, taker_spawn, taker_cancel};
+    f->argv[2] = "while :; do sleep 1; done";
+    offer(f, &taker, &spawner);
+    worker_signal(&f->worker, SIGSTOP); /* that is the crew's affair */
+    worker_signal(&f->worker, SIGUSR1);
+    assert_int_equal(f->change_count, 0);
+    taker.done(taker.context, child_spawn(&taker.spec, NULL, NULL), NULL);
+    taker_close(&taker);
+    run_loop(f->bench.loop);
+    finished(f);
+    assert_true(f->bench.heard.exited->signaled);
+    assert_int_equal(f->bench.heard.exited->code, SIGUSR1);
+}
+
 static void test_a_grandchild_holds_the_output(void **state)
 {
     struct fixture *f = *state;
@@ -477,6 +561,8 @@ int main(void)
         TEST(test_no_working_directory),
         TEST(test_fail),
         TEST(test_an_end_for_one_that_cannot_start),
+        TEST(test_the_end_of_one_that_starts),
+        TEST(test_signals_for_one_that_starts),
         TEST(test_a_grandchild_holds_the_output),
         TEST(test_a_grandchild_that_writes_for_ever),
         TEST(test_a_grandchild_that_ends_in_time),

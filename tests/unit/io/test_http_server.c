@@ -20,6 +20,7 @@
 #include "base/mem.h"
 #include "io/http_server.h"
 #include "loop_fixture.h"
+#include "unit.h"
 
 #define GET(path) "GET " path " HTTP/1.1\r\nHost: x\r\nAccept: some/type\r\n\r\n"
 
@@ -99,7 +100,7 @@ static char *read_all(struct fixture *f, int fd)
         if (got > 0)
             buf_append(&out, bytes, (size_t)got);
         run_turns(f->loop, 1);
-        usleep(1000);
+        unit_pause();
     }
     fail_msg("the server does not close");
     return NULL;

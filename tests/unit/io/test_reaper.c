@@ -106,17 +106,22 @@ static void test_codes_and_signals(void **state)
 static void test_one_signal_for_many(void **state)
 {
     struct fixture *f = *state;
+    pid_t last = 0;
     for (int i = 0; i < 5; i++) {
         pid_t pid = fork();
         if (pid == 0)
             _exit(0);
         siginfo_t info; /* it has ended, and is still to be collected */
         assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+        last = pid;
     }
     assert_true(reaper_has_children()); /* also those that only wait to be collected */
+    assert_true(reaper_has(last));
     f->wanted = 5;
     run_loop(f->loop);
     assert_false(reaper_has_children());
+    assert_false(reaper_has(last));
+    assert_false(reaper_has(getpid()));
     reaper_collect(f->reaper); /* nothing there: nothing happens */
     assert_int_equal(f->count, 5);
 }

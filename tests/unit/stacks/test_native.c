@@ -270,7 +270,7 @@ static void test_no_signal_is_lost(void **state)
     if (sender == 0) {
         for (int i = 0; i < SIGNALS; i++) {
             while (sigqueue(child, SIGRTMIN, (union sigval){.sival_int = i}) < 0 && errno == EAGAIN)
-                usleep(1000);
+                unit_pause();
             usleep(100);
         }
         _exit(0);

@@ -19,6 +19,7 @@
 
 #include "loop_fixture.h"
 #include "transport/dial.h"
+#include "unit.h"
 
 struct answers {
     struct loop *loop;
@@ -61,7 +62,7 @@ static int fake_lookup(const char *name, int family, struct addrinfo **found)
         return EAI_FAIL;
     lookups++;
     while (strcmp(name, "stuck") == 0 && gate_closed)
-        usleep(1000);
+        unit_pause();
     if (strcmp(name, "bad") == 0)
         return EAI_NONAME;
     return getaddrinfo("127.0.0.7", NULL, &hints, found);

@@ -18,6 +18,7 @@
 #include "features/check/call.h"
 #include "features/check/door.h"
 #include "loop_fixture.h"
+#include "unit.h"
 
 static uint8_t token[CHECK_TOKEN] = "0123456789abcde", other_token[CHECK_TOKEN] = "another one....";
 
@@ -243,7 +244,7 @@ static void visit(struct bench *bench, const void *bytes, size_t length, bool sh
         shutdown(reading->fd, SHUT_WR);
     for (int i = 0; i < RUN_LIMIT_MS && !at_end(reading); i++) {
         run_turns(bench->loop, 1);
-        usleep(1000);
+        unit_pause();
     }
     assert_true(reading->ended);
     close(reading->fd);

@@ -104,7 +104,7 @@ static void test_another_user(void **state)
         run_turns(loop, 2);
         if (waitpid(helper, &status, WNOHANG) == helper)
             break;
-        usleep(1000);
+        unit_pause();
     }
     stack_door_destroy(door);
     loop_destroy(loop);

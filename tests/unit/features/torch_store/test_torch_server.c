@@ -21,6 +21,7 @@
 #include "features/torch_store/torch_server.h"
 #include "features/torch_store/torch_server_test.h"
 #include "loop_fixture.h"
+#include "unit.h"
 
 #define VALIDATE "\x00\xce\xf7\x85\x3c"
 #define COUNT(number) #number "\0\0\0\0\0\0\0"
@@ -107,7 +108,7 @@ static void expect(const struct hall *hall, int fd, const void *bytes, size_t le
             break;
         have += count > 0 ? (size_t)count : 0;
         if (count < 0)
-            usleep(1000);
+            unit_pause();
     }
     if (bytes == NULL) {
         assert_true(count == 0 || errno == ECONNRESET);

@@ -9,27 +9,38 @@
 
 #include "features/warm/kind.h"
 
-/* The kind of `python3 a.py` with this environment. */
-static const char *read_kind(const char *const *envp, const char *wdir, struct warm_kind *out)
+/* `python3 -u a.py x` with this environment. */
+static struct child_spec spec_of(const char *const *envp, const char *wdir)
 {
     static const char *const argv[] = {"python3", "-u", "a.py", "x", NULL};
+    return (struct child_spec){.path = "/usr/bin/python3",
+                               .argv = (char *const *)argv,
+                               .envp = (char *const *)envp,
+                               .wdir = wdir};
+}
+
+static const char *read_kind(const char *const *envp, const char *wdir, struct warm_kind *out)
+{
     struct warm_command command;
-    struct child_spec spec = {.path = "/usr/bin/python3",
-                              .argv = (char *const *)argv,
-                              .envp = (char *const *)envp,
-                              .wdir = wdir};
+    struct child_spec spec = spec_of(envp, wdir);
     assert_null(warm_command_read(spec.path, spec.argv, &command));
     return warm_kind_read(&spec, &command, out);
 }
 
+static bool is_kind(const struct warm_kind *kind, const struct child_spec *spec)
+{
+    struct warm_command command;
+    assert_null(warm_command_read(spec->path, spec->argv, &command));
+    return warm_kind_is(kind, spec, &command);
+}
+
 static bool is_same(const char *const *a, const char *const *b, const char *wdir)
 {
-    struct warm_kind one, other;
+    struct warm_kind one;
+    struct child_spec other = spec_of(b, wdir);
     assert_null(read_kind(a, "/w", &one));
-    assert_null(read_kind(b, wdir, &other));
-    bool same = warm_kind_is(&one, &other);
+    bool same = is_kind(&one, &other);
     warm_kind_destroy(&one);
-    warm_kind_destroy(&other);
     return same;
 }
 
@@ -47,6 +58,30 @@ static void test_ranks_of_one_kind(void **state)
     assert_false(is_same(first, second, NULL));
     assert_false(is_same(first, ENV("HOME=/h", "RANK=1", "OMP_NUM_THREADS=2"), "/w"));
     assert_false(is_same(first, ENV("HOME=/other", "RANK=1"), "/w"));
+    assert_false(is_same(first, ENV("RANK=1"), "/w"));
+    assert_false(is_same(first, ENV("HOME=/h", "OMP_PLACES=cores"), "/w"));
+}
+
+static void test_other_command_lines(void **state)
+{
+    static const char *const lines[][6] = {{"python3", "a.py", "x"},
+                                           {"python3", "-O", "a.py", "x"},
+                                           {"python3", "-u", "-O", "a.py"},
+                                           {"python3", "-u", "b.py", "x"},
+                                           {"python3", "-u", "-m", "a.py"}};
+    struct warm_kind kind;
+    struct child_spec spec = spec_of(ENV("HOME=/h"), "/w");
+    (void)state;
+    assert_null(read_kind(ENV("HOME=/h"), "/w", &kind));
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        spec.argv = (char *const *)(uintptr_t)lines[i];
+        assert_false(is_kind(&kind, &spec));
+    }
+    spec.argv = (char *const *)(uintptr_t)ENV("python3", "-u", "a.py", "y", "z");
+    assert_true(is_kind(&kind, &spec));
+    spec.path = "/opt/python3";
+    assert_false(is_kind(&kind, &spec));
+    warm_kind_destroy(&kind);
 }
 
 /* What the mother must not have: with it, a module would see the rank of another one. */
@@ -76,6 +111,7 @@ static void test_variables_that_bind_the_interpreter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_ranks_of_one_kind),
+                                       cmocka_unit_test(test_other_command_lines),
                                        cmocka_unit_test(test_variables_of_ranks),
                                        cmocka_unit_test(test_variables_that_bind_the_interpreter)};
     return cmocka_run_group_tests(tests, NULL, NULL);
