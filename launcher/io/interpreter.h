@@ -10,7 +10,7 @@
 #include "base/error.h"
 
 /* What is behind "#!" in the first line of a script, without blanks at its ends. The caller's;
- * NULL: it is no script, or the line is longer than all systems read. */
+ * NULL: there is no such line, or it is longer than all systems read. */
 char *interpreter_line(const char *path);
 
 /* "#!/usr/bin/env NAME" and a carriage return: env exists, and would look for "NAME\r". -1: so it

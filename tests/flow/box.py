@@ -75,6 +75,8 @@ class Box:
         env.update(TMPDIR=self.tmp, XDG_RUNTIME_DIR=self.run, HOME=self.home, LC_ALL="C.UTF-8",
                    OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
         env[TAG_NAME] = self.tag
+        if os.environ.get("HVDRUN_TEST_WARM"):  # the tests warm.NAME (flow.cmake)
+            env["HVDRUN_WARM"] = "auto"
         for name, value in (changes or {}).items():
             if value is None:
                 env.pop(name, None)

@@ -10,6 +10,7 @@
 #   # ctest plain                   it runs without sanitizers; if it is long, it runs with them at night
 #   # ctest harness                 it tests what tests stand on, and runs when that has changed, and at night
 #   # ctest each VARIABLE: WORD ... one ctest for each word, flow.NAME.WORD, with the variable set to it
+#   # ctest warm[ nightly][: TESTS]  also the ctest warm.NAME of all its tests, or of these, with --warm
 # Single tests that are @plain (ground.py) are the ctest flow.NAME.plain of .ci/run.
 include(${PROJECT_SOURCE_DIR}/cmake/python.cmake)
 
@@ -45,6 +46,18 @@ foreach(file ${flow_tests})
     string(REPLACE ":" "" variable ${variable})
     string(REPLACE " " ";" words ${words})
     list(TRANSFORM words PREPEND flow.${name}. OUTPUT_VARIABLE tests)
+  endif()
+  file(STRINGS ${file} warm REGEX "^# ctest warm( nightly)?(: .*)?$")
+  if(warm AND test_runs_plain)
+    string(REGEX REPLACE "^# ctest warm( nightly)?:?" "" warm_tests "${warm}")
+    separate_arguments(warm_tests)
+    set(warm_labels waits)
+    if(warm MATCHES "^# ctest warm nightly")
+      list(APPEND warm_labels nightly)
+    endif()
+    add_test(NAME warm.${name} COMMAND ${Python3_EXECUTABLE} -B ${file} ${warm_tests})
+    set_tests_properties(warm.${name} PROPERTIES TIMEOUT ${limit} COST 100 LABELS "${warm_labels}"
+                         ENVIRONMENT "${environment};HVDRUN_TEST_WARM=1")
   endif()
   set(part sanitized)
   if(said_plain OR name MATCHES "^nightly_")

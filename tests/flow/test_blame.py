@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is named when several things fail at once, and the driver hears of them late or in the wrong order."""
 # ctest waits
+# ctest warm
 
 import json
 import os

@@ -4,6 +4,7 @@ there are, another MASTER_PORT and a higher TORCHELASTIC_RESTART_COUNT. With a p
 quick, and with real torch.distributed (gloo) and the example script."""
 # ctest long
 # ctest waits
+# ctest warm: Torch
 
 import collections
 import os

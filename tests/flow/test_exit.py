@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exit status tells the truth (D7): codes, signals, causes and consequences, exec failures."""
 # ctest waits
+# ctest warm
 
 import json
 import os

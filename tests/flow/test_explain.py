@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`hvdrun explain`: why a job failed (docs/failures.md)."""
 # ctest waits
+# ctest warm
 
 import json
 import os

@@ -2,6 +2,7 @@
 """The dumps of PyTorch's flight recorder and the answer of NCCL in the evidence of a failure (docs/failures.md).
 PyTorch is a program that makes the FIFO and the file as PyTorch does."""
 # ctest waits
+# ctest warm nightly
 
 import os
 import pickle

@@ -2,6 +2,7 @@
 """Jobs that hang: the rank that the verdict and the last line of `hvdrun stacks` name, and its place (docs/hangs.md)."""
 # ctest waits
 # ctest long
+# ctest warm nightly
 
 import json
 import os

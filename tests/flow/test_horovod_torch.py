@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python package `horovod`: tests/python with pytest on every rank of a job, with 1 to 4 ranks."""
 # ctest plain
+# ctest warm nightly
 
 import glob
 import os

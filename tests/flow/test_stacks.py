@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`hvdrun stacks`: where all ranks of a running job are, in one tree (docs/hangs.md)."""
 # ctest waits
+# ctest warm
 
 import json
 import os

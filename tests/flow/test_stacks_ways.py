@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`hvdrun stacks` of ranks that are all stuck in another way (docs/hangs.md)."""
 # ctest waits
+# ctest warm
 
 import os
 import re

@@ -2,6 +2,7 @@
 """--torch-store: an agent serves the store of torch.distributed (TCPStore). With a plain program, with
 raw clients, and with real torch.distributed (gloo) and an example script."""
 # ctest waits
+# ctest warm nightly
 
 import json
 import os

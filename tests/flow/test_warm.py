@@ -86,7 +86,7 @@ class Warm(WarmFlow):
         apps = [word for script in scripts for word in (":", "-np", 1, PYTHON, script)][1:]
         result = self.expect(self.warm("--oversubscribe", *apps), 0)
         self.assertEqual(result.stdout.count("fine"), 5, result.describe())
-        self.assertEqual(result.stderr.count("1 ranks were forked"), 4, result.describe())
+        self.assertEqual(result.stderr.count("1 rank forked"), 4, result.describe())
         self.expect_said(result, "ranks here are not warm: the job starts too many different programs at the same time")
 
     def test_the_connection_of_pmi(self):
@@ -142,7 +142,7 @@ class Warm(WarmFlow):
             result = self.warm("-np", 2, *more, PYTHON, path, env=env)
             self.expect(result, status)
             if reason:
-                self.assertRegex(result.stderr, r"2 ranks were forked", result.describe())
+                self.assertRegex(result.stderr, r"2 ranks forked", result.describe())
                 if _ == 0 or "cannot be imported" in reason:
                     self.expect_said(result, "each rank imports trap itself: " + reason)
                 else:
@@ -262,7 +262,7 @@ class WarmElastic(WarmFlow):
         env = self.outside("changing", "value = 1\n")
         script = self.write("restarts.py", RESTARTS)
         result = self.expect(self.warm("-np", 2, "--min-np", 2, "--grace", 1, PYTHON, script, self.box.path("once"), env=env), 0)
-        self.assertEqual(len(re.findall("2 ranks were forked", result.stderr)), 2, result.describe())
+        self.assertEqual(len(re.findall("2 ranks forked", result.stderr)), 2, result.describe())
         self.expect_said(result, r"changing.py has changed: modules are imported again")
         self.assertEqual(result.stdout.count("value 1 script 1"), 2)
         self.assertEqual(result.stdout.count("value 22 script 2"), 2, result.describe())
@@ -278,7 +278,7 @@ class WarmElastic(WarmFlow):
                    "os.chmod('new', 0o755)\nos.rename('new', 'kinds')\nsys.exit(1)\n", 0o755)
         result = self.expect(self.warm("-np", 1, "--min-np", 1, "--max-restarts", 9, "./kinds"), 0)
         self.assertEqual(re.findall(r"epoch (\d+) (\S+)", result.stdout), [(str(i + 1), o) for i, o in enumerate(options)])
-        self.assertEqual(result.stderr.count("1 ranks were forked"), len(options), result.describe())
+        self.assertEqual(result.stderr.count("1 rank forked"), len(options), result.describe())
 
 
 TORCH = r"""

@@ -10,7 +10,7 @@ import signal
 import sys
 
 from hostile import Hostile
-from rig import main, sanitized
+from rig import main, nightly, sanitized
 from warm import WarmFlow
 
 PYTHON = sys.executable
@@ -18,12 +18,14 @@ PYTHON = sys.executable
 # Ends an interpreter at a moment of its forks that the variable AT names: the mother's own fork is the first one of
 # a batch, and her child forks the ranks.
 AT_A_FORK = r"""
-import os
+import os, time
 mother, forks, at = os.getpid(), 0, os.environ.get("AT")
 
 def end(moment):
     if at == moment:
         os.kill(os.getpid(), 9)
+    elif at == moment + " hangs":
+        time.sleep(1000)
 
 def before():
     global forks
@@ -75,6 +77,17 @@ class Mothers(WarmFlow):
                 else:
                     self.is_warm(result, 3 if at == "never" else 0)
 
+    @nightly("it takes half a minute for each")
+    def test_a_fork_that_hangs(self):
+        env = self.outside("trap", AT_A_FORK)
+        script = self.write("train.py", "import trap, os\nprint('fine', os.environ['RANK'])\n")
+        for at in ("mother before", "brood before 2"):
+            with self.subTest(at=at):
+                result = self.warm("-np", 3, "--oversubscribe", "-x", f"AT={at} hangs", PYTHON, script, env=env, timeout=90)
+                self.expect(result, 0)
+                self.assertEqual(sorted(re.findall(r"fine (\d)", result.stdout)), ["0", "1", "2"], result.describe())
+                self.expect_said(result, "ranks here are not warm: the interpreter that forks them does not answer")
+
     def two_epochs(self, act, *args):
         """Something happens to the mother between them."""
         script = self.write("again.py", EPOCHS)
@@ -91,24 +104,41 @@ class Mothers(WarmFlow):
 
     def test_killed_while_she_waits(self):
         result = self.two_epochs(lambda pid: os.kill(pid, signal.SIGKILL))
-        self.assertEqual(len(re.findall("2 ranks were forked", result.stderr)), 2, result.describe())
+        self.assertEqual(len(re.findall("2 ranks forked", result.stderr)), 2, result.describe())
 
     def test_stopped_while_she_waits(self):
         result = self.two_epochs(lambda pid: os.kill(pid, signal.SIGSTOP))
         self.expect_said(result, r"ranks here are not warm: the interpreter that forks them is stopped \(SIGSTOP\)")
 
-    def slow(self, number):
-        """A signal to the mother while she imports."""
+    def begin_slow(self, rest="print('fine')\n"):
+        """A job whose mother waits in an import until somebody writes to the pipe."""
         pipe = self.box.path("slow")
         os.mkfifo(pipe)
         env = dict(self.outside("slow_module", f"import os\nif 'RANK' not in os.environ.copy(): open({pipe!r}).read()\n"),
                    MARK=self.box.path("mark"))
-        script = self.write("slow.py", "import slow_module\nprint('fine')\n")
-        job = self.start("--warm", "-np", 2, PYTHON, script, env=env)
+        script = self.write("slow.py", "import slow_module\n" + rest)
+        return self.start("--warm", "-np", 2, PYTHON, script, env=env), pipe
+
+    def slow(self, number):
+        """A signal to the mother while she imports."""
+        job, _ = self.begin_slow()
         os.kill(self.mother_of(job), number)
         result = self.expect(job.wait(120), 0)
         self.assertEqual(result.stdout.count("fine"), 2)
         return result
+
+    def test_signals_for_ranks_while_she_imports(self):
+        job, pipe = self.begin_slow("import time\nwhile True: time.sleep(1)\n")
+        with open(pipe, "wb"):  # as soon as she reads
+            job.signal(signal.SIGUSR1)
+        result = self.expect(job.wait(60), 128 + signal.SIGUSR1)
+        self.expect_said(result, "SIGUSR1")
+
+    def test_the_end_of_a_job_while_she_imports(self):
+        job, pipe = self.begin_slow()
+        with open(pipe, "wb"):
+            job.signal(signal.SIGTERM)
+            self.expect(job.wait(60), 128 + signal.SIGTERM)
 
     def test_killed_while_she_imports(self):
         self.expect_said(self.slow(signal.SIGKILL),

@@ -15,7 +15,7 @@ class WarmFlow(Asked):
         return self.run_job("-v", "--warm", *args, **options)
 
     def is_warm(self, result, count=1):
-        self.assertRegex(result.stderr, rf"{count} ranks were forked", result.describe())
+        self.assertRegex(result.stderr, rf"{count} ranks? forked", result.describe())
 
     def outside(self, name, text):
         """A module that is not in the folder of the script."""

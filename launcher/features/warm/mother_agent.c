@@ -171,7 +171,7 @@ static void heard_forked(struct mother *mother, const char *field, const char *e
             warm_rank_start(rank);
         field = mother_next_field(field, end);
     }
-    log_info(mother->config.log, "%zu ranks were forked in %.2f s", count,
+    log_info(mother->config.log, "%zu rank%s forked in %.2f s", count, count == 1 ? "" : "s",
              (double)(clock_mono_ms() - mother->since_ms) / 1000);
     mother->batch_count = 0;
     mother->starts = 0;
