@@ -39,8 +39,7 @@ def in_parent():
     end("mother after") if os.getpid() == mother else end(f"brood after {forks}")
 
 def in_child():
-    if os.getppid() == mother:
-        end("brood first")
+    end("brood first" if os.getppid() == mother else "rank")
 
 if "RANK" not in os.environ.copy():
     os.register_at_fork(before=before, after_in_parent=in_parent, after_in_child=in_child)
@@ -76,6 +75,13 @@ class Mothers(WarmFlow):
                     self.expect_said(result, "ranks here are not warm: the interpreter that forks them has ended")
                 else:
                     self.is_warm(result, 3 if at == "never" else 0)
+
+    def test_ranks_that_are_killed_before_they_are_known(self):
+        env = self.outside("trap", AT_A_FORK)
+        script = self.write("train.py", "import trap\nprint('fine')\n")
+        result = self.expect(self.warm("-np", 3, "--oversubscribe", "-x", "AT=rank", PYTHON, script, env=env), 137)
+        self.is_warm(result, 3)
+        self.assertNotIn("fine", result.stdout)
 
     @nightly("it takes half a minute for each")
     def test_a_fork_that_hangs(self):
