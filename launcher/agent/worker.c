@@ -179,6 +179,7 @@ void worker_init(struct worker *worker, const struct worker_shared *shared, uint
 {
     *worker = (struct worker){
         .shared = shared, .seat = seat, .rank = rank, .terminal_fd = -1, .pidfd = -1};
+    sigemptyset(&worker->pending);
 }
 
 static void worker_unwatch_exit(struct worker *worker)
@@ -492,15 +493,16 @@ void worker_signal(struct worker *worker, int signal)
     if (worker->state == WORKER_RUNNING)
         worker_group_signal(worker->pid, signal);
     else if (worker->state == WORKER_STARTING && signal != SIGSTOP && signal != SIGCONT)
-        worker->pending |= UINT64_C(1) << (signal - 1); /* the crew remembers a pause */
+        sigaddset(&worker->pending, signal); /* the crew remembers a pause */
 }
 
 void worker_signal_pending(struct worker *worker)
 {
-    for (int signal = 1; worker->pending != 0; signal++, worker->pending >>= 1) {
-        if ((worker->pending & 1) != 0)
+    for (int signal = 1; signal < NSIG; signal++) {
+        if (sigismember(&worker->pending, signal) == 1)
             worker_group_signal(worker->pid, signal);
     }
+    sigemptyset(&worker->pending);
 }
 
 void worker_begin_end(struct worker *worker, bool paused, int signal, int64_t grace_ms)

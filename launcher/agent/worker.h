@@ -19,6 +19,7 @@
  */
 #pragma once
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -69,7 +70,7 @@ struct worker {
     uint32_t rank; /* of its epoch */
     enum worker_state state;
     pid_t pid;        /* also its process group; 0 before the spawn */
-    uint64_t pending; /* signals that came while it was STARTING: bit 0 is signal 1 */
+    sigset_t pending; /* signals that came while it was STARTING */
     int64_t started_ns;
     bool bad;         /* exited with other than 0 */
     char *error_file; /* where the program can report its failure; or NULL */

@@ -146,6 +146,13 @@ class Mothers(WarmFlow):
             job.signal(signal.SIGTERM)
             self.expect(job.wait(60), 128 + signal.SIGTERM)
 
+    @nightly("it takes two minutes")
+    def test_an_import_that_hangs(self):
+        job, _ = self.begin_slow()
+        result = self.expect(job.wait(240), 0)
+        self.expect_said(result, "ranks here are not warm: their modules were not imported in two minutes")
+        self.assertEqual(result.stdout.count("fine"), 2)
+
     def test_killed_while_she_imports(self):
         self.expect_said(self.slow(signal.SIGKILL),
                          "ranks here are not warm: the interpreter that imports their modules has ended")

@@ -48,7 +48,8 @@ static const char *read_target(char *const *argv, struct warm_command *out)
 const char *warm_command_read(const char *path, char *const *argv, struct warm_command *out)
 {
     if (!is_python(path))
-        return "only a program that is started as 'python3 ...' can be warm";
+        return "only 'python3 ...', and a script that begins like '#!/usr/bin/env python3', can be "
+               "warm";
     for (out->options = 1; argv[out->options] != NULL;) {
         const char *word = argv[out->options];
         if (word[0] != '-' || word[1] == 'm' || word[1] == 'c')

@@ -163,7 +163,7 @@ static void heard_forked(struct mother *mother, const char *field, const char *e
     while (!TAILQ_EMPTY(&mother->batch)) {
         struct warm_rank *rank = take_next(mother);
         int64_t pid = 0;
-        parse_int(field, 0, INT32_MAX, &pid, NULL);
+        parse_int(field, 2, INT32_MAX, &pid, NULL);
         count += pid > 0;
         if (pid > 0)
             held.count += (size_t)take_pid(mother, rank, (pid_t)pid);

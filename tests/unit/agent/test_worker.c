@@ -358,6 +358,8 @@ static void test_signals_for_one_that_starts(void **state)
     f->argv[2] = "while :; do sleep 1; done";
     offer(f, &taker, &spawner);
     worker_signal(&f->worker, SIGSTOP); /* that is the crew's affair */
+    worker_signal(&f->worker, 0);       /* no signals */
+    worker_signal(&f->worker, -1000);
     worker_signal(&f->worker, SIGUSR1);
     assert_int_equal(f->change_count, 0);
     taker.done(taker.context, child_spawn(&taker.spec, NULL, NULL), NULL);
