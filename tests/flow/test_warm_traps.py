@@ -10,7 +10,7 @@ import signal
 import sys
 
 from hostile import Hostile
-from rig import main, nightly, sanitized
+from rig import main, nightly
 from warm import WarmFlow
 
 PYTHON = sys.executable
@@ -163,8 +163,6 @@ class Mothers(WarmFlow):
 
     def test_out_of_memory(self):
         """The module takes all memory that an interpreter may have, but not in a rank."""
-        if sanitized():
-            self.skipTest("the sanitizer needs more address space than the test allows")
         env = self.outside("sitecustomize", "import resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n")
         self.outside("greedy", "import os\nkept = []\nwhile 'RANK' not in os.environ.copy():\n    kept.append(bytearray(1 << 20))\n")
         self.outside("full", "import os\nkept, size = [], 1 << 20\nwhile 'RANK' not in os.environ.copy() and size > 64:\n"
@@ -187,12 +185,11 @@ class Mothers(WarmFlow):
 
     def test_a_core_file(self):
         script = self.write("abort.py", "import decimal, os\nos.abort()\n")
-        seen = []
+        seen, most = [], resource.getrlimit(resource.RLIMIT_CORE)[1]
         for way in ((), ("-v", "--warm")):
             folder = self.box.path("cores" + str(len(way)))
             os.mkdir(folder)
-            result = self.run_job(*way, "-np", 1, "--wdir", folder, PYTHON, script, limits={resource.RLIMIT_CORE: (
-                resource.RLIM_INFINITY, resource.RLIM_INFINITY)})
+            result = self.run_job(*way, "-np", 1, "--wdir", folder, PYTHON, script, limits={resource.RLIMIT_CORE: (most, most)})
             self.expect(result, 134)
             cores = len(glob.glob(folder + "/*"))
             told = "".join(re.findall(r"rank 0 .*", result.said))
