@@ -9,8 +9,9 @@ import resource
 import signal
 import sys
 
+from elastic import Elastic
 from hostile import Hostile
-from rig import main, nightly
+from rig import main, nightly, wait_until, worker
 from warm import WarmFlow
 
 PYTHON = sys.executable
@@ -196,6 +197,29 @@ class Mothers(WarmFlow):
             seen.append((cores, re.sub(r"\(pid \d+\)|after [\d.]+ \w+|\d+ ms", "", told)))
         self.is_warm(result)
         self.assertEqual(*seen)
+
+
+class Newcomers(Elastic, WarmFlow):
+
+    def start_elastic(self, *args, **options):
+        """The workers are programs of Python that become those of C."""
+        at = args.index(worker("elastic_horovod"))
+        script = self.write("become.py", "import slow_module, os, sys\nos.execv(sys.argv[1], sys.argv[1:])\n")
+        return super().start_elastic("-v", "--warm", *args[:at], PYTHON, script, *args[at:], **options)
+
+    def test_the_end_of_a_newcomer_whose_mother_imports(self):
+        slow = self.box.path("slow")
+        env = self.outside("slow_module", "import os, time\nif 'RANK' not in os.environ.copy():\n"
+                                f"    while os.path.exists({slow!r}):\n        open({slow + '.waits'!r}, 'w').close()\n"
+                                "        time.sleep(0.1)\n")
+        job = self.train(*self.discover("a:1", "b:1"), "--min-np", 2, env=env)
+        job.members(2)
+        self.write("slow", "")
+        self.set_hosts("a:1", "b:1", "c:1")
+        wait_until(lambda: os.path.exists(slow + ".waits"), "the imports of the newcomer")
+        self.set_hosts("a:1", "b:1")
+        job.wait_output("c has left the job", name="stderr")
+        job.finish()
 
 
 class Places(WarmFlow, Hostile):
