@@ -32,14 +32,11 @@ static size_t keep_first(json_t *list, size_t most, size_t bytes)
     return count - kept;
 }
 
-static bool has_failed(const json_t *rank, const json_t *failed)
+/* The key of an object that has a rank. */
+static const char *rank_key(const json_t *object, char name[RANK_TEXT_ROOM])
 {
-    for (size_t i = 0; i < json_array_size(failed); i++) {
-        if (json_equal(json_object_get(json_array_get(failed, i), "rank"),
-                       json_object_get(rank, "rank")))
-            return true;
-    }
-    return false;
+    snprintf(name, RANK_TEXT_ROOM, "%d", (int)json_integer_value(json_object_get(object, "rank")));
+    return name;
 }
 
 /* As on a page that was open at the end, the only failures are those that came before hvdrun ended
@@ -57,14 +54,18 @@ static void set_ended(json_t *rank)
 /* Those that failed first; the others in the order in which they come. */
 static json_t *sorted(const json_t *ranks, const json_t *failed)
 {
-    json_t *list = json_array();
+    json_t *list = json_array(), *names = json_object();
+    char name[RANK_TEXT_ROOM];
+    for (size_t i = 0; i < json_array_size(failed); i++)
+        json_object_set_new(names, rank_key(json_array_get(failed, i), name), json_true());
     for (int wanted = 1; wanted >= 0; wanted--) {
         for (size_t i = 0; i < json_array_size(ranks); i++) {
             json_t *rank = json_array_get(ranks, i);
-            if (has_failed(rank, failed) == (wanted != 0))
+            if ((json_object_get(names, rank_key(rank, name)) != NULL) == (wanted != 0))
                 json_array_append(list, rank);
         }
     }
+    json_decref(names);
     for (size_t i = 0; i < json_array_size(list); i++)
         set_ended(json_array_get(list, i));
     return list;
