@@ -349,16 +349,16 @@ static bool send_shared_one(struct link *link, enum frame_type type, uint32_t ep
                             const struct buf *head, struct shared_block *block, size_t offset,
                             size_t length)
 {
-    size_t own = offset < head->length ? head->length - offset : 0;
-    size_t from = offset + own - head->length;
+    size_t from = offset < head->length ? offset : head->length;
+    size_t own = head->length - from < length ? head->length - from : length;
     uint8_t *place = frame_reserve(link, own);
     if (place == NULL)
         return false;
-    memcpy(place + FRAME_HEADER_SIZE, buf_text(head) + head->length - own, own);
+    memcpy(place + FRAME_HEADER_SIZE, buf_text(head) + from, own);
     header_put(link, place, type, epoch, length);
     link->sent++;
     send_queue_commit(&link->out, FRAME_HEADER_SIZE + own);
-    if (send_queue_share(&link->out, block, from, length - own) < 0)
+    if (send_queue_share(&link->out, block, offset - from, length - own) < 0)
         link->overflowed = true;
     flush_later(link);
     return !link->overflowed;
@@ -367,11 +367,13 @@ static bool send_shared_one(struct link *link, enum frame_type type, uint32_t ep
 void link_send_shared(struct link *link, enum frame_type type, uint32_t epoch,
                       const ProtobufCMessage *message, unsigned field, struct shared_block *block)
 {
-    struct buf head AUTO_BUF = BUF_INIT(FRAME_BODY_MAX);
     size_t packed = protobuf_c_message_get_packed_size(message);
+    struct buf head AUTO_BUF = BUF_INIT(packed + FIELD_HEAD_MAX);
     uint8_t *place = buf_reserve(&head, packed + FIELD_HEAD_MAX);
     protobuf_c_message_pack(message, place);
-    buf_commit(&head, packed + field_head(place + packed, field, block->length));
+    buf_commit(&head, packed);
+    if (field != 0)
+        buf_commit(&head, field_head(place + packed, field, block->length));
     size_t whole = head.length + block->length;
     size_t at = 0;
     for (; whole - at > FRAME_BODY_MAX; at += FRAME_BODY_MAX) {

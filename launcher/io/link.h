@@ -50,8 +50,9 @@ void link_send_message(struct link *link, enum frame_type type, uint32_t epoch,
                        const ProtobufCMessage *message);
 
 /* The same message to many links, with one copy of its largest part. `block` is the value of the
- * message's bytes field number `field`, which `message` itself leaves empty. The links hold the
- * block until they have sent it. */
+ * message's bytes field number `field`, which `message` itself leaves empty. Or `field` is 0, and
+ * the block is a packed message of the same type, of which the receiver gets the fields of both.
+ * The links hold the block until they have sent it. */
 void link_send_shared(struct link *link, enum frame_type type, uint32_t epoch,
                       const ProtobufCMessage *message, unsigned field, struct shared_block *block);
 

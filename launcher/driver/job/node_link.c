@@ -445,13 +445,6 @@ void node_link_send(struct node_link *node, enum frame_type type, uint32_t epoch
         link_send_message(node->link, type, epoch, message);
 }
 
-void node_link_send_bytes(struct node_link *node, enum frame_type type, uint32_t epoch,
-                          const void *bytes, size_t length)
-{
-    if (node->link != NULL)
-        link_send(node->link, type, epoch, bytes, length);
-}
-
 void node_link_send_shared(struct node_link *node, enum frame_type type, uint32_t epoch,
                            const ProtobufCMessage *message, unsigned field,
                            struct shared_block *block)

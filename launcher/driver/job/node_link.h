@@ -110,8 +110,6 @@ bool node_link_alive(const struct node_link *node); /* it can be sent to */
 
 void node_link_send(struct node_link *node, enum frame_type type, uint32_t epoch,
                     const ProtobufCMessage *message); /* NULL: an empty body */
-void node_link_send_bytes(struct node_link *node, enum frame_type type, uint32_t epoch,
-                          const void *bytes, size_t length); /* of a message, packed */
 /* As link_send_shared(). */
 void node_link_send_shared(struct node_link *node, enum frame_type type, uint32_t epoch,
                            const ProtobufCMessage *message, unsigned field,

@@ -12,6 +12,7 @@
 #include "driver/reach/reach.h"
 #include "driver/start/machines.h"
 #include "driver/start/prepare_epoch.h"
+#include "io/send_queue.h"
 #include "model/net/network.h"
 #include "output/terminal.h"
 #include "wire/control.pb-c.h"
@@ -280,24 +281,6 @@ static void prepare_parts_free(struct prepare_parts *parts)
     free(parts->wdir);
 }
 
-/* PREPARE as bytes. In a protobuf message the later of two fields wins, and lists grow, so a
- * message can be written in pieces. The part for all nodes comes first and is written once,
- * because with thousands of hosts their names are most of it. Behind it comes the part for one
- * node. */
-struct prepare_body {
-    struct buf bytes;
-    size_t common; /* how many of them are for all */
-};
-
-#define PREPARE_MAX ((size_t)1 << 30)
-
-static void body_add(struct prepare_body *body, const Hvdrun__Prepare *message)
-{
-    size_t length = hvdrun__prepare__get_packed_size(message);
-    hvdrun__prepare__pack(message, buf_reserve(&body->bytes, length));
-    buf_commit(&body->bytes, length);
-}
-
 static void fill_binding(Hvdrun__Prepare *message, const struct job *job, const struct plan *plan)
 {
     const struct settings *settings = job->settings;
@@ -333,9 +316,10 @@ static void fill_layout(Hvdrun__Prepare *message, const struct plan *plan,
     message->n_app_sizes = parts->app_count;
 }
 
-/* `remote`: for the nodes that are other machines. */
-static void put_common(struct prepare_body *body, const struct job *job,
-                       const struct prepare_epoch *epoch, struct prepare_parts *parts, bool remote)
+/* The fields that are the same for all nodes: packed once, because with thousands of hosts their
+ * names are most of PREPARE. `remote`: for the nodes that are other machines. */
+static struct shared_block *pack_common(const struct job *job, const struct prepare_epoch *epoch,
+                                        struct prepare_parts *parts, bool remote)
 {
     const struct settings *settings = job->settings;
     const struct strv *env = remote ? job->request->away_env : job->request->base_env;
@@ -363,8 +347,9 @@ static void put_common(struct prepare_body *body, const struct job *job,
     message.merge_stderr = settings->merge_stderr;
     terminal_size(&message.terminal_rows, &message.terminal_columns);
     parts_prepare(job, &message);
-    body_add(body, &message);
-    body->common = body->bytes.length;
+    struct shared_block *block = shared_block_create(hvdrun__prepare__get_packed_size(&message));
+    hvdrun__prepare__pack(&message, block->bytes);
+    return block;
 }
 
 /* The settings of its workers in the host list, and the working directory of all. Returns a text
@@ -382,7 +367,8 @@ static char *fill_host_traits(Hvdrun__Prepare *message, const struct job *job,
     return wdir;
 }
 
-static void send_prepare(struct prepare_body *body, const struct job *job,
+/* Adds the fields of one node, of which `common` has none. */
+static void send_prepare(struct shared_block *common, const struct job *job,
                          const struct prepare_epoch *epoch, int index,
                          const struct prepare_parts *parts)
 {
@@ -401,10 +387,7 @@ static void send_prepare(struct prepare_body *body, const struct job *job,
     message.n_stdin_seats = share->stdin_count;
     message.wants_master = !epoch->beside_others && epoch->plan->ranks[0].node == index;
     char *node_wdir AUTO_FREE = fill_host_traits(&message, job, node, &place->traits, parts);
-    body_add(body, &message);
-    node_link_send_bytes(node, FRAME_PREPARE, epoch->number, body->bytes.bytes + body->bytes.start,
-                         body->bytes.length);
-    buf_truncate(&body->bytes, body->common);
+    node_link_send_shared(node, FRAME_PREPARE, epoch->number, &message.base, 0, common);
 }
 
 /* The address for workers on other machines. In later epochs a worker keeps the interface with
@@ -451,18 +434,17 @@ bool prepare_send(struct job *job, const struct prepare_epoch *epoch)
     bool agreed = choose_addresses(job, epoch, &parts);
     if (agreed)
         machines_warn(job, epoch);
-    struct prepare_body bodies[2] = {{BUF_INIT(PREPARE_MAX), 0}, {BUF_INIT(PREPARE_MAX), 0}};
+    struct shared_block *common[2] = {NULL, NULL};
     for (int i = 0; agreed && i < epoch->plan->node_count; i++) {
         if (!prepare_concerns(epoch, i))
             continue;
         bool remote = !epoch->places[i]->stream.same_machine;
-        struct prepare_body *body = &bodies[remote];
-        if (body->common == 0)
-            put_common(body, job, epoch, &parts, remote);
-        send_prepare(body, job, epoch, i, &parts);
+        if (common[remote] == NULL)
+            common[remote] = pack_common(job, epoch, &parts, remote);
+        send_prepare(common[remote], job, epoch, i, &parts);
     }
-    buf_destroy(&bodies[0].bytes);
-    buf_destroy(&bodies[1].bytes);
+    shared_block_release(common[false]);
+    shared_block_release(common[true]);
     prepare_parts_free(&parts);
     return agreed;
 }

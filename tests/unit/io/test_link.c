@@ -141,6 +141,46 @@ static void test_shared_message(void **state)
     }
 }
 
+/* The block has fields of the message: they arrive as if it were packed whole, even if the link's
+ * own fields fill several frames. */
+static void test_shared_fields(void **state)
+{
+    struct fixture *f = *state;
+    static const size_t sizes[] = {0, 5, FRAME_BODY_MAX - 20, 2 * FRAME_BODY_MAX + 17};
+    for (size_t i = 0; i < 16; i++) {
+        size_t size = sizes[i / 4];
+        char *text = mem_alloc(sizes[i % 4] + 1);
+        memset(text, 't', sizes[i % 4]);
+        text[sizes[i % 4]] = '\0';
+        uint8_t *value = mem_alloc(size + 1);
+        memset(value, 'v', size);
+        Hvdrun__MpiCollected all = HVDRUN__MPI_COLLECTED__INIT, own = all;
+        all.round = 9;
+        all.data = (ProtobufCBinaryData){.len = size, .data = value};
+        own.token = 1234567 + i;
+        own.problem = text;
+        struct shared_block *block =
+            shared_block_create(hvdrun__mpi_collected__get_packed_size(&all));
+        hvdrun__mpi_collected__pack(&all, block->bytes);
+        link_send_shared(f->a.link, FRAME_MPI_COLLECTED, 1, &own.base, 0, block);
+        f->b.stop_after = f->b.frames + 1;
+        run_loop(f->loop);
+        Hvdrun__MpiCollected *back = hvdrun__mpi_collected__unpack(
+            NULL, f->b.bodies.length, (const uint8_t *)buf_text(&f->b.bodies));
+        assert_non_null(back);
+        assert_int_equal(back->token, own.token);
+        assert_string_equal(back->problem, text);
+        assert_int_equal(back->round, 9);
+        assert_int_equal(back->data.len, size);
+        assert_memory_equal(back->data.data, value, size);
+        hvdrun__mpi_collected__free_unpacked(back, NULL);
+        buf_clear(&f->b.bodies);
+        shared_block_release(block);
+        free(value);
+        free(text);
+    }
+}
+
 /* A link that ends before it has sent all gives the block back. */
 static void test_shared_and_ended(void **state)
 {
@@ -326,6 +366,7 @@ int main(void)
         PAIR(test_large_bodies),
         PAIR(test_large_message),
         PAIR(test_shared_message),
+        PAIR(test_shared_fields),
         PAIR(test_shared_and_ended),
         ALONE(test_bytewise),
         ALONE(test_rubbish),
