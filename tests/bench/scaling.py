@@ -8,14 +8,17 @@ the driver, and then they end:
 
   start     from the start of hvdrun until the last rank has reported that it runs
   CPU       of the driver alone: until then, and for one second in which only heartbeats pass
-  memory    of the driver alone: anonymous (allocated by it), and resident
+  memory    of the driver alone: anonymous (allocated by it), resident, and the most that was resident
+  sent      all that the driver has written
 
 If the cost grew faster than the number of hosts, the columns "per host" would grow.
 
 Then jobs with four ranks on each host run, in which every second agent is killed:
 
   end       from the first SIGKILL until hvdrun has ended
-  CPU       of the driver alone, in that time"""
+  CPU       of the driver alone, in that time
+
+With --fence, jobs with four ranks on each host run, which pass a PMIx fence with 1 KiB of each rank."""
 
 import os
 import shutil
@@ -26,11 +29,11 @@ import tempfile
 import time
 
 import bench
-from ground import HVDRUN
+from ground import HVDRUN, worker
 
 TICK = os.sysconf("SC_CLK_TCK")
 IDLE_S = 5
-LOST_RANKS = 4  # on each host
+RANKS = 4  # on each host, in the jobs that lose hosts or pass a fence
 
 
 def cpu_of(pid):
@@ -49,6 +52,15 @@ def memory_of(pid):
             if name in ("Rss:", "Anonymous:"):
                 found[name[:-1]] = int(rest[0])
     return found
+
+
+def most_of(pid):
+    """How many KiB were resident at most, and how many bytes the process has written."""
+    found = {}
+    for name in ("status", "io"):
+        with open(f"/proc/{pid}/{name}", encoding="ascii") as file:
+            found.update(line.split(":", 1) for line in file)
+    return {"peak": int(found["VmHWM"].split()[0]), "sent": int(found["wchar"])}
 
 
 def environment(folder):
@@ -73,7 +85,7 @@ def look(count, folder):
     for _ in range(count):
         if not job.stdout.readline():
             return {"error": job.communicate()[1].decode()[-300:]}
-    found = {"start": time.monotonic() - before, "cpu": cpu_of(job.pid), **memory_of(job.pid),
+    found = {"start": time.monotonic() - before, "cpu": cpu_of(job.pid), **memory_of(job.pid), **most_of(job.pid),
              "descriptors": len(os.listdir(f"/proc/{job.pid}/fd"))}
     time.sleep(IDLE_S)
     found["idle"] = (cpu_of(job.pid) - found["cpu"]) / IDLE_S
@@ -89,8 +101,8 @@ def look(count, folder):
 def lose(count, folder):
     """Kills every second agent. The driver's last CPU time is the one before it can be waited for."""
     with open(os.path.join(folder, "messages"), "w+b") as messages:
-        job = start(count, folder, ["sh", "-c", "echo; exec sleep 1000"], LOST_RANKS, messages)
-        for _ in range(count * LOST_RANKS):
+        job = start(count, folder, ["sh", "-c", "echo; exec sleep 1000"], RANKS, messages)
+        for _ in range(count * RANKS):
             if not job.stdout.readline():
                 job.wait()
                 messages.seek(0)
@@ -106,46 +118,61 @@ def lose(count, folder):
     return found if len(agents) == count else {"error": f"{len(agents)} agents"}
 
 
-def add_lost(report, counts):
-    rows, data = [], {}
-    for count in counts:
-        bench.say(f"scaling: {count} hosts, of which half are lost")
+def fence(count, folder):
+    job = start(count, folder, ["--mpi=pmix", worker("mpi_fence"), "stay", "1024"], RANKS)
+    for _ in range(count * RANKS):
+        if not job.stdout.readline():
+            return {"error": job.communicate()[1].decode()[-300:]}
+    found = most_of(job.pid)
+    job.terminate()
+    job.communicate()
+    return found
+
+
+def each(counts, run, what=""):
+    """{number of hosts: what the jobs on them have shown}"""
+    found = {}
+    for count in (int(word) for word in counts.split(",") if word):
+        bench.say(f"scaling: {count} hosts{what}")
         folder = tempfile.mkdtemp(prefix="hvd-scaling-", dir="/dev/shm")
         try:
-            found = data[count] = lose(count, folder)
+            found[count] = run(count, folder)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        times = [found["error"], "-"] if "error" in found else [bench.seconds(found["end"]), bench.seconds(found["cpu"])]
-        rows.append([count, *times])
-    report.add("The driver alone, when every second agent is killed", bench.table(["hosts", "end, s", "CPU, s"], rows), "lost", data)
+    return found
+
+
+def most(found):
+    return [f"{found['peak'] / 1024:.1f}", f"{found['sent'] / 1e6:.1f}"]
+
+
+def add(report, title, head, data, name, columns):
+    rows = [[count, *([found["error"]] + ["-"] * (len(head) - 2) if "error" in found else columns(count, found))] for count, found in data.items()]
+    if rows:
+        report.add(f"The driver alone, {title}", bench.table(head, rows), name, data)
+
+
+def start_columns(count, found):
+    return [bench.seconds(found["start"]), bench.seconds(found["total"]), bench.seconds(found["cpu"]),
+            f"{found['Anonymous'] / 1024:.1f}", f"{found['Rss'] / 1024:.1f}", *most(found), found["descriptors"],
+            f"{found['cpu'] * 1e6 / count:.0f}", f"{found['idle'] * 1e6 / count:.1f}", f"{found['Anonymous'] / count:.1f}"]
 
 
 def main():
     parser = bench.arguments(__doc__)
     parser.add_argument("--hosts", default="250,500,1000,2000,4000")
     parser.add_argument("--lost", default="100,200,300", help="numbers of hosts for the jobs whose agents are killed")
+    parser.add_argument("--fence", default="", help="numbers of hosts for the jobs that pass a fence")
     options = parser.parse_args()
     bench.begin()
-    report, rows, data = bench.Report("scaling", options), [], {}
-    for count in map(int, options.hosts.split(",")):
-        bench.say(f"scaling: {count} hosts")
-        folder = tempfile.mkdtemp(prefix="hvd-scaling-", dir="/dev/shm")
-        try:
-            found = look(count, folder)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-        data[count] = found
-        if "error" in found:
-            rows.append([count, found["error"]] + ["-"] * 9)
-            continue
-        per_host = [f"{found['cpu'] * 1e6 / count:.0f}", f"{found['idle'] * 1e6 / count:.1f}",
-                    f"{found['Anonymous'] / count:.1f}"]
-        rows.append([count, bench.seconds(found["start"]), bench.seconds(found["total"]), bench.seconds(found["cpu"]),
-                     f"{found['Anonymous'] / 1024:.1f}", f"{found['Rss'] / 1024:.1f}", found["descriptors"], *per_host])
-    head = ["hosts", "start, s", "whole job, s", "CPU at the start, s", "anonymous, MiB", "RSS, MiB", "descriptors",
-            "CPU per host, us", "idle CPU per host and second, us", "anonymous per host, KiB"]
-    report.add("The driver alone, with local agents", bench.table(head, rows), "driver", data)
-    add_lost(report, map(int, options.lost.split(",")))
+    report = bench.Report("scaling", options)
+    add(report, "with local agents", ["hosts", "start, s", "whole job, s", "CPU at the start, s", "anonymous, MiB", "RSS, MiB", "peak RSS, MiB",
+                                      "sent, MB", "descriptors", "CPU per host, us", "idle CPU per host and second, us",
+                                      "anonymous per host, KiB"], each(options.hosts, look), "driver", start_columns)
+    add(report, "when every second agent is killed", ["hosts", "end, s", "CPU, s"], each(options.lost, lose, ", of which half are lost"), "lost",
+        lambda _, found: [bench.seconds(found["end"]), bench.seconds(found["cpu"])])
+    add(report, "when ranks pass a fence", ["hosts", "peak RSS, MiB", "sent, MB"], each(options.fence, fence, ", with a fence"), "fence",
+        lambda _, found: most(found))
     report.finish()
 
 
