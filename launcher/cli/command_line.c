@@ -16,6 +16,7 @@
 #include "cli/env_options.h"
 #include "cli/features.h"
 #include "cli/flags.h"
+#include "cli/spelling.h"
 #include "model/env/rank_variables.h"
 #include "model/env/scrub.h"
 #include "model/settings/settings.h"
@@ -336,7 +337,7 @@ const char *command_line_launcher(const char *argv0)
 
 /* The flags of the line follow those before it. Messages name them as "torchrun (--map-by)", since
  * the user did not type them. */
-static int take_line(struct section *section, const char *launcher, const struct line *line,
+static int take_line(struct section *section, const char *launcher, struct line *line,
                      struct error *err)
 {
     struct flags own;
@@ -350,31 +351,96 @@ static int take_line(struct section *section, const char *launcher, const struct
         section->argv = own.sections[0].argv;
         own.sections[0].argv = (struct strv)STRV_INIT;
     }
+    strv_copy(&line->more, strv_items(&own.more));
+    strv_copy(&line->warnings, strv_items(&own.warnings));
     flags_destroy(&own);
     return rc;
 }
 
-/* A line of another launcher in the place of the program. */
-static int translate(struct flags *flags, char *const *envp, struct command_line *out,
+/* A launcher that hvdrun would start once for each rank. */
+static void warn_of_launcher(const struct strv *argv, struct strv *warnings)
+{
+    static const char *const modules[] = {"torch.distributed.run", "torch.distributed.launch",
+                                          "accelerate.commands.launch"};
+    const char *program = argv->items[0], *name = command_line_launcher(program);
+    bool python = argv->count > 2 && strcmp(argv->items[1], "-m") == 0;
+    for (size_t i = 0; i < 3 && python && name == NULL; i++) {
+        if (strcmp(argv->items[2], modules[i]) == 0)
+            name = i < 2 ? "torchrun" : "accelerate launch";
+    }
+    if (name != NULL)
+        strv_printf(
+            warnings,
+            "most likely, each rank starts ranks of its own: write 'hvdrun %s' in the place of "
+            "'hvdrun %s%s%s'",
+            name, program, python ? " -m " : "", python ? argv->items[2] : "");
+}
+
+/* After mistakes in the line of a launcher. If only options are wrong that hvdrun cannot honour,
+ * the rewritten line is that without them. */
+static void rewrite_line(struct rewrite *rewrite, size_t typed, const struct line *line)
+{
+    rewrite->unsure |= line->words.count == 0;
+    rewrite->foreign = true;
+    for (; typed > 0 && rewrite->words.count > 0; typed--)
+        free(rewrite->words.items[--rewrite->words.count]);
+    strv_copy(&rewrite->words, strv_items(&line->words));
+}
+
+/* Options of hvdrun behind the name of the launcher. */
+static void explain_unknown(const char *launcher, struct line *line)
+{
+    struct spelling spelling;
+    for (size_t i = 0; i < line->unknown.count; i++) {
+        const char *word = line->unknown.items[i];
+        size_t length = strcspn(word, "=");
+        if (spelling_find(word, length, word[length] == '=', &spelling))
+            strv_printf(&line->more,
+                        "%.*s is an option of hvdrun: write it before the launcher, as in hvdrun "
+                        "%.*s ... %s ...",
+                        (int)length, word, (int)length, word, launcher);
+    }
+}
+
+/* A line of another launcher in the place of the program. `err` has the first mistake already if
+ * not `right`. */
+static int translate(struct flags *flags, bool right, char *const *envp, struct command_line *out,
                      struct error *err)
 {
     struct section *last = &flags->sections[flags->count - 1];
-    const char *program = last->argv.count == 0 ? NULL : last->argv.items[0];
-    struct line line = {.words = STRV_INIT, .more = STRV_INIT};
-    if (program == NULL || flags->dashes || out->check.wanted || !features_has_line(program))
+    char *program AUTO_FREE = last->argv.count == 0 ? NULL : mem_strdup(last->argv.items[0]);
+    struct line line = {.words = STRV_INIT};
+    struct error wrong = ERROR_INIT;
+    if (program == NULL || flags->dashes || out->check.wanted)
         return 0;
+    if (!features_has_line(program)) {
+        warn_of_launcher(&last->argv, &out->warnings);
+        return 0;
+    }
+    int rc = -1;
     if (flags->count > 1)
-        return error_status(err, STATUS_USAGE,
-                            "a line of %s cannot be one of several programs ('-- %s' starts a "
-                            "program named %s)",
-                            program, program, program);
-    int rc = features_line(last->argv.items, envp, &line, err);
+        error_status(&wrong, STATUS_USAGE,
+                     "a line of %s cannot be one of several programs ('-- %s' starts a program "
+                     "named %s)",
+                     program, program, program);
+    else
+        rc = features_line(last->argv.items, envp, &line, &wrong);
+    if (rc < 0) {
+        rewrite_line(&flags->rewrite, last->argv.count, &line);
+        explain_unknown(program, &line);
+    } else {
+        rc = take_line(last, program, &line, &wrong);
+    }
+    if (rc < 0 && right)
+        error_status(err, STATUS_USAGE, "%s", wrong.text);
+    else if (rc < 0)
+        strv_add(&out->more, wrong.text);
     strv_copy(&out->more, strv_items(&line.more));
-    if (rc == 0)
-        rc = take_line(last, program, &line, err);
+    strv_copy(&out->warnings, strv_items(&line.warnings));
     out->nodes = line.nodes;
-    strv_destroy(&line.words);
-    strv_destroy(&line.more);
+    out->line_help = line.help;
+    line.help = NULL;
+    line_destroy(&line);
     return rc;
 }
 
@@ -427,10 +493,10 @@ int command_line_parse(int argc, char *const *argv, char *const *envp, struct co
     out->warnings = flags.warnings;
     flags.warnings = (struct strv)STRV_INIT;
     strv_copy(&out->more, strv_items(&flags.more));
+    if (translate(&flags, rc == 0, envp, out, err) < 0)
+        rc = -1;
     if (rc < 0)
         complete_mistakes(&flags, out);
-    if (rc == 0)
-        rc = translate(&flags, envp, out, err);
     if (rc == 0)
         rc = compose(&flags, envp, out, err);
     /* the user's words may contain line breaks or terminal escapes */
@@ -451,4 +517,5 @@ void command_line_destroy(struct command_line *line)
     strv_destroy(&line->warnings);
     strv_destroy(&line->more);
     free(line->nodes.meeting_host);
+    free(line->line_help);
 }

@@ -31,6 +31,7 @@ struct command_line {
     struct app_list apps;     /* empty if help, version, check_build, show_config or check is set */
     bool help_all;            /* `--help all` */
     struct strv warnings;     /* one line each, to print unless --quiet */
+    char *line_help;          /* owned; `torchrun --help`; NULL: another help, or none */
     struct line_nodes nodes;  /* of a line of another launcher */
     struct check_words check; /* `hvdrun check`: there must not be a program */
     struct strv more; /* after an error: further mistakes, and the line as hvdrun wants it */

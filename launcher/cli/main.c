@@ -239,6 +239,8 @@ static int about(const struct command_line *line)
     AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
     if (line->settings.help && line->check.wanted)
         check_words_help(&text);
+    else if (line->settings.help && line->line_help != NULL)
+        (void)buf_puts(&text, line->line_help);
     else if (line->settings.help && line->help_all)
         help_text(&text);
     else if (line->settings.help)

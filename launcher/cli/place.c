@@ -374,10 +374,18 @@ struct plan *place_plan(const struct command_line *line, struct place *place, bo
     struct plan_request request = place->request;
     request.oversubscribe |= late; /* the hosts may have more slots than we know now */
     struct plan *plan = plan_create(&request, err);
+    if (plan != NULL && settings->max_np > 0 && plan->size > settings->max_np) {
+        plan_destroy(plan);
+        request.np = (int)settings->max_np;
+        plan = plan_create(&request, err);
+    }
     if (plan == NULL && place->allocated && err != NULL && err->status == STATUS_NO_SLOTS)
         error_wrap(err, "%s job%s%s", allocation_name(place->allocation.kind),
                    place->allocation.job_id == NULL ? "" : " ",
                    place->allocation.job_id == NULL ? "" : place->allocation.job_id);
+    if (plan == NULL && line->nodes.launcher != NULL && settings->np > 0)
+        error_wrap(err, "%s beside the line of %s", settings_place(settings, OPT_np),
+                   line->nodes.launcher);
     if (plan != NULL && !late && check_ranks(settings, plan->size, err) < 0) {
         plan_destroy(plan);
         plan = NULL;

@@ -138,11 +138,58 @@ class Lines(Line):
             else:
                 self.expect_said(self.expect(result, 2), "name them before the launcher")
         result = self.expect(self.torchrun("--nproc-per-node", 1, "t.py", before=["-np", 2]), 2)
-        self.expect_said(result, "ppr:1:node has room for 1 rank on 1 host, but 2 are wanted")
+        self.expect_said(result, "-np beside the line of torchrun: .*ppr:1:node has room for 1 rank on 1 host, but 2 are wanted")
         result = self.expect(self.torchrun("--nproc-per-node", "cpu", "t.py", before=["-H", "a,b"]), 2)
         self.expect_said(result, r"torchrun \(--map-by\): hvdrun counts only the GPUs of other hosts")
         result = self.expect(self.torchrun("--nnodes", 1, "--node-rank", 1, "t.py"), 2)
         self.expect_said(result, "the line is that of host 1: start hvdrun once")
+
+    def test_all_mistakes_and_the_line_without_them(self):
+        result = self.torchrun("--foo=1", "-H", "a", before=["--tranport", "local"])
+        self.expect_said(self.expect(result, 2), "unknown option '--tranport': did you mean '--transport'")
+        self.expect_said(result, "torchrun: --foo=1: unknown option\n")
+        self.expect_said(result, "-H is an option of hvdrun: write it before the launcher, as in hvdrun -H ... torchrun ...")
+        self.assertNotIn("--foo is an option", result.stderr)
+        result = self.expect(self.torchrun("--nproc-per-node", "x", "t.py", before=["--timeout", "y"]), 2)
+        self.expect_said(result, "torchrun: --nproc-per-node x: expected a number.*\n.*--timeout: 'y' is not a duration")
+        result = self.torchrun("--nnodes", 2, "--numa-binding", "node", "t.py", "a b", before=["-H", "a,b"])
+        self.expect_said(self.expect(result, 2), "write: hvdrun -H a,b torchrun --nnodes 2 t.py 'a b'\n")
+
+    def test_help(self):
+        result = self.expect(self.torchrun("--help"), 0)
+        for line in ("  --nproc-per-node  +taken over", "  --role  +as an option of hvdrun: -x ROLE_NAME=[$]1",
+                     "  --numa-binding  +refused: write --bind-to"):
+            self.assertRegex(result.stdout, line)
+        self.assertNotIn("--num-gpus", result.stdout)
+        result = self.expect(self.run_job("accelerate", "launch", "-h"), 0)
+        self.assertRegex(result.stdout, "  --gradient-accumulation-steps  +accepted, has no effect")
+
+    def test_plan_of_a_range(self):
+        result = self.torchrun("--nnodes", "1:2", "--nproc-per-node", 2, "t.py", before=["-H", "a,b,c", "--dry-run"])
+        self.assertTrue(self.expect(result, 0).stdout.startswith("4 ranks of 1 program on 2 hosts"), result.describe())
+
+    def test_the_local_rank_of_deepspeed(self):
+        script = self.write("show.py", SHOW)
+        for line, argv in ((["a b"], ["--local_rank=1", "a b"]), (["--no_local_rank"], [])):
+            line = [*line[1:], script, *line[:1]] if argv else [*line, script]
+            result = self.run_job("deepspeed", "--num_gpus", 2, *line, env={"PYTHON_EXEC": self.python})
+            self.assertEqual(self.shown(self.expect(result, 0))[1]["argv"][1:], argv)
+
+    def test_the_configuration_of_accelerate(self):
+        path = self.write("hub/accelerate/default_config.yaml", "mixed_precision: bf16\n")
+        line = ["accelerate", "launch", "--no_python", "sh", "-c", "echo $ACCELERATE_MIXED_PRECISION $ACCELERATE_DYNAMO_BACKEND"]
+        result = self.expect(self.run_job("-np", 1, *line, env={"HF_HOME": self.box.path("hub")}), 0)
+        self.expect_said(result, f"accelerate: hvdrun does not read {path}; give its values as options")
+        self.expect_lines(result, ["[0]<stdout>:no NO"])
+
+    def test_a_launcher_as_a_rank(self):
+        own = self.write("torchrun", "#!/bin/sh\n", 0o755)
+        said = "most likely, each rank starts ranks of its own: write 'hvdrun torchrun' in the place of 'hvdrun {}'"
+        self.expect_said(self.expect(self.run_job("-np", 1, own), 0), said.format(own))
+        self.assertEqual(self.expect(self.run_job("-np", 1, "--", own), 0).stderr, "")
+        self.write("torch/distributed/run.py", "")
+        result = self.expect(self.run_job("-np", 1, "python3", "-m", "torch.distributed.run"), 0)
+        self.expect_said(result, said.format("python3 -m torch.distributed.run"))
 
     def files(self, folder):
         return {os.path.relpath(os.path.join(path, name), folder).partition("/")[2]: os.path.join(path, name)

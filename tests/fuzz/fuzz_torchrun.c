@@ -35,22 +35,27 @@ static void check_line(const struct line *line)
         role_of(&line->nodes, 1, false);
 }
 
+static bool has_file(const char *path)
+{
+    return path[0] == '/';
+}
+
 FUZZ_TARGET
 {
     struct fuzz_bytes bytes = {data, size};
     AUTO_STRV struct strv words = STRV_INIT, env = STRV_INIT;
-    struct line line = {.words = STRV_INIT, .more = STRV_INIT};
+    struct line line = {.words = STRV_INIT};
+    struct line_machine machine = {"now", has_file};
     struct error err = ERROR_INIT;
     take_words(&bytes, &words);
     take_words(&bytes, &env);
     if (words.count == 0)
         strv_add(&words, "torchrun");
-    int result = translate_line(strv_items(&words), strv_items(&env), "now", &line, &err);
+    int result = translate_line(strv_items(&words), strv_items(&env), &machine, &line, &err);
     fuzz_check_error(result, &err);
     if (result == 0)
         check_line(&line);
     free(line.nodes.meeting_host);
-    strv_destroy(&line.words);
-    strv_destroy(&line.more);
+    line_destroy(&line);
     return 0;
 }

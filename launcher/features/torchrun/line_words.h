@@ -3,14 +3,15 @@
  * The words of a line of torchrun, deepspeed or accelerate launch, by the table of options.def.
  * Pure.
  *
- * It reads as Python's argparse does, but for abbreviations: options up to the script, as --name
- * VALUE, --name=VALUE, -r VALUE or -rVALUE. The last one counts. An option of torchrun that is
+ * It reads as Python's argparse does: options up to the script, as --name VALUE, --name=VALUE,
+ * -r VALUE or -rVALUE. The last one counts. An option of torchrun that is
  * missing has the value of its variable, PET_NAME.
  */
 #pragma once
 
 #include <stdbool.h>
 
+#include "base/buf.h"
 #include "base/strv.h"
 
 enum line_launcher { LINE_TORCHRUN = 1, LINE_DEEPSPEED = 2, LINE_ACCELERATE = 4 };
@@ -40,8 +41,11 @@ enum line_field {
     FIELD_RUN_PATH,
     FIELD_HOSTFILE,
     FIELD_INCLUDE,
+    FIELD_EACH_LOG,
+    FIELD_NO_LOCAL_RANK,
     FIELD_GPU_IDS,
     FIELD_DYNAMO,
+    FIELD_PRECISION,
     LINE_FIELDS
 };
 
@@ -52,6 +56,9 @@ struct line_words {
     char *places[LINE_FIELDS];       /* the option as it was typed, or the variable */
     struct strv direct;              /* of LINE_WORDS */
     struct strv wrong;               /* mistakes, a line each */
+    struct strv unknown;             /* options that the launcher does not have */
+    size_t refused;                  /* so many of `wrong` are options that hvdrun cannot honour */
+    struct strv kept;                /* the line without these */
     char *const *program;            /* the script and its arguments, borrowed; may be empty */
     bool help;
 };
@@ -59,6 +66,9 @@ struct line_words {
 /* `words` begin with the launcher's name; both are NULL-ended and outlive `out`. */
 void line_words_read(char *const *words, char *const *envp, struct line_words *out);
 void line_words_destroy(struct line_words *line);
+
+/* Appends the options of the launcher, and what becomes of each. */
+void line_words_help(const struct line_words *line, struct buf *out);
 
 /* Adds a mistake: "PLACE VALUE: what was expected". */
 void line_words_expect(struct line_words *line, enum line_field field, const char *expected);

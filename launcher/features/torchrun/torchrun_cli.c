@@ -15,6 +15,11 @@ const char torchrun_feature[] = "lines of torchrun, deepspeed and accelerate lau
 line_translate torchrun_line;
 line_hosts torchrun_hosts;
 
+static bool has_file(const char *path)
+{
+    return access(path, R_OK) == 0;
+}
+
 int torchrun_line(char *const *words, char *const *envp, struct line *out, struct error *err)
 {
     char text[64] = "";
@@ -24,7 +29,8 @@ int torchrun_line(char *const *words, char *const *envp, struct line *out, struc
     if (localtime_r(&now, &parts) != NULL)
         strftime(text, sizeof(text), "%Y%m%d-%H%M%S", &parts);
     buf_printf(&stamp, "%s-%d", text, (int)getpid());
-    return translate_line(words, envp, buf_text(&stamp), out, err);
+    struct line_machine machine = {buf_text(&stamp), has_file};
+    return translate_line(words, envp, &machine, out, err);
 }
 
 static int refuse_copies(const struct line_nodes *nodes, size_t hosts, struct error *err)

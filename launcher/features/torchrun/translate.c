@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "features/torchrun/translate.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,10 +22,9 @@
 struct translation {
     struct line_words in;
     char *const *envp;
-    const char *stamp;
+    const struct line_machine *machine;
     struct line *out;
     int64_t nproc; /* 0: it is not a number */
-    bool elastic;
 };
 
 static const char *value_of(const struct translation *t, enum line_field field)
@@ -86,8 +86,13 @@ static void translate_ranks(struct translation *t)
         t->nproc = 1;
     else if (text != NULL && t->in.who == LINE_TORCHRUN && is_counted(text))
         putf(t, "--map-by", "ppr:%s:node", text);
+    else if (text != NULL && strcmp(text, "xpu") == 0 && t->in.who == LINE_TORCHRUN)
+        line_words_expect(&t->in, FIELD_NPROC,
+                          "hvdrun does not count these devices; write their number");
     else if (text != NULL && parse_int(text, 1, NUMBER_MAX, &t->nproc, NULL) < 0)
-        line_words_expect(&t->in, FIELD_NPROC, "expected a number, gpu, cpu or auto");
+        line_words_expect(&t->in, FIELD_NPROC,
+                          t->in.who == LINE_TORCHRUN ? "expected a number, gpu, cpu or auto"
+                                                     : "expected a number");
     if (processes > 0 && several && processes % t->out->nodes.max != 0)
         line_words_expect(&t->in, FIELD_PROCESSES, "expected a multiple of the number of hosts");
     else if (processes > 0 && several)
@@ -103,14 +108,20 @@ static void read_nodes(struct translation *t)
     struct line_nodes *nodes = &t->out->nodes;
     const char *text = is_on(t, FIELD_STANDALONE) ? "1" : value_of(t, FIELD_NNODES);
     int64_t min = 0, max = 0;
+    nodes->rank = (int)number_of(t, FIELD_NODE_RANK, 0, NUMBER_MAX, -1);
+    if (text == NULL && nodes->rank > 0)
+        line_words_expect(&t->in, FIELD_NODE_RANK,
+                          "expected 0, because the line does not say how many hosts there are");
     if (text == NULL)
         return;
-    size_t length = strcspn(text, ":");
+    size_t length = t->in.who == LINE_TORCHRUN ? strcspn(text, ":") : strlen(text);
     char *first AUTO_FREE = mem_strndup(text, length);
     const char *last = text[length] == ':' ? text + length + 1 : first;
     if (parse_int(first, 1, NUMBER_MAX, &min, NULL) < 0 ||
         parse_int(last, min, NUMBER_MAX, &max, NULL) < 0) {
-        line_words_expect(&t->in, FIELD_NNODES, "expected a number of hosts, or MIN:MAX");
+        line_words_expect(&t->in, FIELD_NNODES,
+                          t->in.who == LINE_TORCHRUN ? "expected a number of hosts, or MIN:MAX"
+                                                     : "expected a number of hosts");
         return;
     }
     nodes->min = (int)min;
@@ -199,7 +210,6 @@ static void translate_meeting(struct translation *t)
         line_words_expect(&t->in, FIELD_RDZV_BACKEND,
                           "hvdrun has c10d and static; it needs no other service, so leave it out");
     int64_t port = number_of(t, FIELD_MASTER_PORT, 0, 65535, 0);
-    nodes->rank = (int)number_of(t, FIELD_NODE_RANK, 0, NUMBER_MAX, -1);
     read_conf(t);
     if (is_on(t, FIELD_STANDALONE))
         return;
@@ -243,9 +253,9 @@ static void put_files(struct translation *t)
 {
     struct buf pattern AUTO_BUF = BUF_INIT(TEXT_MAX);
     const char *id = value_of(t, FIELD_RDZV_ID), *folder = value_of(t, FIELD_LOG_DIR);
-    char *own AUTO_FREE =
-        mem_printf("%s/%s%s_%s", folder == NULL ? variable(t->envp, "TMPDIR", "/tmp") : folder,
-                   folder == NULL ? "torchelastic_" : "", id == NULL ? "none" : id, t->stamp);
+    char *own AUTO_FREE = mem_printf(
+        "%s/%s%s_%s", folder == NULL ? variable(t->envp, "TMPDIR", "/tmp") : folder,
+        folder == NULL ? "torchelastic_" : "", id == NULL ? "none" : id, t->machine->stamp);
     for (const char *at = own; *at != '\0'; at++) {
         buf_putc(&pattern, *at);
         if (*at == '%')
@@ -277,32 +287,72 @@ static void translate_output(struct translation *t)
 
 /* DeepSpeed and Accelerate. */
 
+/* How many numbers are in "0,2": 0 in an empty list, -1 if one of them is not one, or is there
+ * twice. */
+static int count_devices(const char *list)
+{
+    int count = 0;
+    for (const char *at = list; *at != '\0' || (count > 0 && at[-1] == ','); count++) {
+        size_t length = strspn(at, "0123456789");
+        for (const char *old = list; old < at; old += strcspn(old, ",") + 1) {
+            if (strcspn(old, ",") == length && memcmp(old, at, length) == 0)
+                return -1;
+        }
+        if (length == 0 || (at[length] != ',' && at[length] != '\0'))
+            return -1;
+        at += length + (at[length] == ',');
+    }
+    return count;
+}
+
+/* What is wrong with a part of --include? NULL: nothing. `devices` are those of the first host. */
+static const char *judge_part(const struct translation *t, const char *host, size_t length,
+                              const char *list, const char *devices)
+{
+    if (!name_is_safe(host, length) || (list != NULL && count_devices(list) <= 0))
+        return "expected HOST@HOST, or HOST:0,1@HOST:0,1";
+    if (devices != NULL && strcmp(devices, list == NULL ? "" : list) != 0)
+        return "all hosts need the same devices; for others, write a program for each host: hvdrun "
+               "-H a:4,b:2 -np 4 PROGRAM : -np 2 -x CUDA_VISIBLE_DEVICES=0,2 PROGRAM";
+    if (list == NULL && is_on(t, FIELD_HOSTFILE))
+        return "with a hostfile, name the devices of each host, as in HOST:0,1";
+    return NULL;
+}
+
+/* As DeepSpeed, without the file it uses this machine. */
+static void put_hostfile(struct translation *t)
+{
+    const char *file = value_of(t, FIELD_HOSTFILE);
+    if (file == NULL)
+        return;
+    if (strcmp(file, "/job/hostfile") != 0 || t->machine->has_file(file))
+        put(t, "--hostfile", file);
+    else
+        strv_printf(&t->out->warnings, "deepspeed: %s is missing: the job runs on this machine",
+                    file);
+}
+
 /* HOST:0,1@HOST:0,1, if all hosts have the same devices, or none of them is named. */
 static void translate_include(struct translation *t)
 {
     struct buf hosts AUTO_BUF = BUF_INIT(TEXT_MAX);
     char *devices AUTO_FREE = NULL;
     const char *at = value_of(t, FIELD_INCLUDE);
-    if (at == NULL && is_on(t, FIELD_HOSTFILE))
-        put(t, "--hostfile", value_of(t, FIELD_HOSTFILE));
+    if (at == NULL)
+        put_hostfile(t);
     while (at != NULL && *at != '\0') {
         size_t length = strcspn(at, "@"), name = strcspn(at, ":@");
-        char *list AUTO_FREE =
-            name < length ? mem_strndup(at + name + 1, length - name - 1) : mem_strdup("");
-        bool same = devices == NULL || strcmp(devices, list) == 0;
-        if (!same || list[strspn(list, "0123456789,")] != '\0' || !name_is_safe(at, name)) {
-            line_words_expect(&t->in, FIELD_INCLUDE,
-                              "expected HOST:0,1@HOST:0,1 with the same devices on each host");
+        char *list AUTO_FREE = name < length ? mem_strndup(at + name + 1, length - name - 1) : NULL;
+        const char *wrong = judge_part(t, at, name, list, devices);
+        if (wrong != NULL) {
+            line_words_expect(&t->in, FIELD_INCLUDE, wrong);
             return;
         }
-        int slots = list[0] != '\0';
-        for (const char *comma = strchr(list, ','); comma != NULL; comma = strchr(comma + 1, ','))
-            slots++;
         buf_printf(&hosts, "%s%.*s", hosts.length > 0 ? "," : "", (int)name, at);
-        if (slots > 0)
-            buf_printf(&hosts, ":%d", slots);
+        if (list != NULL)
+            buf_printf(&hosts, ":%d", count_devices(list));
         if (devices == NULL)
-            devices = mem_strdup(list);
+            devices = mem_strdup(list == NULL ? "" : list);
         at += length + (at[length] == '@');
     }
     if (hosts.length > 0)
@@ -311,29 +361,64 @@ static void translate_include(struct translation *t)
         putf(t, "-x", "CUDA_VISIBLE_DEVICES=%s", devices);
 }
 
+static bool is_one_of(const char *word, const char *const *list)
+{
+    while (*list != NULL && strcasecmp(word, *list) != 0)
+        list++;
+    return *list != NULL;
+}
+
+/* A configuration file that `accelerate launch` would read. */
+static void warn_of_configuration(struct translation *t)
+{
+    static const char rest[] = "accelerate/default_config.";
+    const char *cache = variable(t->envp, "XDG_CACHE_HOME", NULL),
+               *hub = variable(t->envp, "HF_HOME", NULL);
+    char *own AUTO_FREE = hub != NULL ? mem_strdup(hub)
+                          : cache != NULL
+                              ? mem_printf("%s/huggingface", cache)
+                              : mem_printf("%s/.cache/huggingface", variable(t->envp, "HOME", ""));
+    static const char *const ends[] = {"yaml", "json"};
+    for (size_t i = 0; i < 2; i++) {
+        char *path AUTO_FREE = mem_printf("%s/%s%s", own, rest, ends[i]);
+        if (t->machine->has_file(path)) {
+            strv_printf(&t->out->warnings,
+                        "accelerate: hvdrun does not read %s; give its values as options", path);
+            return;
+        }
+    }
+}
+
+/* The variables that Accelerate's launcher always sets. */
 static void translate_accelerate(struct translation *t)
 {
+    static const char *const precisions[] = {"no", "fp16", "bf16", "fp8", NULL};
     const char *gpus = value_of(t, FIELD_GPU_IDS), *dynamo = value_of(t, FIELD_DYNAMO);
+    const char *precision = value_of(t, FIELD_PRECISION);
+    if (t->in.who != LINE_ACCELERATE)
+        return;
+    warn_of_configuration(t);
     if (gpus != NULL && strcmp(gpus, "all") != 0)
         putf(t, "-x", "CUDA_VISIBLE_DEVICES=%s", gpus);
-    if (dynamo != NULL && strcasecmp(dynamo, "no") != 0) {
-        char *upper AUTO_FREE = mem_strdup(dynamo);
-        for (char *at = upper; *at != '\0'; at++)
-            *at = *at >= 'a' && *at <= 'z' ? (char)(*at - 'a' + 'A') : *at;
-        putf(t, "-x", "ACCELERATE_DYNAMO_BACKEND=%s", upper);
-    }
+    if (precision != NULL && !is_one_of(precision, precisions))
+        line_words_expect(&t->in, FIELD_PRECISION, "expected no, fp16, bf16 or fp8");
+    char *value AUTO_FREE = mem_strdup(precision == NULL ? "no" : precision);
+    char *upper AUTO_FREE = mem_strdup(dynamo == NULL ? "no" : dynamo);
+    for (char *at = value; *at != '\0'; at++)
+        *at = (char)tolower((unsigned char)*at);
+    for (char *at = upper; *at != '\0'; at++)
+        *at = (char)toupper((unsigned char)*at);
+    putf(t, "-x", "ACCELERATE_MIXED_PRECISION=%s", value);
+    putf(t, "-x", "ACCELERATE_DYNAMO_BACKEND=%s", upper);
 }
 
 /* What has no meaning in hvdrun, but must be right. */
 static void check_idle(struct translation *t)
 {
-    static const char *const methods[] = {"spawn", "fork", "forkserver"};
+    static const char *const methods[] = {"spawn", "fork", "forkserver", NULL};
     const char *method = value_of(t, FIELD_START_METHOD), *interval = value_of(t, FIELD_MONITOR);
     double seconds = 0;
-    bool known = method == NULL;
-    for (size_t i = 0; i < 3 && !known; i++)
-        known = strcmp(method, methods[i]) == 0;
-    if (!known)
+    if (method != NULL && !is_one_of(method, methods))
         line_words_expect(&t->in, FIELD_START_METHOD, "expected spawn, fork or forkserver");
     if (interval != NULL && parse_double(interval, 0, NUMBER_MAX, &seconds, NULL) < 0)
         line_words_expect(&t->in, FIELD_MONITOR, "expected seconds");
@@ -344,6 +429,10 @@ static void translate_program(struct translation *t)
 {
     static const char run_path[] = "import runpy, sys; del sys.argv[0]; "
                                    "runpy.run_path(sys.argv[0], run_name='__main__')";
+    static const char *const local_rank[] = {
+        "p=$1 s=$2; shift 2; exec \"$p\" \"$s\" --local_rank=$LOCAL_RANK \"$@\"",
+        "p=$1 s=$2; shift 2; exec \"$p\" -m \"$s\" --local_rank=$LOCAL_RANK \"$@\"",
+        "s=$1; shift; exec \"$s\" --local_rank=$LOCAL_RANK \"$@\""};
     const char *python = variable(t->envp, "PYTHON_EXEC", "python3");
     bool module = is_on(t, FIELD_MODULE), bare = is_on(t, FIELD_NO_PYTHON);
     if (t->in.program[0] == NULL) {
@@ -355,7 +444,12 @@ static void translate_program(struct translation *t)
         strv_printf(&t->in.wrong, "%s: %s and %s contradict each other: give one", t->in.launcher,
                     t->in.places[FIELD_MODULE], t->in.places[FIELD_NO_PYTHON]);
     put(t, "--", NULL);
-    if (is_on(t, FIELD_RUN_PATH)) {
+    if (t->in.who == LINE_DEEPSPEED && !is_on(t, FIELD_NO_LOCAL_RANK)) {
+        put(t, "sh", "-c");
+        put(t, local_rank[bare ? 2 : module], "sh");
+        if (!bare)
+            put(t, python, NULL);
+    } else if (is_on(t, FIELD_RUN_PATH)) {
         put(t, python, "-c");
         put(t, run_path, NULL);
     } else if (!bare) {
@@ -373,6 +467,8 @@ static void translate(struct translation *t)
     if (is_on(t, FIELD_RDZV_ID) && !is_on(t, FIELD_STANDALONE))
         putf(t, "-x", "TORCHELASTIC_RUN_ID=%s", value_of(t, FIELD_RDZV_ID));
     translate_output(t);
+    if (is_on(t, FIELD_EACH_LOG))
+        put(t, "--output-filename", value_of(t, FIELD_EACH_LOG));
     translate_include(t);
     translate_accelerate(t);
     check_idle(t);
@@ -380,23 +476,33 @@ static void translate(struct translation *t)
     translate_program(t);
 }
 
-int translate_line(char *const *words, char *const *envp, const char *stamp, struct line *out,
-                   struct error *err)
+int translate_line(char *const *words, char *const *envp, const struct line_machine *machine,
+                   struct line *out, struct error *err)
 {
-    struct translation t = {.envp = envp, .stamp = stamp, .out = out};
+    struct translation t = {.envp = envp, .machine = machine, .out = out};
     out->nodes = (struct line_nodes){.rank = -1, .is_first = -1};
     line_words_read(words, envp, &t.in);
     out->nodes.launcher = t.in.launcher;
-    if (t.in.help)
+    struct strv *wrong = &t.in.wrong;
+    if (t.in.help) {
+        struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX);
+        line_words_help(&t.in, &text);
+        out->help = mem_strdup(buf_text(&text));
         strv_add(&out->words, "--help");
-    else
+        strv_destroy(wrong);
+    } else {
         translate(&t);
-    const struct strv *wrong = &t.in.wrong;
+    }
+    int rc = 0;
+    if (wrong->count > 0) {
+        rc = error_status(err, STATUS_USAGE, "%s", wrong->items[0]);
+        strv_destroy(&out->words);
+        if (wrong->count == t.in.refused && t.in.program[0] != NULL)
+            strv_copy(&out->words, strv_items(&t.in.kept));
+    }
     for (size_t i = 1; i < wrong->count; i++)
         strv_add(&out->more, wrong->items[i]);
-    int rc = 0;
-    if (wrong->count > 0)
-        rc = error_status(err, STATUS_USAGE, "%s", wrong->items[0]);
+    strv_copy(&out->unknown, strv_items(&t.in.unknown));
     line_words_destroy(&t.in);
     return rc;
 }

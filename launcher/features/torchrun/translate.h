@@ -10,6 +10,11 @@
 #include "base/error.h"
 #include "model/settings/line.h"
 
-/* As line_translate. `stamp` makes the name of a log folder unique. */
-int translate_line(char *const *words, char *const *envp, const char *stamp, struct line *out,
-                   struct error *err);
+struct line_machine {
+    const char *stamp;                  /* makes the name of a log folder unique */
+    bool (*has_file)(const char *path); /* is there such a file? */
+};
+
+/* As line_translate. */
+int translate_line(char *const *words, char *const *envp, const struct line_machine *machine,
+                   struct line *out, struct error *err);

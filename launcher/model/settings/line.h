@@ -7,6 +7,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdlib.h>
 
 #include "base/strv.h"
 
@@ -22,7 +23,21 @@ struct line_nodes {
 };
 
 struct line {
-    struct strv words; /* options of hvdrun, then "--" and the program */
+    struct strv words; /* options of hvdrun, then "--" and the program; after an error, the line
+                          without the options that hvdrun cannot honour, if all others are right */
     struct line_nodes nodes;
-    struct strv more; /* after an error: the other mistakes */
+    char *help; /* owned; what --help prints; NULL: the line does not ask for it */
+    struct strv warnings;
+    struct strv more;    /* after an error: the other mistakes */
+    struct strv unknown; /* after an error: options that the launcher does not have */
 };
+
+/* Keeps the nodes. */
+static inline void line_destroy(struct line *line)
+{
+    strv_destroy(&line->words);
+    strv_destroy(&line->warnings);
+    strv_destroy(&line->more);
+    strv_destroy(&line->unknown);
+    free(line->help);
+}

@@ -28,16 +28,23 @@ static void split(const char *text, struct strv *out)
     }
 }
 
-/* The translated line, or the mistakes with a '|' between them. The caller frees it. */
+static bool has_file(const char *path)
+{
+    return strncmp(path, "/there", 6) == 0;
+}
+
+/* The translated line and its warnings, or the mistakes with a '|' between them. The caller frees
+ * it. */
 static char *translated(const char *text, const char *variables, struct line_nodes *nodes)
 {
     struct strv words AUTO_STRV = STRV_INIT, env AUTO_STRV = STRV_INIT;
-    struct line line = {.words = STRV_INIT, .more = STRV_INIT};
+    struct line line = {.words = STRV_INIT};
+    struct line_machine machine = {"now", has_file};
     struct error err = ERROR_INIT;
     struct buf out = BUF_INIT(1 << 16);
     split(text, &words);
     split(variables, &env);
-    int rc = translate_line(strv_items(&words), strv_items(&env), "now", &line, &err);
+    int rc = translate_line(strv_items(&words), strv_items(&env), &machine, &line, &err);
     const struct strv *shown = rc == 0 ? &line.words : &line.more;
     if (rc < 0) {
         assert_int_equal(err.status, STATUS_USAGE);
@@ -45,9 +52,12 @@ static char *translated(const char *text, const char *variables, struct line_nod
     }
     for (size_t i = 0; i < shown->count; i++)
         buf_printf(&out, "%s%s", out.length == 0 ? "" : rc == 0 ? " " : "|", shown->items[i]);
+    for (size_t i = 0; i < line.warnings.count; i++)
+        buf_printf(&out, "|%s", line.warnings.items[i]);
+    for (size_t i = 0; i < line.words.count && rc < 0; i++)
+        buf_printf(&out, "%s%s", i == 0 ? "|" : " ", line.words.items[i]);
     *nodes = line.nodes;
-    strv_destroy(&line.words);
-    strv_destroy(&line.more);
+    line_destroy(&line);
     return buf_take(&out);
 }
 
@@ -79,6 +89,7 @@ static void test_ranks(void **state)
             "--monitor_interval 0.1 t.py",
             TWO PROGRAM);
     becomes("torchrun --help t.py", "--help");
+    becomes("accelerate --help", "--help");
 }
 
 static void test_restarts(void **state)
@@ -200,11 +211,15 @@ static void test_variables(void **state)
         "torchrun t.py", "PET_MODULE=1 PET_MAX_RESTARTS=2 PET_MASTER_ADDR=h PET_MASTER_PORT=5",
         ONE
         " --max-restarts 2 --slots-per-host 1 -x MASTER_ADDR=h --master-port 5 -- python3 -m t.py");
-    becomes_env("torchrun t.py", "PET_NPROC_PER_NODE=x PET_LOGS_SPECS=y",
-                "torchrun: PET_LOGS_SPECS: hvdrun writes the logs itself, and does not load a "
-                "class for them|"
+    becomes_env("torchrun t.py", "PET_NPROC_PER_NODE=x PET_EVENT_LOG_HANDLER=console",
+                "torchrun: PET_EVENT_LOG_HANDLER: write --events FILE as an option of hvdrun|"
                 "torchrun: PET_NPROC_PER_NODE x: expected a number, gpu, cpu or auto");
-    becomes_env("deepspeed t.py", "PET_NPROC_PER_NODE=2", "-- python3 t.py");
+    becomes_env("torchrun t.py",
+                "PET_LOGS_SPECS=y PET_NUMA_BINDING=node PET_STANDALONE=False PET_NNODES=1",
+                ONE PROGRAM);
+    becomes_env("torchrun t.py", "PET_EVENT_LOG_HANDLER=console",
+                "torchrun: PET_EVENT_LOG_HANDLER: write --events FILE as an option of hvdrun");
+    becomes_env("deepspeed --no_local_rank t.py", "PET_NPROC_PER_NODE=2", "-- python3 t.py");
 }
 
 /* All mistakes at once. */
@@ -214,8 +229,18 @@ static void test_mistakes(void **state)
     becomes("torchrun", "torchrun: the script is missing");
     becomes("torchrun --nnodes", "torchrun: --nnodes needs a value");
     becomes("torchrun --standalone=1 t.py", "torchrun: --standalone takes no value");
-    becomes("torchrun -H a t.py",
-            "torchrun: -H: unknown option; options of hvdrun are written before the launcher");
+    becomes("torchrun -H a t.py", "torchrun: -H: unknown option");
+    becomes("torchrun --foo=1 --bar --nnodes x t.py",
+            "torchrun: --foo=1: unknown option|torchrun: --bar: unknown option|"
+            "torchrun: --nnodes x: expected a number of hosts, or MIN:MAX");
+    becomes("torchrun --rdzv_id --rdzv_backend c10d --master-addr -x t.py",
+            "torchrun: --rdzv_id needs a value|torchrun: --master-addr needs a value|"
+            "torchrun: -x: unknown option");
+    becomes("torchrun --nproc-per-node xpu t.py",
+            "torchrun: --nproc-per-node xpu: hvdrun does not count these devices; write their "
+            "number");
+    becomes("torchrun --node-rank 1 t.py", "torchrun: --node-rank 1: expected 0, because the line "
+                                           "does not say how many hosts there are");
     becomes(
         "torchrun --nnodes 2:1 --nproc-per-node 0 --max-restarts -1 --node-rank x --master-port "
         "70000 "
@@ -223,13 +248,13 @@ static void test_mistakes(void **state)
         "--monitor-interval x "
         "--numa-binding node -m --no-python t.py",
         "torchrun: --numa-binding: write --bind-to gpu, numa, l3 or core as an option of hvdrun|"
+        "torchrun: --node-rank x: expected a number from 0 to 1000000|"
         "torchrun: --nnodes 2:1: expected a number of hosts, or MIN:MAX|"
         "torchrun: --nproc-per-node 0: expected a number, gpu, cpu or auto|"
         "torchrun: --max-restarts -1: expected a number from 0 to 1000000|"
         "torchrun: --rdzv-backend etcd: hvdrun has c10d and static; it needs no other service, so "
         "leave it out|"
         "torchrun: --master-port 70000: expected a number from 0 to 65535|"
-        "torchrun: --node-rank x: expected a number from 0 to 1000000|"
         "torchrun: --rdzv-conf a: expected KEY=VALUE,...|"
         "torchrun: --rdzv-endpoint ;:1: expected HOST:PORT|"
         "torchrun: -r 4: expected 0 to 3, or for local ranks 0:1,1:2|"
@@ -247,44 +272,136 @@ static void test_mistakes(void **state)
             "torchrun: --local-ranks-filter 1-2: expected local ranks such as 0,2");
 }
 
+/* If options that hvdrun cannot honour are all that is wrong, the line without them follows. */
+static void test_kept(void **state)
+{
+    (void)state;
+    becomes(
+        "torchrun --numa-binding node --nnodes 1 --logs_specs=x -r 1 t.py --numa-binding",
+        "torchrun: --numa-binding: write --bind-to gpu, numa, l3 or core as an option of hvdrun|"
+        "torchrun: --logs_specs: hvdrun writes the logs itself, and does not load a class for "
+        "them|torchrun --nnodes 1 -r 1 t.py --numa-binding");
+    becomes("accelerate launch --use_fsdp --fsdp_offload_params true -m t",
+            "accelerate: --use_fsdp: give the plugin to Accelerator() in the script|"
+            "accelerate: --fsdp_offload_params: give the plugin to Accelerator() in the script|"
+            "accelerate launch -m t");
+    becomes("torchrun --logs-specs x",
+            "torchrun: --logs-specs: hvdrun writes the logs itself, and does not load a class for "
+            "them");
+}
+
+static void test_shortened(void **state)
+{
+    (void)state;
+    becomes("torchrun --nproc_per 2 --nnode 1 --stand t.py", TWO PROGRAM);
+    becomes("torchrun --no 1 t.py", "torchrun: --no: the name is that of several options");
+    becomes("deepspeed --num_g=2 --no_local t.py", TWO PROGRAM);
+    becomes("deepspeed --launcher pdsh --no_local_rank t.py", "-- python3 t.py");
+    becomes("accelerate launch --num_proc=2 t.py", "accelerate: --num_proc=2: unknown option");
+}
+
+/* The values that mean the same as no option. */
+static void test_defaults(void **state)
+{
+    (void)state;
+    becomes("deepspeed --num_gpus -1 --num_nodes -1 --enable_each_rank_log None --no_local_rank "
+            "--include= --exclude= --launcher_args= --min_elastic_nodes -1 t.py",
+            "-- python3 t.py");
+    becomes("deepspeed --hostfile /job/hostfile --no_local_rank t.py",
+            "-- python3 t.py|deepspeed: /job/hostfile is missing: the job runs on this machine");
+    becomes("torchrun --local-ranks-filter= --rdzv_endpoint= --event-log-handler null "
+            "--signals-to-handle SIGTERM,SIGINT,SIGHUP,SIGQUIT t.py",
+            ONE PROGRAM);
+    becomes("torchrun --rdzv-endpoint h:1 --rdzv-endpoint= t.py", ONE PROGRAM);
+    becomes("torchrun --shutdown-timeout 9 t.py", ONE " --grace 9" PROGRAM);
+}
+
+/* DeepSpeed tells each script its local rank. */
+static void test_local_rank(void **state)
+{
+    (void)state;
+    becomes("deepspeed t.py -a",
+            "-- sh -c p=$1 s=$2; shift 2; exec \"$p\" \"$s\" --local_rank=$LOCAL_RANK \"$@\" sh "
+            "python3 t.py -a");
+    becomes("deepspeed --module t",
+            "-- sh -c p=$1 s=$2; shift 2; exec \"$p\" -m \"$s\" --local_rank=$LOCAL_RANK "
+            "\"$@\" sh python3 t");
+    becomes("deepspeed --no_python ./t",
+            "-- sh -c s=$1; shift; exec \"$s\" --local_rank=$LOCAL_RANK \"$@\" sh ./t");
+    becomes("deepspeed --no_python --no_local_rank ./t", "-- ./t");
+}
+
 static void test_deepspeed(void **state)
 {
     (void)state;
-    becomes("deepspeed t.py --deepspeed x", "-- python3 t.py --deepspeed x");
+    becomes("deepspeed --no_local_rank t.py --deepspeed x", "-- python3 t.py --deepspeed x");
+    becomes("deepspeed --num_gpus gpu t.py", "deepspeed: --num_gpus gpu: expected a number");
+    becomes("deepspeed --num_nodes 1:2 t.py",
+            "deepspeed: --num_nodes 1:2: expected a number of hosts");
+    becomes("deepspeed -H h -i a@b t.py", "deepspeed: -i a@b: with a hostfile, name the devices of "
+                                          "each host, as in HOST:0,1");
     becomes(
         "deepspeed --hostfile h --num_gpus 2 --launcher pdsh --no_local_rank --master_port 7 t.py",
         TWO " --master-port 7 --hostfile h" PROGRAM);
-    becomes("deepspeed -H h -i a:0,2@b:0,2 --bind_cores_to_rank t.py",
+    becomes("deepspeed -H h -i a:0,2@b:0,2 --no_local_rank --bind_cores_to_rank t.py",
             "-H a:2,b:2 -x CUDA_VISIBLE_DEVICES=0,2 --bind-to core" PROGRAM);
-    becomes("deepspeed --include a@b --ssh_port 23 t.py", "-H a,b --ssh-port 23" PROGRAM);
-    becomes("deepspeed --include a:0@b:1 --exclude c t.py",
+    becomes("deepspeed --no_local_rank --include a@b --ssh_port 23 t.py",
+            "-H a,b --ssh-port 23" PROGRAM);
+    static const char *const others[] = {"a:0@b:1", "worker-0@worker-1:0,2", "a:0@b"};
+    for (size_t i = 0; i < 3; i++) {
+        char *line AUTO_FREE = mem_printf("deepspeed --include %s --exclude c t.py", others[i]);
+        char *wrong AUTO_FREE = mem_printf(
             "deepspeed: --exclude: name the hosts that the job uses, with --include or with -H of "
-            "hvdrun|"
-            "deepspeed: --include a:0@b:1: expected HOST:0,1@HOST:0,1 with the same devices on "
-            "each host");
-    becomes(
-        "deepspeed --include a:x t.py",
-        "deepspeed: --include a:x: expected HOST:0,1@HOST:0,1 with the same devices on each host");
+            "hvdrun|deepspeed: --include %s: all hosts need the same devices; for others, write a "
+            "program for each host: hvdrun -H a:4,b:2 -np 4 PROGRAM : -np 2 -x "
+            "CUDA_VISIBLE_DEVICES=0,2 PROGRAM",
+            others[i]);
+        becomes(line, wrong);
+    }
+    static const char *const bad[] = {"a:x", "a:", "a:,", "a:0,", "a:0,,1", "a:0,0", "a:1,0,1"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        char *line AUTO_FREE = mem_printf("deepspeed --include %s t.py", bad[i]);
+        char *wrong AUTO_FREE =
+            mem_printf("deepspeed: --include %s: expected HOST@HOST, or HOST:0,1@HOST:0,1", bad[i]);
+        becomes(line, wrong);
+    }
 }
+
+#define DEFAULTS "-x ACCELERATE_MIXED_PRECISION=no -x ACCELERATE_DYNAMO_BACKEND=NO"
 
 static void test_accelerate(void **state)
 {
     (void)state;
-    becomes("accelerate launch t.py", "-- python3 t.py");
-    becomes("accelerate launch --multi_gpu --num_processes 8 --mixed_precision bf16 "
-            "--dynamo_backend inductor "
+    becomes("accelerate launch t.py", DEFAULTS PROGRAM);
+    becomes("accelerate launch -q --gradient_accumulation_steps 4 --downcast_bf16 "
+            "--main_training_function main t.py",
+            DEFAULTS PROGRAM);
+    becomes("accelerate launch --multi_gpu --num_processes 8 --mixed_precision BF16 "
+            "--dynamo_backend inductor --dynamo_use_dynamic --debug "
             "--num_cpu_threads_per_process 3 --gpu_ids 0,1 t.py",
-            "-np 8 -x CUDA_VISIBLE_DEVICES=0,1 -x ACCELERATE_DYNAMO_BACKEND=INDUCTOR -x "
-            "ACCELERATE_MIXED_PRECISION=bf16 "
-            "-x OMP_NUM_THREADS=3" PROGRAM);
+            "-np 8 -x CUDA_VISIBLE_DEVICES=0,1 -x ACCELERATE_MIXED_PRECISION=bf16 "
+            "-x ACCELERATE_DYNAMO_BACKEND=INDUCTOR -x ACCELERATE_DYNAMO_USE_DYNAMIC=True "
+            "-x ACCELERATE_DEBUG_MODE=true -x OMP_NUM_THREADS=3" PROGRAM);
     becomes("accelerate launch --num-machines 4 --num-processes 8 --cpu --gpu-ids all "
             "--dynamo-backend no -m t.py",
-            TWO " -x ACCELERATE_USE_CPU=true -- python3 -m t.py");
+            TWO " " DEFAULTS " -x ACCELERATE_USE_CPU=true -- python3 -m t.py");
+    becomes("accelerate launch --mixed_precision fp32 t.py",
+            "accelerate: --mixed_precision fp32: expected no, fp16, bf16 or fp8");
+    becomes_env("accelerate launch t.py", "HOME=/there",
+                DEFAULTS PROGRAM "|accelerate: hvdrun does not read "
+                                 "/there/.cache/huggingface/accelerate/default_config.yaml; give "
+                                 "its values as options");
+    becomes_env("accelerate launch t.py", "HOME=/there HF_HOME=/x", DEFAULTS PROGRAM);
+    becomes_env("accelerate launch t.py", "HOME=/x XDG_CACHE_HOME=/there",
+                DEFAULTS PROGRAM "|accelerate: hvdrun does not read "
+                                 "/there/huggingface/accelerate/default_config.yaml; give its "
+                                 "values as options");
     becomes("accelerate launch --num_machines 3 --num_processes 8 t.py",
             "accelerate: --num_processes 8: expected a multiple of the number of hosts");
     becomes("accelerate launch --use_fsdp --config_file f t.py",
             "accelerate: --use_fsdp: give the plugin to Accelerator() in the script|"
-            "accelerate: --config_file: hvdrun does not read it; give its values as options");
+            "accelerate: --config_file: hvdrun does not read it; give its values as options|"
+            "accelerate launch t.py");
     becomes("accelerate config", "accelerate: of its commands, hvdrun has only launch");
     becomes("accelerate", "accelerate: of its commands, hvdrun has only launch");
 }
@@ -296,6 +413,8 @@ int main(void)
         cmocka_unit_test(test_nodes),     cmocka_unit_test(test_meeting),
         cmocka_unit_test(test_program),   cmocka_unit_test(test_output),
         cmocka_unit_test(test_variables), cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_kept),      cmocka_unit_test(test_shortened),
+        cmocka_unit_test(test_defaults),  cmocka_unit_test(test_local_rank),
         cmocka_unit_test(test_deepspeed), cmocka_unit_test(test_accelerate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
