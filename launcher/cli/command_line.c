@@ -124,9 +124,7 @@ static void complete_mistakes(const struct flags *flags, struct command_line *ou
     }
     settings_destroy(&settings);
     if (right && rewrite_text(&flags->rewrite, &line))
-        strv_printf(&out->more, "write%s: %s",
-                    strstr(buf_text(&line), " HOSTS ") != NULL ? ", with your hosts for HOSTS" : "",
-                    buf_text(&line));
+        strv_printf(&out->more, "write: %s", buf_text(&line));
 }
 
 /* The value that the flags give to an option. NULL: they do not set it. */

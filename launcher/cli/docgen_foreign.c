@@ -87,6 +87,7 @@ static void put_row(const struct foreign *foreign, struct buf *out)
     case FOREIGN_SETS: put_setting(foreign, out); break;
     case FOREIGN_DROP: buf_printf(out, "ignored: %s", foreign->text); break;
     case FOREIGN_HINT:
+    case FOREIGN_LINE:
     case FOREIGN_PROGRAM:
         foreign_fill(foreign, foreign->text, none, out);
         put_idle(foreign, out);

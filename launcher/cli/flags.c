@@ -191,7 +191,9 @@ static struct mistake *same_advice(struct scan *scan, const struct foreign *fore
 {
     struct mistake *found = NULL;
     for (size_t i = 0; i < scan->mistake_count && strchr(foreign->text, '$') == NULL; i++) {
-        if (scan->mistakes[i].foreign == foreign)
+        const struct foreign *other = scan->mistakes[i].foreign;
+        if (other != NULL && other->launchers == foreign->launchers &&
+            strcmp(other->text, foreign->text) == 0)
             found = &scan->mistakes[i];
     }
     return found;
@@ -203,7 +205,7 @@ static int refuse_foreign(struct scan *scan, const struct foreign *foreign, cons
     static const char *const none[2] = {NULL, NULL};
     struct buf text AUTO_BUF = BUF_INIT(VALUE_MAX);
     struct mistake *mistake = same_advice(scan, foreign);
-    scan->rewritten = true;
+    scan->rewritten = foreign->kind != FOREIGN_LINE;
     rewrite_foreign(&scan->out->rewrite, foreign, values);
     scan->lost = foreign->kind == FOREIGN_PROGRAM;
     if (mistake == NULL)
@@ -234,7 +236,8 @@ static int take_foreign(struct scan *scan, const struct foreign *foreign, const 
         scan->rewritten = true; /* by nothing */
         return 0;
     }
-    if (foreign->kind == FOREIGN_HINT || foreign->kind == FOREIGN_PROGRAM)
+    if (foreign->kind == FOREIGN_HINT || foreign->kind == FOREIGN_PROGRAM ||
+        foreign->kind == FOREIGN_LINE)
         return refuse_foreign(scan, foreign, typed, values);
     if (got < wanted)
         return missing_value(typed, foreign->arg, err);
@@ -275,11 +278,14 @@ static int scan_named(struct scan *scan, const char *word, size_t length, const 
 {
     struct spelling spelling;
     char *typed AUTO_FREE = mem_strndup(word, length);
-    if (!spelling_find(word, length, value != NULL, &spelling)) {
-        const struct foreign *foreign = foreign_find(word, length);
+    const struct foreign *foreign = NULL;
+    bool ours = spelling_find(word, length, value != NULL, &spelling);
+    if (!ours)
+        foreign = foreign_find(word, length);
+    rewrite_begin(&scan->out->rewrite, foreign);
+    if (!ours)
         return foreign != NULL ? take_foreign(scan, foreign, typed, value, err)
                                : unknown_option(scan, word, length, value, err);
-    }
     warn_about(scan, &spelling, typed);
     if (value != NULL && !spelling.takes_value)
         return unwanted_value(typed, value, err);

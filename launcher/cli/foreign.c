@@ -38,6 +38,9 @@ static const struct foreign table[] = {
     FOREIGN_ROW(FOREIGN_HINT, who, spellings, values, without, template, advice)
 #define FOREIGN_PROGRAM(who, spellings, values, template, advice) \
     FOREIGN_ROW(FOREIGN_PROGRAM, who, spellings, values, "", template, advice)
+#define FOREIGN_LINE(who, spellings, values, without, launcher)          \
+    FOREIGN_ROW(FOREIGN_LINE, who, spellings, values, without, launcher, \
+                "write `hvdrun " launcher "` in front of its line")
 #define FOREIGN_SAME(who, spellings) FOREIGN_ROW(FOREIGN_SAME, who, spellings, "", "", NULL, "")
 #define FOREIGN_OTHER(who, spellings, values, meaning) \
     FOREIGN_ROW(FOREIGN_OTHER, who, spellings, values, "", NULL, meaning)
@@ -218,10 +221,27 @@ void rewrite_keep(struct rewrite *rewrite, char *const *words, int count)
         strv_add(&rewrite->words, words[i]);
 }
 
+void rewrite_begin(struct rewrite *rewrite, const struct foreign *foreign)
+{
+    bool of_line = foreign != NULL && (foreign->launchers & SCRIPT_LAUNCHERS) != 0;
+    if (of_line && !rewrite->has_line) {
+        rewrite->has_line = true;
+        rewrite->line_at = rewrite->words.count;
+    }
+    rewrite->mixed |= rewrite->has_line && !of_line;
+}
+
 void rewrite_foreign(struct rewrite *rewrite, const struct foreign *foreign,
                      const char *const values[2])
 {
+    if (foreign->kind == FOREIGN_LINE) {
+        rewrite->unsure |= rewrite->line != NULL && strcmp(rewrite->line, foreign->instead) != 0;
+        rewrite->line = foreign->instead;
+        rewrite->foreign = true;
+        return;
+    }
     bool number = strcmp(foreign->arg, "N") == 0;
+    rewrite->mixed |= foreign->kind == FOREIGN_PROGRAM;
     bool known = foreign->instead != NULL && (foreign_values(foreign) == 0 || values[0] != NULL);
     known = known && !(number && values[0][strspn(values[0], "0123456789")] != '\0');
     rewrite->foreign = true;
@@ -241,7 +261,8 @@ void rewrite_foreign(struct rewrite *rewrite, const struct foreign *foreign,
 void rewrite_program(struct rewrite *rewrite, const char *word)
 {
     size_t length = strlen(word);
-    if (rewrite->scripts && length > 3 && strcmp(word + length - 3, ".py") == 0)
+    if (rewrite->scripts && rewrite->line == NULL && length > 3 &&
+        strcmp(word + length - 3, ".py") == 0)
         strv_add(&rewrite->words, "python3");
     strv_add(&rewrite->words, word);
 }
@@ -261,10 +282,12 @@ static void put_word(const char *word, struct buf *out)
 
 bool rewrite_text(const struct rewrite *rewrite, struct buf *out)
 {
-    if (rewrite->unsure || !rewrite->foreign)
+    if (rewrite->unsure || !rewrite->foreign || (rewrite->line != NULL && rewrite->mixed))
         return false;
     buf_puts(out, "hvdrun");
     for (size_t i = 0; i < rewrite->words.count; i++) {
+        if (rewrite->line != NULL && i == rewrite->line_at)
+            buf_printf(out, " %s", rewrite->line);
         const char *word = rewrite->words.items[i];
         for (const char *at = word; *at != '\0'; at++) {
             if ((unsigned char)*at < ' ' || *at == '\x7f')

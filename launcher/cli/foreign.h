@@ -28,6 +28,7 @@ enum foreign_kind {
     FOREIGN_DROP,    /* accepted with a notice: it has no meaning here */
     FOREIGN_HINT,    /* refused: `text` says what to write instead */
     FOREIGN_PROGRAM, /* the same, and a program with its arguments follows */
+    FOREIGN_LINE,    /* refused: hvdrun takes the whole line, behind `instead` */
     FOREIGN_SAME,    /* an option of hvdrun with the same meaning */
     FOREIGN_OTHER,   /* an option of hvdrun with another meaning, which `text` gives */
 };
@@ -89,6 +90,10 @@ struct rewrite {
     bool unsure;       /* only the user knows the rest */
     bool foreign;      /* options of other launchers were replaced */
     bool scripts;      /* one of these launchers starts Python scripts */
+    const char *line;  /* the name of a launcher that is missing in front of its line; NULL: none */
+    bool has_line;     /* there are options of such a launcher */
+    size_t line_at;    /* where they begin */
+    bool mixed;        /* other options are behind its options */
 };
 #define REWRITE_INIT        \
     {                       \
@@ -96,6 +101,9 @@ struct rewrite {
     }
 void rewrite_destroy(struct rewrite *rewrite);
 void rewrite_keep(struct rewrite *rewrite, char *const *words, int count);
+
+/* Before each option; NULL: it is one of hvdrun. */
+void rewrite_begin(struct rewrite *rewrite, const struct foreign *foreign);
 
 /* In the place of an option of another launcher. */
 void rewrite_foreign(struct rewrite *rewrite, const struct foreign *foreign,

@@ -276,12 +276,27 @@ static void test_all_mistakes(void **state)
 {
     (void)state;
     expect_mistakes("--nnodes=2 --rdzv_id=1 --rdzv_backend c10d --nproc_per_node=4 train.py --lr 1",
-                    "--nnodes is an option of torchrun: hvdrun starts the workers of all hosts; "
-                    "name the hosts with -H a:4,b:4. For MIN:MAX, write --min-np and --max-np\n"
-                    "--rdzv_id, --rdzv_backend are options of torchrun: leave it out; hvdrun needs "
-                    "no rendezvous service\n"
-                    "write, with your hosts for HOSTS: hvdrun -H HOSTS --nproc_per_node=4 python3 "
-                    "train.py --lr 1\n");
+                    "--nnodes, --rdzv_id, --rdzv_backend are options of torchrun: write hvdrun "
+                    "torchrun in front of its line\n"
+                    "write: hvdrun torchrun --nnodes=2 --rdzv_id=1 --rdzv_backend c10d "
+                    "--nproc_per_node=4 train.py --lr 1\n");
+    expect_mistakes(
+        "-H a,b --nproc_per_node=4 --nnodes=2 |t t.py|",
+        "--nnodes is an option of torchrun: write hvdrun torchrun in front of its line\n"
+        "write: hvdrun -H a,b torchrun --nproc_per_node=4 --nnodes=2 't t.py'\n");
+    expect_mistakes(
+        "--nnodes=2 -H a,b t.py", /* which are of torchrun? */
+        "--nnodes is an option of torchrun: write hvdrun torchrun in front of its line\n");
+    expect_mistakes(
+        "--nnodes=2 --gpu_ids 0 t.py",
+        "--nnodes is an option of torchrun: write hvdrun torchrun in front of its line\n"
+        "--gpu_ids is an option of accelerate: write hvdrun accelerate launch in front "
+        "of its line\n");
+    expect_mistakes(
+        "--nnodes=2 -m t",
+        "--nnodes is an option of torchrun: write hvdrun torchrun in front of its line\n"
+        "-m is an option of srun, torchrun, deepspeed and accelerate: for a Python "
+        "module, write python3 -m t; for srun, write --map-by\n");
     expect_mistakes("-np 2 -w a,b --gres gpu:2 --display-map ./a |two words| : --np 1 ./b",
                     "-w is an option of srun: write -H a,b\n"
                     "--gres is an option of srun: give it to sbatch or salloc; hvdrun runs inside "
@@ -309,11 +324,11 @@ static void test_all_mistakes(void **state)
     expect_mistakes("--frob=x -w a,b ./a",
                     "unknown option '--frob'; 'hvdrun --help all' lists the options\n"
                     "-w is an option of srun: write -H a,b\n");
-    expect_mistakes("--nnodes=2:4 --use_fsdp ./a",
-                    "--nnodes is an option of torchrun: hvdrun starts the workers of all hosts; "
-                    "name the hosts with -H a:4,b:4. For MIN:MAX, write --min-np and --max-np\n"
-                    "--use_fsdp is an option of accelerate: give the plugin to Accelerator() in "
-                    "the script, or write -x for each variable that accelerate launch sets\n");
+    expect_mistakes(
+        "--nnodes=2:4 --use_fsdp ./a",
+        "--nnodes is an option of torchrun: write hvdrun torchrun in front of its line\n"
+        "--use_fsdp is an option of accelerate: give the plugin to Accelerator() in "
+        "the script, or write -x for each variable that accelerate launch sets\n");
 }
 
 /* What has no meaning here is left out, with one notice. */
