@@ -12,7 +12,7 @@
 #define WORD_MAX ((size_t)1 << 20)
 #define VARIABLE_MAX 64
 
-enum what { IS_FIELD, IS_WORDS, IS_NOTHING, IS_WRONG };
+enum what { IS_FIELD, IS_WORDS, IS_NOTHING, IS_WRONG, IS_DEFAULT };
 enum kind { SWITCH, VALUE, BARE_VALUE };
 
 static const struct line_option {
@@ -21,35 +21,16 @@ static const struct line_option {
     enum kind kind;
     enum what what;
     enum line_field field;
-    const char *text; /* IS_WORDS: the template; IS_WRONG: the advice */
+    const char *text; /* IS_WORDS: the template; IS_WRONG: the advice; IS_DEFAULT: the value */
 } options[] = {
 #define LINE_FIELD(who, names, kind, field) {who, names, kind, IS_FIELD, FIELD_##field, ""},
 #define LINE_WORDS(who, names, kind, text) {who, names, kind, IS_WORDS, LINE_FIELDS, text},
 #define LINE_NOTHING(who, names, kind) {who, names, kind, IS_NOTHING, LINE_FIELDS, ""},
 #define LINE_WRONG(who, names, kind, text) {who, names, kind, IS_WRONG, LINE_FIELDS, text},
+#define LINE_DEFAULT(who, name, value) {who, name, VALUE, IS_DEFAULT, LINE_FIELDS, value},
 #include "features/torchrun/options.def"
 };
 #define OPTIONS (sizeof(options) / sizeof(options[0]))
-
-static const struct {
-    unsigned who;
-    const char *name, *value;
-} defaults[] = {
-#define LINE_DEFAULT(who, name, value) {who, name, value},
-#include "features/torchrun/options.def"
-};
-
-static bool is_default(unsigned who, const struct line_option *option, const char *value)
-{
-    size_t length = strcspn(option->names, " ");
-    for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
-        const char *name = defaults[i].name;
-        if ((defaults[i].who & who) != 0 && strcmp(defaults[i].value, value) == 0 &&
-            strlen(name) == length && strncmp(name, option->names, length) == 0)
-            return true;
-    }
-    return false;
-}
 
 /* Is `word`, of `length` bytes with its dashes, a name of the option, or the beginning of a long
  * one if `shortened`? */
@@ -81,7 +62,8 @@ static const struct line_option *find(unsigned who, const char *word, size_t len
     bool may_shorten = length > 2 && word[1] == '-' && who != LINE_ACCELERATE;
     for (size_t i = 0; i < OPTIONS * (may_shorten ? 2 : 1); i++) {
         const struct line_option *option = &options[i % OPTIONS];
-        if ((option->who & who) == 0 || !has_name(option, word, length, i >= OPTIONS))
+        if ((option->who & who) == 0 || option->what == IS_DEFAULT ||
+            !has_name(option, word, length, i >= OPTIONS))
             continue;
         if (i < OPTIONS)
             return option;
@@ -89,6 +71,19 @@ static const struct line_option *find(unsigned who, const char *word, size_t len
         found = option;
     }
     return *several ? NULL : found;
+}
+
+static bool is_default(const struct line_words *line, const struct line_option *option,
+                       const char *value)
+{
+    size_t length = strcspn(option->names, " ");
+    for (size_t i = 0; i < OPTIONS; i++) {
+        if (options[i].what == IS_DEFAULT && (options[i].who & line->who) != 0 &&
+            strncmp(options[i].names, option->names, length) == 0 &&
+            options[i].names[length] == '\0' && strcmp(options[i].text, value) == 0)
+            return true;
+    }
+    return false;
 }
 
 static void add_direct(struct line_words *line, const char *template, const char *value)
@@ -108,7 +103,7 @@ static void add_direct(struct line_words *line, const char *template, const char
 static void take(struct line_words *line, const struct line_option *option, const char *place,
                  const char *value)
 {
-    bool missing = option->kind != SWITCH && is_default(line->who, option, value);
+    bool missing = option->kind != SWITCH && is_default(line, option, value);
     if (missing && option->what != IS_FIELD)
         return;
     switch (option->what) {
@@ -122,7 +117,8 @@ static void take(struct line_words *line, const struct line_option *option, cons
         strv_printf(&line->wrong, "%s: %s: %s", line->launcher, place, option->text);
         line->refused += place[0] == '-'; /* and not a variable */
         break;
-    case IS_NOTHING: break;
+    case IS_NOTHING:
+    case IS_DEFAULT: break;
     }
 }
 
@@ -132,7 +128,8 @@ static void read_variables(struct line_words *line, char *const *envp)
     for (size_t i = 0; i < OPTIONS; i++) {
         char name[VARIABLE_MAX] = "PET_";
         size_t length = 4;
-        bool has_variable = (options[i].who & LINE_TORCHRUN) != 0 && options[i].kind != BARE_VALUE;
+        bool has_variable = (options[i].who & LINE_TORCHRUN) != 0 &&
+                            options[i].kind != BARE_VALUE && options[i].what != IS_DEFAULT;
         for (const char *at = options[i].names; *at != '\0' && *at != ' '; at++)
             name[length++] = *at == '-' ? '_' : (char)toupper((unsigned char)*at);
         name[length] = '\0';
@@ -283,7 +280,7 @@ void line_words_help(const struct line_words *line, struct buf *out)
                line->launcher);
     for (size_t i = 0; i < OPTIONS; i++) {
         struct buf names AUTO_BUF = BUF_INIT(WORD_MAX);
-        if ((options[i].who & line->who) == 0)
+        if ((options[i].who & line->who) == 0 || options[i].what == IS_DEFAULT)
             continue;
         put_names(&options[i], &names);
         buf_printf(out, "  %-34s  %s%s\n", buf_text(&names), becomes[options[i].what],

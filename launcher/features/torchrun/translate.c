@@ -361,32 +361,25 @@ static void translate_include(struct translation *t)
         putf(t, "-x", "CUDA_VISIBLE_DEVICES=%s", devices);
 }
 
-static bool is_one_of(const char *word, const char *const *list)
+/* The word as the list has it. NULL: it is not there. */
+static const char *find_word(const char *word, const char *const *list)
 {
     while (*list != NULL && strcasecmp(word, *list) != 0)
         list++;
-    return *list != NULL;
+    return *list;
 }
 
-/* A configuration file that `accelerate launch` would read. */
+/* A file that `accelerate launch` would read. */
 static void warn_of_configuration(struct translation *t)
 {
-    static const char rest[] = "accelerate/default_config.";
-    const char *cache = variable(t->envp, "XDG_CACHE_HOME", NULL),
-               *hub = variable(t->envp, "HF_HOME", NULL);
-    char *own AUTO_FREE = hub != NULL ? mem_strdup(hub)
-                          : cache != NULL
-                              ? mem_printf("%s/huggingface", cache)
-                              : mem_printf("%s/.cache/huggingface", variable(t->envp, "HOME", ""));
-    static const char *const ends[] = {"yaml", "json"};
-    for (size_t i = 0; i < 2; i++) {
-        char *path AUTO_FREE = mem_printf("%s/%s%s", own, rest, ends[i]);
-        if (t->machine->has_file(path)) {
-            strv_printf(&t->out->warnings,
-                        "accelerate: hvdrun does not read %s; give its values as options", path);
-            return;
-        }
-    }
+    const char *cache = variable(t->envp, "XDG_CACHE_HOME", NULL);
+    char *own AUTO_FREE = mem_printf("%s%s", cache == NULL ? variable(t->envp, "HOME", "") : cache,
+                                     cache == NULL ? "/.cache/huggingface" : "/huggingface");
+    char *path AUTO_FREE =
+        mem_printf("%s/accelerate/default_config.yaml", variable(t->envp, "HF_HOME", own));
+    if (t->machine->has_file(path))
+        strv_printf(&t->out->warnings,
+                    "accelerate: hvdrun does not read %s; give its values as options", path);
 }
 
 /* The variables that Accelerate's launcher always sets. */
@@ -400,15 +393,14 @@ static void translate_accelerate(struct translation *t)
     warn_of_configuration(t);
     if (gpus != NULL && strcmp(gpus, "all") != 0)
         putf(t, "-x", "CUDA_VISIBLE_DEVICES=%s", gpus);
-    if (precision != NULL && !is_one_of(precision, precisions))
+    precision = find_word(precision == NULL ? "no" : precision, precisions);
+    if (precision == NULL)
         line_words_expect(&t->in, FIELD_PRECISION, "expected no, fp16, bf16 or fp8");
-    char *value AUTO_FREE = mem_strdup(precision == NULL ? "no" : precision);
+    else
+        putf(t, "-x", "ACCELERATE_MIXED_PRECISION=%s", precision);
     char *upper AUTO_FREE = mem_strdup(dynamo == NULL ? "no" : dynamo);
-    for (char *at = value; *at != '\0'; at++)
-        *at = (char)tolower((unsigned char)*at);
     for (char *at = upper; *at != '\0'; at++)
         *at = (char)toupper((unsigned char)*at);
-    putf(t, "-x", "ACCELERATE_MIXED_PRECISION=%s", value);
     putf(t, "-x", "ACCELERATE_DYNAMO_BACKEND=%s", upper);
 }
 
@@ -418,7 +410,7 @@ static void check_idle(struct translation *t)
     static const char *const methods[] = {"spawn", "fork", "forkserver", NULL};
     const char *method = value_of(t, FIELD_START_METHOD), *interval = value_of(t, FIELD_MONITOR);
     double seconds = 0;
-    if (method != NULL && !is_one_of(method, methods))
+    if (method != NULL && find_word(method, methods) == NULL)
         line_words_expect(&t->in, FIELD_START_METHOD, "expected spawn, fork or forkserver");
     if (interval != NULL && parse_double(interval, 0, NUMBER_MAX, &seconds, NULL) < 0)
         line_words_expect(&t->in, FIELD_MONITOR, "expected seconds");
