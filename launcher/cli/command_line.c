@@ -437,7 +437,8 @@ static int translate(struct flags *flags, bool right, char *const *envp, struct 
     strv_copy(&out->warnings, strv_items(&line.warnings));
     out->nodes = line.nodes;
     out->line_help = line.help;
-    line.help = NULL;
+    out->own_address = line.own_address;
+    line.help = line.own_address = NULL;
     line_destroy(&line);
     return rc;
 }
@@ -515,5 +516,6 @@ void command_line_destroy(struct command_line *line)
     strv_destroy(&line->warnings);
     strv_destroy(&line->more);
     free(line->nodes.meeting_host);
+    free(line->own_address);
     free(line->line_help);
 }

@@ -40,6 +40,7 @@
 #include "model/env/scrub.h"
 #include "model/exit/signal_rules.h"
 #include "model/settings/settings.h"
+#include "node/is_local.h"
 #include "transport/local.h"
 
 /* What workers get of our environment and of the options: see model/env/scrub.h and horovod.h. */
@@ -337,6 +338,16 @@ static int check_detach(const struct command_line *line, struct error *err)
     return error_status(err, STATUS_USAGE, "--detach cannot be combined with %s", with);
 }
 
+/* --local-addr of torchrun is for the machine on which torchrun was started. */
+static void take_own_address(struct command_line *line, const struct host_list *hosts)
+{
+    const char *address = line->own_address;
+    if (address != NULL && hosts->count > 0 &&
+        is_local_obviously(hosts->items[0].name) == LOCAL_YES &&
+        strv_env_get(&line->settings.env, "MASTER_ADDR") == NULL)
+        strv_env_set(&line->settings.env, "MASTER_ADDR", address);
+}
+
 static int run(int64_t begun_ns, int argc, char **argv, struct command_line *line,
                struct error *err)
 {
@@ -358,6 +369,7 @@ static int run(int64_t begun_ns, int argc, char **argv, struct command_line *lin
     result = place_open(line, environ, &place, err);
     if (result == 0)
         result = features_line_hosts(&line->nodes, &place.hosts, err);
+    take_own_address(line, &place.hosts);
     if (result == 0)
         result = check_signals(&line->settings, &place, err);
     if (result == 0 && line->check.wanted)

@@ -106,6 +106,13 @@ class Lines(Line):
         result = self.expect(self.torchrun("--nproc-per-node", 1, script, before=hosts), 0)
         self.assertEqual(sorted(self.shown(result)), [0, 1, 2], "without --nnodes, all hosts")
 
+    def test_the_own_address_is_that_of_this_machine(self):
+        line = ["--local-addr", "here.example", "--no-python", "sh", "-c", "echo at $MASTER_ADDR"]
+        result = self.expect(self.torchrun(*line), 0)
+        self.expect_lines(result, ["[0]<stdout>:at here.example"])
+        result = self.expect(self.torchrun(*line, before=["-H", "a", "--transport", "local"]), 0)
+        self.assertNotIn("here.example", result.stdout)
+
     def test_restarts_on_the_slots_of_the_line(self):
         script = self.write("show.py", SHOW)
         result = self.torchrun("--nproc-per-node", 2, "--max-restarts", 3, script,

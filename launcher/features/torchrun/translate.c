@@ -222,8 +222,8 @@ static void translate_meeting(struct translation *t)
         nodes->meeting_port = (int)port;
     if (!c10d)
         address = nodes->meeting_host;
-    if (address == NULL)
-        address = local;
+    if (address == NULL && local != NULL && !is_loopback(local))
+        t->out->own_address = mem_strdup(local);
     if (address != NULL && !is_loopback(address))
         putf(t, "-x", "MASTER_ADDR=%s", address);
     if (!c10d && (endpoint != NULL ? strchr(endpoint, ':') != NULL : port > 0) &&

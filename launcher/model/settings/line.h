@@ -26,7 +26,8 @@ struct line {
     struct strv words; /* options of hvdrun, then "--" and the program; after an error, the line
                           without the options that hvdrun cannot honour, if all others are right */
     struct line_nodes nodes;
-    char *help; /* owned; what --help prints; NULL: the line does not ask for it */
+    char *own_address; /* owned; MASTER_ADDR, if host 0 is this machine; NULL: not said */
+    char *help;        /* owned; what --help prints; NULL: the line does not ask for it */
     struct strv warnings;
     struct strv more;    /* after an error: the other mistakes */
     struct strv unknown; /* after an error: options that the launcher does not have */
@@ -39,5 +40,6 @@ static inline void line_destroy(struct line *line)
     strv_destroy(&line->warnings);
     strv_destroy(&line->more);
     strv_destroy(&line->unknown);
+    free(line->own_address);
     free(line->help);
 }

@@ -56,6 +56,8 @@ static char *translated(const char *text, const char *variables, struct line_nod
         buf_printf(&out, "|%s", line.warnings.items[i]);
     for (size_t i = 0; i < line.words.count && rc < 0; i++)
         buf_printf(&out, "%s%s", i == 0 ? "|" : " ", line.words.items[i]);
+    if (line.own_address != NULL)
+        buf_printf(&out, "|own address %s", line.own_address);
     *nodes = line.nodes;
     line_destroy(&line);
     return buf_take(&out);
@@ -159,7 +161,9 @@ static void test_meeting(void **state)
     becomes("torchrun --rdzv-backend c10d --rdzv-endpoint h:9 --rdzv-id 7 t.py",
             ONE " -x TORCHELASTIC_RUN_ID=7" PROGRAM);
     becomes("torchrun --rdzv-backend c10d --rdzv-endpoint localhost:0 --local-addr n1 t.py",
-            ONE " -x MASTER_ADDR=n1" PROGRAM);
+            ONE PROGRAM "|own address n1");
+    becomes("torchrun --master-addr h --local-addr n1 t.py", ONE " -x MASTER_ADDR=h" PROGRAM);
+    becomes("torchrun --local-addr 127.0.0.1 t.py", ONE PROGRAM);
     becomes("torchrun --standalone --master-addr h --rdzv-id 7 t.py", ONE PROGRAM);
 }
 
