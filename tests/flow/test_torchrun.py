@@ -15,7 +15,8 @@ SHOW = """
 import json, os, sys
 names = [n for n in os.environ if n.startswith(("TORCHELASTIC_", "GROUP_", "ROLE_", "LOCAL_", "MASTER_"))
          and n not in ("LOCAL_SIZE",)] + ["RANK", "WORLD_SIZE"]
-print("SHOW", json.dumps({"env": {n: os.environ[n] for n in sorted(names)}, "argv": sys.argv, "name": __name__}), flush=True)
+shown = json.dumps({"env": {n: os.environ[n] for n in sorted(names)}, "argv": sys.argv, "name": __name__})
+os.write(1, f"SHOW {shown}\\n".encode())  # at once: torchrun's ranks share a stream
 """
 REDUCE = """
 import os, sys
