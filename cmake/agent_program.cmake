@@ -21,7 +21,7 @@ set_source_files_properties(${agent_main}/modules_inside.c PROPERTIES
   OBJECT_DEPENDS "${agent_parts}/hvdrun-pmix.so;${agent_parts}/hvdrun-topology.so;${agent_parts}/hvdrun-tls.so;${agent_parts}/hvdrun-unwind.so"
   COMPILE_DEFINITIONS "HVDRUN_PMIX_FILE=\"${agent_parts}/hvdrun-pmix.so\";HVDRUN_TOPOLOGY_FILE=\"${agent_parts}/hvdrun-topology.so\";HVDRUN_TLS_FILE=\"${agent_parts}/hvdrun-tls.so\";HVDRUN_UNWIND_FILE=\"${agent_parts}/hvdrun-unwind.so\"")
 add_executable(hvdrun-agent ${agent_main}/main.c ${agent_main}/dial_out.c
-  ${agent_main}/dial_lookup.c ${agent_main}/dial_words.c ${agent_main}/modules_inside.c ${agent_main}/older_libc.c)
+  ${agent_main}/dial_words.c ${agent_main}/modules_inside.c ${agent_main}/older_libc.c)
 target_link_libraries(hvdrun-agent PRIVATE room_agent_features)
 set_target_properties(hvdrun-agent PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib/hvdrun)
 if(NOT HVDRUN_SANITIZE)

@@ -10,12 +10,12 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "agent_main/dial_lookup.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "io/dial_back_names.h"
+#include "io/dial_lookup.h"
 #include "io/tcp_options.h"
 
 enum {
@@ -338,8 +338,8 @@ static int explain(const struct dialing *dialing, struct error *err)
                    dialing->attempts[i].why);
     if (server != NULL)
         return error_set(err,
-                         "cannot reach hvdrun (%s): does hvdrun --transport dial run at %s, with "
-                         "this port, secret and --dial-id?",
+                         "cannot reach hvdrun (%s): does it run at %s, with this secret and "
+                         "--dial-id (for torchrun, --rdzv-id)?",
                          buf_text(&whys), server);
     return error_set(err,
                      "cannot reach hvdrun (%s): nodes must be able to connect to any port of the "

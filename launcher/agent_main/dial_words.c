@@ -6,13 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent_main/dial_lookup.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "io/dial_back_names.h"
+#include "io/dial_lookup.h"
 #include "io/dial_secret.h"
 
-enum word { WORD_DIAL, WORD_SECRET, WORD_ID, WORD_NAME, WORD_LIMIT, WORDS };
+enum word { WORD_DIAL, WORD_SECRET, WORD_ID, WORD_NAME, WORD_LIMIT, WORD_OPEN, WORDS };
 
 static const struct {
     const char *option, *variable;
@@ -22,6 +22,7 @@ static const struct {
     [WORD_ID] = {"--dial-id", "HVDRUN_DIAL_ID"},
     [WORD_NAME] = {"--name", "HVDRUN_DIAL_NAME"},
     [WORD_LIMIT] = {"--start-timeout", "HVDRUN_START_TIMEOUT"},
+    [WORD_OPEN] = {"--no-secret", NULL}, /* the one without a value */
 };
 
 /* The option that the word is or begins with: "--name", "--name=NAME". */
@@ -45,7 +46,7 @@ bool dial_words_are_ours(int argc, char *const *argv)
 static int read_words(char *const *words, const char **values, struct error *err)
 {
     for (int i = 0; i < WORDS; i++) {
-        values[i] = getenv(names[i].variable);
+        values[i] = names[i].variable == NULL ? NULL : getenv(names[i].variable);
         if (values[i] != NULL && values[i][0] == '\0')
             values[i] = NULL;
     }
@@ -54,7 +55,9 @@ static int read_words(char *const *words, const char **values, struct error *err
         const char *equals = strchr(*words, '=');
         if (word == WORDS)
             return error_set(err, "unknown option '%s'", *words);
-        if (equals != NULL)
+        if (word == WORD_OPEN && equals == NULL)
+            values[word] = *words;
+        else if (equals != NULL)
             values[word] = equals + 1;
         else if (words[1] != NULL && find(words[1]) == WORDS)
             values[word] = *++words;
@@ -93,7 +96,9 @@ int dial_words_read(char *const *words, struct dial_out *dial, struct error *err
                          "'%s' is not HOST:PORT; --dial needs the host where hvdrun runs, and "
                          "its --dial-port",
                          server == NULL ? "" : server);
-    if (values[WORD_SECRET] == NULL)
+    if (values[WORD_OPEN] != NULL)
+        values[WORD_SECRET] = NULL;
+    else if (values[WORD_SECRET] == NULL)
         return error_set(err, "--dial-secret FILE is missing; hvdrun needs the same secret");
     if (dial_secret_key(values[WORD_SECRET], id, dial->key, err) < 0)
         return -1;

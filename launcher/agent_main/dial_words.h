@@ -8,6 +8,9 @@
  *   --dial-id ID           HVDRUN_DIAL_ID        as the driver's; DIAL_ID_USUAL
  *   --name NAME            HVDRUN_DIAL_NAME      in the host list, or `auto`: any; the host name
  *   --start-timeout TIME   HVDRUN_START_TIMEOUT  DIAL_WORDS_LIMIT_MS
+ *
+ * --no-secret is for hvdrun itself, which becomes an agent (features/torchrun/meeting_cli.c):
+ * everyone who knows the id can be its driver.
  */
 #pragma once
 

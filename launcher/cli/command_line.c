@@ -518,4 +518,5 @@ void command_line_destroy(struct command_line *line)
     free(line->nodes.meeting_host);
     free(line->own_address);
     free(line->line_help);
+    free(line->nodes.meeting_id);
 }

@@ -8,8 +8,9 @@
 #define FEATURE(name) extern const char name##_feature[] __attribute__((weak));
 #define FEATURE_COMMAND(name, command, run) extern control_run run __attribute__((weak));
 #define FEATURE_CHECK(name, check) extern settings_check check __attribute__((weak));
-#define FEATURE_LINE(name, word, translate, hosts)         \
+#define FEATURE_LINE(name, word, translate, meet, hosts)   \
     extern line_translate translate __attribute__((weak)); \
+    extern line_meet meet __attribute__((weak));           \
     extern line_hosts hosts __attribute__((weak));
 #include "cli/features.def"
 
@@ -47,9 +48,11 @@ static const struct {
     enum feature_id feature;
     const char *word;
     line_translate *translate;
+    line_meet *meet;
     line_hosts *hosts;
 } lines[] = {
-#define FEATURE_LINE(name, word, translate, hosts) {FEATURE_##name, word, translate, hosts},
+#define FEATURE_LINE(name, word, translate, meet, hosts) \
+    {FEATURE_##name, word, translate, meet, hosts},
 #include "cli/features.def"
 };
 #define LINES (sizeof(lines) / sizeof(lines[0]))
@@ -126,6 +129,11 @@ int features_line(char *const *typed, char *const *envp, struct line *out, struc
     if (at == LINES || !is_there(lines[at].feature))
         return at == LINES ? 0 : left_out(lines[at].feature, typed[0], err);
     return lines[at].translate(typed, envp, out, err);
+}
+
+int features_line_meet(struct command_line *line, char *const *env, struct error *err)
+{
+    return lines[0].meet != NULL ? lines[0].meet(line, env, err) : 0;
 }
 
 int features_line_hosts(const struct line_nodes *nodes, struct host_list *hosts, struct error *err)

@@ -362,6 +362,8 @@ static int run(int64_t begun_ns, int argc, char **argv, struct command_line *lin
     int result = about(line);
     if (result >= 0)
         return result;
+    if (features_line_meet(line, environ, err) < 0)
+        return -1;
     bool elastic = settings_is_elastic(&line->settings) && !line->check.wanted;
     if (elastic && place_check_elastic(line, err) < 0)
         return -1;

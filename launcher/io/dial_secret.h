@@ -3,6 +3,9 @@
  * The key of agents that a user starts (transport/dial_in/): both ends derive it from a secret that
  * they share, and from the id of the run, with HKDF-SHA256 (RFC 5869). So agents of another run do
  * not come in, and nothing that was sent reveals the secret itself.
+ *
+ * Copies of a line of torchrun have only the id if the user has no secret. Then everyone who knows
+ * the id has the key.
  */
 #pragma once
 
@@ -17,9 +20,9 @@
 #define DIAL_ID_MAX 128
 #define DIAL_ID_USUAL "hvdrun"
 
-/* Reads the secret from a file, without white space at its end, and derives the key. -1: the file
- * cannot be read, the secret is too short or too long, or the id is not one printable word: the
- * user can correct all of them (STATUS_USAGE). */
+/* Reads the secret from a file, without white space at its end, and derives the key. `path` NULL:
+ * no secret, the id alone. -1: the file cannot be read, the secret is too short or too long, or the
+ * id is not one printable word: the user can correct all of them (STATUS_USAGE). */
 int dial_secret_key(const char *path, const char *id, uint8_t key[TLS_KEY_SIZE], struct error *err);
 
 /* The derivation alone. */

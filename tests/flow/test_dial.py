@@ -334,7 +334,7 @@ class Failures(Dialing):
     def test_an_agent_that_gives_up(self):
         result = self.expect(self.agent(1, "--start-timeout", 5).wait(), 125)
         self.assertRegex(result.stderr.splitlines()[-1], rf"^hvdrun-agent: cannot reach hvdrun \({network.LAUNCHER}:{PORT}: "
-                                                         rf"Connection refused\): does hvdrun --transport dial run at launcher:")
+                                                         rf"Connection refused\): does it run at launcher:")
 
     def test_an_agent_that_is_ended_while_it_waits(self):
         self.stop_waiting(1, self.waiting(self.agent(1)))

@@ -56,6 +56,7 @@ FUZZ_TARGET
     if (result == 0)
         check_line(&line);
     free(line.nodes.meeting_host);
+    free(line.nodes.meeting_id);
     line_destroy(&line);
     return 0;
 }

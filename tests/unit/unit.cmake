@@ -55,7 +55,7 @@ foreach(target unit_timeline unit_api) # read what was written with another pars
 endforeach()
 if(TARGET unit_agent) # which helper processes are
   add_dependencies(unit_agent hvdrun-agent)
-  foreach(noun dial_words dial_out dial_lookup) # of its main
+  foreach(noun dial_words dial_out) # of its main
     target_sources(unit_agent PRIVATE ${PROJECT_SOURCE_DIR}/launcher/agent_main/${noun}.c)
   endforeach()
   target_compile_definitions(unit_agent PRIVATE HVDRUN_AGENT_PROGRAM="$<TARGET_FILE:hvdrun-agent>")

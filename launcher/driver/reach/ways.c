@@ -139,7 +139,7 @@ static int open_dial(struct ways *ways, struct error *err)
     const struct settings *settings = job->settings;
     const char *id = settings->dial_id;
     bool elastic = job->kind->many_epochs;
-    if (settings->dial_port == 0 || settings->dial_secret == NULL)
+    if (settings->dial_port == 0 || (settings->dial_secret == NULL && !settings->dial_open))
         return error_status(err, STATUS_USAGE,
                             "--transport dial needs --dial-port PORT and --dial-secret FILE, which "
                             "hvdrun-agent --dial gets too");

@@ -2,9 +2,9 @@
 /*
  * What this copy of hvdrun is, when its line names a number of hosts. Pure.
  *
- * torchrun is started on each host, and its copies meet at an address. hvdrun is started once, with
- * all hosts. If it knows fewer hosts than the line wants, and the line has that address, it may be
- * one of several copies.
+ * torchrun is started on each host, and its copies meet at an address. hvdrun can be started once,
+ * with all hosts. If it knows fewer hosts than the line wants, and the line has that address, it is
+ * one of several copies (meeting_cli.c).
  */
 #pragma once
 

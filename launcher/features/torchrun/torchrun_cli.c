@@ -36,11 +36,9 @@ int torchrun_line(char *const *words, char *const *envp, struct line *out, struc
 static int refuse_copies(const struct line_nodes *nodes, size_t hosts, struct error *err)
 {
     return error_status(err, STATUS_USAGE,
-                        "the line wants %d hosts, and hvdrun knows %zu: it does not meet other "
-                        "copies of itself at %s:%d; start it once, and name all hosts: hvdrun -H "
-                        "HOST1,HOST2 %s ...",
-                        nodes->max, hosts, nodes->meeting_host, nodes->meeting_port,
-                        nodes->launcher);
+                        "the line wants %d hosts, and hvdrun knows %zu, so it does not wait for "
+                        "others at %s:%d; name all hosts, or none with --scheduler none",
+                        nodes->max, hosts, nodes->meeting_host, nodes->meeting_port);
 }
 
 int torchrun_hosts(const struct line_nodes *nodes, struct host_list *hosts, struct error *err)

@@ -179,21 +179,29 @@ static int read_endpoint(const char *text, int port, struct line_nodes *out)
     return 0;
 }
 
-/* Of --rdzv-conf only is_host has a meaning here. */
+static bool is_key(const char *at, size_t length, const char *key)
+{
+    return length == strlen(key) && strncmp(at, key, length) == 0;
+}
+
+/* Of --rdzv-conf, is_host and join_timeout have a meaning here. */
 static void read_conf(struct translation *t)
 {
     const char *at = value_of(t, FIELD_RDZV_CONF);
     while (at != NULL && *at != '\0') {
         size_t length = strcspn(at, ","), name = strcspn(at, "=");
         bool yes = false;
+        int64_t seconds = 0;
         if (name >= length) {
             line_words_expect(&t->in, FIELD_RDZV_CONF, "expected KEY=VALUE,...");
             return;
         }
         char *value AUTO_FREE = mem_strndup(at + name + 1, length - name - 1);
-        if (name == strlen("is_host") && strncmp(at, "is_host", name) == 0 &&
-            parse_bool(value, &yes, NULL) == 0)
+        if (is_key(at, name, "is_host") && parse_bool(value, &yes, NULL) == 0)
             t->out->nodes.is_first = yes;
+        else if (is_key(at, name, "join_timeout") &&
+                 parse_int(value, 1, NUMBER_MAX, &seconds, NULL) == 0)
+            t->out->nodes.join_seconds = (int)seconds;
         at += length + (at[length] == ',');
     }
 }
@@ -229,10 +237,12 @@ static void translate_meeting(struct translation *t)
     if (!c10d && (endpoint != NULL ? strchr(endpoint, ':') != NULL : port > 0) &&
         nodes->meeting_port > 0)
         putf(t, "--master-port", "%d", nodes->meeting_port);
-    if (nodes->meeting_host != NULL && is_loopback(nodes->meeting_host)) {
-        free(nodes->meeting_host); /* other hosts cannot come there */
+    if (nodes->meeting_host != NULL && nodes->meeting_port == 0) {
+        free(nodes->meeting_host); /* others cannot know the port */
         nodes->meeting_host = NULL;
     }
+    if (is_on(t, FIELD_RDZV_ID))
+        nodes->meeting_id = mem_strdup(value_of(t, FIELD_RDZV_ID));
 }
 
 /* Output. */

@@ -20,6 +20,8 @@ struct line_nodes {
     int is_first;         /* 0 or 1 if the line says whether the others meet here; -1: not said */
     char *meeting_host;   /* owned; NULL: not said */
     int meeting_port;     /* 0: not said */
+    char *meeting_id;     /* owned; NULL: not said */
+    int join_seconds;     /* how long they wait for each other; 0: not said */
 };
 
 struct line {

@@ -65,6 +65,7 @@ struct settings {
 #define OPTION(name, type, ...) SETTING_C_##type name;
 #include "model/settings/option.def"
     struct setting_origin origins[OPT_TOTAL];
+    bool dial_open; /* no option: --transport dial does without a secret, and dial_id is the key */
 };
 
 void settings_init(struct settings *settings); /* the defaults */

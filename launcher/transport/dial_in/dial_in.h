@@ -17,8 +17,8 @@
 struct dial_in_settings {
     const struct transport_room *room;
     const char *module_path; /* of hvdrun-tls.so */
-    const char *secret_file;
-    const char *id; /* of the run */
+    const char *secret_file; /* NULL: whoever knows the id comes in */
+    const char *id;          /* of the run */
     int port;
     int64_t limit_ms; /* for an agent to come, from its call; 0: agents come and go */
     int nodes;        /* that may come at the same time, as far as they are known */

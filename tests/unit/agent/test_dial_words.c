@@ -11,10 +11,11 @@
 
 #include <cmocka.h>
 
-#include "agent_main/dial_lookup.h"
 #include "agent_main/dial_words.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "io/dial_lookup.h"
+#include "io/dial_secret.h"
 
 static char secret[] = "/tmp/hvdrun-test-XXXXXX";
 
@@ -109,6 +110,24 @@ static void test_names(void **state)
     dial_out_clear(&dial);
 }
 
+static void test_no_secret(void **state)
+{
+    struct dial_out dial;
+    struct error err = ERROR_INIT;
+    uint8_t key[TLS_KEY_SIZE];
+    (void)state;
+    setenv("HVDRUN_DIAL_SECRET", secret, 1);
+    dial_secret_key(NULL, "77", key, &err);
+    char **words = WORDS(WORD("--dial=a:1"), WORD("--dial-id=77"), WORD("--no-secret"));
+    assert_int_equal(dial_words_read(words, &dial, &err), 0);
+    assert_memory_equal(dial.key, key, sizeof(key));
+    dial_out_clear(&dial);
+    words[2] = NULL;
+    assert_int_equal(dial_words_read(words, &dial, &err), 0);
+    assert_memory_not_equal(dial.key, key, sizeof(key));
+    dial_out_clear(&dial);
+}
+
 static void refuse(char **words, const char *why)
 {
     struct dial_out dial;
@@ -137,6 +156,7 @@ static void test_mistakes(void **state)
            "'a b' is not the name");
     refuse(WORDS(WORD("--dial"), WORD("a:1"), WORD("--name"), WORD("*")), "'*' is not the name");
     refuse(WORDS(WORD("--dial"), WORD("a:1")), "--dial-secret FILE is missing");
+    refuse(WORDS(WORD("--dial"), WORD("a:1"), WORD("--dial-secret=")), "cannot read the secret");
     refuse(WORDS(WORD("--dial"), WORD("a:1"), WORD("--dial-secret"), WORD("/nowhere")), "/nowhere");
     refuse(WORDS(WORD("--dial"), WORD("a:1"), WORD("--dial-secret"), secret,
                  WORD("--start-timeout"), WORD("soon")),
@@ -181,6 +201,7 @@ int main(void)
         cmocka_unit_test_setup(test_options, clear),
         cmocka_unit_test_setup(test_variables_are_weaker, clear),
         cmocka_unit_test_setup(test_names, clear),
+        cmocka_unit_test_setup(test_no_secret, clear),
         cmocka_unit_test_setup(test_mistakes, clear),
         cmocka_unit_test_setup_teardown(test_whose_words, clear, clear),
         cmocka_unit_test(test_lookup),

@@ -124,12 +124,29 @@ static void test_no_file(void **state)
     assert_int_equal(dial_secret_key("/", "hvdrun", key, &err), -1);
 }
 
+/* A key that everyone with the id can make. It is not that of any file. */
+static void test_no_secret(void **state)
+{
+    struct error err = ERROR_INIT;
+    uint8_t key[TLS_KEY_SIZE];
+    (void)state;
+    assert_int_equal(dial_secret_key(NULL, "77", key, &err), 0);
+    expect_key(key, "6e44a9524c72cc4511b30a1e4366135bd7f2e4bf2b60bd09151cfc6a1e074d9e");
+    assert_int_equal(dial_secret_key(NULL, "none", key, &err), 0);
+    expect_key(key, "f00b6104e5acc87175487f49bcde03d408b422d96ec2bf567a17fc76ddeff397");
+    assert_int_equal(dial_secret_key(NULL, "a b", key, &err), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_derivation), cmocka_unit_test(test_white_space_at_the_end),
-        cmocka_unit_test(test_any_bytes),  cmocka_unit_test(test_length),
-        cmocka_unit_test(test_ids),        cmocka_unit_test(test_no_file),
+        cmocka_unit_test(test_no_secret),
+        cmocka_unit_test(test_derivation),
+        cmocka_unit_test(test_white_space_at_the_end),
+        cmocka_unit_test(test_any_bytes),
+        cmocka_unit_test(test_length),
+        cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_no_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,6 +68,7 @@ static void becomes_env(const char *text, const char *variables, const char *exp
     struct line_nodes nodes;
     char *got AUTO_FREE = translated(text, variables, &nodes);
     free(nodes.meeting_host);
+    free(nodes.meeting_id);
     if (strcmp(got, expected) != 0)
         fail_msg("'%s'\n  became:   %s\n  expected: %s", text, got, expected);
 }
@@ -111,7 +112,8 @@ static void nodes_are(const char *text, const char *variables, int min, int max,
 {
     struct line_nodes nodes;
     char *got AUTO_FREE = translated(text, variables, &nodes);
-    char *meets AUTO_FREE = nodes.meeting_host;
+    char *meets AUTO_FREE = nodes.meeting_host, *id AUTO_FREE = nodes.meeting_id;
+    (void)id;
     bool same = meets == NULL ? host == NULL : host != NULL && strcmp(meets, host) == 0;
     if (!same || nodes.min != min || nodes.max != max || nodes.rank != rank ||
         nodes.is_first != first || nodes.meeting_port != port)
@@ -132,7 +134,8 @@ static void test_nodes(void **state)
               -1, -1, "fe80::1", 7);
     nodes_are("torchrun --nnodes 2 --rdzv-endpoint fe80::1 t.py", "", 2, 2, -1, -1, "fe80::1",
               29500);
-    nodes_are("torchrun --nnodes 2 --rdzv-endpoint localhost:7 t.py", "", 2, 2, -1, -1, NULL, 7);
+    nodes_are("torchrun --nnodes 2 --rdzv-endpoint localhost:7 t.py", "", 2, 2, -1, -1, "localhost",
+              7);
     nodes_are("torchrun --nnodes 2 --master_addr h --node_rank 0 t.py", "", 2, 2, 0, -1, "h",
               29500);
     nodes_are("torchrun --nnodes 2 --master-addr h --master-port 9 t.py", "", 2, 2, -1, -1, "h", 9);
@@ -144,6 +147,26 @@ static void test_nodes(void **state)
     nodes_are("accelerate launch --num_machines 2 --machine_rank 1 --main_process_ip h "
               "--main_process_port 5 t.py",
               "", 2, 2, 1, -1, "h", 5);
+}
+
+static void joins(const char *text, const char *id, int seconds)
+{
+    struct line_nodes nodes;
+    char *got AUTO_FREE = translated(text, "", &nodes);
+    char *meets AUTO_FREE = nodes.meeting_host, *own AUTO_FREE = nodes.meeting_id;
+    (void)meets;
+    if (nodes.join_seconds != seconds || strcmp(own == NULL ? "-" : own, id) != 0)
+        fail_msg("%s: %s, %d s (%s)", text, own, nodes.join_seconds, got);
+}
+
+static void test_joining(void **state)
+{
+    (void)state;
+    joins("torchrun --nnodes 2 --rdzv-endpoint h:1 t.py", "-", 0);
+    joins("torchrun --rdzv-endpoint h:1 --rdzv-id=7 --rdzv-conf is_host=0,join_timeout=9 t.py", "7",
+          9);
+    joins("torchrun --rdzv-endpoint h:1 --rdzv-conf join_timeout=soon,is_hos=1 t.py", "-", 0);
+    nodes_are("torchrun --nnodes 2 --rdzv-endpoint h:0 t.py", "", 2, 2, -1, -1, NULL, 0);
 }
 
 /* The static backend tells the workers its address; c10d has one of its own. */
@@ -420,6 +443,7 @@ int main(void)
         cmocka_unit_test(test_kept),      cmocka_unit_test(test_shortened),
         cmocka_unit_test(test_defaults),  cmocka_unit_test(test_local_rank),
         cmocka_unit_test(test_deepspeed), cmocka_unit_test(test_accelerate),
+        cmocka_unit_test(test_joining),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent_main/dial_lookup.h"
+#include "io/dial_lookup.h"
 
 #include <errno.h>
 #include <netdb.h>

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lines of torchrun that somebody starts on each host: the copies become one job (docs/pytorch.md)."""
+# ctest waits
+# ctest long
+
+import os
+import signal
+
+from ground import HVDRUN, sanitized
+from hosts import Hosts, main, network, unittest
+from jobs import Job
+from procfs import kill
+from python import find_python
+
+PORT = 29400
+WHERE = ("--no-python", "sh", "-c", "echo $RANK of $WORLD_SIZE on $HVDRUN_HOSTNAME at $MASTER_ADDR run $TORCHELASTIC_RUN_ID")
+REDUCE = """
+import os, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+one = torch.ones(1) * (dist.get_rank() + 1)
+dist.all_reduce(one)
+print("rank", dist.get_rank(), "sum", int(one), "of", dist.get_world_size(), flush=True)
+dist.barrier()
+"""
+
+
+class Joining(Hosts):
+
+    def copy(self, number, *line, before=(), env=None):
+        """A copy of hvdrun on a host, as a scheduler would start it."""
+        words = self.host(number).enter([HVDRUN, *before, "torchrun", *line], cwd=self.box.work)
+        return Job(self.box, words, env={"TMPDIR": "/tmp", "XDG_RUNTIME_DIR": None, **(env or {})})
+
+    def line(self, *words, host="node1", nodes=3, each=1):
+        return ["--nnodes", nodes, "--nproc-per-node", each, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"{host}:{PORT}",
+                "--rdzv-id", "77", *words]
+
+    def end(self, copies, status=0):
+        return [self.expect(copy.wait(120), status) for copy in copies]
+
+    @staticmethod
+    def waiting(copy, why="Connection refused"):
+        copy.wait_output(rf"waiting for hvdrun: .*{why}", name="stderr")
+        return copy
+
+    def stop_waiting(self, number, copy):
+        for one in self.host(number).agents():
+            os.kill(one.pid, signal.SIGTERM)
+        self.expect(copy.wait(), 143)
+
+    @staticmethod
+    def ranks_of(result):
+        return len(result.stdout.splitlines())
+
+    def expect_ranks(self, result, lines):
+        self.expect_lines(result, [f"[{rank}]<stdout>:{line}" for rank, line in enumerate(lines)])
+
+
+class OneMachine(Joining):
+    """Several copies on one machine, as users try it."""
+
+    @unittest.skipIf(sanitized(), "PyTorch's own threads say nothing about hvdrun")
+    def test_pytorch(self):
+        python = find_python("torch")
+        if python is None:
+            self.skipTest("no Python has torch (Debian: apt install python3-torch)")
+        env = {"PYTHON_EXEC": python, "OMP_NUM_THREADS": 1}
+        line = self.line(self.write("job.py", REDUCE), host="localhost", nodes=2, each=2)
+        results = self.end([self.copy(1, *line, env=env) for _ in range(2)])
+        driver, = [result for result in results if result.stdout]
+        self.expect_ranks(driver, [f"rank {rank} sum 10 of 4" for rank in range(4)])
+
+    def test_the_first_is_the_driver(self):
+        """Whichever the kernel lets have the port."""
+        line = self.line(*WHERE, host="127.0.0.1", nodes=3)
+        results = self.end([self.copy(1, *line) for _ in range(3)])
+        self.assertEqual(sorted(self.ranks_of(result) for result in results), [0, 0, 3])
+
+    def test_ranks_of_hosts(self):
+        """Of the static backend; either starts first. The status is the same everywhere."""
+        for first in (0, 1):
+            with self.subTest(first=first):
+                line = ["--nnodes", 2, "--master-addr", "127.0.0.1", "--master-port", PORT, *WHERE[:-1], "echo $RANK on $HVDRUN_HOSTNAME "
+                        "$MASTER_PORT; [ $RANK = 0 ] || exit 7"]
+                copies = {}
+                for rank in (first, 1 - first):
+                    copies[rank] = self.copy(1, "--node-rank", rank, *line)
+                    if rank == 1 and first == 1:
+                        self.waiting(copies[rank])
+                result = self.end([copies[0], copies[1]], 7)[0]
+                self.assertIn("[1]<stdout>:1 on node-1", result.stdout)
+                self.assertNotIn(str(PORT), result.stdout, "the port of the meeting is in use")
+
+
+class ManyHosts(Joining):
+
+    def test_the_node_of_the_endpoint_is_the_driver(self):
+        copies = [self.waiting(self.copy(number, *self.line(*WHERE))) for number in (2, 3)]
+        copies.append(self.copy(1, *self.line(*WHERE)))
+        results = self.end(copies)
+        self.expect_ranks(results[2], [f"{rank} of 3 on {name} at {network.address(1)} run 77"
+                                       for rank, name in enumerate(("localhost", "node-1", "node-2"))])
+        self.expect_said(results[2], rf"without --dial-secret FILE, whoever knows the rendezvous id \(77\) and reaches port {PORT}")
+        self.assertEqual([result.stdout for result in results[:2]], ["", ""])
+
+    def test_the_driver_is_first(self):
+        copies = [self.copy(1, *self.line(*WHERE)), self.copy(3, *self.line(*WHERE)), self.copy(2, *self.line(*WHERE))]
+        self.assertEqual(self.ranks_of(self.end(copies)[0]), 3)
+
+    @unittest.skipIf(sanitized(), "PyTorch's own threads say nothing about hvdrun")
+    def test_pytorch(self):
+        python = find_python("torch")
+        if python is None:
+            self.skipTest("no Python has torch (Debian: apt install python3-torch)")
+        line = self.line(self.write("job.py", REDUCE))
+        copies = [self.copy(number, *line, env={"PYTHON_EXEC": python, "OMP_NUM_THREADS": 1}) for number in (1, 2, 3)]
+        self.expect_ranks(self.end(copies)[0], [f"rank {rank} sum 6 of 3" for rank in range(3)])
+
+    def test_variables_of_pods(self):
+        """As Kubeflow's Trainer sets them. Their ranks say where each one is."""
+        def pod(number, rank):
+            env = {"PET_NNODES": "3", "PET_NPROC_PER_NODE": "2", "PET_NODE_RANK": rank, "PET_MASTER_ADDR": "node1",
+                   "PET_MASTER_PORT": "29500", "NUMBER": number}
+            return self.copy(number, "--no-python", "sh", "-c", "echo $RANK $GROUP_RANK $HVDRUN_HOSTNAME $MASTER_ADDR", env=env)
+        copies = [pod(1, 0), pod(2, 2), pod(3, 1)]
+        result = self.end(copies)[0]
+        names = ("localhost", "node-1", "node-2")
+        self.expect_ranks(result, [f"{rank} {rank // 2} {names[rank // 2]} node1" for rank in range(6)])
+
+    def test_is_host(self):
+        """The address is one of no interface, as of a load balancer."""
+        self.rig.alias(1, ["service"])
+        line = self.line(*WHERE, host="service", nodes=2)
+        copies = [self.copy(2, "--rdzv-conf", "is_host=false", *line), self.copy(1, "--rdzv-conf=is_host=true", *line)]
+        self.assertEqual(self.ranks_of(self.end(copies)[1]), 2)
+
+    def test_a_name_that_is_not_known_yet(self):
+        copies = [self.copy(number, *self.line(*WHERE, host="later", nodes=2)) for number in (1, 2)]
+        for copy in copies:
+            copy.wait_output("waiting for the host of the driver: cannot look up later", name="stderr")
+        self.rig.alias(1, ["later"])
+        self.assertEqual(self.ranks_of(self.end(copies)[0]), 2)
+
+    def test_tasks_of_srun(self):
+        def task(number, rank):
+            env = {"SLURM_JOB_ID": 7, "SLURM_STEP_ID": 0, "SLURM_STEP_NUM_TASKS": 2, "SLURM_PROCID": rank, "SLURM_JOB_NODELIST": "node[1-2]",
+                   "SLURM_JOB_NUM_NODES": 2, "SLURM_TASKS_PER_NODE": "1(x2)", "SLURMD_NODENAME": f"node{number}"}
+            return self.copy(number, *self.line(*WHERE, nodes=2), env=env)
+        self.assertEqual(self.ranks_of(self.end([task(1, 0), task(2, 1)])[0]), 2)
+
+    def test_a_host_goes_and_comes_back(self):
+        gate, open_gate = self.box.gate()
+        line = self.line("--max-restarts", 3, "--no-python", "sh", "-c", f"echo $RANK of $WORLD_SIZE; while [ ! -e {gate} ]; do sleep 0.05; done",
+                         nodes="1:2")
+        job, other = self.copy(1, *line), self.copy(2, *line)
+        job.wait_output("1 of 2")
+        kill(self.host(2).agent().pid)
+        job.wait_output("0 of 1")
+        self.assertNotEqual(other.wait().status, 0)
+        other = self.copy(2, *line)
+        job.wait_output("1 of 2", count=2, timeout=60)
+        open_gate()
+        self.end([job, other])
+
+    def test_a_host_crashes(self):
+        """Of a job with a fixed size and restarts, another host takes the place."""
+        gate, open_gate = self.box.gate()
+        line = self.line("--max-restarts", 3, "--no-python", "sh", "-c", f"echo $RANK of $WORLD_SIZE; while [ ! -e {gate} ]; do sleep 0.05; done",
+                         nodes=2)
+        job, other = self.copy(1, *line), self.copy(2, *line)
+        job.wait_output("1 of 2")
+        self.host(2).crash()
+        other.wait()
+        other = self.copy(3, *line)
+        job.wait_output("1 of 2", count=2, timeout=90)
+        open_gate()
+        self.end([job, other])
+
+
+class Mistakes(Joining):
+
+    def test_another_id_or_secret(self):
+        own, other = self.write("own", "0" * 32, 0o600), self.write("other", "1" * 32, 0o600)
+        for right, wrong, words in (({}, {}, ["--rdzv-id", "78"]), ({"HVDRUN_DIAL_SECRET": own}, {"HVDRUN_DIAL_SECRET": other}, []),
+                                    ({"HVDRUN_DIAL_SECRET": own}, {}, [])):
+            with self.subTest(wrong=wrong, words=words):
+                line = self.line(*WHERE, nodes=2)
+                job = self.copy(1, *line, env=right)
+                stranger = self.waiting(self.copy(3, *line[:-len(WHERE)], *words, *WHERE, env=wrong), "have the key")
+                job.wait_output("refused a connection from .*does not have the key", name="stderr")
+                self.stop_waiting(3, stranger)
+                friend = self.copy(2, *line, env=right)
+                result = self.end([job, friend])[0]
+                self.assertEqual(self.ranks_of(result), 2, result.describe())
+                (self.expect_not_said if right else self.expect_said)(result, "without --dial-secret")
+
+    def test_a_driver_that_never_comes(self):
+        result = self.expect(self.copy(2, "--rdzv-conf", "join_timeout=5", *self.line(*WHERE)).wait(), 125)
+        self.assertRegex(result.stderr.splitlines()[-1], rf"^hvdrun-agent: cannot reach hvdrun \({network.address(1)}:{PORT}: Connection refused\)")
+        result = self.expect(self.copy(2, "--rdzv-conf", "join_timeout=1", *self.line(*WHERE, host="nowhere")).wait(), 125)
+        self.expect_said(result, r"cannot look up nowhere:29400: .*; the copies of this line meet there")
+
+    def test_others_that_never_come(self):
+        result = self.expect(self.copy(1, "--rdzv-conf", "join_timeout=10", *self.line(*WHERE)).wait(90), 125)
+        self.expect_said(result, "node-1: connect: no agent of this name has dialled in")
+
+    def test_what_it_says_without_others(self):
+        before = ["--dry-run"]
+        result = self.expect(self.copy(2, *self.line(*WHERE, host="nowhere"), before=before).wait(), 0)
+        for name in ("localhost", "node-1", "node-2"):
+            self.assertIn(name, result.stdout)
+        result = self.expect(self.copy(2, "--node-rank", 3, *self.line(*WHERE)).wait(), 2)
+        self.expect_said(result, "the line has hosts 0 to 2, and this is host 3")
+        for words in (["-H", "a,b"], ["-H", "a,b", "--transport", "local"]):
+            result = self.expect(self.copy(1, *self.line(*WHERE), before=words).wait(), 2)
+            self.expect_said(result, "the line wants 3 hosts, and hvdrun knows 2, so it does not wait for others at node1:29400")
+
+
+if __name__ == "__main__":
+    main()
