@@ -142,11 +142,22 @@ class ManyHosts(Joining):
         self.assertEqual(self.ranks_of(self.end(copies)[0]), 2)
 
     def test_tasks_of_srun(self):
-        def task(number, rank):
-            env = {"SLURM_JOB_ID": 7, "SLURM_STEP_ID": 0, "SLURM_STEP_NUM_TASKS": 2, "SLURM_PROCID": rank, "SLURM_JOB_NODELIST": "node[1-2]",
-                   "SLURM_JOB_NUM_NODES": 2, "SLURM_TASKS_PER_NODE": "1(x2)", "SLURMD_NODENAME": f"node{number}"}
-            return self.copy(number, *self.line(*WHERE, nodes=2), env=env)
-        self.assertEqual(self.ranks_of(self.end([task(1, 0), task(2, 1)])[0]), 2)
+        """Of one srun, or of one for each host."""
+        def task(number, tasks, before):
+            env = {"SLURM_JOB_ID": 7, "SLURM_STEP_ID": number, "SLURM_STEP_NUM_TASKS": tasks, "SLURM_PROCID": number % tasks,
+                   "SLURM_JOB_NODELIST": "node[1-2]", "SLURM_JOB_NUM_NODES": 2, "SLURM_TASKS_PER_NODE": "1(x2)",
+                   "SLURMD_NODENAME": f"node{number}"}
+            return self.copy(number, *self.line(*WHERE, nodes=2), env=env, before=before)
+        for tasks, before in ((2, ()), (1, ("--scheduler", "none"))):
+            with self.subTest(tasks=tasks):
+                self.assertEqual(self.ranks_of(self.end([task(number, tasks, before) for number in (1, 2)])[0]), 2)
+
+    def test_accelerate(self):
+        def copy(number, rank):
+            words = [HVDRUN, "accelerate", "launch", "--num_machines", 2, "--machine_rank", rank, "--main_process_ip", "node1",
+                     "--main_process_port", PORT, "--num_processes", 4, "--no_python", "sh", "-c", "echo $RANK of $WORLD_SIZE"]
+            return Job(self.box, self.host(number).enter(words, cwd=self.box.work), env={"TMPDIR": "/tmp", "XDG_RUNTIME_DIR": None})
+        self.expect_ranks(self.end([copy(1, 0), copy(2, 1)])[0], [f"{rank} of 4" for rank in range(4)])
 
     def test_a_host_goes_and_comes_back(self):
         gate, open_gate = self.box.gate()

@@ -145,7 +145,7 @@ class Lines(Line):
         result = self.expect(self.torchrun("--nproc-per-node", "cpu", "t.py", before=["-H", "a,b"]), 2)
         self.expect_said(result, r"torchrun \(--map-by\): hvdrun counts only the GPUs of other hosts")
         result = self.expect(self.torchrun("--nnodes", 1, "--node-rank", 1, "t.py"), 2)
-        self.expect_said(result, "the line is that of host 1: start hvdrun once")
+        self.expect_said(result, "the line is that of host 1: start hvdrun once, .*; or on each host, without -H")
 
     def test_all_mistakes_and_the_line_without_them(self):
         result = self.torchrun("--foo=1", "-H", "a", before=["--tranport", "local"])

@@ -119,7 +119,7 @@ static bool is_first_here(int port)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "hvdrun-meeting-%d", port);
     socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&name, size) == 0)
+    if (fd < 0 || bind(fd, (struct sockaddr *)&name, size) == 0 || errno != EADDRINUSE)
         return true; /* the descriptor stays open */
     fd_close(&fd);
     return false;
@@ -184,7 +184,7 @@ static int become_agent(const struct command_line *line, struct error *err)
         strv_printf(&words, "--dial-secret=%s", settings->dial_secret);
     else
         strv_add(&words, "--no-secret");
-    execv(words.items[0], strv_items(&words));
+    execve(words.items[0], strv_items(&words), environ);
     return error_errno(err, errno, "cannot start %s", words.items[0]);
 }
 

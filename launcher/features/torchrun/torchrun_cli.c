@@ -60,7 +60,8 @@ int torchrun_hosts(const struct line_nodes *nodes, struct host_list *hosts, stru
     if (nodes->rank > 0)
         return error_status(err, STATUS_USAGE,
                             "the line is that of host %d: start hvdrun once, for all hosts, with "
-                            "rank 0 or none",
+                            "rank 0 or none; or on each host, without -H and with --scheduler "
+                            "none",
                             nodes->rank);
     if (nodes->min == nodes->max && !nodes->reserve)
         hosts_keep(hosts, (size_t)nodes->max);

@@ -30,10 +30,11 @@ static void waited(struct dial_in_call *call)
 {
     const struct dial_in_settings *settings = call->in->settings;
     bool fails = settings->limit_ms > 0;
-    char *why AUTO_FREE = mem_printf(
-        "no agent of this name has dialled in within %.3g s: does hvdrun-agent --dial run there, "
-        "with this name, port %d and the same secret? can it connect to this machine?",
-        (double)(fails ? settings->limit_ms : REMIND_MS) / 1000, settings->port);
+    char *why AUTO_FREE =
+        mem_printf("no agent of this name has dialled in within %.3g s: does hvdrun-agent --dial "
+                   "(or the same line of torchrun) run there, "
+                   "with this name, port %d and the same secret? can it connect to this machine?",
+                   (double)(fails ? settings->limit_ms : REMIND_MS) / 1000, settings->port);
     if (!fails) {
         call->events->note(call->events_context, LOG_INFO, why);
         return;
