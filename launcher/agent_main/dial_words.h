@@ -9,7 +9,7 @@
  *   --name NAME            HVDRUN_DIAL_NAME      in the host list, or `auto`: any; the host name
  *   --start-timeout TIME   HVDRUN_START_TIMEOUT  DIAL_WORDS_LIMIT_MS
  *
- * --no-secret is for hvdrun itself, which becomes an agent (features/torchrun/meeting_cli.c):
+ * --no-secret is for hvdrun itself, which becomes an agent (features/torchrun/meeting_cli.h):
  * everyone who knows the id can be its driver.
  */
 #pragma once

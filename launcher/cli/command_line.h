@@ -34,6 +34,7 @@ struct command_line {
     char *line_help;          /* owned; `torchrun --help`; NULL: another help, or none */
     char *own_address;        /* owned; of a line of another launcher, as in struct line */
     struct line_nodes nodes;  /* of a line of another launcher */
+    bool dials;               /* it is not the driver of its job, but an agent (cli/features.h) */
     struct check_words check; /* `hvdrun check`: there must not be a program */
     struct strv more; /* after an error: further mistakes, and the line as hvdrun wants it */
 };

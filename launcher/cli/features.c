@@ -136,9 +136,9 @@ int features_line_meet(struct command_line *line, char *const *env, struct error
     return lines[0].meet != NULL ? lines[0].meet(line, env, err) : 0;
 }
 
-int features_line_hosts(const struct line_nodes *nodes, struct host_list *hosts, struct error *err)
+int features_line_hosts(const struct command_line *line, struct host_list *hosts, struct error *err)
 {
-    return nodes->max > 0 && lines[0].hosts != NULL ? lines[0].hosts(nodes, hosts, err) : 0;
+    return lines[0].hosts != NULL ? lines[0].hosts(line, hosts, err) : 0;
 }
 
 void features_text(struct buf *out)

@@ -34,21 +34,21 @@ int features_check_options(const struct settings *settings, struct error *err);
  * that is wrong. STATUS_USAGE. */
 typedef int line_translate(char *const *words, char *const *envp, struct line *out,
                            struct error *err);
-/* Looks at the hosts of the job, which are known now, and leaves those that it uses. -1: they are
- * not what the line wants. STATUS_USAGE. */
-typedef int line_hosts(const struct line_nodes *nodes, struct host_list *hosts, struct error *err);
-
-/* If the line is one of several copies, on other hosts: this one becomes the driver of the job, by
- * changing the settings, or an agent that dials in, and does not return. `env` is that of the
- * process. -1: they do not come together. */
+/* If the line is one of several copies, on other hosts: names all of them in the settings, as the
+ * driver needs it, and says whether this copy dials in to it. `env` is that of the process. -1:
+ * they do not come together. */
 struct command_line; /* cli/command_line.h */
 typedef int line_meet(struct command_line *line, char *const *env, struct error *err);
+/* Looks at the hosts of the job, which are known now, and leaves those that it uses. A line that
+ * dials becomes an agent here. -1: they are not what the line wants. STATUS_USAGE. */
+typedef int line_hosts(const struct command_line *line, struct host_list *hosts, struct error *err);
 
 /* Is `word` a launcher whose lines are translated? */
 bool features_has_line(const char *word);
 /* The functions of the launchers. */
 int features_line(char *const *typed, char *const *envp, struct line *out, struct error *err);
 int features_line_meet(struct command_line *line, char *const *env, struct error *err);
-int features_line_hosts(const struct line_nodes *nodes, struct host_list *hosts, struct error *err);
+int features_line_hosts(const struct command_line *line, struct host_list *hosts,
+                        struct error *err);
 
 void features_text(struct buf *out); /* for --check-build: a line for each */

@@ -370,8 +370,9 @@ static int run(int64_t begun_ns, int argc, char **argv, struct command_line *lin
     struct place place = {.allocated = false};
     result = place_open(line, environ, &place, err);
     if (result == 0)
-        result = features_line_hosts(&line->nodes, &place.hosts, err);
-    take_own_address(line, &place.hosts);
+        result = features_line_hosts(line, &place.hosts, err);
+    if (result == 0)
+        take_own_address(line, &place.hosts);
     if (result == 0)
         result = check_signals(&line->settings, &place, err);
     if (result == 0 && line->check.wanted)

@@ -220,6 +220,9 @@ class Mistakes(Joining):
         result = self.expect(self.copy(2, *self.line(*WHERE, host="nowhere"), before=before).wait(), 0)
         for name in ("localhost", "node-1", "node-2"):
             self.assertIn(name, result.stdout)
+        for number in (1, 2):  # each copy says so at once
+            result = self.expect(self.copy(number, "--nproc-per-node", "cpu", *self.line(*WHERE)[4:], "--x", env={"PET_NNODES": "3"}).wait(), 2)
+            self.expect_said(result, "hvdrun counts only the GPUs of other hosts")
         result = self.expect(self.copy(2, "--node-rank", 3, *self.line(*WHERE)).wait(), 2)
         self.expect_said(result, "the line has hosts 0 to 2, and this is host 3")
         for words in (["-H", "a,b"], ["-H", "a,b", "--transport", "local"]):

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Copies of one line, which a scheduler or the user starts on each host, become one job. The copy
- * at the meeting address is the driver, as if its line had --transport dial with all hosts. The
- * others become agents that dial in (agent_main/dial_words.h).
- *
- * A copy is such a one if nothing names hosts: no option, and no scheduler but a step of srun with
- * several tasks. Of several copies on the machine of the address, the first is the driver.
- */
+#include "features/torchrun/meeting_cli.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -139,7 +133,7 @@ give(struct command_line *line, enum option_id option, struct error *err, const 
                         err);
 }
 
-static int become_driver(struct command_line *line, struct error *err)
+static int set_driver(struct command_line *line, struct error *err)
 {
     struct settings *settings = &line->settings;
     const struct line_nodes *nodes = &line->nodes;
@@ -160,13 +154,12 @@ static int become_driver(struct command_line *line, struct error *err)
                     "without --dial-secret FILE, whoever knows the rendezvous id (%s) and reaches "
                     "port %d can join this job",
                     id_of(line), nodes->meeting_port);
-    line->nodes.rank = 0;
     return 0;
 }
 
 /* The others */
 
-static int become_agent(const struct command_line *line, struct error *err)
+int meeting_go(const struct command_line *line, struct error *err)
 {
     const struct line_nodes *nodes = &line->nodes;
     const struct settings *settings = &line->settings;
@@ -200,12 +193,13 @@ int torchrun_meet(struct command_line *line, char *const *env, struct error *err
                             nodes->max - 1, nodes->rank);
     bool shows = line->settings.dry_run != SET_DRY_RUN_NO;
     if (shows)
-        return become_driver(line, err);
+        return set_driver(line, err);
     if (role_of(nodes, 1, false) != role) { /* the address says it */
         int here = is_here(line, err);
         if (here < 0)
             return -1;
         role = here > 0 && is_first_here(nodes->meeting_port) ? ROLE_DRIVER : ROLE_DIAL;
     }
-    return role == ROLE_DRIVER ? become_driver(line, err) : become_agent(line, err);
+    line->dials = role == ROLE_DIAL;
+    return set_driver(line, err);
 }

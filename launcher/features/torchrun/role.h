@@ -4,7 +4,7 @@
  *
  * torchrun is started on each host, and its copies meet at an address. hvdrun can be started once,
  * with all hosts. If it knows fewer hosts than the line wants, and the line has that address, it is
- * one of several copies (meeting_cli.c).
+ * one of several copies (meeting_cli.h).
  */
 #pragma once
 

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/status.h"
 #include "cli/features.h"
+#include "features/torchrun/meeting_cli.h"
 #include "features/torchrun/role.h"
 #include "features/torchrun/translate.h"
 #include "node/is_local.h"
@@ -41,11 +42,14 @@ static int refuse_copies(const struct line_nodes *nodes, size_t hosts, struct er
                         nodes->max, hosts, nodes->meeting_host, nodes->meeting_port);
 }
 
-int torchrun_hosts(const struct line_nodes *nodes, struct host_list *hosts, struct error *err)
+int torchrun_hosts(const struct command_line *line, struct host_list *hosts, struct error *err)
 {
+    const struct line_nodes *nodes = &line->nodes;
     size_t count = hosts->count;
-    if (count == 0)
+    if (nodes->max == 0 || count == 0)
         return 0; /* the job looks for them while it runs */
+    if (line->dials)
+        return meeting_go(line, err);
     bool here = nodes->meeting_host != NULL && is_local_obviously(nodes->meeting_host) == LOCAL_YES;
     switch (role_of(nodes, count, here)) {
     case ROLE_DRIVER:
@@ -57,7 +61,7 @@ int torchrun_hosts(const struct line_nodes *nodes, struct host_list *hosts, stru
                             nodes->min, nodes->min == 1 ? "" : "s", count);
     case ROLE_ALONE: break;
     }
-    if (nodes->rank > 0)
+    if (nodes->rank > 0 && nodes->is_first <= 0)
         return error_status(err, STATUS_USAGE,
                             "the line is that of host %d: start hvdrun once, for all hosts, with "
                             "rank 0 or none; or on each host, without -H and with --scheduler "
