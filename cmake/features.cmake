@@ -66,6 +66,10 @@ set_source_files_properties(features/warm/mother_process_agent.c PROPERTIES
   OBJECT_DEPENDS ${PROJECT_SOURCE_DIR}/launcher/features/warm/mother.py
   COMPILE_DEFINITIONS "HVDRUN_MOTHER=\"${PROJECT_SOURCE_DIR}/launcher/features/warm/mother.py\"")
 
+set_source_files_properties(features/check/gpu_desk_agent.c PROPERTIES
+  OBJECT_DEPENDS ${PROJECT_SOURCE_DIR}/launcher/features/check/gpu_test.py
+  COMPILE_DEFINITIONS "HVDRUN_GPU_TEST=\"${PROJECT_SOURCE_DIR}/launcher/features/check/gpu_test.py\"")
+
 features_target(features_plain STATIC "." room_node room_stacks room_output room_rendezvous room_pmix
                 room_line dep_jansson)
 features_target(features_agent OBJECT "_agent\\.c$" features_plain room_agent)

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/gpu_health.h"
 #include "agent/gpu_helper.h"
 #include "agent/keeper.h"
 #include "agent/modules.h"
@@ -170,7 +171,6 @@ static int run_dialed(char *const *words, const sigset_t *mask)
 }
 
 /* Of features (launcher/features), which a build may leave out. */
-extern const struct helper_program gpu_health_helper __attribute__((weak));
 extern const struct helper_program stack_helper __attribute__((weak));
 
 static const struct helper_program *find_helper(int argc, char *const *argv)

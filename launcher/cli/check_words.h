@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `hvdrun check [--net] [--json] [options of a job]` checks the hosts instead of starting a job.
- * The word must be the very first argument: `hvdrun -- check` starts a program with that name.
+ * `hvdrun check [--net] [--gpu] [--json] [options of a job]` checks the hosts instead of starting a
+ * job. The word must be the very first argument: `hvdrun -- check` starts a program with that name.
  */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 
 #include "base/buf.h"
 #include "base/error.h"
 
 struct check_words {
-    bool wanted, net, json;
+    bool wanted, net, gpu, json;
+    char python[PATH_MAX]; /* "python3" without --python */
 };
 
 #define CHECK_WORD "check"
-#define CHECK_OPERANDS "[--net] [--json] [OPTIONS]"
+#define CHECK_OPERANDS "[--net] [--gpu [--python PROGRAM]] [--json] [OPTIONS]"
 #define CHECK_HELP "Check the hosts of -H, --hostfile or the allocation; start no program"
 #define CHECK_NET_HELP "Also measure how fast the hosts send to each other"
+#define CHECK_GPU_HELP "Also check the GPUs, and test their speed if PyTorch is there"
+#define CHECK_PYTHON_HELP "The Python that tests the GPUs (default: python3)"
 #define CHECK_JSON_HELP "Print the results as JSON"
 
 /* Copies argv to `rest` (room for argc + 1, NULL-ended) without the word and its own options.

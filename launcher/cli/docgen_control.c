@@ -62,6 +62,8 @@ static void put_man_check(struct buf *out)
     put_troff(CHECK_OPERANDS, out);
     buf_puts(out, "\n.PP\n" CHECK_HELP ".\nThe options are those of a job, and these:\n"
                   ".TP\n\\fB\\-\\-net\\fR\n" CHECK_NET_HELP ".\n"
+                  ".TP\n\\fB\\-\\-gpu\\fR\n" CHECK_GPU_HELP ".\n"
+                  ".TP\n\\fB\\-\\-python\\fR \\fIPROGRAM\\fR\n" CHECK_PYTHON_HELP ".\n"
                   ".TP\n\\fB\\-\\-json\\fR\n" CHECK_JSON_HELP ".\n"
                   ".PP\nThe exit status is 0 if a job would run (there may be warnings), 125 if it "
                   "would not, and 2 for\nan error in the command line. \\fBhvdrun \\-\\- check\\fR "
@@ -279,6 +281,8 @@ static void put_fish_check(struct buf *out)
     buf_printf(out, "complete -c hvdrun -n __fish_is_word_one_of_hvdrun -a %s -d '%s'\n",
                CHECK_WORD, CHECK_HELP);
     buf_printf(out, line, "net", CHECK_NET_HELP);
+    buf_printf(out, line, "gpu", CHECK_GPU_HELP);
+    buf_printf(out, line, "python", CHECK_PYTHON_HELP);
     buf_printf(out, line, "json", CHECK_JSON_HELP);
 }
 

@@ -194,7 +194,10 @@ static int run_job(int64_t begun_ns, char *const *argv, const struct command_lin
     char *tls_module AUTO_FREE = mem_printf("%s/hvdrun-tls.so", module_dir);
     char *here AUTO_FREE = place_here();
     char *job_id AUTO_FREE = place_job_id();
-    struct check_request check = {.net = line->check.net, .json = line->check.json};
+    struct check_request check = {.net = line->check.net,
+                                  .json = line->check.json,
+                                  .gpu = line->check.gpu,
+                                  .python = line->check.python};
     struct job_request request = {.settings = &line->settings,
                                   .apps = &line->apps,
                                   .check = line->check.wanted ? &check : NULL,

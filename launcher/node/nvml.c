@@ -122,7 +122,9 @@ void gpu_usage_read(const struct nvml *nvml, unsigned index, bool energy, struct
 static void read_names(const struct nvml *nvml, void *device, struct gpu_health *out)
 {
     struct nvml_pci pci = {.domain = 0};
-    char uuid[sizeof(out->uuid)] = "";
+    char uuid[sizeof(out->uuid)] = "", name[sizeof(out->name)] = "";
+    if (nvml->name != NULL && took(&out->trouble, nvml->name(device, name, sizeof(name))))
+        snprintf(out->name, sizeof(out->name), "%.*s", (int)sizeof(name) - 1, name);
     if (nvml->uuid != NULL && took(&out->trouble, nvml->uuid(device, uuid, sizeof(uuid))))
         snprintf(out->uuid, sizeof(out->uuid), "%.*s", (int)sizeof(uuid) - 1, uuid);
     if (nvml->pci != NULL && took(&out->trouble, nvml->pci(device, &pci)))
@@ -163,6 +165,17 @@ static void read_rows(const struct nvml *nvml, void *device, struct gpu_health *
     out->rows_failed = failed != 0;
 }
 
+static void read_links(const struct nvml *nvml, void *device, struct gpu_health *out)
+{
+    for (unsigned i = 0; nvml->link != NULL && i < NVML_LINKS_MAX; i++) {
+        int is_up = 0;
+        if (!took(&out->trouble, nvml->link(device, i, &is_up)))
+            continue;
+        out->links++;
+        out->links_up += is_up != 0;
+    }
+}
+
 void gpu_health_read(const struct nvml *nvml, unsigned index, struct gpu_health *out)
 {
     void *device = NULL;
@@ -176,4 +189,5 @@ void gpu_health_read(const struct nvml *nvml, unsigned index, struct gpu_health 
     read_reasons(nvml, device, out);
     read_ecc(nvml, device, out);
     read_rows(nvml, device, out);
+    read_links(nvml, device, out);
 }

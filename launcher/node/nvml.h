@@ -46,6 +46,8 @@ enum { NVML_ECC_CORRECTED, NVML_ECC_UNCORRECTED, NVML_ECC_TYPES };
 enum { NVML_ECC_VOLATILE, NVML_ECC_AGGREGATE, NVML_ECC_COUNTERS }; /* since the driver was loaded */
 enum { NVML_SENSOR_GPU };
 
+enum { NVML_LINKS_MAX = 18 }; /* of NVLink */
+
 #define NVML_MEMORY_UNKNOWN UINT64_MAX
 
 struct nvml_process {
@@ -61,6 +63,7 @@ struct nvml_process {
     X(count, nvmlDeviceGetCount_v2, (unsigned *count))                                             \
     X(device, nvmlDeviceGetHandleByIndex_v2, (unsigned index, void **device))                      \
     X(uuid, nvmlDeviceGetUUID, (void *device, char *text, unsigned size))                          \
+    X(name, nvmlDeviceGetName, (void *device, char *text, unsigned size))                          \
     X(utilization, nvmlDeviceGetUtilizationRates, (void *device, struct nvml_utilization *out))    \
     X(power, nvmlDeviceGetPowerUsage, (void *device, unsigned *milliwatts))                        \
     X(memory, nvmlDeviceGetMemoryInfo, (void *device, struct nvml_memory *out))                    \
@@ -69,6 +72,7 @@ struct nvml_process {
     X(temperature, nvmlDeviceGetTemperature, (void *device, int sensor, unsigned *celsius))        \
     X(reasons, nvmlDeviceGetCurrentClocksEventReasons, (void *device, uint64_t *bits))             \
     X(reasons_old, nvmlDeviceGetCurrentClocksThrottleReasons, (void *device, uint64_t *bits))      \
+    X(link, nvmlDeviceGetNvLinkState, (void *device, unsigned link, int *is_up))                   \
     X(ecc_errors, nvmlDeviceGetTotalEccErrors,                                                     \
       (void *device, int type, int counter, uint64_t *count))                                      \
     X(remapped_rows, nvmlDeviceGetRemappedRows,                                                    \
@@ -120,20 +124,21 @@ unsigned gpu_usage_count(const struct nvml *nvml);
 /* With `energy`, also the energy, which takes the driver some milliseconds. */
 void gpu_usage_read(const struct nvml *nvml, unsigned index, bool energy, struct gpu_usage *out);
 
-/* What NVIDIA's library knows of a GPU after a failure: memory errors, rows that were replaced, why
- * its clocks are low, its temperature. A value that the library does not give is absent, and never
- * 0. */
+/* What NVIDIA's library knows of a GPU that may be sick: memory errors, rows that were replaced,
+ * why its clocks are low, its temperature, its links. A value that the library does not give is
+ * absent, and never 0. */
 #define GPU_ECC_UNKNOWN UINT64_MAX
 
 struct gpu_health {
-    unsigned index;         /* in the order of PCI addresses, not that of CUDA */
-    char uuid[96], pci[32]; /* "": not known */
+    unsigned index;                   /* in the order of PCI addresses, not that of CUDA */
+    char uuid[96], pci[32], name[96]; /* "": not known */
     bool has_temperature, has_reasons, has_ecc, has_rows;
     unsigned celsius;
     uint64_t reasons;                                /* model/usage/gpu_words.h */
     uint64_t ecc[NVML_ECC_TYPES][NVML_ECC_COUNTERS]; /* with has_ecc, at least one is known */
     unsigned rows_corrected, rows_uncorrected;       /* replaced because of such errors */
     bool rows_pending, rows_failed;
-    int trouble; /* NVML_GPU_IS_LOST, NVML_RESET_REQUIRED; 0: none is known */
+    unsigned links, links_up; /* of NVLink; 0: it has none, or they are not known */
+    int trouble;              /* NVML_GPU_IS_LOST, NVML_RESET_REQUIRED; 0: none is known */
 };
 void gpu_health_read(const struct nvml *nvml, unsigned index, struct gpu_health *out);

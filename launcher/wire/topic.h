@@ -21,7 +21,8 @@
     X(evidence, 4, evidence_request, evidence, TOPIC_ANEW, 1 << 16, (size_t)320 << 20) \
     X(facts, 5, facts_request, facts, TOPIC_ANEW, TOPIC_WHOLE)                         \
     X(probe, 6, probe, probed, TOPIC_ANEW, TOPIC_WHOLE)                                \
-    X(torch_waits, 7, torch_waits_request, torch_waits, TOPIC_ANEW, TOPIC_WHOLE)
+    X(torch_waits, 7, torch_waits_request, torch_waits, TOPIC_ANEW, TOPIC_WHOLE)       \
+    X(gpus, 8, gpus_request, gpus_answer, TOPIC_ANEW, TOPIC_WHOLE)
 
 struct topic {
     const char *name;

@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # check_gpu.sh [HVDRUN]: on a machine with GPUs, what hvdrun finds against what nvidia-smi says: how
-# many, in which order, near which CPUs, and what --gpus-per-proc and --nic-hints make of it. Prints
-# each comparison; ends with 1 when one differs. Needs no package but NVIDIA's driver.
+# many, in which order, near which CPUs, and what --gpus-per-proc and --nic-hints make of it. On a
+# healthy machine, `hvdrun check --gpu` has no finding in ROUNDS runs (20). Prints each comparison;
+# ends with 1 when one differs. Needs no package but NVIDIA's driver.
 set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 hvdrun="${1:-$here/../../build/dev/hvdrun}"
 bad=0
+scratch="$(mktemp -d)"
+trap 'rm -rf "$scratch"' EXIT
 
 compare() { # WHAT WANTED FOUND
     if [[ "$2" == "$3" ]]; then
@@ -61,6 +64,13 @@ print(os.environ["LOCAL_RANK"], "GPU-%s" % torch.cuda.get_device_properties(0).u
         sed 's/^[^:]*://' | sort -n | cut -d' ' -f2)"
     compare "the GPU that torch sees" "$(nvidia-smi --query-gpu=uuid --format=csv,noheader)" "$parts"
 fi
+
+for _ in $(seq "${ROUNDS:-20}"); do
+    status=0
+    env -u CUDA_VISIBLE_DEVICES "$hvdrun" check --gpu >"$scratch/check" || status=$?
+    compare "alarms of hvdrun check --gpu, and its status" "0 0" "$(grep -cE '^(warning|problem): .*GPU' "$scratch/check") $status"
+done
+grep -E '^(GPU|warning|problem)' "$scratch/check"
 
 echo "network adapters, as nvidia-smi topo -m above shows them:"
 # shellcheck disable=SC2016 # for the workers

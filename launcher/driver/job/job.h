@@ -57,9 +57,11 @@ struct driver_part;
 struct frame_rule;
 struct job_kind;
 
-struct check_request { /* of `hvdrun check` (launcher/features/check) */
-    bool net;          /* measure how fast the hosts send to each other */
-    bool json;         /* print JSON */
+struct check_request {  /* of `hvdrun check` (launcher/features/check) */
+    bool net;           /* measure how fast the hosts send to each other */
+    bool json;          /* print JSON */
+    bool gpu;           /* also check the GPUs */
+    const char *python; /* that tests them */
 };
 
 /* The request of main; everything in it outlives the run. */

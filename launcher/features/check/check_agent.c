@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's part of `hvdrun check`, the topics "facts" and "probe": what its node is like, and
- * whether and how fast it reaches the other nodes.
+ * The agent's part of `hvdrun check`, the topics "facts", "probe" and "gpus": what its node is
+ * like, whether and how fast it reaches the other nodes, and whether its GPUs are well.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "features/check/call.h"
 #include "features/check/door.h"
+#include "features/check/gpu_desk_agent.h"
 #include "node/facts.h"
 #include "node/health.h"
 #include "pmix/pmix_server.h"
@@ -35,6 +36,7 @@ struct check {
     struct modules *modules;
     struct mpi_host *mpi;
     struct check_door *door;
+    struct gpu_desk *gpus;
     struct asked step;
     struct check_errand *errands; /* of the step */
     size_t count, open;
@@ -228,6 +230,7 @@ static struct check *own(struct agent *agent)
     check = mem_alloc(sizeof(*check));
     *check = (struct check){
         .loop = agent->loop, .facts = agent->facts, .modules = agent->modules, .mpi = agent->mpi};
+    check->gpus = gpu_desk_create(agent);
     agent->own[AGENT_PART_check] = check;
     return check;
 }
@@ -245,14 +248,23 @@ static void take_probe(struct agent *agent, const struct asked *asked,
     check_probe(own(agent), asked, (const Hvdrun__Probe *)request);
 }
 
+static void take_gpus(struct agent *agent, const struct asked *asked,
+                      const ProtobufCMessage *request)
+{
+    gpu_desk_ask(own(agent)->gpus, asked, (const Hvdrun__GpusRequest *)request);
+}
+
 static void close_part(struct agent *agent)
 {
     struct check *check = agent_own(agent, check);
     drop_errands(check);
     check_door_destroy(check->door);
+    gpu_desk_destroy(check->gpus);
     free(check);
 }
 
-static const struct ask_rule topics[] = {
-    {&topic_facts, take_facts}, {&topic_probe, take_probe}, {.topic = NULL}};
+static const struct ask_rule topics[] = {{&topic_facts, take_facts},
+                                         {&topic_probe, take_probe},
+                                         {&topic_gpus, take_gpus},
+                                         {.topic = NULL}};
 const struct agent_part check_agent_part = {.name = "check", .topics = topics, .close = close_part};

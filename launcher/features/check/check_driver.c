@@ -7,11 +7,12 @@
  *   phase     all answered or failed   all listen   all tried       last round   user's end
  *   LOOKING   OPENING                                                            OVER
  *   OPENING                            TRYING                                    OVER
- *   TRYING                                          SENDING, OVER                OVER
- *   SENDING                                                         OVER         OVER
- * With fewer than two hosts there are no connections to try, and LOOKING goes to OVER. SENDING
- * happens only with --net. A host that fails in any phase is reported with its stage; the others go
- * on. Each phase has a time limit.
+ *   TRYING                                          SENDING, GPUS                OVER
+ *   SENDING                                                         GPUS         OVER
+ *   GPUS      OVER                                                               OVER
+ * With fewer than two hosts there are no connections to try, and LOOKING goes to GPUS. SENDING
+ * happens only with --net, and GPUS only with --gpu: else it is OVER at once. A host that fails in
+ * any phase is reported with its stage; the others go on. Each phase has a time limit.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -32,6 +33,7 @@
 #include "driver/run/user_signals.h"
 #include "driver/start/handshake.h"
 #include "driver/tell/events.h"
+#include "features/check/gpus_driver.h"
 #include "features/check/json.h"
 #include "features/check/judge_driver.h"
 #include "features/check/probe_driver.h"
@@ -51,6 +53,7 @@ struct check_job {
     int open;   /* hosts that have neither answered nor failed */
     struct loop_timer *start_limit;
     struct check_probe *probe; /* NULL: still looking */
+    struct check_gpus *gpus;   /* NULL: not asked yet */
     bool over;
 };
 
@@ -76,13 +79,25 @@ static void finish(void *context)
     teardown_begin(check->job, SIGTERM, 0);
 }
 
+static void connected(void *context)
+{
+    struct check_job *check = context;
+    if (is_ending(check))
+        return;
+    if (check->request->gpu)
+        check->gpus =
+            check_gpus_begin(check->job, &check->result, check->request->python, finish, check);
+    else
+        finish(check);
+}
+
 /* All hosts that can be asked have answered. */
 static void looked(struct check_job *check)
 {
     call_progress_end(job_part(check->job, call_progress));
     loop_timer_clear(check->start_limit);
     check->probe =
-        check_probe_begin(check->job, &check->result, check->request->net, finish, check);
+        check_probe_begin(check->job, &check->result, check->request->net, connected, check);
 }
 
 static void settle(struct check_job *check, int host)
@@ -238,6 +253,7 @@ static int create(struct job *job, struct error *err)
                               .simulated = job->settings->transport == SET_TRANSPORT_LOCAL,
                               .needs_pmix = job->settings->mpi == MPI_PMIX,
                               .net = check->request->net,
+                              .gpu = check->request->gpu,
                               .nofile = job->open_files,
                               .nproc = soft_limit(RLIMIT_NPROC),
                               .memlock = soft_limit(RLIMIT_MEMLOCK)};
@@ -276,6 +292,7 @@ static void destroy(struct job *job)
     if (check == NULL)
         return;
     check_probe_destroy(check->probe);
+    check_gpus_destroy(check->gpus);
     ask_forget(job, check);
     loop_timer_destroy(check->start_limit);
     check_findings_clear(&check->findings);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "features/check/table.h"
+#include "model/usage/gpu_words.h"
 
 /* Text from hosts may be invalid UTF-8; NULL and "" become null. */
 static json_t *text_or_null(const char *text)
@@ -103,6 +104,70 @@ static void add_facts(json_t *object, const struct check_result *result,
     json_object_set_new(object, "own_address", text_or_null(facts->own_address));
 }
 
+static json_t *number_or_null(bool known, double value)
+{
+    return known ? json_real(value) : json_null();
+}
+
+static json_t *count_or_null(bool known, uint64_t value)
+{
+    return known ? json_integer((json_int_t)value) : json_null();
+}
+
+static json_t *describe_holders(const Hvdrun__GpuHealth *gpu)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < gpu->n_processes; i++) {
+        const Hvdrun__GpuProcess *process = gpu->processes[i];
+        json_array_append_new(array,
+                              json_pack("{s:I, s:o, s:o, s:o}", "pid", (json_int_t)process->pid,
+                                        "name", text_or_null(process->name), "user",
+                                        text_or_null(process->user), "memory_bytes",
+                                        count_or_null(process->has_memory, process->memory_bytes)));
+    }
+    return array;
+}
+
+static json_t *describe_gpu(const Hvdrun__GpuHealth *gpu, const struct gpu_test *test)
+{
+    static const char *const names[SPEEDS] = {[SPEED_COMPUTE] = "bf16_tflop_per_s",
+                                              [SPEED_MEMORY] = "memory_gb_per_s",
+                                              [SPEED_HOST] = "host_gb_per_s"};
+    const struct gpu_speed *speed = gpu_test_find(test, gpu->uuid);
+    bool ecc = gpu->n_ecc_errors == 4 && gpu->ecc_errors[2] != UINT64_MAX;
+    json_t *object = json_pack("{s:I, s:o, s:o, s:o, s:o}", "index", (json_int_t)gpu->index, "uuid",
+                               text_or_null(gpu->uuid), "pci", text_or_null(gpu->pci), "name",
+                               text_or_null(gpu->name), "trouble",
+                               text_or_null(gpu_trouble_text((int)gpu->trouble)));
+    json_object_set_new(object, "temperature_celsius",
+                        count_or_null(gpu->has_temperature, gpu->celsius));
+    json_object_set_new(object, "uncorrected_ecc_errors",
+                        count_or_null(ecc, ecc ? gpu->ecc_errors[2] : 0));
+    json_object_set_new(object, "memory_bytes", count_or_null(gpu->has_memory, gpu->memory_bytes));
+    json_object_set_new(object, "memory_used_bytes",
+                        count_or_null(gpu->has_memory, gpu->memory_used_bytes));
+    json_object_set_new(object, "nvlinks", json_integer(gpu->links));
+    json_object_set_new(object, "nvlinks_up", json_integer(gpu->links_up));
+    json_object_set_new(object, "processes", describe_holders(gpu));
+    for (int i = 0; i < SPEEDS; i++)
+        json_object_set_new(object, names[i],
+                            number_or_null(speed != NULL, speed == NULL ? 0 : speed->value[i]));
+    return object;
+}
+
+static void add_gpu_check(json_t *object, const struct check_host *host)
+{
+    const struct gpu_test *test = &host->gpu_test;
+    json_t *gpus = json_array();
+    for (size_t i = 0; host->gpus != NULL && i < host->gpus->n_gpus; i++)
+        json_array_append_new(gpus, describe_gpu(host->gpus->gpus[i], test));
+    json_object_set_new(object, "gpu_check",
+                        json_pack("{s:o, s:o, s:o, s:o, s:o}", "gpus", gpus, "pytorch",
+                                  text_or_null(test->torch), "nccl", text_or_null(test->nccl),
+                                  "no_test", text_or_null(test->none), "all_reduce_gb_per_s",
+                                  number_or_null(test->reduce_gpus > 0, test->reduce)));
+}
+
 static json_t *describe_host(const struct check_result *result,
                              const struct check_findings *findings, int number)
 {
@@ -126,6 +191,8 @@ static json_t *describe_host(const struct check_result *result,
         add_greeting(object, host);
     if (host->facts != NULL)
         add_facts(object, result, host);
+    if (result->gpu && host->facts != NULL)
+        add_gpu_check(object, host);
     return object;
 }
 

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/strv.h"
 #include "driver/start/machines.h"
+#include "features/check/gpu_judge.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define MIB ((uint64_t)1 << 20)
@@ -192,6 +193,7 @@ static void judge_values(const struct check_result *result, struct check_finding
     char **pmix AUTO_FREE = mem_array(count, sizeof(*pmix));
     char **machine AUTO_FREE = mem_array(count, sizeof(*machine));
     char **driver AUTO_FREE = mem_array(count, sizeof(*driver));
+    char **nccl AUTO_FREE = mem_array(count, sizeof(*nccl));
     struct strv gpu_texts AUTO_STRV = STRV_INIT;
     char **gpus AUTO_FREE = mem_array(count, sizeof(*gpus));
     for (size_t i = 0; i < count; i++) {
@@ -202,6 +204,7 @@ static void judge_values(const struct check_result *result, struct check_finding
         pmix[i] = host->facts->pmix;
         machine[i] = host->hello->machine;
         driver[i] = host->facts->gpu_driver;
+        nccl[i] = host->gpu_test.nccl;
     }
     for (size_t i = 0; i < count; i++)
         gpus[i] = result->hosts[i].facts == NULL ? NULL : gpu_texts.items[i];
@@ -209,6 +212,7 @@ static void judge_values(const struct check_result *result, struct check_finding
     judge_odd(result, pmix, "PMIx library", "MPI programs need the same version on all hosts", out);
     judge_odd(result, gpus, "GPUs", "check for a GPU that is broken or hidden", out);
     judge_odd(result, driver, "GPU driver", "install the same version on all hosts", out);
+    judge_odd(result, nccl, "NCCL", "use the same PyTorch on all hosts", out);
 }
 
 static void judge_twins(const struct check_result *result, struct check_findings *out)
@@ -399,5 +403,7 @@ void check_judge(const struct check_result *result, struct check_findings *out)
         judge_host(result, i, out);
     judge_together(result, out);
     judge_links(result, out);
+    if (result->gpu)
+        check_judge_gpus(result, out);
     check_findings_sort(out);
 }

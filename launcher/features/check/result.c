@@ -16,6 +16,11 @@ static void clear_host(struct check_host *host)
     free(host->login);
     free(host->address);
     free(host->door_problem);
+    free(host->gpus_missing);
+    free(host->gpu_test_problem);
+    gpu_test_clear(&host->gpu_test);
+    if (host->gpus != NULL)
+        hvdrun__gpu_healths__free_unpacked(host->gpus, NULL);
     if (host->facts != NULL)
         hvdrun__facts__free_unpacked(host->facts, NULL);
 }

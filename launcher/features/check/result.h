@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "features/check/gpu_test.h"
 #include "wire/control.pb-c.h"
 
 struct check_host {
@@ -23,6 +24,12 @@ struct check_host {
     int64_t clock_ns, clock_error_ns; /* its wall clock minus ours, and how wrong that may be */
     char *address;                    /* by which the others reach its workers; NULL */
     char *door_problem;               /* the agent cannot listen there: why; NULL */
+
+    /* Only with --gpu, and on one of the hosts that are the same machine: */
+    Hvdrun__GpuHealths *gpus; /* NULL: not heard */
+    char *gpus_missing;       /* why some or all of it is not there; NULL */
+    struct gpu_test gpu_test;
+    char *gpu_test_problem; /* why the test did not end well; NULL */
 };
 
 struct check_link {
@@ -45,6 +52,7 @@ struct check_result {
     bool simulated;        /* simulated hosts (--transport local): all of them are this machine */
     bool needs_pmix;       /* --mpi=pmix: no job without it */
     bool net;              /* transfers were asked for */
+    bool gpu;              /* GPUs were asked for */
     int silence_s;         /* limit of each connection */
     char *network_problem; /* the hosts have no network that a job could use; NULL */
     uint64_t nofile, nproc, memlock; /* soft limits of the user's shell; UINT64_MAX: unlimited */

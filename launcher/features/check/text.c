@@ -309,6 +309,77 @@ void check_text_network(const struct check_result *result, struct buf *out)
     put_speeds(result, out);
 }
 
+/* The GPUs */
+
+struct range {
+    double low, high;
+    size_t count;
+};
+
+static void widen(struct range *range, double value)
+{
+    range->low = range->count == 0 || value < range->low ? value : range->low;
+    range->high = range->count == 0 || value > range->high ? value : range->high;
+    range->count++;
+}
+
+/* ", 31 to 38 degrees Celsius" */
+static void put_range(const struct range *range, const char *unit, struct buf *out)
+{
+    if (range->count > 0)
+        buf_printf(out, ", %.0f", range->low);
+    if (range->count > 0 && range->high - range->low >= 1)
+        buf_printf(out, " to %.0f", range->high);
+    if (range->count > 0)
+        buf_printf(out, " %s", unit);
+}
+
+static void put_gpu_test(const struct check_result *result, struct buf *out)
+{
+    struct range speeds[SPEEDS] = {{.count = 0}}, reduce = {.count = 0};
+    const char *none = NULL;
+    for (int i = 0; i < result->count; i++) {
+        const struct gpu_test *test = &result->hosts[i].gpu_test;
+        for (size_t j = 0; j < test->count * SPEEDS; j++)
+            widen(&speeds[j % SPEEDS], test->speeds[j / SPEEDS].value[j % SPEEDS]);
+        if (test->reduce_gpus > 0)
+            widen(&reduce, test->reduce);
+        none = none == NULL ? test->none : none;
+    }
+    if (speeds[0].count > 0) {
+        buf_printf(out, "GPU test: %zu tested", speeds[0].count);
+        put_range(&speeds[SPEED_COMPUTE], "TFLOP/s in bf16", out);
+        put_range(&speeds[SPEED_MEMORY], "GB/s in memory", out);
+        put_range(&speeds[SPEED_HOST], "GB/s from the host", out);
+        put_range(&reduce, "GB/s in all-reduces", out);
+        buf_putc(out, '\n');
+    }
+    if (none != NULL)
+        buf_printf(out, "GPU test: none%s: %s\n", result->count > 1 ? " on some hosts" : "", none);
+}
+
+void check_text_gpus(const struct check_result *result, struct buf *out)
+{
+    struct range heat = {.count = 0};
+    size_t count = 0;
+    bool asked = false;
+    for (int i = 0; i < result->count; i++) {
+        const Hvdrun__GpuHealths *gpus = result->hosts[i].gpus;
+        asked = asked || gpus != NULL;
+        for (size_t j = 0; gpus != NULL && j < gpus->n_gpus; j++) {
+            count++;
+            if (gpus->gpus[j]->has_temperature)
+                widen(&heat, gpus->gpus[j]->celsius);
+        }
+    }
+    if (!asked)
+        return;
+    buf_printf(out, "GPUs: %zu checked", count);
+    put_range(&heat, "degrees Celsius", out);
+    buf_putc(out, '\n');
+    put_gpu_test(result, out);
+}
+
 /* The findings */
 
 /* "a, b and 12 more": the hosts from `first` on that have the same finding; marks them in
@@ -372,6 +443,7 @@ void check_text(const struct check_result *result, const struct check_findings *
         check_table(result, findings, out);
         check_text_facts(result, out);
         check_text_network(result, out);
+        check_text_gpus(result, out);
     }
     put_findings(result, findings, out);
     if (!brief)

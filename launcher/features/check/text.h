@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The output of `hvdrun check` for people: a table with one line for each host, the facts that all
- * hosts share, the network, and the findings.
+ * hosts share, the network, the GPUs, and the findings.
  */
 #pragma once
 
@@ -15,3 +15,4 @@ void check_text(const struct check_result *result, const struct check_findings *
 /* Parts of check_text(). */
 void check_text_facts(const struct check_result *result, struct buf *out);
 void check_text_network(const struct check_result *result, struct buf *out);
+void check_text_gpus(const struct check_result *result, struct buf *out);

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "agent/agent_state.h"
+#include "agent/gpu_health.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -18,7 +19,6 @@
 #include "base/strv.h"
 #include "features/evidence/evidence_agent_test.h"
 #include "features/evidence/flight_dump.h"
-#include "features/evidence/gpu_health_agent.h"
 #include "features/evidence/host_evidence.h"
 #include "features/hang/ras_address_agent.h"
 #include "features/hang/ras_client.h"
@@ -376,8 +376,8 @@ static void begin_files(struct evidence_desk *desk, const struct crews *crews,
     }
     if (address != NULL)
         desk->ras = ras_client_create(desk->loop, address, take_ras, desk);
-    desk->gpus = gpu_health_ask(desk->loop, desk->helpers, desk->program, GPU_HEALTH_LIMIT_MS,
-                                take_gpus, desk);
+    desk->gpus = gpu_health_ask(desk->loop, desk->helpers, desk->program, GPU_HEALTH_NOW,
+                                GPU_HEALTH_LIMIT_MS, take_gpus, desk);
     desk->to_come = walk_take->count + 1 + (desk->ras != NULL ? 1 : 0);
 }
 

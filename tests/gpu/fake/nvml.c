@@ -3,9 +3,10 @@
  * A libnvidia-ml.so.1 for machines without a GPU. It reads the file that FAKE_NVML names at each
  * call, so a test can change what the GPUs do. Lines of it:
  *
- *   gpu INDEX KEY VALUE        KEY: uuid, use, memory_use, power, total, used, energy, pci,
+ *   gpu INDEX KEY VALUE        KEY: uuid, name, use, memory_use, power, total, used, energy, pci,
  *                              temperature, reasons, ecc_TYPE_COUNTER (both 0 or 1),
- *                              remapped (CORRECTED,UNCORRECTED,PENDING,FAILED)
+ *                              remapped (CORRECTED,UNCORRECTED,PENDING,FAILED), links and
+ *                              links_up (of NVLink)
  *   process INDEX PID BYTES    -1: not known
  *   fail SYMBOL RESULT         the function returns this
  *   slow SYMBOL MILLISECONDS   the function takes so long
@@ -173,16 +174,39 @@ EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device)
     return enter(__func__);
 }
 
-EXPORT int nvmlDeviceGetUUID(void *device, char *text, unsigned size);
-EXPORT int nvmlDeviceGetUUID(void *device, char *text, unsigned size)
+static int text_of(const char *symbol, const void *device, const char *key, char *text,
+                   unsigned size)
 {
-    struct wanted wanted = {.name = "uuid", .index = index_of(device)};
-    int result = enter(__func__);
+    struct wanted wanted = {.name = key, .index = index_of(device)};
+    int result = enter(symbol);
     if (result == SUCCESS && !each_line(is_key, &wanted))
         result = NOT_SUPPORTED;
     if (result == SUCCESS)
         snprintf(text, size, "%s", wanted.value);
     return result;
+}
+
+EXPORT int nvmlDeviceGetUUID(void *device, char *text, unsigned size);
+EXPORT int nvmlDeviceGetUUID(void *device, char *text, unsigned size)
+{
+    return text_of(__func__, device, "uuid", text, size);
+}
+
+EXPORT int nvmlDeviceGetName(void *device, char *text, unsigned size);
+EXPORT int nvmlDeviceGetName(void *device, char *text, unsigned size)
+{
+    return text_of(__func__, device, "name", text, size);
+}
+
+EXPORT int nvmlDeviceGetNvLinkState(void *device, unsigned link, int *is_up);
+EXPORT int nvmlDeviceGetNvLinkState(void *device, unsigned link, int *is_up)
+{
+    unsigned long long links = 0, up = 0;
+    int result = number(__func__, device, "links", &links);
+    if (result == SUCCESS && number("", device, "links_up", &up) != SUCCESS)
+        up = links;
+    *is_up = link < up;
+    return result == SUCCESS && link >= links ? INVALID_ARGUMENT : result;
 }
 
 EXPORT int nvmlDeviceGetPciInfo_v3(void *device, struct pci *out);

@@ -24,6 +24,8 @@ static void expect_taken(const char *const *argv, bool wanted, bool net, bool js
     assert_int_equal(words.wanted, wanted);
     assert_int_equal(words.net, net);
     assert_int_equal(words.json, json);
+    assert_false(words.gpu);
+    assert_string_equal(words.python, "python3");
     assert_int_equal(count, count_args(left));
     assert_null(rest[count]);
     for (int i = 0; i < count; i++)
@@ -47,6 +49,31 @@ static void test_words(void **state)
                  WORDS("hvdrun", "-v", "check"));
     expect_taken(WORDS("hvdrun", "checks"), false, false, false, WORDS("hvdrun", "checks"));
     expect_taken(WORDS("hvdrun"), false, false, false, WORDS("hvdrun"));
+}
+
+/* Returns the number of words that are left. */
+static int take_gpu(const char *const *argv, const char *python, char **rest)
+{
+    struct check_words words;
+    int count = check_words_take(count_args(argv), (char *const *)argv, rest, &words);
+    assert_true(words.wanted && words.gpu);
+    assert_string_equal(words.python, python);
+    return count;
+}
+
+static void test_gpu(void **state)
+{
+    (void)state;
+    char *rest[ARGS_MAX];
+    assert_int_equal(take_gpu(WORDS("hvdrun", "check", "--gpu"), "python3", rest), 1);
+    assert_int_equal(take_gpu(WORDS("hvdrun", "check", "--python", "p", "--gpu"), "p", rest), 1);
+    assert_int_equal(take_gpu(WORDS("hvdrun", "check", "--gpu", "--python=q"), "q", rest), 1);
+    int left = take_gpu(WORDS("hvdrun", "check", "--gpu", "--python"), "python3", rest);
+    assert_int_equal(left, 2);
+    assert_string_equal(rest[1], "--python");
+    left = take_gpu(WORDS("hvdrun", "check", "--gpu", "--python", ""), "python3", rest);
+    assert_int_equal(left, 3);
+    assert_string_equal(rest[1], "--python");
 }
 
 static int parse(const char *const *argv, struct command_line *line, struct error *err)
@@ -100,6 +127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words),
+        cmocka_unit_test(test_gpu),
         cmocka_unit_test(test_command_line),
         cmocka_unit_test(test_refused),
     };

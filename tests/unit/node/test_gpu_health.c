@@ -69,9 +69,26 @@ static int remapped_rows(void *of, unsigned *corrected, unsigned *uncorrected, u
     return fails_with;
 }
 
+static int name(void *of, char *text, unsigned size)
+{
+    (void)of;
+    memset(text, 'N', size); /* without an end */
+    return fails_with;
+}
+
+/* 3 links, of which 2 are up. */
+static int link_state(void *of, unsigned link, int *is_up)
+{
+    (void)of;
+    *is_up = link != 1;
+    return link < 3 ? fails_with : NVML_NOT_SUPPORTED;
+}
+
 static const struct nvml whole = {.device = device,
                                   .uuid = uuid,
                                   .pci = pci,
+                                  .name = name,
+                                  .link = link_state,
                                   .temperature = temperature,
                                   .reasons = reasons,
                                   .ecc_errors = ecc_errors,
@@ -102,6 +119,9 @@ static void test_all(void **state)
     assert_true(gpu.has_rows && gpu.rows_corrected == 1 && gpu.rows_uncorrected == 2);
     assert_true(gpu.rows_pending);
     assert_false(gpu.rows_failed);
+    assert_int_equal(strlen(gpu.name), sizeof(gpu.name) - 1);
+    assert_int_equal(gpu.links, 3);
+    assert_int_equal(gpu.links_up, 2);
     assert_int_equal(gpu.trouble, 0);
 }
 
@@ -110,6 +130,8 @@ static void expect_nothing(const struct gpu_health *gpu, int trouble)
     assert_false(gpu->has_temperature || gpu->has_reasons || gpu->has_ecc || gpu->has_rows);
     assert_string_equal(gpu->uuid, "");
     assert_string_equal(gpu->pci, "");
+    assert_string_equal(gpu->name, "");
+    assert_int_equal(gpu->links, 0);
     assert_int_equal(gpu->trouble, trouble);
 }
 

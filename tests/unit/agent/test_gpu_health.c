@@ -2,8 +2,8 @@
 /* Scripts take the place of the helper process: one that answers, and some that do not. */
 #include "node/fake_root.h"
 
+#include "agent/gpu_health.h"
 #include "agent/gpu_helper.h"
-#include "features/evidence/gpu_health_agent.h"
 #include "helpers_fixture.h"
 #include "wire/control.pb-c.h"
 
@@ -53,13 +53,14 @@ static void on_answer(void *context, const char *bytes, size_t length, const cha
 static int answer_of(struct asking *asking, const char *script, int64_t limit_ms)
 {
     char *text AUTO_FREE =
-        mem_printf("#!/bin/sh\ntest \"$*\" = --gpu-health || exit 9\n%s", script);
+        mem_printf("#!/bin/sh\ntest \"$*\" = \"--gpu-health now\" || exit 9\n%s", script);
     char *program AUTO_FREE = fake_path(asking->root, "helper");
     put_file(asking->root, "helper", text);
     assert_int_equal(chmod(program, 0700), 0);
     asking->answers = 0;
-    struct gpu_health_question *question = gpu_health_ask(
-        asking->children.loop, asking->children.helpers, program, limit_ms, on_answer, asking);
+    struct gpu_health_question *question =
+        gpu_health_ask(asking->children.loop, asking->children.helpers, program, GPU_HEALTH_NOW,
+                       limit_ms, on_answer, asking);
     run_loop(asking->children.loop);
     run_turns(asking->children.loop, 3);
     assert_int_equal(asking->answers, 1);
@@ -108,7 +109,7 @@ static void test_cancel(void **state)
     char *program AUTO_FREE = fake_path(asking->root, "helper");
     assert_int_equal(chmod(program, 0700), 0);
     gpu_health_cancel(gpu_health_ask(asking->children.loop, asking->children.helpers, program,
-                                     RUN_LIMIT_MS, on_answer, asking));
+                                     GPU_HEALTH_NOW, RUN_LIMIT_MS, on_answer, asking));
     run_turns(asking->children.loop, 3);
     assert_int_equal(asking->answers, 0);
 }

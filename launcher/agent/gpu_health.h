@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What NVIDIA's library knows of the GPUs here (node/nvml.h), after a failure or before a job. A
+ * process of its own asks, because a call of the library can block for good on a sick GPU: see
+ * agent/gpu_helper.h. It writes each GPU as soon as it knows it. At the time limit it is killed,
+ * and what it has written by then is kept.
+ */
+#pragma once
+
+#include "agent/helper_program.h"
+#include "io/helpers.h"
+#include "io/loop.h"
+#include "io/program.h"
+
+#define GPU_HEALTH_WORD "--gpu-health" /* the argument that makes a program the helper */
+#define GPU_HEALTH_NOW "now"           /* what is so at this moment: for evidence */
+#define GPU_HEALTH_ALL "all"           /* what lasts, and all else: for `hvdrun check` */
+#define GPU_HEALTH_LIMIT_MS 5000
+#define GPU_HEALTH_MAX ((size_t)256 << 10) /* bytes of an answer */
+
+/* `program`: a path of hvdrun-agent. `what`: one of the words above. `done` comes once, from the
+ * loop, with GpuHealths. Its text is not empty if some of it is missing because the library hangs
+ * or fails; it is static. Without a driver both are empty. */
+struct gpu_health_question;
+struct gpu_health_question *gpu_health_ask(struct loop *loop, struct helpers *helpers,
+                                           const char *program, const char *what, int64_t limit_ms,
+                                           void (*done)(void *context, const char *bytes,
+                                                        size_t length, const char *missing),
+                                           void *context);
+void gpu_health_cancel(struct gpu_health_question *question); /* accepts NULL */
+
+extern const struct helper_program gpu_health_helper;

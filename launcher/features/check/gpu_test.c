@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/check/gpu_test.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/parse.h"
+#include "base/strv.h"
+#include "node/nvml.h"
+
+#define LINE_MAX_BYTES 256
+#define WORDS (2 + SPEEDS)
+#define SPEED_LEAST 1e-3
+#define SPEED_MOST 1e6 /* of any kind: the rest are errors of the test */
+
+static void set_text(char **text, const char *value)
+{
+    free(*text);
+    *text = mem_strdup(value);
+}
+
+static void split(const char *line, struct strv *out)
+{
+    for (size_t at = strspn(line, " "); line[at] != '\0'; at += strspn(line + at, " ")) {
+        size_t length = strcspn(line + at, " ");
+        strv_add_n(out, line + at, length);
+        at += length;
+    }
+}
+
+static void read_speed(const char *line, struct gpu_test *out)
+{
+    struct gpu_speed speed;
+    struct strv words AUTO_STRV = STRV_INIT;
+    split(line, &words);
+    if (out->count == GPUS_MAX || words.count != WORDS ||
+        strlen(words.items[1]) >= sizeof(speed.uuid) || gpu_test_find(out, words.items[1]) != NULL)
+        return;
+    memcpy(speed.uuid, words.items[1], strlen(words.items[1]) + 1);
+    for (int i = 0; i < SPEEDS; i++) {
+        if (parse_double(words.items[2 + i], SPEED_LEAST, SPEED_MOST, &speed.value[i], NULL) < 0)
+            return;
+    }
+    out->speeds = mem_resize_array(out->speeds, out->count + 1, sizeof(*out->speeds));
+    out->speeds[out->count++] = speed;
+}
+
+static void read_reduce(const char *line, struct gpu_test *out)
+{
+    struct strv words AUTO_STRV = STRV_INIT;
+    int64_t gpus;
+    double speed;
+    split(line, &words);
+    if (words.count != 3 || parse_int(words.items[1], 2, GPUS_MAX, &gpus, NULL) < 0 ||
+        parse_double(words.items[2], SPEED_LEAST, SPEED_MOST, &speed, NULL) < 0)
+        return;
+    out->reduce_gpus = (int)gpus;
+    out->reduce = speed;
+}
+
+static void read_line(const char *line, struct gpu_test *out)
+{
+    if (strncmp(line, "none ", 5) == 0)
+        set_text(&out->none, line + 5);
+    else if (strncmp(line, "torch ", 6) == 0)
+        set_text(&out->torch, line + 6);
+    else if (strncmp(line, "nccl ", 5) == 0)
+        set_text(&out->nccl, line + 5);
+    else if (strncmp(line, "speed ", 6) == 0)
+        read_speed(line, out);
+    else if (strncmp(line, "reduce ", 7) == 0)
+        read_reduce(line, out);
+}
+
+void gpu_test_read(const char *text, size_t length, struct gpu_test *out)
+{
+    *out = (struct gpu_test){.count = 0};
+    for (size_t at = 0; at < length;) {
+        char line[LINE_MAX_BYTES];
+        const char *end = memchr(text + at, '\n', length - at);
+        size_t size = end == NULL ? length - at : (size_t)(end - text) - at;
+        if (size < sizeof(line)) {
+            memcpy(line, text + at, size);
+            line[size] = '\0';
+            read_line(line, out);
+        }
+        at += size + 1;
+    }
+}
+
+const struct gpu_speed *gpu_test_find(const struct gpu_test *test, const char *uuid)
+{
+    for (size_t i = 0; i < test->count; i++) {
+        if (strcmp(test->speeds[i].uuid, uuid) == 0)
+            return &test->speeds[i];
+    }
+    return NULL;
+}
+
+void gpu_test_clear(struct gpu_test *test)
+{
+    free(test->none);
+    free(test->torch);
+    free(test->nccl);
+    free(test->speeds);
+    *test = (struct gpu_test){.count = 0};
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What gpu_test.py prints, a line for each fact:
+ *   none REASON                       it tests nothing
+ *   torch VERSION, nccl VERSION
+ *   speed UUID TFLOPS GB/S GB/S       one GPU, in the order of enum gpu_speed_kind
+ *   busy UUID                         others use this GPU, so it is not tested
+ *   reduce GPUS GB/S                  all of these together
+ * Pure.
+ */
+#pragma once
+
+#include <stddef.h>
+
+enum gpu_speed_kind {
+    SPEED_COMPUTE, /* TFLOP/s of matrix products in bf16 */
+    SPEED_MEMORY,  /* GB/s read and written, of copies within its memory */
+    SPEED_HOST,    /* GB/s of copies from the host's memory */
+    SPEEDS
+};
+
+struct gpu_speed {
+    char uuid[96];
+    double value[SPEEDS];
+};
+
+struct gpu_test {
+    char *none;         /* why nothing is tested; NULL */
+    char *torch, *nccl; /* versions; NULL */
+    struct gpu_speed *speeds;
+    size_t count;
+    int reduce_gpus; /* 0: there was no all-reduce */
+    double reduce;   /* GB/s that each GPU's links carry */
+};
+
+/* Lines that are not as above are left out. */
+void gpu_test_read(const char *text, size_t length, struct gpu_test *out);
+const struct gpu_speed *gpu_test_find(const struct gpu_test *test, const char *uuid); /* or NULL */
+void gpu_test_clear(struct gpu_test *test);

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests the GPUs of this host with PyTorch, for `hvdrun check --gpu`. gpu_test.h tells what it prints."""
+
+import statistics
+import sys
+import threading
+import time
+
+SIDE = 8192  # of the matrices
+COPY = 1 << 30  # bytes of a copy within the GPU
+HOST_COPY = 256 << 20
+REDUCE = 256 << 20
+SECONDS = {"compute": 2.0, "memory": 0.5, "host": 0.2}
+ROOM = 6 << 30  # bytes that must be free
+BUSY = 0.2  # of the memory: more in use, and others work there
+
+
+def say(*words):
+    print(*words, flush=True)
+
+
+def none(reason):
+    say("none", reason)
+    sys.exit(0)
+
+
+try:
+    import torch
+except ImportError:
+    none("this Python has no PyTorch")
+if not torch.cuda.is_available():
+    none("this PyTorch cannot use a GPU")
+if torch.version.cuda is None or not hasattr(torch.cuda.get_device_properties(0), "uuid"):
+    none("this PyTorch is too old to tell the GPUs apart")
+
+
+def per_second(device, kind, work, amount):
+    """The median of short rounds, each of which waits for the GPU: nothing else is in its queue."""
+    work()
+    torch.cuda.synchronize(device)
+    begin, rates = time.perf_counter(), []
+    while not rates or time.perf_counter() - begin < SECONDS[kind]:
+        first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        first.record()
+        for _ in range(10):
+            work()
+        last.record()
+        torch.cuda.synchronize(device)
+        rates.append(10 * amount / (first.elapsed_time(last) / 1e3))
+    return statistics.median(rates)
+
+
+def inside(device, out):
+    """What a GPU does within itself; all of them at once."""
+    torch.cuda.set_device(device)
+    one = torch.randn(SIDE, SIDE, device="cuda", dtype=torch.bfloat16)
+    result = torch.empty_like(one)
+    compute = per_second(device, "compute", lambda: torch.mm(one, one, out=result), 2 * SIDE**3)
+    source = torch.empty(COPY, device="cuda", dtype=torch.uint8)
+    target = torch.empty_like(source)
+    memory = per_second(device, "memory", lambda: target.copy_(source), 2 * COPY)
+    out[device] = (compute / 1e12, memory / 1e9)
+
+
+def from_host(device):
+    """One GPU after the other, for they share the memory of the host."""
+    torch.cuda.set_device(device)
+    source = torch.empty(HOST_COPY, dtype=torch.uint8, pin_memory=True)
+    target = torch.empty(HOST_COPY, device="cuda", dtype=torch.uint8)
+    return per_second(device, "host", lambda: target.copy_(source, non_blocking=True), HOST_COPY) / 1e9
+
+
+def reduce_all(devices):
+    """GB/s that the links of each GPU carry, as nccl-tests has it."""
+    parts = [torch.ones(REDUCE // 4, device=f"cuda:{device}") for device in devices]
+
+    def rounds(count):
+        begin = time.perf_counter()
+        for _ in range(count):
+            torch.cuda.nccl.all_reduce(parts, outputs=parts)
+        for device in devices:
+            torch.cuda.synchronize(device)
+        return (time.perf_counter() - begin) / count
+
+    rounds(5)
+    fastest = min(rounds(10) for _ in range(3))
+    return 2 * (len(devices) - 1) / len(devices) * REDUCE / fastest / 1e9
+
+
+def main():
+    say("torch", torch.__version__)
+    say("nccl", ".".join(map(str, torch.cuda.nccl.version())))
+    devices, speeds = [], {}
+    for device in range(torch.cuda.device_count()):
+        free, total = torch.cuda.mem_get_info(device)
+        if free < ROOM or free < (1 - BUSY) * total:
+            say("busy", f"GPU-{torch.cuda.get_device_properties(device).uuid}")
+        else:
+            devices.append(device)
+    threads = [threading.Thread(target=inside, args=(device, speeds)) for device in devices]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for device in devices:
+        if device not in speeds:
+            sys.exit(f"GPU {device} failed")
+        compute, memory = speeds[device]
+        say("speed", f"GPU-{torch.cuda.get_device_properties(device).uuid}", f"{compute:.1f}", f"{memory:.1f}",
+            f"{from_host(device):.2f}")
+    torch.cuda.empty_cache()
+    if len(devices) > 1:
+        say("reduce", len(devices), f"{reduce_all(devices):.1f}")
+
+
+main()

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hvdrun check --gpu` with the fake library of NVIDIA in tests/gpu/fake, and a fake Python (docs/check.md)."""
+# ctest waits
+
+import os
+
+from procfs import descendants
+from rig import main, patient, wait_until
+from test_check import NUMBER, OPTIONAL, TEXT, Checks
+from test_gpus import MIB, OLD_LIBRARY, Gpus
+
+GPU = {"uuid": "GPU-a", "pci": "00000000:3B:00.0", "name": "NVIDIA_H100", "temperature": 41, "reasons": 5, "ecc_1_0": 0,
+       "ecc_1_1": 4, "remapped": "0,1,0,0", "total": 80000 * MIB, "used": 600 * MIB, "links": 18}
+COUNT = (int, type(None))
+SPEED = (*NUMBER, type(None))
+PROCESS = {"pid": int, "name": OPTIONAL, "user": OPTIONAL, "memory_bytes": COUNT}
+FORM = {"index": int, "uuid": OPTIONAL, "pci": OPTIONAL, "name": OPTIONAL, "trouble": OPTIONAL,
+        "temperature_celsius": COUNT, "uncorrected_ecc_errors": COUNT, "memory_bytes": COUNT, "memory_used_bytes": COUNT,
+        "nvlinks": int, "nvlinks_up": int, "processes": list, "bf16_tflop_per_s": SPEED, "memory_gb_per_s": SPEED,
+        "host_gb_per_s": SPEED}
+
+
+class CheckGpus(Checks, Gpus):
+
+    def python(self, *lines, end="exit 0"):
+        """A Python that prints these lines, whatever its program says."""
+        text = "".join(f"echo '{line}'\n" for line in lines)
+        return self.write("python", f"#!/bin/sh\ncat >/dev/null\n{text}{end}\n", 0o755)
+
+    def look(self, *args, status=0, python=None, env=None):
+        report = self.report("--gpu", "--python", python or self.python("none it has no PyTorch"), *args, status=status,
+                             env=env or self.environment())
+        return report, [one["text"] for one in report["findings"] if "GPU" in one["text"]]
+
+    def test_a_healthy_host(self):
+        """No finding, and all that is known in the JSON."""
+        self.gpus(GPU, dict(GPU, uuid="GPU-b"))
+        speeds = ("torch 2.11.0", "nccl 2.28.9", "speed GPU-b 690.5 3100.5 55.25", "speed GPU-a 680 3000 54", "reduce 2 301.5")
+        report, texts = self.look(python=self.python(*speeds))
+        self.assertEqual(texts, [])
+        check = report["hosts"][0]["gpu_check"]
+        for gpu in check["gpus"]:
+            self.expect_form(gpu, FORM)
+        self.assertEqual({key: value for key, value in check.items() if key != "gpus"}, {
+            "pytorch": "2.11.0", "nccl": "2.28.9", "no_test": None, "all_reduce_gb_per_s": 301.5})
+        self.assertEqual(check["gpus"][1], {
+            "index": 1, "uuid": "GPU-b", "pci": "00000000:3B:00.0", "name": "NVIDIA_H100", "trouble": None,
+            "temperature_celsius": 41, "uncorrected_ecc_errors": 0, "memory_bytes": 80000 * MIB,
+            "memory_used_bytes": 600 * MIB, "nvlinks": 18, "nvlinks_up": 18, "processes": [], "bf16_tflop_per_s": 690.5,
+            "memory_gb_per_s": 3100.5, "host_gb_per_s": 55.25})
+        shown = self.check("--gpu", "--python=" + self.python(*speeds), env=self.environment()).stdout
+        self.assertIn("\nGPUs: 2 checked, 41 degrees Celsius\n"
+                      "GPU test: 2 tested, 680 to 690 TFLOP/s in bf16, 3000 to 3100 GB/s in memory, "
+                      "54 to 55 GB/s from the host, 302 GB/s in all-reduces\n", shown)
+
+    def test_faults(self):
+        self.gpus(GPU, dict(GPU, uuid="GPU-b", ecc_1_0=2, links_up=17, reasons=64), dict(GPU, uuid="GPU-c"),
+                  processes=[(0, os.getpid(), 4000 * MIB)])
+        report, texts = self.look(python=self.python("speed GPU-a 690 3000 55", "speed GPU-b 300 3000 55",
+                                                     "speed GPU-c 680 3000 55"))
+        self.assertEqual(len(texts), 5, texts)
+        self.assertRegex(texts[0], rf"^GPU 0: python[\d.]* \(pid {os.getpid()}, user \S+\) holds 4000 MiB of its memory")
+        self.assertIn("GPU 1 has had 2 uncorrected ECC errors since its driver was loaded (median 0): ", texts[1])
+        self.assertIn("GPU 1 has lower clocks, at 41 degrees Celsius (median 41): hardware thermal slowdown: ", texts[2])
+        self.assertIn("GPU 1 has 17 NVLinks up (median 18): ", texts[3])
+        self.assertIn("GPU 1 is slow: 300 TFLOP/s in bf16 (median 680): ", texts[4])
+        process, = report["hosts"][0]["gpu_check"]["gpus"][0]["processes"]
+        self.expect_form(process, PROCESS)
+        self.assertEqual(process["memory_bytes"], 4000 * MIB)
+
+    def test_a_lost_gpu(self):
+        self.gpus(GPU, faults=[("fail", "nvmlDeviceGetTemperature", 15)])
+        report, texts = self.look(status=125)
+        self.assertIn("GPU 0 is lost: ", texts[0])
+        self.assertEqual(report["hosts"][0]["state"], "problem")
+
+    def test_an_older_driver(self):
+        """What it does not say is not known, and no fault."""
+        self.gpus(GPU)
+        report, texts = self.look(env=self.environment(OLD_LIBRARY))
+        self.assertEqual(texts, [])
+        self.assertEqual(report["hosts"][0]["gpu_check"]["gpus"][0]["name"], "NVIDIA_H100")
+
+    def test_no_gpu_anywhere(self):
+        result = self.check("-q", "--gpu", status=125, env={"LD_LIBRARY_PATH": ""})
+        self.assertIn("problem: no host has a GPU of NVIDIA: use other hosts, or install NVIDIA's driver there\n", result.stdout)
+
+    def test_hosts_that_are_one_machine(self):
+        """One of them is asked."""
+        self.gpus(GPU)
+        report, texts = self.look("-H", "a,b", "--transport", "local")
+        self.assertEqual(texts, [])
+        self.assertEqual([len(host["gpu_check"]["gpus"]) for host in report["hosts"]], [1, 0])
+
+    def test_no_test(self):
+        self.gpus(GPU)
+        for python, reason in ((self.python("none it has no PyTorch"), "it has no PyTorch"),
+                               ("/no/such/python", "there is no /no/such/python")):
+            report, texts = self.look(python=python)
+            self.assertEqual((report["hosts"][0]["gpu_check"]["no_test"], texts), (reason, []))
+            shown = self.check("--gpu", "--python", python, env=self.environment()).stdout
+            self.assertIn(f"\nGPU test: none: {reason}\n", shown)
+
+    def test_a_test_that_fails(self):
+        """What it has said before is kept."""
+        self.gpus(GPU)
+        report, texts = self.look(python=self.python("speed GPU-a 690 3000 55", end="echo CUDA is ill >&2; exit 1"))
+        self.assertRegex(texts[0], r"the test of its GPUs failed: .*CUDA is ill")
+        self.assertEqual(report["hosts"][0]["gpu_check"]["gpus"][0]["bf16_tflop_per_s"], 690)
+
+    def test_the_program_itself(self):
+        """A Python without PyTorch says so."""
+        self.gpus(GPU)
+        self.write("torch.py", "raise ImportError\n")
+        python = self.write("python", f"#!/bin/sh\nPYTHONPATH={self.box.path('')} exec python3 \"$@\"\n", 0o755)
+        report, texts = self.look(python=python)
+        self.assertEqual((report["hosts"][0]["gpu_check"]["no_test"], texts), ("this Python has no PyTorch", []))
+
+    def test_ctrl_c_ends_the_test(self):
+        self.gpus(GPU)
+        python = self.python(end="echo $$ >$0.pid; exec sleep 600")
+        job = self.start("check", "--gpu", "--python", python, env=self.environment())
+        wait_until(lambda: os.path.exists(python + ".pid") and os.path.getsize(python + ".pid"), "the test runs")
+        self.assertTrue([one for one in descendants(job.pid) if one.read("cmdline").startswith(b"sleep")])
+        job.signal(2)
+        self.assertEqual(job.wait(patient(60)).status, 130)
+
+
+if __name__ == "__main__":
+    main()
