@@ -18,7 +18,7 @@ struct check_words {
 
 #define CHECK_WORD "check"
 #define CHECK_OPERANDS "[--net] [--gpu [--python PROGRAM]] [--json] [OPTIONS]"
-#define CHECK_HELP "Check the hosts of -H, --hostfile or the allocation; start no program"
+#define CHECK_HELP "Check the hosts of -H, --hostfile or the allocation; start no job"
 #define CHECK_NET_HELP "Also measure how fast the hosts send to each other"
 #define CHECK_GPU_HELP "Also check the GPUs, and test their speed if PyTorch is there"
 #define CHECK_PYTHON_HELP "The Python that tests the GPUs (default: python3)"

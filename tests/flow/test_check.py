@@ -243,7 +243,7 @@ class Words(Checks):
         for word in ("--help", "-h"):
             result = self.check(word)
             self.assertRegex(result.stdout, r"^Usage: hvdrun check ")
-        self.assertIn("check [--net] [--json]", self.expect(self.run_job("--help", "all"), 0).stdout)
+        self.assertIn("check [--net] [--gpu [--python PROGRAM]] [--json]", self.expect(self.run_job("--help", "all"), 0).stdout)
 
     def test_options_of_a_job_may_stand_there(self):
         self.assertEqual(len(self.report("-np", 2, "-H", "a:1,b:1", *LOCAL, "--oversubscribe", "-v")["hosts"]), 2)

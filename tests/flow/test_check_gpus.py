@@ -3,6 +3,7 @@
 # ctest waits
 
 import os
+import signal
 
 from procfs import descendants
 from rig import main, patient, wait_until
@@ -116,14 +117,25 @@ class CheckGpus(Checks, Gpus):
         report, texts = self.look(python=python)
         self.assertEqual((report["hosts"][0]["gpu_check"]["no_test"], texts), ("this Python has no PyTorch", []))
 
-    def test_ctrl_c_ends_the_test(self):
+    def begin_test(self):
         self.gpus(GPU)
         python = self.python(end="echo $$ >$0.pid; exec sleep 600")
         job = self.start("check", "--gpu", "--python", python, env=self.environment())
         wait_until(lambda: os.path.exists(python + ".pid") and os.path.getsize(python + ".pid"), "the test runs")
+        return job
+
+    def test_ctrl_c_ends_the_test(self):
+        job = self.begin_test()
         self.assertTrue([one for one in descendants(job.pid) if one.read("cmdline").startswith(b"sleep")])
-        job.signal(2)
+        job.signal(signal.SIGINT)
         self.assertEqual(job.wait(patient(60)).status, 130)
+
+    def test_an_agent_that_is_killed_meanwhile(self):
+        job = self.begin_test()
+        for agent in job.agents():
+            os.kill(agent.pid, signal.SIGKILL)
+        result = self.expect(job.wait(patient(60)), 125)
+        self.assertRegex(result.stdout, r"problem: localhost: lost: ")
 
 
 if __name__ == "__main__":

@@ -17,38 +17,74 @@
 #define UNSEEN (2048 * MIB) /* likewise, but also what the driver keeps */
 #define TEXT_MAX 1024
 
-/* A GPU of any host, and its figures; NAN: not known. */
+enum figure { CELSIUS, USED_MIB, LINKS_UP, ECC, SPEED, FIGURES = SPEED + SPEEDS };
+
+struct model {
+    const char *name; /* "": not known */
+    size_t count;
+    double median[FIGURES]; /* of all GPUs of this model; NAN: not known */
+};
+
+/* A GPU of any host. */
 struct one {
     int host;
     const Hvdrun__GpuHealth *gpu;
-    double celsius, used_mib, links_up, ecc, speed[SPEEDS];
+    size_t model;
+    double figure[FIGURES];
 };
 
 struct all {
     struct one *list;
     size_t count;
+    struct model *models;
+    size_t model_count;
 };
 
-static double volatile_ecc(const Hvdrun__GpuHealth *gpu)
+/* Since the driver was loaded. The message has corrected and uncorrected ones, each since then and
+ * ever. */
+static double uncorrected(const Hvdrun__GpuHealth *gpu)
 {
-    /* corrected and uncorrected, each since the driver was loaded and ever */
-    return gpu->n_ecc_errors == 4 && gpu->ecc_errors[2] != UINT64_MAX ? (double)gpu->ecc_errors[2]
-                                                                      : NAN;
+    bool known = gpu->n_ecc_errors == 4 && gpu->ecc_errors[2] != UINT64_MAX;
+    return known ? (double)gpu->ecc_errors[2] : (double)NAN;
 }
 
-static struct one make_one(const struct check_result *result, int host,
-                           const Hvdrun__GpuHealth *gpu)
+static size_t model_of(struct all *all, const char *name)
 {
-    const struct gpu_speed *speed = gpu_test_find(&result->hosts[host].gpu_test, gpu->uuid);
-    struct one one = {.host = host,
-                      .gpu = gpu,
-                      .celsius = gpu->has_temperature ? (double)gpu->celsius : (double)NAN,
-                      .used_mib = gpu->has_memory ? (double)(gpu->memory_used_bytes / MIB) : NAN,
-                      .links_up = gpu->links > 0 ? (double)gpu->links_up : (double)NAN,
-                      .ecc = volatile_ecc(gpu)};
+    for (size_t i = 0; i < all->model_count; i++) {
+        if (strcmp(all->models[i].name, name) == 0)
+            return i;
+    }
+    all->models = mem_resize_array(all->models, all->model_count + 1, sizeof(*all->models));
+    all->models[all->model_count] = (struct model){.name = name};
+    return all->model_count++;
+}
+
+static void add_gpu(const struct check_host *host, int number, const Hvdrun__GpuHealth *gpu,
+                    struct all *all)
+{
+    const struct gpu_speed *speed = gpu_test_find(&host->gpu_test, gpu->uuid);
+    struct one *one = &all->list[all->count++];
+    *one = (struct one){.host = number, .gpu = gpu, .model = model_of(all, gpu->name)};
+    all->models[one->model].count++;
+    one->figure[CELSIUS] = gpu->has_temperature ? (double)gpu->celsius : (double)NAN;
+    one->figure[USED_MIB] = gpu->has_memory ? (double)(gpu->memory_used_bytes / MIB) : (double)NAN;
+    one->figure[LINKS_UP] = gpu->links > 0 ? (double)gpu->links_up : (double)NAN;
+    one->figure[ECC] = uncorrected(gpu);
     for (int i = 0; i < SPEEDS; i++)
-        one.speed[i] = speed == NULL ? NAN : speed->value[i];
-    return one;
+        one->figure[SPEED + i] = speed == NULL ? (double)NAN : speed->value[i];
+}
+
+static void find_medians(struct all *all, size_t model)
+{
+    double *values AUTO_FREE = mem_array(all->count, sizeof(*values));
+    for (int figure = 0; figure < FIGURES; figure++) {
+        size_t count = 0;
+        for (size_t i = 0; i < all->count; i++) {
+            if (all->list[i].model == model)
+                values[count++] = all->list[i].figure[figure];
+        }
+        all->models[model].median[figure] = outliers_median(values, count);
+    }
 }
 
 static void gather(const struct check_result *result, struct all *out)
@@ -60,23 +96,16 @@ static void gather(const struct check_result *result, struct all *out)
     for (int i = 0; i < result->count; i++) {
         const Hvdrun__GpuHealths *gpus = result->hosts[i].gpus;
         for (size_t j = 0; gpus != NULL && j < gpus->n_gpus; j++)
-            out->list[out->count++] = make_one(result, i, gpus->gpus[j]);
+            add_gpu(&result->hosts[i], i, gpus->gpus[j], out);
     }
+    for (size_t i = 0; i < out->model_count; i++)
+        find_medians(out, i);
 }
 
-/* Of one figure of all GPUs of this model. `offset`: of the figure in struct one. */
-static double median_at(const struct all *all, const char *model, size_t offset)
+static double median_of(const struct all *all, const struct one *one, int figure)
 {
-    double *values AUTO_FREE = mem_array(all->count, sizeof(*values));
-    size_t count = 0;
-    for (size_t i = 0; i < all->count; i++) {
-        if (strcmp(all->list[i].gpu->name, model) == 0)
-            memcpy(&values[count++], (const char *)&all->list[i] + offset, sizeof(*values));
-    }
-    return outliers_median(values, count);
+    return all->models[one->model].median[figure];
 }
-
-#define MEDIAN(all, one, figure) median_at(all, (one)->gpu->name, offsetof(struct one, figure))
 
 static void judge_errors(const struct all *all, const struct one *one, struct check_findings *out)
 {
@@ -96,13 +125,13 @@ static void judge_errors(const struct all *all, const struct one *one, struct ch
                            "GPU %u replaces a bad row of its memory at the next reset: end what "
                            "uses it, and reset it (nvidia-smi --gpu-reset -i %u)",
                            gpu->index, gpu->index);
-    if (one->ecc > 0)
+    if (one->figure[ECC] > 0)
         check_findings_add(out, one->host, false,
                            "GPU %u has had %.0f uncorrected ECC error%s since its driver was "
                            "loaded (median %.0f): reset it (nvidia-smi --gpu-reset -i %u); if "
                            "more come, have it replaced",
-                           gpu->index, one->ecc, one->ecc == 1 ? "" : "s", MEDIAN(all, one, ecc),
-                           gpu->index);
+                           gpu->index, one->figure[ECC], one->figure[ECC] == 1 ? "" : "s",
+                           median_of(all, one, ECC), gpu->index);
 }
 
 static void judge_clocks(const struct all *all, const struct one *one, struct check_findings *out)
@@ -116,21 +145,21 @@ static void judge_clocks(const struct all *all, const struct one *one, struct ch
     }
     if (gpu->has_temperature)
         buf_printf(&heat, "%u degrees Celsius (median %.0f)", gpu->celsius,
-                   MEDIAN(all, one, celsius));
+                   median_of(all, one, CELSIUS));
     if (why.length > 0)
         check_findings_add(out, one->host, false,
                            "GPU %u has lower clocks%s%s: %s: check its cooling and its power",
                            gpu->index, heat.length > 0 ? ", at " : "", buf_text(&heat),
                            buf_text(&why));
-    else if (one->celsius >= HOT)
+    else if (one->figure[CELSIUS] >= HOT)
         check_findings_add(out, one->host, false, "GPU %u has %s: check its cooling", gpu->index,
                            buf_text(&heat));
 }
 
 static void judge_links(const struct all *all, const struct one *one, struct check_findings *out)
 {
-    double median = MEDIAN(all, one, links_up);
-    if (one->links_up < median)
+    double median = median_of(all, one, LINKS_UP);
+    if (one->figure[LINKS_UP] < median)
         check_findings_add(out, one->host, false,
                            "GPU %u has %u NVLinks up (median %.0f): see nvidia-smi nvlink -s -i "
                            "%u, and the log of the fabric manager",
@@ -141,9 +170,9 @@ static void judge_links(const struct all *all, const struct one *one, struct che
 static void judge_memory(const struct all *all, const struct one *one, struct check_findings *out)
 {
     const Hvdrun__GpuHealth *gpu = one->gpu;
-    double median = MEDIAN(all, one, used_mib);
+    double median = median_of(all, one, USED_MIB);
     bool told = false;
-    for (size_t i = 0; i < gpu->n_processes; i++) {
+    for (size_t i = 0; gpu->has_memory && i < gpu->n_processes; i++) {
         const Hvdrun__GpuProcess *process = gpu->processes[i];
         if (!process->has_memory || process->memory_bytes < HELD)
             continue;
@@ -163,7 +192,7 @@ static void judge_memory(const struct all *all, const struct one *one, struct ch
                            " MiB of its memory are in use (median %.0f), and hvdrun cannot "
                            "see by which process: look for jobs of others, and outside of the "
                            "container",
-                           gpu->index, one->used_mib, gpu->memory_bytes / MIB, median);
+                           gpu->index, one->figure[USED_MIB], gpu->memory_bytes / MIB, median);
 }
 
 static void judge_speeds(const struct all *all, const struct one *one, struct check_findings *out)
@@ -180,29 +209,25 @@ static void judge_speeds(const struct all *all, const struct one *one, struct ch
                         "check its PCIe link (nvidia-smi -q)"},
     };
     for (int i = 0; i < SPEEDS; i++) {
-        size_t offset = offsetof(struct one, speed) + (size_t)i * sizeof(double);
-        double median = median_at(all, one->gpu->name, offset);
-        if (one->speed[i] < kinds[i].share * median)
+        double speed = one->figure[SPEED + i], median = median_of(all, one, SPEED + i);
+        if (speed < kinds[i].share * median)
             check_findings_add(out, one->host, false,
                                "GPU %u is slow: %.0f %s (median %.0f): a job is as fast as its "
                                "slowest GPU; %s",
-                               one->gpu->index, one->speed[i], kinds[i].unit, median,
-                               kinds[i].remedy);
+                               one->gpu->index, speed, kinds[i].unit, median, kinds[i].remedy);
     }
 }
 
-/* The most frequent model; of equally frequent ones the first. "" is none. */
+/* The most frequent model; of equally frequent ones the first. "": none is known. */
 static const char *usual_model(const struct all *all)
 {
     const char *best = "";
     size_t most = 0;
-    for (size_t i = 0; i < all->count; i++) {
-        size_t same = 0;
-        for (size_t j = 0; j < all->count; j++)
-            same += strcmp(all->list[i].gpu->name, all->list[j].gpu->name) == 0;
-        if (same > most && all->list[i].gpu->name[0] != '\0') {
-            best = all->list[i].gpu->name;
-            most = same;
+    for (size_t i = 0; i < all->model_count; i++) {
+        const struct model *model = &all->models[i];
+        if (model->count > most && model->name[0] != '\0') {
+            best = model->name;
+            most = model->count;
         }
     }
     return best;
@@ -308,4 +333,5 @@ void check_judge_gpus(const struct check_result *result, struct check_findings *
         judge_speeds(&all, one, out);
     }
     free(all.list);
+    free(all.models);
 }

@@ -30,7 +30,9 @@ except ImportError:
     none("this Python has no PyTorch")
 if not torch.cuda.is_available():
     none("this PyTorch cannot use a GPU")
-if torch.version.cuda is None or not hasattr(torch.cuda.get_device_properties(0), "uuid"):
+if torch.version.cuda is None:
+    none("this PyTorch is not for GPUs of NVIDIA")
+if not hasattr(torch.cuda.get_device_properties(0), "uuid"):
     none("this PyTorch is too old to tell the GPUs apart")
 
 
@@ -109,7 +111,8 @@ def main():
         say("speed", f"GPU-{torch.cuda.get_device_properties(device).uuid}", f"{compute:.1f}", f"{memory:.1f}",
             f"{from_host(device):.2f}")
     torch.cuda.empty_cache()
-    if len(devices) > 1:
+    whole = not any("MIG" in torch.cuda.get_device_name(device) for device in devices)
+    if len(devices) > 1 and whole:  # NCCL uses no two parts of a GPU
         say("reduce", len(devices), f"{reduce_all(devices):.1f}")
 
 

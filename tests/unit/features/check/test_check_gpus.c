@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a check makes of GPUs: made-up machines, of which each test spoils some. */
+/* What a check makes of GPUs: hosts that are well, of which each test spoils some. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
