@@ -144,17 +144,16 @@ void docgen_bash(struct buf *out)
                   "  if [[ $cur == -* ]]; then\n"
                   "    COMPREPLY=($(compgen -W '");
     list(any, " ", out);
-    buf_puts(out,
-             "' -- \"$cur\"))\n"
-             "    if [[ $check ]]; then COMPREPLY+=($(compgen -W '--net --gpu --python --json' -- "
-             "\"$cur\")); fi\n"
-             "    return\n"
-             "  fi\n"
-             "  if [[ $check ]]; then return; fi\n"
-             "  # without a letter, all programs of PATH would be too many\n"
-             "  if [[ $cur ]]; then COMPREPLY=($(compgen -c -f -- \"$cur\"))\n"
-             "  elif ((COMP_CWORD > 1)); then COMPREPLY=($(compgen -f)); fi\n"
-             "  if ((COMP_CWORD == 1)); then COMPREPLY+=($(compgen -W '");
+    buf_puts(out, "' -- \"$cur\"))\n"
+                  "    if [[ $check ]]; then COMPREPLY+=($(compgen -W '--net --gpu "
+                  "--python --json' -- \"$cur\")); fi\n"
+                  "    return\n"
+                  "  fi\n"
+                  "  if [[ $check ]]; then return; fi\n"
+                  "  # without a letter, all programs of PATH would be too many\n"
+                  "  if [[ $cur ]]; then COMPREPLY=($(compgen -c -f -- \"$cur\"))\n"
+                  "  elif ((COMP_CWORD > 1)); then COMPREPLY=($(compgen -f)); fi\n"
+                  "  if ((COMP_CWORD == 1)); then COMPREPLY+=($(compgen -W '");
     docgen_control_names(" ", out);
     buf_puts(out, " check help' -- \"$cur\")); fi\n"
                   "}\n"
@@ -213,18 +212,18 @@ void docgen_zsh(struct buf *out)
                   "    case $words[2] in\n"
                   "      ");
     docgen_control_names("|", out);
-    buf_puts(out,
-             ") _hvdrun_control $words[2]; return ;;\n"
-             "    esac\n"
-             "  fi\n"
-             "  local -a own\n"
-             "  if ((CURRENT > 2)) && [[ $words[2] == check ]]; then\n"
-             "    shift words\n"
-             "    ((CURRENT--))\n"
-             "    own=('--net[" CHECK_NET_HELP "]' '--gpu[" CHECK_GPU_HELP
-             "]' '--python[" CHECK_PYTHON_HELP "]:program:_files' '--json[" CHECK_JSON_HELP "]')\n"
-             "  fi\n"
-             "  _arguments -S $own \\\n");
+    buf_puts(out, ") _hvdrun_control $words[2]; return ;;\n"
+                  "    esac\n"
+                  "  fi\n"
+                  "  local -a own\n"
+                  "  if ((CURRENT > 2)) && [[ $words[2] == check ]]; then\n"
+                  "    shift words\n"
+                  "    ((CURRENT--))\n"
+                  "    own=('--net[" CHECK_NET_HELP "]' '--json[" CHECK_JSON_HELP "]'\n"
+                  "         '--gpu[" CHECK_GPU_HELP "]'\n"
+                  "         '--python[" CHECK_PYTHON_HELP "]:program:_files')\n"
+                  "  fi\n"
+                  "  _arguments -S $own \\\n");
     spelling_each(put_zsh_option, out);
     buf_puts(out, "    '(-)1:program:_hvdrun_program' \\\n    '*::arguments:_normal'\n}\n"
                   "_hvdrun \"$@\"\n");

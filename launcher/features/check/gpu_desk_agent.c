@@ -6,7 +6,7 @@
 
 #include "agent/gpu_health.h"
 #include "base/mem.h"
-#include "features/check/gpu_limits.h"
+#include "features/check/gpu_test.h"
 #include "io/child.h"
 #include "io/program.h"
 

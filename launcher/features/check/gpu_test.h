@@ -12,6 +12,12 @@
 
 #include <stddef.h>
 
+/* Limits for both ends of `hvdrun check --gpu`. */
+#define GPU_FACTS_MS 20000  /* what NVIDIA's library says of all GPUs of a host */
+#define GPU_TEST_MS 120000  /* PyTorch alone can take 30 s to load from a network */
+#define GPU_ANSWER_MS 10000 /* for the rest of an answer */
+#define GPU_TEST_TEXT_MAX ((size_t)64 << 10)
+
 enum gpu_speed_kind {
     SPEED_COMPUTE, /* TFLOP/s of matrix products in bf16 */
     SPEED_MEMORY,  /* GB/s read and written, of copies within its memory */

@@ -8,7 +8,6 @@
 #include "driver/job/ask.h"
 #include "driver/job/job_nodes.h"
 #include "driver/start/machines.h"
-#include "features/check/gpu_limits.h"
 
 struct check_gpus {
     struct job *job;
