@@ -365,6 +365,15 @@ void mpi_host_spawned(struct mpi_host *host, int index, pid_t pid, int keep_fd)
                                    pid);
 }
 
+static void post_left(struct mpi_host *host, int index)
+{
+    Hvdrun__Abort message = HVDRUN__ABORT__INIT;
+    message.seat = host->job.prepare->workers[index]->seat;
+    message.left = true;
+    message.when_ns = (uint64_t)clock_mono_ns();
+    post_message(host->post, FRAME_ABORT, &message.base);
+}
+
 /* Has this local rank left MPI as it should, or never been expected in it? */
 static bool has_finalized(const struct mpi_host *host, int index)
 {
@@ -381,8 +390,11 @@ static bool has_finalized(const struct mpi_host *host, int index)
 
 void mpi_host_exited(struct mpi_host *host, int index, int code, int signal)
 {
-    if (code == 0 && signal == 0 && !has_finalized(host, index))
+    if (code == 0 && signal == 0 && !has_finalized(host, index)) {
         mpi_look_left(host->look, index);
+        if (has_spoken(host, index))
+            post_left(host, index);
+    }
     if (kind_of(host, index) != MPI_PMIX)
         return;
     int rank = (int)host->job.prepare->workers[index]->rank;

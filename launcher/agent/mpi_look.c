@@ -113,8 +113,10 @@ void mpi_look_begin(struct mpi_look *look, const struct mpi_job *job, const char
 
 void mpi_look_left(struct mpi_look *look, int index)
 {
-    if (look->early < 0)
-        look->early = index;
+    if (look->early >= 0)
+        return;
+    look->early = index;
+    loop_timer_set(look->timer, look_at_ms[0]);
 }
 
 void mpi_look_end(struct mpi_look *look)

@@ -5,8 +5,8 @@
  * A wrong kind of MPI fails silently: every process becomes a world of one. So there is a warning
  * if a process has an MPI library mapped and its rank never spoke to its server. It names the right
  * --mpi. A process that another launcher started gets no warning. Another warning is about a rank
- * that has exited without MPI_Finalize while others may wait for it. There is one warning in an
- * epoch.
+ * that has exited without MPI_Finalize while others may wait for it: a second later, too. There is
+ * one warning of each kind in an epoch.
  */
 #pragma once
 

@@ -215,12 +215,22 @@ print("rank", os.environ["PMI_RANK"], "goes on")
                 self.expect(result, 5)
                 self.expect_blame(result, 2, code=5)
 
-    def test_others_that_wait_for_a_rank_that_left_are_told_of(self):
-        for kind in KINDS:
-            with self.subTest(kind=kind):
-                result = self.mpi("-np", 3, "--timeout", 3, "--grace", 0, mpi_worker("mpi_die", kind), "before", 1, 0)
-                self.expect(result, 124)
-                self.expect_said(result, r"rank 1 has exited without MPI_Finalize")
+    def start_left(self, kind, when, *options):
+        return self.start("-np", 3, "--grace", 0, *options, mpi_worker("mpi_die", kind), when, 1, 0, env=QUIET)
+
+    def test_ranks_that_all_wait_after_one_has_left(self):
+        jobs = [self.start_left(kind, "after") for kind in KINDS]
+        for job in jobs:
+            result = self.expect(job.wait(120), 119)
+            self.expect_said(result, r"the job hangs: rank 1 has exited with 0 without MPI_Finalize, and all ranks that run have waited in MPI")
+
+    def test_a_rank_that_left_ends_nothing_else(self):
+        """A rank computes; or the one that left never called MPI_Init; or the user wants to wait."""
+        jobs = [self.start_left(kind, when, "--timeout", 20, *options) for kind in KINDS
+                for when, *options in (("alone",), ("before",), ("after", "--on-hang", "warn"))]
+        for job in jobs:
+            result = self.expect(job.wait(120), 124)
+            self.expect_said(result, r"rank 1 has exited without MPI_Finalize")
 
     def test_a_rank_that_does_not_speak_the_protocol(self):
         code = "import os; fd = int(os.environ['PMI_FD']); os.write(fd, b'junk\\n'); os.read(fd, 9); os.read(fd, 9)"

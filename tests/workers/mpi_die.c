@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mpi_die WHEN RANK [HOW]: that rank dies. WHEN: `before` MPI_Init, `in` it (a moment after it was
- * called, from an alarm, with the others waiting inside), `after` it, or `late` (after
- * MPI_Finalize). HOW: an exit code (default 3), or `kill` (SIGKILL) or `segv`.
+ * called, from an alarm, with the others waiting inside), `after` it, `alone` (after it, and the
+ * next rank never calls MPI again), or `late` (after MPI_Finalize). HOW: an exit code (default 3),
+ * or `kill` (SIGKILL) or `segv`.
  *
  * The launcher says which rank we are before MPI does, so that rank is read from the environment.
  */
@@ -45,7 +46,7 @@ static int rank_from_environment(void)
 int main(int argc, char **argv)
 {
     if (argc < 3) {
-        fprintf(stderr, "usage: mpi_die before|in|after|late RANK [CODE|kill|segv]\n");
+        fprintf(stderr, "usage: mpi_die before|in|after|alone|late RANK [CODE|kill|segv]\n");
         return 2;
     }
     const char *when = argv[1];
@@ -62,8 +63,10 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     if (mine && strcmp(when, "in") == 0)
         die(); /* it was faster than the alarm */
-    if (mine && strcmp(when, "after") == 0)
+    if (mine && (strcmp(when, "after") == 0 || strcmp(when, "alone") == 0))
         die();
+    if (strcmp(when, "alone") == 0 && rank_from_environment() == (int)strtol(argv[2], NULL, 10) + 1)
+        pause();
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();
     if (mine && strcmp(when, "late") == 0)

@@ -113,6 +113,9 @@ static int take_aborted(struct job *job, struct node_link *node, const struct ag
         return -1;
     if (message->spawn) {
         refuse_spawn(job, node, (int)message->seat);
+    } else if (message->left) {
+        job->ranks.records[message->seat].left_mpi = true;
+        parts_ranks_changed(job);
     } else {
         struct exit_event event = {.seat = (int)message->seat,
                                    .code = message->status,

@@ -50,8 +50,7 @@ bool place_frame_is_own(const struct stack_frame *frame)
            strstr(base_of(frame->file), ".so") == NULL;
 }
 
-/* A call of MPI, or a function inside of its library. */
-static bool is_mpi(const struct stack_frame *frame)
+bool place_frame_is_mpi(const struct stack_frame *frame)
 {
     const char *name = frame->function + (frame->function[0] == 'P');
     const char *lower = frame->function + (frame->function[0] == 'p'), *base = base_of(frame->file);
@@ -96,7 +95,7 @@ static size_t counting(const struct stack *stack)
     for (size_t i = 0; i < stack->count; i++) {
         if (!stack->bare && stack->frames[i].native)
             return i;
-        if (stack->bare && is_mpi(&stack->frames[i]))
+        if (stack->bare && place_frame_is_mpi(&stack->frames[i]))
             return i + 1;
     }
     return stack->count;

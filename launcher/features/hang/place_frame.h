@@ -13,6 +13,9 @@ bool place_frame_is_standard(const struct stack_frame *frame);
 /* Of the program itself: neither standard nor of an installed package or library. */
 bool place_frame_is_own(const struct stack_frame *frame);
 
+/* A call of MPI, or a function inside of its library. */
+bool place_frame_is_mpi(const struct stack_frame *frame);
+
 /* Function, line and the base name of the file: hosts may have a program in different folders. */
 uint64_t place_frame_hash(const struct stack_frame *frame, uint64_t hash);
 /* Appends "train.py:6 read_batch". */

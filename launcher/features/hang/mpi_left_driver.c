@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ends a job in which a rank has exited with 0 between MPI_Init and MPI_Finalize, once all others
+ * wait in MPI (mpi_wait.h). Others that compute may yet succeed, so they go on. --on-hang says
+ * whether a job that hangs is ended at all.
+ */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "driver/end/teardown.h"
+#include "driver/job/ask.h"
+#include "driver/job/incident.h"
+#include "driver/job/job_kind.h"
+#include "driver/job/part.h"
+#include "driver/tell/events.h"
+#include "features/hang/mpi_wait.h"
+#include "features/stacks/look_driver.h"
+
+struct mpi_left {
+    struct job *job;
+    struct loop_timer *timer;           /* NULL: no rank has left */
+    struct mpi_wait_rank *before, *now; /* by rank, each of the job's size */
+    int64_t period_ms;
+    int looks; /* one after another that show the same */
+    char *text;
+};
+
+static bool is_on(const struct job *job)
+{
+    return job->state == JOB_RUNNING && job->times.paused_ms == 0;
+}
+
+static void collected(void *context)
+{
+    struct mpi_left *left = context;
+    if (left->job->state == JOB_RUNNING)
+        teardown_launcher(left->job, STATUS_HANG, left->text);
+}
+
+static int who_left(const struct job *job)
+{
+    int seat = 0;
+    while (seat < job->ranks.size - 1 && !job->ranks.records[seat].left_mpi)
+        seat++;
+    return job->ranks.records[seat].rank;
+}
+
+static void end_job(struct mpi_left *left, const struct ask *look)
+{
+    struct job *job = left->job;
+    int rank = who_left(job);
+    left->text = mem_printf("the job hangs: rank %d has exited with 0 without MPI_Finalize, and "
+                            "all ranks that run have waited in MPI for %d s",
+                            rank, (MPI_WAIT_LOOKS - 1) * MPI_WAIT_PERIOD_MS / 1000);
+    look_show(look);
+    events_text(job, "hung", left->text);
+    struct incident incident = {
+        .kind = INCIDENT_HANG, .text = left->text, .rank = rank, .look = look};
+    if (!incident_raise(job, &incident, collected, left))
+        collected(left);
+}
+
+static void take_stack(void *context, int seat, const struct look_stack *source)
+{
+    const struct mpi_left *left = context;
+    if (seat < left->job->ranks.size)
+        mpi_wait_add(&left->now[seat], source->stack);
+}
+
+static void looked(void *context, const struct ask *look)
+{
+    struct mpi_left *left = context;
+    const struct job *job = left->job;
+    for (int seat = 0; seat < job->ranks.size; seat++) {
+        const struct rank_record *record = &job->ranks.records[seat];
+        left->now[seat] =
+            (struct mpi_wait_rank){.runs = record->state == RANK_RUNNING, .output = record->output};
+    }
+    look_walk(look, take_stack, left);
+    left->looks =
+        is_on(job) ? mpi_wait_looks(left->before, left->now, job->ranks.size, left->looks) : 0;
+    struct mpi_wait_rank *last = left->before;
+    left->before = left->now;
+    left->now = last;
+    left->period_ms = mpi_wait_next_ms(left->looks, left->period_ms);
+    if (left->looks >= MPI_WAIT_LOOKS)
+        end_job(left, look);
+    else
+        loop_timer_set(left->timer, left->period_ms);
+}
+
+static void look(void *context)
+{
+    struct mpi_left *left = context;
+    if (is_on(left->job))
+        look_ask(left->job, true, looked, left);
+    else if (left->job->state == JOB_RUNNING)
+        loop_timer_set(left->timer, left->period_ms);
+}
+
+static void ranks_changed(struct job *job)
+{
+    struct mpi_left *left = job_part(job, mpi_left);
+    if (left == NULL || left->timer != NULL || !job->ranks.records[who_left(job)].left_mpi)
+        return;
+    size_t count = (size_t)job->ranks.size;
+    left->before = mem_array(count, sizeof(*left->before));
+    left->now = mem_array(count, sizeof(*left->now));
+    left->timer = loop_timer_create(job->loop, look, left);
+    loop_timer_set(left->timer, left->period_ms);
+}
+
+static int open_part(struct job *job, struct error *err)
+{
+    (void)err;
+    if (!job->kind->has_workers || job->kind->many_epochs ||
+        job->settings->on_hang != SET_ON_HANG_KILL)
+        return 0;
+    struct mpi_left *left = mem_alloc(sizeof(*left));
+    *left = (struct mpi_left){.job = job, .period_ms = MPI_WAIT_PERIOD_MS};
+    job->own[PART_mpi_left] = left;
+    return 0;
+}
+
+static void close_part(struct job *job)
+{
+    struct mpi_left *left = job_part(job, mpi_left);
+    ask_forget(job, left);
+    loop_timer_destroy(left->timer);
+    free(left->before);
+    free(left->now);
+    free(left->text);
+    free(left);
+}
+
+/* It has no data if the job is not ended at a hang, or may go on in another epoch. */
+const struct driver_part mpi_left_part = {
+    .name = "mpi_left", .open = open_part, .close = close_part, .ranks_changed = ranks_changed};

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Do all ranks that run wait in MPI? Pure.
+ *
+ * MPI_WAIT_LOOKS looks one after another decide. A rank waits if all of them find it in the same
+ * call of MPI, by the same way through the program, and it has written nothing meanwhile. Calls that
+ * read and write files, or that wait for another job, do not count.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "stacks/stack.h"
+
+#define MPI_WAIT_LOOKS 6
+#define MPI_WAIT_PERIOD_MS 2000      /* between two looks */
+#define MPI_WAIT_PERIOD_MAX_MS 60000 /* while ranks are elsewhere */
+
+struct mpi_wait_rank {
+    bool runs;
+    uint64_t place;  /* of its main thread, or of child processes; 0: not in MPI */
+    bool works;      /* another thread of it runs, and not in a library below MPI */
+    uint64_t output; /* bytes */
+};
+
+/* Adds a stack of the rank. */
+void mpi_wait_add(struct mpi_wait_rank *rank, const struct stack *stack);
+
+/* A number for the call of MPI in which a stack is, and for the way there; 0: it is in none. */
+uint64_t mpi_wait_place(const struct stack *stack);
+
+/* Compares a look with the one before, which found the same for `looks` looks. Returns that number
+ * for the new one. 0: no rank runs, or one of them is not in MPI. */
+int mpi_wait_looks(const struct mpi_wait_rank *before, const struct mpi_wait_rank *now, int count,
+                   int looks);
+
+int64_t mpi_wait_next_ms(int looks, int64_t period_ms); /* when to look again, after `period_ms` */

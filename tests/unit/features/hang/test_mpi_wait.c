@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether all ranks wait in MPI. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "features/hang/mpi_wait.h"
+
+static struct stack_frame in(const char *function, const char *file)
+{
+    return (struct stack_frame){.function = function, .file = file, .native = true};
+}
+
+static uint64_t place(const char *caller, const char *function, const char *file)
+{
+    const struct stack_frame frames[] = {in("main", "train"), in(caller, "train"),
+                                         in(function, file), in("poll", "/lib/libc.so.6")};
+    struct stack stack = {.role = STACK_MAIN, .doing = "", .frames = frames, .count = 4};
+    return mpi_wait_place(&stack);
+}
+
+static void test_places(void **state)
+{
+    (void)state;
+    const char *library = "/usr/lib/libmpi.so.40";
+    assert_int_not_equal(place("step", "PMPI_Barrier", library), 0);
+    assert_int_equal(place("step", "MPI_Barrier", "train"), place("step", "MPI_Barrier", "train"));
+    assert_int_not_equal(place("step", "mpi_barrier_", "/usr/lib/libmpi_mpifh.so.40"), 0);
+    assert_int_not_equal(place("step", "+0x1234", "/opt/libmpich.so.12"), 0);
+    assert_int_not_equal(place("step", "MPI_Barrier", library),
+                         place("end", "MPI_Barrier", library));
+    assert_int_not_equal(place("step", "MPI_Barrier", library),
+                         place("step", "MPI_Bcast", library));
+}
+
+static void test_places_outside(void **state)
+{
+    (void)state;
+    const char *library = "/usr/lib/libmpi.so.40";
+    assert_int_equal(place("step", "compute", "train"), 0);
+    assert_int_equal(place("step", "mpi_solve", "train"), 0);
+    assert_int_equal(place("step", "PMPI_File_write_all", library), 0);
+    assert_int_equal(place("step", "mpi_file_write_", library), 0);
+    assert_int_equal(place("step", "MPI_Comm_accept", library), 0);
+    assert_int_equal(place("step", "MPI_Comm_connect", library), 0);
+}
+
+static struct mpi_wait_rank rank_of(enum stack_role second, const char *function, const char *file,
+                                    const char *doing)
+{
+    const struct stack_frame wait = in("MPI_Barrier", "libmpi.so.40"), other = in(function, file);
+    const struct stack main = {.role = STACK_MAIN, .doing = "running", .frames = &wait, .count = 1};
+    const struct stack stack = {.role = second, .doing = doing, .frames = &other, .count = 1};
+    struct mpi_wait_rank rank = {.runs = true};
+    mpi_wait_add(&rank, &main);
+    mpi_wait_add(&rank, &stack);
+    return rank;
+}
+
+static void test_other_threads(void **state)
+{
+    (void)state;
+    assert_false(rank_of(STACK_OTHER, "+0x1", "/lib/libucs.so.0", "running").works);
+    assert_false(rank_of(STACK_OTHER, "+0x1", "/lib/libopen-pal.so.40", "running").works);
+    assert_false(rank_of(STACK_OTHER, "load", "train", "calls read").works);
+    assert_true(rank_of(STACK_OTHER, "load", "train", "running").works);
+    assert_true(rank_of(STACK_OTHER, "gemm", "libblas.so.3", "running").works);
+    assert_true(rank_of(STACK_CHILD, "load", "train", "running").works);
+}
+
+/* The program may be below a shell. */
+static void test_child_processes(void **state)
+{
+    (void)state;
+    const struct stack_frame shell = in("wait4", "libc.so.6"),
+                             wait = in("MPI_Recv", "libmpi.so.40");
+    struct stack main = {.role = STACK_MAIN, .doing = "calls wait4", .frames = &shell, .count = 1};
+    struct stack child = {.role = STACK_CHILD, .doing = "running", .frames = &wait, .count = 1};
+    struct mpi_wait_rank rank = {.runs = true};
+    mpi_wait_add(&rank, &main);
+    assert_int_equal(rank.place, 0);
+    mpi_wait_add(&rank, &child);
+    assert_int_not_equal(rank.place, 0);
+    assert_false(rank.works);
+}
+
+static void test_looks(void **state)
+{
+    (void)state;
+    const struct mpi_wait_rank in_mpi = {.runs = true, .place = 5}, gone = {.runs = false};
+    const struct mpi_wait_rank none[2] = {gone, gone}, all[2] = {in_mpi, gone};
+    struct mpi_wait_rank other[2] = {in_mpi, gone};
+    assert_int_equal(mpi_wait_looks(none, all, 2, 0), 1);
+    assert_int_equal(mpi_wait_looks(all, other, 2, 1), 2);
+    other[0].place = 8;
+    assert_int_equal(mpi_wait_looks(all, other, 2, 5), 1);
+    other[0] = in_mpi;
+    other[0].output = 1;
+    assert_int_equal(mpi_wait_looks(all, other, 2, 5), 1);
+    other[0] = in_mpi;
+    other[0].works = true;
+    assert_int_equal(mpi_wait_looks(all, other, 2, 5), 0);
+    other[0] = in_mpi;
+    other[1] = in_mpi;
+    assert_int_equal(mpi_wait_looks(all, other, 2, 5), 1);
+    other[1].place = 0;
+    assert_int_equal(mpi_wait_looks(all, other, 2, 5), 0);
+    assert_int_equal(mpi_wait_looks(none, none, 2, 5), 0);
+}
+
+static void test_pauses(void **state)
+{
+    (void)state;
+    assert_int_equal(mpi_wait_next_ms(1, MPI_WAIT_PERIOD_MAX_MS), MPI_WAIT_PERIOD_MS);
+    assert_int_equal(mpi_wait_next_ms(0, MPI_WAIT_PERIOD_MS), 2 * MPI_WAIT_PERIOD_MS);
+    assert_int_equal(mpi_wait_next_ms(0, MPI_WAIT_PERIOD_MAX_MS - 1), MPI_WAIT_PERIOD_MAX_MS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_places),        cmocka_unit_test(test_places_outside),
+        cmocka_unit_test(test_other_threads), cmocka_unit_test(test_child_processes),
+        cmocka_unit_test(test_looks),         cmocka_unit_test(test_pauses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
