@@ -11,6 +11,9 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "node/descendants.h"
+#include "node/mpi_detect.h"
+#include "stacks/printed.h"
 
 struct mpi_host {
     struct loop *loop;
@@ -80,9 +83,27 @@ static void pmix_connected(void *context, int rank)
     (void)context, (void)rank; /* pmix_server_worker_state() remembers it */
 }
 
+/* Open MPI ends the process with _exit() after we answer: what it has printed before would be
+ * lost. Until then it waits for the answer. */
+static void flush_printed(const struct mpi_host *host, int rank)
+{
+    int index = index_of(host, rank);
+    pid_t pid = index >= 0 ? host->job.ops->pid(host->job.context, index) : 0,
+          *below AUTO_FREE = NULL;
+    size_t count = pid > 0 ? descendants_list(pid, &below) : 0;
+    for (size_t i = 0; pid > 0 && i <= count; i++) {
+        pid_t one = i == 0 ? pid : below[i - 1];
+        struct mpi_finding finding;
+        mpi_detect_process(one, &finding);
+        if (finding.kind == MPI_PMIX && !mpi_process_launched_by_other(one, MPI_PMIX, host->nspace))
+            printed_flush(one);
+    }
+}
+
 static void pmix_aborted(void *context, int rank, int status, const char *message, bool whole_job)
 {
     (void)whole_job; /* a rank that ends itself by PMIx_Abort has failed, and so has the job */
+    flush_printed(context, rank);
     post_abort(context, rank, status, message);
 }
 

@@ -77,6 +77,8 @@ static void take_symbol(const Elf64_Sym *symbol, const char *name, struct symbol
         out->runtime = symbol->st_value;
     else if (strcmp(name, "Py_Version") == 0)
         out->version = symbol->st_value;
+    else if (strcmp(name, "_IO_2_1_stdout_") == 0)
+        out->standard_output = symbol->st_value;
 }
 
 static void read_symbols(struct file *file, uint32_t type, struct symbols *out)

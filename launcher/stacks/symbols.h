@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where an ELF file has the two objects that lead to a Python interpreter: _PyRuntime, and
- * Py_Version (3.11 and later). Pure: the caller gives a function that reads bytes of the file.
+ * Py_Version (3.11 and later). And where glibc has the object behind stdout. Pure: the caller gives
+ * a function that reads bytes of the file.
  *
  * It looks in .dynsym, which stripped files have too, then in .symtab. Without these, the section
  * .PyRuntime (3.10 and later) begins with _PyRuntime. It reads 64-bit little-endian files only, and
@@ -18,7 +19,7 @@
 #define SYMBOLS_SEGMENTS_MAX 16
 
 struct symbols {
-    uint64_t runtime, version; /* addresses in the file; 0: not there */
+    uint64_t runtime, version, standard_output; /* addresses in the file; 0: not there */
     struct {
         uint64_t offset, address, size; /* of what is loaded, in the file's own numbers */
     } segments[SYMBOLS_SEGMENTS_MAX];

@@ -160,9 +160,21 @@ class Ends(Mpi):
                     self.expect_said(result, rf"\brank 1\b.*abort.*\b{code}\b|abort.*\brank 1\b.*\b{code}\b")
 
     def test_what_was_printed_right_before_an_abort(self):
-        """Open MPI leaves it in the buffer of stdout, if that is a pipe. docs/mpi.md says what helps."""
-        for program in ((mpi_worker("mpi_abort", "mpich"),), ("stdbuf", "-oL", mpi_worker("mpi_abort", "openmpi"))):
-            self.expect_lines(self.expect(self.mpi("-np", 2, *program, 1, 5), 5), ["[1]<stdout>:rank 1 aborts"])
+        """Open MPI leaves it in the buffer of stdout, if that is a pipe."""
+        for kind in KINDS:
+            program = mpi_worker("mpi_abort", kind)
+            for command in ((program,), ("sh", "-c", f"'{program}' $1 $2; exit $?", "sh")):
+                option = "--mpi=pmix" if kind == "openmpi" else "--mpi=pmi1"
+                with self.subTest(kind=kind, command=command):
+                    result = self.expect(self.mpi("-np", 2, option, *command, 1, 5), 5)
+                    self.assertEqual(result.lines, ["[1]<stdout>:rank 1 aborts"], result.describe())
+
+    def test_an_abort_never_succeeds(self):
+        for kind in KINDS:
+            for code in (0, 256):
+                with self.subTest(kind=kind, code=code):
+                    result = self.expect(self.mpi("-np", 2, mpi_worker("mpi_abort", kind), 1, code), 1)
+                    self.expect_said(result, rf"rank 1 aborted the job with code {code} \(status 1, because 0 would mean success\)")
 
     def expect_no_spawn(self, result, rank):
         self.expect(result, 125)

@@ -3,8 +3,8 @@
  * Do all ranks that run wait in MPI? Pure.
  *
  * MPI_WAIT_LOOKS looks one after another decide. A rank waits if all of them find it in the same
- * call of MPI, by the same way through the program, and it has written nothing meanwhile. Calls that
- * read and write files, or that wait for another job, do not count.
+ * call of MPI, by the same way through the program. It must also have written nothing meanwhile.
+ * Calls that read and write files, or that wait for another job, do not count.
  */
 #pragma once
 

@@ -136,7 +136,10 @@ void exit_record_describe(const struct exit_record *record, int rank, struct buf
         exit_signal_name(record->code, out);
         buf_puts(out, record->core ? " (core dumped)" : "");
         break;
-    case FACT_ABORTED: buf_printf(out, "aborted the job with code %d", record->code); break;
+    case FACT_ABORTED:
+        buf_printf(out, "aborted the job with code %d%s", record->code,
+                   (record->code & 0xff) == 0 ? " (status 1, because 0 would mean success)" : "");
+        break;
     case FACT_NOT_EXECUTED: buf_puts(out, "could not start"); break;
     }
     if (text != NULL)

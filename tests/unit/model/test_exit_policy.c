@@ -419,7 +419,8 @@ static void test_abort(void **state)
     assert_false(exits(&f, 3, 0, 10));
     assert_true(aborts(&f, 3, 0, NULL, 11));
     rest_exit(&f, 0, 13);
-    expect(&f, 1, CAUSE_ABORT, 3, "rank 3 aborted the job with code 0");
+    expect(&f, 1, CAUSE_ABORT, 3,
+           "rank 3 aborted the job with code 0 (status 1, because 0 would mean success)");
     end(&f);
     f = begin(EXIT_FIRST);
     aborts(&f, 3, -1, NULL, 11);
