@@ -234,6 +234,7 @@ print("rank", os.environ["PMI_RANK"], "goes on")
         jobs = [self.start_left(kind, "after") for kind in KINDS]
         for job in jobs:
             result = self.expect(job.wait(120), 119)
+            self.expect_said(result, r"rank 1 has exited with 0 without MPI_Finalize, and all ranks that run wait in MPI; if they stay there")
             self.expect_said(result, r"the job hangs: rank 1 has exited with 0 without MPI_Finalize, and all ranks that run have waited in MPI")
 
     def test_a_rank_that_left_ends_nothing_else(self):

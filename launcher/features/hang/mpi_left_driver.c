@@ -4,6 +4,7 @@
  * wait in MPI (mpi_wait.h). Others that compute may yet succeed, so they go on. --on-hang says
  * whether a job that hangs is ended at all.
  */
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -17,12 +18,15 @@
 #include "features/hang/mpi_wait.h"
 #include "features/stacks/look_driver.h"
 
+#define WAIT_S ((MPI_WAIT_LOOKS - 1) * MPI_WAIT_PERIOD_MS / 1000)
+
 struct mpi_left {
     struct job *job;
     struct loop_timer *timer;           /* NULL: no rank has left */
     struct mpi_wait_rank *before, *now; /* by rank, each of the job's size */
     int64_t period_ms;
     int looks; /* one after another that show the same */
+    bool warned;
     char *text;
 };
 
@@ -46,13 +50,22 @@ static int who_left(const struct job *job)
     return job->ranks.records[seat].rank;
 }
 
+static void warn(struct mpi_left *left)
+{
+    left->warned = true;
+    log_warning(&left->job->log,
+                "rank %d has exited with 0 without MPI_Finalize, and all ranks that run wait in "
+                "MPI; if they stay there for %d s, the job ends (not with --on-hang warn)",
+                who_left(left->job), WAIT_S);
+}
+
 static void end_job(struct mpi_left *left, const struct ask *look)
 {
     struct job *job = left->job;
     int rank = who_left(job);
     left->text = mem_printf("the job hangs: rank %d has exited with 0 without MPI_Finalize, and "
                             "all ranks that run have waited in MPI for %d s",
-                            rank, (MPI_WAIT_LOOKS - 1) * MPI_WAIT_PERIOD_MS / 1000);
+                            rank, WAIT_S);
     look_show(look);
     events_text(job, "hung", left->text);
     struct incident incident = {
@@ -84,6 +97,8 @@ static void looked(void *context, const struct ask *look)
     left->before = left->now;
     left->now = last;
     left->period_ms = mpi_wait_next_ms(left->looks, left->period_ms);
+    if (left->looks > 0 && !left->warned)
+        warn(left);
     if (left->looks >= MPI_WAIT_LOOKS)
         end_job(left, look);
     else
