@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -102,14 +101,20 @@ static uint64_t find_file(pid_t pid)
     return found ? symbols.standard_output + bias : 0;
 }
 
-void printed_flush(pid_t pid)
+/* -1: it is not a pipe. Only a pipe is opened, since that does not wait for a file system. */
+static int open_pipe(pid_t pid)
 {
     char *path AUTO_FREE = mem_printf("/proc/%d/fd/%d", (int)pid, STDOUT_FILENO);
-    int pipe AUTO_FD = fd_open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
-    struct stat info;
-    uint64_t file = 0, at = 0, value = 0;
-    if (pipe >= 0 && fstat(pipe, &info) == 0 && S_ISFIFO(info.st_mode))
-        file = find_file(pid);
+    char what[16] = "";
+    if (readlink(path, what, sizeof(what) - 1) < 0 || strncmp(what, "pipe:[", 6) != 0)
+        return -1;
+    return fd_open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK, 0);
+}
+
+void printed_flush(pid_t pid)
+{
+    int pipe AUTO_FD = open_pipe(pid);
+    uint64_t file = pipe >= 0 ? find_file(pid) : 0, at = 0, value = 0;
     char *mem AUTO_FREE = mem_printf("/proc/%d/mem", (int)pid);
     int fd AUTO_FD = file != 0 ? fd_open(mem, O_RDWR | O_CLOEXEC, 0) : -1;
     struct memory memory = {.read = read_memory, .context = &fd, .budget = MEMORY_BUDGET};
