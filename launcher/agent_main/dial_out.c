@@ -48,6 +48,7 @@ struct dialing {
     struct error told;    /* the last reason that was said */
     int news;
     char refused[DIAL_BACK_LINE_MAX]; /* the driver's reason; "": it has not refused this agent */
+    char version[DIAL_BACK_LINE_MAX]; /* of hvdrun */
 };
 
 /* The environment */
@@ -238,11 +239,32 @@ static bool read_line(struct attempt *attempt, const struct tls_module *module,
     return false;
 }
 
+/* What follows `word` in the line. NULL: the line begins with another one. */
+static const char *after(const char *line, const char *word)
+{
+    size_t length = strlen(word);
+    return strncmp(line, word, length) == 0 ? line + length : NULL;
+}
+
+/* The driver has the key. True: the agent is in. */
+static bool take_answer(struct dialing *dialing, const char *line)
+{
+    const char *version = after(line, DIAL_BACK_WELCOME);
+    const char *wait = after(line, DIAL_BACK_WAIT);
+    const char *why = wait != NULL ? wait : after(line, DIAL_BACK_REFUSED);
+    if (wait != NULL) /* as long as it says so */
+        dialing->deadline_ms = clock_mono_ms() + dialing->dial->limit_ms;
+    if (why != NULL)
+        snprintf(dialing->refused, sizeof(dialing->refused), "%s", why);
+    else if (version != NULL)
+        snprintf(dialing->version, sizeof(dialing->version), "%s", version);
+    return version != NULL;
+}
+
 /* Does TLS and reads the driver's answer. On success, `end` takes the attempt's descriptor. */
 static bool come_in(struct dialing *dialing, struct attempt *attempt, struct tls_end *end)
 {
     const struct tls_module *module = dialing->module;
-    const size_t refusal = strlen(DIAL_BACK_REFUSED);
     char line[DIAL_BACK_LINE_MAX];
     struct error err = ERROR_INIT;
     int64_t until = clock_mono_ms() + SHAKE_MS;
@@ -256,13 +278,11 @@ static bool come_in(struct dialing *dialing, struct attempt *attempt, struct tls
     }
     if (shake_hands(attempt, module, session, until) &&
         read_line(attempt, module, session, until, line)) {
-        if (strcmp(line, DIAL_BACK_WELCOME) == 0) {
+        if (take_answer(dialing, line)) {
             *end = (struct tls_end){module, session, attempt->fd};
             attempt->fd = -1;
             return true;
         }
-        if (strncmp(line, DIAL_BACK_REFUSED, refusal) == 0)
-            snprintf(dialing->refused, sizeof(dialing->refused), "%s", line + refusal);
         give_up(attempt, "it is not the hvdrun process of this job");
     }
     module->destroy(session);
@@ -315,6 +335,16 @@ static bool one_round(struct dialing *dialing, struct tls_end *end)
             give_up(&dialing->attempts[i], "no answer");
     }
     return false;
+}
+
+/* hvdrun sees it, too, and ends the connection without a word to this agent. */
+static void say_version(const struct dialing *dialing)
+{
+    if (dialing->dial->server != NULL && strcmp(dialing->version, HVDRUN_VERSION) != 0)
+        fprintf(stderr,
+                "hvdrun-agent: %s: this agent is hvdrun %s, but it is %s at %s; install the same "
+                "version on both\n",
+                dialing->dial->node, HVDRUN_VERSION, dialing->version, dialing->dial->server);
 }
 
 static void hang_up(struct dialing *dialing)
@@ -416,6 +446,8 @@ int dial_out_connect(const struct dial_out *dial, const struct tls_module *modul
         explain(&dialing, err);
     else if (dialing.news > 0)
         fprintf(stderr, "hvdrun-agent: %s: connected to hvdrun\n", dial->node);
+    if (is_in)
+        say_version(&dialing);
     hang_up(&dialing);
     return is_in ? 0 : -1;
 }

@@ -2,6 +2,7 @@
 #include "agent_main/dial_words.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,7 +41,10 @@ bool dial_words_are_ours(int argc, char *const *argv)
 {
     bool is_srun =
         argc == 2 && strcmp(argv[1], "--dial") == 0 && getenv(DIAL_BACK_ENV_DIAL) != NULL;
-    return argc > 1 && !is_srun && find(argv[1]) != WORDS;
+    const char *server = getenv(names[WORD_DIAL].variable);
+    if (argc == 1)
+        return server != NULL && server[0] != '\0';
+    return !is_srun && find(argv[1]) != WORDS;
 }
 
 static int read_words(char *const *words, const char **values, struct error *err)
@@ -91,6 +95,8 @@ int dial_words_read(char *const *words, struct dial_out *dial, struct error *err
     if (values[WORD_LIMIT] != NULL &&
         parse_duration_ms(values[WORD_LIMIT], &dial->limit_ms, err) < 0)
         return error_wrap(err, "--start-timeout");
+    if (dial->limit_ms <= 0)
+        return error_set(err, "--start-timeout must be longer than 0");
     if (server == NULL || !dial_lookup_is_server(server))
         return error_set(err,
                          "'%s' is not HOST:PORT; --dial needs the host where hvdrun runs, and "
@@ -102,6 +108,8 @@ int dial_words_read(char *const *words, struct dial_out *dial, struct error *err
         return error_set(err, "--dial-secret FILE is missing; hvdrun needs the same secret");
     if (dial_secret_key(values[WORD_SECRET], id, dial->key, err) < 0)
         return -1;
+    if (dial_secret_is_open(values[WORD_SECRET]))
+        fprintf(stderr, "hvdrun-agent: " DIAL_SECRET_OPEN "\n", values[WORD_SECRET]);
     dial->server = mem_strdup(server);
     dial->identity =
         mem_printf(DIAL_BACK_IDENTITY ":%s:%s", id, is_any ? DIAL_BACK_ANY : dial->node);

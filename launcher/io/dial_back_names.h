@@ -13,9 +13,10 @@
 #define DIAL_BACK_ENV_KEY "HVDRUN_AGENT_KEY"   /* TLS_KEY_SIZE bytes, hexadecimal */
 #define DIAL_BACK_ENV_JOB "HVDRUN_AGENT_JOB"
 
-#define DIAL_BACK_IDENTITY "hvdrun" /* "hvdrun:JOB:NODE" */
-#define DIAL_BACK_ANY "*"           /* as NODE: any that is free; not a name of a host */
-#define DIAL_BACK_WELCOME "welcome"
+#define DIAL_BACK_IDENTITY "hvdrun"  /* "hvdrun:JOB:NODE" */
+#define DIAL_BACK_ANY "*"            /* as NODE: any that is free; not a name of a host */
+#define DIAL_BACK_WELCOME "welcome " /* and the version of hvdrun */
+#define DIAL_BACK_WAIT "wait "       /* and why: the agent may come in later in this job */
 #define DIAL_BACK_REFUSED "refused " /* and why */
 #define DIAL_BACK_LINE_MAX 160
 

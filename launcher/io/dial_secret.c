@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -88,6 +89,12 @@ static int make_key(const char *path, const char *id, uint8_t key[TLS_KEY_SIZE],
         dial_secret_derive(bytes, length, id, key);
     explicit_bzero(bytes, sizeof(bytes));
     return result;
+}
+
+bool dial_secret_is_open(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && (info.st_mode & S_IWOTH) != 0;
 }
 
 int dial_secret_key(const char *path, const char *id, uint8_t key[TLS_KEY_SIZE], struct error *err)

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,10 @@
  * no secret, the id alone. -1: the file cannot be read, the secret is too short or too long, or the
  * id is not one printable word: the user can correct all of them (STATUS_USAGE). */
 int dial_secret_key(const char *path, const char *id, uint8_t key[TLS_KEY_SIZE], struct error *err);
+
+/* Everyone can write to the file, which DIAL_SECRET_OPEN warns of, with its path. */
+bool dial_secret_is_open(const char *path);
+#define DIAL_SECRET_OPEN "every user can change the secret in %s; chmod go-w it"
 
 /* The derivation alone. */
 void dial_secret_derive(const void *secret, size_t length, const char *id,

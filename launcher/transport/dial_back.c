@@ -19,7 +19,10 @@
 #include "transport/dial.h"
 #include "transport/dial_listener.h"
 
-#define WARNINGS_MAX 8 /* about refused claims, each once; then -v tells the rest */
+#define WARNINGS_MAX 8 /* of each kind, each once; then -v tells the rest */
+
+/* Whom a warning is about: peers without the key use up none of those about agents. */
+enum subject { STRANGERS, AGENTS, SUBJECTS };
 
 /* A connection that has no name yet. */
 struct dial_back_guest {
@@ -52,8 +55,8 @@ struct dial_back {
     bool gave_up; /* a claim failed, or ended before its agent came: the agent may still come */
     struct dial_back_claim *claims; /* in the order in which they were made */
     struct dial_back_claim **last;
-    struct strv former; /* names of claims that are over, if agents return */
-    struct strv warned; /* refused agents try again, and one warning is enough */
+    struct strv former;           /* names of claims that are over, if agents return */
+    struct strv warned[SUBJECTS]; /* refused agents try again, and one warning is enough */
 };
 
 static bool is_in(const struct strv *list, const char *text)
@@ -67,13 +70,21 @@ static bool is_in(const struct strv *list, const char *text)
 
 static void tell(struct dial_back *dial, enum log_level level, char *line)
 {
-    bool is_new = level == LOG_WARNING && !is_in(&dial->warned, line);
-    if (is_new && dial->warned.count < WARNINGS_MAX)
-        strv_add(&dial->warned, line);
-    else if (level == LOG_WARNING)
-        level = LOG_INFO;
     dial->config.note(dial->config.context, level, line);
     free(line);
+}
+
+static void warn(struct dial_back *dial, enum subject subject, char *line)
+{
+    struct strv *warned = &dial->warned[subject];
+    bool is_told = warned->count < WARNINGS_MAX && !is_in(warned, line);
+    if (is_told)
+        strv_add(warned, line);
+    tell(dial, is_told ? LOG_WARNING : LOG_INFO, line);
+    if (is_told && warned->count == WARNINGS_MAX)
+        tell(dial, LOG_WARNING,
+             mem_printf("further refused %s are shown only with -v",
+                        subject == AGENTS ? "agents" : "connections"));
 }
 
 /* Guests */
@@ -114,7 +125,9 @@ static const char *claimed_name(const struct dial_back *dial, const char *identi
 static void refuse(struct dial_back_guest *guest, const char *why)
 {
     char line[DIAL_BACK_LINE_MAX];
-    int length = snprintf(line, sizeof(line), DIAL_BACK_REFUSED "%s\n", why);
+    bool may_wait = guest->dial->config.agents_return;
+    int length =
+        snprintf(line, sizeof(line), "%s%s\n", may_wait ? DIAL_BACK_WAIT : DIAL_BACK_REFUSED, why);
     guest->end.module->write(guest->end.session, line, (size_t)length);
     guest->end.module->end(guest->end.session);
     guest_close(guest);
@@ -139,9 +152,29 @@ static void claim_fail(struct dial_back_claim *claim, const char *cause)
 
 static bool welcome(struct dial_back_guest *guest)
 {
-    static const char line[] = DIAL_BACK_WELCOME "\n";
+    static const char line[] = DIAL_BACK_WELCOME HVDRUN_VERSION "\n";
     const ssize_t length = (ssize_t)sizeof(line) - 1;
     return guest->end.module->write(guest->end.session, line, (size_t)length) == length;
+}
+
+/* Strangers leave, if their descriptors are needed. `kept` may be NULL. false: there were none. */
+static bool close_guests(struct dial_back *dial, const struct dial_back_guest *kept)
+{
+    bool is_any = false;
+    for (struct dial_back_guest *guest = dial->oldest, *next; guest != NULL; guest = next) {
+        next = guest->next;
+        if (guest != kept) {
+            guest_close(guest);
+            is_any = true;
+        }
+    }
+    return is_any;
+}
+
+static struct tls_stream *make_stream(struct dial_back_guest *guest, struct dial_back_claim *claim,
+                                      int *fd, struct error *err)
+{
+    return tls_stream_create(guest->dial->config.loop, &guest->end, fd, claim_ended, claim, err);
 }
 
 static void take_in(struct dial_back_guest *guest, struct dial_back_claim *claim)
@@ -158,8 +191,9 @@ static void take_in(struct dial_back_guest *guest, struct dial_back_claim *claim
     }
     loop_fd_destroy(guest->watch); /* the stream makes one of its own */
     guest->watch = NULL;
-    claim->stream = tls_stream_create(dial->config.loop, &guest->end, &stream.read_fd, claim_ended,
-                                      claim, &err);
+    claim->stream = make_stream(guest, claim, &stream.read_fd, &err);
+    if (claim->stream == NULL && close_guests(dial, guest))
+        claim->stream = make_stream(guest, claim, &stream.read_fd, &err);
     if (claim->stream == NULL) {
         guest_close(guest);
         claim_fail(claim, err.text);
@@ -192,10 +226,14 @@ static void refuse_stranger(struct dial_back_guest *guest, const char *name)
     bool may_come =
         dial->gave_up ||
         (name != NULL && (find_claim(dial, name) != NULL || is_in(&dial->former, name)));
-    tell(dial, may_come ? LOG_INFO : LOG_WARNING,
-         mem_printf("refused an agent from %s: it identifies itself as %s, which hvdrun does not "
-                    "expect",
-                    guest->peer, name == NULL ? "an agent of another job" : name));
+    char *line =
+        mem_printf("refused an agent from %s: it identifies itself as %s, which hvdrun does "
+                   "not expect",
+                   guest->peer, name == NULL ? "an agent of another job" : name);
+    if (may_come)
+        tell(dial, LOG_INFO, line);
+    else
+        warn(dial, AGENTS, line);
     refuse(guest, may_come ? "hvdrun no longer waits for this agent"
                            : "hvdrun does not expect an agent of this name");
 }
@@ -207,16 +245,22 @@ static void check_claim(struct dial_back_guest *guest)
     const char *name = claimed_name(dial, guest->end.module->identity(guest->end.session));
     struct dial_back_claim *claim = find_claim(dial, name);
     if (claim == NULL && name != NULL && strcmp(name, DIAL_BACK_ANY) == 0) {
-        tell(dial, dial->config.agents_return ? LOG_INFO : LOG_WARNING,
-             mem_printf("refused an agent from %s: all hosts of the list have an agent",
-                        guest->peer));
+        char *line = mem_printf("refused an agent from %s: all hosts of the list have an agent",
+                                guest->peer);
+        if (dial->config.agents_return)
+            tell(dial, LOG_INFO, line);
+        else
+            warn(dial, AGENTS, line);
         refuse(guest, "all hosts of the list have an agent");
     } else if (claim == NULL || (dial->config.agents_return && claim->has_gone)) {
         refuse_stranger(guest, name);
     } else if (claim->has_come) {
-        tell(dial, LOG_WARNING,
-             mem_printf("refused a second agent of %s, from %s: the first came from %s",
-                        claim->name, guest->peer, claim->peer));
+        warn(dial, AGENTS,
+             mem_printf("refused a second agent of %s, from %s: the first came from %s%s",
+                        claim->name, guest->peer, claim->peer,
+                        dial->config.agents_return
+                            ? "; it comes in when that connection counts as lost (--node-timeout)"
+                            : ""));
         refuse(guest, "an agent of this name is connected already");
     } else {
         take_in(guest, claim);
@@ -235,10 +279,12 @@ static void guest_ready(void *context, int what)
     case TLS_OPEN: check_claim(guest); return;
     case TLS_FAILED: break;
     }
-    bool has_wrong_key = module->has_wrong_key(guest->end.session);
-    tell(guest->dial, has_wrong_key ? LOG_WARNING : LOG_INFO,
-         mem_printf("refused a connection from %s: %s", guest->peer,
-                    module->problem(guest->end.session)));
+    char *line = mem_printf("refused a connection from %s: %s", guest->peer,
+                            module->problem(guest->end.session));
+    if (module->has_wrong_key(guest->end.session))
+        warn(guest->dial, STRANGERS, line);
+    else
+        tell(guest->dial, LOG_INFO, line);
     guest_close(guest);
 }
 
@@ -269,7 +315,7 @@ static void guest_create(struct dial_back *dial, int fd, const struct sockaddr_s
     make_room(dial);
     struct tls_session *session = module->create(dial->party, fd, &err);
     if (session == NULL) {
-        tell(dial, LOG_WARNING, mem_strdup(err.text));
+        warn(dial, STRANGERS, mem_strdup(err.text));
         close(fd);
         return;
     }
@@ -309,10 +355,13 @@ static void accepted(void *context, int fd, const struct sockaddr_storage *addre
 static void full(void *context, const char *cause, bool for_long)
 {
     struct dial_back *dial = context;
-    if (for_long)
+    if (close_guests(dial, NULL))
+        tell(dial, LOG_INFO,
+             mem_printf("closed connections that have not identified themselves: %s", cause));
+    else if (for_long)
         fail_all(dial, cause);
     else
-        tell(dial, LOG_WARNING,
+        warn(dial, AGENTS,
              mem_printf("cannot accept an agent: %s; raise the limit of open files (ulimit -n)",
                         cause));
 }
@@ -357,7 +406,8 @@ void dial_back_destroy(struct dial_back *dial)
     dial->config.module->party_destroy(dial->party);
     explicit_bzero(dial->key, sizeof(dial->key));
     strv_destroy(&dial->former);
-    strv_destroy(&dial->warned);
+    for (int i = 0; i < SUBJECTS; i++)
+        strv_destroy(&dial->warned[i]);
     free(dial);
 }
 

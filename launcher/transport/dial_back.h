@@ -10,10 +10,11 @@
  * An agent claims a name by its identity, "hvdrun:JOB:NODE". A name belongs to its first
  * connection. An agent named DIAL_BACK_ANY gets the first name whose agent has not come. A second
  * claim, and a name that no call waits for, are refused, and a note gives name and peer address.
- * The agent gets a line, DIAL_BACK_WELCOME or DIAL_BACK_REFUSED with a reason, before the first
- * frame. If there is no descriptor for an agent, even after strangers had time to leave theirs, the
- * claim has failed. A peer without the key is disconnected. There are never more than `guests`
- * strangers at the same time: the oldest makes room.
+ * The agent gets a line, DIAL_BACK_WELCOME, DIAL_BACK_WAIT or DIAL_BACK_REFUSED, before the first
+ * frame. If no descriptor is free, strangers are hung up on, and an agent among them comes again.
+ * If there is still none for an agent, the claim has failed. A peer without the key is
+ * disconnected. There are never more than `guests` strangers at the same time: the oldest makes
+ * room.
  */
 #pragma once
 

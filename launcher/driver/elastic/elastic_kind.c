@@ -95,6 +95,7 @@ void elastic_config_from(const struct job *job, struct elastic_config *out)
     out->min_np = settings->min_np > 0 ? (int)settings->min_np : out->np;
     out->max_np = max_np_of(settings);
     out->early = settings->rejoin == SET_REJOIN_EARLY;
+    out->hosts_dial_in = settings->transport == SET_TRANSPORT_DIAL;
     out->spares = (int)settings->spares;
     out->failure_limit = (int)settings->blacklist_after;
     out->reset_limit = (int)settings->reset_limit;

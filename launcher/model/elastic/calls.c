@@ -33,10 +33,11 @@ static bool is_blacklisted(const struct elastic_host *host)
 }
 
 /* A drained host that was lost may come back as another machine. So may a blacklisted one, but it
- * is called only when it is listed anew. */
+ * is called only when it is listed anew, or if it dials in. Then its boot id tells. */
 static bool can_be_called(const struct elastic *e, const struct elastic_host *host)
 {
-    if (!host->listed || (is_blacklisted(host) && !host->unseen))
+    bool may_be_another = host->unseen || e->config.hosts_dial_in;
+    if (!host->listed || (is_blacklisted(host) && !may_be_another))
         return false;
     return host->state == ELASTIC_HOST_KNOWN ||
            (host->state == ELASTIC_HOST_AWAY && host->call_due_ms <= e->now_ms);

@@ -169,8 +169,9 @@ struct elastic_config {
     /* at most so long between two notices of a change to rank 0, until a worker asks; it begins
      * with a tenth, and doubles */
     int64_t renotify_ms;
-    int failure_limit; /* failures until the blacklist; 0: nothing is blacklisted */
-    bool early;        /* survivors go on without newcomers, which join when they are ready */
+    int failure_limit;  /* failures until the blacklist; 0: nothing is blacklisted */
+    bool hosts_dial_in; /* a call costs nothing, and waits for whoever has the name by then */
+    bool early;         /* survivors go on without newcomers, which join when they are ready */
 };
 void elastic_config_init(struct elastic_config *config); /* the defaults; np and min_np are 1 */
 

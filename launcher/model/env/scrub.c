@@ -87,7 +87,16 @@ static const name_list own_names = {"HOME",
                                     "*_VISIBLE_DEVICES",
                                     "GPU_DEVICE_ORDINAL",
                                     "ZE_AFFINITY_MASK",
-                                    "JOB_COMPLETION_INDEX"};
+                                    "JOB_COMPLETION_INDEX",
+                                    "JOB_INDEX",
+                                    "JOBSET_*",
+                                    "POD_NAME",
+                                    "POD_IP",
+                                    "POD_IPS",
+                                    "POD_UID",
+                                    "NODE_NAME",
+                                    "HOST_IP",
+                                    "PET_*"};
 
 /* What the launcher says, or the host where the launcher says nothing. */
 static const name_list gap_names = {"PATH", "LD_LIBRARY_PATH"};

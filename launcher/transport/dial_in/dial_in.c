@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/dial_in/dial_in.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/mem.h"
 #include "io/dial_secret.h"
@@ -10,6 +12,10 @@
 
 #define GUESTS_BESIDE_NODES 256 /* hosts of an elastic job may be listed later */
 #define REMIND_MS 30000         /* after so long, -v says for which agent an elastic job waits */
+
+#define DESCRIPTORS_OF_DRIVER 64
+#define DESCRIPTORS_OF_NODE 3
+#define GUESTS_MIN 8
 
 struct dial_in {
     const struct dial_in_settings *settings;
@@ -85,11 +91,28 @@ static void note(void *context, enum log_level level, const char *line)
     in->settings->note(in->settings->context, level, line);
 }
 
+/* At most half of the descriptors that the driver and its agents leave. */
+static int guests_of(int nodes)
+{
+    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+    int64_t wanted = (int64_t)nodes + GUESTS_BESIDE_NODES;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    int64_t open = limit.rlim_cur > INT_MAX ? INT_MAX : (int64_t)limit.rlim_cur;
+    int64_t room = (open - DESCRIPTORS_OF_DRIVER - DESCRIPTORS_OF_NODE * (int64_t)nodes) / 2;
+    if (room < GUESTS_MIN)
+        room = GUESTS_MIN;
+    return (int)(wanted < room ? wanted : room);
+}
+
 struct dial_in *dial_in_create(const struct dial_in_settings *settings, struct error *err)
 {
     uint8_t key[TLS_KEY_SIZE];
     if (dial_secret_key(settings->secret_file, settings->id, key, err) < 0)
         return NULL;
+    if (dial_secret_is_open(settings->secret_file)) {
+        char *line AUTO_FREE = mem_printf(DIAL_SECRET_OPEN, settings->secret_file);
+        settings->note(settings->context, LOG_WARNING, line);
+    }
     struct dial_in *in = mem_alloc(sizeof(*in));
     *in = (struct dial_in){.settings = settings};
     struct dial_back_config config = {.loop = settings->room->loop,
@@ -100,7 +123,7 @@ struct dial_in *dial_in_create(const struct dial_in_settings *settings, struct e
                                       .key = key,
                                       .agents_return = settings->limit_ms == 0,
                                       .dead_after_ms = settings->room->silence_ms,
-                                      .guests = settings->nodes + GUESTS_BESIDE_NODES,
+                                      .guests = guests_of(settings->nodes),
                                       .note = note,
                                       .context = in};
     in->dial = config.module == NULL ? NULL : dial_back_create(&config, err);

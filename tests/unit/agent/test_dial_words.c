@@ -161,6 +161,9 @@ static void test_mistakes(void **state)
     refuse(WORDS(WORD("--dial"), WORD("a:1"), WORD("--dial-secret"), secret,
                  WORD("--start-timeout"), WORD("soon")),
            "--start-timeout");
+    refuse(WORDS(WORD("--dial"), WORD("a:1"), WORD("--dial-secret"), secret,
+                 WORD("--start-timeout"), WORD("0")),
+           "--start-timeout must be longer than 0");
 }
 
 static void test_whose_words(void **state)
@@ -173,6 +176,8 @@ static void test_whose_words(void **state)
     assert_false(dial_words_are_ours(2, WORDS(WORD("x"), WORD("--dial"))));
     assert_true(dial_words_are_ours(3, WORDS(WORD("x"), WORD("--dial"), WORD("a:1"))));
     assert_false(dial_words_are_ours(1, WORDS(WORD("x"))));
+    setenv("HVDRUN_DIAL", "a:1", 1);
+    assert_true(dial_words_are_ours(1, WORDS(WORD("x"))));
     assert_false(dial_words_are_ours(3, WORDS(WORD("x"), WORD("--marker"), WORD("y"))));
 }
 

@@ -19,6 +19,7 @@
 
 #define NOTES 64
 #define GUESTS 4
+#define WELCOME DIAL_BACK_WELCOME HVDRUN_VERSION "\n"
 
 struct fixture {
     struct loop *loop;
@@ -173,7 +174,7 @@ static void test_an_agent_comes(void **state)
     expect_agent(f, "node1", &node1);
     expect_agent(f, "node2", &node2);
     agent_come(f, &agent, "hvdrun:job-1:node2", true);
-    assert_string_equal(agent.line, "welcome\n");
+    assert_string_equal(agent.line, WELCOME);
     assert_int_equal(node1.ups, 0);
     assert_int_equal(node2.ups, 1);
     assert_string_equal(node2.stream.peer, "127.0.0.1");
@@ -218,7 +219,7 @@ static void test_a_second_claim(void **state)
     forget(&node1);
     expect_agent(f, "node1", &node1); /* but when the node is called anew */
     agent_come(f, &second, "hvdrun:job-1:node1", true);
-    assert_string_equal(second.line, "welcome\n");
+    assert_string_equal(second.line, WELCOME);
     agent_go(&second);
     forget(&node1);
 }
@@ -301,7 +302,7 @@ static void test_silent_strangers(void **state)
     assert_int_equal(closed, 2 * GUESTS);
     expect_agent(f, "node1", &node1);
     agent_come(f, &agent, "hvdrun:job-1:node1", true);
-    assert_string_equal(agent.line, "welcome\n");
+    assert_string_equal(agent.line, WELCOME);
     agent_go(&agent);
     forget(&node1);
     for (size_t i = 0; i < 3 * GUESTS; i++)
@@ -336,7 +337,11 @@ static void test_warnings_are_bounded(void **state)
     }
     for (int i = 0; i < f->note_count; i++)
         warnings += f->levels[i] == LOG_WARNING;
-    assert_int_equal(warnings, 8);
+    assert_int_equal(warnings, 9);
+    assert_true(noted(f, LOG_WARNING, "further refused agents are shown only with -v"));
+    agent_come(f, &agent, "hvdrun:job-1:node1", false); /* those without the key have their own */
+    agent_go(&agent);
+    assert_true(noted(f, LOG_WARNING, "does not have the key"));
 }
 
 /* One that is refused comes again and again. */
@@ -411,12 +416,12 @@ static void test_agents_that_return(void **state)
     f->key = "a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5";
     expect_agent(f, "node1", &node1);
     agent_come(f, &agent, "hvdrun:job-1:node1", true);
-    assert_string_equal(agent.line, "welcome\n");
+    assert_string_equal(agent.line, WELCOME);
     agent_go(&agent);
     run_turns(f->loop, 5);
     for (int i = 0; i < 2; i++) { /* before it is called again */
         agent_come(f, &agent, "hvdrun:job-1:node1", true);
-        assert_string_equal(agent.line, "refused hvdrun no longer waits for this agent\n");
+        assert_string_equal(agent.line, "wait hvdrun no longer waits for this agent\n");
         agent_go(&agent);
         if (i == 0)
             forget(&node1);
@@ -425,7 +430,7 @@ static void test_agents_that_return(void **state)
     assert_false(noted(f, LOG_WARNING, ""));
     expect_agent(f, "node1", &node1);
     agent_come(f, &agent, "hvdrun:job-1:node1", true);
-    assert_string_equal(agent.line, "welcome\n");
+    assert_string_equal(agent.line, WELCOME);
     agent_go(&agent);
     forget(&node1);
 }
