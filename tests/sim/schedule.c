@@ -19,7 +19,7 @@ static const char *const program_names[] = {PROGRAM_LIST(SCHEDULE_NAME)};
     X(config.grow_delay_ms) X(config.grace_ms) X(config.orderly_grace_ms)                        \
     X(config.cooldown_min_ms) X(config.cooldown_max_ms) X(config.reconnect_min_ms)               \
     X(config.reconnect_max_ms) X(config.failure_decay_ms) X(config.suspect_ms)                    \
-    X(config.patience_ms) X(config.renotify_ms) X(config.failure_limit) X(config.early)
+    X(config.patience_ms) X(config.renotify_ms) X(config.failure_limit) X(config.early) X(config.hosts_dial_in)
 /* clang-format on */
 
 const char *fault_name(enum fault_kind kind)

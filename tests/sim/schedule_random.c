@@ -90,6 +90,7 @@ static void pick_config(struct rng *rng, struct elastic_config *config)
     config->max_np = rng_chance(rng, 40) ? 0 : config->np + rng_below(rng, 4);
     config->spares = rng_chance(rng, 75) ? 0 : 1 + rng_below(rng, 2);
     config->early = rng_chance(rng, 60);
+    config->hosts_dial_in = rng_chance(rng, 20);
     if (rng_chance(rng, 10))
         return;
     config->reset_limit = rng_chance(rng, 80) ? -1 : rng_below(rng, 5);

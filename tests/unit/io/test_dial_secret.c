@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -113,6 +114,21 @@ static void test_ids(void **state)
     refuse(SECRET, strlen(SECRET), "a\xc3\xa4", "--dial-id");
 }
 
+static void test_a_file_that_all_can_change(void **state)
+{
+    char path[] = "/tmp/hvdrun-test-XXXXXX";
+    int fd = mkstemp(path);
+    (void)state;
+    assert_true(fd >= 0);
+    assert_false(dial_secret_is_open(path));
+    assert_int_equal(fchmod(fd, 0664), 0);
+    assert_false(dial_secret_is_open(path));
+    assert_int_equal(fchmod(fd, 0602), 0);
+    assert_true(dial_secret_is_open(path));
+    close(fd);
+    unlink(path);
+}
+
 static void test_no_file(void **state)
 {
     struct error err = ERROR_INIT;
@@ -147,6 +163,7 @@ int main(void)
         cmocka_unit_test(test_length),
         cmocka_unit_test(test_ids),
         cmocka_unit_test(test_no_file),
+        cmocka_unit_test(test_a_file_that_all_can_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

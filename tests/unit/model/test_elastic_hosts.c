@@ -534,6 +534,37 @@ static void test_failures_are_forgotten(void **state)
     story_end(&s);
 }
 
+/* A name that dials in may be another machine's by then: it may come, and its boot id decides. */
+static void test_blacklisted_hosts_that_dial_in(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 9;
+    s.config.elastic_timeout_ms = 10000000;
+    s.config.hosts_dial_in = true;
+    story_begin(&s);
+    hosts(&s, "a");
+    for (int i = 0; i < 3; i++) {
+        came(&s, "a");
+        lost(&s, "a");
+        if (i < 2)
+            after(&s, 60000);
+    }
+    expect_said(&s, "a is blacklisted for the rest of the job: it was lost 3 times");
+    ignore(&s);
+    after(&s, 60000);
+    expect(&s, "call a");
+    came(&s, "a");
+    assert_true(elastic_host_facts(s.e, 0).blacklisted_until_ms == INT64_MAX);
+    lost(&s, "a");
+    ignore(&s);
+    after(&s, 60000);
+    expect(&s, "call a");
+    came_as(&s, "a", "another machine");
+    assert_int_equal(elastic_host_facts(s.e, 0).blacklisted_until_ms, 0);
+    story_end(&s);
+}
+
 /* Time may leap forward, and what is due comes in its order; backwards it stands still. */
 static void test_time_leaps(void **state)
 {
@@ -684,6 +715,7 @@ int main(void)
         cmocka_unit_test(test_discovery_fails),
         cmocka_unit_test(test_a_flapping_host),
         cmocka_unit_test(test_failures_are_forgotten),
+        cmocka_unit_test(test_blacklisted_hosts_that_dial_in),
         cmocka_unit_test(test_time_leaps),
         cmocka_unit_test(test_many_cooldowns_end_at_once),
         cmocka_unit_test(test_names),

@@ -495,6 +495,30 @@ static void test_no_descriptor_for_a_connection(void **state)
     forget(&node2);
 }
 
+/* Strangers leave, so that the agent gets what it needs. */
+static void test_strangers_have_the_descriptors(void **state)
+{
+    struct fixture *f = *state;
+    struct waiting node1;
+    struct agent agent;
+    int fds[GUESTS - 1];
+    for (size_t i = 0; i < GUESTS - 1; i++)
+        fds[i] = dial(f, AF_INET);
+    run_turns(f->loop, 3);
+    expect_agent(f, "node1", &node1);
+    struct rlimit old = leave_descriptors(2); /* its own, and ours of the connection */
+    agent_come(f, &agent, "hvdrun:job-1:node1", true);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    assert_string_equal(node1.failed, "");
+    assert_int_equal(node1.ups, 1);
+    agent_go(&agent);
+    forget(&node1);
+    for (size_t i = 0; i < GUESTS - 1; i++) {
+        assert_true(is_closed(fds[i]));
+        close(fds[i]);
+    }
+}
+
 static void test_every_key_is_another_one(void **state)
 {
     struct fixture *f = *state;
@@ -524,6 +548,7 @@ int main(void)
         TEST(test_agents_that_return),
         TEST(test_no_descriptor_for_an_agent),
         TEST(test_no_descriptor_for_a_connection),
+        TEST(test_strangers_have_the_descriptors),
         TEST(test_every_key_is_another_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
