@@ -3,10 +3,14 @@
 # ctest waits
 # ctest long
 
+import hashlib
+import hmac
 import os
 import re
+import resource
 import signal
 import socket
+import subprocess
 import textwrap
 
 from ground import BUILD, HVDRUN, SOURCE, mpi_worker, wait_until, worker
@@ -17,6 +21,7 @@ from procfs import kill, processes
 AGENT = os.path.join(BUILD, "lib/hvdrun/hvdrun-agent")
 PORT = 4000
 SECRET = "0fd7d0c4c5a2f3ad76f7e9b1c0a3d5e8"
+KEY = hmac.digest(hmac.digest(b"hvdrun dial 1", SECRET.encode(), hashlib.sha256), b"hvdrun\x01", hashlib.sha256).hex()
 WHERE = ("sh", "-c", "echo $RANK on $HVDRUN_HOSTNAME")
 TORCH = """
 import datetime, torch, torch.distributed as dist
@@ -35,8 +40,8 @@ class Dialing(Hosts):
         self.secret = self.write("secret", SECRET + "\n", 0o600)
         self.env = {"HVDRUN_DIAL_SECRET": self.secret}
 
-    def drive(self, hosts, *args, env=None):
-        return self.start("--transport", "dial", "--dial-port", PORT, "-H", hosts, *args, env={**self.env, **(env or {})})
+    def drive(self, hosts, *args, env=None, **options):
+        return self.start("--transport", "dial", "--dial-port", PORT, "-H", hosts, *args, env={**self.env, **(env or {})}, **options)
 
     def agent(self, number, *args, name=None, before=()):
         """An agent on a host, as a container would start it."""
@@ -122,6 +127,25 @@ class Start(Dialing):
         self.expect_lines(self.expect(self.drive("node2", *WHERE).wait(), 0), ["[0]<stdout>:0 on node2"])
         self.end([agent])
 
+    def test_variables_alone(self):
+        agent = Job(self.box, self.host(1).enter([AGENT]), env={
+            **self.env, "TMPDIR": "/tmp", "HVDRUN_DIAL": f"launcher:{PORT}", "HVDRUN_DIAL_NAME": "pod-1"})
+        self.expect_lines(self.expect(self.drive("pod-1", *WHERE).wait(), 0), ["[0]<stdout>:0 on pod-1"])
+        self.end([agent])
+
+    def test_another_version(self):
+        version = subprocess.run([AGENT, "--version"], stdout=subprocess.PIPE, check=True).stdout.split()[1]
+        other = b"9" + version[1:]
+        with open(HVDRUN, "rb") as file:
+            program = file.read().replace(b"welcome " + version, b"welcome " + other)
+        os.symlink(os.path.join(BUILD, "lib"), self.box.path("lib"))
+        job = Job(self.box, [self.write("hvdrun", program, 0o755), "--transport", "dial", "--dial-port", PORT, "-H", "pod-1", "true"],
+                  env=self.env)
+        result, = self.end([self.agent(1)])
+        self.assertIn(f"pod-1: this agent is hvdrun {version.decode()}, but it is {other.decode()} at launcher:{PORT}; "
+                      "install the same version on both", result.stderr)
+        self.expect(job.wait(), 0)
+
     def test_a_name_that_is_not_known_yet(self):
         """The name of a pod exists only when it runs."""
         agent = Job(self.box, self.host(1).enter([AGENT, "--dial", f"later:{PORT}", "--name", "pod-1"]),
@@ -147,6 +171,13 @@ class Start(Dialing):
                                  r"pod-3: connect: no agent of this name.*2 of 3 hosts cannot be reached")
         self.expect_not_said(result, r"pod-1: ")
         self.end([agent], 125)
+
+    def test_a_secret_that_all_can_change(self):
+        os.chmod(self.secret, 0o602)
+        said = "every user can change the secret in .*secret; chmod go-w it"
+        agent = self.agent(1)
+        self.expect_said(self.expect(self.drive("pod-1", "true").wait(), 0), said)
+        self.assertRegex(self.end([agent])[0].stderr, said)
 
     def test_mistakes(self):
         for words, said in (((), r"--dial-port PORT and --dial-secret FILE"),
@@ -183,26 +214,38 @@ class Pods(Dialing):
 
     def pod(self, index, script, variables):
         """One pod of the manifest, on host index + 1: the user is not root, the root file system is read-only, and there is
-        little shared memory. Its image has hvdrun in /run/image."""
+        little shared memory. Its image has hvdrun in /run/image. The secret is a link, and /tmp belongs to a group."""
         secret = os.path.dirname(variables["HVDRUN_DIAL_SECRET"])
         setup = (f"hostname train-{index}; mkdir -p {secret} /run/image; mount -t tmpfs tmpfs {secret}; mount -t tmpfs tmpfs /run/image; "
-                 f"install -m 444 {self.secret} {secret}; cp {HVDRUN} /run/image; cp -r {os.path.dirname(os.path.dirname(AGENT))} "
-                 "/run/image; chmod -R a+rX /run/image; mount -t tmpfs -o size=64k,mode=1777 tmpfs /dev/shm; "
+                 f"mkdir {secret}/..1; ln -s ..1 {secret}/..data; ln -s ..data/secret {secret}/secret; "
+                 f"install -m 440 -g 1000 {self.secret} {secret}/..1; cp {HVDRUN} /run/image; cp -r {os.path.dirname(os.path.dirname(AGENT))} "
+                 "/run/image; chmod -R a+rX /run/image; cd /; mount -t tmpfs -o mode=2777,gid=1000 tmpfs /tmp; mount -t tmpfs -o size=64k,mode=1777 tmpfs /dev/shm; "
                  "mount -o remount,bind,ro /; ! touch /here 2>/dev/null || exit 99; exec setpriv --reuid 1000 --regid 1000 --clear-groups sh -c \"$1\"")
         env = {**variables, "JOB_COMPLETION_INDEX": index, "PATH": f"/run/image:/run/image/lib/hvdrun:{os.environ['PATH']}",
                "TMPDIR": "/tmp", "XDG_RUNTIME_DIR": None, "HOME": "/"}
         return Job(self.box, self.host(index + 1).enter(["unshare", "--uts", "--mount", "sh", "-ec", setup, "pod", script]), env=env)
 
-    def test_the_manifest(self):
+    def manifest(self, train):
+        """The script and the variables of its container, in which `train` is the program."""
         with open(os.path.join(SOURCE, "examples/kubernetes/job.yaml"), encoding="utf-8") as file:
             text = file.read()
         script = textwrap.dedent(re.search(r"- \|\n(.*?)^ +env:", text, re.S | re.M)[1])
         variables = dict(re.findall(r'- \{name: (HVDRUN_\w+), value: "?([^"}]+)"?\}', text))
         self.assertIn("python3 train.py", script)
+        self.assertIn('succeededIndexes: "0"', text)
+        self.rig.alias(1, ["train-0.train"])
+        return script.replace("python3 train.py", f"sh -c '{train}'"), variables
+
+    def test_a_pod_is_missing_at_the_end(self):
+        """The pod of hvdrun succeeds, and so the Job (successPolicy)."""
+        script, variables = self.manifest("echo $RANK of $WORLD_SIZE")
+        pods = [self.pod(index, script, variables) for index in (1, 0)]
+        self.assertIn("[0]<stdout>:0 of 2", self.end(pods)[1].lines)
+
+    def test_the_manifest(self):
         train = ("echo $RANK of $WORLD_SIZE on $HVDRUN_HOSTNAME, user $(id -u), index $JOB_COMPLETION_INDEX; "
                  "[ $WORLD_SIZE = 3 ] || exec sleep 1000")
-        script = script.replace("python3 train.py", f"sh -c '{train}'")
-        self.rig.alias(1, ["train-0.train"])
+        script, variables = self.manifest(train)
         pods = [self.pod(index, script, variables) for index in (2, 1, 0)]
         result = self.end(pods)[2]
         for index in range(3):
@@ -261,13 +304,13 @@ class Secrets(Dialing):
         self.interrupt(job, agents)
 
     def test_a_flood(self):
-        """Connections of strangers, while the job starts and while it runs."""
-        job = self.drive("pod-1,pod-2", worker("hang"))
+        """More connections of strangers than hvdrun can have open, while the job starts and while it runs."""
+        job = self.drive("pod-1,pod-2", worker("hang"), limits={resource.RLIMIT_NOFILE: (128, 128)})
         self.wait_port()
 
         def knock(number):
             one = socket.create_connection(("127.0.0.1", PORT), 20)
-            if number % 2 == 0:
+            if number % 8 == 0:
                 one.sendall(os.urandom(100))
             return one
         first = [knock(number) for number in range(200)]
@@ -286,10 +329,19 @@ class Secrets(Dialing):
         self.interrupt(job, agents)
 
     def test_the_secret_is_nowhere(self):
-        job, agents = self.hang("pod-1", 1)
+        report, events = self.box.path("report"), self.box.path("events")
+        job, agents = self.hang("pod-1", 1, "-v", "--report", report, "--events", events)
         for one in processes().values():
-            self.assertNotIn(SECRET.encode(), one.read("cmdline") + one.read("environ"), one)
-        self.interrupt(job, agents)
+            seen = one.read("cmdline") + one.read("environ")
+            for word in (SECRET, KEY):
+                self.assertNotIn(word.encode(), seen.lower(), one)
+        result = self.interrupt(job, agents)
+        texts = [result.stdout, result.stderr, agents[0].wait().stderr]
+        for path in (report, events):
+            with open(path, encoding="utf-8") as file:
+                texts.append(file.read())
+        for word in (SECRET, KEY):
+            self.assertNotIn(word, "".join(texts).lower())
 
 
 class Failures(Dialing):
@@ -357,6 +409,33 @@ class Elastic(Dialing):
         self.open_gate()
         self.expect(job.wait(), 0)
         self.end(agents)
+
+    def test_one_comes_back_before_it_counts_as_lost(self):
+        job = self.train("pod-1:1,pod-2:1", "-np", 2, "--min-np", 1)
+        agents = [self.agent(1), self.agent(2)]
+        job.wait_output(r"1 of 2 on pod-2")
+        agents.append(self.waiting(self.agent(3, name="pod-2"), "an agent of this name is connected already"))
+        job.wait_output(r"refused a second agent of pod-2, .*it comes in when .* counts as lost \(--node-timeout\)", name="stderr")
+        self.host(2).cut()
+        job.wait_output(r"1 of 2 on pod-2", count=2, timeout=60)
+        self.open_gate()
+        self.expect(job.wait(), 0)
+        self.end([agents[0], agents[2]])
+        self.host(2).heal()
+        agents[1].wait(90)
+
+    def test_one_waits_longer_than_its_own_limit(self):
+        """As long as hvdrun says that it may come in."""
+        job = self.train("pod-1:1,pod-2:1", "-np", 2, "--min-np", 1, "-v")
+        agents = [self.agent(1), self.agent(2)]
+        job.wait_output(r"1 of 2 on pod-2")
+        agents.append(self.agent(3, "--start-timeout", 3, name="pod-2"))
+        job.wait_output(r"refused a second agent of pod-2", count=7, name="stderr")
+        kill(self.host(2).agent().pid)
+        job.wait_output(r"1 of 2 on pod-2", count=2, timeout=60)
+        self.open_gate()
+        self.expect(job.wait(), 0)
+        self.end([agents[0], agents[2]])
 
     def test_the_rest_comes_later(self):
         job = self.train("pod-1:1,pod-2:1,pod-3:1", "--min-np", 1)

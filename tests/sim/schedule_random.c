@@ -90,7 +90,6 @@ static void pick_config(struct rng *rng, struct elastic_config *config)
     config->max_np = rng_chance(rng, 40) ? 0 : config->np + rng_below(rng, 4);
     config->spares = rng_chance(rng, 75) ? 0 : 1 + rng_below(rng, 2);
     config->early = rng_chance(rng, 60);
-    config->hosts_dial_in = rng_chance(rng, 20);
     if (rng_chance(rng, 10))
         return;
     config->reset_limit = rng_chance(rng, 80) ? -1 : rng_below(rng, 5);
@@ -139,6 +138,7 @@ void schedule_generate(uint64_t seed, struct schedule *out)
     memset(out, 0, sizeof(*out));
     out->seed = seed;
     pick_config(&rng, &out->config);
+    out->config.hosts_dial_in = seed % 5 == 0;
     const int program = rng_below(&rng, 100);
     out->program = program < 65 ? PROGRAM_HOROVOD : program < 92 ? PROGRAM_PLAIN : PROGRAM_MIXED;
     out->gate = out->program == PROGRAM_HOROVOD && rng_chance(&rng, 70);
