@@ -304,19 +304,20 @@ class Secrets(Dialing):
         self.interrupt(job, agents)
 
     def test_a_flood(self):
-        """More connections of strangers than hvdrun can have open, while the job starts and while it runs."""
-        job = self.drive("pod-1,pod-2", worker("hang"), limits={resource.RLIMIT_NOFILE: (128, 128)})
+        """Many more connections of strangers than hvdrun can have open, while the job starts and while it runs. If each could stay
+        for its 5 s, agents would come too late."""
+        job = self.drive("pod-1,pod-2", "--start-timeout", 20, worker("hang"), limits={resource.RLIMIT_NOFILE: (128, 128)})
         self.wait_port()
 
         def knock(number):
             one = socket.create_connection(("127.0.0.1", PORT), 20)
-            if number % 8 == 0:
+            if number % 50 == 0:
                 one.sendall(os.urandom(100))
             return one
-        first = [knock(number) for number in range(200)]
+        first = [knock(number) for number in range(800)]
         agents = [self.agent(1), self.agent(2)]
         job.wait_output("ready", count=2)
-        second = [knock(number) for number in range(200)]
+        second = [knock(number) for number in range(100)]
         for one in first + second:  # all are hung up on
             one.settimeout(60)
             try:
