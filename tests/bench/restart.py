@@ -61,6 +61,7 @@ def launchers(ranks, torchrun):
     """{name: (the words before the script, the longest time until the launcher notices a change)}"""
     found = {"hvdrun": (lambda: [HVDRUN, "-np", ranks, "--max-restarts", 3], 0.0)}
     found["hvdrun, agent"] = (lambda: [HVDRUN, "-np", ranks, "--max-restarts", 3, "--torch-store", "agent"], 0.0)
+    found["hvdrun, agent, warm"] = (lambda: [*found["hvdrun, agent"][0](), "--warm=torch.distributed"], 0.0)
     if torchrun:
         def words(*more):
             return [*torchrun, "--nproc_per_node", ranks, "--master_port", free_port(), "--max_restarts", 3, *more]
