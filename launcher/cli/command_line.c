@@ -333,6 +333,22 @@ const char *command_line_launcher(const char *argv0)
     return features_has_line(name) ? name : NULL;
 }
 
+/* The line says the ranks of each host itself, and what was said before it would be lost. */
+static int check_ranks_of_hosts(const struct flag_list *before, const struct flag_list *line,
+                                const char *launcher, struct error *err)
+{
+    for (size_t i = 0; i < before->count; i++) {
+        for (size_t k = 0; k < line->count && before->items[i].id == OPT_map_by; k++) {
+            if (line->items[k].id == OPT_map_by)
+                return error_status(err, STATUS_USAGE,
+                                    "%s beside the line of %s, which has the ranks of each host: "
+                                    "leave it out, and write it behind %s",
+                                    before->items[i].typed, launcher, launcher);
+        }
+    }
+    return 0;
+}
+
 /* The flags of the line follow those before it. Messages name them as "torchrun (--map-by)", since
  * the user did not type them. */
 static int take_line(struct section *section, const char *launcher, struct line *line,
@@ -343,6 +359,8 @@ static int take_line(struct section *section, const char *launcher, struct line 
     strv_add(&words, "hvdrun");
     strv_copy(&words, strv_items(&line->words));
     int rc = flags_scan((int)words.count, words.items, &own, err);
+    if (rc == 0)
+        rc = check_ranks_of_hosts(&section->flags, &own.sections[0].flags, launcher, err);
     if (rc == 0) {
         flag_list_append(&section->flags, &own.sections[0].flags, launcher);
         strv_destroy(&section->argv);

@@ -203,7 +203,8 @@ void help_short(struct buf *out)
                   "       hvdrun COMMAND [OPERANDS]\n"
                   "Starts, watches and ends the workers of one distributed job.\n\n"
                   "  hvdrun -np 4 python train.py                     on this machine\n"
-                  "  hvdrun -np 8 -H node1:4,node2:4 python train.py  on two hosts\n");
+                  "  hvdrun -np 8 -H node1:4,node2:4 python train.py  on two hosts\n"
+                  "  hvdrun torchrun OPTIONS train.py                 a line of torchrun\n");
     for (size_t i = 0; i < sizeof(few) / sizeof(few[0]); i++) {
         if (few[i].text == NULL)
             buf_printf(out, "\n%s\n", few[i].head);

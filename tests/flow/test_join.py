@@ -100,7 +100,7 @@ class ManyHosts(Joining):
         results = self.end(copies)
         self.expect_ranks(results[2], [f"{rank} of 3 on {name} at {network.address(1)} run 77"
                                        for rank, name in enumerate(("localhost", "node-1", "node-2"))])
-        self.expect_said(results[2], rf"without --dial-secret FILE, whoever knows the rendezvous id \(77\) and reaches port {PORT}")
+        self.expect_said(results[2], rf"without a secret \(HVDRUN_DIAL_SECRET=FILE\), whoever knows the rendezvous id \(77\) and reaches port {PORT}")
         self.assertEqual([result.stdout for result in results[:2]], ["", ""])
 
     def test_the_driver_is_first(self):
@@ -203,7 +203,7 @@ class Mistakes(Joining):
                 friend = self.copy(2, *line, env=right)
                 result = self.end([job, friend])[0]
                 self.assertEqual(self.ranks_of(result), 2, result.describe())
-                (self.expect_not_said if right else self.expect_said)(result, "without --dial-secret")
+                (self.expect_not_said if right else self.expect_said)(result, "without a secret")
 
     def test_a_driver_that_never_comes(self):
         result = self.expect(self.copy(2, "--rdzv-conf", "join_timeout=5", *self.line(*WHERE)).wait(), 125)

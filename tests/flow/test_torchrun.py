@@ -158,9 +158,15 @@ class Lines(Line):
         result = self.torchrun("--nnodes", 2, "--numa-binding", "node", "t.py", "a b", before=["-H", "a,b"])
         self.expect_said(self.expect(result, 2), "write: hvdrun -H a,b torchrun --nnodes 2 t.py 'a b'\n")
 
+    def test_ranks_before_the_line(self):
+        """They would be lost: the line says the ranks of each host."""
+        result = self.expect(self.torchrun("t.py", before=["--nproc_per_node", 2]), 2)
+        self.expect_said(result, "--nproc_per_node beside the line of torchrun, which has the ranks of each host: "
+                                 "leave it out, and write it behind torchrun")
+
     def test_help(self):
         result = self.expect(self.torchrun("--help"), 0)
-        for line in ("  --nproc-per-node  +taken over", "  --role  +as an option of hvdrun: -x ROLE_NAME=[$]1",
+        for line in ("  --nproc-per-node  +the same", "  --role  +as an option of hvdrun: -x ROLE_NAME=[$]1",
                      "  --numa-binding  +refused: write --bind-to"):
             self.assertRegex(result.stdout, line)
         self.assertNotIn("--num-gpus", result.stdout)

@@ -372,7 +372,7 @@ static void status(const struct job *job, json_t *root)
 static void report(const struct job *job, json_t *root)
 {
     const struct torch_waits *waits = job_part(job, torch_waits);
-    if (waits != NULL && waits->table != NULL)
+    if (waits != NULL && waits->table != NULL && job->verdict.status != 0)
         json_object_set(root, "torch_store", waits->table);
 }
 

@@ -269,7 +269,7 @@ static void put_names(const struct line_option *option, struct buf *out)
 
 void line_words_help(const struct line_words *line, struct buf *out)
 {
-    static const char *const becomes[] = {[IS_FIELD] = "taken over",
+    static const char *const becomes[] = {[IS_FIELD] = "the same",
                                           [IS_WORDS] = "as an option of hvdrun: ",
                                           [IS_NOTHING] = "accepted, has no effect",
                                           [IS_WRONG] = "refused: "};

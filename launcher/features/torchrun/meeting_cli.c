@@ -151,8 +151,8 @@ static int set_driver(struct command_line *line, struct error *err)
     settings->dial_open = settings->dial_secret == NULL;
     if (settings->dial_open)
         strv_printf(&line->warnings,
-                    "without --dial-secret FILE, whoever knows the rendezvous id (%s) and reaches "
-                    "port %d can join this job",
+                    "without a secret (HVDRUN_DIAL_SECRET=FILE), whoever knows the rendezvous id "
+                    "(%s) and reaches port %d can join this job",
                     id_of(line), nodes->meeting_port);
     return 0;
 }

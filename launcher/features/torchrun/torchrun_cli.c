@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of torchrun, deepspeed and accelerate launch: the clock and the names of this machine. */
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -57,8 +58,12 @@ int torchrun_hosts(const struct command_line *line, struct host_list *hosts, str
     case ROLE_WRONG:
         return error_status(err, STATUS_USAGE,
                             "the line wants %d host%s, and hvdrun knows %zu; name them before the "
-                            "launcher, with -H or --hostfile",
-                            nodes->min, nodes->min == 1 ? "" : "s", count);
+                            "launcher, with -H or --hostfile%s",
+                            nodes->min, nodes->min == 1 ? "" : "s", count,
+                            strcmp(nodes->launcher, "torchrun") != 0
+                                ? ""
+                                : "; or give --rdzv-endpoint HOST:PORT, and start the line on "
+                                  "each host");
     case ROLE_ALONE: break;
     }
     if (nodes->rank > 0 && nodes->is_first <= 0)

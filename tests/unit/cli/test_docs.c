@@ -64,7 +64,7 @@ static void test_short_help(void **state)
     size_t lines = 0;
     for (const char *at = buf_text(&few); (at = strchr(at, '\n')) != NULL; at++)
         lines++;
-    assert_in_range(lines, 30, 46);
+    assert_in_range(lines, 30, 47);
     for (const char *at = buf_text(&few); (at = strstr(at, " --")) != NULL; at++) {
         char *word = mem_printf("%.*s", (int)strcspn(at + 1, " ,'[\n"), at + 1);
         if (strstr(buf_text(&all), word) == NULL)
