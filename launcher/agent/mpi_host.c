@@ -91,13 +91,19 @@ static void flush_printed(const struct mpi_host *host, int rank)
     pid_t pid = index >= 0 ? host->job.ops->pid(host->job.context, index) : 0,
           *below AUTO_FREE = NULL;
     size_t count = pid > 0 ? descendants_list(pid, &below) : 0;
+    pid_t found = 0;
     for (size_t i = 0; pid > 0 && i <= count; i++) {
         pid_t one = i == 0 ? pid : below[i - 1];
         struct mpi_finding finding;
         mpi_detect_process(one, &finding);
-        if (finding.kind == MPI_PMIX && !mpi_process_launched_by_other(one, MPI_PMIX, host->nspace))
-            printed_flush(one);
+        if (finding.kind != MPI_PMIX || mpi_process_launched_by_other(one, MPI_PMIX, host->nspace))
+            continue;
+        if (found != 0)
+            return; /* which of them waits for the answer is unknown, and others may print */
+        found = one;
     }
+    if (found != 0)
+        printed_flush(found);
 }
 
 static void pmix_aborted(void *context, int rank, int status, const char *message, bool whole_job)

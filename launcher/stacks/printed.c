@@ -120,8 +120,9 @@ void printed_flush(pid_t pid)
     struct memory memory = {.read = read_memory, .context = &fd, .budget = MEMORY_BUDGET};
     struct buf text AUTO_BUF = BUF_INIT(PRINTED_MAX);
     if (fd < 0 || printed_read(&memory, file, &text, &at, &value) < 0 ||
-        lseek(fd, (off_t)at, SEEK_SET) < 0 ||
-        fd_write(fd, &value, sizeof(value)) != (ssize_t)sizeof(value))
+        lseek(fd, (off_t)at, SEEK_SET) < 0)
         return;
-    (void)fd_write(pipe, buf_text(&text), text.length); /* a full pipe takes what it can */
+    /* a pipe that is full takes nothing of a usual buffer, and the process keeps it */
+    if (fd_write(pipe, buf_text(&text), text.length) > 0)
+        (void)fd_write(fd, &value, sizeof(value));
 }

@@ -50,8 +50,7 @@ static void answer(struct gpu_desk *desk, const struct program_result *test)
     message.missing = desk->missing;
     char *problem AUTO_FREE = NULL;
     if (test != NULL && test->why != NULL)
-        problem = mem_printf("%s%s%s", test->why, test->last_line[0] != '\0' ? ": " : "",
-                             test->last_line);
+        problem = mem_strdup(test->why);
     if (test != NULL)
         message.test = (ProtobufCBinaryData){test->length, (uint8_t *)test->text};
     if (problem != NULL)

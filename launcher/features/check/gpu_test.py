@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests the GPUs of this host with PyTorch, for `hvdrun check --gpu`. gpu_test.h tells what it prints."""
 
-import statistics
 import sys
-import threading
-import time
+
+sys.path[:] = [folder for folder in sys.path if folder]  # not what happens to be in this folder
+
+import statistics  # noqa: E402
+import threading  # noqa: E402
+import time  # noqa: E402
 
 SIDE = 8192  # of the matrices
 COPY = 1 << 30  # bytes of a copy within the GPU
@@ -28,10 +31,14 @@ try:
     import torch
 except ImportError:
     none("this Python has no PyTorch")
-if not torch.cuda.is_available():
-    none("this PyTorch cannot use a GPU")
 if torch.version.cuda is None:
     none("this PyTorch is not for GPUs of NVIDIA")
+if not torch.cuda.is_available():
+    try:
+        torch.cuda.init()
+    except Exception as error:  # which one depends on the version
+        sys.exit(f"PyTorch {torch.__version__} cannot use the GPUs: {error}")
+    none("this PyTorch cannot use a GPU")
 if not hasattr(torch.cuda.get_device_properties(0), "uuid"):
     none("this PyTorch is too old to tell the GPUs apart")
 
@@ -53,6 +60,13 @@ def per_second(device, kind, work, amount):
 
 
 def inside(device, out):
+    try:
+        out[device] = rates_inside(device)
+    except Exception as error:  # the main thread says it
+        out[device] = error
+
+
+def rates_inside(device):
     """What a GPU does within itself; all of them at once."""
     torch.cuda.set_device(device)
     one = torch.randn(SIDE, SIDE, device="cuda", dtype=torch.bfloat16)
@@ -61,7 +75,7 @@ def inside(device, out):
     source = torch.empty(COPY, device="cuda", dtype=torch.uint8)
     target = torch.empty_like(source)
     memory = per_second(device, "memory", lambda: target.copy_(source), 2 * COPY)
-    out[device] = (compute / 1e12, memory / 1e9)
+    return compute / 1e12, memory / 1e9
 
 
 def from_host(device):
@@ -91,7 +105,9 @@ def reduce_all(devices):
 
 def main():
     say("torch", torch.__version__)
-    say("nccl", ".".join(map(str, torch.cuda.nccl.version())))
+    has_nccl = hasattr(torch._C, "_nccl_version")
+    if has_nccl:
+        say("nccl", ".".join(map(str, torch.cuda.nccl.version())))
     devices, speeds = [], {}
     for device in range(torch.cuda.device_count()):
         free, total = torch.cuda.mem_get_info(device)
@@ -105,14 +121,14 @@ def main():
     for thread in threads:
         thread.join()
     for device in devices:
-        if device not in speeds:
-            sys.exit(f"GPU {device} failed")
+        if not isinstance(speeds.get(device), tuple):
+            sys.exit(f"GPU {device}: {speeds.get(device)}")
         compute, memory = speeds[device]
         say("speed", f"GPU-{torch.cuda.get_device_properties(device).uuid}", f"{compute:.1f}", f"{memory:.1f}",
             f"{from_host(device):.2f}")
     torch.cuda.empty_cache()
     whole = not any("MIG" in torch.cuda.get_device_name(device) for device in devices)
-    if len(devices) > 1 and whole:  # NCCL uses no two parts of a GPU
+    if len(devices) > 1 and whole and has_nccl:  # NCCL uses no two parts of a GPU
         say("reduce", len(devices), f"{reduce_all(devices):.1f}")
 
 

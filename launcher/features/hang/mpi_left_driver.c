@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ends a job in which a rank has exited with 0 between MPI_Init and MPI_Finalize, once all others
- * wait in MPI (mpi_wait.h). Others that compute may yet succeed, so they go on. --on-hang says
- * whether a job that hangs is ended at all.
+ * Warns of a job in which a rank has exited with 0 between MPI_Init and MPI_Finalize, once all
+ * others seem to wait in MPI (mpi_wait.h), and ends it if they do so for --hang-timeout. Without
+ * that option, they wait on: they may yet succeed.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -17,8 +17,6 @@
 #include "driver/tell/events.h"
 #include "features/hang/mpi_wait.h"
 #include "features/stacks/look_driver.h"
-
-#define WAIT_S ((MPI_WAIT_LOOKS - 1) * MPI_WAIT_PERIOD_MS / 1000)
 
 struct mpi_left {
     struct job *job;
@@ -50,13 +48,18 @@ static int who_left(const struct job *job)
     return job->ranks.records[seat].rank;
 }
 
+static int waited_ms(const struct mpi_left *left)
+{
+    return (left->looks - 1) * MPI_WAIT_PERIOD_MS;
+}
+
 static void warn(struct mpi_left *left)
 {
     left->warned = true;
     log_warning(&left->job->log,
-                "rank %d has exited with 0 without MPI_Finalize, and all ranks that run wait in "
-                "MPI; if they stay there for %d s, the job ends (not with --on-hang warn)",
-                who_left(left->job), WAIT_S);
+                "rank %d has exited with 0 without MPI_Finalize, and all ranks that run have been "
+                "in the same calls of MPI for %d s; --hang-timeout ends such a job",
+                who_left(left->job), waited_ms(left) / 1000);
 }
 
 static void end_job(struct mpi_left *left, const struct ask *look)
@@ -64,8 +67,8 @@ static void end_job(struct mpi_left *left, const struct ask *look)
     struct job *job = left->job;
     int rank = who_left(job);
     left->text = mem_printf("the job hangs: rank %d has exited with 0 without MPI_Finalize, and "
-                            "all ranks that run have waited in MPI for %d s",
-                            rank, WAIT_S);
+                            "all ranks that run have been in the same calls of MPI for %d s",
+                            rank, waited_ms(left) / 1000);
     look_show(look);
     events_text(job, "hung", left->text);
     struct incident incident = {
@@ -97,11 +100,12 @@ static void looked(void *context, const struct ask *look)
     left->before = left->now;
     left->now = last;
     left->period_ms = mpi_wait_next_ms(left->looks, left->period_ms);
-    if (left->looks > 0 && !left->warned)
+    const int64_t limit_ms = job->settings->hang_timeout;
+    if (left->looks >= MPI_WAIT_LOOKS && !left->warned)
         warn(left);
-    if (left->looks >= MPI_WAIT_LOOKS)
+    if (left->looks >= MPI_WAIT_LOOKS && limit_ms > 0 && waited_ms(left) >= limit_ms)
         end_job(left, look);
-    else
+    else if (!left->warned || limit_ms > 0)
         loop_timer_set(left->timer, left->period_ms);
 }
 

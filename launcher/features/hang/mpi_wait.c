@@ -2,6 +2,7 @@
 #include "features/hang/mpi_wait.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/hash.h"
 #include "features/hang/place_frame.h"
@@ -12,26 +13,35 @@ static const char *base_of(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-/* The names of calls only: a function of the program may begin with "mpi_". */
+/* In C and in Fortran: "MPI_Recv", "PMPI_Recv", "mpi_recv_". Behind a name with '*', more follows,
+ * as in MPI_Alltoallv. A program that polls, such as by MPI_Test, may wait for something else. */
 static bool is_call(const struct stack_frame *frame)
 {
+    static const char *const calls[] = {
+        "recv",    "send",       "ssend",      "rsend",     "sendrecv*", "probe",     "mprobe",
+        "mrecv",   "wait",       "waitall",    "waitany",   "waitsome",  "barrier",   "bcast",
+        "gather*", "scatter*",   "allgather*", "alltoall*", "reduce*",   "allreduce", "scan",
+        "exscan",  "neighbor_*", "win_fence",  "win_wait",  "finalize",  NULL};
     const char *name = frame->function;
-    return place_frame_is_mpi(frame) &&
-           (strncmp(name, "MPI_", 4) == 0 || strncmp(name, "PMPI_", 5) == 0 ||
-            strncmp(base_of(frame->file), "libmpi", 6) == 0);
-}
-
-static bool has_other_cause(const struct stack_frame *frame)
-{
-    static const char *const calls[] = {"MPI_File_",       "mpi_file_",        "MPI_Comm_accept",
-                                        "mpi_comm_accept", "MPI_Comm_connect", "mpi_comm_connect"};
-    const char *name = frame->function;
+    if (!frame->native)
+        return false;
     name += name[0] == 'P' || name[0] == 'p';
-    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-        if (strncmp(name, calls[i], strlen(calls[i])) == 0)
+    if (strncasecmp(name, "mpi_", 4) != 0)
+        return false;
+    name += 4;
+    for (size_t i = 0; calls[i] != NULL; i++) {
+        size_t length = strcspn(calls[i], "*"), rest = strlen(name);
+        if (rest >= length && strncasecmp(name, calls[i], length) == 0 &&
+            (calls[i][length] == '*' || name[length] == '\0' || strcmp(name + length, "_") == 0))
             return true;
     }
     return false;
+}
+
+/* Of the program itself, such as an MPI_Op that computes. */
+static bool is_own(const struct stack_frame *frame)
+{
+    return !frame->native || strstr(base_of(frame->file), ".so") == NULL;
 }
 
 uint64_t mpi_wait_place(const struct stack *stack)
@@ -39,8 +49,13 @@ uint64_t mpi_wait_place(const struct stack *stack)
     uint64_t hash = HASH_START;
     for (size_t i = 0; i < stack->count; i++) {
         hash = place_frame_hash(&stack->frames[i], hash);
-        if (is_call(&stack->frames[i]))
-            return has_other_cause(&stack->frames[i]) ? 0 : hash | 1;
+        if (!is_call(&stack->frames[i]))
+            continue;
+        for (size_t k = i + 1; k < stack->count; k++) {
+            if (is_own(&stack->frames[k]))
+                return 0;
+        }
+        return hash | 1;
     }
     return 0;
 }
@@ -62,8 +77,9 @@ void mpi_wait_add(struct mpi_wait_rank *rank, const struct stack *stack)
 {
     if (stack->role == STACK_MAIN || stack->role == STACK_CHILD)
         rank->place += mpi_wait_place(stack); /* in any order */
-    rank->works = rank->works || (strcmp(stack->doing, STACK_RUNNING) == 0 &&
-                                  mpi_wait_place(stack) == 0 && !is_helper(stack));
+    rank->works = rank->works || stack->held ||
+                  (strcmp(stack->doing, STACK_RUNNING) == 0 && mpi_wait_place(stack) == 0 &&
+                   !is_helper(stack));
 }
 
 int mpi_wait_looks(const struct mpi_wait_rank *before, const struct mpi_wait_rank *now, int count,
@@ -82,7 +98,7 @@ int mpi_wait_looks(const struct mpi_wait_rank *before, const struct mpi_wait_ran
 
 int64_t mpi_wait_next_ms(int looks, int64_t period_ms)
 {
-    if (looks > 0)
+    if (looks > 1)
         return MPI_WAIT_PERIOD_MS;
     return period_ms < MPI_WAIT_PERIOD_MAX_MS / 2 ? period_ms * 2 : MPI_WAIT_PERIOD_MAX_MS;
 }

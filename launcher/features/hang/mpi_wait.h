@@ -2,9 +2,9 @@
 /*
  * Do all ranks that run wait in MPI? Pure.
  *
- * MPI_WAIT_LOOKS looks one after another decide. A rank waits if all of them find it in the same
- * call of MPI, by the same way through the program. It must also have written nothing meanwhile.
- * Calls that read and write files, or that wait for another job, do not count.
+ * A rank waits if looks one after another find it in the same call of MPI, by the same way through
+ * the program. The call must be one that waits for others, and the rank must write nothing. Looks
+ * cannot tell that from a rank that makes the same call again and again.
  */
 #pragma once
 
@@ -13,14 +13,14 @@
 
 #include "stacks/stack.h"
 
-#define MPI_WAIT_LOOKS 6
+#define MPI_WAIT_LOOKS 6             /* so many are worth a warning */
 #define MPI_WAIT_PERIOD_MS 2000      /* between two looks */
 #define MPI_WAIT_PERIOD_MAX_MS 60000 /* while ranks are elsewhere */
 
 struct mpi_wait_rank {
     bool runs;
     uint64_t place;  /* of its main thread, or of child processes; 0: not in MPI */
-    bool works;      /* another thread of it runs, and not in a library below MPI */
+    bool works;      /* another thread runs, and not in a library below MPI; or it is stopped */
     uint64_t output; /* bytes */
 };
 

@@ -105,24 +105,28 @@ static void add_start(const struct job *job, Hvdrun__Start *message)
     message->n_variables = waits->variables.count;
 }
 
-static void forget_store(struct job *job)
-{
-    struct torch_waits *waits = job_part(job, torch_waits);
-    if (waits == NULL)
-        return;
-    mem_free_at(&waits->address);
-    mem_free_at(&waits->doubt);
-    strv_destroy(&waits->variables);
-}
-
-/* Who waits */
-
 static void forget(struct torch_waits *waits)
 {
     mem_free_at(&waits->text);
     json_decref(waits->table);
     waits->table = NULL;
 }
+
+static void forget_store(struct job *job)
+{
+    struct torch_waits *waits = job_part(job, torch_waits);
+    if (waits == NULL)
+        return;
+    ask_forget(job, waits);
+    forget(waits); /* it is not true of the next attempt */
+    mem_free_at(&waits->place);
+    waits->absent = -1;
+    mem_free_at(&waits->address);
+    mem_free_at(&waits->doubt);
+    strv_destroy(&waits->variables);
+}
+
+/* Who waits */
 
 static const Hvdrun__TorchWaits *answer_at(const struct ask *ask, size_t i)
 {

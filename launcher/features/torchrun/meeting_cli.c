@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "cli/features.h"
@@ -107,11 +108,13 @@ static int is_here(const struct command_line *line, struct error *err)
 
 /* The kernel lets one copy on this machine have the name, until that one ends. The port itself is
  * opened only later. Its scope is that of ports, too: the network namespace. */
-static bool is_first_here(int port)
+static bool is_first_here(int port, const char *id)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "hvdrun-meeting-%d", port);
+    int length =
+        snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "hvdrun-meeting-%d-%lu-%016llx",
+                 port, (unsigned long)geteuid(), (unsigned long long)hash_of_bytes(id, strlen(id)));
     socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
     if (fd < 0 || bind(fd, (struct sockaddr *)&name, size) == 0 || errno != EADDRINUSE)
         return true; /* the descriptor stays open */
@@ -177,6 +180,11 @@ int meeting_go(const struct command_line *line, struct error *err)
         strv_printf(&words, "--dial-secret=%s", settings->dial_secret);
     else
         strv_add(&words, "--no-secret");
+    if (settings->dial_secret == NULL && !settings->quiet)
+        fprintf(stderr,
+                "hvdrun: without a secret (HVDRUN_DIAL_SECRET=FILE), whoever answers at %s and "
+                "knows the rendezvous id (%s) can start programs here\n",
+                server, id_of(line));
     execve(words.items[0], strv_items(&words), environ);
     return error_errno(err, errno, "cannot start %s", words.items[0]);
 }
@@ -198,7 +206,8 @@ int torchrun_meet(struct command_line *line, char *const *env, struct error *err
         int here = is_here(line, err);
         if (here < 0)
             return -1;
-        role = here > 0 && is_first_here(nodes->meeting_port) ? ROLE_DRIVER : ROLE_DIAL;
+        role =
+            here > 0 && is_first_here(nodes->meeting_port, id_of(line)) ? ROLE_DRIVER : ROLE_DIAL;
     }
     line->dials = role == ROLE_DIAL;
     return set_driver(line, err);

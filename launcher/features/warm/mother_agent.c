@@ -141,18 +141,15 @@ static void heard_stale(struct mother *mother, const char *file)
     start(mother);
 }
 
-/* 1: it may go on. */
-static int take_pid(struct mother *mother, struct warm_rank *rank, pid_t pid)
+static void take_pid(struct mother *mother, struct warm_rank *rank, pid_t pid)
 {
-    bool wanted = !rank->cancelled;
-    if (wanted) {
+    if (!rank->cancelled) {
         rank->done(rank->context, pid, NULL);
         mother->config.forked(mother->config.context, pid);
     } else if (reaper_has(pid)) {
         kill(pid, SIGKILL);
     }
     warm_rank_destroy(rank);
-    return wanted;
 }
 
 static void heard_forked(struct mother *mother, const char *field, const char *end)
@@ -165,8 +162,9 @@ static void heard_forked(struct mother *mother, const char *field, const char *e
         int64_t pid = 0;
         parse_int(field, 2, INT32_MAX, &pid, NULL);
         count += pid > 0;
+        held.count += pid > 0; /* one that was killed may still take its byte */
         if (pid > 0)
-            held.count += (size_t)take_pid(mother, rank, (pid_t)pid);
+            take_pid(mother, rank, (pid_t)pid);
         else /* no more processes: the usual way says why */
             warm_rank_start(rank);
         field = mother_next_field(field, end);
@@ -391,6 +389,8 @@ void mother_cancel(struct mother *mother, const void *context)
 void mother_keep(struct mother *mother, bool keep)
 {
     mother->keep = keep;
+    if (!keep && mother->state == IDLE && TAILQ_EMPTY(&mother->waiting))
+        loop_timer_set(mother->timer, IDLE_MS);
 }
 
 bool mother_forks(const struct mother *mother)
