@@ -87,6 +87,10 @@ struct send_queue *torch_client_out(struct torch_client *client)
 void torch_client_sent(struct torch_client *client)
 {
     size_t left = send_queue_length(&client->out);
+    if (left == 0 && client->out.own.room > KEEP_ROOM) {
+        send_queue_destroy(&client->out);
+        send_queue_init(&client->out, ANSWERS_MAX);
+    }
     if (client->answers <= left)
         return;
     torch_keys_release(&client->store->keys, client->answers - left);

@@ -378,6 +378,15 @@ static void test_room_is_given_back(void **state)
     torch_ask(&world, 0, "b", 'b');
     torch_ask(&world, 0, "sbs", "x", 3, "b");
     torch_expect(&world, 0, "s", "x");
+    for (int i = 0; i < 2000; i++)
+        torch_ask(&world, 0, "b", 7); /* GETNUMKEYS */
+    struct send_queue *out = torch_client_out(world.clients[0]);
+    assert_in_range(out->own.room, 2000 * 8, SIZE_MAX / 2);
+    size_t sent;
+    while (send_queue_next(out, &sent) != NULL)
+        send_queue_consume(out, sent);
+    torch_client_sent(world.clients[0]);
+    assert_int_equal(out->own.room, 0);
     torch_world_end(&world);
 }
 
