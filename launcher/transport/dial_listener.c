@@ -98,7 +98,10 @@ struct dial_listener *dial_listener_create(struct loop *loop, int port,
         return NULL;
     }
     if (fd < 0) {
-        error_errno(err, errno, "cannot open port %d (--dial-port)", port);
+        error_errno(err, errno,
+                    "cannot open port %d, where agents dial in (--dial-port, or the address of a "
+                    "torchrun line: has another copy node rank 0, too?)",
+                    port);
         return NULL;
     }
     struct dial_listener *listener = mem_alloc(sizeof(*listener));

@@ -6,7 +6,7 @@
 import os
 import signal
 
-from ground import HVDRUN, sanitized
+from ground import HVDRUN, sanitized, wait_until
 from hosts import Hosts, main, network, unittest
 from jobs import Job
 from procfs import kill
@@ -208,8 +208,20 @@ class Mistakes(Joining):
     def test_a_driver_that_never_comes(self):
         result = self.expect(self.copy(2, "--rdzv-conf", "join_timeout=5", *self.line(*WHERE)).wait(), 125)
         self.assertRegex(result.stderr.splitlines()[-1], rf"^hvdrun-agent: cannot reach hvdrun \({network.address(1)}:{PORT}: Connection refused\)")
+        self.expect(self.copy(2, *self.line(*WHERE), before=["--start-timeout", "5s"]).wait(), 125)
         result = self.expect(self.copy(2, "--rdzv-conf", "join_timeout=1", *self.line(*WHERE, host="nowhere")).wait(), 125)
         self.expect_said(result, r"cannot look up nowhere:29400: .*; the copies of this line meet there")
+
+    def test_two_of_rank_0(self):
+        line = ["--node-rank", 0, *self.line(*WHERE, nodes=2)]
+        first = self.copy(1, *line)
+        wait_until(lambda: str(PORT) in self.host(1).run("ss", "-Hltn"), "the first copy waits", 60)
+        result = self.expect(self.copy(1, *line).wait(), 125)
+        self.expect_said(result, rf"cannot open port {PORT}, where agents dial in .*: has another copy node rank 0, too")
+        for one in self.host(1).processes():
+            if one.comm == "hvdrun":
+                os.kill(one.pid, signal.SIGTERM)
+        first.wait()
 
     def test_others_that_never_come(self):
         result = self.expect(self.copy(1, "--rdzv-conf", "join_timeout=10", *self.line(*WHERE)).wait(90), 125)

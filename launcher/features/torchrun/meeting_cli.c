@@ -45,9 +45,14 @@ static bool may_meet(const struct settings *settings, char *const *env)
             allocation_detect(env, &file) == ALLOCATION_NONE);
 }
 
-static int64_t join_seconds(const struct line_nodes *nodes)
+/* What the line says, or the user of hvdrun. */
+static int64_t join_seconds(const struct command_line *line)
 {
-    return nodes->join_seconds > 0 ? nodes->join_seconds : JOIN_SECONDS;
+    if (line->nodes.join_seconds > 0)
+        return line->nodes.join_seconds;
+    if (settings_is_set(&line->settings, OPT_start_timeout))
+        return (line->settings.start_timeout + 999) / 1000;
+    return JOIN_SECONDS;
 }
 
 /* "HOST:PORT"; the caller frees it. */
@@ -84,7 +89,7 @@ static bool has_own(const struct strv *addresses)
 static int is_here(const struct command_line *line, struct error *err)
 {
     char *server AUTO_FREE = server_of(&line->nodes);
-    const int64_t until = clock_mono_ms() + join_seconds(&line->nodes) * 1000;
+    const int64_t until = clock_mono_ms() + join_seconds(line) * 1000;
     bool told = line->settings.quiet;
     enum local_answer answer = is_local_obviously(line->nodes.meeting_host);
     if (answer != LOCAL_UNKNOWN)
@@ -147,7 +152,7 @@ static int set_driver(struct command_line *line, struct error *err)
         give(line, OPT_dial_id, err, "%s", id_of(line)) < 0)
         return -1;
     if ((!settings_is_set(settings, wait) || nodes->join_seconds > 0) &&
-        give(line, wait, err, "%llds", (long long)join_seconds(nodes)) < 0)
+        give(line, wait, err, "%llds", (long long)join_seconds(line)) < 0)
         return -1;
     if (settings->master_port == nodes->meeting_port) /* the agents come in there */
         settings_reset(settings, OPT_master_port);
@@ -171,7 +176,7 @@ int meeting_go(const struct command_line *line, struct error *err)
     strv_printf(&words, "%s/hvdrun-agent", modules);
     strv_printf(&words, "--dial=%s", server);
     strv_printf(&words, "--dial-id=%s", id_of(line));
-    strv_printf(&words, "--start-timeout=%llds", (long long)join_seconds(nodes));
+    strv_printf(&words, "--start-timeout=%llds", (long long)join_seconds(line));
     if (nodes->rank > 0)
         strv_printf(&words, "--name=node-%d", nodes->rank);
     else
