@@ -8,6 +8,8 @@ have made their first step. "meeting" is the time between the last two. The scri
 takes most of the time, and without. With "no launcher", Python's subprocess starts the ranks of the script one after
 the other, and nothing watches or ends them.
 
+A restart without a first step within 60 s is left out: "n" counts the others.
+
 By default, torchrun looks at its workers every 5 s, so the benchmark chooses the moment of the kill at random.
 """
 
@@ -64,7 +66,7 @@ def launchers(ranks, torchrun):
     found["hvdrun, agent, warm"] = (lambda: [*found["hvdrun, agent"][0](), "--warm=torch.distributed"], 0.0)
     if torchrun:
         def words(*more):
-            return [*torchrun, "--nproc_per_node", ranks, "--master_port", free_port(), "--max_restarts", 3, *more]
+            return [*torchrun, "--standalone", "--nproc_per_node", ranks, "--max_restarts", 3, *more]
         found["torchrun, 0.1 s"] = (lambda: words("--monitor_interval", 0.1), 0.1)
         found["torchrun, default"] = (words, PERIOD)
     return found
@@ -104,7 +106,10 @@ class Run:
             if self.job is not None and self.job.popen.poll() is not None:
                 raise AssertionError(f"it ended{self.job.describe()}")
             return None
-        found = bench.wait_for(there, f"{what} of {ranks} ranks after {restart} restarts", 60)
+        try:
+            found = bench.wait_for(there, f"{what} of {ranks} ranks after {restart} restarts", 60)
+        except TimeoutError as error:
+            raise AssertionError(f"{error}{self.job.describe() if self.job else ''}") from error
         return max(one.time for one in found), found
 
     def killed(self, words, period, ranks):
@@ -149,7 +154,10 @@ def rounds(options, python, torchrun, torch, ranks):
         bench.say(f"{'torch' if torch else 'plain'}, {ranks} ranks, round {number + 1} of {options.rounds}")
         for name, (words, period) in ways.items():
             with Run(python, torch) as run:
-                found[name].append(run.killed(words(), period, ranks))
+                try:
+                    found[name].append(run.killed(words(), period, ranks))
+                except AssertionError as error:
+                    bench.say(f"{name}: no sample: {error}")
         with Run(python, torch) as run:
             found["no launcher"].append(run.alone(ranks))
     return found
@@ -161,6 +169,9 @@ def as_table(found):
 
     rows = []
     for name, samples in found.items():
+        if not samples:
+            rows.append([name, 0] + ["never"] * 6)
+            continue
         ratios = {what: f"{median(name, what) / median('hvdrun', what):.2f}" for what in ("begin", "first_step")}
         rows.append([name, len(samples), bench.pair([one["begin"] for one in samples]), ratios["begin"],
                      bench.pair([one["imported"] - one["begin"] for one in samples]),

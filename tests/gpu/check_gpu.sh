@@ -71,6 +71,13 @@ for _ in $(seq "${ROUNDS:-20}"); do
     compare "alarms of hvdrun check --gpu, and its status" "0 0" "$(grep -cE '^(warning|problem): .*GPU' "$scratch/check") $status"
 done
 grep -E '^(GPU|warning|problem)' "$scratch/check"
+if python3 -c 'import torch' 2>/dev/null; then
+    echo "the same by PyTorch's own timer, and what nvidia-smi says:"
+    env -u CUDA_VISIBLE_DEVICES python3 "$here/plain_torch.py"
+    [[ "$count" == 1 ]] || torchrun --standalone --nproc-per-node "$count" "$here/plain_torch.py" 2>/dev/null
+    nvidia-smi --query-gpu=index,name,driver_version,memory.total,memory.used,clocks.sm,power.draw,ecc.errors.uncorrected.volatile.total \
+        --format=csv,noheader
+fi
 
 echo "network adapters, as nvidia-smi topo -m above shows them:"
 # shellcheck disable=SC2016 # for the workers
