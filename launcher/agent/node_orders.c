@@ -9,6 +9,8 @@
 #include "agent/parts.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "model/hosts/hosts.h"
+#include "wire/runs.h"
 
 void node_orders_welcome(struct agent *agent, const struct frame_header *header, const void *body)
 {
@@ -43,11 +45,23 @@ static void add_crew(struct agent *agent, uint32_t epoch, Hvdrun__Prepare *messa
     departure_inform(agent->departure, crews_add(agent->crews, &config, message));
 }
 
+/* Those that come packed (wire/runs.h). -1: they are not. */
+static int expand_lists(Hvdrun__Prepare *message)
+{
+    if (text_runs_expand(&message->hosts, &message->n_hosts, HOSTS_MAX) < 0 ||
+        text_runs_expand(&message->hostnames, &message->n_hostnames, HOSTS_MAX) < 0 ||
+        text_runs_expand(&message->addresses, &message->n_addresses, HOSTS_MAX) < 0)
+        return -1;
+    return number_runs_expand(&message->host_ranks, &message->n_host_ranks, HOSTS_MAX);
+}
+
 /* Of the next epoch: after an end all anew, else beside the workers that go on. */
 void node_orders_prepare(struct agent *agent, const struct frame_header *header, const void *body)
 {
     Hvdrun__Prepare *message = hvdrun__prepare__unpack(NULL, header->length, body);
-    if (message == NULL) {
+    if (message == NULL || expand_lists(message) < 0) {
+        if (message != NULL)
+            hvdrun__prepare__free_unpacked(message, NULL);
         agent_end_breach(agent, "PREPARE cannot be read");
         return;
     }

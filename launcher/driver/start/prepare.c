@@ -16,6 +16,7 @@
 #include "model/net/network.h"
 #include "output/terminal.h"
 #include "wire/control.pb-c.h"
+#include "wire/runs.h"
 
 /*
  * The lists in PREPARE, in the form of its messages: made once for all nodes; each node gets its
@@ -39,10 +40,11 @@ struct prepare_parts {
     struct strv *envs; /* by app: the user's -x, then the app's own */
     char **wdirs;      /* by app; "": the job's */
     size_t app_count;
-    char **hosts;
-    char **addresses; /* of each host, for the workers' own traffic */
-    size_t host_count;
+    struct strv hosts;     /* packed, as the three below (wire/runs.h) */
+    struct strv hostnames; /* as MPI knows the nodes; none: by their names in `hosts` */
+    struct strv addresses; /* for the workers' own traffic */
     uint32_t *host_ranks;
+    size_t host_rank_count;
     int *cpu_ranks;          /* by node: ranks that use its CPUs, those of its twins too */
     uint32_t *rank_nodes;    /* NULL: the ranks of each node follow each other */
     Hvdrun__Worker *workers; /* to be started: those of node 0, in the order of their ranks, ... */
@@ -51,8 +53,7 @@ struct prepare_parts {
     uint32_t *stdin_seats;     /* those of node 0, of node 1, ... */
     struct node_share *shares; /* by node */
     char *interfaces;
-    char **hostnames; /* as MPI knows the nodes; NULL: by their names in `hosts` */
-    char *wdir;       /* of the job, absolute */
+    char *wdir; /* of the job, absolute */
 };
 
 static void fill_limits(const struct job *job, struct prepare_parts *parts)
@@ -163,13 +164,15 @@ static void fill_workers(const struct prepare_epoch *epoch, struct prepare_parts
 static void fill_hosts(const struct plan *plan, struct prepare_parts *parts)
 {
     size_t count = (size_t)plan->node_count;
-    parts->host_count = count;
-    parts->hosts = mem_array(count, sizeof(char *));
-    parts->host_ranks = mem_array(count, sizeof(uint32_t));
+    char **names AUTO_FREE = mem_array(count, sizeof(char *));
+    uint32_t *ranks AUTO_FREE = mem_array(count, sizeof(uint32_t));
     for (size_t i = 0; i < count; i++) {
-        parts->hosts[i] = plan->nodes[i].name;
-        parts->host_ranks[i] = (uint32_t)plan->nodes[i].local_size;
+        names[i] = plan->nodes[i].name;
+        ranks[i] = (uint32_t)plan->nodes[i].local_size;
     }
+    text_runs_pack(names, count, &parts->hosts);
+    parts->host_ranks = mem_array(2 * count, sizeof(uint32_t));
+    parts->host_rank_count = number_runs_pack(ranks, count, parts->host_ranks);
 }
 
 static void fill_rank_nodes(const struct plan *plan, struct prepare_parts *parts)
@@ -222,13 +225,11 @@ static bool all_different(char *const *names, int count)
 static void fill_hostnames(const struct prepare_epoch *epoch, struct prepare_parts *parts)
 {
     int count = epoch->plan->node_count;
-    char **names = mem_array((size_t)count, sizeof(*names));
+    char **names AUTO_FREE = mem_array((size_t)count, sizeof(*names));
     for (int i = 0; i < count; i++)
         names[i] = epoch->places[i]->hello->hostname;
     if (all_different(names, count))
-        parts->hostnames = names;
-    else
-        free(names);
+        text_runs_pack(names, (size_t)count, &parts->hostnames);
 }
 
 /* `parts` is empty. All nodes of the plan have said HELLO. prepare_send() adds the
@@ -264,10 +265,9 @@ static void prepare_parts_free(struct prepare_parts *parts)
     free(parts->envs);
     free(parts->apps);
     free(parts->app_pointers);
-    for (size_t i = 0; parts->addresses != NULL && i < parts->host_count; i++)
-        free(parts->addresses[i]);
-    free(parts->addresses);
-    free(parts->hosts);
+    strv_destroy(&parts->addresses);
+    strv_destroy(&parts->hosts);
+    strv_destroy(&parts->hostnames);
     free(parts->host_ranks);
     free(parts->cpu_ranks);
     free(parts->rank_nodes);
@@ -277,7 +277,6 @@ static void prepare_parts_free(struct prepare_parts *parts)
     free(parts->stdin_seats);
     free(parts->shares);
     free(parts->interfaces);
-    free(parts->hostnames);
     free(parts->wdir);
 }
 
@@ -300,16 +299,16 @@ static void fill_binding(Hvdrun__Prepare *message, const struct job *job, const 
 static void fill_layout(Hvdrun__Prepare *message, const struct plan *plan,
                         struct prepare_parts *parts)
 {
-    size_t nodes = (size_t)plan->node_count, size = (size_t)plan->size;
+    size_t size = (size_t)plan->size;
     message->size = (uint32_t)size;
-    message->hosts = parts->hosts;
-    message->n_hosts = nodes;
+    message->hosts = parts->hosts.items;
+    message->n_hosts = parts->hosts.count;
     message->host_ranks = parts->host_ranks;
-    message->n_host_ranks = nodes;
-    message->hostnames = parts->hostnames;
-    message->n_hostnames = parts->hostnames == NULL ? 0 : nodes;
-    message->addresses = parts->addresses;
-    message->n_addresses = nodes;
+    message->n_host_ranks = parts->host_rank_count;
+    message->hostnames = parts->hostnames.items;
+    message->n_hostnames = parts->hostnames.count;
+    message->addresses = parts->addresses.items;
+    message->n_addresses = parts->addresses.count;
     message->rank_nodes = parts->rank_nodes;
     message->n_rank_nodes = parts->rank_nodes == NULL ? 0 : size;
     message->app_sizes = parts->app_sizes;
@@ -409,7 +408,7 @@ static bool choose_addresses(struct job *job, const struct prepare_epoch *epoch,
 {
     size_t count = (size_t)epoch->plan->node_count;
     struct network_node *nodes AUTO_FREE = mem_array(count, sizeof(*nodes));
-    parts->addresses = mem_array(count, sizeof(char *));
+    char **addresses AUTO_FREE = mem_array(count, sizeof(char *));
     for (size_t i = 0; i < count; i++) {
         const struct node_link *node = epoch->places[i];
         nodes[i] = (struct network_node){.name = node->host,
@@ -421,10 +420,14 @@ static bool choose_addresses(struct job *job, const struct prepare_epoch *epoch,
     struct error err = ERROR_INIT;
     const struct strv *allowed = &job->settings->network_interfaces;
     if (network_choose(nodes, (int)count, others_may_join(job),
-                       allowed->count > 0 ? allowed->items : NULL, parts->addresses, &err) == 0)
-        return true;
-    teardown_launcher(job, err.status, err.text);
-    return false;
+                       allowed->count > 0 ? allowed->items : NULL, addresses, &err) < 0) {
+        teardown_launcher(job, err.status, err.text);
+        return false;
+    }
+    text_runs_pack(addresses, count, &parts->addresses);
+    for (size_t i = 0; i < count; i++)
+        free(addresses[i]);
+    return true;
 }
 
 bool prepare_send(struct job *job, const struct prepare_epoch *epoch)

@@ -18,6 +18,7 @@
 #include "driver/start/prepare.h"
 #include "loop_fixture.h"
 #include "model/hosts/entry.h"
+#include "wire/runs.h"
 
 #define NODES_MAX 100
 #define LARGE ((size_t)1500 << 10) /* more than a frame holds */
@@ -166,6 +167,10 @@ static Hvdrun__Prepare *receive(struct fixture *f, int i)
     assert_int_equal(header.epoch, f->job.epoch);
     Hvdrun__Prepare *message = hvdrun__prepare__unpack(NULL, header.length, body);
     assert_non_null(message);
+    assert_int_equal(text_runs_expand(&message->hosts, &message->n_hosts, 100), 0);
+    assert_int_equal(text_runs_expand(&message->hostnames, &message->n_hostnames, 100), 0);
+    assert_int_equal(text_runs_expand(&message->addresses, &message->n_addresses, 100), 0);
+    assert_int_equal(number_runs_expand(&message->host_ranks, &message->n_host_ranks, 100), 0);
     return message;
 }
 
