@@ -19,6 +19,20 @@ const struct control_option_form control_option_forms[CONTROL_OPTIONS] = {
 #undef CONTROL_ROW
 };
 
+const struct control_form tool_forms[] = {
+#define TOOL(feature, word, run, operands, help) {word, operands, help},
+#include "cli/tools.def"
+    {NULL, NULL, NULL},
+};
+
+const struct control_form *tool_find(const char *word)
+{
+    const struct control_form *tool = tool_forms;
+    while (tool->word != NULL && strcmp(tool->word, word) != 0)
+        tool++;
+    return tool->word == NULL ? NULL : tool;
+}
+
 bool control_takes_option(enum control_command command, enum control_option option)
 {
     return (control_option_forms[option].commands & 1u << command) != 0;

@@ -79,6 +79,10 @@ struct control_option_form { /* a row of CONTROL_OPTION_LIST */
     const char *help;
 };
 
+/* First words that need no job: those of cli/tools.def. The last one has no word. */
+extern const struct control_form tool_forms[];
+const struct control_form *tool_find(const char *word); /* NULL: it is none */
+
 extern const struct control_form control_forms[CONTROL_COMMANDS];
 extern const struct control_option_form control_option_forms[CONTROL_OPTIONS];
 

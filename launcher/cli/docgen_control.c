@@ -32,6 +32,12 @@ void docgen_control_names(const char *between, struct buf *out)
         buf_printf(out, "%s%s", i > 0 ? between : "", control_forms[i].word);
 }
 
+void docgen_tool_names(const char *between, struct buf *out)
+{
+    for (const struct control_form *tool = tool_forms; tool->word != NULL; tool++)
+        buf_printf(out, "%s%s", tool > tool_forms ? between : "", tool->word);
+}
+
 /* Appends a word for troff. Words in capitals stand for values of the user. */
 static void put_troff(const char *text, struct buf *out)
 {
@@ -70,9 +76,20 @@ static void put_man_check(struct buf *out)
                   "starts a program with that name.\n");
 }
 
+static void put_man_tools(struct buf *out)
+{
+    buf_puts(out, ".SH OTHER COMMANDS\n");
+    for (const struct control_form *tool = tool_forms; tool->word != NULL; tool++) {
+        buf_printf(out, ".TP\n\\fB%s\\fR ", tool->word);
+        put_troff(tool->operands, out);
+        buf_printf(out, "\n%s; see \\fBhvdrun %s \\-\\-help\\fR.\n", tool->help, tool->word);
+    }
+}
+
 void docgen_control_man(struct buf *out)
 {
     put_man_check(out);
+    put_man_tools(out);
     buf_puts(out, ".SH COMMANDS\n"
                   "These commands show and control your jobs on this machine.\n"
                   "A command must be the very first word: \\fBhvdrun \\-\\- status\\fR starts a "
@@ -259,6 +276,11 @@ void docgen_control_zsh(struct buf *out)
         put_zsh_text(control_forms[i].help, out);
         buf_puts(out, "' \\\n");
     }
+    for (const struct control_form *tool = tool_forms; tool->word != NULL; tool++) {
+        buf_printf(out, "    '%s:", tool->word);
+        put_zsh_text(tool->help, out);
+        buf_puts(out, "' \\\n");
+    }
     buf_printf(out, "    '%s:%s' \\\n", CHECK_WORD, CHECK_HELP);
     buf_puts(out, "  )\n"
                   "  ((CURRENT == 2)) && _describe command hvdrun_commands\n"
@@ -328,6 +350,9 @@ void docgen_control_fish(struct buf *out)
                   "    test (count (commandline -opc)) -eq 2; and __fish_hvdrun_jobs\n"
                   "end\n");
     put_fish_check(out);
+    for (const struct control_form *tool = tool_forms; tool->word != NULL; tool++)
+        buf_printf(out, "complete -c hvdrun -n __fish_is_word_one_of_hvdrun -a %s -d '%s'\n",
+                   tool->word, tool->help);
     for (int i = 0; i < CONTROL_COMMANDS; i++) {
         const struct control_form *form = &control_forms[i];
         buf_printf(out, "complete -c hvdrun -n __fish_is_word_one_of_hvdrun -a %s -d '%s'\n",

@@ -18,3 +18,5 @@ void docgen_control_fish(struct buf *out);
 
 /* "status", "drain"..., separated by `between`. */
 void docgen_control_names(const char *between, struct buf *out);
+/* The same of the first words that need no job. */
+void docgen_tool_names(const char *between, struct buf *out);

@@ -123,7 +123,11 @@ void docgen_bash(struct buf *out)
     buf_puts(out, ") _hvdrun_control \"${COMP_WORDS[1]}\"; return ;;\n"
                   "      help) _hvdrun_offer '");
     docgen_control_names(" ", out);
-    buf_puts(out, " check all'; return ;;\n    esac\n"
+    buf_putc(out, ' ');
+    docgen_tool_names(" ", out);
+    buf_puts(out, " check all'; return ;;\n      ");
+    docgen_tool_names("|", out);
+    buf_puts(out, ") COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n    esac\n"
                   "  fi\n"
                   "  local check=\n"
                   "  if [[ COMP_CWORD -gt 1 && ${COMP_WORDS[1]} == check ]]; then check=1; fi\n"
@@ -155,6 +159,8 @@ void docgen_bash(struct buf *out)
                   "  elif ((COMP_CWORD > 1)); then COMPREPLY=($(compgen -f)); fi\n"
                   "  if ((COMP_CWORD == 1)); then COMPREPLY+=($(compgen -W '");
     docgen_control_names(" ", out);
+    buf_putc(out, ' ');
+    docgen_tool_names(" ", out);
     buf_puts(out, " check help' -- \"$cur\")); fi\n"
                   "}\n"
                   "complete -o filenames -o bashdefault -F _hvdrun hvdrun\n");
@@ -212,7 +218,9 @@ void docgen_zsh(struct buf *out)
                   "    case $words[2] in\n"
                   "      ");
     docgen_control_names("|", out);
-    buf_puts(out, ") _hvdrun_control $words[2]; return ;;\n"
+    buf_puts(out, ") _hvdrun_control $words[2]; return ;;\n      ");
+    docgen_tool_names("|", out);
+    buf_puts(out, ") _files; return ;;\n"
                   "    esac\n"
                   "  fi\n"
                   "  local -a own\n"
@@ -294,6 +302,8 @@ void docgen_fish(struct buf *out)
                   "    set -l words (commandline -opc)\n"
                   "    not contains -- \"$words[2]\" help ");
     docgen_control_names(" ", out);
+    buf_putc(out, ' ');
+    docgen_tool_names(" ", out);
     buf_puts(out, "\nend\n"
                   "function __fish_is_first_hvdrun\n"
                   "    set -l words (commandline -opc)\n"
@@ -321,5 +331,7 @@ void docgen_fish(struct buf *out)
     buf_puts(out, "complete -c hvdrun -n __fish_is_job_of_hvdrun -a '(__fish_hvdrun_program)'\n"
                   "complete -c hvdrun -n '__fish_hvdrun_speaks help' -f -a '");
     docgen_control_names(" ", out);
+    buf_putc(out, ' ');
+    docgen_tool_names(" ", out);
     buf_puts(out, " check all'\n");
 }

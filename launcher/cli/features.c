@@ -13,6 +13,8 @@
     extern line_meet meet __attribute__((weak));           \
     extern line_hosts hosts __attribute__((weak));
 #include "cli/features.def"
+#define TOOL(feature, word, run, operands, help) extern tool_run run __attribute__((weak));
+#include "cli/tools.def"
 
 enum feature_id {
     FEATURE_NONE,
@@ -42,6 +44,15 @@ static const struct {
 } words[] = {
 #define FEATURE_WORD(name, word) {FEATURE_##name, word},
 #include "cli/features.def"
+};
+
+static const struct {
+    enum feature_id feature;
+    const char *word;
+    tool_run *run;
+} tools[] = {
+#define TOOL(feature, word, run, operands, help) {FEATURE_##feature, word, run},
+#include "cli/tools.def"
 };
 
 static const struct {
@@ -92,6 +103,18 @@ int features_allow_word(const char *word, struct error *err)
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         if (!is_there(words[i].feature) && strcmp(words[i].word, word) == 0)
             return left_out(words[i].feature, word, err);
+    }
+    return 0;
+}
+
+int features_tool(const char *word, tool_run **run, struct error *err)
+{
+    *run = NULL;
+    for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]); i++) {
+        if (strcmp(tools[i].word, word) == 0 && !is_there(tools[i].feature))
+            return left_out(tools[i].feature, word, err);
+        if (strcmp(tools[i].word, word) == 0)
+            *run = tools[i].run;
     }
     return 0;
 }

@@ -21,6 +21,14 @@ typedef int control_run(const struct job_list *list, const struct control_words 
  * have the feature. STATUS_USAGE. */
 int features_command(enum control_command command, control_run **run, struct error *err);
 
+/* Takes the words after its own, which are NULL-ended. What it prints goes to `out`. -1 and `err`.
+ */
+typedef int tool_run(char *const *words, struct buf *out, struct error *err);
+
+/* The function of the first word; NULL: it is not that of a tool. -1: this hvdrun does not have the
+ * feature. STATUS_USAGE. */
+int features_tool(const char *word, tool_run **run, struct error *err);
+
 /* Checks options before a job starts. -1: one of them is wrong. STATUS_USAGE. */
 typedef int settings_check(const struct settings *settings, struct error *err);
 

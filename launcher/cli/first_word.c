@@ -43,6 +43,8 @@ static const char *near_command(const char *word, struct suggest *suggest)
     suggest_init(suggest, word, strlen(word));
     for (int i = 0; i < CONTROL_COMMANDS; i++)
         suggest_offer(suggest, control_forms[i].word);
+    for (const struct control_form *tool = tool_forms; tool->word != NULL; tool++)
+        suggest_offer(suggest, tool->word);
     suggest_offer(suggest, CHECK_WORD);
     return suggest_best(suggest);
 }
@@ -86,7 +88,8 @@ int first_word_help(int *argc, char ***argv, char **room, struct error *err)
     if (*argc > 3)
         return error_status(err, STATUS_USAGE, "expected: hvdrun help [COMMAND | all]");
     bool all = *argc == 3 && strcmp(words[2], "all") == 0;
-    bool known = *argc == 2 || all || strcmp(words[2], CHECK_WORD) == 0;
+    bool known =
+        *argc == 2 || all || strcmp(words[2], CHECK_WORD) == 0 || tool_find(words[2]) != NULL;
     for (int i = 0; i < CONTROL_COMMANDS && !known; i++)
         known = strcmp(words[2], control_forms[i].word) == 0;
     const char *near = known ? NULL : near_command(words[2], &suggest);

@@ -162,6 +162,11 @@ static void put_commands(struct buf *out)
              "Start what the line says: hvdrun -H a,b torchrun --nproc-per-node 4 train.py", out);
     buf_puts(out, "\nCheck of the hosts, without a job (hvdrun check --help)\n");
     put_item(CHECK_WORD " " CHECK_OPERANDS, CHECK_HELP, out);
+    buf_puts(out, "\nOther commands\n");
+    for (const struct control_form *tool = tool_forms; tool->word != NULL; tool++) {
+        char *head AUTO_FREE = mem_printf("%s %s", tool->word, tool->operands);
+        put_item(head, tool->help, out);
+    }
     buf_puts(out, "\nCommands for your jobs (hvdrun help status)\n");
     for (int i = 0; i < CONTROL_COMMANDS; i++) {
         struct buf head AUTO_BUF = BUF_INIT(256);
@@ -219,6 +224,7 @@ void help_short(struct buf *out)
              "  stacks                        where each worker is now\n"
              "  stop, signal                  end it, or send a signal: hvdrun stop JOB\n"
              "  drain, undrain, add           change the hosts of an elastic job\n"
+             "  kubernetes                    print manifests that run a job there\n"
              "\n'hvdrun --help all' lists all options; 'hvdrun help logs' explains a command.\n");
 }
 

@@ -351,11 +351,25 @@ static void take_own_address(struct command_line *line, const struct host_list *
         strv_env_set(&line->settings.env, "MASTER_ADDR", address);
 }
 
+static int run_tool(tool_run *tool, char *const *words, struct error *err)
+{
+    AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
+    if (tool(words, &text, err) < 0)
+        return -1;
+    int failed = print_text(&text);
+    return failed < 0 ? 0 : failed;
+}
+
 static int run(int64_t begun_ns, int argc, char **argv, struct command_line *line,
                struct error *err)
 {
     bool own = command_line_launcher(argv[0]) == NULL;
     int skipped = own && says_run(argc, argv) ? 1 : 0;
+    tool_run *tool = NULL;
+    if (own && argc > 1 && features_tool(argv[1], &tool, err) < 0)
+        return -1;
+    if (tool != NULL)
+        return run_tool(tool, argv + 2, err);
     if ((own && first_word_check(argc - skipped, argv + skipped, getenv("PATH"), err) < 0) ||
         command_line_parse(argc - skipped, argv + skipped, environ, line, err) < 0 ||
         features_check_options(&line->settings, err) < 0 ||

@@ -8,11 +8,12 @@ import hmac
 import os
 import re
 import resource
+import shlex
 import signal
 import socket
 import subprocess
-import textwrap
 
+import kube
 from ground import BUILD, HVDRUN, SOURCE, mpi_worker, wait_until, worker
 from hosts import Hosts, main, network
 from jobs import Job
@@ -229,12 +230,13 @@ class Pods(Dialing):
         """The script and the variables of its container, in which `train` is the program."""
         with open(os.path.join(SOURCE, "examples/kubernetes/job.yaml"), encoding="utf-8") as file:
             text = file.read()
-        script = textwrap.dedent(re.search(r"- \|\n(.*?)^ +env:", text, re.S | re.M)[1])
-        variables = dict(re.findall(r'- \{name: (HVDRUN_\w+), value: "?([^"}]+)"?\}', text))
-        self.assertIn("python3 train.py", script)
-        self.assertIn('succeededIndexes: "0"', text)
+        job = kube.read(text)[-1]["spec"]
+        container, = job["template"]["spec"]["containers"]
+        self.assertEqual(kube.words(container)[-2:], ["python3", "train.py"])
+        self.assertEqual(job["successPolicy"], {"rules": [{"succeededIndexes": "0"}]})
         self.rig.alias(1, ["train-0.train"])
-        return script.replace("python3 train.py", f"sh -c '{train}'"), variables
+        line = [*kube.words(container)[:-2], "sh", "-c", train]
+        return shlex.join(line), {one["name"]: one["value"] for one in container["env"]}
 
     def test_a_pod_is_missing_at_the_end(self):
         """The pod of hvdrun succeeds, and so the Job (successPolicy)."""

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/kubernetes/manifest.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "features/kubernetes/yaml_text.h"
+#include "model/exit/tail.h"
+
+#define LABEL_MAX 63
+#define JOBSET_PODS "pod" /* of its one job: JobSet calls its pods NAME-pod-0-INDEX */
+#define AFTER_GRACE_S 15  /* for hvdrun to end after its workers */
+#define RETRIES_OF_INDEX 10
+#define RESTARTS_OF_JOBSET 10
+#define TEXT_MAX ((size_t)1 << 20)
+
+static const char *const kinds[] = {
+#define MANIFEST_WORD(name, word) word,
+    MANIFEST_KIND_LIST(MANIFEST_WORD)
+#undef MANIFEST_WORD
+};
+
+const char *manifest_kind_word(enum manifest_kind kind)
+{
+    return kinds[kind];
+}
+
+/* Checks */
+
+static bool is_label(const char *name, bool may_begin_with_digit)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+    size_t length = strlen(name);
+    return length > 0 && length <= LABEL_MAX && name[strspn(name, letters)] == '\0' &&
+           name[0] != '-' && name[length - 1] != '-' &&
+           (may_begin_with_digit || name[0] < '0' || name[0] > '9');
+}
+
+/* A text of the user for one line of an error. The caller frees it. */
+static char *shown(const char *text)
+{
+    char *copy = mem_strdup(text);
+    tail_make_valid(copy, strlen(copy));
+    for (char *at = copy; *at != '\0'; at++) {
+        if ((unsigned char)*at < ' ' || *at == 0x7f)
+            *at = '?';
+    }
+    return copy;
+}
+
+/* The pod with the highest index has the longest host name. */
+static char *last_host(const struct manifest *manifest)
+{
+    const char *between = manifest->kind == MANIFEST_JOBSET     ? "-" JOBSET_PODS "-0"
+                          : manifest->kind == MANIFEST_MPIJOB   ? "-worker"
+                          : manifest->kind == MANIFEST_TRAINJOB ? "-node-0"
+                                                                : "";
+    return mem_printf("%s%s-%" PRId64, manifest->name, between, manifest->pods_max - 1);
+}
+
+static int check_names(const struct manifest *manifest, struct error *err)
+{
+    char *name AUTO_FREE = shown(manifest->name);
+    char *namespace AUTO_FREE = shown(manifest->namespace == NULL ? "" : manifest->namespace);
+    if (!is_label(manifest->name, false))
+        return error_status(err, STATUS_USAGE,
+                            "--name: '%s' cannot be a name in Kubernetes; expected at most %d "
+                            "lower-case letters, digits and '-', a letter first and no '-' last",
+                            name, LABEL_MAX);
+    if (manifest->namespace != NULL && !is_label(manifest->namespace, true))
+        return error_status(err, STATUS_USAGE,
+                            "--namespace: '%s' cannot be a namespace; expected at most %d "
+                            "lower-case letters, digits and '-', no '-' first or last",
+                            namespace, LABEL_MAX);
+    char *host AUTO_FREE = last_host(manifest);
+    if (strlen(host) <= LABEL_MAX)
+        return 0;
+    return error_status(err, STATUS_USAGE,
+                        "--name: '%s' is too long: a pod would have the name %s, and %d letters "
+                        "are allowed",
+                        manifest->name, host, LABEL_MAX);
+}
+
+static int check_texts(const struct manifest *manifest, struct error *err)
+{
+    const char *image = manifest->image;
+    char *name AUTO_FREE = shown(image);
+    if (!yaml_text_is_valid(image) || image[0] == '\0' || image[strcspn(image, " \t\r\n")] != '\0')
+        return error_status(err, STATUS_USAGE, "--image: '%s' is not the name of an image", name);
+    for (size_t i = 0; manifest->line[i] != NULL; i++) {
+        if (yaml_text_is_valid(manifest->line[i]))
+            continue;
+        char *word AUTO_FREE = shown(manifest->line[i]);
+        return error_status(err, STATUS_USAGE,
+                            "'%s' is not UTF-8, as all text in a manifest must be", word);
+    }
+    return 0;
+}
+
+int manifest_check(const struct manifest *manifest, struct error *err)
+{
+    if (check_names(manifest, err) < 0 || check_texts(manifest, err) < 0)
+        return -1;
+    if (manifest->kind == MANIFEST_TRAINJOB && manifest->is_elastic)
+        return error_status(err, STATUS_USAGE,
+                            "--pods: a TrainJob has a fixed number of pods; expected one number, "
+                            "or --kind job or jobset");
+    if (manifest->kind >= MANIFEST_MPIJOB && manifest->secret != NULL)
+        return error_status(err, STATUS_USAGE,
+                            "--with-secret: --kind %s does not use a secret of hvdrun",
+                            kinds[manifest->kind]);
+    return 0;
+}
+
+/* Parts of all manifests */
+
+static void put(struct buf *out, const char *text)
+{
+    buf_puts(out, text);
+}
+
+/* "key: text" in a line of its own. */
+static void put_text(const char *key, const char *text, struct buf *out)
+{
+    buf_printf(out, "%s: ", key);
+    yaml_text_put(text, out);
+    buf_putc(out, '\n');
+}
+
+static void put_head(const struct manifest *manifest, const char *api, const char *kind,
+                     const char *suffix, struct buf *out)
+{
+    char *name AUTO_FREE = mem_printf("%s%s", manifest->name, suffix);
+    buf_printf(out, "apiVersion: %s\nkind: %s\nmetadata:\n", api, kind);
+    put_text("  name", name, out);
+    if (manifest->namespace != NULL)
+        put_text("  namespace", manifest->namespace, out);
+}
+
+/* The label that finds the pods, as the controller of this kind sets it. */
+static void put_label(const struct manifest *manifest, struct buf *out)
+{
+    put(out, manifest->kind == MANIFEST_JOB ? "job-name: " : "jobset.sigs.k8s.io/jobset-name: ");
+    yaml_text_put(manifest->name, out);
+}
+
+/* Kubernetes replaces $(NAME) in the words of a container, and takes $$ for $. */
+static void put_words(const char *indent, char *const *words, struct buf *out)
+{
+    for (; *words != NULL; words++) {
+        struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX);
+        for (const char *at = *words; *at != '\0'; at++) {
+            buf_putc(&text, *at);
+            if (*at == '$')
+                buf_putc(&text, '$');
+        }
+        buf_printf(out, "%s- ", indent);
+        yaml_text_put(buf_text(&text), out);
+        buf_putc(out, '\n');
+    }
+}
+
+static void put_limits(const struct manifest *manifest, const char *key, const char *indent,
+                       struct buf *out)
+{
+    if (manifest->gpus > 0)
+        buf_printf(out, "%s%s:\n%s  limits: {nvidia.com/gpu: %" PRId64 "}\n", indent, key, indent,
+                   manifest->gpus);
+}
+
+/* What the pods of a Job or JobSet need beside them */
+
+static void put_secret(const struct manifest *manifest, struct buf *out)
+{
+    if (manifest->secret == NULL)
+        return;
+    put_head(manifest, "v1", "Secret", "", out);
+    put(out, "stringData:\n");
+    put_text("  secret", manifest->secret, out);
+    put(out, "---\n");
+}
+
+static void put_service(const struct manifest *manifest, struct buf *out)
+{
+    put_head(manifest, "v1", "Service", "", out);
+    put(out, "spec:\n"
+             "  clusterIP: None # it makes names for the pods\n"
+             "  publishNotReadyAddresses: true\n"
+             "  selector: {");
+    put_label(manifest, out);
+    put(out, "}\n---\n");
+}
+
+static void put_network_policy(const struct manifest *manifest, struct buf *out)
+{
+    put(out, "# Only pods of the job reach its pods, on any port: workers connect to each other, "
+             "too.\n");
+    put_head(manifest, "networking.k8s.io/v1", "NetworkPolicy", "", out);
+    put(out, "spec:\n  podSelector:\n    matchLabels: {");
+    put_label(manifest, out);
+    put(out, "}\n  policyTypes: [Ingress]\n  ingress:\n    - from:\n        - podSelector:\n"
+             "            matchLabels: {");
+    put_label(manifest, out);
+    put(out, "}\n---\n");
+}
+
+/* Only a plain number may be in the budget of pods whose controller has no scale, such as a Job. */
+static void put_budget(const struct manifest *manifest, const char *suffix, const char *indexes,
+                       int64_t pods, struct buf *out)
+{
+    put_head(manifest, "policy/v1", "PodDisruptionBudget", suffix, out);
+    buf_printf(out, "spec:\n  minAvailable: %" PRId64 "\n  selector:\n    matchLabels: {", pods);
+    put_label(manifest, out);
+    put(out, "}\n");
+    if (indexes != NULL)
+        buf_printf(out,
+                   "    matchExpressions:\n"
+                   "      - {key: batch.kubernetes.io/job-completion-index, operator: %s, values: "
+                   "[\"0\"]}\n",
+                   indexes);
+    put(out, "---\n");
+}
+
+static void put_budgets(const struct manifest *manifest, struct buf *out)
+{
+    if (!manifest->is_elastic) {
+        put(out, "# Nobody drains a node of the job without force: each pod is needed.\n");
+        put_budget(manifest, "", NULL, manifest->pods_max, out);
+        return;
+    }
+    put(out, "# The job can lose pods, but not the one of hvdrun.\n");
+    put_budget(manifest, "-driver", "In", 1, out);
+    if (manifest->pods_min > 1)
+        put_budget(manifest, "", "NotIn", manifest->pods_min - 1, out);
+}
+
+/* The Job */
+
+/* Pod 0 runs hvdrun, with the program in "$@". */
+static void put_script(const struct manifest *manifest, const char *indent, struct buf *out)
+{
+    const char *name = manifest->name;
+    const char *prefix = manifest->kind == MANIFEST_JOBSET ? "-" JOBSET_PODS "-0" : "";
+    int64_t last = manifest->pods_max - 1;
+    buf_printf(out,
+               "%scommand:\n"
+               "%s  - sh\n"
+               "%s  - -c\n"
+               "%s  - |\n"
+               "%s    case $JOB_COMPLETION_INDEX in\n"
+               "%s    0) exec hvdrun --transport dial -H '%s%s-",
+               indent, indent, indent, indent, indent, indent, name, prefix);
+    buf_printf(out, last > 0 ? "[0-%" PRId64 "]" : "%" PRId64, last);
+    buf_printf(out, ":%" PRId64 "' ", manifest->slots);
+    if (manifest->is_elastic)
+        buf_printf(out, "--min-np %" PRId64, manifest->pods_min * manifest->slots);
+    else
+        put(out, "--start-timeout 10m");
+    buf_printf(out,
+               " \"$@\" ;;\n"
+               "%s    *) exec hvdrun-agent --dial %s%s-0.%s:%d ;;\n"
+               "%s    esac\n"
+               "%s  - hvdrun\n"
+               "%sargs:\n",
+               indent, name, prefix, name, MANIFEST_PORT, indent, indent, indent);
+    char *deeper AUTO_FREE = mem_printf("%s  ", indent);
+    put_words(deeper, manifest->line, out);
+}
+
+static void put_container(const struct manifest *manifest, struct buf *out)
+{
+    put(out, "      containers:\n        - name: hvdrun\n");
+    put_text("          image", manifest->image, out);
+    put_script(manifest, "          ", out);
+    buf_printf(out,
+               "          env:\n"
+               "            - {name: HVDRUN_DIAL_PORT, value: \"%d\"}\n"
+               "            - {name: HVDRUN_DIAL_SECRET, value: /run/hvdrun/secret}\n"
+               "            - {name: HVDRUN_DIAL_GRACE, value: %" PRId64 "s} # from SIGTERM on\n",
+               MANIFEST_PORT, manifest->grace_s);
+    if (manifest->has_grace)
+        buf_printf(out, "            - {name: HVDRUN_GRACE, value: %" PRId64 "s}\n",
+                   manifest->grace_s);
+    put_limits(manifest, "resources", "          ", out);
+    put(out, "          securityContext:\n"
+             "            readOnlyRootFilesystem: true\n"
+             "            allowPrivilegeEscalation: false\n"
+             "            capabilities: {drop: [ALL]}\n"
+             "          volumeMounts:\n"
+             "            - {name: secret, mountPath: /run/hvdrun}\n"
+             "            - {name: tmp, mountPath: /tmp}\n"
+             "            - {name: shm, mountPath: /dev/shm}\n"
+             "      volumes:\n"
+             "        - name: secret\n");
+    put(out, "          secret: {defaultMode: 288, secretName: ");
+    yaml_text_put(manifest->name, out);
+    put(out, "} # 0440\n"
+             "        - name: tmp\n"
+             "          emptyDir: {}\n"
+             "        - name: shm\n"
+             "          emptyDir: {medium: Memory}\n");
+}
+
+/* docs/exit-status.md has the statuses. */
+static void put_job_spec(const struct manifest *manifest, struct buf *out)
+{
+    buf_printf(out,
+               "  completionMode: Indexed\n"
+               "  completions: %" PRId64 "\n"
+               "  parallelism: %" PRId64 "\n"
+               "  successPolicy: # pod 0 runs hvdrun: its success is that of the job\n"
+               "    rules:\n"
+               "      - {succeededIndexes: \"0\"}\n"
+               "  backoffLimitPerIndex: %d\n",
+               manifest->pods_max, manifest->pods_max, RETRIES_OF_INDEX);
+    put(out, "  podFailurePolicy:\n"
+             "    rules:\n"
+             "      - action: Ignore # evicted: not the fault of the job\n"
+             "        onPodConditions:\n"
+             "          - {type: DisruptionTarget, status: \"True\"}\n"
+             "      - action: Ignore # \"start me again\", or ended with SIGTERM\n"
+             "        onExitCodes: {containerName: hvdrun, operator: In, values: [75, 143]}\n"
+             "      - action: FailJob # \"never again\", the program fails, or a command line is "
+             "wrong\n"
+             "        onExitCodes: {containerName: hvdrun, operator: In, values: [1, 2, 78, 126, "
+             "127]}\n"
+             "  template:\n"
+             "    spec:\n");
+    put_text("      subdomain", manifest->name, out);
+    buf_printf(out,
+               "      restartPolicy: Never\n"
+               "      terminationGracePeriodSeconds: %" PRId64 "\n"
+               "      automountServiceAccountToken: false\n"
+               "      securityContext:\n"
+               "        seccompProfile: {type: RuntimeDefault}\n"
+               "        runAsNonRoot: true\n"
+               "        runAsUser: 1000\n"
+               "        fsGroup: 1000\n",
+               manifest->grace_s + AFTER_GRACE_S);
+    put_container(manifest, out);
+}
+
+static void put_indented(const char *text, const char *indent, struct buf *out)
+{
+    while (*text != '\0') {
+        size_t length = strcspn(text, "\n") + 1;
+        buf_printf(out, "%s%.*s", indent, (int)length, text);
+        text += length;
+    }
+}
+
+static void put_job(const struct manifest *manifest, struct buf *out)
+{
+    put_head(manifest, "batch/v1", "Job", "", out);
+    put(out, "spec:\n");
+    put_job_spec(manifest, out);
+}
+
+/* JobSet makes the Service. What podFailurePolicy calls hopeless, it must not start again. */
+static void put_jobset(const struct manifest *manifest, struct buf *out)
+{
+    struct buf job AUTO_BUF = BUF_INIT(TEXT_MAX);
+    put_head(manifest, "jobset.x-k8s.io/v1alpha2", "JobSet", "", out);
+    buf_printf(out,
+               "spec:\n"
+               "  failurePolicy:\n"
+               "    maxRestarts: %d\n"
+               "    rules:\n"
+               "      - {name: never, action: FailJobSet, onJobFailureReasons: "
+               "[PodFailurePolicy]}\n"
+               "  replicatedJobs:\n"
+               "    - name: " JOBSET_PODS "\n"
+               "      template:\n"
+               "        spec:\n",
+               RESTARTS_OF_JOBSET);
+    put_job_spec(manifest, &job);
+    put_indented(buf_text(&job), "        ", out);
+}
+
+/* Kinds whose operators bring the network, and what goes with it */
+
+static void put_mpijob(const struct manifest *manifest, struct buf *out)
+{
+    static const char *const roles[] = {"Launcher", "Worker"};
+    put_head(manifest, "kubeflow.org/v2beta1", "MPIJob", "", out);
+    buf_printf(out,
+               "spec:\n"
+               "  slotsPerWorker: %" PRId64 "\n"
+               "  runPolicy: {cleanPodPolicy: Running}\n"
+               "  mpiReplicaSpecs:\n",
+               manifest->slots);
+    for (int i = 0; i < 2; i++) {
+        bool launches = i == 0;
+        buf_printf(out,
+                   "    %s:\n"
+                   "      replicas: %" PRId64 "\n"
+                   "      template:\n"
+                   "        spec:\n"
+                   "          terminationGracePeriodSeconds: %" PRId64 "\n"
+                   "          containers:\n"
+                   "            - name: hvdrun\n",
+                   roles[i], launches ? 1 : manifest->pods_max, manifest->grace_s + AFTER_GRACE_S);
+        put_text("              image", manifest->image, out);
+        if (!launches) { /* it runs sshd, and the keys are those of the operator */
+            put_limits(manifest, "resources", "              ", out);
+            continue;
+        }
+        put(out, "              command:\n                - hvdrun\n");
+        if (manifest->is_elastic)
+            buf_printf(out,
+                       "                - --host-discovery-script=/etc/mpi/discover_hosts.sh\n"
+                       "                - --slots-per-host=%" PRId64 "\n"
+                       "                - --min-np=%" PRId64 "\n",
+                       manifest->slots, manifest->pods_min * manifest->slots);
+        else
+            put(out, "                - --hostfile=/etc/mpi/hostfile\n");
+        if (manifest->has_grace)
+            buf_printf(out, "                - --grace=%" PRId64 "s\n", manifest->grace_s);
+        put(out, "              args:\n");
+        put_words("                ", manifest->line, out);
+    }
+}
+
+/* Trainer's variables say the rest of a line of torchrun. */
+static void put_trainjob(const struct manifest *manifest, struct buf *out)
+{
+    const char *first = manifest->line[0];
+    bool is_line = strcmp(first, "torchrun") == 0 || first[0] == '-';
+    put_head(manifest, "trainer.kubeflow.org/v1alpha1", "TrainJob", "", out);
+    buf_printf(out,
+               "spec:\n"
+               "  runtimeRef: {name: torch-distributed}\n"
+               "  trainer:\n"
+               "    numNodes: %" PRId64 "\n"
+               "    numProcPerNode: %" PRId64 "\n",
+               manifest->pods_max, manifest->slots);
+    put_text("    image", manifest->image, out);
+    buf_printf(out, "    command: [hvdrun%s]\n    args:\n",
+               is_line ? "" : ", torchrun, --no-python");
+    put_words("      ", manifest->line, out);
+    put_limits(manifest, "resourcesPerNode", "    ", out);
+}
+
+static void put_note(const struct manifest *manifest, struct buf *out)
+{
+    put(out, "# Printed by hvdrun kubernetes; docs/kubernetes.md says what each object is for.\n");
+    if (manifest->kind < MANIFEST_MPIJOB && manifest->secret == NULL)
+        buf_printf(out,
+                   "# It needs a secret, which hvdrun does not print:\n"
+                   "#   kubectl%s%s create secret generic %s --from-literal=secret=\"$(openssl "
+                   "rand -hex 32)\"\n",
+                   manifest->namespace == NULL ? "" : " -n ",
+                   manifest->namespace == NULL ? "" : manifest->namespace, manifest->name);
+}
+
+void manifest_put(const struct manifest *manifest, struct buf *out)
+{
+    put_note(manifest, out);
+    if (manifest->kind < MANIFEST_MPIJOB) {
+        put_secret(manifest, out);
+        if (manifest->kind == MANIFEST_JOB)
+            put_service(manifest, out);
+        put_budgets(manifest, out);
+    }
+    if (manifest->kind != MANIFEST_MPIJOB)
+        put_network_policy(manifest, out);
+    switch (manifest->kind) {
+    case MANIFEST_JOB: put_job(manifest, out); break;
+    case MANIFEST_JOBSET: put_jobset(manifest, out); break;
+    case MANIFEST_MPIJOB: put_mpijob(manifest, out); break;
+    case MANIFEST_TRAINJOB: put_trainjob(manifest, out); break;
+    case MANIFEST_KINDS: break;
+    }
+}
