@@ -271,7 +271,7 @@ static void got_signal(void *context, int signal, int sender)
         loop_defer(agent->loop, collect_children, agent);
     } else if (signal == SIGTERM) {
         agent->terminated = true;
-        departure_sigterm(agent->departure);
+        departure_sigterm(agent->departure, agent->config->term_grace_ms);
     } else { /* for the driver, which passes on to all nodes what is meant for workers */
         Hvdrun__Signalled message = HVDRUN__SIGNALLED__INIT;
         message.signal = signal;

@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct tls_end;
@@ -16,5 +17,6 @@ struct agent_config {
     pid_t driver_pid;          /* our parent on this machine; 0: the driver is elsewhere */
     bool ends_as_job;          /* agent_run() returns what QUIT says, 128 + SIGTERM if that
                                   was the cause, or STATUS_LAUNCHER without QUIT; else 0 */
+    int64_t term_grace_ms;     /* from SIGTERM until this host goes; 0: not known */
     int keeper_fd;             /* the line to our keeper (agent/keeper.h); -1: there is none */
 };

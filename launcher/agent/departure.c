@@ -222,7 +222,8 @@ static void notice(void *context, bool has_deadline, int64_t within_ms, const ch
     message.within_ms = has_deadline && within_ms > 0 ? (uint64_t)within_ms : 0;
     message.why = (char *)(why == NULL ? "" : why); /* protobuf-c only reads it */
     if (has_deadline)
-        set_deadline(departure, message.within_ms, message.why);
+        set_deadline(departure, message.within_ms,
+                     message.why[0] != '\0' ? message.why : "SIGTERM");
     post_message(departure->post, FRAME_TERMINATE, &message.base);
 }
 
@@ -266,9 +267,10 @@ void departure_resume(struct departure *departure)
         loop_timer_set(departure->resume, departure->period_ms);
 }
 
-void departure_sigterm(struct departure *departure)
+void departure_sigterm(struct departure *departure, int64_t grace_ms)
 {
-    notice(departure, false, 0, "");
+    bool is_news = grace_ms > 0 && !departure->deadline.is_set; /* the first signal says when */
+    notice(departure, is_news, grace_ms, "");
 }
 
 void departure_deadline(struct departure *departure, const Hvdrun__Deadline *message)

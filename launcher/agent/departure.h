@@ -18,7 +18,8 @@ struct departure *departure_create(struct loop *loop, struct helpers *helpers,
 void departure_destroy(struct departure *departure);
 
 void departure_welcome(struct departure *departure, const Hvdrun__Welcome *welcome); /* the probe */
-void departure_sigterm(struct departure *departure);
+/* `grace_ms`: until this host goes; 0: not known. */
+void departure_sigterm(struct departure *departure, int64_t grace_ms);
 /* The end of an epoch kills all processes below us. So no probe runs then, nor for one period after
  * it. */
 void departure_pause(struct departure *departure);

@@ -26,7 +26,8 @@ struct dial_out {
     struct strv addresses; /* "10.0.0.1:4000", "[fd00::1]:4000" */
     char *server;          /* of a user's agent: "HOST:PORT", and no addresses; NULL */
     int64_t limit_ms;
-    char *node; /* the name of this node */
+    int64_t term_grace_ms; /* of the agent: from SIGTERM until its host goes; 0: not known */
+    char *node;            /* the name of this node */
     char *identity;
     uint8_t key[TLS_KEY_SIZE];
 };

@@ -13,7 +13,7 @@
 #include "io/dial_lookup.h"
 #include "io/dial_secret.h"
 
-enum word { WORD_DIAL, WORD_SECRET, WORD_ID, WORD_NAME, WORD_LIMIT, WORD_OPEN, WORDS };
+enum word { WORD_DIAL, WORD_SECRET, WORD_ID, WORD_NAME, WORD_LIMIT, WORD_GRACE, WORD_OPEN, WORDS };
 
 static const struct {
     const char *option, *variable;
@@ -23,6 +23,7 @@ static const struct {
     [WORD_ID] = {"--dial-id", "HVDRUN_DIAL_ID"},
     [WORD_NAME] = {"--name", "HVDRUN_DIAL_NAME"},
     [WORD_LIMIT] = {"--start-timeout", "HVDRUN_START_TIMEOUT"},
+    [WORD_GRACE] = {"--grace", "HVDRUN_DIAL_GRACE"},
     [WORD_OPEN] = {"--no-secret", NULL}, /* the one without a value */
 };
 
@@ -97,6 +98,9 @@ int dial_words_read(char *const *words, struct dial_out *dial, struct error *err
         return error_wrap(err, "--start-timeout");
     if (dial->limit_ms <= 0)
         return error_set(err, "--start-timeout must be longer than 0");
+    if (values[WORD_GRACE] != NULL &&
+        parse_duration_ms(values[WORD_GRACE], &dial->term_grace_ms, err) < 0)
+        return error_wrap(err, "--grace");
     if (server == NULL || !dial_lookup_is_server(server))
         return error_set(err,
                          "'%s' is not HOST:PORT; --dial needs the host where hvdrun runs, and "

@@ -8,6 +8,7 @@
  *   --dial-id ID           HVDRUN_DIAL_ID        as the driver's; DIAL_ID_USUAL
  *   --name NAME            HVDRUN_DIAL_NAME      in the host list, or `auto`: any; the host name
  *   --start-timeout TIME   HVDRUN_START_TIMEOUT  DIAL_WORDS_LIMIT_MS
+ *   --grace TIME           HVDRUN_DIAL_GRACE     from SIGTERM until the host goes; not known
  *
  * --no-secret is for hvdrun itself, which becomes an agent (features/torchrun/meeting_cli.h):
  * everyone who knows the id can be its driver.

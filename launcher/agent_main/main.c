@@ -38,12 +38,13 @@
 static const char usage[] =
     "hvdrun starts hvdrun-agent; do not start it yourself, except for --transport dial:\n"
     "hvdrun-agent --dial HOST:PORT --dial-secret FILE [--dial-id ID] [--name NAME|auto]\n"
-    "             [--start-timeout TIME]\n";
+    "             [--start-timeout TIME] [--grace TIME]\n";
 
 struct start {
     int read_fd, write_fd;
     const struct tls_end *tls; /* NULL: the stream is plain */
     bool ends_as_job;
+    int64_t term_grace_ms;
     const sigset_t *mask;
 };
 
@@ -54,6 +55,7 @@ static int agent_main(void *context, int line_fd)
                                   .write_fd = start->write_fd,
                                   .tls = start->tls,
                                   .ends_as_job = start->ends_as_job,
+                                  .term_grace_ms = start->term_grace_ms,
                                   .module_dir = "",
                                   .mask = start->mask,
                                   .keeper_fd = line_fd};
@@ -159,12 +161,17 @@ static int run_dialed(char *const *words, const sigset_t *mask)
         fprintf(stderr, "hvdrun-agent: %s\n", err.text);
     else if (result < 0)
         fprintf(stderr, DIAL_BACK_CANNOT "%s: %s\n", dial.node, err.text);
+    int64_t term_grace_ms = dial.term_grace_ms;
     dial_out_clear(&dial);
     if (result < 0)
         return failed;
     leave_at_signals(false);
-    struct start start = {
-        .read_fd = end.fd, .write_fd = -1, .tls = &end, .ends_as_job = is_user, .mask = mask};
+    struct start start = {.read_fd = end.fd,
+                          .write_fd = -1,
+                          .tls = &end,
+                          .ends_as_job = is_user,
+                          .term_grace_ms = term_grace_ms,
+                          .mask = mask};
     int status = run_kept(&start);
     end.module->destroy(end.session); /* this process's copy of it */
     return is_user ? status : 0;

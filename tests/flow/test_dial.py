@@ -213,6 +213,34 @@ class Pods(Dialing):
         self.expect(job.wait(), 0)
         self.end(agents)
 
+    def test_the_grace_of_a_pod(self):
+        """Workers that only end at a checkpoint learn when their pod goes, and no longer hold it up than that."""
+        script = ("echo up; trap : TERM; while [ ! -s $HVDRUN_DEADLINE_FILE ]; do sleep 0.05; done; echo until $(cut -d' ' -f2- $HVDRUN_DEADLINE_FILE); "
+                  "while :; do sleep 0.05; done")
+        for elastic in ((), ("--min-np", 1)):
+            with self.subTest(elastic=elastic):
+                job = self.drive("pod-1:1,pod-2:1", *elastic, "-np", 2, "--grace", 1, "sh", "-c", script)
+                agents = [self.agent(1), self.agent(2, "--grace", "3s")]
+                job.wait_output("up", count=2)
+                os.kill(self.host(2).agents()[0].pid, signal.SIGTERM)
+                job.wait_output(r"\[1\]<stdout>:until .*SIGTERM")
+                self.end([agents.pop()], 143)
+                if elastic:
+                    job.wait_output("up", count=3)
+                    job.signal(signal.SIGTERM)
+                self.expect(job.wait(), 143)
+                self.end(agents, 143)
+
+    def test_sigterm_to_the_pod_of_hvdrun(self):
+        """All pods end with the status that says that nothing is wrong, after the workers have had time."""
+        job = self.drive("localhost:1,pod-1:1", "--min-np", 2, "sh", "-c", "trap 'echo saved; exit 0' TERM; echo up; while :; do sleep 0.05; done")
+        agents = [self.agent(1)]
+        job.wait_output("up", count=2)
+        job.signal(signal.SIGTERM)
+        result = self.expect(job.wait(), 143)
+        self.assertEqual(len(re.findall("saved", result.stdout)), 2, result.describe())
+        self.end(agents, 143)
+
     def pod(self, index, script, variables):
         """One pod of the manifest, on host index + 1: the user is not root, the root file system is read-only, and there is
         little shared memory. Its image has hvdrun in /run/image. The secret is a link, and /tmp belongs to a group."""

@@ -43,6 +43,7 @@ static int clear(void **state)
     unsetenv("HVDRUN_DIAL_SECRET");
     unsetenv("HVDRUN_DIAL_ID");
     unsetenv("HVDRUN_DIAL_NAME");
+    unsetenv("HVDRUN_DIAL_GRACE");
     unsetenv("HVDRUN_START_TIMEOUT");
     unsetenv("HVDRUN_AGENT_DIAL");
     return 0;
@@ -58,12 +59,13 @@ static void test_options(void **state)
     (void)state;
     char **words = WORDS(WORD("--dial"), WORD("pod-0.svc:4000"), WORD("--dial-secret"), secret,
                          WORD("--name=pod-1"), WORD("--dial-id"), WORD("run:7"),
-                         WORD("--start-timeout"), WORD("2m"));
+                         WORD("--start-timeout"), WORD("2m"), WORD("--grace=30s"));
     assert_int_equal(dial_words_read(words, &dial, &err), 0);
     assert_string_equal(dial.server, "pod-0.svc:4000");
     assert_string_equal(dial.node, "pod-1");
     assert_string_equal(dial.identity, "hvdrun:run:7:pod-1");
     assert_int_equal(dial.limit_ms, 120000);
+    assert_int_equal(dial.term_grace_ms, 30000);
     assert_int_equal(dial.addresses.count, 0);
     dial_out_clear(&dial);
 }
@@ -76,12 +78,14 @@ static void test_variables_are_weaker(void **state)
     setenv("HVDRUN_DIAL", "[fd00::1]:4000", 1);
     setenv("HVDRUN_DIAL_SECRET", secret, 1);
     setenv("HVDRUN_DIAL_NAME", "pod-1", 1);
+    setenv("HVDRUN_DIAL_GRACE", "1m", 1);
     setenv("HVDRUN_START_TIMEOUT", "", 1); /* as if it were not set */
     assert_int_equal(
         dial_words_read(WORDS(WORD("--dial"), WORD("--name"), WORD("pod-2")), &dial, &err), 0);
     assert_string_equal(dial.server, "[fd00::1]:4000");
     assert_string_equal(dial.identity, "hvdrun:hvdrun:pod-2");
     assert_int_equal(dial.limit_ms, DIAL_WORDS_LIMIT_MS);
+    assert_int_equal(dial.term_grace_ms, 60000);
     dial_out_clear(&dial);
     assert_int_equal(dial_words_read(WORDS(WORD("--dial")), &dial, &err), 0);
     assert_string_equal(dial.node, "pod-1");
