@@ -72,11 +72,44 @@ static int read_words(char *const *words, const char **values, struct error *err
     return 0;
 }
 
-static int read_name(const char *name, char **out, struct error *err)
+/* The number of this pod among those of its job; NULL: it is not one of many. Kubernetes sets the
+ * first variable in an indexed Job, and so in a JobSet, and Trainer the second. */
+static const char *pod_index(void)
+{
+    static const char *const variables[] = {"JOB_COMPLETION_INDEX", "PET_NODE_RANK"};
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        const char *index = getenv(variables[i]);
+        if (index != NULL && index[0] != '\0' && index[strspn(index, "0123456789")] == '\0')
+            return index;
+    }
+    return NULL;
+}
+
+static size_t without_number(const char *name, size_t length)
+{
+    while (length > 0 && strchr("0123456789", name[length - 1]) != NULL)
+        length--;
+    return length;
+}
+
+char *dial_words_pod_name(const char *own, const char *index, const char *server)
+{
+    size_t length = strlen(own), first = strcspn(server, ".:");
+    size_t number = index == NULL ? 0 : strlen(index);
+    size_t stem = without_number(server, first);
+    bool says_it = without_number(own, length) + number == length &&
+                   strcmp(own + length - number, index == NULL ? "" : index) == 0;
+    if (index == NULL || says_it || stem == 0 || stem == first || server[stem - 1] != '-')
+        return mem_strdup(own);
+    return mem_printf("%.*s%s", (int)stem, server, index);
+}
+
+static int read_name(const char *name, const char *server, char **out, struct error *err)
 {
     char own[HOST_NAME_MAX + 1] = "";
+    char *made AUTO_FREE = NULL;
     if (name == NULL && gethostname(own, sizeof(own) - 1) == 0)
-        name = own;
+        name = made = dial_words_pod_name(own, pod_index(), server == NULL ? "" : server);
     if (name == NULL || !name_is_safe(name, strlen(name)))
         return error_set(err, "'%s' is not the name of a host; give another one with --name",
                          name == NULL ? "" : name);
@@ -88,7 +121,8 @@ int dial_words_read(char *const *words, struct dial_out *dial, struct error *err
 {
     const char *values[WORDS];
     *dial = (struct dial_out){.limit_ms = DIAL_WORDS_LIMIT_MS};
-    if (read_words(words, values, err) < 0 || read_name(values[WORD_NAME], &dial->node, err) < 0)
+    if (read_words(words, values, err) < 0 ||
+        read_name(values[WORD_NAME], values[WORD_DIAL], &dial->node, err) < 0)
         return -1;
     const char *id = values[WORD_ID] != NULL ? values[WORD_ID] : DIAL_ID_USUAL;
     const char *server = values[WORD_DIAL];

@@ -22,6 +22,11 @@
 #define DIAL_WORDS_LIMIT_MS 600000
 #define DIAL_WORDS_ANY "auto"
 
+/* The name of a pod whose host name says nothing of its index, such as one in the network of its
+ * node: that of hvdrun's own pod, at `server`, with this index. Otherwise the host name. NULL: it
+ * has no index. The caller frees it. */
+char *dial_words_pod_name(const char *own, const char *index, const char *server);
+
 /* The words are those of this command line, and not of srun's agent. */
 bool dial_words_are_ours(int argc, char *const *argv);
 

@@ -308,7 +308,9 @@ int place_open(const struct command_line *line, char *const *env, struct place *
         hosts_copy(&place->hosts, &place->allocation.hosts);
     if (settle_ppr(settings, place, err) < 0)
         return -1;
-    if (place->hosts.count == 0 && !named && !layout_hosts(&place->mapping, &place->hosts))
+    bool come = settings->transport == SET_TRANSPORT_DIAL && settings_is_elastic(settings) &&
+                !line->check.wanted; /* the agents that dial in are the hosts */
+    if (place->hosts.count == 0 && !named && !come && !layout_hosts(&place->mapping, &place->hosts))
         hosts_add(&place->hosts, "localhost", own_slots(settings), true);
     return 0;
 }

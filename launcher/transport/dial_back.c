@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/parse.h"
 #include "base/strv.h"
 #include "io/loop.h"
 #include "io/tcp_options.h"
@@ -238,12 +239,32 @@ static void refuse_stranger(struct dial_back_guest *guest, const char *name)
                            : "hvdrun does not expect an agent of this name");
 }
 
+/* The claim of a name that was not expected before. NULL: the agent is refused. */
+static struct dial_back_claim *admit(struct dial_back_guest *guest, const char *name)
+{
+    struct dial_back *dial = guest->dial;
+    const char *why = dial->config.stranger(dial->config.context, name);
+    struct dial_back_claim *claim = why == NULL ? find_claim(dial, name) : NULL;
+    if (claim != NULL)
+        return claim;
+    why = why == NULL ? "hvdrun does not use this host now" : why;
+    tell(dial, LOG_INFO, mem_printf("refused the agent of %s at %s: %s", name, guest->peer, why));
+    refuse(guest, why);
+    return NULL;
+}
+
 /* It has the key. */
 static void check_claim(struct dial_back_guest *guest)
 {
     struct dial_back *dial = guest->dial;
     const char *name = claimed_name(dial, guest->end.module->identity(guest->end.session));
     struct dial_back_claim *claim = find_claim(dial, name);
+    bool is_name = name != NULL && name_is_safe(name, strlen(name));
+    if (claim == NULL && is_name && dial->config.stranger != NULL) {
+        claim = admit(guest, name);
+        if (claim == NULL)
+            return;
+    }
     if (claim == NULL && name != NULL && strcmp(name, DIAL_BACK_ANY) == 0) {
         char *line = mem_printf("refused an agent from %s: all hosts of the list have an agent",
                                 guest->peer);

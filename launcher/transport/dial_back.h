@@ -37,6 +37,9 @@ struct dial_back_config {
     bool agents_return;    /* they come again: to come while no call waits is not worth a warning */
     int64_t dead_after_ms; /* for TCP_USER_TIMEOUT */
     int guests;            /* connections without a name at the same time */
+    /* An agent with the key has a name, safe as that of a host, that no call has waited for. NULL:
+     * one waits now; else why not, in a few words. May be NULL: there are no such names. */
+    const char *(*stranger)(void *context, const char *name);
     /* A line that belongs to no call. */
     void (*note)(void *context, enum log_level level, const char *line);
     void *context;

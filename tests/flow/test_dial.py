@@ -5,6 +5,7 @@
 
 import hashlib
 import hmac
+import json
 import os
 import re
 import resource
@@ -18,6 +19,7 @@ from ground import BUILD, HVDRUN, SOURCE, mpi_worker, wait_until, worker
 from hosts import Hosts, main, network
 from jobs import Job
 from procfs import kill, processes
+from python import python_with
 
 AGENT = os.path.join(BUILD, "lib/hvdrun/hvdrun-agent")
 PORT = 4000
@@ -32,6 +34,37 @@ dist.all_reduce(value)
 print("rank", dist.get_rank(), "of", dist.get_world_size(), "sum", int(value[7]), flush=True)
 dist.destroy_process_group()
 """
+JAX = """
+import json, os, socket, time
+host, _, port = os.environ["JAX_COORDINATOR_ADDRESS"].rpartition(":")
+me, count = int(os.environ["JAX_PROCESS_ID"]), int(os.environ["JAX_NUM_PROCESSES"])
+if me == 0:
+    server = socket.create_server(("", int(port)), family=socket.AF_INET6, dualstack_ipv6=True)
+    others = [server.accept()[0] for _ in range(count - 1)]
+    seen = sorted([0] + [int(one.recv(16)) for one in others])
+    for one in others:
+        one.sendall(json.dumps(seen).encode())
+else:
+    until = time.monotonic() + 60
+    while True:
+        try:
+            one = socket.create_connection((host.strip("[]"), int(port)), 60)
+            break
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.05)
+    one.sendall(str(me).encode())
+    seen = json.loads(one.recv(1000))
+print("process", me, "of", f"{count}:", seen, flush=True)
+"""
+HOROVOD = """
+import torch
+import horovod.torch as hvd
+hvd.init()
+total = hvd.allreduce(torch.tensor([float(hvd.rank() + 1)]), op=hvd.Sum).item()
+print("rank", hvd.rank(), "of", hvd.size(), "sum", int(total), flush=True)
+"""
 
 
 class Dialing(Hosts):
@@ -42,7 +75,8 @@ class Dialing(Hosts):
         self.env = {"HVDRUN_DIAL_SECRET": self.secret}
 
     def drive(self, hosts, *args, env=None, **options):
-        return self.start("--transport", "dial", "--dial-port", PORT, "-H", hosts, *args, env={**self.env, **(env or {})}, **options)
+        named = ["-H", hosts] if hosts else []
+        return self.start("--transport", "dial", "--dial-port", PORT, *named, *args, env={**self.env, **(env or {})}, **options)
 
     def agent(self, number, *args, name=None, before=()):
         """An agent on a host, as a container would start it."""
@@ -499,6 +533,54 @@ class Elastic(Dialing):
         self.end([agent], 123)
 
 
+class Whoever(Dialing):
+    """Nobody has named hosts: an elastic job takes those that come."""
+
+    def train(self, *args):
+        return self.drive(None, *args, "sh", "-c", self.until_gate())
+
+    def test_they_come_and_go(self):
+        job = self.train("--min-np", 2, "--max-np", 3, "--job-name", "open")
+        agents = {number: self.agent(number, name=name) for number, name in ((1, "train-x7k2"), (2, "localhost"), (3, "node1"))}
+        job.wait_output(r" of 3 on train-x7k2")  # with two of them at first, perhaps
+        job.wait_output(r" of 3 on localhost")
+        job.wait_output(r" of 3 on node1")
+        late = self.waiting(self.agent(1, name="late"), "hvdrun has as many hosts as --max-np allows")
+        kill(self.host(3).agent().pid)
+        job.wait_output(r" of 3 on late", timeout=60)
+        self.assertNotEqual(agents.pop(3).wait().status, 0)
+        hosts = json.loads(self.start("status", "open", "--json").wait().stdout)["hosts"]
+        self.assertEqual({one["host"] for one in hosts}, {"train-x7k2", "localhost", "late"})  # node1 left the list
+        os.kill(self.host(2).agents()[0].pid, signal.SIGTERM)
+        job.wait_output(r" of 2 on late", timeout=60)
+        self.end([agents.pop(2)], 143)
+        agents[2] = self.agent(2, name="train-z1")
+        job.wait_output(r" of 3 on train-z1", timeout=60)
+        self.open_gate()
+        result = self.expect(job.wait(), 0)
+        self.expect_not_said(result, "does not expect")
+        self.end([*agents.values(), late])
+
+    def test_slots(self):
+        job = self.train("--min-np", 4, "--slots-per-host", 2)
+        agents = [self.agent(1, name="a"), self.agent(2, name="b")]
+        job.wait_output(r" of 4 on ", count=4)
+        self.open_gate()
+        self.expect(job.wait(), 0)
+        self.end(agents)
+
+    def test_none_comes(self):
+        result = self.expect(self.train("--min-np", 2, "--elastic-timeout", 1).wait(), 123)
+        self.expect_said(result, r"2 wanted, 0 found")
+
+    def test_a_fixed_job_does_not_take_them(self):
+        job = self.drive("pod-1", "--start-timeout", 20, worker("hang"))
+        agent = self.waiting(self.agent(1, name="pod-7"), "does not expect an agent of this name")
+        self.stop_waiting(1, agent)
+        job.signal(signal.SIGINT)
+        self.expect(job.wait(), 130)
+
+
 class Programs(Dialing):
 
     def test_openmpi(self):
@@ -524,6 +606,32 @@ class Programs(Dialing):
             job.wait_output(rf"\[{rank}\]<stdout>:rank {rank} of 4 sum 6", timeout=60)
         job.signal(signal.SIGINT)
         self.end(agents, job.wait().status)
+
+    def test_jax(self):
+        """A stand-in for jax.distributed: process 0 serves the coordinator's address, and all others come to it."""
+        path = self.write("job.py", JAX)
+        agents = [self.agent(1), self.agent(2)]
+        result = self.expect(self.drive("pod-1:1,pod-2:2", "/usr/bin/python3", path).wait(120), 0)
+        self.expect_lines(result, [f"[{rank}]<stdout>:process {rank} of 3: [0, 1, 2]" for rank in range(3)])
+        self.end(agents)
+
+    def test_horovod(self):
+        """The stand-in for Horovod's own worker: its controller finds all ranks through the agents."""
+        agents = [self.agent(1), self.agent(2)]
+        result = self.expect(self.drive("pod-1:1,pod-2:2", worker("horovod_worker")).wait(120), 0)
+        sums = set(re.findall(r"rank (\d) of 3: sum (\d+)", result.stdout))
+        self.assertEqual(sums, {(str(rank), "3") for rank in range(3)}, result.describe())
+        self.end(agents)
+
+    def test_the_package_horovod(self):
+        """The package of this project."""
+        python = python_with("torch", "cloudpickle")
+        path = self.write("job.py", HOROVOD)
+        agents = [self.agent(1), self.agent(2)]
+        env = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        result = self.expect(self.drive("pod-1:1,pod-2:2", "--horovod", "bundled", python, path, env=env).wait(120), 0)
+        self.expect_lines(result, [f"[{rank}]<stdout>:rank {rank} of 3 sum 6" for rank in range(3)])
+        self.end(agents)
 
     def test_pytorch_beside_the_driver(self):
         agents = [self.agent(1)]

@@ -235,6 +235,24 @@ static void destroy(struct job *job)
 
 /* Nodes */
 
+/* Nobody has named hosts, so those that dial in are the list. */
+static bool is_open(const struct job *job)
+{
+    const struct settings *settings = job->settings;
+    return settings->transport == SET_TRANSPORT_DIAL && job->request->hosts->count == 0 &&
+           settings->host_discovery_script == NULL && settings->hosts_watch == NULL;
+}
+
+static const char *stranger(struct job *job, const char *name)
+{
+    const char *why = "the job ends";
+    if (!is_open(job))
+        return "hvdrun does not expect an agent of this name";
+    if (job->state >= JOB_ENDING || elastic_source_come(of(job)->parts.source, name, &why) < 0)
+        return why;
+    return NULL;
+}
+
 static void welcome(const struct job *job, Hvdrun__Welcome *welcome)
 {
     const struct strv *probe = &of(job)->probe;
@@ -277,6 +295,8 @@ static void gone(struct job *job, struct node_link *node)
     elastic_act_node_gone(&of(job)->parts, node);
     if (may_return) /* what drained is gone, and a new agent would be another one */
         feed(job, &(struct elastic_event){.kind = ELASTIC_HOST_UNDRAIN, .host = node->index});
+    if (is_open(job) && job->state < JOB_ENDING)
+        elastic_source_leave(of(job)->parts.source, node->host);
     elastic_epoch_advance(of(job)->parts.epoch);
 }
 
@@ -441,6 +461,7 @@ const struct job_kind elastic_kind = {
     .status = elastic_control_status,
     .welcome = welcome,
     .hello = hello,
+    .stranger = stranger,
     .unreached = unreached,
     .lost = lost,
     .gone = gone,

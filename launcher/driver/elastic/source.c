@@ -2,6 +2,7 @@
 #include "driver/elastic/source.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "driver/elastic/discovery.h"
@@ -106,6 +107,49 @@ void elastic_source_destroy(struct elastic_source *source)
     hosts_destroy(&source->added);
     hosts_destroy(&source->both);
     free(source);
+}
+
+/* The slots of hosts that are up, or awaited. */
+static int slots_in_use(const struct elastic *core)
+{
+    int slots = 0;
+    for (int i = 0; i < elastic_host_count(core); i++) {
+        struct elastic_host_facts facts = elastic_host_facts(core, i);
+        if (facts.state == ELASTIC_HOST_CALLING || facts.state == ELASTIC_HOST_UP)
+            slots += facts.slots;
+    }
+    return slots;
+}
+
+int elastic_source_come(struct elastic_source *source, const char *name, const char **why)
+{
+    const struct settings *settings = elastic_hub_job(source->hub)->settings;
+    const struct elastic *core = elastic_hub_core(source->hub);
+    int slots = settings->slots_per_host > 0 ? (int)settings->slots_per_host : 1;
+    *why = "hvdrun has as many hosts as --max-np allows";
+    if (settings->max_np > 0 && slots_in_use(core) >= settings->max_np)
+        return -1;
+    *why = "too many hosts have come and gone in this job";
+    if (elastic_host_number(core, name) < 0 && elastic_host_count(core) >= ELASTIC_STRANGERS_MAX)
+        return -1;
+    if (hosts_find(&source->added, name) != NULL)
+        return 0;
+    struct host *host = hosts_add(&source->added, name, slots, true);
+    host->traits.transport = SET_TRANSPORT_DIAL; /* also if it is this machine */
+    tell(source);
+    return 0;
+}
+
+void elastic_source_leave(struct elastic_source *source, const char *name)
+{
+    struct host_list kept = {.count = 0};
+    for (size_t i = 0; i < source->added.count; i++) {
+        if (strcmp(source->added.items[i].name, name) != 0)
+            copy_host(&kept, &source->added.items[i]);
+    }
+    hosts_destroy(&source->added);
+    source->added = kept;
+    tell(source);
 }
 
 void elastic_source_add(struct elastic_source *source, const struct host_list *hosts)

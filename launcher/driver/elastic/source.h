@@ -16,5 +16,11 @@ void elastic_source_pause(struct elastic_source *source, bool paused);
 void elastic_source_stop(struct elastic_source *source);    /* no more lists */
 void elastic_source_destroy(struct elastic_source *source); /* accepts NULL */
 
+/* Hosts that nobody listed: the agents that dial in are the list. -1: the job has as many as it may
+ * have (ELASTIC_STRANGERS_MAX names in all), and `why` is set to a constant. */
+#define ELASTIC_STRANGERS_MAX 4096
+int elastic_source_come(struct elastic_source *source, const char *name, const char **why);
+void elastic_source_leave(struct elastic_source *source, const char *name);
+
 /* A host that is already listed gets the new number of slots. */
 void elastic_source_add(struct elastic_source *source, const struct host_list *hosts);

@@ -93,6 +93,12 @@ void kind_note(struct job *job, const struct node_link *node, const char *line)
         job->kind->note(job, node, line);
 }
 
+const char *kind_stranger(struct job *job, const char *name)
+{
+    return job->kind->stranger != NULL ? job->kind->stranger(job, name)
+                                       : "hvdrun does not expect an agent of this name";
+}
+
 void kind_lost(struct job *job, struct node_link *node, const char *why)
 {
     if (job->kind->lost != NULL)

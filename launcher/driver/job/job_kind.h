@@ -44,6 +44,9 @@ struct job_kind {
     void (*hello)(struct job *job, struct node_link *node);
     void (*unreached)(struct job *job, struct node_link *node, const char *why);
     void (*note)(struct job *job, const struct node_link *node, const char *line);
+    /* The agent of a host that no list has wants to come in. NULL: its node is called now; else why
+     * not. */
+    const char *(*stranger)(struct job *job, const char *name);
 
     /* A node leaves. */
     void (*lost)(struct job *job, struct node_link *node, const char *why);
@@ -73,6 +76,7 @@ void kind_print(const struct job *job);
 void kind_status(const struct job *job, struct json_t *root);
 
 void kind_welcome(const struct job *job, Hvdrun__Welcome *welcome);
+const char *kind_stranger(struct job *job, const char *name);
 void kind_hello(struct job *job, struct node_link *node);
 void kind_unreached(struct job *job, struct node_link *node, const char *why);
 void kind_note(struct job *job, const struct node_link *node, const char *line);

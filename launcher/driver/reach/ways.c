@@ -133,6 +133,12 @@ static int open_srun(struct ways *ways, struct error *err)
     return 0;
 }
 
+static const char *stranger(void *context, const char *name)
+{
+    const struct ways *ways = context;
+    return kind_stranger(ways->job, name);
+}
+
 static int open_dial(struct ways *ways, struct error *err)
 {
     const struct job *job = ways->job;
@@ -151,6 +157,7 @@ static int open_dial(struct ways *ways, struct error *err)
         .port = (int)settings->dial_port,
         .limit_ms = elastic ? 0 : start_limit_ms(job),
         .nodes = elastic ? (int)job->request->hosts->count : job->node_count,
+        .stranger = elastic && job->request->hosts->count == 0 ? stranger : NULL,
         .note = tell_note,
         .context = ways};
     ways->dial = dial_in_create(&ways->dial_settings, err);

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <sysexits.h>
 
 #include "model/elastic/job.h"
 #include "model/elastic/newcomers.h"
@@ -52,6 +53,11 @@ static bool can_spare_a_slot(const struct elastic *e)
 static bool count_crash(struct elastic *e, const struct elastic_failure *failure)
 {
     struct elastic_host *host = &e->hosts.items[failure->host];
+    if (!failure->signaled && failure->code == EX_CONFIG) { /* docs/exit-status.md */
+        elastic_verdict_give(e, ELASTIC_END_FAULT, failure,
+                             "%s, which says that no other try can succeed", failure->text);
+        return false;
+    }
     if (!elastic_hosts_slot_failed(host, failure->slot, &e->blacklist_rule, e->now_ms))
         return true;
     bool elsewhere = elsewhere_it_runs(e, failure->host);

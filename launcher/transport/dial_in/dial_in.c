@@ -91,6 +91,12 @@ static void note(void *context, enum log_level level, const char *line)
     in->settings->note(in->settings->context, level, line);
 }
 
+static const char *stranger(void *context, const char *name)
+{
+    const struct dial_in *in = context;
+    return in->settings->stranger(in->settings->context, name);
+}
+
 /* At most half of the descriptors that the driver and its agents leave. */
 static int guests_of(int nodes)
 {
@@ -124,6 +130,7 @@ struct dial_in *dial_in_create(const struct dial_in_settings *settings, struct e
                                       .agents_return = settings->limit_ms == 0,
                                       .dead_after_ms = settings->room->silence_ms,
                                       .guests = guests_of(settings->nodes),
+                                      .stranger = settings->stranger == NULL ? NULL : stranger,
                                       .note = note,
                                       .context = in};
     in->dial = config.module == NULL ? NULL : dial_back_create(&config, err);

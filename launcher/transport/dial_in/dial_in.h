@@ -22,6 +22,8 @@ struct dial_in_settings {
     int port;
     int64_t limit_ms; /* for an agent to come, from its call; 0: agents come and go */
     int nodes;        /* that may come at the same time, as far as they are known */
+    /* As in dial_back.h: hosts that are in no list. May be NULL. */
+    const char *(*stranger)(void *context, const char *name);
     /* A line that belongs to no call: refused connections. */
     void (*note)(void *context, enum log_level level, const char *line);
     void *context;

@@ -43,6 +43,8 @@ static int clear(void **state)
     unsetenv("HVDRUN_DIAL_SECRET");
     unsetenv("HVDRUN_DIAL_ID");
     unsetenv("HVDRUN_DIAL_NAME");
+    unsetenv("JOB_COMPLETION_INDEX");
+    unsetenv("PET_NODE_RANK");
     unsetenv("HVDRUN_DIAL_GRACE");
     unsetenv("HVDRUN_START_TIMEOUT");
     unsetenv("HVDRUN_AGENT_DIAL");
@@ -111,6 +113,42 @@ static void test_names(void **state)
     words[3] = NULL;
     assert_int_equal(dial_words_read(words, &dial, &err), 0);
     assert_string_equal(dial.node, own);
+    dial_out_clear(&dial);
+}
+
+static void pod(const char *own, const char *index, const char *server, const char *expected)
+{
+    char *name AUTO_FREE = dial_words_pod_name(own, index, server);
+    assert_string_equal(name, expected);
+}
+
+static void test_names_of_pods(void **state)
+{
+    struct dial_out dial;
+    struct error err = ERROR_INIT;
+    (void)state;
+    pod("train-3", "3", "train-0.train:4000", "train-3");
+    pod("worker-3", "3", "driver-0.driver:4000", "worker-3"); /* it is its own job's */
+    pod("node17.cluster", "3", "train-0.train:4000", "train-3");
+    pod("gpu-13", "3", "train-0.train:4000", "train-3");
+    pod("x", "12", "train-pod-0-0.train:4000", "train-pod-0-12");
+    pod("x", NULL, "train-0.train:4000", "x");
+    pod("x", "3", "driver:4000", "x"); /* hvdrun's pod is not one of many */
+    pod("x", "3", "host0:4000", "x");
+    pod("x", "3", "10.0.0.1:4000", "x");
+    pod("x", "3", "[fd00::1]:4000", "x");
+    pod("x", "3", "", "x");
+    setenv("PET_NODE_RANK", "5", 1);
+    setenv("JOB_COMPLETION_INDEX", "4x", 1);
+    setenv("HVDRUN_DIAL_SECRET", secret, 1);
+    assert_int_equal(dial_words_read(WORDS(WORD("--dial=train-node-0-0.train:4000")), &dial, &err),
+                     0);
+    assert_string_equal(dial.node, "train-node-0-5");
+    dial_out_clear(&dial);
+    setenv("JOB_COMPLETION_INDEX", "4", 1);
+    assert_int_equal(dial_words_read(WORDS(WORD("--dial=train-node-0-0.train:4000")), &dial, &err),
+                     0);
+    assert_string_equal(dial.node, "train-node-0-4");
     dial_out_clear(&dial);
 }
 
@@ -210,6 +248,7 @@ int main(void)
         cmocka_unit_test_setup(test_options, clear),
         cmocka_unit_test_setup(test_variables_are_weaker, clear),
         cmocka_unit_test_setup(test_names, clear),
+        cmocka_unit_test_setup(test_names_of_pods, clear),
         cmocka_unit_test_setup(test_no_secret, clear),
         cmocka_unit_test_setup(test_mistakes, clear),
         cmocka_unit_test_setup_teardown(test_whose_words, clear, clear),

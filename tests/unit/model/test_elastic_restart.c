@@ -431,6 +431,22 @@ static void test_crashes_long_ago_are_forgotten(void **state)
     story_end(&s);
 }
 
+/* The program knows that each other try would end the same way. */
+static void test_never_again(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    s.config.max_restarts = -1;
+    story_runs(&s, "a,b");
+    exited(&s, 0, 78);
+    expect(&s, "verdict program fault");
+    expect_verdict(&s, ELASTIC_END_FAULT,
+                   "rank 0 on a exited with code 78, which says that no other try can succeed");
+    assert_int_equal(elastic_verdict(s.e)->code, 78);
+    story_end(&s);
+}
+
 static void test_it_crashes_on_every_host(void **state)
 {
     (void)state;
@@ -840,6 +856,7 @@ int main(void)
         cmocka_unit_test(test_a_bad_slot_that_is_needed),
         cmocka_unit_test(test_a_bad_slot_without_cool_down),
         cmocka_unit_test(test_crashes_long_ago_are_forgotten),
+        cmocka_unit_test(test_never_again),
         cmocka_unit_test(test_it_crashes_on_every_host),
         cmocka_unit_test(test_it_crashes_everywhere_but_restarts_are_counted),
         cmocka_unit_test(test_no_worker_is_left),

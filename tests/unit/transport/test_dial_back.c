@@ -21,6 +21,8 @@
 #define GUESTS 4
 #define WELCOME DIAL_BACK_WELCOME HVDRUN_VERSION "\n"
 
+struct waiting;
+
 struct fixture {
     struct loop *loop;
     struct dial_back *dial;
@@ -28,6 +30,8 @@ struct fixture {
     char notes[NOTES][256];
     enum log_level levels[NOTES];
     int note_count;
+    struct waiting *stranger; /* whom test_strangers_that_are_welcome() waits for when asked */
+    int asked;
 };
 
 struct waiting {
@@ -454,6 +458,58 @@ static struct rlimit leave_descriptors(int count)
 }
 
 /* An agent that cannot be taken in is no agent that never came. */
+static const char *ask(void *context, const char *name)
+{
+    struct fixture *f = context;
+    f->asked++;
+    if (strncmp(name, "full", 4) == 0)
+        return "there is no room";
+    if (strncmp(name, "odd", 3) != 0)
+        expect_agent(f, name, f->stranger);
+    return NULL;
+}
+
+/* The job decides about names that nobody waits for, if they can be names of hosts. */
+static void test_strangers_that_are_welcome(void **state)
+{
+    struct fixture *f = *state;
+    struct error err = ERROR_INIT;
+    struct waiting node1;
+    struct agent agent;
+    struct dial_back_config config = {.loop = f->loop,
+                                      .module = tls_fixture_module(),
+                                      .job_id = "job-1",
+                                      .agents_return = true,
+                                      .dead_after_ms = 30000,
+                                      .guests = GUESTS,
+                                      .stranger = ask,
+                                      .note = note,
+                                      .context = f};
+    dial_back_destroy(f->dial);
+    f->dial = dial_back_create(&config, &err);
+    assert_non_null(f->dial);
+    f->key = dial_back_key(f->dial);
+    f->stranger = &node1;
+    agent_come(f, &agent, "hvdrun:job-1:node1", true);
+    assert_string_equal(agent.line, WELCOME);
+    assert_int_equal(node1.ups, 1);
+    agent_go(&agent);
+    static const char *const refused[][2] = {
+        {"hvdrun:job-1:full", "wait there is no room\n"},
+        {"hvdrun:job-1:odd", "wait hvdrun does not use this host now\n"},
+        {"hvdrun:job-1:-x", "wait hvdrun does not expect an agent of this name\n"},
+        {"hvdrun:job-1:", "wait hvdrun does not expect an agent of this name\n"},
+        {"hvdrun:job-2:node1", "wait hvdrun does not expect an agent of this name\n"},
+    };
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        agent_come(f, &agent, refused[i][0], true);
+        assert_string_equal(agent.line, refused[i][1]);
+        agent_go(&agent);
+    }
+    assert_int_equal(f->asked, 3);
+    forget(&node1);
+}
+
 static void test_no_descriptor_for_an_agent(void **state)
 {
     struct fixture *f = *state;
@@ -546,6 +602,7 @@ int main(void)
         TEST(test_a_warning_comes_once),
         TEST(test_any_name),
         TEST(test_agents_that_return),
+        TEST(test_strangers_that_are_welcome),
         TEST(test_no_descriptor_for_an_agent),
         TEST(test_no_descriptor_for_a_connection),
         TEST(test_strangers_have_the_descriptors),
