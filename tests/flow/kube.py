@@ -13,7 +13,8 @@ Fields of a stable version never go, so 1.31 to 1.33 have them, too.
   Arnavion/k8s-openapi src/v1_30/api/policy/v1/pod_disruption_budget_spec.rs, commit 139dd230994a705723af9299b9e5a3946de768de
   kubernetes/kubernetes staging/src/k8s.io/api/testdata/HEAD/core.v1.Secret.yaml, commit 05c351a9037bd79bf88c56171a951c3097b658da
 kubernetes-sigs/jobset config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml, commit 01078527ec4383c3d7289b5af3e0a788324e14ec (v1alpha2)
-kubeflow/mpi-operator manifests/base/kubeflow.org_mpijobs.yaml, commit 013fa15b22a60180c99f5111a904b60099828f89 (v2beta1)
+kubeflow/mpi-operator manifests/base/kubeflow.org_mpijobs.yaml, commit 013fa15b22a60180c99f5111a904b60099828f89 (v2beta1);
+  launcherCreationPolicy, which is newer: pkg/apis/kubeflow/v2beta1/types.go of a later commit, whose number is not known here
 kubeflow/trainer manifests/base/crds/trainer.kubeflow.org_trainjobs.yaml, commit 0f13bb7a01973a1717651000c746d634bd4161e9 (v1alpha1)
 
 Values in a set are an enumeration of the schema, or of the documented values of the field.
@@ -66,7 +67,8 @@ FIELDS = {
                                      "PodFailurePolicy"}]}]},
         "replicatedJobs": [{"name!": str, "replicas": int, "template!": {"spec": JOB}}]}},
     ("kubeflow.org/v2beta1", "MPIJob"): {"spec": {
-        "slotsPerWorker": int, "runPolicy": {"cleanPodPolicy": str, "backoffLimit": int},
+        "slotsPerWorker": int, "runPolicy": {"cleanPodPolicy": {"None", "Running", "All"}, "backoffLimit": int},
+        "launcherCreationPolicy": {"AtStartup", "WaitForWorkersReady"},
         "mpiReplicaSpecs!": {"*": {"replicas": int, "restartPolicy": str, "template": {"spec": POD}}}}},
     ("trainer.kubeflow.org/v1alpha1", "TrainJob"): {"spec": {
         "runtimeRef!": {"name!": str, "apiGroup": str, "kind": str},

@@ -193,6 +193,11 @@ class Meaning(Kubernetes):
         self.assertEqual((launcher["replicas"], workers["replicas"], thing["spec"]["slotsPerWorker"]), (1, 4, 8))
         self.assertEqual(kube.words(launcher["template"]["spec"]["containers"][0]), [
             "hvdrun", "--host-discovery-script=/etc/mpi/discover_hosts.sh", "--slots-per-host=8", "--min-np=16", "./train"])
+        self.assertNotIn("launcherCreationPolicy", thing["spec"])  # hvdrun itself waits for hosts
+        fixed = self.main_object("--kind", "mpijob", *IMAGE, "--pods", 4, "./train")["spec"]
+        self.assertEqual(fixed["launcherCreationPolicy"], "WaitForWorkersReady")
+        self.assertEqual(kube.words(fixed["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]),
+                         ["hvdrun", "--hostfile=/etc/mpi/hostfile", "./train"])
         self.assertNotIn("command", workers["template"]["spec"]["containers"][0])
         for words, expected in ((["python3", "t.py"], ["hvdrun", "torchrun", "--no-python", "python3", "t.py"]),
                                 (["torchrun", "t.py"], ["hvdrun", "torchrun", "t.py"]),

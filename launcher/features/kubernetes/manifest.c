@@ -390,9 +390,11 @@ static void put_mpijob(const struct manifest *manifest, struct buf *out)
     buf_printf(out,
                "spec:\n"
                "  slotsPerWorker: %" PRId64 "\n"
-               "  runPolicy: {cleanPodPolicy: Running}\n"
-               "  mpiReplicaSpecs:\n",
+               "  runPolicy: {cleanPodPolicy: Running}\n",
                manifest->slots);
+    if (!manifest->is_elastic) /* or else hvdrun itself waits for hosts */
+        put(out, "  launcherCreationPolicy: WaitForWorkersReady\n");
+    put(out, "  mpiReplicaSpecs:\n");
     for (int i = 0; i < 2; i++) {
         bool launches = i == 0;
         buf_printf(out,
