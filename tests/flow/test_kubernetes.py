@@ -112,6 +112,11 @@ class Meaning(Kubernetes):
                 container = thing["spec"]["trainer"] if kind == "trainjob" else self.pods(thing)[0]["containers"][0]
                 self.assertEqual(kube.words(container)[-len(words):], words)
 
+    def test_a_long_line(self):
+        words = ["$" * 100000] * 12
+        for kind in ("job", "jobset"):
+            self.assertEqual(kube.words(self.pods(self.main_object("--kind", kind, *IMAGE, *words))[0]["containers"][0])[-12:], words)
+
     def test_the_script(self):
         """What the pods of an indexed Job run."""
         for kind, host, least in (("job", "train", "--min-np 4"), ("jobset", "train-pod-0", "--min-np 4"), ("job", "train", "")):

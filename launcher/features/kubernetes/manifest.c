@@ -16,7 +16,7 @@
 #define AFTER_GRACE_S 15  /* for hvdrun to end after its workers */
 #define RETRIES_OF_INDEX 10
 #define RESTARTS_OF_JOBSET 10
-#define TEXT_MAX ((size_t)1 << 20)
+#define TEXT_MAX ((size_t)1 << 30) /* more than any command line */
 
 static const char *const kinds[] = {
 #define MANIFEST_WORD(name, word) word,
