@@ -546,7 +546,7 @@ class Whoever(Dialing):
         job.wait_output(r" of 3 on train-x7k2")  # with two of them at first, perhaps
         job.wait_output(r" of 3 on localhost")
         job.wait_output(r" of 3 on node1")
-        late = self.waiting(self.agent(1, name="late"), "hvdrun has as many hosts as --max-np allows")
+        late = self.waiting(self.agent(1, name="late"), r"hvdrun has as many hosts as it may use \(--max-np\)")
         kill(self.host(3).agent().pid)
         job.wait_output(r" of 3 on late", timeout=60)
         self.assertNotEqual(agents.pop(3).wait().status, 0)
@@ -566,6 +566,16 @@ class Whoever(Dialing):
         job = self.train("--min-np", 4, "--slots-per-host", 2)
         agents = [self.agent(1, name="a"), self.agent(2, name="b")]
         job.wait_output(r" of 4 on ", count=4)
+        self.open_gate()
+        self.expect(job.wait(), 0)
+        self.end(agents)
+
+    def test_a_job_that_only_restarts(self):
+        """It has exactly -np ranks."""
+        job = self.train("-np", 1, "--max-restarts", 1)
+        agents = [self.agent(1, name="a")]
+        job.wait_output("0 of 1 on a")
+        self.stop_waiting(2, self.waiting(self.agent(2, name="b"), "as many hosts as it may use"))
         self.open_gate()
         self.expect(job.wait(), 0)
         self.end(agents)

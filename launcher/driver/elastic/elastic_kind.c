@@ -248,7 +248,8 @@ static const char *stranger(struct job *job, const char *name)
     const char *why = "the job ends";
     if (!is_open(job))
         return "hvdrun does not expect an agent of this name";
-    if (job->state >= JOB_ENDING || elastic_source_come(of(job)->parts.source, name, &why) < 0)
+    if (job->state >= JOB_ENDING ||
+        elastic_source_come(of(job)->parts.source, name, max_np_of(job->settings), &why) < 0)
         return why;
     return NULL;
 }

@@ -121,13 +121,14 @@ static int slots_in_use(const struct elastic *core)
     return slots;
 }
 
-int elastic_source_come(struct elastic_source *source, const char *name, const char **why)
+int elastic_source_come(struct elastic_source *source, const char *name, int max_np,
+                        const char **why)
 {
     const struct settings *settings = elastic_hub_job(source->hub)->settings;
     const struct elastic *core = elastic_hub_core(source->hub);
     int slots = settings->slots_per_host > 0 ? (int)settings->slots_per_host : 1;
-    *why = "hvdrun has as many hosts as --max-np allows";
-    if (settings->max_np > 0 && slots_in_use(core) >= settings->max_np)
+    *why = "hvdrun has as many hosts as it may use (--max-np)";
+    if (max_np > 0 && slots_in_use(core) >= max_np + settings->spares * slots)
         return -1;
     *why = "too many hosts have come and gone in this job";
     if (elastic_host_number(core, name) < 0 && elastic_host_count(core) >= ELASTIC_STRANGERS_MAX)

@@ -16,10 +16,12 @@ void elastic_source_pause(struct elastic_source *source, bool paused);
 void elastic_source_stop(struct elastic_source *source);    /* no more lists */
 void elastic_source_destroy(struct elastic_source *source); /* accepts NULL */
 
-/* Hosts that nobody listed: the agents that dial in are the list. -1: the job has as many as it may
- * have (ELASTIC_STRANGERS_MAX names in all), and `why` is set to a constant. */
+/* Hosts that nobody listed: the agents that dial in are the list. `max_np`: ranks at most, 0: all
+ * slots. -1: the job has as many hosts as it may use, with its spares, or has had
+ * ELASTIC_STRANGERS_MAX names in all; `why` is set to a constant. */
 #define ELASTIC_STRANGERS_MAX 4096
-int elastic_source_come(struct elastic_source *source, const char *name, const char **why);
+int elastic_source_come(struct elastic_source *source, const char *name, int max_np,
+                        const char **why);
 void elastic_source_leave(struct elastic_source *source, const char *name);
 
 /* A host that is already listed gets the new number of slots. */
