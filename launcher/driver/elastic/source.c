@@ -136,7 +136,7 @@ int elastic_source_come(struct elastic_source *source, const char *name, int max
     if (hosts_find(&source->added, name) != NULL)
         return 0;
     struct host *host = hosts_add(&source->added, name, slots, true);
-    host->traits.transport = SET_TRANSPORT_DIAL; /* also if it is this machine */
+    host->traits.came = true;
     tell(source);
     return 0;
 }

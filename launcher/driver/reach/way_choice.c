@@ -44,8 +44,7 @@ bool way_is_here(const struct settings *settings, const struct allocation *alloc
         kind = settings->launch_agent != NULL ? SET_TRANSPORT_SSH : (int)settings->transport;
     switch (kind) {
     case SET_TRANSPORT_LOCAL: return true;
-    case SET_TRANSPORT_DIAL: /* not if its own entry says so */
-        return traits->transport == SET_TRANSPORT_AUTO && is_local_obviously(host) == LOCAL_YES;
+    case SET_TRANSPORT_DIAL: return !traits->came && is_local_obviously(host) == LOCAL_YES;
     case SET_TRANSPORT_AUTO:
         return traits->user == NULL && traits->port == 0 && traits->address == NULL &&
                (is_slurm_name(allocation, host) || is_local_obviously(host) == LOCAL_YES);

@@ -28,6 +28,7 @@ void host_traits_copy(struct host_traits *to, const struct host_traits *from)
     to->port = from->port;
     to->transport = from->transport;
     to->gpus = from->gpus;
+    to->came = from->came;
     to->wdir = mem_strdup(from->wdir);
     for (size_t i = 0; i < from->env.count; i++)
         strv_add(&to->env, from->env.items[i]);
@@ -43,7 +44,8 @@ bool host_traits_equal(const struct host_traits *one, const struct host_traits *
     bool same = same_text(one->user, other->user) && same_text(one->address, other->address) &&
                 same_text(one->identity, other->identity) && same_text(one->wdir, other->wdir) &&
                 one->port == other->port && one->transport == other->transport &&
-                one->gpus == other->gpus && one->env.count == other->env.count;
+                one->gpus == other->gpus && one->came == other->came &&
+                one->env.count == other->env.count;
     for (size_t i = 0; same && i < one->env.count; i++)
         same = strcmp(one->env.items[i], other->env.items[i]) == 0;
     return same;

@@ -25,13 +25,14 @@
 
 /* What a list says about a host besides its name and slots; all zero: nothing. */
 struct host_traits {
-    char *user;      /* to log in as; NULL: not said */
-    char *address;   /* name or numeric address to connect to; NULL: the host's name */
-    char *identity;  /* file with the private key; NULL: not said */
-    int port;        /* to connect to; 0: not said */
-    int transport;   /* enum set_transport; SET_TRANSPORT_AUTO: not said */
-    int gpus;        /* 0: not said */
-    char *wdir;      /* of its workers, instead of the job's; NULL: not said */
+    char *user;     /* to log in as; NULL: not said */
+    char *address;  /* name or numeric address to connect to; NULL: the host's name */
+    char *identity; /* file with the private key; NULL: not said */
+    int port;       /* to connect to; 0: not said */
+    int transport;  /* enum set_transport; SET_TRANSPORT_AUTO: not said */
+    int gpus;       /* 0: not said */
+    bool came;  /* its agent has dialled in unasked: it is not this machine, whatever its name */
+    char *wdir; /* of its workers, instead of the job's; NULL: not said */
     struct strv env; /* "NAME=value" for its workers, weaker than the user's -x */
 };
 

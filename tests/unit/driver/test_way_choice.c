@@ -96,6 +96,8 @@ static void test_dial(void **state)
     assert_true(way_is_here(&rig.settings, NULL, "localhost", &plain));
     assert_false(way_is_here(&rig.settings, NULL, "pod-1", &plain));
     assert_false(way_may_be_here(&rig.settings, WAY_DIAL, "pod-1", &plain));
+    const struct host_traits came = {.transport = SET_TRANSPORT_AUTO, .came = true};
+    assert_false(way_is_here(&rig.settings, NULL, "localhost", &came));
     rig.settings.transport = SET_TRANSPORT_AUTO;
     assert_int_equal(choose(&rig, true, dial), WAY_DIAL);
     assert_true(way_is_here(&rig.settings, NULL, "localhost", &dial));
