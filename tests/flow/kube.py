@@ -3,13 +3,14 @@
 
 FIELDS are facts about the schemas: which fields an object has, and of which type. Sources, and what follows from them:
 
-Kubernetes 1.30 and 1.34 list each field of an object in a file.
-Fields of a stable version never go, so 1.31 to 1.33 have them, too.
+Kubernetes 1.30 and 1.34 list each field of a Job in a file. The other objects were read in one version, the Secret in an older one.
+Fields of a stable version of an API never go, so later versions have them, too.
   kubernetes/kubernetes staging/src/k8s.io/api/testdata/v1.30.0/batch.v1.Job.yaml, commit 2dd1588c490775be7cd90d0afc59c6dcef07032a
   kubernetes/kubernetes staging/src/k8s.io/api/testdata/v1.34.0/batch.v1.Job.yaml, commit a6420fa0f8daa32666688164f2b912bfac93499f
   kubernetes/kubernetes staging/src/k8s.io/api/testdata/v1.30.0/core.v1.Service.yaml, commit 2dd1588c490775be7cd90d0afc59c6dcef07032a
   kubernetes/kubernetes staging/src/k8s.io/api/testdata/v1.34.0/networking.k8s.io.v1.NetworkPolicy.yaml,
-    commit 5e377f9484190488bbbcb3ac9d24cc8be55e792f (and k8s-openapi src/v1_30/api/networking/v1/network_policy_spec.rs has it)
+    commit 5e377f9484190488bbbcb3ac9d24cc8be55e792f
+  Arnavion/k8s-openapi src/v1_30/api/networking/v1/network_policy_spec.rs, commit be2ebe15080d2c59dbe3b21ff870ecccf4274104
   Arnavion/k8s-openapi src/v1_30/api/policy/v1/pod_disruption_budget_spec.rs, commit 139dd230994a705723af9299b9e5a3946de768de
   kubernetes/kubernetes staging/src/k8s.io/api/testdata/HEAD/core.v1.Secret.yaml, commit 05c351a9037bd79bf88c56171a951c3097b658da
 kubernetes-sigs/jobset config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml, commit 01078527ec4383c3d7289b5af3e0a788324e14ec (v1alpha2)
