@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mpi_speed [ROUNDS]: how fast MPI is once it runs. Rank 0 prints "speed" and four medians in
- * microseconds: half a ping-pong between ranks 0 and 1 with 8 bytes and with 1 MiB, and a sum over
- * all ranks of 8 bytes and of 1 MiB. */
+ * microseconds. Two are half a ping-pong between ranks 0 and 1, with 8 bytes and with 1 MiB. Two are
+ * a sum over all ranks, of 8 bytes and of 1 MiB. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
