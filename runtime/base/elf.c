@@ -2,6 +2,7 @@
 #include "base/elf.h"
 
 #include <elf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,8 @@
 #define NEEDED_MAX 256
 #define VERSIONS_MAX 4096
 #define NAME_MAX_BYTES 4096
+#define NOTES_MAX 4096 /* bytes of a segment of notes that it reads */
+#define BUILD_ID_MAX 64
 
 struct segment {
     uint32_t type;
@@ -205,6 +208,49 @@ static void read_dynamic(struct reader *r, const unsigned char *bytes, size_t si
     }
 }
 
+/* The hexadecimal digits of a build id. The caller frees them. */
+static char *digits_of(const unsigned char *bytes, size_t length)
+{
+    char *text = mem_alloc(2 * length + 1);
+    for (size_t i = 0; i < length; i++)
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    return text;
+}
+
+/* A note is three numbers, a name and a value, both padded to four bytes. */
+static char *find_build_id(const struct reader *r, const unsigned char *bytes, size_t size)
+{
+    for (size_t at = 0; size - at >= sizeof(Elf64_Nhdr);) {
+        uint64_t name = get(r, bytes + at, 4), value = get(r, bytes + at + 4, 4);
+        uint64_t type = get(r, bytes + at + 8, 4);
+        const unsigned char *text = bytes + at + sizeof(Elf64_Nhdr);
+        uint64_t name_room = (name + 3) & ~(uint64_t)3,
+                 room = name_room + ((value + 3) & ~(uint64_t)3);
+        at += sizeof(Elf64_Nhdr);
+        if (room > size - at)
+            return NULL;
+        at += (size_t)room;
+        if (type == NT_GNU_BUILD_ID && name == sizeof(ELF_NOTE_GNU) &&
+            memcmp(text, ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)) == 0 && value > 0 &&
+            value <= BUILD_ID_MAX)
+            return digits_of(text + name_room, (size_t)value);
+    }
+    return NULL;
+}
+
+static void read_notes(const struct reader *r)
+{
+    for (size_t i = 0; i < r->segment_count && r->info->build_id == NULL; i++) {
+        const struct segment *notes = &r->segments[i];
+        unsigned char bytes[NOTES_MAX];
+        if (notes->type != PT_NOTE)
+            continue;
+        size_t size = notes->size < sizeof(bytes) ? (size_t)notes->size : sizeof(bytes);
+        size = r->source->read(r->source->context, notes->offset, bytes, size);
+        r->info->build_id = find_build_id(r, bytes, size);
+    }
+}
+
 int elf_read(const struct elf_source *source, struct elf_info *out)
 {
     *out = (struct elf_info){.wide = false};
@@ -225,6 +271,8 @@ int elf_read(const struct elf_source *source, struct elf_info *out)
         out->dynamic = true;
         read_dynamic(&r, bytes, size);
     }
+    if (source->notes)
+        read_notes(&r);
     free(r.segments);
     return 0;
 }
@@ -248,7 +296,7 @@ static size_t read_memory(void *context, uint64_t offset, void *out, size_t leng
 int elf_parse(const void *bytes, size_t length, struct elf_info *out)
 {
     struct memory memory = {bytes, length};
-    const struct elf_source source = {read_memory, &memory, true};
+    const struct elf_source source = {read_memory, &memory, true, true};
     return elf_read(&source, out);
 }
 
@@ -257,6 +305,7 @@ void elf_info_destroy(struct elf_info *info)
     free(info->interpreter);
     free(info->rpath);
     free(info->runpath);
+    free(info->build_id);
     strv_destroy(&info->needed);
     strv_destroy(&info->versions);
     *info = (struct elf_info){.wide = false};

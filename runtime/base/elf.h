@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads what an ELF file says about its loading: needed libraries, search paths, interpreter. It is
- * pure: the caller gives a function that reads bytes. A few small reads are enough for any file.
+ * Reads what an ELF file says about its loading: needed libraries, search paths, interpreter; and
+ * its build id. It is pure: the caller gives a function that reads bytes. A few small reads are
+ * enough for any file.
  *
  * It reads both classes and both byte orders. Headers, entries and names have size limits. With
  * invalid input, elf_read() returns -1 or leaves out what it cannot read.
@@ -20,6 +21,7 @@ struct elf_source {
     size_t (*read)(void *context, uint64_t offset, void *out, size_t length);
     void *context;
     bool versions; /* also find the versions; that is many small reads */
+    bool notes;    /* also find the build id */
 };
 
 struct elf_info {
@@ -30,6 +32,7 @@ struct elf_info {
     struct strv needed;   /* DT_NEEDED in their order */
     struct strv versions; /* that it needs of them, such as "GLIBC_2.34": DT_VERNEED */
     char *rpath, *runpath;
+    char *build_id; /* hexadecimal; NULL: none, or not asked for */
 };
 
 /* Fills `out`, which the caller destroys. -1: not an ELF file, or a broken one; `out` is empty. */

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "cli/control_show.h"
 #include "features/evidence/facts.h"
+#include "model/plan/rank_list.h"
 #include "model/usage/gpu_words.h"
 
 /* The GPUs of a host (features/evidence/facts.h) from facts.json. */
@@ -60,6 +61,7 @@ static void explain_json_gpus(const json_t *list, struct explain_gpu *out)
 
 #define HOSTS_SHOWN 4 /* of a variable */
 #define TEXT_MAX ((size_t)2000)
+#define RANKS_MAX ((size_t)1000000)
 #define SAID_MAX ((size_t)16 << 10)
 #define LINE_INDENT 4 /* in lines.txt */
 
@@ -373,6 +375,42 @@ static void take_differences(struct explain_case *out)
     }
 }
 
+static void put_ranks(const json_t *list, struct buf *out)
+{
+    size_t count = json_array_size(list) < RANKS_MAX ? json_array_size(list) : RANKS_MAX;
+    int *ranks AUTO_FREE = mem_array(count + 1, sizeof(*ranks));
+    for (size_t i = 0; i < count; i++) {
+        json_int_t rank = json_integer_value(json_array_get(list, i));
+        ranks[i] = rank >= 0 && rank <= INT_MAX ? (int)rank : 0;
+    }
+    rank_ranges(ranks, (int)count, out);
+}
+
+/* From the report (features/libraries/libraries_driver.h). What differs comes first. */
+static void take_libraries(struct explain_case *out)
+{
+    const json_t *libraries = json_object_get(out->report, "libraries"),
+                 *differences = json_object_get(libraries, "differences"),
+                 *files = json_object_get(libraries, "files");
+    for (size_t i = 0; i < json_array_size(differences); i++) {
+        const char *text = json_string_value(json_array_get(differences, i));
+        if (text != NULL)
+            strv_add(&out->facts.loaded, text);
+    }
+    for (size_t i = 0; i < json_array_size(files); i++) {
+        const json_t *file = json_array_get(files, i);
+        struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX);
+        const char *path = known(file, "path"), *id = known(file, "build_id");
+        if (path == NULL)
+            continue;
+        put_ranks(json_object_get(file, "ranks"), &text);
+        buf_printf(&text, ": %.80s %.500s", control_text_of(file, "title", "?"), path);
+        if (id != NULL)
+            buf_printf(&text, " (build id %.12s)", id);
+        strv_add(&out->facts.loaded, buf_text(&text));
+    }
+}
+
 void explain_json_take(json_t *record, enum job_record_state state, json_t *evidence,
                        json_t *report, const char *lines, struct explain_case *out)
 {
@@ -385,6 +423,7 @@ void explain_json_take(json_t *record, enum job_record_state state, json_t *evid
     take_ranks(out);
     take_hosts(out);
     take_differences(out);
+    take_libraries(out);
     take_files(out);
     out->facts.said = take_said(out, "stderr", lines, &out->said);
     out->facts.printed = take_said(out, "stdout", lines, &out->printed);
@@ -399,6 +438,7 @@ void explain_case_destroy(struct explain_case *explained)
     buf_destroy(&explained->said);
     buf_destroy(&explained->printed);
     strv_destroy(&explained->facts.differ);
+    strv_destroy(&explained->facts.loaded);
     json_decref(explained->record);
     json_decref(explained->evidence);
     json_decref(explained->report);

@@ -62,6 +62,7 @@ struct explain_facts {
     size_t host_count;
     const char *said, *printed; /* the last lines that this rank wrote to stderr and stdout */
     struct strv differ;         /* "OMP_NUM_THREADS: 1 on a, 8 on b" */
+    struct strv loaded;         /* libraries of the ranks; those that differ come first */
     size_t flights;             /* dumps of PyTorch's flight recorder in the folder */
     const char *store_waits;    /* which ranks waited in PyTorch's store, and for whom; NULL */
     const char *nccl;           /* the file with NCCL's answer, if NCCL has named the rank */

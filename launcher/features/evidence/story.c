@@ -150,6 +150,16 @@ static void tell_hosts(const struct explain_facts *facts, struct explain_story *
         say(story, EXPLAIN_HOSTS, "a variable differs: %s", facts->differ.items[i]);
 }
 
+static void tell_loaded(const struct explain_facts *facts, struct explain_story *story)
+{
+    size_t count = facts->loaded.count, most = parts[EXPLAIN_LOADED].most;
+    size_t shown = count > most ? most - 1 : count;
+    for (size_t i = 0; i < shown; i++)
+        say(story, EXPLAIN_LOADED, "%s", facts->loaded.items[i]);
+    if (count > shown)
+        say(story, EXPLAIN_LOADED, "and %zu more, in the report", count - shown);
+}
+
 void explain_tell(const struct explain_facts *facts, struct explain_story *out)
 {
     struct explain_finding finding;
@@ -159,6 +169,7 @@ void explain_tell(const struct explain_facts *facts, struct explain_story *out)
     tell_where(facts, out);
     tell_caused(facts, out);
     tell_hosts(facts, out);
+    tell_loaded(facts, out);
     for (size_t i = 0; i < finding.advice.count; i++)
         say(out, EXPLAIN_DO, "%s", finding.advice.items[i]);
     explain_finding_destroy(&finding);

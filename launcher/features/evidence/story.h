@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The story of a failure in at most EXPLAIN_LINES lines: what happened first, where, what it
- * caused, what the hosts say about it, and what to do. Pure.
+ * caused, what the hosts say about it, which libraries were loaded, and what to do. Pure.
  *
  * It says only what the facts say. A kernel's line is quoted, and may be about something else.
  */
@@ -10,14 +10,15 @@
 #include "base/buf.h"
 #include "features/evidence/facts.h"
 
-#define EXPLAIN_LINES 20
+#define EXPLAIN_LINES 26
 
 /* X(name, key in JSON, title, lines at most) */
-#define EXPLAIN_PART_LIST(X)                            \
-    X(EXPLAIN_FIRST, "first", "what happened first", 4) \
-    X(EXPLAIN_WHERE, "where", "where", 2)               \
-    X(EXPLAIN_CAUSED, "caused", "what followed", 3)     \
-    X(EXPLAIN_HOSTS, "hosts", "what the hosts say", 3)  \
+#define EXPLAIN_PART_LIST(X)                                        \
+    X(EXPLAIN_FIRST, "first", "what happened first", 4)             \
+    X(EXPLAIN_WHERE, "where", "where", 2)                           \
+    X(EXPLAIN_CAUSED, "caused", "what followed", 3)                 \
+    X(EXPLAIN_HOSTS, "hosts", "what the hosts say", 3)              \
+    X(EXPLAIN_LOADED, "libraries", "what the ranks have loaded", 5) \
     X(EXPLAIN_DO, "do", "what to do", 2)
 
 enum explain_part {

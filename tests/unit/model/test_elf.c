@@ -72,6 +72,18 @@ static void segment(struct maker *m, size_t index, uint32_t type, uint64_t offse
     set(m, at + (m->wide ? 32 : 16), size, word);
 }
 
+/* The name and the value are padded to four bytes. */
+static void note(struct maker *m, size_t at, const char *name, uint32_t type, const char *value,
+                 size_t length)
+{
+    size_t name_length = strlen(name) + 1;
+    set(m, at, name_length, 4);
+    set(m, at + 4, length, 4);
+    set(m, at + 8, type, 4);
+    memcpy(m->bytes + at + 12, name, name_length);
+    memcpy(m->bytes + at + 12 + (name_length + 3) / 4 * 4, value, length);
+}
+
 static void make(struct maker *m, bool wide, bool big)
 {
     static const char strings[] = "\0libone.so.1\0libtwo.so\0/opt/run\0/opt/rp";
@@ -84,10 +96,13 @@ static void make(struct maker *m, bool wide, bool big)
     set(m, 18, 62, 2);
     set(m, wide ? 32 : 28, 64, word);
     set(m, wide ? 54 : 42, wide ? 56 : 32, 2);
-    set(m, wide ? 56 : 44, 3, 2);
+    set(m, wide ? 56 : 44, 4, 2);
     segment(m, 0, 1, 0, 0x10000, sizeof(m->bytes)); /* PT_LOAD */
     segment(m, 1, 3, 800, 0, 9);                    /* PT_INTERP */
     segment(m, 2, 2, 512, 0x10200, 16 * word);      /* PT_DYNAMIC */
+    segment(m, 3, 4, 832, 0, 60);                   /* PT_NOTE: two, the first of something else */
+    note(m, 832, "SOME", 3, "abcdefgh", 8);
+    note(m, 860, "GNU", 3, "\x01\x23\xef", 3);
     memcpy(m->bytes + 800, "/lib/ld.1", 10);
     memcpy(m->bytes + 700, strings, sizeof(strings));
     const uint64_t dynamic[][2] = {{1, 1},
@@ -121,6 +136,7 @@ static void test_classes_and_orders(void **state)
         assert_string_equal(info.needed.items[1], "libtwo.so");
         assert_string_equal(info.runpath, "/opt/run");
         assert_string_equal(info.rpath, "/opt/rp");
+        assert_string_equal(info.build_id, "0123ef");
         elf_info_destroy(&info);
     }
 }

@@ -433,7 +433,7 @@ static void test_many_ranks_that_failed(void **state)
 }
 
 /* However much there is to say. */
-static void test_at_most_20_lines(void **state)
+static void test_a_bounded_story(void **state)
 {
     (void)state;
     struct explain_rank ranks[100];
@@ -463,6 +463,8 @@ static void test_at_most_20_lines(void **state)
                                   .host_count = 50};
     for (int i = 0; i < 100; i++)
         strv_printf(&facts.differ, "V%d: 1 on a", i);
+    for (int i = 0; i < 100; i++)
+        strv_printf(&facts.loaded, "rank %d: MPI /libmpi.so", i);
     struct buf text AUTO_BUF = BUF_INIT(100000);
     struct explain_story story;
     explain_tell(&facts, &story);
@@ -471,8 +473,11 @@ static void test_at_most_20_lines(void **state)
     for (const char *at = strchr(buf_text(&text), '\n'); at != NULL; at = strchr(at + 1, '\n'))
         lines++;
     assert_in_range(lines, 15, EXPLAIN_LINES);
+    assert_non_null(
+        strstr(buf_text(&text), "    rank 3: MPI /libmpi.so\n    and 96 more, in the report\n"));
     explain_story_destroy(&story);
     strv_destroy(&facts.differ);
+    strv_destroy(&facts.loaded);
 }
 
 int main(void)
@@ -491,7 +496,7 @@ int main(void)
         cmocka_unit_test(test_the_host_of_the_rank),
         cmocka_unit_test(test_variables),
         cmocka_unit_test(test_many_ranks_that_failed),
-        cmocka_unit_test(test_at_most_20_lines),
+        cmocka_unit_test(test_a_bounded_story),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/libraries/libraries_driver.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/plain.h"
+#include "driver/job/incident.h"
+#include "driver/job/job_kind.h"
+#include "driver/job/part.h"
+#include "driver/tell/json_text.h"
+#include "features/libraries/differ.h"
+#include "wire/control.pb-c.h"
+
+#define FILES_MAX 512
+#define PATH_LENGTH_MAX 4096
+#define ID_LENGTH_MAX 160
+#define PAUSED_MS 1000
+
+/* After START. A rank loads most libraries when it begins, and NCCL's at its first operation. */
+static const int64_t look_at_ms[] = {2000, 20000, 200000};
+#define LOOKS (sizeof(look_at_ms) / sizeof(look_at_ms[0]))
+
+struct seat_libraries { /* of the worker that has, or had, the seat */
+    pid_t worker;
+    int *files; /* indices */
+    size_t count;
+};
+
+struct libraries {
+    struct job *job;
+    struct library_file *files; /* what any rank has loaded */
+    int file_count;
+    struct seat_libraries *seats;
+    int seat_count;
+    struct loop_timer *timer;
+    size_t looks; /* since the last START */
+    bool told[LIBRARY_KINDS][2];
+};
+
+static void clear_seat(struct seat_libraries *seat)
+{
+    free(seat->files);
+    *seat = (struct seat_libraries){.worker = 0};
+}
+
+/* -1: there are too many. */
+static int find_file(struct libraries *libraries, const Hvdrun__Library *message)
+{
+    char *path AUTO_FREE = mem_strdup(message->path);
+    plain_text(path);
+    for (int i = 0; i < libraries->file_count; i++) {
+        const struct library_file *known = &libraries->files[i];
+        if (known->kind == (enum library_kind)message->kind && known->machine == message->machine &&
+            known->deleted == message->deleted && strcmp(known->id, message->id) == 0 &&
+            strcmp(known->path, path) == 0)
+            return i;
+    }
+    if (libraries->file_count == FILES_MAX)
+        return -1;
+    libraries->files = mem_resize_array(libraries->files, (size_t)libraries->file_count + 1,
+                                        sizeof(*libraries->files));
+    struct library_file *file = &libraries->files[libraries->file_count];
+    *file = (struct library_file){.kind = (enum library_kind)message->kind,
+                                  .machine = message->machine,
+                                  .path = path,
+                                  .id = mem_strdup(message->id),
+                                  .deleted = message->deleted};
+    path = NULL;
+    plain_text(file->id);
+    return libraries->file_count++;
+}
+
+static void take_rank(struct libraries *libraries, const Hvdrun__RankLibraries *message,
+                      const int *numbers)
+{
+    if (message->seat >= (uint32_t)libraries->seat_count) {
+        int count = libraries->job->ranks.size;
+        libraries->seats =
+            mem_resize_array(libraries->seats, (size_t)count, sizeof(*libraries->seats));
+        for (int i = libraries->seat_count; i < count; i++)
+            libraries->seats[i] = (struct seat_libraries){.worker = 0};
+        libraries->seat_count = count;
+    }
+    struct seat_libraries *seat = &libraries->seats[message->seat];
+    clear_seat(seat);
+    seat->worker = (pid_t)message->worker;
+    seat->files = mem_array(message->n_files + 1, sizeof(*seat->files));
+    for (size_t i = 0; i < message->n_files; i++) {
+        if (numbers[message->files[i]] >= 0)
+            seat->files[seat->count++] = numbers[message->files[i]];
+    }
+}
+
+static bool is_right(const Hvdrun__Libraries *message)
+{
+    for (size_t i = 0; i < message->n_files; i++) {
+        const Hvdrun__Library *file = message->files[i];
+        if (file->kind >= LIBRARY_KINDS || strlen(file->path) > PATH_LENGTH_MAX ||
+            strlen(file->id) > ID_LENGTH_MAX)
+            return false;
+    }
+    for (size_t i = 0; i < message->n_ranks; i++) {
+        const Hvdrun__RankLibraries *rank = message->ranks[i];
+        if (rank->n_files > LOADED_MAX)
+            return false;
+        for (size_t j = 0; j < rank->n_files; j++) {
+            if (rank->files[j] >= message->n_files)
+                return false;
+        }
+    }
+    return true;
+}
+
+static int take(struct job *job, struct node_link *node, ProtobufCMessage **answer)
+{
+    struct libraries *libraries = job_part(job, libraries);
+    const Hvdrun__Libraries *message = (const Hvdrun__Libraries *)*answer;
+    if (!is_right(message))
+        return -1;
+    int *numbers AUTO_FREE = mem_array(message->n_files + 1, sizeof(*numbers));
+    for (size_t i = 0; i < message->n_files; i++)
+        numbers[i] = find_file(libraries, message->files[i]);
+    for (size_t i = 0; i < message->n_ranks; i++) {
+        if (job_seat_is_on(job, node, message->ranks[i]->seat))
+            take_rank(libraries, message->ranks[i], numbers);
+    }
+    return 0;
+}
+
+static int by_rank(const void *one, const void *other)
+{
+    const struct library_rank *a = one, *b = other;
+    return (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+/* Those that something is known of, in the order of their ranks. The caller frees them. */
+static struct library_rank *ranks_of(const struct libraries *libraries, size_t *count)
+{
+    const struct job *job = libraries->job;
+    struct library_rank *ranks = mem_array((size_t)libraries->seat_count + 1, sizeof(*ranks));
+    *count = 0;
+    for (int i = 0; i < libraries->seat_count && i < job->ranks.size; i++) {
+        const struct seat_libraries *seat = &libraries->seats[i];
+        const struct rank_record *record = &job->ranks.records[i];
+        bool same = seat->worker != 0 && seat->worker == record->pid && record->rank >= 0;
+        if (same && seat->count > 0)
+            ranks[(*count)++] =
+                (struct library_rank){record->rank, record->app, seat->files, seat->count};
+    }
+    if (*count > 1)
+        qsort(ranks, *count, sizeof(*ranks), by_rank);
+    return ranks;
+}
+
+static void warn(void *context, enum library_kind kind, bool same_process, const char *text)
+{
+    struct libraries *libraries = context;
+    bool *told = &libraries->told[kind][same_process];
+    if (!*told)
+        log_warning(&libraries->job->log, "%s; 'hvdrun libraries' shows all of them", text);
+    *told = true;
+}
+
+static void compare(struct libraries *libraries)
+{
+    size_t count = 0;
+    struct library_rank *ranks AUTO_FREE = ranks_of(libraries, &count);
+    libraries_differ(libraries->files, ranks, count, warn, libraries);
+}
+
+static void answered(void *context, const struct ask *ask)
+{
+    (void)ask;
+    compare(context);
+}
+
+void libraries_ask(struct job *job, ask_done *done, void *context)
+{
+    static const struct question question = {&topic_libraries, take, .keep = false};
+    ask_all(job, &question, NULL, LIBRARIES_LIMIT_MS, answered, job_part(job, libraries));
+    if (done != NULL)
+        ask_all(job, &question, NULL, LIBRARIES_LIMIT_MS, done, context);
+}
+
+static void look(void *context)
+{
+    struct libraries *libraries = context;
+    struct job *job = libraries->job;
+    if (job->state != JOB_RUNNING)
+        return;
+    if (job->times.paused_ms != 0) {
+        loop_timer_set(libraries->timer, PAUSED_MS);
+        return;
+    }
+    int64_t now_ms = look_at_ms[libraries->looks++];
+    if (libraries->looks < LOOKS)
+        loop_timer_set(libraries->timer, look_at_ms[libraries->looks] - now_ms);
+    libraries_ask(job, NULL, NULL);
+}
+
+static void begin(const struct job *job, Hvdrun__Start *message)
+{
+    struct libraries *libraries = job_part(job, libraries);
+    (void)message;
+    if (libraries == NULL)
+        return;
+    libraries->looks = 0;
+    loop_timer_set(libraries->timer, look_at_ms[0]);
+}
+
+/* An agent looks before it takes the next order, which may be to end the ranks. So nobody has to
+ * wait, and the incident is for others. */
+static bool see_incident(struct job *job, const struct incident *incident,
+                         void (*done)(void *context), void *context)
+{
+    (void)incident, (void)done, (void)context;
+    if (job_part(job, libraries) != NULL)
+        libraries_ask(job, NULL, NULL);
+    return false;
+}
+
+static void over(struct job *job)
+{
+    if (job_part(job, libraries) != NULL)
+        compare(job_part(job, libraries));
+}
+
+static int open_part(struct job *job, struct error *err)
+{
+    (void)err;
+    if (!job->kind->has_workers)
+        return 0;
+    struct libraries *libraries = mem_alloc(sizeof(*libraries));
+    *libraries = (struct libraries){.job = job};
+    libraries->timer = loop_timer_create(job->loop, look, libraries);
+    job->own[PART_libraries] = libraries;
+    return 0;
+}
+
+static void close_part(struct job *job)
+{
+    struct libraries *libraries = job_part(job, libraries);
+    ask_forget(job, libraries);
+    loop_timer_destroy(libraries->timer);
+    for (int i = 0; i < libraries->file_count; i++) {
+        free(libraries->files[i].path);
+        free(libraries->files[i].id);
+    }
+    for (int i = 0; i < libraries->seat_count; i++)
+        clear_seat(&libraries->seats[i]);
+    free(libraries->files);
+    free(libraries->seats);
+    free(libraries);
+}
+
+static json_t *file_json(const struct library_file *file, int number,
+                         const struct library_rank *ranks, size_t count)
+{
+    json_t *object = json_object(), *list = json_array();
+    const char *version = library_version(file->path);
+    bool has_id =
+        file->id[0] != '\0' && strncmp(file->id, LIBRARY_DIGEST, strlen(LIBRARY_DIGEST)) != 0;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < ranks[i].count; j++) {
+            if (ranks[i].files[j] == number)
+                json_array_append_new(list, json_integer(ranks[i].rank));
+        }
+    }
+    json_object_set_new(object, "kind", json_string(library_key(file->kind)));
+    json_object_set_new(object, "title", json_string(library_title(file->kind)));
+    json_object_set_new(object, "version", version[0] != '\0' ? json_text(version) : json_null());
+    json_object_set_new(object, "build_id", has_id ? json_text(file->id) : json_null());
+    json_object_set_new(object, "path", json_text(file->path));
+    json_object_set_new(object, "deleted", json_boolean(file->deleted));
+    json_object_set_new(object, "ranks", list);
+    return object;
+}
+
+static void add_difference(void *context, enum library_kind kind, bool same_process,
+                           const char *text)
+{
+    (void)kind, (void)same_process;
+    json_array_append_new(context, json_text(text));
+}
+
+struct json_t *libraries_json(const struct job *job)
+{
+    const struct libraries *libraries = job_part(job, libraries);
+    size_t count = 0;
+    struct library_rank *ranks AUTO_FREE = libraries != NULL ? ranks_of(libraries, &count) : NULL;
+    if (count == 0)
+        return NULL;
+    json_t *root = json_object(), *files = json_array(), *differences = json_array();
+    for (int kind = 0; kind < LIBRARY_KINDS; kind++) {
+        for (int i = 0; i < libraries->file_count; i++) {
+            json_t *file = (int)libraries->files[i].kind == kind
+                               ? file_json(&libraries->files[i], i, ranks, count)
+                               : NULL;
+            if (json_array_size(json_object_get(file, "ranks")) > 0)
+                json_array_append(files, file);
+            json_decref(file);
+        }
+    }
+    libraries_differ(libraries->files, ranks, count, add_difference, differences);
+    json_object_set_new(root, "files", files);
+    json_object_set_new(root, "differences", differences);
+    return root;
+}
+
+static void report(const struct job *job, json_t *root)
+{
+    json_t *seen = libraries_json(job);
+    if (seen != NULL)
+        json_object_set_new(root, "libraries", seen);
+}
+
+const struct driver_part libraries_part = {.name = "libraries",
+                                           .open = open_part,
+                                           .close = close_part,
+                                           .start = begin,
+                                           .incident = see_incident,
+                                           .over = over,
+                                           .report = report};

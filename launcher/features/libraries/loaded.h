@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which libraries that matter to a distributed job a process has loaded, from its /proc/PID/maps,
+ * and which exactly, from what is mapped of them. Pure.
+ *
+ * A library is read where the process has it mapped, and not from its file. That is the same in a
+ * container, and after the file was deleted or replaced. No file system can keep the reader
+ * waiting for a folder. Nothing that is read is trusted.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* X(name, key in JSON, title). */
+#define LIBRARY_LIST(X)                                     \
+    X(LIBRARY_NCCL, "nccl", "NCCL")                         \
+    X(LIBRARY_CUDA, "cuda", "CUDA driver")                  \
+    X(LIBRARY_CUDART, "cudart", "CUDA runtime")             \
+    X(LIBRARY_MPI, "mpi", "MPI")                            \
+    X(LIBRARY_TORCH, "torch", "PyTorch")                    \
+    X(LIBRARY_TORCH_CUDA, "torch_cuda", "PyTorch for CUDA") \
+    X(LIBRARY_HVD, "hvd", "libhvd")
+
+enum library_kind {
+#define LIBRARY_ENUM(name, key, title) name,
+    LIBRARY_LIST(LIBRARY_ENUM)
+#undef LIBRARY_ENUM
+        LIBRARY_KINDS
+};
+
+const char *library_key(enum library_kind kind);
+const char *library_title(enum library_kind kind);
+
+/* By the name of the file, as in "libcudart-d0da41ae.so.11.0". LIBRARY_KINDS: none of them. */
+enum library_kind library_kind_of(const char *name);
+
+/* What follows ".so." in the name of the file, or "": "2.28.9". Borrowed. */
+const char *library_version(const char *path);
+
+/* A library that tools and builds put in the place of a real one: ".../stubs/libcuda.so". */
+bool library_is_stub(const char *path);
+
+#define LOADED_MAX 32 /* libraries of a process */
+#define LOADED_MAPPINGS 8
+
+struct loaded_mapping {
+    uint64_t start, end, offset;
+};
+
+struct loaded_library {
+    enum library_kind kind;
+    char *path; /* as the process sees it */
+    bool deleted;
+    uint64_t inode;
+    struct loaded_mapping mappings[LOADED_MAPPINGS]; /* those that it cannot write to */
+    size_t mapping_count;
+};
+
+/* From the text of maps, at most LOADED_MAX, in the order of their paths: that of their addresses
+ * is another one in each process. Returns their number; free each path. */
+size_t loaded_read(const char *maps, struct loaded_library *out);
+
+/* Where the process has a byte of the file, and how many follow there. 0: nowhere. */
+size_t loaded_at(const struct loaded_library *library, uint64_t offset, uint64_t *address);
+
+/*
+ * Which library it is: its build id, or LIBRARY_DIGEST and a hash of its headers and first symbols
+ * if it has none. Reads the memory of the process: the number of bytes at `address`, 0 if it
+ * cannot. The caller frees the text, which is "" if nothing can be read.
+ */
+#define LIBRARY_DIGEST "digest "
+
+struct loaded_memory {
+    size_t (*read)(void *context, uint64_t address, void *out, size_t length);
+    void *context;
+};
+char *loaded_identity(const struct loaded_library *library, const struct loaded_memory *memory,
+                      uint32_t *machine);

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which libraries the ranks have loaded: a warning if they differ, the report, `hvdrun libraries` and `explain`."""
+# ctest waits
+
+import json
+import os
+import struct
+import sys
+
+from job_commands import JobCommands
+from rig import main, mpi_worker, wait_until
+
+# Maps the files in the variable LOAD_rank, and ends when the gate is there. "!" before one: it is deleted then.
+LOAD = """\
+import mmap, os, sys, time
+kept = []
+for path in os.environ["LOAD_" + os.environ["RANK"]].split():
+    with open(path.lstrip("!"), "rb") as file:
+        kept.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    if path.startswith("!"):
+        os.unlink(path[1:])
+print("ready", flush=True)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.05)
+sys.exit(int(os.environ.get("END_" + os.environ["RANK"], 0)))
+"""
+
+ORDER = "<" if sys.byteorder == "little" else ">"
+PAGE = 65536
+
+
+def library(build_id, salt=b""):
+    """A file in the form of ELF, with a build id or without one."""
+    name = b"GNU\0"
+    note = struct.pack(ORDER + "III", len(name), len(build_id), 3) + name + build_id if build_id else b""
+    header = b"\x7fELF" + bytes([2, 1 if ORDER == "<" else 2, 1]) + bytes(9)
+    header += struct.pack(ORDER + "HHIQQQIHHHHHH", 3, 62, 1, 0, 64, 0, 0, 64, 56, 1, 0, 0, 0)
+    header += struct.pack(ORDER + "IIQQQQQQ", 4, 4, 120, 120, 120, len(note), len(note), 4)
+    return (header + note + salt).ljust(PAGE, b"\0")
+
+
+ONE, OTHER = library(b"\x11" * 20), library(b"\x22" * 20)
+
+
+class Libraries(JobCommands):
+
+    def make(self, path, content):
+        path = self.box.path(*path.split("/"))
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(content)
+        return path
+
+    def begin(self, *loads, before=(), ends=(), options=(), apart=False):
+        """A job whose ranks have loaded these files, and the function that lets it end. `apart`: each is a program."""
+        gate, let_go = self.box.gate()
+        program = [*before, sys.executable, self.write("load.py", LOAD), gate]
+        env = {f"LOAD_{rank}": load for rank, load in enumerate(loads)} | {f"END_{rank}": code for rank, code in ends}
+        words = ["-np", len(loads), *program]
+        if apart:
+            words = [word for rank in range(len(loads)) for word in ([":"] if rank else []) + ["-np", 1, *program]]
+        job = self.start(*options, *words, env=env)
+        job.wait_output("ready", count=len(loads))
+        return job, let_go
+
+    def seen(self):
+        return json.loads(self.ask("libraries", "--json").stdout)
+
+    def expect_nothing_said(self, *loads, **options):
+        job, let_go = self.begin(*loads, **options)
+        seen = self.seen()
+        self.assertEqual(seen["differences"], [])
+        let_go()
+        self.assertEqual(self.expect(job.wait(), 0).stderr, "")
+        return seen
+
+    # what is the same
+
+    def test_nothing_of_that_kind(self):
+        report = self.box.path("report.json")
+        self.assertEqual(self.expect_nothing_said("", "", options=["--report", report]),
+                         {"files": [], "differences": [], "missing": None})
+        with open(report, encoding="utf-8") as file:
+            self.assertNotIn("libraries", json.load(file))
+
+    def test_copies_of_one_library(self):
+        a, b = self.make("a/libnccl.so.2.28.9", ONE), self.make("b/libnccl.so.2", ONE)
+        files = self.expect_nothing_said(a, b, f"{a} {b}")["files"]
+        self.assertEqual([(file["kind"], file["version"], file["build_id"], file["path"], file["ranks"]) for file in files],
+                         [("nccl", "2.28.9", "11" * 20, a, [0, 2]), ("nccl", "2", "11" * 20, b, [1, 2])])
+
+    def test_programs_may_differ(self):
+        self.expect_nothing_said(self.make("a/libmpi.so.40.1", ONE), self.make("b/libmpi.so.12.2", OTHER), apart=True)
+
+    def test_what_is_not_compared(self):
+        """Stubs; a second CUDA runtime in a process; files that are no library; other names."""
+        rubbish = [self.make(f"{i}/libnccl.so.2", bytes) for i, bytes in
+                   enumerate((b"\x7fELF" + b"\xff" * 200, b"#!/bin/sh\n", b"\x7fELF" + bytes(60), ONE[:100]))]
+        stub, real = self.make("stubs/libcuda.so", ONE), self.make("libcuda.so.580.1", OTHER)
+        runtimes = [self.make("c/libcudart.so.12.1.105", ONE), self.make("c/libcudart-d0da41ae.so.11.0", OTHER)]
+        others = [self.make("o/libmpi_cxx.so.40", ONE), self.make("o/libncclx.so.1", OTHER), self.make("o/libmpi.sox", ONE)]
+        everything = " ".join([stub, real, *runtimes, *others])
+        seen = self.expect_nothing_said(f"{rubbish[0]} {everything}", f"{rubbish[1]} {everything}",
+                                        f"{rubbish[2]} {everything}", f"{rubbish[3]} {everything}")
+        self.assertEqual({file["kind"] for file in seen["files"]}, {"nccl", "cuda", "cudart"})
+
+    # what differs
+
+    def test_one_rank_differs(self):
+        a, b = self.make("a/libnccl.so.2", ONE), self.make("b/libnccl.so.2", OTHER)
+        report = self.box.path("report.json")
+        job, let_go = self.begin(a, a, b, options=["--report", report])
+        line = (f"ranks of one program have loaded different NCCL libraries: ranks 0-1: {a} (build id 111111111111); "
+                f"rank 2: {b} (build id 222222222222)")
+        job.wait_output("'hvdrun libraries' shows all", "stderr")  # without a question
+        text = self.ask("libraries").stdout
+        self.assertRegex(text, rf"\nNCCL +2 +0-1 +111111111111 +{a}\nNCCL +2 +2 +222222222222 +{b}\n{line.replace('(', '.').replace(')', '.')}\n")
+        let_go()
+        self.assertEqual(self.expect(job.wait(), 0).stderr, f"hvdrun: {line}; 'hvdrun libraries' shows all of them\n")
+        with open(report, encoding="utf-8") as file:
+            seen = json.load(file)["libraries"]
+        self.assertEqual(seen["differences"], [line])
+        self.assertEqual([file["ranks"] for file in seen["files"]], [[0, 1], [2]])
+
+    def test_two_in_one_process(self):
+        a, b = self.make("a/libmpi.so.40.30.4", ONE), self.make("b/libmpich.so.12.2.2", OTHER)
+        job, let_go = self.begin(f"{a} {b}", f"{a} {b}", before=["sh", "-c", '"$@"; exit $?', "sh"])  # and below a shell
+        line = f"ranks 0-1 have two MPI libraries in one process: {a} (build id 111111111111) and {b} (build id 222222222222)"
+        self.assertEqual(self.seen()["differences"], [line])
+        let_go()
+        self.assertEqual(self.expect(job.wait(), 0).stderr, f"hvdrun: {line}; 'hvdrun libraries' shows all of them\n")
+
+    def test_an_update_while_ranks_start(self):
+        """Both have loaded the same path, but not the same file. The first one is gone."""
+        path = self.make("libtorch_cpu.so", ONE)
+        os.link(path, path + ".new")
+        gate, let_go = self.box.gate()
+        program = ["sh", "-c", f'[ "$RANK" = 0 ] || while [ ! -e {path}.2 ]; do sleep 0.05; done; exec "$@"', "sh",
+                   sys.executable, self.write("load.py", LOAD), gate]
+        job = self.start("-np", 2, *program, env={"LOAD_0": "!" + path, "LOAD_1": path})
+        wait_until(lambda: not os.path.exists(path), "rank 0 has its library")
+        os.rename(self.make("update", OTHER), path)
+        self.make("libtorch_cpu.so.2", b"")
+        job.wait_output("ready", count=2)
+        self.assertEqual(self.seen()["differences"],
+                         ["ranks of one program have loaded different PyTorch libraries: "
+                          f"rank 0: {path} (build id 111111111111, deleted); rank 1: {path} (build id 222222222222)"])
+        let_go()
+        self.expect(job.wait(), 0)
+
+    def test_without_build_ids(self):
+        a, b, c = (self.make(f"{name}/libcuda.so.{name}", library(b"", salt)) for name, salt in
+                   (("570.1", b"x"), ("570.2", b"x"), ("580.1", b"y")))
+        job, let_go = self.begin(a, b, c)
+        self.assertEqual(self.seen()["differences"],
+                         [f"ranks of one program have loaded different CUDA driver libraries: ranks 0-1: {a}; rank 2: {c}"])
+        let_go()
+        self.expect(job.wait(), 0)
+
+    # a failure
+
+    def test_a_failure(self):
+        """It comes before the first look: the rank that failed has taken its libraries with it."""
+        a = self.make("a/libmpi.so.40.30.4", ONE)
+        evidence = self.box.path("evidence")
+        job, let_go = self.begin(a, a, a, ends=[(2, 3)], options=["--evidence", evidence, "--grace", 1],
+                            before=["sh", "-c", '[ "$RANK" = 2 ] || set -- "$1" "$2" /nonexistent; exec "$@"', "sh"])
+        let_go()
+        self.expect(job.wait(), 3)
+        folder, = os.listdir(evidence)
+        with open(os.path.join(evidence, folder, "report.json"), encoding="utf-8") as file:
+            seen = json.load(file)["libraries"]
+        self.assertEqual([file["path"] for file in seen["files"]], [a])
+        self.assertLessEqual({0, 1}, set(seen["files"][0]["ranks"]))
+        for words in ([], [os.path.join(evidence, folder)]):
+            self.assertRegex(self.ask("explain", *words).stdout,
+                             rf"\nwhat the ranks have loaded:\n    ranks 0-[12]: MPI {a} \(build id 111111111111\)\n")
+
+    def test_real_programs(self):
+        for mpi, name in (("openmpi", r"/libmpi\.so\.40[.0-9]*$"), ("mpich", r"/libmpi(ch)?\.so\.12[.0-9]*$")):
+            with self.subTest(mpi=mpi):
+                job = self.start("-np", 2, mpi_worker("mpi_hello", mpi), 1 << 60)
+                wait_until(lambda: self.ask("ps", "-q").stdout, "others can see the job")
+                wait_until(lambda: [file["ranks"] for file in self.seen()["files"] if file["kind"] == "mpi"] == [[0, 1]],
+                           "both ranks have loaded MPI")
+                file, = (file for file in self.seen()["files"] if file["kind"] == "mpi")
+                self.assertRegex(file["path"], name)
+                self.ask_only("stop")
+                self.assertNotIn("different", job.wait().stderr)
+
+    def test_no_such_job(self):
+        self.refused("no running job", "libraries")
+
+
+if __name__ == "__main__":
+    main()
