@@ -18,6 +18,7 @@
 #include "io/interpreter.h"
 #include "model/env/scrub.h"
 #include "node/mpi_detect.h"
+#include "node/mpi_python.h"
 
 /* What the user can do about a program that cannot be executed. */
 
@@ -115,6 +116,17 @@ const char *crew_apps_getenv(const struct crew_apps *apps, size_t app, const cha
     return value != NULL ? value : strv_env_get(&apps->base_env, name);
 }
 
+struct app_view {
+    const struct crew_apps *apps;
+    size_t index;
+};
+
+static const char *get_variable(const void *context, const char *name)
+{
+    const struct app_view *view = context;
+    return crew_apps_getenv(view->apps, view->index, name);
+}
+
 /* The worker loads its MPI while it runs, as libhvd does, and the user says that it will. Without
  * PMIx, each worker would be a world of its own. */
 static bool loads_mpi(const Hvdrun__Prepare *prepare, const struct mpi_finding *found)
@@ -131,12 +143,18 @@ static int choose_kind(struct filling *filling, size_t index, struct error *err)
     struct mpi_finding found;
     if (!filling->offers_mpi) {
         apps->kinds[index] = MPI_NONE;
+        strv_add(&apps->reasons, "joins others");
         strv_printf(&apps->notes, "%s: MPI none (it joins others)", app->path);
         return 0;
     }
     bool automatic = strcmp(message->mpi, mpi_kind_name(MPI_AUTO)) == 0;
-    const char *library_path = crew_apps_getenv(apps, index, "LD_LIBRARY_PATH");
-    if (mpi_detect(app->path, library_path, &found, automatic ? err : NULL) < 0 && automatic)
+    const struct app_view view = {apps, index};
+    const struct mpi_program program = {.path = app->path,
+                                        .argv = strv_items(&app->argv),
+                                        .wdir = app->wdir,
+                                        .get = get_variable,
+                                        .context = &view};
+    if (mpi_detect_program(&program, &found, automatic ? err : NULL) < 0 && automatic)
         return -1;
     bool loads = automatic && loads_mpi(filling->prepare, &found);
     enum mpi_kind kind = loads ? MPI_PMIX : found.kind;
@@ -149,10 +167,11 @@ static int choose_kind(struct filling *filling, size_t index, struct error *err)
                     "own; use --mpi=%s",
                     app->path, found.what, mpi_kind_name(kind), mpi_kind_name(found.kind));
     apps->kinds[index] = kind;
-    strv_printf(&apps->notes, "%s: MPI %s (%s)", app->path, mpi_kind_name(kind),
-                !automatic ? "as --mpi says"
-                : loads    ? "as --controller mpi says"
-                           : found.what);
+    const char *reason = !automatic ? "as --mpi says"
+                         : loads    ? "as --controller mpi says"
+                                    : found.what;
+    strv_add(&apps->reasons, reason);
+    strv_printf(&apps->notes, "%s: MPI %s (%s)", app->path, mpi_kind_name(kind), reason);
     return 0;
 }
 
@@ -267,5 +286,6 @@ void crew_apps_destroy(struct crew_apps *apps)
     free(apps->np);
     strv_destroy(&apps->base_env);
     strv_destroy(&apps->notes);
+    strv_destroy(&apps->reasons);
     *apps = (struct crew_apps){.problem = -1};
 }

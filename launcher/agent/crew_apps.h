@@ -28,6 +28,7 @@ struct crew_apps {
     struct crew_app *items; /* as in PREPARE */
     size_t count;
     enum mpi_kind *kinds; /* by app */
+    struct strv reasons;  /* by app: why it has this kind, as in "needs libmpi.so.40 (Open MPI)" */
     int *np;              /* by app: its ranks in the whole job */
     struct strv base_env; /* what all workers start from */
     struct strv notes;    /* for READY: the kind of MPI of each, and why */

@@ -168,6 +168,7 @@ static int fill_mpi(struct crew_setup *setup, const struct mpi_job_ops *ops, voi
                           .ops = ops,
                           .context = context,
                           .kinds = setup->apps.kinds,
+                          .reasons = strv_items(&setup->apps.reasons),
                           .app_np = setup->apps.np,
                           .module_path = module,
                           .shm_dir =

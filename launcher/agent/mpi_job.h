@@ -24,6 +24,7 @@ struct mpi_job {
     const Hvdrun__Prepare *prepare;   /* borrowed until mpi_host_finish() */
     const struct rank_places *places; /* of `prepare`; borrowed likewise */
     const enum mpi_kind *kinds;       /* of each app; borrowed likewise */
+    char *const *reasons;             /* for these kinds, of each app; borrowed likewise */
     const int *app_np;                /* ranks of each app in the whole job */
     const char *module_path, *shm_dir, *job_id;
     const char *hostname;          /* gethostname(), for a job of one node */

@@ -35,7 +35,8 @@ static void warn_of_kind(const struct mpi_look *look, int index, pid_t pid,
     bool chosen = strcmp(prepare->apps[worker->app]->mpi, mpi_kind_name(MPI_AUTO)) == 0;
     const char *given = mpi_kind_name(kind_of(look, index));
     const char *needed = mpi_kind_name(finding->kind);
-    char *why AUTO_FREE = chosen ? mem_printf("hvdrun chose --mpi=%s for it", given)
+    char *why AUTO_FREE = chosen ? mem_printf("hvdrun chose --mpi=%s for it, since the program %s",
+                                              given, look->job->reasons[worker->app])
                                  : mem_printf("was started with --mpi=%s", given);
     log_warning(&look->job->post->log,
                 "rank %u uses MPI (process %d %s) but %s, so most likely each of its processes is "

@@ -284,6 +284,17 @@ int mpi_detect(const char *path, const char *library_path, struct mpi_finding *o
         err, trouble, "cannot find out which MPI %s or its libraries need (--mpi= names it)", path);
 }
 
+/* Open MPI's library needs its companions, and an MPICH for PMIx needs libpmix. Without a version
+ * in the name, only these tell. */
+void mpi_detect_library(const char *name, const struct elf_info *info, struct mpi_finding *out)
+{
+    const char *found = telling(&info->needed);
+    enum mpi_kind kind = version_of(name) >= 0 ? mpi_kind_of_library(name) : MPI_PMI1;
+    if (found != NULL && mpi_kind_of_library(found) == MPI_PMIX)
+        kind = MPI_PMIX;
+    say(out, kind, "is %.80s (%s)", name, family_of(name, kind));
+}
+
 /* Open MPI's launchers have these too, and PMI libraries belong to servers as well. */
 static bool is_companion(const char *name)
 {
@@ -299,10 +310,11 @@ void mpi_detect_process(pid_t pid, struct mpi_finding *out)
         size_t length = strcspn(at, "\n");
         char line[512];
         snprintf(line, sizeof(line), "%.*s", (int)(length < 511 ? length : 511), at);
-        const char *name = strchr(line, '/') != NULL ? base_name(line) : "";
+        const char *path = strchr(line, '/') != NULL ? strchr(line, '/') : "";
+        const char *name = base_name(path);
         enum mpi_kind kind = mpi_kind_of_library(name);
         if (kind != MPI_NONE && !is_companion(name)) {
-            say(out, kind, "has %.80s mapped (%s)", name, family_of(name, kind));
+            say(out, kind, "has %.300s mapped (%s)", path, family_of(name, kind));
             return;
         }
         at += length + (at[length] == '\n');

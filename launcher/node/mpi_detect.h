@@ -20,7 +20,7 @@ struct mpi_finding {
     enum mpi_kind kind; /* MPI_NONE, MPI_PMIX or MPI_PMI1 */
     bool linked;    /* an MPI library was seen; false: none, or it is a script that may load any */
     bool launcher;  /* it starts MPI programs and serves them itself */
-    char what[256]; /* for people: "needs libmpi.so.40 (Open MPI)" */
+    char what[480]; /* for people: "needs libmpi.so.40 (Open MPI)" */
 };
 
 /* `path`: the resolved executable. `library_path`: LD_LIBRARY_PATH of the worker, or NULL. -1: it
@@ -32,6 +32,10 @@ int mpi_detect(const char *path, const char *library_path, struct mpi_finding *o
 /* Looks at the libraries that a running process has mapped; MPI_NONE when none is of MPI or when
  * the process cannot be looked at. Libraries that launchers of MPI have too do not count. */
 void mpi_detect_process(pid_t pid, struct mpi_finding *out);
+
+/* An MPI library itself, by its name and what it needs. */
+struct elf_info;
+void mpi_detect_library(const char *name, const struct elf_info *info, struct mpi_finding *out);
 
 /* By the file name of a library; MPI_NONE when the name does not say. */
 enum mpi_kind mpi_kind_of_library(const char *name);

@@ -283,6 +283,62 @@ print("rank", os.environ["PMI_RANK"], "goes on")
                 self.expect(job.wait(), 130)
 
 
+# mpi4py 4.1 finds its extension in this way: MPI.KIND.abi3.so.
+FINDER = """\
+import importlib.util, os, sys
+class Finder:
+    @staticmethod
+    def find_spec(name, path, target=None):
+        file = f"{os.path.dirname(__file__)}/MPI.{os.environ['MPI4PY_MPIABI']}.abi3.so"
+        return importlib.util.spec_from_file_location(name, file) if name == "mpi4py.MPI" else None
+sys.meta_path.append(Finder)
+"""
+
+
+class Python(Mpi):
+    """A module that stands for mpi4py, and initializes MPI when it is imported."""
+
+    def package(self, init="", **files):
+        """PYTHONPATH of an mpi4py with these extensions."""
+        self.write("packages/mpi4py/__init__.py", init)
+        for kind, name in files.items():
+            link = self.box.path("packages", "mpi4py", name)
+            if os.path.lexists(link):
+                os.unlink(link)
+            os.symlink(mpi_worker("mpi_python", kind), link)
+        return {"PYTHONPATH": self.box.path("packages")}
+
+    def test_the_mpi_of_its_extension(self):
+        script = self.write("train.py", f"#!{sys.executable}\nfrom mpi4py import MPI\n", 0o755)
+        for kind in KINDS:
+            for program in ([sys.executable, script], [script], ["env", "A=b", sys.executable, "-c", "import mpi4py.MPI"]):
+                with self.subTest(kind=kind, program=program):
+                    self.expect_world(self.mpi("-np", 2, *program, env=self.package(**{kind: "MPI.abi3.so"})), 2)
+
+    def test_the_extension_that_the_user_names(self):
+        env = self.package(FINDER, openmpi="MPI.openmpi.abi3.so", mpich="MPI.mpich.abi3.so")
+        for kind in KINDS:
+            with self.subTest(kind=kind):
+                self.expect_world(self.mpi("-np", 2, sys.executable, "-c", "from mpi4py import MPI",
+                                           env={**env, "MPI4PY_MPIABI": kind}), 2)
+
+    def test_no_import_no_harm(self):
+        env = self.package(mpich="MPI.abi3.so")
+        result = self.expect(self.mpi("-np", 2, sys.executable, "-c", "print('done')", env=env), 0)
+        self.assertEqual((len(result.lines), result.stderr), (2, ""))
+
+    def test_a_wrong_choice_names_both_files(self):
+        """Its mpi4py is for MPICH, but the program runs one of Open MPI."""
+        ring = mpi_worker("mpi_ring", "openmpi")
+        env = self.package(mpich="MPI.abi3.so") | {"TMPDIR": self.box.path("tmp")}
+        os.mkdir(env["TMPDIR"])
+        text = f"import subprocess, time; p = subprocess.Popen([{ring!r}, '1048576', '100000']); time.sleep(4); p.kill(); p.wait()"
+        result = self.mpi("-np", 2, sys.executable, "-c", text, env=env)
+        extension = os.path.join(env["PYTHONPATH"], "mpi4py", "MPI.abi3.so")
+        self.expect_said(result, rf"has /\S+/libmpi\.so\.40\S* mapped .*hvdrun chose --mpi=pmi1 for it, since the program may "
+                                 rf"import {re.escape(extension)}, which needs libmpi\S+ .*--mpi=pmix")
+
+
 class WrongKind(Mpi):
 
     def test_mpich_under_pmix_is_noticed(self):

@@ -23,6 +23,19 @@ foreach(worker mpi_hello mpi_abort mpi_publish mpi_die mpi_ring mpi_nodes mpi_sp
   endforeach()
 endforeach()
 
+# A module of Python that uses MPI: mpi_python.KIND.
+foreach(flavour OPENMPI MPICH)
+  string(TOLOWER ${flavour} suffix)
+  set(module ${WORKERS_DIR}/mpi_python.${suffix})
+  set(source ${CMAKE_CURRENT_LIST_DIR}/mpi_python.c)
+  add_custom_command(
+    OUTPUT ${module}
+    COMMAND ${MPICC_${flavour}} -std=gnu11 -D_GNU_SOURCE -O1 -Wall -shared -fPIC -o ${module} ${source}
+    DEPENDS ${source}
+    VERBATIM)
+  list(APPEND mpi_workers ${module})
+endforeach()
+
 # PMIx clients without MPI.
 foreach(worker mpi_pmix mpi_epochs mpi_fence)
   set(program ${WORKERS_DIR}/${worker})

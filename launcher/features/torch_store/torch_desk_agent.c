@@ -48,10 +48,10 @@ static int look(const Hvdrun__Prepare *prepare, const struct log *log, struct er
     struct crew_apps apps;
     int result = crew_apps_fill(&apps, prepare, false, log, err);
     for (size_t i = 0; i < prepare->n_apps && result == 0; i++) {
-        struct torch_place place = {.path = apps.items[i].path,
-                                    .search = crew_apps_getenv(&apps, i, "PATH"),
-                                    .home = crew_apps_getenv(&apps, i, "HOME"),
-                                    .python_path = crew_apps_getenv(&apps, i, "PYTHONPATH")};
+        struct python_place place = {.path = apps.items[i].path,
+                                     .search = crew_apps_getenv(&apps, i, "PATH"),
+                                     .home = crew_apps_getenv(&apps, i, "HOME"),
+                                     .python_path = crew_apps_getenv(&apps, i, "PYTHONPATH")};
         result = torch_look(&place, err);
     }
     crew_apps_destroy(&apps);

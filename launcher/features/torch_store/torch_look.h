@@ -8,20 +8,13 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "base/error.h"
-
-/* The environment of the program; each may be NULL. */
-struct torch_place {
-    const char *path;   /* of the program, absolute */
-    const char *search; /* PATH */
-    const char *home, *python_path;
-};
+#include "node/python_files.h"
 
 /* -1: `err` says why not: the program is not Python, or has no PyTorch, or one that cannot. If
  * several may be the one that it imports, all of them must be able to. */
-int torch_look(const struct torch_place *place, struct error *err);
+int torch_look(const struct python_place *place, struct error *err);
 
 /* "__version__ = '2.6.0+cu124'" in version.py. false: there is no version. */
 bool torch_look_version(const char *text, int *major, int *minor);

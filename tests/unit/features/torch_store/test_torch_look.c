@@ -74,7 +74,7 @@ static void expect(const char *folder, const char *program, const char *text)
     struct error err = ERROR_INIT;
     char *path AUTO_FREE = mem_printf("%s/%s", folder, program);
     char *search AUTO_FREE = mem_printf("%s/venv/bin", folder);
-    struct torch_place place = {.path = path, .search = search};
+    struct python_place place = {.path = path, .search = search};
     int result = torch_look(&place, &err);
     assert_int_equal(result, text == NULL ? 0 : -1);
     if (text != NULL && strstr(err.text, text) == NULL)

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/mpi_python.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/strv.h"
+#include "io/child.h"
+#include "node/library_path.h"
+#include "node/python_files.h"
+
+#define ABI_MAX 32
+
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
+static const char *get(const struct mpi_program *program, const char *name)
+{
+    const char *value = program->get(program->context, name);
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+/* The Python of a program, or of the command line that it starts. */
+
+/* Those that run Python in an environment of their own choice. */
+static bool has_own_environment(const char *path)
+{
+    static const char *const names[] = {
+        "uv",     "poetry", "conda",  "mamba",        "micromamba", "apptainer", "singularity",
+        "docker", "podman", "ch-run", "charliecloud", "enroot",     "bwrap",     "chroot"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(base_of(path), names[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The caller frees it. NULL: none was found. */
+static char *find_interpreter(const struct mpi_program *program, struct python_place *place)
+{
+    char *found = python_interpreter(place);
+    if (found != NULL || has_own_environment(program->path) || program->argv[0] == NULL)
+        return found;
+    for (char *const *word = program->argv + 1; *word != NULL && found == NULL; word++) {
+        if (python_is(*word))
+            found = child_find(*word, place->search, program->wdir, NULL);
+    }
+    return found;
+}
+
+/* The files of mpi4py */
+
+/* "mpich" of ".../MPI.mpich.cpython-312-x86_64-linux-gnu.so", "" of one that is for one MPI only.
+ */
+static void abi_of(const char *file, char *out)
+{
+    const char *from = base_of(file) + strlen("MPI.");
+    size_t length = strcspn(from, ".");
+    bool plain = from[length] == '\0' || strncmp(from, "cpython-", 8) == 0 ||
+                 strncmp(from, "pypy", 4) == 0 || strncmp(from, "abi3.", 5) == 0;
+    snprintf(out, ABI_MAX, "%.*s", plain ? 0 : (int)(length < ABI_MAX ? length : 0), from);
+}
+
+/* Those of the first mpi4py that would be imported. */
+static size_t first_package(const struct strv *files)
+{
+    size_t count = 0;
+    while (count < files->count) {
+        const char *one = files->items[0], *other = files->items[count];
+        size_t folder = (size_t)(base_of(one) - one);
+        if (strlen(other) < folder || strncmp(one, other, folder) != 0 ||
+            strncmp(base_of(other), "MPI.", 4) != 0)
+            break;
+        count++;
+    }
+    return count;
+}
+
+static const char *file_for(const struct strv *files, size_t count, const char *abi)
+{
+    for (size_t i = 0; i < count; i++) {
+        char own[ABI_MAX];
+        abi_of(files->items[i], own);
+        if (strcmp(own, abi) == 0)
+            return files->items[i];
+    }
+    return NULL;
+}
+
+/* The MPI library that mpi4py would load */
+
+struct loader {
+    const struct mpi_program *program;
+    struct library_search *search;
+    int trouble;
+};
+
+/* What mpi4py calls the MPI of a library; NULL: it cannot be read. */
+static const char *abi_of_library(const struct elf_info *info, const char *name)
+{
+    struct mpi_finding found;
+    mpi_detect_library(name, info, &found);
+    if (strncmp(name, "libmpi_abi.", strlen("libmpi_abi.")) == 0)
+        return "mpiabi";
+    return found.kind == MPI_PMIX ? "openmpi" : "mpich";
+}
+
+/* One name, for the dynamic linker if it has no slash. */
+static const char *abi_at(struct loader *loader, const char *path)
+{
+    struct elf_info info;
+    char *real AUTO_FREE = strchr(path, '/') != NULL ? realpath(path, NULL) : NULL;
+    if (library_search_open(loader->search, path, &info) < 0)
+        return NULL;
+    const char *abi = abi_of_library(&info, base_of(real != NULL ? real : path));
+    elf_info_destroy(&info);
+    return abi;
+}
+
+/* A folder, a file, or nothing: then the dynamic linker looks. */
+static const char *abi_in(struct loader *loader, const char *entry)
+{
+    static const char *const names[] = {"libmpi.so", "libmpi.so.12", "libmpi.so.40"};
+    struct stat info;
+    const char *abi = NULL;
+    bool folder = entry[0] == '\0' || (stat(entry, &info) == 0 && S_ISDIR(info.st_mode));
+    if (!folder)
+        return abi_at(loader, entry);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && abi == NULL; i++) {
+        char *path AUTO_FREE = mem_printf("%s%s%s", entry, entry[0] == '\0' ? "" : "/", names[i]);
+        abi = abi_at(loader, path);
+    }
+    return abi;
+}
+
+static const char *loaded_abi(const struct mpi_program *program, const struct python_place *place,
+                              const char *interpreter, int *trouble)
+{
+    AUTO_STRV struct strv entries = STRV_INIT;
+    struct elf_info info = {.wide = false};
+    const char *list = get(program, "MPI4PY_LIBMPI"), *abi = NULL;
+    int fd AUTO_FD = fd_open(interpreter, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    if (fd < 0 || library_read_elf(fd, &info) < 0)
+        return NULL;
+    struct loader loader = {.program = program};
+    loader.search = library_search_create(interpreter, &info, get(program, "LD_LIBRARY_PATH"));
+    for (const char *at = list; at != NULL;) {
+        size_t length = strcspn(at, ":");
+        strv_add_n(&entries, at, length);
+        at = at[length] == ':' ? at + length + 1 : NULL;
+    }
+    if (list == NULL) {
+        python_libraries(place, interpreter, &entries);
+        strv_add(&entries, "");
+    }
+    for (size_t i = 0; i < entries.count && abi == NULL; i++)
+        abi = abi_in(&loader, entries.items[i]);
+    *trouble = library_search_trouble(loader.search);
+    library_search_destroy(loader.search);
+    elf_info_destroy(&info);
+    return abi;
+}
+
+/* MPI4PY_MPIABI without its blanks, "-" and "_", in small letters. Intel MPI is MPICH there. */
+static void named_abi(const char *value, char *out)
+{
+    size_t length = 0;
+    for (; *value != '\0' && length + 1 < ABI_MAX; value++) {
+        if (strchr(" -_", *value) == NULL)
+            out[length++] = (char)tolower((unsigned char)*value);
+    }
+    out[length] = '\0';
+    if (strcmp(out, "impi") == 0)
+        snprintf(out, ABI_MAX, "mpich");
+}
+
+static enum mpi_kind kind_of_abi(const char *abi)
+{
+    return strcmp(abi, "openmpi") == 0 ? MPI_PMIX : strcmp(abi, "mpich") == 0 ? MPI_PMI1 : MPI_NONE;
+}
+
+/* `abi`: as its name or the library that it would load says; NULL: neither does. */
+static int take_file(const struct mpi_program *program, const char *file, const char *abi,
+                     struct mpi_finding *out, struct error *err)
+{
+    struct mpi_finding found;
+    if (mpi_detect(file, get(program, "LD_LIBRARY_PATH"), &found, err) < 0)
+        return -1;
+    enum mpi_kind kind = found.linked ? found.kind : abi == NULL ? MPI_NONE : kind_of_abi(abi);
+    if (kind == MPI_NONE)
+        return 0;
+    out->kind = kind;
+    if (found.linked)
+        snprintf(out->what, sizeof(out->what), "may import %.200s, which %.200s", file, found.what);
+    else
+        snprintf(out->what, sizeof(out->what), "may import %.200s with %.32s", file, abi);
+    return 0;
+}
+
+static int look_at_mpi4py(const struct mpi_program *program, struct mpi_finding *out,
+                          struct error *err)
+{
+    struct python_place place = {.path = program->path,
+                                 .search = get(program, "PATH"),
+                                 .home = get(program, "HOME"),
+                                 .python_path = get(program, "PYTHONPATH")};
+    AUTO_STRV struct strv files = STRV_INIT;
+    char *interpreter AUTO_FREE = find_interpreter(program, &place), named[ABI_MAX] = "";
+    int trouble = 0;
+    if (interpreter == NULL)
+        return 0;
+    python_files(&place, interpreter, "mpi4py/MPI.*so", &files);
+    size_t count = first_package(&files);
+    const char *file = file_for(&files, count, "");
+    if (count == 0)
+        return 0;
+    const char *wanted = get(program, "MPI4PY_MPIABI"), *abi = named;
+    if (wanted != NULL)
+        named_abi(wanted, named);
+    else
+        abi = loaded_abi(program, &place, interpreter, &trouble);
+    if (trouble != 0)
+        return error_errno(err, trouble, "cannot find out which MPI %s needs (--mpi= names it)",
+                           files.items[0]);
+    if (file == NULL && abi != NULL)
+        file = file_for(&files, count, abi);
+    return file != NULL ? take_file(program, file, abi, out, err) : 0;
+}
+
+int mpi_detect_program(const struct mpi_program *program, struct mpi_finding *out,
+                       struct error *err)
+{
+    if (mpi_detect(program->path, get(program, "LD_LIBRARY_PATH"), out, err) < 0)
+        return -1;
+    if (out->kind != MPI_PMIX || out->linked)
+        return 0;
+    return look_at_mpi4py(program, out, err);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/python_files.h"
+
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "io/child.h"
+
+#define LINE_MAX_BYTES 256
+#define CONFIG_MAX ((size_t)64 << 10)
+
+/* The interpreter */
+
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
+bool python_is(const char *path)
+{
+    return strncmp(base_of(path), "python", strlen("python")) == 0 ||
+           strncmp(base_of(path), "pypy", strlen("pypy")) == 0;
+}
+
+static struct strv words_of(const char *line)
+{
+    static const char blanks[] = " \t\r\n";
+    struct strv words = STRV_INIT;
+    for (line += strspn(line, blanks); *line != '\0'; line += strspn(line, blanks)) {
+        size_t length = strcspn(line, blanks);
+        strv_add_n(&words, line, length);
+        line += length;
+    }
+    return words;
+}
+
+char *python_interpreter(const struct python_place *place)
+{
+    char line[LINE_MAX_BYTES];
+    if (python_is(place->path))
+        return mem_strdup(place->path);
+    int fd AUTO_FD = fd_open_regular(place->path);
+    ssize_t got = fd < 0 ? -1 : fd_read(fd, line, sizeof(line) - 1);
+    line[got > 0 ? got : 0] = '\0';
+    line[strcspn(line, "\n")] = '\0';
+    if (strncmp(line, "#!", 2) != 0)
+        return NULL;
+    AUTO_STRV struct strv words = words_of(line + 2);
+    size_t word = words.count > 1 && strcmp(base_of(words.items[0]), "env") == 0 ? 1 : 0;
+    if (word >= words.count || !python_is(words.items[word]))
+        return NULL;
+    return child_find(words.items[word], place->search, NULL, NULL);
+}
+
+/* The folders */
+
+struct search {
+    const char *pattern; /* of the file, below a folder of packages */
+    char *version;       /* "3.11", or "3.*" */
+    struct strv *out;
+};
+
+/* "3.11" of ".../python3.11". The caller frees it. */
+static char *version_of(const char *real)
+{
+    const char *name = real == NULL ? "" : base_of(real);
+    const char *digits = strncmp(name, "python3.", 8) == 0 ? name + 8 : "";
+    size_t length = strspn(digits, "0123456789");
+    return length > 0 ? mem_printf("3.%.*s", (int)length, digits) : mem_strdup("3.*");
+}
+
+static void add_folder(const struct search *search, const char *folder)
+{
+    glob_t found;
+    char *pattern AUTO_FREE = mem_printf("%s/%s", folder, search->pattern);
+    if (glob(pattern, 0, NULL, &found) != 0)
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        strv_add(search->out, found.gl_pathv[i]);
+    globfree(&found);
+}
+
+static void add_prefix(const struct search *search, const char *prefix)
+{
+    static const char *const libs[] = {"lib", "lib64"};
+    for (size_t i = 0; i < 2; i++) {
+        char *site AUTO_FREE =
+            mem_printf("%s/%s/python%s/site-packages", prefix, libs[i], search->version);
+        add_folder(search, site);
+    }
+    char *own AUTO_FREE = mem_printf("%s/lib/python%s/dist-packages", prefix, search->version);
+    char *debian AUTO_FREE = mem_printf("%s/lib/python3/dist-packages", prefix);
+    add_folder(search, own);
+    add_folder(search, debian);
+}
+
+static void add_python_path(const struct search *search, const char *text)
+{
+    while (text != NULL && *text != '\0') {
+        size_t length = strcspn(text, ":");
+        char *folder AUTO_FREE = mem_strndup(text, length);
+        if (length > 0)
+            add_folder(search, folder);
+        text += length + (text[length] == ':');
+    }
+}
+
+/* "/opt/venv" of "/opt/venv/bin/python3". The caller's. */
+static char *prefix_of(const char *interpreter)
+{
+    const char *end = strrchr(interpreter, '/');
+    while (end != NULL && end > interpreter && end[-1] != '/')
+        end--;
+    size_t length = end == NULL || end == interpreter ? 0 : (size_t)(end - 1 - interpreter);
+    return mem_strndup(interpreter, length);
+}
+
+struct environment { /* a virtual one, or none */
+    bool is, hides_system;
+};
+
+/* It hides the packages of the system, unless it says otherwise. */
+static struct environment environment_of(const char *prefix)
+{
+    struct buf text AUTO_BUF = BUF_INIT(CONFIG_MAX);
+    char *path AUTO_FREE = mem_printf("%s/pyvenv.cfg", prefix);
+    bool is = fd_read_file(path, &text, NULL) == 0;
+    bool shows = strstr(buf_text(&text), "include-system-site-packages = true") != NULL;
+    return (struct environment){is, is && !shows};
+}
+
+void python_files(const struct python_place *place, const char *interpreter, const char *pattern,
+                  struct strv *out)
+{
+    char *prefix AUTO_FREE = prefix_of(interpreter), *real AUTO_FREE = realpath(interpreter, NULL);
+    char *version AUTO_FREE = version_of(real != NULL ? real : interpreter);
+    char *system AUTO_FREE = real != NULL ? prefix_of(real) : mem_strdup(prefix);
+    struct search search = {pattern, version, out};
+    struct environment environment = environment_of(prefix);
+    add_python_path(&search, place->python_path);
+    if (environment.is)
+        add_prefix(&search, prefix);
+    if (environment.hides_system)
+        return;
+    if (place->home != NULL) {
+        char *user AUTO_FREE =
+            mem_printf("%s/.local/lib/python%s/site-packages", place->home, version);
+        add_folder(&search, user);
+    }
+    char *local AUTO_FREE = mem_printf("%s/local", system);
+    add_prefix(&search, local);
+    if (!environment.is)
+        add_prefix(&search, prefix);
+    if (strcmp(system, prefix) != 0)
+        add_prefix(&search, system);
+}
+
+void python_libraries(const struct python_place *place, const char *interpreter, struct strv *out)
+{
+    char *prefix AUTO_FREE = prefix_of(interpreter), *real AUTO_FREE = realpath(interpreter, NULL);
+    char *system AUTO_FREE = real != NULL ? prefix_of(real) : mem_strdup(prefix);
+    struct environment environment = environment_of(prefix);
+    if (environment.is)
+        strv_printf(out, "%s/lib", prefix);
+    if (!environment.hides_system && place->home != NULL)
+        strv_printf(out, "%s/.local/lib", place->home);
+    if (!environment.hides_system && strcmp(system, "/usr") != 0)
+        strv_printf(out, "%s/lib", system);
+}

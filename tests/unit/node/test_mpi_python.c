@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Trees of files such as Python's and mpi4py's: which MPI a program is said to want. */
+#include <ftw.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "node/elf_fixture.h"
+#include "node/mpi_python.h"
+#include "node/python_files.h"
+
+/* The environment of the program: "NAME=VALUE" words. */
+struct world {
+    struct fixture *files;
+    struct strv env;
+};
+
+static const char *get(const void *context, const char *name)
+{
+    const struct world *world = context;
+    return strv_env_get(&world->env, name);
+}
+
+static char *path_of(const struct world *world, const char *name)
+{
+    return mem_printf("%s/%s", world->files->folder, name);
+}
+
+static void make_folders(const struct world *world, const char *name)
+{
+    char *path AUTO_FREE = path_of(world, name);
+    for (char *at = path + strlen(world->files->folder) + 1; (at = strchr(at, '/')) != NULL; at++) {
+        *at = '\0';
+        (void)mkdir(path, 0755);
+        *at = '/';
+    }
+}
+
+static uint16_t own_machine(void)
+{
+    Elf64_Ehdr header;
+    int fd AUTO_FD = fd_open("/proc/self/exe", O_RDONLY, 0);
+    assert_int_equal(fd_pread(fd, &header, sizeof(header), 0), sizeof(header));
+    return header.e_machine;
+}
+
+static void put_elf(const struct world *world, const char *name, const char *const *needed)
+{
+    make_folders(world, name);
+    write_elf(world->files, name, own_machine(), NULL, needed);
+}
+
+static void put_text(const struct world *world, const char *name, const char *text)
+{
+    make_folders(world, name);
+    write_file(world->files, name, text, strlen(text));
+}
+
+static int begin(void **state)
+{
+    static struct world world;
+    world = (struct world){.env = STRV_INIT};
+    set_up((void **)&world.files);
+    put_elf(&world, "venv/bin/python3.11", NEEDS("libc.so.6"));
+    put_text(&world, "venv/pyvenv.cfg", "home = /usr/bin\n");
+    strv_printf(&world.env, "PATH=%s/venv/bin", world.files->folder);
+    strv_printf(&world.env, "HOME=%s/home", world.files->folder);
+    *state = &world;
+    return 0;
+}
+
+static int drop(const char *path, const struct stat *info, int kind, struct FTW *at)
+{
+    (void)info, (void)kind, (void)at;
+    return remove(path);
+}
+
+static int end(void **state)
+{
+    struct world *world = *state;
+    strv_destroy(&world->files->files);
+    strv_destroy(&world->env);
+    int result = nftw(world->files->folder, drop, 8, FTW_DEPTH | FTW_PHYS);
+    free(world->files);
+    return result;
+}
+
+/* `program` is below the folder, or absolute. */
+static void expect(const struct world *world, const char *const *argv, enum mpi_kind kind,
+                   const char *what)
+{
+    struct mpi_finding found;
+    char *path AUTO_FREE = argv[0][0] == '/' ? mem_strdup(argv[0]) : path_of(world, argv[0]);
+    const struct mpi_program program = {
+        .path = path, .argv = (char *const *)argv, .get = get, .context = world};
+    assert_int_equal(mpi_detect_program(&program, &found, NULL), 0);
+    if (found.kind != kind || found.linked || strstr(found.what, what) == NULL)
+        fail_msg("%s, \"%s\"; expected %s, \"%s\"", mpi_kind_name(found.kind), found.what,
+                 mpi_kind_name(kind), what);
+}
+
+#define PYTHON NEEDS("venv/bin/python3.11", "train.py")
+#define PACKAGES "venv/lib/python3.11/site-packages/mpi4py/"
+#define OPEN_MPI NEEDS("libopen-pal.so.40", "libc.so.6")
+
+static void set(struct world *world, const char *pair)
+{
+    strv_env_put(&world->env, pair);
+}
+
+static void test_one_extension(void **state)
+{
+    struct world *world = *state;
+    expect(world, PYTHON, MPI_PMIX, "is an interpreter");
+    put_elf(world, PACKAGES "MPI.cpython-311-x86_64-linux-gnu.so", NEEDS("libmpi.so.12"));
+    expect(world, PYTHON, MPI_PMI1,
+           PACKAGES "MPI.cpython-311-x86_64-linux-gnu.so, which needs libmpi.so.12");
+    put_text(world, "script", "#!/usr/bin/env python3.11\n");
+    expect(world, NEEDS("script"), MPI_PMI1, "may import");
+    expect(world, NEEDS("/usr/bin/env", "A=b", "python3.11", "-c", "import mpi4py"), MPI_PMI1,
+           "may import");
+    expect(world, NEEDS("/usr/bin/env", "A=b", "./train"), MPI_PMIX, "runs other programs");
+    put_elf(world, PACKAGES "MPI.cpython-311-x86_64-linux-gnu.so", NEEDS("libmpi.so.40"));
+    expect(world, PYTHON, MPI_PMIX, "which needs libmpi.so.40 (Open MPI)");
+    set(world, "MPI4PY_LIBMPI=/does/not/exist"); /* the machine may have one */
+    put_elf(world, PACKAGES "MPI.cpython-311-x86_64-linux-gnu.so", NEEDS("libc.so.6"));
+    expect(world, PYTHON, MPI_PMIX, "is an interpreter"); /* nobody knows */
+    put_text(world, PACKAGES "MPI.cpython-311-x86_64-linux-gnu.so", "rubbish");
+    expect(world, PYTHON, MPI_PMIX, "is an interpreter");
+}
+
+/* PYTHONPATH comes before the environment; other versions of Python have their own folders. */
+static void test_the_first_package(void **state)
+{
+    struct world *world = *state;
+    put_elf(world, PACKAGES "MPI.abi3.so", NEEDS("libmpi.so.12"));
+    put_elf(world, "venv/lib/python3.10/site-packages/mpi4py/MPI.abi3.so", NEEDS("libmpi.so.40"));
+    expect(world, PYTHON, MPI_PMI1, "site-packages/mpi4py/MPI.abi3.so, which needs libmpi.so.12");
+    put_elf(world, "own/mpi4py/MPI.so", NEEDS("libmpi.so.40"));
+    char *path AUTO_FREE = mem_printf("PYTHONPATH=/does/not/exist::%s/own", world->files->folder);
+    set(world, path);
+    expect(world, PYTHON, MPI_PMIX, "own/mpi4py/MPI.so, which needs libmpi.so.40");
+}
+
+static void test_the_named_one(void **state)
+{
+    static const struct {
+        const char *value;
+        enum mpi_kind kind;
+        const char *what;
+    } cases[] = {
+        {"mpich", MPI_PMI1, "MPI.mpich.cpython-311-x86_64-linux-gnu.so, which needs"},
+        {" M-P_ICH", MPI_PMI1, "MPI.mpich."},
+        {"impi", MPI_PMI1, "MPI.mpich."},
+        {"openmpi", MPI_PMIX, "MPI.openmpi.cpython-311-x86_64-linux-gnu.so, which needs"},
+        {"mpiabi", MPI_PMIX, "is an interpreter"},
+        {"a very long name that no MPI has and that fills all there is", MPI_PMIX, "is an"}};
+    struct world *world = *state;
+    put_elf(world, PACKAGES "MPI.mpich.cpython-311-x86_64-linux-gnu.so", NEEDS("libmpi.so.12"));
+    put_elf(world, PACKAGES "MPI.openmpi.cpython-311-x86_64-linux-gnu.so", NEEDS("libmpi.so.40"));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *pair AUTO_FREE = mem_printf("MPI4PY_MPIABI=%s", cases[i].value);
+        set(world, pair);
+        expect(world, PYTHON, cases[i].kind, cases[i].what);
+    }
+}
+
+/* The library that mpi4py would load decides. The extensions need none, as they load it. */
+static void test_the_library(void **state)
+{
+    struct world *world = *state;
+    put_elf(world, PACKAGES "MPI.mpich.cpython-311-x86_64-linux-gnu.so", NEEDS("libc.so.6"));
+    put_elf(world, PACKAGES "MPI.openmpi.cpython-311-x86_64-linux-gnu.so", NEEDS("libc.so.6"));
+    put_elf(world, "venv/lib/libmpi.so", NEEDS("libc.so.6")); /* without a version: MPICH */
+    expect(world, PYTHON, MPI_PMI1, "MPI.mpich.cpython-311-x86_64-linux-gnu.so with mpich");
+    put_elf(world, "venv/lib/libmpi.so", OPEN_MPI);
+    expect(world, PYTHON, MPI_PMIX, "MPI.openmpi.cpython-311-x86_64-linux-gnu.so with openmpi");
+    put_elf(world, "m/libmpi.so.12", NEEDS("libc.so.6"));
+    put_elf(world, "o/libmpi.so.40", OPEN_MPI);
+    put_elf(world, "m/libmpich.so.12.2", NEEDS("libpmix.so.2")); /* an MPICH for PMIx */
+    const struct {
+        const char *list;
+        enum mpi_kind kind;
+    } cases[] = {{"%s/m", MPI_PMI1},
+                 {"%s/none:%s/o:%s/m", MPI_PMIX},
+                 {"%s/m/libmpi.so.12:%s/o", MPI_PMI1},
+                 {"%s/o/libmpi.so.40", MPI_PMIX},
+                 {"%s/m/libmpich.so.12.2", MPI_PMIX}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct buf pair AUTO_BUF = BUF_INIT(10000);
+        buf_puts(&pair, "MPI4PY_LIBMPI=");
+        for (const char *at = cases[i].list; *at != '\0'; at++) {
+            if (*at == '%')
+                buf_puts(&pair, world->files->folder), at++;
+            else
+                buf_putc(&pair, *at);
+        }
+        set(world, buf_text(&pair));
+        expect(world, PYTHON, cases[i].kind,
+               cases[i].kind == MPI_PMI1 ? "with mpich" : "with openmpi");
+    }
+    char *path AUTO_FREE = mem_printf("LD_LIBRARY_PATH=%s/m", world->files->folder);
+    set(world, "MPI4PY_LIBMPI=libmpi.so.12");
+    set(world, path);
+    expect(world, PYTHON, MPI_PMI1, "with mpich");
+}
+
+/* A plain extension comes first, whatever is named. */
+static void test_a_plain_one_beside_others(void **state)
+{
+    struct world *world = *state;
+    put_elf(world, PACKAGES "MPI.abi3.so", NEEDS("libmpi.so.40"));
+    put_elf(world, PACKAGES "MPI.mpich.abi3.so", NEEDS("libmpi.so.12"));
+    set(world, "MPI4PY_MPIABI=mpich");
+    expect(world, PYTHON, MPI_PMIX, "MPI.abi3.so, which needs libmpi.so.40");
+}
+
+static void test_other_environments(void **state)
+{
+    struct world *world = *state;
+    put_elf(world, PACKAGES "MPI.abi3.so", NEEDS("libmpi.so.12"));
+    put_elf(world, "bin/uv", NEEDS("libc.so.6"));
+    put_elf(world, "bin/numactl", NEEDS("libc.so.6"));
+    put_elf(world, "bin/program", NEEDS("libc.so.6"));
+    expect(world, NEEDS("bin/uv", "run", "python3.11", "train.py"), MPI_PMIX,
+           "runs other programs");
+    expect(world, NEEDS("bin/numactl", "-N", "0", "python3.11", "train.py"), MPI_PMI1,
+           "may import");
+    expect(world, NEEDS("bin/program", "python3.11"), MPI_NONE, "needs no MPI library");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_one_extension, begin, end),
+        cmocka_unit_test_setup_teardown(test_the_first_package, begin, end),
+        cmocka_unit_test_setup_teardown(test_the_named_one, begin, end),
+        cmocka_unit_test_setup_teardown(test_the_library, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_plain_one_beside_others, begin, end),
+        cmocka_unit_test_setup_teardown(test_other_environments, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
