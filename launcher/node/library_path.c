@@ -11,12 +11,14 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "node/image_root.h"
 
 #define FOLDERS_MAX 256
 #define CONF_MAX (1 << 18)
 #define CONF_DEPTH 4
 
 struct library_search {
+    const char *root; /* NULL: ours */
     const struct elf_info *program;
     struct strv folders; /* in the order of the search */
     bool complete;       /* those of the system are in */
@@ -97,6 +99,11 @@ static void add_list(struct library_search *search, const char *list, const char
     }
 }
 
+static const char *root_of(const struct library_search *search)
+{
+    return search->root != NULL ? search->root : "";
+}
+
 static void add_conf(struct library_search *search, const char *path, int depth)
 {
     struct buf text AUTO_BUF = BUF_INIT(CONF_MAX);
@@ -113,7 +120,9 @@ static void add_conf(struct library_search *search, const char *path, int depth)
         size_t length = strcspn(at, " \t#\r\n");
         if (length == 7 && memcmp(at, "include", 7) == 0) {
             const char *name = at + 7 + strspn(at + 7, " \t");
-            char *pattern AUTO_FREE = mem_strndup(name, strcspn(name, " \t#\r\n"));
+            char *pattern AUTO_FREE =
+                mem_printf("%s%s%.*s", root_of(search), name[0] == '/' ? "" : "/etc/",
+                           (int)strcspn(name, " \t#\r\n"), name);
             glob_t found = {0};
             if (glob(pattern, 0, NULL, &found) == 0) {
                 for (size_t i = 0; i < found.gl_pathc && i < FOLDERS_MAX; i++)
@@ -128,10 +137,11 @@ static void add_conf(struct library_search *search, const char *path, int depth)
     }
 }
 
-struct library_search *library_search_create(const char *program, const struct elf_info *info,
-                                             const char *library_path)
+struct library_search *library_search_create(const char *root, const char *program,
+                                             const struct elf_info *info, const char *library_path)
 {
     struct library_search *search = mem_alloc(sizeof(*search));
+    search->root = root;
     search->program = info;
     /* RPATH counts only where there is no RUNPATH, and then before LD_LIBRARY_PATH */
     if (info->runpath == NULL)
@@ -149,8 +159,10 @@ void library_search_destroy(struct library_search *search)
     free(search);
 }
 
-static int open_at(struct library_search *search, const char *path, struct elf_info *out)
+static int open_at(struct library_search *search, const char *inside, struct elf_info *out)
 {
+    char *real AUTO_FREE = search->root == NULL ? NULL : image_real(search->root, inside);
+    const char *path = search->root == NULL ? inside : real != NULL ? real : "";
     int fd AUTO_FD = fd_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     if (fd < 0 || library_read_elf(fd, out) < 0) {
         if (library_is_trouble(errno))
@@ -170,7 +182,8 @@ static void add_system_folders(struct library_search *search)
 {
     static const char *const usual[] = {"/lib64", "/usr/lib64", "/lib", "/usr/lib"};
     search->complete = true;
-    add_conf(search, "/etc/ld.so.conf", 0);
+    char *conf AUTO_FREE = mem_printf("%s/etc/ld.so.conf", root_of(search));
+    add_conf(search, conf, 0);
     for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
         add_folder(search, usual[i], strlen(usual[i]));
 }

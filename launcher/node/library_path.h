@@ -12,9 +12,10 @@
 
 struct library_search;
 
-/* For the libraries of `program`. All pointers are borrowed until destroy. */
-struct library_search *library_search_create(const char *program, const struct elf_info *info,
-                                             const char *library_path);
+/* For the libraries of `program`. `root`: of the image that it runs in (node/image_root.h), or
+ * NULL. `program` is its path there. All pointers are borrowed until destroy. */
+struct library_search *library_search_create(const char *root, const char *program,
+                                             const struct elf_info *info, const char *library_path);
 void library_search_destroy(struct library_search *search);
 
 /* Finds the library, of the program's class and machine, and reads it into `out` (destroy it).

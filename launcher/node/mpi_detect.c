@@ -19,6 +19,7 @@
 #include "base/mem.h"
 #include "io/proc.h"
 #include "model/settings/words.h"
+#include "node/image_root.h"
 #include "node/library_path.h"
 #include "node/mpi_detect_test.h"
 
@@ -179,14 +180,25 @@ static void enqueue(struct walk *walk, const struct strv *needed, const char *th
     }
 }
 
+/* A program or library, and what the linker would look with for its libraries. */
+struct object {
+    const char *root, *path;
+    const struct elf_info *info;
+    const char *library_path;
+};
+
+static struct library_search *search_of(const struct object *object)
+{
+    return library_search_create(object->root, object->path, object->info, object->library_path);
+}
+
 /* A libmpi.so.12 is MPICH's, unless it needs Open MPI's other libraries; and an MPICH that was
  * built for PMIx (Ubuntu 24.04) needs that library and knows no PMI-1. */
-static int settle_ambiguous(const char *program, const struct elf_info *info,
-                            const char *library_path, const char *name, struct mpi_finding *out)
+static int settle_ambiguous(const struct object *object, const char *name, struct mpi_finding *out)
 {
     if (mpi_kind_of_library(name) != MPI_PMI1 || begins(name, "libpmi"))
         return 0;
-    struct library_search *search = library_search_create(program, info, library_path);
+    struct library_search *search = search_of(object);
     struct elf_info library;
     if (library_search_open(search, name, &library) == 0) {
         const char *found = telling(&library.needed);
@@ -200,13 +212,12 @@ static int settle_ambiguous(const char *program, const struct elf_info *info,
 }
 
 /* Libraries of the libraries, breadth first, until one tells. */
-static int walk_libraries(const char *program, const struct elf_info *info,
-                          const char *library_path, struct mpi_finding *out)
+static int walk_libraries(const struct object *object, struct mpi_finding *out)
 {
     int trouble = 0;
     struct walk walk = {.names = STRV_INIT, .through = STRV_INIT};
-    walk.search = library_search_create(program, info, library_path);
-    enqueue(&walk, &info->needed, NULL);
+    walk.search = search_of(object);
+    enqueue(&walk, &object->info->needed, NULL);
     for (size_t i = 0; i < walk.names.count && out->kind == MPI_NONE; i++) {
         struct elf_info library;
         if (library_search_open(walk.search, walk.names.items[i], &library) < 0)
@@ -214,7 +225,7 @@ static int walk_libraries(const char *program, const struct elf_info *info,
         const char *found = telling(&library.needed);
         if (found != NULL) {
             say_needs(out, found, walk.through.items[i]);
-            trouble = settle_ambiguous(program, info, library_path, found, out);
+            trouble = settle_ambiguous(object, found, out);
         } else
             enqueue(&walk, &library.needed, walk.through.items[i]);
         elf_info_destroy(&library);
@@ -227,26 +238,27 @@ static int walk_libraries(const char *program, const struct elf_info *info,
     return trouble;
 }
 
-static int look_at_elf(const char *path, const struct elf_info *info, const char *library_path,
-                       struct mpi_finding *out)
+static int look_at_elf(const struct object *object, struct mpi_finding *out)
 {
-    if (!info->dynamic) {
+    if (!object->info->dynamic) {
         say(out, MPI_NONE, "is statically linked");
         return 0;
     }
     say(out, MPI_NONE, "needs no MPI library");
-    const char *found = telling(&info->needed);
+    const char *found = telling(&object->info->needed);
     if (found == NULL)
-        return walk_libraries(path, info, library_path, out);
+        return walk_libraries(object, out);
     say_needs(out, found, NULL);
-    return settle_ambiguous(path, info, library_path, found, out);
+    return settle_ambiguous(object, found, out);
 }
 
 /* errno of what kept us from looking, else 0. */
-static int look_at(const char *path, const char *library_path, struct mpi_finding *out)
+static int look_at(const char *root, const char *path, const char *library_path,
+                   struct mpi_finding *out)
 {
     say(out, MPI_NONE, "cannot be read");
-    int fd AUTO_FD = fd_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    char *real AUTO_FREE = root != NULL ? image_real(root, path) : mem_strdup(path);
+    int fd AUTO_FD = real != NULL ? fd_open(real, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0) : -1;
     char magic[2];
     ssize_t got = fd < 0 ? -1 : fd_pread(fd, magic, 2, 0);
     if (got != 2)
@@ -269,7 +281,8 @@ static int look_at(const char *path, const char *library_path, struct mpi_findin
         say(out, MPI_NONE, "is neither a script nor an ELF program");
         return library_is_trouble(errno) ? errno : 0;
     }
-    int trouble = look_at_elf(path, &info, library_path, out);
+    const struct object object = {root, path, &info, library_path};
+    int trouble = look_at_elf(&object, out);
     elf_info_destroy(&info);
     return trouble;
 }
@@ -277,7 +290,13 @@ static int look_at(const char *path, const char *library_path, struct mpi_findin
 int mpi_detect(const char *path, const char *library_path, struct mpi_finding *out,
                struct error *err)
 {
-    int trouble = look_at(path, library_path, out);
+    return mpi_detect_in(NULL, path, library_path, out, err);
+}
+
+int mpi_detect_in(const char *root, const char *path, const char *library_path,
+                  struct mpi_finding *out, struct error *err)
+{
+    int trouble = look_at(root, path, library_path, out);
     if (trouble == 0)
         return 0;
     return error_errno(

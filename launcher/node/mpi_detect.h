@@ -29,6 +29,10 @@ struct mpi_finding {
 int mpi_detect(const char *path, const char *library_path, struct mpi_finding *out,
                struct error *err);
 
+/* The same of a program in an image (node/image_root.h), by its path there. `root` may be NULL. */
+int mpi_detect_in(const char *root, const char *path, const char *library_path,
+                  struct mpi_finding *out, struct error *err);
+
 /* Looks at the libraries that a running process has mapped; MPI_NONE when none is of MPI or when
  * the process cannot be looked at. Libraries that launchers of MPI have too do not count. */
 void mpi_detect_process(pid_t pid, struct mpi_finding *out);

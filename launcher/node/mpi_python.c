@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/strv.h"
-#include "io/child.h"
+#include "node/image_root.h"
 #include "node/library_path.h"
 #include "node/python_files.h"
 
@@ -27,6 +27,12 @@ static const char *get(const struct mpi_program *program, const char *name)
 {
     const char *value = program->get(program->context, name);
     return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+/* An image has its own. */
+static const char *library_path(const struct mpi_program *program)
+{
+    return program->root != NULL ? NULL : get(program, "LD_LIBRARY_PATH");
 }
 
 /* The Python of a program, or of the command line that it starts. */
@@ -52,7 +58,7 @@ static char *find_interpreter(const struct mpi_program *program, struct python_p
         return found;
     for (char *const *word = program->argv + 1; *word != NULL && found == NULL; word++) {
         if (python_is(*word))
-            found = child_find(*word, place->search, program->wdir, NULL);
+            found = python_find(place, *word, program->wdir);
     }
     return found;
 }
@@ -118,7 +124,8 @@ static const char *abi_of_library(const struct elf_info *info, const char *name)
 static const char *abi_at(struct loader *loader, const char *path)
 {
     struct elf_info info;
-    char *real AUTO_FREE = strchr(path, '/') != NULL ? realpath(path, NULL) : NULL;
+    const char *root = loader->program->root;
+    char *real AUTO_FREE = strchr(path, '/') != NULL ? image_real(root, path) : NULL;
     if (library_search_open(loader->search, path, &info) < 0)
         return NULL;
     const char *abi = abi_of_library(&info, base_of(real != NULL ? real : path));
@@ -132,7 +139,9 @@ static const char *abi_in(struct loader *loader, const char *entry)
     static const char *const names[] = {"libmpi.so", "libmpi.so.12", "libmpi.so.40"};
     struct stat info;
     const char *abi = NULL;
-    bool folder = entry[0] == '\0' || (stat(entry, &info) == 0 && S_ISDIR(info.st_mode));
+    char *real AUTO_FREE = image_real(loader->program->root, entry);
+    bool folder =
+        entry[0] == '\0' || (real != NULL && stat(real, &info) == 0 && S_ISDIR(info.st_mode));
     if (!folder)
         return abi_at(loader, entry);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && abi == NULL; i++) {
@@ -148,11 +157,12 @@ static const char *loaded_abi(const struct mpi_program *program, const struct py
     AUTO_STRV struct strv entries = STRV_INIT;
     struct elf_info info = {.wide = false};
     const char *list = get(program, "MPI4PY_LIBMPI"), *abi = NULL;
-    int fd AUTO_FD = fd_open(interpreter, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    char *real AUTO_FREE = image_real(program->root, interpreter);
+    int fd AUTO_FD = real == NULL ? -1 : fd_open(real, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     if (fd < 0 || library_read_elf(fd, &info) < 0)
         return NULL;
     struct loader loader = {.program = program};
-    loader.search = library_search_create(interpreter, &info, get(program, "LD_LIBRARY_PATH"));
+    loader.search = library_search_create(program->root, interpreter, &info, library_path(program));
     for (const char *at = list; at != NULL;) {
         size_t length = strcspn(at, ":");
         strv_add_n(&entries, at, length);
@@ -193,7 +203,8 @@ static int take_file(const struct mpi_program *program, const char *file, const 
                      struct mpi_finding *out, struct error *err)
 {
     struct mpi_finding found;
-    if (mpi_detect(file, get(program, "LD_LIBRARY_PATH"), &found, err) < 0)
+    const char *there = file + (program->root != NULL ? strlen(program->root) : 0);
+    if (mpi_detect_in(program->root, there, library_path(program), &found, err) < 0)
         return -1;
     enum mpi_kind kind = found.linked ? found.kind : abi == NULL ? MPI_NONE : kind_of_abi(abi);
     if (kind == MPI_NONE)
@@ -209,9 +220,10 @@ static int take_file(const struct mpi_program *program, const char *file, const 
 static int look_at_mpi4py(const struct mpi_program *program, struct mpi_finding *out,
                           struct error *err)
 {
-    struct python_place place = {.path = program->path,
+    struct python_place place = {.root = program->root,
+                                 .path = program->path,
                                  .search = get(program, "PATH"),
-                                 .home = get(program, "HOME"),
+                                 .home = program->root != NULL ? NULL : get(program, "HOME"),
                                  .python_path = get(program, "PYTHONPATH")};
     AUTO_STRV struct strv files = STRV_INIT;
     char *interpreter AUTO_FREE = find_interpreter(program, &place), named[ABI_MAX] = "";
@@ -236,12 +248,56 @@ static int look_at_mpi4py(const struct mpi_program *program, struct mpi_finding 
     return file != NULL ? take_file(program, file, abi, out, err) : 0;
 }
 
+static int detect(const struct mpi_program *program, struct mpi_finding *out, struct error *err)
+{
+    if (mpi_detect_in(program->root, program->path, library_path(program), out, err) < 0)
+        return -1;
+    return out->kind == MPI_PMIX && !out->linked ? look_at_mpi4py(program, out, err) : 0;
+}
+
+static const char *no_variable(const void *context, const char *name)
+{
+    (void)context, (void)name;
+    return NULL;
+}
+
+/* A command that the image does not have is most likely mounted there, under the same path. */
+static int look_into_image(const struct mpi_program *program, const struct image_command *command,
+                           struct mpi_finding *out, struct error *err)
+{
+    struct mpi_finding found;
+    char *path AUTO_FREE = image_find(command->root, command->argv[0]);
+    const char *root = path != NULL ? command->root : NULL;
+    if (path == NULL && command->argv[0][0] == '/')
+        path = mem_strdup(command->argv[0]);
+    const struct mpi_program inside = {.root = root,
+                                       .path = path,
+                                       .argv = command->argv,
+                                       .wdir = program->wdir,
+                                       .get = command->inherits ? program->get : no_variable,
+                                       .context = program->context};
+    if (path == NULL)
+        return 0;
+    if (detect(&inside, &found, err) < 0)
+        return -1;
+    if (found.kind == MPI_NONE && !found.launcher)
+        return 0;
+    *out = found;
+    snprintf(out->what, sizeof(out->what), "runs %.150s in %.150s, which %.150s", path,
+             command->root, found.what);
+    return 0;
+}
+
 int mpi_detect_program(const struct mpi_program *program, struct mpi_finding *out,
                        struct error *err)
 {
-    if (mpi_detect(program->path, get(program, "LD_LIBRARY_PATH"), out, err) < 0)
+    struct image_command command;
+    if (detect(program, out, err) < 0)
         return -1;
-    if (out->kind != MPI_PMIX || out->linked)
+    if (!image_command_of(program->path, program->argv, program->wdir, program->get,
+                          program->context, &command))
         return 0;
-    return look_at_mpi4py(program, out, err);
+    int result = look_into_image(program, &command, out, err);
+    free(command.root);
+    return result;
 }

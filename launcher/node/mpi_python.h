@@ -15,7 +15,8 @@
 #include "node/mpi_detect.h"
 
 struct mpi_program {
-    const char *path;  /* the resolved executable */
+    const char *root;  /* of the image that it runs in; NULL: none */
+    const char *path;  /* the resolved executable; with a root, the path there */
     char *const *argv; /* NULL-ended */
     const char *wdir;  /* NULL: where we are */
     /* A variable as the program will see it, or NULL. */
@@ -23,6 +24,7 @@ struct mpi_program {
     const void *context;
 };
 
-/* As mpi_detect(). It also finds a Python below a program that starts others, as numactl does. */
+/* As mpi_detect(). It also finds a Python below a program that starts others, as numactl does, and
+ * the program in an image that is a folder (node/image_root.h). */
 int mpi_detect_program(const struct mpi_program *program, struct mpi_finding *out,
                        struct error *err);

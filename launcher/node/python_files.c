@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "io/child.h"
+#include "node/image_root.h"
 
 #define LINE_MAX_BYTES 256
 #define CONFIG_MAX ((size_t)64 << 10)
@@ -39,12 +40,19 @@ static struct strv words_of(const char *line)
     return words;
 }
 
+char *python_find(const struct python_place *place, const char *command, const char *wdir)
+{
+    return place->root != NULL ? image_find(place->root, command)
+                               : child_find(command, place->search, wdir, NULL);
+}
+
 char *python_interpreter(const struct python_place *place)
 {
     char line[LINE_MAX_BYTES];
     if (python_is(place->path))
         return mem_strdup(place->path);
-    int fd AUTO_FD = fd_open_regular(place->path);
+    char *real AUTO_FREE = image_real(place->root, place->path);
+    int fd AUTO_FD = real != NULL ? fd_open_regular(real) : -1;
     ssize_t got = fd < 0 ? -1 : fd_read(fd, line, sizeof(line) - 1);
     line[got > 0 ? got : 0] = '\0';
     line[strcspn(line, "\n")] = '\0';
@@ -54,7 +62,7 @@ char *python_interpreter(const struct python_place *place)
     size_t word = words.count > 1 && strcmp(base_of(words.items[0]), "env") == 0 ? 1 : 0;
     if (word >= words.count || !python_is(words.items[word]))
         return NULL;
-    return child_find(words.items[word], place->search, NULL, NULL);
+    return python_find(place, words.items[word], NULL);
 }
 
 /* The folders */
@@ -99,11 +107,11 @@ static void add_prefix(const struct search *search, const char *prefix)
     add_folder(search, debian);
 }
 
-static void add_python_path(const struct search *search, const char *text)
+static void add_python_path(const struct search *search, const char *root, const char *text)
 {
     while (text != NULL && *text != '\0') {
         size_t length = strcspn(text, ":");
-        char *folder AUTO_FREE = mem_strndup(text, length);
+        char *folder AUTO_FREE = mem_printf("%s%.*s", root, (int)length, text);
         if (length > 0)
             add_folder(search, folder);
         text += length + (text[length] == ':');
@@ -134,41 +142,69 @@ static struct environment environment_of(const char *prefix)
     return (struct environment){is, is && !shows};
 }
 
+struct prefixes { /* paths for us */
+    char *own, *system, *version;
+    struct environment environment;
+};
+
+static struct prefixes prefixes_of(const struct python_place *place, const char *interpreter)
+{
+    const char *root = place->root != NULL ? place->root : "";
+    char *path AUTO_FREE = mem_printf("%s%s", root, interpreter);
+    char *real AUTO_FREE = image_real(place->root, interpreter);
+    struct prefixes prefixes = {.own = prefix_of(path),
+                                .system = prefix_of(real != NULL ? real : path),
+                                .version = version_of(real != NULL ? real : path)};
+    prefixes.environment = environment_of(prefixes.own);
+    return prefixes;
+}
+
+static void prefixes_free(struct prefixes *prefixes)
+{
+    free(prefixes->own);
+    free(prefixes->system);
+    free(prefixes->version);
+}
+
+static void add_system(const struct search *search, const struct prefixes *prefixes)
+{
+    char *local AUTO_FREE = mem_printf("%s/local", prefixes->system);
+    add_prefix(search, local);
+    if (!prefixes->environment.is)
+        add_prefix(search, prefixes->own);
+    if (strcmp(prefixes->system, prefixes->own) != 0)
+        add_prefix(search, prefixes->system);
+}
+
 void python_files(const struct python_place *place, const char *interpreter, const char *pattern,
                   struct strv *out)
 {
-    char *prefix AUTO_FREE = prefix_of(interpreter), *real AUTO_FREE = realpath(interpreter, NULL);
-    char *version AUTO_FREE = version_of(real != NULL ? real : interpreter);
-    char *system AUTO_FREE = real != NULL ? prefix_of(real) : mem_strdup(prefix);
-    struct search search = {pattern, version, out};
-    struct environment environment = environment_of(prefix);
-    add_python_path(&search, place->python_path);
-    if (environment.is)
-        add_prefix(&search, prefix);
-    if (environment.hides_system)
-        return;
-    if (place->home != NULL) {
+    struct prefixes prefixes = prefixes_of(place, interpreter);
+    struct search search = {pattern, prefixes.version, out};
+    bool hides = prefixes.environment.hides_system;
+    add_python_path(&search, place->root != NULL ? place->root : "", place->python_path);
+    if (prefixes.environment.is)
+        add_prefix(&search, prefixes.own);
+    if (!hides && place->home != NULL) {
         char *user AUTO_FREE =
-            mem_printf("%s/.local/lib/python%s/site-packages", place->home, version);
+            mem_printf("%s/.local/lib/python%s/site-packages", place->home, prefixes.version);
         add_folder(&search, user);
     }
-    char *local AUTO_FREE = mem_printf("%s/local", system);
-    add_prefix(&search, local);
-    if (!environment.is)
-        add_prefix(&search, prefix);
-    if (strcmp(system, prefix) != 0)
-        add_prefix(&search, system);
+    if (!hides)
+        add_system(&search, &prefixes);
+    prefixes_free(&prefixes);
 }
 
 void python_libraries(const struct python_place *place, const char *interpreter, struct strv *out)
 {
-    char *prefix AUTO_FREE = prefix_of(interpreter), *real AUTO_FREE = realpath(interpreter, NULL);
-    char *system AUTO_FREE = real != NULL ? prefix_of(real) : mem_strdup(prefix);
-    struct environment environment = environment_of(prefix);
-    if (environment.is)
-        strv_printf(out, "%s/lib", prefix);
-    if (!environment.hides_system && place->home != NULL)
+    struct prefixes prefixes = prefixes_of(place, interpreter);
+    size_t root = place->root != NULL ? strlen(place->root) : 0;
+    bool hides = prefixes.environment.hides_system;
+    if (prefixes.environment.is)
+        strv_printf(out, "%s/lib", prefixes.own + root);
+    if (!hides && place->home != NULL)
         strv_printf(out, "%s/.local/lib", place->home);
-    if (!environment.hides_system && strcmp(system, "/usr") != 0)
-        strv_printf(out, "%s/lib", system);
+    if (!hides && strcmp(prefixes.system + root, "/usr") != 0)
+        strv_printf(out, "%s/lib", prefixes.system + root);
+    prefixes_free(&prefixes);
 }

@@ -11,22 +11,27 @@
 
 /* The environment of the program; each but `path` may be NULL. */
 struct python_place {
-    const char *path;   /* of the program, absolute */
+    const char *root;   /* of the image that it runs in (node/image_root.h); NULL: none */
+    const char *path;   /* of the program, absolute; with a root, the path there */
     const char *search; /* PATH */
     const char *home, *python_path;
 };
 
-/* The program itself, or that of a script with "#!/usr/bin/python3" or "#!/usr/bin/env python3".
- * The caller frees it. NULL: it is not Python. */
+/* The program itself, or, as a path likewise, that of a script with "#!/usr/bin/python3" or
+ * "#!/usr/bin/env python3". The caller frees it. NULL: it is not Python. */
 char *python_interpreter(const struct python_place *place);
+
+/* A command of the program, as a path likewise: by PATH, or in the image. NULL: there is none. */
+char *python_find(const struct python_place *place, const char *command, const char *wdir);
 
 bool python_is(const char *path); /* by the name of the file */
 
-/* Appends the files that match, such as "torch/version.py", in the folders that the interpreter
- * imports from: PYTHONPATH, then the virtual environment, then the user's and the system's. */
+/* Appends the paths for us of the files that match, such as "torch/version.py", in the folders that
+ * the interpreter imports from: PYTHONPATH, then the virtual environment, then the user's and the
+ * system's. */
 void python_files(const struct python_place *place, const char *interpreter, const char *pattern,
                   struct strv *out);
 
-/* Appends the folders that mpi4py looks for libraries in: "lib" of a virtual environment, of the
- * user's packages, and of an interpreter that is not in /usr. */
+/* Appends the folders that mpi4py looks for libraries in, likewise: "lib" of a virtual environment,
+ * of the user's packages, and of an interpreter that is not in /usr. */
 void python_libraries(const struct python_place *place, const char *interpreter, struct strv *out);

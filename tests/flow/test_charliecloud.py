@@ -56,7 +56,7 @@ class Charliecloud(Flow):
         self.hello("openmpi")
 
     def test_mpich(self):
-        """Its UCX may not open the memory of a process in another user namespace."""
+        """Its UCX may not open the memory of a process in another user namespace. The program is mounted: no image has it."""
         self.hello("mpich", "--mpi=pmi1", "-x", "UCX_POSIX_USE_PROC_LINK=n")
 
 

@@ -4,6 +4,7 @@
 
 import os
 import re
+import shutil
 import signal
 import sys
 import time
@@ -337,6 +338,40 @@ class Python(Mpi):
         extension = os.path.join(env["PYTHONPATH"], "mpi4py", "MPI.abi3.so")
         self.expect_said(result, rf"has /\S+/libmpi\.so\.40\S* mapped .*hvdrun chose --mpi=pmi1 for it, since the program may "
                                  rf"import {re.escape(extension)}, which needs libmpi\S+ .*--mpi=pmix")
+
+
+class Image(Mpi):
+    """Programs in an image that is a folder. A stand-in for apptainer runs them, with the libraries of this machine."""
+
+    def setUp(self):
+        super().setUp()
+        self.image = self.box.path("image")
+        os.makedirs(os.path.join(self.image, "etc"))
+        self.write("bin/apptainer", f'#!/bin/sh\nimage=$3 program=$4\nshift 4\n'
+                                    f'case $program in python3) program={sys.executable}\n'
+                                    f'export PYTHONPATH=$image/usr/lib/python3/dist-packages;;\n'
+                                    f'*) program=$image$program; esac\nexec "$program" "$@"\n', 0o755)
+
+    def inside(self, *command):
+        return self.mpi("-np", 2, self.box.path("bin", "apptainer"), "exec", "--nv", self.image, *command)
+
+    def put(self, source, *names):
+        os.makedirs(self.box.path("image", *names[:-1]), exist_ok=True)
+        shutil.copy(source, self.box.path("image", *names))
+
+    def test_a_program(self):
+        for kind in KINDS:
+            with self.subTest(kind=kind):
+                self.put(mpi_worker("mpi_hello", kind), "usr", "bin", "hello")
+                self.expect_world(self.inside("/usr/bin/hello"), 2)
+
+    def test_python(self):
+        self.put(sys.executable, "usr", "bin", "python3")
+        self.write("image/usr/lib/python3/dist-packages/mpi4py/__init__.py", "")
+        for kind in KINDS:
+            with self.subTest(kind=kind):
+                self.put(mpi_worker("mpi_python", kind), "usr", "lib", "python3", "dist-packages", "mpi4py", "MPI.abi3.so")
+                self.expect_world(self.inside("python3", "-c", "from mpi4py import MPI"), 2)
 
 
 class WrongKind(Mpi):

@@ -233,6 +233,114 @@ static void test_other_environments(void **state)
     expect(world, NEEDS("bin/program", "python3.11"), MPI_NONE, "needs no MPI library");
 }
 
+/* The image of a container: the root of a file system whose links lead to files in it. */
+
+#define DEBIAN "image/usr/lib/python3/dist-packages/mpi4py/"
+
+static void put_link(const struct world *world, const char *name, const char *target)
+{
+    make_folders(world, name);
+    char *path AUTO_FREE = path_of(world, name);
+    assert_int_equal(symlink(target, path), 0);
+}
+
+static void make_image(struct world *world)
+{
+    static const char *const programs[] = {"apptainer", "podman", "ch-run", "chroot", "enroot"};
+    for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+        char *name AUTO_FREE = mem_printf("bin/%s", programs[i]);
+        put_elf(world, name, NEEDS("libc.so.6"));
+    }
+    put_elf(world, "image/usr/bin/python3.11", NEEDS("libc.so.6"));
+    put_link(world, "image/usr/bin/python3", "/etc/alternatives/python3");
+    put_link(world, "image/etc/alternatives/python3", "../../../../../../usr/bin/python3.11");
+    put_elf(world, DEBIAN "MPI.abi3.so", NEEDS("libmpi.so.12"));
+}
+
+/* `words`: the line, with IMAGE for the folder. */
+static void expect_line(const struct world *world, const char *words, enum mpi_kind kind,
+                        const char *what)
+{
+    AUTO_STRV struct strv argv = STRV_INIT;
+    while (*words != '\0') {
+        size_t length = strcspn(words, " ");
+        const char *image = strstr(words, "IMAGE");
+        if (image != NULL && image < words + length)
+            strv_printf(&argv, "%.*s%s/image%.*s", (int)(image - words), words,
+                        world->files->folder, (int)(words + length - image - 5), image + 5);
+        else
+            strv_add_n(&argv, words, length);
+        words += length + (words[length] == ' ');
+    }
+    expect(world, (const char *const *)argv.items, kind, what);
+}
+
+static void test_python_in_an_image(void **state)
+{
+    static const char *const lines[] = {
+        "bin/apptainer exec --nv --bind /a:/b IMAGE python3 train.py",
+        "bin/apptainer run IMAGE /usr/bin/python3 train.py",
+        "bin/podman run --rm --rootfs IMAGE:O python3 train.py",
+        "bin/podman run --rootfs=IMAGE python3 train.py",
+        "bin/ch-run -w IMAGE -- python3 train.py",
+        "bin/ch-run IMAGE -- env A=b python3 train.py",
+        "bin/chroot IMAGE train",
+        "bin/enroot start --rw image python3 train.py",
+    };
+    struct world *world = *state;
+    make_image(world);
+    put_elf(world, "image/usr/bin/env", NEEDS("libc.so.6"));
+    put_text(world, "image/bin/train", "#!/usr/bin/env python3\n");
+    char *data AUTO_FREE = mem_printf("ENROOT_DATA_PATH=%s", world->files->folder);
+    set(world, data);
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+        expect_line(world, lines[i], MPI_PMI1, "/MPI.abi3.so, which needs libmpi.so.12");
+    put_elf(world, DEBIAN "MPI.abi3.so", NEEDS("libmpi.so.40"));
+    expect_line(world, lines[0], MPI_PMIX, "which needs libmpi.so.40 (Open MPI)");
+}
+
+static void test_no_image(void **state)
+{
+    struct world *world = *state;
+    make_image(world);
+    put_text(world, "image.sif", "");
+    expect_line(world, "bin/apptainer exec image.sif python3 train.py", MPI_PMIX, "runs other");
+    expect_line(world, "bin/apptainer exec / python3 train.py", MPI_PMIX, "runs other");
+    expect_line(world, "bin/apptainer exec IMAGE", MPI_PMIX, "runs other");
+    expect_line(world, "bin/apptainer exec IMAGE ./train", MPI_PMIX, "runs other");
+    expect_line(world, "bin/apptainer exec IMAGE nothing", MPI_PMIX, "runs other");
+    expect_line(world, "bin/apptainer", MPI_PMIX, "runs other");
+    expect_line(world, "bin/chroot IMAGE nothing", MPI_NONE, "needs no MPI library");
+}
+
+/* Its libraries are those of the image. A program that only we have is mounted there. */
+static void test_other_programs_in_an_image(void **state)
+{
+    struct world *world = *state;
+    struct mpi_finding found;
+    make_image(world);
+    put_elf(world, "image/opt/app", NEEDS("libsolver.so.1"));
+    put_elf(world, "image/opt/solver/libsolver.so.1.0", NEEDS("libmpich.so.12"));
+    put_link(world, "image/opt/solver/libsolver.so.1", "/opt/solver/libsolver.so.1.0");
+    put_text(world, "image/etc/ld.so.conf", "include ld.so.conf.d/*.conf\n");
+    put_text(world, "image/etc/ld.so.conf.d/solver.conf", "/opt/solver\n");
+    char *root AUTO_FREE = path_of(world, "image");
+    assert_int_equal(mpi_detect_in(root, "/opt/app", NULL, &found, NULL), 0);
+    assert_int_equal(found.kind, MPI_PMI1);
+    assert_true(found.linked);
+    put_elf(world, "image/usr/bin/mpirun", NEEDS("libopen-rte.so.40"));
+    put_elf(world, "mounted/app", NEEDS("libmpi.so.12"));
+    char *mounted AUTO_FREE = path_of(world, "mounted/app");
+    char *path AUTO_FREE = path_of(world, "bin/apptainer");
+    struct mpi_program own = {.path = path, .get = get, .context = world};
+    own.argv = (char *const[]){"apptainer", "exec", root, "mpirun", "app", NULL};
+    assert_int_equal(mpi_detect_program(&own, &found, NULL), 0);
+    assert_true(found.launcher);
+    own.argv = (char *const[]){"apptainer", "exec", root, mounted, NULL};
+    assert_int_equal(mpi_detect_program(&own, &found, NULL), 0);
+    assert_int_equal(found.kind, MPI_PMI1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +350,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_library, begin, end),
         cmocka_unit_test_setup_teardown(test_a_plain_one_beside_others, begin, end),
         cmocka_unit_test_setup_teardown(test_other_environments, begin, end),
+        cmocka_unit_test_setup_teardown(test_python_in_an_image, begin, end),
+        cmocka_unit_test_setup_teardown(test_no_image, begin, end),
+        cmocka_unit_test_setup_teardown(test_other_programs_in_an_image, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
