@@ -4,19 +4,24 @@
 
 import json
 import os
+import signal
 import struct
 import sys
 
+from hostile import Hostile
 from job_commands import JobCommands
 from rig import main, mpi_worker, wait_until
 
-# Maps the files in the variable LOAD_rank, and ends when the gate is there. "!" before one: it is deleted then.
+# Maps the files in the variable LOAD_rank, and ends when the gate is there. "!" before one: it is deleted then; "?": it
+# is not read.
 LOAD = """\
 import mmap, os, sys, time
 kept = []
 for path in os.environ["LOAD_" + os.environ["RANK"]].split():
-    with open(path.lstrip("!"), "rb") as file:
-        kept.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    with open(path.lstrip("!?"), "rb") as file:
+        kept.append(mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ))
+    if not path.startswith("?"):
+        bytes(kept[-1])
     if path.startswith("!"):
         os.unlink(path[1:])
 print("ready", flush=True)
@@ -42,7 +47,7 @@ def library(build_id, salt=b""):
 ONE, OTHER = library(b"\x11" * 20), library(b"\x22" * 20)
 
 
-class Libraries(JobCommands):
+class Loads(JobCommands):
 
     def make(self, path, content):
         path = self.box.path(*path.split("/"))
@@ -73,6 +78,9 @@ class Libraries(JobCommands):
         let_go()
         self.assertEqual(self.expect(job.wait(), 0).stderr, "")
         return seen
+
+
+class Libraries(Loads):
 
     # what is the same
 
@@ -180,7 +188,7 @@ class Libraries(JobCommands):
         for mpi, name in (("openmpi", r"/libmpi\.so\.40[.0-9]*$"), ("mpich", r"/libmpi(ch)?\.so\.12[.0-9]*$")):
             with self.subTest(mpi=mpi):
                 job = self.start("-np", 2, mpi_worker("mpi_hello", mpi), 1 << 60)
-                wait_until(lambda: self.ask("ps", "-q").stdout, "others can see the job")
+                wait_until(lambda: self.start("libraries").wait().status == 0, "ranks run, and others can see the job")
                 wait_until(lambda: [file["ranks"] for file in self.seen()["files"] if file["kind"] == "mpi"] == [[0, 1]],
                            "both ranks have loaded MPI")
                 file, = (file for file in self.seen()["files"] if file["kind"] == "mpi")
@@ -190,6 +198,31 @@ class Libraries(JobCommands):
 
     def test_no_such_job(self):
         self.refused("no running job", "libraries")
+
+
+class Silent(Loads, Hostile):
+
+    def test_a_server_that_does_not_answer(self):
+        """The kernel would hold the agent if it read that memory, as it would hold the rank."""
+        if os.geteuid() != 0 or not os.access("/dev/fuse", os.R_OK | os.W_OK):
+            self.skipTest("no right to mount with /dev/fuse")
+        folder, pidfile, library = self.box.path("mounted"), self.box.path("fuse.pid"), self.make("libnccl.so.2", b"")
+        os.mkdir(folder)
+        server = os.path.join(os.path.dirname(os.path.abspath(__file__)), "silent_fuse.py")
+        mount = (f"{sys.executable} {server} {folder} {pidfile} && while test ! -s {pidfile}; do sleep 0.1; done && "
+                 f"mount --bind {folder}/batches {library}")
+        gate, let_go = self.box.gate()
+        job = self.start_in_place(mount, "-np", 2, sys.executable, self.write("load.py", LOAD), gate,
+                                  env={"LOAD_0": f"?{library}", "LOAD_1": self.make("a/libmpi.so.40", ONE)})
+        try:
+            job.wait_output("ready", count=2)
+            self.assertEqual([(file["kind"], file["build_id"]) for file in self.seen()["files"]],
+                             [("nccl", None), ("mpi", "11" * 20)])
+            let_go()
+            self.expect(job.wait(), 0)
+        finally:
+            with open(pidfile, encoding="ascii") as file:
+                os.kill(int(file.read()), signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "agent/agent_state.h"
 #include "base/clock.h"
@@ -21,6 +22,7 @@
 #define PROCESSES_MAX 16 /* of a worker */
 #define LOOK_MS 200      /* the other workers are left out */
 #define ASKED_THREADS 1000
+#define PAGES_MAX 32 /* of one piece */
 
 struct look {
     Hvdrun__Libraries message;
@@ -29,11 +31,43 @@ struct look {
     struct buf maps;
 };
 
+/* A process as its memory is read. */
+struct source {
+    int memory, pages; /* /proc/PID/mem and pagemap; -1: it may not be read */
+    bool on_disk;      /* the present file is on a device of this machine */
+};
+
+/* The kernel would read a page that is not in memory from the file first. On a server that does not
+ * answer, this agent would wait for it. */
+static bool is_present(const struct source *source, uint64_t address, size_t length)
+{
+    uint64_t size = (uint64_t)sysconf(_SC_PAGESIZE), entries[PAGES_MAX];
+    uint64_t first = address / size, count = (address + length - 1) / size - first + 1;
+    size_t bytes = (size_t)count * sizeof(entries[0]);
+    if (count > PAGES_MAX || fd_pread(source->pages, entries, bytes,
+                                      (off_t)(first * sizeof(entries[0]))) != (ssize_t)bytes)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (entries[i] >> 63 == 0)
+            return false;
+    }
+    return true;
+}
+
 static size_t read_memory(void *context, uint64_t address, void *out, size_t length)
 {
-    const int *fd = context;
-    ssize_t got = address > INT64_MAX ? -1 : fd_pread(*fd, out, length, (off_t)address);
+    const struct source *source = context;
+    if (address > INT64_MAX - length || length == 0 ||
+        (!source->on_disk && !is_present(source, address, length)))
+        return 0;
+    ssize_t got = fd_pread(source->memory, out, length, (off_t)address);
     return got > 0 ? (size_t)got : 0;
+}
+
+static int open_file(pid_t pid, const char *name)
+{
+    char *path AUTO_FREE = mem_printf("/proc/%d/%s", (int)pid, name);
+    return fd_open(path, O_RDONLY | O_CLOEXEC, 0);
 }
 
 /* The index in the answer of what was found; the path is taken over. */
@@ -67,9 +101,8 @@ static void put_rank(struct look *look, uint32_t seat, pid_t worker, pid_t pid,
 {
     Hvdrun__Libraries *message = &look->message;
     Hvdrun__RankLibraries *rank = mem_alloc(sizeof(*rank));
-    char *path AUTO_FREE = mem_printf("/proc/%d/mem", (int)pid);
-    int fd AUTO_FD = fd_open(path, O_RDONLY | O_CLOEXEC, 0);
-    const struct loaded_memory memory = {read_memory, &fd};
+    struct source source = {open_file(pid, "mem"), open_file(pid, "pagemap"), false};
+    const struct loaded_memory memory = {read_memory, &source};
     hvdrun__rank_libraries__init(rank);
     rank->seat = seat;
     rank->worker = (uint32_t)worker;
@@ -78,11 +111,14 @@ static void put_rank(struct look *look, uint32_t seat, pid_t worker, pid_t pid,
     rank->n_files = count;
     for (size_t i = 0; i < count; i++) {
         uint32_t machine = 0;
-        char *id = fd < 0 ? mem_strdup("") : loaded_identity(&libraries_take[i], &memory, &machine);
+        source.on_disk = libraries_take[i].on_disk;
+        char *id = loaded_identity(&libraries_take[i], &memory, &machine);
         rank->files[i] = put_file(message, &libraries_take[i], id, machine);
     }
     message->ranks = mem_resize_array(message->ranks, message->n_ranks + 1, sizeof(rank));
     message->ranks[message->n_ranks++] = rank;
+    fd_close(&source.memory);
+    fd_close(&source.pages);
 }
 
 /* false: it has none, or cannot be looked at. */

@@ -85,7 +85,7 @@ bool library_is_stub(const char *path)
 /* A line of maps: "7f12-7f34 r-xp 00001000 103:02 4711   /usr/lib/libmpi.so.40.30.4". */
 struct line {
     struct loaded_mapping mapping;
-    bool writable, deleted;
+    bool writable, deleted, on_disk;
     uint64_t inode;
     const char *path;
     size_t length; /* of the path */
@@ -108,6 +108,7 @@ static bool read_line(const char *text, size_t length, struct line *out)
         return false;
     out->writable = at[2] == 'w';
     out->mapping.offset = strtoull(at + 6, &at, 16);
+    out->on_disk = at < path && strtoull(at, NULL, 16) != 0;          /* the major number */
     at = at < path ? memchr(at + 1, ' ', (size_t)(path - at)) : NULL; /* behind the device */
     out->inode = at != NULL ? strtoull(at, NULL, 10) : 0;
     out->deleted = out->length > mark && memcmp(path + out->length - mark, deleted, mark) == 0;
@@ -157,6 +158,7 @@ size_t loaded_read(const char *maps, struct loaded_library *out)
             out[count++] = (struct loaded_library){.kind = kind,
                                                    .path = mem_strndup(line.path, line.length),
                                                    .deleted = line.deleted,
+                                                   .on_disk = line.on_disk,
                                                    .inode = line.inode};
         if (!line.writable && out[i].mapping_count < LOADED_MAPPINGS)
             out[i].mappings[out[i].mapping_count++] = line.mapping;

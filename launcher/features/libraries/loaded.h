@@ -4,8 +4,7 @@
  * and which exactly, from what is mapped of them. Pure.
  *
  * A library is read where the process has it mapped, and not from its file. That is the same in a
- * container, and after the file was deleted or replaced. No file system can keep the reader
- * waiting for a folder. Nothing that is read is trusted.
+ * container, and after the file was deleted or replaced. Nothing that is read is trusted.
  */
 #pragma once
 
@@ -53,6 +52,7 @@ struct loaded_library {
     enum library_kind kind;
     char *path; /* as the process sees it */
     bool deleted;
+    bool on_disk; /* a device of this machine has the file, which no server keeps waiting */
     uint64_t inode;
     struct loaded_mapping mappings[LOADED_MAPPINGS]; /* those that it cannot write to */
     size_t mapping_count;

@@ -86,6 +86,8 @@ static void test_maps(void **state)
     assert_int_equal(found[2].kind, LIBRARY_MPI);
     assert_int_equal(found[2].inode, 4711);
     assert_false(found[2].deleted);
+    assert_true(found[2].on_disk);
+    assert_false(found[0].on_disk); /* NFS, a container's overlay... */
     assert_int_equal(found[2].mapping_count, 2);
     assert_int_equal(loaded_at(&found[2], 0x1fff0, &address), 0x10);
     assert_int_equal(address, 0x7f000001fff0);
