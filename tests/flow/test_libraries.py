@@ -184,6 +184,14 @@ class Libraries(Loads):
             self.assertRegex(self.ask("explain", *words).stdout,
                              rf"\nwhat the ranks have loaded:\n    ranks 0-[12]: MPI {a} \(build id 111111111111\)\n")
 
+    def test_a_hang(self):
+        a, b, report = self.make("a/libhvd.so.0", ONE), self.make("b/libhvd.so.0", OTHER), self.box.path("report.json")
+        job, _ = self.begin(a, b, options=["--hang-timeout", 1, "--grace", 1, "--report", report],
+                            before=["sh", "-c", 'exec "$1" "$2" /nonexistent', "sh"])
+        self.expect_said(self.expect(job.wait(), 119), f"different libhvd libraries: rank 0: {a} .*; rank 1: {b} ")
+        with open(report, encoding="utf-8") as file:
+            self.assertEqual(len(json.load(file)["libraries"]["differences"]), 1)
+
     def test_real_programs(self):
         for mpi, name in (("openmpi", r"/libmpi\.so\.40[.0-9]*$"), ("mpich", r"/libmpi(ch)?\.so\.12[.0-9]*$")):
             with self.subTest(mpi=mpi):
