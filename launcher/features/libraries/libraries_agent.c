@@ -2,11 +2,18 @@
 /*
  * What the workers of this node have loaded. Of a worker and the processes below it, the first one
  * counts that has such a library: a shell that runs Python has none.
+ *
+ * A thread looks, and the agent waits for it for LOOK_MS: so the answer is there before the next
+ * order, which may be to end the workers. The kernel lets nobody read the maps of a process that is
+ * in mmap(), and that may take for as long as a file system does not answer.
  */
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/agent_state.h"
@@ -24,10 +31,23 @@
 #define ASKED_THREADS 1000
 #define PAGES_MAX 32 /* of one piece */
 
-struct look {
-    Hvdrun__Libraries message;
-    struct descendants_table *processes;
+/* A worker, and the processes below it. */
+struct item {
+    uint32_t seat;
+    pid_t *pids; /* the worker is the first */
+    size_t count;
+};
+
+/* Shared with the thread; the last one frees it. */
+struct work {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed; /* it is done */
+    struct item *items;
+    size_t count;
+    int holders;
+    bool done;
     int64_t deadline_ms;
+    Hvdrun__Libraries message; /* the thread's until it is done */
     struct buf maps;
 };
 
@@ -96,16 +116,16 @@ static uint32_t put_file(Hvdrun__Libraries *message, struct loaded_library *libr
     return (uint32_t)message->n_files++;
 }
 
-static void put_rank(struct look *look, uint32_t seat, pid_t worker, pid_t pid,
+static void put_rank(struct work *work, const struct item *item, pid_t pid,
                      struct loaded_library *libraries_take, size_t count)
 {
-    Hvdrun__Libraries *message = &look->message;
+    Hvdrun__Libraries *message = &work->message;
     Hvdrun__RankLibraries *rank = mem_alloc(sizeof(*rank));
     struct source source = {open_file(pid, "mem"), open_file(pid, "pagemap"), false};
     const struct loaded_memory memory = {read_memory, &source};
     hvdrun__rank_libraries__init(rank);
-    rank->seat = seat;
-    rank->worker = (uint32_t)worker;
+    rank->seat = item->seat;
+    rank->worker = (uint32_t)item->pids[0];
     rank->pid = (uint32_t)pid;
     rank->files = mem_array(count, sizeof(*rank->files));
     rank->n_files = count;
@@ -122,27 +142,14 @@ static void put_rank(struct look *look, uint32_t seat, pid_t worker, pid_t pid,
 }
 
 /* false: it has none, or cannot be looked at. */
-static bool look_at(struct look *look, uint32_t seat, pid_t worker, pid_t pid)
+static bool look_at(struct work *work, const struct item *item, pid_t pid)
 {
     struct loaded_library found[LOADED_MAX];
-    (void)proc_read(pid, 0, "maps", &look->maps); /* what was read counts */
-    size_t count = loaded_read(buf_text(&look->maps), found);
+    (void)proc_read(pid, 0, "maps", &work->maps); /* what was read counts */
+    size_t count = loaded_read(buf_text(&work->maps), found);
     if (count > 0)
-        put_rank(look, seat, worker, pid, found, count);
+        put_rank(work, item, pid, found, count);
     return count > 0;
-}
-
-static void look_at_worker(void *context, uint32_t seat, pid_t pid)
-{
-    struct look *look = context;
-    pid_t *below AUTO_FREE = NULL;
-    if (clock_mono_ms() > look->deadline_ms || look_at(look, seat, pid, pid))
-        return;
-    size_t count = descendants_in(look->processes, pid, &below);
-    for (size_t i = 0; i < count && i < PROCESSES_MAX; i++) {
-        if (look_at(look, seat, pid, below[i]))
-            return;
-    }
 }
 
 static void clear(Hvdrun__Libraries *message)
@@ -160,19 +167,161 @@ static void clear(Hvdrun__Libraries *message)
     free(message->ranks);
 }
 
+/* With the mutex locked, which it unlocks. */
+static void leave(struct work *work)
+{
+    bool last = --work->holders == 0;
+    pthread_mutex_unlock(&work->mutex);
+    if (!last)
+        return;
+    for (size_t i = 0; i < work->count; i++)
+        free(work->items[i].pids);
+    free(work->items);
+    clear(&work->message);
+    buf_destroy(&work->maps);
+    pthread_cond_destroy(&work->changed);
+    pthread_mutex_destroy(&work->mutex);
+    free(work);
+}
+
+static void *look(void *context)
+{
+    struct work *work = context;
+    for (size_t i = 0; i < work->count; i++) {
+        const struct item *item = &work->items[i];
+        bool found = false;
+        for (size_t k = 0; k < item->count && !found && clock_mono_ms() < work->deadline_ms; k++)
+            found = look_at(work, item, item->pids[k]);
+    }
+    pthread_mutex_lock(&work->mutex);
+    work->done = true;
+    pthread_cond_signal(&work->changed);
+    leave(work);
+    return NULL;
+}
+
+/* Signals are for the main thread. */
+static bool start_thread(struct work *work)
+{
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool started = pthread_create(&thread, NULL, look, work) == 0;
+    if (started)
+        pthread_detach(thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+struct walk {
+    struct work *work;
+    struct descendants_table *processes;
+};
+
+static void add_worker(void *context, uint32_t seat, pid_t pid)
+{
+    const struct walk *walk = context;
+    struct work *work = walk->work;
+    pid_t *below AUTO_FREE = NULL;
+    size_t count = descendants_in(walk->processes, pid, &below);
+    count = count < PROCESSES_MAX ? count : PROCESSES_MAX;
+    work->items = mem_resize_array(work->items, work->count + 1, sizeof(*work->items));
+    struct item *item = &work->items[work->count++];
+    *item = (struct item){seat, mem_array(count + 1, sizeof(*item->pids)), count + 1};
+    item->pids[0] = pid;
+    for (size_t i = 0; i < count; i++)
+        item->pids[i + 1] = below[i];
+}
+
+static struct work *work_create(const struct crews *crews)
+{
+    struct work *work = mem_alloc(sizeof(*work));
+    struct walk walk = {work, descendants_table_read(ASKED_THREADS)};
+    *work = (struct work){.holders = 1,
+                          .deadline_ms = clock_mono_ms() + LOOK_MS,
+                          .message = HVDRUN__LIBRARIES__INIT,
+                          .maps = BUF_INIT(MAPS_MAX)};
+    pthread_mutex_init(&work->mutex, NULL);
+    pthread_cond_init(&work->changed, NULL);
+    crews_walk_live(crews, add_worker, &walk);
+    descendants_table_destroy(walk.processes);
+    return work;
+}
+
+/* With the mutex locked. */
+static void wait_for(struct work *work)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 2 * LOOK_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    for (int result = 0; !work->done && result == 0;)
+        result = pthread_cond_timedwait(&work->changed, &work->mutex, &until);
+}
+
+struct libraries {
+    struct work *held; /* whose thread did not come back; NULL: none */
+};
+
+/* false: it still holds its thread, and another one would be held too. */
+static bool let_go(struct libraries *own)
+{
+    if (own->held == NULL)
+        return true;
+    pthread_mutex_lock(&own->held->mutex);
+    if (!own->held->done) {
+        pthread_mutex_unlock(&own->held->mutex);
+        return false;
+    }
+    leave(own->held);
+    own->held = NULL;
+    return true;
+}
+
+static void answer_from(struct libraries *own, struct work *work, const struct asked *asked)
+{
+    static const Hvdrun__Libraries nothing = HVDRUN__LIBRARIES__INIT;
+    work->holders++; /* the thread */
+    bool started = work->count > 0 && start_thread(work);
+    pthread_mutex_lock(&work->mutex);
+    if (started)
+        wait_for(work);
+    else
+        work->holders--;
+    bool done = work->done || !started;
+    asked_answer(asked, done ? &work->message.base : &nothing.base);
+    if (done) {
+        leave(work);
+    } else {
+        own->held = work;
+        pthread_mutex_unlock(&work->mutex);
+    }
+}
+
 static void answer(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
 {
-    struct look look = {.message = HVDRUN__LIBRARIES__INIT,
-                        .processes = descendants_table_read(ASKED_THREADS),
-                        .deadline_ms = clock_mono_ms() + LOOK_MS,
-                        .maps = BUF_INIT(MAPS_MAX)};
+    static const Hvdrun__Libraries nothing = HVDRUN__LIBRARIES__INIT;
     (void)request;
-    crews_walk_live(agent->crews, look_at_worker, &look);
-    asked_answer(asked, &look.message.base);
-    clear(&look.message);
-    buf_destroy(&look.maps);
-    descendants_table_destroy(look.processes);
+    if (agent_own(agent, libraries) == NULL)
+        agent->own[AGENT_PART_libraries] = mem_array(1, sizeof(struct libraries));
+    if (let_go(agent_own(agent, libraries)))
+        answer_from(agent_own(agent, libraries), work_create(agent->crews), asked);
+    else
+        asked_answer(asked, &nothing.base);
+}
+
+static void close_part(struct agent *agent)
+{
+    struct libraries *own = agent_own(agent, libraries);
+    if (own->held != NULL) {
+        pthread_mutex_lock(&own->held->mutex);
+        leave(own->held);
+    }
+    free(own);
 }
 
 static const struct ask_rule topics[] = {{&topic_libraries, answer}, {.topic = NULL}};
-const struct agent_part libraries_agent_part = {.name = "libraries", .topics = topics};
+const struct agent_part libraries_agent_part = {
+    .name = "libraries", .topics = topics, .close = close_part};

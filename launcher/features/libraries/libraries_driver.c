@@ -15,7 +15,6 @@
 #include "wire/control.pb-c.h"
 
 #define FILES_MAX 512
-#define PATH_LENGTH_MAX 4096
 #define ID_LENGTH_MAX 160
 #define PAUSED_MS 1000
 
@@ -98,7 +97,7 @@ static bool is_right(const Hvdrun__Libraries *message)
 {
     for (size_t i = 0; i < message->n_files; i++) {
         const Hvdrun__Library *file = message->files[i];
-        if (file->kind >= LIBRARY_KINDS || strlen(file->path) > PATH_LENGTH_MAX ||
+        if (file->kind >= LIBRARY_KINDS || strlen(file->path) > LOADED_PATH_MAX ||
             strlen(file->id) > ID_LENGTH_MAX)
             return false;
     }

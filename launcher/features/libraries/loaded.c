@@ -97,7 +97,7 @@ static bool read_line(const char *text, size_t length, struct line *out)
     const size_t mark = sizeof(deleted) - 1;
     const char *path = memchr(text, '/', length);
     char *at;
-    if (path == NULL)
+    if (path == NULL || text + length - path > LOADED_PATH_MAX)
         return false;
     *out = (struct line){.path = path, .length = (size_t)(text + length - path)};
     out->mapping.start = strtoull(text, &at, 16);

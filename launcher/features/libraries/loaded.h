@@ -41,7 +41,8 @@ const char *library_version(const char *path);
 /* A library that tools and builds put in the place of a real one: ".../stubs/libcuda.so". */
 bool library_is_stub(const char *path);
 
-#define LOADED_MAX 32 /* libraries of a process */
+#define LOADED_MAX 32        /* libraries of a process */
+#define LOADED_PATH_MAX 4096 /* bytes; those with longer paths are left out */
 #define LOADED_MAPPINGS 8
 
 struct loaded_mapping {
