@@ -3,8 +3,8 @@
 """How fast MPI is once a program runs, under hvdrun and under the launchers of the libraries.
 
 The program mpi_speed runs on this machine, with Open MPI under hvdrun and mpirun, and with MPICH under hvdrun and
-mpiexec.hydra. The launchers take turns, and the first round does not count. mpirun binds ranks to cores by itself if
-there are enough, so hvdrun also runs with --bind-to core."""
+mpiexec.hydra. The launchers take turns, and the first round does not count. With enough cores, mpirun binds ranks to
+them unasked. So hvdrun also runs with --bind-to core."""
 
 import os
 import subprocess
