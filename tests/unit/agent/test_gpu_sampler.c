@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scripts take the place of the helper: some answer, others do what a helper must not. */
 #include <fcntl.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -16,6 +17,7 @@
 #include "agent/gpu_sampler.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/parse.h"
 #include "helpers_fixture.h"
 
 #define FOLDER "/tmp/hvdrun-gpus-XXXXXX"
@@ -217,15 +219,24 @@ static void test_idle(void **state)
     assert_int_equal(starts(bench), 2);
 }
 
-/* The agent ends all its processes when workers end. There is no pause after that. */
+/* The agent ends all its processes when workers end. There is no pause after that. The test is the
+ * agent: if the helper ended itself, its end and its answer could arrive in one turn. */
 static void test_a_helper_that_the_agent_ends(void **state)
 {
     struct bench *bench = *state;
-    use(bench, "head -c 1 >/dev/null; " ANSWER "; kill -TERM $$", patient());
+    char *path AUTO_FREE = mem_printf("%s.pid", bench->program);
+    struct buf pid AUTO_BUF = BUF_INIT(64);
+    int64_t number = 0;
+    use(bench, "printf $$ >$0.pid; head -c 1 >/dev/null; " ANSWER "; exec sleep 600", patient());
     assert_int_equal(ask(bench), 2);
+    assert_int_equal(fd_read_file(path, &pid, NULL), 0);
+    unlink(path);
+    assert_int_equal(parse_int(buf_text(&pid), 2, INT_MAX, &number, NULL), 0);
+    assert_int_equal(kill((pid_t)number, SIGTERM), 0);
     run_until_gone(bench);
     assert_int_equal(ask(bench), 2);
     assert_int_equal(starts(bench), 2);
+    unlink(path);
 }
 
 static void test_no_program(void **state)

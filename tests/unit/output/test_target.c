@@ -298,14 +298,17 @@ static void the_oldest_is_closed_first(void **state)
 static int drained_by_signal[2];
 static volatile sig_atomic_t signals;
 
-/* The reader wakes up with the second signal only. */
+/* The reader wakes up with the second signal only. A signal can come between a system call and the
+ * look at its errno. */
 static void on_alarm(int number)
 {
     (void)number;
     static char bytes[4096];
+    int before = errno;
     if (signals++ > 0)
         while (read(drained_by_signal[0], bytes, sizeof(bytes)) > 0)
             ;
+    errno = before;
 }
 
 static void a_signal_does_not_end_a_wait(void **state)
