@@ -41,11 +41,13 @@
 struct hello {
     const struct post *post;
     struct node_facts *facts;
+    const struct agent_config *config;
     struct gpus_ask *ask; /* NULL: no program was asked */
 };
 
-static void send_hello(const struct post *post, const struct node_facts *facts)
+static void send_hello(const struct hello *hello)
 {
+    const struct node_facts *facts = hello->facts;
     AUTO_STRV struct strv addresses = STRV_INIT;
     Hvdrun__AgentHello message = HVDRUN__AGENT_HELLO__INIT;
     message.protocol = FRAME_VERSION;
@@ -58,6 +60,9 @@ static void send_hello(const struct post *post, const struct node_facts *facts)
     message.cpus_online = (uint32_t)facts->cpus_online;
     message.gpus = (uint32_t)facts->gpus;
     message.memory_bytes = facts->memory_bytes;
+    message.slots = (uint32_t)hello->config->slots;
+    if (hello->config->line != NULL)
+        message.line = (char *)hello->config->line;
     for (size_t i = 0; i < facts->address_count; i++) {
         const struct node_address *address = &facts->addresses[i];
         int whole = address->ipv6 ? 128 : 32;
@@ -67,7 +72,7 @@ static void send_hello(const struct post *post, const struct node_facts *facts)
     }
     message.interfaces = addresses.items;
     message.n_interfaces = addresses.count;
-    post_message(post, FRAME_HELLO, &message.base);
+    post_message(hello->post, FRAME_HELLO, &message.base);
 }
 
 static void answered(void *context, int gpus)
@@ -78,7 +83,7 @@ static void answered(void *context, int gpus)
     hello->facts->gpus_told = gpus;
     hello->facts->gpus = gpus_seen(&unknown);
     device_list_destroy(&unknown);
-    send_hello(hello->post, hello->facts);
+    send_hello(hello);
 }
 
 static struct gpus_ask *ask(struct hello *hello, struct loop *loop, struct helpers *helpers)
@@ -92,13 +97,13 @@ static struct gpus_ask *ask(struct hello *hello, struct loop *loop, struct helpe
 }
 
 struct hello *hello_create(struct loop *loop, struct helpers *helpers, const struct post *post,
-                           struct node_facts *facts)
+                           struct node_facts *facts, const struct agent_config *config)
 {
     struct hello *hello = mem_alloc(sizeof(*hello));
-    *hello = (struct hello){.post = post, .facts = facts};
+    *hello = (struct hello){.post = post, .facts = facts, .config = config};
     hello->ask = ask(hello, loop, helpers);
     if (hello->ask == NULL)
-        send_hello(post, facts);
+        send_hello(hello);
     return hello;
 }
 
@@ -387,7 +392,7 @@ int agent_run(const struct agent_config *config)
     child_ignore_signals();
     raise_descriptor_limit();
     if (agent_open(&agent, &err) == 0) {
-        agent.hello = hello_create(agent.loop, agent.helpers, &agent.post, agent.facts);
+        agent.hello = hello_create(agent.loop, agent.helpers, &agent.post, agent.facts, config);
         loop_run(agent.loop);
     } else {
         fprintf(stderr, "hvdrun-agent: %s\n", err.text); /* the driver sees the end of the link */

@@ -18,5 +18,7 @@ struct agent_config {
     bool ends_as_job;          /* agent_run() returns what QUIT says, 128 + SIGTERM if that
                                   was the cause, or STATUS_LAUNCHER without QUIT; else 0 */
     int64_t term_grace_ms;     /* from SIGTERM until this host goes; 0: not known */
+    int slots;                 /* that this host has; 0: as the driver says */
+    const char *line;          /* what a copy of the driver's line says; NULL: it is not one */
     int keeper_fd;             /* the line to our keeper (agent/keeper.h); -1: there is none */
 };

@@ -11,7 +11,7 @@
 
 /* `helpers`, `post` and `facts` are borrowed; facts->gpus becomes what was found. */
 struct hello *hello_create(struct loop *loop, struct helpers *helpers, const struct post *post,
-                           struct node_facts *facts);
+                           struct node_facts *facts, const struct agent_config *config);
 void hello_destroy(struct hello *hello); /* accepts NULL */
 
 /* Takes the descriptor. `lost` is called once, from the loop, when the keeper is gone. NULL when

@@ -24,7 +24,8 @@ enum {
     AGAIN_MS = 500,  /* pause between two rounds */
     AGAIN_MAX_MS = 2000,
     WHYS_MAX = 512,
-    NEWS_MAX = 20, /* lines about why an agent of a user has to wait */
+    NEWS_MAX = 20,      /* lines about why an agent of a user has to wait */
+    STRANGER_PART = 10, /* of its time it goes to an hvdrun of another job: that may be ending */
 };
 
 _Static_assert(DIAL_LOOKUP_MAX <= DIAL_OUT_ADDRESSES_MAX, "a look-up fits");
@@ -44,6 +45,8 @@ struct dialing {
     struct attempt attempts[DIAL_OUT_ADDRESSES_MAX];
     size_t count;
     int64_t deadline_ms, again_ms;
+    int64_t stranger_ms;  /* since then, an hvdrun without the key answers; 0: none does */
+    bool stranger;        /* in this round */
     struct error look_up; /* why there is no address */
     struct error told;    /* the last reason that was said */
     int news;
@@ -132,6 +135,7 @@ void dial_out_clear(struct dial_out *dial)
     free(dial->server);
     free(dial->node);
     free(dial->identity);
+    free(dial->line);
     explicit_bzero(dial, sizeof(*dial));
 }
 
@@ -201,12 +205,15 @@ static bool wait_for(int fd, int wants, int64_t until_ms)
 }
 
 static bool shake_hands(struct attempt *attempt, const struct tls_module *module,
-                        struct tls_session *session, int64_t until_ms)
+                        struct tls_session *session, int64_t until_ms, bool *stranger)
 {
     for (;;) {
         switch (module->advance(session)) {
         case TLS_OPEN: return true;
-        case TLS_FAILED: give_up(attempt, module->problem(session)); return false;
+        case TLS_FAILED:
+            *stranger = *stranger || module->has_wrong_key(session);
+            give_up(attempt, module->problem(session));
+            return false;
         case TLS_HANDSHAKE: break;
         }
         if (!wait_for(attempt->fd, module->wants(session, TLS_SHAKING), until_ms)) {
@@ -276,7 +283,7 @@ static bool come_in(struct dialing *dialing, struct attempt *attempt, struct tls
         give_up(attempt, err.text);
         return false;
     }
-    if (shake_hands(attempt, module, session, until) &&
+    if (shake_hands(attempt, module, session, until, &dialing->stranger) &&
         read_line(attempt, module, session, until, line)) {
         if (take_answer(dialing, line)) {
             *end = (struct tls_end){module, session, attempt->fd};
@@ -318,6 +325,7 @@ static bool one_round(struct dialing *dialing, struct tls_end *end)
     for (size_t i = 0; i < dialing->count; i++)
         dialing->attempts[i].begun = false;
     dialing->refused[0] = '\0';
+    dialing->stranger = false;
     while (is_under_way(dialing) && clock_mono_ms() < until && dialing->refused[0] == '\0') {
         struct pollfd fds[DIAL_OUT_ADDRESSES_MAX];
         begin_next(dialing);
@@ -366,6 +374,11 @@ static int explain(const struct dialing *dialing, struct error *err)
     for (size_t i = 0; i < dialing->count; i++)
         buf_printf(&whys, "%s%s: %s", i > 0 ? "; " : "", dialing->attempts[i].address,
                    dialing->attempts[i].why);
+    if (dialing->stranger && server != NULL)
+        return error_set(err,
+                         "the hvdrun at %s is of another job (%s): give both the same secret and "
+                         "--dial-id (for torchrun, --rdzv-id), or end that job",
+                         server, buf_text(&whys));
     if (server != NULL)
         return error_set(err,
                          "cannot reach hvdrun (%s): does it run at %s, with this secret and "
@@ -407,11 +420,23 @@ static void say_why(struct dialing *dialing)
     fprintf(stderr, "hvdrun-agent: %s: waiting for hvdrun: %s\n", dialing->dial->node, err.text);
 }
 
+/* An hvdrun of another job answers, and has done so for a while. */
+static bool is_with_strangers(struct dialing *dialing)
+{
+    int64_t now = clock_mono_ms();
+    if (!dialing->stranger)
+        dialing->stranger_ms = 0;
+    else if (dialing->stranger_ms == 0)
+        dialing->stranger_ms = now;
+    return dialing->stranger &&
+           now - dialing->stranger_ms >= dialing->dial->limit_ms / STRANGER_PART;
+}
+
 /* false: the time is over, or there is no point in another round. */
 static bool wait_for_next(struct dialing *dialing)
 {
     bool is_user = dialing->dial->server != NULL;
-    if ((!is_user && dialing->refused[0] != '\0') ||
+    if ((!is_user && dialing->refused[0] != '\0') || (is_user && is_with_strangers(dialing)) ||
         clock_mono_ms() + dialing->again_ms >= dialing->deadline_ms)
         return false;
     if (is_user)

@@ -30,6 +30,8 @@ struct dial_out {
     char *node;            /* the name of this node */
     char *identity;
     uint8_t key[TLS_KEY_SIZE];
+    int slots; /* this and `line` are as in agent_config */
+    char *line;
 };
 
 /* Takes the variables from the environment and wipes them there. So /proc/PID/environ does not show

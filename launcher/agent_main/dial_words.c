@@ -13,7 +13,18 @@
 #include "io/dial_lookup.h"
 #include "io/dial_secret.h"
 
-enum word { WORD_DIAL, WORD_SECRET, WORD_ID, WORD_NAME, WORD_LIMIT, WORD_GRACE, WORD_OPEN, WORDS };
+enum word {
+    WORD_DIAL,
+    WORD_SECRET,
+    WORD_ID,
+    WORD_NAME,
+    WORD_LIMIT,
+    WORD_GRACE,
+    WORD_OPEN,
+    WORD_SLOTS,
+    WORD_LINE,
+    WORDS
+};
 
 static const struct {
     const char *option, *variable;
@@ -25,6 +36,8 @@ static const struct {
     [WORD_LIMIT] = {"--start-timeout", "HVDRUN_START_TIMEOUT"},
     [WORD_GRACE] = {"--grace", "HVDRUN_DIAL_GRACE"},
     [WORD_OPEN] = {"--no-secret", NULL}, /* the one without a value */
+    [WORD_SLOTS] = {"--slots", NULL},
+    [WORD_LINE] = {"--line", NULL},
 };
 
 /* The option that the word is or begins with: "--name", "--name=NAME". */
@@ -126,6 +139,7 @@ int dial_words_read(char *const *words, struct dial_out *dial, struct error *err
         return -1;
     const char *id = values[WORD_ID] != NULL ? values[WORD_ID] : DIAL_ID_USUAL;
     const char *server = values[WORD_DIAL];
+    int64_t slots = 0;
     bool is_any = strcmp(dial->node, DIAL_WORDS_ANY) == 0;
     if (values[WORD_LIMIT] != NULL &&
         parse_duration_ms(values[WORD_LIMIT], &dial->limit_ms, err) < 0)
@@ -135,6 +149,10 @@ int dial_words_read(char *const *words, struct dial_out *dial, struct error *err
     if (values[WORD_GRACE] != NULL &&
         parse_duration_ms(values[WORD_GRACE], &dial->term_grace_ms, err) < 0)
         return error_wrap(err, "--grace");
+    if (values[WORD_SLOTS] != NULL && parse_int(values[WORD_SLOTS], 1, INT_MAX, &slots, err) < 0)
+        return error_wrap(err, "--slots");
+    dial->slots = (int)slots;
+    dial->line = values[WORD_LINE] == NULL ? NULL : mem_strdup(values[WORD_LINE]);
     if (server == NULL || !dial_lookup_is_server(server))
         return error_set(err,
                          "'%s' is not HOST:PORT; --dial needs the host where hvdrun runs, and "

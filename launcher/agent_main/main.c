@@ -45,6 +45,8 @@ struct start {
     const struct tls_end *tls; /* NULL: the stream is plain */
     bool ends_as_job;
     int64_t term_grace_ms;
+    int slots;
+    const char *line; /* NULL: none */
     const sigset_t *mask;
 };
 
@@ -56,6 +58,8 @@ static int agent_main(void *context, int line_fd)
                                   .tls = start->tls,
                                   .ends_as_job = start->ends_as_job,
                                   .term_grace_ms = start->term_grace_ms,
+                                  .slots = start->slots,
+                                  .line = start->line,
                                   .module_dir = "",
                                   .mask = start->mask,
                                   .keeper_fd = line_fd};
@@ -161,19 +165,23 @@ static int run_dialed(char *const *words, const sigset_t *mask)
         fprintf(stderr, "hvdrun-agent: %s\n", err.text);
     else if (result < 0)
         fprintf(stderr, DIAL_BACK_CANNOT "%s: %s\n", dial.node, err.text);
-    int64_t term_grace_ms = dial.term_grace_ms;
-    dial_out_clear(&dial);
-    if (result < 0)
+    if (result < 0) {
+        dial_out_clear(&dial);
         return failed;
+    }
     leave_at_signals(false);
+    explicit_bzero(dial.key, sizeof(dial.key));
     struct start start = {.read_fd = end.fd,
                           .write_fd = -1,
                           .tls = &end,
                           .ends_as_job = is_user,
-                          .term_grace_ms = term_grace_ms,
+                          .term_grace_ms = dial.term_grace_ms,
+                          .slots = dial.slots,
+                          .line = dial.line,
                           .mask = mask};
     int status = run_kept(&start);
     end.module->destroy(end.session); /* this process's copy of it */
+    dial_out_clear(&dial);
     return is_user ? status : 0;
 }
 

@@ -537,4 +537,5 @@ void command_line_destroy(struct command_line *line)
     free(line->own_address);
     free(line->line_help);
     free(line->nodes.meeting_id);
+    free(line->nodes.copy);
 }

@@ -204,6 +204,8 @@ static int run_job(int64_t begun_ns, char *const *argv, const struct command_lin
                                   .plan = plan,
                                   .late = late ? &place->request : NULL,
                                   .hosts = &place->hosts,
+                                  .copy = line->nodes.copy,
+                                  .gather_ms = line->nodes.last_call_ms,
                                   .allocation = allocation,
                                   .base_env = &env.base,
                                   .away_env = &env.away,
@@ -289,7 +291,7 @@ static int run_static(int64_t begun_ns, char *const *argv, const struct command_
 {
     if (line->settings.dry_run != SET_DRY_RUN_NO)
         return dry_run_plan(line, place, err);
-    bool late = place_is_vague(place);
+    bool late = place_is_vague(place) || line->nodes.copy != NULL;
     int result = -1;
     struct plan *plan = place_plan(line, place, late, err);
     if (plan != NULL)

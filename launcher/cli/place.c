@@ -203,15 +203,20 @@ static int layout_check_elastic(const struct settings *settings, struct error *e
     return result;
 }
 
+int place_count(enum map_each each)
+{
+    int gpus = each == MAP_EACH_CPU ? 0 : gpus_count("");
+    return gpus > 0 || each == MAP_EACH_GPU ? gpus : (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 /* The N of ppr:N:node on this machine, where it is a word. */
 static int count_here(const struct settings *settings, struct mapping *mapping, struct error *err)
 {
-    int gpus = mapping->each == MAP_EACH_CPU ? 0 : gpus_count("");
-    if (gpus == 0 && mapping->each == MAP_EACH_GPU)
+    mapping->per_node = place_count(mapping->each);
+    if (mapping->per_node == 0)
         return error_status(err, STATUS_NO_SLOTS,
                             "%s: this machine has no GPU that hvdrun can see; write a number",
                             settings_place(settings, OPT_map_by));
-    mapping->per_node = gpus > 0 ? gpus : (int)sysconf(_SC_NPROCESSORS_ONLN);
     return 0;
 }
 

@@ -32,6 +32,9 @@ void place_close(struct place *place); /* accepts one that is all zero, or faile
 struct plan *place_plan(const struct command_line *line, struct place *place, bool late,
                         struct error *err);
 
+/* How many of these this machine has: GPUs, CPUs, or GPUs and else CPUs. */
+int place_count(enum map_each each);
+
 /* Are there hosts without a slot count? */
 bool place_is_vague(const struct place *place);
 

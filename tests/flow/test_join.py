@@ -43,10 +43,8 @@ class Joining(Hosts):
         copy.wait_output(rf"waiting for hvdrun: .*{why}", name="stderr")
         return copy
 
-    def stop_waiting(self, number, copy):
-        for one in self.host(number).agents():
-            os.kill(one.pid, signal.SIGTERM)
-        self.expect(copy.wait(), 143)
+    def wait_driver(self):
+        wait_until(lambda: str(PORT) in self.host(1).run("ss", "-Hltn"), "the driver waits for the others", 60)
 
     @staticmethod
     def ranks_of(result):
@@ -75,6 +73,11 @@ class OneMachine(Joining):
         line = self.line(*WHERE, host="127.0.0.1", nodes=3)
         results = self.end([self.copy(1, *line) for _ in range(3)])
         self.assertEqual(sorted(self.ranks_of(result) for result in results), [0, 0, 3])
+
+    def test_one_machine_is_not_many(self):
+        line = self.line(*WHERE, host="127.0.0.1", nodes=2)
+        driver, = [result for result in self.end([self.copy(1, *line) for _ in range(2)]) if result.stdout]
+        self.expect_said(driver, r"node-1 is the same machine as localhost: .*; start one agent there \(or one copy of the line\)")
 
     def test_ranks_of_hosts(self):
         """Of the static backend; either starts first. The status is the same everywhere."""
@@ -126,6 +129,27 @@ class ManyHosts(Joining):
         result = self.end(copies)[0]
         names = ("localhost", "node-1", "node-2")
         self.expect_ranks(result, [f"{rank} {rank // 2} {names[rank // 2]} node1" for rank in range(6)])
+
+    def test_other_numbers_of_ranks(self):
+        """Each copy says how many ranks its host gets; a word is counted there."""
+        copies = [self.copy(number, *self.line(*WHERE, each=each)) for number, each in ((1, 2), (2, 1), (3, 3))]
+        result = self.end(copies)[0]
+        counts = [len([line for line in result.stdout.splitlines() if f" of 6 on {name} " in line])
+                  for name in ("localhost", "node-1", "node-2")]
+        self.assertEqual((counts[0], sorted(counts[1:])), (2, [1, 3]), result.describe())
+        copies = [self.copy(number, "--node-rank", number - 1, *self.line(*WHERE, nodes=2, each=each))
+                  for number, each in ((1, 1), (2, "auto"))]
+        self.assertGreaterEqual(self.ranks_of(self.end(copies)[0]), 2)
+
+    def test_last_call(self):
+        """Of MIN:MAX, the first hosts wait for more before they start; the last one ends that."""
+        line = self.line("--no-python", "sh", "-c", "echo $RANK of $WORLD_SIZE", nodes="1:3")
+        copies = [self.copy(number, "--rdzv-conf=last_call_timeout=600", *line) for number in (1, 2)]
+        copies[0].wait_output(r"[12] slots? (is|are) enough to start; waiting \d+ s for more hosts", name="stderr")
+        copies.append(self.copy(3, *line))
+        self.expect_ranks(self.end(copies)[0], [f"{rank} of 3" for rank in range(3)])
+        job = self.copy(1, "--rdzv-conf", "last_call_timeout=1", *line)
+        self.expect_ranks(self.end([job])[0], ["0 of 1"])
 
     def test_is_host(self):
         """The address is one of no interface, as of a load balancer."""
@@ -197,13 +221,45 @@ class Mistakes(Joining):
             with self.subTest(wrong=wrong, words=words):
                 line = self.line(*WHERE, nodes=2)
                 job = self.copy(1, *line, env=right)
-                stranger = self.waiting(self.copy(3, *line[:-len(WHERE)], *words, *WHERE, env=wrong), "have the key")
+                self.wait_driver()
+                stranger = self.copy(3, "--rdzv-conf", "join_timeout=40", *line[:-len(WHERE)], *words, *WHERE, env=wrong)
                 job.wait_output("refused a connection from .*does not have the key", name="stderr")
-                self.stop_waiting(3, stranger)
+                result = self.expect(stranger.wait(), 125)
+                self.assertRegex(result.stderr.splitlines()[-1], rf"^hvdrun-agent: the hvdrun at node1:{PORT} is of another job "
+                                 r"\(.*does not have the key.*\): give both the same secret and --dial-id \(for torchrun, --rdzv-id\)")
                 friend = self.copy(2, *line, env=right)
                 result = self.end([job, friend])[0]
                 self.assertEqual(self.ranks_of(result), 2, result.describe())
                 (self.expect_not_said if right else self.expect_said)(result, "without a secret")
+
+    def test_a_driver_of_a_job_before(self):
+        """It is still there when the copies of the next job come, and ends in time."""
+        line = self.line(*WHERE, nodes=2)
+        before = self.copy(1, "--node-rank", 0, *line)
+        self.wait_driver()
+        line = [*line[:-len(WHERE)], "--rdzv-id", "78", *WHERE]
+        other = self.waiting(self.copy(2, *line), "have the key")
+        for one in self.host(1).processes():
+            if one.comm == "hvdrun":
+                os.kill(one.pid, signal.SIGTERM)
+        before.wait()
+        self.assertEqual(self.ranks_of(self.end([self.copy(1, *line), other])[0]), 2)
+
+    def test_copies_that_differ(self):
+        """The job is that of the driver. With restarts, the numbers of ranks must be the same."""
+        def copies(*words, nodes=2, each=1, **options):
+            line = self.line(*words, nodes=2, **options)
+            return self.copy(1, *line, *WHERE), self.copy(2, *self.line(*words, nodes=nodes, each=each), "--no-python", "true", "x\ny")
+        result = self.end(copies(nodes=3))[0]
+        self.expect_said(result, r"hvdrun: node-1: the line there has '3 true x\?y' where this one has '2 sh -c echo ")
+        self.assertEqual(self.ranks_of(result), 2)
+        job, other = copies("--max-restarts", 1, each=4)
+        job.wait_output("node-1: its line wants 4 for the ranks of each host, and that of the driver 1; with restarts or MIN:MAX", name="stderr")
+        other.wait()
+        for one in self.host(1).processes():
+            if one.comm == "hvdrun":
+                os.kill(one.pid, signal.SIGTERM)
+        job.wait()
 
     def test_a_driver_that_never_comes(self):
         result = self.expect(self.copy(2, "--rdzv-conf", "join_timeout=5", *self.line(*WHERE)).wait(), 125)
@@ -215,7 +271,7 @@ class Mistakes(Joining):
     def test_two_of_rank_0(self):
         line = ["--node-rank", 0, *self.line(*WHERE, nodes=2)]
         first = self.copy(1, *line)
-        wait_until(lambda: str(PORT) in self.host(1).run("ss", "-Hltn"), "the first copy waits", 60)
+        self.wait_driver()
         result = self.expect(self.copy(1, *line).wait(), 125)
         self.expect_said(result, rf"cannot open port {PORT}, where agents dial in .*: has another copy node rank 0, too")
         for one in self.host(1).processes():
@@ -233,7 +289,7 @@ class Mistakes(Joining):
         for name in ("localhost", "node-1", "node-2"):
             self.assertIn(name, result.stdout)
         for number in (1, 2):  # each copy says so at once
-            result = self.expect(self.copy(number, "--nproc-per-node", "cpu", *self.line(*WHERE)[4:], "--x", env={"PET_NNODES": "3"}).wait(), 2)
+            result = self.expect(self.copy(number, "--max-restarts", 1, *self.line(*WHERE, each="cpu")).wait(), 2)
             self.expect_said(result, "hvdrun counts only the GPUs of other hosts")
         result = self.expect(self.copy(2, "--node-rank", 3, *self.line(*WHERE)).wait(), 2)
         self.expect_said(result, "the line has hosts 0 to 2, and this is host 3")

@@ -99,6 +99,7 @@ static void pick_config(struct rng *rng, struct elastic_config *config)
     config->rejoin_timeout_ms = rng_between(rng, 1000, 20000);
     config->prepare_timeout_ms = rng_between(rng, 3000, 20000);
     config->grow_delay_ms = rng_chance(rng, 30) ? 0 : rng_between(rng, 1, 3000);
+    config->gather_ms = rng_chance(rng, 30) ? 0 : rng_between(rng, 1, 40000);
     config->grace_ms = rng_chance(rng, 20) ? 0 : rng_between(rng, 1, 5000);
     config->orderly_grace_ms = rng_chance(rng, 20) ? 0 : rng_between(rng, 1, 8000);
     const bool range = rng_chance(rng, 60);

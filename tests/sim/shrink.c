@@ -149,6 +149,7 @@ static bool settings(struct shrinker *shrinker)
     TRY(config.cooldown_max_ms, 0);
     TRY(config.failure_limit, plain.failure_limit);
     TRY(config.grow_delay_ms, 0);
+    TRY(config.gather_ms, 0);
     TRY(work_ms, 600000);
 #undef TRY
     return better;

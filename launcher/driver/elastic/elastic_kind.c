@@ -105,6 +105,7 @@ void elastic_config_from(const struct job *job, struct elastic_config *out)
     out->rejoin_timeout_ms = settings->rejoin_timeout;
     out->prepare_timeout_ms = settings->start_timeout;
     out->grow_delay_ms = settings->grow_delay;
+    out->gather_ms = job->request->gather_ms > 0 ? job->request->gather_ms : settings->grow_delay;
     out->patience_ms = settings->drain_timeout + AGENT_END_LIMIT_MS;
     out->grace_ms = teardown_grace(job, GRACE_AFTER_FAILURE_MS);
     out->orderly_grace_ms = teardown_grace(job, GRACE_AFTER_SIGNAL_MS);
@@ -272,9 +273,22 @@ static void feed_host(struct job *job, enum elastic_event_kind kind, const struc
                                       .deadline_ms = -1});
 }
 
+/* The numbers of ranks that the job needs come from the slots of the driver's own line. */
+static char *slots_problem(const struct job *job, const struct node_link *node)
+{
+    const struct host *host = hosts_find(job->request->hosts, node->host);
+    if (host == NULL || node->hello->slots == 0 || node->hello->slots == (uint32_t)host->slots)
+        return NULL;
+    return mem_printf("its line wants %u for the ranks of each host, and that of the driver %d; "
+                      "with restarts or MIN:MAX, all hosts need the same number",
+                      node->hello->slots, host->slots);
+}
+
 static void hello(struct job *job, struct node_link *node)
 {
     AUTO_FREE char *problem = handshake_problem(node);
+    if (problem == NULL)
+        problem = slots_problem(job, node);
     if (problem != NULL) {
         node_link_give_up(node, problem);
         return;

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/plain.h"
 #include "driver/end/teardown.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
@@ -30,6 +31,22 @@ char *handshake_problem(const struct node_link *node)
     return problem;
 }
 
+/* Copies of one line that are not the same: the first words that differ. */
+static void compare_copy(const struct job *job, const struct node_link *node)
+{
+    const char *own = job->request->copy, *line = node->hello->line;
+    size_t at = 0;
+    if (own == NULL || line[0] == '\0' || strcmp(own, line) == 0)
+        return;
+    while (own[at] == line[at])
+        at++;
+    while (at > 0 && own[at - 1] != ' ')
+        at--;
+    log_warning(&job->log, "%s: the line there has '%s' where this one has '%s', which counts",
+                node->host, plain_show(line + at, strlen(line + at)).text,
+                plain_show(own + at, strlen(own + at)).text);
+}
+
 void handshake_welcome(struct job *job, struct node_link *node)
 {
     Hvdrun__Welcome welcome = HVDRUN__WELCOME__INIT;
@@ -43,6 +60,7 @@ void handshake_welcome(struct job *job, struct node_link *node)
     welcome.drain_ms = (uint32_t)job->settings->drain_timeout;
     kind_welcome(job, &welcome);
     node_link_send(node, FRAME_WELCOME, 0, &welcome.base);
+    compare_copy(job, node);
 
     Hvdrun__Credit credit = HVDRUN__CREDIT__INIT;
     credit.bytes = node->credit.granted;

@@ -58,9 +58,11 @@ static void warn_of(const struct job *job, const struct prepare_epoch *epoch, co
         others == 0 ? mem_printf("%s is", name)
                     : mem_printf("%s and %d other host%s are", name, others, others > 1 ? "s" : "");
     log_warning(&job->log,
-                "%s the same machine as %s: the job uses its CPUs and GPUs more than once; name it "
-                "once",
-                who, epoch->places[place]->host);
+                "%s the same machine as %s: the job uses its CPUs and GPUs more than once; %s", who,
+                epoch->places[place]->host,
+                job->settings->transport == SET_TRANSPORT_DIAL
+                    ? "start one agent there (or one copy of the line), with all its ranks"
+                    : "name it once");
 }
 
 void machines_warn(const struct job *job, const struct prepare_epoch *epoch)

@@ -23,6 +23,7 @@
 
 /*
  * The late plan: a host without a slot count has as many slots as GPUs, which only its agent knows.
+ * An agent that is a copy of the driver's line says how many slots that copy wants.
  * Such a job starts with a provisional plan with one slot for each of these hosts, and calls all
  * its hosts. When all agents have sent HELLO, the final plan replaces it. The agents of hosts
  * without a rank quit.
@@ -44,8 +45,10 @@ static void count_slots(const struct job *job, struct host_list *out)
         const struct host *from = &hosts->items[i];
         const struct node_link *node = node_of(job, from->name);
         bool open = !from->slots_given && from->traits.gpus == 0 && node != NULL;
-        int gpus = open ? (int)node->hello->gpus : 0;
-        struct host *to = hosts_add(out, from->name, gpus > 0 ? gpus : from->slots, true);
+        int gpus = open ? (int)node->hello->gpus : 0, slots = gpus > 0 ? gpus : from->slots;
+        uint32_t own = node == NULL ? 0 : node->hello->slots;
+        bool says = own > 0 && own <= PLAN_SIZE_MAX;
+        struct host *to = hosts_add(out, from->name, says ? (int)own : slots, true);
         to->max_slots = from->max_slots;
         host_traits_copy(&to->traits, &from->traits);
         if (gpus > 0)

@@ -20,12 +20,14 @@
 #include "features/torchrun/role.h"
 #include "io/dial_lookup.h"
 #include "model/allocation/slurm.h"
+#include "model/plan/mapping.h"
 #include "node/is_local.h"
 
 enum {
     JOIN_SECONDS = 600, /* as torchrun's join_timeout */
     LOOKUP_MS = 8000,
     AGAIN_MS = 1000,
+    LAST_CALL_MS = 30000, /* as its last_call_timeout */
 };
 
 #define ID_USUAL "none" /* as torchrun's */
@@ -127,6 +129,43 @@ static bool is_first_here(int port, const char *id)
     return false;
 }
 
+/* What each copy says of itself */
+
+#define COPY_MAX 1000
+
+/* How many ranks the line wants on this host. */
+static int read_slots(struct command_line *line, struct error *err)
+{
+    const struct settings *settings = &line->settings;
+    struct mapping mapping = {.rule = MAP_SLOT};
+    if (settings->map_by != NULL && mapping_parse(settings->map_by, &mapping, err) < 0)
+        return -1;
+    line->nodes.slots = mapping.per_node;
+    if (mapping.rule == MAP_PPR && mapping.per_node == 0)
+        line->nodes.slots = place_count(mapping.each);
+    bool none = mapping.rule == MAP_PPR && line->nodes.slots == 0;
+    mapping_destroy(&mapping);
+    return none ? error_status(err, STATUS_NO_SLOTS,
+                               "%s: this machine has no GPU that hvdrun can see; write a number",
+                               settings_place(settings, OPT_map_by))
+                : 0;
+}
+
+/* The hosts and the program. A long text is cut, and ends with a hash of the whole. */
+static char *copy_of(const struct command_line *line)
+{
+    const struct line_nodes *nodes = &line->nodes;
+    struct buf text AUTO_BUF = BUF_INIT((size_t)8 << 20);
+    buf_printf(&text, nodes->min < nodes->max ? "--nnodes %d:%d" : "--nnodes %d", nodes->min,
+               nodes->max);
+    for (size_t i = 0; line->apps.count > 0 && i < line->apps.items[0].argv.count; i++)
+        buf_printf(&text, " %s", line->apps.items[0].argv.items[i]);
+    if (text.length <= COPY_MAX)
+        return mem_strdup(buf_text(&text));
+    return mem_printf("%.*s... (%016llx)", COPY_MAX, buf_text(&text),
+                      (unsigned long long)hash_of_bytes(buf_text(&text), text.length));
+}
+
 /* The driver */
 
 __attribute__((format(printf, 4, 5))) static int
@@ -145,9 +184,22 @@ static int set_driver(struct command_line *line, struct error *err)
 {
     struct settings *settings = &line->settings;
     const struct line_nodes *nodes = &line->nodes;
-    enum option_id wait = settings_is_elastic(settings) ? OPT_elastic_timeout : OPT_start_timeout;
-    if (give(line, OPT_hosts, err, "localhost,node-[1-%d]", nodes->max - 1) < 0 ||
-        give(line, OPT_transport, err, "dial") < 0 || give(line, OPT_scheduler, err, "none") < 0 ||
+    bool elastic = settings_is_elastic(settings);
+    enum option_id wait = elastic ? OPT_elastic_timeout : OPT_start_timeout;
+    if (read_slots(line, err) < 0)
+        return -1;
+    if (!elastic && nodes->slots > 0) { /* of each host, as its copy says */
+        settings_reset(settings, OPT_map_by);
+        if (give(line, OPT_hosts, err, "localhost:%d,node-[1-%d]:%d", nodes->slots, nodes->max - 1,
+                 nodes->slots) < 0)
+            return -1;
+    } else if (give(line, OPT_hosts, err, "localhost,node-[1-%d]", nodes->max - 1) < 0) {
+        return -1;
+    }
+    line->nodes.copy = copy_of(line);
+    if (nodes->last_call_ms == 0)
+        line->nodes.last_call_ms = LAST_CALL_MS;
+    if (give(line, OPT_transport, err, "dial") < 0 || give(line, OPT_scheduler, err, "none") < 0 ||
         give(line, OPT_dial_port, err, "%d", nodes->meeting_port) < 0 ||
         give(line, OPT_dial_id, err, "%s", id_of(line)) < 0)
         return -1;
@@ -177,6 +229,9 @@ int meeting_go(const struct command_line *line, struct error *err)
     strv_printf(&words, "--dial=%s", server);
     strv_printf(&words, "--dial-id=%s", id_of(line));
     strv_printf(&words, "--start-timeout=%llds", (long long)join_seconds(line));
+    strv_printf(&words, "--line=%s", nodes->copy);
+    if (nodes->slots > 0)
+        strv_printf(&words, "--slots=%d", nodes->slots);
     if (nodes->rank > 0)
         strv_printf(&words, "--name=node-%d", nodes->rank);
     else

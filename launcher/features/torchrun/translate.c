@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/plain.h"
 #include "base/status.h"
 #include "features/torchrun/console.h"
 #include "features/torchrun/line_words.h"
@@ -67,6 +68,14 @@ static int64_t number_of(struct translation *t, enum line_field field, int64_t m
         mem_printf("expected a number from %lld to %lld", (long long)min, (long long)max);
     line_words_expect(&t->in, field, expected);
     return missing;
+}
+
+/* The word as the list has it. NULL: it is not there. */
+static const char *find_word(const char *word, const char *const *list)
+{
+    while (*list != NULL && strcasecmp(word, *list) != 0)
+        list++;
+    return *list;
 }
 
 /* Ranks and hosts. */
@@ -179,29 +188,63 @@ static int read_endpoint(const char *text, int port, struct line_nodes *out)
     return 0;
 }
 
-static bool is_key(const char *at, size_t length, const char *key)
+static void expect_conf(struct translation *t, const char *key, const char *value,
+                        const char *expected)
 {
-    return length == strlen(key) && strncmp(at, key, length) == 0;
+    strv_printf(&t->in.wrong, "%s: %s %s=%s: expected %s", t->in.launcher,
+                t->in.places[FIELD_RDZV_CONF], key, value, expected);
 }
 
-/* Of --rdzv-conf, is_host and join_timeout have a meaning here. */
+static int64_t seconds_of(struct translation *t, const char *key, const char *value, int64_t min)
+{
+    int64_t seconds = min;
+    if (parse_int(value, min, NUMBER_MAX, &seconds, NULL) < 0)
+        expect_conf(t, key, value, "seconds");
+    return seconds;
+}
+
+/* Of --rdzv-conf, three keys have a meaning here. torchrun has others for its store, for what its
+ * agents tell each other, and for etcd. */
+static void take_conf(struct translation *t, const char *key, const char *value)
+{
+    static const char *const idle[] = {"close_timeout",
+                                       "heartbeat_timeout",
+                                       "keep_alive_interval",
+                                       "keep_alive_max_attempt",
+                                       "read_timeout",
+                                       "store_type",
+                                       "timeout",
+                                       "use_libuv",
+                                       "use_agent_store",
+                                       "rank",
+                                       NULL};
+    struct line_nodes *nodes = &t->out->nodes;
+    bool yes = false;
+    if (strcmp(key, "join_timeout") == 0)
+        nodes->join_seconds = (int)seconds_of(t, key, value, 1);
+    else if (strcmp(key, "last_call_timeout") == 0)
+        nodes->last_call_ms = (int)seconds_of(t, key, value, 0) * 1000 + 1; /* 0 is not said */
+    else if (strcmp(key, "is_host") == 0 && parse_bool(value, &yes, NULL) == 0)
+        nodes->is_first = yes;
+    else if (strcmp(key, "is_host") == 0)
+        expect_conf(t, key, value, "true or false");
+    else if (find_word(key, idle) == NULL)
+        strv_printf(&t->out->warnings, "%s: %s %s: hvdrun does not know this key", t->in.launcher,
+                    t->in.places[FIELD_RDZV_CONF], plain_show(key, strlen(key)).text);
+}
+
 static void read_conf(struct translation *t)
 {
     const char *at = value_of(t, FIELD_RDZV_CONF);
     while (at != NULL && *at != '\0') {
         size_t length = strcspn(at, ","), name = strcspn(at, "=");
-        bool yes = false;
-        int64_t seconds = 0;
         if (name >= length) {
             line_words_expect(&t->in, FIELD_RDZV_CONF, "expected KEY=VALUE,...");
             return;
         }
+        char *key AUTO_FREE = mem_strndup(at, name);
         char *value AUTO_FREE = mem_strndup(at + name + 1, length - name - 1);
-        if (is_key(at, name, "is_host") && parse_bool(value, &yes, NULL) == 0)
-            t->out->nodes.is_first = yes;
-        else if (is_key(at, name, "join_timeout") &&
-                 parse_int(value, 1, NUMBER_MAX, &seconds, NULL) == 0)
-            t->out->nodes.join_seconds = (int)seconds;
+        take_conf(t, key, value);
         at += length + (at[length] == ',');
     }
 }
@@ -369,14 +412,6 @@ static void translate_include(struct translation *t)
         put(t, "-H", buf_text(&hosts));
     if (devices != NULL && devices[0] != '\0')
         putf(t, "-x", "CUDA_VISIBLE_DEVICES=%s", devices);
-}
-
-/* The word as the list has it. NULL: it is not there. */
-static const char *find_word(const char *word, const char *const *list)
-{
-    while (*list != NULL && strcasecmp(word, *list) != 0)
-        list++;
-    return *list;
 }
 
 /* A file that `accelerate launch` would read. */

@@ -54,15 +54,22 @@ static bool all_agree(const struct elastic *e)
            0;
 }
 
-/* The first epoch takes in the hosts that are being connected to, but not for long. */
+/* The first epoch takes in the hosts that are being connected to, but not for long, and before the
+ * job gives up. */
 static bool must_gather(struct elastic *e, const struct elastic_choice *choice)
 {
     bool can_be_more = e->config.max_np == 0 || choice->size < e->config.max_np;
     if (e->started > 0 || !can_be_more || e->hosts.in_state[ELASTIC_HOST_CALLING] == 0)
         return false;
     if (e->gather_until_ms < 0) {
-        e->gather_until_ms = e->now_ms + e->config.grow_delay_ms;
+        int64_t until = e->now_ms + e->config.gather_ms, end = e->timers[ELASTIC_TIMER_WAIT] - 1;
+        e->gather_until_ms = until < end ? until : end;
         elastic_timer_set(e, ELASTIC_TIMER_GATHER, e->gather_until_ms);
+        if (e->config.gather_ms > e->config.grow_delay_ms)
+            elastic_say(e, ELASTIC_NOTICE,
+                        "%d slot%s enough to start; waiting %lld s for more hosts", choice->size,
+                        choice->size == 1 ? " is" : "s are",
+                        (long long)(e->gather_until_ms - e->now_ms) / 1000);
     }
     return e->now_ms < e->gather_until_ms;
 }

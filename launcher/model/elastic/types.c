@@ -60,6 +60,7 @@ void elastic_config_init(struct elastic_config *config)
         .rejoin_timeout_ms = 60000,
         .prepare_timeout_ms = 60000,
         .grow_delay_ms = 1000,
+        .gather_ms = 1000,
         .grace_ms = 30000,
         .orderly_grace_ms = 30000,
         .reconnect_min_ms = 1000,

@@ -160,6 +160,7 @@ struct elastic_config {
     int max_restarts;    /* after crashes; -1: no limit */
     int max_preemptions; /* restarts after lost hosts and drains; -1: no limit */
     int64_t elastic_timeout_ms, rejoin_timeout_ms, prepare_timeout_ms, grow_delay_ms;
+    int64_t gather_ms;        /* the first epoch waits so long for hosts that are called */
     int64_t grace_ms;         /* between TERM and KILL, after a failure */
     int64_t orderly_grace_ms; /* the same in a restart without a failure: a host goes, or comes */
     int64_t cooldown_min_ms, cooldown_max_ms;   /* 0: the blacklist is for good */

@@ -22,6 +22,9 @@ struct line_nodes {
     int meeting_port;     /* 0: not said */
     char *meeting_id;     /* owned; NULL: not said */
     int join_seconds;     /* how long they wait for each other; 0: not said */
+    int last_call_ms;     /* how long the first MIN hosts wait for more; 0: not said */
+    int slots;            /* of this host, if it is one of several copies */
+    char *copy;           /* owned; what all copies should say; NULL: it is not one of several */
 };
 
 struct line {

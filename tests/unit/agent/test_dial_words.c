@@ -61,13 +61,16 @@ static void test_options(void **state)
     (void)state;
     char **words = WORDS(WORD("--dial"), WORD("pod-0.svc:4000"), WORD("--dial-secret"), secret,
                          WORD("--name=pod-1"), WORD("--dial-id"), WORD("run:7"),
-                         WORD("--start-timeout"), WORD("2m"), WORD("--grace=30s"));
+                         WORD("--start-timeout"), WORD("2m"), WORD("--grace=30s"), WORD("--slots=3"),
+                         WORD("--line=--nnodes 2 a.py --slots 4"));
     assert_int_equal(dial_words_read(words, &dial, &err), 0);
     assert_string_equal(dial.server, "pod-0.svc:4000");
     assert_string_equal(dial.node, "pod-1");
     assert_string_equal(dial.identity, "hvdrun:run:7:pod-1");
     assert_int_equal(dial.limit_ms, 120000);
     assert_int_equal(dial.term_grace_ms, 30000);
+    assert_int_equal(dial.slots, 3);
+    assert_string_equal(dial.line, "--nnodes 2 a.py --slots 4");
     assert_int_equal(dial.addresses.count, 0);
     dial_out_clear(&dial);
 }
@@ -104,6 +107,8 @@ static void test_names(void **state)
         WORDS(WORD("--dial=a:1"), WORD("--dial-secret"), secret, WORD("--name"), WORD("auto"));
     assert_int_equal(dial_words_read(words, &dial, &err), 0);
     assert_string_equal(dial.identity, "hvdrun:hvdrun:*"); /* no host has this name */
+    assert_int_equal(dial.slots, 0);
+    assert_null(dial.line);
     dial_out_clear(&dial);
     FILE *file = fopen("/proc/sys/kernel/hostname", "re");
     assert_non_null(file);

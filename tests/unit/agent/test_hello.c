@@ -95,7 +95,8 @@ static void put_program(struct fixture *f, const char *script)
 
 static void expect_hello(struct fixture *f)
 {
-    f->hello = hello_create(f->children.loop, f->children.helpers, &f->post, &f->facts);
+    static const struct agent_config config = {.slots = 3, .line = "--nnodes 2 a.py"};
+    f->hello = hello_create(f->children.loop, f->children.helpers, &f->post, &f->facts, &config);
     run_loop(f->children.loop);
     assert_non_null(f->heard);
 }
@@ -135,6 +136,8 @@ static void test_facts(void **state)
     assert_int_equal(f->heard->cpus_allowed, 6);
     assert_int_equal(f->heard->cpus_online, 8);
     assert_int_equal(f->heard->gpus, 2);
+    assert_int_equal(f->heard->slots, 3);
+    assert_string_equal(f->heard->line, "--nnodes 2 a.py");
     assert_int_equal(f->heard->memory_bytes, 1 << 30);
     assert_int_equal(f->heard->n_interfaces, 4);
     for (size_t i = 0; i < 4; i++)

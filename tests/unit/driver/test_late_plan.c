@@ -107,6 +107,22 @@ static void test_slots_that_hold(void **state)
     assert_string_equal(buf_text(&late->f->said), "b: not used, because it gets no rank\n");
 }
 
+/* An agent that is a copy of the line says how many its own line wants. A number that no plan has
+ * counts as none. */
+static void test_slots_of_copies(void **state)
+{
+    struct late *late = *state;
+    has_gpus(late, 0, 8);
+    has_gpus(late, 1, 8);
+    late->f->job.nodes[0]->hello->slots = 3;
+    late->f->job.nodes[1]->hello->slots = UINT32_MAX;
+    add_host(late, "a", 2, true);
+    add_host(late, "b", 2, true);
+    assert_int_equal(late_plan_take(&late->f->job, &late->plan), 0);
+    assert_int_equal(late->f->job.plan->nodes[0].local_size, 3);
+    assert_int_equal(late->f->job.plan->nodes[1].local_size, 2);
+}
+
 /* The slots of a host with GPUs count as given, for a rule that would give it any number. */
 static void test_ranks_on_each_host(void **state)
 {
@@ -154,8 +170,8 @@ static void test_ranks_of_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_slots_of_gpus), TEST(test_slots_that_hold),  TEST(test_ranks_on_each_host),
-        TEST(test_no_room),       TEST(test_ranks_of_options),
+        TEST(test_slots_of_gpus),      TEST(test_slots_that_hold), TEST(test_slots_of_copies),
+        TEST(test_ranks_on_each_host), TEST(test_no_room),         TEST(test_ranks_of_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -331,7 +331,7 @@ static inline void story_runs(struct story *s, const char *text)
         if (elastic_host_facts(s->e, h).state == ELASTIC_HOST_CALLING)
             came(s, story_host(s, h));
     if (elastic_state(s->e) == ELASTIC_WAITING)
-        after(s, s->config.grow_delay_ms);
+        after(s, s->config.gather_ms);
     prepared(s);
     started(s);
     expect_state(s, ELASTIC_RUNNING);

@@ -17,27 +17,37 @@ static void is(enum role expected, size_t hosts, struct line_nodes nodes)
     assert_int_equal(role_of(&nodes, hosts, true), expected);
 }
 
+static struct line_nodes line(int min, int max, int rank, int is_first, const char *host)
+{
+    return (struct line_nodes){.min = min,
+                               .max = max,
+                               .rank = rank,
+                               .is_first = is_first,
+                               .meeting_host = (char *)host,
+                               .meeting_port = 1};
+}
+
 static void test_enough_hosts(void **state)
 {
     (void)state;
-    is(ROLE_ALONE, 1, (struct line_nodes){NULL, 1, 1, false, 0, -1, NULL, 0, NULL, 0});
-    is(ROLE_ALONE, 2, (struct line_nodes){NULL, 2, 2, false, 0, 1, (char *)"h", 1, NULL, 0});
-    is(ROLE_ALONE, 3, (struct line_nodes){NULL, 2, 2, false, 1, 1, (char *)"h", 1, NULL, 0});
-    is(ROLE_ALONE, 1, (struct line_nodes){NULL, 1, 4, false, -1, -1, NULL, 0, NULL, 0});
-    is(ROLE_WRONG, 1, (struct line_nodes){NULL, 2, 2, false, 0, -1, NULL, 0, NULL, 0});
-    is(ROLE_WRONG, 1, (struct line_nodes){NULL, 2, 4, false, -1, -1, NULL, 0, NULL, 0});
+    is(ROLE_ALONE, 1, line(1, 1, 0, -1, NULL));
+    is(ROLE_ALONE, 2, line(2, 2, 0, 1, "h"));
+    is(ROLE_ALONE, 3, line(2, 2, 1, 1, "h"));
+    is(ROLE_ALONE, 1, line(1, 4, -1, -1, NULL));
+    is(ROLE_WRONG, 1, line(2, 2, 0, -1, NULL));
+    is(ROLE_WRONG, 1, line(2, 4, -1, -1, NULL));
 }
 
 /* What the line says of itself counts more than the address. */
 static void test_copies(void **state)
 {
     (void)state;
-    is(ROLE_DIAL, 1, (struct line_nodes){NULL, 2, 2, false, -1, -1, (char *)"h", 1, NULL, 0});
-    is(ROLE_DIAL, 1, (struct line_nodes){NULL, 1, 2, false, -1, -1, (char *)"h", 1, NULL, 0});
-    is(ROLE_DRIVER, 1, (struct line_nodes){NULL, 2, 2, false, 0, -1, (char *)"h", 1, NULL, 0});
-    is(ROLE_DIAL, 1, (struct line_nodes){NULL, 2, 2, false, 1, -1, (char *)"h", 1, NULL, 0});
-    is(ROLE_DRIVER, 1, (struct line_nodes){NULL, 2, 2, false, 1, 1, (char *)"h", 1, NULL, 0});
-    is(ROLE_DIAL, 1, (struct line_nodes){NULL, 2, 2, false, 0, 0, (char *)"h", 1, NULL, 0});
+    is(ROLE_DIAL, 1, line(2, 2, -1, -1, "h"));
+    is(ROLE_DIAL, 1, line(1, 2, -1, -1, "h"));
+    is(ROLE_DRIVER, 1, line(2, 2, 0, -1, "h"));
+    is(ROLE_DIAL, 1, line(2, 2, 1, -1, "h"));
+    is(ROLE_DRIVER, 1, line(2, 2, 1, 1, "h"));
+    is(ROLE_DIAL, 1, line(2, 2, 0, 0, "h"));
 }
 
 int main(void)

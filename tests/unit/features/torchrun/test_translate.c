@@ -159,13 +159,36 @@ static void joins(const char *text, const char *id, int seconds)
         fail_msg("%s: %s, %d s (%s)", text, own, nodes.join_seconds, got);
 }
 
+static void calls(const char *text, int ms)
+{
+    struct line_nodes nodes;
+    char *got AUTO_FREE = translated(text, "", &nodes), *meets AUTO_FREE = nodes.meeting_host;
+    (void)got, (void)meets;
+    assert_int_equal(nodes.last_call_ms, ms);
+}
+
+/* A key that torchrun does not know either may be mistyped. */
+static void test_configuration(void **state)
+{
+    (void)state;
+    becomes("torchrun --rdzv-conf read_timeout=3,is_hos=1,a\nb=2,timeout=900 t.py",
+            ONE PROGRAM "|torchrun: --rdzv-conf is_hos: hvdrun does not know this key"
+                        "|torchrun: --rdzv-conf a?b: hvdrun does not know this key");
+    becomes("torchrun --rdzv-conf join_timeout=soon,last_call_timeout=-1,is_host=maybe t.py",
+            "torchrun: --rdzv-conf join_timeout=soon: expected seconds|"
+            "torchrun: --rdzv-conf last_call_timeout=-1: expected seconds|"
+            "torchrun: --rdzv-conf is_host=maybe: expected true or false");
+}
+
 static void test_joining(void **state)
 {
     (void)state;
     joins("torchrun --nnodes 2 --rdzv-endpoint h:1 t.py", "-", 0);
     joins("torchrun --rdzv-endpoint h:1 --rdzv-id=7 --rdzv-conf is_host=0,join_timeout=9 t.py", "7",
           9);
-    joins("torchrun --rdzv-endpoint h:1 --rdzv-conf join_timeout=soon,is_hos=1 t.py", "-", 0);
+    calls("torchrun --rdzv-endpoint h:1 t.py", 0);
+    calls("torchrun --rdzv-endpoint h:1 --rdzv-conf last_call_timeout=5 t.py", 5001);
+    calls("torchrun --rdzv-endpoint h:1 --rdzv-conf=last_call_timeout=0 t.py", 1);
     nodes_are("torchrun --nnodes 2 --rdzv-endpoint h:0 t.py", "", 2, 2, -1, -1, NULL, 0);
 }
 
@@ -443,7 +466,7 @@ int main(void)
         cmocka_unit_test(test_kept),      cmocka_unit_test(test_shortened),
         cmocka_unit_test(test_defaults),  cmocka_unit_test(test_local_rank),
         cmocka_unit_test(test_deepspeed), cmocka_unit_test(test_accelerate),
-        cmocka_unit_test(test_joining),
+        cmocka_unit_test(test_joining),   cmocka_unit_test(test_configuration),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
