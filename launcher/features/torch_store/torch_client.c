@@ -4,15 +4,25 @@
 #include <string.h>
 
 #define SHARE_FROM 512
-#define SMALL_ANSWER 8
+#define SHARE_COST 64 /* of the place of a shared value in the queue; less than SHARE_FROM */
+
+/* Counts bytes that a client's next answer takes. The first answers do not count, so that a client
+ * that reads is served even when the store is full. */
+static bool charge(struct torch_client *client, size_t bytes)
+{
+    if (send_queue_length(&client->out) + bytes <= TORCH_ANSWERS_FREE)
+        return true;
+    if (torch_keys_charge(&client->store->keys, bytes) < 0)
+        client->unanswered = true;
+    else
+        client->answers += bytes;
+    return !client->unanswered;
+}
 
 void torch_say(struct torch_client *client, const void *bytes, size_t length)
 {
-    if (length > SMALL_ANSWER && torch_keys_charge(&client->store->keys, length) < 0) {
-        client->unanswered = true;
+    if (!charge(client, length))
         return;
-    }
-    client->answers += length > SMALL_ANSWER ? length : 0;
     client->work += length;
     memcpy(send_queue_reserve(&client->out, length), bytes, length);
     send_queue_commit(&client->out, length);
@@ -43,7 +53,8 @@ void torch_say_value(struct torch_client *client, struct shared_block *value)
         return;
     }
     torch_say_number(client, (int64_t)value->length);
-    (void)send_queue_share(&client->out, value, 0, value->length);
+    if (charge(client, SHARE_COST))
+        (void)send_queue_share(&client->out, value, 0, value->length);
 }
 
 int torch_full(struct error *err)

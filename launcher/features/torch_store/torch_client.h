@@ -7,7 +7,8 @@
 #include "features/torch_store/torch_keys.h"
 
 #define TORCH_MEMORY_MAX ((size_t)2 << 30)
-#define TORCH_UNREAD_MAX ((size_t)1 << 20) /* answers with which a client's next query waits */
+#define TORCH_UNREAD_MAX ((size_t)1 << 20)   /* answers with which a client's next query waits */
+#define TORCH_ANSWERS_FREE ((size_t)4 << 10) /* answers of a client that do not count */
 
 struct torch_store;
 
@@ -45,8 +46,8 @@ struct torch_store {
     size_t silent, old; /* connections that have sent nothing; those of the dialects A and B */
 };
 
-/* Answers. A copy of more than a few bytes counts against the limit of memory until it is sent.
- * Without room for it, `unanswered` is set. A long value is shared with the store. */
+/* Answers. Behind the first ones, each counts against the limit of memory until it is sent. Without
+ * room for it, `unanswered` is set. A long value is shared with the store. */
 void torch_say(struct torch_client *client, const void *bytes, size_t length);
 void torch_say_byte(struct torch_client *client, uint8_t byte);
 void torch_say_number(struct torch_client *client, int64_t number);

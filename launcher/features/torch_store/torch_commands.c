@@ -15,7 +15,7 @@ static void woken(void *context, void *owner)
 {
     struct torch_store *store = context;
     struct torch_client *client = owner;
-    client->wait_hash = 0;
+    client->wait_hash = 0; /* the end of its wait has made room for the answer */
     torch_say_byte(client, STOP_WAITING);
     store->ops->answered(store->context, client->owner);
 }

@@ -112,7 +112,8 @@ static void flush(struct visitor *visitor)
         ssize_t sent = send(visitor->fd, next, length, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent > 0)
             send_queue_consume(out, (size_t)sent);
-        else if (sent == 0 || errno == EAGAIN || errno == EINTR)
+        else if (sent == 0 || errno == EAGAIN || errno == EINTR || errno == ENOBUFS ||
+                 errno == ENOMEM) /* the kernel's memory: it is tried again */
             takes = false;
         else
             send_queue_clear(out);

@@ -143,6 +143,29 @@ static void test_clients(void **state)
     assert_string_equal(buf_text(&hall->said), "");
 }
 
+static int refusals; /* of send() */
+
+/* For the whole program: the kernel may lack memory. */
+ssize_t send(int fd, const void *bytes, size_t length, int flags)
+{
+    if (refusals > 0) {
+        errno = refusals-- % 2 == 0 ? ENOBUFS : ENOMEM;
+        return -1;
+    }
+    return sendto(fd, bytes, length, flags, NULL, 0);
+}
+
+static void test_a_kernel_without_memory(void **state)
+{
+    struct hall *hall = *state;
+    int fd AUTO_FD = call(hall);
+    GIVE(fd, VALIDATE "\x01" COUNT(\x2) "/a" COUNT(\x1) "x"
+                                                        "\x03" COUNT(\x2) "/a");
+    refusals = 4;
+    EXPECT(fd, COUNT(\x1) "x");
+    assert_int_equal(refusals, 0);
+}
+
 /* More than any socket takes at once. */
 static void test_large_values(void **state)
 {
@@ -314,6 +337,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_clients, open_hall, close_hall),
+        cmocka_unit_test_setup_teardown(test_a_kernel_without_memory, open_hall, close_hall),
         cmocka_unit_test_setup_teardown(test_large_values, open_hall, close_hall),
         cmocka_unit_test_setup_teardown(test_much_at_once, open_hall, close_hall),
         cmocka_unit_test_setup_teardown(test_rubbish, open_hall, close_hall),

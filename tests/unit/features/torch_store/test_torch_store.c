@@ -335,6 +335,34 @@ static void test_memory(void **state)
     torch_world_end(&world);
 }
 
+/* Small answers count, too, and so do the places of shared values, if a client does not read. When
+ * the store is full, it is to be dropped, and those who read are served. */
+static void test_unread_answers(void **state)
+{
+    (void)state;
+    enum { KEYS = 20000 };
+    struct torch_world world;
+    char value[513];
+    torch_world_begin(&world, 4 << 20);
+    torch_world_validate(&world, 0, 3);
+    memset(value, 'v', sizeof(value) - 1);
+    value[sizeof(value) - 1] = '\0';
+    torch_ask(&world, 0, "bssbss", 1, "/a", "x", 1, "/b", value);
+    torch_ask(&world, 1, "bi", 10, (int64_t)KEYS); /* MULTI_GET of a value of 1 byte */
+    for (int i = 0; i < KEYS; i++)
+        torch_ask(&world, 1, "s", "/a");
+    assert_in_range(torch_store_memory(world.store), KEYS * 9 - 2 * TORCH_ANSWERS_FREE, KEYS * 9);
+    for (int i = 0; i < 2000; i++)
+        torch_ask(&world, 2, "bs", 3, "/b");
+    assert_in_range(torch_store_memory(world.store), KEYS * 9 + 2000 * 64, KEYS * 9 + 2000 * 100);
+    world.store->keys.limit = torch_store_memory(world.store);
+    torch_ask(&world, 0, "bisbs", 6, INT64_C(1), "/a", 3, "/b");
+    torch_expect(&world, 0, "bs", 0, value);
+    assert_int_equal(torch_try(&world, 1, "bis", 6, INT64_C(1), "/a"), -1);
+    assert_string_equal(world.err.text, "the store is full (2048 MiB)");
+    torch_world_end(&world);
+}
+
 /* A query takes memory as it comes, and not when it says how long it will be. */
 static void test_long_queries(void **state)
 {
@@ -534,23 +562,15 @@ static void test_who_waits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_set_and_get),
-        cmocka_unit_test(test_add),
-        cmocka_unit_test(test_many_keys),
-        cmocka_unit_test(test_wait),
-        cmocka_unit_test(test_wait_ends),
-        cmocka_unit_test(test_queues),
-        cmocka_unit_test(test_barrier),
-        cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_old_dialects),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_long_queries),
-        cmocka_unit_test(test_room_is_given_back),
-        cmocka_unit_test(test_replaced_values),
-        cmocka_unit_test(test_turns),
-        cmocka_unit_test(test_rubbish),
-        cmocka_unit_test(test_who_waits),
+        cmocka_unit_test(test_set_and_get),     cmocka_unit_test(test_add),
+        cmocka_unit_test(test_many_keys),       cmocka_unit_test(test_wait),
+        cmocka_unit_test(test_wait_ends),       cmocka_unit_test(test_queues),
+        cmocka_unit_test(test_barrier),         cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_old_dialects),    cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_memory),          cmocka_unit_test(test_unread_answers),
+        cmocka_unit_test(test_long_queries),    cmocka_unit_test(test_room_is_given_back),
+        cmocka_unit_test(test_replaced_values), cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_rubbish),         cmocka_unit_test(test_who_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
