@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 from asked import Asked
+from python import find_python
 from rig import BUILD, main, wait_until
 
 # Rank 2 does what the first argument says, and the others wait for it.
@@ -69,6 +70,27 @@ if dist.get_rank() == 2: os.write(1, b"ready\\n")
 train()
 """
 
+# A job of PyTorch with two ranks. Rank 1 does what the first argument says.
+PAIR = """\
+import os, sys, threading, time, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+ones = torch.ones(1)
+
+def nap(): time.sleep(1000)
+
+def read(): open(sys.argv[2]).read()
+
+def wait(): dist.irecv(ones, 0, tag=7).wait()
+
+def in_thread():
+    threading.Thread(target=dist.barrier, daemon=True).start()
+    time.sleep(1000)
+
+os.write(1, b"ready\\n")
+if dist.get_rank() == 1: globals()[sys.argv[1]]()
+dist.recv(ones, 1, tag=3) if sys.argv[1] == "in_thread" else dist.all_reduce(ones)
+"""
+
 DEBIAN_PYTHON = "/usr/bin/python3"
 SLEEPER = (sys.executable, "-c", "import time; print('ready', flush=True); time.sleep(1000)")
 
@@ -121,6 +143,18 @@ class Culprit(Asked):
         script = self.write("work.sh", f"#!/bin/sh\necho ready\ntest $RANK = 1 && read line < {self.fifo()}\nexec sleep 1000\n", 0o755)
         self.expect_verdict(r"rank 1 on localhost is elsewhere: calls open(at)?, waits in \w+; 3 others: calls clock_nanosleep, "
                             r"waits in \w+", script)
+
+    def test_one_of_two(self):
+        """Nobody is the majority, so it must be certain: compiled code may wait for the other rank, and so may a thread."""
+        python = find_python("torch")
+        if python is None:
+            self.skipTest("no Python has torch (Debian: apt install python3-torch)")
+        there = r"; rank 0 waits in distributed_c10d\.py:\d+ all_reduce"
+        for way, said in (("nap", rf"rank 1 on localhost is elsewhere: in pair\.py:5 nap{there}"), ("wait", "no rank stands out"),
+                          ("read", rf"rank 1 on localhost is elsewhere: in pair\.py:7 read{there}"), ("in_thread", "no rank stands out")):
+            with self.subTest(way=way):
+                self.expect_verdict(said, python, self.write("pair.py", PAIR), way, self.box.path("batches") if way != "read" else self.fifo(),
+                                    ranks=2)
 
     def test_a_rank_that_has_ended(self):
         script = self.write("work.sh", "#!/bin/sh\necho ready\ntest $RANK = 3 && exit 0\nexec sleep 1000\n", 0o755)

@@ -102,6 +102,24 @@ static bool odd_place(struct culprit_search *search)
     return odd_by(search, place_key);
 }
 
+/* Of two ranks, nobody is the majority, so it must be certain. A thread that runs now and then may
+ * wait in a loop of compiled code, as NCCL's does. */
+static bool odd_absent(struct culprit_search *search)
+{
+    search->odd.count = 0;
+    if (search->count != 2 || (search->ended != NULL && search->ended->count > 0))
+        return false;
+    for (int i = 0; i < 2; i++) {
+        const struct culprit_rank *rank = &search->ranks[i];
+        if (!rank->asleep || rank->place.call != TORCH_CALL_NONE ||
+            search->ranks[1 - i].place.call != TORCH_CALL_WAITS)
+            continue;
+        search->odd.list[search->odd.count++] = i;
+        search->odd.other = 1 - i;
+    }
+    return search->odd.count > 0;
+}
+
 static bool odd_way(struct culprit_search *search)
 {
     for (int i = 0; i < search->count; i++) {
@@ -287,6 +305,15 @@ static void put_place(const struct culprit_search *search, struct buf *out)
     put_others(search, out);
 }
 
+static void put_absent(const struct culprit_search *search, struct buf *out)
+{
+    const struct culprit_rank *other = &search->ranks[search->odd.other];
+    put_odd(search, out);
+    buf_puts(out, " is elsewhere: ");
+    put_there(&first_odd(search)->place, "in ", out);
+    buf_printf(out, "; rank %d waits in %s", other->rank, other->place.where);
+}
+
 /* "rank 2 on b is stopped (SIGSTOP)" */
 static void put_held(const struct culprit_search *search, struct buf *out)
 {
@@ -384,10 +411,11 @@ static const struct culprit_sign {
     bool (*find)(struct culprit_search *search); /* fills `odd` */
     void (*put)(const struct culprit_search *search, struct buf *out);
 } evidence[] = {
-    {CULPRIT_HELD, odd_held, put_held},      {CULPRIT_LAUNCHED, odd_launched, put_launched},
-    {CULPRIT_STALL, odd_stalled, put_stall}, {CULPRIT_BEHIND, odd_behind, put_behind},
-    {CULPRIT_PLACE, odd_place, put_place},   {CULPRIT_WAY, odd_way, put_way},
-    {CULPRIT_ENDED, odd_ended, put_ended},   {CULPRIT_SILENT, odd_silent, put_silent},
+    {CULPRIT_HELD, odd_held, put_held},       {CULPRIT_LAUNCHED, odd_launched, put_launched},
+    {CULPRIT_STALL, odd_stalled, put_stall},  {CULPRIT_BEHIND, odd_behind, put_behind},
+    {CULPRIT_PLACE, odd_place, put_place},    {CULPRIT_ABSENT, odd_absent, put_absent},
+    {CULPRIT_WAY, odd_way, put_way},          {CULPRIT_ENDED, odd_ended, put_ended},
+    {CULPRIT_SILENT, odd_silent, put_silent},
 };
 
 /* All that stand out are on its host. */

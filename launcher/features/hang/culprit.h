@@ -8,9 +8,11 @@
  * 3. PyTorch's watchdog has written the number of the last collective of each rank, and a few ranks
  *    are behind.
  * 4. A few ranks are at another place of the program than most, or in another system call.
- * 5. A few ranks wait and most spin, or the reverse.
- * 6. A few ranks have ended well, and the others have not.
- * 7. One rank wrote its last line long before all others.
+ * 5. Of two ranks, one waits in a call of torch.distributed. The other one sleeps, or waits for a
+ *    file, in code of its own.
+ * 6. A few ranks wait and most spin, or the reverse.
+ * 7. A few ranks have ended well, and the others have not.
+ * 8. One rank wrote its last line long before all others.
  *
  * A few: one, or a quarter at most, of three or more; most: more than a half. Otherwise no rank
  * stands out. Ranks at an unknown place do not count among the few, but among all.
@@ -29,6 +31,7 @@ struct culprit_rank {
     struct program_place place; /* as places_of() */
     const char *held;           /* "stopped (SIGSTOP)": it cannot go on; NULL */
     bool held_below;            /* that is a child process of it */
+    bool asleep;                /* it has not run since it is quiet, and the job has two ranks */
     enum hang_way way;          /* HANG_MOVES: unknown */
     int64_t launched;           /* of `operation`, by NCCL's RAS; -1: it does not say */
     const char *operation;      /* "allreduces"; the same for all ranks */
@@ -56,6 +59,7 @@ enum culprit_kind {
     CULPRIT_STALL,
     CULPRIT_BEHIND,
     CULPRIT_PLACE,
+    CULPRIT_ABSENT,
     CULPRIT_WAY,
     CULPRIT_ENDED,
     CULPRIT_SILENT,

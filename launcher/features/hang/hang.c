@@ -288,6 +288,13 @@ int hang_unmet(const struct hang *hang)
     return hang->unmet;
 }
 
+bool hang_sleeps(const struct hang *hang, int seat)
+{
+    const struct hang_rank *rank = seat >= 0 && seat < hang->count ? &hang->ranks[seat] : NULL;
+    return rank != NULL && rank->quiet_ms > 0 && rank->last.main_ns > 0 &&
+           !hang_rank_is_awake(rank);
+}
+
 enum hang_way hang_way(const struct hang *hang, int seat)
 {
     if (seat < 0 || seat >= hang->count || hang->ranks[seat].quiet_ms == 0)

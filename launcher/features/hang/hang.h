@@ -79,4 +79,6 @@ enum hang_news hang_tick(struct hang *hang, int64_t now_ms);
 int hang_unmet(const struct hang *hang);
 int64_t hang_quiet_ms(const struct hang *hang,
                       int64_t now_ms); /* for how long all ranks have been quiet */
+/* It is quiet, and its main threads have not run meanwhile. false: or that is unknown. */
+bool hang_sleeps(const struct hang *hang, int seat);
 enum hang_way hang_way(const struct hang *hang, int seat); /* how it spends the quiet time */

@@ -33,6 +33,8 @@ struct rank {
     char *where, *shared;
     const char *held;
     bool held_below;
+    enum torch_call call; /* of the main thread */
+    bool may_call;        /* another thread or process of it */
 };
 
 struct places {
@@ -115,6 +117,10 @@ void places_add(struct places *places, const struct stack *stack)
         rank->held = stack->doing;
         rank->held_below = stack->role == STACK_CHILD;
     }
+    if (stack->role != STACK_MAIN)
+        rank->may_call = rank->may_call || torch_call_is_possible(stack);
+    else
+        rank->call = torch_call_of(stack);
     rank->paths = mem_resize_array(rank->paths, rank->count + 1, sizeof(*rank->paths));
     struct path *path = &rank->paths[rank->count++];
     *path = (struct path){.role = stack->role,
@@ -444,6 +450,8 @@ void places_find(struct places *places)
         rank->place.where = rank->where;
         rank->place.shared = rank->shared;
         rank->place.calls = path != NULL && path->calls;
+        rank->place.call =
+            rank->may_call && rank->call == TORCH_CALL_NONE ? TORCH_CALL_UNKNOWN : rank->call;
     }
 }
 

@@ -17,6 +17,7 @@
 
 #include <stdint.h>
 
+#include "features/hang/torch_call.h"
 #include "stacks/stack.h"
 
 struct program_place {
@@ -24,6 +25,7 @@ struct program_place {
     const char *where;  /* "train.py:6 read_batch"; NULL: unknown */
     const char *shared; /* the same of all ranks at that place; NULL: unknown */
     bool calls;         /* both say what it does: "calls openat" */
+    enum torch_call call;
 };
 
 struct places;

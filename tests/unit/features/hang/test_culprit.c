@@ -19,7 +19,7 @@ static void fill(struct culprit_rank *ranks, int count)
         ranks[i] = (struct culprit_rank){
             .rank = i,
             .host = i < 4 ? "a" : "b",
-            .place = {7, "dist.py:9 all_reduce", "dist.py:9 all_reduce", false},
+            .place = {.key = 7, .where = "dist.py:9 all_reduce", .shared = "dist.py:9 all_reduce"},
             .way = HANG_WAITS,
             .launched = -1,
             .enqueued = -1,
@@ -52,6 +52,37 @@ static void test_nobody(void **state)
         ranks[i].last_ns = 100 * SECOND;
     }
     expect(ranks, COUNT, NULL, CULPRIT_NONE, "no rank stands out");
+}
+
+/* Of two ranks, one must be in a call of torch.distributed, and the other certainly not. */
+static void test_one_of_two(void **state)
+{
+    (void)state;
+    static const int first[] = {2};
+    const struct culprit_ended ended = {first, 1, "a"};
+    struct buf text AUTO_BUF = BUF_INIT(10000);
+    struct culprit_rank ranks[COUNT];
+    fill(ranks, COUNT);
+    ranks[0].place =
+        (struct program_place){.key = 8, .where = "loader.py:112 read", .call = TORCH_CALL_NONE};
+    ranks[1].place.call = TORCH_CALL_WAITS;
+    expect(ranks, 2, NULL, CULPRIT_NONE, "no rank stands out");
+    ranks[0].asleep = true;
+    expect(ranks, 2, NULL, CULPRIT_ABSENT,
+           "rank 0 on a is elsewhere: in loader.py:112 read; rank 1 waits in dist.py:9 all_reduce");
+    ranks[1].asleep = true;
+    assert_int_equal(culprit_find(ranks, 2, NULL, NULL, &text).rank, 0);
+    assert_int_equal(culprit_find(ranks, 2, NULL, &ended, &text).kind, CULPRIT_ENDED);
+    ranks[0].place.call = TORCH_CALL_UNKNOWN;
+    expect(ranks, 2, NULL, CULPRIT_NONE, "no rank stands out");
+    ranks[0].place.call = TORCH_CALL_WAITS;
+    expect(ranks, 2, NULL, CULPRIT_NONE, "no rank stands out");
+    ranks[0].place.call = ranks[1].place.call = TORCH_CALL_NONE;
+    expect(ranks, 2, NULL, CULPRIT_NONE, "no rank stands out");
+    ranks[2].place.call = TORCH_CALL_WAITS; /* of three, the places say it */
+    ranks[1].place = ranks[2].place;
+    expect(ranks, 3, NULL, CULPRIT_PLACE,
+           "rank 0 on a is elsewhere: in loader.py:112 read; 2 others are in dist.py:9 all_reduce");
 }
 
 static void test_another_place(void **state)
@@ -205,9 +236,13 @@ static void test_who_is_to_blame(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fewer_operations), cmocka_unit_test(test_who_is_to_blame),
-        cmocka_unit_test(test_nobody),           cmocka_unit_test(test_another_place),
-        cmocka_unit_test(test_another_way),      cmocka_unit_test(test_the_oldest_last_line),
+        cmocka_unit_test(test_fewer_operations),
+        cmocka_unit_test(test_who_is_to_blame),
+        cmocka_unit_test(test_nobody),
+        cmocka_unit_test(test_one_of_two),
+        cmocka_unit_test(test_another_place),
+        cmocka_unit_test(test_another_way),
+        cmocka_unit_test(test_the_oldest_last_line),
         cmocka_unit_test(test_the_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,6 +68,28 @@ static void test_all_wait(void **state)
     hang_destroy(NULL);
 }
 
+/* A main thread that has run since it is quiet may wait in a loop. */
+static void test_sleep(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 0, 40, 3);
+    f.ranks[0].main_ns = f.ranks[1].main_ns = 1000;
+    assert_false(hang_sleeps(f.hang, 0));
+    for (int i = 0; i < 41; i++) {
+        assert_int_equal(step(&f), i < 40 ? HANG_NOTHING : HANG_FOUND);
+        f.ranks[1].main_ns += 1000;
+    }
+    assert_true(hang_sleeps(f.hang, 0));
+    assert_false(hang_sleeps(f.hang, 1));
+    assert_false(hang_sleeps(f.hang, 2)); /* it is not known */
+    assert_false(hang_sleeps(f.hang, 9));
+    f.ranks[0].operations++;
+    step(&f);
+    assert_false(hang_sleeps(f.hang, 0));
+    hang_destroy(f.hang);
+}
+
 /* An answer that was late and the next one come between two looks at the clock. */
 static void test_short_progress_between_two_ticks(void **state)
 {
@@ -540,6 +562,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_wait),
+        cmocka_unit_test(test_sleep),
         cmocka_unit_test(test_short_progress_between_two_ticks),
         cmocka_unit_test(test_a_gpu),
         cmocka_unit_test(test_more_is_wanted),

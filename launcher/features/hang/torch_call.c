@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/hang/torch_call.h"
+
+#include <string.h>
+
+#include "features/hang/place_frame.h"
+
+#define TORCH "/torch/distributed/"
+
+static bool is_in(const char *const *list, const char *word, size_t length)
+{
+    for (; *list != NULL; list++) {
+        if (strlen(*list) == length && strncmp(word, *list, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Of Python. With async_op=True these return at once. */
+static bool is_torch(const struct stack_frame *frame)
+{
+    static const char *const calls[] = {"all_reduce",
+                                        "all_gather",
+                                        "all_gather_into_tensor",
+                                        "_all_gather_base",
+                                        "all_gather_object",
+                                        "all_to_all",
+                                        "all_to_all_single",
+                                        "barrier",
+                                        "monitored_barrier",
+                                        "broadcast",
+                                        "broadcast_object_list",
+                                        "gather",
+                                        "gather_object",
+                                        "recv",
+                                        "recv_object_list",
+                                        "reduce",
+                                        "reduce_scatter",
+                                        "reduce_scatter_tensor",
+                                        "_reduce_scatter_base",
+                                        "scatter",
+                                        "scatter_object_list",
+                                        "send",
+                                        NULL};
+    const char *name = strstr(frame->file, TORCH);
+    return !frame->native && name != NULL && strcmp(name, TORCH "distributed_c10d.py") == 0 &&
+           is_in(calls, frame->function, strlen(frame->function));
+}
+
+static bool does(const struct stack *stack, const char *const *calls)
+{
+    static const char before[] = "calls ";
+    const char *name = stack->doing + strlen(before);
+    return strncmp(stack->doing, before, strlen(before)) == 0 &&
+           is_in(calls, name, strcspn(name, " ,"));
+}
+
+static bool sleeps(const struct stack *stack)
+{
+    static const char *const calls[] = {"clock_nanosleep", "nanosleep", NULL};
+    return does(stack, calls);
+}
+
+/* Not a socket. */
+static bool is_at_file(const struct stack *stack)
+{
+    static const char *const calls[] = {
+        "open",  "openat", "openat2",    "read",   "pread64", "pwrite64",
+        "stat",  "lstat",  "newfstatat", "statx",  "access",  "getdents64",
+        "flock", "fsync",  "fdatasync",  "rename", "unlink",  NULL};
+    return does(stack, calls);
+}
+
+/* Only of Python, and known to its outer end. */
+static bool is_plain(const struct stack *stack)
+{
+    return !stack->bare && !stack->held && stack->count > 0 &&
+           strcmp(stack->frames[0].function, STACK_MORE_FRAMES) != 0;
+}
+
+bool torch_call_is_possible(const struct stack *stack)
+{
+    bool possible = !is_plain(stack);
+    for (size_t i = 0; i < stack->count; i++)
+        possible = possible || strstr(stack->frames[i].file, TORCH "distributed_c10d") != NULL;
+    return possible;
+}
+
+/* The innermost frame of Python that is not of its own library. */
+static bool is_in_torch(const struct stack *stack)
+{
+    size_t count = stack->count;
+    while (count > 0 &&
+           (stack->frames[count - 1].native || place_frame_is_standard(&stack->frames[count - 1])))
+        count--;
+    return is_plain(stack) && count > 0 && is_torch(&stack->frames[count - 1]);
+}
+
+/* torch may import a module in its call. */
+enum torch_call torch_call_of(const struct stack *stack)
+{
+    bool at_file = is_at_file(stack);
+    if (is_in_torch(stack) && !at_file)
+        return TORCH_CALL_WAITS;
+    return (at_file || sleeps(stack)) && !torch_call_is_possible(stack) ? TORCH_CALL_NONE
+                                                                        : TORCH_CALL_UNKNOWN;
+}
