@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "base/plain.h"
 #include "base/status.h"
 #include "base/strv.h"
@@ -329,7 +330,7 @@ static void warn_of_elastic_options(struct command_line *out)
 
 const char *command_line_launcher(const char *argv0)
 {
-    const char *slash = strrchr(argv0, '/'), *name = slash == NULL ? argv0 : slash + 1;
+    const char *name = path_base(argv0);
     return features_has_line(name) ? name : NULL;
 }
 

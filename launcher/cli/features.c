@@ -8,7 +8,7 @@
 #define FEATURE(name) extern const char name##_feature[] __attribute__((weak));
 #define FEATURE_COMMAND(name, command, run) extern control_run run __attribute__((weak));
 #define FEATURE_CHECK(name, check) extern settings_check check __attribute__((weak));
-#define FEATURE_LINE(name, word, translate, meet, hosts)   \
+#define FEATURE_LINES(name, translate, meet, hosts)        \
     extern line_translate translate __attribute__((weak)); \
     extern line_meet meet __attribute__((weak));           \
     extern line_hosts hosts __attribute__((weak));
@@ -46,6 +46,12 @@ static const struct {
 #include "cli/features.def"
 };
 
+static const char *const launchers[] = {
+#define FEATURE_LINE(name, word) word,
+#include "cli/features.def"
+};
+#define LAUNCHERS (sizeof(launchers) / sizeof(launchers[0]))
+
 static const struct {
     enum feature_id feature;
     const char *word;
@@ -55,18 +61,16 @@ static const struct {
 #include "cli/tools.def"
 };
 
+/* Of all launchers. */
 static const struct {
     enum feature_id feature;
-    const char *word;
     line_translate *translate;
     line_meet *meet;
     line_hosts *hosts;
-} lines[] = {
-#define FEATURE_LINE(name, word, translate, meet, hosts) \
-    {FEATURE_##name, word, translate, meet, hosts},
+} lines = {
+#define FEATURE_LINES(name, translate, meet, hosts) FEATURE_##name, translate, meet, hosts,
 #include "cli/features.def"
 };
-#define LINES (sizeof(lines) / sizeof(lines[0]))
 
 static const enum feature_id options[OPT_TOTAL] = {
 #define FEATURE_OPTION(name, option) [OPT_##option] = FEATURE_##name,
@@ -133,35 +137,29 @@ int features_check_options(const struct settings *settings, struct error *err)
     return 0;
 }
 
-static size_t find_line(const char *word)
-{
-    size_t i = 0;
-    while (i < LINES && strcmp(lines[i].word, word) != 0)
-        i++;
-    return i;
-}
-
 bool features_has_line(const char *word)
 {
-    return find_line(word) < LINES;
+    size_t i = 0;
+    while (i < LAUNCHERS && strcmp(launchers[i], word) != 0)
+        i++;
+    return i < LAUNCHERS;
 }
 
 int features_line(char *const *typed, char *const *envp, struct line *out, struct error *err)
 {
-    size_t at = find_line(typed[0]);
-    if (at == LINES || !is_there(lines[at].feature))
-        return at == LINES ? 0 : left_out(lines[at].feature, typed[0], err);
-    return lines[at].translate(typed, envp, out, err);
+    if (!is_there(lines.feature))
+        return left_out(lines.feature, typed[0], err);
+    return lines.translate(typed, envp, out, err);
 }
 
 int features_line_meet(struct command_line *line, char *const *env, struct error *err)
 {
-    return lines[0].meet != NULL ? lines[0].meet(line, env, err) : 0;
+    return lines.meet != NULL ? lines.meet(line, env, err) : 0;
 }
 
 int features_line_hosts(const struct command_line *line, struct host_list *hosts, struct error *err)
 {
-    return lines[0].hosts != NULL ? lines[0].hosts(line, hosts, err) : 0;
+    return lines.hosts != NULL ? lines.hosts(line, hosts, err) : 0;
 }
 
 void features_text(struct buf *out)

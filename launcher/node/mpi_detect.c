@@ -17,6 +17,7 @@
 #include "base/elf.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "io/proc.h"
 #include "model/settings/words.h"
 #include "node/image_root.h"
@@ -24,12 +25,6 @@
 #include "node/mpi_detect_test.h"
 
 #define LIBRARIES_MAX 192
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
 
 static bool begins(const char *text, const char *with)
 {
@@ -86,7 +81,7 @@ static bool is_interpreter(const char *path)
         "rr",       "xterm",   "catchsegv", "apptainer", "singularity", "charliecloud",
         "ch-run",   "docker",  "podman",    "bwrap",     "uv",          "poetry",
         "conda",    "mamba",   "micromamba"};
-    const char *name = base_name(path);
+    const char *name = path_base(path);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         size_t length = strlen(names[i]);
         if (names[i][length - 1] == '*' ? strncmp(name, names[i], length - 1) == 0
@@ -101,7 +96,7 @@ static bool is_launcher(const char *path)
 {
     static const char *const names[] = {"mpirun", "mpiexec", "orterun",    "prterun", "prun",
                                         "prte",   "hvdrun",  "horovodrun", "srun"};
-    const char *name = base_name(path);
+    const char *name = path_base(path);
     size_t length = strcspn(name, ".");
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (strlen(names[i]) == length && strncmp(name, names[i], length) == 0)
@@ -264,7 +259,7 @@ static int look_at(const char *root, const char *path, const char *library_path,
     if (got != 2)
         return got < 0 && library_is_trouble(errno) ? errno : 0;
     if (is_launcher(path)) {
-        say(out, MPI_NONE, "is a launcher (%.80s), which serves its own workers", base_name(path));
+        say(out, MPI_NONE, "is a launcher (%.80s), which serves its own workers", path_base(path));
         out->launcher = true;
         return 0;
     }
@@ -273,7 +268,7 @@ static int look_at(const char *root, const char *path, const char *library_path,
         return 0;
     }
     if (is_interpreter(path)) {
-        say(out, MPI_PMIX, "is an interpreter or runs other programs (%.80s)", base_name(path));
+        say(out, MPI_PMIX, "is an interpreter or runs other programs (%.80s)", path_base(path));
         return 0;
     }
     struct elf_info info;
@@ -330,7 +325,7 @@ void mpi_detect_process(pid_t pid, struct mpi_finding *out)
         char line[512];
         snprintf(line, sizeof(line), "%.*s", (int)(length < 511 ? length : 511), at);
         const char *path = strchr(line, '/') != NULL ? strchr(line, '/') : "";
-        const char *name = base_name(path);
+        const char *name = path_base(path);
         enum mpi_kind kind = mpi_kind_of_library(name);
         if (kind != MPI_NONE && !is_companion(name)) {
             say(out, kind, "has %.300s mapped (%s)", path, family_of(name, kind));

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "io/module_open.h"
 #include "io/proc.h"
 #include "stacks/module/unwind_module.h"
@@ -98,7 +99,7 @@ bool native_name_is_start(const char *function, const char *file)
                                         "__clone",
                                         "clone3",
                                         "__clone3"};
-    const char *slash = strrchr(file, '/'), *base = slash != NULL ? slash + 1 : file;
+    const char *base = path_base(file);
     if (function[0] == '+')
         return begins(base, "libc.so") || begins(base, "libpthread.so");
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

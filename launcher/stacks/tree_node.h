@@ -58,4 +58,3 @@ void tree_node_frame(const struct tree_node *node, struct buf *out);
 void tree_leaf_doing(const struct tree_leaf *leaf, struct buf *out);
 /* "pt_autograd_0, pt_autograd_1". Appends nothing if no thread has a name. */
 void tree_leaf_names(const struct tree_leaf *leaf, struct buf *out);
-const char *tree_base_name(const char *path);

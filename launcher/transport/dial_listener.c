@@ -2,13 +2,13 @@
 #include "transport/dial_listener.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "io/tcp_options.h"
 
 enum {
     BACKLOG = 4096,
@@ -63,36 +63,12 @@ static void accept_some(void *context, int what)
     }
 }
 
-/* -1: this machine has none of that family. */
-static int listen_on(int family, int wanted, int *port)
-{
-    struct sockaddr_storage address = {.ss_family = (sa_family_t)family};
-    socklen_t length =
-        family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-    const int off = 0, on = 1;
-    /* The port is at the same place in both families. */
-    in_port_t *number = &((struct sockaddr_in *)&address)->sin_port;
-    *number = htons((uint16_t)wanted);
-    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0 && family == AF_INET6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-    if (fd >= 0 && wanted != 0) /* connections of the job before may be on it for a while */
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    if (fd >= 0 && (bind(fd, (struct sockaddr *)&address, length) < 0 || listen(fd, BACKLOG) < 0 ||
-                    getsockname(fd, (struct sockaddr *)&address, &length) < 0))
-        fd_close(&fd);
-    *port = fd < 0 ? 0 : ntohs(*number);
-    return fd;
-}
-
 struct dial_listener *dial_listener_create(struct loop *loop, int port,
                                            const struct dial_listener_ops *ops, void *context,
                                            struct error *err)
 {
     int bound;
-    int fd = listen_on(AF_INET6, port, &bound);
-    if (fd < 0 && errno != EADDRINUSE)
-        fd = listen_on(AF_INET, port, &bound);
+    int fd = tcp_listen(port, BACKLOG, &bound);
     if (fd < 0 && port == 0) {
         error_errno(err, errno, "cannot open a port for agents to dial back to");
         return NULL;

@@ -48,24 +48,19 @@ WORKER = """if True:
 """
 
 
-def measure(python, who, size):
-    """The last times of all ranks: (out of init_process_group, out of the barrier)."""
+def run(python, who, text, words, env=None):
+    """The numbers of the one line that each process of a script has written to a file of `times`, a folder."""
     box, job = Box(), None
     try:
-        script = box.path("worker.py")
+        script, times = box.path("worker.py"), box.path("times")
         with open(script, "w", encoding="utf-8") as file:
-            file.write(WORKER)
-        os.mkdir(box.path("times"))
-        job = Job(box, [HVDRUN, "-np", 1, "--torch-store", who, python, "-B", script, str(size), box.path("times")],
-                  env={"OMP_NUM_THREADS": "1"})
+            file.write(text)
+        os.mkdir(times)
+        job = Job(box, [HVDRUN, "-np", 1, "--torch-store", who, python, "-B", script, *map(str, words), times], env=env)
         result = job.wait(400)
         if result.status != 0:
-            raise RuntimeError(f"{who} with {size} ranks failed{result.describe()}")
-        times = []
-        for rank in range(size):
-            with open(box.path("times", str(rank)), encoding="utf-8") as file:
-                times.append(tuple(map(float, file.read().split())))
-        return max(one[0] for one in times), max(one[1] for one in times)
+            raise RuntimeError(f"{who} with {words} failed{result.describe()}")
+        return [tuple(map(float, open(os.path.join(times, name), encoding="utf-8").read().split())) for name in os.listdir(times)]
     finally:
         if job is not None and job.popen.poll() is None:
             job.kill()
@@ -73,7 +68,13 @@ def measure(python, who, size):
         box.close()
 
 
-# SERVER CLIENTS OUTPUT: speaks the dialect of torch 1.13 or of 2.2 and newer, as the installed one does
+def measure(python, who, size):
+    """The last times of all ranks: (out of init_process_group, out of the barrier)."""
+    times = run(python, who, WORKER, [size], {"OMP_NUM_THREADS": "1"})
+    return max(one[0] for one in times), max(one[1] for one in times)
+
+
+# SERVER CLIENTS FOLDER: speaks the dialect of torch 1.13 or of 2.2 and newer, as the installed one does
 CLIENTS = """if True:
     import os, re, resource, socket, struct, sys, time
     import importlib.metadata, subprocess
@@ -125,7 +126,7 @@ CLIENTS = """if True:
         one.sendall(bytes([WAIT]) + struct.pack("Q", 1) + text(b"/last"))
     for one in clients:
         assert one.recv(1) == b"\\0"
-    with open(output, "w") as file:
+    with open(f"{output}/all", "w") as file:
         file.write(f"{joined - begun} {time.monotonic() - joined} {(pss() - before) / size}")
     if server:
         server.kill()
@@ -134,22 +135,7 @@ CLIENTS = """if True:
 
 def clients(python, who, size):
     """(until all are connected, until all are through the barrier, KiB for each)."""
-    box, job = Box(), None
-    try:
-        script = box.path("clients.py")
-        with open(script, "w", encoding="utf-8") as file:
-            file.write(CLIENTS)
-        job = Job(box, [HVDRUN, "-np", 1, "--torch-store", who, python, "-B", script, who, str(size), box.path("times")])
-        result = job.wait(400)
-        if result.status != 0:
-            raise RuntimeError(f"{size} clients of {who} failed{result.describe()}")
-        with open(box.path("times"), encoding="utf-8") as file:
-            return tuple(map(float, file.read().split()))
-    finally:
-        if job is not None and job.popen.poll() is None:
-            job.kill()
-        box.kill_strays()
-        box.close()
+    return run(python, who, CLIENTS, [who, size])[0]
 
 
 def main():

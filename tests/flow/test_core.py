@@ -31,11 +31,8 @@ class Core(Flow):
 
     def test_what_was_left_out(self):
         for words, name in ((["check"], "check"), (["top"], "usage"), (["stacks"], "hang"), (["explain"], "evidence"),
-<<<<<<< HEAD
                             (["kubernetes", "true"], "kubernetes"),
-=======
                             (["libraries"], "libraries"),
->>>>>>> baba3439 (libraries: which MPI, NCCL, CUDA and PyTorch each rank has loaded)
                             (["--metrics", 0, "-np", 1, "true"], "metrics"),
                             (["-np", 1, "--hang-timeout", "1m", "true"], "hang"),
                             (["-np", 1, "--straggler-time", "1s", "true"], "straggler"),

@@ -7,8 +7,8 @@
 
 void rank_table_init(struct rank_table *table, int size)
 {
-    *table = (struct rank_table){.records = mem_array((size_t)size, sizeof(*table->records)),
-                                 .size = size};
+    *table = (struct rank_table){
+        .records = mem_array((size_t)size, sizeof(*table->records)), .size = size, .left_mpi = -1};
 }
 
 static void clear(struct rank_record *record)
@@ -40,6 +40,7 @@ struct rank_record *rank_table_seat(struct rank_table *table, int seat)
     table->running -= record->state == RANK_RUNNING;
     table->exited -= record->state >= RANK_EXITED;
     table->finished -= record->state == RANK_FINISHED;
+    table->left_mpi = table->left_mpi == seat ? -1 : table->left_mpi;
     clear(record);
     *record = (struct rank_record){.state = RANK_PLANNED};
     return record;

@@ -44,7 +44,6 @@ struct rank_record {
     bool silent;        /* it has never written or reported what most others have (there, too) */
     bool aborted;       /* it aborted the job (MPI_Abort) */
     int abort_status;   /* 1 to 255 */
-    bool left_mpi;      /* it has exited with 0, without MPI_Finalize */
     uint8_t ended;      /* a bit for each stream whose end of file has come */
     struct tail tail;   /* of its stderr, or of the stream that its stderr is merged into */
     uint64_t output;    /* bytes of its streams that have come */
@@ -60,6 +59,7 @@ struct rank_table {
     struct rank_record *records;
     int size;
     int running, exited, finished; /* of the present records; exited includes finished */
+    int left_mpi; /* the first seat that has exited with 0, without MPI_Finalize; -1: none */
 };
 
 void rank_table_init(struct rank_table *table, int size);

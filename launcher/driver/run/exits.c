@@ -114,7 +114,8 @@ static int take_aborted(struct job *job, struct node_link *node, const struct ag
     if (message->spawn) {
         refuse_spawn(job, node, (int)message->seat);
     } else if (message->left) {
-        job->ranks.records[message->seat].left_mpi = true;
+        if (job->ranks.left_mpi < 0)
+            job->ranks.left_mpi = (int)message->seat;
         parts_ranks_changed(job);
     } else {
         struct exit_event event = {.seat = (int)message->seat,

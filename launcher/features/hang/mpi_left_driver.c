@@ -42,10 +42,7 @@ static void collected(void *context)
 
 static int who_left(const struct job *job)
 {
-    int seat = 0;
-    while (seat < job->ranks.size - 1 && !job->ranks.records[seat].left_mpi)
-        seat++;
-    return job->ranks.records[seat].rank;
+    return job_seat_rank(job, job->ranks.left_mpi);
 }
 
 static int waited_ms(const struct mpi_left *left)
@@ -121,7 +118,7 @@ static void look(void *context)
 static void ranks_changed(struct job *job)
 {
     struct mpi_left *left = job_part(job, mpi_left);
-    if (left == NULL || left->timer != NULL || !job->ranks.records[who_left(job)].left_mpi)
+    if (left == NULL || left->timer != NULL || job->ranks.left_mpi < 0)
         return;
     size_t count = (size_t)job->ranks.size;
     left->before = mem_array(count, sizeof(*left->before));

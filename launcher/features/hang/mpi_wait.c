@@ -5,13 +5,8 @@
 #include <strings.h>
 
 #include "base/hash.h"
+#include "base/path.h"
 #include "features/hang/place_frame.h"
-
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
 
 /* In C and in Fortran: "MPI_Recv", "PMPI_Recv", "mpi_recv_". Behind a name with '*', more follows,
  * as in MPI_Alltoallv. A program that polls, such as by MPI_Test, may wait for something else. */
@@ -41,7 +36,7 @@ static bool is_call(const struct stack_frame *frame)
 /* Of the program itself, such as an MPI_Op that computes. */
 static bool is_own(const struct stack_frame *frame)
 {
-    return !frame->native || strstr(base_of(frame->file), ".so") == NULL;
+    return !frame->native || strstr(path_base(frame->file), ".so") == NULL;
 }
 
 uint64_t mpi_wait_place(const struct stack *stack)
@@ -66,7 +61,7 @@ static bool is_helper(const struct stack *stack)
     static const char *const names[] = {"libmpi", "libopen-", "libpmix", "libuc", "libfabric"};
     for (size_t i = 0; i < stack->count; i++) {
         for (size_t j = 0; j < sizeof(names) / sizeof(names[0]); j++) {
-            if (strncmp(base_of(stack->frames[i].file), names[j], strlen(names[j])) == 0)
+            if (strncmp(path_base(stack->frames[i].file), names[j], strlen(names[j])) == 0)
                 return true;
         }
     }

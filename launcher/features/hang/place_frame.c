@@ -5,16 +5,11 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/path.h"
 
 static bool begins(const char *text, const char *with)
 {
     return strncmp(text, with, strlen(with)) == 0;
-}
-
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 
 static bool is_installed(const char *file)
@@ -27,7 +22,7 @@ static bool is_system(const struct stack_frame *frame)
 {
     static const char *const libraries[] = {"libc.so",    "libc-",  "libpthread", "ld-linux",
                                             "linux-vdso", "[vdso]", "libm.so"};
-    const char *base = base_of(frame->file);
+    const char *base = path_base(frame->file);
     bool found = begins(frame->file, "../sysdeps/") || begins(frame->file, "./") ||
                  strcmp(frame->function, "(code without a file)") == 0;
     for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]) && !found; i++)
@@ -47,13 +42,14 @@ bool place_frame_is_standard(const struct stack_frame *frame)
 bool place_frame_is_own(const struct stack_frame *frame)
 {
     return !place_frame_is_standard(frame) && !is_installed(frame->file) &&
-           strstr(base_of(frame->file), ".so") == NULL;
+           strstr(path_base(frame->file), ".so") == NULL;
 }
 
 bool place_frame_is_mpi(const struct stack_frame *frame)
 {
     const char *name = frame->function + (frame->function[0] == 'P');
-    const char *lower = frame->function + (frame->function[0] == 'p'), *base = base_of(frame->file);
+    const char *lower = frame->function + (frame->function[0] == 'p'),
+               *base = path_base(frame->file);
     return frame->native && ((begins(name, "MPI_") && isupper((unsigned char)name[4])) ||
                              begins(lower, "mpi_") || begins(base, "libmpi"));
 }
@@ -73,7 +69,7 @@ static bool waits_for_others(const struct stack_frame *frame)
 
 uint64_t place_frame_hash(const struct stack_frame *frame, uint64_t hash)
 {
-    const char *base = base_of(frame->file);
+    const char *base = path_base(frame->file);
     hash = hash_add(hash, frame->function, strlen(frame->function) + 1);
     hash = hash_add(hash, base, strlen(base) + 1);
     return hash_add(hash, &frame->line, sizeof(frame->line));
@@ -84,9 +80,9 @@ void place_frame_text(const struct stack_frame *frame, struct buf *out)
     if (frame->file[0] == '\0')
         buf_puts(out, frame->function);
     else if (frame->line > 0)
-        buf_printf(out, "%s:%d %s", base_of(frame->file), frame->line, frame->function);
+        buf_printf(out, "%s:%d %s", path_base(frame->file), frame->line, frame->function);
     else
-        buf_printf(out, "%s %s", base_of(frame->file), frame->function);
+        buf_printf(out, "%s %s", path_base(frame->file), frame->function);
 }
 
 /* The frames that count at all: of Python those of Python, of others those up to a call of MPI. */

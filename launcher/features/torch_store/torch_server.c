@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "features/torch_store/torch_server_test.h"
+#include "io/tcp_options.h"
 
 #define READ_SIZE ((size_t)64 << 10)
 #define READS_IN_A_ROW 16    /* then others get their turn */
@@ -245,29 +246,6 @@ static void knock(void *context, int what)
     server->lacked = true;
 }
 
-/* Both families, or IPv4 alone where there is no other. -1 and errno. */
-static int listen_on(int port)
-{
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
-    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    int on = 1, off = 0;
-    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    bool both = fd >= 0 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) == 0 &&
-                setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
-                bind(fd, (const struct sockaddr *)&six, sizeof(six)) == 0;
-    if (!both) {
-        fd_close(&fd);
-        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    }
-    if (!both && fd >= 0 &&
-        (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
-         bind(fd, (const struct sockaddr *)&four, sizeof(four)) < 0))
-        fd_close(&fd);
-    if (fd >= 0 && listen(fd, INT16_MAX) < 0) /* as many as the kernel allows */
-        fd_close(&fd);
-    return fd;
-}
-
 /* The agent needs some descriptors for other things. */
 static size_t room_for_clients(void)
 {
@@ -282,7 +260,7 @@ struct torch_server *torch_server_create(struct loop *loop, int port, const stru
                                          struct error *err)
 {
     static const struct torch_store_ops ops = {answered};
-    int fd = listen_on(port);
+    int bound, fd = tcp_listen(port, INT16_MAX, &bound); /* as many as the kernel allows */
     if (fd < 0) {
         error_errno(err, errno, "cannot serve the store of torch.distributed on port %d", port);
         return NULL;

@@ -116,6 +116,8 @@ static void test_a_seat_is_taken_again(void **state)
     for (int before = RANK_PLANNED; before <= RANK_FINISHED; before++) {
         struct rank_table table;
         rank_table_init(&table, 2);
+        assert_int_equal(table.left_mpi, -1);
+        table.left_mpi = 0;
         rank_started(&table, 1, 1, 10);
         rank_exited(&table, 1, 20);
         rank_finished(&table, 1);
@@ -128,7 +130,10 @@ static void test_a_seat_is_taken_again(void **state)
         assert_ptr_equal(rank_table_seat(&table, 0), &table.records[0]);
         assert_int_equal(table.records[0].state, RANK_PLANNED);
         counts(&table, 0, 1, 1);
+        assert_int_equal(table.left_mpi, -1); /* it was another worker */
+        table.left_mpi = 1;
         rank_table_seat(&table, 4);
+        assert_int_equal(table.left_mpi, 1);
         assert_int_equal(table.size, 5);
         for (int seat = 2; seat < 5; seat++)
             assert_int_equal(table.records[seat].state, RANK_PLANNED);
