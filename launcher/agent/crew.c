@@ -12,6 +12,7 @@
 #include "agent/crew_setup.h"
 #include "agent/post.h"
 #include "agent/worker.h"
+#include "agent/worker_end.h"
 #include "base/fd.h"
 #include "base/map.h"
 #include "base/mem.h"

@@ -123,10 +123,3 @@ void worker_resize(const struct worker *worker, int rows, int columns);
 /* No process can write to the streams any more, or none may be waited for: reads what is there and
  * finishes the worker. */
 void worker_cut(struct worker *worker);
-
-struct worker_end;
-
-/* These, and over, accept NULL: no END_WORKER has come. */
-void worker_end_started(struct worker_end *end, pid_t pid);
-void worker_end_pause(struct worker_end *end, bool paused);
-bool worker_end_is_over(const struct worker_end *end); /* no process remains to be killed */

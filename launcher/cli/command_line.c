@@ -9,15 +9,13 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "base/path.h"
 #include "base/plain.h"
 #include "base/status.h"
 #include "base/strv.h"
 #include "cli/config_file.h"
 #include "cli/env_options.h"
-#include "cli/features.h"
 #include "cli/flags.h"
-#include "cli/spelling.h"
+#include "cli/launcher_line.h"
 #include "model/env/rank_variables.h"
 #include "model/env/scrub.h"
 #include "model/settings/settings.h"
@@ -328,126 +326,13 @@ static void warn_of_elastic_options(struct command_line *out)
             buf_text(&names), count == 1 ? "has" : "have");
 }
 
-const char *command_line_launcher(const char *argv0)
-{
-    const char *name = path_base(argv0);
-    return features_has_line(name) ? name : NULL;
-}
-
-/* The line says the ranks of each host itself, and what was said before it would be lost. */
-static int check_ranks_of_hosts(const struct flag_list *before, const struct flag_list *line,
-                                const char *launcher, struct error *err)
-{
-    for (size_t i = 0; i < before->count; i++) {
-        for (size_t k = 0; k < line->count && before->items[i].id == OPT_map_by; k++) {
-            if (line->items[k].id == OPT_map_by)
-                return error_status(err, STATUS_USAGE,
-                                    "%s beside the line of %s, which has the ranks of each host: "
-                                    "leave it out, and write it behind %s",
-                                    before->items[i].typed, launcher, launcher);
-        }
-    }
-    return 0;
-}
-
-/* The flags of the line follow those before it. Messages name them as "torchrun (--map-by)", since
- * the user did not type them. */
-static int take_line(struct section *section, const char *launcher, struct line *line,
-                     struct error *err)
-{
-    struct flags own;
-    struct strv words AUTO_STRV = STRV_INIT;
-    strv_add(&words, "hvdrun");
-    strv_copy(&words, strv_items(&line->words));
-    int rc = flags_scan((int)words.count, words.items, &own, err);
-    if (rc == 0)
-        rc = check_ranks_of_hosts(&section->flags, &own.sections[0].flags, launcher, err);
-    if (rc == 0) {
-        flag_list_append(&section->flags, &own.sections[0].flags, launcher);
-        strv_destroy(&section->argv);
-        section->argv = own.sections[0].argv;
-        own.sections[0].argv = (struct strv)STRV_INIT;
-    }
-    strv_copy(&line->more, strv_items(&own.more));
-    strv_copy(&line->warnings, strv_items(&own.warnings));
-    flags_destroy(&own);
-    return rc;
-}
-
-/* A launcher that hvdrun would start once for each rank. */
-static void warn_of_launcher(const struct strv *argv, struct strv *warnings)
-{
-    static const char *const modules[] = {"torch.distributed.run", "torch.distributed.launch",
-                                          "accelerate.commands.launch"};
-    const char *program = argv->items[0], *name = command_line_launcher(program);
-    bool python = argv->count > 2 && strcmp(argv->items[1], "-m") == 0;
-    for (size_t i = 0; i < 3 && python && name == NULL; i++) {
-        if (strcmp(argv->items[2], modules[i]) == 0)
-            name = i < 2 ? "torchrun" : "accelerate launch";
-    }
-    if (name != NULL)
-        strv_printf(
-            warnings,
-            "most likely, each rank starts ranks of its own: write 'hvdrun %s' in the place of "
-            "'hvdrun %s%s%s'",
-            name, program, python ? " -m " : "", python ? argv->items[2] : "");
-}
-
-/* After mistakes in the line of a launcher. If only options are wrong that hvdrun cannot honour,
- * the rewritten line is that without them. */
-static void rewrite_line(struct rewrite *rewrite, size_t typed, const struct line *line)
-{
-    rewrite->unsure |= line->words.count == 0;
-    rewrite->foreign = true;
-    for (; typed > 0 && rewrite->words.count > 0; typed--)
-        free(rewrite->words.items[--rewrite->words.count]);
-    strv_copy(&rewrite->words, strv_items(&line->words));
-}
-
-/* Options of hvdrun behind the name of the launcher. */
-static void explain_unknown(const char *launcher, struct line *line)
-{
-    struct spelling spelling;
-    for (size_t i = 0; i < line->unknown.count; i++) {
-        const char *word = line->unknown.items[i];
-        size_t length = strcspn(word, "=");
-        if (spelling_find(word, length, word[length] == '=', &spelling))
-            strv_printf(&line->more,
-                        "%.*s is an option of hvdrun: write it before the launcher, as in hvdrun "
-                        "%.*s ... %s ...",
-                        (int)length, word, (int)length, word, launcher);
-    }
-}
-
-/* A line of another launcher in the place of the program. `err` has the first mistake already if
- * not `right`. */
+/* `err` has the first mistake already if not `right`. */
 static int translate(struct flags *flags, bool right, char *const *envp, struct command_line *out,
                      struct error *err)
 {
-    struct section *last = &flags->sections[flags->count - 1];
-    char *program AUTO_FREE = last->argv.count == 0 ? NULL : mem_strdup(last->argv.items[0]);
     struct line line = {.words = STRV_INIT};
     struct error wrong = ERROR_INIT;
-    if (program == NULL || flags->dashes || out->check.wanted)
-        return 0;
-    if (!features_has_line(program)) {
-        warn_of_launcher(&last->argv, &out->warnings);
-        return 0;
-    }
-    int rc = -1;
-    if (flags->count > 1)
-        error_status(&wrong, STATUS_USAGE,
-                     "a line of %s cannot be one of several programs ('-- %s' starts a program "
-                     "named %s)",
-                     program, program, program);
-    else
-        rc = features_line(last->argv.items, envp, &line, &wrong);
-    if (rc < 0) {
-        rewrite_line(&flags->rewrite, last->argv.count, &line);
-        explain_unknown(program, &line);
-    } else {
-        rc = take_line(last, program, &line, &wrong);
-    }
+    int rc = out->check.wanted ? 0 : launcher_line_take(flags, envp, &line, &wrong);
     if (rc < 0 && right)
         error_status(err, STATUS_USAGE, "%s", wrong.text);
     else if (rc < 0)
@@ -497,7 +382,7 @@ int command_line_parse(int argc, char *const *argv, char *const *envp, struct co
 {
     struct flags flags;
     struct strv words AUTO_STRV = STRV_INIT;
-    const char *launcher = command_line_launcher(argv[0]);
+    const char *launcher = launcher_line_name(argv[0]);
     strv_add(&words, argv[0]);
     if (launcher != NULL)
         strv_add(&words, launcher);

@@ -43,6 +43,4 @@ struct command_line {
  * file cannot be read. The caller may destroy `out` in any case. */
 int command_line_parse(int argc, char *const *argv, char *const *envp, struct command_line *out,
                        struct error *err);
-/* The launcher of features.def by whose name hvdrun was started, through a link. NULL: none. */
-const char *command_line_launcher(const char *argv0);
 void command_line_destroy(struct command_line *line);

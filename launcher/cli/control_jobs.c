@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/text.h"
 #include "cli/control_show.h"
 #include "driver/control/folder.h"
 #include "driver/control/record.h"
@@ -125,18 +126,13 @@ void job_list_destroy(struct job_list *list)
     strv_destroy(&list->over);
 }
 
-static bool begins(const char *text, const char *word)
-{
-    return strncmp(text, word, strlen(word)) == 0;
-}
-
 /* The number at the end of an id is the pid of its hvdrun. */
 static bool is_meant(const char *id, const char *word)
 {
     const char *number = id + strlen(id);
     while (number > id && isdigit((unsigned char)number[-1]))
         number--;
-    return begins(id, word) || begins(number, word);
+    return text_begins(id, word) || text_begins(number, word);
 }
 
 struct job_search {

@@ -28,6 +28,7 @@
 #include "cli/first_word.h"
 #include "cli/help.h"
 #include "cli/job_files.h"
+#include "cli/launcher_line.h"
 #include "cli/place.h"
 #include "cli/process_title.h"
 #include "cli/show_config.h"
@@ -365,7 +366,7 @@ static int run_tool(tool_run *tool, char *const *words, struct error *err)
 static int run(int64_t begun_ns, int argc, char **argv, struct command_line *line,
                struct error *err)
 {
-    bool own = command_line_launcher(argv[0]) == NULL;
+    bool own = launcher_line_name(argv[0]) == NULL;
     int skipped = own && says_run(argc, argv) ? 1 : 0;
     tool_run *tool = NULL;
     if (own && argc > 1 && features_tool(argv[1], &tool, err) < 0)
@@ -422,7 +423,7 @@ int main(int argc, char **argv)
     json_memory_init();
     char *help[4];
     struct error err = ERROR_INIT;
-    bool own = argc > 0 && command_line_launcher(argv[0]) == NULL;
+    bool own = argc > 0 && launcher_line_name(argv[0]) == NULL;
     if (own && first_word_help(&argc, &argv, help, &err) < 0)
         return fail(&err);
     int status = own ? control_command(argc, argv) : -1;

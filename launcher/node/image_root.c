@@ -13,6 +13,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 /* <linux/openat2.h>, which older systems lack. */
 #ifndef SYS_openat2
@@ -23,12 +24,6 @@
 struct how {
     uint64_t flags, mode, resolve;
 };
-
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash == NULL ? path : slash + 1;
-}
 
 static bool is_folder(const char *root, const char *name)
 {
@@ -81,7 +76,7 @@ bool image_command_of(const char *path, char *const *argv, const char *wdir,
     static const char *const names[] = {"apptainer", "singularity", "ch-run",
                                         "chroot",    "podman",      "enroot"};
     size_t kind = 0, count = sizeof(names) / sizeof(names[0]);
-    while (kind < count && strcmp(base_of(path), names[kind]) != 0)
+    while (kind < count && strcmp(text_base_name(path), names[kind]) != 0)
         kind++;
     if (kind == count || argv[0] == NULL)
         return false;

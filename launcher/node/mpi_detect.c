@@ -17,7 +17,7 @@
 #include "base/elf.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "base/path.h"
+#include "base/text.h"
 #include "io/proc.h"
 #include "model/settings/words.h"
 #include "node/image_root.h"
@@ -25,11 +25,6 @@
 #include "node/mpi_detect_test.h"
 
 #define LIBRARIES_MAX 192
-
-static bool begins(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
 
 /* The number behind ".so."; -1: none. */
 static long version_of(const char *name)
@@ -47,22 +42,22 @@ enum mpi_kind mpi_kind_of_library(const char *name)
                                         "libmvapich",  "libpmi.so",     "libpmi2.so",
                                         "libmpi_cray", "libmpi_abi.so"};
     for (size_t i = 0; i < sizeof(openmpi) / sizeof(openmpi[0]); i++) {
-        if (begins(name, openmpi[i]))
+        if (text_begins(name, openmpi[i]))
             return MPI_PMIX;
     }
     for (size_t i = 0; i < sizeof(mpich) / sizeof(mpich[0]); i++) {
-        if (begins(name, mpich[i]))
+        if (text_begins(name, mpich[i]))
             return MPI_PMI1;
     }
-    if (begins(name, "libmpi.so") || begins(name, "libmpi_"))
+    if (text_begins(name, "libmpi.so") || text_begins(name, "libmpi_"))
         return version_of(name) < 20 && version_of(name) >= 0 ? MPI_PMI1 : MPI_PMIX;
     return MPI_NONE;
 }
 
 static const char *family_of(const char *name, enum mpi_kind kind)
 {
-    if (begins(name, "libpmi"))
-        return begins(name, "libpmix") ? "PMIx" : "PMI";
+    if (text_begins(name, "libpmi"))
+        return text_begins(name, "libpmix") ? "PMIx" : "PMI";
     return kind == MPI_PMIX ? "Open MPI" : "MPICH or a derivative";
 }
 
@@ -81,7 +76,7 @@ static bool is_interpreter(const char *path)
         "rr",       "xterm",   "catchsegv", "apptainer", "singularity", "charliecloud",
         "ch-run",   "docker",  "podman",    "bwrap",     "uv",          "poetry",
         "conda",    "mamba",   "micromamba"};
-    const char *name = path_base(path);
+    const char *name = text_base_name(path);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         size_t length = strlen(names[i]);
         if (names[i][length - 1] == '*' ? strncmp(name, names[i], length - 1) == 0
@@ -96,7 +91,7 @@ static bool is_launcher(const char *path)
 {
     static const char *const names[] = {"mpirun", "mpiexec", "orterun",    "prterun", "prun",
                                         "prte",   "hvdrun",  "horovodrun", "srun"};
-    const char *name = path_base(path);
+    const char *name = text_base_name(path);
     size_t length = strcspn(name, ".");
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (strlen(names[i]) == length && strncmp(name, names[i], length) == 0)
@@ -135,7 +130,7 @@ static const char *telling(const struct strv *needed)
     const char *found = NULL;
     for (size_t i = 0; i < needed->count; i++) {
         enum mpi_kind kind = mpi_kind_of_library(needed->items[i]);
-        bool better = found == NULL || (begins(found, "libmpi.so") && kind == MPI_PMIX);
+        bool better = found == NULL || (text_begins(found, "libmpi.so") && kind == MPI_PMIX);
         if (kind != MPI_NONE && better)
             found = needed->items[i];
     }
@@ -149,7 +144,7 @@ static bool is_plain(const char *name)
         "libc.so", "libm.so",     "libpthread.so", "libdl.so",     "librt.so",   "ld-linux",
         "ld64.so", "libgcc_s.so", "ld-musl",       "libstdc++.so", "libutil.so", "libresolv.so"};
     for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
-        if (begins(name, plain[i]))
+        if (text_begins(name, plain[i]))
             return true;
     }
     return false;
@@ -191,7 +186,7 @@ static struct library_search *search_of(const struct object *object)
  * built for PMIx (Ubuntu 24.04) needs that library and knows no PMI-1. */
 static int settle_ambiguous(const struct object *object, const char *name, struct mpi_finding *out)
 {
-    if (mpi_kind_of_library(name) != MPI_PMI1 || begins(name, "libpmi"))
+    if (mpi_kind_of_library(name) != MPI_PMI1 || text_begins(name, "libpmi"))
         return 0;
     struct library_search *search = search_of(object);
     struct elf_info library;
@@ -259,7 +254,8 @@ static int look_at(const char *root, const char *path, const char *library_path,
     if (got != 2)
         return got < 0 && library_is_trouble(errno) ? errno : 0;
     if (is_launcher(path)) {
-        say(out, MPI_NONE, "is a launcher (%.80s), which serves its own workers", path_base(path));
+        say(out, MPI_NONE, "is a launcher (%.80s), which serves its own workers",
+            text_base_name(path));
         out->launcher = true;
         return 0;
     }
@@ -268,7 +264,8 @@ static int look_at(const char *root, const char *path, const char *library_path,
         return 0;
     }
     if (is_interpreter(path)) {
-        say(out, MPI_PMIX, "is an interpreter or runs other programs (%.80s)", path_base(path));
+        say(out, MPI_PMIX, "is an interpreter or runs other programs (%.80s)",
+            text_base_name(path));
         return 0;
     }
     struct elf_info info;
@@ -312,7 +309,7 @@ void mpi_detect_library(const char *name, const struct elf_info *info, struct mp
 /* Open MPI's launchers have these too, and PMI libraries belong to servers as well. */
 static bool is_companion(const char *name)
 {
-    return begins(name, "libpmi") || begins(name, "libopen-");
+    return text_begins(name, "libpmi") || text_begins(name, "libopen-");
 }
 
 void mpi_detect_process(pid_t pid, struct mpi_finding *out)
@@ -325,7 +322,7 @@ void mpi_detect_process(pid_t pid, struct mpi_finding *out)
         char line[512];
         snprintf(line, sizeof(line), "%.*s", (int)(length < 511 ? length : 511), at);
         const char *path = strchr(line, '/') != NULL ? strchr(line, '/') : "";
-        const char *name = path_base(path);
+        const char *name = text_base_name(path);
         enum mpi_kind kind = mpi_kind_of_library(name);
         if (kind != MPI_NONE && !is_companion(name)) {
             say(out, kind, "has %.300s mapped (%s)", path, family_of(name, kind));
@@ -341,10 +338,10 @@ static bool is_other_server(const char *pair, enum mpi_kind given, const char *n
 {
     static const char space[] = "PMIX_NAMESPACE=";
     static const char *const pmi1[] = {"PMI_FD=", "PMI_PORT=", "PMI_RANK=", "PMI_SIZE=", "PMI_ID="};
-    if (begins(pair, space))
+    if (text_begins(pair, space))
         return given != MPI_PMIX || strcmp(pair + sizeof(space) - 1, nspace) != 0;
     for (size_t i = 0; given != MPI_PMI1 && i < sizeof(pmi1) / sizeof(pmi1[0]); i++) {
-        if (begins(pair, pmi1[i]))
+        if (text_begins(pair, pmi1[i]))
             return true;
     }
     return false;

@@ -11,17 +11,12 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/strv.h"
+#include "base/text.h"
 #include "node/image_root.h"
 #include "node/library_path.h"
 #include "node/python_files.h"
 
 #define ABI_MAX 32
-
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash == NULL ? path : slash + 1;
-}
 
 static const char *get(const struct mpi_program *program, const char *name)
 {
@@ -44,7 +39,7 @@ static bool has_own_environment(const char *path)
         "uv",     "poetry", "conda",  "mamba",        "micromamba", "apptainer", "singularity",
         "docker", "podman", "ch-run", "charliecloud", "enroot",     "bwrap",     "chroot"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (strcmp(base_of(path), names[i]) == 0)
+        if (strcmp(text_base_name(path), names[i]) == 0)
             return true;
     }
     return false;
@@ -69,7 +64,7 @@ static char *find_interpreter(const struct mpi_program *program, struct python_p
  */
 static void abi_of(const char *file, char *out)
 {
-    const char *from = base_of(file) + strlen("MPI.");
+    const char *from = text_base_name(file) + strlen("MPI.");
     size_t length = strcspn(from, ".");
     bool plain = from[length] == '\0' || strncmp(from, "cpython-", 8) == 0 ||
                  strncmp(from, "pypy", 4) == 0 || strncmp(from, "abi3.", 5) == 0;
@@ -82,9 +77,9 @@ static size_t first_package(const struct strv *files)
     size_t count = 0;
     while (count < files->count) {
         const char *one = files->items[0], *other = files->items[count];
-        size_t folder = (size_t)(base_of(one) - one);
+        size_t folder = (size_t)(text_base_name(one) - one);
         if (strlen(other) < folder || strncmp(one, other, folder) != 0 ||
-            strncmp(base_of(other), "MPI.", 4) != 0)
+            strncmp(text_base_name(other), "MPI.", 4) != 0)
             break;
         count++;
     }
@@ -128,7 +123,7 @@ static const char *abi_at(struct loader *loader, const char *path)
     char *real AUTO_FREE = strchr(path, '/') != NULL ? image_real(root, path) : NULL;
     if (library_search_open(loader->search, path, &info) < 0)
         return NULL;
-    const char *abi = abi_of_library(&info, base_of(real != NULL ? real : path));
+    const char *abi = abi_of_library(&info, text_base_name(real != NULL ? real : path));
     elf_info_destroy(&info);
     return abi;
 }

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/plain.h"
+#include "base/text.h"
 #include "io/proc.h"
 #include "model/exit/signal_name.h"
 #include "node/cgroup.h"
@@ -166,18 +167,13 @@ char *proc_state_call(long number)
     return mem_printf("is in system call number %ld", number);
 }
 
-static bool begins(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
-
 /* After a stop, the kernel begins some calls again under another number, and its own function says
  * which one that was. NULL: it does not. */
 static const char *call_again(const char *wait)
 {
-    if (begins(wait, "futex_"))
+    if (text_begins(wait, "futex_"))
         return "calls futex";
-    return begins(wait, "poll_") || begins(wait, "do_sys_poll") ? "calls poll" : NULL;
+    return text_begins(wait, "poll_") || text_begins(wait, "do_sys_poll") ? "calls poll" : NULL;
 }
 
 /* "calls read"; NULL: it is in no call, or that is unknown. */
@@ -196,7 +192,7 @@ static char *held_text(const struct proc_facts *facts)
         return name != NULL ? mem_printf("stopped (SIG%s)", name) : mem_strdup("stopped");
     if (facts->letter == 't')
         return mem_strdup("stopped by a debugger");
-    if (begins(facts->wait, "mem_cgroup_oom"))
+    if (text_begins(facts->wait, "mem_cgroup_oom"))
         return mem_strdup("out of memory in its cgroup");
     return facts->frozen ? mem_strdup("frozen by a cgroup") : NULL;
 }
@@ -258,7 +254,8 @@ static int read_state(pid_t pid, pid_t tid, struct proc_facts *out)
         out->stop_signal = (int)stat.code; /* threads do not say it */
     /* Kernels compile the freezer of cgroups in two ways. That of version 1 may leave a process
      * where it waits. */
-    out->frozen = begins(out->wait, "do_freezer_trap") || strcmp(out->wait, "get_signal") == 0 ||
+    out->frozen = text_begins(out->wait, "do_freezer_trap") ||
+                  strcmp(out->wait, "get_signal") == 0 ||
                   (out->letter == 'D' && cgroup_is_frozen(pid));
     return 0;
 }

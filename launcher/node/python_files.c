@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "io/child.h"
 #include "node/image_root.h"
 
@@ -16,16 +17,10 @@
 
 /* The interpreter */
 
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash == NULL ? path : slash + 1;
-}
-
 bool python_is(const char *path)
 {
-    return strncmp(base_of(path), "python", strlen("python")) == 0 ||
-           strncmp(base_of(path), "pypy", strlen("pypy")) == 0;
+    return strncmp(text_base_name(path), "python", strlen("python")) == 0 ||
+           strncmp(text_base_name(path), "pypy", strlen("pypy")) == 0;
 }
 
 static struct strv words_of(const char *line)
@@ -59,7 +54,7 @@ char *python_interpreter(const struct python_place *place)
     if (strncmp(line, "#!", 2) != 0)
         return NULL;
     AUTO_STRV struct strv words = words_of(line + 2);
-    size_t word = words.count > 1 && strcmp(base_of(words.items[0]), "env") == 0 ? 1 : 0;
+    size_t word = words.count > 1 && strcmp(text_base_name(words.items[0]), "env") == 0 ? 1 : 0;
     if (word >= words.count || !python_is(words.items[word]))
         return NULL;
     return python_find(place, words.items[word], NULL);
@@ -76,7 +71,7 @@ struct search {
 /* "3.11" of ".../python3.11". The caller frees it. */
 static char *version_of(const char *real)
 {
-    const char *name = real == NULL ? "" : base_of(real);
+    const char *name = real == NULL ? "" : text_base_name(real);
     const char *digits = strncmp(name, "python3.", 8) == 0 ? name + 8 : "";
     size_t length = strspn(digits, "0123456789");
     return length > 0 ? mem_printf("3.%.*s", (int)length, digits) : mem_strdup("3.*");

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "base/path.h"
+#include "base/text.h"
 #include "io/module_open.h"
 #include "io/proc.h"
 #include "stacks/module/unwind_module.h"
@@ -76,15 +76,10 @@ char *native_name(const struct unwind_frame *frame)
     return buf_take(&text);
 }
 
-static bool begins(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
-
 bool native_name_is_python(const char *function)
 {
-    return begins(function, "_PyEval_EvalFrame") || begins(function, "PyEval_EvalFrame") ||
-           begins(function, "_TAIL_CALL_");
+    return text_begins(function, "_PyEval_EvalFrame") ||
+           text_begins(function, "PyEval_EvalFrame") || text_begins(function, "_TAIL_CALL_");
 }
 
 bool native_name_is_start(const char *function, const char *file)
@@ -99,9 +94,9 @@ bool native_name_is_start(const char *function, const char *file)
                                         "__clone",
                                         "clone3",
                                         "__clone3"};
-    const char *base = path_base(file);
+    const char *base = text_base_name(file);
     if (function[0] == '+')
-        return begins(base, "libc.so") || begins(base, "libpthread.so");
+        return text_begins(base, "libc.so") || text_begins(base, "libpthread.so");
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (strcmp(function, names[i]) == 0)
             return true;

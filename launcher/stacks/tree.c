@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/path.h"
 #include "base/plain.h"
+#include "base/text.h"
 #include "model/plan/rank_list.h"
 #include "stacks/tree_node.h"
 
@@ -45,7 +45,7 @@ static struct tree_node *find_child(const struct tree_node *parent, const struct
         struct tree_node *child = parent->children[i];
         if (child->trouble == NULL && child->line == frame->line &&
             strcmp(child->function, frame->function) == 0 &&
-            strcmp(path_base(child->file), path_base(frame->file)) == 0)
+            strcmp(text_base_name(child->file), text_base_name(frame->file)) == 0)
             return child;
     }
     return NULL;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/path.h"
+#include "base/text.h"
 #include "model/plan/rank_list.h"
 
 /* ---- Sets of ranks --------------------------------------------------------------------------- */
@@ -91,9 +91,9 @@ void tree_node_frame(const struct tree_node *node, struct buf *out)
     if (node->file[0] == '\0')
         buf_puts(out, node->function);
     else if (node->line > 0)
-        buf_printf(out, "%s:%d %s", path_base(node->file), node->line, node->function);
+        buf_printf(out, "%s:%d %s", text_base_name(node->file), node->line, node->function);
     else
-        buf_printf(out, "%s %s", path_base(node->file), node->function);
+        buf_printf(out, "%s %s", text_base_name(node->file), node->function);
 }
 
 static int odd_first(const void *a, const void *b)

@@ -42,11 +42,8 @@ static inline void helper_loop_open(struct helper_loop *own)
 /* All that was started is gone, at the latest after a while. */
 static inline void helper_loop_expect_idle(struct helper_loop *own)
 {
-    int64_t limit = unit_limit_ms(RUN_LIMIT_MS);
     reaper_collect(own->reaper);
-    while (reaper_has_children() && !unit_is_over(limit))
-        run_turns(own->loop, 5);
-    assert_false(reaper_has_children());
+    run_until(own->loop, !reaper_has_children());
 }
 
 static inline void helper_loop_close(struct helper_loop *own)

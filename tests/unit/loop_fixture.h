@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "io/loop.h"
+#include "unit.h"
 
 #define RUN_LIMIT_MS 200000 /* only what hangs waits so long */
 
@@ -52,3 +53,11 @@ static inline void run_turns(struct loop *loop, int turns)
     loop_run(loop);
     loop_timer_destroy(run.timer);
 }
+
+/* Until the condition is true, by what another process or the kernel does; the test fails when it
+ * never is. */
+#define run_until(loop, condition)                                                      \
+    for (int64_t run_limit = unit_limit_ms(RUN_LIMIT_MS); !(condition); unit_pause()) { \
+        assert_false(unit_is_over(run_limit));                                          \
+        run_turns(loop, 1);                                                             \
+    }

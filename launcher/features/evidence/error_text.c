@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/path.h"
+#include "base/text.h"
 #include "model/exit/symptom.h"
 
 #define ABOUT 12 /* lines that are about the error, and as many before it that may be */
@@ -354,7 +354,7 @@ char *error_text_place(const struct error_text *error)
     if (quote == NULL || strncmp(quote, "\", line ", 8) != 0)
         return NULL;
     *quote = '\0';
-    const char *name = path_base(path);
+    const char *name = text_base_name(path);
     char *number = quote + 8;
     size_t digits = strspn(number, "0123456789");
     const char *in = strstr(number, " in ");

@@ -5,7 +5,7 @@
 #include <strings.h>
 
 #include "base/hash.h"
-#include "base/path.h"
+#include "base/text.h"
 #include "features/hang/place_frame.h"
 
 /* In C and in Fortran: "MPI_Recv", "PMPI_Recv", "mpi_recv_". Behind a name with '*', more follows,
@@ -36,7 +36,7 @@ static bool is_call(const struct stack_frame *frame)
 /* Of the program itself, such as an MPI_Op that computes. */
 static bool is_own(const struct stack_frame *frame)
 {
-    return !frame->native || strstr(path_base(frame->file), ".so") == NULL;
+    return !frame->native || strstr(text_base_name(frame->file), ".so") == NULL;
 }
 
 uint64_t mpi_wait_place(const struct stack *stack)
@@ -61,7 +61,7 @@ static bool is_helper(const struct stack *stack)
     static const char *const names[] = {"libmpi", "libopen-", "libpmix", "libuc", "libfabric"};
     for (size_t i = 0; i < stack->count; i++) {
         for (size_t j = 0; j < sizeof(names) / sizeof(names[0]); j++) {
-            if (strncmp(path_base(stack->frames[i].file), names[j], strlen(names[j])) == 0)
+            if (strncmp(text_base_name(stack->frames[i].file), names[j], strlen(names[j])) == 0)
                 return true;
         }
     }

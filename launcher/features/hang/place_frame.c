@@ -5,12 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/path.h"
-
-static bool begins(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
+#include "base/text.h"
 
 static bool is_installed(const char *file)
 {
@@ -22,11 +17,11 @@ static bool is_system(const struct stack_frame *frame)
 {
     static const char *const libraries[] = {"libc.so",    "libc-",  "libpthread", "ld-linux",
                                             "linux-vdso", "[vdso]", "libm.so"};
-    const char *base = path_base(frame->file);
-    bool found = begins(frame->file, "../sysdeps/") || begins(frame->file, "./") ||
+    const char *base = text_base_name(frame->file);
+    bool found = text_begins(frame->file, "../sysdeps/") || text_begins(frame->file, "./") ||
                  strcmp(frame->function, "(code without a file)") == 0;
     for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]) && !found; i++)
-        found = begins(base, libraries[i]);
+        found = text_begins(base, libraries[i]);
     return found;
 }
 
@@ -34,7 +29,7 @@ bool place_frame_is_standard(const struct stack_frame *frame)
 {
     if (frame->native)
         return is_system(frame);
-    return begins(frame->file, "<frozen ") ||
+    return text_begins(frame->file, "<frozen ") ||
            (strstr(frame->file, "/python3.") != NULL && strstr(frame->file, "/lib") != NULL &&
             !is_installed(frame->file));
 }
@@ -42,16 +37,16 @@ bool place_frame_is_standard(const struct stack_frame *frame)
 bool place_frame_is_own(const struct stack_frame *frame)
 {
     return !place_frame_is_standard(frame) && !is_installed(frame->file) &&
-           strstr(path_base(frame->file), ".so") == NULL;
+           strstr(text_base_name(frame->file), ".so") == NULL;
 }
 
 bool place_frame_is_mpi(const struct stack_frame *frame)
 {
     const char *name = frame->function + (frame->function[0] == 'P');
     const char *lower = frame->function + (frame->function[0] == 'p'),
-               *base = path_base(frame->file);
-    return frame->native && ((begins(name, "MPI_") && isupper((unsigned char)name[4])) ||
-                             begins(lower, "mpi_") || begins(base, "libmpi"));
+               *base = text_base_name(frame->file);
+    return frame->native && ((text_begins(name, "MPI_") && isupper((unsigned char)name[4])) ||
+                             text_begins(lower, "mpi_") || text_begins(base, "libmpi"));
 }
 
 /* It is of a module that waits for threads, processes or tasks. */
@@ -69,7 +64,7 @@ static bool waits_for_others(const struct stack_frame *frame)
 
 uint64_t place_frame_hash(const struct stack_frame *frame, uint64_t hash)
 {
-    const char *base = path_base(frame->file);
+    const char *base = text_base_name(frame->file);
     hash = hash_add(hash, frame->function, strlen(frame->function) + 1);
     hash = hash_add(hash, base, strlen(base) + 1);
     return hash_add(hash, &frame->line, sizeof(frame->line));
@@ -80,9 +75,9 @@ void place_frame_text(const struct stack_frame *frame, struct buf *out)
     if (frame->file[0] == '\0')
         buf_puts(out, frame->function);
     else if (frame->line > 0)
-        buf_printf(out, "%s:%d %s", path_base(frame->file), frame->line, frame->function);
+        buf_printf(out, "%s:%d %s", text_base_name(frame->file), frame->line, frame->function);
     else
-        buf_printf(out, "%s %s", path_base(frame->file), frame->function);
+        buf_printf(out, "%s %s", text_base_name(frame->file), frame->function);
 }
 
 /* The frames that count at all: of Python those of Python, of others those up to a call of MPI. */
@@ -100,7 +95,7 @@ static size_t counting(const struct stack *stack)
 size_t place_frames_telling(const struct stack *stack, bool *waits)
 {
     size_t outer = stack->bare ? 1 : 0, all = counting(stack), count = all;
-    *waits = begins(stack->doing, "calls wait4") || begins(stack->doing, "calls waitid");
+    *waits = text_begins(stack->doing, "calls wait4") || text_begins(stack->doing, "calls waitid");
     if (stack->count > outer && strcmp(stack->frames[outer].function, STACK_MORE_FRAMES) == 0)
         return 0;
     for (; count > outer && place_frame_is_standard(&stack->frames[count - 1]); count--)

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "features/torchrun/translate.h"
 
-#include <ctype.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
@@ -13,69 +10,24 @@
 #include "base/plain.h"
 #include "base/status.h"
 #include "features/torchrun/console.h"
-#include "features/torchrun/line_words.h"
+#include "features/torchrun/deepspeed.h"
 
 #define NUMBER_MAX 1000000
 #define PORT_STATIC 29500
 #define PORT_C10D 29400
-#define TEXT_MAX ((size_t)1 << 20)
-
-struct translation {
-    struct line_words in;
-    char *const *envp;
-    const struct line_machine *machine;
-    struct line *out;
-    int64_t nproc; /* 0: it is not a number */
-};
-
-static const char *value_of(const struct translation *t, enum line_field field)
-{
-    return t->in.values[field];
-}
-
-static bool is_on(const struct translation *t, enum line_field field)
-{
-    return value_of(t, field) != NULL;
-}
-
-static void put(struct translation *t, const char *option, const char *value)
-{
-    strv_add(&t->out->words, option);
-    if (value != NULL)
-        strv_add(&t->out->words, value);
-}
-
-__attribute__((format(printf, 3, 4))) static void putf(struct translation *t, const char *option,
-                                                       const char *format, ...)
-{
-    va_list args;
-    struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX);
-    va_start(args, format);
-    buf_vprintf(&text, format, args);
-    va_end(args);
-    put(t, option, buf_text(&text));
-}
 
 /* The number of a field, or `missing`. A mistake is noted. */
 static int64_t number_of(struct translation *t, enum line_field field, int64_t min, int64_t max,
                          int64_t missing)
 {
     int64_t number = missing;
-    const char *text = value_of(t, field);
+    const char *text = line_value(t, field);
     if (text == NULL || parse_int(text, min, max, &number, NULL) == 0)
         return number;
     char *expected AUTO_FREE =
         mem_printf("expected a number from %lld to %lld", (long long)min, (long long)max);
     line_words_expect(&t->in, field, expected);
     return missing;
-}
-
-/* The word as the list has it. NULL: it is not there. */
-static const char *find_word(const char *word, const char *const *list)
-{
-    while (*list != NULL && strcasecmp(word, *list) != 0)
-        list++;
-    return *list;
 }
 
 /* Ranks and hosts. */
@@ -88,13 +40,13 @@ static bool is_counted(const char *text)
 /* torchrun starts one worker on a host, deepspeed and accelerate one for each GPU. */
 static void translate_ranks(struct translation *t)
 {
-    const char *text = value_of(t, FIELD_NPROC);
+    const char *text = line_value(t, FIELD_NPROC);
     int64_t processes = number_of(t, FIELD_PROCESSES, 1, NUMBER_MAX, 0);
     bool several = t->out->nodes.max > 1;
     if (text == NULL && t->in.who == LINE_TORCHRUN)
         t->nproc = 1;
     else if (text != NULL && t->in.who == LINE_TORCHRUN && is_counted(text))
-        putf(t, "--map-by", "ppr:%s:node", text);
+        line_putf(t, "--map-by", "ppr:%s:node", text);
     else if (text != NULL && strcmp(text, "xpu") == 0 && t->in.who == LINE_TORCHRUN)
         line_words_expect(&t->in, FIELD_NPROC,
                           "hvdrun does not count these devices; write their number");
@@ -107,15 +59,15 @@ static void translate_ranks(struct translation *t)
     else if (processes > 0 && several)
         t->nproc = processes / t->out->nodes.max;
     else if (processes > 0)
-        putf(t, "-np", "%lld", (long long)processes);
+        line_putf(t, "-np", "%lld", (long long)processes);
     if (t->nproc > 0)
-        putf(t, "--map-by", "ppr:%lld:node:OVERSUBSCRIBE", (long long)t->nproc);
+        line_putf(t, "--map-by", "ppr:%lld:node:OVERSUBSCRIBE", (long long)t->nproc);
 }
 
 static void read_nodes(struct translation *t)
 {
     struct line_nodes *nodes = &t->out->nodes;
-    const char *text = is_on(t, FIELD_STANDALONE) ? "1" : value_of(t, FIELD_NNODES);
+    const char *text = line_has(t, FIELD_STANDALONE) ? "1" : line_value(t, FIELD_NNODES);
     int64_t min = 0, max = 0;
     nodes->rank = (int)number_of(t, FIELD_NODE_RANK, 0, NUMBER_MAX, -1);
     if (text == NULL && nodes->rank > 0)
@@ -145,17 +97,18 @@ static void translate_elastic(struct translation *t)
     bool range = nodes->min < nodes->max;
     if (restarts == 0 && !range)
         return;
-    putf(t, "--max-restarts", "%lld", (long long)restarts);
+    line_putf(t, "--max-restarts", "%lld", (long long)restarts);
     if (t->nproc > 0)
-        putf(t, "--slots-per-host", "%lld", (long long)t->nproc); /* of hosts that come later */
+        line_putf(t, "--slots-per-host", "%lld",
+                  (long long)t->nproc); /* of hosts that come later */
     if (!range && nodes->max > 0 && t->nproc > 0) {
-        putf(t, "-np", "%lld", (long long)(nodes->max * t->nproc));
+        line_putf(t, "-np", "%lld", (long long)(nodes->max * t->nproc));
         nodes->reserve = true;
     } else if (range && t->nproc == 0) {
         line_words_expect(&t->in, FIELD_NNODES, "with MIN:MAX, --nproc-per-node must be a number");
     } else if (range) {
-        putf(t, "--min-np", "%lld", (long long)(nodes->min * t->nproc));
-        putf(t, "--max-np", "%lld", (long long)(nodes->max * t->nproc));
+        line_putf(t, "--min-np", "%lld", (long long)(nodes->min * t->nproc));
+        line_putf(t, "--max-np", "%lld", (long long)(nodes->max * t->nproc));
     }
 }
 
@@ -228,14 +181,14 @@ static void take_conf(struct translation *t, const char *key, const char *value)
         nodes->is_first = yes;
     else if (strcmp(key, "is_host") == 0)
         expect_conf(t, key, value, "true or false");
-    else if (find_word(key, idle) == NULL)
+    else if (line_known(key, idle) == NULL)
         strv_printf(&t->out->warnings, "%s: %s %s: hvdrun does not know this key", t->in.launcher,
                     t->in.places[FIELD_RDZV_CONF], plain_show(key, strlen(key)).text);
 }
 
 static void read_conf(struct translation *t)
 {
-    const char *at = value_of(t, FIELD_RDZV_CONF);
+    const char *at = line_value(t, FIELD_RDZV_CONF);
     while (at != NULL && *at != '\0') {
         size_t length = strcspn(at, ","), name = strcspn(at, "=");
         if (name >= length) {
@@ -254,20 +207,21 @@ static void read_conf(struct translation *t)
 static void translate_meeting(struct translation *t)
 {
     struct line_nodes *nodes = &t->out->nodes;
-    const char *backend = value_of(t, FIELD_RDZV_BACKEND), *address = NULL;
-    const char *endpoint = value_of(t, FIELD_RDZV_ENDPOINT), *local = value_of(t, FIELD_LOCAL_ADDR);
+    const char *backend = line_value(t, FIELD_RDZV_BACKEND), *address = NULL;
+    const char *endpoint = line_value(t, FIELD_RDZV_ENDPOINT),
+               *local = line_value(t, FIELD_LOCAL_ADDR);
     bool c10d = backend != NULL && strcmp(backend, "c10d") == 0;
     if (backend != NULL && !c10d && strcmp(backend, "static") != 0)
         line_words_expect(&t->in, FIELD_RDZV_BACKEND,
                           "hvdrun has c10d and static; it needs no other service, so leave it out");
     int64_t port = number_of(t, FIELD_MASTER_PORT, 0, 65535, 0);
     read_conf(t);
-    if (is_on(t, FIELD_STANDALONE))
+    if (line_has(t, FIELD_STANDALONE))
         return;
     if (endpoint != NULL && read_endpoint(endpoint, c10d ? PORT_C10D : PORT_STATIC, nodes) < 0)
         line_words_expect(&t->in, FIELD_RDZV_ENDPOINT, "expected HOST:PORT");
-    else if (endpoint == NULL && is_on(t, FIELD_MASTER_ADDR) &&
-             read_endpoint(value_of(t, FIELD_MASTER_ADDR), PORT_STATIC, nodes) < 0)
+    else if (endpoint == NULL && line_has(t, FIELD_MASTER_ADDR) &&
+             read_endpoint(line_value(t, FIELD_MASTER_ADDR), PORT_STATIC, nodes) < 0)
         line_words_expect(&t->in, FIELD_MASTER_ADDR, "expected an address");
     if (endpoint == NULL && port > 0)
         nodes->meeting_port = (int)port;
@@ -276,38 +230,27 @@ static void translate_meeting(struct translation *t)
     if (address == NULL && local != NULL && !is_loopback(local))
         t->out->own_address = mem_strdup(local);
     if (address != NULL && !is_loopback(address))
-        putf(t, "-x", "MASTER_ADDR=%s", address);
+        line_putf(t, "-x", "MASTER_ADDR=%s", address);
     if (!c10d && (endpoint != NULL ? strchr(endpoint, ':') != NULL : port > 0) &&
         nodes->meeting_port > 0)
-        putf(t, "--master-port", "%d", nodes->meeting_port);
+        line_putf(t, "--master-port", "%d", nodes->meeting_port);
     if (nodes->meeting_host != NULL && nodes->meeting_port == 0) {
         free(nodes->meeting_host); /* others cannot know the port */
         nodes->meeting_host = NULL;
     }
-    if (is_on(t, FIELD_RDZV_ID))
-        nodes->meeting_id = mem_strdup(value_of(t, FIELD_RDZV_ID));
+    if (line_has(t, FIELD_RDZV_ID))
+        nodes->meeting_id = mem_strdup(line_value(t, FIELD_RDZV_ID));
 }
 
 /* Output. */
 
-static const char *variable(char *const *envp, const char *name, const char *missing)
-{
-    size_t length = strlen(name);
-    for (; *envp != NULL; envp++) {
-        if (strncmp(*envp, name, length) == 0 && (*envp)[length] == '=' &&
-            (*envp)[length + 1] != '\0')
-            return *envp + length + 1;
-    }
-    return missing;
-}
-
 /* DIR/ID_STAMP/RANK/stdout.log; the percent signs of DIR are doubled. */
 static void put_files(struct translation *t)
 {
-    struct buf pattern AUTO_BUF = BUF_INIT(TEXT_MAX);
-    const char *id = value_of(t, FIELD_RDZV_ID), *folder = value_of(t, FIELD_LOG_DIR);
+    struct buf pattern AUTO_BUF = BUF_INIT(LINE_TEXT_MAX);
+    const char *id = line_value(t, FIELD_RDZV_ID), *folder = line_value(t, FIELD_LOG_DIR);
     char *own AUTO_FREE = mem_printf(
-        "%s/%s%s_%s", folder == NULL ? variable(t->envp, "TMPDIR", "/tmp") : folder,
+        "%s/%s%s_%s", folder == NULL ? line_variable(t->envp, "TMPDIR", "/tmp") : folder,
         folder == NULL ? "torchelastic_" : "", id == NULL ? "none" : id, t->machine->stamp);
     for (const char *at = own; *at != '\0'; at++) {
         buf_putc(&pattern, *at);
@@ -315,147 +258,37 @@ static void put_files(struct translation *t)
             buf_putc(&pattern, '%');
     }
     buf_puts(&pattern, "/%r/%s.log");
-    put(t, "--output-filename", buf_text(&pattern));
+    line_put(t, "--output-filename", buf_text(&pattern));
 }
 
 static void translate_output(struct translation *t)
 {
     struct streams redirected, tee, filter;
-    struct buf ranks AUTO_BUF = BUF_INIT(TEXT_MAX);
+    struct buf ranks AUTO_BUF = BUF_INIT(LINE_TEXT_MAX);
     static const char expected[] = "expected 0 to 3, or for local ranks 0:1,1:2";
-    if (streams_read(value_of(t, FIELD_REDIRECTS), &redirected) < 0)
+    if (streams_read(line_value(t, FIELD_REDIRECTS), &redirected) < 0)
         line_words_expect(&t->in, FIELD_REDIRECTS, expected);
-    else if (streams_read(value_of(t, FIELD_TEE), &tee) < 0)
+    else if (streams_read(line_value(t, FIELD_TEE), &tee) < 0)
         line_words_expect(&t->in, FIELD_TEE, expected);
-    else if (streams_read_filter(value_of(t, FIELD_FILTER), &filter) < 0)
+    else if (streams_read_filter(line_value(t, FIELD_FILTER), &filter) < 0)
         line_words_expect(&t->in, FIELD_FILTER, "expected local ranks such as 0,2");
     else {
         console_ranks(&redirected, &tee, &filter, &ranks);
         if (ranks.length > 0)
-            put(t, "--ranks", buf_text(&ranks));
+            line_put(t, "--ranks", buf_text(&ranks));
         if (streams_any(&redirected) || streams_any(&tee))
             put_files(t);
     }
-}
-
-/* DeepSpeed and Accelerate. */
-
-/* How many numbers are in "0,2": 0 in an empty list, -1 if one of them is not one, or is there
- * twice. */
-static int count_devices(const char *list)
-{
-    int count = 0;
-    for (const char *at = list; *at != '\0' || (count > 0 && at[-1] == ','); count++) {
-        size_t length = strspn(at, "0123456789");
-        for (const char *old = list; old < at; old += strcspn(old, ",") + 1) {
-            if (strcspn(old, ",") == length && memcmp(old, at, length) == 0)
-                return -1;
-        }
-        if (length == 0 || (at[length] != ',' && at[length] != '\0'))
-            return -1;
-        at += length + (at[length] == ',');
-    }
-    return count;
-}
-
-/* What is wrong with a part of --include? NULL: nothing. `devices` are those of the first host. */
-static const char *judge_part(const struct translation *t, const char *host, size_t length,
-                              const char *list, const char *devices)
-{
-    if (!name_is_safe(host, length) || (list != NULL && count_devices(list) <= 0))
-        return "expected HOST@HOST, or HOST:0,1@HOST:0,1";
-    if (devices != NULL && strcmp(devices, list == NULL ? "" : list) != 0)
-        return "all hosts need the same devices; for others, write a program for each host: hvdrun "
-               "-H a:4,b:2 -np 4 PROGRAM : -np 2 -x CUDA_VISIBLE_DEVICES=0,2 PROGRAM";
-    if (list == NULL && is_on(t, FIELD_HOSTFILE))
-        return "with a hostfile, name the devices of each host, as in HOST:0,1";
-    return NULL;
-}
-
-/* As DeepSpeed, without the file it uses this machine. */
-static void put_hostfile(struct translation *t)
-{
-    const char *file = value_of(t, FIELD_HOSTFILE);
-    if (file == NULL)
-        return;
-    if (strcmp(file, "/job/hostfile") != 0 || t->machine->has_file(file))
-        put(t, "--hostfile", file);
-    else
-        strv_printf(&t->out->warnings, "deepspeed: %s is missing: the job runs on this machine",
-                    file);
-}
-
-/* HOST:0,1@HOST:0,1, if all hosts have the same devices, or none of them is named. */
-static void translate_include(struct translation *t)
-{
-    struct buf hosts AUTO_BUF = BUF_INIT(TEXT_MAX);
-    char *devices AUTO_FREE = NULL;
-    const char *at = value_of(t, FIELD_INCLUDE);
-    if (at == NULL)
-        put_hostfile(t);
-    while (at != NULL && *at != '\0') {
-        size_t length = strcspn(at, "@"), name = strcspn(at, ":@");
-        char *list AUTO_FREE = name < length ? mem_strndup(at + name + 1, length - name - 1) : NULL;
-        const char *wrong = judge_part(t, at, name, list, devices);
-        if (wrong != NULL) {
-            line_words_expect(&t->in, FIELD_INCLUDE, wrong);
-            return;
-        }
-        buf_printf(&hosts, "%s%.*s", hosts.length > 0 ? "," : "", (int)name, at);
-        if (list != NULL)
-            buf_printf(&hosts, ":%d", count_devices(list));
-        if (devices == NULL)
-            devices = mem_strdup(list == NULL ? "" : list);
-        at += length + (at[length] == '@');
-    }
-    if (hosts.length > 0)
-        put(t, "-H", buf_text(&hosts));
-    if (devices != NULL && devices[0] != '\0')
-        putf(t, "-x", "CUDA_VISIBLE_DEVICES=%s", devices);
-}
-
-/* A file that `accelerate launch` would read. */
-static void warn_of_configuration(struct translation *t)
-{
-    const char *cache = variable(t->envp, "XDG_CACHE_HOME", NULL);
-    char *own AUTO_FREE = mem_printf("%s%s", cache == NULL ? variable(t->envp, "HOME", "") : cache,
-                                     cache == NULL ? "/.cache/huggingface" : "/huggingface");
-    char *path AUTO_FREE =
-        mem_printf("%s/accelerate/default_config.yaml", variable(t->envp, "HF_HOME", own));
-    if (t->machine->has_file(path))
-        strv_printf(&t->out->warnings,
-                    "accelerate: hvdrun does not read %s; give its values as options", path);
-}
-
-/* The variables that Accelerate's launcher always sets. */
-static void translate_accelerate(struct translation *t)
-{
-    static const char *const precisions[] = {"no", "fp16", "bf16", "fp8", NULL};
-    const char *gpus = value_of(t, FIELD_GPU_IDS), *dynamo = value_of(t, FIELD_DYNAMO);
-    const char *precision = value_of(t, FIELD_PRECISION);
-    if (t->in.who != LINE_ACCELERATE)
-        return;
-    warn_of_configuration(t);
-    if (gpus != NULL && strcmp(gpus, "all") != 0)
-        putf(t, "-x", "CUDA_VISIBLE_DEVICES=%s", gpus);
-    precision = find_word(precision == NULL ? "no" : precision, precisions);
-    if (precision == NULL)
-        line_words_expect(&t->in, FIELD_PRECISION, "expected no, fp16, bf16 or fp8");
-    else
-        putf(t, "-x", "ACCELERATE_MIXED_PRECISION=%s", precision);
-    char *upper AUTO_FREE = mem_strdup(dynamo == NULL ? "no" : dynamo);
-    for (char *at = upper; *at != '\0'; at++)
-        *at = (char)toupper((unsigned char)*at);
-    putf(t, "-x", "ACCELERATE_DYNAMO_BACKEND=%s", upper);
 }
 
 /* What has no meaning in hvdrun, but must be right. */
 static void check_idle(struct translation *t)
 {
     static const char *const methods[] = {"spawn", "fork", "forkserver", NULL};
-    const char *method = value_of(t, FIELD_START_METHOD), *interval = value_of(t, FIELD_MONITOR);
+    const char *method = line_value(t, FIELD_START_METHOD),
+               *interval = line_value(t, FIELD_MONITOR);
     double seconds = 0;
-    if (method != NULL && find_word(method, methods) == NULL)
+    if (method != NULL && line_known(method, methods) == NULL)
         line_words_expect(&t->in, FIELD_START_METHOD, "expected spawn, fork or forkserver");
     if (interval != NULL && parse_double(interval, 0, NUMBER_MAX, &seconds, NULL) < 0)
         line_words_expect(&t->in, FIELD_MONITOR, "expected seconds");
@@ -470,8 +303,8 @@ static void translate_program(struct translation *t)
         "p=$1 s=$2; shift 2; exec \"$p\" \"$s\" --local_rank=$LOCAL_RANK \"$@\"",
         "p=$1 s=$2; shift 2; exec \"$p\" -m \"$s\" --local_rank=$LOCAL_RANK \"$@\"",
         "s=$1; shift; exec \"$s\" --local_rank=$LOCAL_RANK \"$@\""};
-    const char *python = variable(t->envp, "PYTHON_EXEC", "python3");
-    bool module = is_on(t, FIELD_MODULE), bare = is_on(t, FIELD_NO_PYTHON);
+    const char *python = line_variable(t->envp, "PYTHON_EXEC", "python3");
+    bool module = line_has(t, FIELD_MODULE), bare = line_has(t, FIELD_NO_PYTHON);
     if (t->in.program[0] == NULL) {
         if (t->in.wrong.count == 0)
             strv_printf(&t->in.wrong, "%s: the script is missing", t->in.launcher);
@@ -480,17 +313,17 @@ static void translate_program(struct translation *t)
     if (module && bare)
         strv_printf(&t->in.wrong, "%s: %s and %s contradict each other: give one", t->in.launcher,
                     t->in.places[FIELD_MODULE], t->in.places[FIELD_NO_PYTHON]);
-    put(t, "--", NULL);
-    if (t->in.who == LINE_DEEPSPEED && !is_on(t, FIELD_NO_LOCAL_RANK)) {
-        put(t, "sh", "-c");
-        put(t, local_rank[bare ? 2 : module], "sh");
+    line_put(t, "--", NULL);
+    if (t->in.who == LINE_DEEPSPEED && !line_has(t, FIELD_NO_LOCAL_RANK)) {
+        line_put(t, "sh", "-c");
+        line_put(t, local_rank[bare ? 2 : module], "sh");
         if (!bare)
-            put(t, python, NULL);
-    } else if (is_on(t, FIELD_RUN_PATH)) {
-        put(t, python, "-c");
-        put(t, run_path, NULL);
+            line_put(t, python, NULL);
+    } else if (line_has(t, FIELD_RUN_PATH)) {
+        line_put(t, python, "-c");
+        line_put(t, run_path, NULL);
     } else if (!bare) {
-        put(t, python, module ? "-m" : NULL);
+        line_put(t, python, module ? "-m" : NULL);
     }
     strv_copy(&t->out->words, t->in.program);
 }
@@ -501,13 +334,13 @@ static void translate(struct translation *t)
     translate_ranks(t);
     translate_elastic(t);
     translate_meeting(t);
-    if (is_on(t, FIELD_RDZV_ID) && !is_on(t, FIELD_STANDALONE))
-        putf(t, "-x", "TORCHELASTIC_RUN_ID=%s", value_of(t, FIELD_RDZV_ID));
+    if (line_has(t, FIELD_RDZV_ID) && !line_has(t, FIELD_STANDALONE))
+        line_putf(t, "-x", "TORCHELASTIC_RUN_ID=%s", line_value(t, FIELD_RDZV_ID));
     translate_output(t);
-    if (is_on(t, FIELD_EACH_LOG))
-        put(t, "--output-filename", value_of(t, FIELD_EACH_LOG));
-    translate_include(t);
-    translate_accelerate(t);
+    if (line_has(t, FIELD_EACH_LOG))
+        line_put(t, "--output-filename", line_value(t, FIELD_EACH_LOG));
+    deepspeed_hosts(t);
+    accelerate_variables(t);
     check_idle(t);
     strv_copy(&t->out->words, strv_items(&t->in.direct));
     translate_program(t);
@@ -522,7 +355,7 @@ int translate_line(char *const *words, char *const *envp, const struct line_mach
     out->nodes.launcher = t.in.launcher;
     struct strv *wrong = &t.in.wrong;
     if (t.in.help) {
-        struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX);
+        struct buf text AUTO_BUF = BUF_INIT(LINE_TEXT_MAX);
         line_words_help(&t.in, &text);
         out->help = mem_strdup(buf_text(&text));
         strv_add(&out->words, "--help");

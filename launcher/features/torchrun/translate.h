@@ -7,13 +7,7 @@
  */
 #pragma once
 
-#include "base/error.h"
-#include "model/settings/line.h"
-
-struct line_machine {
-    const char *stamp;                  /* makes the name of a log folder unique */
-    bool (*has_file)(const char *path); /* is there such a file? */
-};
+#include "features/torchrun/translation.h"
 
 /* As line_translate. */
 int translate_line(char *const *words, char *const *envp, const struct line_machine *machine,

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "agent/ending.h"
-#include "agent/worker_test.h"
+#include "agent/worker_end.h"
 #include "base/mem.h"
 #include "loop_fixture.h"
 

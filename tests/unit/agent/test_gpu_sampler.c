@@ -148,19 +148,9 @@ static void test_bad_helpers(void **state)
     }
 }
 
-static bool has_helper(const struct bench *bench)
-{
-    (void)bench;
-    return reaper_has_children();
-}
-
 static void run_until_gone(struct bench *bench)
 {
-    for (int i = 0; i < 2000 && has_helper(bench); i++) {
-        usleep(10000);
-        run_turns(bench->children.loop, 1);
-    }
-    assert_false(has_helper(bench));
+    run_until(bench->children.loop, !reaper_has_children());
 }
 
 /* The loop does not turn meanwhile, so no limit ends the helper before it has noted its start. */

@@ -16,6 +16,7 @@
 
 #include "agent/agent_fixture.h"
 #include "agent/worker.h"
+#include "agent/worker_end.h"
 #include "base/fd.h"
 #include "base/status.h"
 #include "io/reaper.h"

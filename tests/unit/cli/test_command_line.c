@@ -3,6 +3,8 @@
 
 #include <sys/stat.h>
 
+#include "cli/launcher_line.h"
+
 /* Each spelling of horovodrun 0.28 with the option it sets and the value stored. */
 static const struct {
     const char *words;
@@ -589,9 +591,9 @@ static void test_lines_of_other_launchers(void **state)
     must_parse("/usr/bin/torchrun t.py", NULL, &line);
     assert_string_equal(line.apps.items[0].argv.items[0], "/usr/bin/torchrun");
     command_line_destroy(&line);
-    assert_string_equal(command_line_launcher("/usr/local/bin/torchrun"), "torchrun");
-    assert_string_equal(command_line_launcher("accelerate"), "accelerate");
-    assert_null(command_line_launcher("/usr/local/bin/hvdrun"));
+    assert_string_equal(launcher_line_name("/usr/local/bin/torchrun"), "torchrun");
+    assert_string_equal(launcher_line_name("accelerate"), "accelerate");
+    assert_null(launcher_line_name("/usr/local/bin/hvdrun"));
 }
 
 static void test_elastic_options(void **state)

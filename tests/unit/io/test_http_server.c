@@ -142,9 +142,7 @@ static void test_flush(void **state)
     char bytes[4096] = "";
     int fd AUTO_FD = dial(f);
     say(fd, GET("/later"));
-    for (int i = 0; i < RUN_LIMIT_MS && f->held == NULL; i++)
-        run_turns(f->loop, 1);
-    assert_non_null(f->held);
+    run_until(f->loop, f->held != NULL);
     http_request_answer(f->held, 200, "text/plain", "the end\n", 8);
     http_server_flush(f->server);
     http_server_destroy(f->server);
@@ -171,9 +169,7 @@ static void test_end_with_open_requests(void **state)
     struct fixture *f = *state;
     int fd AUTO_FD = dial(f), idle AUTO_FD = dial(f);
     say(fd, GET("/later"));
-    for (int i = 0; i < RUN_LIMIT_MS && f->held == NULL; i++)
-        run_turns(f->loop, 1);
-    assert_non_null(f->held);
+    run_until(f->loop, f->held != NULL);
     http_server_destroy(f->server);
     f->server = NULL;
     expect(f, fd, "", "");
@@ -186,8 +182,7 @@ static void test_gone_client(void **state)
     struct fixture *f = *state;
     int fd = dial(f);
     say(fd, GET("/later"));
-    for (int i = 0; i < RUN_LIMIT_MS && f->held == NULL; i++)
-        run_turns(f->loop, 1);
+    run_until(f->loop, f->held != NULL);
     fd_close(&fd);
     run_turns(f->loop, 5);
     http_request_answer(f->held, 200, "text/plain", "late\n", 5);

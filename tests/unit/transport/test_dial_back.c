@@ -317,12 +317,7 @@ static void test_a_silent_stranger_is_not_kept(void **state)
 {
     struct fixture *f = *state;
     int fd = dial(f, AF_INET);
-    int64_t limit = loop_now_ms(f->loop) + 4 * DIAL_BACK_HANDSHAKE_MS;
-    while (!is_closed(fd) && loop_now_ms(f->loop) < limit) {
-        run_turns(f->loop, 2);
-        usleep(20000);
-    }
-    assert_true(is_closed(fd));
+    run_until(f->loop, is_closed(fd));
     assert_true(noted(f, LOG_INFO, "did not identify itself"));
     close(fd);
 }
@@ -537,11 +532,7 @@ static void test_no_descriptor_for_a_connection(void **state)
     expect_agent(f, "node2", &node2);
     struct rlimit old = leave_descriptors(1);
     int fd = dial(f, AF_INET);
-    int64_t limit = loop_now_ms(f->loop) + 6 * DIAL_BACK_HANDSHAKE_MS;
-    while (node1.failed[0] == '\0' && loop_now_ms(f->loop) < limit) {
-        run_turns(f->loop, 2);
-        usleep(20000);
-    }
+    run_until(f->loop, node1.failed[0] != '\0');
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
     assert_non_null(strstr(node1.failed, "Too many open files"));
     assert_non_null(strstr(node2.failed, "Too many open files"));

@@ -242,11 +242,7 @@ static void visit(struct bench *bench, const void *bytes, size_t length, bool sh
     assert_int_equal(send(reading->fd, bytes, length, MSG_NOSIGNAL), length);
     if (shut)
         shutdown(reading->fd, SHUT_WR);
-    for (int i = 0; i < RUN_LIMIT_MS && !at_end(reading); i++) {
-        run_turns(bench->loop, 1);
-        unit_pause();
-    }
-    assert_true(reading->ended);
+    run_until(bench->loop, at_end(reading));
     close(reading->fd);
 }
 

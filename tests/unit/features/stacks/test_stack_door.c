@@ -100,12 +100,7 @@ static void test_another_user(void **state)
         _exit(be_helper(ends[1], waiting, spinning));
     fd_close(&ends[1]);
     struct stack_door *door = stack_door_create(loop, ends[0]);
-    for (int64_t limit = unit_limit_ms(RUN_LIMIT_MS); !unit_is_over(limit);) {
-        run_turns(loop, 2);
-        if (waitpid(helper, &status, WNOHANG) == helper)
-            break;
-        unit_pause();
-    }
+    run_until(loop, waitpid(helper, &status, WNOHANG) == helper);
     stack_door_destroy(door);
     loop_destroy(loop);
     kill(waiting, SIGKILL);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files share that translate a line: its words, and the line of hvdrun that comes out. */
+#pragma once
+
+#include <stdarg.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/error.h"
+#include "features/torchrun/line_words.h"
+#include "model/settings/line.h"
+
+#define LINE_TEXT_MAX ((size_t)1 << 20)
+
+struct line_machine {
+    const char *stamp;                  /* makes the name of a log folder unique */
+    bool (*has_file)(const char *path); /* is there such a file? */
+};
+
+struct translation {
+    struct line_words in;
+    char *const *envp;
+    const struct line_machine *machine;
+    struct line *out;
+    int64_t nproc; /* 0: it is not a number */
+};
+
+static inline const char *line_value(const struct translation *t, enum line_field field)
+{
+    return t->in.values[field];
+}
+
+static inline bool line_has(const struct translation *t, enum line_field field)
+{
+    return line_value(t, field) != NULL;
+}
+
+static inline void line_put(struct translation *t, const char *option, const char *value)
+{
+    strv_add(&t->out->words, option);
+    if (value != NULL)
+        strv_add(&t->out->words, value);
+}
+
+__attribute__((format(printf, 3, 4))) static inline void
+line_putf(struct translation *t, const char *option, const char *format, ...)
+{
+    va_list args;
+    struct buf text AUTO_BUF = BUF_INIT(LINE_TEXT_MAX);
+    va_start(args, format);
+    buf_vprintf(&text, format, args);
+    va_end(args);
+    line_put(t, option, buf_text(&text));
+}
+
+/* The word as the list has it, whatever its case. NULL: it is not there. */
+static inline const char *line_known(const char *word, const char *const *list)
+{
+    while (*list != NULL && strcasecmp(word, *list) != 0)
+        list++;
+    return *list;
+}
+
+/* `missing`: it is not set, or empty. */
+static inline const char *line_variable(char *const *envp, const char *name, const char *missing)
+{
+    size_t length = strlen(name);
+    for (; *envp != NULL; envp++) {
+        if (strncmp(*envp, name, length) == 0 && (*envp)[length] == '=' &&
+            (*envp)[length + 1] != '\0')
+            return *envp + length + 1;
+    }
+    return missing;
+}
