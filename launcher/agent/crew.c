@@ -103,7 +103,7 @@ static void crew_spawn(struct crew_setup *setup, const struct crew_progress *pro
     struct error err = ERROR_INIT;
     int keep_fd = -1;
     if (setup->mpi != NULL &&
-        mpi_host_worker(setup->mpi, index, &extra, &hints, &keep_fd, &err) < 0) {
+        mpi_world_worker(setup->mpi, index, &extra, &hints, &keep_fd, &err) < 0) {
         worker_fail(worker, &err);
         return;
     }
@@ -136,7 +136,7 @@ static void crew_spawn(struct crew_setup *setup, const struct crew_progress *pro
     free(places.file);
     free(places.url);
     if (setup->mpi != NULL)
-        mpi_host_spawned(setup->mpi, index, worker->pid, keep_fd);
+        mpi_world_spawned(setup->mpi, index, worker->pid, keep_fd);
 }
 
 #define SPAWN_SLICE 32 /* workers in one turn of the loop */
@@ -332,7 +332,7 @@ static void worker_has_started(void *context, pid_t pid, const struct error *err
         return;
     add_live(crew, worker);
     if (crew->setup.mpi != NULL)
-        mpi_host_spawned(crew->setup.mpi, index, pid, -1);
+        mpi_world_spawned(crew->setup.mpi, index, pid, -1);
     post_started(crew, index, index + 1);
 }
 
@@ -381,10 +381,10 @@ bool crew_exited(struct crew *crew, const struct reaper_exit *exit)
     crew->live--;
     crew_progress_ended(crew->progress, worker->seat);
     if (crew->setup.mpi != NULL)
-        mpi_host_collect(crew->setup.mpi, index);
+        mpi_world_collect(crew->setup.mpi, index);
     worker_exited(worker, exit, oom);
     if (crew->setup.mpi != NULL)
-        mpi_host_exited(crew->setup.mpi, index, code, signal);
+        mpi_world_exited(crew->setup.mpi, index, code, signal);
     return true;
 }
 
@@ -444,7 +444,7 @@ void crew_pause(struct crew *crew, bool paused)
 void crew_mpi_frame(struct crew *crew, uint8_t type, const void *message)
 {
     if (crew->setup.mpi != NULL)
-        mpi_host_frame(crew->setup.mpi, type, message);
+        mpi_world_frame(crew->setup.mpi, type, message);
 }
 
 static char *state_of(const struct worker *worker, const struct descendants_table *processes)
@@ -513,6 +513,11 @@ int crew_live(const struct crew *crew)
 bool crew_is_started(const struct crew *crew)
 {
     return crew->started;
+}
+
+bool crew_is_elastic(const struct crew *crew)
+{
+    return crew->setup.prepare->elastic;
 }
 
 /* One that a spawner had at the end is PLANNED again. */

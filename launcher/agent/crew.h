@@ -54,6 +54,7 @@ const char *crew_folder(const struct crew *crew); /* the runtime folder; NULL: n
 void crew_leave_folders(struct crew *crew);       /* removes its folders: no process uses them */
 int crew_live(const struct crew *crew);           /* workers whose process runs */
 bool crew_is_started(const struct crew *crew);
+bool crew_is_elastic(const struct crew *crew);
 bool crew_is_finished(const struct crew *crew); /* also when it never started */
 bool crew_is_over(const struct crew *crew); /* it started, and no process of it is left to end */
 bool crew_has_seat(const struct crew *crew, uint32_t seat);

@@ -23,7 +23,7 @@ struct crew_config {
     struct stream_pool *pool;
     struct reaper *reaper;
     const struct node_facts *facts;
-    struct mpi_host *mpi; /* the agent's; NULL: an older crew has it, and this one gets no MPI */
+    struct mpi_host *mpi; /* the agent's; NULL: this crew joins older ones, and gets no MPI */
     const sigset_t *mask; /* for the workers */
     struct modules *modules;
     const char *job_id;

@@ -177,20 +177,20 @@ static int fill_mpi(struct crew_setup *setup, const struct mpi_job_ops *ops, voi
                           .job_id = config->job_id,
                           .binding = setup->binding.cpus,
                           .oversubscribed = setup->cpu_ranks > node_facts_cpus(config->facts)};
-    setup->mpi = config->mpi;
-    int result = uses && module == NULL ? -1 : mpi_host_prepare(setup->mpi, &job, err);
+    if (!uses || module != NULL)
+        setup->mpi = mpi_world_create(config->mpi, &job, err);
     bool needed = false;
     for (size_t i = 0; i < setup->prepare->n_apps; i++)
         needed = needed || setup->apps.items[i].requires_mpi;
-    if (result == 0 || needed)
-        return result;
+    if (setup->mpi != NULL || needed)
+        return setup->mpi != NULL ? 0 : -1;
     /* That a host has no PMIx library is no trouble of the user; a place without space is. */
     log_print(&config->post->log, err->errnum != 0 ? LOG_WARNING : LOG_INFO,
               "%s; hvdrun continues without PMIx, which a script may not need", err->text);
-    mpi_host_finish(setup->mpi);
     for (size_t i = 0; i < setup->prepare->n_apps; i++)
         setup->apps.kinds[i] = MPI_NONE;
-    return mpi_host_prepare(setup->mpi, &job, err);
+    setup->mpi = mpi_world_create(config->mpi, &job, err);
+    return setup->mpi != NULL ? 0 : -1;
 }
 
 static void split_words(const char *text, struct strv *out)
@@ -241,7 +241,8 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
                                  .jax_fd = -1};
     if (config->problem != NULL)
         return error_set(err, "%s", config->problem);
-    if (prepare->n_workers == 0 || prepare->n_apps == 0)
+    bool alone = prepare->parent_epoch == 0; /* else it may have all its workers on other nodes */
+    if ((prepare->n_workers == 0 && alone) || prepare->n_apps == 0)
         return error_set(err, "a plan without workers");
     for (size_t i = 0; i < prepare->n_workers; i++) {
         if (prepare->workers[i]->app >= prepare->n_apps)
@@ -343,8 +344,7 @@ void crew_setup_leave_folders(struct crew_setup *setup)
 
 void crew_setup_destroy(struct crew_setup *setup)
 {
-    if (setup->mpi != NULL)
-        mpi_host_finish(setup->mpi);
+    mpi_world_destroy(setup->mpi);
     node_env_destroy(setup->env);
     crew_binding_destroy(&setup->binding);
     crew_apps_destroy(&setup->apps);

@@ -28,8 +28,8 @@ struct crew_setup {
     struct crew_binding binding;
     struct node_env *env; /* since START; it borrows the next two */
     char *master_addr;
-    struct route route;   /* of the workers' own traffic; READY reports it */
-    struct mpi_host *mpi; /* NULL: no MPI for these workers */
+    struct route route;    /* of the workers' own traffic; READY reports it */
+    struct mpi_world *mpi; /* NULL: no MPI for these workers */
     struct child_limit *limits;
     size_t limit_count;
     int master_fd, jax_fd; /* held ports; -1 */

@@ -47,10 +47,16 @@ void crews_clear(struct crews *crews)
         drop(crews, crews->count - 1);
 }
 
+/* The worlds of a static job stay: others may still be connected with them. */
+static bool may_go(const struct crew *crew)
+{
+    return crew_is_elastic(crew) && crew_is_over(crew);
+}
+
 size_t crews_make_way(struct crews *crews)
 {
     for (size_t i = crews->count; i-- > 0;) {
-        if (!crew_is_started(crews->list[i]) || crew_is_over(crews->list[i]))
+        if (!crew_is_started(crews->list[i]) || may_go(crews->list[i]))
             drop(crews, i);
     }
     return crews->count;
@@ -61,7 +67,7 @@ static void sweep(void *context)
 {
     struct crews *crews = context;
     for (size_t i = crews->count; i-- > 0;) {
-        if (i + 1 < crews->count && crew_is_over(crews->list[i]))
+        if (i + 1 < crews->count && may_go(crews->list[i]))
             drop(crews, i);
     }
 }

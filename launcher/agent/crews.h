@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All crews of this node. There is one, unless workers rejoin: then an epoch that starts workers
- * here adds a crew to those whose workers go on. A crew that is over (crew_is_over()) is destroyed
- * as soon as there is a newer one. The newest stays, since a static job may still ask about it. The
- * folders of a crew that is over are removed before the crew, so that the end of a job does not
- * wait for that.
+ * All crews of this node. There is one, unless workers rejoin or ranks spawn others: then an epoch
+ * adds a crew to those whose workers go on. In an elastic job, a crew that is over (crew_is_over())
+ * is destroyed as soon as there is a newer one. The newest stays, since a static job may still ask
+ * about it. The folders of a crew that is over are removed before the crew, so that the end of a
+ * job does not wait for that.
  */
 #pragma once
 

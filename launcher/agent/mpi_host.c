@@ -2,6 +2,7 @@
 #include "agent/mpi_host.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "agent/mpi_look.h"
@@ -15,28 +16,57 @@
 #include "node/mpi_detect.h"
 #include "stacks/printed.h"
 
-struct mpi_host {
-    struct loop *loop;
-    const struct post *whole; /* the agent's */
-    const struct post *post;  /* of the epoch that is prepared; else the agent's */
+struct mpi_world {
+    struct mpi_world *next;
+    struct mpi_host *host;
+    const struct post *post; /* of its epoch */
     struct mpi_job job;
-    struct mpi_pmix pmix;
     struct pmi1_wire *pmi1;
-    char *nspace; /* of the present epoch */
+    char *nspace;
     struct mpi_look *look;
-    bool registered; /* the present epoch's namespace is known to PMIx */
+    bool registered; /* its namespace is known to PMIx */
     bool published;  /* the store of all nodes has heard of this one */
 };
 
-static enum mpi_kind kind_of(const struct mpi_host *host, int index)
+/* What all worlds of the node share. */
+struct mpi_host {
+    struct loop *loop;
+    const struct post *post; /* the agent's */
+    struct mpi_pmix pmix;
+    struct mpi_world *worlds;
+    bool abandoned; /* nobody waits for PMIx any more */
+};
+
+static int first_of(const struct mpi_world *world)
 {
-    return host->job.kinds[host->job.prepare->workers[index]->app];
+    return (int)world->job.prepare->first_seat;
+}
+
+/* The number by which the PMIx server knows a worker: that of an MPI rank is its seat. */
+static int number_of(const struct mpi_world *world, int index)
+{
+    return first_of(world) + (int)world->job.prepare->workers[index]->rank;
+}
+
+/* The world of a rank that has this number; NULL: it is not known here. */
+static struct mpi_world *world_with(const struct mpi_host *host, int number)
+{
+    struct mpi_world *world = host->worlds;
+    while (world != NULL && (!world->registered || number < first_of(world) ||
+                             number - first_of(world) >= (int)world->job.prepare->size))
+        world = world->next;
+    return world;
+}
+
+static enum mpi_kind kind_of(const struct mpi_world *world, int index)
+{
+    return world->job.kinds[world->job.prepare->workers[index]->app];
 }
 
 /* The index of a rank of this node in PREPARE, which is its local rank; -1: it is not here. */
-static int index_of(const struct mpi_host *host, int rank)
+static int index_of(const struct mpi_world *world, int rank)
 {
-    const struct rank_places *places = host->job.places;
+    const struct rank_places *places = world->job.places;
     int low = 0, high = rank_places_count(places, places->here);
     const int *ranks = rank_places_of(places, places->here);
     while (low < high) {
@@ -52,30 +82,30 @@ static int index_of(const struct mpi_host *host, int rank)
 }
 
 /* As the driver knows a rank of this node. */
-static uint32_t seat_of(const struct mpi_host *host, int rank)
+static uint32_t seat_of(const struct mpi_world *world, int rank)
 {
-    int index = index_of(host, rank);
-    return index >= 0 ? host->job.prepare->workers[index]->seat : (uint32_t)rank;
+    int index = index_of(world, rank);
+    return index >= 0 ? world->job.prepare->workers[index]->seat : (uint32_t)rank;
 }
 
-static void post_abort(struct mpi_host *host, int rank, int status, const char *text)
+static void post_abort(struct mpi_world *world, int rank, int status, const char *text)
 {
     Hvdrun__Abort message = HVDRUN__ABORT__INIT;
-    message.seat = seat_of(host, rank);
+    message.seat = seat_of(world, rank);
     message.status = status;
     message.text = (char *)(text == NULL ? "" : text); /* protobuf-c only reads it */
     message.when_ns = (uint64_t)clock_mono_ns();
-    post_message(host->post, FRAME_ABORT, &message.base);
+    post_message(world->post, FRAME_ABORT, &message.base);
 }
 
-static void spawn_wanted(void *context, int rank)
+static void refuse_spawn(void *context, int rank)
 {
-    const struct mpi_host *host = context;
+    const struct mpi_world *world = context;
     Hvdrun__Abort message = HVDRUN__ABORT__INIT;
-    message.seat = seat_of(host, rank);
+    message.seat = seat_of(world, rank);
     message.spawn = true;
     message.when_ns = (uint64_t)clock_mono_ns();
-    post_message(host->post, FRAME_ABORT, &message.base);
+    post_message(world->post, FRAME_ABORT, &message.base);
 }
 
 static void pmix_connected(void *context, int rank)
@@ -85,10 +115,10 @@ static void pmix_connected(void *context, int rank)
 
 /* Open MPI ends the process with _exit() after we answer: what it has printed before would be
  * lost. Until then it waits for the answer. */
-static void flush_printed(const struct mpi_host *host, int rank)
+static void flush_printed(const struct mpi_world *world, int rank)
 {
-    int index = index_of(host, rank);
-    pid_t pid = index >= 0 ? host->job.ops->pid(host->job.context, index) : 0,
+    int index = index_of(world, rank);
+    pid_t pid = index >= 0 ? world->job.ops->pid(world->job.context, index) : 0,
           *below AUTO_FREE = NULL;
     size_t count = pid > 0 ? descendants_list(pid, &below) : 0;
     pid_t found = 0;
@@ -96,7 +126,7 @@ static void flush_printed(const struct mpi_host *host, int rank)
         pid_t one = i == 0 ? pid : below[i - 1];
         struct mpi_finding finding;
         mpi_detect_process(one, &finding);
-        if (finding.kind != MPI_PMIX || mpi_process_launched_by_other(one, MPI_PMIX, host->nspace))
+        if (finding.kind != MPI_PMIX || mpi_process_launched_by_other(one, MPI_PMIX, world->nspace))
             continue;
         if (found != 0)
             return; /* which of them waits for the answer is unknown, and others may print */
@@ -106,11 +136,14 @@ static void flush_printed(const struct mpi_host *host, int rank)
         printed_flush(found);
 }
 
-static void pmix_aborted(void *context, int rank, int status, const char *message, bool whole_job)
+static void pmix_aborted(void *context, int number, int status, const char *message, bool whole_job)
 {
     (void)whole_job; /* a rank that ends itself by PMIx_Abort has failed, and so has the job */
-    flush_printed(context, rank);
-    post_abort(context, rank, status, message);
+    struct mpi_world *world = world_with(context, number);
+    if (world == NULL)
+        return;
+    flush_printed(world, number - first_of(world));
+    post_abort(world, number - first_of(world), status, message);
 }
 
 static void pmix_log(void *context, enum log_level level, const char *line)
@@ -119,23 +152,27 @@ static void pmix_log(void *context, enum log_level level, const char *line)
     log_print(&host->post->log, level, "%s", line);
 }
 
-static bool is_alone(const struct mpi_host *host)
+static bool is_alone(const struct mpi_world *world)
 {
-    return host->job.prepare->n_host_ranks <= 1;
+    return world->job.prepare->n_host_ranks <= 1;
 }
 
-static bool is_here(const struct mpi_host *host, int rank)
+static void signal_here(const struct mpi_world *world, int rank, int signal)
 {
-    return index_of(host, rank) >= 0;
+    world->job.ops->signal(world->job.context, rank, signal);
 }
 
-static void pmix_signal(void *context, int rank, int signal)
+static void pmix_signal(void *context, int number, int signal)
 {
     const struct mpi_host *host = context;
-    if (!is_alone(host) && !is_here(host, rank))
-        mpi_relay_signal(host->post, rank, signal);
-    if (rank == PMIX_EVERY_RANK || is_here(host, rank))
-        host->job.ops->signal(host->job.context, rank, signal);
+    const struct mpi_world *own = world_with(host, number), *any = host->worlds;
+    bool here = own != NULL && index_of(own, number - first_of(own)) >= 0;
+    if (any != NULL && !is_alone(any) && !here)
+        mpi_relay_signal(own != NULL ? own->post : any->post, number, signal);
+    if (here)
+        signal_here(own, number - first_of(own), signal);
+    for (; number == PMIX_EVERY_RANK && any != NULL; any = any->next)
+        signal_here(any, PMIX_EVERY_RANK, signal);
 }
 
 static void too_large(const struct mpi_host *host, size_t length)
@@ -149,37 +186,72 @@ static void pmix_collect(void *context, uint64_t id, const char *operation, cons
                          size_t count, const void *bytes, size_t length)
 {
     const struct mpi_host *host = context;
-    if (mpi_relay_collect(host->post, id, operation, ranks, count, bytes, length) == 0)
+    const struct mpi_world *world = world_with(host, ranks[0]);
+    if (world != NULL &&
+        mpi_relay_collect(world->post, id, operation, ranks, count, bytes, length) == 0)
         return;
     too_large(host, length);
     pmix_server_collect_reply(host->pmix.server, id, false, 0, NULL, 0);
 }
 
-static void pmix_modex(void *context, uint64_t id, int rank)
+static void pmix_modex(void *context, uint64_t id, int number)
 {
     const struct mpi_host *host = context;
-    mpi_relay_modex(host->post, id, rank);
+    const struct mpi_world *world = world_with(host, number);
+    if (world != NULL)
+        mpi_relay_modex(world->post, id, number);
+    else
+        pmix_server_modex_reply(host->pmix.server, id, false, NULL, 0);
+}
+
+/* All nodes know the first world, which is the last in the list. */
+static const struct mpi_world *oldest(const struct mpi_host *host)
+{
+    const struct mpi_world *world = host->worlds;
+    while (world != NULL && world->next != NULL)
+        world = world->next;
+    return world;
 }
 
 static void pmix_modex_answer(void *context, struct pmix_asker asker, bool ok, const void *bytes,
                               size_t length)
 {
-    const struct mpi_host *host = context;
-    mpi_relay_modex_data(host->post, asker, ok, bytes, length);
+    const struct mpi_world *world = oldest(context);
+    if (world != NULL)
+        mpi_relay_modex_data(world->post, asker, ok, bytes, length);
 }
 
 static void pmix_store(void *context, uint64_t id, const struct pmix_store_request *request)
 {
     struct mpi_host *host = context;
-    host->published = true;
-    if (mpi_relay_store(host->post, id, request) < 0)
+    struct mpi_world *world = host->worlds;
+    while (world != NULL &&
+           (world->nspace == NULL || strcmp(world->nspace, request->owner.nspace) != 0))
+        world = world->next;
+    if (world != NULL)
+        world->published = true;
+    if (world == NULL || mpi_relay_store(world->post, id, request) < 0)
         pmix_server_store_reply(host->pmix.server, id, STORE_FULL, NULL, 0);
 }
 
 static void pmix_event(void *context, const void *bytes, size_t length)
 {
-    const struct mpi_host *host = context;
-    mpi_relay_event(host->post, bytes, length);
+    const struct mpi_world *world = oldest(context);
+    if (world != NULL)
+        mpi_relay_event(world->post, bytes, length);
+}
+
+/* If it is refused, the ranks of an elastic job could only wait for each other. */
+static void pmix_spawn(void *context, uint64_t id, const struct pmix_spawn *request)
+{
+    struct mpi_host *host = context;
+    struct mpi_world *world = world_with(host, request->rank);
+    if (world == NULL)
+        pmix_server_spawn_reply(host->pmix.server, id, PMIX_SPAWN_FAILED, NULL);
+    else if (world->job.prepare->elastic)
+        refuse_spawn(world, request->rank - first_of(world));
+    else
+        mpi_relay_spawn(world->post, id, request);
 }
 
 static void pmi1_aborted(void *context, int rank, int code, const char *text)
@@ -189,42 +261,50 @@ static void pmi1_aborted(void *context, int rank, int code, const char *text)
 
 static void pmi1_barrier_in(void *context, const char *bytes, size_t length)
 {
-    struct mpi_host *host = context;
-    if (mpi_relay_barrier(host->post, bytes, length) == 0)
+    struct mpi_world *world = context;
+    if (mpi_relay_barrier(world->post, bytes, length) == 0)
         return;
-    too_large(host, length);
-    post_abort(host, (int)host->job.prepare->workers[0]->rank, 1, "too much data in PMI-1");
+    too_large(world->host, length);
+    post_abort(world, (int)world->job.prepare->workers[0]->rank, 1, "too much data in PMI-1");
 }
 
 static void pmi1_name(void *context, int rank, enum pmi1_name_request request, const char *service,
                       const char *port)
 {
-    const struct mpi_host *host = context;
-    mpi_relay_name(host->post, rank, request, service, port);
+    const struct mpi_world *world = context;
+    mpi_relay_name(world->post, rank, request, service, port);
 }
 
-void mpi_host_frame(struct mpi_host *host, uint8_t type, const void *message)
+/* The driver knows ranks by their seats. */
+static void relay_signal(void *context, int number, int signal)
 {
-    if (!host->registered && host->pmi1 == NULL)
+    const struct mpi_world *world = context;
+    signal_here(world, number < 0 ? number : number - first_of(world), signal);
+}
+
+void mpi_world_frame(struct mpi_world *world, uint8_t type, const void *message)
+{
+    if (!world->registered && world->pmi1 == NULL)
         return;
-    struct mpi_relay_ends ends = {.log = &host->post->log,
-                                  .pmix = host->registered ? host->pmix.server : NULL,
-                                  .pmi1 = host->pmi1,
-                                  .signal = host->job.ops->signal,
-                                  .context = host->job.context};
+    struct mpi_relay_ends ends = {.log = &world->post->log,
+                                  .pmix = world->registered ? world->host->pmix.server : NULL,
+                                  .pmi1 = world->pmi1,
+                                  .job_id = world->job.job_id,
+                                  .signal = relay_signal,
+                                  .context = world};
     mpi_relay_frame(&ends, type, message);
 }
 
 /* Did this local rank ever speak to the server it was given? */
 static bool has_spoken(const void *context, int index)
 {
-    const struct mpi_host *host = context;
-    int rank = (int)host->job.prepare->workers[index]->rank;
-    switch (kind_of(host, index)) {
+    const struct mpi_world *world = context;
+    switch (kind_of(world, index)) {
     case MPI_PMIX:
-        return host->pmix.server != NULL &&
-               pmix_server_worker_state(host->pmix.server, rank) != PMIX_WORKER_SILENT;
-    case MPI_PMI1: return pmi1_wire_has_spoken(host->pmi1, index);
+        return world->registered &&
+               pmix_server_worker_state(world->host->pmix.server, number_of(world, index)) !=
+                   PMIX_WORKER_SILENT;
+    case MPI_PMI1: return pmi1_wire_has_spoken(world->pmi1, index);
     default: return false;
     }
 }
@@ -232,30 +312,14 @@ static bool has_spoken(const void *context, int index)
 struct mpi_host *mpi_host_create(struct loop *loop, const struct post *post)
 {
     struct mpi_host *host = mem_alloc(sizeof(*host));
-    *host = (struct mpi_host){.loop = loop, .whole = post, .post = post};
-    host->look = mpi_look_create(loop, has_spoken, host);
+    *host = (struct mpi_host){.loop = loop, .post = post};
     return host;
-}
-
-void mpi_host_finish(struct mpi_host *host)
-{
-    mpi_look_end(host->look);
-    if (host->registered)
-        pmix_server_job_end(host->pmix.server);
-    host->registered = false;
-    host->published = false;
-    pmi1_wire_destroy(host->pmi1);
-    host->pmi1 = NULL;
-    free(host->nspace);
-    host->nspace = NULL;
-    host->post = host->whole;
 }
 
 void mpi_host_destroy(struct mpi_host *host)
 {
     if (host == NULL)
         return;
-    mpi_look_destroy(host->look);
     mpi_pmix_leave(&host->pmix);
     free(host);
 }
@@ -263,7 +327,7 @@ void mpi_host_destroy(struct mpi_host *host)
 void mpi_host_abandon(struct mpi_host *host)
 {
     if (host != NULL)
-        host->registered = false;
+        host->abandoned = true;
 }
 
 bool mpi_host_has_thread(const struct mpi_host *host)
@@ -284,15 +348,15 @@ static int need_pmix(struct mpi_host *host, const char *module_path, const char 
                                                .modex_answer = pmix_modex_answer,
                                                .store = pmix_store,
                                                .event = pmix_event,
-                                               .spawn = spawn_wanted};
+                                               .spawn = pmix_spawn};
     const struct mpi_pmix_start start = {module_path, hostname, &ops, host};
     return mpi_pmix_need(&host->pmix, host->loop, &start, err);
 }
 
-static bool wants(const struct mpi_host *host, enum mpi_kind kind)
+static bool wants(const struct mpi_job *job, enum mpi_kind kind)
 {
-    for (size_t i = 0; i < host->job.prepare->n_apps; i++) {
-        if (host->job.kinds[i] == kind)
+    for (size_t i = 0; i < job->prepare->n_apps; i++) {
+        if (job->kinds[i] == kind)
             return true;
     }
     return false;
@@ -311,36 +375,65 @@ static int check_workers(const struct mpi_job *job, struct error *err)
     return 0;
 }
 
-static int register_job(struct mpi_host *host, struct error *err)
+static int register_world(struct mpi_world *world, struct error *err)
 {
-    host->nspace = mem_printf("%s@%u", host->job.job_id, host->post->epoch);
-    int result = pmix_register(host->pmix.server, &host->job, host->nspace, err);
-    host->registered = result == 0;
+    const struct mpi_job *job = &world->job;
+    if (need_pmix(world->host, job->module_path, pmix_register_name(job), err) < 0)
+        return -1;
+    world->nspace = mem_printf(MPI_NSPACE_FORMAT, job->job_id, world->post->epoch);
+    int result = pmix_register(world->host->pmix.server, job, world->nspace, err);
+    world->registered = result == 0;
     return result;
 }
 
-int mpi_host_prepare(struct mpi_host *host, const struct mpi_job *job, struct error *err)
+static int open_servers(struct mpi_world *world, struct error *err)
 {
     static const struct pmi1_wire_ops pmi1_ops = {.aborted = pmi1_aborted,
                                                   .barrier_in = pmi1_barrier_in,
                                                   .name = pmi1_name,
-                                                  .spawn = spawn_wanted};
-    host->job = *job;
-    host->post = job->post;
-    if (check_workers(job, err) < 0)
+                                                  .spawn = refuse_spawn};
+    const struct mpi_job *job = &world->job;
+    if (check_workers(job, err) < 0 || (wants(job, MPI_PMIX) && register_world(world, err) < 0))
         return -1;
-    if (wants(host, MPI_PMIX) &&
-        (need_pmix(host, job->module_path, pmix_register_name(job), err) < 0 ||
-         register_job(host, err) < 0))
-        return -1;
-    if (wants(host, MPI_PMI1)) {
-        char *kvsname AUTO_FREE = mem_printf("%s_%u", job->job_id, host->post->epoch);
-        host->pmi1 = pmi1_wire_create(host->loop, &host->post->log, job, kvsname, &pmi1_ops, host);
+    if (wants(job, MPI_PMI1)) {
+        char *kvsname AUTO_FREE = mem_printf("%s_%u", job->job_id, world->post->epoch);
+        world->pmi1 = pmi1_wire_create(world->host->loop, &world->post->log, &world->job, kvsname,
+                                       &pmi1_ops, world);
     }
     /* Workers that may rejoin others have no MPI, whatever their libraries map. */
-    if (!job->prepare->elastic || wants(host, MPI_PMIX) || wants(host, MPI_PMI1))
-        mpi_look_begin(host->look, &host->job, host->nspace);
+    if (!job->prepare->elastic || wants(job, MPI_PMIX) || wants(job, MPI_PMI1))
+        mpi_look_begin(world->look, &world->job, world->nspace);
     return 0;
+}
+
+struct mpi_world *mpi_world_create(struct mpi_host *host, const struct mpi_job *job,
+                                   struct error *err)
+{
+    struct mpi_world *world = mem_alloc(sizeof(*world));
+    *world = (struct mpi_world){.next = host->worlds, .host = host, .post = job->post, .job = *job};
+    world->look = mpi_look_create(host->loop, has_spoken, world);
+    host->worlds = world;
+    if (open_servers(world, err) == 0)
+        return world;
+    mpi_world_destroy(world);
+    return NULL;
+}
+
+void mpi_world_destroy(struct mpi_world *world)
+{
+    if (world == NULL)
+        return;
+    struct mpi_world **at = &world->host->worlds;
+    while (*at != world)
+        at = &(*at)->next;
+    *at = world->next;
+    mpi_look_end(world->look);
+    mpi_look_destroy(world->look);
+    if (world->registered && !world->host->abandoned)
+        pmix_server_job_end(world->host->pmix.server, first_of(world));
+    pmi1_wire_destroy(world->pmi1);
+    free(world->nspace);
+    free(world);
 }
 
 int mpi_host_try_pmix(struct mpi_host *host, const char *module_path, const char *hostname,
@@ -362,15 +455,14 @@ int mpi_host_try_pmix(struct mpi_host *host, const char *module_path, const char
     if (need_pmix(host, module_path, hostname, err) < 0 ||
         pmix_server_job(host->pmix.server, &job, err) < 0)
         return -1;
-    pmix_server_job_end(host->pmix.server);
+    pmix_server_job_end(host->pmix.server, 0);
     return 0;
 }
 
-int mpi_host_worker(struct mpi_host *host, int index, struct strv *env, struct strv *hints,
-                    int *keep_fd, struct error *err)
+int mpi_world_worker(struct mpi_world *world, int index, struct strv *env, struct strv *hints,
+                     int *keep_fd, struct error *err)
 {
-    enum mpi_kind kind = kind_of(host, index);
-    int rank = (int)host->job.prepare->workers[index]->rank;
+    enum mpi_kind kind = kind_of(world, index);
     *keep_fd = -1;
     /* Open MPI and MPICH load hwloc, and hwloc all its plugins: a tenth of what a rank's start
      * costs goes into X11, libxml2 and the Unicode tables behind them. A rank has no display, and
@@ -378,62 +470,63 @@ int mpi_host_worker(struct mpi_host *host, int index, struct strv *env, struct s
     if (kind != MPI_NONE)
         strv_env_set(hints, "HWLOC_PLUGINS_BLACKLIST", "hwloc_gl.so,hwloc_xml_libxml.so");
     switch (kind) {
-    case MPI_PMIX: return pmix_server_worker_env(host->pmix.server, rank, env, hints, err);
-    case MPI_PMI1: return pmi1_wire_worker(host->pmi1, index, env, keep_fd, err);
+    case MPI_PMIX:
+        return pmix_server_worker_env(world->host->pmix.server, number_of(world, index), env, hints,
+                                      err);
+    case MPI_PMI1: return pmi1_wire_worker(world->pmi1, index, env, keep_fd, err);
     default: return 0;
     }
 }
 
-void mpi_host_spawned(struct mpi_host *host, int index, pid_t pid, int keep_fd)
+void mpi_world_spawned(struct mpi_world *world, int index, pid_t pid, int keep_fd)
 {
     fd_close(&keep_fd);
-    if (kind_of(host, index) == MPI_PMIX && pid > 0)
-        pmix_server_worker_started(host->pmix.server, (int)host->job.prepare->workers[index]->rank,
-                                   pid);
+    if (kind_of(world, index) == MPI_PMIX && pid > 0)
+        pmix_server_worker_started(world->host->pmix.server, number_of(world, index), pid);
 }
 
-static void post_left(struct mpi_host *host, int index)
+static void post_left(struct mpi_world *world, int index)
 {
     Hvdrun__Abort message = HVDRUN__ABORT__INIT;
-    message.seat = host->job.prepare->workers[index]->seat;
+    message.seat = world->job.prepare->workers[index]->seat;
     message.left = true;
     message.when_ns = (uint64_t)clock_mono_ns();
-    post_message(host->post, FRAME_ABORT, &message.base);
+    post_message(world->post, FRAME_ABORT, &message.base);
 }
 
 /* Has this local rank left MPI as it should, or never been expected in it? */
-static bool has_finalized(const struct mpi_host *host, int index)
+static bool has_finalized(const struct mpi_world *world, int index)
 {
-    int rank = (int)host->job.prepare->workers[index]->rank;
-    switch (kind_of(host, index)) {
+    switch (kind_of(world, index)) {
     case MPI_PMIX: {
-        enum pmix_worker_state state = pmix_server_worker_state(host->pmix.server, rank);
+        enum pmix_worker_state state =
+            pmix_server_worker_state(world->host->pmix.server, number_of(world, index));
         return state == PMIX_WORKER_FINALIZED || state == PMIX_WORKER_ABORTED;
     }
-    case MPI_PMI1: return pmi1_wire_has_finalized(host->pmi1, index);
+    case MPI_PMI1: return pmi1_wire_has_finalized(world->pmi1, index);
     default: return true;
     }
 }
 
-void mpi_host_exited(struct mpi_host *host, int index, int code, int signal)
+void mpi_world_exited(struct mpi_world *world, int index, int code, int signal)
 {
-    if (code == 0 && signal == 0 && !has_finalized(host, index)) {
-        mpi_look_left(host->look, index);
-        if (has_spoken(host, index))
-            post_left(host, index);
+    if (code == 0 && signal == 0 && !has_finalized(world, index)) {
+        mpi_look_left(world->look, index);
+        if (has_spoken(world, index))
+            post_left(world, index);
     }
-    if (kind_of(host, index) != MPI_PMIX)
+    if (kind_of(world, index) != MPI_PMIX)
         return;
-    int rank = (int)host->job.prepare->workers[index]->rank;
-    pmix_server_worker_ended(host->pmix.server, rank, code, signal);
-    if (host->published)
-        mpi_relay_rank_ended(host->post, host->nspace, rank);
+    pmix_server_worker_ended(world->host->pmix.server, number_of(world, index), code, signal);
+    if (world->published)
+        mpi_relay_rank_ended(world->post, world->nspace,
+                             (int)world->job.prepare->workers[index]->rank);
 }
 
-void mpi_host_collect(struct mpi_host *host, int index)
+void mpi_world_collect(struct mpi_world *world, int index)
 {
-    if (kind_of(host, index) == MPI_PMIX)
-        pmix_server_dispatch(host->pmix.server);
-    else if (kind_of(host, index) == MPI_PMI1)
-        pmi1_wire_collect(host->pmi1, index);
+    if (kind_of(world, index) == MPI_PMIX)
+        pmix_server_dispatch(world->host->pmix.server);
+    else if (kind_of(world, index) == MPI_PMI1)
+        pmi1_wire_collect(world->pmi1, index);
 }

@@ -2,8 +2,8 @@
 /*
  * Hosts MPI for the workers of this node: PMIx through its module, PMI-1 by our own engine on a
  * socketpair per worker. Messages from and to other nodes go through the driver (mpi_relay.h). One
- * host lives as long as its agent, since PMIx can be started only once in a process. Epochs with
- * MPI are prepared and finished one at a time.
+ * host lives as long as its agent, since PMIx can be started only once in a process. A *world* is
+ * what MPI knows of one crew, and there are several if ranks spawn others.
  */
 #pragma once
 
@@ -15,40 +15,42 @@
 #include "io/loop.h"
 
 struct mpi_host;
+struct mpi_world;
 
-/* `post` is the agent's. Workers are named by their index in PREPARE. */
+/* `post` is the agent's. */
 struct mpi_host *mpi_host_create(struct loop *loop, const struct post *post);
 
 /* Does not finalize PMIx: that can hang when a client died while it connected (4.2.2), and
- * the process ends anyway. */
+ * the process ends anyway. All worlds are destroyed before. */
 void mpi_host_destroy(struct mpi_host *host);
 
-/* The process is about to end: mpi_host_finish() will no longer wait for PMIx. */
+/* The process is about to end: mpi_world_destroy() will no longer wait for PMIx. */
 void mpi_host_abandon(struct mpi_host *host);
 
 /* PMIx's thread runs: the process must end without running exit handlers. */
 bool mpi_host_has_thread(const struct mpi_host *host);
 
-/* Starts the servers that these kinds need. -1: with an errnum, this machine refused a folder or
- * space. Call mpi_host_finish() in any case. */
-int mpi_host_prepare(struct mpi_host *host, const struct mpi_job *job, struct error *err);
-void mpi_host_finish(struct mpi_host *host);
-
 /* For `hvdrun check`: does what a job of one rank would need of PMIx here, without a rank. Only
- * while no epoch is prepared. */
+ * while there is no world. */
 int mpi_host_try_pmix(struct mpi_host *host, const char *module_path, const char *hostname,
                       struct error *err);
 
+/* Starts the servers that these kinds need. NULL: with an errnum, this machine refused a folder or
+ * space. Workers are named by their index in PREPARE. */
+struct mpi_world *mpi_world_create(struct mpi_host *host, const struct mpi_job *job,
+                                   struct error *err);
+void mpi_world_destroy(struct mpi_world *world); /* accepts NULL */
+
 /* Adds to `env` what a worker needs to find its server, and to `hints` the settings of its MPI that
  * the user's settings override. `*keep_fd`: a descriptor that the worker inherits under its own
- * number; pass it to mpi_host_spawned() after the spawn. -1: none. */
-int mpi_host_worker(struct mpi_host *host, int index, struct strv *env, struct strv *hints,
-                    int *keep_fd, struct error *err);
-void mpi_host_spawned(struct mpi_host *host, int index, pid_t pid, int keep_fd);
-void mpi_host_exited(struct mpi_host *host, int index, int code, int signal);
+ * number; pass it to mpi_world_spawned() after the spawn. -1: none. */
+int mpi_world_worker(struct mpi_world *world, int index, struct strv *env, struct strv *hints,
+                     int *keep_fd, struct error *err);
+void mpi_world_spawned(struct mpi_world *world, int index, pid_t pid, int keep_fd);
+void mpi_world_exited(struct mpi_world *world, int index, int code, int signal);
 
 /* Handles now what this worker sent before it ended. */
-void mpi_host_collect(struct mpi_host *host, int index);
+void mpi_world_collect(struct mpi_world *world, int index);
 
-/* An MPI_* frame of the epoch that has been prepared. */
-void mpi_host_frame(struct mpi_host *host, uint8_t type, const void *message);
+/* An MPI_* frame of its epoch, or SPAWNED. */
+void mpi_world_frame(struct mpi_world *world, uint8_t type, const void *message);

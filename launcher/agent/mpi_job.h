@@ -10,6 +10,9 @@
 #include "model/settings/words.h"
 #include "wire/control.pb-c.h"
 
+/* The namespace of a world: the job's id and the epoch. */
+#define MPI_NSPACE_FORMAT "%s@%u"
+
 /* How the servers reach the workers, which are named by their index in PREPARE. */
 struct mpi_job_ops {
     /* A worker asked that a rank of this node (or -2: all of them) gets a signal. */
@@ -20,8 +23,8 @@ struct mpi_job_ops {
 struct mpi_job {
     const struct mpi_job_ops *ops;
     void *context;
-    const struct post *post;          /* of the epoch; borrowed until mpi_host_finish() */
-    const Hvdrun__Prepare *prepare;   /* borrowed until mpi_host_finish() */
+    const struct post *post;          /* of the epoch; borrowed until mpi_world_destroy() */
+    const Hvdrun__Prepare *prepare;   /* borrowed until mpi_world_destroy() */
     const struct rank_places *places; /* of `prepare`; borrowed likewise */
     const enum mpi_kind *kinds;       /* of each app; borrowed likewise */
     char *const *reasons;             /* for these kinds, of each app; borrowed likewise */

@@ -78,19 +78,28 @@ int pmix_register(struct pmix_server *pmix, const struct mpi_job *from, const ch
                                           rank_places_count(from->places, (int)i)};
     char *wdir AUTO_FREE = getcwd(NULL, 0);
     char **cpusets = binding_texts(from);
-    struct pmix_job job = {.nspace = nspace,
-                           .size = (int)prepare->size,
-                           .nodes = nodes,
-                           .node_count = (int)prepare->n_host_ranks,
-                           .my_node = (int)prepare->node_index,
-                           .apps = apps,
-                           .app_count = (int)prepare->n_apps,
-                           .uid = getuid(),
-                           .gid = getgid(),
-                           .wdir = prepare->wdir[0] == '\0' ? wdir : prepare->wdir,
-                           .shm_dir = from->shm_dir,
-                           .oversubscribed = from->oversubscribed,
-                           .cpusets = (const char *const *)cpusets};
+    char *parent AUTO_FREE =
+        prepare->parent_epoch == 0
+            ? NULL
+            : mem_printf(MPI_NSPACE_FORMAT, from->job_id, prepare->parent_epoch);
+    struct pmix_job job = {
+        .nspace = nspace,
+        .size = (int)prepare->size,
+        .universe_size = (int)(prepare->universe_size > prepare->size ? prepare->universe_size : 0),
+        .first = (int)prepare->first_seat,
+        .parent_nspace = parent,
+        .parent_rank = (int)prepare->parent_rank,
+        .nodes = nodes,
+        .node_count = (int)prepare->n_host_ranks,
+        .my_node = (int)prepare->node_index,
+        .apps = apps,
+        .app_count = (int)prepare->n_apps,
+        .uid = getuid(),
+        .gid = getgid(),
+        .wdir = prepare->wdir[0] == '\0' ? wdir : prepare->wdir,
+        .shm_dir = from->shm_dir,
+        .oversubscribed = from->oversubscribed,
+        .cpusets = (const char *const *)cpusets};
     int result = pmix_server_job(pmix, &job, err);
     free_texts(cpusets);
     for (size_t i = 0; i < prepare->n_apps; i++)

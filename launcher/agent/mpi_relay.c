@@ -170,6 +170,33 @@ void mpi_relay_signal(const struct post *post, int rank, int signal)
     post_message(post, FRAME_MPI_SIGNAL, &message.base);
 }
 
+void mpi_relay_spawn(const struct post *post, uint64_t token, const struct pmix_spawn *request)
+{
+    size_t count = request->app_count;
+    Hvdrun__SpawnApp *apps AUTO_FREE = mem_array(count + 1, sizeof(*apps));
+    Hvdrun__SpawnApp **pointers AUTO_FREE = mem_array(count + 1, sizeof(Hvdrun__SpawnApp *));
+    for (size_t i = 0; i < count; i++) {
+        const struct pmix_spawn_app *app = &request->apps[i];
+        Hvdrun__SpawnApp *message = pointers[i] = &apps[i];
+        *message = (Hvdrun__SpawnApp)HVDRUN__SPAWN_APP__INIT;
+        message->argv = (char **)(uintptr_t)app->argv;
+        message->env = (char **)(uintptr_t)app->env;
+        while (app->argv[message->n_argv] != NULL)
+            message->n_argv++;
+        while (app->env[message->n_env] != NULL)
+            message->n_env++;
+        message->wdir = text_of(app->wdir != NULL ? app->wdir : "");
+        message->hosts = text_of(app->hosts != NULL ? app->hosts : "");
+        message->np = (uint32_t)(app->np > 0 ? app->np : 0);
+    }
+    Hvdrun__Spawn message = HVDRUN__SPAWN__INIT;
+    message.seat = (uint32_t)request->rank;
+    message.token = token;
+    message.apps = pointers;
+    message.n_apps = count;
+    post_message(post, FRAME_SPAWN, &message.base);
+}
+
 static void on_collected(const struct mpi_relay_ends *ends, const Hvdrun__MpiCollected *message)
 {
     bool ok = message->problem[0] == '\0';
@@ -246,6 +273,14 @@ static void on_signal(const struct mpi_relay_ends *ends, const Hvdrun__MpiSignal
     ends->signal(ends->context, message->rank, message->signal);
 }
 
+static void on_spawned(const struct mpi_relay_ends *ends, const Hvdrun__Spawned *message)
+{
+    char *nspace AUTO_FREE = mem_printf(MPI_NSPACE_FORMAT, ends->job_id, message->epoch);
+    if (ends->pmix != NULL && message->result <= PMIX_SPAWN_FAILED)
+        pmix_server_spawn_reply(ends->pmix, message->token, (enum pmix_spawn_result)message->result,
+                                nspace);
+}
+
 void mpi_relay_frame(const struct mpi_relay_ends *ends, uint8_t type, const void *message)
 {
     switch (type) {
@@ -255,6 +290,7 @@ void mpi_relay_frame(const struct mpi_relay_ends *ends, uint8_t type, const void
     case FRAME_MPI_STORE_REPLY: on_store_reply(ends, message); break;
     case FRAME_MPI_EVENT: on_event(ends, message); break;
     case FRAME_MPI_SIGNAL: on_signal(ends, message); break;
+    case FRAME_SPAWNED: on_spawned(ends, message); break;
     default: break;
     }
 }

@@ -26,15 +26,17 @@ void mpi_relay_name(const struct post *post, int rank, enum pmi1_name_request re
 void mpi_relay_rank_ended(const struct post *post, const char *nspace, int rank);
 void mpi_relay_event(const struct post *post, const void *bytes, size_t length);
 void mpi_relay_signal(const struct post *post, int rank, int signal); /* also PMIX_EVERY_RANK */
+void mpi_relay_spawn(const struct post *post, uint64_t token, const struct pmix_spawn *request);
 
 /* Where frames from the driver go; what is NULL gets none. */
 struct mpi_relay_ends {
     const struct log *log;
     struct pmix_server *pmix;
     struct pmi1_wire *pmi1;
+    const char *job_id;
     void (*signal)(void *context, int rank, int signal); /* a rank of this node, or all of them */
     void *context;
 };
 
-/* Any MPI_* frame of the present epoch, with the message of its type. */
+/* Any MPI_* frame of the present epoch, or SPAWNED, with the message of its type. */
 void mpi_relay_frame(const struct mpi_relay_ends *ends, uint8_t type, const void *message);

@@ -35,7 +35,7 @@ static void add_crew(struct agent *agent, uint32_t epoch, Hvdrun__Prepare *messa
                                  .pool = &agent->pool,
                                  .reaper = agent->reaper,
                                  .facts = agent->facts,
-                                 .mpi = joins ? NULL : agent->mpi,
+                                 .mpi = joins && message->elastic ? NULL : agent->mpi,
                                  .mask = agent->config->mask,
                                  .modules = agent->modules,
                                  .job_id = agent->job_id,
@@ -55,7 +55,8 @@ static int expand_lists(Hvdrun__Prepare *message)
     return number_runs_expand(&message->host_ranks, &message->n_host_ranks, HOSTS_MAX);
 }
 
-/* Of the next epoch: after an end all anew, else beside the workers that go on. */
+/* Of the next epoch: after an end all anew, else beside the workers that go on. A world that a rank
+ * has spawned does not touch the rendezvous and the lines of those. */
 void node_orders_prepare(struct agent *agent, const struct frame_header *header, const void *body)
 {
     Hvdrun__Prepare *message = hvdrun__prepare__unpack(NULL, header->length, body);

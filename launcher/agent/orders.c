@@ -142,6 +142,7 @@ static const struct order orders[] = {
     [FRAME_MPI_MODEX_DATA] = {.crew = crew_orders_mpi, MESSAGE(mpi_modex_data)},
     [FRAME_MPI_STORE_REPLY] = {.crew = crew_orders_mpi, MESSAGE(mpi_store_reply)},
     [FRAME_MPI_EVENT] = {.crew = crew_orders_mpi, MESSAGE(mpi_event)},
+    [FRAME_SPAWNED] = {.crew = crew_orders_mpi, MESSAGE(spawned)},
     [FRAME_MPI_SIGNAL] = {.crew = crew_orders_mpi, MESSAGE(mpi_signal)},
 };
 

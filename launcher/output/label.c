@@ -91,7 +91,12 @@ static void render_time(int64_t wall_ns, struct buf *out)
 static void render_key(char letter, const struct label_facts *facts, struct buf *out)
 {
     switch (letter) {
-    case 'r': buf_printf(out, "%d", facts->rank); break;
+    case 'r':
+        if (facts->world > 0)
+            buf_printf(out, "%d.%d", facts->world, facts->world_rank);
+        else
+            buf_printf(out, "%d", facts->rank);
+        break;
     case 'h': buf_puts(out, facts->host != NULL ? facts->host : "?"); break;
     case 'l': buf_printf(out, "%d", facts->local_rank); break;
     case 's': buf_puts(out, facts->stream); break;

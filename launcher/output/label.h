@@ -2,9 +2,9 @@
 /*
  * The label before a line: a template that is compiled once. Names of files are made from it too.
  *
- * %r is the rank, %h the host, %l the local rank, %s the stream, %t the time, and %% a percent
- * sign. Any other letter is an error. %t is local time as 2026-11-21 13:05:59.042.
- * label_timestamp() has horovodrun's form.
+ * %r is the rank (1.0: rank 0 of world 1, which was spawned), %h the host, %l the local rank, %s
+ * the stream, %t the time, and %% a percent sign. Any other letter is an error. %t is local time as
+ * 2026-11-21 13:05:59.042. label_timestamp() has horovodrun's form.
  */
 #pragma once
 
@@ -28,8 +28,9 @@ struct label;
 
 struct label_facts {
     int rank, local_rank;
-    const char *host;   /* NULL: shown as "?" */
-    const char *stream; /* "stdout" or "stderr" */
+    int world, world_rank; /* shown as 1.0 instead of the rank; world 0: not */
+    const char *host;      /* NULL: shown as "?" */
+    const char *stream;    /* "stdout" or "stderr" */
     int64_t wall_ns;
 };
 

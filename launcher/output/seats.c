@@ -80,6 +80,8 @@ void seat_take(const struct seats *seats, struct seat *seat, const struct output
     free(seat->host);
     seat->rank = who->rank;
     seat->local_rank = who->local_rank;
+    seat->world = who->world;
+    seat->world_rank = who->world_rank;
     seat->host = mem_strdup(who->host);
     for (int i = 0; i < 2; i++) {
         clear_stream(&seat->streams[i]);
@@ -95,6 +97,8 @@ struct label_facts seat_facts(const struct seat_stream *stream)
     return (struct label_facts){
         .rank = stream->seat->rank,
         .local_rank = stream->seat->local_rank,
+        .world = stream->seat->world,
+        .world_rank = stream->seat->world_rank,
         .host = stream->seat->host,
         .stream = names[stream->index],
         .wall_ns = stream->wall_ns,

@@ -35,6 +35,7 @@ struct seat_stream {
 struct seat {
     int number;
     int rank, local_rank;
+    int world, world_rank;
     char *host; /* or NULL */
     struct seat_stream streams[2];
 };

@@ -52,5 +52,6 @@ struct output_config { /* everything it points to is copied or used during outpu
 /* The worker that has a seat; model/elastic/elastic.h says what a seat is. */
 struct output_seat {
     int rank, local_rank;
-    const char *host; /* copied */
+    const char *host;      /* copied */
+    int world, world_rank; /* of a rank that was spawned: world 1 or later; 0: none was */
 };

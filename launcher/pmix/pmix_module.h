@@ -17,7 +17,7 @@
 #include "base/strv.h"
 #include "pmix/publish_store.h"
 
-#define PMIX_MODULE_VERSION 5
+#define PMIX_MODULE_VERSION 6
 /* for io/module_open.h */
 #define PMIX_MODULE_KIND                                                                         \
     (&(const struct module_kind){                                                                \
@@ -25,7 +25,7 @@
         "MPI programs need the PMIx library: install the package libpmix2 on this host, or run " \
         "with --mpi=pmi1 (MPICH) or --mpi=none"})
 
-#define PMIX_EVERY_RANK (-2) /* in signals: all ranks of the namespace */
+#define PMIX_EVERY_RANK (-2) /* in signals: all ranks of all namespaces */
 
 /* The source of a request for the data of one of our ranks; comes back with the answer. */
 struct pmix_asker {
@@ -46,7 +46,30 @@ struct pmix_store_request {
     int timeout_s;     /* lookup; 0: none */
 };
 
-/* Any op but connected, finalized, aborted and log may be NULL. What it would do is then refused as
+/* PMIx_Spawn, MPI_Comm_spawn; borrowed for the call. */
+struct pmix_spawn_app {
+    char *const *argv; /* NULL-ended, as is env */
+    char *const *env;  /* NAME=value of this program alone */
+    const char *wdir;  /* NULL: that of the job */
+    const char *hosts; /* "a,b:2": only on these; NULL: on any */
+    int np;
+};
+struct pmix_spawn {
+    int rank; /* that asks */
+    const struct pmix_spawn_app *apps;
+    size_t app_count;
+};
+enum pmix_spawn_result {
+    PMIX_SPAWNED_OK,
+    PMIX_SPAWN_NO_ROOM,   /* fewer slots are free, or a host is not one of the job */
+    PMIX_SPAWN_NOT_FOUND, /* a program cannot be started */
+    PMIX_SPAWN_FAILED,
+};
+
+/* A job can have several namespaces at a time, since ranks can spawn others. A rank below is a
+ * number among those of all of them: the first of its namespace, and its rank there.
+ *
+ * Any op but connected, finalized, aborted and log may be NULL. What it would do is then refused as
  * unsupported. Only `store` falls back to a store of this node. Memory handed to an op is borrowed
  * for the call. */
 struct pmix_server_ops {
@@ -60,8 +83,9 @@ struct pmix_server_ops {
     void (*signal)(void *context, int rank, int signal);
 
     /* Several nodes only. All local participants have entered a fence, connect or group. `ranks`,
-     * ascending, are those of all nodes that take part (count 0: all of the job). Together with
-     * `operation`, they identify it. Answer with pmix_server_collect_reply(). */
+     * ascending, are those of all nodes that take part (count 0: all of the namespace whose rank 0
+     * is `ranks[0]`). Together with `operation`, they identify it. Answer with
+     * pmix_server_collect_reply(). */
     void (*collect)(void *context, uint64_t id, const char *operation, const int *ranks,
                     size_t count, const void *bytes, size_t length);
     /* Data of a rank on another node; answer with pmix_server_modex_reply(). */
@@ -74,8 +98,8 @@ struct pmix_server_ops {
     /* An event that other nodes should hear of, for their pmix_server_event(). */
     void (*event)(void *context, const void *bytes, size_t length);
 
-    /* PMIx_Spawn, MPI_Comm_spawn: the rank waits until the job ends. */
-    void (*spawn)(void *context, int rank);
+    /* Answer with pmix_server_spawn_reply(); until then the rank waits. */
+    void (*spawn)(void *context, uint64_t id, const struct pmix_spawn *request);
 };
 
 struct pmix_job_node {
@@ -95,6 +119,9 @@ struct pmix_job {
     const char *nspace; /* unique to the job and epoch, at most 200 bytes */
     int size;
     int universe_size; /* 0: as size */
+    int first;         /* the number of its rank 0; those of two namespaces do not overlap */
+    const char *parent_nspace; /* of the rank that has spawned it; NULL: none has */
+    int parent_rank;           /* in that namespace */
     const struct pmix_job_node *nodes;
     int node_count, my_node;
     const struct pmix_job_app *apps; /* ranks are consecutive within an app */
@@ -130,7 +157,7 @@ struct pmix_module {
     int (*fd)(const struct server *server);
     void (*dispatch)(struct server *server);
     int (*job)(struct server *server, const struct pmix_job *job, struct error *err);
-    void (*job_end)(struct server *server);
+    void (*job_end)(struct server *server, int first);
     int (*worker_env)(struct server *server, int rank, struct strv *env, struct strv *hints,
                       struct error *err);
     void (*worker_started)(struct server *server, int rank, pid_t pid);
@@ -144,4 +171,6 @@ struct pmix_module {
     void (*store_reply)(struct server *server, uint64_t id, enum store_status status,
                         const struct store_item *items, size_t count);
     void (*event)(struct server *server, const void *bytes, size_t length);
+    void (*spawn_reply)(struct server *server, uint64_t id, enum pmix_spawn_result result,
+                        const char *nspace);
 };

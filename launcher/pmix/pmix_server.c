@@ -98,9 +98,9 @@ int pmix_server_job(struct pmix_server *server, const struct pmix_job *job, stru
     return result;
 }
 
-void pmix_server_job_end(struct pmix_server *server)
+void pmix_server_job_end(struct pmix_server *server, int first)
 {
-    server->module->job_end(server->inner);
+    server->module->job_end(server->inner, first);
 }
 
 int pmix_server_worker_env(struct pmix_server *server, int rank, struct strv *env,
@@ -150,4 +150,10 @@ void pmix_server_store_reply(struct pmix_server *server, uint64_t id, enum store
 void pmix_server_event(struct pmix_server *server, const void *bytes, size_t length)
 {
     server->module->event(server->inner, bytes, length);
+}
+
+void pmix_server_spawn_reply(struct pmix_server *server, uint64_t id, enum pmix_spawn_result result,
+                             const char *nspace)
+{
+    server->module->spawn_reply(server->inner, id, result, nspace);
 }

@@ -9,8 +9,8 @@
  * pmix_server_fd() for reading and calls pmix_server_dispatch() when it is ready. It calls it once
  * more before it judges the exit of a worker, to know what that worker sent before it ended.
  *
- * PMIx allows one start per process, early (while few descriptors are open); epochs are jobs of the
- * one server, one after the other.
+ * PMIx allows one start per process, early (while few descriptors are open). A job here is a
+ * namespace: an epoch of an elastic job, or the ranks that a rank has spawned.
  */
 #pragma once
 
@@ -46,7 +46,7 @@ int pmix_server_start(struct pmix_server *server, const char *tmpdir, const char
 int pmix_server_fd(const struct pmix_server *server);
 void pmix_server_dispatch(struct pmix_server *server);
 
-/* Registers the namespace and all local ranks; one at a time. */
+/* Registers a namespace and its local ranks. */
 int pmix_server_job(struct pmix_server *server, const struct pmix_job *job, struct error *err);
 
 /* Sets in `env` what a local rank needs to find the server: the PMIX_* variables, the names that
@@ -62,13 +62,14 @@ void pmix_server_worker_ended(struct pmix_server *server, int rank, int code, in
 
 enum pmix_worker_state pmix_server_worker_state(const struct pmix_server *server, int rank);
 
-/* Deregisters the namespace. Requests that wait for an answer end as failed. PMIx's thread may have
- * locked up, as libpmix 4.2 can when a worker is killed while it connects. Then this gives up after
- * 5 s with a warning, no further job can start, and pmix_server_stop() leaves the library as it is.
+/* Deregisters the namespace whose rank 0 has the number `first`, if there is one. With the last of
+ * them, requests that wait for an answer end as failed. PMIx's thread may have locked up, as
+ * libpmix 4.2 can when a worker is killed while it connects. Then this gives up after 5 s with a
+ * warning, no further job can start, and pmix_server_stop() leaves the library as it is.
  */
-void pmix_server_job_end(struct pmix_server *server);
+void pmix_server_job_end(struct pmix_server *server, int first);
 
-void pmix_server_stop(struct pmix_server *server); /* also the job; accepts NULL; frees */
+void pmix_server_stop(struct pmix_server *server); /* also the jobs; accepts NULL; frees */
 /* Frees it, and leaves the library with its thread to the end of the process, which is near. */
 void pmix_server_leave(struct pmix_server *server);
 
@@ -84,3 +85,6 @@ void pmix_server_store_reply(struct pmix_server *server, uint64_t id, enum store
                              const struct store_item *items, size_t count);
 /* From another node's ops->event; what cannot be read is dropped with a warning. */
 void pmix_server_event(struct pmix_server *server, const void *bytes, size_t length);
+/* `nspace`: of the new ranks; used only if the result is PMIX_SPAWNED_OK. */
+void pmix_server_spawn_reply(struct pmix_server *server, uint64_t id, enum pmix_spawn_result result,
+                             const char *nspace);

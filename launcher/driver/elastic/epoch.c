@@ -245,7 +245,9 @@ void elastic_epoch_cancel_newcomers(struct elastic_epoch *epoch)
 static void seat_member(struct job *job, const struct elastic_member *member, uint32_t number)
 {
     if (member->is_new) {
-        struct output_seat who = {member->rank, member->local_rank, job->nodes[member->host]->host};
+        struct output_seat who = {.rank = member->rank,
+                                  .local_rank = member->local_rank,
+                                  .host = job->nodes[member->host]->host};
         output_seat(job->output, member->seat, &who); /* before the old one is forgotten */
         rank_table_seat(&job->ranks, member->seat)->epoch = number;
     }

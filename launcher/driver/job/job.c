@@ -35,11 +35,16 @@ bool job_seat_is_on(const struct job *job, const struct node_link *node, uint32_
     return record->epoch != 0 && record->node == node->index;
 }
 
+bool job_epoch_runs(const struct job *job, uint32_t epoch)
+{
+    return epoch == job->epoch || (epoch > job->epoch && epoch <= job->last_epoch);
+}
+
 int job_rank_seat(const struct job *job, int rank)
 {
     for (int seat = 0; seat < job->ranks.size; seat++) {
         const struct rank_record *record = &job->ranks.records[seat];
-        if (record->rank == rank && record->epoch == job->epoch)
+        if (record->rank == rank && job_epoch_runs(job, record->epoch))
             return seat;
     }
     return -1;

@@ -122,6 +122,7 @@ struct job {
     enum job_state state;
     bool advance_asked;
     uint32_t epoch;
+    uint32_t last_epoch; /* static: of the newest world; 0: none was spawned */
     uint64_t open_files; /* the user's soft limit: the driver has raised its own */
     struct loop *loop;
     struct output *output;
@@ -151,6 +152,9 @@ struct job {
     void *own[PART_COUNT];                        /* the data of the parts: job_part() */
     const struct frame_rule *frames[FRAME_TYPES]; /* that the parts take; NULL: none does */
 };
+
+/* It is the present epoch, or that of a world beside it. */
+bool job_epoch_runs(const struct job *job, uint32_t epoch);
 
 const char *job_state_name(enum job_state state);
 /* In a static job a seat is a rank. */

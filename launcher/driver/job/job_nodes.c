@@ -53,6 +53,16 @@ void job_take_plan(struct job *job)
     job_seat_ranks(job);
 }
 
+int job_node_slots(const struct job *job, int place)
+{
+    int slots = job->plan->nodes[place].slots;
+    const Hvdrun__AgentHello *hello = job->places[place]->hello;
+    bool named = job->settings->hosts != NULL || job->settings->hostfile != NULL ||
+                 job->request->allocation != NULL;
+    bool lends = !named && hello != NULL && hello->cpus_allowed <= INT32_MAX;
+    return lends && (int)hello->cpus_allowed > slots ? (int)hello->cpus_allowed : slots;
+}
+
 int64_t job_node_timeout(const struct job *job)
 {
     if (job->settings->node_timeout >= 0)
@@ -172,7 +182,7 @@ static bool is_late(const struct job *job, const struct frame_rule *rule, uint32
 {
     bool any =
         rule->epochs == EPOCHS_ALL || (rule->epochs == EPOCHS_OF_WORKERS && job->kind->many_epochs);
-    return !any && epoch != job->epoch;
+    return !any && !job_epoch_runs(job, epoch);
 }
 
 int frames_take(struct job *job, struct node_link *node, const struct frame_header *header,

@@ -16,6 +16,10 @@ void job_seat_ranks(struct job *job);
 /* Takes the nodes' order in the present plan; -1: they have none. */
 void job_set_places(struct job *job, struct node_link *const *places);
 
+/* The slots of a place: at least its ranks may be there. A host that the user did not name lends
+ * all its CPUs to ranks that are spawned. */
+int job_node_slots(const struct job *job, int place);
+
 /* Milliseconds of silence after which a node is lost. */
 int64_t job_node_timeout(const struct job *job);
 

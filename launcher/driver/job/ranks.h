@@ -30,6 +30,7 @@ struct rank_record {
     int rank, local_rank, app; /* of the last epoch in which it took part */
     int node;                  /* index in job->nodes */
     uint32_t epoch;            /* in which it was started; 0: the seat has never been taken */
+    int world, world_rank;     /* world 1 or later: a rank has spawned it; 0: none has */
     uint32_t joined;           /* the last epoch in which it took part, or was to; 0: none */
     pid_t pid;                 /* 0: never ran */
     int64_t started_ns;        /* driver's monotonic clock; 0: never */

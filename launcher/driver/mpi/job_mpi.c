@@ -33,7 +33,7 @@ static void round_answer(void *context, int node, const struct mpi_answer *answe
     message.problem = (char *)(answer->problem == NULL ? "" : answer->problem);
     message.round = answer->round;
     message.pmi1 = answer->pmi1;
-    node_link_send_shared(part->job->places[node], FRAME_MPI_COLLECTED, part->job->epoch,
+    node_link_send_shared(part->job->places[node], FRAME_MPI_COLLECTED, answer->epoch,
                           &message.base, MPI_COLLECTED_DATA, answer->data);
 }
 
@@ -93,6 +93,29 @@ static void close_part(struct job *job)
     free(part);
 }
 
+/* The ranks of an epoch: how many, and the first of them. */
+static int ranks_of_epoch(const struct job *job, uint32_t epoch, int *first)
+{
+    int count = 0, seat = 0;
+    while (seat < job->ranks.size && job->ranks.records[seat].epoch != epoch)
+        seat++;
+    *first = seat;
+    for (; seat < job->ranks.size && job->ranks.records[seat].epoch == epoch; seat++)
+        count++;
+    return count;
+}
+
+/* All ranks of a world that was spawned. The caller frees them. */
+static uint32_t *ranks_of_world(const struct job *job, uint32_t epoch, size_t *count)
+{
+    int first = 0, size = ranks_of_epoch(job, epoch, &first);
+    uint32_t *ranks = mem_array((size_t)size + 1, sizeof(*ranks));
+    for (int i = 0; i < size; i++)
+        ranks[i] = (uint32_t)(first + i);
+    *count = (size_t)size;
+    return ranks;
+}
+
 static void open_rounds(struct job_mpi *part)
 {
     const struct job *job = part->job;
@@ -109,17 +132,27 @@ static void open_rounds(struct job_mpi *part)
     }
 }
 
+void job_mpi_grow(struct job_mpi *part, const struct plan *plan)
+{
+    open_rounds(part);
+    mpi_rounds_grow(part->rounds, plan);
+}
+
 static int take_collect(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     struct job_mpi *part = job_part(job, job_mpi);
     const Hvdrun__MpiCollect *message = frame->message;
     open_rounds(part);
     bool waiting = mpi_rounds_pending(part->rounds) > 0;
+    bool of_world = message->n_ranks == 0 && frame->epoch != job->epoch;
+    size_t count = message->n_ranks;
+    uint32_t *all AUTO_FREE = of_world ? ranks_of_world(job, frame->epoch, &count) : NULL;
     struct mpi_step step = {.token = message->token,
+                            .epoch = frame->epoch,
                             .pmi1 = message->pmi1,
                             .key = message->key,
-                            .ranks = message->ranks,
-                            .rank_count = message->n_ranks,
+                            .ranks = of_world ? all : message->ranks,
+                            .rank_count = count,
                             .bytes = message->data.data,
                             .length = message->data.len};
     struct error err = ERROR_INIT;
@@ -147,9 +180,9 @@ static int take_modex(struct job *job, struct node_link *node, const struct agen
     struct node_link *to = job->places[job->plan->ranks[message->rank].node];
     message->node = (uint32_t)node->place;
     if (node_link_alive(to))
-        node_link_send(to, FRAME_MPI_MODEX, job->epoch, &message->base);
+        node_link_send(to, FRAME_MPI_MODEX, frame->epoch, &message->base);
     else
-        refuse_modex(node, job->epoch, message->token);
+        refuse_modex(node, frame->epoch, message->token);
     return 0;
 }
 
@@ -159,7 +192,7 @@ static int take_modex_data(struct job *job, struct node_link *node, const struct
     const Hvdrun__MpiModexData *message = frame->message;
     if (message->node >= (uint32_t)job->plan->node_count)
         return -1;
-    node_link_send(job->places[message->node], FRAME_MPI_MODEX_DATA, job->epoch, &message->base);
+    node_link_send(job->places[message->node], FRAME_MPI_MODEX_DATA, frame->epoch, &message->base);
     return 0;
 }
 
@@ -168,7 +201,7 @@ static int take_event(struct job *job, struct node_link *node, const struct agen
     const Hvdrun__MpiEvent *message = frame->message;
     for (int i = 0; i < job->plan->node_count; i++) {
         if (i != node->place)
-            node_link_send(job->places[i], FRAME_MPI_EVENT, job->epoch, &message->base);
+            node_link_send(job->places[i], FRAME_MPI_EVENT, frame->epoch, &message->base);
     }
     return 0;
 }
@@ -180,7 +213,7 @@ static int take_signal(struct job *job, struct node_link *node, const struct age
     for (int i = 0; i < job->plan->node_count && message->rank < job->plan->size; i++) {
         bool wanted = every ? i != node->place : job->plan->ranks[message->rank].node == i;
         if (wanted)
-            node_link_send(job->places[i], FRAME_MPI_SIGNAL, job->epoch, &message->base);
+            node_link_send(job->places[i], FRAME_MPI_SIGNAL, frame->epoch, &message->base);
     }
     return 0;
 }
@@ -190,7 +223,7 @@ static int take_store(struct job *job, struct node_link *node, const struct agen
     struct job_mpi *part = job_part(job, job_mpi);
     if (part->names == NULL)
         part->names = mpi_names_create(job);
-    return mpi_names_request(part->names, node, frame->message);
+    return mpi_names_request(part->names, node, frame->epoch, frame->message);
 }
 
 static void node_lost(struct job *job, struct node_link *node)

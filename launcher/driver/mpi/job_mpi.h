@@ -18,5 +18,8 @@
 
 struct job_mpi;
 
+/* The job gets more ranks: job->plan will be this one, which begins with the present one. */
+void job_mpi_grow(struct job_mpi *part, const struct plan *plan);
+
 /* All ranks of the epoch have ended. Call it before the plan is freed. */
 void job_mpi_end_epoch(struct job_mpi *part);

@@ -23,6 +23,7 @@ struct mpi_names {
 struct name_asker {
     struct mpi_names *names;
     int node;
+    uint32_t epoch;
     uint64_t token;
     uint32_t kind;
     bool pmi1;
@@ -50,7 +51,7 @@ static void reply(const struct name_asker *asker, enum store_status status,
     message.n_items = count;
     message.pmi1 = asker->pmi1;
     message.kind = asker->kind;
-    node_link_send(job->places[asker->node], FRAME_MPI_STORE_REPLY, job->epoch, &message.base);
+    node_link_send(job->places[asker->node], FRAME_MPI_STORE_REPLY, asker->epoch, &message.base);
 }
 
 /* A store_answer_fn. */
@@ -135,12 +136,13 @@ static void look_up(struct mpi_names *names, const Hvdrun__MpiStore *message,
                          message->wait_for, deadline, found, mem_dup(asker, sizeof(*asker)));
 }
 
-int mpi_names_request(struct mpi_names *names, const struct node_link *node,
+int mpi_names_request(struct mpi_names *names, const struct node_link *node, uint32_t epoch,
                       Hvdrun__MpiStore *message)
 {
     if (message->range > STORE_RM || message->keep > STORE_KEEP_SESSION)
         return -1;
-    struct name_asker asker = {names, node->place, message->token, message->kind, message->pmi1};
+    struct name_asker asker = {names,          node->place,   epoch,
+                               message->token, message->kind, message->pmi1};
     struct store_owner owner = {message->nspace, message->rank, node->place};
     AUTO_STRV struct strv keys = STRV_INIT;
     for (size_t i = 0; i < message->n_keys; i++)

@@ -14,6 +14,7 @@
 struct part {
     bool needed, joined, pmi1;
     uint64_t token;
+    uint32_t epoch;
     void *bytes;
     size_t length;
 };
@@ -30,6 +31,7 @@ struct round {
 
 struct mpi_rounds {
     const struct plan *plan;
+    size_t began_with; /* ranks */
     size_t round_limit, limit, bytes, pending;
     void (*answer)(void *context, int node, const struct mpi_answer *answer);
     void *context;
@@ -45,12 +47,18 @@ struct mpi_rounds *mpi_rounds_create(const struct plan *plan, size_t round_limit
 {
     struct mpi_rounds *rounds = mem_alloc(sizeof(*rounds));
     *rounds = (struct mpi_rounds){.plan = plan,
+                                  .began_with = (size_t)plan->size,
                                   .round_limit = round_limit,
                                   .limit = limit,
                                   .answer = answer,
                                   .context = context,
                                   .lost = mem_array((size_t)plan->node_count, sizeof(bool))};
     return rounds;
+}
+
+void mpi_rounds_grow(struct mpi_rounds *rounds, const struct plan *plan)
+{
+    rounds->plan = plan;
 }
 
 static void round_free(struct round *round, int node_count)
@@ -117,6 +125,7 @@ static void end(struct mpi_rounds *rounds, struct round *round, const char *prob
     for (int i = 0; i < node_count; i++) {
         const struct part *part = &round->parts[i];
         struct mpi_answer answer = {.token = part->token,
+                                    .epoch = part->epoch,
                                     .pmi1 = part->pmi1,
                                     .problem = problem,
                                     .round = number,
@@ -231,6 +240,7 @@ enum mpi_join mpi_rounds_join(struct mpi_rounds *rounds, int node, const struct 
     part->joined = true;
     part->pmi1 = step->pmi1;
     part->token = step->token;
+    part->epoch = step->epoch;
     part->bytes = step->length > 0 ? mem_dup(step->bytes, step->length) : NULL;
     part->length = step->length;
     round->joined++;
@@ -255,7 +265,7 @@ static int find_gone(const struct mpi_rounds *rounds, const struct round *round,
                      bool (*gone)(void *context, int rank), void *context)
 {
     const struct plan *plan = rounds->plan;
-    size_t count = round->rank_count == 0 ? (size_t)plan->size : round->rank_count;
+    size_t count = round->rank_count == 0 ? rounds->began_with : round->rank_count;
     for (size_t i = 0; i < count; i++) {
         int rank = round->rank_count == 0 ? (int)i : (int)round->ranks[i];
         if (!round->parts[plan->ranks[rank].node].joined && gone(context, rank))

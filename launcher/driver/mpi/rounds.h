@@ -21,16 +21,18 @@
 /* Borrowed for the call. */
 struct mpi_step {
     uint64_t token; /* comes back in the answer */
+    uint32_t epoch; /* likewise */
     bool pmi1;      /* likewise */
     const char *key;
     const uint32_t *ranks; /* that take part, ascending */
-    size_t rank_count;     /* 0: all ranks of the job */
+    size_t rank_count;     /* 0: all ranks with which the job began */
     const void *bytes;
     size_t length;
 };
 
 struct mpi_answer {
     uint64_t token;
+    uint32_t epoch;
     bool pmi1;
     const char *problem;       /* NULL: the step is complete */
     uint64_t round;            /* unique to this round */
@@ -45,6 +47,8 @@ struct mpi_rounds *mpi_rounds_create(const struct plan *plan, size_t round_limit
                                      void (*answer)(void *context, int node,
                                                     const struct mpi_answer *answer),
                                      void *context);
+/* The job has more ranks: the new plan begins with the old one, and has the same nodes. */
+void mpi_rounds_grow(struct mpi_rounds *rounds, const struct plan *plan);
 void mpi_rounds_destroy(struct mpi_rounds *rounds); /* answers nobody; accepts NULL */
 
 enum mpi_join {

@@ -32,8 +32,9 @@ int *machines_count_ranks(const struct prepare_epoch *epoch)
     struct machine *machines AUTO_FREE = machines_of(epoch);
     int *ranks AUTO_FREE = mem_array(count, sizeof(*ranks));
     int *totals = mem_array(count, sizeof(*totals));
+    const struct plan *plan = epoch->world != NULL ? epoch->world->whole : epoch->plan;
     for (size_t i = 0; i < count; i++)
-        ranks[i] = epoch->plan->nodes[i].local_size;
+        ranks[i] = plan->nodes[i].local_size;
     machine_count_ranks(machines, ranks, (int)count, totals);
     return totals;
 }

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "driver/end/teardown.h"
 #include "driver/job/job_kind.h"
+#include "driver/job/job_nodes.h"
 #include "driver/job/part.h"
 #include "driver/reach/reach.h"
 #include "driver/start/machines.h"
@@ -86,7 +87,7 @@ static char *prepare_folder(const struct job *job, const char *wdir)
 static void fill_apps(const struct job *job, const struct prepare_epoch *epoch,
                       struct prepare_parts *parts)
 {
-    const struct app_list *apps = job->request->apps;
+    const struct app_list *apps = epoch->world != NULL ? epoch->world->apps : job->request->apps;
     parts->apps = mem_array(apps->count, sizeof(*parts->apps));
     parts->envs = mem_array(apps->count, sizeof(*parts->envs));
     parts->wdirs = mem_array(apps->count, sizeof(char *));
@@ -106,7 +107,9 @@ static void fill_apps(const struct job *job, const struct prepare_epoch *epoch,
         message->n_env = env->count;
         parts->wdirs[i] = app->wdir == NULL ? mem_strdup("") : prepare_folder(job, app->wdir);
         message->wdir = parts->wdirs[i];
-        enum mpi_kind mpi = epoch->beside_others ? MPI_NONE : (enum mpi_kind)job->settings->mpi;
+        enum mpi_kind mpi = epoch->world != NULL   ? epoch->world->mpi
+                            : epoch->beside_others ? MPI_NONE
+                                                   : (enum mpi_kind)job->settings->mpi;
         message->mpi = (char *)mpi_kind_name(mpi);
     }
     parts->app_sizes = mem_array(apps->count, sizeof(uint32_t));
@@ -344,6 +347,13 @@ static struct shared_block *pack_common(const struct job *job, const struct prep
     message.interfaces = parts->interfaces;
     message.pty_seat = settings->pty >= 0 ? (int32_t)settings->pty : -1;
     message.merge_stderr = settings->merge_stderr;
+    for (int i = 0; i < job->plan->node_count; i++)
+        message.universe_size += (uint32_t)job_node_slots(job, i);
+    if (epoch->world != NULL) {
+        message.first_seat = (uint32_t)epoch->world->first_seat;
+        message.parent_epoch = epoch->world->parent_epoch;
+        message.parent_rank = (uint32_t)epoch->world->parent_rank;
+    }
     terminal_size(&message.terminal_rows, &message.terminal_columns);
     parts_prepare(job, &message);
     struct shared_block *block = shared_block_create(hvdrun__prepare__get_packed_size(&message));

@@ -4,6 +4,17 @@
 
 #include "driver/job/job.h"
 #include "model/elastic/elastic.h"
+#include "model/settings/words.h"
+
+/* What a rank has spawned (start/worlds.h). */
+struct world {
+    const struct app_list *apps;
+    const struct plan *whole; /* of the job with it */
+    enum mpi_kind mpi;
+    uint32_t parent_epoch;
+    int parent_rank; /* in that world */
+    int first_seat;
+};
 
 struct prepare_epoch {
     uint32_t number;
@@ -11,6 +22,7 @@ struct prepare_epoch {
     struct node_link *const *places;      /* by the plan's number of a node */
     const struct elastic_member *members; /* by rank; NULL: a static job */
     int restart_count;
+    const struct world *world; /* NULL: the workers are not a world that a rank has spawned */
     bool beside_others; /* workers of earlier epochs continue; they keep MPI and the master port */
 };
 

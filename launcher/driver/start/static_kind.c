@@ -11,12 +11,14 @@
 #include "driver/end/teardown.h"
 #include "driver/job/incident.h"
 #include "driver/job/job_nodes.h"
+#include "driver/mpi/job_mpi.h"
 #include "driver/reach/reach.h"
 #include "driver/run/job_rendezvous.h"
 #include "driver/run/stdin_feed.h"
 #include "driver/run/user_signals.h"
 #include "driver/start/bringup.h"
 #include "driver/start/static_kind_test.h"
+#include "driver/start/worlds.h"
 #include "model/exit/policy.h"
 #include "model/exit/symptom.h"
 #include "model/hosts/hosts.h"
@@ -86,7 +88,8 @@ static void seat_ranks(struct job *job)
     job_seat_ranks(job);
     for (int rank = 0; rank < job->plan->size; rank++) {
         const struct plan_rank *place = &job->plan->ranks[rank];
-        struct output_seat who = {rank, place->local_rank, job->places[place->node]->host};
+        struct output_seat who = {
+            .rank = rank, .local_rank = place->local_rank, .host = job->places[place->node]->host};
         output_seat(job->output, rank, &who);
     }
 }
@@ -125,6 +128,7 @@ bool late_plan_check_ranks(struct job *job)
 
 struct static_job {
     struct bringup *bringup;
+    struct worlds *worlds;
     struct exit_policy *policy; /* on job->plan */
     struct cause_wait *wait;    /* for the cause of the first failure */
     struct plan *late_plan;     /* NULL: none was needed, or not yet */
@@ -148,11 +152,19 @@ static void follow_plan(struct job *job)
     stdin_feed_begin(job);
 }
 
+/* A rank has spawned others: job->plan will be this one. */
+static void grow(struct job *job, const struct plan *plan)
+{
+    exit_policy_grow(of(job)->policy, plan);
+    job_mpi_grow(job_part(job, job_mpi), plan);
+}
+
 static int create(struct job *job, struct error *err)
 {
     struct static_job *own = mem_alloc(sizeof(*own));
     job->kind_data = own;
     own->bringup = bringup_create(job);
+    own->worlds = worlds_create(job, grow);
     own->wait = cause_wait_create(job, teardown_after_failure);
     follow_plan(job);
     job_take_plan(job);
@@ -175,6 +187,7 @@ static void destroy(struct job *job)
     bringup_destroy(own->bringup);
     cause_wait_destroy(own->wait);
     exit_policy_destroy(own->policy);
+    worlds_destroy(own->worlds);
     plan_destroy(own->late_plan);
     free(own);
 }
@@ -218,6 +231,7 @@ static void pause_limits(struct job *job, bool paused)
 static void ending(struct job *job)
 {
     bringup_stop(of(job)->bringup);
+    worlds_stop(of(job)->worlds);
 }
 
 /* What each rank says about its end: near the loss of a node, that decides. */
@@ -316,6 +330,7 @@ static void exited(struct job *job, const struct exit_event *event)
     struct exit_policy *policy = of(job)->policy;
     const struct rank_record *record = &job->ranks.records[event->seat];
     job_rendezvous_rank_gone(job_part(job, job_rendezvous), event->seat);
+    worlds_freed(of(job)->worlds);
     cause_wait_exited(of(job)->wait, event->seat);
     end_if(job,
            record->exec_failed ? exit_policy_exec_failed(policy, event, record->text)
@@ -335,8 +350,20 @@ static void aborted(struct job *job, const struct exit_event *event, const char 
            mem_printf("rank %d on %s aborted the job", rank, job_seat_host(job, event->seat)));
 }
 
+static int ready(struct job *job, struct node_link *node, const struct agent_frame *frame)
+{
+    return frame->epoch == job->epoch ? bringup_ready(job, node, frame)
+                                      : worlds_ready(of(job)->worlds, node, frame);
+}
+
+static int spawn(struct job *job, struct node_link *node, const struct agent_frame *frame)
+{
+    return worlds_spawn(of(job)->worlds, node, frame);
+}
+
 static const struct frame_rule frames[FRAME_TYPES] = {
-    [FRAME_READY] = {bringup_ready, NULL, EPOCHS_PRESENT, NODE_STARTING, false},
+    [FRAME_READY] = {ready, NULL, EPOCHS_PRESENT, NODE_STARTING, false},
+    [FRAME_SPAWN] = {spawn, &hvdrun__spawn__descriptor, EPOCHS_PRESENT, NODE_RUNNING, false},
     [FRAME_TERMINATE] = {user_signals_terminate, NULL, EPOCHS_ALL, NODE_STARTING, false},
 };
 

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "driver/job/part.h"
 #include "driver/tell/events_command.h"
+#include "driver/tell/json_text.h"
 
 struct events {
     struct output_file *file;       /* NULL: no --events */
@@ -106,6 +107,7 @@ void events_rank(const struct job *job, const char *event, int seat)
     json_t *object = begin(event);
     json_object_set_new(object, "rank", json_integer(record->rank));
     set_text(object, "host", job_seat_host(job, seat));
+    json_add_world(object, record);
     json_object_set_new(object, "pid", json_integer(record->pid));
     json_object_set_new(object, "epoch", json_integer(record->epoch));
     if (record->state >= RANK_EXITED)

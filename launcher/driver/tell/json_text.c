@@ -21,6 +21,14 @@ json_t *json_wall_time(const struct job *job, int64_t mono_ns)
     return json_real((double)(wall / 1000) / 1e6);
 }
 
+void json_add_world(json_t *object, const struct rank_record *record)
+{
+    if (record->world == 0)
+        return;
+    json_object_set_new(object, "world", json_integer(record->world));
+    json_object_set_new(object, "world_rank", json_integer(record->world_rank));
+}
+
 /* jansson writes all of it. */
 static void *allocate(size_t size)
 {

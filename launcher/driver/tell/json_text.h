@@ -14,6 +14,9 @@ struct json_t *json_text(const char *text);
 /* Our monotonic time as seconds since 1970; null for 0. */
 struct json_t *json_wall_time(const struct job *job, int64_t mono_ns);
 
+/* Adds the world of a rank that was spawned, and its rank there. */
+void json_add_world(struct json_t *object, const struct rank_record *record);
+
 /* Makes jansson end the process when there is no memory, like all other allocations
  * (base/mem.h). So a report or a stream of events is complete, or the job says why it is not.
  * Call it before any use of jansson. */

@@ -75,7 +75,7 @@ int rank_progress_of_job(const struct job *job)
          job_part(job, progress_list) != NULL && seat < job_part(job, progress_list)->count;
          seat++) {
         const struct progress_report *report = rank_progress(job, seat);
-        if (report == NULL || job->ranks.records[seat].joined != job->epoch)
+        if (report == NULL || !job_epoch_runs(job, job->ranks.records[seat].joined))
             continue;
         if (job->ranks.records[seat].rank == 0 && report->progress.percent >= 0)
             return seat;

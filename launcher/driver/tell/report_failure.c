@@ -79,7 +79,7 @@ static bool is_named(const struct verdict *verdict, int seat)
 /* The seats of an elastic job also have the workers of earlier epochs. */
 static bool was_in_last_epoch(const struct job *job, int seat)
 {
-    return job->ranks.records[seat].joined == job->epoch;
+    return job_epoch_runs(job, job->ranks.records[seat].joined);
 }
 
 /* Of the ranks that the report does not name. */
@@ -115,6 +115,8 @@ static void describe_rank(const struct job *job, const struct verdict *verdict, 
 {
     const struct rank_record *record = &job->ranks.records[seat];
     buf_printf(out, "hvdrun: rank %d", record->rank);
+    if (record->world > 0)
+        buf_printf(out, " [%d.%d]", record->world, record->world_rank);
     buf_printf(out, ": host %s", job_seat_host(job, seat));
     if (record->pid > 0)
         buf_printf(out, ", pid %d", (int)record->pid);

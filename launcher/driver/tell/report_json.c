@@ -75,6 +75,7 @@ static json_t *rank_json(const struct job *job, const struct verdict *verdict, i
     json_t *object = json_object();
     json_object_set_new(object, "rank", json_integer(record->rank));
     json_object_set_new(object, "host", text_or_null(job_seat_host(job, seat)));
+    json_add_world(object, record);
     json_object_set_new(object, "local_rank", json_integer(record->local_rank));
     json_object_set_new(object, "app", json_integer(record->app));
     json_object_set_new(object, "pid", record->pid > 0 ? json_integer(record->pid) : json_null());

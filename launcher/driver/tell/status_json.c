@@ -79,6 +79,7 @@ static json_t *rank_json(const struct job *job, int seat)
     json_t *object = json_object();
     json_object_set_new(object, "rank", json_integer(record->rank));
     json_object_set_new(object, "host", json_text(job_seat_host(job, seat)));
+    json_add_world(object, record);
     json_object_set_new(object, "state", json_string(rank_state_name(record->state)));
     if (record->pid > 0)
         json_object_set_new(object, "pid", json_integer(record->pid));
@@ -111,7 +112,7 @@ static json_t *ranks_json(const struct job *job)
     json_t *ranks = json_array();
     for (int seat = 0; seat < job->ranks.size; seat++) {
         const struct rank_record *record = &job->ranks.records[seat];
-        bool present = record->epoch == job->epoch || record->state == RANK_RUNNING;
+        bool present = job_epoch_runs(job, record->epoch) || record->state == RANK_RUNNING;
         if (present && record->epoch != 0)
             json_array_append_new(ranks, rank_json(job, seat));
     }

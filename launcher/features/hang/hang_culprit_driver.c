@@ -144,7 +144,7 @@ static int collect_ended(const struct job *job, int *ranks, const char **host)
     for (int seat = 0; seat < job->ranks.size; seat++) {
         const struct rank_record *record = &job->ranks.records[seat];
         bool ended = record->state == RANK_EXITED || record->state == RANK_FINISHED;
-        if (!ended || record->signaled || record->code != 0 || record->joined != job->epoch)
+        if (!ended || record->signaled || record->code != 0 || !job_epoch_runs(job, record->joined))
             continue;
         if (count == 0)
             *host = job->nodes[record->node]->host;

@@ -6,6 +6,7 @@
  */
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/status.h"
@@ -21,7 +22,8 @@
 struct mpi_left {
     struct job *job;
     struct loop_timer *timer;           /* NULL: no rank has left */
-    struct mpi_wait_rank *before, *now; /* by rank, each of the job's size */
+    struct mpi_wait_rank *before, *now; /* by rank, each with `count` entries */
+    size_t count;
     int64_t period_ms;
     int looks; /* one after another that show the same */
     bool warned;
@@ -77,14 +79,28 @@ static void end_job(struct mpi_left *left, const struct ask *look)
 static void take_stack(void *context, int seat, const struct look_stack *source)
 {
     const struct mpi_left *left = context;
-    if (seat < left->job->ranks.size)
+    if ((size_t)seat < left->count)
         mpi_wait_add(&left->now[seat], source->stack);
+}
+
+/* Makes room for all ranks: they can spawn others. */
+static void reach_ranks(struct mpi_left *left)
+{
+    size_t count = (size_t)left->job->ranks.size;
+    if (count <= left->count)
+        return;
+    left->before = mem_resize_array(left->before, count, sizeof(*left->before));
+    left->now = mem_resize_array(left->now, count, sizeof(*left->now));
+    memset(left->before + left->count, 0, (count - left->count) * sizeof(*left->before));
+    memset(left->now + left->count, 0, (count - left->count) * sizeof(*left->now));
+    left->count = count;
 }
 
 static void looked(void *context, const struct ask *look)
 {
     struct mpi_left *left = context;
     const struct job *job = left->job;
+    reach_ranks(left);
     for (int seat = 0; seat < job->ranks.size; seat++) {
         const struct rank_record *record = &job->ranks.records[seat];
         left->now[seat] =
@@ -120,9 +136,7 @@ static void ranks_changed(struct job *job)
     struct mpi_left *left = job_part(job, mpi_left);
     if (left == NULL || left->timer != NULL || job->ranks.left_mpi < 0)
         return;
-    size_t count = (size_t)job->ranks.size;
-    left->before = mem_array(count, sizeof(*left->before));
-    left->now = mem_array(count, sizeof(*left->now));
+    reach_ranks(left);
     left->timer = loop_timer_create(job->loop, look, left);
     loop_timer_set(left->timer, left->period_ms);
 }

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/status.h"
@@ -23,6 +24,16 @@ void exit_facts_init(struct exit_facts *f, const struct plan *plan,
     for (int n = 0; n < plan->node_count; n++)
         f->nodes[n] =
             (struct exit_node){.killed_ns = EXIT_NEVER, .seen_ns = INT64_MIN, .loss = not_lost};
+}
+
+void exit_facts_grow(struct exit_facts *f, const struct plan *plan)
+{
+    size_t old = (size_t)f->plan->size, size = (size_t)plan->size;
+    f->ranks = mem_resize_array(f->ranks, size, sizeof(*f->ranks));
+    f->said = mem_resize_array(f->said, size, sizeof(*f->said));
+    memset(f->ranks + old, 0, (size - old) * sizeof(*f->ranks));
+    memset(f->said + old, 0, (size - old) * sizeof(*f->said));
+    f->plan = plan;
 }
 
 void exit_facts_clear(struct exit_facts *f)

@@ -42,6 +42,7 @@ struct exit_facts {
 
 void exit_facts_init(struct exit_facts *facts, const struct plan *plan,
                      const struct exit_outside *outside);
+void exit_facts_grow(struct exit_facts *facts, const struct plan *plan); /* exit_policy_grow() */
 void exit_facts_clear(struct exit_facts *facts);
 
 bool exit_facts_is_consequence(const struct exit_facts *facts,

@@ -33,6 +33,11 @@ void exit_policy_destroy(struct exit_policy *p)
     free(p);
 }
 
+void exit_policy_grow(struct exit_policy *p, const struct plan *plan)
+{
+    exit_facts_grow(&p->facts, plan);
+}
+
 static struct exit_record *find(const struct exit_policy *p, int rank)
 {
     return rank >= 0 && rank < p->facts.plan->size ? &p->facts.ranks[rank] : NULL;

@@ -63,6 +63,9 @@ struct exit_policy *exit_policy_create(enum exit_rule rule, const struct plan *p
                                        const struct exit_outside *outside);
 void exit_policy_destroy(struct exit_policy *policy);
 
+/* The job has more ranks: the new plan begins with the old one, and has the same nodes. */
+void exit_policy_grow(struct exit_policy *policy, const struct plan *plan);
+
 void exit_policy_started(struct exit_policy *policy, int rank); /* an exit implies it */
 
 /* The next four return true when this news must start the teardown. They do so at most once in all,

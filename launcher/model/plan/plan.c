@@ -109,7 +109,7 @@ void plan_gather(struct plan *plan)
         plan->ranks_by_node[filled[plan->ranks[r].node]++] = r;
 }
 
-static void number_ranks(struct plan *plan)
+void plan_number_ranks(struct plan *plan)
 {
     /* nodes seen so far that have this local rank; no local rank reaches the job's size */
     int *across AUTO_FREE = mem_array((size_t)plan->size, sizeof(*across));
@@ -163,7 +163,9 @@ struct plan *plan_create(const struct plan_request *request, struct error *err)
     make_nodes(plan, hosts, host_of);
     plan_gather(plan);
     count_slots(plan, mapping, hosts, host_of);
-    number_ranks(plan);
+    plan_number_ranks(plan);
+    for (int r = 0; r < plan->size; r++)
+        plan->ranks[r].slot = plan->ranks[r].local_rank;
     copy_cpus(plan, mapping);
     assign_apps(plan, request->apps);
     return plan;

@@ -43,6 +43,7 @@ struct plan_rank {
     int app_rank; /* its number within the app */
     int node;     /* index into plan.nodes */
     int local_rank;
+    int slot; /* of its node: no two ranks that run have the same */
     int cross_rank, cross_size;
     char *cpus; /* that a rankfile gives it (model/plan/rankfile.h); NULL: none */
 };
@@ -81,6 +82,9 @@ void plan_destroy(struct plan *plan);
 
 /* Fills local_size and ranks of all nodes and ranks_by_node from the node of each rank. */
 void plan_gather(struct plan *plan);
+
+/* Fills in local and cross ranks; the ranks are gathered. */
+void plan_number_ranks(struct plan *plan);
 
 /* Do the ranks of each node follow each other, in the order of the nodes? */
 bool plan_is_by_blocks(const struct plan *plan);

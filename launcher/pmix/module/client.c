@@ -16,21 +16,21 @@
 
 struct client_request {
     struct request base;
-    int rank;
+    pmix_proc_t proc;
     bool connected; /* else: finalized */
 };
 
 static void run(struct server *server, struct request *base)
 {
     struct client_request *request = (struct client_request *)base;
-    struct local *local = server_local(server, request->rank);
+    struct local *local = server_local_proc(server, &request->proc);
     if (local != NULL && request->connected) {
         local->state = PMIX_WORKER_CONNECTED;
-        server->ops.connected(server->context, local->rank);
+        server->ops.connected(server->context, local_number(local));
     } else if (local != NULL) {
         if (local->state == PMIX_WORKER_CONNECTED)
             local->state = PMIX_WORKER_FINALIZED;
-        server->ops.finalized(server->context, local->rank);
+        server->ops.finalized(server->context, local_number(local));
     }
     free(request);
 }
@@ -48,7 +48,7 @@ static pmix_status_t push(const pmix_proc_t *proc, bool connected)
     if (server == NULL)
         return PMIX_ERR_NOT_SUPPORTED;
     struct client_request *request = mem_alloc(sizeof(*request));
-    *request = (struct client_request){{.kind = &client_kind}, (int)proc->rank, connected};
+    *request = (struct client_request){{.kind = &client_kind}, *proc, connected};
     bridge_push(&server->bridge, &request->base);
     return PMIX_OPERATION_SUCCEEDED;
 }
@@ -73,7 +73,8 @@ pmix_status_t up_finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc
  * that the exit status is the one it chose. */
 struct abort_request {
     struct request base;
-    int rank, status;
+    pmix_proc_t proc;
+    int status;
     bool whole_job;
     char *message;
     pmix_op_cbfunc_t done;
@@ -91,10 +92,10 @@ static void finish_abort(struct abort_request *request, pmix_status_t status)
 static void run_abort(struct server *server, struct request *base)
 {
     struct abort_request *request = (struct abort_request *)base;
-    struct local *local = server_local(server, request->rank);
+    struct local *local = server_local_proc(server, &request->proc);
     if (local != NULL) {
         local->state = PMIX_WORKER_ABORTED;
-        server->ops.aborted(server->context, local->rank, request->status, request->message,
+        server->ops.aborted(server->context, local_number(local), request->status, request->message,
                             request->whole_job);
     }
     finish_abort(request, local != NULL ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND);
@@ -121,7 +122,7 @@ pmix_status_t up_abort(const pmix_proc_t *proc, void *object, int status, const 
         message = "";
     struct abort_request *request = mem_alloc(sizeof(*request));
     *request = (struct abort_request){.base = {.kind = &abort_kind},
-                                      .rank = (int)proc->rank,
+                                      .proc = *proc,
                                       .status = status,
                                       .whole_job = whole_job,
                                       .message = mem_strdup(message),
@@ -133,46 +134,118 @@ pmix_status_t up_abort(const pmix_proc_t *proc, void *object, int status, const 
 
 /* ---- Spawn ----------------------------------------------------------------------------------- */
 
-/* PMIx_Spawn, and so MPI_Comm_spawn. It is not supported, but a refusal alone would leave the other
- * ranks of the communicator waiting (Open MPI). So the request stays open until the job ends. */
+/* PMIx_Spawn, and so MPI_Comm_spawn: the agent answers when the new ranks start. */
+struct spawn_app {
+    struct strv argv, env;
+    char *wdir, *hosts; /* NULL: not said */
+    int np;
+};
+
 struct spawn_request {
     struct request base;
-    int rank;
+    pmix_proc_t proc;
+    struct spawn_app *apps;
+    size_t count;
     pmix_spawn_cbfunc_t done;
     void *done_data;
 };
 
+static void finish_spawn(struct spawn_request *request, pmix_status_t status, const char *nspace)
+{
+    pmix_nspace_t name;
+    PMIX_LOAD_NSPACE(name, nspace);
+    request->done(status, name, request->done_data);
+    for (size_t i = 0; i < request->count; i++) {
+        strv_destroy(&request->apps[i].argv);
+        strv_destroy(&request->apps[i].env);
+        free(request->apps[i].wdir);
+        free(request->apps[i].hosts);
+    }
+    free(request->apps);
+    free(request);
+}
+
 static void drop_spawn(struct request *base)
 {
-    struct spawn_request *request = (struct spawn_request *)base;
-    pmix_nspace_t none = "";
-    request->done(PMIX_ERR_NOT_SUPPORTED, none, request->done_data);
-    free(request);
+    finish_spawn((struct spawn_request *)base, PMIX_ERR_JOB_CANCELED, "");
 }
 
 static void run_spawn(struct server *server, struct request *base)
 {
-    const struct local *local = server_local(server, ((struct spawn_request *)base)->rank);
+    const struct spawn_request *request = (const struct spawn_request *)base;
+    const struct local *local = server_local_proc(server, &request->proc);
     if (local == NULL) {
         drop_spawn(base);
         return;
     }
-    bridge_park(&server->bridge, base);
-    server->ops.spawn(server->context, local->rank);
+    size_t count = request->count;
+    struct pmix_spawn_app *apps AUTO_FREE = mem_array(count + 1, sizeof(*apps));
+    for (size_t i = 0; i < count; i++) {
+        const struct spawn_app *app = &request->apps[i];
+        apps[i] = (struct pmix_spawn_app){strv_items(&app->argv), strv_items(&app->env), app->wdir,
+                                          app->hosts, app->np};
+    }
+    struct pmix_spawn ask = {local_number(local), apps, count};
+    uint64_t id = bridge_park(&server->bridge, base);
+    server->ops.spawn(server->context, id, &ask);
 }
 
 static const struct request_kind spawn_kind = {run_spawn, drop_spawn};
+
+void spawn_reply(struct server *server, uint64_t id, enum pmix_spawn_result result,
+                 const char *nspace)
+{
+    static const pmix_status_t statuses[] = {
+        [PMIX_SPAWNED_OK] = PMIX_SUCCESS,
+        [PMIX_SPAWN_NO_ROOM] = PMIX_ERR_OUT_OF_RESOURCE,
+        [PMIX_SPAWN_NOT_FOUND] = PMIX_ERR_JOB_EXE_NOT_FOUND,
+        [PMIX_SPAWN_FAILED] = PMIX_ERR_JOB_FAILED_TO_LAUNCH,
+    };
+    struct request *base = bridge_unpark(&server->bridge, id, &spawn_kind);
+    if (base != NULL)
+        finish_spawn((struct spawn_request *)base, statuses[result],
+                     result == PMIX_SPAWNED_OK ? nspace : "");
+}
+
+/* The text of the app, else that of the whole request; NULL: neither has one. */
+static const char *said(const pmix_app_t *app, const pmix_info_t *info, size_t ninfo,
+                        const char *key)
+{
+    const char *own = infos_text(app->info, app->ninfo, key);
+    return own != NULL ? own : infos_text(info, ninfo, key);
+}
+
+static void copy_spawn_app(struct spawn_app *to, const pmix_app_t *app, const pmix_info_t *info,
+                           size_t ninfo)
+{
+    bool named = app->argv != NULL && app->argv[0] != NULL;
+    const char *program = app->cmd != NULL ? app->cmd : named ? app->argv[0] : "";
+    const char *wdir = said(app, info, ninfo, PMIX_WDIR); /* Open MPI 4 says the asker's in cwd */
+    const char *hosts = said(app, info, ninfo, PMIX_HOST);
+    strv_add(&to->argv, program);
+    strv_copy(&to->argv, named ? app->argv + 1 : NULL);
+    strv_copy(&to->env, app->env);
+    to->wdir = mem_strdup(wdir != NULL ? wdir : app->cwd);
+    to->hosts = mem_strdup(hosts != NULL ? hosts : said(app, info, ninfo, PMIX_ADD_HOST));
+    to->np = app->maxprocs;
+}
 
 pmix_status_t up_spawn(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
                        const pmix_app_t apps[], size_t napps, pmix_spawn_cbfunc_t done,
                        void *done_data)
 {
-    (void)info, (void)ninfo, (void)apps, (void)napps;
     struct server *server = server_active();
     if (server == NULL || server->ops.spawn == NULL)
         return PMIX_ERR_NOT_SUPPORTED;
     struct spawn_request *request = mem_alloc(sizeof(*request));
-    *request = (struct spawn_request){{.kind = &spawn_kind}, (int)proc->rank, done, done_data};
+    *request = (struct spawn_request){.base = {.kind = &spawn_kind},
+                                      .proc = *proc,
+                                      .apps = mem_array(napps + 1, sizeof(*request->apps)),
+                                      .count = napps,
+                                      .done = done,
+                                      .done_data = done_data};
+    for (size_t i = 0; i < napps; i++)
+        copy_spawn_app(&request->apps[i], &apps[i], info, ninfo);
     bridge_push(&server->bridge, &request->base);
     return PMIX_SUCCESS;
 }

@@ -47,36 +47,50 @@ static int compare(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* The ranks that take part, ascending; *count 0: all of the job. NULL: some are of another job. */
-static int *participants(const struct server_job *job, const struct collective *collective,
+/* A process of the collective: how many ranks that is, and the number of the first. 0: unknown. */
+static int ranks_of(const struct server *server, const pmix_proc_t *proc, int *first)
+{
+    const struct server_job *job = server_job_named(server, proc->nspace);
+    bool every = proc->rank == PMIX_RANK_WILDCARD;
+    *first = job == NULL ? -1 : every ? job->first : server_number(server, proc);
+    return *first < 0 ? 0 : every ? job->size : 1;
+}
+
+/* The numbers of the ranks that take part, ascending; *count 0: all of the namespace of the first.
+ * NULL: some are of a namespace that is not known here. */
+static int *participants(const struct server *server, const struct collective *collective,
                          size_t *count)
 {
-    int *ranks = mem_array(collective->count + 1, sizeof(*ranks));
-    bool all = collective->count == 0;
+    size_t total = 0, filled = 0, kept = 0;
+    int first = 0;
     for (size_t i = 0; i < collective->count; i++) {
-        const pmix_proc_t *proc = &collective->procs[i];
-        bool every = proc->rank == PMIX_RANK_WILDCARD;
-        if (!PMIX_CHECK_NSPACE(proc->nspace, job->nspace) ||
-            (!every && proc->rank >= (pmix_rank_t)job->size)) {
-            free(ranks);
+        int more = ranks_of(server, &collective->procs[i], &first);
+        if (more == 0)
             return NULL;
-        }
-        all = all || every;
-        ranks[i] = every ? 0 : (int)proc->rank;
+        total += (size_t)more;
     }
-    qsort(ranks, collective->count, sizeof(*ranks), compare);
-    size_t kept = 0;
-    for (size_t i = 0; i < collective->count; i++)
+    int *ranks = mem_array(total + 1, sizeof(*ranks));
+    for (size_t i = 0; i < collective->count; i++) {
+        int more = ranks_of(server, &collective->procs[i], &first);
+        for (int j = 0; j < more; j++)
+            ranks[filled++] = first + j;
+    }
+    qsort(ranks, total, sizeof(*ranks), compare);
+    for (size_t i = 0; i < total; i++)
         if (kept == 0 || ranks[kept - 1] != ranks[i])
             ranks[kept++] = ranks[i];
-    *count = all || kept == (size_t)job->size ? 0 : kept;
+    const struct server_job *job = total > 0 ? server_job_with(server, ranks[0]) : server->jobs;
+    if (total == 0)
+        ranks[0] = job->first;
+    bool whole = ranks[0] == job->first && (total == 0 || kept == (size_t)job->size) &&
+                 (total == 0 || ranks[kept - 1] == job->first + job->size - 1);
+    *count = whole ? 0 : kept;
     return ranks;
 }
 
 void collective_begin(struct server *server, struct collective *collective)
 {
-    const struct server_job *job = server->job;
-    if (job == NULL) {
+    if (server->jobs == NULL) {
         fail(collective, PMIX_ERR_UNREACH);
         return;
     }
@@ -88,7 +102,7 @@ void collective_begin(struct server *server, struct collective *collective)
         return;
     }
     size_t count = 0;
-    int *ranks AUTO_FREE = participants(job, collective, &count);
+    int *ranks AUTO_FREE = participants(server, collective, &count);
     if (ranks == NULL || server->ops.collect == NULL) {
         fail(collective, PMIX_ERR_NOT_SUPPORTED);
         return;
@@ -160,7 +174,7 @@ pmix_status_t up_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info
 /* ---- Connect and disconnect ------------------------------------------------------------------ */
 
 /*
- * PMIx_Connect and PMIx_Disconnect, among ranks of the job: all have to ask for it. What the
+ * PMIx_Connect and PMIx_Disconnect, among ranks of any namespace: all have to ask for it. What the
  * standard asks of us besides, to report the death of a member to the others, happens for every
  * rank anyway (events.c).
  */

@@ -32,9 +32,8 @@ static const struct request_kind modex_kind = {modex_run, modex_drop};
 static void modex_run(struct server *server, struct request *base)
 {
     struct modex_request *request = (struct modex_request *)base;
-    const struct server_job *job = server->job;
-    if (job == NULL || !PMIX_CHECK_NSPACE(request->proc.nspace, job->nspace) ||
-        request->proc.rank >= (pmix_rank_t)job->size || server_is_alone(server)) {
+    int number = server_number(server, &request->proc);
+    if (number < 0 || server_is_alone(server)) {
         /* On one node PMIx has all data itself, so what it asks for is nowhere. */
         finish(request, PMIX_ERR_NOT_FOUND, NULL, 0);
         return;
@@ -43,9 +42,8 @@ static void modex_run(struct server *server, struct request *base)
         finish(request, PMIX_ERR_NOT_SUPPORTED, NULL, 0);
         return;
     }
-    pmix_proc_t proc = request->proc; /* the op may answer from inside, which frees the request */
     uint64_t id = bridge_park(&server->bridge, base);
-    server->ops.modex(server->context, id, (int)proc.rank);
+    server->ops.modex(server->context, id, number);
 }
 
 void modex_reply(struct server *server, uint64_t id, bool ok, const void *bytes, size_t length)
@@ -114,14 +112,15 @@ static void up_answer(pmix_status_t status, char *data, size_t length, void *con
     free(asker);
 }
 
-void modex_request(struct server *server, struct pmix_asker asker, int rank)
+void modex_request(struct server *server, struct pmix_asker asker, int number)
 {
-    if (server_local(server, rank) == NULL) {
+    const struct local *local = server_local(server, number);
+    if (local == NULL) {
         push_answer(server, asker, false, NULL, 0);
         return;
     }
     pmix_proc_t proc;
-    PMIX_LOAD_PROCID(&proc, server->job->nspace, (pmix_rank_t)rank);
+    PMIX_LOAD_PROCID(&proc, local->job->nspace, (pmix_rank_t)local->rank);
     struct pmix_asker *context = mem_dup(&asker, sizeof(asker));
     if (PMIx_server_dmodex_request(&proc, up_answer, context) == PMIX_SUCCESS)
         return;

@@ -157,7 +157,7 @@ static void raise_event(struct server *server, struct event *event, struct infos
 
 void events_worker_ended(struct server *server, const struct local *local, int code, int signal)
 {
-    const struct server_job *job = server->job;
+    const struct server_job *job = local->job;
     bool clean = code == 0 && signal == 0 && local->state != PMIX_WORKER_CONNECTED;
     if (clean || local->state == PMIX_WORKER_SILENT)
         return;
@@ -194,7 +194,7 @@ void events_from_afar(struct server *server, const void *bytes, size_t length)
     if (!ok)
         server_log(server, LOG_WARNING, "cannot read an event of another node");
     pmix_status_t status = PMIX_ERR_UNPACK_FAILURE;
-    if (ok && server->job != NULL && !server->stuck)
+    if (ok && server->jobs != NULL && !server->stuck)
         status = PMIx_Notify_event(event->code, &event->source, event->range, event->items,
                                    event->count, delivered_from_afar, event);
     if (status != PMIX_SUCCESS)

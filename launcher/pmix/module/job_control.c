@@ -27,16 +27,28 @@ static pmix_status_t check(const struct server *server, const struct control_req
 {
     if (server->ops.signal == NULL)
         return PMIX_ERR_NOT_SUPPORTED;
-    if (server->job == NULL)
+    if (server->jobs == NULL)
         return PMIX_ERR_NOT_FOUND;
     for (size_t i = 0; i < request->count; i++) {
         const pmix_proc_t *proc = &request->targets[i];
-        bool known =
-            proc->rank == PMIX_RANK_WILDCARD || proc->rank < (pmix_rank_t)server->job->size;
-        if (!known || !PMIX_CHECK_NSPACE(proc->nspace, server->job->nspace))
+        bool known = proc->rank == PMIX_RANK_WILDCARD
+                         ? server_job_named(server, proc->nspace) != NULL
+                         : server_number(server, proc) >= 0;
+        if (!known)
             return PMIX_ERR_NOT_FOUND;
     }
     return PMIX_SUCCESS;
+}
+
+static void signal_namespace(struct server *server, const char *nspace, int number)
+{
+    const struct server_job *job = server_job_named(server, nspace);
+    if (server->jobs->next == NULL) {
+        server->ops.signal(server->context, PMIX_EVERY_RANK, number);
+        return;
+    }
+    for (int rank = 0; rank < job->size; rank++)
+        server->ops.signal(server->context, job->first + rank, number);
 }
 
 static void run(struct server *server, struct request *base)
@@ -46,9 +58,11 @@ static void run(struct server *server, struct request *base)
     if (status == PMIX_SUCCESS && request->count == 0)
         server->ops.signal(server->context, PMIX_EVERY_RANK, request->signal);
     for (size_t i = 0; status == PMIX_SUCCESS && i < request->count; i++) {
-        bool every = request->targets[i].rank == PMIX_RANK_WILDCARD;
-        server->ops.signal(server->context, every ? PMIX_EVERY_RANK : (int)request->targets[i].rank,
-                           request->signal);
+        const pmix_proc_t *proc = &request->targets[i];
+        if (proc->rank == PMIX_RANK_WILDCARD)
+            signal_namespace(server, proc->nspace, request->signal);
+        else
+            server->ops.signal(server->context, server_number(server, proc), request->signal);
     }
     finish(request, status);
 }

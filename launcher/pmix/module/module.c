@@ -157,7 +157,7 @@ static struct server *start(const struct pmix_server_ops *ops, void *context, co
 
 static void stop(struct server *server)
 {
-    namespace_end(server);
+    namespace_end_all(server);
     if (server->stuck) /* finalize would wait for ever, and late callbacks still need the server */
         return;
     PMIx_server_finalize();
@@ -178,29 +178,29 @@ static void dispatch(struct server *server)
     bridge_run(&server->bridge, server);
 }
 
-static void worker_started(struct server *server, int rank, pid_t pid)
+static void worker_started(struct server *server, int number, pid_t pid)
 {
-    struct local *local = server_local(server, rank);
+    struct local *local = server_local(server, number);
     if (local != NULL)
         local->pid = pid;
 }
 
-static void worker_ended(struct server *server, int rank, int code, int signal)
+static void worker_ended(struct server *server, int number, int code, int signal)
 {
-    struct local *local = server_local(server, rank);
+    struct local *local = server_local(server, number);
     if (local == NULL || local->ended)
         return;
     bridge_run(&server->bridge, server);
     local->ended = true;
     local->exit_code = signal != 0 ? 128 + signal : code;
-    publish_store_end_proc(server->store, server->job->nspace, (uint32_t)rank);
+    publish_store_end_proc(server->store, local->job->nspace, (uint32_t)local->rank);
     publish_arm_timer(server);
     events_worker_ended(server, local, code, signal);
 }
 
-static enum pmix_worker_state worker_state(const struct server *server, int rank)
+static enum pmix_worker_state worker_state(const struct server *server, int number)
 {
-    const struct local *local = server_local(server, rank);
+    const struct local *local = server_local(server, number);
     return local != NULL ? local->state : PMIX_WORKER_SILENT;
 }
 
@@ -225,4 +225,5 @@ const struct pmix_module hvdrun_pmix_module = {
     .modex_request = modex_request,
     .store_reply = store_reply,
     .event = events_from_afar,
+    .spawn_reply = spawn_reply,
 };

@@ -94,12 +94,27 @@ static pmix_status_t batch_wait(struct batch *batch)
 
 /* ---- The namespace --------------------------------------------------------------------------- */
 
+/* PMIx does not hear of nodes without ranks, which a namespace that was spawned can have. */
+static bool is_used(const struct server_job *job, int node)
+{
+    return job->node_sizes[node] > 0;
+}
+
+/* The number of a node for PMIx, or of all nodes. */
+static uint32_t node_number(const struct server_job *job, int node)
+{
+    uint32_t number = 0;
+    for (int n = 0; n < node; n++)
+        number += is_used(job, n);
+    return number;
+}
+
 /* "0,1;2,3": the ranks of each node, or of one node (`only` >= 0). */
 static char *ranks_text(const struct pmix_job *job, int only)
 {
     struct buf text AUTO_BUF = BUF_INIT(MAP_MAX);
     for (int n = 0; n < job->node_count; n++) {
-        if (only >= 0 && n != only)
+        if ((only >= 0 && n != only) || job->nodes[n].rank_count == 0)
             continue;
         if (text.length > 0)
             buf_putc(&text, ';');
@@ -113,7 +128,8 @@ static char *names_text(const struct pmix_job *job)
 {
     struct buf text AUTO_BUF = BUF_INIT(MAP_MAX);
     for (int n = 0; n < job->node_count; n++)
-        buf_printf(&text, n > 0 ? ",%s" : "%s", job->nodes[n].name);
+        if (job->nodes[n].rank_count > 0)
+            buf_printf(&text, text.length > 0 ? ",%s" : "%s", job->nodes[n].name);
     return buf_take(&text);
 }
 
@@ -140,18 +156,23 @@ static void add_job(const struct server_job *job, const struct pmix_job *from, s
     uint32_t local_size = (uint32_t)job->local_count;
     char *peers AUTO_FREE = ranks_text(from, job->my_node);
     infos_add_text(list, PMIX_JOBID, job->nspace);
+    if (job->parent.nspace[0] != '\0') {
+        infos_add(list, PMIX_PARENT_ID, &job->parent, PMIX_PROC);
+        infos_add_true(list, PMIX_SPAWNED);
+    }
     infos_add_u32(list, PMIX_UNIV_SIZE, (uint32_t)job->universe_size);
     infos_add_u32(list, PMIX_JOB_SIZE, (uint32_t)job->size);
     infos_add_u32(list, PMIX_MAX_PROCS, (uint32_t)job->size);
     infos_add_u32(list, PMIX_NUM_SLOTS, (uint32_t)job->universe_size);
-    infos_add_u32(list, PMIX_NUM_NODES, (uint32_t)job->node_count);
+    infos_add_u32(list, PMIX_NUM_NODES, node_number(job, job->node_count));
     infos_add_u32(list, PMIX_JOB_NUM_APPS, (uint32_t)job->app_count);
-    infos_add_u32(list, PMIX_LOCAL_SIZE, local_size);
-    infos_add_u32(list, PMIX_NODE_SIZE, local_size);
-    infos_add_u32(list, PMIX_NODEID, (uint32_t)job->my_node);
-    infos_add_text(list, PMIX_LOCAL_PEERS, peers);
-    if (job->local_count > 0)
+    if (job->local_count > 0) {
+        infos_add_u32(list, PMIX_LOCAL_SIZE, local_size);
+        infos_add_u32(list, PMIX_NODE_SIZE, local_size);
+        infos_add_u32(list, PMIX_NODEID, node_number(job, job->my_node));
+        infos_add_text(list, PMIX_LOCAL_PEERS, peers);
         infos_add_rank(list, PMIX_LOCALLDR, (uint32_t)job->locals[0].rank);
+    }
     if (job->oversubscribed)
         infos_add_true(list, PMIX_NODE_OVERSUBSCRIBED);
 }
@@ -184,15 +205,16 @@ static void add_apps(const struct server_job *job, struct infos *list)
 static void add_nodes(const struct server_job *job, const struct pmix_job *from, struct infos *list)
 {
     for (int n = 0; n < job->node_count; n++) {
+        if (!is_used(job, n))
+            continue;
         char *peers AUTO_FREE = ranks_text(from, n);
         struct infos nested AUTO_INFOS = {0};
         infos_add_text(&nested, PMIX_HOSTNAME, job->node_names[n]);
-        infos_add_u32(&nested, PMIX_NODEID, (uint32_t)n);
+        infos_add_u32(&nested, PMIX_NODEID, node_number(job, n));
         infos_add_u32(&nested, PMIX_LOCAL_SIZE, (uint32_t)job->node_sizes[n]);
         infos_add_u32(&nested, PMIX_NODE_SIZE, (uint32_t)job->node_sizes[n]);
         infos_add_text(&nested, PMIX_LOCAL_PEERS, peers);
-        if (from->nodes[n].rank_count > 0)
-            infos_add_rank(&nested, PMIX_LOCALLDR, (uint32_t)from->nodes[n].ranks[0]);
+        infos_add_rank(&nested, PMIX_LOCALLDR, (uint32_t)from->nodes[n].ranks[0]);
         infos_add_list(list, PMIX_NODE_INFO_ARRAY, &nested);
     }
 }
@@ -200,6 +222,9 @@ static void add_nodes(const struct server_job *job, const struct pmix_job *from,
 static void add_ranks(const struct server_job *job, struct infos *list)
 {
     int app = 0;
+    uint32_t *numbers AUTO_FREE = mem_array((size_t)job->node_count, sizeof(*numbers));
+    for (int n = 1; n < job->node_count; n++)
+        numbers[n] = numbers[n - 1] + is_used(job, n - 1);
     for (int rank = 0; rank < job->size; rank++) {
         while (app + 1 < job->app_count && rank >= job->apps[app].first_rank + job->apps[app].np)
             app++;
@@ -212,7 +237,7 @@ static void add_ranks(const struct server_job *job, struct infos *list)
         infos_add_rank(&nested, PMIX_APP_RANK, (uint32_t)(rank - job->apps[app].first_rank));
         infos_add_u16(&nested, PMIX_LOCAL_RANK, local_rank);
         infos_add_u16(&nested, PMIX_NODE_RANK, local_rank);
-        infos_add_u32(&nested, PMIX_NODEID, (uint32_t)node);
+        infos_add_u32(&nested, PMIX_NODEID, numbers[node]);
         infos_add_text(&nested, PMIX_HOSTNAME, job->node_names[node]);
         infos_add_u32(&nested, PMIX_REINCARNATION, 0);
         const struct local *local = node == job->my_node ? &job->locals[local_rank] : NULL;
@@ -269,8 +294,9 @@ static int check(const struct server *server, const struct pmix_job *job, struct
     if (server->stuck)
         return error_set(err,
                          "the PMIx library does not answer any more: a new job needs a new agent");
-    if (server->job != NULL)
-        return error_set(err, "the PMIx server still has the job %s", server->job->nspace);
+    for (const struct server_job *other = server->jobs; other != NULL; other = other->next)
+        if (job->first < other->first + other->size && other->first < job->first + job->size)
+            return error_set(err, "the PMIx server still has the job %s", other->nspace);
     if (job->size < 1 || job->node_count < 1 || job->app_count < 1 || job->my_node < 0 ||
         job->my_node >= job->node_count)
         return error_set(err, "a PMIx job needs ranks, nodes and programs");
@@ -317,23 +343,42 @@ int namespace_register(struct server *server, const struct pmix_job *from, struc
         server_job_destroy(job);
         return server_error(err, status, "register the job with PMIx");
     }
-    server->job = job;
+    job->next = server->jobs;
+    server->jobs = job;
+    server->alone = job->node_count == 1;
     return 0;
 }
 
-void namespace_end(struct server *server)
+static void end_one(struct server *server, struct server_job **at)
 {
-    if (server->job == NULL)
-        return;
-    bridge_run(&server->bridge, server);
-    bridge_drop_parked(&server->bridge);
-    publish_store_end_nspace(server->store, server->job->nspace);
+    struct server_job *job = *at;
+    publish_store_end_nspace(server->store, job->nspace);
     publish_arm_timer(server);
-    group_destroy_all(server);
-    deregister_nspace(server, server->job);
+    deregister_nspace(server, job);
     if (server->stuck)
         server_log(server, LOG_WARNING, "the PMIx library does not answer any more");
-    empty_folder(server->job->shm_dir);
-    server_job_destroy(server->job);
-    server->job = NULL;
+    empty_folder(job->shm_dir);
+    *at = job->next;
+    server_job_destroy(job);
+}
+
+void namespace_end(struct server *server, int first)
+{
+    struct server_job **at = &server->jobs;
+    while (*at != NULL && (*at)->first != first)
+        at = &(*at)->next;
+    if (*at == NULL)
+        return;
+    bridge_run(&server->bridge, server);
+    if (server->jobs->next == NULL) { /* else they may be those of another job */
+        bridge_drop_parked(&server->bridge);
+        group_destroy_all(server);
+    }
+    end_one(server, at);
+}
+
+void namespace_end_all(struct server *server)
+{
+    while (server->jobs != NULL)
+        namespace_end(server, server->jobs->first);
 }

@@ -9,7 +9,8 @@
 
 /* namespace.c */
 int namespace_register(struct server *server, const struct pmix_job *job, struct error *err);
-void namespace_end(struct server *server);
+void namespace_end(struct server *server, int first);
+void namespace_end_all(struct server *server);
 
 /* worker_env.c */
 int worker_env(struct server *server, int rank, struct strv *env, struct strv *hints,
@@ -66,6 +67,10 @@ void store_reply(struct server *server, uint64_t id, enum store_status status,
                  const struct store_item *items, size_t count);
 void publish_arm_timer(struct server *server); /* after each change of the store */
 void publish_expire(struct server *server);
+
+/* client.c */
+void spawn_reply(struct server *server, uint64_t id, enum pmix_spawn_result result,
+                 const char *nspace);
 
 /* events.c */
 void events_worker_ended(struct server *server, const struct local *local, int code, int signal);

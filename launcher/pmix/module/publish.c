@@ -129,7 +129,7 @@ static void run(struct server *server, struct request *base)
 {
     struct store_call *call = (struct store_call *)base;
     call->ask.owner = (struct store_owner){call->proc.nspace, call->proc.rank,
-                                           server->job != NULL ? server->job->my_node : 0};
+                                           server->jobs != NULL ? server->jobs->my_node : 0};
     call->ask.items = call->items;
     call->ask.keys = call->all_keys ? NULL : strv_items(&call->keys);
     if (server->ops.store == NULL || server_is_alone(server)) {

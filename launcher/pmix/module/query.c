@@ -6,11 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "pmix/module/operations.h"
 
+#define NAMES_MAX ((size_t)4 << 20)
+
 struct query_request {
     struct request base;
+    pmix_proc_t asker;
     struct strv keys;
     struct strv groups; /* the group each key asks about; "" for none */
     pmix_info_cbfunc_t done;
@@ -49,14 +53,22 @@ static const char *command_of(const struct server_job *job, int rank)
     return "";
 }
 
-static void add_table(const struct server *server, struct infos *list, const char *key,
-                      bool local_only)
+/* Of all namespaces, with commas between them. */
+static void add_namespaces(const struct server *server, struct infos *list, const char *key)
 {
-    const struct server_job *job = server->job;
+    struct buf names AUTO_BUF = BUF_INIT(NAMES_MAX);
+    for (const struct server_job *job = server->jobs; job != NULL; job = job->next)
+        buf_printf(&names, "%s%s", names.length > 0 ? "," : "", job->nspace);
+    infos_add_text(list, key, buf_text(&names));
+}
+
+static void add_table(const struct server *server, const struct server_job *job, struct infos *list,
+                      const char *key, bool local_only)
+{
     pmix_proc_info_t *table = mem_array((size_t)job->size, sizeof(*table));
     size_t count = 0;
     for (int rank = 0; rank < job->size; rank++) {
-        const struct local *local = server_local(server, rank);
+        const struct local *local = server_local(server, job->first + rank);
         if (local == NULL && local_only)
             continue;
         pmix_proc_info_t *row = &table[count++];
@@ -105,17 +117,17 @@ static void add_group_count(const struct server *server, struct infos *list, con
     infos_add(list, key, &count, PMIX_SIZE);
 }
 
-static bool answer(const struct server *server, struct infos *list, const char *key,
-                   const char *group)
+static bool answer(const struct server *server, const struct server_job *job, struct infos *list,
+                   const char *key, const char *group)
 {
-    if (server->job == NULL)
+    if (job == NULL)
         return false;
     if (strcmp(key, PMIX_QUERY_NAMESPACES) == 0)
-        infos_add_text(list, key, server->job->nspace);
+        add_namespaces(server, list, key);
     else if (strcmp(key, PMIX_QUERY_PROC_TABLE) == 0)
-        add_table(server, list, key, false);
+        add_table(server, job, list, key, false);
     else if (strcmp(key, PMIX_QUERY_LOCAL_PROC_TABLE) == 0)
-        add_table(server, list, key, true);
+        add_table(server, job, list, key, true);
     else if (strcmp(key, PMIX_QUERY_NUM_GROUPS) == 0)
         add_group_count(server, list, key);
     else if (strcmp(key, PMIX_QUERY_GROUP_NAMES) == 0)
@@ -131,9 +143,12 @@ static void run(struct server *server, struct request *base)
 {
     struct query_request *request = (struct query_request *)base;
     struct infos *list = mem_alloc(sizeof(*list));
+    const struct server_job *job = server_job_named(server, request->asker.nspace);
+    if (job == NULL) /* libpmix 4.2 does not always say who asks */
+        job = server->jobs;
     size_t known = 0;
     for (size_t i = 0; i < request->keys.count; i++)
-        known += answer(server, list, request->keys.items[i], request->groups.items[i]) ? 1 : 0;
+        known += answer(server, job, list, request->keys.items[i], request->groups.items[i]);
     pmix_status_t status = PMIX_SUCCESS;
     if (known == 0)
         status = PMIX_ERR_NOT_SUPPORTED;
@@ -152,13 +167,12 @@ static const struct request_kind query_kind = {run, drop};
 pmix_status_t up_query(pmix_proc_t *proc, pmix_query_t *queries, size_t nqueries,
                        pmix_info_cbfunc_t done, void *done_data)
 {
-    (void)proc;
     struct server *server = server_active();
     if (server == NULL)
         return PMIX_ERR_NOT_SUPPORTED;
     struct query_request *request = mem_alloc(sizeof(*request));
     *request =
-        (struct query_request){.base = {.kind = &query_kind}, .done = done, .done_data = done_data};
+        (struct query_request){{.kind = &query_kind}, *proc, .done = done, .done_data = done_data};
     for (size_t i = 0; i < nqueries; i++) {
         const char *group = infos_text(queries[i].qualifiers, queries[i].nqual, PMIX_GROUP_ID);
         for (char **key = queries[i].keys; key != NULL && *key != NULL; key++) {

@@ -71,17 +71,50 @@ void server_complain(const struct server *server, const char *line, size_t lengt
         server_log(server, LOG_INFO, "PMIx: %.*s", (int)length, line);
 }
 
-struct local *server_local(const struct server *server, int rank)
+struct server_job *server_job_named(const struct server *server, const char *nspace)
 {
-    const struct server_job *job = server->job;
-    if (job == NULL || rank < 0 || rank >= job->size || job->node_of[rank] != job->my_node)
+    struct server_job *job = server->jobs;
+    while (job != NULL && !PMIX_CHECK_NSPACE(nspace, job->nspace))
+        job = job->next;
+    return job;
+}
+
+struct server_job *server_job_with(const struct server *server, int number)
+{
+    struct server_job *job = server->jobs;
+    while (job != NULL && (number < job->first || number - job->first >= job->size))
+        job = job->next;
+    return job;
+}
+
+struct local *server_local(const struct server *server, int number)
+{
+    const struct server_job *job = server_job_with(server, number);
+    if (job == NULL || job->node_of[number - job->first] != job->my_node)
         return NULL;
-    return &job->locals[job->local_rank_of[rank]];
+    return &job->locals[job->local_rank_of[number - job->first]];
+}
+
+int server_number(const struct server *server, const pmix_proc_t *proc)
+{
+    const struct server_job *job = server_job_named(server, proc->nspace);
+    bool known = job != NULL && proc->rank < (pmix_rank_t)job->size;
+    return known ? job->first + (int)proc->rank : -1;
+}
+
+struct local *server_local_proc(const struct server *server, const pmix_proc_t *proc)
+{
+    return server_local(server, server_number(server, proc));
+}
+
+int local_number(const struct local *local)
+{
+    return local->job->first + local->rank;
 }
 
 bool server_is_alone(const struct server *server)
 {
-    return server->job != NULL && server->job->node_count == 1;
+    return server->alone;
 }
 
 static void copy_app(struct job_app *to, const struct pmix_job_app *from, const char *wdir)
@@ -130,7 +163,8 @@ static void copy_locals(struct server_job *job, const struct pmix_job *from)
     job->locals = mem_array((size_t)node->rank_count, sizeof(*job->locals));
     for (int i = 0; i < node->rank_count; i++)
         job->locals[i] =
-            (struct local){.rank = node->ranks[i],
+            (struct local){.job = job,
+                           .rank = node->ranks[i],
                            .app = app_of(job, node->ranks[i]),
                            .cpuset = from->cpusets != NULL ? mem_strdup(from->cpusets[i]) : NULL};
 }
@@ -139,6 +173,9 @@ struct server_job *server_job_create(const struct pmix_job *from)
 {
     struct server_job *job = mem_alloc(sizeof(*job));
     PMIX_LOAD_NSPACE(job->nspace, from->nspace);
+    job->first = from->first;
+    if (from->parent_nspace != NULL)
+        PMIX_LOAD_PROCID(&job->parent, from->parent_nspace, (pmix_rank_t)from->parent_rank);
     job->size = from->size;
     job->universe_size = from->universe_size > 0 ? from->universe_size : from->size;
     job->node_count = from->node_count;

@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one server of the module, with its own copy of the job, and what all operations need of it.
- * Only server_active(), server_ok() and server_error() may be called on PMIx's thread.
+ * The one server of the module, with its own copy of each job (namespace), and what all operations
+ * need of it. Only server_active(), server_ok(), server_error() and server_is_alone() may be called
+ * on PMIx's thread.
  */
 #pragma once
 
 #include <pmix.h>
 #include <pmix_server.h>
+#include <stdatomic.h>
 
 #include "pmix/module/bridge.h"
 #include "pmix/module/infos.h"
 #include "pmix/pmix_module.h"
 
+struct server_job;
+
 struct local {
-    int rank, app;
+    const struct server_job *job;
+    int rank, app; /* rank: in its namespace */
     enum pmix_worker_state state;
     pid_t pid;
     bool ended;
@@ -30,7 +35,10 @@ struct job_app {
 
 /* A copy of the agent's struct pmix_job, arranged for lookups by rank. */
 struct server_job {
+    struct server_job *next;
     pmix_nspace_t nspace;
+    pmix_proc_t parent; /* an empty namespace: none */
+    int first;          /* the number of its rank 0 */
     int size, universe_size, node_count, my_node, local_count, app_count;
     struct local *locals;
     int *node_of;       /* of each rank */
@@ -53,7 +61,8 @@ struct server {
     int poll_fd, timer_fd;
     char *nspace; /* of the server itself */
     char *tmpdir, *hostname;
-    struct server_job *job; /* NULL between epochs */
+    struct server_job *jobs; /* NULL between epochs */
+    atomic_bool alone;       /* they have one node */
     bool stuck; /* PMIx's thread does not answer (namespace.c): it gets no further request */
     struct publish_store *store;
     struct group *groups;
@@ -66,8 +75,15 @@ struct server *server_active(void);
 bool server_claim(struct server *server, struct error *err);
 void server_release(void); /* no server is active any more */
 
-struct local *server_local(const struct server *server, int rank); /* NULL: not on this node */
-bool server_is_alone(const struct server *server);                 /* the job has one node */
+struct server_job *server_job_named(const struct server *server, const char *nspace); /* or NULL */
+struct server_job *server_job_with(const struct server *server, int number);          /* likewise */
+/* NULL: it is not on this node. */
+struct local *server_local(const struct server *server, int number);
+struct local *server_local_proc(const struct server *server, const pmix_proc_t *proc);
+/* The number of a rank of any node; -1: it is not known, or not a single rank. */
+int server_number(const struct server *server, const pmix_proc_t *proc);
+int local_number(const struct local *local);
+bool server_is_alone(const struct server *server); /* the job has one node */
 void server_log(const struct server *server, enum log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* A line of the library itself, for -v; an empty one is left out. */

@@ -84,21 +84,21 @@ static void set_hints(const struct server_job *job, struct strv *hints)
         strv_env_set(hints, "OMPI_MCA_mpi_yield_when_idle", "1");
 }
 
-int worker_env(struct server *server, int rank, struct strv *env, struct strv *hints,
+int worker_env(struct server *server, int number, struct strv *env, struct strv *hints,
                struct error *err)
 {
-    const struct local *local = server_local(server, rank);
+    const struct local *local = server_local(server, number);
     if (local == NULL)
-        return error_set(err, "rank %d is not one of this node's PMIx ranks", rank);
-    if (from_pmix(server->job, rank, env, err) < 0)
+        return error_set(err, "rank %d is not one of this node's PMIx ranks", number);
+    if (from_pmix(local->job, local->rank, env, err) < 0)
         return -1;
-    set_open_mpi(server->job, local, env);
+    set_open_mpi(local->job, local, env);
     strv_env_set(env, "PMIX_SERVER_TMPDIR", server->tmpdir);
     strv_env_set(env, "PMIX_SYSTEM_TMPDIR", server->tmpdir);
     strv_env_set(env, "OMPI_MCA_orte_tmpdir_base", server->tmpdir);
     /* Open MPI 4 asks PMIx only when it believes in a launcher it knows; any value will do. */
     strv_env_set(env, "JSM_JSRUN_PORT", "hvdrun");
     strv_env_set(env, "PRTE_LAUNCHED", "1");
-    set_hints(server->job, hints);
+    set_hints(local->job, hints);
     return 0;
 }

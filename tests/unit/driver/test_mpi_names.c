@@ -104,7 +104,7 @@ static int teardown(void **state)
 
 static int ask(struct fixture *f, Hvdrun__MpiStore *message)
 {
-    return mpi_names_request(f->names, f->place, message);
+    return mpi_names_request(f->names, f->place, 4, message);
 }
 
 /* A request of rank `rank` about names that its namespace sees. */

@@ -30,6 +30,7 @@ struct heard {
     char texts[NODES][512];
     uint64_t rounds[NODES];
     bool pmi1[NODES];
+    uint32_t epochs[NODES];
 };
 
 static void on_answer(void *context, int node, const struct mpi_answer *answer)
@@ -45,6 +46,7 @@ static void on_answer(void *context, int node, const struct mpi_answer *answer)
                  (int)answer->token, (int)answer->data->length, (const char *)answer->data->bytes);
     heard->rounds[node] = answer->round;
     heard->pmi1[node] = answer->pmi1;
+    heard->epochs[node] = answer->epoch;
 }
 
 static struct mpi_rounds *make(struct heard *heard)
@@ -111,6 +113,34 @@ static void test_only_the_nodes_of_its_ranks(void **state)
     assert_string_equal(heard.texts[3], "");
     assert_int_equal(join_some(rounds, 1, 3, "fence", alone, 1, "z"), MPI_JOINED);
     assert_string_equal(heard.texts[1], "3:z ");
+    mpi_rounds_destroy(rounds);
+}
+
+/* Rank 7, on n1, is spawned while a round of all the others is open; then it meets rank 0. */
+static void test_ranks_that_come_later(void **state)
+{
+    (void)state;
+    static const uint32_t both[] = {0, 7};
+    struct plan_rank all[8] = {0};
+    memcpy(all, plan_ranks, sizeof(plan_ranks));
+    all[7].node = 1;
+    const struct plan grown = {.size = 8, .node_count = NODES, .ranks = all, .nodes = plan_nodes};
+    struct heard heard;
+    struct mpi_rounds *rounds = make(&heard);
+    struct mpi_step step = {
+        .token = 1, .epoch = 1, .key = "connect", .ranks = both, .rank_count = 2};
+    assert_int_equal(mpi_rounds_join(rounds, 0, &step, NULL), MPI_NONSENSE);
+    for (int i = 0; i < NODES - 1; i++)
+        join(rounds, i, 10, "fence", "x");
+    mpi_rounds_grow(rounds, &grown);
+    join(rounds, 3, 13, "fence", "y");
+    assert_string_equal(heard.texts[1], "10:xxxy ");
+    assert_int_equal(mpi_rounds_join(rounds, 0, &step, NULL), MPI_JOINED);
+    step.epoch = 2;
+    assert_int_equal(mpi_rounds_join(rounds, 1, &step, NULL), MPI_JOINED);
+    assert_int_equal(mpi_rounds_pending(rounds), 0);
+    assert_int_equal(heard.epochs[0], 1); /* each node is answered in the epoch in which it asked */
+    assert_int_equal(heard.epochs[1], 2);
     mpi_rounds_destroy(rounds);
 }
 
@@ -298,6 +328,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_nodes_in_node_order),
         cmocka_unit_test(test_only_the_nodes_of_its_ranks),
+        cmocka_unit_test(test_ranks_that_come_later),
         cmocka_unit_test(test_a_node_ahead_opens_the_next_round),
         cmocka_unit_test(test_steps_are_told_apart),
         cmocka_unit_test(test_a_lost_node_fails_what_needs_it),

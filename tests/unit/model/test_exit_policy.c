@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "model/exit/policy.h"
 #include "model/hosts/entry.h"
+#include "model/plan/spawn.h"
 
 #define MS 1000000
 #define NODES 4
@@ -164,6 +165,31 @@ static void test_first_bad_exit_starts_the_teardown_once(void **state)
     expect_roles(&f, roles);
     assert_int_equal(exit_policy_rank_status(f.policy, 1), 128 + SIGTERM);
     end(&f);
+}
+
+/* Ranks 8 and 9 come while the others run: one on node a, one on d. */
+static void test_ranks_that_come_later(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    struct plan_rank added[] = {{.rank = 0, .node = 0}, {.rank = 1, .node = 3}};
+    struct plan more = {.size = 2, .ranks = added};
+    assert_false(exits(&f, 8, 3, 1)); /* out of the plan: ignored */
+    struct plan *whole = spawn_join(f.plan, &more, 1);
+    exit_policy_grow(f.policy, whole);
+    exit_policy_started(f.policy, 8);
+    exit_policy_started(f.policy, 9);
+    assert_false(exits(&f, 0, 0, 2));
+    assert_true(exits(&f, 9, 3, 5));
+    exit_policy_killed(f.policy, 0, 6 * MS);
+    assert_false(dies(&f, 8, SIGTERM, 7));
+    exit_policy_verdict(f.policy, &f.verdict);
+    assert_int_equal(f.verdict.seat, 9);
+    assert_int_equal(f.verdict.node, 3);
+    assert_int_equal(f.verdict.status, 3);
+    assert_int_equal(exit_policy_role(f.policy, 8), ROLE_CONSEQUENCE);
+    end(&f);
+    plan_destroy(whole);
 }
 
 static void test_signal_death(void **state)
@@ -1183,6 +1209,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_well),
         cmocka_unit_test(test_first_bad_exit_starts_the_teardown_once),
+        cmocka_unit_test(test_ranks_that_come_later),
         cmocka_unit_test(test_signal_death),
         cmocka_unit_test(test_order_of_news_does_not_matter),
         cmocka_unit_test(test_consequences_are_told_by_their_own_node),

@@ -39,6 +39,20 @@ static void templates(void **state)
     expect("%t ", "2026-11-01 03:05:59.042 ");
 }
 
+static void a_rank_that_was_spawned(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    struct label_facts spawned = facts;
+    spawned.world = 2;
+    spawned.world_rank = 5;
+    struct label *label = label_compile(LABEL_DEFAULT "%l", &err);
+    AUTO_BUF struct buf out = BUF_INIT(1 << 10);
+    label_render(label, &spawned, &out);
+    assert_string_equal(buf_text(&out), "[2.5]<stderr>:3");
+    label_destroy(label);
+}
+
 static void refuse(const char *template, const char *named)
 {
     struct error err = ERROR_INIT;
@@ -95,6 +109,7 @@ int main(void)
     tzset();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(templates),
+        cmocka_unit_test(a_rank_that_was_spawned),
         cmocka_unit_test(wrong_templates),
         cmocka_unit_test(keys),
         cmocka_unit_test(timestamp_as_horovodrun),

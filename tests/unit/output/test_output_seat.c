@@ -17,7 +17,8 @@
 
 static void take(struct rig *rig, int seat, int rank, int local_rank, const char *host)
 {
-    output_seat(rig->output, seat, &(struct output_seat){rank, local_rank, host});
+    output_seat(rig->output, seat,
+                &(struct output_seat){.rank = rank, .local_rank = local_rank, .host = host});
 }
 
 static void leave(struct rig *rig, int seat)

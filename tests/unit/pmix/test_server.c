@@ -311,7 +311,7 @@ static void run(int np, char *const *argv, int first_app, bool kill_rest)
     ssize_t count = 0;
     for (off_t at = 0; (count = pread(output, bytes, sizeof(bytes), at)) > 0; at += count)
         buf_append(&world.output, bytes, (size_t)count);
-    pmix_server_job_end(world.server);
+    pmix_server_job_end(world.server, 0);
 }
 
 static void run_worker(int np, const char *name, const char *one, const char *two, bool kill_rest)
@@ -503,7 +503,7 @@ static void test_environment(void **state)
     assert_non_null(strv_env_get(&env, "PMIX_SERVER_URI41"));
     assert_int_equal(pmix_server_worker_env(world.server, 9, &env, &hints, &err), -1);
     assert_non_null(strstr(err.text, "rank 9"));
-    pmix_server_job_end(world.server);
+    pmix_server_job_end(world.server, 0);
     assert_int_equal(pmix_server_worker_env(world.server, 2, &env, &hints, &err), -1);
 }
 
@@ -538,8 +538,51 @@ static void test_bad_jobs(void **state)
     assert_int_equal(pmix_server_job(world.server, &job, &err), -1);
     assert_int_equal(begin_job(1, argv, 1, &err), 0);
     assert_int_equal(begin_job(1, argv, 1, &err), -1); /* one at a time */
-    pmix_server_job_end(world.server);
-    pmix_server_job_end(world.server); /* harmless */
+    pmix_server_job_end(world.server, 0);
+    pmix_server_job_end(world.server, 0); /* harmless */
+}
+
+/* A second namespace, beside the first: ranks have numbers over both. */
+static void test_two_namespaces(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    struct strv env AUTO_STRV = STRV_INIT;
+    struct strv hints AUTO_STRV = STRV_INIT;
+    char *argv[] = {(char *)"child", NULL};
+    static const int ranks[] = {0, 1, 2};
+    struct pmix_job_node nodes[] = {{world.hostname, ranks, 3}};
+    struct pmix_job_app app = {argv, NULL, 3, 0};
+    struct pmix_job job = {.nspace = "spawned",
+                           .size = 3,
+                           .universe_size = 9,
+                           .first = 1,
+                           .parent_nspace = world.nspace,
+                           .nodes = nodes,
+                           .node_count = 1,
+                           .apps = &app,
+                           .app_count = 1,
+                           .uid = getuid(),
+                           .gid = getgid(),
+                           .wdir = "/"};
+    assert_int_equal(begin_job(2, argv, 2, &err), 0);
+    assert_int_equal(pmix_server_job(world.server, &job, &err), -1); /* 1 is taken */
+    assert_non_null(strstr(err.text, "still has the job"));
+    job.first = 2;
+    assert_int_equal(pmix_server_job(world.server, &job, &err), 0);
+    assert_int_equal(pmix_server_worker_env(world.server, 4, &env, &hints, &err), 0);
+    assert_string_equal(strv_env_get(&env, "PMIX_NAMESPACE"), "spawned");
+    assert_string_equal(strv_env_get(&env, "PMIX_RANK"), "2");
+    assert_string_equal(strv_env_get(&env, "OMPI_COMM_WORLD_RANK"), "2");
+    assert_string_equal(strv_env_get(&env, "OMPI_UNIVERSE_SIZE"), "9");
+    assert_int_equal(pmix_server_worker_env(world.server, 1, &env, &hints, &err), 0);
+    assert_string_equal(strv_env_get(&env, "PMIX_NAMESPACE"), world.nspace);
+    assert_int_equal(pmix_server_worker_env(world.server, 5, &env, &hints, &err), -1);
+    pmix_server_job_end(world.server, 0);
+    assert_int_equal(pmix_server_worker_env(world.server, 1, &env, &hints, &err), -1);
+    assert_int_equal(pmix_server_worker_env(world.server, 2, &env, &hints, &err), 0);
+    pmix_server_job_end(world.server, 2);
+    assert_int_equal(pmix_server_worker_env(world.server, 2, &env, &hints, &err), -1);
 }
 
 static void test_many_epochs(void **state)
@@ -551,7 +594,7 @@ static void test_many_epochs(void **state)
     for (int round = 0; round < 100; round++) {
         if (begin_job(8, argv, 8, &err) < 0)
             fail_msg("round %d: %s", round, err.text);
-        pmix_server_job_end(world.server);
+        pmix_server_job_end(world.server, 0);
         if (round == 10)
             before = entries_of("/proc/self/fd");
     }
@@ -600,6 +643,7 @@ int main(void)
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_start_leaves_no_trace),
         cmocka_unit_test(test_bad_jobs),
+        cmocka_unit_test(test_two_namespaces),
         cmocka_unit_test(test_many_epochs),
         cmocka_unit_test(test_second_start),
         cmocka_unit_test(test_wrong_modules),

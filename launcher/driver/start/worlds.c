@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/start/worlds.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "driver/job/job_nodes.h"
+#include "driver/start/handshake.h"
+#include "driver/start/prepare.h"
+#include "driver/start/prepare_epoch.h"
+#include "model/plan/spawn.h"
+#include "output/output.h"
+#include "pmix/pmix_module.h"
+
+#define FREED_WITHIN_MS 2000
+
+struct request {
+    struct request *next;
+    struct node_link *asker;
+    uint32_t epoch; /* of the rank that asks */
+    int seat;
+    uint64_t token;
+    struct app_list apps;
+    struct strv hosts; /* by app; "": any */
+};
+
+/* A plan or the apps of a world that has started: ranks refer to them until the end. */
+struct kept {
+    struct kept *next;
+    struct plan *plan;
+    struct app_list apps;
+};
+
+struct worlds {
+    struct job *job;
+    void (*grow)(struct job *job, const struct plan *plan);
+    struct request *first, **last; /* that wait; the first one is the present one */
+    struct loop_timer *limit;      /* WAITING: 2 s; SENT: --start-timeout */
+    struct kept *kept;
+    int count;     /* of worlds that were spawned and have started */
+    int app_count; /* of all worlds */
+
+    bool waiting;
+
+    /* SENT */
+    bool sent;
+    struct plan *plan; /* of the new ranks alone */
+    struct plan *whole;
+    struct elastic_member *members;
+    struct world world;
+    struct prepare_epoch prepare;
+    bool *ready; /* by place */
+};
+
+struct worlds *worlds_create(struct job *job,
+                             void (*grow)(struct job *job, const struct plan *plan))
+{
+    struct worlds *worlds = mem_alloc(sizeof(*worlds));
+    *worlds =
+        (struct worlds){.job = job, .grow = grow, .app_count = (int)job->request->apps->count};
+    worlds->last = &worlds->first;
+    return worlds;
+}
+
+static void request_free(struct request *request)
+{
+    app_list_destroy(&request->apps);
+    strv_destroy(&request->hosts);
+    free(request);
+}
+
+/* What belongs to the present request, but not what has been kept. */
+static void clear_launch(struct worlds *worlds)
+{
+    if (worlds->limit != NULL)
+        loop_timer_clear(worlds->limit);
+    plan_destroy(worlds->plan);
+    plan_destroy(worlds->whole);
+    free(worlds->members);
+    free(worlds->ready);
+    worlds->plan = worlds->whole = NULL;
+    worlds->members = NULL;
+    worlds->ready = NULL;
+    worlds->sent = worlds->waiting = false;
+}
+
+static void drop_first(struct worlds *worlds)
+{
+    struct request *request = worlds->first;
+    worlds->first = request->next;
+    if (worlds->first == NULL)
+        worlds->last = &worlds->first;
+    request_free(request);
+}
+
+void worlds_stop(struct worlds *worlds)
+{
+    clear_launch(worlds);
+    while (worlds->first != NULL)
+        drop_first(worlds);
+}
+
+void worlds_destroy(struct worlds *worlds)
+{
+    if (worlds == NULL)
+        return;
+    worlds_stop(worlds);
+    while (worlds->kept != NULL) {
+        struct kept *kept = worlds->kept;
+        worlds->kept = kept->next;
+        plan_destroy(kept->plan);
+        app_list_destroy(&kept->apps);
+        free(kept);
+    }
+    loop_timer_destroy(worlds->limit);
+    free(worlds);
+}
+
+/* ---- Answers --------------------------------------------------------------------------------- */
+
+static void answer(const struct request *request, enum pmix_spawn_result result, uint32_t epoch)
+{
+    Hvdrun__Spawned message = HVDRUN__SPAWNED__INIT;
+    message.token = request->token;
+    message.result = (uint32_t)result;
+    message.epoch = epoch;
+    node_link_send(request->asker, FRAME_SPAWNED, request->epoch, &message.base);
+}
+
+/* Refuses the present request. */
+static void refuse(struct worlds *worlds, enum pmix_spawn_result result, const char *why)
+{
+    const struct job *job = worlds->job;
+    const struct request *request = worlds->first;
+    log_warning(&job->log, "rank %d on %s cannot spawn: %s", job_seat_rank(job, request->seat),
+                job_seat_host(job, request->seat), why);
+    for (int i = 0; worlds->sent && i < job->plan->node_count; i++)
+        node_link_send(job->places[i], FRAME_CANCEL, worlds->prepare.number, NULL);
+    answer(request, result, 0);
+    clear_launch(worlds);
+    drop_first(worlds);
+}
+
+/* ---- The start of a world -------------------------------------------------------------------- */
+
+/* `freed`: as if all ranks that were spawned had ended. */
+static struct plan *plan_of(const struct job *job, const struct request *request, bool freed,
+                            struct error *err)
+{
+    const struct plan *whole = job->plan;
+    size_t count = request->apps.count;
+    bool *ended AUTO_FREE = mem_array((size_t)whole->size, sizeof(*ended));
+    int *slots AUTO_FREE = mem_array((size_t)whole->node_count, sizeof(*slots));
+    struct spawn_app *apps AUTO_FREE = mem_array(count, sizeof(*apps));
+    for (int seat = 0; seat < whole->size; seat++)
+        ended[seat] = job->ranks.records[seat].state >= RANK_EXITED ||
+                      (freed && job->ranks.records[seat].world > 0);
+    for (int i = 0; i < whole->node_count; i++)
+        slots[i] = job_node_slots(job, i);
+    for (size_t i = 0; i < count; i++)
+        apps[i] = (struct spawn_app){request->apps.items[i].np, request->hosts.items[i]};
+    struct spawn_request wanted = {.whole = whole,
+                                   .ended = ended,
+                                   .slots = slots,
+                                   .apps = apps,
+                                   .app_count = (int)count,
+                                   .oversubscribe = job->settings->oversubscribe};
+    return spawn_plan(&wanted, err);
+}
+
+static void fill_members(struct worlds *worlds)
+{
+    const struct plan *plan = worlds->plan;
+    worlds->members = mem_array((size_t)plan->size, sizeof(*worlds->members));
+    for (int r = 0; r < plan->size; r++)
+        worlds->members[r] = (struct elastic_member){
+            .seat = worlds->world.first_seat + r, .slot = plan->ranks[r].slot, .is_new = true};
+}
+
+static void fill_world(struct worlds *worlds)
+{
+    const struct job *job = worlds->job;
+    const struct request *request = worlds->first;
+    const struct rank_record *parent = &job->ranks.records[request->seat];
+    worlds->whole = spawn_join(job->plan, worlds->plan, worlds->app_count);
+    worlds->world =
+        (struct world){.apps = &request->apps,
+                       .whole = worlds->whole,
+                       .mpi = MPI_PMIX,
+                       .parent_epoch = parent->epoch,
+                       .parent_rank = parent->world > 0 ? parent->world_rank : parent->rank,
+                       .first_seat = job->plan->size};
+}
+
+/* Could slots become free soon? */
+static bool may_wait(const struct job *job, const struct request *request)
+{
+    struct error err = ERROR_INIT;
+    struct plan *plan = plan_of(job, request, true, &err);
+    plan_destroy(plan);
+    return plan != NULL;
+}
+
+static void limit_passed(void *context);
+
+static void set_limit(struct worlds *worlds, int64_t ms)
+{
+    if (worlds->limit == NULL)
+        worlds->limit = loop_timer_create(worlds->job->loop, limit_passed, worlds);
+    loop_timer_set(worlds->limit, ms);
+}
+
+/* The present request does not find its slots. */
+static void lacks_room(struct worlds *worlds, const char *why)
+{
+    if (worlds->waiting)
+        return;
+    if (may_wait(worlds->job, worlds->first)) {
+        worlds->waiting = true;
+        set_limit(worlds, FREED_WITHIN_MS);
+    } else {
+        refuse(worlds, PMIX_SPAWN_NO_ROOM, why);
+    }
+}
+
+/* Sends PREPARE for the present request, or refuses it, or lets it wait. */
+static void begin_first(struct worlds *worlds)
+{
+    struct job *job = worlds->job;
+    struct error err = ERROR_INIT;
+    worlds->plan = plan_of(job, worlds->first, false, &err);
+    if (worlds->plan == NULL) {
+        lacks_room(worlds, err.text);
+        return;
+    }
+    fill_world(worlds);
+    fill_members(worlds);
+    worlds->ready = mem_array((size_t)job->plan->node_count, sizeof(*worlds->ready));
+    job->last_epoch = (job->last_epoch > job->epoch ? job->last_epoch : job->epoch) + 1;
+    worlds->prepare = (struct prepare_epoch){.number = job->last_epoch,
+                                             .plan = worlds->plan,
+                                             .places = job->places,
+                                             .members = worlds->members,
+                                             .world = &worlds->world,
+                                             .beside_others = true};
+    worlds->sent = true;
+    worlds->waiting = false;
+    if (prepare_send(job, &worlds->prepare))
+        set_limit(worlds, job->settings->start_timeout);
+}
+
+/* Begins with the first request, unless one is under way. */
+static void begin_next(struct worlds *worlds)
+{
+    const struct job *job = worlds->job;
+    while (worlds->first != NULL && !worlds->sent && !worlds->waiting && job->state == JOB_RUNNING)
+        begin_first(worlds);
+}
+
+static void limit_passed(void *context)
+{
+    struct worlds *worlds = context;
+    struct error err = ERROR_INIT;
+    if (worlds->sent) {
+        refuse(worlds, PMIX_SPAWN_FAILED, "not all hosts have prepared it within --start-timeout");
+    } else if (worlds->waiting) {
+        plan_destroy(plan_of(worlds->job, worlds->first, false, &err));
+        refuse(worlds, PMIX_SPAWN_NO_ROOM, err.text);
+    }
+    begin_next(worlds);
+}
+
+void worlds_freed(struct worlds *worlds)
+{
+    if (worlds->waiting && worlds->job->state == JOB_RUNNING)
+        begin_first(worlds);
+    begin_next(worlds);
+}
+
+static void seat_rank(struct job *job, const struct worlds *worlds, int world_rank)
+{
+    const struct plan_rank *place = &worlds->plan->ranks[world_rank];
+    int seat = worlds->world.first_seat + world_rank;
+    struct rank_record *record = rank_table_seat(&job->ranks, seat);
+    record->rank = seat;
+    record->world = worlds->count;
+    record->world_rank = world_rank;
+    record->local_rank = place->local_rank;
+    record->app = worlds->app_count + place->app;
+    record->node = job->places[place->node]->index;
+    record->epoch = record->joined = worlds->prepare.number;
+    struct output_seat who = {.rank = seat,
+                              .local_rank = place->local_rank,
+                              .host = job->places[place->node]->host,
+                              .world = worlds->count,
+                              .world_rank = world_rank};
+    output_seat(job->output, seat, &who);
+}
+
+/* Keeps the plan, and the apps of the request. */
+static void keep(struct worlds *worlds)
+{
+    struct kept *kept = mem_alloc(sizeof(*kept));
+    *kept = (struct kept){worlds->kept, worlds->whole, worlds->first->apps};
+    worlds->kept = kept;
+    worlds->whole = NULL;
+    worlds->first->apps = (struct app_list){.count = 0};
+    worlds->app_count += (int)kept->apps.count;
+}
+
+static void start(struct worlds *worlds)
+{
+    struct job *job = worlds->job;
+    const struct request *request = worlds->first;
+    int first = worlds->world.first_seat, size = worlds->plan->size;
+    worlds->count++;
+    for (int r = 0; r < size; r++)
+        seat_rank(job, worlds, r);
+    keep(worlds);
+    worlds->grow(job, worlds->kept->plan);
+    job->plan = worlds->kept->plan;
+    log_info(&job->log, "rank %d on %s has spawned world %d: ranks %d to %d are [%d.0] to [%d.%d]",
+             job_seat_rank(job, request->seat), job_seat_host(job, request->seat), worlds->count,
+             first, first + size - 1, worlds->count, worlds->count, size - 1);
+    for (int i = 0; i < job->plan->node_count; i++)
+        handshake_send_start(job, job->places[i], worlds->prepare.number);
+    answer(request, PMIX_SPAWNED_OK, worlds->prepare.number);
+    clear_launch(worlds);
+    drop_first(worlds);
+}
+
+static void problem(struct worlds *worlds, const struct node_link *node, const Hvdrun__Ready *ready)
+{
+    bool program = ready->status == STATUS_NOT_FOUND || ready->status == STATUS_NOT_EXECUTABLE;
+    char *text AUTO_FREE = mem_printf("%s: %s", node->host, ready->problem);
+    refuse(worlds, program ? PMIX_SPAWN_NOT_FOUND : PMIX_SPAWN_FAILED, text);
+}
+
+int worlds_ready(struct worlds *worlds, struct node_link *node, const struct agent_frame *frame)
+{
+    struct job *job = worlds->job;
+    Hvdrun__Ready *ready = hvdrun__ready__unpack(NULL, frame->length, frame->body);
+    if (ready == NULL)
+        return -1;
+    bool awaited = worlds->sent && frame->epoch == worlds->prepare.number && node->place >= 0;
+    if (awaited && ready->problem[0] != '\0') {
+        problem(worlds, node, ready);
+    } else if (awaited) {
+        bool all = true;
+        worlds->ready[node->place] = true;
+        handshake_take_ready(job, node, ready);
+        for (int i = 0; i < job->plan->node_count; i++)
+            all = all && worlds->ready[i];
+        if (all)
+            start(worlds);
+    }
+    hvdrun__ready__free_unpacked(ready, NULL);
+    begin_next(worlds);
+    return 0;
+}
+
+/* ---- Requests -------------------------------------------------------------------------------- */
+
+static struct request *request_create(const Hvdrun__Spawn *message)
+{
+    struct request *request = mem_alloc(sizeof(*request));
+    for (size_t i = 0; i < message->n_apps; i++) {
+        const Hvdrun__SpawnApp *from = message->apps[i];
+        struct app *app = app_list_add(&request->apps);
+        for (size_t j = 0; j < from->n_argv; j++)
+            strv_add(&app->argv, from->argv[j]);
+        for (size_t j = 0; j < from->n_env; j++)
+            strv_add(&app->env, from->env[j]);
+        app->wdir = from->wdir[0] == '\0' ? NULL : mem_strdup(from->wdir);
+        app->np = from->np <= INT32_MAX ? (int)from->np : 0;
+        strv_add(&request->hosts, from->hosts);
+    }
+    request->token = message->token;
+    request->seat = (int)message->seat;
+    return request;
+}
+
+int worlds_spawn(struct worlds *worlds, struct node_link *node, const struct agent_frame *frame)
+{
+    const struct job *job = worlds->job;
+    const Hvdrun__Spawn *message = frame->message;
+    if (!job_seat_is_on(job, node, message->seat) || message->n_apps == 0)
+        return -1;
+    for (size_t i = 0; i < message->n_apps; i++) {
+        if (message->apps[i]->n_argv == 0)
+            return -1;
+    }
+    if (job->state != JOB_RUNNING)
+        return 0;
+    struct request *request = request_create(message);
+    request->asker = node;
+    request->epoch = frame->epoch;
+    *worlds->last = request;
+    worlds->last = &request->next;
+    begin_next(worlds);
+    return 0;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The later worlds of a static job: ranks that its MPI ranks spawn while they run (PMIx_Spawn).
+ *
+ * Each world is an epoch beside those that go on, so agents start it as they start any epoch. Its
+ * ranks are ranks of the job: their numbers, which are also their seats, follow the others, and
+ * job->plan gets them at its end. MPI counts them from 0, and so do labels: [1.0] is rank 0 of
+ * world 1. World 0 has the ranks with which the job began.
+ *
+ *   IDLE       a request, or the next one                      SENT     (PREPARE sent)
+ *              too few slots are free                          IDLE     (refused)
+ *              the same, but spawned ranks have some of them   WAITING
+ *   WAITING    a rank has exited: as IDLE with the request
+ *              2 s are over                                    IDLE     (refused)
+ *   SENT       every agent is READY                            IDLE     (START sent, answered)
+ *              an agent has a problem, or --start-timeout      IDLE     (CANCEL sent, refused)
+ * MPI disconnects a rank from others a moment before these exit. So a program that uses its slots
+ * again and again has to wait. One request after the other: the numbers of the next world follow
+ * those of the last one. A request that is refused is an error of MPI for the rank that asked, and
+ * ends nothing.
+ */
+#pragma once
+
+#include "driver/job/agent_frame.h"
+#include "driver/job/job.h"
+
+struct worlds;
+
+/* `grow`: job->plan is about to be this one, with more ranks. It lives as long as the worlds. */
+struct worlds *worlds_create(struct job *job,
+                             void (*grow)(struct job *job, const struct plan *plan));
+void worlds_destroy(struct worlds *worlds); /* accepts NULL */
+void worlds_stop(struct worlds *worlds);    /* the end has begun: answers nobody any more */
+
+void worlds_freed(struct worlds *worlds); /* a rank has exited */
+
+/* SPAWN; READY of an epoch after the first. -1: the agent broke the protocol. */
+int worlds_spawn(struct worlds *worlds, struct node_link *node, const struct agent_frame *frame);
+int worlds_ready(struct worlds *worlds, struct node_link *node, const struct agent_frame *frame);

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/plan/spawn.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/parse.h"
+#include "base/status.h"
+
+#define UNLIMITED INT32_MAX
+
+/* ---- Slots ----------------------------------------------------------------------------------- */
+
+struct seats {
+    const struct spawn_request *request;
+    bool **taken; /* by node and slot, as many as `room` */
+    int *room;    /* by node: slots, and those beyond that ranks have taken */
+    int *used;    /* by node */
+    int *allowed; /* by node: how many more ranks the present app may put there */
+};
+
+static void take(struct seats *seats, int node, int slot)
+{
+    if (slot >= seats->room[node]) {
+        size_t more = (size_t)slot + 1;
+        seats->taken[node] = mem_resize_array(seats->taken[node], more, sizeof(bool));
+        memset(seats->taken[node] + seats->room[node], 0, more - (size_t)seats->room[node]);
+        seats->room[node] = slot + 1;
+    }
+    seats->used[node] += !seats->taken[node][slot];
+    seats->taken[node][slot] = true;
+}
+
+static void seats_init(struct seats *seats, const struct spawn_request *request)
+{
+    const struct plan *whole = request->whole;
+    size_t nodes = (size_t)whole->node_count;
+    *seats = (struct seats){.request = request,
+                            .taken = mem_array(nodes, sizeof(bool *)),
+                            .room = mem_array(nodes, sizeof(int)),
+                            .used = mem_array(nodes, sizeof(int)),
+                            .allowed = mem_array(nodes, sizeof(int))};
+    for (int rank = 0; rank < whole->size; rank++) {
+        if (!request->ended[rank])
+            take(seats, whole->ranks[rank].node, whole->ranks[rank].slot);
+    }
+}
+
+static void seats_clear(struct seats *seats)
+{
+    for (int n = 0; n < seats->request->whole->node_count; n++)
+        free(seats->taken[n]);
+    free(seats->taken);
+    free(seats->room);
+    free(seats->used);
+    free(seats->allowed);
+}
+
+static bool has_free(const struct seats *seats, int node)
+{
+    return seats->allowed[node] > 0 && seats->used[node] < seats->request->slots[node];
+}
+
+/* The node with the fewest ranks for each slot; -1: none is allowed. */
+static int least_used(const struct seats *seats)
+{
+    int best = -1;
+    for (int n = 0; n < seats->request->whole->node_count; n++) {
+        int64_t slots = seats->request->slots[n] > 0 ? seats->request->slots[n] : 1;
+        int64_t of_best =
+            best < 0 || seats->request->slots[best] < 1 ? 1 : seats->request->slots[best];
+        if (seats->allowed[n] > 0 &&
+            (best < 0 || seats->used[n] * of_best < seats->used[best] * slots))
+            best = n;
+    }
+    return best;
+}
+
+/* -1: there is none. */
+static int next_node(const struct seats *seats)
+{
+    for (int n = 0; n < seats->request->whole->node_count; n++) {
+        if (has_free(seats, n))
+            return n;
+    }
+    return seats->request->oversubscribe ? least_used(seats) : -1;
+}
+
+static int lowest_free(const struct seats *seats, int node)
+{
+    int slot = 0;
+    while (slot < seats->room[node] && seats->taken[node][slot])
+        slot++;
+    return slot;
+}
+
+/* ---- Hosts ----------------------------------------------------------------------------------- */
+
+/* Allows what one word of the list says, "b:2". -1: it is no host of the job. */
+static int allow(struct seats *seats, const char *word, size_t length, struct error *err)
+{
+    const char *colon = memrchr(word, ':', length);
+    char *number AUTO_FREE =
+        colon == NULL ? NULL : mem_strndup(colon + 1, length - (size_t)(colon + 1 - word));
+    int64_t most = UNLIMITED;
+    bool counted = number != NULL && parse_int(number, 1, UNLIMITED, &most, NULL) == 0;
+    size_t name = counted ? (size_t)(colon - word) : length;
+    const struct plan *whole = seats->request->whole;
+    for (int n = 0; n < whole->node_count; n++) {
+        const char *known = whole->nodes[n].name;
+        if (strlen(known) != name || memcmp(known, word, name) != 0)
+            continue;
+        seats->allowed[n] = (int)most;
+        return 0;
+    }
+    return error_status(err, STATUS_NO_SLOTS,
+                        "%.*s is not one of the hosts where ranks of the job run",
+                        (int)(name < 255 ? name : 255), word);
+}
+
+static int allow_hosts(struct seats *seats, const char *hosts, struct error *err)
+{
+    bool any = hosts == NULL || hosts[0] == '\0';
+    for (int n = 0; n < seats->request->whole->node_count; n++)
+        seats->allowed[n] = any ? UNLIMITED : 0;
+    for (const char *at = any ? "" : hosts; *at != '\0'; at += *at == ',') {
+        size_t length = strcspn(at, ",");
+        if (length > 0 && allow(seats, at, length, err) < 0)
+            return -1;
+        at += length;
+    }
+    return 0;
+}
+
+/* ---- The plans ------------------------------------------------------------------------------- */
+
+static void copy_nodes(struct plan *to, const struct plan *from)
+{
+    to->node_count = from->node_count;
+    to->nodes = mem_array((size_t)from->node_count, sizeof(*to->nodes));
+    for (int n = 0; n < from->node_count; n++) {
+        to->nodes[n].name = mem_strdup(from->nodes[n].name);
+        to->nodes[n].slots = from->nodes[n].slots;
+        host_traits_copy(&to->nodes[n].traits, &from->nodes[n].traits);
+    }
+}
+
+static int place(struct seats *seats, struct plan *plan, struct error *err)
+{
+    const struct spawn_request *request = seats->request;
+    int rank = 0;
+    for (int a = 0; a < request->app_count; a++) {
+        if (allow_hosts(seats, request->apps[a].hosts, err) < 0)
+            return -1;
+        for (int i = 0; i < request->apps[a].np; i++, rank++) {
+            int node = next_node(seats);
+            if (node < 0)
+                return error_status(err, STATUS_NO_SLOTS, "%d rank%s wanted, and %d slot%s free",
+                                    plan->size, plan->size == 1 ? " is" : "s are", rank,
+                                    rank == 1 ? " is" : "s are");
+            int slot = lowest_free(seats, node);
+            plan->ranks[rank] = (struct plan_rank){
+                .rank = rank, .app = a, .app_rank = i, .node = node, .slot = slot};
+            take(seats, node, slot);
+            seats->allowed[node]--;
+        }
+    }
+    return 0;
+}
+
+struct plan *spawn_plan(const struct spawn_request *request, struct error *err)
+{
+    int64_t size = 0;
+    for (int a = 0; a < request->app_count; a++) {
+        if (request->apps[a].np < 1 || request->apps[a].np > PLAN_SIZE_MAX)
+            size = PLAN_SIZE_MAX;
+        size += request->apps[a].np < 1 ? 1 : request->apps[a].np;
+    }
+    if (size < 1 || size + request->whole->size > PLAN_SIZE_MAX) {
+        error_status(err, STATUS_USAGE, "a job can have 1 to %d ranks in all", PLAN_SIZE_MAX);
+        return NULL;
+    }
+    struct plan *plan = mem_alloc(sizeof(*plan));
+    plan->size = (int)size;
+    plan->cpus_per_proc = request->whole->cpus_per_proc;
+    plan->round_numa = request->whole->round_numa;
+    plan->ranks = mem_array((size_t)size, sizeof(*plan->ranks));
+    copy_nodes(plan, request->whole);
+    struct seats seats;
+    seats_init(&seats, request);
+    int result = place(&seats, plan, err);
+    seats_clear(&seats);
+    if (result < 0) {
+        plan_destroy(plan);
+        return NULL;
+    }
+    plan_gather(plan);
+    plan_number_ranks(plan);
+    return plan;
+}
+
+struct plan *spawn_join(const struct plan *whole, const struct plan *added, int first_app)
+{
+    struct plan *plan = mem_alloc(sizeof(*plan));
+    plan->size = whole->size + added->size;
+    plan->cpus_per_proc = whole->cpus_per_proc;
+    plan->round_numa = whole->round_numa;
+    plan->ranks = mem_array((size_t)plan->size, sizeof(*plan->ranks));
+    copy_nodes(plan, whole);
+    for (int r = 0; r < plan->size; r++) {
+        bool old = r < whole->size;
+        struct plan_rank *rank = &plan->ranks[r];
+        *rank = old ? whole->ranks[r] : added->ranks[r - whole->size];
+        rank->rank = r;
+        rank->app += old ? 0 : first_app;
+        rank->cpus = mem_strdup(rank->cpus);
+    }
+    plan_gather(plan);
+    return plan;
+}

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MPI_Comm_spawn: ranks that start others while they run, on one host and on several simulated ones (Open MPI)."""
+# ctest busy
+
+import json
+import os
+import re
+import signal
+
+from job_commands import JobCommands
+from rig import main, mpi_worker
+
+QUIET = {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+PLACES = (("-H", "localhost:6"), ("-H", "a:3,b:3", "--transport", "local", "--map-by", "node"))
+WORLDS = mpi_worker("mpi_worlds", "openmpi")
+
+
+class Spawn(JobCommands):
+
+    left_timeout = 10
+
+    def mpi(self, *args, **options):
+        return self.run_job(*args, env=QUIET, timeout=120, **options)
+
+    def lines(self, result, pattern):
+        """The labels of the lines that match, in order."""
+        return sorted(found[1] for found in re.finditer(rf"(?m)^\[([\d.]+)\]<stdout>:{pattern}$", result.stdout))
+
+
+class Talk(Spawn):
+
+    def test_children_talk_with_their_parents(self):
+        for place in PLACES:
+            with self.subTest(place=place):
+                result = self.expect(self.mpi(*place, "-np", 2, WORLDS, "talk", 3), 0)
+                self.assertEqual(self.lines(result, "universe of 6"), ["0"])
+                self.assertEqual(self.lines(result, "parent heard 6 from 3 children"), ["0"])
+                for child in range(3):
+                    said = self.lines(result, f"child {child} of 3 with 2 parents got {100 + child}")
+                    self.assertEqual(said, [f"1.{child}"], result.describe())
+                self.assertEqual(self.lines(result, r"rank \d of \d done"), ["0", "1", "1.0", "1.1", "1.2"])
+                self.assertEqual(result.stderr, "")
+
+    def test_several_times_on_the_same_slots(self):
+        """The slots of a world that has disconnected are free again, a moment later."""
+        result = self.expect(self.mpi("-H", "localhost:3", "-np", 1, WORLDS, "again", 2, 4), 0)
+        self.assertEqual(self.lines(result, "parent heard 3 from 2 children"), ["0"] * 4)
+        self.assertEqual(self.lines(result, "rank 1 of 2 done"), ["1.1", "2.1", "3.1", "4.1"])
+
+    def test_children_have_children(self):
+        for place in PLACES:
+            with self.subTest(place=place):
+                result = self.expect(self.mpi(*place, "-np", 2, WORLDS, "nest", 2, 2), 0)
+                self.assertEqual(self.lines(result, "parent heard 3 from 2 children"), ["0", "1.0"])
+
+    def test_two_programs_in_one_world(self):
+        for place in PLACES:
+            with self.subTest(place=place):
+                result = self.expect(self.mpi(*place, "-np", 2, WORLDS, "many", 2, 1), 0)
+                self.assertEqual(self.lines(result, r"child \d of 3 with 2 parents got \d+"), ["1.0", "1.1", "1.2"])
+
+    def test_worlds_that_meet_by_a_name(self):
+        for place in PLACES:
+            with self.subTest(place=place):
+                result = self.expect(self.mpi(*place, "-np", 2, WORLDS, "names", 2), 0)
+                self.assertEqual(self.lines(result, "server got 77"), ["1.0"])
+                self.assertEqual(self.lines(result, "rank 1 of 2 done"), ["1", "1.1", "2.1"])
+
+    def test_where_they_run(self):
+        place = ("-H", "a:2,b:3", "--transport", "local", "--map-by", "node")
+        result = self.expect(self.mpi(*place, "-np", 2, "--label", "%r@%h ", WORLDS, "talk", 2, "host=b", "wdir=/"), 0)
+        self.assertEqual(len(re.findall(r"(?m)^1\.\d@b child rank \d of 2 in /$", result.stdout)), 2, result.describe())
+
+    def test_cpus_of_a_host_that_was_not_named(self):
+        """As many ranks fit there as it has processors, whatever -np is."""
+        if len(os.sched_getaffinity(0)) < 2:
+            self.skipTest("one processor")
+        result = self.expect(self.mpi("-np", 1, WORLDS, "talk", 1), 0)
+        self.assertEqual(self.lines(result, f"universe of {len(os.sched_getaffinity(0))}"), ["0"])
+
+
+class Refused(Spawn):
+
+    def test_more_than_is_free(self):
+        """It is an error of MPI, and the program goes on."""
+        for place in (("-H", "localhost:3"), ("-H", "a:2,b:1", "--transport", "local", "--map-by", "node")):
+            with self.subTest(place=place):
+                result = self.expect(self.mpi(*place, "-np", 2, WORLDS, "try", 2), 0)
+                self.assertEqual(self.lines(result, "spawn of 2: error"), ["0"])
+                self.assertEqual(self.lines(result, "spawn of 1: success"), ["0"])
+                self.expect_said(result, r"rank 0 on \S+ cannot spawn: 2 ranks are wanted, and 1 slot is free")
+
+    def test_oversubscribed(self):
+        result = self.expect(self.mpi("-H", "localhost:1", "--oversubscribe", "-np", 1, WORLDS, "talk", 2), 0)
+        self.assertEqual(self.lines(result, "parent heard 3 from 2 children"), ["0"])
+
+    def test_what_cannot_run(self):
+        result = self.expect(self.mpi("-H", "localhost:4", "-np", 1, WORLDS, "try", 2, "/no/such/program"), 0)
+        self.assertEqual(self.lines(result, "spawn of 2: error"), ["0"])
+        self.assertEqual(self.lines(result, "spawn of 1: success"), ["0"])
+        self.expect_said(result, r"cannot spawn: localhost: cannot execute /no/such/program")
+
+    def test_a_host_of_others(self):
+        result = self.mpi("-H", "localhost:4", "-np", 1, WORLDS, "talk", 2, "host=elsewhere")
+        self.assertNotEqual(result.status, 0, "MPI_ERRORS_ARE_FATAL")
+        self.expect_said(result, r"rank 0 on localhost cannot spawn: elsewhere is not one of the hosts")
+
+
+class Job(Spawn):
+    """The children are ranks of the job."""
+
+    def test_failures(self):
+        for place in PLACES:
+            for what, status in (("7", 7), ("kill", 137), ("abort", 9)):
+                with self.subTest(place=place, what=what):
+                    result = self.expect(self.mpi(*place, "-np", 2, WORLDS, "fail", 2, what), status)
+                    self.expect_said(result, r"rank 2 \[1\.0\]: host \S+, pid \d+")
+                    self.expect_said(result, "terminated the other 3 ranks")
+
+    def test_exit_policy(self):
+        result = self.expect(self.mpi("-H", "localhost:4", "-np", 1, "--exit-policy", "rank0", WORLDS, "fail", 1, "7"), 7)
+        self.expect_said(result, r"rank 1 exited with code 7")
+
+    def test_what_others_see(self):
+        for place in PLACES:
+            with self.subTest(place=place):
+                report = os.path.join(self.box.work, "report.json")
+                job = self.start(*place, "-np", 2, "--report", report, WORLDS, "hold", 2, env=QUIET)
+                job.wait_output(r"\[1\.[01]\]<stdout>:holding", count=2, timeout=60)
+                name, = self.ask("ps", "-q").lines
+                status = json.loads(self.ask("status", "--json", name).stdout)
+                self.assertEqual(status["size"], 4)
+                rows = [(rank["rank"], rank.get("world"), rank.get("world_rank"), rank["state"]) for rank in status["ranks"]]
+                self.assertEqual(rows, [(0, None, None, "running"), (1, None, None, "running"),
+                                        (2, 1, 0, "running"), (3, 1, 1, "running")])
+                self.ask("signal", name, "KILL", "--ranks", 3)
+                self.expect(job.wait(60), 137)
+                with open(report, encoding="utf-8") as file:
+                    told = json.load(file)
+                self.assertEqual([rank.get("world") for rank in told["ranks"]], [None, None, 1, 1])
+                self.assertEqual(told["ranks"][3]["role"], "cause")
+
+    def test_the_user_ends_it(self):
+        for place in PLACES:
+            with self.subTest(place=place):
+                job = self.start(*place, "-np", 2, WORLDS, "hold", 2, env=QUIET)
+                job.wait_output(r"\[1\.[01]\]<stdout>:holding", count=2, timeout=60)
+                job.signal(signal.SIGINT)
+                result = self.expect(job.wait(60), 130)
+                self.expect_said(result, "terminated 4 ranks")
+                self.box.check_nothing_left(self.left_timeout)
+
+    def test_a_driver_that_is_killed(self):
+        job = self.start(*PLACES[1], "-np", 2, WORLDS, "hold", 2, env=QUIET)
+        job.wait_output(r"\[1\.[01]\]<stdout>:holding", count=2, timeout=60)
+        job.signal(signal.SIGKILL)
+        job.wait(60)
+        self.box.check_nothing_left(self.left_timeout)
+
+
+if __name__ == "__main__":
+    main()
