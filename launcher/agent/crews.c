@@ -47,7 +47,7 @@ void crews_clear(struct crews *crews)
         drop(crews, crews->count - 1);
 }
 
-/* The worlds of a static job stay: others may still be connected with them. */
+/* Others may still be connected with the worlds of a static job: the driver says when one goes. */
 static bool may_go(const struct crew *crew)
 {
     return crew_is_elastic(crew) && crew_is_over(crew);
@@ -94,7 +94,8 @@ struct crew *crews_add(struct crews *crews, struct crew_config *config, Hvdrun__
 void crews_cancel(struct crews *crews, uint32_t epoch)
 {
     for (size_t i = crews->count; i-- > 0;) {
-        if (crew_epoch(crews->list[i]) == epoch && !crew_is_started(crews->list[i]))
+        struct crew *crew = crews->list[i];
+        if (crew_epoch(crew) == epoch && (!crew_is_started(crew) || crew_is_over(crew)))
             drop(crews, i);
     }
 }

@@ -27,7 +27,8 @@ void crews_clear(struct crews *crews); /* destroys all of them: no process of th
 /* Takes `prepare`; fills in `config->finished` and its context. The epoch must be newer than all
  * others. */
 struct crew *crews_add(struct crews *crews, struct crew_config *config, Hvdrun__Prepare *prepare);
-void crews_cancel(struct crews *crews, uint32_t epoch); /* unless it has started */
+/* Destroys it, unless it has started and is not over. */
+void crews_cancel(struct crews *crews, uint32_t epoch);
 
 struct crew *crews_find(const struct crews *crews, uint32_t epoch); /* NULL: none */
 bool crews_is_newer(const struct crews *crews, uint32_t epoch);     /* than all that are there */

@@ -65,6 +65,15 @@ class Mpi(Hosts):
                 self.expect_world(self.world(kind, "--map-by", "node", "-H", "node1:3,node2:2",
                                              mpi_worker("mpi_hello", kind), 5), 5, kind)
 
+    def test_ranks_that_spawn_others(self):
+        """Children on both hosts talk with rank 0, and worlds that know only a name of each other meet."""
+        place = ("--map-by", "node", "-H", "node1:3,node2:3", "-np", 2, mpi_worker("mpi_worlds", "openmpi"))
+        result = self.expect(self.mpi(*place, "talk", 3), 0)
+        self.assertIn("[0]<stdout>:parent heard 6 from 3 children", result.lines, result.describe())
+        self.assertIn("[1.2]<stdout>:child 2 of 3 with 2 parents got 102", result.lines, result.describe())
+        result = self.expect(self.mpi(*place, "names", 2), 0)
+        self.assertIn("[1.0]<stdout>:server got 77", result.lines, result.describe())
+
     def test_messages_large_and_small(self):
         for kind in SURE_TO_END:
             for size, count in ((1 << 10, 20), (4 << 20, 2)):

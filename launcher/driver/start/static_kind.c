@@ -341,6 +341,8 @@ static void exited(struct job *job, const struct exit_event *event)
 static void finished(struct job *job, int seat)
 {
     cause_wait_finished(of(job)->wait, seat);
+    if (job->state == JOB_RUNNING)
+        worlds_finished(of(job)->worlds, seat);
 }
 
 static void aborted(struct job *job, const struct exit_event *event, const char *message)

@@ -28,6 +28,8 @@ struct request {
 /* A plan or the apps of a world that has started: ranks refer to them until the end. */
 struct kept {
     struct kept *next;
+    uint32_t epoch;
+    int open; /* ranks that have not finished */
     struct plan *plan;
     struct app_list apps;
 };
@@ -128,13 +130,25 @@ static void answer(const struct request *request, enum pmix_spawn_result result,
     node_link_send(request->asker, FRAME_SPAWNED, request->epoch, &message.base);
 }
 
+/* The world of the rank that asks has others, too. */
+static bool is_one_of_many(const struct job *job, uint32_t epoch)
+{
+    int ranks = 0;
+    for (int seat = 0; seat < job->ranks.size && ranks < 2; seat++)
+        ranks += job->ranks.records[seat].epoch == epoch;
+    return ranks > 1;
+}
+
 /* Refuses the present request. */
 static void refuse(struct worlds *worlds, enum pmix_spawn_result result, const char *why)
 {
     const struct job *job = worlds->job;
     const struct request *request = worlds->first;
-    log_warning(&job->log, "rank %d on %s cannot spawn: %s", job_seat_rank(job, request->seat),
-                job_seat_host(job, request->seat), why);
+    log_warning(&job->log, "rank %d on %s cannot spawn: %s%s", job_seat_rank(job, request->seat),
+                job_seat_host(job, request->seat), why,
+                is_one_of_many(job, request->epoch)
+                    ? "; with Open MPI 4, ranks that asked with it may wait for ever"
+                    : "");
     for (int i = 0; worlds->sent && i < job->plan->node_count; i++)
         node_link_send(job->places[i], FRAME_CANCEL, worlds->prepare.number, NULL);
     answer(request, result, 0);
@@ -278,6 +292,19 @@ void worlds_freed(struct worlds *worlds)
     begin_next(worlds);
 }
 
+void worlds_finished(struct worlds *worlds, int seat)
+{
+    const struct job *job = worlds->job;
+    struct kept *world = worlds->kept;
+    while (world != NULL && world->epoch != job->ranks.records[seat].epoch)
+        world = world->next;
+    if (world == NULL)
+        return;
+    world->open--;
+    for (int i = 0; world->open == 0 && i < job->plan->node_count; i++)
+        node_link_send(job->places[i], FRAME_CANCEL, world->epoch, NULL);
+}
+
 static void seat_rank(struct job *job, const struct worlds *worlds, int world_rank)
 {
     const struct plan_rank *place = &worlds->plan->ranks[world_rank];
@@ -302,7 +329,11 @@ static void seat_rank(struct job *job, const struct worlds *worlds, int world_ra
 static void keep(struct worlds *worlds)
 {
     struct kept *kept = mem_alloc(sizeof(*kept));
-    *kept = (struct kept){worlds->kept, worlds->whole, worlds->first->apps};
+    *kept = (struct kept){.next = worlds->kept,
+                          .epoch = worlds->prepare.number,
+                          .open = worlds->plan->size,
+                          .plan = worlds->whole,
+                          .apps = worlds->first->apps};
     worlds->kept = kept;
     worlds->whole = NULL;
     worlds->first->apps = (struct app_list){.count = 0};

@@ -33,6 +33,8 @@ void worlds_destroy(struct worlds *worlds); /* accepts NULL */
 void worlds_stop(struct worlds *worlds);    /* the end has begun: answers nobody any more */
 
 void worlds_freed(struct worlds *worlds); /* a rank has exited */
+/* This rank has finished. If its world has, all agents forget it: it costs each of them 8 MiB. */
+void worlds_finished(struct worlds *worlds, int seat);
 
 /* SPAWN; READY of an epoch after the first. -1: the agent broke the protocol. */
 int worlds_spawn(struct worlds *worlds, struct node_link *node, const struct agent_frame *frame);
