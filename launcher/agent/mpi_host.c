@@ -16,6 +16,8 @@
 #include "node/mpi_detect.h"
 #include "stacks/printed.h"
 
+#define ENVIRONMENT_MAX ((size_t)16 << 20)
+
 struct mpi_world {
     struct mpi_world *next;
     struct mpi_host *host;
@@ -241,6 +243,24 @@ static void pmix_event(void *context, const void *bytes, size_t length)
         mpi_relay_event(world->post, bytes, length);
 }
 
+/* The environment with which the worker of this rank was started; empty if it is not known. */
+static void read_given(const struct mpi_world *world, int rank, struct buf *out)
+{
+    int index = index_of(world, rank);
+    pid_t pid = index >= 0 ? world->job.ops->pid(world->job.context, index) : 0;
+    char *path AUTO_FREE = mem_printf("/proc/%d/environ", (int)pid);
+    if (pid == 0 || fd_read_file(path, out, NULL) < 0)
+        buf_clear(out);
+}
+
+static void relay_spawn(const struct mpi_world *world, uint64_t id,
+                        const struct pmix_spawn *request)
+{
+    AUTO_BUF struct buf given = BUF_INIT(ENVIRONMENT_MAX);
+    read_given(world, request->rank - first_of(world), &given);
+    mpi_relay_spawn(world->post, id, request, &given);
+}
+
 /* If it is refused, the ranks of an elastic job could only wait for each other. */
 static void pmix_spawn(void *context, uint64_t id, const struct pmix_spawn *request)
 {
@@ -251,7 +271,7 @@ static void pmix_spawn(void *context, uint64_t id, const struct pmix_spawn *requ
     else if (world->job.prepare->elastic)
         refuse_spawn(world, request->rank - first_of(world));
     else
-        mpi_relay_spawn(world->post, id, request);
+        relay_spawn(world, id, request);
 }
 
 static void pmi1_aborted(void *context, int rank, int code, const char *text)

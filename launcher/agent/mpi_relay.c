@@ -170,7 +170,31 @@ void mpi_relay_signal(const struct post *post, int rank, int signal)
     post_message(post, FRAME_MPI_SIGNAL, &message.base);
 }
 
-void mpi_relay_spawn(const struct post *post, uint64_t token, const struct pmix_spawn *request)
+static bool was_given(const struct buf *given, const char *pair)
+{
+    const char *at = buf_text(given), *end = at + given->length;
+    while (at < end && strcmp(at, pair) != 0)
+        at += strnlen(at, (size_t)(end - at)) + 1;
+    return at < end;
+}
+
+/* Returns the list, which borrows the texts; the caller frees it. */
+static char **env_of(const struct pmix_spawn_app *app, const struct buf *given, size_t *count)
+{
+    size_t all = 0;
+    while (app->env[all] != NULL)
+        all++;
+    char **list = mem_array(all + 1, sizeof(*list));
+    *count = 0;
+    for (size_t i = 0; i < all; i++) {
+        if (!was_given(given, app->env[i]))
+            list[(*count)++] = app->env[i];
+    }
+    return list;
+}
+
+void mpi_relay_spawn(const struct post *post, uint64_t token, const struct pmix_spawn *request,
+                     const struct buf *given)
 {
     size_t count = request->app_count;
     Hvdrun__SpawnApp *apps AUTO_FREE = mem_array(count + 1, sizeof(*apps));
@@ -180,11 +204,9 @@ void mpi_relay_spawn(const struct post *post, uint64_t token, const struct pmix_
         Hvdrun__SpawnApp *message = pointers[i] = &apps[i];
         *message = (Hvdrun__SpawnApp)HVDRUN__SPAWN_APP__INIT;
         message->argv = (char **)(uintptr_t)app->argv;
-        message->env = (char **)(uintptr_t)app->env;
         while (app->argv[message->n_argv] != NULL)
             message->n_argv++;
-        while (app->env[message->n_env] != NULL)
-            message->n_env++;
+        message->env = env_of(app, given, &message->n_env);
         message->wdir = text_of(app->wdir != NULL ? app->wdir : "");
         message->hosts = text_of(app->hosts != NULL ? app->hosts : "");
         message->np = (uint32_t)(app->np > 0 ? app->np : 0);
@@ -195,6 +217,8 @@ void mpi_relay_spawn(const struct post *post, uint64_t token, const struct pmix_
     message.apps = pointers;
     message.n_apps = count;
     post_message(post, FRAME_SPAWN, &message.base);
+    for (size_t i = 0; i < count; i++)
+        free(apps[i].env);
 }
 
 static void on_collected(const struct mpi_relay_ends *ends, const Hvdrun__MpiCollected *message)

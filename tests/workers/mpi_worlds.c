@@ -36,6 +36,13 @@ static void say(const char *what)
     fflush(stdout);
 }
 
+/* The folder for the memory that ranks of a host share, which hvdrun chooses. */
+static void say_memory(void)
+{
+    const char *folder = getenv("OMPI_MCA_btl_vader_backing_directory");
+    printf("memory in %s\n", folder != NULL ? folder : "?");
+}
+
 /* As one of the children. */
 static void work(MPI_Comm parent, int argc, char **argv)
 {
@@ -55,6 +62,8 @@ static void work(MPI_Comm parent, int argc, char **argv)
     }
     if (strcmp(how, "fail") == 0)
         sleep(60);
+    if (rank == 0)
+        say_memory();
     MPI_Send(&number, 1, MPI_INT, 0, 1, parent);
     MPI_Recv(&got, 1, MPI_INT, 0, 2, parent, MPI_STATUS_IGNORE);
     printf("child %d of %d with %d parents got %d\n", rank, size, parents, got);
@@ -122,6 +131,8 @@ static MPI_Comm spawn(char **argv, char **arguments, int count, MPI_Info info, M
 static void talk(int argc, char **argv, int count)
 {
     MPI_Info info = MPI_INFO_NULL;
+    if (rank == 0)
+        say_memory();
     for (int i = 3; i < argc; i++) {
         char *value = strchr(argv[i], '=');
         if (info == MPI_INFO_NULL)
