@@ -72,9 +72,13 @@ static void copy_lists(struct crew_setup *setup)
     const Hvdrun__Prepare *prepare = setup->prepare;
     for (size_t i = 0; i < prepare->n_knobs; i++)
         strv_add(&setup->knobs, prepare->knobs[i]);
-    setup->node_names = join_names(prepare->hosts, prepare->n_hosts);
-    setup->node_sizes = mem_array(prepare->n_host_ranks, sizeof(int));
-    for (size_t i = 0; i < prepare->n_host_ranks; i++)
+    setup->node_count = prepare->n_hosts;
+    /* Nodes without ranks are the last ones; workers do not hear of them. */
+    while (setup->node_count > 1 && prepare->host_ranks[setup->node_count - 1] == 0)
+        setup->node_count--;
+    setup->node_names = join_names(prepare->hosts, setup->node_count);
+    setup->node_sizes = mem_array(setup->node_count, sizeof(int));
+    for (size_t i = 0; i < setup->node_count; i++)
         setup->node_sizes[i] = (int)prepare->host_ranks[i];
 }
 
@@ -241,9 +245,8 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
                                  .jax_fd = -1};
     if (config->problem != NULL)
         return error_set(err, "%s", config->problem);
-    bool alone = prepare->parent_epoch == 0; /* else it may have all its workers on other nodes */
-    if ((prepare->n_workers == 0 && alone) || prepare->n_apps == 0)
-        return error_set(err, "a plan without workers");
+    if (prepare->n_apps == 0) /* the workers may all be on other nodes */
+        return error_set(err, "a plan without programs");
     for (size_t i = 0; i < prepare->n_workers; i++) {
         if (prepare->workers[i]->app >= prepare->n_apps)
             return error_set(err, "a worker without an app");
@@ -292,7 +295,7 @@ void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start)
         .restart_count = (int)prepare->restart_count,
         .max_restarts = (int)prepare->max_restarts,
         .size = (int)prepare->size,
-        .node_count = (int)prepare->n_hosts,
+        .node_count = (int)setup->node_count,
         .node_index = (int)prepare->node_index,
         .node_ranks = rank_places_of(&setup->places, setup->places.here),
         .local_size = (int)prepare->local_size,

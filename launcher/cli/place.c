@@ -377,6 +377,7 @@ struct plan *place_plan(const struct command_line *line, struct place *place, bo
                                            .apps = &line->apps,
                                            .np = wanted_np(line, place),
                                            .oversubscribe = settings->oversubscribe,
+                                           .idle_hosts = settings->idle_hosts,
                                            .mapping = &place->mapping};
     struct plan_request request = place->request;
     request.oversubscribe |= late; /* the hosts may have more slots than we know now */
@@ -411,6 +412,9 @@ int place_check_elastic(const struct command_line *line, struct error *err)
             err, STATUS_USAGE,
             "%s: an elastic job cannot have more workers than slots; give the hosts more slots",
             settings_place(settings, OPT_oversubscribe));
+    if (settings->idle_hosts)
+        return error_status(err, STATUS_USAGE, "%s: ranks of an elastic job cannot spawn others",
+                            settings_place(settings, OPT_idle_hosts));
     if (settings->pty >= 0)
         return error_status(
             err, STATUS_USAGE,

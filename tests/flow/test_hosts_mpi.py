@@ -74,6 +74,12 @@ class Mpi(Hosts):
         result = self.expect(self.mpi(*place, "names", 2), 0)
         self.assertIn("[1.0]<stdout>:server got 77", result.lines, result.describe())
 
+    def test_ranks_that_spawn_others_on_another_host(self):
+        place = ("-H", "node1:1,node2:3", "--idle-hosts", "-np", 1, "--label", "%r@%h ")
+        result = self.expect(self.mpi(*place, mpi_worker("mpi_worlds", "openmpi"), "talk", 3), 0)
+        self.assertIn("0@node1 parent heard 6 from 3 children", result.lines, result.describe())
+        self.assertIn("1.2@node2 child 2 of 3 with 1 parents got 102", result.lines, result.describe())
+
     def test_messages_large_and_small(self):
         for kind in SURE_TO_END:
             for size, count in ((1 << 10, 20), (4 << 20, 2)):

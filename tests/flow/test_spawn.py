@@ -71,6 +71,25 @@ class Talk(Spawn):
         result = self.expect(self.mpi(*place, "-np", 2, "--label", "%r@%h ", WORLDS, "talk", 2, "host=b", "wdir=/"), 0)
         self.assertEqual(len(re.findall(r"(?m)^1\.\d@b child rank \d of 2 in /$", result.stdout)), 2, result.describe())
 
+    def test_hosts_without_ranks(self):
+        """They are called, too. The children there share memory in a folder of their own host."""
+        place = ("-H", "a:1,b:2,c:2", "--transport", "local", "--idle-hosts", "-np", 1)
+        result = self.expect(self.mpi(*place, "--label", "%r@%h ", WORLDS, "talk", 4), 0)
+        self.assertIn("0@a parent heard 10 from 4 children", result.lines, result.describe())
+        self.assertEqual(len(re.findall(r"(?m)^1\.\d@[bc] child \d of 4", result.stdout)), 4, result.describe())
+        self.assertEqual(len(set(re.findall(r"(?m)^\S+ memory in (/.*)$", result.stdout))), 2, result.describe())
+        result = self.expect(self.mpi(*place, WORLDS, "names", 2), 0)
+        self.assertEqual(self.lines(result, "server got 77"), ["1.0"])
+
+    def test_hosts_without_ranks_and_without_spawn(self):
+        place = ("-H", "a:2,b:2,c:2", "--transport", "local", "--idle-hosts", "-np", 3)
+        for kind in ("openmpi", "mpich"):
+            result = self.expect(self.mpi(*place, mpi_worker("mpi_hello", kind), 3), 0)
+            self.assertEqual(self.lines(result, r"rank \d of 3 sum 3"), ["0", "1", "2"])
+        result = self.mpi(*place, "sh", "-c", "echo $GROUP_WORLD_SIZE nodes; exit $HVDRUN_RANK")
+        self.assertEqual(set(re.findall(r"(?m)\d nodes$", result.stdout)), {"2 nodes"}, result.describe())
+        self.expect_said(result, r"rank \d exited with code")
+
     def test_cpus_of_a_host_that_was_not_named(self):
         """As many ranks fit there as it has processors, whatever -np is."""
         if len(os.sched_getaffinity(0)) < 2:
@@ -99,6 +118,13 @@ class Refused(Spawn):
         self.assertEqual(self.lines(result, "spawn of 2: error"), ["0"])
         self.assertEqual(self.lines(result, "spawn of 1: success"), ["0"])
         self.expect_said(result, r"cannot spawn: localhost: cannot execute /no/such/program")
+
+    def test_an_elastic_job(self):
+        for options in (("--min-np", 1), ("--min-np", 1, "--idle-hosts")):
+            result = self.mpi("-H", "localhost:2", "-np", 1, *options, WORLDS, "talk", 1)
+            self.expect(result, 125 if len(options) == 2 else 2)
+            self.expect_said(result, "MPI_Comm_spawn, which hvdrun does not support in elastic jobs" if len(options) == 2 else
+                             "--idle-hosts: ranks of an elastic job cannot spawn others")
 
     def test_a_host_of_others(self):
         result = self.mpi("-H", "localhost:4", "-np", 1, WORLDS, "talk", 2, "host=elsewhere")

@@ -168,8 +168,8 @@ static struct round *add(struct mpi_rounds *rounds, const struct mpi_step *step)
                             .parts = mem_array((size_t)plan->node_count, sizeof(struct part))};
     for (size_t i = 0; i < step->rank_count; i++)
         need(round, plan->ranks[step->ranks[i]].node);
-    for (int i = 0; i < plan->node_count && step->rank_count == 0; i++)
-        need(round, i);
+    for (size_t i = 0; i < rounds->began_with && step->rank_count == 0; i++)
+        need(round, plan->ranks[i].node);
     struct round **last = &rounds->first;
     while (*last != NULL)
         last = &(*last)->next;

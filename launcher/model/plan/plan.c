@@ -63,23 +63,35 @@ static int64_t wanted_ranks(const struct plan_request *request, int64_t usual, s
 }
 
 /* One node for each host that has ranks, in the order in which they first get one. */
-static void make_nodes(struct plan *plan, const struct host_list *hosts, const int *host_of)
+static void add_node(struct plan *plan, const struct host *host)
 {
+    struct plan_node *node = &plan->nodes[plan->node_count++];
+    node->name = mem_strdup(host->name);
+    node->slots = host->slots;
+    host_traits_copy(&node->traits, &host->traits);
+}
+
+static void make_nodes(struct plan *plan, const struct plan_request *request, const int *host_of)
+{
+    const struct host_list *hosts = request->hosts;
     int *node_of AUTO_FREE = mem_array(hosts->count, sizeof(*node_of)); /* + 1; 0: none yet */
-    size_t most = hosts->count < (size_t)plan->size ? hosts->count : (size_t)plan->size;
+    bool all = request->idle_hosts || hosts->count < (size_t)plan->size;
+    size_t most = all ? hosts->count : (size_t)plan->size;
     plan->nodes = mem_array(most, sizeof(*plan->nodes));
     plan->ranks = mem_array((size_t)plan->size, sizeof(*plan->ranks));
     for (int r = 0; r < plan->size; r++) {
         const struct host *host = &hosts->items[host_of[r]];
         int *number = &node_of[host_of[r]];
         if (*number == 0) {
-            struct plan_node *node = &plan->nodes[plan->node_count++];
-            node->name = mem_strdup(host->name);
-            host_traits_copy(&node->traits, &host->traits);
+            add_node(plan, host);
             *number = plan->node_count;
         }
         plan->ranks[r].rank = r;
         plan->ranks[r].node = *number - 1;
+    }
+    for (size_t i = 0; request->idle_hosts && i < hosts->count; i++) {
+        if (node_of[i] == 0 && hosts->items[i].slots > 0)
+            add_node(plan, &hosts->items[i]);
     }
 }
 
@@ -88,8 +100,9 @@ static void count_slots(struct plan *plan, const struct mapping *mapping,
 {
     for (int n = 0; n < plan->node_count; n++) {
         struct plan_node *node = &plan->nodes[n];
-        const struct host *host = &hosts->items[host_of[node->ranks[0]]];
-        node->slots = mapping_slots(mapping, host, node->local_size);
+        if (node->local_size > 0)
+            node->slots =
+                mapping_slots(mapping, &hosts->items[host_of[node->ranks[0]]], node->local_size);
     }
 }
 
@@ -160,7 +173,7 @@ struct plan *plan_create(const struct plan_request *request, struct error *err)
         return NULL;
     struct plan *plan = mem_alloc(sizeof(*plan));
     plan->size = (int)wanted;
-    make_nodes(plan, hosts, host_of);
+    make_nodes(plan, request, host_of);
     plan_gather(plan);
     count_slots(plan, mapping, hosts, host_of);
     plan_number_ranks(plan);

@@ -7,7 +7,7 @@
  * a host in the order of its ranks. The cross rank of a rank is the index of its host among those
  * that have its local rank, the cross size is their number. So they differ between local ranks when
  * slots are unequal. Nodes are in the order of their lowest ranks, so node 0 has rank 0. A host
- * without a rank has no node.
+ * without a rank has no node, unless the request says so.
  *
  * Apps take consecutive ranks in their order: app 0 has 0 .. np - 1.
  */
@@ -71,6 +71,7 @@ struct plan_request {
     const struct app_list *apps;   /* at least one; app.np = 0 only for a single app */
     int np; /* 0: all slots of the hosts, or what the apps say; otherwise it must agree with them */
     bool oversubscribe;            /* more ranks than slots: begin again with the hosts */
+    bool idle_hosts;               /* a node for each host, after those that have ranks */
     const struct mapping *mapping; /* NULL: slot */
 };
 

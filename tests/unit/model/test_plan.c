@@ -113,6 +113,29 @@ static void test_horovod_rule(void **state)
     expect("a:2,b:4", 0, false, "a 0/2 0/2; a 1/2 0/2; b 0/4 1/2; b 1/4 1/2; b 2/4 0/1; b 3/4 0/1");
 }
 
+static void test_hosts_without_ranks(void **state)
+{
+    (void)state;
+    struct host_list hosts = {0};
+    struct app_list apps = {0};
+    struct error err = ERROR_INIT;
+    assert_int_equal(hosts_parse("a:1,b:2,c:3", &hosts, &err), 0);
+    app_list_add(&apps);
+    struct plan_request request = {.hosts = &hosts, .apps = &apps, .np = 2, .idle_hosts = true};
+    struct plan *plan = plan_create(&request, &err);
+    assert_non_null(plan);
+    assert_int_equal(plan->node_count, 3);
+    static const int sizes[] = {1, 1, 0};
+    for (int n = 0; n < 3; n++) {
+        assert_int_equal(plan->nodes[n].local_size, sizes[n]);
+        assert_int_equal(plan->nodes[n].slots, n + 1);
+        assert_int_equal(plan->nodes[n].name[0], "abc"[n]);
+    }
+    plan_destroy(plan);
+    app_list_destroy(&apps);
+    hosts_destroy(&hosts);
+}
+
 static void test_oversubscribe(void **state)
 {
     (void)state;
@@ -282,15 +305,11 @@ static void test_a_million_ranks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_horovod_rule),
-        cmocka_unit_test(test_oversubscribe),
-        cmocka_unit_test(test_apps),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_not_enough_slots),
-        cmocka_unit_test(test_no_slots_at_all),
-        cmocka_unit_test(test_the_way_to_a_node),
-        cmocka_unit_test(test_description),
-        cmocka_unit_test(test_a_million_ranks),
+        cmocka_unit_test(test_horovod_rule),    cmocka_unit_test(test_hosts_without_ranks),
+        cmocka_unit_test(test_oversubscribe),   cmocka_unit_test(test_apps),
+        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_not_enough_slots),
+        cmocka_unit_test(test_no_slots_at_all), cmocka_unit_test(test_the_way_to_a_node),
+        cmocka_unit_test(test_description),     cmocka_unit_test(test_a_million_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
