@@ -47,6 +47,18 @@ class Talk(Spawn):
         self.assertEqual(self.lines(result, "parent heard 3 from 2 children"), ["0"] * 4)
         self.assertEqual(self.lines(result, "rank 1 of 2 done"), ["1.1", "2.1", "3.1", "4.1"])
 
+    def test_agents_forget_worlds_that_have_finished(self):
+        """Each one would keep four descriptors."""
+        job = self.start("-H", "localhost:2", "-np", 1, WORLDS, "again", 1, 40, env=QUIET)
+        counts = []
+        for world in (2, 12):
+            job.wait_output(rf"^\[{world}\.0\]<stdout>:child rank 0", timeout=120)
+            agent, = job.agents()
+            counts.append(len(os.listdir(f"/proc/{agent.pid}/fd")))
+        job.signal(signal.SIGINT)
+        self.expect(job.wait(60), 130)
+        self.assertLess(counts[1], counts[0] + 20, counts)
+
     def test_children_have_children(self):
         for place in PLACES:
             with self.subTest(place=place):
