@@ -355,16 +355,20 @@ void worker_signal(struct worker *worker, int signal)
 {
     if (worker->state == WORKER_RUNNING)
         worker_group_signal(worker->pid, signal);
-    else if (worker->state == WORKER_STARTING && signal != SIGSTOP && signal != SIGCONT)
-        sigaddset(&worker->pending, signal); /* the crew remembers a pause */
+    else if (worker->state == WORKER_STARTING && signal == SIGCONT)
+        sigdelset(&worker->pending, SIGSTOP);
+    else if (worker->state == WORKER_STARTING)
+        sigaddset(&worker->pending, signal);
 }
 
 void worker_signal_pending(struct worker *worker)
 {
     for (int signal = 1; signal < NSIG; signal++) {
-        if (sigismember(&worker->pending, signal) == 1)
+        if (sigismember(&worker->pending, signal) == 1 && signal != SIGSTOP)
             worker_group_signal(worker->pid, signal);
     }
+    if (sigismember(&worker->pending, SIGSTOP) == 1)
+        worker_group_signal(worker->pid, SIGSTOP);
     sigemptyset(&worker->pending);
 }
 

@@ -358,8 +358,7 @@ static void test_signals_for_one_that_starts(void **state)
     const struct spawner spawner = {&taker, taker_spawn, taker_cancel};
     f->argv[2] = "while :; do sleep 1; done";
     offer(f, &taker, &spawner);
-    worker_signal(&f->worker, SIGSTOP); /* that is the crew's affair */
-    worker_signal(&f->worker, 0);       /* no signals */
+    worker_signal(&f->worker, 0); /* no signals */
     worker_signal(&f->worker, -1000);
     worker_signal(&f->worker, SIGUSR1);
     assert_int_equal(f->change_count, 0);
@@ -369,6 +368,41 @@ static void test_signals_for_one_that_starts(void **state)
     finished(f);
     assert_true(f->bench.heard.exited->signaled);
     assert_int_equal(f->bench.heard.exited->code, SIGUSR1);
+}
+
+/* It is stopped as soon as it runs, unless it may go on by then. */
+static void test_a_stop_for_one_that_starts(void **state)
+{
+    struct fixture *f = *state;
+    struct taker taker;
+    const struct spawner spawner = {&taker, taker_spawn, taker_cancel};
+    f->argv[2] = "exit 3";
+    offer(f, &taker, &spawner);
+    worker_signal(&f->worker, SIGSTOP);
+    worker_signal(&f->worker, SIGCONT);
+    worker_signal(&f->worker, SIGSTOP);
+    assert_int_equal(sigismember(&f->worker.pending, SIGSTOP), 1);
+    assert_int_equal(sigismember(&f->worker.pending, SIGCONT), 0);
+    worker_signal(&f->worker, SIGCONT);
+    assert_int_equal(sigismember(&f->worker.pending, SIGSTOP), 0);
+    worker_signal(&f->worker, SIGSTOP);
+    int hold[2];
+    assert_int_equal(fd_pipe(hold), 0);
+    char *script AUTO_FREE = mem_printf("read x </proc/%d/fd/%d; exit 3", (int)getpid(), hold[0]);
+    f->argv[2] = script;
+    pid_t pid = child_spawn(&taker.spec, NULL, NULL);
+    taker.done(taker.context, pid, NULL);
+    taker_close(&taker);
+    siginfo_t info;
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOWAIT), 0);
+    assert_int_equal(info.si_status, SIGSTOP);
+    assert_int_equal(fd_write_all(hold[1], "\n", 1), 0);
+    worker_signal(&f->worker, SIGCONT);
+    run_loop(f->bench.loop);
+    finished(f);
+    assert_int_equal(f->bench.heard.exited->code, 3);
+    fd_close(&hold[0]);
+    fd_close(&hold[1]);
 }
 
 static void test_a_grandchild_holds_the_output(void **state)
@@ -566,6 +600,7 @@ int main(void)
         TEST(test_an_end_for_one_that_cannot_start),
         TEST(test_the_end_of_one_that_starts),
         TEST(test_signals_for_one_that_starts),
+        TEST(test_a_stop_for_one_that_starts),
         TEST(test_a_grandchild_holds_the_output),
         TEST(test_a_grandchild_that_writes_for_ever),
         TEST(test_a_grandchild_that_ends_in_time),
