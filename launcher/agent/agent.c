@@ -403,7 +403,7 @@ int agent_run(const struct agent_config *config)
     agent_close(&agent);
     if (deserted) /* a driver on this machine that was killed has left its folder */
         runtime_dir_sweep();
-    if (has_thread)
+    if (has_thread && config->holder == NULL) /* the exec of a holder ends it */
         _exit(agent.status);
     return agent.status;
 }

@@ -9,6 +9,7 @@
  *   hvdrun-agent --dial HOST:PORT  the same for a user (agent_main/dial_words.h)
  *   hvdrun-agent --gpus            a helper of an agent (agent/gpu_helper.h)
  *   hvdrun-agent --stacks NUMBER   another one (features/stacks/stack_helper_agent.h)
+ *   hvdrun-agent --warm NUMBER     the holder of `hvdrun warm` (features/warm/holder_agent.h)
  *   hvdrun-agent --version
  */
 #include <errno.h>
@@ -187,11 +188,12 @@ static int run_dialed(char *const *words, const sigset_t *mask)
 
 /* Of features (launcher/features), which a build may leave out. */
 extern const struct helper_program stack_helper __attribute__((weak));
+extern const struct helper_program warm_holder_program __attribute__((weak));
 
 static const struct helper_program *find_helper(int argc, char *const *argv)
 {
     static const struct helper_program *const helpers[] = {&gpu_helper, &gpu_health_helper,
-                                                           &stack_helper};
+                                                           &stack_helper, &warm_holder_program};
     for (size_t i = 0; argc > 1 && i < sizeof(helpers) / sizeof(helpers[0]); i++) {
         const struct helper_program *helper = helpers[i];
         if (helper != NULL && argc == (helper->has_operand ? 3 : 2) &&

@@ -22,7 +22,8 @@
     X(CONTROL_SIGNAL,  "signal",  "[JOB] SIGNAL", "Send a signal to all ranks of a job, or to some") \
     X(CONTROL_DRAIN,   "drain",   "HOST",         "Drain a host of an elastic job")                \
     X(CONTROL_UNDRAIN, "undrain", "HOST",         "Let an elastic job use a drained host again")   \
-    X(CONTROL_ADD,     "add",     "HOSTS",        "Add hosts to an elastic job, as in d:4,e:2")
+    X(CONTROL_ADD,     "add",     "HOSTS",        "Add hosts to an elastic job, as in d:4,e:2") \
+    X(CONTROL_WARM,    "warm",    "start|list|stop", "Keep the Python interpreters of jobs with --warm on this host, for your next jobs")
 
 /* name, word, letter or "", value or "", the commands that take it, help */
 #define CONTROL_OPTION_LIST(X)                                                                     \
@@ -40,9 +41,12 @@
     X(SIG_PROXY, "--sig-proxy", "",   "",     IN(ATTACH),                        "Ctrl-C ends the job") \
     X(GRACE,     "--grace",     "",   "TIME", IN(STOP),                          "How long the ranks may take to exit") \
     X(WITHIN,    "--within",    "",   "TIME", IN(DRAIN),                         "How long the host may take to leave") \
-    X(JSON,      "--json",      "",   "",     CONTROL_EVERY,                     "Print JSON") \
-    X(JOB,       "--job",       "",   "JOB",  CONTROL_EVERY & ~IN(PS),           "The job, if you have several running jobs") \
-    X(SLURM_JOB, "--slurm-job", "",   "ID",   CONTROL_EVERY,                     "The job of hvdrun in this Slurm job, on its first node, through srun") \
+    X(IDLE,      "--idle",      "",   "TIME", IN(WARM),                          "start: end an interpreter that no job has used for TIME; the default is 1h") \
+    X(MOST,      "--most",      "",   "N",    IN(WARM),                          "start: keep at most N interpreters; the default is 4") \
+    X(MEMORY,    "--memory",    "",   "MIB",  IN(WARM),                          "start: how much memory all of them may use, in MiB; the default is an eighth of that of the host") \
+    X(JSON,      "--json",      "",   "",     CONTROL_EVERY & ~IN(WARM),         "Print JSON") \
+    X(JOB,       "--job",       "",   "JOB",  CONTROL_EVERY & ~IN(PS) & ~IN(WARM), "The job, if you have several running jobs") \
+    X(SLURM_JOB, "--slurm-job", "",   "ID",   CONTROL_EVERY & ~IN(WARM),         "The job of hvdrun in this Slurm job, on its first node, through srun") \
     X(HELP,      "--help",      "-h", "",     CONTROL_EVERY,                     "Print this help")
 /* clang-format on */
 

@@ -15,6 +15,8 @@
 
 #define LINES_MAX 1000000
 #define USAGE_MAX 512
+#define MOST_MAX 100
+#define MIB_MAX ((int64_t)1 << 30)
 
 static enum control_command find_command(const char *word)
 {
@@ -27,7 +29,8 @@ static enum control_command find_command(const char *word)
 static bool takes_object(const struct control_words *words)
 {
     const char *operands = control_forms[words->command].operands;
-    return strstr(operands, "HOST") != NULL || strstr(operands, "SIGNAL") != NULL;
+    return strstr(operands, "HOST") != NULL || strstr(operands, "SIGNAL") != NULL ||
+           words->command == CONTROL_WARM;
 }
 
 static int wrong(const struct control_words *words, struct error *err)
@@ -89,6 +92,16 @@ static int take_lines(struct control_words *words, const char *value, struct err
     return error_wrap(err, "--lines");
 }
 
+static int take_number(int64_t *number, int64_t max, const char *option, const char *value,
+                       struct error *err)
+{
+    if (parse_int(value, 1, max, number, err) == 0)
+        return 0;
+    if (err != NULL)
+        err->status = STATUS_USAGE;
+    return error_wrap(err, "%s", option);
+}
+
 /* A text that may be given once. */
 static int take_text(const struct control_words *words, const char **text, const char *option,
                      const char *value, struct error *err)
@@ -132,6 +145,9 @@ static int apply(struct control_words *words, enum control_option option, const 
     case CONTROL_OPTION_JOB: return take_text(words, &words->job, word, value, err);
     case CONTROL_OPTION_SLURM_JOB: return take_slurm_job(words, value, err);
     case CONTROL_OPTION_LINES: return take_lines(words, value, err);
+    case CONTROL_OPTION_MOST: return take_number(&words->most, MOST_MAX, word, value, err);
+    case CONTROL_OPTION_MEMORY: return take_number(&words->mib, MIB_MAX, word, value, err);
+    case CONTROL_OPTION_IDLE:
     case CONTROL_OPTION_SINCE:
     case CONTROL_OPTION_TWICE:
     case CONTROL_OPTION_GRACE:
@@ -190,6 +206,17 @@ static int check_ranks(const char *ranks, struct error *err)
     return error_wrap(err, "--ranks");
 }
 
+static int check_warm(const struct control_words *words, struct error *err)
+{
+    bool starts = strcmp(words->object, "start") == 0;
+    if (!starts && strcmp(words->object, "list") != 0 && strcmp(words->object, "stop") != 0)
+        return wrong(words, err);
+    if (!starts && (words->has_time || words->most > 0 || words->mib > 0))
+        return error_status(err, STATUS_USAGE,
+                            "warm: --idle, --most and --memory are for 'hvdrun warm start'");
+    return 0;
+}
+
 static int check_object(const struct control_words *words, struct error *err)
 {
     struct host_list hosts = {0};
@@ -202,6 +229,8 @@ static int check_object(const struct control_words *words, struct error *err)
         result = hosts_parse(words->object, &hosts, err);
     else if (words->command == CONTROL_SIGNAL)
         result = check_signal(words->object, err);
+    else if (words->command == CONTROL_WARM)
+        result = check_warm(words, err);
     else if (!name_is_safe(words->object, strlen(words->object)))
         result = error_status(err, STATUS_USAGE, "'%s' is not the name of a host", words->object);
     hosts_destroy(&hosts);

@@ -13,16 +13,17 @@
 
 struct control_words { /* all text is borrowed from argv */
     enum control_command command;
-    const char *object;    /* HOST, HOSTS or SIGNAL; NULL with the others */
+    const char *object;    /* HOST, HOSTS, SIGNAL or start, list, stop; NULL with the others */
     const char *job;       /* NULL: the only running job */
     const char *ranks;     /* NULL: all */
     const char *slurm_job; /* a number; NULL: the job is here */
     bool all, all_users, quiet, names, json, help;
     bool follow, sig_proxy, once, native;
-    bool has_time; /* --within, --grace, --since, --twice */
+    bool has_time; /* --within, --grace, --since, --twice, --idle */
     int64_t time_ms;
     bool has_lines;
-    int64_t lines; /* -1: all */
+    int64_t lines;     /* -1: all */
+    int64_t most, mib; /* --most, --memory; 0: not given */
 };
 
 /* 1: a command; 0: not a command, so the line starts a job; -1: a wrong command (STATUS_USAGE). */

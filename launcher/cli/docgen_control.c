@@ -7,6 +7,7 @@
 #include "cli/check_words.h"
 #include "cli/control_forms.h"
 
+#define WARM_WORDS "start list stop"
 #define SIGNALS "HUP INT QUIT KILL USR1 USR2 TERM"
 
 static bool takes_hosts(int command)
@@ -195,6 +196,7 @@ void docgen_control_bash(struct buf *out)
     buf_puts(out,
              ")\n      if declare -F _known_hosts_real >/dev/null; then _known_hosts_real -- "
              "\"$cur\"; fi ;;\n"
+             "    warm) _hvdrun_offer '" WARM_WORDS "' ;;\n"
              "    signal)\n"
              "      if ((COMP_CWORD == 2)); then _hvdrun_offer \"" SIGNALS " $(_hvdrun_jobs)\"\n"
              "      else _hvdrun_offer '" SIGNALS "'; fi ;;\n    ");
@@ -230,6 +232,8 @@ static void put_zsh_operands(int command, struct buf *out)
         buf_puts(out, " '1:host:_hosts'");
     else if (command == CONTROL_SIGNAL)
         buf_puts(out, " '1:job:{_hvdrun_jobs; compadd " SIGNALS "}' '2:signal:(" SIGNALS ")'");
+    else if (command == CONTROL_WARM)
+        buf_puts(out, " '1:what:(" WARM_WORDS ")'");
     else if (command == CONTROL_EXPLAIN)
         buf_puts(out, " '1:job:{_hvdrun_jobs -a || _files}'");
     else if (control_takes_job((enum control_command)command))
@@ -318,6 +322,8 @@ static void put_fish_operands(int command, struct buf *out)
         buf_printf(out, line, word, " -a '(__fish_print_hostnames)'");
     else if (command == CONTROL_SIGNAL)
         buf_printf(out, line, word, " -a '" SIGNALS " (__fish_hvdrun_first_jobs)'");
+    else if (command == CONTROL_WARM)
+        buf_printf(out, line, word, " -a '" WARM_WORDS "'");
     else if (command == CONTROL_EXPLAIN)
         buf_printf(out, "complete -c hvdrun -n '__fish_hvdrun_speaks %s' -F%s\n", word, jobs);
     else if (control_takes_job((enum control_command)command))

@@ -3,10 +3,12 @@
 
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/status.h"
 
 #define FEATURE(name) extern const char name##_feature[] __attribute__((weak));
 #define FEATURE_COMMAND(name, command, run) extern control_run run __attribute__((weak));
+#define FEATURE_HERE(name, function) extern agent_here function __attribute__((weak));
 #define FEATURE_CHECK(name, check) extern settings_check check __attribute__((weak));
 #define FEATURE_LINES(name, translate, meet, hosts)        \
     extern line_translate translate __attribute__((weak)); \
@@ -82,6 +84,11 @@ static settings_check *const checks[] = {
 #include "cli/features.def"
 };
 
+static agent_here *const agents[] = {
+#define FEATURE_HERE(name, function) function,
+#include "cli/features.def"
+};
+
 static bool is_there(enum feature_id feature)
 {
     return feature == FEATURE_NONE || features[feature].what != NULL;
@@ -135,6 +142,16 @@ int features_check_options(const struct settings *settings, struct error *err)
             return -1;
     }
     return 0;
+}
+
+bool features_agent_here(const struct settings *settings, const char *module_dir,
+                         struct transport_stream *stream)
+{
+    bool taken = false;
+    char *agent_path AUTO_FREE = mem_printf("%s/hvdrun-agent", module_dir);
+    for (size_t i = 0; i < sizeof(agents) / sizeof(agents[0]) && !taken; i++)
+        taken = agents[i] != NULL && agents[i](settings, agent_path, stream);
+    return taken;
 }
 
 bool features_has_line(const char *word)

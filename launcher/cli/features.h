@@ -12,6 +12,7 @@
 #include "model/hosts/hosts.h"
 #include "model/settings/line.h"
 #include "model/settings/settings.h"
+#include "transport/transport.h"
 
 /* Runs a command about jobs. It blocks. What it prints goes to `out`. -1 and `err`. */
 typedef int control_run(const struct job_list *list, const struct control_words *words,
@@ -36,6 +37,13 @@ typedef int settings_check(const struct settings *settings, struct error *err);
  * or the feature does not take it. STATUS_USAGE. */
 int features_allow_word(const char *word, struct error *err);
 int features_check_options(const struct settings *settings, struct error *err);
+
+/* An agent that runs here already takes the agent's end of a new stream. `agent_path`: that of
+ * hvdrun-agent. False: none does. */
+typedef bool agent_here(const struct settings *settings, const char *agent_path,
+                        struct transport_stream *stream);
+bool features_agent_here(const struct settings *settings, const char *module_dir,
+                         struct transport_stream *stream);
 
 /* Translates a line. `words` begin with the name of the launcher, `envp` is that of main(); both
  * are NULL-ended. `out` is all zero before, and destroyed by the caller in either case. -1: all

@@ -95,7 +95,7 @@ static void put_notes(enum control_command command, struct buf *out)
 {
     bool awaits = command == CONTROL_WAIT || command == CONTROL_ATTACH;
     buf_putc(out, '\n');
-    if (command != CONTROL_PS) {
+    if (control_takes_option(command, CONTROL_OPTION_JOB)) {
         char *job AUTO_FREE =
             mem_printf("JOB is " CONTROL_JOB ". The default is %s.", default_job(command));
         put_paragraph(job, out);
@@ -106,8 +106,11 @@ static void put_notes(enum control_command command, struct buf *out)
         put_paragraph("TIME is in seconds, or 250ms, 5m, 2h.", out);
     put_paragraph(awaits ? "Exit status: that of the job; 125 if it does not exist or is lost; 2 "
                            "for an error in the command line."
-                         : "Exit status: 0; 1 if the job does not exist or refuses; 2 for an "
-                           "error in the command line.",
+                  : command == CONTROL_WARM
+                      ? "Exit status: 0; 1 if that is not possible; 2 for an "
+                        "error in the command line."
+                      : "Exit status: 0; 1 if the job does not exist or refuses; 2 for an "
+                        "error in the command line.",
                   out);
 }
 
@@ -225,6 +228,7 @@ void help_short(struct buf *out)
              "  stop, signal                  end it, or send a signal: hvdrun stop JOB\n"
              "  drain, undrain, add           change the hosts of an elastic job\n"
              "  kubernetes                    print manifests that run a job there\n"
+             "  warm                          keep Python interpreters for --warm\n"
              "\n'hvdrun --help all' lists all options; 'hvdrun help logs' explains a command.\n");
 }
 

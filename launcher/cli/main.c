@@ -149,11 +149,15 @@ static int start_agents(const struct settings *settings, const struct allocation
                         struct transport_stream *streams, struct error *err)
 {
     struct local_agent local = {agent_main, start};
+    bool asked = false;
     for (int i = 0; i < plan->node_count; i++) {
         streams[i] = (struct transport_stream){.read_fd = -1, .write_fd = -1};
         const struct plan_node *node = &plan->nodes[i];
-        if (way_is_here(settings, allocation, node->name, &node->traits) &&
-            local_fork(&local, node->name, &streams[i], err) < 0)
+        if (!way_is_here(settings, allocation, node->name, &node->traits))
+            continue;
+        bool taken = !asked && features_agent_here(settings, start->module_dir, &streams[i]);
+        asked = true; /* it is one agent */
+        if (!taken && local_fork(&local, node->name, &streams[i], err) < 0)
             return -1;
     }
     return 0;

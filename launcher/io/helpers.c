@@ -83,6 +83,13 @@ void helpers_adopt(struct helpers *helpers, pid_t pid)
     add(helpers, &(struct helper){.pid = pid});
 }
 
+void helpers_forget(struct helpers *helpers, pid_t pid)
+{
+    struct helper *helper = find(helpers, pid);
+    if (helper != NULL)
+        *helper = helpers->items[--helpers->count];
+}
+
 pid_t helpers_start(struct helpers *helpers, const struct child_spec *spec,
                     void (*exited)(void *context, int wait_status), void *context,
                     struct error *err)

@@ -30,6 +30,9 @@ pid_t helpers_start_lasting(struct helpers *helpers, const struct child_spec *sp
 /* One more helper, started elsewhere. It leads a process group, or is about to. */
 void helpers_adopt(struct helpers *helpers, pid_t pid);
 
+/* It goes on, and is not a helper any more. */
+void helpers_forget(struct helpers *helpers, pid_t pid);
+
 /* Ends it without a callback: TERM now, KILL if it is still there after a second (checked when
  * other exits come, and at the end). */
 void helpers_let_go(struct helpers *helpers, pid_t pid);

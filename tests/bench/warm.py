@@ -2,15 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """How soon do PyTorch ranks print their first line, and what do they need, with --warm and without?
 
+  cold, warm   without --warm, and with it
+  kept         with --warm, after a job that has left its interpreter (hvdrun warm start)
+
   start     from the command to the first line of the last rank, with the import
   restart   rank 0 of an elastic job is killed: to the first line of the last new rank
   memory    PSS of all ranks after their first line, and of the interpreter that forks them
 
-Both ways take turns. Cold restarts are measured with at most 16 ranks, since 64 take minutes."""
+The ways take turns. Cold restarts are measured with at most 16 ranks, since 64 take minutes."""
 
 import os
 import re
 import signal
+import subprocess
 import sys
 import time
 
@@ -28,7 +32,7 @@ with open(sys.argv[1], "a") as file:
 while True:
     time.sleep(1000)
 """
-WAYS = {"cold": (), "warm": ("--warm",)}
+WAYS = {"cold": (), "warm": ("--warm",), "kept": ("--warm",)}
 LIMIT = 600
 
 
@@ -67,9 +71,13 @@ def measure(python, way, size):
     path, script = box.path("lines"), box.path("train.py")
     with open(script, "w", encoding="ascii") as file:
         file.write(SCRIPT)
-    restarts = way == "warm" or size <= 16
+    launchers.ENV["TMPDIR"] = box.tmp
+    restarts = way == "warm" or way == "cold" and size <= 16  # an elastic job keeps interpreters of its own
     elastic = ("--min-np", str(size), "--on-failure", "restart", "--grace", "0.1") if restarts else ()
-    launch = launchers.Launch([HVDRUN, "-np", str(size), "-H", f"localhost:{size}", *elastic, *WAYS[way], python, script, path])
+    command = [HVDRUN, "-np", str(size), "-H", f"localhost:{size}", *elastic, *WAYS[way], python, script, path]
+    if way == "kept":
+        leave_interpreter(command, path, size)
+    launch = launchers.Launch(command)
     try:
         first = last_of(path, size, 1 if elastic else lines_epoch(path, size))
         result = {"start": max(line[3] for line in first) - launch.began,
@@ -83,8 +91,19 @@ def measure(python, way, size):
         os.kill(launch.pid, signal.SIGTERM)
         launch.wait(30)
         launch.kill()
+        subprocess.run([HVDRUN, "warm", "stop"], env=launchers.ENV, stdout=subprocess.DEVNULL, check=True)
         box.kill_strays()
         box.close()
+
+
+def leave_interpreter(command, path, size):
+    """A job before the one that is measured."""
+    subprocess.run([HVDRUN, "warm", "start"], env=launchers.ENV, stdout=subprocess.DEVNULL, check=True)
+    launch = launchers.Launch(command)
+    lines_epoch(path, size)
+    os.kill(launch.pid, signal.SIGTERM)
+    launch.wait(60)
+    os.remove(path)
 
 
 def lines_epoch(path, size):
@@ -96,27 +115,28 @@ def lines_epoch(path, size):
 def main():
     parser = bench.arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--sizes", default="2,4,16,64")
+    parser.add_argument("--sizes", default="1,2,4,16,64")
+    parser.add_argument("--ways", default=",".join(WAYS), help="of these only")
     options = parser.parse_args()
     bench.begin()
     python = find_python("torch")
     if python is None:
         sys.exit("warm.py: no Python has torch")
+    ways = [way for way in WAYS if way in options.ways.split(",")]
     report = bench.Report("warm", options)
     rows, data = [], {}
     for size in map(int, options.sizes.split(",")):
-        found = {way: [] for way in WAYS}
-        for number, way in launchers.turns(WAYS, options.rounds):
+        found = {way: [] for way in ways}
+        for number, way in launchers.turns(ways, options.rounds):
             bench.say(f"warm: {size} ranks, {way}")
             value = measure(python, way, size)
             if number > 0:
                 found[way].append(value)
         data[size] = found
         for what in ("start", "restart", "memory"):
-            cold, warm = ([one[what] for one in found[way] if one[what] is not None] for way in WAYS)
-            ratio = bench.summary(warm)["median"] / bench.summary(cold)["median"] if cold and warm else None
-            rows.append([size, what, bench.pair(cold), bench.pair(warm), bench.seconds(ratio)])
-    report.add("Warm ranks", bench.table(["ranks", "what", "cold", "warm", "warm / cold"], rows), "warm", data)
+            values = [[one[what] for one in found[way] if one[what] is not None] for way in ways]
+            rows.append([size, what, *map(bench.pair, values)])
+    report.add("Warm ranks", bench.table(["ranks", "what", *ways], rows), "warm", data)
     report.finish()
 
 

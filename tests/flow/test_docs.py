@@ -9,7 +9,7 @@ lines as often. The order does not matter, because ranks print when they like. "
 leaves lines out. The test does not compare what differs from run to run: decimal fractions, pids, the port.
 
 A command that ends with "&" runs until the end of its block. Meanwhile, the test tries the other commands
-again until they show what they should, as a person would. It does the same after a --detach.
+again until they show what they should, as a person would. It does the same after a --detach and `warm start`.
 test_hosts_docs.py runs the blocks marked ```console hosts, on hosts.
 """
 
@@ -140,7 +140,7 @@ class Shows:
 
     def check_once(self, shown):
         result = self.expect(self.start_shell(shown.command).wait(self.command_timeout), shown.status)
-        self.detached |= "--detach" in shown.command
+        self.detached |= "--detach" in shown.command or "warm start" in shown.command
         if not (self.background or self.detached):
             self.box.check_nothing_left(self.left_timeout)
         printed = collections.Counter(map(comparable, (result.stdout + "\n" + result.stderr).splitlines()))

@@ -10,42 +10,9 @@ import sys
 
 from python import python_with
 from rig import main
-from warm import WarmFlow
+from warm import PROBE, WarmFlow
 
 PYTHON = sys.executable
-
-# All that a program can see of its own start, but what must differ.
-PROBE = r"""
-import json, os, resource, signal, sys
-def names(folder):
-    return sorted((int(n), os.path.realpath(f"{folder}/{n}").split(":")[0]) for n in os.listdir(folder)
-                  if os.path.exists(f"{folder}/{n}") and int(n) > 2)
-status = dict(line.split(":", 1) for line in open("/proc/self/status"))
-policies = set(line.split()[1] for line in open("/proc/self/numa_maps")) if os.path.exists("/proc/self/numa_maps") else ()
-streams = [(s.name, s.mode, s.encoding, s.errors, s.line_buffering, s.write_through, s.fileno(), s.isatty())
-           for s in (sys.stdin, sys.stdout, sys.stderr)]
-seen = dict(
-    argv=sys.argv, orig=sys.orig_argv, path=sys.path, flags=repr(sys.flags), executable=sys.executable, streams=streams,
-    command=open("/proc/self/cmdline").read(), name=status["Name"].strip(), threads=status["Threads"].strip(),
-    signals=[status[f"Sig{kind}"].strip() for kind in ("Blk", "Ign", "Cgt")], files=names("/proc/self/fd"),
-    leads=os.getsid(0) == os.getpid() == os.getpgrp(), cwd=os.getcwd(), cpus=sorted(os.sched_getaffinity(0)),
-    limits=[resource.getrlimit(n) for n in range(15)], nice=os.nice(0), umask=os.umask(0), main=__name__,
-    file=globals().get("__file__"), spec=__spec__ and (__spec__.name, __spec__.origin), same=sys.modules["__main__"].__dict__ is globals(),
-    environment={n: v for n, v in os.environ.items() if not n.startswith(("HVDRUN_", "OMPI_", "PMIX_", "TORCHELASTIC_"))},
-    shown=set(os.environ) <= {p.split("=")[0] for p in open("/proc/self/environ").read().split("\0")},
-    stdin=sys.stdin.readline(), cgroup=open("/proc/self/cgroup").read(), policy=sorted(policies),
-    rest=[open("/proc/self/" + name).read() for name in ("oom_score_adj", "coredump_filter", "personality", "timerslack_ns")],
-    rights=[status.get(name) for name in ("NoNewPrivs", "Seccomp", "CapEff", "CapBnd", "Mems_allowed", "Groups")],
-    scheduling=(os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0)))
-for name in ("MASTER_PORT", "JAX_COORDINATOR_ADDRESS", "HOROVOD_GLOO_RENDEZVOUS_PORT", "KUBEFLOW_TRAINER_SERVER_URL",
-             "KUBEFLOW_TRAINER_SERVER_TOKEN", "TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"):
-    seen["environment"].pop(name, None)
-seen["environment"].pop("NCCL_RAS_ADDR", None)
-pmi = int(seen["environment"].pop("PMI_FD", -1))
-seen["pmi"] = [os.path.basename(what) for number, what in seen["files"] if number == pmi]
-seen["files"] = [file for file in seen["files"] if file[0] != pmi]
-print("SEEN", json.dumps(seen, default=str), flush=True)
-"""
 
 ENDS = r"""
 import atexit, os, sys

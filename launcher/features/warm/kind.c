@@ -13,6 +13,12 @@
 static const char *const unfit[] = {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY",
                                     "KMP_AFFINITY", "PYTHONINSPECT"};
 
+/* Each shell has others. */
+static const char *const of_shells[] = {"_",          "OLDPWD",         "SHLVL",
+                                        "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY",
+                                        "WINDOWID",   "XDG_SESSION_ID", "SSH_AUTH_SOCK"};
+#define OF_SHELLS (sizeof(of_shells) / sizeof(of_shells[0]))
+
 static bool is_one_of(const char *name, const char *const *names, size_t count)
 {
     bool found = false;
@@ -34,8 +40,8 @@ static bool is_of_ranks(const char *name)
     static const char *const whole[] = {"MASTER_ADDR", "MASTER_PORT", "JAX_COORDINATOR_ADDRESS",
                                         "NCCL_IB_HCA", "UCX_NET_DEVICES"};
     return is_one_of(name, whole, sizeof(whole) / sizeof(whole[0])) ||
-           ends_with(name, "_VISIBLE_DEVICES") || rank_variable_is(name, strlen(name), NULL) ||
-           env_differs_by_rank(name);
+           is_one_of(name, of_shells, OF_SHELLS) || ends_with(name, "_VISIBLE_DEVICES") ||
+           rank_variable_is(name, strlen(name), NULL) || env_differs_by_rank(name);
 }
 
 static const char *read_environment(char *const *envp, struct warm_kind *out)
@@ -49,6 +55,8 @@ static const char *read_environment(char *const *envp, struct warm_kind *out)
         else
             strv_add(&out->env, *envp);
     }
+    for (size_t i = 0; i < OF_SHELLS; i++) /* a later job may have them */
+        strv_add(&out->names, of_shells[i]);
     return NULL;
 }
 
@@ -95,6 +103,40 @@ bool warm_kind_is(const struct warm_kind *kind, const struct child_spec *spec,
     for (size_t i = 0; same && i < command->options; i++)
         same = strcmp(kind->interpreter.items[i], spec->argv[i]) == 0;
     return same && is_same_environment(kind, spec->envp);
+}
+
+bool warm_kind_knows(const struct warm_kind *kind, const struct child_spec *spec)
+{
+    bool known = true;
+    for (char *const *pair = spec->envp; *pair != NULL && known; pair++) {
+        char *name AUTO_FREE = mem_strndup(*pair, strcspn(*pair, "="));
+        known = !is_of_ranks(name) ||
+                is_one_of(name, (const char *const *)kind->names.items, kind->names.count);
+    }
+    return known;
+}
+
+void warm_kind_write(const struct warm_kind *kind, struct buf *out)
+{
+    fields_put(out, kind->path);
+    fields_put_list(out, &kind->interpreter);
+    fields_put_number(out, (uint64_t)(unsigned char)kind->command);
+    fields_put(out, kind->target);
+    fields_put(out, kind->wdir == NULL ? "" : kind->wdir);
+    fields_put_list(out, &kind->env);
+    fields_put_list(out, &kind->names);
+}
+
+void warm_kind_take(struct field_reader *fields, struct warm_kind *out)
+{
+    *out = (struct warm_kind){.path = mem_strdup(fields_next(fields))};
+    fields_next_list(fields, &out->interpreter);
+    out->command = (char)fields_next_number(fields);
+    out->target = mem_strdup(fields_next(fields));
+    const char *wdir = fields_next(fields);
+    out->wdir = wdir[0] == '\0' ? NULL : mem_strdup(wdir);
+    fields_next_list(fields, &out->env);
+    fields_next_list(fields, &out->names);
 }
 
 void warm_kind_destroy(struct warm_kind *kind)

@@ -10,6 +10,7 @@
 
 #include "base/strv.h"
 #include "features/warm/command.h"
+#include "features/warm/fields.h"
 #include "io/child.h"
 
 struct warm_kind {
@@ -27,4 +28,8 @@ const char *warm_kind_read(const struct child_spec *spec, const struct warm_comm
 /* Whether it would be read to be this one; false also where it cannot be read. */
 bool warm_kind_is(const struct warm_kind *kind, const struct child_spec *spec,
                   const struct warm_command *command);
+/* Whether it knew which variables of such a rank differ, when it was read. */
+bool warm_kind_knows(const struct warm_kind *kind, const struct child_spec *spec);
+void warm_kind_write(const struct warm_kind *kind, struct buf *out);     /* all of it, as fields */
+void warm_kind_take(struct field_reader *fields, struct warm_kind *out); /* and back */
 void warm_kind_destroy(struct warm_kind *kind);

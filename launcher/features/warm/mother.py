@@ -10,7 +10,8 @@ agent starts another one that leaves it out. She never runs the script, and comp
 Messages are datagrams of fields that end with NUL.
   to her:  "setup" agent kind target modules... "" names... "" (module instead)...
            "batch" count first (and descriptors, see take_batch); first "1": the ranks before it run
-  by her:  "ready" seconds modules    "bad" module reason instead    "stale" file    "forked" pid...    "unfit" reason
+           "rest"; later "wake": another job asks whether she is fit
+  by her:  "hello", when she begins    "ready" seconds modules    "bad" module reason instead    "stale" file    "forked" pid...    "unfit" reason
 """
 import sys
 
@@ -50,6 +51,7 @@ class Mother:
     # What she imports
 
     def set_up(self):
+        self.say("hello")
         fields, _ = self.hear(1 << 20, 0)
         _, agent, self.kind, self.target, *rest = fields
         self.agent = int(agent)
@@ -353,6 +355,7 @@ class Mother:
         self.changes = {name: after.get(name) for name in {*before, *after} if before.get(name) != after.get(name)}
         self.set_data(after)
         self.remember_files()
+        self.places = self.look_at_places()
         self.libc = ctypes.CDLL(None)
         for stream in (sys.stdout, sys.stderr):
             getattr(stream, "flush", int)()
@@ -362,6 +365,14 @@ class Mother:
         self.say("ready", "%.1f" % (time.monotonic() - begin), len(sys.modules))
         while True:
             fields, descriptors = self.hear(4096, 253)
+            if fields[0] == "rest":
+                self.rest()
+                continue
+            if fields[0] == "wake":
+                self.check_files()
+                self.check_places()
+                self.say("ready", "0", len(sys.modules))
+                continue
             if fields[2] == "1":
                 self.check_files()
             rank = self.take_batch(int(fields[1]), descriptors)
@@ -373,6 +384,34 @@ class Mother:
             if self.stat(path) != known:
                 self.say("stale", path)
                 self.os._exit(0)
+
+    def rest(self):
+        """Nobody reads what she prints from now on."""
+        os = self.os
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        os.close(null)
+
+    def look_at_places(self):
+        """What decides what an interpreter finds when it starts: the environment, and site-packages with its .pth."""
+        path = self.os.path
+        folders = [name for name in sys.path[1:] if path.basename(name) in ("site-packages", "dist-packages")]
+        homes = [path.dirname(path.dirname(sys.executable)), path.dirname(sys.executable)]
+        return {name: self.stat(name) for name in folders + [path.join(home, "pyvenv.cfg") for home in homes]}
+
+    def check_places(self):
+        """Also whether the interpreter or a library was replaced: she has the old one."""
+        for path, known in self.look_at_places().items():
+            if self.places.get(path) != known:
+                self.say("stale", path)
+                self.os._exit(0)
+        with open("/proc/self/maps") as maps:
+            for line in maps:
+                path = line.rstrip("\n").partition("/")[2]
+                if path.endswith(" (deleted)") and not path.startswith(("dev/", "memfd:", "SYSV")):
+                    self.say("stale", "/" + path[:-len(" (deleted)")])
+                    self.os._exit(0)
 
     def take_batch(self, count, descriptors):
         """One process forks all ranks, and ends: so they become children of the agent. A rank waits for a byte of

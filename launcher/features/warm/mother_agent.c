@@ -10,6 +10,8 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "features/warm/fields.h"
+#include "features/warm/holder.h"
 #include "features/warm/mother_process_agent.h"
 #include "io/reaper.h"
 #include "node/proc_state.h"
@@ -18,13 +20,16 @@
 #define TICK_MS 2000
 #define IMPORT_TICKS 60
 #define FORK_TICKS 15     /* the machine may be busy */
+#define WAKE_TICKS 3      /* a new one would be as good */
+#define HELLO_TICKS 8     /* of IMPORTS, for an interpreter to begin: it may lie far away */
 #define HELD_TICKS 2      /* in a row: she is stopped for good */
 #define IDLE_MS 1000      /* without a rank that waits, if no more are expected */
 #define BATCH_MAX 32      /* ranks; their descriptors are in one message */
+#define COLD_MAX 32       /* ranks that start in one turn of the loop */
 #define STARTS_MAX 16     /* in a row: each module that does not fit costs one */
 #define FILES_OF_A_RANK 4 /* at most */
 
-_Static_assert(2 + BATCH_MAX * FILES_OF_A_RANK <= MOTHER_FILES_MAX, "a batch is one message");
+_Static_assert(2 + BATCH_MAX * FILES_OF_A_RANK <= WARM_FILES_MAX, "a batch is one message");
 
 enum state { AWAY, IMPORTS, IDLE, FORKS, COLD };
 
@@ -40,6 +45,11 @@ struct mother {
     struct strv left_out; /* pairs for mother.py: a module, and what to import in its place */
     int starts;
     bool keep;
+    bool greeted;      /* in IMPORTS: it is an interpreter, and has begun */
+    bool rests, wakes; /* she is of an earlier job: not asked yet whether she is fit; asked now */
+    int64_t born_ms, used_ms;
+    int64_t uses; /* jobs */
+    bool used;    /* by this one */
     struct mother_process process;
     int go;            /* for the batch, as in struct held; -1 */
     struct held *held; /* ranks whose pids are known */
@@ -100,14 +110,43 @@ static void go_cold(struct mother *mother, const char *why)
     end_process(mother);
     enter(mother, COLD);
     log_notice(mother->config.log, "ranks here are not warm: %s", why);
-    for (struct warm_rank *rank = take_next(mother); rank != NULL; rank = take_next(mother))
+    loop_timer_set(mother->soon, 0);
+}
+
+/* In the usual way, and some in each turn, so that the agent does its other work between them. */
+static void start_cold(struct mother *mother)
+{
+    struct warm_rank *rank = take_next(mother);
+    for (int i = 1; rank != NULL && i < COLD_MAX; i++) {
         warm_rank_start(rank);
+        rank = take_next(mother);
+    }
+    if (rank != NULL) {
+        warm_rank_start(rank);
+        loop_timer_set(mother->soon, 0);
+    }
+}
+
+/* What an earlier job has left is of no use. */
+static void begin_anew(struct mother *mother, const char *why)
+{
+    log_notice(mother->config.log,
+               "the interpreter of an earlier job %s: modules are imported again", why);
+    end_process(mother);
+    mother->starts = 0;
+    start(mother);
 }
 
 static void heard_ready(struct mother *mother, const char *seconds, const char *modules)
 {
-    log_info(mother->config.log, "%s modules were imported in %s s; ranks are forked from there",
-             modules, seconds);
+    if (mother->wakes)
+        log_info(mother->config.log,
+                 "process %d of an earlier job has %s modules; ranks are forked from there",
+                 (int)mother->process.pid, modules);
+    else
+        log_info(mother->config.log,
+                 "%s modules were imported in %s s; ranks are forked from there", modules, seconds);
+    mother->wakes = false;
     enter(mother, IDLE);
 }
 
@@ -152,7 +191,7 @@ static void take_pid(struct mother *mother, struct warm_rank *rank, pid_t pid)
     warm_rank_destroy(rank);
 }
 
-static void heard_forked(struct mother *mother, const char *field, const char *end)
+static void heard_forked(struct mother *mother, struct field_reader *pids)
 {
     struct held held = {mother->go, 0};
     size_t count = 0;
@@ -160,19 +199,20 @@ static void heard_forked(struct mother *mother, const char *field, const char *e
     while (!TAILQ_EMPTY(&mother->batch)) {
         struct warm_rank *rank = take_next(mother);
         int64_t pid = 0;
-        parse_int(field, 2, INT32_MAX, &pid, NULL);
+        parse_int(fields_next(pids), 2, INT32_MAX, &pid, NULL);
         count += pid > 0;
         held.count += pid > 0; /* one that was killed may still take its byte */
         if (pid > 0)
             take_pid(mother, rank, (pid_t)pid);
         else /* no more processes: the usual way says why */
             warm_rank_start(rank);
-        field = mother_next_field(field, end);
     }
     log_info(mother->config.log, "%zu rank%s forked in %.2f s", count, count == 1 ? "" : "s",
              (double)(clock_mono_ms() - mother->since_ms) / 1000);
     mother->batch_count = 0;
     mother->starts = 0;
+    mother->used = true;
+    mother->used_ms = clock_mono_ms();
     mother->held = mem_resize_array(mother->held, mother->held_count + 1, sizeof(*mother->held));
     mother->held[mother->held_count++] = held;
     enter(mother, IDLE);
@@ -212,12 +252,25 @@ static int begin_batch(struct mother *mother)
     return 0;
 }
 
+static void wake(struct mother *mother)
+{
+    mother->rests = false;
+    mother->wakes = true;
+    enter(mother, IMPORTS);
+    if (mother_process_tell(&mother->process, "wake") < 0)
+        begin_anew(mother, "has ended");
+}
+
 static void go_on(struct mother *mother)
 {
     bool waits = !TAILQ_EMPTY(&mother->waiting);
-    if (mother->state == AWAY && waits) {
+    if (mother->state == COLD) {
+        start_cold(mother);
+    } else if (mother->state == AWAY && waits) {
         mother->starts = 0;
         start(mother);
+    } else if (mother->state == IDLE && waits && mother->rests) {
+        wake(mother);
     } else if (mother->state == IDLE && !waits) {
         release(mother);
         if (!mother->keep)
@@ -236,6 +289,8 @@ static void lost(void *context)
         end_process(mother);
         enter(mother, AWAY);
         go_on(mother);
+    } else if (mother->wakes) {
+        begin_anew(mother, "has ended");
     } else {
         go_cold(mother,
                 mother->state == IMPORTS
@@ -244,20 +299,25 @@ static void lost(void *context)
     }
 }
 
-static void heard(void *context, const char *text, const char *end)
+static void heard(void *context, const char *bytes, const char *end)
 {
     struct mother *mother = context;
-    const char *first = mother_next_field(text, end), *second = mother_next_field(first, end);
-    if (strcmp(text, "ready") == 0 && mother->state == IMPORTS)
+    struct field_reader fields = {bytes, end};
+    const char *text = fields_next(&fields);
+    struct field_reader pids = fields;
+    const char *first = fields_next(&fields), *second = fields_next(&fields);
+    if (strcmp(text, "hello") == 0 && mother->state == IMPORTS)
+        mother->greeted = true;
+    else if (strcmp(text, "ready") == 0 && mother->state == IMPORTS)
         heard_ready(mother, first, second);
     else if (strcmp(text, "bad") == 0 && mother->state == IMPORTS)
-        heard_bad(mother, first, second, mother_next_field(second, end));
+        heard_bad(mother, first, second, fields_next(&fields));
     else if (strcmp(text, "unfit") == 0 && mother->state == IMPORTS)
         heard_unfit(mother, first);
-    else if (strcmp(text, "stale") == 0 && mother->state == FORKS)
+    else if (strcmp(text, "stale") == 0 && (mother->state == FORKS || mother->wakes))
         heard_stale(mother, first);
     else if (strcmp(text, "forked") == 0 && mother->state == FORKS)
-        heard_forked(mother, first, end);
+        heard_forked(mother, &pids);
     else
         go_cold(mother, "the interpreter that forks them says what it should not");
     go_on(mother);
@@ -270,6 +330,9 @@ static void start(struct mother *mother)
         go_cold(mother, "their interpreter was started 16 times in vain (-v shows why)");
         return;
     }
+    mother->rests = mother->wakes = mother->greeted = false;
+    mother->uses = 0;
+    mother->born_ms = clock_mono_ms();
     enter(mother, IMPORTS);
     if (mother_process_start(&mother->process, &mother->kind, mother->mask, mother->config.modules,
                              &mother->left_out, &err) < 0)
@@ -277,21 +340,41 @@ static void start(struct mother *mother)
 }
 
 /* In IMPORTS or FORKS. */
+static int limit_ticks(const struct mother *mother)
+{
+    if (mother->wakes)
+        return WAKE_TICKS;
+    if (mother->state == FORKS)
+        return FORK_TICKS;
+    return mother->greeted ? IMPORT_TICKS : HELLO_TICKS;
+}
+
+static const char *why_late(const struct mother *mother)
+{
+    if (mother->state == FORKS)
+        return "the interpreter that forks them does not answer";
+    return mother->greeted ? "their modules were not imported in two minutes"
+                           : "their program does not begin as an interpreter of Python does";
+}
+
 static void tick(struct mother *mother)
 {
-    bool imports = mother->state == IMPORTS;
     char *held AUTO_FREE = proc_state_held(mother->process.pid);
     mother->held_ticks = held == NULL ? 0 : mother->held_ticks + 1;
-    if (mother->held_ticks == HELD_TICKS) {
-        char *why AUTO_FREE = mem_printf("the interpreter that %s is %s",
-                                         imports ? "imports their modules" : "forks them", held);
-        go_cold(mother, why);
-    } else if (++mother->ticks < (imports ? IMPORT_TICKS : FORK_TICKS)) {
+    mother->ticks++;
+    if (mother->held_ticks < HELD_TICKS && mother->ticks < limit_ticks(mother)) {
         loop_timer_set(mother->timer, TICK_MS);
-    } else {
-        go_cold(mother, imports ? "their modules were not imported in two minutes"
-                                : "the interpreter that forks them does not answer");
+        return;
     }
+    bool stopped = mother->held_ticks == HELD_TICKS;
+    char *is AUTO_FREE = stopped ? mem_printf("is %s", held) : mem_strdup("does not answer");
+    char *which AUTO_FREE =
+        mem_printf("the interpreter that %s %s",
+                   mother->state == IMPORTS ? "imports their modules" : "forks them", is);
+    if (mother->wakes)
+        begin_anew(mother, is);
+    else
+        go_cold(mother, stopped ? which : why_late(mother));
 }
 
 static void timer_fired(void *context)
@@ -346,6 +429,38 @@ void mother_destroy(struct mother *mother)
     free(mother);
 }
 
+struct mother *mother_adopt(const struct mother_config *config, struct warm_kept *kept,
+                            const sigset_t *mask)
+{
+    struct mother *mother = mother_create(config, &kept->kind, mask);
+    mother_process_adopt(&mother->process, kept->pid, kept->socket);
+    mother->born_ms = kept->born_ms;
+    mother->used_ms = kept->used_ms;
+    mother->uses = kept->uses;
+    mother->rests = mother->keep = true;
+    enter(mother, IDLE);
+    warm_kept_destroy(kept);
+    return mother;
+}
+
+bool mother_release(struct mother *mother, struct warm_kept *out)
+{
+    bool fit = mother->state == IDLE && TAILQ_EMPTY(&mother->waiting) &&
+               mother_process_tell(&mother->process, "rest") == 0;
+    *out = (struct warm_kept){.socket = -1};
+    if (fit) {
+        *out = (struct warm_kept){.kind = mother->kind,
+                                  .born_ms = mother->born_ms,
+                                  .used_ms = mother->used_ms,
+                                  .uses = mother->uses + mother->used};
+        mother->kind = (struct warm_kind){0};
+        release(mother);
+        mother_process_release(&mother->process, &out->pid, &out->socket);
+    }
+    mother_destroy(mother);
+    return fit;
+}
+
 const struct warm_kind *mother_kind(const struct mother *mother)
 {
     return &mother->kind;
@@ -398,7 +513,13 @@ bool mother_forks(const struct mother *mother)
     return mother->state == FORKS;
 }
 
+bool mother_rests(const struct mother *mother)
+{
+    return mother->rests;
+}
+
 bool mother_is_idle(const struct mother *mother)
 {
-    return mother->state != IMPORTS && mother->state != FORKS && TAILQ_EMPTY(&mother->waiting);
+    return mother->state != IMPORTS && mother->state != FORKS && TAILQ_EMPTY(&mother->waiting) &&
+           TAILQ_EMPTY(&mother->batch);
 }

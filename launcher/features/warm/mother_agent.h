@@ -10,12 +10,14 @@
  *   FORKS                            IDLE             IMPORTS, anew      COLD
  *
  * AWAY: she has no process. IDLE becomes AWAY after a while, too, if no more ranks are expected.
- * COLD: ranks are started in the usual way from now on. A rank that she has forked runs nothing
- * before the agent knows its pid and says so.
+ * One of an earlier job begins in IDLE, and is asked in IMPORTS whether she is fit; if not, IMPORTS
+ * begins anew. COLD: ranks are started in the usual way from now on. A rank that she has forked
+ * runs nothing before the agent knows its pid and says so.
  */
 #pragma once
 
 #include "base/log.h"
+#include "features/warm/kept_agent.h"
 #include "features/warm/kind.h"
 #include "features/warm/rank_agent.h"
 #include "io/helpers.h"
@@ -38,10 +40,18 @@ struct mother *mother_create(const struct mother_config *config, struct warm_kin
                              const sigset_t *mask);
 void mother_destroy(struct mother *mother); /* ends her; the ranks that wait are dropped */
 
+/* Goes on with one that an earlier job has left. Takes what `kept` has. She is asked whether she is
+ * still fit when the first rank comes. */
+struct mother *mother_adopt(const struct mother_config *config, struct warm_kept *kept,
+                            const sigset_t *mask);
+/* Destroys it, but leaves the process for another job. False: it was not fit, and has ended. */
+bool mother_release(struct mother *mother, struct warm_kept *out);
+
 const struct warm_kind *mother_kind(const struct mother *mother);
 bool mother_is_cold(const struct mother *mother);
 void mother_add(struct mother *mother, struct warm_rank *rank); /* takes it; not called when cold */
 void mother_cancel(struct mother *mother, const void *context);
 void mother_keep(struct mother *mother, bool keep); /* after the last rank: there may be more */
 bool mother_forks(const struct mother *mother);     /* pids are not known yet */
+bool mother_rests(const struct mother *mother);     /* not asked yet; see mother_adopt() */
 bool mother_is_idle(const struct mother *mother);   /* she has no rank to start */

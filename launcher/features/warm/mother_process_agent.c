@@ -4,12 +4,13 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "features/warm/fields.h"
+#include "features/warm/holder.h"
 #include "stacks/python.h"
 
 #define ANSWER_MAX 65536 /* bytes */
@@ -31,43 +32,23 @@ void mother_process_end(struct mother_process *process)
     process->pid = 0;
 }
 
-static void put_field(struct buf *message, const char *text)
-{
-    buf_append(message, text, strlen(text) + 1);
-}
-
-static void put_fields(struct buf *message, const struct strv *list)
-{
-    for (size_t i = 0; i < list->count; i++)
-        put_field(message, list->items[i]);
-}
-
 static int send_setup(const struct mother_process *process, const struct warm_kind *kind,
                       const char *const *modules, const struct strv *left_out)
 {
     AUTO_BUF struct buf message = BUF_INIT((size_t)1 << 20);
     const char command[2] = {kind->command, '\0'};
-    put_field(&message, "setup");
+    fields_put(&message, "setup");
     buf_printf(&message, "%d", (int)getpid());
     buf_putc(&message, '\0');
-    put_field(&message, kind->command == 's' ? "script" : command);
-    put_field(&message, kind->target);
+    fields_put(&message, kind->command == 's' ? "script" : command);
+    fields_put(&message, kind->target);
     for (; *modules != NULL; modules++)
-        put_field(&message, *modules);
-    put_field(&message, "");
-    put_fields(&message, &kind->names);
-    put_field(&message, "");
-    put_fields(&message, left_out);
+        fields_put(&message, *modules);
+    fields_put(&message, "");
+    fields_put_all(&message, &kind->names);
+    fields_put(&message, "");
+    fields_put_all(&message, left_out);
     return (int)send(process->socket, buf_text(&message), message.length, MSG_NOSIGNAL);
-}
-
-/* A file in memory with these bytes, at its beginning; -1 and errno. */
-static int file_of(const void *bytes, size_t length)
-{
-    int fd = memfd_create("hvdrun-warm", MFD_CLOEXEC);
-    if (fd >= 0 && (fd_write_all(fd, bytes, length) < 0 || lseek(fd, 0, SEEK_SET) < 0))
-        fd_close(&fd);
-    return fd;
 }
 
 static pid_t spawn(struct mother_process *process, const struct warm_kind *kind,
@@ -95,12 +76,6 @@ static void said(void *context, const char *line)
     log_info(process->log, "while modules were imported: %s", line);
 }
 
-const char *mother_next_field(const char *field, const char *end)
-{
-    const char *next = field + strlen(field) + 1;
-    return next < end ? next : end;
-}
-
 static void readable(void *context, int what)
 {
     struct mother_process *process = context;
@@ -113,12 +88,19 @@ static void readable(void *context, int what)
         process->lost(process->context);
 }
 
+static void watch(struct mother_process *process, int socket)
+{
+    process->socket = socket;
+    process->watch = loop_fd_create(process->loop, socket, readable, process);
+    loop_fd_watch(process->watch, LOOP_READ);
+}
+
 int mother_process_start(struct mother_process *process, const struct warm_kind *kind,
                          const sigset_t *mask, const char *const *modules,
                          const struct strv *left_out, struct error *err)
 {
     int ends[2] AUTO_FD_PAIR = {-1, -1};
-    int source AUTO_FD = file_of(mother_py, strlen(mother_py));
+    int source AUTO_FD = warm_file(mother_py, strlen(mother_py));
     if (source < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return error_errno(err, errno, "cannot open a socket");
     process->output = STDERR_PIPE_INIT;
@@ -129,41 +111,48 @@ int mother_process_start(struct mother_process *process, const struct warm_kind 
     if (pid < 0)
         return -1;
     process->pid = pid;
-    process->socket = ends[0];
+    watch(process, ends[0]);
     ends[0] = -1;
-    process->watch = loop_fd_create(process->loop, process->socket, readable, process);
-    loop_fd_watch(process->watch, LOOP_READ);
     return send_setup(process, kind, modules, left_out) < 0
                ? error_errno(err, errno, "cannot say what to import")
                : 0;
+}
+
+int mother_process_tell(const struct mother_process *process, const char *what)
+{
+    return send(process->socket, what, strlen(what) + 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -1 : 0;
+}
+
+void mother_process_adopt(struct mother_process *process, pid_t pid, int socket)
+{
+    helpers_adopt(process->helpers, pid);
+    process->pid = pid;
+    watch(process, socket);
+}
+
+void mother_process_release(struct mother_process *process, pid_t *pid, int *socket)
+{
+    helpers_forget(process->helpers, process->pid);
+    loop_fd_destroy(process->watch);
+    process->watch = NULL;
+    *pid = process->pid;
+    *socket = process->socket;
+    process->pid = 0;
+    process->socket = -1;
+    mother_process_end(process);
 }
 
 int mother_process_send(struct mother_process *process, size_t ranks, bool first,
                         const struct buf *text, int *fds, size_t count)
 {
     AUTO_BUF struct buf line = BUF_INIT(64);
-    union {
-        char bytes[CMSG_SPACE(MOTHER_FILES_MAX * sizeof(int))];
-        struct cmsghdr align;
-    } control;
-    int file AUTO_FD = file_of(buf_text(text), text->length);
+    int file AUTO_FD = warm_file(buf_text(text), text->length);
     if (file < 0)
         return -1;
     fds[0] = file;
-    put_field(&line, "batch");
+    fields_put(&line, "batch");
     buf_printf(&line, "%zu", ranks);
-    put_field(&line, "");
-    put_field(&line, first ? "1" : "0");
-    struct iovec part = {(char *)buf_text(&line), line.length};
-    memset(&control, 0, sizeof(control));
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = control.bytes,
-                             .msg_controllen = CMSG_SPACE(count * sizeof(int))};
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(count * sizeof(int));
-    memcpy(CMSG_DATA(header), fds, count * sizeof(int));
-    return sendmsg(process->socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -1 : 0;
+    fields_put(&line, "");
+    fields_put(&line, first ? "1" : "0");
+    return warm_send(process->socket, &line, fds, count);
 }

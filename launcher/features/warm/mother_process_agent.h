@@ -12,8 +12,6 @@
 #include "io/loop.h"
 #include "io/stderr_pipe.h"
 
-#define MOTHER_FILES_MAX 253 /* that one message can have */
-
 struct mother_process {
     struct loop *loop;
     struct helpers *helpers;
@@ -42,5 +40,9 @@ int mother_process_send(struct mother_process *process, size_t ranks, bool first
 /* Ranks that she has forked, and whose pids are not known, have to see it by another sign. */
 void mother_process_end(struct mother_process *process);
 
-/* The field behind this one; empty, at the end, if there is none. */
-const char *mother_next_field(const char *field, const char *end);
+/* A message of one word. -1: she has ended. */
+int mother_process_tell(const struct mother_process *process, const char *what);
+
+/* The process of an earlier job; and back, for a later one. */
+void mother_process_adopt(struct mother_process *process, pid_t pid, int socket);
+void mother_process_release(struct mother_process *process, pid_t *pid, int *socket);

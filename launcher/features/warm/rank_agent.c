@@ -2,7 +2,6 @@
 #include "features/warm/rank_agent.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "features/warm/fields.h"
 
 #define SPARE_FILES 32 /* that the agent may need for other things */
 
@@ -85,17 +85,6 @@ void warm_rank_destroy(struct warm_rank *rank)
     free(rank);
 }
 
-static void put_text(struct buf *out, const char *text)
-{
-    buf_append(out, text, strlen(text) + 1);
-}
-
-static void put_number(struct buf *out, uint64_t number)
-{
-    buf_printf(out, "%" PRIu64, number);
-    buf_putc(out, '\0');
-}
-
 static void put_cpus(struct buf *out, const struct child_spec *spec)
 {
     size_t count = spec->cpus == NULL ? 0 : spec->cpus_size * 8;
@@ -106,28 +95,21 @@ static void put_cpus(struct buf *out, const struct child_spec *spec)
     buf_putc(out, '\0');
 }
 
-static void put_list(struct buf *out, const struct strv *list)
-{
-    put_number(out, list->count);
-    for (size_t i = 0; i < list->count; i++)
-        put_text(out, list->items[i]);
-}
-
 void warm_rank_write(const struct warm_rank *rank, struct buf *out)
 {
     const struct child_spec *spec = &rank->spec;
     put_cpus(out, spec);
-    put_number(out, (uint64_t)spec->keep_as);
-    put_text(out, spec->controlling_terminal ? "1" : "0");
-    put_text(out, rank->name == NULL ? "" : rank->name);
-    put_number(out, spec->limit_count);
+    fields_put_number(out, (uint64_t)spec->keep_as);
+    fields_put(out, spec->controlling_terminal ? "1" : "0");
+    fields_put(out, rank->name == NULL ? "" : rank->name);
+    fields_put_number(out, spec->limit_count);
     for (size_t i = 0; i < spec->limit_count; i++) {
-        put_number(out, (uint64_t)spec->limits[i].resource);
-        put_number(out, (uint64_t)spec->limits[i].soft);
+        fields_put_number(out, (uint64_t)spec->limits[i].resource);
+        fields_put_number(out, (uint64_t)spec->limits[i].soft);
     }
-    put_number(out, rank->skip);
-    put_list(out, &rank->words);
-    put_list(out, &rank->envp);
+    fields_put_number(out, rank->skip);
+    fields_put_list(out, &rank->words);
+    fields_put_list(out, &rank->envp);
 }
 
 void warm_rank_start(struct warm_rank *rank)

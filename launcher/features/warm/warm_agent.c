@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/agent_state.h"
 #include "agent/crew_config.h"
@@ -19,6 +20,8 @@ struct warm {
     struct spawner spawner;
     struct mother_config config;
     struct strv modules;
+    char *list;                          /* of the modules, with commas */
+    char *here;                          /* the folder of the agent, for a holder; or NULL */
     const char *told;                    /* why ranks are not warm: said once */
     struct mother *mothers[MOTHERS_MAX]; /* that of the newest rank is the last one */
     size_t count;
@@ -53,6 +56,11 @@ static struct mother *take_same(struct warm *warm, const struct child_spec *spec
     size_t i = 0;
     while (i < warm->count && !warm_kind_is(mother_kind(warm->mothers[i]), spec, command))
         i++;
+    if (i < warm->count && mother_rests(warm->mothers[i]) &&
+        !warm_kind_knows(mother_kind(warm->mothers[i]), spec)) {
+        mother_destroy(take(warm, i));
+        return NULL;
+    }
     return take(warm, i);
 }
 
@@ -95,8 +103,11 @@ static bool add(struct warm *warm, const struct child_spec *spec, const struct c
                 void (*done)(void *context, pid_t pid, const struct error *err), void *context)
 {
     struct warm_command command;
+    struct child_spec like = *python;
+    if (like.wdir == NULL)
+        like.wdir = warm->here; /* that of the next job can be another one */
     const char *problem = warm_command_read(python->path, python->argv, &command);
-    struct mother *mother = problem == NULL ? get_mother(warm, python, &command, &problem) : NULL;
+    struct mother *mother = problem == NULL ? get_mother(warm, &like, &command, &problem) : NULL;
     if (mother == NULL)
         return is_cold(warm, problem);
     if (mother_is_cold(mother))
@@ -161,6 +172,38 @@ static void stranger(struct agent *agent, const struct reaper_exit *exit)
         warm->strangers[warm->stranger_count++ % STRANGERS_MAX] = *exit;
 }
 
+/* Interpreters of earlier jobs. Those that have imported other modules stay with the holder. */
+static void take_over(struct warm *warm, struct warm_holder *holder)
+{
+    size_t i = 0;
+    warm->here = getcwd(NULL, 0);
+    while (i < holder->count) {
+        const struct warm_kept *there = &holder->list[i];
+        if (warm->count == MOTHERS_MAX || strcmp(there->modules, warm->list) != 0) {
+            helpers_adopt(warm->agent->helpers, there->pid);
+            i++;
+            continue;
+        }
+        struct warm_kept kept = warm_holder_take(holder, i);
+        warm->mothers[warm->count++] =
+            mother_adopt(&warm->config, &kept, warm->agent->config->mask);
+    }
+}
+
+static void hand_back(struct warm *warm, struct warm_holder *holder)
+{
+    for (size_t i = 0; i < holder->count; i++)
+        helpers_forget(warm->agent->helpers, holder->list[i].pid);
+    for (size_t i = 0; i < warm->count; i++) {
+        struct warm_kept kept;
+        if (!mother_release(warm->mothers[i], &kept))
+            continue;
+        kept.modules = mem_strdup(warm->list);
+        warm_holder_add(holder, &kept);
+    }
+    warm->count = 0;
+}
+
 static struct warm *create(struct agent *agent, const Hvdrun__Prepare *prepare)
 {
     struct warm *warm = mem_alloc(sizeof(*warm));
@@ -174,6 +217,12 @@ static struct warm *create(struct agent *agent, const Hvdrun__Prepare *prepare)
                                .modules = (const char *const *)strv_items(&warm->modules),
                                .forked = forked,
                                .context = warm};
+    AUTO_BUF struct buf list = BUF_INIT((size_t)1 << 20);
+    for (size_t i = 0; i < warm->modules.count; i++)
+        buf_printf(&list, "%s%s", i == 0 ? "" : ",", warm->modules.items[i]);
+    warm->list = buf_take(&list);
+    if (agent->config->holder != NULL)
+        take_over(warm, agent->config->holder);
     return warm;
 }
 
@@ -186,7 +235,8 @@ static void crew(struct agent *agent, struct crew_config *config, const Hvdrun__
     if (agent_own(agent, warm) == NULL)
         agent->own[AGENT_PART_warm] = create(agent, prepare);
     struct warm *warm = agent_own(agent, warm);
-    warm->keep = prepare->elastic || prepare->restart_count < prepare->max_restarts;
+    warm->keep = agent->config->holder != NULL || prepare->elastic ||
+                 prepare->restart_count < prepare->max_restarts;
     for (size_t i = 0; i < warm->count; i++)
         mother_keep(warm->mothers[i], warm->keep);
     config->spawner = &warm->spawner;
@@ -195,9 +245,13 @@ static void crew(struct agent *agent, struct crew_config *config, const Hvdrun__
 static void close_part(struct agent *agent)
 {
     struct warm *warm = agent_own(agent, warm);
+    if (agent->config->holder != NULL)
+        hand_back(warm, agent->config->holder);
     for (size_t i = 0; i < warm->count; i++)
         mother_destroy(warm->mothers[i]);
     strv_destroy(&warm->modules);
+    free(warm->list);
+    free(warm->here);
     free(warm);
 }
 

@@ -158,6 +158,28 @@ static void test_destroy_kills_the_group(void **state)
     helpers_destroy(NULL);
 }
 
+/* It goes on when all others end. */
+static void test_forget(void **state)
+{
+    (void)state;
+    struct helpers *helpers = helpers_create();
+    pid_t kept = start(helpers, "exec sleep 1000", NULL, 1);
+    pid_t other = start(helpers, "exec sleep 1000", NULL, 1);
+    int wait_status;
+    helpers_forget(helpers, kept);
+    helpers_forget(helpers, kept);
+    helpers_forget(helpers, getpid());
+    assert_false(helpers_has(helpers, kept));
+    assert_int_equal(helpers_count(helpers), 1);
+    helpers_destroy(helpers);
+    assert_int_equal(waitpid(other, &wait_status, 0), other);
+    assert_int_equal(WTERMSIG(wait_status), SIGKILL);
+    assert_int_equal(waitpid(kept, &wait_status, WNOHANG), 0);
+    kill(kept, SIGTERM);
+    assert_int_equal(waitpid(kept, &wait_status, 0), kept);
+    assert_int_equal(WTERMSIG(wait_status), SIGTERM);
+}
+
 static void test_not_found(void **state)
 {
     (void)state;
@@ -180,7 +202,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exit_comes_once), cmocka_unit_test(test_surroundings),
         cmocka_unit_test(test_let_go),          cmocka_unit_test(test_destroy_kills_the_group),
-        cmocka_unit_test(test_not_found),
+        cmocka_unit_test(test_forget),          cmocka_unit_test(test_not_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/warm/holder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "io/proc.h"
+#include "node/runtime_dir.h"
+
+static char *folder_name(void)
+{
+    char host[256] = "";
+    gethostname(host, sizeof(host) - 1);
+    return mem_printf(".warm-%s", name_is_safe(host, strlen(host)) ? host : "this");
+}
+
+int warm_folder_open(struct error *err)
+{
+    char *name AUTO_FREE = folder_name();
+    return runtime_dir_open_kept(name, err);
+}
+
+char *warm_folder_path(void)
+{
+    char *base AUTO_FREE = runtime_dir_base(), *name AUTO_FREE = folder_name();
+    return mem_printf("%s/%s", base, name);
+}
+
+bool warm_is_locked(int folder, const char *name)
+{
+    int fd AUTO_FD = fd_openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+bool warm_is_ours(int socket, pid_t *pid)
+{
+    struct ucred peer = {.pid = 0};
+    socklen_t length = sizeof(peer);
+    bool known = getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.pid > 0;
+    *pid = peer.pid;
+    return known && peer.uid == geteuid();
+}
+
+int warm_file(const void *bytes, size_t length)
+{
+    int fd = memfd_create("hvdrun-warm", MFD_CLOEXEC);
+    if (fd >= 0 && (fd_write_all(fd, bytes, length) < 0 || lseek(fd, 0, SEEK_SET) < 0))
+        fd_close(&fd);
+    return fd;
+}
+
+int warm_send(int socket, const struct buf *text, const int *fds, size_t count)
+{
+    union {
+        char bytes[CMSG_SPACE(WARM_FILES_MAX * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec part = {(char *)buf_text(text), text->length};
+    memset(&control, 0, sizeof(control));
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = CMSG_SPACE(count * sizeof(int))};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(count * sizeof(int));
+    memcpy(CMSG_DATA(header), fds, count * sizeof(int));
+    return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -1 : 0;
+}
+
+void warm_row_write(const struct warm_row *row, struct buf *out)
+{
+    buf_printf(out, "%d %" PRId64 " %" PRId64 " %" PRId64 " ", (int)row->pid, row->born_ms,
+               row->used_ms, row->uses);
+    for (const char *byte = row->program; *byte != '\0'; byte++)
+        buf_putc(out, *byte == '\n' ? ' ' : *byte);
+    buf_putc(out, '\n');
+}
+
+bool warm_row_read(char **at, struct warm_row *out)
+{
+    int64_t numbers[4];
+    for (int i = 0; i < 4; i++) {
+        char *word = strsep(at, " ");
+        if (word == NULL || parse_int(word, 0, INT64_MAX, &numbers[i], NULL) < 0)
+            return false;
+    }
+    *out =
+        (struct warm_row){(pid_t)numbers[0], numbers[1], numbers[2], numbers[3], strsep(at, "\n")};
+    return out->program != NULL && *at != NULL;
+}
+
+int64_t warm_bytes(pid_t pid)
+{
+    AUTO_BUF struct buf text = BUF_INIT(65536);
+    static const char name[] = "\nPss:";
+    int64_t kilobytes = 0;
+    const char *line =
+        proc_read(pid, 0, "smaps_rollup", &text) ? strstr(buf_text(&text), name) : NULL;
+    if (line == NULL)
+        return 0;
+    line += strlen(name);
+    line += strspn(line, " ");
+    char *number AUTO_FREE = mem_strndup(line, strspn(line, "0123456789"));
+    parse_int(number, 0, INT64_MAX / 1024, &kilobytes, NULL);
+    return kilobytes * 1024;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The holder: what `hvdrun warm start` leaves on a host. Its folder is for this user alone:
+ * ${TMPDIR:-/tmp}/hvdrun-UID/.warm-HOST, mode 0700.
+ *
+ *   lock       locked while the holder lives
+ *   busy       locked while it serves a job
+ *   inherits   what its processes have inherited (inherited_cli.h)
+ *   list       a row for each mother
+ *   socket     takes a message of a word: "stop", or "job" with two descriptors, a file with the
+ *              folder and the environment of the job (fields.h) and the stream of its agent. The
+ *              answer is "yes", or why not.
+ *
+ * Both ends of the socket check that the other one is of this user.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+#define WARM_WORD "--warm" /* of hvdrun-agent; then the number of a descriptor (holder_agent.c) */
+#define WARM_ANSWER_MAX 256
+#define WARM_TEXT_MAX ((size_t)1 << 24)
+
+int warm_folder_open(struct error *err); /* makes it. -1: it is not of this user alone */
+char *warm_folder_path(void);            /* the caller frees it */
+bool warm_is_locked(int folder, const char *name);
+bool warm_is_ours(int socket, pid_t *pid); /* the other end is of this user; its process */
+
+/* A file in memory with these bytes, at its beginning. -1 and errno. */
+int warm_file(const void *bytes, size_t length);
+
+/* A message with descriptors, at most WARM_FILES_MAX. -1 and errno, also if it would have to wait.
+ */
+#define WARM_FILES_MAX 253
+int warm_send(int socket, const struct buf *text, const int *fds, size_t count);
+
+struct warm_row {
+    pid_t pid;
+    int64_t born_ms, used_ms, uses; /* as in struct warm_kept */
+    const char *program;
+};
+
+void warm_row_write(const struct warm_row *row, struct buf *out);
+/* Changes the text, and moves `*at` to the next row. False: there is none. */
+bool warm_row_read(char **at, struct warm_row *out);
+
+int64_t warm_bytes(pid_t pid); /* of memory, with its share of what others use too; 0: unknown */

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "features/warm/holder.h"
+#include "features/warm/inherited_cli.h"
+
+static void test_rows(void **state)
+{
+    AUTO_BUF struct buf text = BUF_INIT(1000);
+    struct warm_row row = {7, 100, 250, 3, "a b.py"};
+    (void)state;
+    warm_row_write(&row, &text);
+    row.program = "c\nd";
+    warm_row_write(&row, &text);
+    char *whole AUTO_FREE = buf_take(&text), *at = whole;
+    assert_true(warm_row_read(&at, &row));
+    assert_int_equal(row.pid, 7);
+    assert_int_equal(row.born_ms, 100);
+    assert_int_equal(row.used_ms, 250);
+    assert_int_equal(row.uses, 3);
+    assert_string_equal(row.program, "a b.py");
+    assert_true(warm_row_read(&at, &row));
+    assert_string_equal(row.program, "c d");
+    assert_false(warm_row_read(&at, &row));
+}
+
+static void test_rows_that_are_wrong(void **state)
+{
+    static const char *const texts[] = {
+        "", "\n", "7", "7 1 2 3", "7 1 2 3 no end", "x 1 2 3 p\n", "-1 1 2 3 p\n"};
+    struct warm_row row;
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        char *text AUTO_FREE = mem_strdup(texts[i]), *at = text;
+        assert_false(warm_row_read(&at, &row));
+    }
+}
+
+static void test_memory(void **state)
+{
+    (void)state;
+    assert_true(warm_bytes(getpid()) > 0);
+    assert_int_equal(warm_bytes(0x7fffffff), 0);
+}
+
+static void differ(const char *one, const char *other, const char *expected)
+{
+    char *found AUTO_FREE = inherited_difference(one, other);
+    if (expected == NULL)
+        assert_null(found);
+    else
+        assert_string_equal(found, expected);
+}
+
+static void test_what_differs(void **state)
+{
+    (void)state;
+    differ("", "", NULL);
+    differ("a: 1\nb: 2\n", "a: 1\nb: 2\n", NULL);
+    differ("a: 1\nb: 2\n", "a: 1\nb: 23\n", "b");
+    differ("a: 1\nb: 2\n", "a: 0\nb: 3\n", "a");
+    differ("a: 1\n", "", "a"); /* the holder has written nothing */
+    differ("a: 1\n", "a: 1\nb: 2\n", "b");
+    differ("a: 1\nb: 2\n", "a: 1\n", "b");
+}
+
+static void test_what_is_inherited(void **state)
+{
+    AUTO_BUF struct buf one = BUF_INIT(1 << 20), other = BUF_INIT(1 << 20);
+    (void)state;
+    inherited_read("/no/such/agent", &one);
+    inherited_read("/no/such/agent", &other);
+    differ(buf_text(&one), buf_text(&other), NULL);
+    assert_non_null(strstr(buf_text(&one), "the limits (ulimit):"));
+    mode_t mask = umask(0123);
+    buf_clear(&other);
+    inherited_read("/no/such/agent", &other);
+    umask(mask);
+    differ(buf_text(&one), buf_text(&other), "the umask");
+    buf_clear(&other);
+    inherited_read("/", &other);
+    differ(buf_text(&one), buf_text(&other), "this hvdrun");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows), cmocka_unit_test(test_rows_that_are_wrong),
+        cmocka_unit_test(test_memory), cmocka_unit_test(test_what_differs),
+        cmocka_unit_test(test_what_is_inherited)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
