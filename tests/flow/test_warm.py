@@ -210,7 +210,9 @@ RESTARTS = r"""
 import os, sys, changing
 first = not os.path.exists(sys.argv[1])
 print("value", changing.value, "script 1", flush=True)
+open(sys.argv[1] + ".printed" + os.environ["RANK"], "w").close()
 if first and os.environ["RANK"] == "1":
+    while not os.path.exists(sys.argv[1] + ".printed0"): pass
     for file, old, new in ((changing.__file__, "1", "22"), (__file__, "script 1", "script 2")):
         text = open(file).read().replace(old, new, 1 if "script" in old else -1)
         os.remove(file)
