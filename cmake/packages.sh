@@ -26,7 +26,7 @@ packages_to_test=(
 # Optional: if the distribution does not have one of them, the tests that need it skip.
 # shellcheck disable=SC2034
 packages_to_test_if_any=(
-    python3-pip python3-venv clang-format-14 black flake8 clang-14 libclang-rt-14-dev tcsh fish zsh valgrind debootstrap
+    python3-pip python3-venv clang-format-14 black flake8 clang-14 libclang-rt-14-dev tcsh fish zsh valgrind debootstrap gdb
     prometheus # metrics
     chromium # the status page
     podman podman-compose crun netavark aardvark-dns iptables umoci # containers

@@ -68,6 +68,15 @@ static enum worker_stdin stdin_of(const Hvdrun__Prepare *prepare, uint32_t seat)
     return WORKER_STDIN_NULL;
 }
 
+static bool is_stopped(const Hvdrun__Prepare *prepare, uint32_t seat)
+{
+    for (size_t i = 0; i < prepare->n_stopped_seats; i++) {
+        if (prepare->stopped_seats[i] == seat)
+            return true;
+    }
+    return prepare->stop_all;
+}
+
 static struct child_spec spec_of(const struct crew_setup *setup, int index,
                                  const struct worker_vars *vars, int keep_fd)
 {
@@ -79,6 +88,8 @@ static struct child_spec spec_of(const struct crew_setup *setup, int index,
                               .wdir = app->wdir,
                               .keep_fd = keep_fd,
                               .die_with_parent = true,
+                              .traceable = true,
+                              .stop_at_start = is_stopped(setup->prepare, message->seat),
                               .mask = setup->config->mask,
                               .limits = setup->limits,
                               .limit_count = setup->limit_count,
@@ -392,6 +403,8 @@ void crew_stop(struct crew *crew)
 {
     crew->stopped = true;
     drop_starting(crew);
+    for (int i = 0; i < crew->spawned; i++)
+        crew->workers[i].held = false; /* one that is stopped could not obey */
 }
 
 void crew_signal(struct crew *crew, int signal)
@@ -405,6 +418,21 @@ void crew_signal_seat(struct crew *crew, uint32_t seat, int signal)
     struct worker *worker = by_seat_find(crew, seat);
     if (worker != NULL)
         worker_signal(worker, signal);
+}
+
+bool crew_release(struct crew *crew, int64_t seat, bool continues)
+{
+    bool held = false;
+    for (int i = 0; i < crew->spawned; i++) {
+        struct worker *worker = &crew->workers[i];
+        if (!worker->held || (seat >= 0 && seat != (int64_t)worker->seat))
+            continue;
+        held = true;
+        worker->held = false;
+        if (continues && !crew->paused)
+            worker_signal(worker, SIGCONT);
+    }
+    return held;
 }
 
 void crew_resize(struct crew *crew, int rows, int columns)

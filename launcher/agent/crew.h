@@ -26,6 +26,9 @@ bool crew_exited(struct crew *crew, const struct reaper_exit *exit); /* false: n
 void crew_stop(struct crew *crew); /* the end has begun: spawns no more workers */
 void crew_signal(struct crew *crew, int signal);
 void crew_signal_seat(struct crew *crew, uint32_t seat, int signal); /* of an unknown seat: none */
+/* The worker on this seat (-1: each) need not wait at its start any more. `continues`: it goes on;
+ * else the caller sees to that. false: none waited. */
+bool crew_release(struct crew *crew, int64_t seat, bool continues);
 void crew_resize(struct crew *crew, int rows, int columns);
 void crew_input(struct crew *crew, const struct frame_data *data, const uint8_t *bytes,
                 size_t length);

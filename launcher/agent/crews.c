@@ -134,6 +134,14 @@ void crews_signal(struct crews *crews, int signal)
         crew_signal(crews->list[i], signal);
 }
 
+bool crews_release(struct crews *crews, int64_t seat, bool continues)
+{
+    bool held = false;
+    for (size_t i = 0; i < crews->count; i++)
+        held = crew_release(crews->list[i], seat, continues) || held;
+    return held;
+}
+
 void crews_pause(struct crews *crews, bool paused)
 {
     crews->paused = paused;

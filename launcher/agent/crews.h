@@ -37,6 +37,7 @@ bool crews_is_newer(const struct crews *crews, uint32_t epoch);     /* than all 
 bool crews_exited(struct crews *crews, const struct reaper_exit *exit);
 void crews_stop(struct crews *crews);
 void crews_signal(struct crews *crews, int signal);
+bool crews_release(struct crews *crews, int64_t seat, bool continues);
 void crews_pause(struct crews *crews, bool paused);
 void crews_resize(struct crews *crews, int rows, int columns);
 void crews_cut(struct crews *crews);

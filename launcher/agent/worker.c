@@ -265,6 +265,7 @@ int worker_spawn(struct worker *worker, struct child_spec *spec, enum worker_std
         plumbing_close(&p, worker->shared);
         worker_connect(worker, &p, stdin_kind);
     }
+    worker->held = spec->stop_at_start && pid > 0;
     return worker_spawned(worker, pid, &err);
 }
 
@@ -353,6 +354,8 @@ void worker_exited(struct worker *worker, const struct reaper_exit *exit, bool o
 
 void worker_signal(struct worker *worker, int signal)
 {
+    if (worker->held && signal == SIGCONT)
+        return;
     if (worker->state == WORKER_RUNNING)
         worker_group_signal(worker->pid, signal);
     else if (worker->state == WORKER_STARTING && signal == SIGCONT)

@@ -73,6 +73,7 @@ struct worker {
     sigset_t pending; /* signals that came while it was STARTING */
     int64_t started_ns;
     bool bad;         /* exited with other than 0 */
+    bool held;        /* it waits at its start, and does not go on with the others */
     char *error_file; /* where the program can report its failure; or NULL */
     struct worker_stream *streams[2];
     struct input *input;

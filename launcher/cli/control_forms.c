@@ -71,4 +71,6 @@ void control_put_usage(enum control_command command, struct buf *out)
             buf_printf(out, " [%s%s%s]", option->word, option->value[0] != '\0' ? " " : "",
                        option->value);
     }
+    if (command == CONTROL_SHELL)
+        buf_puts(out, " [-- COMMAND...]");
 }

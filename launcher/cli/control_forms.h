@@ -14,6 +14,8 @@
     X(CONTROL_TOP,     "top",     "[JOB]",        "Watch what the ranks and hosts of a job use; ranks that differ come first") \
     X(CONTROL_STACKS,  "stacks",  "[JOB]",        "Show where the ranks of a job are, as one tree") \
     X(CONTROL_LIBRARIES, "libraries", "[JOB]",    "Show which MPI, NCCL, CUDA and PyTorch libraries the ranks of a job have loaded") \
+    X(CONTROL_DEBUG,   "debug",   "[JOB]",        "Open a debugger on a rank, on its host; Ctrl-C is for the debugger") \
+    X(CONTROL_SHELL,   "shell",   "[JOB]",        "Open a shell on a host of a job, or run a command there; with --rank as that rank was started") \
     X(CONTROL_EXPLAIN, "explain", "[JOB]",        "Tell why a job failed: what happened first, where, what followed, what to do; JOB can be a folder of --evidence") \
     X(CONTROL_LOGS,    "logs",    "[JOB]",        "Show the output of a job")                      \
     X(CONTROL_ATTACH,  "attach",  "[JOB]",        "Show the output of a job and follow it; Ctrl-C leaves the job running") \
@@ -34,6 +36,10 @@
     X(ONCE,      "--once",      "",   "",     IN(TOP),                           "Print the table once and exit") \
     X(FOLLOW,    "--follow",    "-f", "",     IN(LOGS),                          "Go on with new output until the job ends") \
     X(RANKS,     "--ranks",     "",   "LIST", IN(STACKS) | IN(LOGS) | IN(SIGNAL), "Only these ranks, as in 0,4-7") \
+    X(RANK,      "--rank",      "",   "N",    IN(DEBUG) | IN(SHELL),             "This rank") \
+    X(HOST,      "--host",      "",   "HOST", IN(SHELL),                         "This host, with the environment of its agent") \
+    X(WITH,      "--with",      "",   "COMMAND", IN(DEBUG),                      "gdb, lldb, or a command with {pid}, as in 'strace -f -p {pid}'. Default: gdb, else lldb") \
+    X(CONTINUE,  "--continue",  "",   "",     IN(DEBUG),                         "No debugger: let the rank, or all, go on that --stop-at-start holds") \
     X(SINCE,     "--since",     "",   "TIME", IN(LOGS),                          "Only the lines of the last TIME") \
     X(LINES,     "--lines",     "-n", "N",    IN(LOGS) | IN(ATTACH),             "Only the last N lines, or 'all'; attach begins with 20") \
     X(NATIVE,    "--native",    "",   "",     IN(STACKS),                        "Show frames of C code, too") \
@@ -44,8 +50,8 @@
     X(IDLE,      "--idle",      "",   "TIME", IN(WARM),                          "start: end an interpreter that no job has used for TIME; the default is 1h") \
     X(MOST,      "--most",      "",   "N",    IN(WARM),                          "start: keep at most N interpreters; the default is 4") \
     X(MEMORY,    "--memory",    "",   "MIB",  IN(WARM),                          "start: how much memory all of them may use, in MiB; the default is an eighth of that of the host") \
-    X(JSON,      "--json",      "",   "",     CONTROL_EVERY & ~IN(WARM),         "Print JSON") \
-    X(JOB,       "--job",       "",   "JOB",  CONTROL_EVERY & ~IN(PS) & ~IN(WARM), "The job, if you have several running jobs") \
+    X(JSON,      "--json",      "",   "",     CONTROL_EVERY & ~(IN(WARM) | IN(DEBUG) | IN(SHELL)), "Print JSON") \
+    X(JOB,       "--job",       "",   "JOB",  CONTROL_EVERY & ~(IN(PS) | IN(WARM)), "The job, if you have several running jobs") \
     X(SLURM_JOB, "--slurm-job", "",   "ID",   CONTROL_EVERY & ~IN(WARM),         "The job of hvdrun in this Slurm job, on its first node, through srun") \
     X(HELP,      "--help",      "-h", "",     CONTROL_EVERY,                     "Print this help")
 /* clang-format on */
@@ -58,7 +64,8 @@
     "Exit status: 0; 2 for an error in the command line; 1 if the job does not exist or "         \
     "refuses.\n"                                                                                  \
     "The exit status of wait and attach is that of the job; 125 if the job does not exist or is " \
-    "lost."
+    "lost.\n"                                                                                     \
+    "The exit status of debug and shell is that of the debugger, shell or command."
 
 enum control_command {
 #define CONTROL_ENUM(name, word, operands, help) name,

@@ -125,6 +125,15 @@ static int take_slurm_job(struct control_words *words, const char *value, struct
     return take_text(words, &words->slurm_job, "--slurm-job", value, err);
 }
 
+static int take_rank(struct control_words *words, const char *value, struct error *err)
+{
+    if (parse_int(value, 0, INT32_MAX, &words->rank, err) == 0)
+        return 0;
+    if (err != NULL)
+        err->status = STATUS_USAGE;
+    return error_wrap(err, "--rank");
+}
+
 /* `value` is "" if the option takes no value. */
 static int apply(struct control_words *words, enum control_option option, const char *value,
                  struct error *err)
@@ -141,6 +150,10 @@ static int apply(struct control_words *words, enum control_option option, const 
     case CONTROL_OPTION_SIG_PROXY: words->sig_proxy = true; break;
     case CONTROL_OPTION_JSON: words->json = true; break;
     case CONTROL_OPTION_HELP: words->help = true; break;
+    case CONTROL_OPTION_CONTINUE: words->continues = true; break;
+    case CONTROL_OPTION_RANK: return take_rank(words, value, err);
+    case CONTROL_OPTION_HOST: return take_text(words, &words->host, word, value, err);
+    case CONTROL_OPTION_WITH: return take_text(words, &words->with, word, value, err);
     case CONTROL_OPTION_RANKS: return take_text(words, &words->ranks, word, value, err);
     case CONTROL_OPTION_JOB: return take_text(words, &words->job, word, value, err);
     case CONTROL_OPTION_SLURM_JOB: return take_slurm_job(words, value, err);
@@ -256,14 +269,35 @@ static int take_operand(struct control_words *words, const char *word, struct er
     return 0;
 }
 
+/* Which rank or host debug and shell are about. */
+static int check_place(const struct control_words *words, struct error *err)
+{
+    bool one = (words->rank >= 0) != (words->host != NULL);
+    bool debugs = words->command == CONTROL_DEBUG && (words->rank >= 0 || words->continues);
+    if ((words->command == CONTROL_SHELL && !one) || (words->command == CONTROL_DEBUG && !debugs)) {
+        wrong(words, err);
+        return error_wrap(err, words->command == CONTROL_SHELL ? "shell needs --rank or --host"
+                                                               : "debug needs --rank");
+    }
+    if (words->command == CONTROL_DEBUG && words->continues && words->with != NULL)
+        return error_status(err, STATUS_USAGE, "debug: --continue opens no debugger --with");
+    if (words->argv != NULL && words->argv[0] == NULL)
+        return error_status(err, STATUS_USAGE, "shell: a command must follow '--'");
+    return 0;
+}
+
 int control_words_parse(int argc, char *const *argv, struct control_words *out, struct error *err)
 {
-    *out = (struct control_words){.command = CONTROL_COMMANDS};
+    *out = (struct control_words){.command = CONTROL_COMMANDS, .rank = -1};
     if (argc > 1)
         out->command = find_command(argv[1]);
     if (out->command == CONTROL_COMMANDS)
         return 0;
     for (int i = 2; i < argc; i++) {
+        if (out->command == CONTROL_SHELL && strcmp(argv[i], "--") == 0) {
+            out->argv = argv + i + 1;
+            break;
+        }
         int result = argv[i][0] == '-' ? take_option(out, argc, argv, &i, err)
                                        : take_operand(out, argv[i], err);
         if (result < 0)
@@ -271,6 +305,8 @@ int control_words_parse(int argc, char *const *argv, struct control_words *out, 
     }
     if (!out->help && out->names && !out->quiet)
         return error_status(err, STATUS_USAGE, "ps: --names needs --quiet");
+    if (!out->help && check_place(out, err) < 0)
+        return -1;
     if (!out->help && (check_object(out, err) < 0 || check_ranks(out->ranks, err) < 0))
         return -1;
     return 1;

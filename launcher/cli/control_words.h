@@ -13,12 +13,15 @@
 
 struct control_words { /* all text is borrowed from argv */
     enum control_command command;
-    const char *object;    /* HOST, HOSTS, SIGNAL or start, list, stop; NULL with the others */
-    const char *job;       /* NULL: the only running job */
-    const char *ranks;     /* NULL: all */
-    const char *slurm_job; /* a number; NULL: the job is here */
+    const char *object;      /* HOST, HOSTS, SIGNAL or start, list, stop; NULL with the others */
+    const char *job;         /* NULL: the only running job */
+    const char *ranks;       /* NULL: all */
+    const char *slurm_job;   /* a number; NULL: the job is here */
+    const char *host, *with; /* of shell and debug; NULL */
+    int64_t rank;            /* likewise; -1 */
+    char *const *argv;       /* of shell, behind "--"; NULL-ended; NULL: none */
     bool all, all_users, quiet, names, json, help;
-    bool follow, sig_proxy, once, native;
+    bool follow, sig_proxy, once, native, continues;
     bool has_time; /* --within, --grace, --since, --twice, --idle */
     int64_t time_ms;
     bool has_lines;

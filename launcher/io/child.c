@@ -8,7 +8,9 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -25,6 +27,7 @@ enum step {
     STEP_LIMIT,
     STEP_CPUS,
     STEP_WDIR,
+    STEP_TRACE,
     STEP_EXEC
 };
 
@@ -35,6 +38,7 @@ static const char *const step_names[] = {
     [STEP_FDS] = "set up its descriptors",
     [STEP_LIMIT] = "set a limit",
     [STEP_CPUS] = "bind to its CPUs",
+    [STEP_TRACE] = "stop at the start of",
     [STEP_EXEC] = "execute",
 };
 
@@ -139,7 +143,23 @@ static void child_main(const struct child_spec *spec, pid_t parent,
         child_fail(failure, STEP_WDIR);
     set_ignored(SIG_DFL);
     sigprocmask(SIG_SETMASK, spec->mask, NULL);
+    if (spec->traceable)
+        prctl(PR_SET_PTRACER, parent); /* without Yama the kernel does not know this */
+    if (spec->stop_at_start && ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
+        child_fail(failure, STEP_TRACE);
     child_exec(spec, failure);
+}
+
+/* A program that is traced stops as soon as it has replaced ours, which is when vfork() returns.
+ * Nothing else can be told to it there: so it is left stopped. If it has ended instead, whoever
+ * waits for it finds that. */
+static void leave_stopped(pid_t pid)
+{
+    siginfo_t info = {.si_pid = 0};
+    while (waitid(P_PID, (id_t)pid, &info, WSTOPPED | WEXITED | WNOWAIT) < 0 && errno == EINTR)
+        continue;
+    if (info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED)
+        ptrace(PTRACE_DETACH, pid, NULL, (void *)(intptr_t)SIGSTOP);
 }
 
 static int cannot_enter(const char *wdir, int errnum, struct error *err)
@@ -174,8 +194,11 @@ pid_t child_spawn(const struct child_spec *spec, bool *in_exec, struct error *er
         child_main(spec, parent, &failure);
     if (in_exec != NULL)
         *in_exec = failure.step == STEP_EXEC;
-    if (pid > 0 && failure.step == STEP_NONE)
+    if (pid > 0 && failure.step == STEP_NONE) {
+        if (spec->stop_at_start)
+            leave_stopped(pid);
         return pid;
+    }
     int errnum = pid < 0 ? errno : failure.errnum;
     if (failure.step == STEP_WDIR) /* it has changed since child_check_wdir() */
         return cannot_enter(spec->wdir, errnum, err);

@@ -23,7 +23,8 @@
     X(probe, 6, probe, probed, TOPIC_ANEW, TOPIC_WHOLE)                                \
     X(torch_waits, 7, torch_waits_request, torch_waits, TOPIC_ANEW, TOPIC_WHOLE)       \
     X(gpus, 8, gpus_request, gpus_answer, TOPIC_ANEW, TOPIC_WHOLE)                     \
-    X(libraries, 9, libraries_request, libraries, 0, TOPIC_WHOLE)
+    X(libraries, 9, libraries_request, libraries, 0, TOPIC_WHOLE)                      \
+    X(session, 10, session_request, session_answer, TOPIC_ANEW, TOPIC_WHOLE)
 
 struct topic {
     const char *name;

@@ -88,7 +88,7 @@ FUZZ_TARGET
     while (bytes.left > 0) {
         char *line AUTO_FREE = fuzz_line(&bytes);
         bool came = false;
-        struct control_later *later = control_later_create(answered, &came);
+        struct control_later *later = control_later_create(answered, NULL, &came);
         bool by_root = bytes.left % 2 == 0;
         struct control_answers answers = {"j", find_rule, &by_root};
         json_t *answer = control_request_answer(&answers, line, strlen(line), by_root, later);

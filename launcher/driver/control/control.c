@@ -92,9 +92,23 @@ static void later_answered(void *context, const json_t *reply)
     ready(peer, LOOP_WRITE);
 }
 
+static int write_answers(struct control_peer *peer);
+
+/* The client has asked, and waits: its socket has room for a short answer. */
+static int give(void *context, const json_t *reply)
+{
+    struct control_peer *peer = context;
+    peer->later = NULL;
+    put_line(peer, reply);
+    bool is_sent = write_answers(peer) == 0 && peer->out.length == 0;
+    int fd = is_sent ? fcntl(peer->fd, F_DUPFD_CLOEXEC, 3) : -1;
+    leave(peer);
+    return fd;
+}
+
 static void answer(struct control_peer *peer, const char *line, size_t length)
 {
-    struct control_later *later = control_later_create(later_answered, peer);
+    struct control_later *later = control_later_create(later_answered, give, peer);
     json_t *reply = control_request_answer(peer->answers, line, length, peer->by_root, later);
     if (reply == NULL && control_later_is_taken(later)) {
         peer->later = later;

@@ -7,15 +7,17 @@
 
 struct control_later {
     void (*answer)(void *context, const json_t *reply); /* NULL: nobody wants it any more */
+    int (*give)(void *context, const json_t *reply);
     void *context;
     bool taken;
 };
 
 struct control_later *control_later_create(void (*answer)(void *context, const json_t *reply),
+                                           int (*give)(void *context, const json_t *reply),
                                            void *context)
 {
     struct control_later *later = mem_alloc(sizeof(*later));
-    *later = (struct control_later){.answer = answer, .context = context};
+    *later = (struct control_later){.answer = answer, .give = give, .context = context};
     return later;
 }
 
@@ -43,6 +45,15 @@ void control_later_answer(struct control_later *later, json_t *reply_take)
         later->answer(later->context, reply_take);
     json_decref(reply_take);
     free(later);
+}
+
+int control_later_take_over(struct control_later *later, json_t *reply_take)
+{
+    bool wanted = later->answer != NULL && later->give != NULL;
+    int fd = wanted ? later->give(later->context, reply_take) : -1;
+    json_decref(reply_take);
+    free(later);
+    return fd;
 }
 
 void control_wait_begin(struct control_waits *waits, struct control_wait *wait,

@@ -11,8 +11,11 @@
 
 struct control_later;
 
-/* For the connection. `answer` gets a borrowed reply, once. */
+/* For the connection. `answer` gets a borrowed reply, once. `give` gets one instead, sends it, and
+ * returns the descriptor of the connection, which leaves it; -1: the client has gone. NULL: it
+ * cannot be given. */
 struct control_later *control_later_create(void (*answer)(void *context, const json_t *reply),
+                                           int (*give)(void *context, const json_t *reply),
                                            void *context);
 bool control_later_is_taken(const struct control_later *later);
 /* The connection does not want the answer, or not any more; accepts NULL. */
@@ -21,6 +24,9 @@ void control_later_leave(struct control_later *later);
 /* For whoever answers. It must call control_later_answer() once after this. */
 void control_later_take(struct control_later *later);
 void control_later_answer(struct control_later *later, json_t *reply_take);
+/* The same, and what client and job say after this answer is the caller's: returns the connection,
+ * which does not block. -1: the client has gone. */
+int control_later_take_over(struct control_later *later, json_t *reply_take);
 
 /* The requests that wait for a part. One is the first member of what the part knows of it. */
 struct control_wait {

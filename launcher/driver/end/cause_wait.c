@@ -61,7 +61,7 @@ static void take_first(struct cause_wait *wait)
 static void time_over(void *context)
 {
     struct cause_wait *wait = context;
-    if (wait->job->times.paused_ms != 0)
+    if (wait->job->times.suspended)
         loop_timer_set(wait->timer, CAUSE_WAIT_MS);
     else if (wait->is_sure)
         cause_wait_end(wait);

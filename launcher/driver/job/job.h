@@ -102,7 +102,8 @@ struct job_times {                     /* monotonic */
     int64_t started_ns;                /* all workers got START; 0: not yet */
     int64_t ended_ns;                  /* nothing more could happen; 0: not yet */
     int64_t wall_begun_ns;             /* since 1970 */
-    int64_t paused_ms, stood_still_ms; /* suspended since (0: not); in all */
+    bool suspended, debugged;          /* the two reasons to stand still (run/suspension.h) */
+    int64_t paused_ms, stood_still_ms; /* its clock stands still since (0: not); in all */
 };
 
 struct job_ports { /* that agents have chosen for the workers of all nodes */
@@ -176,7 +177,7 @@ int64_t job_stdin_rank(const struct job *job);
 /* When the job ended, for all that say so; now, if it has not. */
 int64_t job_end_ns(const struct job *job);
 
-/* Monotonic milliseconds without the time in which the job was suspended. */
+/* Monotonic milliseconds without the time in which the job was suspended, or debugged. */
 int64_t job_running_ms(const struct job *job);
 
 /* Call it when something may end the present state. job->advance runs once, after the callbacks

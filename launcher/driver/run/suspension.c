@@ -34,16 +34,17 @@ static void close_part(struct job *job)
     free(job_part(job, suspension));
 }
 
-/* Stops or restarts the time limits of the job and of every link. */
-static void pause_limits(struct job *job, bool paused)
+/* Stops or restarts the time limits of the job, if a reason has come or gone. */
+static void pause_limits(struct job *job)
 {
+    bool paused = job->times.suspended || job->times.debugged;
+    if (paused == (job->times.paused_ms != 0))
+        return;
     if (paused) {
         job->times.paused_ms = clock_mono_ms();
-    } else if (job->times.paused_ms != 0) {
+    } else {
         job->times.stood_still_ms += clock_mono_ms() - job->times.paused_ms;
         job->times.paused_ms = 0;
-    } else {
-        return;
     }
     kind_pause(job, paused);
     time_limit_pause(job_part(job, time_limit), paused);
@@ -85,7 +86,8 @@ void suspension_begin(struct suspension *suspension)
         return;
     suspension->wanted = true;
     suspension->answered = 0;
-    pause_limits(job, true);
+    job->times.suspended = true;
+    pause_limits(job);
     events_job(job, "job_suspended");
     suspend_links(job, true);
     job_send_all(job, FRAME_SUSPEND, NULL);
@@ -100,8 +102,15 @@ void suspension_end(struct suspension *suspension)
         job_part(job, terminal)); /* the job may have been continued in the background */
     suspend_links(job, false);
     job_send_all(job, FRAME_RESUME, NULL);
-    pause_limits(job, false);
+    job->times.suspended = false;
+    pause_limits(job);
     events_job(job, "job_resumed");
+}
+
+void suspension_debugged(struct suspension *suspension, bool debugged)
+{
+    suspension->job->times.debugged = debugged;
+    pause_limits(suspension->job);
 }
 
 /* SUSPENDED: an agent has stopped its workers. */

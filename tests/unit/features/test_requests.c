@@ -139,7 +139,7 @@ static void answer_states(struct agents *agents, int number)
 
 static void ask_stacks(struct fixture *f, const char *request, json_t **answer)
 {
-    struct control_later *later = control_later_create(take, answer);
+    struct control_later *later = control_later_create(take, NULL, answer);
     *answer = NULL;
     assert_null(ask(f, request, later));
     assert_true(control_later_is_taken(later));
