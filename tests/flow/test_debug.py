@@ -19,15 +19,16 @@ from rig import HVDRUN, Job, main, wait_until, worker
 
 NEEDS_GDB = unittest.skipUnless(shutil.which("gdb"), "gdb is not installed")
 
-# A debugger that holds a process (PTRACE_ATTACH), says so, and does not hear HUP.
-STUBBORN = """
+# A debugger that holds a process (PTRACE_ATTACH), says so, and may not hear HUP.
+HOLDER = """
 import ctypes, os, signal, sys, time
-signal.signal(signal.SIGHUP, signal.SIG_IGN)
+if sys.argv[2:]:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
 libc = ctypes.CDLL(None, use_errno=True)
 pid = int(sys.argv[1])
 assert libc.ptrace(16, pid, 0, 0) == 0, os.strerror(ctypes.get_errno())
 os.waitpid(pid, 0x40000000)
-print("holds", pid, "me", os.getpid(), flush=True)
+print("holds", pid, flush=True)
 time.sleep(3600)
 """
 
@@ -57,8 +58,8 @@ class Debug(JobCommands):
         self.let_go()
         return self.expect(job.wait(), status)
 
-    def stubborn(self):
-        return f"{sys.executable} -I {self.write('stubborn.py', STUBBORN)} {{pid}}"
+    def holder(self, *words):
+        return " ".join([sys.executable, "-I", self.write("holder.py", HOLDER), "{pid}", *words])
 
     def wait_free(self, pid):
         wait_until(lambda: tracer(pid) == 0 and state(pid) in ("S", "R", "D"), f"{pid} goes on")
@@ -152,10 +153,10 @@ class Debugger(Debug):
     def test_killed_commands_leave_no_debugger(self):
         """One that hears no HUP gets KILL, and the kernel lets go of what it held."""
         job, workers = self.begin()
-        for number in (signal.SIGKILL, signal.SIGTERM):
+        for number, words in ((signal.SIGKILL, ["stubborn"]), (signal.SIGTERM, [])):
             with self.subTest(signal=number):
-                user = self.start("debug", "--rank", 2, "--with", self.stubborn())
-                user.wait_output(f"holds {workers[2].pid} ")
+                user = self.start("debug", "--rank", 2, "--with", self.holder(*words))
+                user.wait_output(f"holds {workers[2].pid}")
                 self.assertEqual(state(workers[2].pid), "t")
                 os.kill(user.pid, number)
                 self.assertEqual(user.wait().status, -number if number == signal.SIGKILL else 128 + number)
@@ -164,7 +165,7 @@ class Debugger(Debug):
 
     def test_the_driver_dies(self):
         job, workers = self.begin()
-        user = self.start("debug", "--rank", 2, "--with", self.stubborn())
+        user = self.start("debug", "--rank", 2, "--with", self.holder())
         user.wait_output("holds")
         os.kill(job.pid, signal.SIGKILL)
         self.expect_said(self.expect(user.wait(), 1), "the session is over: the job has ended")
@@ -174,7 +175,7 @@ class Debugger(Debug):
 
     def test_the_job_ends(self):
         job, _ = self.begin()
-        user = self.start("debug", "--rank", 2, "--with", self.stubborn())
+        user = self.start("debug", "--rank", 2, "--with", self.holder())
         user.wait_output("holds")
         self.ask_only("stop", "--grace", 1)
         self.expect_said(self.expect(user.wait(), 1), "the session is over: the job ends")
@@ -182,7 +183,7 @@ class Debugger(Debug):
 
     def test_one_for_each_rank(self):
         job, workers = self.begin()
-        user = self.start("debug", "--rank", 2, "--with", self.stubborn())
+        user = self.start("debug", "--rank", 2, "--with", self.holder())
         user.wait_output("holds")
         self.refused("rank 2 already has a debugger", "debug", "--rank", 2)
         self.refused("rank 3 does not run", "debug", "--rank", 3)
@@ -210,7 +211,7 @@ class Limits(Debug):
 
     def held(self, *args, status):
         job, workers = self.begin(*args)
-        user = self.start("debug", "--rank", 2, "--with", self.stubborn())
+        user = self.start("debug", "--rank", 2, "--with", self.holder())
         user.wait_output("holds")
         time.sleep(2.5)  # more than the limit
         self.assertTrue(is_alive(workers[0].pid), job.describe())
@@ -227,7 +228,7 @@ class Limits(Debug):
 
     def test_a_failure_of_another_rank_still_ends_the_job(self):
         job, workers = self.begin()
-        user = self.start("debug", "--rank", 2, "--with", self.stubborn())
+        user = self.start("debug", "--rank", 2, "--with", self.holder())
         user.wait_output("holds")
         os.kill(workers[0].pid, signal.SIGSEGV)
         self.expect_said(self.expect(job.wait(), 139), "rank 0")
@@ -457,6 +458,48 @@ class StopAtStart(Debug):
         job.wait_output("the job has no rank 7", "stderr")
         self.ask("debug", "--continue", "--rank", 0)
         self.expect(job.wait(), 0)
+
+
+class Mpir(Debug):
+    """What parallel debuggers read in hvdrun itself."""
+
+    NAMES = ("MPIR_proctable", "MPIR_proctable_size", "MPIR_being_debugged", "MPIR_debug_state",
+             "MPIR_debug_abort_string", "MPIR_i_am_starter", "MPIR_partial_attach_ok", "MPIR_Breakpoint")
+
+    def gdb(self, *words, commands):
+        return ["gdb", "-q", "-batch", "-nx", *[word for command in commands for word in ("-ex", command)], *map(str, words)]
+
+    def test_the_names_stay_in_a_stripped_program(self):
+        stripped = self.box.path("stripped")
+        subprocess.run(["strip", "-o", stripped, HVDRUN], check=True)
+        names = subprocess.run(["nm", "-D", stripped], stdout=subprocess.PIPE, check=True, text=True).stdout
+        for name in self.NAMES:
+            self.assertRegex(names, rf"(?m) [BDT] {name}$")
+
+    @NEEDS_GDB
+    def test_a_tool_attaches(self):
+        job, workers = self.begin()
+        text = self.helper(*self.gdb("-p", job.pid, commands=["print MPIR_proctable_size", "print *MPIR_proctable@3"]),
+                           stdout=subprocess.PIPE, text=True).communicate()[0]
+        self.assertIn("$1 = 3\n", text)
+        for rank, host in ((0, "a"), (1, "a"), (2, "b")):
+            self.assertRegex(text, rf'host_name = 0x\w+ "{host}", executable_name = 0x\w+ "\S+/hang", pid = {workers[rank].pid}}}')
+        self.end(job)
+
+    @NEEDS_GDB
+    def test_a_tool_launches(self):
+        """All ranks are before main() when the tool hears of them; those that it leaves alone go on after that."""
+        commands = ["break main", "run", "set var MPIR_being_debugged=1", "break MPIR_Breakpoint", "continue",
+                    "print MPIR_debug_state", "print MPIR_proctable_size",
+                    "eval \"shell grep State /proc/%d/status /proc/%d/status\", MPIR_proctable[0].pid, MPIR_proctable[1].pid",
+                    "continue"]
+        job = Job(self.box, self.gdb("--args", HVDRUN, "-np", "2", "sh", "-c", "echo rank $RANK runs", commands=commands),
+                  env={"ASAN_OPTIONS": "detect_leaks=0"})  # which does not work below a debugger
+        text = self.expect(job.wait(), 0).stdout
+        self.assertIn("$1 = 1\n$2 = 2\n", text)
+        self.assertEqual(len(re.findall(r"T \(stopped\)", text)), 2, text)
+        self.assertRegex(text, r"(?s)stopped.*rank 0 runs")
+        self.assertRegex(text, r"(?s)stopped.*rank 1 runs")
 
 
 if __name__ == "__main__":

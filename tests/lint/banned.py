@@ -83,6 +83,9 @@ MUTABLE_ALLOWED = {
     ("pmix", "process"): "PMIx calls back without a context, and can be started once in a process",
     ("pmix", "operations"): "PMIx_server_init() takes a table that is not const",
     ("api", "attached"): "the timeline and the line of the one library that a process has",
+    **{("features", name): "a parallel debugger reads and writes variables of these names (MPIR)" for name in (
+        "MPIR_proctable", "MPIR_proctable_size", "MPIR_being_debugged", "MPIR_debug_state", "MPIR_debug_abort_string",
+        "MPIR_i_am_starter", "MPIR_partial_attach_ok", "MPIR_force_to_main")},
     ("loop", "library"): "the library's one context: the functions of hvd.h have none as an argument",
     ("loop", "last_error"): "the text of hvd_error_text(), for each thread",
 }

@@ -33,6 +33,7 @@
 #include "driver/run/suspension.h"
 #include "driver/tell/events.h"
 #include "features/debug/debug_holds_driver.h"
+#include "features/debug/mpir_driver.h"
 #include "features/debug/session_wire.h"
 
 const char debug_feature[] = "a debugger or a shell on a rank (debug, shell, --stop-at-start)";
@@ -75,7 +76,7 @@ static void look_at_clock(struct debug *debug)
 {
     const struct session *session;
     struct job *job = debug->job;
-    bool on = debug_holds_any(job);
+    bool on = debug_holds_any(job) || mpir_is_debugged();
     LIST_FOREACH (session, &debug->sessions, others)
         on = on || (session->of_debugger && !session->over &&
                     job->ranks.records[session->seat].state == RANK_RUNNING);

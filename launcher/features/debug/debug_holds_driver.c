@@ -9,6 +9,7 @@
 #include "driver/job/ask.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
+#include "features/debug/mpir_driver.h"
 
 #define LINES 8 /* one for each rank; then one for all others */
 #define RELEASE_MS 10000
@@ -20,6 +21,7 @@ struct hold {
 
 struct debug_holds {
     bool all;
+    bool for_tool;   /* that holds this process, and attaches to the ranks when all of them wait */
     uint32_t *ranks; /* as --stop-at-start names them; seats are ranks in such a job */
     size_t count;
     struct hold *holds; /* by seat */
@@ -36,10 +38,13 @@ static void add_rank(void *context, int64_t rank)
 static int open_part(struct job *job, struct error *err)
 {
     const char *text = job->settings->stop_at_start;
-    if (!job->kind->has_workers || text == NULL || text[0] == '\0')
+    bool named = text != NULL && text[0] != '\0';
+    bool for_tool = mpir_is_debugged() && !job->kind->many_epochs;
+    if (!job->kind->has_workers || (!named && !for_tool))
         return 0;
     struct debug_holds *holds = mem_alloc(sizeof(*holds));
-    *holds = (struct debug_holds){.all = strcmp(text, "all") == 0};
+    *holds =
+        (struct debug_holds){.all = for_tool || strcmp(text, "all") == 0, .for_tool = for_tool};
     job->own[PART_debug_holds] = holds;
     return holds->all ? 0 : parse_ranks(text, INT32_MAX, add_rank, holds, err);
 }
@@ -109,7 +114,13 @@ static void ranks_changed(struct job *job)
             continue;
         *hold = (struct hold){record->pid, true};
         holds->told++;
-        tell(job, holds, seat);
+        if (!holds->for_tool)
+            tell(job, holds, seat);
+    }
+    if (holds->for_tool && holds->told == job->plan->size) {
+        holds->told = 0; /* until they start anew */
+        mpir_spawned(job);
+        debug_holds_release(job, -1, NULL);
     }
 }
 
