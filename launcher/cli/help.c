@@ -225,6 +225,7 @@ void help_short(struct buf *out)
              "  ps, status, top, explain      find a job; see its state, use, failure\n"
              "  logs, attach, wait            read its output, follow it, await its end\n"
              "  stacks                        where each worker is now\n"
+             "  debug, shell                  a debugger, a shell on a worker's host\n"
              "  stop, signal                  end it, or send a signal: hvdrun stop JOB\n"
              "  drain, undrain, add           change the hosts of an elastic job\n"
              "  kubernetes                    print manifests that run a job there\n"

@@ -150,16 +150,21 @@ static void child_main(const struct child_spec *spec, pid_t parent,
     child_exec(spec, failure);
 }
 
-/* A program that is traced stops as soon as it has replaced ours, which is when vfork() returns.
- * Nothing else can be told to it there: so it is left stopped. If it has ended instead, whoever
- * waits for it finds that. */
-static void leave_stopped(pid_t pid)
+/* Until it stops, or ends; what has come is left for whoever waits for it. */
+static bool await_stop(pid_t pid)
 {
-    siginfo_t info = {.si_pid = 0};
+    siginfo_t info = {.si_code = 0};
     while (waitid(P_PID, (id_t)pid, &info, WSTOPPED | WEXITED | WNOWAIT) < 0 && errno == EINTR)
         continue;
-    if (info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED)
-        ptrace(PTRACE_DETACH, pid, NULL, (void *)(intptr_t)SIGSTOP);
+    return info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED;
+}
+
+/* A program that is traced stops as soon as it has replaced ours, which is when vfork() returns. It
+ * is let go with a signal that stops it before it does anything: then nobody traces it. */
+static void leave_stopped(pid_t pid)
+{
+    if (await_stop(pid) && ptrace(PTRACE_DETACH, pid, NULL, (void *)(intptr_t)SIGSTOP) == 0)
+        await_stop(pid);
 }
 
 static int cannot_enter(const char *wdir, int errnum, struct error *err)

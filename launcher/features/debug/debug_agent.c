@@ -126,15 +126,17 @@ static void arm(struct session *session)
 
 static bool is_live(const struct session *session);
 
-/* A worker that the debugger has left stopped. Not one that was stopped before, and not while all
- * of them are. */
+/* A worker that the debugger has left stopped: true. One that is about to stop, because the signal
+ * for that has not reached it yet, goes on as well. Not one that was stopped before, or that
+ * somebody else traces, and not while all of them are stopped. */
 static bool continue_worker(const struct session *session)
 {
     struct proc_stat stat;
     bool may = session->of_debugger && !session->was_stopped && is_live(session) &&
                !session->desk->agent->liveness.suspended;
-    return may && proc_read_stat(session->worker, 0, &stat) == 0 && stat.state == 'T' &&
-           kill(session->worker, SIGCONT) == 0;
+    if (!may || proc_read_stat(session->worker, 0, &stat) < 0 || stat.state == 't')
+        return false;
+    return kill(session->worker, SIGCONT) == 0 && stat.state == 'T';
 }
 
 static void tell_end(struct session *session)

@@ -30,6 +30,7 @@
 #include "output/terminal.h"
 
 #define TERM_MAX 64
+#define LOOK_MS 500 /* nothing tells that we come back from the background */
 
 settings_check debug_check;
 control_run control_debug, control_shell;
@@ -62,6 +63,7 @@ int debug_check(const struct settings *settings, struct error *err)
 struct front {
     int fd, signals_fd;
     struct terminal *terminal; /* NULL: stdin is none */
+    bool may_read;             /* we are not in the background */
     bool typed_out;            /* nothing more comes from stdin */
     struct buf in, out;        /* from and for the driver */
     int status;                /* -1: not known yet */
@@ -70,7 +72,7 @@ struct front {
 
 static void open_signals(struct front *front)
 {
-    static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
+    static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH, SIGCONT};
     sigset_t set;
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
@@ -93,7 +95,9 @@ static void take_signals(struct front *front)
     struct signalfd_siginfo info;
     while (front->signals_fd >= 0 &&
            fd_read(front->signals_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-        if (info.ssi_signo == SIGWINCH)
+        if (info.ssi_signo == SIGCONT) /* the shell has had the terminal meanwhile */
+            terminal_raw_again(front->terminal);
+        if (info.ssi_signo == SIGWINCH || info.ssi_signo == SIGCONT)
             put_size(front);
         else
             front->signal = (int)info.ssi_signo;
@@ -188,13 +192,15 @@ static void flush(struct front *front)
 static int relay(struct front *front, struct error *err)
 {
     while (front->status < 0 && front->signal == 0) {
-        bool has_room = front->out.length < SESSION_BODY_MAX;
+        bool has_room = front->out.length < SESSION_BODY_MAX, may_read = terminal_may_read();
+        if (may_read && !front->may_read)
+            terminal_raw_again(front->terminal);
+        front->may_read = may_read;
         struct pollfd fds[] = {
             {.fd = front->fd, .events = (short)(POLLIN | (front->out.length > 0 ? POLLOUT : 0))},
-            {.fd = has_room && !front->typed_out && terminal_may_read() ? STDIN_FILENO : -1,
-             .events = POLLIN},
+            {.fd = has_room && !front->typed_out && may_read ? STDIN_FILENO : -1, .events = POLLIN},
             {.fd = front->signals_fd, .events = POLLIN}};
-        if (poll(fds, 3, -1) < 0 && errno != EINTR)
+        if (poll(fds, 3, may_read ? -1 : LOOK_MS) < 0 && errno != EINTR)
             return error_errno(err, errno, "cannot wait for the job");
         if (fds[2].revents != 0)
             take_signals(front);
@@ -211,7 +217,7 @@ static int relay(struct front *front, struct error *err)
 /* Returns the exit status; -1: the session broke. */
 static int run_front(int fd, bool on_terminal, struct error *err)
 {
-    struct front front = {.fd = fd, .signals_fd = -1, .status = -1};
+    struct front front = {.fd = fd, .signals_fd = -1, .may_read = true, .status = -1};
     buf_init(&front.in, 2 * (SESSION_BODY_MAX + SESSION_HEADER));
     buf_init(&front.out, 3 * SESSION_BODY_MAX);
     open_signals(&front);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * MPIR, the process acquisition interface for parallel debuggers (TotalView, DDT, STAT): a tool
- * that holds this process reads where the ranks are from variables of fixed names. Rules: "The MPIR
- * Process Acquisition Interface", version 1.1, MPI Forum.
+ * MPIR is an interface for parallel debuggers, such as TotalView, DDT and STAT. A tool that holds
+ * this process reads where the ranks are, from variables of fixed names. The rules are in "The MPIR
+ * Process Acquisition Interface", version 1.1, of the MPI Forum.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `hvdrun debug` or `hvdrun shell` and the driver say to each other once a session is open:
- * pieces in both directions over the connection that the request came on. Pure.
+ * A session of `hvdrun debug` or `hvdrun shell`: what the command and the driver say to each other.
+ * It goes in pieces in both directions, over the connection of the request. Pure.
  *
  *   0 kind (1)  1 zero (1)  2 length of the body (2, network byte order)  4 body...
  *
@@ -37,6 +37,6 @@ void session_put_size(struct buf *out, uint16_t rows, uint16_t columns);
 void session_put_status(struct buf *out, uint8_t status, const char *remark);
 
 /* 1: `*out` is the piece at the beginning of the bytes, and `*used` how many of them it takes. 0:
- * more bytes are needed. -1: these are no pieces, or the other side may not send this one. */
+ * more bytes are needed. -1: this is not a piece, or not one that the other side may send. */
 int session_take(const void *bytes, size_t length, bool from_driver, struct session_piece *out,
                  size_t *used);

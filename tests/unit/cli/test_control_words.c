@@ -178,6 +178,34 @@ static void test_refusals(void **state)
     refuse("hvdrun add --job a --job b d", "--job: expected");
 }
 
+static void test_debug_and_shell(void **state)
+{
+    struct strv argv AUTO_STRV = split("hvdrun shell j --rank 3 -- ls --host -l");
+    struct control_words words;
+    (void)state;
+    assert_int_equal(control_words_parse((int)argv.count, argv.items, &words, NULL), 1);
+    assert_string_equal(words.job, "j");
+    assert_int_equal(words.rank, 3);
+    assert_null(words.host);
+    assert_ptr_equal(words.argv, argv.items + 6);
+    expect("hvdrun shell --host b j", "shell||j|-1|0");
+    expect("hvdrun debug --rank 0 --with gdb", "debug|||-1|0");
+    expect("hvdrun debug j --continue", "debug||j|-1|0");
+    expect("hvdrun debug --continue --rank=5", "debug|||-1|0");
+    refuse("hvdrun debug", "debug needs --rank: expected: hvdrun debug [JOB] [--rank N]");
+    refuse("hvdrun debug --rank -1", "--rank: ");
+    refuse("hvdrun debug --rank 1 --host a", "'--host': expected");
+    refuse("hvdrun debug --rank 1 --json", "'--json': expected");
+    refuse("hvdrun debug --rank 1 --with", "--with: expected");
+    refuse("hvdrun debug --rank 1 -- ls", "'--'");
+    refuse("hvdrun debug --continue --with gdb", "--continue opens no debugger");
+    refuse("hvdrun shell", "shell needs --rank or --host: expected: hvdrun shell [JOB] [--rank N] "
+                           "[--host HOST] [-- COMMAND...]");
+    refuse("hvdrun shell --rank 1 --host a", "shell needs --rank or --host");
+    refuse("hvdrun shell --rank 1 --", "a command must follow '--'");
+    refuse("hvdrun shell --rank 1 j ls", "unexpected 'ls'");
+}
+
 static void check_width(const char *text)
 {
     for (; *text != '\0'; text += strcspn(text, "\n") + 1) {
@@ -208,9 +236,8 @@ static void test_help(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_commands),
-        cmocka_unit_test(test_jobs_to_start),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_commands), cmocka_unit_test(test_jobs_to_start),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_debug_and_shell),
         cmocka_unit_test(test_help),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

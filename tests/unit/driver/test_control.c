@@ -379,6 +379,41 @@ static void test_an_answer_that_nobody_takes(void **state)
     fd_close(&fd);
 }
 
+/* The client gets the answer, and then talks to somebody else; the control does not know it. */
+static void test_a_connection_that_is_taken_over(void **state)
+{
+    struct fixture *f = *state;
+    char bytes[8];
+    int fd = ask_stacks(f, "{\"do\":\"stacks\"}\n");
+    int taken = control_later_take_over(f->later, json_pack("{s:s}", "text", "tree"));
+    assert_true(taken >= 0);
+    char *got AUTO_FREE = read_lines(f, fd, 1);
+    assert_string_equal(got, "{\"text\":\"tree\"}\n");
+    say(fd, "hello");
+    run_turns(f->loop, 10);
+    assert_int_equal(read(taken, bytes, sizeof(bytes)), 5);
+    control_destroy(f->control);
+    f->control = NULL;
+    assert_int_equal(write(taken, "there", 5), 5);
+    assert_int_equal(read(fd, bytes, sizeof(bytes)), 5);
+    fd_close(&fd);
+    fd_close(&taken);
+}
+
+/* The client, or the job, has gone before. */
+static void test_a_connection_that_nobody_can_take_over(void **state)
+{
+    struct fixture *f = *state;
+    int fd = ask_stacks(f, "{\"do\":\"stacks\"}\n");
+    fd_close(&fd);
+    assert_int_equal(control_later_take_over(f->later, json_pack("{s:s}", "text", "tree")), -1);
+    fd = ask_stacks(f, "{\"do\":\"stacks\"}\n");
+    control_destroy(f->control);
+    f->control = NULL;
+    assert_int_equal(control_later_take_over(f->later, json_pack("{s:s}", "text", "tree")), -1);
+    fd_close(&fd);
+}
+
 static void test_place(void **state)
 {
     struct fixture *f = *state;
@@ -689,6 +724,9 @@ int main(void)
         cmocka_unit_test(test_text_about_who_asks),
         cmocka_unit_test_setup_teardown(test_an_answer_that_comes_later, setup, teardown),
         cmocka_unit_test_setup_teardown(test_an_answer_that_nobody_takes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_connection_that_is_taken_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_connection_that_nobody_can_take_over, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_place, setup, teardown),
         cmocka_unit_test_setup_teardown(test_many_requests_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_slow_client, setup, teardown),

@@ -658,6 +658,26 @@ static void test_find_relative_to_the_working_directory(void **state)
     finds_not("./own", NULL, "/", STATUS_NOT_FOUND, "own");
 }
 
+/* Nobody traces it then, and it goes on when it is told to. */
+static void test_a_stop_at_the_start(void **state)
+{
+    struct fixture *f = *state;
+    siginfo_t info;
+    f->spec.stop_at_start = true;
+    pid_t pid = child_spawn(&f->spec, NULL, NULL);
+    assert_true(pid > 0);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG), 0); /* already */
+    assert_int_equal(info.si_code, CLD_STOPPED);
+    assert_int_equal(info.si_status, SIGSTOP);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT), 0);
+    assert_int_equal(kill(pid, SIGCONT), 0);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED), 0);
+    assert_int_equal(info.si_code, CLD_EXITED);
+
+    f->spec.path = "/nonexistent/program"; /* never stops, and is no zombie */
+    assert_int_equal(child_spawn(&f->spec, NULL, NULL), -1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -677,6 +697,7 @@ int main(void)
         TEST(test_interpreters),
         TEST(test_missing_loader),
         TEST(test_failures_before_exec),
+        TEST(test_a_stop_at_the_start),
         TEST(test_script_without_interpreter),
         TEST(test_controlling_terminal),
         TEST(test_dies_with_its_parent),
