@@ -110,6 +110,17 @@ class Gdb(Debug):
         self.end(job)
 
     @NEEDS_GDB
+    def test_no_breakpoint_is_left(self):
+        """The command is killed while the rank runs on to a breakpoint: gdb takes that out before it goes."""
+        job, workers = self.begin()
+        user = self.start("debug", "--rank", 1, "--with", "gdb", stdin="pipe")
+        user.type("break exit\ncontinue\n")
+        user.wait_output("Continuing")
+        os.kill(user.pid, signal.SIGKILL)
+        self.wait_free(workers[1].pid)
+        self.end(job)
+
+    @NEEDS_GDB
     def test_the_rank_ends_below_it(self):
         job, workers = self.begin(ranks=1)
         user = self.terminal("debug", "--rank", 0)
@@ -210,11 +221,14 @@ class Limits(Debug):
     """While a debugger is there, the job's own limits find nothing."""
 
     def held(self, *args, status):
-        job, workers = self.begin(*args)
+        """The rank waits at its start, so that time stands still until the debugger is there."""
+        job = self.start("-np", 3, "--stop-at-start=2", *args, worker("hang"))
+        job.wait_output("waits at its start", "stderr")
+        self.wait_socket()
         user = self.start("debug", "--rank", 2, "--with", self.holder())
         user.wait_output("holds")
         time.sleep(2.5)  # more than the limit
-        self.assertTrue(is_alive(workers[0].pid), job.describe())
+        self.assertIsNone(job.popen.poll(), job.describe())
         self.assertNotRegex(job.output("stderr"), "hang|stopped|behind")
         os.kill(user.pid, signal.SIGTERM)
         user.wait()
@@ -225,6 +239,19 @@ class Limits(Debug):
 
     def test_hang(self):
         self.expect_said(self.held("--hang-timeout", "2s", status=119), "hang")
+
+    def test_a_job_that_is_suspended_meanwhile(self):
+        job, workers = self.begin()
+        user = self.start("debug", "--rank", 2, "--with", self.holder())
+        user.wait_output("holds")
+        os.kill(job.pid, signal.SIGTSTP)
+        wait_until(lambda: state(job.pid) == "T", "the job is suspended")
+        os.kill(job.pid, signal.SIGCONT)
+        wait_until(lambda: state(workers[0].pid) != "T", "it goes on")
+        os.kill(user.pid, signal.SIGTERM)
+        user.wait()
+        self.wait_free(workers[2].pid)
+        self.end(job)
 
     def test_a_failure_of_another_rank_still_ends_the_job(self):
         job, workers = self.begin()
@@ -381,13 +408,13 @@ class StopAtStart(Debug):
 
     def test_a_rank_waits_for_its_debugger(self):
         out = self.box.path("out")
-        job = self.held("-np", 3, "-H", "a:2,b:1", "--transport", "local", "--stop-at-start=2", "--timeout", "2s",
+        job = self.held("-np", 3, "-H", "a:2,b:1", "--transport", "local", "--stop-at-start=2", "--timeout", "4s",
                         "sh", "-c", f"echo $RANK >> {out}")
         job.wait_output(r"rank 2 waits at its start on b, pid \d+: hvdrun debug --rank 2", "stderr")
         pid = int(re.search(r"pid (\d+)", job.output("stderr")).group(1))
         self.assertEqual((state(pid), tracer(pid)), ("T", 0))
         wait_until(lambda: os.path.exists(out) and os.path.getsize(out) == 4, "the others run")
-        time.sleep(2.5)  # more than --timeout
+        time.sleep(4.5)  # more than --timeout
         self.assertEqual(state(pid), "T", job.describe())
         self.refused("rank 2 does not wait|no rank", "debug", "--continue", "--rank", 1)
         self.assertIn("T (stopped)", self.ask("debug", "--rank", 2, "--with", "grep State /proc/{pid}/status").stdout)
