@@ -29,8 +29,7 @@
 #include "agent/ending.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "base/parse.h"
-#include "features/debug/debug_line.h"
+#include "features/debug/session_program_agent.h"
 #include "features/debug/session_wire.h"
 #include "io/child.h"
 #include "io/loop.h"
@@ -43,11 +42,6 @@
 #define KILL_AGAIN_MS 20
 #define KILLS_MAX 250
 #define SESSIONS_MAX 64
-#define ENVIRON_MAX ((size_t)4 << 20)
-#define PATH_ROOM 4096
-#define CAP_SYS_PTRACE_BIT 19
-
-extern char **environ;
 
 struct session {
     LIST_ENTRY(session) others;
@@ -275,135 +269,26 @@ static bool is_live(const struct session *session)
     return wanted.found;
 }
 
-/* "/proc/PID/LINK"; the caller's; NULL: it cannot be read. */
-static char *read_link(pid_t pid, const char *name)
-{
-    char path[PATH_ROOM], *link AUTO_FREE = mem_printf("/proc/%ld/%s", (long)pid, name);
-    ssize_t length = readlink(link, path, sizeof(path));
-    return length > 0 && (size_t)length < sizeof(path) ? mem_strndup(path, (size_t)length) : NULL;
-}
-
-/* With the worker's environment as it was started, or this agent's. */
-static int make_env(const struct session *session, const Hvdrun__SessionRequest *request,
-                    struct strv *env, struct error *err)
-{
-    struct buf text AUTO_BUF = BUF_INIT(ENVIRON_MAX);
-    bool as_worker = session->worker != 0 && !session->of_debugger;
-    if (as_worker && !proc_read(session->worker, 0, "environ", &text))
-        return error_set(err, "cannot read the environment of the rank (process %ld)",
-                         (long)session->worker);
-    for (size_t at = 0; at < text.length; at += strlen(buf_text(&text) + at) + 1)
-        strv_add(env, buf_text(&text) + at);
-    if (!as_worker)
-        strv_copy(env, environ);
-    strv_env_unset(env, "LINES");
-    strv_env_unset(env, "COLUMNS");
-    strv_env_set(env, "TERM", request->term[0] != '\0' ? request->term : "dumb");
-    return 0;
-}
-
-static const char *find_shell(const struct strv *env)
-{
-    const char *shell = strv_env_get(env, "SHELL");
-    return shell != NULL && shell[0] == '/' && access(shell, X_OK) == 0 ? shell : "/bin/sh";
-}
-
-/* The path of the debugger; the caller's. */
-static char *find_debugger(const char **with, const char *search, const char *host,
-                           struct error *err)
-{
-    static const char *const known[] = {"gdb", "lldb"};
-    bool any = (*with)[0] == '\0';
-    for (size_t i = 0; i < 2; i++) {
-        char *path =
-            any || strcmp(*with, known[i]) == 0 ? child_find(known[i], search, NULL, NULL) : NULL;
-        if (path != NULL) {
-            *with = known[i];
-            return path;
-        }
-    }
-    if (any)
-        error_set(err,
-                  "%s has neither gdb nor lldb: install one of them there, or name a debugger "
-                  "with --with COMMAND, such as --with 'py-spy dump --pid {pid}'",
-                  host);
-    else
-        error_set(err,
-                  "%s has no %s in PATH: install it there, or name another debugger with "
-                  "--with COMMAND",
-                  host, *with);
-    return NULL;
-}
-
-/* Where Yama wants a capability, the debugger would only say "Operation not permitted". */
-static int check_yama(const char *host, struct error *err)
-{
-    struct buf scope AUTO_BUF = BUF_INIT(64), status AUTO_BUF = BUF_INIT(1 << 16);
-    if (fd_read_file("/proc/sys/kernel/yama/ptrace_scope", &scope, NULL) < 0 ||
-        buf_text(&scope)[0] < '2' || !proc_read(getpid(), 0, "status", &status))
-        return 0;
-    const char *caps = strstr(buf_text(&status), "\nCapEff:");
-    if (caps != NULL && (strtoull(caps + 8, NULL, 16) >> CAP_SYS_PTRACE_BIT & 1) != 0)
-        return 0;
-    return error_set(err,
-                     "%s lets no debugger attach (kernel.yama.ptrace_scope is %c): as root, use "
-                     "'sysctl kernel.yama.ptrace_scope=1' there",
-                     host, buf_text(&scope)[0]);
-}
-
-/* The path of the program, the caller's, and its words. */
-static char *make_debugger(const struct session *session, const Hvdrun__SessionRequest *request,
-                           const char *search, struct strv *argv, struct error *err)
-{
-    const char *with = request->with, *host = request->host;
-    bool is_command = with[0] != '\0' && strcmp(with, "gdb") != 0 && strcmp(with, "lldb") != 0;
-    char *program AUTO_FREE = read_link(session->worker, "exe");
-    char *script AUTO_FREE = mem_printf("%s-gdb.py", program == NULL ? "" : program);
-    char *path = is_command ? mem_strdup("/bin/sh") : find_debugger(&with, search, host, err);
-    if (path != NULL && !is_command && check_yama(host, err) < 0)
-        mem_free_at(&path);
-    const struct debug_target target = {.pid = session->worker,
-                                        .program = program == NULL ? "" : program,
-                                        .has_script = access(script, R_OK) == 0,
-                                        .is_stopped = session->was_stopped};
-    if (path != NULL)
-        debug_line(with, &target, argv);
-    return path;
-}
-
-static char *make_shell(const Hvdrun__SessionRequest *request, const struct strv *env,
-                        const char *wdir, struct strv *argv, struct error *err)
-{
-    for (size_t i = 0; i < request->n_argv; i++)
-        strv_add(argv, request->argv[i]);
-    if (request->n_argv == 0)
-        strv_add(argv, find_shell(env));
-    return child_find(argv->items[0], strv_env_get(env, "PATH"), wdir, err);
-}
-
 static int spawn(struct session *session, const Hvdrun__SessionRequest *request, const int given[3],
                  struct error *err)
 {
-    struct strv env AUTO_STRV = STRV_INIT, argv AUTO_STRV = STRV_INIT;
-    char *wdir AUTO_FREE = session->worker == 0 ? NULL : read_link(session->worker, "cwd");
-    if (make_env(session, request, &env, err) < 0)
-        return -1;
-    char *path AUTO_FREE =
-        session->of_debugger
-            ? make_debugger(session, request, strv_env_get(&env, "PATH"), &argv, err)
-            : make_shell(request, &env, wdir, &argv, err);
-    struct child_spec spec = {.path = path,
-                              .argv = strv_items(&argv),
-                              .envp = strv_items(&env),
-                              .wdir = child_check_wdir(wdir, NULL) == 0 ? wdir : NULL,
-                              .fds = {given[0], given[1], given[2]},
-                              .keep_fd = -1,
-                              .controlling_terminal = request->term[0] != '\0',
-                              .die_with_parent = true,
-                              .mask = session->desk->agent->config->mask,
-                              .script_shell = "/bin/sh"};
-    session->group = path == NULL ? -1 : child_spawn(&spec, NULL, err);
-    session->runs = session->group > 0;
+    const struct session_worker worker = {session->worker, session->was_stopped};
+    struct session_program program;
+    if (session_program_make(request, &worker, &program, err) == 0) {
+        struct child_spec spec = {.path = program.path,
+                                  .argv = strv_items(&program.argv),
+                                  .envp = strv_items(&program.env),
+                                  .wdir = program.wdir,
+                                  .fds = {given[0], given[1], given[2]},
+                                  .keep_fd = -1,
+                                  .controlling_terminal = request->term[0] != '\0',
+                                  .die_with_parent = true,
+                                  .mask = session->desk->agent->config->mask,
+                                  .script_shell = "/bin/sh"};
+        session->group = child_spawn(&spec, NULL, err);
+        session->runs = session->group > 0;
+    }
+    session_program_destroy(&program);
     return session->runs ? 0 : -1;
 }
 
