@@ -378,8 +378,11 @@ static inline void fake_prepare(struct fake_driver *driver, uint32_t epoch,
     message.size = message.local_size = size;
     message.host = hosts[0];
     message.hosts = hosts;
-    message.host_ranks = message.app_sizes = &size;
-    message.n_hosts = message.n_host_ranks = message.n_app_sizes = 1;
+    uint32_t host_ranks[] = {size, 1}; /* packed (wire/runs.h) */
+    message.host_ranks = host_ranks;
+    message.app_sizes = &size;
+    message.n_host_ranks = 2;
+    message.n_hosts = message.n_app_sizes = 1;
     message.apps = apps;
     message.n_apps = 1;
     message.workers = list;
