@@ -10,6 +10,7 @@
 #define FEATURE_COMMAND(name, command, run) extern control_run run __attribute__((weak));
 #define FEATURE_HERE(name, function) extern agent_here function __attribute__((weak));
 #define FEATURE_CHECK(name, check) extern settings_check check __attribute__((weak));
+#define FEATURE_HOSTS(name, leave) extern hosts_leave leave __attribute__((weak));
 #define FEATURE_LINES(name, translate, meet, hosts)        \
     extern line_translate translate __attribute__((weak)); \
     extern line_meet meet __attribute__((weak));           \
@@ -89,6 +90,11 @@ static agent_here *const agents[] = {
 #include "cli/features.def"
 };
 
+static hosts_leave *const leaves[] = {
+#define FEATURE_HOSTS(name, leave) leave,
+#include "cli/features.def"
+};
+
 static bool is_there(enum feature_id feature)
 {
     return feature == FEATURE_NONE || features[feature].what != NULL;
@@ -139,6 +145,16 @@ int features_check_options(const struct settings *settings, struct error *err)
     }
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
         if (checks[i] != NULL && checks[i](settings, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int features_leave_out(const struct settings *settings, struct host_list *hosts, struct buf *told,
+                       struct error *err)
+{
+    for (size_t i = 0; i < sizeof(leaves) / sizeof(leaves[0]); i++) {
+        if (leaves[i] != NULL && leaves[i](settings, hosts, told, err) < 0)
             return -1;
     }
     return 0;

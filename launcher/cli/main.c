@@ -367,6 +367,18 @@ static int run_tool(tool_run *tool, char *const *words, struct error *err)
     return failed < 0 ? 0 : failed;
 }
 
+/* A dry run starts no driver, which would print the warnings. */
+static int leave_out(struct command_line *line, struct place *place, struct error *err)
+{
+    if (place_leave_out(line, place, err) < 0)
+        return -1;
+    if (place->left_out != NULL && line->settings.dry_run != SET_DRY_RUN_NO)
+        fprintf(stderr, "hvdrun: %s\n", place->left_out);
+    else if (place->left_out != NULL)
+        strv_add(&line->warnings, place->left_out);
+    return 0;
+}
+
 static int run(int64_t begun_ns, int argc, char **argv, struct command_line *line,
                struct error *err)
 {
@@ -395,6 +407,8 @@ static int run(int64_t begun_ns, int argc, char **argv, struct command_line *lin
     result = place_open(line, environ, &place, err);
     if (result == 0)
         result = features_line_hosts(line, &place.hosts, err);
+    if (result == 0 && !line->check.wanted)
+        result = leave_out(line, &place, err);
     if (result == 0)
         take_own_address(line, &place.hosts);
     if (result == 0)

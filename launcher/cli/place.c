@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "cli/features.h"
 #include "cli/text_file.h"
 #include "model/allocation/allocation.h"
 #include "model/allocation/slurm.h"
@@ -325,6 +326,37 @@ void place_close(struct place *place)
     allocation_destroy(&place->allocation);
     hosts_destroy(&place->hosts);
     mapping_destroy(&place->mapping);
+    mem_free_at(&place->left_out);
+}
+
+#define LEFT_OUT_MAX 16384
+
+/* The slots without which an elastic job with these hosts does not start. */
+static int least_slots(const struct settings *settings)
+{
+    int64_t np = settings->np > 0 ? settings->np : settings->min_np;
+    return settings_is_elastic(settings) && np > 0 ? (int)np : 1;
+}
+
+static int too_few(const struct place *place, int wanted, struct error *err)
+{
+    return error_status(err, STATUS_NO_SLOTS,
+                        "not enough slots: %d wanted, %d left, because %s; give more hosts, or "
+                        "delete the lines of hosts that are well again",
+                        wanted, hosts_slots(&place->hosts), place->left_out);
+}
+
+int place_leave_out(const struct command_line *line, struct place *place, struct error *err)
+{
+    struct buf told AUTO_BUF = BUF_INIT(LEFT_OUT_MAX);
+    int before = hosts_slots(&place->hosts), wanted = least_slots(&line->settings);
+    if (features_leave_out(&line->settings, &place->hosts, &told, err) < 0)
+        return -1;
+    if (told.length > 0)
+        place->left_out = buf_take(&told);
+    if (place->left_out != NULL && before >= wanted && hosts_slots(&place->hosts) < wanted)
+        return too_few(place, wanted, err);
+    return 0;
 }
 
 bool place_is_vague(const struct place *place)
@@ -391,6 +423,11 @@ struct plan *place_plan(const struct command_line *line, struct place *place, bo
         error_wrap(err, "%s job%s%s", allocation_name(place->allocation.kind),
                    place->allocation.job_id == NULL ? "" : " ",
                    place->allocation.job_id == NULL ? "" : place->allocation.job_id);
+    if (plan == NULL && place->left_out != NULL && err != NULL && err->status == STATUS_NO_SLOTS) {
+        struct error why = *err;
+        error_status(err, why.status, "%s (%s; delete the lines of hosts that are well again)",
+                     why.text, place->left_out);
+    }
     if (plan == NULL && line->nodes.launcher != NULL && settings->np > 0)
         error_wrap(err, "%s beside the line of %s", settings_place(settings, OPT_np),
                    line->nodes.launcher);

@@ -15,6 +15,7 @@ struct place {
     struct host_list hosts;       /* empty: an elastic job that discovers its hosts */
     struct mapping mapping;       /* of the ranks to the hosts */
     bool allocated; /* the hosts are all those of the allocation: no option chose them */
+    char *left_out; /* which hosts are not used, and why; NULL: none */
     struct plan_request request; /* of place_plan(); points into this struct */
 };
 
@@ -24,6 +25,8 @@ struct place {
  * srun has started several launchers). */
 int place_open(const struct command_line *line, char *const *env, struct place *place,
                struct error *err);
+/* Leaves bad hosts out (a feature). -1: too few are left, or the option is wrong. */
+int place_leave_out(const struct command_line *line, struct place *place, struct error *err);
 void place_close(struct place *place); /* accepts one that is all zero, or failed to open */
 
 /* The plan for these hosts. The caller owns it. `late`: if a host has no slot count, the driver

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "driver/elastic/discovery.h"
+#include "driver/job/part.h"
 
 struct elastic_source {
     struct elastic_hub *hub;
@@ -40,9 +41,13 @@ static void tell(struct elastic_source *source)
 static void discovered(void *context, const struct host_list *hosts)
 {
     struct elastic_source *source = context;
+    struct job *job = elastic_hub_job(source->hub);
     hosts_destroy(&source->found);
     source->found = (struct host_list){.count = 0};
-    copy_hosts(&source->found, hosts);
+    for (size_t i = 0; i < hosts->count; i++) {
+        if (source->discovery == NULL || !parts_leave_out(job, hosts->items[i].name))
+            copy_host(&source->found, &hosts->items[i]);
+    }
     tell(source);
 }
 

@@ -115,6 +115,20 @@ void parts_ranks_changed(struct job *job)
     TELL_ALL(job, ranks_changed, job)
 }
 
+void parts_host_bad(struct job *job, const struct node_link *node, bool lost, const char *why)
+{
+    TELL_ALL(job, host_bad, job, node, lost, why)
+}
+
+bool parts_leave_out(struct job *job, const char *host)
+{
+    EACH_PART (job, part) {
+        if (part->leaves_out != NULL && part->leaves_out(job, host))
+            return true;
+    }
+    return false;
+}
+
 void parts_user_ends(struct job *job, int signal)
 {
     TELL_ALL(job, user_ends, job, signal)

@@ -57,6 +57,11 @@ struct driver_part { /* any function may be NULL */
     void (*node_lost)(struct job *job, struct node_link *node); /* before the kind of job decides */
     void (*node_closed)(struct job *job, struct node_link *node); /* lost, or as agreed */
 
+    /* A host is bad for other jobs, too: it was lost too often, or something else. `why` is for
+     * people: "it was lost 3 times". */
+    void (*host_bad)(struct job *job, const struct node_link *node, bool lost, const char *why);
+    bool (*leaves_out)(struct job *job, const char *host); /* of a list that was discovered */
+
     /* The end. `busy`: something of the part must end before the job can. */
     void (*user_ends)(struct job *job, int signal); /* a signal turns out to be the user's */
     void (*ending)(struct job *job);                /* it has begun, once */
@@ -85,6 +90,8 @@ void parts_node_event(struct job *job, struct node_link *node, const char *event
 void parts_node_lost(struct job *job, struct node_link *node);
 void parts_node_closed(struct job *job, struct node_link *node);
 void parts_ranks_changed(struct job *job);
+void parts_host_bad(struct job *job, const struct node_link *node, bool lost, const char *why);
+bool parts_leave_out(struct job *job, const char *host); /* does any? */
 
 void parts_prepare(const struct job *job, Hvdrun__Prepare *message);
 void parts_ready(struct job *job, const struct node_link *node, const Hvdrun__Ready *message);

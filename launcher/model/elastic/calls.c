@@ -157,6 +157,8 @@ static void count_lost_host(struct elastic *e, int number)
     snprintf(why, sizeof(why), "it was lost %d time%s", e->config.failure_limit,
              elastic_plural(e->config.failure_limit));
     say_blacklisted(e, number, why);
+    if (!host->has_hung) /* else not all of them were losses */
+        elastic_host_bad(e, number, "%s, the last time: %.200s", why, host->problem);
 }
 
 /* Without this host, enough to go on is left. */
@@ -171,6 +173,7 @@ static bool can_spare(const struct elastic *e, int number)
 void elastic_calls_count_hang(struct elastic *e, int number)
 {
     struct elastic_host *host = &e->hosts.items[number];
+    host->has_hung = true;
     if (!elastic_record_failure(&host->record, &e->blacklist_rule, e->now_ms) ||
         !can_spare(e, number))
         return;

@@ -253,7 +253,7 @@ void elastic_hosts_clear_records(struct elastic_host *host)
     host->slot_room = 0;
     host->blacklisted_slots = 0;
     host->record = (struct elastic_record){.failures = 0};
-    host->has_crashes = false;
+    host->has_crashes = host->has_hung = false;
     host->prepare_failed = false;
     elastic_hosts_undrain(host);
 }

@@ -48,6 +48,7 @@ struct elastic_host {
     bool unseen;           /* listed anew, and not up since: it may be another machine */
     bool expired;          /* its drain deadline has passed, and the core has ended its workers */
     bool prepare_failed;   /* an epoch could not be prepared there, so it is blacklisted */
+    bool has_hung;         /* a hang counted as a failure: most likely of the program */
     bool has_crashes;      /* the program has crashed there at crashed_ms */
     int slots;             /* as listed */
     int blacklisted_slots; /* of them */

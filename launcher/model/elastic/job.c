@@ -254,20 +254,33 @@ struct elastic_action *elastic_emit(struct elastic *e, enum elastic_action_kind 
     return action;
 }
 
-void elastic_say(struct elastic *e, int level, const char *format, ...)
+static struct elastic_action *emit_text(struct elastic *e, enum elastic_action_kind kind,
+                                        const char *format, va_list args)
 {
     struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX);
-    va_list args;
-    va_start(args, format);
-    int formatted = buf_vprintf(&text, format, args);
-    va_end(args);
-    if (formatted < 0)
+    if (buf_vprintf(&text, format, args) < 0)
         buf_puts(&text, "(a line too long to show)");
     e->texts = mem_one_more(e->texts, e->text_count, &e->text_room, sizeof(*e->texts));
     e->texts[e->text_count++] = mem_strdup(buf_text(&text));
-    struct elastic_action *action = elastic_emit(e, ELASTIC_SAY);
-    action->level = level;
+    struct elastic_action *action = elastic_emit(e, kind);
     action->text = e->texts[e->text_count - 1];
+    return action;
+}
+
+void elastic_say(struct elastic *e, int level, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    emit_text(e, ELASTIC_SAY, format, args)->level = level;
+    va_end(args);
+}
+
+void elastic_host_bad(struct elastic *e, int host, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    emit_text(e, ELASTIC_HOST_BAD, format, args)->host = host;
+    va_end(args);
 }
 
 void elastic_say_slot_blacklisted(struct elastic *e, int host, int slot)

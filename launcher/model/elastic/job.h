@@ -187,6 +187,8 @@ struct elastic {
 struct elastic_action *elastic_emit(struct elastic *e, enum elastic_action_kind kind);
 void elastic_say(struct elastic *e, int level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+void elastic_host_bad(struct elastic *e, int host, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 void elastic_forget_texts(struct elastic *e);
 void elastic_say_slot_blacklisted(struct elastic *e, int host, int slot);
 

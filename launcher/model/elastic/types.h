@@ -116,6 +116,7 @@
     X(ELASTIC_NOTIFY, "notify")         /* `seat`: hosts have changed (both added and removed) */ \
     X(ELASTIC_DEADLINE, "deadline")     /* `host`, `deadline_ms` (-1: no longer one), `text`     \
                                            (why; or NULL): inform its workers */                 \
+    X(ELASTIC_HOST_BAD, "host bad")     /* `host`, `text`: on the blacklist, since it was lost */ \
     X(ELASTIC_SAY, "say")               /* `level`, `text`: a line for the user */               \
     X(ELASTIC_RESUMED, "resumed")       /* elastic_facts(): the epoch goes on with all its ranks */\
     X(ELASTIC_VERDICT, "verdict")       /* elastic_verdict(): end what still runs */             \

@@ -80,14 +80,17 @@ struct host *hosts_add(struct host_list *list, const char *name, int slots, bool
     return host;
 }
 
+static void copy_one(struct host_list *to, const struct host *host)
+{
+    struct host *copy = hosts_add(to, host->name, host->slots, host->slots_given);
+    copy->max_slots = host->max_slots;
+    host_traits_copy(&copy->traits, &host->traits);
+}
+
 static void copy_first(struct host_list *to, const struct host_list *from, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        const struct host *host = &from->items[i];
-        struct host *copy = hosts_add(to, host->name, host->slots, host->slots_given);
-        copy->max_slots = host->max_slots;
-        host_traits_copy(&copy->traits, &host->traits);
-    }
+    for (size_t i = 0; i < count; i++)
+        copy_one(to, &from->items[i]);
 }
 
 void hosts_keep(struct host_list *list, size_t count)
@@ -97,6 +100,26 @@ void hosts_keep(struct host_list *list, size_t count)
         return;
     *list = (struct host_list){.count = 0};
     copy_first(list, &all, count);
+    hosts_destroy(&all);
+}
+
+void hosts_leave_out(struct host_list *list, bool (*bad)(void *context, const char *name),
+                     void *context)
+{
+    struct host_list all = *list;
+    uint32_t *places AUTO_FREE = mem_array(all.count + 1, sizeof(*places));
+    *list = (struct host_list){.count = 0};
+    for (size_t i = 0; i < all.count; i++) {
+        if (bad(context, all.items[i].name))
+            continue;
+        copy_one(list, &all.items[i]);
+        places[i] = (uint32_t)list->count;
+    }
+    list->said = 0;
+    for (size_t i = 0; i < all.said; i++) {
+        if (places[all.sequence[i]] > 0)
+            remember_order(list, places[all.sequence[i]] - 1);
+    }
     hosts_destroy(&all);
 }
 

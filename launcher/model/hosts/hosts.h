@@ -71,4 +71,7 @@ void hosts_settle_slots(struct host_list *list);
 /* Copies all of `from`, with its order, into an empty list. */
 void hosts_copy(struct host_list *to, const struct host_list *from);
 void hosts_keep(struct host_list *list, size_t count); /* the first ones */
+/* Without the hosts that are `bad`. The order of the others, and all about them, stays. */
+void hosts_leave_out(struct host_list *list, bool (*bad)(void *context, const char *name),
+                     void *context);
 void hosts_destroy(struct host_list *list);

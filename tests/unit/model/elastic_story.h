@@ -47,6 +47,7 @@ static inline void story_note(struct story *s, const struct elastic_action *a)
     case ELASTIC_CALL:
     case ELASTIC_LET_GO:
     case ELASTIC_GIVE_UP: buf_printf(&s->done, " %s", story_host(s, a->host)); break;
+    case ELASTIC_HOST_BAD: buf_printf(&s->done, " %s (%s)", story_host(s, a->host), a->text); break;
     case ELASTIC_DEADLINE:
         if (a->deadline_ms < 0)
             buf_printf(&s->done, " %s none", story_host(s, a->host));

@@ -143,12 +143,43 @@ static void test_restarts_are_counted(void **state)
     story_end(&s);
 }
 
+/* The hang may be the program's fault, so other jobs need not know. */
+static void test_a_lost_host_that_hung_is_not_bad(void **state)
+{
+    (void)state;
+    for (int hangs = 0; hangs < 2; hangs++) {
+        struct story s;
+        story_config(&s)->np = 3;
+        s.config.min_np = 1;
+        s.config.mode = ELASTIC_RESTART;
+        s.config.failure_limit = hangs + 1;
+        story_runs(&s, "a,b,c");
+        if (hangs > 0) {
+            hung(&s, 1);
+            all_end(&s, 9);
+            goes_on(&s);
+        }
+        ignore(&s);
+        lost(&s, "b");
+        assert_true(elastic_host_facts(s.e, 1).blacklisted_until_ms > 0);
+        const char *bad =
+            strstr(buf_text(&s.done), "host bad b (it was lost 1 time, the last time: "
+                                      "no heartbeat)");
+        assert_true((bad == NULL) == (hangs > 0));
+        story_end(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_restart),     cmocka_unit_test(test_a_spare_takes_the_place),
-        cmocka_unit_test(test_a_cooldown),      cmocka_unit_test(test_survivors_rejoin),
-        cmocka_unit_test(test_nobody_to_blame), cmocka_unit_test(test_restarts_are_counted),
+        cmocka_unit_test(test_all_restart),
+        cmocka_unit_test(test_a_spare_takes_the_place),
+        cmocka_unit_test(test_a_cooldown),
+        cmocka_unit_test(test_survivors_rejoin),
+        cmocka_unit_test(test_nobody_to_blame),
+        cmocka_unit_test(test_restarts_are_counted),
+        cmocka_unit_test(test_a_lost_host_that_hung_is_not_bad),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1477,7 +1477,8 @@ static void test_a_host_that_is_given_up_counts(void **state)
     after(&s, 60000);
     ignore(&s);
     after(&s, 10000);
-    expect(&s, "give up b, prepare 2");
+    expect(&s, "give up b, host bad b (it was lost 1 time, the last time: its agent did not "
+               "terminate a worker in time), prepare 2");
     assert_true(elastic_host_facts(s.e, number(&s, "b")).blacklisted_until_ms > 0);
     story_end(&s);
 }

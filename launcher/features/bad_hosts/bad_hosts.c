@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/bad_hosts/bad_hosts.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/parse.h"
+#include "base/plain.h"
+#include "base/status.h"
+
+#define DAY_S 86400
+#define LINE_MAX_BYTES 4096
+#define TIME_BYTES 24 /* "2026-11-27T10:33:05Z" */
+#define BLANKS " \t\r"
+
+static const char head[] = "# Bad hosts, which hvdrun --bad-hosts leaves out. Each line is\n"
+                           "#   HOST [since=TIME] [until=TIME] [job=NAME] [REASON]\n"
+                           "# A host is left out until TIME (UTC); without until=, for good.\n";
+
+void bad_hosts_add(struct bad_host_list *list, const struct bad_host *host)
+{
+    if (bad_hosts_find(list, host->name) != NULL)
+        return;
+    list->items = mem_one_more(list->items, list->count, &list->room, sizeof(*list->items));
+    struct bad_host *copy = &list->items[list->count++];
+    *copy = (struct bad_host){.name = mem_strdup(host->name),
+                              .since_s = host->since_s,
+                              .until_s = host->until_s,
+                              .job = mem_strdup(host->job),
+                              .reason = mem_strdup(host->reason)};
+    map_put(&list->by_name, map_text(copy->name), (void *)list->count);
+}
+
+const struct bad_host *bad_hosts_find(const struct bad_host_list *list, const char *name)
+{
+    size_t found = (size_t)map_get(&list->by_name, map_text(name));
+    return found == 0 ? NULL : &list->items[found - 1];
+}
+
+void bad_hosts_destroy(struct bad_host_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        free(list->items[i].name);
+        free(list->items[i].job);
+        free(list->items[i].reason);
+    }
+    free(list->items);
+    map_clear(&list->by_name, NULL);
+    *list = (struct bad_host_list){.count = 0};
+}
+
+/* Times. The calendar is Gregorian: a year begins in March here, so a leap day is its last one. */
+
+static int64_t days_of(int64_t year, int64_t month, int64_t day)
+{
+    year -= month <= 2;
+    int64_t era = year / 400, of_era = year % 400;
+    int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+    return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
+}
+
+static void time_text(int64_t when_s, char out[TIME_BYTES])
+{
+    int64_t days = when_s / DAY_S + 719468, rest = when_s % DAY_S;
+    int64_t era = days / 146097, of_era = days % 146097;
+    int64_t year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+    int64_t of_year = of_era - (365 * year + year / 4 - year / 100);
+    int64_t month = (5 * of_year + 2) / 153, day = of_year - (153 * month + 2) / 5 + 1;
+    month += month < 10 ? 3 : -9;
+    year += era * 400 + (month <= 2);
+    snprintf(out, TIME_BYTES, "%04u-%02u-%02uT%02u:%02u:%02uZ", (unsigned)year % 10000,
+             (unsigned)month % 100, (unsigned)day % 100, (unsigned)(rest / 3600) % 100,
+             (unsigned)(rest / 60) % 60, (unsigned)rest % 60);
+}
+
+/* Two or four digits, and what must follow. */
+static bool take_number(const char **at, int digits, const char *after, int64_t *out)
+{
+    *out = 0;
+    for (int i = 0; i < digits; i++, ++*at) {
+        if (**at < '0' || **at > '9')
+            return false;
+        *out = *out * 10 + (**at - '0');
+    }
+    size_t length = strlen(after);
+    bool follows = strncmp(*at, after, length) == 0;
+    *at += follows ? length : 0;
+    return follows;
+}
+
+static bool read_time(const char *text, int64_t *out)
+{
+    int64_t year, month, day, hour = 0, minute = 0, second = 0;
+    const char *at = text;
+    if (!take_number(&at, 4, "-", &year) || !take_number(&at, 2, "-", &month) ||
+        !take_number(&at, 2, "", &day) || year < 1970 || month < 1 || month > 12 || day < 1 ||
+        day > 31)
+        return false;
+    if (*at != '\0') {
+        if (*at++ != 'T' || !take_number(&at, 2, ":", &hour) || !take_number(&at, 2, "", &minute))
+            return false;
+        if (*at == ':' && (at++, !take_number(&at, 2, "", &second)))
+            return false;
+        if (strcmp(at, "Z") != 0)
+            return false;
+    }
+    if (hour > 23 || minute > 59 || second > 60)
+        return false;
+    *out = days_of(year, month, day) * DAY_S + hour * 3600 + minute * 60 + second;
+    return true;
+}
+
+/* Lines. */
+
+enum line_kind { LINE_EMPTY, LINE_HOST, LINE_WRONG };
+
+struct bad_line {
+    char text[LINE_MAX_BYTES]; /* that the rest points into */
+    struct bad_host host;
+    const char *word, *wrong; /* of a wrong line: which word, and why */
+};
+
+static void cut_comment(char *text)
+{
+    for (char *mark = strchr(text, '#'); mark != NULL; mark = strchr(mark + 1, '#')) {
+        if (mark == text || strchr(BLANKS, mark[-1]) != NULL) {
+            *mark = '\0';
+            return;
+        }
+    }
+}
+
+static bool begins(const char *word, const char *key, char **value)
+{
+    size_t length = strlen(key);
+    *value = (char *)word + length;
+    return strncmp(word, key, length) == 0;
+}
+
+static enum line_kind is_wrong(struct bad_line *line, const char *word, const char *wrong)
+{
+    line->word = word;
+    line->wrong = wrong;
+    return LINE_WRONG;
+}
+
+/* LINE_HOST: it was a key and its value; LINE_EMPTY: the reason begins here. */
+static enum line_kind take_key(struct bad_line *line, const char *word)
+{
+    char *value;
+    bool fine = true;
+    size_t letters = strspn(word, "abcdefghijklmnopqrstuvwxyz");
+    if (begins(word, "since=", &value))
+        fine = read_time(value, &line->host.since_s);
+    else if (begins(word, "until=", &value))
+        fine = read_time(value, &line->host.until_s);
+    else if (begins(word, "job=", &value))
+        line->host.job = value;
+    else if (letters > 0 && word[letters] == '=')
+        return is_wrong(line, word, "is not a key; expected since=, until= or job=, then a reason");
+    else
+        return LINE_EMPTY;
+    if (!fine)
+        return is_wrong(line, word, "has no time; expected UTC, as in until=2026-11-27T10:33Z");
+    return LINE_HOST;
+}
+
+static void trim(char *text)
+{
+    for (size_t end = strlen(text); end > 0 && strchr(BLANKS, text[end - 1]) != NULL; end--)
+        text[end - 1] = '\0';
+}
+
+static enum line_kind read_line(const char *text, size_t length, struct bad_line *line)
+{
+    line->host = (struct bad_host){.until_s = BAD_HOST_FOR_GOOD};
+    if (length >= sizeof(line->text) || memchr(text, '\0', length) != NULL)
+        return is_wrong(line, "", "is not a line of text");
+    memcpy(line->text, text, length);
+    line->text[length] = '\0';
+    cut_comment(line->text);
+    trim(line->text);
+    for (char *at = line->text;;) {
+        char *word = at + strspn(at, BLANKS);
+        size_t size = strcspn(word, BLANKS);
+        char after = word[size];
+        enum line_kind kind = LINE_HOST;
+        word[size] = '\0';
+        if (line->host.name == NULL && size == 0)
+            return LINE_EMPTY;
+        if (line->host.name != NULL)
+            kind = take_key(line, word);
+        else if (name_is_safe(word, size))
+            line->host.name = word;
+        else
+            return is_wrong(line, word, "is not a host name");
+        if (kind == LINE_WRONG)
+            return kind;
+        if (kind == LINE_EMPTY) {
+            word[size] = after;
+            line->host.reason = *word == '\0' ? NULL : word;
+            return LINE_HOST;
+        }
+        at = word + size + (after != '\0');
+    }
+}
+
+/* The next line of the file, from *at on. */
+static const char *next_line(const char *text, size_t length, size_t *at, size_t *size)
+{
+    const char *line = text + *at;
+    const char *end = memchr(line, '\n', length - *at);
+    *size = end == NULL ? length - *at : (size_t)(end - line);
+    *at += *size + (end != NULL);
+    return line;
+}
+
+int bad_hosts_parse(const char *text, size_t length, const char *file, int64_t now_s,
+                    struct bad_host_list *out, struct error *err)
+{
+    struct bad_line *line AUTO_FREE = mem_alloc(sizeof(*line));
+    int number = 0;
+    for (size_t at = 0, size; at < length;) {
+        const char *begin = next_line(text, length, &at, &size);
+        number++;
+        enum line_kind kind = read_line(begin, size, line);
+        if (kind == LINE_WRONG)
+            return error_status(err, STATUS_USAGE, "%s:%d: '%s' %s", file, number,
+                                plain_show(line->word, strlen(line->word)).text, line->wrong);
+        if (kind == LINE_HOST && line->host.until_s > now_s)
+            bad_hosts_add(out, &line->host);
+    }
+    return 0;
+}
+
+/* What becomes of the lines of a file. */
+struct update {
+    const struct bad_host_list *news;
+    int64_t now_s;
+    struct bad_host_list for_good; /* of people: stays as it is */
+    size_t timed, drop;            /* lines that expire; of them, how many of the oldest go */
+};
+
+/* Does the line stay? */
+static bool stays(struct update *update, enum line_kind kind, const struct bad_host *host)
+{
+    if (kind != LINE_HOST || host->until_s == BAD_HOST_FOR_GOOD)
+        return true;
+    return host->until_s > update->now_s && bad_hosts_find(update->news, host->name) == NULL;
+}
+
+/* On one line, and short. The caller frees it. */
+static char *reason_of(const struct bad_host *host)
+{
+    char *reason = mem_strdup(host->reason == NULL ? "" : host->reason);
+    plain_line(reason, ' ');
+    if (strlen(reason) > BAD_HOSTS_REASON_MAX)
+        reason[plain_cut(reason, BAD_HOSTS_REASON_MAX)] = '\0';
+    return reason;
+}
+
+static void put_host(const struct bad_host *host, struct buf *out)
+{
+    char since[TIME_BYTES], until[TIME_BYTES];
+    char *reason AUTO_FREE = reason_of(host);
+    for (char *mark = strchr(reason, '#'); mark != NULL; mark = strchr(mark, '#'))
+        *mark = '.'; /* it would begin a comment */
+    time_text(host->since_s, since);
+    time_text(host->until_s, until);
+    buf_printf(out, "%s since=%s until=%s", host->name, since, until);
+    if (host->job != NULL && host->job[strcspn(host->job, BLANKS "\n#")] == '\0')
+        buf_printf(out, " job=%s", host->job);
+    buf_printf(out, " %s\n", reason);
+}
+
+static void count_lines(const char *text, size_t length, struct update *update)
+{
+    struct bad_line *line AUTO_FREE = mem_alloc(sizeof(*line));
+    for (size_t at = 0, size; at < length;) {
+        const char *begin = next_line(text, length, &at, &size);
+        enum line_kind kind = read_line(begin, size, line);
+        if (kind != LINE_HOST || !stays(update, kind, &line->host))
+            continue;
+        if (line->host.until_s == BAD_HOST_FOR_GOOD)
+            bad_hosts_add(&update->for_good, &line->host);
+        else
+            update->timed++;
+    }
+}
+
+static int keep_lines(const char *text, size_t length, struct update *update, struct buf *out)
+{
+    struct bad_line *line AUTO_FREE = mem_alloc(sizeof(*line));
+    for (size_t at = 0, size; at < length;) {
+        const char *begin = next_line(text, length, &at, &size);
+        enum line_kind kind = read_line(begin, size, line);
+        if (!stays(update, kind, &line->host))
+            continue;
+        bool timed = kind == LINE_HOST && line->host.until_s != BAD_HOST_FOR_GOOD;
+        if (timed && update->drop > 0)
+            update->drop--;
+        else if (buf_append(out, begin, size) < 0 || buf_putc(out, '\n') < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int bad_hosts_update(const char *text, size_t length, const struct bad_host_list *news,
+                     int64_t now_s, struct buf *out)
+{
+    struct update update = {.news = news, .now_s = now_s};
+    if (length == 0)
+        buf_puts(out, head);
+    count_lines(text, length, &update);
+    size_t total = update.timed + news->count;
+    update.drop = total > BAD_HOSTS_MAX ? total - BAD_HOSTS_MAX : 0;
+    int result = keep_lines(text, length, &update, out);
+    for (size_t i = 0; i < news->count && result == 0; i++) {
+        if (bad_hosts_find(&update.for_good, news->items[i].name) == NULL)
+            put_host(&news->items[i], out);
+    }
+    bad_hosts_destroy(&update.for_good);
+    return result;
+}
+
+void bad_hosts_describe(const struct bad_host *host, struct buf *out)
+{
+    char since[TIME_BYTES];
+    const char *before = "";
+    struct buf more AUTO_BUF = BUF_INIT(LINE_MAX_BYTES + TIME_BYTES);
+    buf_printf(out, "%s", host->name);
+    if (host->reason != NULL) {
+        char *reason AUTO_FREE = reason_of(host);
+        buf_puts(&more, reason);
+        before = "; ";
+    }
+    if (host->job != NULL) {
+        buf_printf(&more, "%sjob %s", before, plain_show(host->job, strlen(host->job)).text);
+        before = ", ";
+    }
+    if (host->since_s > 0) {
+        time_text(host->since_s, since);
+        buf_printf(&more, "%ssince %s", before, since);
+    }
+    if (more.length > 0)
+        buf_printf(out, " (%s)", buf_text(&more));
+}

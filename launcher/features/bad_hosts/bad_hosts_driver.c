@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Remembers the bad hosts of a job in the file of --bad-hosts, and leaves hosts of that file out of
+ * those that a job discovers. Others find out that a host is bad (struct driver_part, host_bad):
+ * the elastic core when it blacklists a lost host, an agent that cannot kill a process, a check of
+ * GPUs.
+ *
+ * A host is written a moment after the news: if most hosts of the job are lost at about that time,
+ * the network or this machine is the cause, and not they.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "driver/job/part.h"
+#include "features/bad_hosts/bad_hosts_file_driver.h"
+
+const char bad_hosts_feature[] = "a file of bad hosts, which jobs leave out (--bad-hosts)";
+
+#define SETTLE_MS 2000
+#define LOOK_MS 200
+#define END_WAIT_MS 10000
+#define NAMES_MAX 1000
+
+struct bad_hosts {
+    struct job *job;
+    const char *path;
+    struct bad_host_list known;        /* as the job began */
+    struct bad_host_list said;         /* of them, those that were left out of a discovered list */
+    struct bad_host_list lost, others; /* news that are not written yet */
+    int lost_hosts;                    /* that were ever bad because they were lost */
+    struct bad_hosts_write *write;     /* NULL: none is under way */
+    struct loop_timer *timer;
+};
+
+static int64_t now_s(void)
+{
+    return clock_wall_ns() / 1000000000;
+}
+
+/* Elsewhere this is the name of another machine. */
+static bool means_any_machine(const char *name)
+{
+    return strcmp(name, "localhost") == 0 || strncmp(name, "127.", 4) == 0 ||
+           strcmp(name, "::1") == 0;
+}
+
+/* The outcome of the thread. */
+static void say_outcome(struct bad_hosts *own)
+{
+    const struct log *log = &own->job->log;
+    const struct bad_host_list *news = bad_hosts_write_news(own->write);
+    struct error err = ERROR_INIT;
+    int result = bad_hosts_write_result(own->write, &err);
+    for (size_t i = 0; i < news->count; i++) {
+        const struct bad_host *host = &news->items[i];
+        if (result == 0)
+            log_warning(log, "%s is bad: %s; %s remembers it for %d days", host->name, host->reason,
+                        own->path, BAD_HOSTS_SECONDS / 86400);
+        else
+            log_warning(log, "%s is bad: %s; other jobs do not learn of it: %s", host->name,
+                        host->reason, err.text);
+    }
+    bad_hosts_write_destroy(own->write);
+    own->write = NULL;
+}
+
+static void move_all(struct bad_host_list *to, struct bad_host_list *from)
+{
+    for (size_t i = 0; i < from->count; i++)
+        bad_hosts_add(to, &from->items[i]);
+    bad_hosts_destroy(from);
+}
+
+/* Names that do not fit are left out. */
+static void list_names(const struct bad_host_list *list, struct buf *out)
+{
+    for (size_t i = 0; i < list->count; i++)
+        buf_printf(out, "%s%s", i > 0 ? ", " : "", list->items[i].name);
+}
+
+static void begin_write(struct bad_hosts *own)
+{
+    struct bad_host_list news = {.count = 0};
+    move_all(&news, &own->others);
+    bool most = 2 * own->lost_hosts > own->job->node_count;
+    struct buf names AUTO_BUF = BUF_INIT(NAMES_MAX);
+    list_names(&own->lost, &names);
+    if (most && own->lost.count > 0)
+        log_warning(&own->job->log,
+                    "%s does not remember %s: %d of %d hosts of this job were lost, so most likely "
+                    "the network or this machine is the cause",
+                    own->path, buf_text(&names), own->lost_hosts, own->job->node_count);
+    if (most)
+        bad_hosts_destroy(&own->lost);
+    move_all(&news, &own->lost);
+    if (news.count > 0)
+        own->write = bad_hosts_write_begin(own->path, &news, now_s());
+}
+
+static bool has_news(const struct bad_hosts *own)
+{
+    return own->lost.count + own->others.count > 0;
+}
+
+static void tick(void *context)
+{
+    struct bad_hosts *own = context;
+    if (own->write != NULL && bad_hosts_write_wait(own->write, 0))
+        say_outcome(own);
+    if (own->write == NULL && has_news(own))
+        begin_write(own);
+    if (own->write != NULL)
+        loop_timer_set(own->timer, LOOK_MS);
+}
+
+static void host_bad(struct job *job, const struct node_link *node, bool lost, const char *why)
+{
+    struct bad_hosts *own = job_part(job, bad_hosts);
+    if (own == NULL)
+        return;
+    if (means_any_machine(node->host)) {
+        log_warning(&job->log,
+                    "%s is bad: %s; %s does not remember it, because %s is another "
+                    "machine for other jobs; start the job with the host's own name",
+                    node->host, why, own->path, node->host);
+        return;
+    }
+    const char *name = job->settings->job_name;
+    struct bad_host host = {.name = node->host,
+                            .since_s = now_s(),
+                            .until_s = now_s() + BAD_HOSTS_SECONDS,
+                            .job = (char *)(name != NULL ? name : job->request->job_id),
+                            .reason = (char *)why};
+    own->lost_hosts += lost;
+    bad_hosts_add(lost ? &own->lost : &own->others, &host);
+    if (own->write == NULL && !loop_timer_is_set(own->timer))
+        loop_timer_set(own->timer, SETTLE_MS);
+}
+
+static bool leaves_out(struct job *job, const char *name)
+{
+    struct bad_hosts *own = job_part(job, bad_hosts);
+    const struct bad_host *host = own == NULL ? NULL : bad_hosts_find(&own->known, name);
+    struct buf text AUTO_BUF = BUF_INIT(8192);
+    if (host == NULL || host->until_s <= now_s())
+        return false;
+    if (bad_hosts_find(&own->said, name) == NULL) {
+        bad_hosts_describe(host, &text);
+        log_warning(&job->log, "%s leaves out %s", own->path, buf_text(&text));
+        bad_hosts_add(&own->said, host);
+    }
+    return true;
+}
+
+/* For jobs that discover their hosts. What is wrong with the file was said before. */
+static void read_file(struct bad_hosts *own)
+{
+    struct buf text AUTO_BUF = BUF_INIT(BAD_HOSTS_FILE_MAX);
+    if (fd_read_file(own->path, &text, NULL) == 0)
+        bad_hosts_parse(buf_text(&text), text.length, own->path, now_s(), &own->known, NULL);
+}
+
+static int open_part(struct job *job, struct error *err)
+{
+    (void)err;
+    if (job->settings->bad_hosts == NULL)
+        return 0;
+    struct bad_hosts *own = mem_alloc(sizeof(*own));
+    *own = (struct bad_hosts){.job = job, .path = job->settings->bad_hosts};
+    own->timer = loop_timer_create(job->loop, tick, own);
+    if (job->settings->host_discovery_script != NULL || job->settings->hosts_watch != NULL)
+        read_file(own);
+    job->own[PART_bad_hosts] = own;
+    return 0;
+}
+
+/* The loop does not run any more. */
+static void tell(struct job *job)
+{
+    struct bad_hosts *own = job_part(job, bad_hosts);
+    int64_t until_ms = clock_mono_ms() + END_WAIT_MS;
+    while (own != NULL && (own->write != NULL || has_news(own))) {
+        if (own->write == NULL)
+            begin_write(own);
+        int64_t left = until_ms - clock_mono_ms();
+        if (own->write == NULL)
+            continue;
+        if (!bad_hosts_write_wait(own->write, left)) {
+            struct buf names AUTO_BUF = BUF_INIT(NAMES_MAX);
+            list_names(bad_hosts_write_news(own->write), &names);
+            log_warning(&job->log,
+                        "%s is bad, but hvdrun could not write that to %s within %d s: "
+                        "its file system does not answer, or another program has locked it",
+                        buf_text(&names), own->path, END_WAIT_MS / 1000);
+            return;
+        }
+        say_outcome(own);
+    }
+}
+
+static void close_part(struct job *job)
+{
+    struct bad_hosts *own = job_part(job, bad_hosts);
+    loop_timer_destroy(own->timer);
+    bad_hosts_write_destroy(own->write);
+    struct bad_host_list *lists[] = {&own->known, &own->said, &own->lost, &own->others};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        bad_hosts_destroy(lists[i]);
+    free(own);
+}
+
+const struct driver_part bad_hosts_part = {.name = "bad_hosts",
+                                           .open = open_part,
+                                           .close = close_part,
+                                           .host_bad = host_bad,
+                                           .leaves_out = leaves_out,
+                                           .tell = tell};

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/bad_hosts/bad_hosts_file_driver.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/thread.h"
+
+#define TURNS_MAX 100 /* of other jobs that put a new file in its place before us */
+
+/* Shared with the thread; the last one frees it. */
+struct bad_hosts_write {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    int holders;
+    bool over;
+    char *path;
+    struct bad_host_list news;
+    int64_t now_s;
+    int result;
+    struct error err;
+};
+
+/* The file may have been replaced while we waited for the lock. */
+static int open_locked(const char *path, struct error *err)
+{
+    for (int turn = 0; turn < TURNS_MAX; turn++) {
+        struct stat ours, named;
+        int fd = fd_open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+        if (fd < 0)
+            return error_errno(err, errno, "cannot open %s", path);
+        int locked;
+        do
+            locked = flock(fd, LOCK_EX);
+        while (locked < 0 && errno == EINTR);
+        if (locked < 0)
+            error_errno(err, errno, "cannot lock %s", path);
+        else if (fstat(fd, &ours) == 0 && stat(path, &named) == 0 && ours.st_ino == named.st_ino &&
+                 ours.st_dev == named.st_dev)
+            return fd;
+        fd_close(&fd);
+        if (locked < 0)
+            return -1;
+    }
+    return error_set(err, "cannot lock %s: other jobs replace it again and again", path);
+}
+
+static int put_in_place(const char *path, mode_t mode, const struct buf *text, struct error *err)
+{
+    char *part AUTO_FREE = mem_printf("%s.new", path);
+    int fd AUTO_FD = fd_open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return error_errno(err, errno, "cannot create %s", part);
+    if (fd_write_all(fd, buf_text(text), text->length) == 0 && fchmod(fd, mode & 0777) == 0 &&
+        fsync(fd) == 0 && rename(part, path) == 0)
+        return 0;
+    error_errno(err, errno, "cannot write %s", path);
+    unlink(part);
+    return -1;
+}
+
+int bad_hosts_write_now(const char *path, const struct bad_host_list *news, int64_t now_s,
+                        struct error *err)
+{
+    struct buf before AUTO_BUF = BUF_INIT(BAD_HOSTS_FILE_MAX);
+    struct buf after AUTO_BUF = BUF_INIT(BAD_HOSTS_FILE_MAX);
+    struct stat info;
+    char *real AUTO_FREE = realpath(path, NULL); /* a link stays, and leads to the new file */
+    const char *name = real != NULL ? real : path;
+    int fd AUTO_FD = open_locked(name, err);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &info) < 0)
+        return error_errno(err, errno, "cannot read %s", path);
+    if (!S_ISREG(info.st_mode))
+        return error_set(err, "%s is not a file", path);
+    if (fd_read_file(name, &before, err) < 0)
+        return -1;
+    if (bad_hosts_update(buf_text(&before), before.length, news, now_s, &after) < 0)
+        return error_set(err, "%s is larger than %zu bytes", path, BAD_HOSTS_FILE_MAX);
+    return put_in_place(name, info.st_mode, &after, err);
+}
+
+/* With the mutex locked, which it unlocks. */
+static void leave(struct bad_hosts_write *write)
+{
+    bool last = --write->holders == 0;
+    pthread_mutex_unlock(&write->mutex);
+    if (!last)
+        return;
+    pthread_cond_destroy(&write->changed);
+    pthread_mutex_destroy(&write->mutex);
+    bad_hosts_destroy(&write->news);
+    free(write->path);
+    free(write);
+}
+
+static void end(struct bad_hosts_write *write, int result, const struct error *err)
+{
+    pthread_mutex_lock(&write->mutex);
+    write->result = result;
+    write->err = *err;
+    write->over = true;
+    pthread_cond_signal(&write->changed);
+    leave(write);
+}
+
+static void *run(void *context)
+{
+    struct bad_hosts_write *write = context;
+    struct error err = ERROR_INIT;
+    int result = bad_hosts_write_now(write->path, &write->news, write->now_s, &err);
+    end(write, result, &err);
+    return NULL;
+}
+
+struct bad_hosts_write *bad_hosts_write_begin(const char *path, struct bad_host_list *news,
+                                              int64_t now_s)
+{
+    struct bad_hosts_write *write = mem_alloc(sizeof(*write));
+    pthread_t thread;
+    *write = (struct bad_hosts_write){
+        .holders = 2, .path = mem_strdup(path), .news = *news, .now_s = now_s};
+    *news = (struct bad_host_list){.count = 0};
+    pthread_mutex_init(&write->mutex, NULL);
+    pthread_cond_init(&write->changed, NULL);
+    int code = thread_start(&thread, "bad-hosts", run, write);
+    if (code == 0) {
+        pthread_detach(thread);
+        return write;
+    }
+    struct error err = ERROR_INIT;
+    error_errno(&err, code, "cannot start a thread that writes %s", path);
+    end(write, -1, &err);
+    return write;
+}
+
+bool bad_hosts_write_wait(struct bad_hosts_write *write, int64_t limit_ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += limit_ms / 1000;
+    pthread_mutex_lock(&write->mutex);
+    int waited = 0;
+    while (!write->over && waited == 0 && limit_ms > 0)
+        waited = pthread_cond_timedwait(&write->changed, &write->mutex, &until);
+    bool over = write->over;
+    pthread_mutex_unlock(&write->mutex);
+    return over;
+}
+
+const struct bad_host_list *bad_hosts_write_news(const struct bad_hosts_write *write)
+{
+    return &write->news;
+}
+
+int bad_hosts_write_result(const struct bad_hosts_write *write, struct error *err)
+{
+    *err = write->err;
+    return write->result;
+}
+
+void bad_hosts_write_destroy(struct bad_hosts_write *write)
+{
+    if (write == NULL)
+        return;
+    pthread_mutex_lock(&write->mutex);
+    leave(write);
+}
