@@ -94,10 +94,14 @@ static int ending_live(void *context)
     return crews_live(agent->crews);
 }
 
-static void ending_gone(void *context, bool all)
+static void ending_gone(void *context, const char *left)
 {
     struct agent *agent = context;
-    (void)all;
+    if (left != NULL) {
+        Hvdrun__Unkilled message = HVDRUN__UNKILLED__INIT;
+        message.what = (char *)left; /* protobuf-c only reads it */
+        post_message(&agent->post, FRAME_UNKILLED, &message.base);
+    }
     agent->processes_gone = true;
     crews_cut(agent->crews);
     agent_end_check(agent);
@@ -155,5 +159,5 @@ struct ending *agent_end_create(struct agent *agent)
                                           .is_worker_group = ending_is_worker_group,
                                           .live = ending_live,
                                           .gone = ending_gone};
-    return ending_create(agent->loop, &agent->post.log, agent->helpers, &ops, agent);
+    return ending_create(agent->loop, agent->helpers, &ops, agent);
 }

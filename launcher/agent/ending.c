@@ -2,22 +2,28 @@
 #include "agent/ending.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/plain.h"
+#include "io/proc.h"
 #include "io/reaper.h"
 #include "node/descendants.h"
 
 #define STRAY_GRACE_MS 1000
 #define KILL_AGAIN_MS 20
 #define KILL_PATIENCE_MS 10000
+#define SHOWN_MAX 3
+#define WORD_MAX 64
+#define LEFT_MAX 1024
 
 enum ending_state { ENDING_IDLE, ENDING_ASKED, ENDING_KILLING, ENDING_GONE };
 
 struct ending {
-    const struct log *log;
     const struct helpers *helpers;
     const struct ending_ops *ops;
     void *context;
@@ -67,14 +73,44 @@ static void signal_strays(struct ending *ending, int signal)
     }
 }
 
-static void gone(struct ending *ending, bool all)
+static void gone(struct ending *ending, const char *left)
 {
     ending->state = ENDING_GONE;
     loop_timer_clear(ending->timer);
-    if (!all)
-        log_error(ending->log, "some processes do not end even after SIGKILL (most likely they are "
-                               "stuck in the kernel)");
-    ending->ops->gone(ending->context, all);
+    ending->ops->gone(ending->context, left);
+}
+
+/* A word of a file in /proc, without its newline; "": there is none. */
+static void read_word(pid_t pid, const char *file, char word[WORD_MAX])
+{
+    struct buf text AUTO_BUF = BUF_INIT(WORD_MAX);
+    proc_read(pid, 0, file, &text);
+    snprintf(word, WORD_MAX, "%.*s", (int)strcspn(buf_text(&text), "\n"), buf_text(&text));
+    plain_line(word, '?');
+}
+
+static void describe_one(pid_t pid, struct buf *out)
+{
+    char name[WORD_MAX], place[WORD_MAX];
+    read_word(pid, "comm", name);
+    read_word(pid, "wchan", place); /* "0": running, or we may not know */
+    buf_printf(out, "%spid %d (%s", out->length > 0 ? ", " : "", (int)pid,
+               name[0] == '\0' ? "its name is not known" : name);
+    if (place[0] != '\0' && strcmp(place, "0") != 0)
+        buf_printf(out, ", in %s of the kernel", place);
+    buf_puts(out, ")");
+}
+
+static void describe_left(const struct ending *ending, struct buf *out)
+{
+    pid_t *all AUTO_FREE = NULL;
+    size_t count = list_strays(ending, &all);
+    for (size_t i = 0; i < count && i < SHOWN_MAX; i++)
+        describe_one(all[i], out);
+    if (count > SHOWN_MAX)
+        buf_printf(out, " and %zu more", count - SHOWN_MAX);
+    if (count == 0)
+        buf_puts(out, "a process");
 }
 
 void ending_check(struct ending *ending)
@@ -82,7 +118,7 @@ void ending_check(struct ending *ending)
     if (ending->state != ENDING_ASKED && ending->state != ENDING_KILLING)
         return;
     if (!has_strays(ending)) {
-        gone(ending, true);
+        gone(ending, NULL);
         return;
     }
     bool only_strays = ending->state == ENDING_ASKED && ending->ops->live(ending->context) == 0;
@@ -98,10 +134,13 @@ static void kill_all(struct ending *ending)
     }
     ending->ops->signal(ending->context, SIGKILL);
     signal_strays(ending, SIGKILL);
-    if (clock_mono_ms() > ending->deadline_ms)
-        gone(ending, false);
-    else
+    if (clock_mono_ms() <= ending->deadline_ms) {
         loop_timer_set(ending->timer, KILL_AGAIN_MS);
+        return;
+    }
+    struct buf left AUTO_BUF = BUF_INIT(LEFT_MAX);
+    describe_left(ending, &left);
+    gone(ending, buf_text(&left));
 }
 
 static void timer_fired(void *context)
@@ -109,12 +148,11 @@ static void timer_fired(void *context)
     kill_all(context);
 }
 
-struct ending *ending_create(struct loop *loop, const struct log *log,
-                             const struct helpers *helpers, const struct ending_ops *ops,
-                             void *context)
+struct ending *ending_create(struct loop *loop, const struct helpers *helpers,
+                             const struct ending_ops *ops, void *context)
 {
     struct ending *ending = mem_alloc(sizeof(*ending));
-    *ending = (struct ending){.log = log, .helpers = helpers, .ops = ops, .context = context};
+    *ending = (struct ending){.helpers = helpers, .ops = ops, .context = context};
     ending->timer = loop_timer_create(loop, timer_fired, ending);
     return ending;
 }
@@ -133,7 +171,7 @@ void ending_begin(struct ending *ending, int signal, int64_t grace_ms)
         return;
     ending->state = ENDING_ASKED;
     if (!has_strays(ending)) { /* as at the end of most jobs */
-        gone(ending, true);
+        gone(ending, NULL);
         return;
     }
     if (signal == SIGKILL || grace_ms == 0) {

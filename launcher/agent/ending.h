@@ -17,22 +17,22 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "base/log.h"
 #include "io/helpers.h"
 #include "io/loop.h"
 
 struct ending_ops {
     void (*signal)(void *context, int signal); /* to the group of every live worker */
     bool (*is_worker_group)(void *context, pid_t group);
-    int (*live)(void *context);            /* workers that have not exited */
-    void (*gone)(void *context, bool all); /* once, until a reset */
+    int (*live)(void *context); /* workers that have not exited */
+    /* Once, until a reset. `left`: "pid 123 (dd, in nfs_wait)", what SIGKILL does not end; NULL:
+     * nothing is left. */
+    void (*gone)(void *context, const char *left);
 };
 
 struct ending;
 
-struct ending *ending_create(struct loop *loop, const struct log *log,
-                             const struct helpers *helpers, const struct ending_ops *ops,
-                             void *context);
+struct ending *ending_create(struct loop *loop, const struct helpers *helpers,
+                             const struct ending_ops *ops, void *context);
 void ending_destroy(struct ending *ending);
 void ending_begin(struct ending *ending, int signal, int64_t grace_ms);
 void ending_check(struct ending *ending);              /* some child has been reaped */

@@ -52,7 +52,8 @@
     X(FRAME_NOTIFIED, 46) X(FRAME_DEADLINE, 47) X(FRAME_SIGNALLED, 48)                             \
     X(FRAME_OUTPUT_SHOW, 53) X(FRAME_FAREWELL, 54) X(FRAME_LINE_OPENED, 55)                        \
     X(FRAME_RANKS_ENDED, 56) X(FRAME_STALL, 57) X(FRAME_PROGRESS, 62)                              \
-    X(FRAME_ASK, 77) X(FRAME_ANSWER, 78) X(FRAME_SPAWN, 79) X(FRAME_SPAWNED, 80)
+    X(FRAME_ASK, 77) X(FRAME_ANSWER, 78) X(FRAME_SPAWN, 79) X(FRAME_SPAWNED, 80)                   \
+    X(FRAME_UNKILLED, 81)
 /* clang-format on */
 
 enum frame_type {

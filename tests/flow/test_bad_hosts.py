@@ -4,10 +4,15 @@
 import fcntl
 import os
 import re
+import signal
 import stat
+import sys
 import time
 
+from hostile import Hostile
 from rig import Flow, main
+
+SILENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "silent_fuse.py")
 
 NAMES = 'echo "on $HVDRUN_HOSTNAME"'
 # An agent dies in the first two epochs in which its host takes part.
@@ -176,6 +181,47 @@ class Remembered(BadHosts):
             os.rename(self.box.path("new"), self.box.path("bad"))
         result = self.expect(job.wait(), 0)
         self.assertEqual([line.split()[0] for line in self.bad()], ["c", "b"], result.describe())
+
+
+class Unkilled(Hostile, BadHosts):
+    """The kernel holds a process that reads from a server that is gone."""
+
+    def run_stuck(self, status, *args):
+        """Rank 1 leaves such a process behind."""
+        if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+            self.skipTest("no right to mount with /dev/fuse")
+        folder, pidfile = self.box.path("mounted"), self.box.path("fuse.pid")
+        os.mkdir(folder)
+        script = self.write("stuck.sh", f"""#!/bin/sh
+if [ "$HVDRUN_HOSTNAME" = b ]; then
+    cat {folder}/batches &
+    sleep 0.5
+    exit {status}
+fi
+sleep 1
+""", 0o755)
+        mount = f"{sys.executable} {SILENT} {folder} {pidfile} && while test ! -s {pidfile}; do sleep 0.1; done"
+        job = self.start_in_place(mount, "--transport", "local", "--bad-hosts", "bad", "--grace", 0, *args, script)
+        job.wait_output(r"not even SIGKILL ends pid \d+ \(cat", "stderr", timeout=60)
+        with open(pidfile, encoding="ascii") as file:
+            os.kill(int(file.read()), signal.SIGKILL)  # the read fails then
+        return self.expect(job.wait(60), 0)
+
+    def expect_remembered(self):
+        self.assertEqual(len(self.bad()), 1)
+        self.assertRegex(self.bad()[0], r"^b since=\S+ until=\S+ job=\S+ not even SIGKILL ends pid \d+ \(cat")
+
+    def test_a_process_that_is_left_behind(self):
+        result = self.run_stuck(0, "-np", 2, "-H", "a,b")
+        self.expect_said(result, r"b: not even SIGKILL ends pid \d+ \(cat[^)]*\); most likely it waits for a file system or a "
+                                 r"device: look there, or restart the host")
+        self.expect_remembered()
+
+    def test_the_job_goes_on_elsewhere(self):
+        result = self.run_stuck(3, "-np", 2, "-H", "a,b,c", "--max-restarts", 1)
+        self.expect_said(result, r"b is blacklisted for the rest of the job: not even SIGKILL ends pid \d+ \(cat")
+        self.expect_said(result, r"epoch \d: 2 ranks on 2 hosts \([^)]*added c")
+        self.expect_remembered()
 
 
 if __name__ == "__main__":

@@ -343,6 +343,11 @@ static void lost(struct job *job, struct node_link *node, const char *why)
     gone(job, node);
 }
 
+static void unkilled(struct job *job, const struct node_link *node, const char *what)
+{
+    feed_host(job, ELASTIC_UNKILLED, node, what);
+}
+
 static void ended(struct job *job, struct node_link *node)
 {
     if (job->state >= JOB_ENDING)
@@ -486,5 +491,6 @@ const struct job_kind elastic_kind = {
     .finished = finished,
     .aborted = aborted,
     .progressed = progressed,
+    .unkilled = unkilled,
     .hung = hung,
 };

@@ -147,6 +147,12 @@ void kind_killed(struct job *job, const struct node_link *node, int64_t when_ns)
         job->kind->killed(job, node, when_ns);
 }
 
+void kind_unkilled(struct job *job, const struct node_link *node, const char *what)
+{
+    if (job->kind->unkilled != NULL)
+        job->kind->unkilled(job, node, what);
+}
+
 void kind_progressed(struct job *job, int seat, int64_t when_ns)
 {
     if (job->kind->progressed != NULL)

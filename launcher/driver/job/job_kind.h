@@ -59,6 +59,8 @@ struct job_kind {
     void (*finished)(struct job *job, int seat);
     void (*aborted)(struct job *job, const struct exit_event *event, const char *message);
     void (*killed)(struct job *job, const struct node_link *node, int64_t when_ns);
+    /* Processes of the job stay on this node for ever. */
+    void (*unkilled)(struct job *job, const struct node_link *node, const char *what);
     void (*progressed)(struct job *job, int seat, int64_t when_ns); /* it reported at that time */
     void (*hung)(struct job *job, int seat); /* start again; -1: no worker is to blame */
     enum exit_role (*role)(const struct job *job, int seat); /* in the verdict */
@@ -89,6 +91,7 @@ void kind_exited(struct job *job, const struct exit_event *event);
 void kind_finished(struct job *job, int seat);
 void kind_aborted(struct job *job, const struct exit_event *event, const char *message);
 void kind_killed(struct job *job, const struct node_link *node, int64_t when_ns);
+void kind_unkilled(struct job *job, const struct node_link *node, const char *what);
 void kind_progressed(struct job *job, int seat, int64_t when_ns);
 void kind_hung(struct job *job, int seat);
 enum exit_role kind_role(const struct job *job, int seat);

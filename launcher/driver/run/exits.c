@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/plain.h"
 #include "base/status.h"
 #include "driver/end/blame.h"
 #include "driver/end/teardown.h"
@@ -140,6 +141,23 @@ static int take_killing(struct job *job, struct node_link *node, const struct ag
     return 0;
 }
 
+#define UNKILLED_MAX 1024
+
+/* What the agent says may be of any length. */
+static int take_unkilled(struct job *job, struct node_link *node, const struct agent_frame *frame)
+{
+    const Hvdrun__Unkilled *message = frame->message;
+    char *what AUTO_FREE = mem_printf("not even SIGKILL ends %.*s", UNKILLED_MAX, message->what);
+    plain_line(what, '?');
+    log_error(&job->log,
+              "%s: %s; most likely it waits for a file system or a device: look there, "
+              "or restart the host",
+              node->host, what);
+    kind_unkilled(job, node, what);
+    parts_host_bad(job, node, false, what);
+    return 0;
+}
+
 static int take_ended(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     (void)frame;
@@ -164,6 +182,8 @@ static const struct part_frame frames[] = {
     FRAME(FRAME_FINISHED, take_finished, finished, NODE_RUNNING),
     FRAME(FRAME_ABORT, take_aborted, abort, NODE_RUNNING),
     FRAME(FRAME_KILLING, take_killing, killing, NODE_ENDING),
+    {FRAME_UNKILLED,
+     {take_unkilled, &hvdrun__unkilled__descriptor, EPOCHS_ALL, NODE_STARTING, false}},
     {FRAME_ENDED, {take_ended, NULL, EPOCHS_OF_WORKERS, NODE_STARTING, false}},
     {0}};
 const struct driver_part exits_part = {.name = "exits", .frames = frames};

@@ -182,6 +182,17 @@ void elastic_calls_count_hang(struct elastic *e, int number)
     e->call_again = true;
 }
 
+void elastic_calls_unkilled(struct elastic *e, int number, const char *text)
+{
+    if (elastic_hosts_blacklisted(&e->hosts.items[number]) || !can_spare(e, number))
+        return;
+    elastic_hosts_blacklist(&e->hosts, number, &e->blacklist_rule, e->now_ms);
+    say_blacklisted(e, number, text != NULL ? text : "not even SIGKILL ends a process there");
+    e->call_again = true;
+    if (e->state == ELASTIC_PREPARING && elastic_members_use(e, number))
+        elastic_members_cancel(e); /* its agent has not ended the last epoch yet */
+}
+
 static void free_workers(struct elastic *e, int number)
 {
     const struct elastic_host *host = &e->hosts.items[number];

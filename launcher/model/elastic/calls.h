@@ -22,6 +22,10 @@ void elastic_calls_give_up(struct elastic *e, int number, const char *text);
 /* A worker there is to blame for a hang. */
 void elastic_calls_count_hang(struct elastic *e, int number);
 
+/* A process of the job stays there for ever. The host gets onto the blacklist, unless the others do
+ * not have min_np slots. */
+void elastic_calls_unkilled(struct elastic *e, int number, const char *text);
+
 void elastic_calls_prepare_failed(struct elastic *e, int number, const char *text, int code);
 /* Retries, cool-downs and drain deadlines that are due. */
 void elastic_calls_due(struct elastic *e);

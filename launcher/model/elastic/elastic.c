@@ -401,6 +401,12 @@ static void on_hung(struct elastic *e, const struct elastic_event *event)
     elastic_hung(e, event->seat);
 }
 
+static void on_unkilled(struct elastic *e, const struct elastic_event *event)
+{
+    if (elastic_hosts_at(&e->hosts, event->host) != NULL)
+        elastic_calls_unkilled(e, event->host, event->text);
+}
+
 static void on_end(struct elastic *e, const struct elastic_event *event)
 {
     (void)event;
@@ -416,7 +422,7 @@ static void on_end(struct elastic *e, const struct elastic_event *event)
     [ELASTIC_PREPARE_FAILED] = on_prepare_failed, [ELASTIC_REGISTERED] = on_registered,           \
     [ELASTIC_ASKED] = on_asked, [ELASTIC_PREPARED] = on_prepared, [ELASTIC_STARTED] = on_started, \
     [ELASTIC_CAN_JOIN] = on_can_join, [ELASTIC_STUCK] = on_stuck,                                 \
-    [ELASTIC_FINISHED] = on_finished, [ELASTIC_END] = on_end
+    [ELASTIC_FINISHED] = on_finished, [ELASTIC_UNKILLED] = on_unkilled, [ELASTIC_END] = on_end
 
 static handler *const handlers[ELASTIC_STATES][ELASTIC_EVENTS] = {
     [ELASTIC_WAITING] = {DECIDING, [ELASTIC_ASK_DROPPED] = on_ask_dropped,

@@ -95,6 +95,7 @@
                                                   for one that has ended; `first`: at its gate */ \
     X(ELASTIC_EXITED, "exited")                /* `seat`, `code`, `signaled`, `since_ms` */      \
     X(ELASTIC_FINISHED, "finished")            /* `seat`: nothing more comes from it */          \
+    X(ELASTIC_UNKILLED, "unkilled")            /* `host`, `text`: SIGKILL does not end a process */ \
     X(ELASTIC_HUNG, "hung")                    /* `seat`: of the culprit, or -1 */             \
     X(ELASTIC_END, "end")                      /* the driver ends the job for a reason of its own */
 

@@ -25,7 +25,6 @@
 struct fixture {
     struct loop *loop;
     struct loop_timer *reap, *wait;
-    struct log log;
     struct ending *ending;
     struct helpers *helpers;
     pid_t child;
@@ -58,11 +57,11 @@ static int live(void *context)
     return f->live;
 }
 
-static void gone(void *context, bool all)
+static void gone(void *context, const char *left)
 {
     struct fixture *f = context;
     f->gone++;
-    f->all = all;
+    f->all = left == NULL;
     loop_stop(f->loop);
 }
 
@@ -82,20 +81,15 @@ static void wait_over(void *context)
     loop_stop(context);
 }
 
-static void ignore_line(void *context, enum log_level level, const char *line)
-{
-    (void)context, (void)level, (void)line;
-}
-
 static int setup(void **state)
 {
     static const struct ending_ops ops = {signal_workers, is_worker_group, live, gone};
     static struct fixture f;
-    f = (struct fixture){.loop = loop_create(NULL), .log = {LOG_DEBUG, ignore_line, NULL}};
+    f = (struct fixture){.loop = loop_create(NULL)};
     f.reap = loop_timer_create(f.loop, reap, &f);
     f.wait = loop_timer_create(f.loop, wait_over, f.loop);
     f.helpers = helpers_create();
-    f.ending = ending_create(f.loop, &f.log, f.helpers, &ops, &f);
+    f.ending = ending_create(f.loop, f.helpers, &ops, &f);
     loop_timer_set(f.reap, 0);
     *state = &f;
     return 0;

@@ -170,6 +170,35 @@ static void test_a_lost_host_that_hung_is_not_bad(void **state)
     }
 }
 
+static void unkilled(struct story *s, const char *host)
+{
+    happens(s, .kind = ELASTIC_UNKILLED, .host = number(s, host), .text = "not even SIGKILL");
+}
+
+/* Its host is blacklisted at once, and the epoch that was planned there is planned again. */
+static void test_a_process_that_cannot_be_killed(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 2;
+    s.config.min_np = 2;
+    s.config.mode = ELASTIC_RESTART;
+    s.config.spares = 1;
+    story_runs(&s, "a,b,c");
+    exited(&s, 1, 3);
+    all_end(&s, 9);
+    expect_members(&s, "+a0 +b0");
+    unkilled(&s, "b");
+    expect_said(&s, "b is blacklisted for the rest of the job: not even SIGKILL");
+    expect_members(&s, "+a0 +c0");
+    unkilled(&s, "b"); /* nothing new */
+    ignore(&s);
+    unkilled(&s, "a"); /* nothing is left to go on with */
+    expect_silence(&s);
+    expect_members(&s, "+a0 +c0");
+    story_end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +209,7 @@ int main(void)
         cmocka_unit_test(test_nobody_to_blame),
         cmocka_unit_test(test_restarts_are_counted),
         cmocka_unit_test(test_a_lost_host_that_hung_is_not_bad),
+        cmocka_unit_test(test_a_process_that_cannot_be_killed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
