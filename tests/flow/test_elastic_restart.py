@@ -103,6 +103,57 @@ class Time(Restart):
         self.assertTrue(any("b has left the job" in line for line in self.notices()), self.notices())
 
 
+# Rank 0 says how far it is, 10 % more each time but never more than 20 %, and fails.
+STANDS_STILL = """#!/bin/sh
+[ "$RANK" = 0 ] || exec sleep 60
+at=$(cat saved 2> /dev/null || echo 0)
+[ "$at" -ge 20 ] || at=$((at + 10))
+echo "$at" > saved
+[ "$1" = silent ] || echo "$at" > "$HVDRUN_PROGRESS_FILE"
+echo "in epoch $HVDRUN_EPOCH"
+[ "$1" = silent ] || sleep 1.5
+exit 7
+"""
+
+
+class Idle(Restart):
+    """Restarts that change nothing."""
+
+    def run_still(self, *args):
+        script = self.write("still.sh", STANDS_STILL, 0o755)
+        return self.run_job("--transport", "local", "-np", 2, "-H", "a,b", "--grace", 0, "--no-progress-restarts", 1,
+                            "--max-restarts", 5, script, *args)
+
+    def test_no_progress(self):
+        result = self.expect(self.run_still(), 7)
+        self.expect_said(result, r"rank 0 on a exited with code 7; 1 restart in a row made no progress \(--no-progress-restarts\)")
+        self.assertEqual(re.findall(r"in epoch (\d)", result.stdout), ["1", "2", "3"], result.describe())
+
+    def test_no_reports(self):
+        result = self.expect(self.run_still("silent"), 7)
+        self.expect_said(result, r"no more restarts: 5 allowed \(--max-restarts\)")
+
+    def hopeless(self, *program):
+        return self.run_job("--transport", "local", "-np", 2, "-H", "a,b", "--max-restarts", 5, *program)
+
+    def test_an_interpreter_that_does_not_exist(self):
+        result = self.expect(self.hopeless(self.write("script", "#!/no/such/python\n", 0o755)), 127)
+        self.expect_said(result, r"[ab]: cannot execute \S+script: its first line names the interpreter /no/such/python")
+        self.assertEqual(result.stderr.count("could not start"), 2, result.describe())
+
+    def test_a_script_that_does_not_exist(self):
+        python = os.path.realpath("/usr/bin/python3")
+        for words in (["-u", "-X", "dev", "none.py"], ["/none/none.py", "--x"]):
+            result = self.expect(self.hopeless(python, *words), 127)
+            self.expect_said(result, r"[ab]: cannot find the script \S*none.py: No such file or directory")
+            self.assertEqual(result.stdout, "")
+        self.write("there.py", "print('there')\n")
+        for words in (["there.py"], ["-m", "this"], ["-c", "pass", "none.py"]):
+            self.expect(self.hopeless(python, *words), 0)
+        wrapper = self.write("python3", f"#!/bin/sh\nexec {python} there.py\n", 0o755)
+        self.expect(self.hopeless(wrapper, "/in/a/container/train.py"), 0)
+
+
 class End(Restart):
 
     def test_signal(self):

@@ -21,6 +21,7 @@
 #include "driver/reach/reach.h"
 #include "driver/start/handshake.h"
 #include "driver/tell/events.h"
+#include "driver/tell/rank_progress.h"
 #include "model/elastic/elastic.h"
 #include "model/settings/split.h"
 
@@ -100,6 +101,7 @@ void elastic_config_from(const struct job *job, struct elastic_config *out)
     out->failure_limit = (int)settings->blacklist_after;
     out->reset_limit = (int)settings->reset_limit;
     out->max_restarts = (int)settings->max_restarts;
+    out->idle_restarts = (int)settings->no_progress_restarts;
     out->max_preemptions = (int)settings->max_preemptions;
     out->elastic_timeout_ms = settings->elastic_timeout;
     out->rejoin_timeout_ms = settings->rejoin_timeout;
@@ -118,7 +120,9 @@ void elastic_config_from(const struct job *job, struct elastic_config *out)
 struct elastic_job {
     struct elastic_parts parts; /* first: elastic_parts_of() */
     struct first_failure failure;
-    struct strv probe; /* words of --preempt-probe */
+    struct strv probe;       /* words of --preempt-probe */
+    double percent;          /* the most that the job has said; -1: nothing yet */
+    uint32_t progress_epoch; /* the last one in which it rose */
 };
 
 static struct elastic_job *of(const struct job *job)
@@ -159,6 +163,7 @@ static int create(struct job *job, struct error *err)
     struct elastic_job *own = mem_alloc(sizeof(*own));
     struct elastic_parts *parts = &own->parts;
     struct elastic_config config;
+    own->percent = -1;
     job->kind_data = own;
     elastic_config_from(job, &config);
     parts->job = job;
@@ -388,6 +393,11 @@ static void exited(struct job *job, const struct exit_event *exit)
     elastic_newcomers_drop(own->parts.newcomers, exit->seat);
     elastic_rendezvous_rank_gone(&own->parts,
                                  exit->seat); /* before an event that may begin the next epoch */
+    if (record->hopeless)
+        feed(job, &(struct elastic_event){.kind = ELASTIC_HOPELESS,
+                                          .seat = exit->seat,
+                                          .text = record->text,
+                                          .code = exit->code});
     feed(job, &event);
 }
 
@@ -410,6 +420,19 @@ static void hung(struct job *job, int seat)
 
 /* Frames */
 
+/* The core hears once in each epoch that the job has come further than ever. */
+static void find_progress(struct job *job)
+{
+    struct elastic_job *own = of(job);
+    const struct progress_report *report = rank_progress(job, rank_progress_of_job(job));
+    if (report == NULL || report->progress.percent <= own->percent)
+        return;
+    own->percent = report->progress.percent;
+    if (own->progress_epoch != job->epoch)
+        feed(job, &(struct elastic_event){.kind = ELASTIC_PROGRESSED});
+    own->progress_epoch = job->epoch;
+}
+
 /* What a survivor has said before the epoch may come late. */
 static void progressed(struct job *job, int seat, int64_t when_ns)
 {
@@ -420,6 +443,8 @@ static void progressed(struct job *job, int seat, int64_t when_ns)
     bool is_late = record->epoch != job->epoch && at_ms < facts->resumed_ms;
     if (record->joined == job->epoch && facts->epoch == job->epoch && !is_late)
         elastic_story_progressed(parts->story, facts, record->rank, at_ms);
+    if (!is_late)
+        find_progress(job);
 }
 
 static int take_ready(struct job *job, struct node_link *node, const struct agent_frame *frame)

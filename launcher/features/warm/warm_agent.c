@@ -51,7 +51,7 @@ static struct mother *take(struct warm *warm, size_t i)
 }
 
 static struct mother *take_same(struct warm *warm, const struct child_spec *spec,
-                                const struct warm_command *command)
+                                const struct python_line *command)
 {
     size_t i = 0;
     while (i < warm->count && !warm_kind_is(mother_kind(warm->mothers[i]), spec, command))
@@ -77,7 +77,7 @@ static bool make_room(struct warm *warm)
 
 /* NULL, and `problem`, if there is none. */
 static struct mother *get_mother(struct warm *warm, const struct child_spec *spec,
-                                 const struct warm_command *command, const char **problem)
+                                 const struct python_line *command, const char **problem)
 {
     struct warm_kind kind;
     struct mother *mother = take_same(warm, spec, command);
@@ -102,7 +102,7 @@ static struct mother *get_mother(struct warm *warm, const struct child_spec *spe
 static bool add(struct warm *warm, const struct child_spec *spec, const struct child_spec *python,
                 void (*done)(void *context, pid_t pid, const struct error *err), void *context)
 {
-    struct warm_command command;
+    struct python_line command;
     struct child_spec like = *python;
     if (like.wdir == NULL)
         like.wdir = warm->here; /* that of the next job can be another one */

@@ -240,6 +240,22 @@ static enum elastic_end end_for(const struct elastic_failure *failure)
     return host ? ELASTIC_END_HOST_LOST : ELASTIC_END_CRASH;
 }
 
+/* A program that reports no progress is never without it. False: there were too many restarts
+ * without progress, and the verdict is given. */
+static bool count_idle(struct elastic *e, const struct elastic_failure *failure)
+{
+    int limit = e->config.idle_restarts;
+    bool idle = e->fresh_started > 1 && e->reports && !e->progressed;
+    e->idle = idle ? e->idle + 1 : 0;
+    e->progressed = false;
+    if (limit < 0 || e->idle < limit)
+        return true;
+    elastic_verdict_give(e, end_for(failure), failure,
+                         "%s; %d restart%s in a row made no progress (--no-progress-restarts)",
+                         failure->text, e->idle, elastic_plural(e->idle));
+    return false;
+}
+
 /* False: the budget is used up, and the verdict is given. */
 static bool charge(struct elastic *e, const struct elastic_failure *failure)
 {
@@ -253,7 +269,7 @@ static bool charge(struct elastic *e, const struct elastic_failure *failure)
     int limit = preempted ? e->config.max_preemptions : e->config.max_restarts;
     ++*used;
     if (limit < 0 || *used <= limit)
-        return true;
+        return preempted || count_idle(e, failure);
     elastic_verdict_give(
         e, end_for(failure), failure, "%s; no more restarts: %d allowed (--max-%s)%s",
         failure->text, limit, preempted ? "preemptions" : "restarts",

@@ -176,6 +176,8 @@ struct elastic {
     struct elastic_failure first_done;
     struct elastic_failure unread; /* the loss that took output of a member that ended with 0 */
     int restarts, preemptions;     /* budgets used */
+    bool reports, progressed;      /* the program reports progress; it has since the last restart */
+    int idle;                      /* restarts in a row without progress */
     /* look again: which hosts to call, which to let go, whether the job can grow */
     bool call_again, release_again, grow_again;
     struct elastic_actions *out; /* of the present event */

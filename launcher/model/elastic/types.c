@@ -56,6 +56,7 @@ void elastic_config_init(struct elastic_config *config)
         .reset_limit = -1,
         .max_restarts = 3,
         .max_preemptions = -1,
+        .idle_restarts = -1,
         .elastic_timeout_ms = 600000,
         .rejoin_timeout_ms = 60000,
         .prepare_timeout_ms = 60000,

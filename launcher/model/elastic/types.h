@@ -93,9 +93,12 @@
     X(ELASTIC_CAN_JOIN, "can join")            /* `seat`: a newcomer waits at the rendezvous */  \
     X(ELASTIC_STUCK, "stuck")                  /* `seat`: a member that waits at the rendezvous   \
                                                   for one that has ended; `first`: at its gate */ \
+    X(ELASTIC_HOPELESS, "hopeless")            /* `seat`, `text`, `code`: its program cannot be   \
+                                                  executed there; EXITED follows */              \
     X(ELASTIC_EXITED, "exited")                /* `seat`, `code`, `signaled`, `since_ms` */      \
     X(ELASTIC_FINISHED, "finished")            /* `seat`: nothing more comes from it */          \
     X(ELASTIC_UNKILLED, "unkilled")            /* `host`, `text`: SIGKILL does not end a process */ \
+    X(ELASTIC_PROGRESSED, "progressed")        /* the job has come further than ever before */    \
     X(ELASTIC_HUNG, "hung")                    /* `seat`: of the culprit, or -1 */             \
     X(ELASTIC_END, "end")                      /* the driver ends the job for a reason of its own */
 
@@ -160,6 +163,7 @@ struct elastic_config {
     int spares;             /* hosts that are kept up without workers while np is reached */
     int reset_limit;     /* changes; -1: no limit. To replace a lost worker belongs to its loss */
     int max_restarts;    /* after crashes; -1: no limit */
+    int idle_restarts;   /* in a row, after crashes, that may end without progress; -1: no limit */
     int max_preemptions; /* restarts after lost hosts and drains; -1: no limit */
     int64_t elastic_timeout_ms, rejoin_timeout_ms, prepare_timeout_ms, grow_delay_ms;
     int64_t gather_ms;        /* the first epoch waits so long for hosts that are called */

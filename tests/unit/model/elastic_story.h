@@ -346,3 +346,12 @@ static inline void story_rejoins(struct story *s, const char *text)
     registered(s);
     ignore(s);
 }
+
+/* The epoch that was planned runs. */
+static inline void goes_on(struct story *s)
+{
+    prepared(s);
+    started(s);
+    expect_state(s, ELASTIC_RUNNING);
+    ignore(s);
+}

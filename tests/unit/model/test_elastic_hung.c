@@ -8,14 +8,6 @@ static void hung(struct story *s, int seat)
     happens(s, .kind = ELASTIC_HUNG, .seat = seat);
 }
 
-static void goes_on(struct story *s)
-{
-    prepared(s);
-    started(s);
-    expect_state(s, ELASTIC_RUNNING);
-    ignore(s);
-}
-
 static void test_all_restart(void **state)
 {
     (void)state;

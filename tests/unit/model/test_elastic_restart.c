@@ -3,15 +3,6 @@
  */
 #include "model/elastic_story.h"
 
-/* The next epoch is prepared: start it. */
-static void goes_on(struct story *s)
-{
-    prepared(s);
-    started(s);
-    expect_state(s, ELASTIC_RUNNING);
-    ignore(s);
-}
-
 /* A crash of this seat, and the whole way to the next epoch. */
 static void crash_and_restart(struct story *s, int seat)
 {

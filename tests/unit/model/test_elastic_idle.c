@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Restarts that change nothing: --no-progress-restarts, and programs that cannot be executed. */
+#include "elastic_story.h"
+
+static void begin(struct story *s, int limit)
+{
+    story_config(s)->np = 2;
+    s->config.min_np = 2;
+    s->config.mode = ELASTIC_RESTART;
+    s->config.max_restarts = -1;
+    s->config.failure_limit = 0;
+    s->config.idle_restarts = limit;
+    story_runs(s, "a,b");
+}
+
+static void progressed(struct story *s)
+{
+    happens(s, .kind = ELASTIC_PROGRESSED);
+}
+
+/* False: that was the end of the job. */
+static bool crash(struct story *s)
+{
+    exited(s, 1, 3);
+    if (elastic_state(s->e) == ELASTIC_ENDING)
+        return false;
+    all_end(s, 9);
+    goes_on(s);
+    return true;
+}
+
+static void test_restarts_without_progress(void **state)
+{
+    (void)state;
+    struct story s;
+    begin(&s, 2);
+    progressed(&s);
+    assert_true(crash(&s)); /* that was not a restart */
+    assert_true(crash(&s));
+    progressed(&s);
+    assert_true(crash(&s)); /* it begins anew */
+    assert_true(crash(&s));
+    assert_false(crash(&s));
+    expect_verdict(&s, ELASTIC_END_CRASH,
+                   "rank 1 on b exited with code 3; 2 restarts in a row made no progress "
+                   "(--no-progress-restarts)");
+    assert_int_equal(elastic_verdict(s.e)->code, 3);
+    story_end(&s);
+}
+
+static void test_a_program_without_reports(void **state)
+{
+    (void)state;
+    struct story s;
+    begin(&s, 1);
+    for (int i = 0; i < 10; i++)
+        assert_true(crash(&s));
+    progressed(&s);
+    assert_true(crash(&s));
+    assert_false(crash(&s));
+    expect_verdict(&s, ELASTIC_END_CRASH,
+                   "rank 1 on b exited with code 3; 1 restart in a row made no progress "
+                   "(--no-progress-restarts)");
+    story_end(&s);
+}
+
+static void test_lost_hosts_do_not_count(void **state)
+{
+    (void)state;
+    struct story s;
+    begin(&s, 1);
+    progressed(&s);
+    for (int i = 0; i < 2; i++) {
+        lost(&s, "b");
+        all_end(&s, 9);
+        after(&s, 60000);
+        came(&s, "b");
+        goes_on(&s);
+    }
+    assert_true(crash(&s)); /* the progress before the losses counts */
+    assert_false(crash(&s));
+    story_end(&s);
+}
+
+static void test_a_program_that_cannot_be_executed(void **state)
+{
+    (void)state;
+    struct story s;
+    begin(&s, -1);
+    happens(&s, .kind = ELASTIC_HOPELESS, .seat = 1, .text = "cannot execute x", .code = 127);
+    expect_said(&s, "b is blacklisted for the rest of the job: cannot execute x");
+    exited(&s, 1, 127);
+    assert_int_equal(elastic_state(s.e), ELASTIC_STOPPING);
+    happens(&s, .kind = ELASTIC_HOPELESS, .seat = 9, .text = "of nobody", .code = 127);
+    happens(&s, .kind = ELASTIC_HOPELESS, .seat = 0, .text = "cannot execute x", .code = 127);
+    expect_verdict(&s, ELASTIC_END_PREPARE, "a: cannot execute x");
+    assert_int_equal(elastic_verdict(s.e)->code, 127);
+    story_end(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_restarts_without_progress),
+        cmocka_unit_test(test_a_program_without_reports),
+        cmocka_unit_test(test_lost_hosts_do_not_count),
+        cmocka_unit_test(test_a_program_that_cannot_be_executed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
