@@ -30,6 +30,7 @@
 #include "cli/job_files.h"
 #include "cli/launcher_line.h"
 #include "cli/place.h"
+#include "cli/preflight.h"
 #include "cli/process_title.h"
 #include "cli/show_config.h"
 #include "driver/control/folder.h"
@@ -367,10 +368,45 @@ static int run_tool(tool_run *tool, char *const *words, struct error *err)
     return failed < 0 ? 0 : failed;
 }
 
-/* A dry run starts no driver, which would print the warnings. */
-static int leave_out(struct command_line *line, struct place *place, struct error *err)
+struct check_run {
+    int64_t begun_ns;
+    char *const *argv;
+    const struct place *place;
+};
+
+static int check_now(void *context, const struct command_line *line, struct error *err)
 {
-    if (place_leave_out(line, place, err) < 0)
+    const struct check_run *run = context;
+    return run_check(run->begun_ns, run->argv, line, run->place, err);
+}
+
+static int leave_out_ill(struct check_run *run, const struct command_line *line,
+                         struct place *place, struct error *err)
+{
+    struct buf told AUTO_BUF = BUF_INIT(TEXT_MAX);
+    if (!line->settings.leave_out_bad || line->settings.dry_run != SET_DRY_RUN_NO)
+        return 0;
+    if (place->hosts.count == 0)
+        return error_status(err, STATUS_USAGE,
+                            "%s: hvdrun learns the hosts of this job only when "
+                            "the job runs; name them with -H or --hostfile",
+                            settings_place(&line->settings, OPT_leave_out_bad));
+    if (place->left_out != NULL)
+        buf_puts(&told, place->left_out);
+    if (preflight_leave_out(line, check_now, run, &place->hosts, &told, err) < 0)
+        return -1;
+    free(place->left_out);
+    place->left_out = told.length > 0 ? buf_take(&told) : NULL;
+    return 0;
+}
+
+/* A dry run starts no driver, which would print the warnings. */
+static int leave_out(struct check_run *check, struct command_line *line, struct place *place,
+                     struct error *err)
+{
+    int before = hosts_slots(&place->hosts);
+    if (place_leave_out(line, place, err) < 0 || leave_out_ill(check, line, place, err) < 0 ||
+        place_suffices(line, place, before, err) < 0)
         return -1;
     if (place->left_out != NULL && line->settings.dry_run != SET_DRY_RUN_NO)
         fprintf(stderr, "hvdrun: %s\n", place->left_out);
@@ -408,7 +444,7 @@ static int run(int64_t begun_ns, int argc, char **argv, struct command_line *lin
     if (result == 0)
         result = features_line_hosts(line, &place.hosts, err);
     if (result == 0 && !line->check.wanted)
-        result = leave_out(line, &place, err);
+        result = leave_out(&(struct check_run){begun_ns, argv, &place}, line, &place, err);
     if (result == 0)
         take_own_address(line, &place.hosts);
     if (result == 0)

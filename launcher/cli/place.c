@@ -338,24 +338,36 @@ static int least_slots(const struct settings *settings)
     return settings_is_elastic(settings) && np > 0 ? (int)np : 1;
 }
 
-static int too_few(const struct place *place, int wanted, struct error *err)
+static const char *remedy(const struct settings *settings)
+{
+    return settings->bad_hosts != NULL ? "delete the lines of hosts that are well again"
+                                       : "mend these hosts";
+}
+
+static int too_few(const struct settings *settings, const struct place *place, int wanted,
+                   struct error *err)
 {
     return error_status(err, STATUS_NO_SLOTS,
-                        "not enough slots: %d wanted, %d left, because %s; give more hosts, or "
-                        "delete the lines of hosts that are well again",
-                        wanted, hosts_slots(&place->hosts), place->left_out);
+                        "not enough slots: %d wanted, %d left, because %s; give more hosts, or %s",
+                        wanted, hosts_slots(&place->hosts), place->left_out, remedy(settings));
 }
 
 int place_leave_out(const struct command_line *line, struct place *place, struct error *err)
 {
     struct buf told AUTO_BUF = BUF_INIT(LEFT_OUT_MAX);
-    int before = hosts_slots(&place->hosts), wanted = least_slots(&line->settings);
     if (features_leave_out(&line->settings, &place->hosts, &told, err) < 0)
         return -1;
     if (told.length > 0)
         place->left_out = buf_take(&told);
+    return 0;
+}
+
+int place_suffices(const struct command_line *line, const struct place *place, int before,
+                   struct error *err)
+{
+    int wanted = least_slots(&line->settings);
     if (place->left_out != NULL && before >= wanted && hosts_slots(&place->hosts) < wanted)
-        return too_few(place, wanted, err);
+        return too_few(&line->settings, place, wanted, err);
     return 0;
 }
 
@@ -425,8 +437,7 @@ struct plan *place_plan(const struct command_line *line, struct place *place, bo
                    place->allocation.job_id == NULL ? "" : place->allocation.job_id);
     if (plan == NULL && place->left_out != NULL && err != NULL && err->status == STATUS_NO_SLOTS) {
         struct error why = *err;
-        error_status(err, why.status, "%s (%s; delete the lines of hosts that are well again)",
-                     why.text, place->left_out);
+        error_status(err, why.status, "%s (%s; %s)", why.text, place->left_out, remedy(settings));
     }
     if (plan == NULL && line->nodes.launcher != NULL && settings->np > 0)
         error_wrap(err, "%s beside the line of %s", settings_place(settings, OPT_np),

@@ -28,7 +28,7 @@ HOST = {**FAILED_HOST, "clock": {"offset_s": NUMBER, "error_s": NUMBER}, "versio
 CONNECTION = {"from": TEXT, "to": TEXT, "address": TEXT, "source": OPTIONAL, "outcome": TEXT, "text": OPTIONAL,
               "connect_s": (*NUMBER, type(None))}
 TRANSFER = {**CONNECTION, "bytes": int, "seconds": NUMBER, "bits_per_s": NUMBER}
-FINDING = {"host": OPTIONAL, "fatal": bool, "text": TEXT}
+FINDING = {"host": OPTIONAL, "fatal": bool, "bad": bool, "text": TEXT}
 
 
 class Checks(Flow):

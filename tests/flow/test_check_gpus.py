@@ -3,6 +3,7 @@
 # ctest waits
 
 import os
+import re
 import signal
 
 from procfs import descendants
@@ -116,6 +117,38 @@ class CheckGpus(Checks, Gpus):
         python = self.write("python", f"#!/bin/sh\nPYTHONPATH={self.box.path('')} exec python3 \"$@\"\n", 0o755)
         report, texts = self.look(python=python)
         self.assertEqual((report["hosts"][0]["gpu_check"]["no_test"], texts), ("this Python has no PyTorch", []))
+
+    def leave_out(self, *args, lines=("none it has no PyTorch",), status=0):
+        """A job of two names of this machine, of which the check looks at the GPUs of the first."""
+        os.rename(self.python(*lines), self.box.path("python3"))
+        env = dict(self.environment(), PATH=self.box.path("") + ":" + os.environ["PATH"])
+        return self.expect(self.run_job("--transport", "local", "--leave-out-bad", *args, "sh", "-c",
+                                        "echo on $HVDRUN_HOSTNAME", env=env, timeout=patient(60)), status)
+
+    def test_a_job_without_bad_hosts(self):
+        self.gpus(GPU, dict(GPU, uuid="GPU-b"), dict(GPU, uuid="GPU-c"))
+        slow = ("speed GPU-a 690 3000 55", "speed GPU-b 300 3000 55", "speed GPU-c 690 3000 55")
+        result = self.leave_out("--bad-hosts", "bad", "--report", "report", "-np", 2, "-H", "a:2,b:2", lines=slow)
+        self.assertEqual(result.stdout.count("on b\n"), 2, result.describe())
+        self.expect_said(result, r"a is bad: GPU 1 is slow: 300 TFLOP/s in bf16 \(median 690\)[^\n]*; bad remembers it for 7 days")
+        self.expect_said(result, r"--leave-out-bad leaves out a \(GPU 1 is slow: 300 TFLOP/s in bf16 \(median 690\): ")
+        with open(self.box.path("bad"), encoding="utf-8") as file:
+            self.assertRegex(file.read(), r"(?m)^a since=\S+ until=\S+ job=\S+ GPU 1 is slow: 300 TFLOP/s")
+        self.assertEqual(len(self.read_json(self.box.path("report"))["ranks"]), 2)
+
+    def test_too_few_hosts_are_well(self):
+        self.gpus(GPU, faults=[("fail", "nvmlDeviceGetTemperature", 15)])
+        for args in (["-np", 2, "-H", "a:1,b:1"], ["-H", "a"], ["-np", 2, "--min-np", 2, "-H", "a,b"]):
+            result = self.leave_out(*args, status=123)
+            self.expect_said(result, r"^hvdrun: not enough slots: [^\n]*--leave-out-bad leaves out a \(GPU 0 is lost: [^\n]*\n$")
+
+    def test_a_job_on_good_hosts(self):
+        self.gpus(GPU)
+        result = self.leave_out("-H", "a,b", lines=["speed GPU-a 690 3000 55"])
+        self.assertEqual(sorted(re.findall(r"on (\w)", result.stdout)), ["a", "b"])
+        self.assertEqual(result.stderr, "")
+        result = self.leave_out("--host-discovery-script", "true", "-np", 1, status=2)
+        self.expect_said(result, "--leave-out-bad: hvdrun learns the hosts of this job only when the job runs")
 
     def begin_test(self):
         self.gpus(GPU)

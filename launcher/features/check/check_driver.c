@@ -28,6 +28,7 @@
 #include "driver/job/ask.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
+#include "driver/job/part.h"
 #include "driver/reach/call_progress.h"
 #include "driver/reach/reach.h"
 #include "driver/run/user_signals.h"
@@ -319,6 +320,11 @@ static void over(struct job *job)
     struct check_job *check = of(job);
     name_unheard(check);
     check_judge(&check->result, &check->findings);
+    for (size_t i = 0; i < check->findings.count; i++) {
+        const struct check_finding *finding = &check->findings.items[i];
+        if (finding->bad)
+            parts_host_bad(job, job->nodes[finding->host], false, finding->text);
+    }
 }
 
 static void verdict(const struct job *job, struct verdict *out)

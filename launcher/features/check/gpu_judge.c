@@ -102,6 +102,10 @@ static void gather(const struct check_result *result, struct all *out)
         find_medians(out, i);
 }
 
+/* The host is bad for that. */
+#define ADD_BAD(findings, ...) \
+    (check_findings_add(findings, __VA_ARGS__), check_findings_mark(findings))
+
 static double median_of(const struct all *all, const struct one *one, int figure)
 {
     return all->models[one->model].median[figure];
@@ -112,26 +116,25 @@ static void judge_errors(const struct all *all, const struct one *one, struct ch
     const Hvdrun__GpuHealth *gpu = one->gpu;
     const char *trouble = gpu_trouble_text((int)gpu->trouble);
     if (trouble != NULL)
-        check_findings_add(out, one->host, true,
-                           "GPU %u %s: reset it (nvidia-smi --gpu-reset -i %u) or restart the "
-                           "host; if that does not help, have it replaced",
-                           gpu->index, trouble, gpu->index);
+        ADD_BAD(out, one->host, true,
+                "GPU %u %s: reset it (nvidia-smi --gpu-reset -i %u) or restart the "
+                "host; if that does not help, have it replaced",
+                gpu->index, trouble, gpu->index);
     if (gpu->remapping_failed)
-        check_findings_add(out, one->host, false,
-                           "GPU %u could not replace a bad row of its memory: have it replaced",
-                           gpu->index);
+        ADD_BAD(out, one->host, false,
+                "GPU %u could not replace a bad row of its memory: have it replaced", gpu->index);
     else if (gpu->remapping_pending)
-        check_findings_add(out, one->host, false,
-                           "GPU %u replaces a bad row of its memory at the next reset: end what "
-                           "uses it, and reset it (nvidia-smi --gpu-reset -i %u)",
-                           gpu->index, gpu->index);
+        ADD_BAD(out, one->host, false,
+                "GPU %u replaces a bad row of its memory at the next reset: end what "
+                "uses it, and reset it (nvidia-smi --gpu-reset -i %u)",
+                gpu->index, gpu->index);
     if (one->figure[ECC] > 0)
-        check_findings_add(out, one->host, false,
-                           "GPU %u has had %.0f uncorrected ECC error%s since its driver was "
-                           "loaded (median %.0f): reset it (nvidia-smi --gpu-reset -i %u); if "
-                           "more come, have it replaced",
-                           gpu->index, one->figure[ECC], one->figure[ECC] == 1 ? "" : "s",
-                           median_of(all, one, ECC), gpu->index);
+        ADD_BAD(out, one->host, false,
+                "GPU %u has had %.0f uncorrected ECC error%s since its driver was "
+                "loaded (median %.0f): reset it (nvidia-smi --gpu-reset -i %u); if "
+                "more come, have it replaced",
+                gpu->index, one->figure[ECC], one->figure[ECC] == 1 ? "" : "s",
+                median_of(all, one, ECC), gpu->index);
 }
 
 static void judge_clocks(const struct all *all, const struct one *one, struct check_findings *out)
@@ -160,10 +163,10 @@ static void judge_links(const struct all *all, const struct one *one, struct che
 {
     double median = median_of(all, one, LINKS_UP);
     if (one->figure[LINKS_UP] < median)
-        check_findings_add(out, one->host, false,
-                           "GPU %u has %u NVLinks up (median %.0f): see nvidia-smi nvlink -s -i "
-                           "%u, and the log of the fabric manager",
-                           one->gpu->index, one->gpu->links_up, median, one->gpu->index);
+        ADD_BAD(out, one->host, false,
+                "GPU %u has %u NVLinks up (median %.0f): see nvidia-smi nvlink -s -i "
+                "%u, and the log of the fabric manager",
+                one->gpu->index, one->gpu->links_up, median, one->gpu->index);
 }
 
 /* A test of hvdrun comes later, so whatever holds memory is not ours. */
@@ -211,10 +214,10 @@ static void judge_speeds(const struct all *all, const struct one *one, struct ch
     for (int i = 0; i < SPEEDS; i++) {
         double speed = one->figure[SPEED + i], median = median_of(all, one, SPEED + i);
         if (speed < kinds[i].share * median)
-            check_findings_add(out, one->host, false,
-                               "GPU %u is slow: %.0f %s (median %.0f): a job is as fast as its "
-                               "slowest GPU; %s",
-                               one->gpu->index, speed, kinds[i].unit, median, kinds[i].remedy);
+            ADD_BAD(out, one->host, false,
+                    "GPU %u is slow: %.0f %s (median %.0f): a job is as fast as its "
+                    "slowest GPU; %s",
+                    one->gpu->index, speed, kinds[i].unit, median, kinds[i].remedy);
     }
 }
 
@@ -264,10 +267,10 @@ static void judge_reduce(const struct check_result *result, int number, struct c
     }
     double median = outliers_median(values, count);
     if (host->gpu_test.reduce < GPU_SLOW * median)
-        check_findings_add(out, number, false,
-                           "an all-reduce of its %d GPUs is slow: %.0f GB/s (median %.0f): see "
-                           "nvidia-smi topo -m and nvidia-smi nvlink -s",
-                           host->gpu_test.reduce_gpus, host->gpu_test.reduce, median);
+        ADD_BAD(out, number, false,
+                "an all-reduce of its %d GPUs is slow: %.0f GB/s (median %.0f): see "
+                "nvidia-smi topo -m and nvidia-smi nvlink -s",
+                host->gpu_test.reduce_gpus, host->gpu_test.reduce, median);
 }
 
 static void judge_host(const struct check_result *result, int number, struct check_findings *out)
@@ -284,10 +287,10 @@ static void judge_host(const struct check_result *result, int number, struct che
                            "its GPUs are not checked: the library of NVIDIA's driver "
                            "(libnvidia-ml.so.1) is not there");
     else if (host->gpus != NULL && host->gpus->n_gpus < known)
-        check_findings_add(out, number, false,
-                           "NVIDIA's library finds %zu of %u GPUs: see the log of the kernel "
-                           "(dmesg), and restart the host",
-                           host->gpus->n_gpus, known);
+        ADD_BAD(out, number, false,
+                "NVIDIA's library finds %zu of %u GPUs: see the log of the kernel "
+                "(dmesg), and restart the host",
+                host->gpus->n_gpus, known);
     if (host->gpu_test_problem != NULL)
         check_findings_add(out, number, false,
                            "the test of its GPUs failed: %s: see nvidia-smi there, and the log of "

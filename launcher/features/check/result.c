@@ -117,7 +117,13 @@ void check_findings_add(struct check_findings *findings, int host, bool fatal, c
     va_end(args);
     findings->items =
         mem_resize_array(findings->items, findings->count + 1, sizeof(*findings->items));
-    findings->items[findings->count++] = (struct check_finding){host, fatal, buf_take(&text)};
+    findings->items[findings->count++] =
+        (struct check_finding){.host = host, .fatal = fatal, .text = buf_take(&text)};
+}
+
+void check_findings_mark(struct check_findings *findings)
+{
+    findings->items[findings->count - 1].bad = true;
 }
 
 void check_findings_clear(struct check_findings *findings)

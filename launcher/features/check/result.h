@@ -81,6 +81,7 @@ void check_size_text(uint64_t bytes, char text[16]);
 struct check_finding {
     int host;   /* -1: all of them */
     bool fatal; /* a job would not run; else a warning */
+    bool bad;   /* a GPU there is broken or slow: jobs should leave the host out */
     char *text; /* cause and remedy, without the host's name */
 };
 
@@ -91,6 +92,7 @@ struct check_findings {
 
 void check_findings_add(struct check_findings *findings, int host, bool fatal, const char *format,
                         ...) __attribute__((format(printf, 4, 5)));
+void check_findings_mark(struct check_findings *findings); /* the last one is `bad` */
 void check_findings_clear(struct check_findings *findings);
 
 /* Fatal findings first; otherwise in the order in which they were added. */
