@@ -3,9 +3,11 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/parse.h"
 #include "driver/elastic/act.h"
 #include "driver/elastic/control.h"
 #include "driver/elastic/elastic_kind_test.h"
@@ -51,6 +53,8 @@ static void first_failure_take(struct first_failure *failure, struct job *job, i
 /* Beyond the grace period and the draining of streams: an agent that takes longer counts as
  * broken. */
 #define AGENT_END_LIMIT_MS 10000
+#define HOLD_LIMIT_MS 60000
+#define HOLD_ANSWER_MS 15000
 
 static enum elastic_mode mode_of(const struct settings *settings)
 {
@@ -86,6 +90,17 @@ static int max_np_of(const struct settings *settings)
     return sized ? (int)settings->max_np : (int)settings->np;
 }
 
+/* A restart may wait for GPU memory (features/gpu_free) before it is prepared. The time behind the
+ * colon of "90%:60s" has been checked. */
+static int64_t hold_limit(const struct settings *settings)
+{
+    const char *colon = settings->gpu_free == NULL ? NULL : strchr(settings->gpu_free, ':');
+    int64_t limit_ms = settings->gpu_free == NULL ? 0 : HOLD_LIMIT_MS;
+    if (colon != NULL)
+        (void)parse_duration_ms(colon + 1, &limit_ms, NULL);
+    return limit_ms > 0 ? limit_ms + HOLD_ANSWER_MS : 0;
+}
+
 void elastic_config_from(const struct job *job, struct elastic_config *out)
 {
     const struct settings *settings = job->settings;
@@ -105,7 +120,7 @@ void elastic_config_from(const struct job *job, struct elastic_config *out)
     out->max_preemptions = (int)settings->max_preemptions;
     out->elastic_timeout_ms = settings->elastic_timeout;
     out->rejoin_timeout_ms = settings->rejoin_timeout;
-    out->prepare_timeout_ms = settings->start_timeout;
+    out->prepare_timeout_ms = settings->start_timeout + hold_limit(settings);
     out->grow_delay_ms = settings->grow_delay;
     out->gather_ms = job->request->gather_ms > 0 ? job->request->gather_ms : settings->grow_delay;
     out->patience_ms = settings->drain_timeout + AGENT_END_LIMIT_MS;
@@ -193,6 +208,13 @@ static void begin(struct job *job)
         return;
     }
     elastic_source_begin(own->parts.source);
+}
+
+/* No part holds the next epoch any more. */
+static void advance(struct job *job)
+{
+    if (job->state == JOB_RUNNING)
+        elastic_epoch_advance(of(job)->parts.epoch);
 }
 
 static void pause_limits(struct job *job, bool paused)
@@ -511,6 +533,7 @@ const struct job_kind elastic_kind = {
     .lost = lost,
     .gone = gone,
     .ended = ended,
+    .advance = advance,
     .started = started,
     .exited = exited,
     .finished = finished,

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "driver/job/job.h"
 #include "driver/job/job_nodes.h"
+#include "driver/job/part.h"
 #include "driver/mpi/job_mpi.h"
 #include "driver/reach/reach.h"
 #include "driver/run/job_rendezvous.h"
@@ -21,7 +22,8 @@
  * START.
  *
  *   IDLE       take()                           WANTED
- *   WANTED     every agent concerned is idle    SENT     (PREPARE sent)
+ *   WANTED     every agent concerned is idle,   SENT     (PREPARE sent)
+ *              and no part holds a restart
  *   SENT       every agent concerned is READY   READY
  *   READY      start()                          IDLE
  *   any        cancel()                         IDLE
@@ -136,6 +138,9 @@ static bool elastic_launch_advance(struct elastic_launch *launch, struct job *jo
         if (prepare_concerns(&launch->prepare, i) && node->state != NODE_UP && !goes_on)
             return false;
     }
+    bool restarts = !launch->prepare.beside_others && launch->prepare.restart_count > 0;
+    if (restarts && parts_hold(job, launch->prepare.number))
+        return false; /* elastic_epoch_advance() comes again */
     if (!launch->prepare.beside_others)
         handshake_forget_ports(job); /* new ones are chosen */
     launch->stage = LAUNCH_SENT;

@@ -129,6 +129,15 @@ bool parts_leave_out(struct job *job, const char *host)
     return false;
 }
 
+bool parts_hold(struct job *job, uint32_t epoch)
+{
+    EACH_PART (job, part) {
+        if (part->holds != NULL && part->holds(job, epoch))
+            return true;
+    }
+    return false;
+}
+
 void parts_user_ends(struct job *job, int signal)
 {
     TELL_ALL(job, user_ends, job, signal)

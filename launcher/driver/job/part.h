@@ -62,6 +62,10 @@ struct driver_part { /* any function may be NULL */
     void (*host_bad)(struct job *job, const struct node_link *node, bool lost, const char *why);
     bool (*leaves_out)(struct job *job, const char *host); /* of a list that was discovered */
 
+    /* All workers are about to start again, in this epoch. true: not yet; the part calls
+     * job_advance() when it is time. */
+    bool (*holds)(struct job *job, uint32_t epoch);
+
     /* The end. `busy`: something of the part must end before the job can. */
     void (*user_ends)(struct job *job, int signal); /* a signal turns out to be the user's */
     void (*ending)(struct job *job);                /* it has begun, once */
@@ -91,6 +95,7 @@ void parts_node_lost(struct job *job, struct node_link *node);
 void parts_node_closed(struct job *job, struct node_link *node);
 void parts_ranks_changed(struct job *job);
 void parts_host_bad(struct job *job, const struct node_link *node, bool lost, const char *why);
+bool parts_hold(struct job *job, uint32_t epoch);        /* does any? */
 bool parts_leave_out(struct job *job, const char *host); /* does any? */
 
 void parts_prepare(const struct job *job, Hvdrun__Prepare *message);
