@@ -30,7 +30,7 @@
 #include "cli/job_files.h"
 #include "cli/launcher_line.h"
 #include "cli/place.h"
-#include "cli/preflight.h"
+#include "cli/preflight_json.h"
 #include "cli/process_title.h"
 #include "cli/show_config.h"
 #include "driver/control/folder.h"
@@ -381,32 +381,29 @@ static int check_now(void *context, const struct command_line *line, struct erro
 }
 
 static int leave_out_ill(struct check_run *run, const struct command_line *line,
-                         struct place *place, struct error *err)
+                         struct host_list *hosts, struct buf *told, struct error *err)
 {
-    struct buf told AUTO_BUF = BUF_INIT(TEXT_MAX);
     if (!line->settings.leave_out_bad || line->settings.dry_run != SET_DRY_RUN_NO)
         return 0;
-    if (place->hosts.count == 0)
-        return error_status(err, STATUS_USAGE,
-                            "%s: hvdrun learns the hosts of this job only when "
-                            "the job runs; name them with -H or --hostfile",
-                            settings_place(&line->settings, OPT_leave_out_bad));
-    if (place->left_out != NULL)
-        buf_puts(&told, place->left_out);
-    if (preflight_leave_out(line, check_now, run, &place->hosts, &told, err) < 0)
-        return -1;
-    free(place->left_out);
-    place->left_out = told.length > 0 ? buf_take(&told) : NULL;
-    return 0;
+    if (hosts->count > 0)
+        return preflight_leave_out(line, check_now, run, hosts, told, err);
+    return error_status(err, STATUS_USAGE,
+                        "%s: hvdrun learns the hosts of this job only when the job runs; name them "
+                        "with -H or --hostfile",
+                        settings_place(&line->settings, OPT_leave_out_bad));
 }
 
 /* A dry run starts no driver, which would print the warnings. */
 static int leave_out(struct check_run *check, struct command_line *line, struct place *place,
                      struct error *err)
 {
+    struct buf told AUTO_BUF = BUF_INIT(TEXT_MAX);
     int before = hosts_slots(&place->hosts);
-    if (place_leave_out(line, place, err) < 0 || leave_out_ill(check, line, place, err) < 0 ||
-        place_suffices(line, place, before, err) < 0)
+    if (features_leave_out(&line->settings, &place->hosts, &told, err) < 0 ||
+        leave_out_ill(check, line, &place->hosts, &told, err) < 0)
+        return -1;
+    place->left_out = told.length > 0 ? buf_take(&told) : NULL;
+    if (place_suffices(line, place, before, err) < 0)
         return -1;
     if (place->left_out != NULL && line->settings.dry_run != SET_DRY_RUN_NO)
         fprintf(stderr, "hvdrun: %s\n", place->left_out);

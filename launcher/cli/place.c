@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "cli/features.h"
 #include "cli/text_file.h"
 #include "model/allocation/allocation.h"
 #include "model/allocation/slurm.h"
@@ -329,8 +328,6 @@ void place_close(struct place *place)
     mem_free_at(&place->left_out);
 }
 
-#define LEFT_OUT_MAX 16384
-
 /* The slots without which an elastic job with these hosts does not start. */
 static int least_slots(const struct settings *settings)
 {
@@ -350,16 +347,6 @@ static int too_few(const struct settings *settings, const struct place *place, i
     return error_status(err, STATUS_NO_SLOTS,
                         "not enough slots: %d wanted, %d left, because %s; give more hosts, or %s",
                         wanted, hosts_slots(&place->hosts), place->left_out, remedy(settings));
-}
-
-int place_leave_out(const struct command_line *line, struct place *place, struct error *err)
-{
-    struct buf told AUTO_BUF = BUF_INIT(LEFT_OUT_MAX);
-    if (features_leave_out(&line->settings, &place->hosts, &told, err) < 0)
-        return -1;
-    if (told.length > 0)
-        place->left_out = buf_take(&told);
-    return 0;
 }
 
 int place_suffices(const struct command_line *line, const struct place *place, int before,

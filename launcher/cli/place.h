@@ -25,9 +25,7 @@ struct place {
  * srun has started several launchers). */
 int place_open(const struct command_line *line, char *const *env, struct place *place,
                struct error *err);
-/* Leaves bad hosts out (a feature). -1: the option is wrong. */
-int place_leave_out(const struct command_line *line, struct place *place, struct error *err);
-/* After some were left out of hosts that had `before` slots. -1: too few are left. */
+/* After some were left out of hosts that had `before` slots. -1: the rest does not suffice. */
 int place_suffices(const struct command_line *line, const struct place *place, int before,
                    struct error *err);
 void place_close(struct place *place); /* accepts one that is all zero, or failed to open */

@@ -8,7 +8,7 @@
  * time, or for good. HOST is compared with the name in the host list, letter by letter. Of two
  * lines about one host that are in force, the first one counts.
  *
- * A line that is wrong is an error when a job starts: hvdrun cannot know which host it means to
+ * A line that is wrong is an error when a job starts. hvdrun cannot know which host it means to
  * leave out, and the file may be another one. When hvdrun writes, it keeps each line that it does
  * not replace, as it is: comments, lines of people, wrong lines.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/preflight.h"
+#include "cli/preflight_json.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -51,12 +51,13 @@ static _Noreturn void child(const struct command_line *line, preflight_check *ch
 static int read_result(int fd, struct buf *out)
 {
     char bytes[65536];
-    ssize_t got;
-    while ((got = fd_read(fd, bytes, sizeof(bytes))) > 0) {
+    for (;;) {
+        ssize_t got = fd_read(fd, bytes, sizeof(bytes));
+        if (got <= 0)
+            return (int)got;
         if (buf_append(out, bytes, (size_t)got) < 0)
             return -1;
     }
-    return got < 0 ? -1 : 0;
 }
 
 static int run_check(const struct command_line *line, preflight_check *check, void *context,
