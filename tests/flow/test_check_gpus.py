@@ -22,6 +22,30 @@ FORM = {"index": int, "uuid": OPTIONAL, "pci": OPTIONAL, "name": OPTIONAL, "trou
         "host_gb_per_s": SPEED}
 
 
+# A PyTorch with one GPU. It says on which processors the program is when the block of host memory is made.
+TORCH = """
+import builtins, io, os
+from types import SimpleNamespace as Names
+CPU, PLACE, opened = max(os.sched_getaffinity(0)), "/sys/bus/pci/devices/0000:3b:00.0/local_cpulist", builtins.open
+builtins.open = lambda path, *args, **more: io.StringIO(f"{CPU},900-901") if path == PLACE else opened(path, *args, **more)
+class Tensor:
+    def copy_(self, other, non_blocking=False): pass
+class Event:
+    def __init__(self, enable_timing): pass
+    def record(self): pass
+    def elapsed_time(self, last): return 1000
+def empty(size, pin_memory=False, **more):
+    if pin_memory: opened("pinned", "a").write(f"{sorted(os.sched_getaffinity(0)) == [CPU]}\\n")
+    return Tensor()
+__version__, bfloat16, uint8, _C = "9.0", 0, 0, object()
+version, randn, empty_like, mm = Names(cuda="13"), lambda *a, **k: Tensor(), lambda a: Tensor(), lambda a, b, out: None
+cuda = Names(is_available=lambda: True, device_count=lambda: 1, mem_get_info=lambda device: (70 << 30, 80 << 30), Event=Event,
+             get_device_properties=lambda device: Names(uuid="a", pci_domain_id=0, pci_bus_id=0x3b, pci_device_id=0),
+             set_device=lambda device: None, synchronize=lambda device: None, empty_cache=lambda: None,
+             get_device_name=lambda device: "H100")
+"""
+
+
 class CheckGpus(Checks, Gpus):
 
     def python(self, *lines, end="exit 0"):
@@ -149,6 +173,18 @@ class CheckGpus(Checks, Gpus):
         self.assertEqual(result.stderr, "")
         result = self.leave_out("--host-discovery-script", "true", "-np", 1, status=2)
         self.expect_said(result, "--leave-out-bad: hvdrun learns the hosts of this job only when the job runs")
+
+    def test_the_program_with_a_gpu(self):
+        """The memory of the host that it copies from is near the GPU."""
+        self.gpus(GPU)
+        self.write("torch.py", TORCH)
+        python = self.write("python", f"#!/bin/sh\nPYTHONPATH={self.box.path('')} exec python3 \"$@\"\n", 0o755)
+        report, texts = self.look(python=python)
+        self.assertEqual(texts, [])
+        check = report["hosts"][0]["gpu_check"]
+        self.assertEqual((check["pytorch"], check["gpus"][0]["memory_gb_per_s"]), ("9.0", 21.5))
+        with open(self.box.path("pinned"), encoding="ascii") as file:
+            self.assertEqual(file.read(), "True\n")
 
     def begin_test(self):
         self.gpus(GPU)

@@ -273,10 +273,19 @@ static void judge_reduce(const struct check_result *result, int number, struct c
                 host->gpu_test.reduce_gpus, host->gpu_test.reduce, median);
 }
 
+/* How many GPUs the library should find at least; 0: not known. The agent counts the words of
+ * CUDA_VISIBLE_DEVICES, and several of them can be parts of one GPU (MIG). */
+static unsigned gpus_known(const struct check_host *host)
+{
+    unsigned seen = host->hello == NULL ? 0 : host->hello->gpus;
+    size_t whole = host->facts == NULL ? 0 : host->facts->n_gpus;
+    return whole > 0 && whole < seen ? (unsigned)whole : seen;
+}
+
 static void judge_host(const struct check_result *result, int number, struct check_findings *out)
 {
     const struct check_host *host = &result->hosts[number];
-    unsigned known = host->hello == NULL ? 0 : host->hello->gpus;
+    unsigned known = gpus_known(host);
     if (host->gpus_missing != NULL)
         check_findings_add(out, number, false,
                            "some of its GPUs are not checked: %s: see nvidia-smi there, and the "

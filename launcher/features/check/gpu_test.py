@@ -5,6 +5,7 @@ import sys
 
 sys.path[:] = [folder for folder in sys.path if folder]  # not what happens to be in this folder
 
+import os  # noqa: E402
 import statistics  # noqa: E402
 import threading  # noqa: E402
 import time  # noqa: E402
@@ -78,8 +79,32 @@ def rates_inside(device):
     return compute / 1e12, memory / 1e9
 
 
+def processors_near(device):
+    """Those of the GPU's NUMA node that this process may use; empty: not known."""
+    properties, near = torch.cuda.get_device_properties(device), set()
+    try:
+        place = f"{properties.pci_domain_id:04x}:{properties.pci_bus_id:02x}:{properties.pci_device_id:02x}.0"
+        with open(f"/sys/bus/pci/devices/{place}/local_cpulist", encoding="ascii") as file:
+            for part in file.read().strip().split(","):
+                first, _, last = part.partition("-")
+                near.update(range(int(first), int(last or first) + 1))
+    except (AttributeError, OSError, ValueError):  # an older PyTorch; no such file; nothing in it
+        return set()
+    return near & os.sched_getaffinity(0)
+
+
 def from_host(device):
-    """One GPU after the other, for they share the memory of the host."""
+    """One GPU after the other, for they share the memory of the host. A job has its memory near the GPU."""
+    before, near = os.sched_getaffinity(0), processors_near(device)
+    if near:
+        os.sched_setaffinity(0, near)
+    try:
+        return rate_from_host(device)
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def rate_from_host(device):
     torch.cuda.set_device(device)
     source = torch.empty(HOST_COPY, dtype=torch.uint8, pin_memory=True)
     target = torch.empty(HOST_COPY, device="cuda", dtype=torch.uint8)

@@ -103,6 +103,17 @@ static size_t judge(struct bench *bench)
 }
 
 /* One finding, about this host, that begins like this. */
+/* For which a job leaves a host out. */
+static bool is_about_bad_gpu(const char *text)
+{
+    const char *const bad[] = {" is lost",   "needs a reset", "bad row",      "ECC error",
+                               "NVLinks up", "slow",          "library finds"};
+    bool found = false;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        found = found || strstr(text, bad[i]) != NULL;
+    return found && strstr(text, "is of model") == NULL && strstr(text, "lower clocks") == NULL;
+}
+
 static void expect_one(struct bench *bench, int host, bool fatal, const char *begin)
 {
     size_t count = judge(bench);
@@ -112,6 +123,7 @@ static void expect_one(struct bench *bench, int host, bool fatal, const char *be
     const struct check_finding *finding = &bench->findings.items[0];
     assert_int_equal(finding->host, host);
     assert_int_equal(finding->fatal, fatal);
+    assert_int_equal(finding->bad, is_about_bad_gpu(finding->text));
     if (strncmp(finding->text, begin, strlen(begin)) != 0)
         fail_msg("'%s' does not begin with '%s'", finding->text, begin);
 }
@@ -262,6 +274,23 @@ static void test_versions(void **state)
     assert_int_equal(judge(bench), 0);
 }
 
+/* Eight of them are visible, which are parts of one GPU. */
+static void test_parts_of_a_gpu(void **state)
+{
+    struct bench *bench = *state;
+    struct check_host *host = &bench->world.result.hosts[1];
+    hvdrun__gpu_healths__free_unpacked(host->gpus, NULL);
+    give_gpus(host, 1, 1);
+    host->facts->n_gpus = 1;
+    host->facts->gpus = mem_alloc(sizeof(char *));
+    host->facts->gpus[0] = mem_strdup("NVIDIA H100");
+    for (size_t i = 0; i < judge(bench); i++)
+        fail_msg("%s", bench->findings.items[i].text);
+    free(host->facts->gpus[0]);
+    host->facts->n_gpus = 0; /* not known */
+    expect_one(bench, 1, false, "NVIDIA's library finds 1 of 8 GPUs: ");
+}
+
 static void test_what_is_missing(void **state)
 {
     struct bench *bench = *state;
@@ -358,6 +387,7 @@ int main(void)
         TEST(test_slow),
         TEST(test_slow_together),
         TEST(test_versions),
+        TEST(test_parts_of_a_gpu),
         TEST(test_what_is_missing),
         TEST(test_no_gpu_anywhere),
         TEST(test_text),
