@@ -174,6 +174,20 @@ class CheckGpus(Checks, Gpus):
         result = self.leave_out("--host-discovery-script", "true", "-np", 1, status=2)
         self.expect_said(result, "--leave-out-bad: hvdrun learns the hosts of this job only when the job runs")
 
+    def test_ctrl_c_before_the_job(self):
+        """It ends the check, and the job does not start."""
+        self.gpus(GPU)
+        python = self.python(end="echo $$ >$0.pid; exec sleep 600")
+        os.rename(python, self.box.path("python3"))
+        env = dict(self.environment(), PATH=self.box.path("") + ":" + os.environ["PATH"])
+        job = self.start("--transport", "local", "--leave-out-bad", "-H", "a", "echo", "started", env=env)
+        pid = self.box.path("python3") + ".pid"
+        wait_until(lambda: os.path.exists(pid) and os.path.getsize(pid), "the test runs", patient(40))
+        job.signal(signal.SIGINT)
+        result = job.wait(patient(40))
+        self.assertIn(result.status, (130, -signal.SIGINT), result.describe())
+        self.assertEqual(result.stdout, "")
+
     def test_the_program_with_a_gpu(self):
         """The memory of the host that it copies from is near the GPU."""
         self.gpus(GPU)
