@@ -5,6 +5,7 @@
 import os
 import re
 import signal
+from subprocess import run
 
 from procfs import descendants
 from rig import main, patient, wait_until
@@ -68,7 +69,8 @@ class CheckGpus(Checks, Gpus):
         for gpu in check["gpus"]:
             self.expect_form(gpu, FORM)
         self.assertEqual({key: value for key, value in check.items() if key != "gpus"}, {
-            "pytorch": "2.11.0", "nccl": "2.28.9", "no_test": None, "all_reduce_gb_per_s": 301.5})
+            "pytorch": "2.11.0", "nccl": "2.28.9", "no_test": None, "all_reduce_gb_per_s": 301.5,
+            "between_hosts_gb_per_s": None})
         self.assertEqual(check["gpus"][1], {
             "index": 1, "uuid": "GPU-b", "pci": "00000000:3B:00.0", "name": "NVIDIA_H100", "trouble": None,
             "temperature_celsius": 41, "uncorrected_ecc_errors": 0, "memory_bytes": 80000 * MIB,
@@ -187,6 +189,51 @@ class CheckGpus(Checks, Gpus):
         result = job.wait(patient(40))
         self.assertIn(result.status, (130, -signal.SIGINT), result.describe())
         self.assertEqual(result.stdout, "")
+
+    def between(self, python):
+        report, _ = self.look("-H", "a,b,c", "--transport", "local", python=python)
+        texts = [one["text"] for one in report["findings"] if "all-reduce" in one["text"]]
+        return texts, [host["gpu_check"]["between_hosts_gb_per_s"] for host in report["hosts"]]
+
+    def test_between_hosts(self):
+        """Each host is a rank of two pairs of the three."""
+        self.gpus(GPU)
+        python = self.write("python", """#!/bin/sh
+cat > /dev/null
+[ "$3" = between ] || exec echo torch 2.11.0
+echo "$4 $5 $7" >> pairs
+echo between 1.5
+""", 0o755)
+        self.assertEqual(self.between(python), ([], [1.5, 1.5, 1.5]))
+        with open(self.box.path("pairs"), encoding="ascii") as file:
+            self.assertEqual(sorted(file.read().splitlines()), ["0 127.0.0.1 lo"] * 3 + ["1 127.0.0.1 lo"] * 3)
+        shown = self.check("--gpu", "--python", python, "-H", "a,b,c", "--transport", "local", env=self.environment()).stdout
+        self.assertIn("\nall-reduces between hosts: 3 hosts tested, 1.50 to 1.50 GB/s\n", shown)
+
+    def test_between_hosts_that_fail(self):
+        self.gpus(GPU)
+        python = self.write("python", """#!/bin/sh
+cat > /dev/null
+[ "$3" = between ] || exec echo torch 2.11.0
+[ "$4" = 0 ] || exec echo between rubbish
+echo "Connection refused" >&2
+exit 1
+""", 0o755)
+        texts, figures = self.between(python)
+        self.assertEqual(figures, [None] * 3)
+        self.assertEqual(len(texts), 2, texts)  # of the ranks that are 0
+        for text in texts:
+            self.assertRegex(text, r"^an all-reduce with [abc] failed: .*Connection refused.*: check the network and firewalls "
+                                   r"between them$")
+
+    def test_between_hosts_with_pytorch(self):
+        if run(["/usr/bin/python3", "-c", "import torch.distributed"], check=False, capture_output=True).returncode != 0:
+            self.skipTest("no PyTorch in /usr/bin/python3")
+        self.gpus(GPU)
+        texts, figures = self.between("/usr/bin/python3")
+        self.assertEqual(texts, [])
+        for figure in figures:
+            self.assertGreater(figure, 0)
 
     def test_the_program_with_a_gpu(self):
         """The memory of the host that it copies from is near the GPU."""

@@ -9,10 +9,11 @@
  *   OPENING                            TRYING                                    OVER
  *   TRYING                                          SENDING, GPUS                OVER
  *   SENDING                                                         GPUS         OVER
- *   GPUS      OVER                                                               OVER
+ *   GPUS      BETWEEN                                                            OVER
+ *   BETWEEN   OVER                                                               OVER
  * With fewer than two hosts there are no connections to try, and LOOKING goes to GPUS. SENDING
- * happens only with --net, and GPUS only with --gpu: else it is OVER at once. A host that fails in
- * any phase is reported with its stage; the others go on. Each phase has a time limit.
+ * happens only with --net, GPUS and BETWEEN only with --gpu: else it is OVER at once. A host that
+ * fails in any phase is reported with its stage; the others go on. Each phase has a time limit.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -34,6 +35,7 @@
 #include "driver/run/user_signals.h"
 #include "driver/start/handshake.h"
 #include "driver/tell/events.h"
+#include "features/check/between_driver.h"
 #include "features/check/gpus_driver.h"
 #include "features/check/json.h"
 #include "features/check/judge_driver.h"
@@ -53,8 +55,9 @@ struct check_job {
     bool *done; /* by number of the host, which is that of its node: it has answered or failed */
     int open;   /* hosts that have neither answered nor failed */
     struct loop_timer *start_limit;
-    struct check_probe *probe; /* NULL: still looking */
-    struct check_gpus *gpus;   /* NULL: not asked yet */
+    struct check_probe *probe;     /* NULL: still looking */
+    struct check_gpus *gpus;       /* NULL: not asked yet */
+    struct check_between *between; /* NULL: not yet */
     bool over;
 };
 
@@ -80,6 +83,15 @@ static void finish(void *context)
     teardown_begin(check->job, SIGTERM, 0);
 }
 
+static void tested(void *context)
+{
+    struct check_job *check = context;
+    if (is_ending(check))
+        return;
+    check->between =
+        check_between_begin(check->job, &check->result, check->request->python, finish, check);
+}
+
 static void connected(void *context)
 {
     struct check_job *check = context;
@@ -87,7 +99,7 @@ static void connected(void *context)
         return;
     if (check->request->gpu)
         check->gpus =
-            check_gpus_begin(check->job, &check->result, check->request->python, finish, check);
+            check_gpus_begin(check->job, &check->result, check->request->python, tested, check);
     else
         finish(check);
 }
@@ -294,6 +306,7 @@ static void destroy(struct job *job)
         return;
     check_probe_destroy(check->probe);
     check_gpus_destroy(check->gpus);
+    check_between_destroy(check->between);
     ask_forget(job, check);
     loop_timer_destroy(check->start_limit);
     check_findings_clear(&check->findings);

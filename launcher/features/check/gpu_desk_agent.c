@@ -16,6 +16,8 @@ __asm__(".pushsection .rodata\n.globl gpu_test_py\n.hidden gpu_test_py\n"
         "\"\n.byte 0\n.popsection\n");
 extern const char gpu_test_py[];
 
+#define BETWEEN_WORDS 5
+
 struct gpu_desk {
     struct loop *loop;
     struct helpers *helpers;
@@ -27,6 +29,7 @@ struct gpu_desk {
     uint8_t *health;
     size_t health_length;
     char *missing;
+    char *between[BETWEEN_WORDS]; /* more arguments of the test; NULL: none */
 };
 
 static void forget(struct gpu_desk *desk)
@@ -41,6 +44,8 @@ static void forget(struct gpu_desk *desk)
     desk->python = desk->missing = NULL;
     desk->health = NULL;
     desk->health_length = 0;
+    for (int i = 0; i < BETWEEN_WORDS; i++)
+        mem_free_at(&desk->between[i]);
 }
 
 static void answer(struct gpu_desk *desk, const struct program_result *test)
@@ -76,7 +81,9 @@ static void begin_test(struct gpu_desk *desk)
         answer(desk, &none);
         return;
     }
-    char *const argv[] = {desk->python, (char *)"-B", (char *)"-", NULL};
+    char *const argv[] = {desk->python,     (char *)"-B",     (char *)"-",
+                          desk->between[0], desk->between[1], desk->between[2],
+                          desk->between[3], desk->between[4], NULL};
     const struct program_spec spec = {.loop = desk->loop,
                                       .helpers = desk->helpers,
                                       .path = path,
@@ -86,7 +93,8 @@ static void begin_test(struct gpu_desk *desk)
                                       .input_length = strlen(gpu_test_py),
                                       .output_max = GPU_TEST_TEXT_MAX,
                                       .drops_excess = true,
-                                      .time_max_ms = GPU_TEST_MS};
+                                      .time_max_ms =
+                                          desk->between[0] == NULL ? GPU_TEST_MS : GPU_BETWEEN_MS};
     desk->test = program_start(&spec, tested, desk);
 }
 
@@ -133,6 +141,16 @@ void gpu_desk_ask(struct gpu_desk *desk, const struct asked *asked,
     forget(desk);
     desk->asked = *asked;
     desk->python = mem_strdup(request->python);
+    if (request->between_address[0] != '\0') {
+        desk->between[0] = mem_strdup("between");
+        desk->between[1] = mem_printf("%u", request->between_rank);
+        desk->between[2] = mem_strdup(request->between_address);
+        desk->between[3] = mem_printf("%u", request->between_port);
+        desk->between[4] = mem_strdup(request->between_interface);
+        desk->missing = mem_strdup("");
+        begin_test(desk);
+        return;
+    }
     desk->question = gpu_health_ask(desk->loop, desk->helpers, desk->helper_program, GPU_HEALTH_ALL,
                                     GPU_FACTS_MS, take_health, desk);
 }

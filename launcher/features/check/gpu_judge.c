@@ -282,6 +282,29 @@ static unsigned gpus_known(const struct check_host *host)
     return whole > 0 && whole < seen ? (unsigned)whole : seen;
 }
 
+/* With the better one of its two neighbours, beside the same of the other hosts. */
+static void judge_between(const struct check_result *result, int number, struct check_findings *out)
+{
+    const struct check_host *host = &result->hosts[number];
+    double *values AUTO_FREE = mem_array((size_t)result->count, sizeof(*values));
+    size_t count = 0;
+    for (int i = 0; i < result->count; i++) {
+        if (result->hosts[i].between > 0)
+            values[count++] = result->hosts[i].between;
+    }
+    double median = outliers_median(values, count);
+    if (!result->simulated && host->between > 0 && host->between < GPU_SLOW * median)
+        ADD_BAD(out, number, false,
+                "all-reduces with other hosts are slow: %.2f GB/s (median %.2f): check its network "
+                "(hvdrun check --net)",
+                host->between, median);
+    if (host->between_problem != NULL)
+        check_findings_add(out, number, false,
+                           "an all-reduce with %s failed: %s: check the network and firewalls "
+                           "between them",
+                           result->hosts[host->between_peer].name, host->between_problem);
+}
+
 static void judge_host(const struct check_result *result, int number, struct check_findings *out)
 {
     const struct check_host *host = &result->hosts[number];
@@ -334,6 +357,7 @@ void check_judge_gpus(const struct check_result *result, struct check_findings *
     for (int i = 0; i < result->count; i++) {
         judge_host(result, i, out);
         judge_reduce(result, i, out);
+        judge_between(result, i, out);
     }
     for (size_t i = 0; i < all.count; i++) {
         const struct one *one = &all.list[i];

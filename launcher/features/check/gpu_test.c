@@ -60,6 +60,16 @@ static void read_reduce(const char *line, struct gpu_test *out)
     out->reduce = speed;
 }
 
+static void read_between(const char *line, struct gpu_test *out)
+{
+    struct strv words AUTO_STRV = STRV_INIT;
+    double speed;
+    split(line, &words);
+    if (words.count == 2 &&
+        parse_double(words.items[1], SPEED_LEAST, SPEED_MOST, &speed, NULL) == 0)
+        out->between = speed;
+}
+
 static void read_line(const char *line, struct gpu_test *out)
 {
     if (strncmp(line, "none ", 5) == 0)
@@ -72,6 +82,8 @@ static void read_line(const char *line, struct gpu_test *out)
         read_speed(line, out);
     else if (strncmp(line, "reduce ", 7) == 0)
         read_reduce(line, out);
+    else if (strncmp(line, "between ", 8) == 0)
+        read_between(line, out);
 }
 
 void gpu_test_read(const char *text, size_t length, struct gpu_test *out)

@@ -6,6 +6,8 @@
  *   speed UUID TFLOPS GB/S GB/S       one GPU, in the order of enum gpu_speed_kind
  *   busy UUID                         others use this GPU, so it is not tested
  *   reduce GPUS GB/S                  all of these together
+ * As one of two ranks ("between RANK ADDRESS PORT INTERFACE"), it prints only
+ *   between GB/S                      of an all-reduce with the other host
  * Pure.
  */
 #pragma once
@@ -13,8 +15,9 @@
 #include <stddef.h>
 
 /* Limits for both ends of `hvdrun check --gpu`. */
-#define GPU_FACTS_MS 20000  /* what NVIDIA's library says of all GPUs of a host */
-#define GPU_TEST_MS 120000  /* PyTorch alone can take 30 s to load from a network */
+#define GPU_FACTS_MS 20000 /* what NVIDIA's library says of all GPUs of a host */
+#define GPU_TEST_MS 120000 /* PyTorch alone can take 30 s to load from a network */
+#define GPU_BETWEEN_MS 90000
 #define GPU_ANSWER_MS 10000 /* for the rest of an answer */
 #define GPU_TEST_TEXT_MAX ((size_t)64 << 10)
 
@@ -37,6 +40,7 @@ struct gpu_test {
     size_t count;
     int reduce_gpus; /* 0: there was no all-reduce */
     double reduce;   /* GB/s that each GPU's links carry */
+    double between;  /* GB/s with another host; 0: there was none */
 };
 
 /* Lines that are not as above are left out. */

@@ -14,6 +14,7 @@ SIDE = 8192  # of the matrices
 COPY = 1 << 30  # bytes of a copy within the GPU
 HOST_COPY = 256 << 20
 REDUCE = 256 << 20
+BETWEEN = 64 << 20
 SECONDS = {"compute": 2.0, "memory": 0.5, "host": 0.2}
 ROOM = 6 << 30  # bytes that must be free
 BUSY = 0.2  # of the memory: more in use, and others work there
@@ -32,6 +33,38 @@ try:
     import torch
 except ImportError:
     none("this Python has no PyTorch")
+
+
+def between(rank, address, port, interface):
+    """An all-reduce with another host: by NCCL between the first GPUs, else by Gloo."""
+    import datetime
+    import torch.distributed as distributed
+    for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
+        if interface:
+            os.environ.setdefault(name, interface)
+    gpu = torch.version.cuda is not None and torch.cuda.is_available() and distributed.is_nccl_available()
+    host = f"[{address}]" if ":" in address else address
+    distributed.init_process_group("nccl" if gpu else "gloo", init_method=f"tcp://{host}:{port}", rank=int(rank), world_size=2,
+                                   timeout=datetime.timedelta(seconds=60))
+    part = torch.ones(BETWEEN // 4, device="cuda:0" if gpu else "cpu")
+
+    def seconds(count):
+        begin = time.perf_counter()
+        for _ in range(count):
+            distributed.all_reduce(part)
+        if gpu:
+            torch.cuda.synchronize()
+        return (time.perf_counter() - begin) / count
+
+    seconds(2)
+    # of two ranks, each sends and receives as many bytes as the part has
+    say("between", f"{BETWEEN / min(seconds(2) for _ in range(3)) / 1e9:.3f}")
+    distributed.barrier()
+    sys.exit(0)
+
+
+if sys.argv[1:2] == ["between"]:
+    between(*sys.argv[2:6])
 if torch.version.cuda is None:
     none("this PyTorch is not for GPUs of NVIDIA")
 if not torch.cuda.is_available():

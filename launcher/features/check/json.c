@@ -162,10 +162,12 @@ static void add_gpu_check(json_t *object, const struct check_host *host)
     for (size_t i = 0; host->gpus != NULL && i < host->gpus->n_gpus; i++)
         json_array_append_new(gpus, describe_gpu(host->gpus->gpus[i], test));
     json_object_set_new(object, "gpu_check",
-                        json_pack("{s:o, s:o, s:o, s:o, s:o}", "gpus", gpus, "pytorch",
+                        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "gpus", gpus, "pytorch",
                                   text_or_null(test->torch), "nccl", text_or_null(test->nccl),
                                   "no_test", text_or_null(test->none), "all_reduce_gb_per_s",
-                                  number_or_null(test->reduce_gpus > 0, test->reduce)));
+                                  number_or_null(test->reduce_gpus > 0, test->reduce),
+                                  "between_hosts_gb_per_s",
+                                  number_or_null(host->between > 0, host->between)));
 }
 
 static json_t *describe_host(const struct check_result *result,

@@ -18,6 +18,7 @@ static void clear_host(struct check_host *host)
     free(host->door_problem);
     free(host->gpus_missing);
     free(host->gpu_test_problem);
+    free(host->between_problem);
     gpu_test_clear(&host->gpu_test);
     if (host->gpus != NULL)
         hvdrun__gpu_healths__free_unpacked(host->gpus, NULL);

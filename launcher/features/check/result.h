@@ -30,6 +30,9 @@ struct check_host {
     char *gpus_missing;       /* why some or all of it is not there; NULL */
     struct gpu_test gpu_test;
     char *gpu_test_problem; /* why the test did not end well; NULL */
+    double between;         /* GB/s of an all-reduce with another host; 0: not known */
+    char *between_problem;  /* why one did not end well; NULL */
+    int between_peer;       /* with that host */
 };
 
 struct check_link {

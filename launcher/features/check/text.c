@@ -336,7 +336,7 @@ static void put_range(const struct range *range, const char *unit, struct buf *o
 
 static void put_gpu_test(const struct check_result *result, struct buf *out)
 {
-    struct range speeds[SPEEDS] = {{.count = 0}}, reduce = {.count = 0};
+    struct range speeds[SPEEDS] = {{.count = 0}}, reduce = {.count = 0}, between = {.count = 0};
     const char *none = NULL;
     for (int i = 0; i < result->count; i++) {
         const struct gpu_test *test = &result->hosts[i].gpu_test;
@@ -344,6 +344,8 @@ static void put_gpu_test(const struct check_result *result, struct buf *out)
             widen(&speeds[j % SPEEDS], test->speeds[j / SPEEDS].value[j % SPEEDS]);
         if (test->reduce_gpus > 0)
             widen(&reduce, test->reduce);
+        if (result->hosts[i].between > 0)
+            widen(&between, result->hosts[i].between);
         none = none == NULL ? test->none : none;
     }
     if (speeds[0].count > 0) {
@@ -354,6 +356,9 @@ static void put_gpu_test(const struct check_result *result, struct buf *out)
         put_range(&reduce, "GB/s in all-reduces", out);
         buf_putc(out, '\n');
     }
+    if (between.count > 0)
+        buf_printf(out, "all-reduces between hosts: %zu hosts tested, %.2f to %.2f GB/s\n",
+                   between.count, between.low, between.high);
     if (none != NULL)
         buf_printf(out, "GPU test: none%s: %s\n", result->count > 1 ? " on some hosts" : "", none);
 }

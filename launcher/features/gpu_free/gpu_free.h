@@ -17,8 +17,8 @@ struct gpu_free_limit {
 /* Without a time, it is 60 s. -1: wrong; STATUS_USAGE. */
 int gpu_free_parse(const char *text, struct gpu_free_limit *out, struct error *err);
 
-/* Appends a text for each GPU that has less, such as
- * "GPU 0 of b has only 40 % of its memory free: python3 (pid 12, user ann) holds 4000 MiB".
- * A GPU whose memory is not known keeps the limit. False: all do. */
+/* Appends a text for each GPU that has less. It begins with "GPU 0 of b has only 40 % of its memory
+ * free: ", and names who holds the most. A GPU whose memory is not known keeps the limit. False:
+ * all do. */
 bool gpu_free_lacks(const Hvdrun__GpuHealths *gpus, const char *host, double percent,
                     struct buf *out);

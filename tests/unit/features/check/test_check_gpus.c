@@ -274,6 +274,25 @@ static void test_versions(void **state)
     assert_int_equal(judge(bench), 0);
 }
 
+/* Beside the others; a host that was not tested has no figure. */
+static void test_slow_with_other_hosts(void **state)
+{
+    struct bench *bench = *state;
+    struct check_host *hosts = bench->world.result.hosts;
+    for (int i = 0; i < bench->world.result.count; i++)
+        hosts[i].between = 10 + i;
+    assert_int_equal(judge(bench), 0);
+    hosts[1].between = 4;
+    expect_one(bench, 1, false, "all-reduces with other hosts are slow: 4.00 GB/s (median ");
+    bench->world.result.simulated = true;
+    assert_int_equal(judge(bench), 0);
+    bench->world.result.simulated = false;
+    hosts[1].between = 0;
+    hosts[1].between_problem = mem_strdup("the test did not end within 90 s");
+    hosts[1].between_peer = 2;
+    expect_one(bench, 1, false, "an all-reduce with c2 failed: the test did not end within 90 s: ");
+}
+
 /* Eight of them are visible, which are parts of one GPU. */
 static void test_parts_of_a_gpu(void **state)
 {
@@ -387,6 +406,7 @@ int main(void)
         TEST(test_slow),
         TEST(test_slow_together),
         TEST(test_versions),
+        TEST(test_slow_with_other_hosts),
         TEST(test_parts_of_a_gpu),
         TEST(test_what_is_missing),
         TEST(test_no_gpu_anywhere),

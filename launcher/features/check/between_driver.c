@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/check/between_driver.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "driver/job/ask.h"
+#include "driver/job/job_nodes.h"
+#include "driver/start/machines.h"
+#include "features/check/gpu_test.h"
+#include "features/check/table.h"
+
+#define ROUNDS 3
+#define PORT_LEAST 20000 /* below those that the kernel gives to clients */
+#define PORTS 10000
+#define INTERFACE_MAX 32
+
+struct check_between {
+    struct job *job;
+    struct check_result *result;
+    const char *python;
+    int *hosts; /* that take part, by number */
+    int count;
+    int *peer; /* by number of a host: its partner in this round; -1: none */
+    int round;
+    void (*done)(void *context);
+    void *context;
+};
+
+static void next_round(struct check_between *between);
+
+static bool has_pytorch(const struct check_host *host)
+{
+    const struct gpu_test *test = &host->gpu_test;
+    bool cpu = test->none != NULL && strncmp(test->none, "this PyTorch", 12) == 0;
+    return host->gpus != NULL && host->gpus->n_gpus > 0 && (test->torch != NULL || cpu);
+}
+
+/* Of names that are one machine, only the first one takes part. But simulated hosts, which are all
+ * this machine, may. */
+static void choose_hosts(struct check_between *between)
+{
+    const struct check_result *result = between->result;
+    size_t count = (size_t)result->count;
+    struct machine *machines AUTO_FREE = mem_array(count, sizeof(*machines));
+    int *first AUTO_FREE = mem_array(count, sizeof(*first));
+    for (int i = 0; i < result->count; i++)
+        machines[i] = machine_of(result->hosts[i].why == NULL ? result->hosts[i].hello : NULL);
+    machine_find_first(machines, result->count, first);
+    for (int i = 0; i < result->count; i++) {
+        const struct check_host *host = &result->hosts[i];
+        bool is_one = first[i] == i || result->simulated;
+        if (is_one && host->why == NULL && host->address != NULL &&
+            has_pytorch(&result->hosts[first[i]]) && between->job->nodes[i]->state == NODE_UP)
+            between->hosts[between->count++] = i;
+    }
+}
+
+static void take(struct check_between *between, int number, const struct ask_answer *answer)
+{
+    struct check_host *host = &between->result->hosts[number];
+    const Hvdrun__GpusAnswer *message = (const Hvdrun__GpusAnswer *)answer->message;
+    struct gpu_test test = {.count = 0};
+    if (answer->state != ASK_ANSWERED || message == NULL)
+        return;
+    gpu_test_read((const char *)message->test.data, message->test.len, &test);
+    if (test.between > host->between)
+        host->between = test.between;
+    if (message->test_problem[0] != '\0' && host->between_problem == NULL) {
+        host->between_problem = mem_strdup(message->test_problem);
+        host->between_peer = between->peer[number];
+    }
+    gpu_test_clear(&test);
+}
+
+static void answered(void *context, const struct ask *ask)
+{
+    struct check_between *between = context;
+    for (size_t i = 0; i < ask->count; i++)
+        take(between, ask->answers[i].node->index, &ask->answers[i]);
+    next_round(between);
+}
+
+static void ask_one(struct check_between *between, struct ask *ask, int number, int rank,
+                    const char *address, uint32_t port)
+{
+    char interface[INTERFACE_MAX] = "";
+    Hvdrun__GpusRequest request = HVDRUN__GPUS_REQUEST__INIT;
+    check_host_interface(&between->result->hosts[number], interface, sizeof(interface));
+    request.python = (char *)between->python;
+    request.between_address = (char *)address;
+    request.between_port = port;
+    request.between_rank = (uint32_t)rank;
+    request.between_interface = interface;
+    ask_node(ask, between->job->nodes[number], &request.base);
+}
+
+/* The pairs of a round, by their places among those that take part. false: it has none. */
+static bool pair_up(struct check_between *between)
+{
+    int count = between->count;
+    bool any = false;
+    for (int i = 0; i < between->result->count; i++)
+        between->peer[i] = -1;
+    for (int i = 0; i < count; i++) {
+        int first = between->round == 2 ? count - 1 : i;
+        bool begins = between->round == 2 ? i == 0 && count > 2 : i % 2 == between->round;
+        int second = between->round == 2 ? 0 : i + 1;
+        if (!begins || second >= count)
+            continue;
+        any = true;
+        between->peer[between->hosts[first]] = between->hosts[second];
+        between->peer[between->hosts[second]] = between->hosts[first];
+    }
+    return any;
+}
+
+/* Most likely it is free. If not, the all-reduce fails, and says so. */
+static uint32_t some_port(void)
+{
+    uint32_t number = 0;
+    if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
+        number = (uint32_t)clock_mono_ns();
+    return PORT_LEAST + number % PORTS;
+}
+
+static void run_round(struct check_between *between)
+{
+    static const struct question question = {&topic_gpus, NULL, .keep = true};
+    struct ask *ask =
+        ask_begin(between->job, &question, GPU_BETWEEN_MS + GPU_ANSWER_MS, answered, between);
+    for (int i = 0; i < between->result->count; i++) {
+        int peer = between->peer[i];
+        if (peer < i)
+            continue;
+        const char *address = between->result->hosts[i].address;
+        uint32_t port = some_port();
+        ask_one(between, ask, i, 0, address, port);
+        ask_one(between, ask, peer, 1, address, port);
+    }
+}
+
+static void next_round(struct check_between *between)
+{
+    while (++between->round < ROUNDS) {
+        if (pair_up(between)) {
+            run_round(between);
+            return;
+        }
+    }
+    between->done(between->context);
+}
+
+struct check_between *check_between_begin(struct job *job, struct check_result *result,
+                                          const char *python, void (*done)(void *context),
+                                          void *context)
+{
+    struct check_between *between = mem_alloc(sizeof(*between));
+    *between = (struct check_between){.job = job,
+                                      .result = result,
+                                      .python = python,
+                                      .round = -1,
+                                      .hosts = mem_array((size_t)result->count, sizeof(int)),
+                                      .peer = mem_array((size_t)result->count, sizeof(int)),
+                                      .done = done,
+                                      .context = context};
+    choose_hosts(between);
+    next_round(between);
+    return between;
+}
+
+void check_between_destroy(struct check_between *between)
+{
+    if (between == NULL)
+        return;
+    ask_forget(between->job, between);
+    free(between->hosts);
+    free(between->peer);
+    free(between);
+}
