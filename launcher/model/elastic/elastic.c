@@ -406,10 +406,16 @@ static void on_finished(struct elastic *e, const struct elastic_event *event)
         e->release_again = true;
 }
 
+/* What was said before the failure may come after it, from another host: then that epoch has made
+ * progress after all. */
 static void on_progressed(struct elastic *e, const struct elastic_event *event)
 {
     (void)event;
-    e->reports = e->progressed = true;
+    e->reports = true;
+    if (e->state == ELASTIC_RUNNING)
+        e->progressed = true;
+    else
+        e->idle = 0;
 }
 
 static void on_hung(struct elastic *e, const struct elastic_event *event)
@@ -439,15 +445,15 @@ static void on_end(struct elastic *e, const struct elastic_event *event)
     [ELASTIC_ASKED] = on_asked, [ELASTIC_PREPARED] = on_prepared, [ELASTIC_STARTED] = on_started, \
     [ELASTIC_CAN_JOIN] = on_can_join, [ELASTIC_STUCK] = on_stuck,                                 \
     [ELASTIC_FINISHED] = on_finished, [ELASTIC_HOPELESS] = on_hopeless,                           \
-    [ELASTIC_UNKILLED] = on_unkilled, [ELASTIC_END] = on_end
+    [ELASTIC_UNKILLED] = on_unkilled, [ELASTIC_PROGRESSED] = on_progressed, [ELASTIC_END] = on_end
 
 static handler *const handlers[ELASTIC_STATES][ELASTIC_EVENTS] = {
     [ELASTIC_WAITING] = {DECIDING, [ELASTIC_ASK_DROPPED] = on_ask_dropped,
                          [ELASTIC_EXITED] = elastic_exits_changing},
     [ELASTIC_PREPARING] = {DECIDING, [ELASTIC_ASK_DROPPED] = on_ask_dropped,
                            [ELASTIC_EXITED] = elastic_exits_changing},
-    [ELASTIC_RUNNING] = {DECIDING, [ELASTIC_EXITED] = elastic_exits_running,
-                         [ELASTIC_HUNG] = on_hung, [ELASTIC_PROGRESSED] = on_progressed},
+    [ELASTIC_RUNNING] =
+        {DECIDING, [ELASTIC_EXITED] = elastic_exits_running, [ELASTIC_HUNG] = on_hung},
     [ELASTIC_AGREEING] = {DECIDING, [ELASTIC_ASK_DROPPED] = on_ask_dropped,
                           [ELASTIC_EXITED] = elastic_exits_changing},
     [ELASTIC_STOPPING] = {DECIDING, [ELASTIC_EXITED] = elastic_exits_stopping},

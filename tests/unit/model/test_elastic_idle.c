@@ -48,6 +48,22 @@ static void test_restarts_without_progress(void **state)
     story_end(&s);
 }
 
+static void test_a_report_that_comes_late(void **state)
+{
+    (void)state;
+    struct story s;
+    begin(&s, 2);
+    progressed(&s);
+    assert_true(crash(&s));
+    exited(&s, 1, 3);
+    progressed(&s); /* before that failure */
+    all_end(&s, 9);
+    goes_on(&s);
+    assert_true(crash(&s));
+    assert_false(crash(&s));
+    story_end(&s);
+}
+
 static void test_a_program_without_reports(void **state)
 {
     (void)state;
@@ -102,6 +118,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_restarts_without_progress),
+        cmocka_unit_test(test_a_report_that_comes_late),
         cmocka_unit_test(test_a_program_without_reports),
         cmocka_unit_test(test_lost_hosts_do_not_count),
         cmocka_unit_test(test_a_program_that_cannot_be_executed),
