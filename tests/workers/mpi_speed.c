@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mpi_speed [ROUNDS]: how fast MPI is once it runs. Rank 0 prints "speed" and four medians in
- * microseconds. Two are half a ping-pong between ranks 0 and 1, with 8 bytes and with 1 MiB. Two are
- * a sum over all ranks, of 8 bytes and of 1 MiB. */
+ * microseconds. Two are half a ping-pong between ranks 0 and 1, with 8 bytes and with 1 MiB. Two
+ * are a sum over all ranks, of 8 bytes and of 1 MiB. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static double median_us(void (*work)(int bytes), int bytes, int rounds)
 
 int main(int argc, char **argv)
 {
-    int rounds = argc > 1 ? atoi(argv[1]) : 1000;
+    int rounds = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 1000;
     if (rounds < 10 || rounds > ROUNDS_MAX)
         return 2;
     MPI_Init(&argc, &argv);
