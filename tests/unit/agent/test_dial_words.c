@@ -61,8 +61,8 @@ static void test_options(void **state)
     (void)state;
     char **words = WORDS(WORD("--dial"), WORD("pod-0.svc:4000"), WORD("--dial-secret"), secret,
                          WORD("--name=pod-1"), WORD("--dial-id"), WORD("run:7"),
-                         WORD("--start-timeout"), WORD("2m"), WORD("--grace=30s"), WORD("--slots=3"),
-                         WORD("--line=--nnodes 2 a.py --slots 4"));
+                         WORD("--start-timeout"), WORD("2m"), WORD("--grace=30s"),
+                         WORD("--slots=3"), WORD("--line=--nnodes 2 a.py --slots 4"));
     assert_int_equal(dial_words_read(words, &dial, &err), 0);
     assert_string_equal(dial.server, "pod-0.svc:4000");
     assert_string_equal(dial.node, "pod-1");
