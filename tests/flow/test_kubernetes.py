@@ -45,7 +45,7 @@ class Schemas(Kubernetes):
         options = ([], ["--pods", "2:4"], ["--pods", "1:3", "--gpus", 8], ["--pods", 3, "--slots", 2], ["--namespace", "ml"],
                    ["--with-secret"], ["--grace", "5m"], ["--name", "no"])
         for kind, more in itertools.product(KINDS, options):
-            refused = (kind == "trainjob" and ":" in str(more)) or (kind in ("mpijob", "trainjob") and "--with-secret" in more)
+            refused = (kind == "trainjob" and (":" in str(more) or "--grace" in more)) or (kind in ("mpijob", "trainjob") and "--with-secret" in more)
             with self.subTest(kind=kind, more=more):
                 if refused:
                     self.expect(self.run_job("kubernetes", "--kind", kind, *IMAGE, *more, "true"), 2)
@@ -191,6 +191,9 @@ class Meaning(Kubernetes):
         pod, = self.pods(self.main_object(*IMAGE, "--gpus", 4, "true"))
         self.assertEqual(pod["containers"][0]["resources"], {"limits": {"nvidia.com/gpu": 4}})
         self.assertIn("-H 'train-0:4'", pod["containers"][0]["command"][2])
+        trainer = self.main_object("--kind", "trainjob", *IMAGE, "--gpus", 4, "true")["spec"]["trainer"]
+        gpus = {"nvidia.com/gpu": 4}
+        self.assertEqual((trainer["numProcPerNode"], trainer["resourcesPerNode"]), (4, {"limits": gpus, "requests": gpus}))
 
     def test_operators(self):
         thing = self.main_object("--kind", "mpijob", *IMAGE, "--pods", "2:4", "--slots", 8, "./train")
@@ -214,7 +217,7 @@ class Meaning(Kubernetes):
         """There is none, and the command that makes it; or a new one each time."""
         text = self.text(*IMAGE, "--namespace", "ml", "true")
         self.assertNotIn("kind: Secret", text)
-        self.assertIn('#   kubectl -n ml create secret generic train --from-literal=secret="$(openssl rand -hex 32)"\n', text)
+        self.assertIn("#   openssl rand -hex 32 | kubectl -n ml create secret generic train --from-file=secret=/dev/stdin\n", text)
         made = {self.objects(*IMAGE, "--with-secret", "true")[0]["stringData"]["secret"] for _ in range(2)}
         self.assertEqual(len(made), 2)
         for secret in made:
@@ -242,6 +245,11 @@ class Mistakes(Kubernetes):
                 ((*IMAGE, "--with-secret=x", "x"), "--with-secret takes no value"),
                 ((*IMAGE, "--kind", "mpijob", "--with-secret", "x"), "--with-secret: --kind mpijob does not use a secret"),
                 ((*IMAGE, "--kind", "trainjob", "--pods", "1:2", "x"), "--pods: a TrainJob has a fixed number of pods"),
+                ((*IMAGE, "--kind", "trainjob", "--grace", "1m", "x"), "--grace: the runtime of a TrainJob says"),
+                ((*IMAGE, "--kind", "trainjob", "--", "--hang-timeout", "10m", "python3", "t.py"),
+                 "torchrun is missing behind the options of hvdrun; write -- OPTIONS torchrun --no-python PROGRAM"),
+                ((*IMAGE, "--grace", 0, "x"), "--grace: '0' is not longer than 0"), ((*IMAGE, "--kind", "a\nb", "x"), r"--kind: 'a\?b'"),
+                ((*IMAGE, "--pods", "a\nb", "x"), r"--pods: 'a\?b'"), ((*IMAGE, "--a\nb", "x"), r"the option '--a\?b'"),
                 ((*IMAGE, "--gpu", 1, "x"), "does not have the option '--gpu': did you mean '--gpus'.*options of the job follow '--'"),
                 ((*IMAGE, b"\xff"), "is not UTF-8")):
             with self.subTest(words=words):

@@ -6,7 +6,9 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/plain.h"
 #include "base/status.h"
+#include "model/exit/tail.h"
 #include "model/settings/suggest.h"
 
 /* clang-format off */
@@ -93,8 +95,9 @@ static int take_grace(const char *value, struct manifest *manifest, struct error
     int64_t grace_ms = 0;
     if (parse_duration_ms(value, &grace_ms, err) < 0)
         return wrong(KUBE_GRACE, err);
-    if (grace_ms > GRACE_MAX_MS) {
-        error_set(err, "'%s' is longer than 7 days", value);
+    if (grace_ms <= 0 || grace_ms > GRACE_MAX_MS) { /* HVDRUN_DIAL_GRACE=0 would mean "not known" */
+        error_set(err, grace_ms <= 0 ? "'%s' is not longer than 0" : "'%s' is longer than 7 days",
+                  value);
         return wrong(KUBE_GRACE, err);
     }
     manifest->grace_s = (grace_ms + 999) / 1000;
@@ -160,7 +163,7 @@ static int take_option(char *const **words, struct kube_words *out, struct error
     return take((enum kube_option)option, value, out, err);
 }
 
-int kube_words_read(char *const *words, struct kube_words *out, struct error *err)
+static int read_words(char *const *words, struct kube_words *out, struct error *err)
 {
     struct manifest *manifest = &out->manifest;
     *out = (struct kube_words){
@@ -185,6 +188,16 @@ int kube_words_read(char *const *words, struct kube_words *out, struct error *er
                             "hvdrun kubernetes needs the program that the pods run: hvdrun "
                             "kubernetes --image IMAGE PROGRAM [ARGUMENT...]");
     return manifest_check(manifest, err);
+}
+
+int kube_words_read(char *const *words, struct kube_words *out, struct error *err)
+{
+    int result = read_words(words, out, err);
+    if (result < 0 && err != NULL) { /* it may have any bytes of the user */
+        tail_make_valid(err->text, strlen(err->text));
+        plain_line(err->text, '?');
+    }
+    return result;
 }
 
 void kube_words_help(struct buf *out)

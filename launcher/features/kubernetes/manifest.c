@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "features/kubernetes/yaml_text.h"
-#include "model/exit/tail.h"
 
 #define LABEL_MAX 63
 #define JOBSET_PODS "pod" /* of its one job: JobSet calls its pods NAME-pod-0-INDEX */
@@ -40,75 +39,84 @@ static bool is_label(const char *name, bool may_begin_with_digit)
            (may_begin_with_digit || name[0] < '0' || name[0] > '9');
 }
 
-/* A text of the user for one line of an error. The caller frees it. */
-static char *shown(const char *text)
+/* The pod with the highest index has the longest name. It is the host name, to which JobSet (also
+ * that of a TrainJob) adds a "-" and five letters before it compares the length. */
+static char *last_pod(const struct manifest *manifest)
 {
-    char *copy = mem_strdup(text);
-    tail_make_valid(copy, strlen(copy));
-    for (char *at = copy; *at != '\0'; at++) {
-        if ((unsigned char)*at < ' ' || *at == 0x7f)
-            *at = '?';
-    }
-    return copy;
-}
-
-/* The pod with the highest index has the longest host name. */
-static char *last_host(const struct manifest *manifest)
-{
-    const char *between = manifest->kind == MANIFEST_JOBSET     ? "-" JOBSET_PODS "-0"
-                          : manifest->kind == MANIFEST_MPIJOB   ? "-worker"
-                          : manifest->kind == MANIFEST_TRAINJOB ? "-node-0"
-                                                                : "";
-    return mem_printf("%s%s-%" PRId64, manifest->name, between, manifest->pods_max - 1);
+    static const char *const between[MANIFEST_KINDS] = {"", "-" JOBSET_PODS "-0", "-worker",
+                                                        "-node-0"};
+    bool is_jobset = manifest->kind == MANIFEST_JOBSET || manifest->kind == MANIFEST_TRAINJOB;
+    return mem_printf("%s%s-%" PRId64 "%s", manifest->name, between[manifest->kind],
+                      manifest->pods_max - 1, is_jobset ? "-xxxxx" : "");
 }
 
 static int check_names(const struct manifest *manifest, struct error *err)
 {
-    char *name AUTO_FREE = shown(manifest->name);
-    char *namespace AUTO_FREE = shown(manifest->namespace == NULL ? "" : manifest->namespace);
     if (!is_label(manifest->name, false))
         return error_status(err, STATUS_USAGE,
                             "--name: '%s' cannot be a name in Kubernetes; expected at most %d "
                             "lower-case letters, digits and '-', a letter first and no '-' last",
-                            name, LABEL_MAX);
+                            manifest->name, LABEL_MAX);
     if (manifest->namespace != NULL && !is_label(manifest->namespace, true))
         return error_status(err, STATUS_USAGE,
                             "--namespace: '%s' cannot be a namespace; expected at most %d "
                             "lower-case letters, digits and '-', no '-' first or last",
-                            namespace, LABEL_MAX);
-    char *host AUTO_FREE = last_host(manifest);
-    if (strlen(host) <= LABEL_MAX)
+                            manifest->namespace, LABEL_MAX);
+    char *pod AUTO_FREE = last_pod(manifest);
+    if (strlen(pod) <= LABEL_MAX)
         return 0;
     return error_status(err, STATUS_USAGE,
                         "--name: '%s' is too long: a pod would have the name %s, and %d letters "
                         "are allowed",
-                        manifest->name, host, LABEL_MAX);
+                        manifest->name, pod, LABEL_MAX);
 }
 
 static int check_texts(const struct manifest *manifest, struct error *err)
 {
     const char *image = manifest->image;
-    char *name AUTO_FREE = shown(image);
     if (!yaml_text_is_valid(image) || image[0] == '\0' || image[strcspn(image, " \t\r\n")] != '\0')
-        return error_status(err, STATUS_USAGE, "--image: '%s' is not the name of an image", name);
+        return error_status(err, STATUS_USAGE, "--image: '%s' is not the name of an image", image);
     for (size_t i = 0; manifest->line[i] != NULL; i++) {
         if (yaml_text_is_valid(manifest->line[i]))
             continue;
-        char *word AUTO_FREE = shown(manifest->line[i]);
         return error_status(err, STATUS_USAGE,
-                            "'%s' is not UTF-8, as all text in a manifest must be", word);
+                            "'%s' is not UTF-8, as all text in a manifest must be",
+                            manifest->line[i]);
     }
+    return 0;
+}
+
+static bool has_torchrun(char *const *words)
+{
+    while (*words != NULL && strcmp(*words, "torchrun") != 0)
+        words++;
+    return *words != NULL;
+}
+
+/* Without torchrun, each pod would be a job of its own. Where the options of hvdrun end is not
+ * known here, so it is not put in. */
+static int check_trainjob(const struct manifest *manifest, struct error *err)
+{
+    if (manifest->is_elastic)
+        return error_status(err, STATUS_USAGE,
+                            "--pods: a TrainJob has a fixed number of pods; expected one number, "
+                            "or --kind job or jobset");
+    if (manifest->has_grace)
+        return error_status(err, STATUS_USAGE,
+                            "--grace: the runtime of a TrainJob says how long its pods may take; "
+                            "leave it out, or use --kind job or jobset");
+    if (manifest->line[0][0] == '-' && !has_torchrun(manifest->line))
+        return error_status(err, STATUS_USAGE,
+                            "--kind trainjob: torchrun is missing behind the options of hvdrun; "
+                            "write -- OPTIONS torchrun --no-python PROGRAM");
     return 0;
 }
 
 int manifest_check(const struct manifest *manifest, struct error *err)
 {
-    if (check_names(manifest, err) < 0 || check_texts(manifest, err) < 0)
+    if (check_names(manifest, err) < 0 || check_texts(manifest, err) < 0 ||
+        (manifest->kind == MANIFEST_TRAINJOB && check_trainjob(manifest, err) < 0))
         return -1;
-    if (manifest->kind == MANIFEST_TRAINJOB && manifest->is_elastic)
-        return error_status(err, STATUS_USAGE,
-                            "--pods: a TrainJob has a fixed number of pods; expected one number, "
-                            "or --kind job or jobset");
     if (manifest->kind >= MANIFEST_MPIJOB && manifest->secret != NULL)
         return error_status(err, STATUS_USAGE,
                             "--with-secret: --kind %s does not use a secret of hvdrun",
@@ -170,6 +178,8 @@ static void put_limits(const struct manifest *manifest, const char *key, const c
     if (manifest->gpus > 0)
         buf_printf(out, "%s%s:\n%s  limits: {nvidia.com/gpu: %" PRId64 "}\n", indent, key, indent,
                    manifest->gpus);
+    if (manifest->gpus > 0 && manifest->kind == MANIFEST_TRAINJOB) /* Trainer counts these */
+        buf_printf(out, "%s  requests: {nvidia.com/gpu: %" PRId64 "}\n", indent, manifest->gpus);
 }
 
 /* What the pods of a Job or JobSet need beside them */
@@ -322,7 +332,8 @@ static void put_job_spec(const struct manifest *manifest, struct buf *out)
              "      - action: Ignore # evicted: not the fault of the job\n"
              "        onPodConditions:\n"
              "          - {type: DisruptionTarget, status: \"True\"}\n"
-             "      - action: Ignore # \"start me again\", or ended with SIGTERM\n"
+             "      - action: Ignore # \"start me again\", or SIGTERM: without a limit, unless "
+             "you set activeDeadlineSeconds\n"
              "        onExitCodes: {containerName: hvdrun, operator: In, values: [75, 143]}\n"
              "      - action: FailJob # \"never again\", the program fails, or a command line is "
              "wrong\n"
@@ -453,8 +464,8 @@ static void put_note(const struct manifest *manifest, struct buf *out)
     if (manifest->kind < MANIFEST_MPIJOB && manifest->secret == NULL)
         buf_printf(out,
                    "# It needs a secret, which hvdrun does not print:\n"
-                   "#   kubectl%s%s create secret generic %s --from-literal=secret=\"$(openssl "
-                   "rand -hex 32)\"\n",
+                   "#   openssl rand -hex 32 | kubectl%s%s create secret generic %s "
+                   "--from-file=secret=/dev/stdin\n",
                    manifest->namespace == NULL ? "" : " -n ",
                    manifest->namespace == NULL ? "" : manifest->namespace, manifest->name);
 }

@@ -7,7 +7,7 @@
  *   mpijob   MPI Operator makes the pods, and their SSH, and hvdrun is the launcher
  *   trainjob Trainer makes the pods, which all run the same line of hvdrun torchrun
  *
- * What the objects mean is in docs/kubernetes.md. tests/flow/kube_fields.py knows all their fields.
+ * What the objects mean is in docs/kubernetes.md. tests/flow/kube.py knows all their fields.
  */
 #pragma once
 
@@ -48,6 +48,6 @@ struct manifest { /* all text is borrowed */
 const char *manifest_kind_word(enum manifest_kind kind);
 
 /* -1: a name that a cluster would refuse, a text that YAML cannot hold, or what the kind does not
- * have. STATUS_USAGE. */
+ * have. STATUS_USAGE. The error may have any bytes of the user. */
 int manifest_check(const struct manifest *manifest, struct error *err);
 void manifest_put(const struct manifest *manifest, struct buf *out); /* it was checked */

@@ -89,9 +89,9 @@ static void test_names_of_pods(void **state)
     char name[64];
     static const struct {
         enum manifest_kind kind;
-        int room; /* for "-0" and what is between */
+        int room; /* for "-0", what is between, and the "-xxxxx" of JobSet */
     } kinds[] = {
-        {MANIFEST_JOB, 2}, {MANIFEST_JOBSET, 8}, {MANIFEST_MPIJOB, 9}, {MANIFEST_TRAINJOB, 9}};
+        {MANIFEST_JOB, 2}, {MANIFEST_JOBSET, 14}, {MANIFEST_MPIJOB, 9}, {MANIFEST_TRAINJOB, 15}};
     (void)state;
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         struct manifest manifest = {.kind = kinds[i].kind,
@@ -103,7 +103,7 @@ static void test_names_of_pods(void **state)
         for (int length = 0; length < 63 - kinds[i].room; length++)
             name[length] = 'a', name[length + 1] = '\0';
         assert_int_equal(manifest_check(&manifest, &err), 0);
-        manifest.pods_max = 11;
+        manifest.pods_max = 11; /* one letter more */
         assert_int_equal(manifest_check(&manifest, &err), -1);
         assert_int_equal(err.status, STATUS_USAGE);
     }
