@@ -263,19 +263,9 @@ static void destroy(struct job *job)
 
 /* Nodes */
 
-/* Nobody has named hosts, so those that dial in are the list. */
-static bool is_open(const struct job *job)
-{
-    const struct settings *settings = job->settings;
-    return settings->transport == SET_TRANSPORT_DIAL && job->request->hosts->count == 0 &&
-           settings->host_discovery_script == NULL && settings->hosts_watch == NULL;
-}
-
 static const char *stranger(struct job *job, const char *name)
 {
     const char *why = "the job ends";
-    if (!is_open(job))
-        return "hvdrun does not expect an agent of this name";
     if (job->state >= JOB_ENDING ||
         elastic_source_come(of(job)->parts.source, name, max_np_of(job->settings), &why) < 0)
         return why;
@@ -325,9 +315,17 @@ static void hello(struct job *job, struct node_link *node)
         feed_host(job, ELASTIC_HOST_CAME, node, node->hello->boot_id);
 }
 
+/* Where nobody has listed hosts, one that has gone is forgotten until its agent comes again. */
+static void leave(struct job *job, const struct node_link *node)
+{
+    if (job_is_open(job) && job->state < JOB_ENDING)
+        elastic_source_leave(of(job)->parts.source, node->host);
+}
+
 static void unreached(struct job *job, struct node_link *node, const char *why)
 {
     feed_host(job, ELASTIC_HOST_UNREACHED, node, why);
+    leave(job, node);
 }
 
 static void gone(struct job *job, struct node_link *node)
@@ -337,8 +335,7 @@ static void gone(struct job *job, struct node_link *node)
     elastic_act_node_gone(&of(job)->parts, node);
     if (may_return) /* what drained is gone, and a new agent would be another one */
         feed(job, &(struct elastic_event){.kind = ELASTIC_HOST_UNDRAIN, .host = node->index});
-    if (is_open(job) && job->state < JOB_ENDING)
-        elastic_source_leave(of(job)->parts.source, node->host);
+    leave(job, node);
     elastic_epoch_advance(of(job)->parts.epoch);
 }
 

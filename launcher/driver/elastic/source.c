@@ -114,18 +114,6 @@ void elastic_source_destroy(struct elastic_source *source)
     free(source);
 }
 
-/* The slots of hosts that are up, or awaited. */
-static int slots_in_use(const struct elastic *core)
-{
-    int slots = 0;
-    for (int i = 0; i < elastic_host_count(core); i++) {
-        struct elastic_host_facts facts = elastic_host_facts(core, i);
-        if (facts.state == ELASTIC_HOST_CALLING || facts.state == ELASTIC_HOST_UP)
-            slots += facts.slots;
-    }
-    return slots;
-}
-
 int elastic_source_come(struct elastic_source *source, const char *name, int max_np,
                         const char **why)
 {
@@ -133,7 +121,7 @@ int elastic_source_come(struct elastic_source *source, const char *name, int max
     const struct elastic *core = elastic_hub_core(source->hub);
     int slots = settings->slots_per_host > 0 ? (int)settings->slots_per_host : 1;
     *why = "hvdrun has as many hosts as it may use (--max-np)";
-    if (max_np > 0 && slots_in_use(core) >= max_np + settings->spares * slots)
+    if (max_np > 0 && elastic_promised_slots(core) >= max_np + settings->spares * slots)
         return -1;
     *why = "too many hosts have come and gone in this job";
     if (elastic_host_number(core, name) < 0 && elastic_host_count(core) >= ELASTIC_STRANGERS_MAX)

@@ -50,6 +50,13 @@ int job_rank_seat(const struct job *job, int rank)
     return -1;
 }
 
+bool job_is_open(const struct job *job)
+{
+    const struct settings *settings = job->settings;
+    return settings->transport == SET_TRANSPORT_DIAL && job->request->hosts->count == 0 &&
+           settings->host_discovery_script == NULL && settings->hosts_watch == NULL;
+}
+
 bool job_is_restarted(const struct job *job)
 {
     const struct allocation *allocation = job->request->allocation;

@@ -167,6 +167,9 @@ bool job_seat_is_on(const struct job *job, const struct node_link *node, uint32_
  * none. */
 int job_rank_seat(const struct job *job, int rank);
 
+/* Nobody has listed hosts of this elastic job, so those that dial in are the list. */
+bool job_is_open(const struct job *job);
+
 /* The scheduler has requeued and restarted the job: logs are appended. */
 bool job_is_restarted(const struct job *job);
 

@@ -157,7 +157,7 @@ static int open_dial(struct ways *ways, struct error *err)
         .port = (int)settings->dial_port,
         .limit_ms = elastic ? 0 : start_limit_ms(job),
         .nodes = elastic ? (int)job->request->hosts->count : job->node_count,
-        .stranger = elastic && job->request->hosts->count == 0 ? stranger : NULL,
+        .stranger = elastic && job_is_open(job) ? stranger : NULL,
         .note = tell_note,
         .context = ways};
     ways->dial = dial_in_create(&ways->dial_settings, err);

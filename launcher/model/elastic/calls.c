@@ -52,6 +52,20 @@ static bool counts(const struct elastic *e, const struct elastic_host *host)
     return host->problem == NULL && e->now_ms < host->called_ms + ELASTIC_SLOW_CALL_MS;
 }
 
+/* The slots of this host that the job counts on. */
+static int promised(const struct elastic *e, const struct elastic_host *host)
+{
+    return counts(e, host) ? elastic_hosts_promised(host) : 0;
+}
+
+int64_t elastic_calls_promised(const struct elastic *e)
+{
+    int64_t slots = 0;
+    for (int i = 0; i < e->hosts.count; i++)
+        slots += promised(e, &e->hosts.items[i]);
+    return slots;
+}
+
 /* The job counts on the slots of a host that it is about to call. A job that waits does not count
  * on a host that has failed before, so it calls others, too. */
 static bool is_promising(const struct elastic *e, const struct elastic_host *host)
@@ -66,12 +80,11 @@ void elastic_calls_make(struct elastic *e)
     int64_t slots = 0;
     int extra = 0;
     for (int i = 0; i < e->hosts.count; i++) {
-        const struct elastic_host *host = &e->hosts.items[i];
-        int promised = counts(e, host) ? elastic_hosts_promised(host) : 0;
-        if (promised == 0)
+        int more = promised(e, &e->hosts.items[i]);
+        if (more == 0)
             continue;
         if (slots < limit)
-            slots += promised;
+            slots += more;
         else
             extra++;
     }

@@ -9,6 +9,7 @@
 
 /* Calls hosts until they promise as many slots as the job can use. */
 void elastic_calls_make(struct elastic *e);
+int64_t elastic_calls_promised(const struct elastic *e); /* slots */
 void elastic_calls_came(struct elastic *e, int number, const char *boot_id);
 void elastic_calls_unreached(struct elastic *e, int number, const char *text);
 

@@ -62,6 +62,11 @@ struct elastic_host_facts elastic_host_facts(const struct elastic *e, int number
     };
 }
 
+int64_t elastic_promised_slots(const struct elastic *e)
+{
+    return elastic_calls_promised(e);
+}
+
 const struct elastic_plan *elastic_newcomers(const struct elastic *e)
 {
     return e->newcomers.stage == ELASTIC_NEWCOMERS_NONE ? NULL : &e->newcomers.plan;

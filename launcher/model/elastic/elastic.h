@@ -110,6 +110,9 @@ struct elastic_host_facts {   /* borrowed until the next event */
 };
 struct elastic_host_facts elastic_host_facts(const struct elastic *elastic, int host);
 
+/* The slots, without blacklisted ones, of hosts that are up, or called and likely to come. */
+int64_t elastic_promised_slots(const struct elastic *elastic);
+
 /* NULL before the first PREPARE. After a CANCEL it means nothing until the next PREPARE. Borrowed
  * until the next event. */
 const struct elastic_plan *elastic_plan(const struct elastic *elastic);
