@@ -287,6 +287,23 @@ static int own_slots(const struct settings *settings)
     return gpus > 0 ? gpus : 1;
 }
 
+/* The agents that dial in are the hosts. So nothing here tells how many ranks the job has, and ppr
+ * has no hosts to give slots to. */
+static int check_open(const struct settings *settings, const struct mapping *mapping,
+                      struct error *err)
+{
+    if (settings->np == 0 && settings->min_np == 0 && settings->max_np == 0)
+        return error_status(err, STATUS_USAGE,
+                            "%s: dial without a host list needs a number of ranks: give -np, or "
+                            "--min-np and --max-np",
+                            settings_place(settings, OPT_transport));
+    if (mapping->rule == MAP_SLOT)
+        return 0;
+    return error_status(err, STATUS_USAGE,
+                        "%s: there is no host list; hosts that dial in have --slots-per-host ranks",
+                        settings_place(settings, OPT_map_by));
+}
+
 int place_open(const struct command_line *line, char *const *env, struct place *place,
                struct error *err)
 {
@@ -311,11 +328,12 @@ int place_open(const struct command_line *line, char *const *env, struct place *
     place->allocated = !named && allocated;
     if (place->allocated)
         hosts_copy(&place->hosts, &place->allocation.hosts);
+    if (place->hosts.count == 0 && !named && settings->transport == SET_TRANSPORT_DIAL &&
+        settings_is_elastic(settings) && !line->check.wanted)
+        return check_open(settings, &place->mapping, err);
     if (settle_ppr(settings, place, err) < 0)
         return -1;
-    bool come = settings->transport == SET_TRANSPORT_DIAL && settings_is_elastic(settings) &&
-                !line->check.wanted; /* the agents that dial in are the hosts */
-    if (place->hosts.count == 0 && !named && !come && !layout_hosts(&place->mapping, &place->hosts))
+    if (place->hosts.count == 0 && !named && !layout_hosts(&place->mapping, &place->hosts))
         hosts_add(&place->hosts, "localhost", own_slots(settings), true);
     return 0;
 }

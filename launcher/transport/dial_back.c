@@ -265,7 +265,13 @@ static void check_claim(struct dial_back_guest *guest)
         if (claim == NULL)
             return;
     }
-    if (claim == NULL && name != NULL && strcmp(name, DIAL_BACK_ANY) == 0) {
+    bool any = name != NULL && strcmp(name, DIAL_BACK_ANY) == 0;
+    if (claim == NULL && any && dial->config.stranger != NULL) {
+        tell(dial, LOG_INFO,
+             mem_printf("refused an agent from %s: it has no name, and the job has no host list",
+                        guest->peer));
+        refuse(guest, "the job has no host list, so each agent needs a name of its own (--name)");
+    } else if (claim == NULL && any) {
         char *line = mem_printf("refused an agent from %s: all hosts of the list have an agent",
                                 guest->peer);
         if (dial->config.agents_return)

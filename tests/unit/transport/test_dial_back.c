@@ -452,7 +452,6 @@ static struct rlimit leave_descriptors(int count)
     return old;
 }
 
-/* An agent that cannot be taken in is no agent that never came. */
 static const char *ask(void *context, const char *name)
 {
     struct fixture *f = context;
@@ -492,6 +491,8 @@ static void test_strangers_that_are_welcome(void **state)
     static const char *const refused[][2] = {
         {"hvdrun:job-1:full", "wait there is no room\n"},
         {"hvdrun:job-1:odd", "wait hvdrun does not use this host now\n"},
+        {"hvdrun:job-1:*",
+         "wait the job has no host list, so each agent needs a name of its own (--name)\n"},
         {"hvdrun:job-1:-x", "wait hvdrun does not expect an agent of this name\n"},
         {"hvdrun:job-1:", "wait hvdrun does not expect an agent of this name\n"},
         {"hvdrun:job-2:node1", "wait hvdrun does not expect an agent of this name\n"},
@@ -505,6 +506,7 @@ static void test_strangers_that_are_welcome(void **state)
     forget(&node1);
 }
 
+/* An agent that cannot be taken in is no agent that never came. */
 static void test_no_descriptor_for_an_agent(void **state)
 {
     struct fixture *f = *state;
