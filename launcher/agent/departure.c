@@ -269,7 +269,9 @@ void departure_resume(struct departure *departure)
 
 void departure_sigterm(struct departure *departure, int64_t grace_ms)
 {
-    bool is_news = grace_ms > 0 && !departure->deadline.is_set; /* the first signal says when */
+    const struct deadline *known = &departure->deadline; /* a second signal brings no later one */
+    bool is_news =
+        grace_ms > 0 && (!known->is_set || clock_wall_ns() / 1000000 + grace_ms < known->at_ms);
     notice(departure, is_news, grace_ms, "");
 }
 

@@ -5,6 +5,7 @@
 
 import hashlib
 import hmac
+import itertools
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import shlex
 import signal
 import socket
 import subprocess
+import time
 
 import kube
 from ground import BUILD, HVDRUN, SOURCE, mpi_worker, wait_until, worker
@@ -249,21 +251,38 @@ class Pods(Dialing):
 
     def test_the_grace_of_a_pod(self):
         """Workers that only end at a checkpoint learn when their pod goes, and no longer hold it up than that."""
-        script = ("echo up; trap : TERM; while [ ! -s $HVDRUN_DEADLINE_FILE ]; do sleep 0.05; done; echo until $(cut -d' ' -f2- $HVDRUN_DEADLINE_FILE); "
-                  "while :; do sleep 0.05; done")
-        for elastic in ((), ("--min-np", 1)):
-            with self.subTest(elastic=elastic):
-                job = self.drive("pod-1:1,pod-2:1", *elastic, "-np", 2, "--grace", 1, "sh", "-c", script)
-                agents = [self.agent(1), self.agent(2, "--grace", "3s")]
+        told = "trap 'echo until $(cut -d\" \" -f2- $HVDRUN_DEADLINE_FILE); exit 143' TERM"
+        for elastic, stays in itertools.product(((), ("--min-np", 1)), (False, True)):
+            with self.subTest(elastic=elastic, stays=stays):
+                script = f"{'trap : TERM' if stays else told}; echo up; while :; do sleep 0.05; done"
+                grace = "1s" if stays else "5m"
+                job = self.drive("pod-1:1,pod-2:1", *elastic, "-np", 2, "--grace", grace, "sh", "-c", script)
+                agents = [self.agent(1), self.agent(2, "--grace", grace)]
                 job.wait_output("up", count=2)
                 os.kill(self.host(2).agents()[0].pid, signal.SIGTERM)
-                job.wait_output(r"\[1\]<stdout>:until .*SIGTERM")
+                if not stays:
+                    job.wait_output(r"\[1\]<stdout>:until .*SIGTERM")
                 self.end([agents.pop()], 143)
                 if elastic:
                     job.wait_output("up", count=3)
                     job.signal(signal.SIGTERM)
                 self.expect(job.wait(), 143)
                 self.end(agents, 143)
+
+    def test_sigterm_to_one_pod_after_the_other(self):
+        """The later ones are no further requests of the user, which would end the workers sooner."""
+        job = self.drive("pod-1:1,pod-2:1", "--grace", "5m", "sh", "-c", f"trap 'echo term' TERM; echo up; {self.until_gate()}; exit 143")
+        agents = [self.agent(1), self.agent(2)]
+        job.wait_output("up", count=2)
+        os.kill(self.host(1).agents()[0].pid, signal.SIGTERM)
+        job.wait_output("term", count=2)
+        time.sleep(6)  # what comes within 5 s is one request anyway
+        os.kill(self.host(2).agents()[0].pid, signal.SIGTERM)
+        time.sleep(0.5)  # in which nothing must happen
+        self.open_gate()
+        result = self.expect(job.wait(), 143)
+        self.assertEqual(len(re.findall("term", result.stdout)), 2, result.describe())
+        self.end(agents, 143)
 
     def test_sigterm_to_the_pod_of_hvdrun(self):
         """All pods end with the status that says that nothing is wrong, after the workers have had time."""
@@ -495,13 +514,31 @@ class Elastic(Dialing):
         job = self.train("pod-1:1,pod-2:1", "-np", 2, "--min-np", 1, "-v")
         agents = [self.agent(1), self.agent(2)]
         job.wait_output(r"1 of 2 on pod-2")
-        agents.append(self.agent(3, "--start-timeout", 3, name="pod-2"))
-        job.wait_output(r"refused a second agent of pod-2", count=7, name="stderr")
+        agents.append(self.agent(3, "--start-timeout", 8, name="pod-2"))
+        self.waiting(agents[2], "an agent of this name is connected already")
+        time.sleep(10)
         kill(self.host(2).agent().pid)
         job.wait_output(r"1 of 2 on pod-2", count=2, timeout=60)
         self.open_gate()
         self.expect(job.wait(), 0)
         self.end([agents[0], agents[2]])
+
+    def test_a_drained_one_goes_sooner(self):
+        """Its workers learn of the earlier end, and not of a later one."""
+        script = ("trap : TERM; while [ ! -e $0 ]; do now=$(cut -d' ' -f2- $HVDRUN_DEADLINE_FILE 2>&-); [ \"$now\" = \"$last\" ] || echo until $now; "
+                  "last=$now; sleep 0.05; done")
+        gate, open_gate = self.box.gate()
+        job = self.drive("pod-1:1,pod-2:1", "-np", 2, "--min-np", 1, "--job-name", "sooner", "--grace", "30m", "sh", "-c", "echo up; " + script, gate)
+        agents = [self.agent(1), self.agent(2, "--grace", "5m")]
+        job.wait_output("up", count=2)
+        self.expect(self.start("drain", "pod-2", "--job", "sooner", "--within", "10m").wait(), 0)
+        job.wait_output(r"\[1\]<stdout>:until .*drain")
+        os.kill(self.host(2).agents()[0].pid, signal.SIGTERM)
+        job.wait_output(r"\[1\]<stdout>:until .*SIGTERM")
+        open_gate()
+        self.expect(job.wait(), 0)
+        for agent in agents:
+            agent.wait()
 
     def test_the_rest_comes_later(self):
         job = self.train("pod-1:1,pod-2:1,pod-3:1", "--min-np", 1)
@@ -523,6 +560,18 @@ class Elastic(Dialing):
         self.end([agents.pop()])
         self.stop_waiting(2, self.waiting(self.agent(2), "hvdrun no longer waits for this agent"))
         self.assertIsNone(job.popen.poll(), job.describe())
+        self.open_gate()
+        self.expect(job.wait(), 0)
+        self.end(agents)
+
+    def test_a_name_that_the_script_does_not_list(self):
+        script = self.write("hosts.sh", "#!/bin/sh\necho pod-1:1\n", 0o755)
+        job = self.drive(None, "--min-np", 1, "--host-discovery-script", script, "sh", "-c", self.until_gate())
+        agents = [self.agent(1)]
+        job.wait_output("0 of 1 on pod-1")
+        stranger = self.waiting(self.agent(3, name="pod-9"), "does not expect an agent of this name")
+        job.wait_output(r"refused an agent from \S+: it identifies itself as pod-9, which hvdrun does not expect", name="stderr")
+        self.stop_waiting(3, stranger)
         self.open_gate()
         self.expect(job.wait(), 0)
         self.end(agents)
@@ -579,6 +628,22 @@ class Whoever(Dialing):
         self.open_gate()
         self.expect(job.wait(), 0)
         self.end(agents)
+
+    def test_one_without_a_name(self):
+        """There is no list that has a place for it."""
+        job = self.train("--min-np", 1, "--max-np", 2)
+        agents = [self.agent(1, name="a")]
+        job.wait_output("0 of 1 on a")
+        self.stop_waiting(2, self.waiting(self.agent(2, name="auto"), r"each agent needs a name of its own \(--name\)"))
+        self.open_gate()
+        self.expect(job.wait(), 0)
+        self.end(agents)
+
+    def test_mistakes(self):
+        for words, said in ((("--max-restarts", 2), r"--transport: dial without a host list needs a number of ranks: give -np, or --min-np"),
+                            (("--min-np", 2, "--map-by", "ppr:2:node"), r"--map-by: there is no host list; .*--slots-per-host")):
+            with self.subTest(words=words):
+                self.expect_said(self.expect(self.drive(None, *words, "true").wait(), 2), said)
 
     def test_none_comes(self):
         result = self.expect(self.train("--min-np", 2, "--elastic-timeout", 1).wait(), 123)

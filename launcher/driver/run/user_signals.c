@@ -286,7 +286,8 @@ static void of_node(struct job *job, int signal)
 int user_signals_terminate(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     (void)node, (void)frame;
-    of_node(job, SIGTERM);
+    if (job->state < JOB_ENDING) /* one that follows is no further request: each pod gets its own */
+        of_node(job, SIGTERM);
     return 0;
 }
 
