@@ -23,7 +23,7 @@ struct dial_listener {
     int fd, port;
     struct loop_fd *watch;
     struct loop_timer *full;
-    int full_rounds; /* in succession */
+    int full_rounds; /* in each of them, connections waited */
 };
 
 static void again(void *context)
@@ -37,8 +37,9 @@ static void be_full(struct dial_listener *listener, const char *cause)
     loop_fd_watch(listener->watch, 0);
     loop_timer_set(listener->full, FULL_MS);
     int round = ++listener->full_rounds;
-    if (round == 1 || round == FULL_ROUNDS)
-        listener->ops->full(listener->context, cause, round == FULL_ROUNDS);
+    bool for_long = round % FULL_ROUNDS == 0;
+    if (round == 1 || for_long)
+        listener->ops->full(listener->context, cause, for_long);
 }
 
 static void accept_some(void *context, int what)
@@ -51,13 +52,13 @@ static void accept_some(void *context, int what)
         int fd = accept4(listener->fd, (struct sockaddr *)&address, &length,
                          SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
-            listener->full_rounds = 0;
             listener->ops->accepted(listener->context, fd, &address);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             if (i == 0) /* else perhaps no connection waits: descriptors come first */
                 be_full(listener, strerror(errno));
             return;
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            listener->full_rounds = 0;
             return;
         } /* else that one has gone again */
     }

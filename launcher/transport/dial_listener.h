@@ -15,7 +15,7 @@ struct dial_listener_ops {
     /* The descriptor is the receiver's. */
     void (*accepted)(void *context, int fd, const struct sockaddr_storage *address);
     /* No descriptor is free for a connection that waits. The listener tries again. Called when that
-     * begins, and with `for_long` when strangers have had time to leave theirs. */
+     * begins, and with `for_long` each time that strangers have had time to leave theirs. */
     void (*full)(void *context, const char *cause, bool for_long);
 };
 
