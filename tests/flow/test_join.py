@@ -132,11 +132,12 @@ class ManyHosts(Joining):
 
     def test_other_numbers_of_ranks(self):
         """Each copy says how many ranks its host gets; a word is counted there."""
-        copies = [self.copy(number, *self.line(*WHERE, each=each)) for number, each in ((1, 2), (2, 1), (3, 3))]
+        report, hosts = self.box.path("report"), ("localhost", "node-1", "node-2")
+        copies = [self.copy(number, *self.line(*WHERE, each=each), before=["--report", report]) for number, each in ((1, 3), (2, 1), (3, 2))]
         result = self.end(copies)[0]
-        counts = [len([line for line in result.stdout.splitlines() if f" of 6 on {name} " in line])
-                  for name in ("localhost", "node-1", "node-2")]
-        self.assertEqual((counts[0], sorted(counts[1:])), (2, [1, 3]), result.describe())
+        counts = [len([line for line in result.stdout.splitlines() if f" of 6 on {name} " in line]) for name in hosts]
+        self.assertEqual((counts[0], sorted(counts[1:])), (3, [1, 2]), result.describe())
+        self.assertEqual([rank["host"] for rank in self.read_json(report)["ranks"]], [name for name in hosts for _ in range(counts.pop(0))])
         copies = [self.copy(number, "--node-rank", number - 1, *self.line(*WHERE, nodes=2, each=each))
                   for number, each in ((1, 1), (2, "auto"))]
         self.assertGreaterEqual(self.ranks_of(self.end(copies)[0]), 2)
@@ -260,6 +261,13 @@ class Mistakes(Joining):
             if one.comm == "hvdrun":
                 os.kill(one.pid, signal.SIGTERM)
         job.wait()
+
+    def test_too_few_ranks(self):
+        """The driver learns it when the others are there, one of which it did not need so far."""
+        copies = [self.copy(number, "--node-rank", number - 1, *self.line(*WHERE, each=each), before=["-np", 4] if number == 1 else ())
+                  for number, each in ((1, 2), (2, 1))]
+        self.expect_said(self.expect(copies[0].wait(), 123), r"not enough slots: 4 ranks wanted, 3 slots found \(localhost: 2, node-1: 1\)")
+        self.expect(copies[1].wait(), 123)
 
     def test_a_driver_that_never_comes(self):
         result = self.expect(self.copy(2, "--rdzv-conf", "join_timeout=5", *self.line(*WHERE)).wait(), 125)

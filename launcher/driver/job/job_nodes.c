@@ -34,6 +34,7 @@ void job_set_places(struct job *job, struct node_link *const *places)
 
 void job_seat_ranks(struct job *job)
 {
+    rank_table_keep(&job->ranks, job->plan->size);
     for (int rank = 0; rank < job->plan->size; rank++) {
         const struct plan_rank *place = &job->plan->ranks[rank];
         struct rank_record *record = rank_table_seat(&job->ranks, rank);

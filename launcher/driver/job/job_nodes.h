@@ -10,7 +10,7 @@ struct node_link *job_add_node(struct job *job, const char *host);
 /* The nodes and ranks of a static job, once. */
 void job_take_plan(struct job *job);
 
-/* In a static job every rank has the seat of its number. */
+/* In a static job every rank has the seat of its number, and there are no other seats. */
 void job_seat_ranks(struct job *job);
 
 /* Takes the nodes' order in the present plan; -1: they have none. */

@@ -46,6 +46,14 @@ struct rank_record *rank_table_seat(struct rank_table *table, int seat)
     return record;
 }
 
+void rank_table_keep(struct rank_table *table, int size)
+{
+    while (table->size > size) {
+        (void)rank_table_seat(table, table->size - 1); /* it counts no more */
+        table->size--;
+    }
+}
+
 void rank_stopped(struct rank_record *record, const char *why, int64_t when_ns)
 {
     free(record->stopped);

@@ -69,6 +69,7 @@ void rank_table_destroy(struct rank_table *table);
 
 /* A new worker takes a seat; the table grows as needed. The old record is cleared. */
 struct rank_record *rank_table_seat(struct rank_table *table, int seat);
+void rank_table_keep(struct rank_table *table, int size); /* the first seats, and no others */
 /* Another command sends it this signal. `by`: requester. */
 void rank_requested(struct rank_record *record, int signal, const char *by);
 /* The requester of the signal that ended it. Borrowed. NULL: nobody asked for it. */

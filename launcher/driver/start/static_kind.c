@@ -39,16 +39,18 @@ static struct node_link *node_of(const struct job *job, const char *host)
     return i < job->node_count ? job->nodes[i] : NULL;
 }
 
-/* The hosts of the request, with the numbers of slots that their agents report. */
+/* The hosts of the request that were called, with the numbers of slots that their agents report. */
 static void count_slots(const struct job *job, struct host_list *out)
 {
     const struct host_list *hosts = job->request->late->hosts;
     for (size_t i = 0; i < hosts->count; i++) {
         const struct host *from = &hosts->items[i];
         const struct node_link *node = node_of(job, from->name);
-        bool open = !from->slots_given && from->traits.gpus == 0 && node != NULL;
+        if (node == NULL) /* the first plan had no rank for it */
+            continue;
+        bool open = !from->slots_given && from->traits.gpus == 0;
         int gpus = open ? (int)node->hello->gpus : 0, slots = gpus > 0 ? gpus : from->slots;
-        uint32_t own = node == NULL ? 0 : node->hello->slots;
+        uint32_t own = node->hello->slots;
         bool says = own > 0 && own <= PLAN_SIZE_MAX;
         struct host *to = hosts_add(out, from->name, says ? (int)own : slots, true);
         to->max_slots = from->max_slots;

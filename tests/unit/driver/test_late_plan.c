@@ -123,6 +123,40 @@ static void test_slots_of_copies(void **state)
     assert_int_equal(late->f->job.plan->nodes[1].local_size, 2);
 }
 
+/* The first plan did without a host, which a copy with fewer slots would make necessary. */
+static void test_a_host_that_was_not_called(void **state)
+{
+    struct late *late = *state;
+    struct job *job = &late->f->job;
+    has_gpus(late, 0, 0);
+    has_gpus(late, 1, 0);
+    job->nodes[1]->hello->slots = 1;
+    add_host(late, "a", 2, true);
+    add_host(late, "b", 2, true);
+    add_host(late, "c", 2, true);
+    late->request.np = 4;
+    assert_int_equal(late_plan_take(job, &late->plan), -1);
+    assert_int_equal(job->outside.launcher.status, 123);
+    assert_ptr_equal(job->plan, late->f->plan);
+}
+
+/* Nobody waits for ranks of the first plan that the last one does not have. */
+static void test_fewer_ranks(void **state)
+{
+    struct late *late = *state;
+    struct job *job = &late->f->job;
+    has_gpus(late, 0, 0);
+    has_gpus(late, 1, 0);
+    job->nodes[0]->hello->slots = 1;
+    add_host(late, "a", 2, true);
+    add_host(late, "b", 1, true);
+    rank_exited(&job->ranks, 2, 1);
+    assert_int_equal(late_plan_take(job, &late->plan), 0);
+    assert_int_equal(job->plan->size, 2);
+    assert_int_equal(job->ranks.size, 2);
+    assert_int_equal(job->ranks.running + job->ranks.exited, 0);
+}
+
 /* The slots of a host with GPUs count as given, for a rule that would give it any number. */
 static void test_ranks_on_each_host(void **state)
 {
@@ -170,8 +204,10 @@ static void test_ranks_of_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_slots_of_gpus),      TEST(test_slots_that_hold), TEST(test_slots_of_copies),
-        TEST(test_ranks_on_each_host), TEST(test_no_room),         TEST(test_ranks_of_options),
+        TEST(test_slots_of_gpus),   TEST(test_slots_that_hold),
+        TEST(test_slots_of_copies), TEST(test_a_host_that_was_not_called),
+        TEST(test_fewer_ranks),     TEST(test_ranks_on_each_host),
+        TEST(test_no_room),         TEST(test_ranks_of_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
