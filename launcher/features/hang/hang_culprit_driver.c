@@ -95,6 +95,8 @@ static int collect_ranks(const struct job *job, const struct hang *hang,
     struct ras_rank *of AUTO_FREE = mem_array(size, sizeof(*of));
     struct watchdog_rank *watchdogs AUTO_FREE = mem_array(size, sizeof(*watchdogs));
     int count = 0;
+    /* the time of an expectation may pass without a silence */
+    bool pair = job->plan->size == 2 && hang_unmet(hang) < 0;
     for (int seat = 0; seat < job->ranks.size; seat++) {
         const struct rank_record *record = &job->ranks.records[seat];
         if (record->state != RANK_RUNNING)
@@ -104,7 +106,7 @@ static int collect_ranks(const struct job *job, const struct hang *hang,
         ranks[count] =
             (struct culprit_rank){.rank = job_seat_rank(job, seat),
                                   .host = job->nodes[record->node]->host,
-                                  .asleep = job->plan->size == 2 && hang_sleeps(hang, seat),
+                                  .asleep = pair && hang_sleeps(hang, seat),
                                   .way = hang_way(hang, seat),
                                   .last_ns = record->output_ns};
         add_place(places, &ranks[count++]);

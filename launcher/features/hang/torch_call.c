@@ -71,16 +71,29 @@ static bool is_at_file(const struct stack *stack)
     return does(stack, calls);
 }
 
-/* Only of Python, and known to its outer end. */
+/* Only of Python, and all of it is known: frames that are left out have a name in brackets. */
 static bool is_plain(const struct stack *stack)
 {
-    return !stack->bare && !stack->held && stack->count > 0 &&
-           strcmp(stack->frames[0].function, STACK_MORE_FRAMES) != 0;
+    bool plain = !stack->bare && !stack->held && stack->count > 0;
+    for (size_t i = 0; i < stack->count && plain; i++)
+        plain = stack->frames[i].native || stack->frames[i].function[0] != '(';
+    return plain;
+}
+
+/* In its own library, Python waits for other threads. Only run() calls what the program gave it. */
+static bool calls_compiled_code(const struct stack *stack)
+{
+    size_t count = stack->count;
+    while (count > 0 && stack->frames[count - 1].native)
+        count--;
+    const struct stack_frame *last = count > 0 ? &stack->frames[count - 1] : NULL;
+    return last == NULL || !place_frame_is_standard(last) || strcmp(last->function, "run") == 0;
 }
 
 bool torch_call_is_possible(const struct stack *stack)
 {
-    bool possible = !is_plain(stack);
+    bool works = stack->role != STACK_TASK && !sleeps(stack) && !is_at_file(stack);
+    bool possible = !is_plain(stack) || (works && calls_compiled_code(stack));
     for (size_t i = 0; i < stack->count; i++)
         possible = possible || strstr(stack->frames[i].file, TORCH "distributed_c10d") != NULL;
     return possible;

@@ -16,5 +16,5 @@ enum torch_call {
  * that waits for a lock, a socket or a GPU. */
 enum torch_call torch_call_of(const struct stack *stack);
 
-/* Another thread or process of the rank may be in such a call. */
+/* Another thread or process of the rank may be in such a call, perhaps in compiled code. */
 bool torch_call_is_possible(const struct stack *stack);

@@ -62,6 +62,8 @@ static void test_none(void **state)
         assert_int_equal(call(frames, 2, unknown[i]), TORCH_CALL_UNKNOWN);
     const struct stack_frame part[] = {{STACK_MORE_FRAMES, "", 0, false}, frames[1]};
     assert_int_equal(call(part, 2, certain[0]), TORCH_CALL_UNKNOWN);
+    const struct stack_frame gap[] = {frames[0], {"(7 frames)", "", 0, false}, frames[1]};
+    assert_int_equal(call(gap, 3, certain[0]), TORCH_CALL_UNKNOWN);
     assert_int_equal(call(frames, 0, certain[0]), TORCH_CALL_UNKNOWN);
     const struct stack_frame hook[] = {frames[1],
                                        {"broadcast_object_list", DIST "distributed_c10d.py", 1, 0},
@@ -76,7 +78,7 @@ static void test_none(void **state)
 static void test_other_threads(void **state)
 {
     (void)state;
-    const struct stack_frame frames[] = {{"run", "/usr/lib/python3.11/threading.py", 9, false},
+    const struct stack_frame frames[] = {{"wait", "/usr/lib/python3.11/threading.py", 9, false},
                                          {"barrier", DIST "distributed_c10d.py", 3, false}};
     struct stack stack = {
         .role = STACK_OTHER, .doing = "calls futex", .frames = frames, .count = 1};
@@ -87,12 +89,41 @@ static void test_other_threads(void **state)
     assert_true(torch_call_is_possible(&stack));
 }
 
+/* Such as work.wait() or loss.backward(). */
+static void test_compiled_code_of_other_threads(void **state)
+{
+    (void)state;
+    const struct stack_frame run = {"run", "/usr/lib/python3.11/threading.py", 9, false};
+    const struct stack_frame frames[] = {run, {"step", "/x/train.py", 3, false}};
+    const struct stack_frame idle[] = {run, {"get", "/usr/lib/python3.11/queue.py", 5, false}};
+    static const struct {
+        const char *doing;
+        bool possible;
+    } cases[] = {{"calls futex", true},   {"running", true},     {"", true},
+                 {"calls poll", true},    {"calls read", false}, {"calls clock_nanosleep", false},
+                 {"calls recvfrom", true}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct stack stack = {
+            .role = STACK_CHILD, .doing = cases[i].doing, .frames = frames, .count = 2};
+        assert_int_equal(torch_call_is_possible(&stack), cases[i].possible);
+        stack.count = 1; /* Thread(target=work.wait) */
+        assert_int_equal(torch_call_is_possible(&stack), cases[i].possible);
+        stack.count = 2;
+        stack.frames = idle;
+        assert_false(torch_call_is_possible(&stack));
+        stack.frames = frames;
+        stack.role = STACK_TASK; /* it is suspended, or its thread says what it does */
+        assert_false(torch_call_is_possible(&stack));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_waits),
         cmocka_unit_test(test_none),
         cmocka_unit_test(test_other_threads),
+        cmocka_unit_test(test_compiled_code_of_other_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
