@@ -28,8 +28,10 @@ class Joining(Hosts):
 
     def copy(self, number, *line, before=(), env=None):
         """A copy of hvdrun on a host, as a scheduler would start it."""
-        words = self.host(number).enter([HVDRUN, *before, "torchrun", *line], cwd=self.box.work)
-        return Job(self.box, words, env={"TMPDIR": "/tmp", "XDG_RUNTIME_DIR": None, **(env or {})})
+        return self.copy_of([HVDRUN, *before, "torchrun", *line], number, env)
+
+    def copy_of(self, words, number=1, env=None):
+        return Job(self.box, self.host(number).enter(words, cwd=self.box.work), env={"TMPDIR": "/tmp", "XDG_RUNTIME_DIR": None, **(env or {})})
 
     def line(self, *words, host="node1", nodes=3, each=1):
         return ["--nnodes", nodes, "--nproc-per-node", each, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"{host}:{PORT}",
@@ -95,6 +97,14 @@ class OneMachine(Joining):
                 self.assertNotIn(str(PORT), result.stdout, "the port of the meeting is in use")
 
 
+    def test_cores_of_ranks(self):
+        """No machine has so many: the copies have what stands before the line."""
+        words = [HVDRUN, "--map-by", "ppr:1:node:PE=100000", "deepspeed", "--num_nodes", 2, "--master_addr", "127.0.0.1", "--master_port", PORT,
+                 "--no_python", "--no_local_rank", "true"]
+        copies = [self.copy_of([*words[:4], "--node_rank", rank, *words[4:]]) for rank in range(2)]
+        self.expect_said(self.end(copies)[0], "node-1: --cpus-per-proc 100000: a worker has fewer cores")
+
+
 class ManyHosts(Joining):
 
     def test_the_node_of_the_endpoint_is_the_driver(self):
@@ -142,6 +152,23 @@ class ManyHosts(Joining):
                   for number, each in ((1, 1), (2, "auto"))]
         self.assertGreaterEqual(self.ranks_of(self.end(copies)[0]), 2)
 
+    @unittest.skipIf(any(map(os.path.exists, ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd"))), "this machine has GPUs, or a driver of them")
+    def test_gpus_that_only_nvidia_smi_knows(self):
+        """As with WSL. The agents ask it; a dry run does not need it."""
+        smi = self.write("nvidia-smi", "#!/bin/sh\nprintf 'GPU 0: x\\nGPU 1: x\\n'\n", 0o755)
+        env = {"PATH": f"{os.path.dirname(smi)}:{os.environ['PATH']}"}
+        line = self.line(*WHERE, nodes=2, each="gpu")
+        for number in (1, 2):
+            self.expect_said(self.expect(self.copy(number, *line).wait(), 123), "this machine has no GPU that hvdrun can see")
+            self.expect(self.copy(number, *line, before=["--dry-run"]).wait(), 0)
+            self.host(number).run("sh", "-c", "mkdir -p /tmp/dev/upper /tmp/dev/work && mount -t overlay overlay -o "
+                                  "lowerdir=/dev,upperdir=/tmp/dev/upper,workdir=/tmp/dev/work /dev && touch /dev/dxg")
+            self.addCleanup(self.host(number).run, "sh", "-c", "umount -l /dev && rm -rf /tmp/dev")
+        for each in ("gpu", "auto"):
+            line = self.line(*WHERE, nodes=2, each=each)
+            result = self.end([self.copy(number, *line, env=env) for number in (1, 2)])[0]
+            self.assertEqual(self.ranks_of(result), 4, result.describe())
+
     def test_last_call(self):
         """Of MIN:MAX, the first hosts wait for more before they start; the last one ends that."""
         line = self.line("--no-python", "sh", "-c", "echo $RANK of $WORLD_SIZE", nodes="1:3")
@@ -181,7 +208,7 @@ class ManyHosts(Joining):
         def copy(number, rank):
             words = [HVDRUN, "accelerate", "launch", "--num_machines", 2, "--machine_rank", rank, "--main_process_ip", "node1",
                      "--main_process_port", PORT, "--num_processes", 4, "--no_python", "sh", "-c", "echo $RANK of $WORLD_SIZE"]
-            return Job(self.box, self.host(number).enter(words, cwd=self.box.work), env={"TMPDIR": "/tmp", "XDG_RUNTIME_DIR": None})
+            return self.copy_of(words, number)
         self.expect_ranks(self.end([copy(1, 0), copy(2, 1)])[0], [f"{rank} of 4" for rank in range(4)])
 
     def test_a_host_goes_and_comes_back(self):

@@ -48,10 +48,10 @@ static void count_slots(const struct job *job, struct host_list *out)
         const struct node_link *node = node_of(job, from->name);
         if (node == NULL) /* the first plan had no rank for it */
             continue;
-        bool open = !from->slots_given && from->traits.gpus == 0;
-        int gpus = open ? (int)node->hello->gpus : 0, slots = gpus > 0 ? gpus : from->slots;
         uint32_t own = node->hello->slots;
         bool says = own > 0 && own <= PLAN_SIZE_MAX;
+        bool open = !says && !from->slots_given && from->traits.gpus == 0;
+        int gpus = open ? (int)node->hello->gpus : 0, slots = gpus > 0 ? gpus : from->slots;
         struct host *to = hosts_add(out, from->name, says ? (int)own : slots, true);
         to->max_slots = from->max_slots;
         host_traits_copy(&to->traits, &from->traits);

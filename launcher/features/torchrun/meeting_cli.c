@@ -21,6 +21,7 @@
 #include "io/dial_lookup.h"
 #include "model/allocation/slurm.h"
 #include "model/plan/mapping.h"
+#include "node/gpus.h"
 #include "node/is_local.h"
 
 enum {
@@ -133,22 +134,31 @@ static bool is_first_here(int port, const char *id)
 
 #define COPY_MAX 1000
 
-/* How many ranks the line wants on this host. */
-static int read_slots(struct command_line *line, struct error *err)
+/* No file here lists GPUs, but there is a driver: the agent asks nvidia-smi. */
+static bool agent_counts(enum map_each each)
+{
+    struct device_list gpus;
+    gpus_list("", &gpus);
+    bool unlisted = gpus.count == 0;
+    device_list_destroy(&gpus);
+    return each != MAP_EACH_CPU && unlisted && gpus_have_control("");
+}
+
+/* How many ranks the line wants on this host. 0: only its agent knows. */
+static int read_slots(struct command_line *line, struct mapping *mapping, struct error *err)
 {
     const struct settings *settings = &line->settings;
-    struct mapping mapping = {.rule = MAP_SLOT};
-    if (settings->map_by != NULL && mapping_parse(settings->map_by, &mapping, err) < 0)
+    if (settings->map_by != NULL && mapping_parse(settings->map_by, mapping, err) < 0)
         return -1;
-    line->nodes.slots = mapping.per_node;
-    if (mapping.rule == MAP_PPR && mapping.per_node == 0)
-        line->nodes.slots = place_count(mapping.each);
-    bool none = mapping.rule == MAP_PPR && line->nodes.slots == 0;
-    mapping_destroy(&mapping);
-    return none ? error_status(err, STATUS_NO_SLOTS,
-                               "%s: this machine has no GPU that hvdrun can see; write a number",
-                               settings_place(settings, OPT_map_by))
-                : 0;
+    line->nodes.slots = mapping->per_node;
+    if (mapping->each == MAP_EACH_NUMBER || agent_counts(mapping->each))
+        return 0;
+    line->nodes.slots = place_count(mapping->each);
+    return line->nodes.slots == 0 && settings->dry_run == SET_DRY_RUN_NO
+               ? error_status(err, STATUS_NO_SLOTS,
+                              "%s: this machine has no GPU that hvdrun can see; write a number",
+                              settings_place(settings, OPT_map_by))
+               : 0;
 }
 
 /* The hosts and the program. A long text is cut, and ends with a hash of the whole. */
@@ -180,22 +190,30 @@ give(struct command_line *line, enum option_id option, struct error *err, const 
                         err);
 }
 
+/* A word such as "gpu" is counted on each host; the copies there say so before the last plan. */
+static int set_hosts(struct command_line *line, const struct mapping *mapping, struct error *err)
+{
+    struct settings *settings = &line->settings;
+    int slots = line->nodes.slots, others = line->nodes.max - 1;
+    bool alike = mapping->each == MAP_EACH_NUMBER || settings->dry_run != SET_DRY_RUN_NO;
+    if (settings_is_elastic(settings) || slots == 0)
+        return give(line, OPT_hosts, err, "localhost,node-[1-%d]", others);
+    settings_reset(settings, OPT_map_by);
+    if (mapping->cpus_per_proc > 0 &&
+        give(line, OPT_map_by, err, "slot:PE=%d", mapping->cpus_per_proc) < 0)
+        return -1;
+    return alike ? give(line, OPT_hosts, err, "localhost:%d,node-[1-%d]:%d", slots, others, slots)
+                 : give(line, OPT_hosts, err, "localhost:%d,node-[1-%d]", slots, others);
+}
+
 static int set_driver(struct command_line *line, struct error *err)
 {
     struct settings *settings = &line->settings;
     const struct line_nodes *nodes = &line->nodes;
-    bool elastic = settings_is_elastic(settings);
-    enum option_id wait = elastic ? OPT_elastic_timeout : OPT_start_timeout;
-    if (read_slots(line, err) < 0)
+    struct mapping mapping = {.rule = MAP_SLOT};
+    enum option_id wait = settings_is_elastic(settings) ? OPT_elastic_timeout : OPT_start_timeout;
+    if (read_slots(line, &mapping, err) < 0 || set_hosts(line, &mapping, err) < 0)
         return -1;
-    if (!elastic && nodes->slots > 0) { /* of each host, as its copy says */
-        settings_reset(settings, OPT_map_by);
-        if (give(line, OPT_hosts, err, "localhost:%d,node-[1-%d]:%d", nodes->slots, nodes->max - 1,
-                 nodes->slots) < 0)
-            return -1;
-    } else if (give(line, OPT_hosts, err, "localhost,node-[1-%d]", nodes->max - 1) < 0) {
-        return -1;
-    }
     line->nodes.copy = copy_of(line);
     if (nodes->last_call_ms == 0)
         line->nodes.last_call_ms = LAST_CALL_MS;

@@ -116,11 +116,12 @@ static void test_slots_of_copies(void **state)
     has_gpus(late, 1, 8);
     late->f->job.nodes[0]->hello->slots = 3;
     late->f->job.nodes[1]->hello->slots = UINT32_MAX;
-    add_host(late, "a", 2, true);
+    add_host(late, "a", 1, false);
     add_host(late, "b", 2, true);
     assert_int_equal(late_plan_take(&late->f->job, &late->plan), 0);
     assert_int_equal(late->f->job.plan->nodes[0].local_size, 3);
     assert_int_equal(late->f->job.plan->nodes[1].local_size, 2);
+    assert_string_equal(buf_text(&late->f->said), ""); /* they are not those of its GPUs */
 }
 
 /* The first plan did without a host, which a copy with fewer slots would make necessary. */
