@@ -250,7 +250,7 @@ class Mistakes(Joining):
                 line = self.line(*WHERE, nodes=2)
                 job = self.copy(1, *line, env=right)
                 self.wait_driver()
-                stranger = self.copy(3, "--rdzv-conf", "join_timeout=40", *line[:-len(WHERE)], *words, *WHERE, env=wrong)
+                stranger = self.copy(3, "--rdzv-conf", "join_timeout=120", *line[:-len(WHERE)], *words, *WHERE, env=wrong)
                 job.wait_output("refused a connection from .*does not have the key", name="stderr")
                 result = self.expect(stranger.wait(), 125)
                 self.assertRegex(result.stderr.splitlines()[-1], rf"^hvdrun-agent: the hvdrun at node1:{PORT} is of another job "

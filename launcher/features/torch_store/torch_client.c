@@ -6,12 +6,14 @@
 #define SHARE_FROM 512
 #define SHARE_COST 64 /* of the place of a shared value in the queue; less than SHARE_FROM */
 
-/* Counts bytes that a client's next answer takes. The first answers do not count, so that a client
- * that reads is served even when the store is full. */
+/* Counts bytes that a client's next answer takes. The first ones since it has read all do not
+ * count, so that a client that reads is served even when the store is full. */
 static bool charge(struct torch_client *client, size_t bytes)
 {
-    if (send_queue_length(&client->out) + bytes <= TORCH_ANSWERS_FREE)
+    if (client->given + bytes <= TORCH_ANSWERS_FREE) {
+        client->given += bytes;
         return true;
+    }
     if (torch_keys_charge(&client->store->keys, bytes) < 0)
         client->unanswered = true;
     else

@@ -26,6 +26,7 @@ struct torch_client {
     size_t charged; /* for the bytes that have come */
     struct send_queue out;
     size_t answers;  /* bytes in it that are charged */
+    size_t given;    /* bytes that were not, since it was empty */
     bool unanswered; /* an answer did not fit */
     size_t work;     /* bytes that were copied for it in this turn */
     bool has_more;   /* its turn has ended before its queries did */

@@ -20,7 +20,7 @@
 #define READS_IN_A_ROW 16    /* then others get their turn */
 #define WRITES_IN_A_ROW 64   /* pieces */
 #define ACCEPTS_IN_A_ROW 256 /* connections */
-#define NO_ROOM_MS 100       /* until it tries to accept again */
+#define NO_ROOM_MS 100       /* until it tries to accept or send again */
 #define NAMED_MAX 16         /* reasons why clients were dropped */
 
 struct visitor {
@@ -30,6 +30,7 @@ struct visitor {
     int fd;
     struct loop_fd *watch;
     int watched; /* what `watch` waits for */
+    bool lacks;  /* memory of the kernel, although its socket is writable */
     struct torch_peer peer;
 };
 
@@ -39,7 +40,7 @@ struct torch_server {
     struct torch_store *store;
     int fd;
     struct loop_fd *watch;
-    struct loop_timer *room; /* until it accepts again */
+    struct loop_timer *room, *memory; /* until it accepts again, and sends again */
     struct visitor *first;
     size_t count, limit;
     size_t dropped, named;
@@ -93,7 +94,8 @@ static bool is_read(const struct visitor *visitor)
 
 static void watch_again(struct visitor *visitor)
 {
-    bool writes = unsent(visitor) > 0 || torch_client_has_more(visitor->client);
+    bool more = unsent(visitor) > 0 || torch_client_has_more(visitor->client);
+    bool writes = more && !visitor->lacks;
     int what = (is_read(visitor) ? LOOP_READ : 0) | (writes ? LOOP_WRITE : 0);
     if (what != visitor->watched)
         loop_fd_watch(visitor->watch, what);
@@ -105,6 +107,7 @@ static void flush(struct visitor *visitor)
 {
     struct send_queue *out = torch_client_out(visitor->client);
     bool takes = true;
+    visitor->lacks = false;
     for (int i = 0; i < WRITES_IN_A_ROW && takes; i++) {
         size_t length;
         const void *next = send_queue_next(out, &length);
@@ -113,14 +116,26 @@ static void flush(struct visitor *visitor)
         ssize_t sent = send(visitor->fd, next, length, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent > 0)
             send_queue_consume(out, (size_t)sent);
-        else if (sent == 0 || errno == EAGAIN || errno == EINTR || errno == ENOBUFS ||
-                 errno == ENOMEM) /* the kernel's memory: it is tried again */
+        else if (sent == 0 || errno == EAGAIN || errno == EINTR)
             takes = false;
+        else if (errno == ENOBUFS || errno == ENOMEM)
+            takes = !(visitor->lacks = true);
         else
             send_queue_clear(out);
     }
+    if (visitor->lacks)
+        loop_timer_set(visitor->server->memory, NO_ROOM_MS);
     torch_client_sent(visitor->client);
     watch_again(visitor);
+}
+
+static void send_again(void *context)
+{
+    const struct torch_server *server = context;
+    for (struct visitor *visitor = server->first; visitor != NULL; visitor = visitor->next) {
+        if (visitor->lacks)
+            flush(visitor);
+    }
 }
 
 static void answered(void *context, void *owner)
@@ -273,6 +288,7 @@ struct torch_server *torch_server_create(struct loop *loop, int port, const stru
                                     .bytes = mem_alloc(READ_SIZE)};
     server->store = torch_store_create(TORCH_MEMORY_MAX, &ops, server);
     server->room = loop_timer_create(loop, accept_again, server);
+    server->memory = loop_timer_create(loop, send_again, server);
     server->watch = loop_fd_create(loop, fd, knock, server);
     loop_fd_watch(server->watch, LOOP_READ);
     return server;
@@ -294,6 +310,7 @@ void torch_server_destroy(struct torch_server *server)
         log_warning(server->log, "the store of torch.distributed dropped %zu clients",
                     server->dropped);
     loop_timer_destroy(server->room);
+    loop_timer_destroy(server->memory);
     fd_close(&server->fd);
     torch_store_destroy(server->store);
     free(server->bytes);

@@ -87,6 +87,7 @@ struct send_queue *torch_client_out(struct torch_client *client)
 void torch_client_sent(struct torch_client *client)
 {
     size_t left = send_queue_length(&client->out);
+    client->given = left == 0 ? 0 : client->given;
     if (left == 0 && client->out.own.room > KEEP_ROOM) {
         send_queue_destroy(&client->out);
         send_queue_init(&client->out, ANSWERS_MAX);

@@ -358,6 +358,14 @@ static void test_unread_answers(void **state)
     world.store->keys.limit = torch_store_memory(world.store);
     torch_ask(&world, 0, "bisbs", 6, INT64_C(1), "/a", 3, "/b");
     torch_expect(&world, 0, "bs", 0, value);
+    for (int i = 0; i < 3; i++) { /* long values are shared, so many of them cost little */
+        torch_ask(&world, 0, "bi", 10, INT64_C(16));
+        for (int j = 0; j < 16; j++)
+            torch_ask(&world, 0, "s", "/b");
+        assert_int_equal(send_queue_length(torch_client_out(world.clients[0])), 16 * (8 + 512));
+        send_queue_clear(torch_client_out(world.clients[0]));
+        torch_client_sent(world.clients[0]);
+    }
     assert_int_equal(torch_try(&world, 1, "bis", 6, INT64_C(1), "/a"), -1);
     assert_string_equal(world.err.text, "the store is full (2048 MiB)");
     torch_world_end(&world);
