@@ -7,6 +7,8 @@
 #include "agent/departure.h"
 #include "agent/ending.h"
 #include "base/clock.h"
+#include "base/mem.h"
+#include "base/plain.h"
 #include "base/status.h"
 #include "io/reaper.h"
 
@@ -137,6 +139,11 @@ void agent_end_order(struct agent *agent, uint32_t epoch, const Hvdrun__End *mes
 /* An agent that was asked to leave has not done all that it was started for. */
 static int final_status(const struct agent *agent, const Hvdrun__Quit *message)
 {
+    if (message->refused[0] != '\0') {
+        char *why AUTO_FREE = mem_strdup(message->refused);
+        plain_line(why, '?');
+        fprintf(stderr, "hvdrun-agent: hvdrun does not take this host: %s\n", why);
+    }
     if (!message->over)
         return agent->terminated ? 128 + SIGTERM : 0;
     return message->status <= UINT8_MAX ? (int)message->status : STATUS_LAUNCHER;

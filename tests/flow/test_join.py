@@ -250,7 +250,7 @@ class Mistakes(Joining):
                 line = self.line(*WHERE, nodes=2)
                 job = self.copy(1, *line, env=right)
                 self.wait_driver()
-                stranger = self.copy(3, "--rdzv-conf", "join_timeout=120", *line[:-len(WHERE)], *words, *WHERE, env=wrong)
+                stranger = self.copy(3, "--rdzv-conf", "join_timeout=60", *line[:-len(WHERE)], *words, *WHERE, env=wrong)
                 job.wait_output("refused a connection from .*does not have the key", name="stderr")
                 result = self.expect(stranger.wait(), 125)
                 self.assertRegex(result.stderr.splitlines()[-1], rf"^hvdrun-agent: the hvdrun at node1:{PORT} is of another job "
@@ -265,7 +265,7 @@ class Mistakes(Joining):
         line = self.line(*WHERE, nodes=2)
         before = self.copy(1, "--node-rank", 0, *line)
         self.wait_driver()
-        line = [*line[:-len(WHERE)], "--rdzv-id", "78", *WHERE]
+        line = [*line[:-len(WHERE)], "--rdzv-id", "78", "--rdzv-conf", "join_timeout=3000", *WHERE]  # a tenth of it is for strangers
         other = self.waiting(self.copy(2, *line), "have the key")
         for one in self.host(1).processes():
             if one.comm == "hvdrun":
@@ -283,7 +283,9 @@ class Mistakes(Joining):
         self.assertEqual(self.ranks_of(result), 2)
         job, other = copies("--max-restarts", 1, each=4)
         job.wait_output("node-1: its line wants 4 for the ranks of each host, and that of the driver 1; with restarts or MIN:MAX", name="stderr")
-        other.wait()
+        said = self.expect(other.wait(), 125).stderr
+        self.assertIn("hvdrun-agent: hvdrun does not take this host: its line wants 4 for the ranks of each host", said)
+        self.assertNotIn("lost the connection", said)
         for one in self.host(1).processes():
             if one.comm == "hvdrun":
                 os.kill(one.pid, signal.SIGTERM)

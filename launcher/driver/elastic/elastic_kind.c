@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/status.h"
 #include "driver/elastic/act.h"
 #include "driver/elastic/control.h"
 #include "driver/elastic/elastic_kind_test.h"
@@ -301,13 +302,24 @@ static char *slots_problem(const struct job *job, const struct node_link *node)
                       node->hello->slots, host->slots);
 }
 
+/* The agent quits, says why, and closes the link: the node is lost for this reason. */
+static void refuse(const struct job *job, struct node_link *node, char *why)
+{
+    Hvdrun__Quit message = HVDRUN__QUIT__INIT;
+    message.over = true;
+    message.status = STATUS_LAUNCHER;
+    message.refused = why;
+    node_link_explain(node, why);
+    node_link_send(node, FRAME_QUIT, job->epoch, &message.base);
+}
+
 static void hello(struct job *job, struct node_link *node)
 {
     AUTO_FREE char *problem = handshake_problem(node);
     if (problem == NULL)
         problem = slots_problem(job, node);
     if (problem != NULL) {
-        node_link_give_up(node, problem);
+        refuse(job, node, problem);
         return;
     }
     handshake_welcome(job, node);
