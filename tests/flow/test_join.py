@@ -295,7 +295,8 @@ class Mistakes(Joining):
         """The driver learns it when the others are there, one of which it did not need so far."""
         copies = [self.copy(number, "--node-rank", number - 1, *self.line(*WHERE, each=each), before=["-np", 4] if number == 1 else ())
                   for number, each in ((1, 2), (2, 1))]
-        self.expect_said(self.expect(copies[0].wait(), 123), r"not enough slots: 4 ranks wanted, 3 slots found \(localhost: 2, node-1: 1\)")
+        self.expect_said(self.expect(copies[0].wait(), 123),
+                         r"-np beside the lines of the hosts: not enough slots: 4 ranks wanted, 3 slots found \(localhost: 2, node-1: 1\)")
         self.expect(copies[1].wait(), 123)
 
     def test_a_driver_that_never_comes(self):

@@ -105,6 +105,8 @@ int late_plan_take(struct job *job, struct plan **out)
     request.hosts = &hosts;
     struct plan *plan = plan_create(&request, &err);
     hosts_destroy(&hosts);
+    if (plan == NULL && job->request->copy != NULL && job->settings->np > 0)
+        error_wrap(&err, "%s beside the lines of the hosts", settings_place(job->settings, OPT_np));
     if (plan == NULL) {
         teardown_launcher(job, err.status, err.text);
         return -1;
