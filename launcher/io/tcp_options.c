@@ -47,8 +47,8 @@ static int listen_on(int family, int port, int backlog, int *bound)
     return fd;
 }
 
-/* If somebody else has the port in one family, the other one alone is no use: clients of a name with
- * addresses of both families would come to either of two servers. */
+/* If somebody else has the port in one family, the other one alone is no use: clients of a name
+ * with addresses of both families would come to either of two servers. */
 int tcp_listen(int port, int backlog, int *bound)
 {
     int fd = listen_on(AF_INET6, port, backlog, bound);

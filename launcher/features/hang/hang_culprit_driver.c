@@ -103,12 +103,11 @@ static int collect_ranks(const struct job *job, const struct hang *hang,
             continue;
         of[count] = ras_facts_of(ras, seat);
         read_watchdog(&record->tail, &watchdogs[count]);
-        ranks[count] =
-            (struct culprit_rank){.rank = job_seat_rank(job, seat),
-                                  .host = job->nodes[record->node]->host,
-                                  .asleep = pair && hang_sleeps(hang, seat),
-                                  .way = hang_way(hang, seat),
-                                  .last_ns = record->output_ns};
+        ranks[count] = (struct culprit_rank){.rank = job_seat_rank(job, seat),
+                                             .host = job->nodes[record->node]->host,
+                                             .asleep = pair && hang_sleeps(hang, seat),
+                                             .way = hang_way(hang, seat),
+                                             .last_ns = record->output_ns};
         add_place(places, &ranks[count++]);
     }
     add_launched(of, ranks, count);
