@@ -191,8 +191,13 @@ static int fill_mpi(struct crew_setup *setup, const struct mpi_job_ops *ops, voi
     /* That a host has no PMIx library is no trouble of the user; a place without space is. */
     log_print(&config->post->log, err->errnum != 0 ? LOG_WARNING : LOG_INFO,
               "%s; hvdrun continues without PMIx, which a script may not need", err->text);
-    for (size_t i = 0; i < setup->prepare->n_apps; i++)
+    for (size_t i = 0; i < setup->prepare->n_apps; i++) {
+        if (setup->apps.kinds[i] == MPI_NONE)
+            continue;
         setup->apps.kinds[i] = MPI_NONE;
+        free(setup->apps.reasons.items[i]);
+        setup->apps.reasons.items[i] = mem_strdup("could not get PMIx on this host");
+    }
     setup->mpi = mpi_world_create(config->mpi, &job, err);
     return setup->mpi != NULL ? 0 : -1;
 }

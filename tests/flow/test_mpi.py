@@ -324,11 +324,29 @@ class Python(Mpi):
         ring = mpi_worker("mpi_ring", "openmpi")
         env = self.package(mpich="MPI.abi3.so") | {"TMPDIR": self.box.path("tmp")}
         os.mkdir(env["TMPDIR"])
-        text = f"import subprocess, time; p = subprocess.Popen([{ring!r}, '1048576', '100000']); time.sleep(4); p.kill(); p.wait()"
-        result = self.mpi("-np", 2, sys.executable, "-c", text, env=env)
+        gate, let_go = self.box.gate()
+        text = (f"import os, subprocess, time\np = subprocess.Popen([{ring!r}, '1048576', '1000000000'])\n"
+                f"while not os.path.exists({gate!r}):\n    time.sleep(0.05)\np.kill()\np.wait()")
+        job = self.start("-np", 2, sys.executable, "-c", text, env=QUIET | env)
+        job.wait_output("hvdrun chose --mpi=pmi1", "stderr")
+        let_go()
+        result = self.expect(job.wait(), 0)
         extension = os.path.join(env["PYTHONPATH"], "mpi4py", "MPI.abi3.so")
         self.expect_said(result, rf"has /\S+/libmpi\.so\.40\S* mapped .*hvdrun chose --mpi=pmi1 for it, since the program may "
                                  rf"import {re.escape(extension)}, which needs libmpi\S+ .*--mpi=pmix")
+
+
+    def test_a_host_that_has_no_pmix(self):
+        """The warning does not say that the program is a script, which would get PMIx elsewhere."""
+        gate, let_go = self.box.gate()
+        os.mkdir(self.box.path("tmp"))
+        text = f'TMPDIR={self.box.path("tmp")} {mpi_worker("mpi_ring", "openmpi")} 1048576 1000000000 & ' \
+               f'while [ ! -e {gate} ]; do sleep 0.05; done; kill $!; wait $!; exit 0'
+        job = self.start("-np", 1, "sh", "-c", text, env=QUIET | {"TMPDIR": "/nonexistent", "XDG_RUNTIME_DIR": None})
+        job.wait_output("uses MPI", "stderr")
+        let_go()
+        self.expect_said(self.expect(job.wait(), 0), "hvdrun chose --mpi=none for it, since the program could not get PMIx on "
+                                                     "this host")
 
 
 class Image(Mpi):
