@@ -69,22 +69,46 @@ static char *enroot_image(const char *word,
                                                                        : NULL;
 }
 
+/* A program that runs others in an environment of its own choice. */
+struct wrapper {
+    const char *name;
+    bool image;    /* a folder that it names is the image */
+    bool inherits; /* image_command's */
+};
+
+static const struct wrapper *wrapper_of(const char *path)
+{
+    static const struct wrapper wrappers[] = {
+        {"apptainer", true, true},   {"singularity", true, true}, {"ch-run", true, true},
+        {"podman", true, false},     {"enroot", true, false},     {"docker", false, false},
+        {"bwrap", false, false},     {"chroot", false, false},    {"charliecloud", false, false},
+        {"uv", false, false},        {"poetry", false, false},    {"pipenv", false, false},
+        {"pixi", false, false},      {"conda", false, false},     {"mamba", false, false},
+        {"micromamba", false, false}};
+    for (size_t i = 0; i < sizeof(wrappers) / sizeof(wrappers[0]); i++) {
+        if (strcmp(text_base_name(path), wrappers[i].name) == 0)
+            return &wrappers[i];
+    }
+    return NULL;
+}
+
+bool image_is_wrapper(const char *path)
+{
+    return wrapper_of(path) != NULL;
+}
+
 bool image_command_of(const char *path, char *const *argv, const char *wdir,
                       const char *(*get)(const void *context, const char *name),
                       const void *context, struct image_command *out)
 {
-    static const char *const names[] = {"apptainer", "singularity", "ch-run",
-                                        "chroot",    "podman",      "enroot"};
-    size_t kind = 0, count = sizeof(names) / sizeof(names[0]);
-    while (kind < count && strcmp(text_base_name(path), names[kind]) != 0)
-        kind++;
-    if (kind == count || argv[0] == NULL)
+    const struct wrapper *wrapper = wrapper_of(path);
+    if (wrapper == NULL || !wrapper->image || argv[0] == NULL)
         return false;
-    *out = (struct image_command){.inherits = kind < 4};
+    *out = (struct image_command){.inherits = wrapper->inherits};
     char *const *word = argv + 1;
     for (; *word != NULL && out->root == NULL; word++) {
         out->root = image_of(*word, wdir);
-        if (out->root == NULL && strcmp(names[kind], "enroot") == 0)
+        if (out->root == NULL && strcmp(wrapper->name, "enroot") == 0)
             out->root = enroot_image(*word, get, context);
     }
     if (*word != NULL && strcmp(*word, "--") == 0)

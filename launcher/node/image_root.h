@@ -10,6 +10,10 @@
 
 #include <stdbool.h>
 
+/* Does a program run others in a container, or in an environment of Python that it chooses? By its
+ * name: apptainer, conda... */
+bool image_is_wrapper(const char *path);
+
 struct image_command {
     char *root;        /* absolute; the caller frees it */
     char *const *argv; /* the command inside, NULL-ended; borrowed from the line */

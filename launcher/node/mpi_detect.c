@@ -61,29 +61,35 @@ static const char *family_of(const char *name, enum mpi_kind kind)
     return kind == MPI_PMIX ? "Open MPI" : "MPICH or a derivative";
 }
 
-/* Programs that run other programs or load what they like. */
-static bool is_interpreter(const char *path)
+static bool is_named(const char *path, const char *const *names)
 {
-    static const char *const names[] = {
-        "python*",  "pypy*",   "ipython*",  "sh",        "bash",        "dash",
-        "zsh",      "ksh*",    "csh",       "tcsh",      "fish",        "busybox",
-        "perl*",    "ruby*",   "julia*",    "Rscript",   "R",           "java",
-        "node",     "nodejs",  "lua*",      "tclsh*",    "php*",        "octave*",
-        "matlab*",  "env",     "nice",      "numactl",   "taskset",     "timeout",
-        "stdbuf",   "time",    "nohup",     "setsid",    "chrt",        "ionice",
-        "prlimit",  "unshare", "sudo",      "gdb*",      "lldb*",       "cuda-gdb",
-        "valgrind", "strace",  "ltrace",    "perf",      "nsys",        "ncu",
-        "rr",       "xterm",   "catchsegv", "apptainer", "singularity", "charliecloud",
-        "ch-run",   "docker",  "podman",    "bwrap",     "uv",          "poetry",
-        "conda",    "mamba",   "micromamba"};
     const char *name = text_base_name(path);
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        size_t length = strlen(names[i]);
-        if (names[i][length - 1] == '*' ? strncmp(name, names[i], length - 1) == 0
-                                        : strcmp(name, names[i]) == 0)
+    for (; *names != NULL; names++) {
+        size_t length = strlen(*names);
+        if ((*names)[length - 1] == '*' ? strncmp(name, *names, length - 1) == 0
+                                        : strcmp(name, *names) == 0)
             return true;
     }
     return false;
+}
+
+bool mpi_is_starter(const char *path)
+{
+    static const char *const names[] = {
+        "env",   "nice",   "numactl",   "taskset", "timeout", "stdbuf",   "time",
+        "nohup", "setsid", "chrt",      "ionice",  "prlimit", "unshare",  "sudo",
+        "gdb*",  "lldb*",  "cuda-gdb",  "strace",  "ltrace",  "valgrind", "perf",
+        "nsys",  "ncu",    "catchsegv", "rr",      "xterm",   NULL};
+    return is_named(path, names);
+}
+
+bool mpi_is_interpreter(const char *path)
+{
+    static const char *const names[] = {
+        "python*", "pypy*",  "ipython*", "sh",     "bash",  "dash",    "zsh",     "ksh*", "csh",
+        "tcsh",    "fish",   "busybox",  "perl*",  "ruby*", "julia*",  "Rscript", "R",    "java",
+        "node",    "nodejs", "lua*",     "tclsh*", "php*",  "octave*", "matlab*", NULL};
+    return is_named(path, names);
 }
 
 /* Programs that start MPI programs with a server of their own; "mpirun.openmpi" counts too. */
@@ -263,7 +269,7 @@ static int look_at(const char *root, const char *path, const char *library_path,
         say(out, MPI_PMIX, "is a script");
         return 0;
     }
-    if (is_interpreter(path)) {
+    if (mpi_is_interpreter(path) || mpi_is_starter(path) || image_is_wrapper(path)) {
         say(out, MPI_PMIX, "is an interpreter or runs other programs (%.80s)",
             text_base_name(path));
         return 0;
@@ -279,12 +285,6 @@ static int look_at(const char *root, const char *path, const char *library_path,
     return trouble;
 }
 
-int mpi_detect(const char *path, const char *library_path, struct mpi_finding *out,
-               struct error *err)
-{
-    return mpi_detect_in(NULL, path, library_path, out, err);
-}
-
 int mpi_detect_in(const char *root, const char *path, const char *library_path,
                   struct mpi_finding *out, struct error *err)
 {
@@ -295,15 +295,17 @@ int mpi_detect_in(const char *root, const char *path, const char *library_path,
         err, trouble, "cannot find out which MPI %s or its libraries need (--mpi= names it)", path);
 }
 
-/* Open MPI's library needs its companions, and an MPICH for PMIx needs libpmix. Without a version
- * in the name, only these tell. */
-void mpi_detect_library(const char *name, const struct elf_info *info, struct mpi_finding *out)
+/* Open MPI's library needs its companions, and an MPICH for PMIx needs libpmix only. Without a
+ * version in the name, only these tell. */
+enum mpi_kind mpi_detect_library(const char *name, const struct elf_info *info, bool *openmpi)
 {
     const char *found = telling(&info->needed);
-    enum mpi_kind kind = version_of(name) >= 0 ? mpi_kind_of_library(name) : MPI_PMI1;
-    if (found != NULL && mpi_kind_of_library(found) == MPI_PMIX)
-        kind = MPI_PMIX;
-    say(out, kind, "is %.80s (%s)", name, family_of(name, kind));
+    bool named = version_of(name) >= 0 && mpi_kind_of_library(name) == MPI_PMIX;
+    bool pmix = found != NULL && mpi_kind_of_library(found) == MPI_PMIX;
+    *openmpi = named;
+    for (size_t i = 0; i < info->needed.count && !*openmpi; i++)
+        *openmpi = text_begins(info->needed.items[i], "libopen-");
+    return named || pmix ? MPI_PMIX : MPI_PMI1;
 }
 
 /* Open MPI's launchers have these too, and PMI libraries belong to servers as well. */

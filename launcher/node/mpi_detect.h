@@ -23,13 +23,10 @@ struct mpi_finding {
     char what[480]; /* for people: "needs libmpi.so.40 (Open MPI)" */
 };
 
-/* `path`: the resolved executable. `library_path`: LD_LIBRARY_PATH of the worker, or NULL. -1: it
- * could not be read now (no descriptors, no memory, a failing disk). Do not take that for "no MPI":
- * every rank would be a world of its own. A program that we may not read has no MPI. */
-int mpi_detect(const char *path, const char *library_path, struct mpi_finding *out,
-               struct error *err);
-
-/* The same of a program in an image (node/image_root.h), by its path there. `root` may be NULL. */
+/* `path`: the resolved executable, of an image (node/image_root.h) if `root` is not NULL.
+ * `library_path`: LD_LIBRARY_PATH of the worker, or NULL. -1: it could not be read now (no
+ * descriptors, no memory, a failing disk). Do not take that for "no MPI": every rank would be a
+ * world of its own. A program that we may not read has no MPI. */
 int mpi_detect_in(const char *root, const char *path, const char *library_path,
                   struct mpi_finding *out, struct error *err);
 
@@ -37,9 +34,14 @@ int mpi_detect_in(const char *root, const char *path, const char *library_path,
  * the process cannot be looked at. Libraries that launchers of MPI have too do not count. */
 void mpi_detect_process(pid_t pid, struct mpi_finding *out);
 
-/* An MPI library itself, by its name and what it needs. */
+/* By the name of the file: a shell or Python; a program that starts others, as numactl does. */
+bool mpi_is_interpreter(const char *path);
+bool mpi_is_starter(const char *path);
+
+/* An MPI library itself, by its name and what it needs: MPI_PMIX or MPI_PMI1. An MPICH that was
+ * built for PMIx is not Open MPI, but speaks PMIx. */
 struct elf_info;
-void mpi_detect_library(const char *name, const struct elf_info *info, struct mpi_finding *out);
+enum mpi_kind mpi_detect_library(const char *name, const struct elf_info *info, bool *openmpi);
 
 /* By the file name of a library; MPI_NONE when the name does not say. */
 enum mpi_kind mpi_kind_of_library(const char *name);

@@ -30,32 +30,28 @@ static const char *library_path(const struct mpi_program *program)
     return program->root != NULL ? NULL : get(program, "LD_LIBRARY_PATH");
 }
 
-/* The Python of a program, or of the command line that it starts. */
-
-/* Those that run Python in an environment of their own choice. */
-static bool has_own_environment(const char *path)
-{
-    static const char *const names[] = {
-        "uv",     "poetry", "conda",  "mamba",        "micromamba", "apptainer", "singularity",
-        "docker", "podman", "ch-run", "charliecloud", "enroot",     "bwrap",     "chroot"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (strcmp(text_base_name(path), names[i]) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* The caller frees it. NULL: none was found. */
+/* The Python of a program, or of the command line that it starts. The caller frees it. NULL: there
+ * is none, or it is not known, as below a shell. */
 static char *find_interpreter(const struct mpi_program *program, struct python_place *place)
 {
-    char *found = python_interpreter(place);
-    if (found != NULL || has_own_environment(program->path) || program->argv[0] == NULL)
+    bool script;
+    if (image_is_wrapper(program->path))
+        return NULL;
+    char *found = python_interpreter(place, &script);
+    if (found != NULL || !mpi_is_starter(program->path) || program->argv[0] == NULL)
         return found;
-    for (char *const *word = program->argv + 1; *word != NULL && found == NULL; word++) {
-        if (python_is(*word))
-            found = python_find(place, *word, program->wdir);
+    for (char *const *word = program->argv + 1; *word != NULL; word++) {
+        if (image_is_wrapper(*word) || (mpi_is_interpreter(*word) && !python_is(*word)))
+            return NULL;
+        char *path AUTO_FREE = python_find(place, *word);
+        struct python_place below = *place;
+        below.path = path;
+        script = false;
+        found = path != NULL ? python_interpreter(&below, &script) : NULL;
+        if (found != NULL || (script && !mpi_is_starter(*word)))
+            return found;
     }
-    return found;
+    return NULL;
 }
 
 /* The files of mpi4py */
@@ -102,20 +98,11 @@ static const char *file_for(const struct strv *files, size_t count, const char *
 struct loader {
     const struct mpi_program *program;
     struct library_search *search;
-    int trouble;
+    enum mpi_kind kind; /* of the library that was found */
 };
 
-/* What mpi4py calls the MPI of a library; NULL: it cannot be read. */
-static const char *abi_of_library(const struct elf_info *info, const char *name)
-{
-    struct mpi_finding found;
-    mpi_detect_library(name, info, &found);
-    if (strncmp(name, "libmpi_abi.", strlen("libmpi_abi.")) == 0)
-        return "mpiabi";
-    return found.kind == MPI_PMIX ? "openmpi" : "mpich";
-}
-
-/* One name, for the dynamic linker if it has no slash. */
+/* What mpi4py calls the MPI of a library; NULL: it cannot be read. The dynamic linker looks for a
+ * path without a slash. */
 static const char *abi_at(struct loader *loader, const char *path)
 {
     struct elf_info info;
@@ -123,9 +110,11 @@ static const char *abi_at(struct loader *loader, const char *path)
     char *real AUTO_FREE = strchr(path, '/') != NULL ? image_real(root, path) : NULL;
     if (library_search_open(loader->search, path, &info) < 0)
         return NULL;
-    const char *abi = abi_of_library(&info, text_base_name(real != NULL ? real : path));
+    const char *name = text_base_name(real != NULL ? real : path);
+    bool openmpi = false, standard = strncmp(name, "libmpi_abi.", strlen("libmpi_abi.")) == 0;
+    loader->kind = standard ? MPI_NONE : mpi_detect_library(name, &info, &openmpi);
     elf_info_destroy(&info);
-    return abi;
+    return standard ? "mpiabi" : openmpi ? "openmpi" : "mpich";
 }
 
 /* A folder, a file, or nothing: then the dynamic linker looks. */
@@ -147,7 +136,7 @@ static const char *abi_in(struct loader *loader, const char *entry)
 }
 
 static const char *loaded_abi(const struct mpi_program *program, const struct python_place *place,
-                              const char *interpreter, int *trouble)
+                              const char *interpreter, enum mpi_kind *kind)
 {
     AUTO_STRV struct strv entries = STRV_INIT;
     struct elf_info info = {.wide = false};
@@ -156,7 +145,7 @@ static const char *loaded_abi(const struct mpi_program *program, const struct py
     int fd AUTO_FD = real == NULL ? -1 : fd_open(real, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     if (fd < 0 || library_read_elf(fd, &info) < 0)
         return NULL;
-    struct loader loader = {.program = program};
+    struct loader loader = {.program = program, .kind = MPI_NONE};
     loader.search = library_search_create(program->root, interpreter, &info, library_path(program));
     for (const char *at = list; at != NULL;) {
         size_t length = strcspn(at, ":");
@@ -169,7 +158,7 @@ static const char *loaded_abi(const struct mpi_program *program, const struct py
     }
     for (size_t i = 0; i < entries.count && abi == NULL; i++)
         abi = abi_in(&loader, entries.items[i]);
-    *trouble = library_search_trouble(loader.search);
+    *kind = loader.kind;
     library_search_destroy(loader.search);
     elf_info_destroy(&info);
     return abi;
@@ -193,61 +182,64 @@ static enum mpi_kind kind_of_abi(const char *abi)
     return strcmp(abi, "openmpi") == 0 ? MPI_PMIX : strcmp(abi, "mpich") == 0 ? MPI_PMI1 : MPI_NONE;
 }
 
-/* `abi`: as its name or the library that it would load says; NULL: neither does. */
-static int take_file(const struct mpi_program *program, const char *file, const char *abi,
-                     struct mpi_finding *out, struct error *err)
+static bool take_linked(const struct mpi_program *program, const char *file,
+                        struct mpi_finding *out)
 {
     struct mpi_finding found;
     const char *there = file + (program->root != NULL ? strlen(program->root) : 0);
-    if (mpi_detect_in(program->root, there, library_path(program), &found, err) < 0)
-        return -1;
-    enum mpi_kind kind = found.linked ? found.kind : abi == NULL ? MPI_NONE : kind_of_abi(abi);
-    if (kind == MPI_NONE)
-        return 0;
-    out->kind = kind;
-    if (found.linked)
-        snprintf(out->what, sizeof(out->what), "may import %.200s, which %.200s", file, found.what);
-    else
-        snprintf(out->what, sizeof(out->what), "may import %.200s with %.32s", file, abi);
-    return 0;
+    if (mpi_detect_in(program->root, there, library_path(program), &found, NULL) < 0 ||
+        !found.linked)
+        return false;
+    out->kind = found.kind;
+    snprintf(out->what, sizeof(out->what), "may import %.200s, which %.200s", file, found.what);
+    return true;
 }
 
-static int look_at_mpi4py(const struct mpi_program *program, struct mpi_finding *out,
-                          struct error *err)
+/* What cannot be read now is left out: the program may never import its mpi4py. */
+static void look_at_mpi4py(const struct mpi_program *program, struct mpi_finding *out)
 {
     struct python_place place = {.root = program->root,
                                  .path = program->path,
+                                 .wdir = program->wdir,
                                  .search = get(program, "PATH"),
-                                 .home = program->root != NULL ? NULL : get(program, "HOME"),
-                                 .python_path = get(program, "PYTHONPATH")};
+                                 .home = get(program, "HOME"),
+                                 .python_path = get(program, "PYTHONPATH"),
+                                 .user_base = get(program, "PYTHONUSERBASE"),
+                                 .no_user_site = get(program, "PYTHONNOUSERSITE")};
     AUTO_STRV struct strv files = STRV_INIT;
     char *interpreter AUTO_FREE = find_interpreter(program, &place), named[ABI_MAX] = "";
-    int trouble = 0;
     if (interpreter == NULL)
-        return 0;
+        return;
     python_files(&place, interpreter, "mpi4py/MPI.*so", &files);
     size_t count = first_package(&files);
     const char *file = file_for(&files, count, "");
-    if (count == 0)
-        return 0;
+    if (count == 0 || (file != NULL && take_linked(program, file, out)))
+        return;
     const char *wanted = get(program, "MPI4PY_MPIABI"), *abi = named;
-    if (wanted != NULL)
+    enum mpi_kind kind = MPI_NONE;
+    if (wanted != NULL) {
         named_abi(wanted, named);
-    else
-        abi = loaded_abi(program, &place, interpreter, &trouble);
-    if (trouble != 0)
-        return error_errno(err, trouble, "cannot find out which MPI %s needs (--mpi= names it)",
-                           files.items[0]);
-    if (file == NULL && abi != NULL)
+        kind = kind_of_abi(named);
+    } else
+        abi = loaded_abi(program, &place, interpreter, &kind);
+    if (file == NULL && abi != NULL) {
         file = file_for(&files, count, abi);
-    return file != NULL ? take_file(program, file, abi, out, err) : 0;
+        if (file != NULL && take_linked(program, file, out))
+            return;
+    }
+    if (file == NULL || kind == MPI_NONE)
+        return;
+    out->kind = kind;
+    snprintf(out->what, sizeof(out->what), "may import %.200s with %.32s", file, abi);
 }
 
 static int detect(const struct mpi_program *program, struct mpi_finding *out, struct error *err)
 {
     if (mpi_detect_in(program->root, program->path, library_path(program), out, err) < 0)
         return -1;
-    return out->kind == MPI_PMIX && !out->linked ? look_at_mpi4py(program, out, err) : 0;
+    if (out->kind == MPI_PMIX && !out->linked)
+        look_at_mpi4py(program, out);
+    return 0;
 }
 
 static const char *no_variable(const void *context, const char *name)

@@ -24,7 +24,7 @@ struct mpi_program {
     const void *context;
 };
 
-/* As mpi_detect(). It also finds a Python below a program that starts others, as numactl does, and
- * the program in an image that is a folder (node/image_root.h). */
+/* As mpi_detect_in(). It also finds a Python below a program that starts others, as numactl does,
+ * and the program in an image that is a folder (node/image_root.h). */
 int mpi_detect_program(const struct mpi_program *program, struct mpi_finding *out,
                        struct error *err);

@@ -17,10 +17,12 @@
 
 /* The interpreter */
 
+/* "python3.13t", but not "python_train.py". */
 bool python_is(const char *path)
 {
-    return strncmp(text_base_name(path), "python", strlen("python")) == 0 ||
-           strncmp(text_base_name(path), "pypy", strlen("pypy")) == 0;
+    const char *name = text_base_name(path);
+    size_t length = strncmp(name, "python", 6) == 0 ? 6 : strncmp(name, "pypy", 4) == 0 ? 4 : 0;
+    return length > 0 && name[length + strspn(name + length, "0123456789.t")] == '\0';
 }
 
 static struct strv words_of(const char *line)
@@ -35,15 +37,16 @@ static struct strv words_of(const char *line)
     return words;
 }
 
-char *python_find(const struct python_place *place, const char *command, const char *wdir)
+char *python_find(const struct python_place *place, const char *command)
 {
     return place->root != NULL ? image_find(place->root, command)
-                               : child_find(command, place->search, wdir, NULL);
+                               : child_find(command, place->search, place->wdir, NULL);
 }
 
-char *python_interpreter(const struct python_place *place)
+char *python_interpreter(const struct python_place *place, bool *script)
 {
     char line[LINE_MAX_BYTES];
+    *script = false;
     if (python_is(place->path))
         return mem_strdup(place->path);
     char *real AUTO_FREE = image_real(place->root, place->path);
@@ -51,13 +54,14 @@ char *python_interpreter(const struct python_place *place)
     ssize_t got = fd < 0 ? -1 : fd_read(fd, line, sizeof(line) - 1);
     line[got > 0 ? got : 0] = '\0';
     line[strcspn(line, "\n")] = '\0';
-    if (strncmp(line, "#!", 2) != 0)
+    *script = strncmp(line, "#!", 2) == 0;
+    if (!*script)
         return NULL;
     AUTO_STRV struct strv words = words_of(line + 2);
     size_t word = words.count > 1 && strcmp(text_base_name(words.items[0]), "env") == 0 ? 1 : 0;
     if (word >= words.count || !python_is(words.items[word]))
         return NULL;
-    return python_find(place, words.items[word], NULL);
+    return python_find(place, words.items[word]);
 }
 
 /* The folders */
@@ -74,6 +78,7 @@ static char *version_of(const char *real)
     const char *name = real == NULL ? "" : text_base_name(real);
     const char *digits = strncmp(name, "python3.", 8) == 0 ? name + 8 : "";
     size_t length = strspn(digits, "0123456789");
+    length += digits[length] == 't'; /* of a build without the lock */
     return length > 0 ? mem_printf("3.%.*s", (int)length, digits) : mem_strdup("3.*");
 }
 
@@ -102,11 +107,14 @@ static void add_prefix(const struct search *search, const char *prefix)
     add_folder(search, debian);
 }
 
-static void add_python_path(const struct search *search, const char *root, const char *text)
+static void add_python_path(const struct search *search, const struct python_place *place)
 {
+    const char *text = place->python_path, *root = place->root != NULL ? place->root : "";
     while (text != NULL && *text != '\0') {
         size_t length = strcspn(text, ":");
-        char *folder AUTO_FREE = mem_printf("%s%.*s", root, (int)length, text);
+        bool inside = text[0] != '/' && place->wdir != NULL && place->root == NULL;
+        char *folder AUTO_FREE = mem_printf("%s%s%.*s", inside ? place->wdir : root,
+                                            text[0] != '/' ? "/" : "", (int)length, text);
         if (length > 0)
             add_folder(search, folder);
         text += length + (text[length] == ':');
@@ -165,10 +173,19 @@ static void add_system(const struct search *search, const struct prefixes *prefi
 {
     char *local AUTO_FREE = mem_printf("%s/local", prefixes->system);
     add_prefix(search, local);
-    if (!prefixes->environment.is)
-        add_prefix(search, prefixes->own);
-    if (strcmp(prefixes->system, prefixes->own) != 0)
-        add_prefix(search, prefixes->system);
+    add_prefix(search, prefixes->system);
+}
+
+/* The folder above "lib" with the user's packages. The caller frees it. NULL: there is none. */
+static char *user_base(const struct python_place *place, const struct prefixes *prefixes)
+{
+    const char *base = place->user_base, *home = place->home;
+    bool none = place->no_user_site != NULL && place->no_user_site[0] != '\0';
+    if (prefixes->environment.hides_system || none || place->root != NULL)
+        return NULL;
+    return base != NULL && base[0] != '\0' ? mem_strdup(base)
+           : home != NULL                  ? mem_printf("%s/.local", home)
+                                           : NULL;
 }
 
 void python_files(const struct python_place *place, const char *interpreter, const char *pattern,
@@ -176,16 +193,16 @@ void python_files(const struct python_place *place, const char *interpreter, con
 {
     struct prefixes prefixes = prefixes_of(place, interpreter);
     struct search search = {pattern, prefixes.version, out};
-    bool hides = prefixes.environment.hides_system;
-    add_python_path(&search, place->root != NULL ? place->root : "", place->python_path);
+    char *user AUTO_FREE = user_base(place, &prefixes);
+    add_python_path(&search, place);
     if (prefixes.environment.is)
         add_prefix(&search, prefixes.own);
-    if (!hides && place->home != NULL) {
-        char *user AUTO_FREE =
-            mem_printf("%s/.local/lib/python%s/site-packages", place->home, prefixes.version);
-        add_folder(&search, user);
+    if (user != NULL) {
+        char *folder AUTO_FREE =
+            mem_printf("%s/lib/python%s/site-packages", user, prefixes.version);
+        add_folder(&search, folder);
     }
-    if (!hides)
+    if (!prefixes.environment.hides_system)
         add_system(&search, &prefixes);
     prefixes_free(&prefixes);
 }
@@ -194,12 +211,12 @@ void python_libraries(const struct python_place *place, const char *interpreter,
 {
     struct prefixes prefixes = prefixes_of(place, interpreter);
     size_t root = place->root != NULL ? strlen(place->root) : 0;
-    bool hides = prefixes.environment.hides_system;
+    char *user AUTO_FREE = user_base(place, &prefixes);
     if (prefixes.environment.is)
         strv_printf(out, "%s/lib", prefixes.own + root);
-    if (!hides && place->home != NULL)
-        strv_printf(out, "%s/.local/lib", place->home);
-    if (!hides && strcmp(prefixes.system + root, "/usr") != 0)
+    if (user != NULL)
+        strv_printf(out, "%s/lib", user);
+    if (!prefixes.environment.hides_system && strcmp(prefixes.system + root, "/usr") != 0)
         strv_printf(out, "%s/lib", prefixes.system + root);
     prefixes_free(&prefixes);
 }

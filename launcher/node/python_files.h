@@ -13,16 +13,18 @@
 struct python_place {
     const char *root;   /* of the image that it runs in (node/image_root.h); NULL: none */
     const char *path;   /* of the program, absolute; with a root, the path there */
+    const char *wdir;   /* NULL: where we are */
     const char *search; /* PATH */
     const char *home, *python_path;
+    const char *user_base, *no_user_site; /* PYTHONUSERBASE, PYTHONNOUSERSITE */
 };
 
 /* The program itself, or, as a path likewise, that of a script with "#!/usr/bin/python3" or
- * "#!/usr/bin/env python3". The caller frees it. NULL: it is not Python. */
-char *python_interpreter(const struct python_place *place);
+ * "#!/usr/bin/env python3". The caller frees it. NULL: it is not Python, maybe another script. */
+char *python_interpreter(const struct python_place *place, bool *script);
 
 /* A command of the program, as a path likewise: by PATH, or in the image. NULL: there is none. */
-char *python_find(const struct python_place *place, const char *command, const char *wdir);
+char *python_find(const struct python_place *place, const char *command);
 
 bool python_is(const char *path); /* by the name of the file */
 

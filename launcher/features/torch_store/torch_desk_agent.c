@@ -49,9 +49,13 @@ static int look(const Hvdrun__Prepare *prepare, const struct log *log, struct er
     int result = crew_apps_fill(&apps, prepare, false, log, err);
     for (size_t i = 0; i < prepare->n_apps && result == 0; i++) {
         struct python_place place = {.path = apps.items[i].path,
+                                     .wdir = apps.items[i].wdir,
                                      .search = crew_apps_getenv(&apps, i, "PATH"),
                                      .home = crew_apps_getenv(&apps, i, "HOME"),
-                                     .python_path = crew_apps_getenv(&apps, i, "PYTHONPATH")};
+                                     .python_path = crew_apps_getenv(&apps, i, "PYTHONPATH"),
+                                     .user_base = crew_apps_getenv(&apps, i, "PYTHONUSERBASE"),
+                                     .no_user_site =
+                                         crew_apps_getenv(&apps, i, "PYTHONNOUSERSITE")};
         result = torch_look(&place, err);
     }
     crew_apps_destroy(&apps);

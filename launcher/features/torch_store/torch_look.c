@@ -125,7 +125,8 @@ static int check(const char *version_file, struct error *err)
 int torch_look(const struct python_place *place, struct error *err)
 {
     AUTO_STRV struct strv found = STRV_INIT;
-    char *interpreter AUTO_FREE = python_interpreter(place);
+    bool script = false;
+    char *interpreter AUTO_FREE = python_interpreter(place, &script);
     if (interpreter == NULL)
         return error_set(err, "%s is not Python", place->path);
     python_files(place, interpreter, "torch/version.py", &found);

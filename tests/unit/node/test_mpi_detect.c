@@ -28,7 +28,7 @@ static void assert_finding(const char *path, const char *library_path, enum mpi_
                            const char *what)
 {
     struct mpi_finding found;
-    assert_int_equal(mpi_detect(path, library_path, &found, NULL), 0);
+    assert_int_equal(mpi_detect_in(NULL, path, library_path, &found, NULL), 0);
     if (found.kind != kind || strstr(found.what, what) == NULL)
         fail_msg("%s: %s, \"%s\"; expected %s, \"%s\"", path, mpi_kind_name(found.kind), found.what,
                  mpi_kind_name(kind), what);
@@ -227,7 +227,7 @@ static void test_no_descriptors_is_not_no_mpi(void **state)
         struct error err = {0};
         struct rlimit before;
         allow_descriptors(count, &before);
-        int result = mpi_detect(program, NULL, &found, &err);
+        int result = mpi_detect_in(NULL, program, NULL, &found, &err);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
         assert_int_equal(result, -1);
         assert_non_null(strstr(err.text, "Too many open files"));

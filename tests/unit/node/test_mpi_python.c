@@ -69,6 +69,8 @@ static int begin(void **state)
     put_text(&world, "venv/pyvenv.cfg", "home = /usr/bin\n");
     strv_printf(&world.env, "PATH=%s/venv/bin", world.files->folder);
     strv_printf(&world.env, "HOME=%s/home", world.files->folder);
+    put_elf(&world, "system/libmpi.so.12", NEEDS("libc.so.6")); /* not that of this machine */
+    strv_printf(&world.env, "LD_LIBRARY_PATH=%s/system", world.files->folder);
     *state = &world;
     return 0;
 }
@@ -95,8 +97,11 @@ static void expect(const struct world *world, const char *const *argv, enum mpi_
 {
     struct mpi_finding found;
     char *path AUTO_FREE = argv[0][0] == '/' ? mem_strdup(argv[0]) : path_of(world, argv[0]);
-    const struct mpi_program program = {
-        .path = path, .argv = (char *const *)argv, .get = get, .context = world};
+    const struct mpi_program program = {.path = path,
+                                        .argv = (char *const *)argv,
+                                        .wdir = world->files->folder,
+                                        .get = get,
+                                        .context = world};
     assert_int_equal(mpi_detect_program(&program, &found, NULL), 0);
     if (found.kind != kind || found.linked || strstr(found.what, what) == NULL)
         fail_msg("%s, \"%s\"; expected %s, \"%s\"", mpi_kind_name(found.kind), found.what,
@@ -181,7 +186,8 @@ static void test_the_library(void **state)
     expect(world, PYTHON, MPI_PMIX, "MPI.openmpi.cpython-311-x86_64-linux-gnu.so with openmpi");
     put_elf(world, "m/libmpi.so.12", NEEDS("libc.so.6"));
     put_elf(world, "o/libmpi.so.40", OPEN_MPI);
-    put_elf(world, "m/libmpich.so.12.2", NEEDS("libpmix.so.2")); /* an MPICH for PMIx */
+    put_elf(world, "m/libmpich.so.12.2", NEEDS("libpmix.so.2")); /* MPICHs for PMIx */
+    put_elf(world, "p/libmpi.so.12", NEEDS("libpmix.so.2"));
     const struct {
         const char *list;
         enum mpi_kind kind;
@@ -189,7 +195,8 @@ static void test_the_library(void **state)
                  {"%s/none:%s/o:%s/m", MPI_PMIX},
                  {"%s/m/libmpi.so.12:%s/o", MPI_PMI1},
                  {"%s/o/libmpi.so.40", MPI_PMIX},
-                 {"%s/m/libmpich.so.12.2", MPI_PMIX}};
+                 {"%s/m/libmpich.so.12.2", MPI_PMIX},
+                 {"%s/p/libmpi.so.12", MPI_PMIX}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct buf pair AUTO_BUF = BUF_INIT(10000);
         buf_puts(&pair, "MPI4PY_LIBMPI=");
@@ -201,12 +208,28 @@ static void test_the_library(void **state)
         }
         set(world, buf_text(&pair));
         expect(world, PYTHON, cases[i].kind,
-               cases[i].kind == MPI_PMI1 ? "with mpich" : "with openmpi");
+               strstr(cases[i].list, "/o") != NULL && cases[i].kind == MPI_PMIX ? "with openmpi"
+                                                                                : "with mpich");
     }
     char *path AUTO_FREE = mem_printf("LD_LIBRARY_PATH=%s/m", world->files->folder);
     set(world, "MPI4PY_LIBMPI=libmpi.so.12");
     set(world, path);
     expect(world, PYTHON, MPI_PMI1, "with mpich");
+}
+
+/* What cannot be read now ends no job: the program may never import it. */
+static void test_trouble(void **state)
+{
+    struct world *world = *state;
+    put_elf(world, PACKAGES "MPI.mpich.abi3.so", NEEDS("libc.so.6"));
+    put_elf(world, PACKAGES "MPI.openmpi.abi3.so", NEEDS("libc.so.6"));
+    put_text(world, "venv/lib/libmpi.so", "");
+    char *path AUTO_FREE = path_of(world, "venv/lib/libmpi.so");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("/proc/self/mem", path), 0); /* to read its beginning is EIO */
+    char *library AUTO_FREE = mem_printf("MPI4PY_LIBMPI=%s", path);
+    set(world, library);
+    expect(world, PYTHON, MPI_PMIX, "is an interpreter");
 }
 
 /* A plain extension comes first, whatever is named. */
@@ -226,11 +249,70 @@ static void test_other_environments(void **state)
     put_elf(world, "bin/uv", NEEDS("libc.so.6"));
     put_elf(world, "bin/numactl", NEEDS("libc.so.6"));
     put_elf(world, "bin/program", NEEDS("libc.so.6"));
+    put_text(world, "bin/nsys", "#!/bin/sh\n");
+    put_text(world, "bin/conda", "#!/usr/bin/env python3.11\n");
+    put_text(world, "bin/poetry", "#!/usr/bin/env python3.11\n");
+    put_text(world, "bin/container.sh", "#!/bin/sh\n");
+    put_text(world, "bin/train.py", "#!/usr/bin/env python3.11\n");
+    put_text(world, "bin/python_train.py", "#!/bin/sh\n");
     expect(world, NEEDS("bin/uv", "run", "python3.11", "train.py"), MPI_PMIX,
            "runs other programs");
     expect(world, NEEDS("bin/numactl", "-N", "0", "python3.11", "train.py"), MPI_PMI1,
            "may import");
+    expect(world, NEEDS("bin/numactl", "-N", "0", "bin/train.py"), MPI_PMI1, "may import");
+    expect(world, NEEDS("bin/nsys", "profile", "-w", "true", "python3.11"), MPI_PMI1, "may import");
     expect(world, NEEDS("bin/program", "python3.11"), MPI_NONE, "needs no MPI library");
+    const char *const *const lines[] = {
+        NEEDS("bin/conda", "run", "-n", "e", "python3.11", "t.py"),
+        NEEDS("bin/poetry", "run", "python3.11", "t.py"),
+        NEEDS("bin/numactl", "-N", "0", "apptainer", "exec", "x.sif", "python3.11", "t.py"),
+        NEEDS("bin/numactl", "timeout", "1h", "singularity", "exec", "x.sif", "python3.11"),
+        NEEDS("/usr/bin/env", "A=b", "conda", "run", "-n", "e", "python3.11", "t.py"),
+        NEEDS("bin/numactl", "sh", "run.sh", "python3.11", "t.py"),
+        NEEDS("bin/numactl", "bin/container.sh", "python3.11", "t.py"),
+        NEEDS("bin/container.sh", "python3.11", "t.py"),
+        NEEDS("bin/python_train.py", "python3.11"),
+        NEEDS("/bin/sh", "-c", "exec \"$@\"", "sh", "python3.11", "t.py")};
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+        expect(world, lines[i], MPI_PMIX, " "); /* the default: hvdrun does not know */
+}
+
+#define USERS "lib/python3.11/site-packages/mpi4py/MPI.abi3.so"
+
+/* Those of the user, unless variables say otherwise. */
+static void test_user_packages(void **state)
+{
+    struct world *world = *state;
+    put_elf(world, "opt/bin/python3.11", NEEDS("libc.so.6"));
+    put_elf(world, "home/.local/" USERS, NEEDS("libmpi.so.12"));
+    put_elf(world, "base/" USERS, NEEDS("libmpi.so.20"));
+    const char *const *const line = NEEDS("opt/bin/python3.11", "t.py");
+    expect(world, line, MPI_PMI1, "home/.local/" USERS);
+    char *base AUTO_FREE = mem_printf("PYTHONUSERBASE=%s/base", world->files->folder);
+    set(world, base);
+    expect(world, line, MPI_PMIX, "base/" USERS);
+    set(world, "PYTHONNOUSERSITE=1");
+    expect(world, line, MPI_PMIX, "is an interpreter");
+}
+
+/* A link without an environment leads to the packages of the real one; builds without the lock
+ * have folders of their own; a relative PYTHONPATH begins where the ranks run. */
+static void test_folders(void **state)
+{
+    struct world *world = *state;
+    put_elf(world, "opt/bin/python3.13t", NEEDS("libc.so.6"));
+    put_elf(world, "opt/lib/python3.13t/site-packages/mpi4py/MPI.abi3.so", NEEDS("libmpi.so.12"));
+    put_elf(world, "opt/lib/python3.13/site-packages/mpi4py/MPI.abi3.so", NEEDS("libmpi.so.20"));
+    put_elf(world, "link/lib/python3.13t/site-packages/mpi4py/MPI.abi3.so", NEEDS("libmpi.so.20"));
+    put_text(world, "link/bin/none", "");
+    char *target AUTO_FREE = path_of(world, "opt/bin/python3.13t");
+    char *path AUTO_FREE = path_of(world, "link/bin/python3");
+    assert_int_equal(symlink(target, path), 0);
+    expect(world, NEEDS("link/bin/python3", "t.py"), MPI_PMI1,
+           "opt/lib/python3.13t/site-packages/mpi4py/MPI.abi3.so");
+    put_elf(world, "here/mpi4py/MPI.abi3.so", NEEDS("libmpi.so.20"));
+    set(world, "PYTHONPATH=none:here");
+    expect(world, NEEDS("link/bin/python3", "t.py"), MPI_PMIX, "here/mpi4py/MPI.abi3.so");
 }
 
 /* The image of a container: the root of a file system whose links lead to files in it. */
@@ -284,7 +366,7 @@ static void test_python_in_an_image(void **state)
         "bin/podman run --rootfs=IMAGE python3 train.py",
         "bin/ch-run -w IMAGE -- python3 train.py",
         "bin/ch-run IMAGE -- env A=b python3 train.py",
-        "bin/chroot IMAGE train",
+        "bin/ch-run IMAGE train",
         "bin/enroot start --rw image python3 train.py",
     };
     struct world *world = *state;
@@ -310,7 +392,7 @@ static void test_no_image(void **state)
     expect_line(world, "bin/apptainer exec IMAGE ./train", MPI_PMIX, "runs other");
     expect_line(world, "bin/apptainer exec IMAGE nothing", MPI_PMIX, "runs other");
     expect_line(world, "bin/apptainer", MPI_PMIX, "runs other");
-    expect_line(world, "bin/chroot IMAGE nothing", MPI_NONE, "needs no MPI library");
+    expect_line(world, "bin/chroot IMAGE train", MPI_PMIX, "runs other");
 }
 
 /* Its libraries are those of the image. A program that only we have is mounted there. */
@@ -350,6 +432,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_library, begin, end),
         cmocka_unit_test_setup_teardown(test_a_plain_one_beside_others, begin, end),
         cmocka_unit_test_setup_teardown(test_other_environments, begin, end),
+        cmocka_unit_test_setup_teardown(test_user_packages, begin, end),
+        cmocka_unit_test_setup_teardown(test_folders, begin, end),
+        cmocka_unit_test_setup_teardown(test_trouble, begin, end),
         cmocka_unit_test_setup_teardown(test_python_in_an_image, begin, end),
         cmocka_unit_test_setup_teardown(test_no_image, begin, end),
         cmocka_unit_test_setup_teardown(test_other_programs_in_an_image, begin, end),
