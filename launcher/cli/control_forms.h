@@ -13,7 +13,6 @@
     X(CONTROL_STATUS,  "status",  "[JOB]",        "Show the state of a job, its hosts and ranks, or how it ended") \
     X(CONTROL_TOP,     "top",     "[JOB]",        "Watch what the ranks and hosts of a job use; ranks that differ come first") \
     X(CONTROL_STACKS,  "stacks",  "[JOB]",        "Show where the ranks of a job are, as one tree") \
-    X(CONTROL_LIBRARIES, "libraries", "[JOB]",    "Show which MPI, NCCL, CUDA and PyTorch libraries the ranks of a job have loaded") \
     X(CONTROL_DEBUG,   "debug",   "[JOB]",        "Open a debugger on a rank, on its host; Ctrl-C is for the debugger") \
     X(CONTROL_SHELL,   "shell",   "[JOB]",        "Open a shell on a host of a job, or run a command there; with --rank as that rank was started") \
     X(CONTROL_EXPLAIN, "explain", "[JOB]",        "Tell why a job failed: what happened first, where, what followed, what to do; JOB can be a folder of --evidence") \

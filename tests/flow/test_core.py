@@ -32,7 +32,6 @@ class Core(Flow):
     def test_what_was_left_out(self):
         for words, name in ((["check"], "check"), (["top"], "usage"), (["stacks"], "hang"), (["explain"], "evidence"),
                             (["kubernetes", "true"], "kubernetes"),
-                            (["libraries"], "libraries"),
                             (["debug", "--rank", 0], "debug"), (["shell", "--host", "a"], "debug"),
                             (["-np", 1, "--stop-at-start", "true"], "debug"),
                             (["--metrics", 0, "-np", 1, "true"], "metrics"),

@@ -386,7 +386,7 @@ static void put_ranks(const json_t *list, struct buf *out)
     rank_ranges(ranks, (int)count, out);
 }
 
-/* From the report (features/libraries/libraries_driver.h). What differs comes first. */
+/* From the report (features/libraries/libraries_driver.c). What differs comes first. */
 static void take_libraries(struct explain_case *out)
 {
     const json_t *libraries = json_object_get(out->report, "libraries"),
@@ -407,6 +407,12 @@ static void take_libraries(struct explain_case *out)
         buf_printf(&text, ": %.80s %.500s", control_text_of(file, "title", "?"), path);
         if (id != NULL)
             buf_printf(&text, " (build id %.12s)", id);
+        strv_add(&out->facts.loaded, buf_text(&text));
+    }
+    if (json_array_size(json_object_get(libraries, "missing")) > 0) {
+        struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX);
+        put_ranks(json_object_get(libraries, "missing"), &text);
+        buf_puts(&text, ": left out by the last look");
         strv_add(&out->facts.loaded, buf_text(&text));
     }
 }

@@ -13,31 +13,17 @@
 #define ID_SHOWN 12
 #define FILES_COMPARED 64 /* of a kind, in one program */
 
-static bool is_known(const struct library_file *file)
+/* Of one kind; both are known. */
+static bool differ(const struct library_file *one, const struct library_file *other)
 {
-    return file->id[0] != '\0';
-}
-
-bool library_differs(const struct library_file *one, const struct library_file *other)
-{
-    const char *version = library_version(one->path), *others = library_version(other->path);
-    if (one->kind != other->kind || one->machine != other->machine || library_is_stub(one->path) ||
-        library_is_stub(other->path))
-        return false;
-    if (is_known(one) && is_known(other))
-        return strcmp(one->id, other->id) != 0;
-    return version[0] != '\0' && others[0] != '\0' && strcmp(version, others) != 0;
+    return one->machine == other->machine && strcmp(one->id, other->id) != 0;
 }
 
 /* "/usr/lib/libmpi.so.40 (build id 0123456789ab)" */
 static void put_file(const struct library_file *file, struct buf *out)
 {
-    bool has_id = is_known(file) && strncmp(file->id, LIBRARY_DIGEST, strlen(LIBRARY_DIGEST)) != 0;
-    buf_printf(out, "%.*s", PATH_SHOWN, file->path);
-    if (has_id)
-        buf_printf(out, " (build id %.*s%s)", ID_SHOWN, file->id, file->deleted ? ", deleted" : "");
-    else if (file->deleted)
-        buf_puts(out, " (deleted)");
+    buf_printf(out, "%.*s (build id %.*s%s)", PATH_SHOWN, file->path, ID_SHOWN, file->id,
+               file->deleted ? ", deleted" : "");
 }
 
 struct check { /* of one kind, in one program */
@@ -58,11 +44,11 @@ static void files_of(const struct check *check, const struct library_rank *rank,
     *first = *second = -1;
     for (size_t i = 0; i < rank->count; i++) {
         const struct library_file *file = &check->files[rank->files[i]];
-        if (file->kind != check->kind || library_is_stub(file->path))
+        if (file->kind != check->kind || file->id[0] == '\0' || library_is_stub(file->path))
             continue;
         if (*first < 0)
             *first = rank->files[i];
-        else if (*second < 0 && library_differs(&check->files[*first], file))
+        else if (*second < 0 && differ(&check->files[*first], file))
             *second = rank->files[i];
     }
 }
@@ -89,7 +75,7 @@ static void check_processes(const struct check *check)
         if (rank->app == check->app)
             files_of(check, rank, &first, &second);
         check->chosen[i] = second < 0 ? first : -1;
-        if (second < 0 || check->kind == LIBRARY_CUDART)
+        if (second < 0 || check->kind == LIBRARY_CUDART || check->kind == LIBRARY_CUDA)
             continue;
         if (listed == 0) {
             told_first = first;
@@ -103,15 +89,13 @@ static void check_processes(const struct check *check)
 }
 
 /* Appends the ranks with the same library as this file. */
-static void put_group(const struct check *check, int file, bool all_known, struct buf *out)
+static void put_group(const struct check *check, int file, struct buf *out)
 {
     int listed = 0;
     for (size_t i = 0; i < check->count; i++) {
         int own = check->chosen[i];
-        if (own < 0 || (all_known && !is_known(&check->files[own])))
-            continue;
-        if (!library_differs(&check->files[file], &check->files[own]) &&
-            check->files[file].machine == check->files[own].machine)
+        if (own >= 0 && check->files[file].machine == check->files[own].machine &&
+            !differ(&check->files[file], &check->files[own]))
             check->listed[listed++] = check->ranks[i].rank;
     }
     rank_ranges(check->listed, listed, out);
@@ -122,14 +106,13 @@ static void put_group(const struct check *check, int file, bool all_known, struc
 static bool tell_if_different(const struct check *check, int one, int other)
 {
     struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX);
-    bool known = is_known(&check->files[one]) && is_known(&check->files[other]);
-    if (!library_differs(&check->files[one], &check->files[other]))
+    if (!differ(&check->files[one], &check->files[other]))
         return false;
     buf_printf(&text, "ranks of one program have loaded different %s libraries: ",
                library_title(check->kind));
-    put_group(check, one, known, &text);
+    put_group(check, one, &text);
     buf_puts(&text, "; ");
-    put_group(check, other, known, &text);
+    put_group(check, other, &text);
     check->each(check->context, check->kind, false, buf_text(&text));
     return true;
 }
@@ -151,18 +134,6 @@ static void check_ranks(const struct check *check)
         }
         seen[count++] = check->chosen[i];
     }
-}
-
-static bool has_kind(const struct library_file *files, const struct library_rank *ranks,
-                     size_t count, int kind)
-{
-    for (size_t i = 0; i < count; i++) {
-        for (size_t j = 0; j < ranks[i].count; j++) {
-            if ((int)files[ranks[i].files[j]].kind == kind)
-                return true;
-        }
-    }
-    return false;
 }
 
 static int last_app(const struct library_rank *ranks, size_t count)
@@ -188,8 +159,7 @@ void libraries_differ(const struct library_file *files, const struct library_ran
     int apps = last_app(ranks, count) + 1;
     for (int kind = 0; kind < LIBRARY_KINDS; kind++) {
         check.kind = (enum library_kind)kind;
-        bool any = has_kind(files, ranks, count, kind);
-        for (check.app = 0; any && check.app < apps; check.app++) {
+        for (check.app = 0; check.app < apps; check.app++) {
             check_processes(&check);
             check_ranks(&check);
         }

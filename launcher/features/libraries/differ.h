@@ -2,12 +2,12 @@
 /*
  * Do ranks of one program have different libraries of a kind, or has a process two of them? Pure.
  *
- * Only what is certain counts. Two files are the same library if their identities are equal,
- * whatever their paths. Where one is not known, they differ only if both names have a version, and
- * another one. Libraries for other processors, and stubs, are not compared. A rank that lacks a
- * library may load it later.
+ * Only what is certain counts. Two files are the same library if their build ids are equal,
+ * whatever their paths. Files without one, libraries for other processors, and stubs are not
+ * compared. A rank that lacks a library may load it later.
  *
- * Two CUDA runtimes in a process are usual: many libraries bring their own.
+ * Two CUDA runtimes in a process are usual: many libraries bring their own. So are two CUDA drivers
+ * in WSL: one only leads to the other.
  */
 #pragma once
 
@@ -37,5 +37,3 @@ typedef void library_each(void *context, enum library_kind kind, bool same_proce
 /* In the order of the kinds and programs. The ranks are in ascending order. */
 void libraries_differ(const struct library_file *files, const struct library_rank *ranks,
                       size_t count, library_each *each, void *context);
-
-bool library_differs(const struct library_file *one, const struct library_file *other);

@@ -33,7 +33,6 @@
 
 /* A worker, and the processes below it. */
 struct item {
-    uint32_t seat;
     pid_t *pids; /* the worker is the first */
     size_t count;
 };
@@ -43,18 +42,17 @@ struct work {
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* it is done */
     struct item *items;
-    size_t count;
+    Hvdrun__Libraries message; /* its ranks are in the order of the items */
+    size_t count, next;        /* where the next look begins */
     int holders;
     bool done;
     int64_t deadline_ms;
-    Hvdrun__Libraries message; /* the thread's until it is done */
-    struct buf maps;
+    struct buf maps; /* the thread's */
 };
 
 /* A process as its memory is read. */
 struct source {
     int memory, pages; /* /proc/PID/mem and pagemap; -1: it may not be read */
-    bool on_disk;      /* the present file is on a device of this machine */
 };
 
 /* The kernel would read a page that is not in memory from the file first. On a server that does not
@@ -77,8 +75,7 @@ static bool is_present(const struct source *source, uint64_t address, size_t len
 static size_t read_memory(void *context, uint64_t address, void *out, size_t length)
 {
     const struct source *source = context;
-    if (address > INT64_MAX - length || length == 0 ||
-        (!source->on_disk && !is_present(source, address, length)))
+    if (address > INT64_MAX - length || length == 0 || !is_present(source, address, length))
         return 0;
     ssize_t got = fd_pread(source->memory, out, length, (off_t)address);
     return got > 0 ? (size_t)got : 0;
@@ -90,80 +87,51 @@ static int open_file(pid_t pid, const char *name)
     return fd_open(path, O_RDONLY | O_CLOEXEC, 0);
 }
 
-/* The index in the answer of what was found; the path is taken over. */
-static uint32_t put_file(Hvdrun__Libraries *message, struct loaded_library *library, char *id_take,
-                         uint32_t machine)
+static void put_libraries(struct work *work, size_t number, pid_t pid,
+                          struct loaded_library *libraries_take, size_t count)
 {
-    char *id AUTO_FREE = id_take;
-    for (size_t i = 0; i < message->n_files; i++) {
-        const Hvdrun__Library *known = message->files[i];
-        if (known->kind == (uint32_t)library->kind && known->machine == machine &&
-            known->deleted == library->deleted && strcmp(known->id, id) == 0 &&
-            strcmp(known->path, library->path) == 0) {
-            free(library->path);
-            return (uint32_t)i;
-        }
-    }
-    Hvdrun__Library *file = mem_alloc(sizeof(*file));
-    hvdrun__library__init(file);
-    file->kind = (uint32_t)library->kind;
-    file->path = library->path;
-    file->id = mem_strdup(id);
-    file->machine = machine;
-    file->deleted = library->deleted;
-    message->files = mem_resize_array(message->files, message->n_files + 1, sizeof(file));
-    message->files[message->n_files] = file;
-    return (uint32_t)message->n_files++;
-}
-
-static void put_rank(struct work *work, const struct item *item, pid_t pid,
-                     struct loaded_library *libraries_take, size_t count)
-{
-    Hvdrun__Libraries *message = &work->message;
-    Hvdrun__RankLibraries *rank = mem_alloc(sizeof(*rank));
-    struct source source = {open_file(pid, "mem"), open_file(pid, "pagemap"), false};
+    struct source source = {open_file(pid, "mem"), open_file(pid, "pagemap")};
     const struct loaded_memory memory = {read_memory, &source};
-    hvdrun__rank_libraries__init(rank);
-    rank->seat = item->seat;
-    rank->worker = (uint32_t)item->pids[0];
-    rank->pid = (uint32_t)pid;
-    rank->files = mem_array(count, sizeof(*rank->files));
-    rank->n_files = count;
+    Hvdrun__Library **list = mem_array(count, sizeof(Hvdrun__Library *));
     for (size_t i = 0; i < count; i++) {
-        uint32_t machine = 0;
-        source.on_disk = libraries_take[i].on_disk;
-        char *id = loaded_identity(&libraries_take[i], &memory, &machine);
-        rank->files[i] = put_file(message, &libraries_take[i], id, machine);
+        list[i] = mem_alloc(sizeof(*list[i]));
+        hvdrun__library__init(list[i]);
+        list[i]->kind = (uint32_t)libraries_take[i].kind;
+        list[i]->path = libraries_take[i].path;
+        list[i]->deleted = libraries_take[i].deleted;
+        list[i]->id = loaded_identity(&libraries_take[i], &memory, &list[i]->machine);
     }
-    message->ranks = mem_resize_array(message->ranks, message->n_ranks + 1, sizeof(rank));
-    message->ranks[message->n_ranks++] = rank;
     fd_close(&source.memory);
     fd_close(&source.pages);
+    pthread_mutex_lock(&work->mutex);
+    work->message.ranks[number]->libraries = list;
+    work->message.ranks[number]->n_libraries = count;
+    pthread_mutex_unlock(&work->mutex);
 }
 
 /* false: it has none, or cannot be looked at. */
-static bool look_at(struct work *work, const struct item *item, pid_t pid)
+static bool look_at(struct work *work, size_t number, pid_t pid)
 {
     struct loaded_library found[LOADED_MAX];
     (void)proc_read(pid, 0, "maps", &work->maps); /* what was read counts */
     size_t count = loaded_read(buf_text(&work->maps), found);
     if (count > 0)
-        put_rank(work, item, pid, found, count);
+        put_libraries(work, number, pid, found, count);
     return count > 0;
 }
 
 static void clear(Hvdrun__Libraries *message)
 {
-    for (size_t i = 0; i < message->n_files; i++) {
-        free(message->files[i]->path);
-        free(message->files[i]->id);
-        free(message->files[i]);
-    }
     for (size_t i = 0; i < message->n_ranks; i++) {
-        free(message->ranks[i]->files);
-        free(message->ranks[i]);
+        Hvdrun__RankLibraries *rank = message->ranks[i];
+        for (size_t k = 0; k < rank->n_libraries; k++) {
+            free(rank->libraries[k]->path);
+            free(rank->libraries[k]->id);
+            free(rank->libraries[k]);
+        }
+        free(rank->libraries);
+        free(rank);
     }
-    free(message->files);
     free(message->ranks);
 }
 
@@ -184,14 +152,28 @@ static void leave(struct work *work)
     free(work);
 }
 
+static void look_at_worker(struct work *work, size_t number)
+{
+    const struct item *item = &work->items[number];
+    size_t looked = 0;
+    bool found = false;
+    while (looked < item->count && !found && clock_mono_ms() < work->deadline_ms)
+        found = look_at(work, number, item->pids[looked++]);
+    pthread_mutex_lock(&work->mutex);
+    work->message.ranks[number]->missing = !found && looked < item->count;
+    pthread_mutex_unlock(&work->mutex);
+}
+
 static void *look(void *context)
 {
     struct work *work = context;
-    for (size_t i = 0; i < work->count; i++) {
-        const struct item *item = &work->items[i];
-        bool found = false;
-        for (size_t k = 0; k < item->count && !found && clock_mono_ms() < work->deadline_ms; k++)
-            found = look_at(work, item, item->pids[k]);
+    size_t first = work->next;
+    for (size_t i = 0; i < work->count && clock_mono_ms() < work->deadline_ms; i++) {
+        size_t number = (first + i) % work->count;
+        pthread_mutex_lock(&work->mutex);
+        work->next = number + 1; /* this one may hold us */
+        pthread_mutex_unlock(&work->mutex);
+        look_at_worker(work, number);
     }
     pthread_mutex_lock(&work->mutex);
     work->done = true;
@@ -207,9 +189,12 @@ static bool start_thread(struct work *work)
     pthread_t thread;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    work->holders++;
     bool started = pthread_create(&thread, NULL, look, work) == 0;
     if (started)
         pthread_detach(thread);
+    else
+        work->holders--;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;
 }
@@ -226,24 +211,36 @@ static void add_worker(void *context, uint32_t seat, pid_t pid)
     pid_t *below AUTO_FREE = NULL;
     size_t count = descendants_in(walk->processes, pid, &below);
     count = count < PROCESSES_MAX ? count : PROCESSES_MAX;
+    Hvdrun__RankLibraries *rank = mem_alloc(sizeof(*rank)), ***ranks = &work->message.ranks;
+    hvdrun__rank_libraries__init(rank);
+    rank->seat = seat;
+    rank->worker = (uint32_t)pid;
+    rank->missing = true;
+    *ranks = mem_resize_array(*ranks, work->count + 1, sizeof(rank));
+    (*ranks)[work->message.n_ranks++] = rank;
     work->items = mem_resize_array(work->items, work->count + 1, sizeof(*work->items));
     struct item *item = &work->items[work->count++];
-    *item = (struct item){seat, mem_array(count + 1, sizeof(*item->pids)), count + 1};
+    *item = (struct item){mem_array(count + 1, sizeof(*item->pids)), count + 1};
     item->pids[0] = pid;
     for (size_t i = 0; i < count; i++)
         item->pids[i + 1] = below[i];
 }
 
-static struct work *work_create(const struct crews *crews)
+static struct work *work_create(const struct crews *crews, size_t first)
 {
+    pthread_condattr_t clock;
     struct work *work = mem_alloc(sizeof(*work));
     struct walk walk = {work, descendants_table_read(ASKED_THREADS)};
-    *work = (struct work){.holders = 1,
+    *work = (struct work){.next = first,
+                          .holders = 1,
                           .deadline_ms = clock_mono_ms() + LOOK_MS,
                           .message = HVDRUN__LIBRARIES__INIT,
                           .maps = BUF_INIT(MAPS_MAX)};
     pthread_mutex_init(&work->mutex, NULL);
-    pthread_cond_init(&work->changed, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&work->changed, &clock);
+    pthread_condattr_destroy(&clock);
     crews_walk_live(crews, add_worker, &walk);
     descendants_table_destroy(walk.processes);
     return work;
@@ -253,7 +250,7 @@ static struct work *work_create(const struct crews *crews)
 static void wait_for(struct work *work)
 {
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += 2 * LOOK_MS * 1000000L;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
@@ -263,6 +260,7 @@ static void wait_for(struct work *work)
 
 struct libraries {
     struct work *held; /* whose thread did not come back; NULL: none */
+    size_t next;       /* where the next look begins, so that one worker does not hide the others */
 };
 
 /* false: it still holds its thread, and another one would be held too. */
@@ -280,36 +278,25 @@ static bool let_go(struct libraries *own)
     return true;
 }
 
-static void answer_from(struct libraries *own, struct work *work, const struct asked *asked)
+static void answer(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
 {
-    static const Hvdrun__Libraries nothing = HVDRUN__LIBRARIES__INIT;
-    work->holders++; /* the thread */
-    bool started = work->count > 0 && start_thread(work);
+    (void)request;
+    if (agent_own(agent, libraries) == NULL)
+        agent->own[AGENT_PART_libraries] = mem_array(1, sizeof(struct libraries));
+    struct libraries *own = agent_own(agent, libraries);
+    struct work *work = work_create(agent->crews, own->next);
+    bool started = let_go(own) && work->count > 0 && start_thread(work);
     pthread_mutex_lock(&work->mutex);
     if (started)
         wait_for(work);
-    else
-        work->holders--;
-    bool done = work->done || !started;
-    asked_answer(asked, done ? &work->message.base : &nothing.base);
-    if (done) {
+    asked_answer(asked, &work->message.base);
+    own->next = work->next;
+    if (!started || work->done) {
         leave(work);
     } else {
         own->held = work;
         pthread_mutex_unlock(&work->mutex);
     }
-}
-
-static void answer(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
-{
-    static const Hvdrun__Libraries nothing = HVDRUN__LIBRARIES__INIT;
-    (void)request;
-    if (agent_own(agent, libraries) == NULL)
-        agent->own[AGENT_PART_libraries] = mem_array(1, sizeof(struct libraries));
-    if (let_go(agent_own(agent, libraries)))
-        answer_from(agent_own(agent, libraries), work_create(agent->crews), asked);
-    else
-        asked_answer(asked, &nothing.base);
 }
 
 static void close_part(struct agent *agent)

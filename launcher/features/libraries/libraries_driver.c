@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/libraries/libraries_driver.h"
-
+/*
+ * Which libraries the ranks have loaded. The driver asks a while after the start of an epoch, and
+ * when something has gone wrong. It warns once for each kind of library that differs.
+ */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/plain.h"
+#include "driver/job/ask.h"
 #include "driver/job/incident.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
 #include "driver/tell/json_text.h"
 #include "features/libraries/differ.h"
+#include "model/plan/rank_list.h"
 #include "wire/control.pb-c.h"
 
 #define FILES_MAX 512
 #define ID_LENGTH_MAX 160
 #define PAUSED_MS 1000
+#define LIMIT_MS 3000
+#define TEXT_MAX ((size_t)4096)
 
 /* After START. A rank loads most libraries when it begins, and NCCL's at its first operation. */
 static const int64_t look_at_ms[] = {2000, 20000, 200000};
@@ -26,6 +32,7 @@ struct seat_libraries { /* of the worker that has, or had, the seat */
     pid_t worker;
     int *files; /* indices */
     size_t count;
+    bool missing; /* the last look did not come to it */
 };
 
 struct libraries {
@@ -38,12 +45,6 @@ struct libraries {
     size_t looks; /* since the last START */
     bool told[LIBRARY_KINDS][2];
 };
-
-static void clear_seat(struct seat_libraries *seat)
-{
-    free(seat->files);
-    *seat = (struct seat_libraries){.worker = 0};
-}
 
 /* -1: there are too many. */
 static int find_file(struct libraries *libraries, const Hvdrun__Library *message)
@@ -72,59 +73,44 @@ static int find_file(struct libraries *libraries, const Hvdrun__Library *message
     return libraries->file_count++;
 }
 
-static void take_rank(struct libraries *libraries, const Hvdrun__RankLibraries *message,
-                      const int *numbers)
+static void take_rank(struct libraries *libraries, const Hvdrun__RankLibraries *message)
 {
-    if (message->seat >= (uint32_t)libraries->seat_count) {
-        int count = libraries->job->ranks.size;
-        libraries->seats =
-            mem_resize_array(libraries->seats, (size_t)count, sizeof(*libraries->seats));
-        for (int i = libraries->seat_count; i < count; i++)
-            libraries->seats[i] = (struct seat_libraries){.worker = 0};
-        libraries->seat_count = count;
-    }
     struct seat_libraries *seat = &libraries->seats[message->seat];
-    clear_seat(seat);
-    seat->worker = (pid_t)message->worker;
-    seat->files = mem_array(message->n_files + 1, sizeof(*seat->files));
-    for (size_t i = 0; i < message->n_files; i++) {
-        if (numbers[message->files[i]] >= 0)
-            seat->files[seat->count++] = numbers[message->files[i]];
+    seat->missing = message->missing;
+    if (message->n_libraries == 0)
+        return; /* what is known stays: it may be about to end */
+    free(seat->files);
+    *seat = (struct seat_libraries){.worker = (pid_t)message->worker,
+                                    .files = mem_array(message->n_libraries, sizeof(*seat->files)),
+                                    .missing = message->missing};
+    for (size_t i = 0; i < message->n_libraries; i++) {
+        int file = find_file(libraries, message->libraries[i]);
+        if (file >= 0)
+            seat->files[seat->count++] = file;
     }
 }
 
-static bool is_right(const Hvdrun__Libraries *message)
+static bool is_right(const Hvdrun__RankLibraries *rank)
 {
-    for (size_t i = 0; i < message->n_files; i++) {
-        const Hvdrun__Library *file = message->files[i];
+    for (size_t i = 0; i < rank->n_libraries; i++) {
+        const Hvdrun__Library *file = rank->libraries[i];
         if (file->kind >= LIBRARY_KINDS || strlen(file->path) > LOADED_PATH_MAX ||
             strlen(file->id) > ID_LENGTH_MAX)
             return false;
     }
-    for (size_t i = 0; i < message->n_ranks; i++) {
-        const Hvdrun__RankLibraries *rank = message->ranks[i];
-        if (rank->n_files > LOADED_MAX)
-            return false;
-        for (size_t j = 0; j < rank->n_files; j++) {
-            if (rank->files[j] >= message->n_files)
-                return false;
-        }
-    }
-    return true;
+    return rank->n_libraries <= LOADED_MAX;
 }
 
 static int take(struct job *job, struct node_link *node, ProtobufCMessage **answer)
 {
     struct libraries *libraries = job_part(job, libraries);
     const Hvdrun__Libraries *message = (const Hvdrun__Libraries *)*answer;
-    if (!is_right(message))
-        return -1;
-    int *numbers AUTO_FREE = mem_array(message->n_files + 1, sizeof(*numbers));
-    for (size_t i = 0; i < message->n_files; i++)
-        numbers[i] = find_file(libraries, message->files[i]);
     for (size_t i = 0; i < message->n_ranks; i++) {
-        if (job_seat_is_on(job, node, message->ranks[i]->seat))
-            take_rank(libraries, message->ranks[i], numbers);
+        const Hvdrun__RankLibraries *rank = message->ranks[i];
+        if (!is_right(rank))
+            return -1;
+        if (rank->seat < (uint32_t)libraries->seat_count && job_seat_is_on(job, node, rank->seat))
+            take_rank(libraries, rank);
     }
     return 0;
 }
@@ -159,7 +145,7 @@ static void warn(void *context, enum library_kind kind, bool same_process, const
     struct libraries *libraries = context;
     bool *told = &libraries->told[kind][same_process];
     if (!*told)
-        log_warning(&libraries->job->log, "%s; 'hvdrun libraries' shows all of them", text);
+        log_warning(&libraries->job->log, "%s; the report shows all (--report)", text);
     *told = true;
 }
 
@@ -170,18 +156,44 @@ static void compare(struct libraries *libraries)
     libraries_differ(libraries->files, ranks, count, warn, libraries);
 }
 
+/* Of the ranks that still run. The caller frees it. */
+static int *missing_ranks(const struct libraries *libraries, int *count)
+{
+    const struct rank_table *table = &libraries->job->ranks;
+    int *ranks = mem_array((size_t)libraries->seat_count + 1, sizeof(*ranks));
+    *count = 0;
+    for (int i = 0; i < libraries->seat_count && i < table->size; i++) {
+        if (libraries->seats[i].missing && table->records[i].rank >= 0)
+            ranks[(*count)++] = table->records[i].rank;
+    }
+    return ranks;
+}
+
 static void answered(void *context, const struct ask *ask)
 {
-    (void)ask;
+    struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX);
+    int count = 0, *missing AUTO_FREE = missing_ranks(context, &count);
+    rank_ranges(missing, count, &text);
+    log_info(&ask->job->log, "the look at the libraries of the ranks %s%s",
+             count > 0 ? "left out " : "is complete", count > 0 ? buf_text(&text) : "");
     compare(context);
 }
 
-void libraries_ask(struct job *job, ask_done *done, void *context)
+/* Whoever does not answer is missing. */
+static void ask_anew(struct libraries *libraries)
 {
     static const struct question question = {&topic_libraries, take, .keep = false};
-    ask_all(job, &question, NULL, LIBRARIES_LIMIT_MS, answered, job_part(job, libraries));
-    if (done != NULL)
-        ask_all(job, &question, NULL, LIBRARIES_LIMIT_MS, done, context);
+    const struct rank_table *table = &libraries->job->ranks;
+    if (libraries->seat_count < table->size) {
+        libraries->seats =
+            mem_resize_array(libraries->seats, (size_t)table->size, sizeof(*libraries->seats));
+        for (int i = libraries->seat_count; i < table->size; i++)
+            libraries->seats[i] = (struct seat_libraries){.worker = 0};
+        libraries->seat_count = table->size;
+    }
+    for (int i = 0; i < table->size && !ask_is_open(libraries->job, &topic_libraries); i++)
+        libraries->seats[i].missing = table->records[i].state == RANK_RUNNING;
+    ask_all(libraries->job, &question, NULL, LIMIT_MS, answered, libraries);
 }
 
 static void look(void *context)
@@ -197,7 +209,7 @@ static void look(void *context)
     int64_t now_ms = look_at_ms[libraries->looks++];
     if (libraries->looks < LOOKS)
         loop_timer_set(libraries->timer, look_at_ms[libraries->looks] - now_ms);
-    libraries_ask(job, NULL, NULL);
+    ask_anew(libraries);
 }
 
 static void begin(const struct job *job, Hvdrun__Start *message)
@@ -217,7 +229,7 @@ static bool see_incident(struct job *job, const struct incident *incident,
 {
     (void)incident, (void)done, (void)context;
     if (job_part(job, libraries) != NULL)
-        libraries_ask(job, NULL, NULL);
+        ask_anew(job_part(job, libraries));
     return false;
 }
 
@@ -249,7 +261,7 @@ static void close_part(struct job *job)
         free(libraries->files[i].id);
     }
     for (int i = 0; i < libraries->seat_count; i++)
-        clear_seat(&libraries->seats[i]);
+        free(libraries->seats[i].files);
     free(libraries->files);
     free(libraries->seats);
     free(libraries);
@@ -260,8 +272,7 @@ static json_t *file_json(const struct library_file *file, int number,
 {
     json_t *object = json_object(), *list = json_array();
     const char *version = library_version(file->path);
-    bool has_id =
-        file->id[0] != '\0' && strncmp(file->id, LIBRARY_DIGEST, strlen(LIBRARY_DIGEST)) != 0;
+    bool has_id = file->id[0] != '\0';
     for (size_t i = 0; i < count; i++) {
         for (size_t j = 0; j < ranks[i].count; j++) {
             if (ranks[i].files[j] == number)
@@ -285,14 +296,21 @@ static void add_difference(void *context, enum library_kind kind, bool same_proc
     json_array_append_new(context, json_text(text));
 }
 
-struct json_t *libraries_json(const struct job *job)
+/* {"files": [{"kind", "title", "version", "build_id", "path", "deleted", "ranks": [N]}],
+ * "differences": [LINE], "missing": [N]}: what was seen last of each rank, also of those that have
+ * ended, and the ranks that the last look left out. A version or build id that is not known is
+ * null. */
+static void report(const struct job *job, json_t *root)
 {
     const struct libraries *libraries = job_part(job, libraries);
+    if (libraries == NULL)
+        return;
     size_t count = 0;
-    struct library_rank *ranks AUTO_FREE = libraries != NULL ? ranks_of(libraries, &count) : NULL;
-    if (count == 0)
-        return NULL;
-    json_t *root = json_object(), *files = json_array(), *differences = json_array();
+    int missing_count = 0, *missing AUTO_FREE = missing_ranks(libraries, &missing_count);
+    struct library_rank *ranks AUTO_FREE = ranks_of(libraries, &count);
+    if (count == 0 && missing_count == 0)
+        return;
+    json_t *files = json_array(), *differences = json_array(), *left_out = json_array();
     for (int kind = 0; kind < LIBRARY_KINDS; kind++) {
         for (int i = 0; i < libraries->file_count; i++) {
             json_t *file = (int)libraries->files[i].kind == kind
@@ -304,16 +322,11 @@ struct json_t *libraries_json(const struct job *job)
         }
     }
     libraries_differ(libraries->files, ranks, count, add_difference, differences);
-    json_object_set_new(root, "files", files);
-    json_object_set_new(root, "differences", differences);
-    return root;
-}
-
-static void report(const struct job *job, json_t *root)
-{
-    json_t *seen = libraries_json(job);
-    if (seen != NULL)
-        json_object_set_new(root, "libraries", seen);
+    for (int i = 0; i < missing_count; i++)
+        json_array_append_new(left_out, json_integer(missing[i]));
+    json_object_set_new(root, "libraries",
+                        json_pack("{s:o, s:o, s:o}", "files", files, "differences", differences,
+                                  "missing", left_out));
 }
 
 const struct driver_part libraries_part = {.name = "libraries",

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "features/libraries/loaded.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/elf.h"
-#include "base/hash.h"
 #include "base/mem.h"
 
-#define DIGEST_BYTES 8192
-
-const char libraries_feature[] = "which libraries each rank has loaded (hvdrun libraries)";
+const char libraries_feature[] = "which libraries each rank has loaded";
 
 static const struct {
     const char *key, *title;
@@ -85,7 +81,7 @@ bool library_is_stub(const char *path)
 /* A line of maps: "7f12-7f34 r-xp 00001000 103:02 4711   /usr/lib/libmpi.so.40.30.4". */
 struct line {
     struct loaded_mapping mapping;
-    bool writable, deleted, on_disk;
+    bool writable, deleted;
     uint64_t inode;
     const char *path;
     size_t length; /* of the path */
@@ -108,7 +104,6 @@ static bool read_line(const char *text, size_t length, struct line *out)
         return false;
     out->writable = at[2] == 'w';
     out->mapping.offset = strtoull(at + 6, &at, 16);
-    out->on_disk = at < path && strtoull(at, NULL, 16) != 0;          /* the major number */
     at = at < path ? memchr(at + 1, ' ', (size_t)(path - at)) : NULL; /* behind the device */
     out->inode = at != NULL ? strtoull(at, NULL, 10) : 0;
     out->deleted = out->length > mark && memcmp(path + out->length - mark, deleted, mark) == 0;
@@ -158,7 +153,6 @@ size_t loaded_read(const char *maps, struct loaded_library *out)
             out[count++] = (struct loaded_library){.kind = kind,
                                                    .path = mem_strndup(line.path, line.length),
                                                    .deleted = line.deleted,
-                                                   .on_disk = line.on_disk,
                                                    .inode = line.inode};
         if (!line.writable && out[i].mapping_count < LOADED_MAPPINGS)
             out[i].mappings[out[i].mapping_count++] = line.mapping;
@@ -202,7 +196,6 @@ char *loaded_identity(const struct loaded_library *library, const struct loaded_
     struct source source = {library, memory};
     const struct elf_source file = {.read = read_file, .context = &source, .notes = true};
     struct elf_info info;
-    unsigned char bytes[DIGEST_BYTES];
     *machine = 0;
     if (elf_read(&file, &info) < 0)
         return mem_strdup("");
@@ -210,9 +203,5 @@ char *loaded_identity(const struct loaded_library *library, const struct loaded_
     char *id = info.build_id;
     info.build_id = NULL;
     elf_info_destroy(&info);
-    size_t got = id == NULL ? read_file(&source, 0, bytes, sizeof(bytes)) : 0;
-    if (id == NULL)
-        id = got > 0 ? mem_printf(LIBRARY_DIGEST "%016" PRIx64, hash_add(HASH_START, bytes, got))
-                     : mem_strdup("");
-    return id;
+    return id != NULL ? id : mem_strdup("");
 }

@@ -53,7 +53,6 @@ struct loaded_library {
     enum library_kind kind;
     char *path; /* as the process sees it */
     bool deleted;
-    bool on_disk; /* a device of this machine has the file, which no server keeps waiting */
     uint64_t inode;
     struct loaded_mapping mappings[LOADED_MAPPINGS]; /* those that it cannot write to */
     size_t mapping_count;
@@ -66,13 +65,8 @@ size_t loaded_read(const char *maps, struct loaded_library *out);
 /* Where the process has a byte of the file, and how many follow there. 0: nowhere. */
 size_t loaded_at(const struct loaded_library *library, uint64_t offset, uint64_t *address);
 
-/*
- * Which library it is: its build id, or LIBRARY_DIGEST and a hash of its headers and first symbols
- * if it has none. Reads the memory of the process: the number of bytes at `address`, 0 if it
- * cannot. The caller frees the text, which is "" if nothing can be read.
- */
-#define LIBRARY_DIGEST "digest "
-
+/* Its build id. Reads the memory of the process: the number of bytes at `address`, 0 if it cannot.
+ * The caller frees the text, which is "" if it has none, or that cannot be read. */
 struct loaded_memory {
     size_t (*read)(void *context, uint64_t address, void *out, size_t length);
     void *context;

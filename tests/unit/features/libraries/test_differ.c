@@ -24,6 +24,7 @@ enum {
     NCCL_OLD,
     CUDA_STUB,
     CUDA,
+    CUDA_WSL,
     RUNTIME,
     OLD_RUNTIME
 };
@@ -34,12 +35,13 @@ static const struct library_file files[] = {
     [MPI_B] = {LIBRARY_MPI, 1, "/b/libmpi.so.40", "bbbb", false},
     [MPI_C] = {LIBRARY_MPI, 1, "/b/libmpi.so.40", "cccc", true},
     [MPI_ARM] = {LIBRARY_MPI, 2, "/arm/libmpi.so.40", "eeee", false},
-    [NCCL_A] = {LIBRARY_NCCL, 1, "/a/libnccl.so.2", LIBRARY_DIGEST "1", false},
+    [NCCL_A] = {LIBRARY_NCCL, 1, "/a/libnccl.so.2", "5555", false},
     [NCCL_B] = {LIBRARY_NCCL, 1, "/b/libnccl.so.2", "", false},
     [NCCL_NEW] = {LIBRARY_NCCL, 1, "/b/libnccl.so.2.28.9", "", false},
-    [NCCL_OLD] = {LIBRARY_NCCL, 1, "/b/libnccl.so.2.18.3", "", false},
+    [NCCL_OLD] = {LIBRARY_NCCL, 1, "/b/libnccl.so.2.18.3", "6666", false},
     [CUDA_STUB] = {LIBRARY_CUDA, 1, "/cuda/stubs/libcuda.so", "1111", false},
     [CUDA] = {LIBRARY_CUDA, 1, "/usr/lib/libcuda.so.580.1", "2222", false},
+    [CUDA_WSL] = {LIBRARY_CUDA, 1, "/usr/lib/wsl/lib/libcuda.so.1", "7777", false},
     [RUNTIME] = {LIBRARY_CUDART, 1, "/c/libcudart.so.12", "3333", false},
     [OLD_RUNTIME] = {LIBRARY_CUDART, 1, "/d/libcudart.so.11", "4444", false},
 };
@@ -87,7 +89,9 @@ static void test_the_same(void **state)
     EXPECT("", {0, MPI_A, -1}, {1, MPI_B, -1}); /* two programs */
     EXPECT("", {0, MPI_A, -1}, {0, MPI_ARM, -1});
     EXPECT("", {0, MPI_A, -1}, {0, -1, -1}, {0, NCCL_A, -1}); /* not yet */
-    EXPECT("", {0, NCCL_A, -1}, {0, NCCL_B, -1});             /* not known */
+    EXPECT("", {0, NCCL_B, -1}, {0, NCCL_NEW, -1});           /* not known: they may be links */
+    EXPECT("", {0, NCCL_A, -1}, {0, NCCL_NEW, -1}, {0, NCCL_A, NCCL_B});
+    EXPECT("", {0, CUDA_WSL, CUDA}, {0, CUDA_WSL, CUDA});
     EXPECT("", {0, CUDA_STUB, CUDA}, {0, CUDA, -1}, {0, CUDA_STUB, -1});
     EXPECT("", {0, RUNTIME, OLD_RUNTIME}, {0, RUNTIME, OLD_RUNTIME});
 }
@@ -101,11 +105,8 @@ static void test_ranks_differ(void **state)
     EXPECT("ranks of one program have loaded different MPI libraries: rank 1: /b/libmpi.so.40 "
            "(build id bbbb); rank 2: /b/libmpi.so.40 (build id cccc, deleted)\n",
            {0, MPI_A, -1}, {1, MPI_B, -1}, {1, MPI_C, -1});
-    EXPECT("ranks of one program have loaded different NCCL libraries: rank 0: "
-           "/b/libnccl.so.2.28.9; rank 1: /b/libnccl.so.2.18.3\n",
-           {0, NCCL_NEW, -1}, {0, NCCL_OLD, -1});
-    EXPECT("ranks of one program have loaded different NCCL libraries: rank 0: /a/libnccl.so.2; "
-           "rank 1: /b/libnccl.so.2.18.3\n"
+    EXPECT("ranks of one program have loaded different NCCL libraries: rank 0: /a/libnccl.so.2 "
+           "(build id 5555); rank 1: /b/libnccl.so.2.18.3 (build id 6666)\n"
            "ranks of one program have loaded different CUDA runtime libraries: rank 0: "
            "/c/libcudart.so.12 (build id 3333); rank 1: /d/libcudart.so.11 (build id 4444)\n",
            {0, NCCL_A, RUNTIME}, {0, NCCL_OLD, OLD_RUNTIME});

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Libraries in the text of maps, and which ones they are. */
+#include <elf.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,9 +11,10 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "base/fd.h"
 #include "base/mem.h"
 #include "features/libraries/loaded.h"
+
+#define ORDER (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB)
 
 static void test_names(void **state)
 {
@@ -86,8 +88,6 @@ static void test_maps(void **state)
     assert_int_equal(found[2].kind, LIBRARY_MPI);
     assert_int_equal(found[2].inode, 4711);
     assert_false(found[2].deleted);
-    assert_true(found[2].on_disk);
-    assert_false(found[0].on_disk); /* NFS, a container's overlay... */
     assert_int_equal(found[2].mapping_count, 2);
     assert_int_equal(loaded_at(&found[2], 0x1fff0, &address), 0x10);
     assert_int_equal(address, 0x7f000001fff0);
@@ -149,33 +149,53 @@ static char *identity(const unsigned char *bytes, size_t length, uint64_t mapped
                                      .mapping_count = 1};
     uint32_t machine = 0;
     char *id = loaded_identity(&library, &memory, &machine);
-    assert_int_equal(id[0] != '\0', machine != 0);
+    assert_true(id[0] == '\0' || machine != 0);
     return id;
 }
 
-/* This very program, which has a build id or not; with less and less of it in memory. */
+/* Two notes: one of somebody else, and a build id, which begins at NOTE + 24. */
+#define NOTE 120
+static void make_file(unsigned char *bytes, size_t length)
+{
+    const Elf64_Ehdr header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ORDER, EV_CURRENT},
+                               .e_type = ET_DYN,
+                               .e_machine = EM_X86_64,
+                               .e_version = EV_CURRENT,
+                               .e_phoff = sizeof(header),
+                               .e_ehsize = sizeof(header),
+                               .e_phentsize = sizeof(Elf64_Phdr),
+                               .e_phnum = 1};
+    const Elf64_Phdr notes = {
+        .p_type = PT_NOTE, .p_offset = NOTE, .p_filesz = 40, .p_memsz = 40, .p_align = 4};
+    const Elf64_Nhdr other = {4, 4, 1}, id = {4, 4, NT_GNU_BUILD_ID};
+    memset(bytes, 0, length);
+    memcpy(bytes, &header, sizeof(header));
+    memcpy(bytes + sizeof(header), &notes, sizeof(notes));
+    memcpy(bytes + NOTE, &other, sizeof(other));
+    memcpy(bytes + NOTE + sizeof(other), "Xen", 4);
+    memcpy(bytes + NOTE + 20, &id, sizeof(id));
+    memcpy(bytes + NOTE + 32, "GNU\0\x12\x34\xab\xcd", 8);
+}
+
+/* With less and less of it in memory, and with every byte changed. */
 static void test_identity(void **state)
 {
-    struct buf bytes AUTO_BUF = BUF_INIT(64 << 20);
+    unsigned char bytes[4096];
     (void)state;
-    assert_int_equal(fd_read_file("/proc/self/exe", &bytes, NULL), 0);
-    const unsigned char *at = (const unsigned char *)buf_text(&bytes);
-    char *whole AUTO_FREE = identity(at, bytes.length, bytes.length);
-    char *again AUTO_FREE = identity(at, bytes.length, bytes.length);
-    assert_true(strlen(whole) >= 16);
-    assert_string_equal(whole, again);
-    char *header AUTO_FREE = identity(at, bytes.length, 4096);
-    assert_true(header[0] != '\0');
-    for (size_t length = 0; length < 2000; length += 8) {
-        unsigned char *cut AUTO_FREE = mem_dup(at, length + 1);
-        free(identity(cut, length, bytes.length));
+    make_file(bytes, sizeof(bytes));
+    for (size_t length = 0; length < sizeof(bytes); length += length < 200 ? 1 : 8) {
+        unsigned char *cut AUTO_FREE = mem_dup(bytes, length + 1);
+        char *id AUTO_FREE = identity(cut, length, sizeof(bytes));
+        assert_string_equal(id, length < NOTE + 40 ? "" : "1234abcd"); /* never another one */
     }
-    unsigned char *other AUTO_FREE = mem_dup(at, bytes.length);
-    for (size_t i = 0; i < 4096; i++) {
-        other[i] ^= 0xff;
-        free(identity(other, bytes.length, bytes.length));
-        other[i] ^= 0xff;
+    for (size_t i = 0; i < 200; i++) {
+        bytes[i] ^= 0xff;
+        free(identity(bytes, sizeof(bytes), sizeof(bytes)));
+        bytes[i] ^= 0xff;
     }
+    memset(bytes + NOTE + 28, 0, 4); /* no build id */
+    char *none AUTO_FREE = identity(bytes, sizeof(bytes), sizeof(bytes));
+    assert_string_equal(none, "");
     char *text AUTO_FREE = identity((const unsigned char *)"#!/bin/sh\n", 10, 4096);
     assert_string_equal(text, "");
 }
