@@ -28,6 +28,7 @@
 #define MAPS_MAX ((size_t)8 << 20)
 #define PROCESSES_MAX 16 /* of a worker */
 #define LOOK_MS 200      /* the other workers are left out */
+#define HELD_MAX 4       /* threads */
 #define ASKED_THREADS 1000
 #define PAGES_MAX 32 /* of one piece */
 
@@ -259,23 +260,27 @@ static void wait_for(struct work *work)
 }
 
 struct libraries {
-    struct work *held; /* whose thread did not come back; NULL: none */
-    size_t next;       /* where the next look begins, so that one worker does not hide the others */
+    struct work *held[HELD_MAX]; /* whose threads did not come back; NULL: none */
+    size_t next; /* where the next look begins, so that one worker does not hide the others */
 };
 
-/* false: it still holds its thread, and another one would be held too. */
-static bool let_go(struct libraries *own)
+/* For one more thread that may be held. NULL: there are too many. */
+static struct work **free_place(struct libraries *own)
 {
-    if (own->held == NULL)
-        return true;
-    pthread_mutex_lock(&own->held->mutex);
-    if (!own->held->done) {
-        pthread_mutex_unlock(&own->held->mutex);
-        return false;
+    struct work **place = NULL;
+    for (int i = 0; i < HELD_MAX; i++) {
+        struct work *held = own->held[i];
+        if (held != NULL)
+            pthread_mutex_lock(&held->mutex);
+        bool done = held != NULL && held->done;
+        if (done)
+            leave(held);
+        else if (held != NULL)
+            pthread_mutex_unlock(&held->mutex);
+        own->held[i] = done ? NULL : held;
+        place = own->held[i] == NULL ? &own->held[i] : place;
     }
-    leave(own->held);
-    own->held = NULL;
-    return true;
+    return place;
 }
 
 static void answer(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
@@ -285,7 +290,8 @@ static void answer(struct agent *agent, const struct asked *asked, const Protobu
         agent->own[AGENT_PART_libraries] = mem_array(1, sizeof(struct libraries));
     struct libraries *own = agent_own(agent, libraries);
     struct work *work = work_create(agent->crews, own->next);
-    bool started = let_go(own) && work->count > 0 && start_thread(work);
+    struct work **place = free_place(own);
+    bool started = place != NULL && work->count > 0 && start_thread(work);
     pthread_mutex_lock(&work->mutex);
     if (started)
         wait_for(work);
@@ -294,7 +300,7 @@ static void answer(struct agent *agent, const struct asked *asked, const Protobu
     if (!started || work->done) {
         leave(work);
     } else {
-        own->held = work;
+        *place = work;
         pthread_mutex_unlock(&work->mutex);
     }
 }
@@ -302,9 +308,11 @@ static void answer(struct agent *agent, const struct asked *asked, const Protobu
 static void close_part(struct agent *agent)
 {
     struct libraries *own = agent_own(agent, libraries);
-    if (own->held != NULL) {
-        pthread_mutex_lock(&own->held->mutex);
-        leave(own->held);
+    for (int i = 0; i < HELD_MAX; i++) {
+        if (own->held[i] == NULL)
+            continue;
+        pthread_mutex_lock(&own->held[i]->mutex);
+        leave(own->held[i]);
     }
     free(own);
 }
