@@ -66,6 +66,18 @@ class Explain(Flow):
         self.assertIn(": how it ended is not known\n", text)
         self.assertIn("    rank 1 on b exited with code 1\n", text)
 
+    def test_ranks_that_the_last_look_left_out(self):
+        folder = self.folder(self.fail("--evidence", self.box.path("evidence")))
+        path = os.path.join(folder, "report.json")
+        with open(path, encoding="utf-8") as file:
+            report = json.load(file)
+        report["libraries"] = {"files": [{"title": "MPI", "path": "/libmpi.so.40", "build_id": None, "ranks": [0]}],
+                               "differences": [], "missing": [1, 2]}
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(report, file)
+        self.assertIn("\nwhat the ranks have loaded:\n    rank 0: MPI /libmpi.so.40\n    ranks 1-2: left out by the last look\n",
+                      self.explain(folder).stdout)
+
     def test_a_damaged_folder(self):
         folder = self.folder(self.fail("--evidence", self.box.path("evidence")))
         facts = os.path.join(folder, "facts.json")
