@@ -328,7 +328,7 @@ class Python(Mpi):
         text = (f"import os, subprocess, time\np = subprocess.Popen([{ring!r}, '1048576', '1000000000'])\n"
                 f"while not os.path.exists({gate!r}):\n    time.sleep(0.05)\np.kill()\np.wait()")
         job = self.start("-np", 2, sys.executable, "-c", text, env=QUIET | env)
-        job.wait_output("hvdrun chose --mpi=pmi1", "stderr")
+        job.wait_output("hvdrun chose --mpi=pmi1", "stderr", timeout=60)
         let_go()
         result = self.expect(job.wait(), 0)
         extension = os.path.join(env["PYTHONPATH"], "mpi4py", "MPI.abi3.so")
@@ -343,7 +343,7 @@ class Python(Mpi):
         text = f'TMPDIR={self.box.path("tmp")} {mpi_worker("mpi_ring", "openmpi")} 1048576 1000000000 & ' \
                f'while [ ! -e {gate} ]; do sleep 0.05; done; kill $!; wait $!; exit 0'
         job = self.start("-np", 1, "sh", "-c", text, env=QUIET | {"TMPDIR": "/nonexistent", "XDG_RUNTIME_DIR": None})
-        job.wait_output("uses MPI", "stderr")
+        job.wait_output("uses MPI", "stderr", timeout=60)
         let_go()
         self.expect_said(self.expect(job.wait(), 0), "hvdrun chose --mpi=none for it, since the program could not get PMIx on "
                                                      "this host")
