@@ -17,6 +17,7 @@
 #include "node/python_files.h"
 
 #define ABI_MAX 32
+#define WORDS_MAX 64 /* of a command line, until its Python */
 
 static const char *get(const struct mpi_program *program, const char *name)
 {
@@ -40,15 +41,16 @@ static char *find_interpreter(const struct mpi_program *program, struct python_p
     char *found = python_interpreter(place, &script);
     if (found != NULL || !mpi_is_starter(program->path) || program->argv[0] == NULL)
         return found;
-    for (char *const *word = program->argv + 1; *word != NULL; word++) {
-        if (image_is_wrapper(*word) || (mpi_is_interpreter(*word) && !python_is(*word)))
+    for (int i = 1; i < WORDS_MAX && program->argv[i] != NULL; i++) {
+        const char *word = program->argv[i];
+        if (image_is_wrapper(word) || (mpi_is_interpreter(word) && !python_is(word)))
             return NULL;
-        char *path AUTO_FREE = python_find(place, *word);
+        char *path AUTO_FREE = python_find(place, word);
         struct python_place below = *place;
         below.path = path;
         script = false;
         found = path != NULL ? python_interpreter(&below, &script) : NULL;
-        if (found != NULL || (script && !mpi_is_starter(*word)))
+        if (found != NULL || (script && !mpi_is_starter(word)))
             return found;
     }
     return NULL;

@@ -78,7 +78,7 @@ static char *version_of(const char *real)
     const char *name = real == NULL ? "" : text_base_name(real);
     const char *digits = strncmp(name, "python3.", 8) == 0 ? name + 8 : "";
     size_t length = strspn(digits, "0123456789");
-    length += digits[length] == 't'; /* of a build without the lock */
+    length += length > 0 && digits[length] == 't'; /* of a build without the lock */
     return length > 0 ? mem_printf("3.%.*s", (int)length, digits) : mem_strdup("3.*");
 }
 
@@ -107,15 +107,17 @@ static void add_prefix(const struct search *search, const char *prefix)
     add_folder(search, debian);
 }
 
+/* Relative folders begin where the program runs, which nobody knows in an image. */
 static void add_python_path(const struct search *search, const struct python_place *place)
 {
     const char *text = place->python_path, *root = place->root != NULL ? place->root : "";
+    const char *wdir = place->wdir != NULL ? place->wdir : ".";
     while (text != NULL && *text != '\0') {
         size_t length = strcspn(text, ":");
-        bool inside = text[0] != '/' && place->wdir != NULL && place->root == NULL;
-        char *folder AUTO_FREE = mem_printf("%s%s%.*s", inside ? place->wdir : root,
-                                            text[0] != '/' ? "/" : "", (int)length, text);
-        if (length > 0)
+        bool relative = text[0] != '/';
+        char *folder AUTO_FREE =
+            mem_printf("%s%s%.*s", relative ? wdir : root, relative ? "/" : "", (int)length, text);
+        if (length > 0 && !(relative && place->root != NULL))
             add_folder(search, folder);
         text += length + (text[length] == ':');
     }
