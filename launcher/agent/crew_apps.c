@@ -136,13 +136,14 @@ static bool loads_mpi(const Hvdrun__Prepare *prepare, const struct mpi_finding *
     return prepare->mpi_controller && !found->linked && !found->launcher;
 }
 
-/* Offering a kind by force, or by looking at the program. */
-static int choose_kind(struct filling *filling, size_t index, struct error *err)
+/* Offering a kind by force, or by looking at the program. It may be on other nodes only (`here` is
+ * false); then its ranks there may meet others that are spawned here. */
+static int choose_kind(struct filling *filling, size_t index, bool here, struct error *err)
 {
     struct crew_apps *apps = filling->apps;
     const Hvdrun__App *message = filling->prepare->apps[index];
     struct crew_app *app = &apps->items[index];
-    struct mpi_finding found;
+    struct mpi_finding found = {.kind = MPI_PMIX, .what = "is not on this host"};
     if (!filling->offers_mpi) {
         apps->kinds[index] = MPI_NONE;
         strv_add(&apps->reasons, "joins others");
@@ -156,7 +157,7 @@ static int choose_kind(struct filling *filling, size_t index, struct error *err)
                                         .wdir = app->wdir,
                                         .get = get_variable,
                                         .context = &view};
-    if (mpi_detect_program(&program, &found, automatic ? err : NULL) < 0 && automatic)
+    if (here && mpi_detect_program(&program, &found, automatic ? err : NULL) < 0 && automatic)
         return -1;
     bool loads = automatic && loads_mpi(filling->prepare, &found);
     enum mpi_kind kind = loads ? MPI_PMIX : found.kind;
@@ -208,6 +209,22 @@ static int check_script(const struct crew_app *app, struct error *err)
                         path);
 }
 
+static int find_program(const struct filling *filling, size_t index, struct error *err)
+{
+    struct crew_app *app = &filling->apps->items[index];
+    const char *program = filling->prepare->apps[index]->argv[0];
+    if (child_check_wdir(app->wdir, err) < 0)
+        return -1;
+    app->path = child_find(program, crew_apps_getenv(filling->apps, index, "PATH"), app->wdir, err);
+    if (app->path == NULL) {
+        program_advice(program, app->wdir, err);
+        return -1;
+    }
+    if (interpreter_check_env(app->path, err) < 0)
+        return -1;
+    return filling->prepare->max_restarts > 0 ? check_script(app, err) : 0;
+}
+
 static int fill_app(struct filling *filling, size_t index, struct error *err)
 {
     struct crew_apps *apps = filling->apps;
@@ -225,19 +242,14 @@ static int fill_app(struct filling *filling, size_t index, struct error *err)
     apps->np[index] =
         (int)(index < filling->prepare->n_app_sizes ? filling->prepare->app_sizes[index]
                                                     : message->np);
-    if (child_check_wdir(app->wdir, err) < 0)
+    bool here = find_program(filling, index, err) == 0;
+    if (!here && filling->prepare->n_workers > 0)
         return -1;
-    app->path = child_find(message->argv[0], crew_apps_getenv(apps, index, "PATH"), app->wdir, err);
-    if (app->path == NULL) {
-        program_advice(message->argv[0], app->wdir, err);
-        return -1;
-    }
-    if (interpreter_check_env(app->path, err) < 0)
-        return -1;
-    if (filling->prepare->max_restarts > 0 && check_script(app, err) < 0)
-        return -1;
-    make_absolute(&app->path);
-    return choose_kind(filling, index, err);
+    if (app->path == NULL)
+        app->path = mem_strdup(message->argv[0]);
+    else
+        make_absolute(&app->path);
+    return choose_kind(filling, index, here, err);
 }
 
 /* All ranks of the job are one world, so MPI's start-up waits for those of other programs too. */

@@ -203,9 +203,10 @@ static void draw(const Hvdrun__Prepare *prepare, const struct topology *topology
         char *near = crew_gpus_of(out->gpus, prepare->workers[i]->slot);
         if (near != NULL)
             strv_add_take(&gpus, near);
-        workers[i] = (struct binding_worker){.rank = prepare->workers[i]->rank,
-                                             .mask = &binding->ranks[prepare->workers[i]->slot],
-                                             .gpus = near};
+        workers[i] =
+            (struct binding_worker){.rank = prepare->first_seat + prepare->workers[i]->rank,
+                                    .mask = &binding->ranks[prepare->workers[i]->slot],
+                                    .gpus = near};
     }
     const char *unit = bind_unit_name((enum bind_unit)prepare->bind);
     if (has_lists(prepare))
@@ -284,6 +285,8 @@ int crew_binding_fill(struct crew_binding *out, const struct crew_binding_reques
     struct topology topology = {.count = 0};
     if (prepare->bind > BIND_GPU)
         return error_set(err, "a binding of unknown kind %u", prepare->bind);
+    if (prepare->n_workers == 0) /* what this host lacks is nobody's trouble */
+        return 0;
     bool wanted = prepare->bind != BIND_NONE || prepare->cpus_per_proc > 0 || has_lists(prepare);
     bool needs_topology = wanted || prepare->report_bindings;
     if (needs_topology) {

@@ -277,6 +277,20 @@ static void test_not_bound(void **state)
     assert_non_null(strstr(f->err.text, "a binding of unknown kind"));
 }
 
+/* A host that no rank runs on, whatever it lacks. */
+static void test_no_workers(void **state)
+{
+    struct fixture *f = *state;
+    f->prepare.n_workers = f->prepare.local_size = 0;
+    f->prepare.bind = BIND_GPU;
+    f->prepare.gpus_per_proc = 1000;
+    f->prepare.report_bindings = f->prepare.nic_hints = true;
+    fill(f);
+    assert_null(f->binding.cpus);
+    assert_null(f->binding.gpus);
+    assert_int_equal(f->binding.pictures.count, 0);
+}
+
 static void expect_pictures(const struct fixture *f, const char *wanted)
 {
     struct buf all AUTO_BUF = BUF_INIT(10000);
@@ -449,6 +463,7 @@ int main(void)
         TEST(test_no_adapter_is_near),
         TEST(test_gpus_that_only_a_program_knows),
         TEST(test_not_bound),
+        TEST(test_no_workers),
         TEST(test_a_described_machine),
         TEST(test_a_picture_alone),
         TEST(test_cores_for_each),
