@@ -159,8 +159,10 @@ static int append_nodes(struct buf *out, const struct plan *plan)
     int result = buf_puts(out, "  \"nodes\": [\n");
     for (int n = 0; n < plan->node_count && result == 0; n++) {
         const struct plan_node *node = &plan->nodes[n];
-        json_t *value = json_pack("{s:s, s:i, s:i, s:i}", "name", node->name, "slots", node->slots,
-                                  "local_size", node->local_size, "first_rank", node->ranks[0]);
+        json_t *value = json_pack("{s:s, s:i, s:i}", "name", node->name, "slots", node->slots,
+                                  "local_size", node->local_size);
+        if (value != NULL && node->local_size > 0)
+            json_object_set_new(value, "first_rank", json_integer(node->ranks[0]));
         result = append_member(out, value, n == plan->node_count - 1);
     }
     return result;

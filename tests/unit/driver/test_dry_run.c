@@ -166,6 +166,25 @@ static void test_json_bytes(void **state)
     end(&f);
 }
 
+static void test_json_of_a_host_without_ranks(void **state)
+{
+    (void)state;
+    struct fixture f = begin("a,b", 1, false, 1);
+    struct host_list hosts = {0};
+    struct error err = ERROR_INIT;
+    assert_int_equal(hosts_parse("a,b", &hosts, &err), 0);
+    plan_destroy(f.plan);
+    struct plan_request request = {.hosts = &hosts, .apps = &f.apps, .np = 1, .idle_hosts = true};
+    f.plan = plan_create(&request, &err);
+    hosts_destroy(&hosts);
+    assert_int_equal(dry_run_json(f.plan, &f.apps, &f.out), 0);
+    assert_non_null(strstr(buf_text(&f.out),
+                           "    {\"name\": \"a\", \"slots\": 1, \"local_size\": 1, "
+                           "\"first_rank\": 0},\n"
+                           "    {\"name\": \"b\", \"slots\": 1, \"local_size\": 0}\n"));
+    end(&f);
+}
+
 static void test_json_of_any_arguments(void **state)
 {
     (void)state;
@@ -224,6 +243,7 @@ int main(void)
         cmocka_unit_test(test_wide_numbers_stay_aligned),
         cmocka_unit_test(test_commands_are_shortened_and_safe),
         cmocka_unit_test(test_json_bytes),
+        cmocka_unit_test(test_json_of_a_host_without_ranks),
         cmocka_unit_test(test_json_of_any_arguments),
         cmocka_unit_test(test_large_plan_and_limit),
     };
