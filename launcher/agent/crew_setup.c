@@ -72,14 +72,17 @@ static void copy_lists(struct crew_setup *setup)
     const Hvdrun__Prepare *prepare = setup->prepare;
     for (size_t i = 0; i < prepare->n_knobs; i++)
         strv_add(&setup->knobs, prepare->knobs[i]);
-    setup->node_count = prepare->n_hosts;
-    /* Nodes without ranks are the last ones; workers do not hear of them. */
-    while (setup->node_count > 1 && prepare->host_ranks[setup->node_count - 1] == 0)
-        setup->node_count--;
-    setup->node_names = join_names(prepare->hosts, setup->node_count);
-    setup->node_sizes = mem_array(setup->node_count, sizeof(int));
-    for (size_t i = 0; i < setup->node_count; i++)
-        setup->node_sizes[i] = (int)prepare->host_ranks[i];
+    char **names AUTO_FREE = mem_array(prepare->n_hosts, sizeof(*names));
+    setup->node_sizes = mem_array(prepare->n_hosts, sizeof(int));
+    for (size_t i = 0; i < prepare->n_hosts; i++) {
+        if (i == prepare->node_index)
+            setup->node_index = setup->node_count;
+        if (prepare->host_ranks[i] == 0)
+            continue; /* workers do not hear of a node without ranks */
+        names[setup->node_count] = prepare->hosts[i];
+        setup->node_sizes[setup->node_count++] = (int)prepare->host_ranks[i];
+    }
+    setup->node_names = join_names(names, setup->node_count);
 }
 
 /* The soft limits of the user's shell, as far as workers do not inherit them from us: mostly none
@@ -292,7 +295,10 @@ void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start)
 {
     const Hvdrun__Prepare *prepare = setup->prepare;
     const struct crew_config *config = setup->config;
-    setup->master_addr = mem_strdup(start->master_addr);
+    /* Ranks of the first world meet at the master, the rendezvous and their lines. For another
+     * world, these would be false. */
+    bool first = prepare->first_seat == 0, meets = first && config->rendezvous_port > 0;
+    setup->master_addr = mem_strdup(first ? start->master_addr : NULL);
     int cpus = node_facts_cpus(config->facts);
     struct node_env_job job = {
         .job_id = config->job_id,
@@ -301,7 +307,7 @@ void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start)
         .max_restarts = (int)prepare->max_restarts,
         .size = (int)prepare->size,
         .node_count = (int)setup->node_count,
-        .node_index = (int)prepare->node_index,
+        .node_index = (int)setup->node_index,
         .node_ranks = rank_places_of(&setup->places, setup->places.here),
         .local_size = (int)prepare->local_size,
         .hostname = prepare->host,
@@ -312,17 +318,17 @@ void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start)
         .elastic = prepare->elastic,
         .keep_scheduler_env = prepare->keep_scheduler_env,
         .records = prepare->evidence,
-        .rendezvous_addr = config->rendezvous_port > 0 ? "127.0.0.1" : NULL,
+        .rendezvous_addr = meets ? "127.0.0.1" : NULL,
         .rendezvous_port = config->rendezvous_port,
         .master_addr = setup->master_addr,
-        .master_port = (int)start->master_port,
+        .master_port = first ? (int)start->master_port : 0,
         .jax_port = (int)start->jax_port,
         .variables = start->variables,
-        .variable_count = start->n_variables,
+        .variable_count = first ? start->n_variables : 0,
         .ras_port = setup->ras_port,
         .runtime_dir = setup->runtime_dir == NULL ? NULL : runtime_dir_path(setup->runtime_dir),
         .deadline_file = setup->deadline_file,
-        .line_address = config->line_address,
+        .line_address = first ? config->line_address : NULL,
         .cpus_allowed = cpus,
         .bound = setup->binding.cpus != NULL,
         .cpu_ranks = setup->cpu_ranks,

@@ -23,7 +23,7 @@ struct crew_setup {
     struct runtime_dir *shm_dir;     /* for the memory that MPI ranks share; NULL: none */
     struct crew_apps apps;
     struct strv knobs;
-    size_t node_count; /* with ranks */
+    size_t node_count, node_index; /* only nodes with ranks count */
     char *node_names;
     int *node_sizes;
     struct crew_binding binding;

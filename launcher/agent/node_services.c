@@ -30,7 +30,8 @@ static void rendezvous_crew(struct agent *agent, struct crew_config *config,
                     err.text);
         return;
     }
-    rendezvous_door_expect(door, prepare->size, prepare->local_size);
+    if (prepare->first_seat == 0) /* not for a world that a rank has spawned */
+        rendezvous_door_expect(door, prepare->size, prepare->local_size);
     if (!joins)
         rendezvous_door_begin(door, config->epoch);
     config->rendezvous_port = rendezvous_door_port(door);

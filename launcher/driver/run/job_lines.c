@@ -221,19 +221,13 @@ static void begin_stall(struct job *job, const Hvdrun__Stall *message)
         say(job, stall_list_add(job_part(job, stall_list), &stall));
 }
 
-static bool is_worker(const struct job *job, const struct node_link *node, uint32_t seat)
-{
-    if (seat >= (uint32_t)job->ranks.size)
-        return false;
-    const struct rank_record *record = &job->ranks.records[seat];
-    return is_present(job, record) && record->node == node->index;
-}
-
 static int take_stall(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     const Hvdrun__Stall *message = frame->message;
-    if (!is_worker(job, node, message->seat))
+    if (!job_seat_is_on(job, node, message->seat))
         return -1;
+    if (!is_present(job, &job->ranks.records[message->seat]))
+        return 0; /* of another world, whose numbers are not the job's */
     if (message->over)
         stall_list_over(job_part(job, stall_list), (int)message->seat, message->set);
     else if (job->state == JOB_RUNNING)

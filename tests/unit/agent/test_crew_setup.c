@@ -313,6 +313,71 @@ static void test_ranks_of_other_nodes_use_the_cpus_too(void **state)
     }
 }
 
+/* A world of three ranks that begins on the second node. The ranks of the first one meet elsewhere.
+ */
+static void test_a_world_that_was_spawned(void **state)
+{
+    (void)state;
+    static const struct worker_env_rank rank = {.rank = 1, .cross_rank = 0, .cross_size = 2};
+    for (int spawned = 0; spawned < 2; spawned++) {
+        struct bench bench;
+        Hvdrun__Prepare *prepare = prepare_of("", true, false);
+        prepare->first_seat = spawned ? 4 : 0;
+        prepare->host_ranks[0] = 0;
+        prepare->host_ranks[1] = prepare->local_size = 2;
+        bench_prepare(&bench);
+        bench.config.mpi = NULL;
+        bench.config.rendezvous_port = 4567;
+        bench.config.line_address = "line";
+        bench_fill(&bench, prepare, &rank);
+        expect(&bench, "GROUP_RANK", "0");
+        expect(&bench, "GROUP_WORLD_SIZE", "2");
+        expect(&bench, "SLURM_GTIDS", "0,1");
+        assert_string_equal(bench.setup.node_names, "b,c");
+        expect(&bench, "HOROVOD_GLOO_RENDEZVOUS_ADDR", spawned ? NULL : "127.0.0.1");
+        expect(&bench, "HOROVOD_GLOO_RENDEZVOUS_PORT", spawned ? NULL : "4567");
+        expect(&bench, "HVDRUN_LINE", spawned ? NULL : "line");
+        expect(&bench, "MASTER_ADDR", spawned ? NULL : "192.0.2.77");
+        expect(&bench, "MASTER_PORT", spawned ? NULL : "29400");
+        bench_close(&bench);
+    }
+}
+
+static int fill_without(const char *program, const char *wdir, bool runs, struct bench *bench)
+{
+    static const struct mpi_job_ops ops;
+    struct error err = ERROR_INIT;
+    Hvdrun__Prepare *prepare = prepare_of("", true, false);
+    bench_prepare(bench);
+    bench->config.mpi = NULL;
+    free(prepare->apps[0]->argv[0]);
+    prepare->apps[0]->argv[0] = mem_strdup(program);
+    prepare->apps[0]->wdir = mem_strdup(wdir);
+    for (size_t i = 0; !runs && i < prepare->n_workers; i++)
+        hvdrun__worker__free_unpacked(prepare->workers[i], NULL);
+    if (!runs) {
+        prepare->host_ranks[0] = 2;
+        prepare->host_ranks[1] = prepare->local_size = 0;
+        prepare->n_workers = 0;
+    }
+    return crew_setup_fill(&bench->setup, &bench->config, prepare, &ops, NULL, &err);
+}
+
+/* A host that no rank runs on may lack the program and the folder. */
+static void test_programs_of_other_hosts(void **state)
+{
+    (void)state;
+    static const char *const lacks[][2] = {{"/no/such/program", ""}, {"/bin/true", "/no/such"}};
+    for (int i = 0; i < 2; i++) {
+        struct bench bench;
+        assert_int_equal(fill_without(lacks[i][0], lacks[i][1], true, &bench), -1);
+        bench_close(&bench);
+        assert_int_equal(fill_without(lacks[i][0], lacks[i][1], false, &bench), 0);
+        assert_string_equal(bench.setup.apps.items[0].path, lacks[i][0]);
+        bench_close(&bench);
+    }
+}
+
 static Hvdrun__Limit *limit_of(int resource, uint64_t soft)
 {
     Hvdrun__Limit *limit = mem_alloc(sizeof(*limit));
@@ -357,6 +422,8 @@ int main(void)
         cmocka_unit_test(test_environment_of_the_host),
         cmocka_unit_test(test_a_worker_that_joins),
         cmocka_unit_test(test_ranks_of_other_nodes_use_the_cpus_too),
+        cmocka_unit_test(test_a_world_that_was_spawned),
+        cmocka_unit_test(test_programs_of_other_hosts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
