@@ -37,7 +37,10 @@ bool job_seat_is_on(const struct job *job, const struct node_link *node, uint32_
 
 bool job_epoch_runs(const struct job *job, uint32_t epoch)
 {
-    return epoch == job->epoch || (epoch > job->epoch && epoch <= job->last_epoch);
+    const struct rank_record *newest =
+        job->ranks.size > 0 ? &job->ranks.records[job->ranks.size - 1] : NULL;
+    return epoch == job->epoch ||
+           (newest != NULL && newest->world > 0 && epoch > job->epoch && epoch <= newest->epoch);
 }
 
 int job_rank_seat(const struct job *job, int rank)

@@ -123,7 +123,6 @@ struct job {
     enum job_state state;
     bool advance_asked;
     uint32_t epoch;
-    uint32_t last_epoch; /* static: of the newest world; 0: none was spawned */
     uint64_t open_files; /* the user's soft limit: the driver has raised its own */
     struct loop *loop;
     struct output *output;

@@ -54,6 +54,19 @@ void rank_table_keep(struct rank_table *table, int size)
     }
 }
 
+bool rank_world_is_over(const struct rank_table *table, int seat)
+{
+    const struct rank_record *records = table->records;
+    int world = records[seat].world, at = seat;
+    if (world == 0)
+        return false;
+    while (at > 0 && records[at - 1].world == world) /* its seats follow each other */
+        at--;
+    while (at < table->size && records[at].world == world && records[at].state == RANK_FINISHED)
+        at++;
+    return at == table->size || records[at].world != world;
+}
+
 void rank_stopped(struct rank_record *record, const char *why, int64_t when_ns)
 {
     free(record->stopped);

@@ -75,6 +75,8 @@ void rank_requested(struct rank_record *record, int signal, const char *by);
 /* The requester of the signal that ended it. Borrowed. NULL: nobody asked for it. */
 const char *rank_end_requester(const struct rank_record *record);
 const char *rank_state_name(enum rank_state state);
+/* All ranks of the world to which this one belongs have finished. Never true of world 0. */
+bool rank_world_is_over(const struct rank_table *table, int seat);
 
 /* What an agent says of a rank that runs; "": it can go on. */
 void rank_stopped(struct rank_record *record, const char *why, int64_t when_ns);

@@ -147,6 +147,8 @@ static int take_collect(struct job *job, struct node_link *node, const struct ag
     bool of_world = message->n_ranks == 0 && frame->epoch != job->epoch;
     size_t count = message->n_ranks;
     uint32_t *all AUTO_FREE = of_world ? ranks_of_world(job, frame->epoch, &count) : NULL;
+    if (of_world && count == 0)
+        return -1;
     struct mpi_step step = {.token = message->token,
                             .epoch = frame->epoch,
                             .pmi1 = message->pmi1,
@@ -179,7 +181,9 @@ static int take_modex(struct job *job, struct node_link *node, const struct agen
         return -1;
     struct node_link *to = job->places[job->plan->ranks[message->rank].node];
     message->node = (uint32_t)node->place;
-    if (node_link_alive(to))
+    bool known =
+        !rank_world_is_over(&job->ranks, (int)message->rank); /* else it has been dropped */
+    if (known && node_link_alive(to))
         node_link_send(to, FRAME_MPI_MODEX, frame->epoch, &message->base);
     else
         refuse_modex(node, frame->epoch, message->token);

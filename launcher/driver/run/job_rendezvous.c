@@ -175,7 +175,7 @@ static void note_gone(const struct job_rendezvous *part)
             rendezvous_store_rank_gone(part->store, seat);
 }
 
-static void open_store(struct job_rendezvous *part)
+void job_rendezvous_open(struct job_rendezvous *part)
 {
     if (part->store != NULL)
         return;
@@ -190,7 +190,8 @@ void job_rendezvous_begin(struct job_rendezvous *part)
     if (part->store == NULL && !part->job->kind->many_epochs)
         return; /* it begins with the first request */
     if (part->store == NULL)
-        open_store(part); /* a rank may end before the first request, which the others still send */
+        job_rendezvous_open(
+            part); /* a rank may end before the first request, which the others still send */
     else
         begin(part);
     set_expiry(part);
@@ -216,7 +217,7 @@ void job_rendezvous_rank_gone(struct job_rendezvous *part, int rank)
 void job_rendezvous_again(struct job_rendezvous *part, struct rendezvous_source source,
                           const struct rendezvous_request *request)
 {
-    open_store(part);
+    job_rendezvous_open(part);
     rendezvous_store_request(part->store, clock_mono_ms(), part->job->epoch, source, request);
     set_expiry(part);
 }
@@ -227,7 +228,7 @@ static int take_request(struct job *job, struct node_link *node, const struct ag
 {
     struct job_rendezvous *part = job_part(job, job_rendezvous);
     const Hvdrun__KvRequest *message = frame->message;
-    open_store(part);
+    job_rendezvous_open(part);
     struct rendezvous_request request = {.method = (enum rendezvous_method)message->method,
                                          .scope = message->scope,
                                          .key = message->key,

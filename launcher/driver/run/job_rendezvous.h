@@ -25,6 +25,8 @@ struct rendezvous_elastic {
 void job_rendezvous_take_elastic(struct job_rendezvous *part,
                                  const struct rendezvous_elastic *elastic);
 
+/* Otherwise it opens with the first request. It serves the ranks that job->plan has now. */
+void job_rendezvous_open(struct job_rendezvous *part);
 void job_rendezvous_begin(struct job_rendezvous *part); /* the job's new epoch */
 /* The same, with the plan of the epoch before. Workers that wait at the gate wait on. */
 void job_rendezvous_repair(struct job_rendezvous *part);

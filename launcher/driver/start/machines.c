@@ -26,15 +26,16 @@ static struct machine *machines_of(const struct prepare_epoch *epoch)
     return machines;
 }
 
-int *machines_count_ranks(const struct prepare_epoch *epoch)
+int *machines_count_ranks(const struct job *job, const struct prepare_epoch *epoch)
 {
     size_t count = (size_t)epoch->plan->node_count;
     struct machine *machines AUTO_FREE = machines_of(epoch);
     int *ranks AUTO_FREE = mem_array(count, sizeof(*ranks));
     int *totals = mem_array(count, sizeof(*totals));
-    const struct plan *plan = epoch->world != NULL ? epoch->world->whole : epoch->plan;
     for (size_t i = 0; i < count; i++)
-        ranks[i] = plan->nodes[i].local_size;
+        ranks[i] = epoch->plan->nodes[i].local_size;
+    for (int seat = 0; epoch->world != NULL && seat < job->plan->size; seat++)
+        ranks[job->plan->ranks[seat].node] += job->ranks.records[seat].state < RANK_EXITED;
     machine_count_ranks(machines, ranks, (int)count, totals);
     return totals;
 }

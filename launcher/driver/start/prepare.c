@@ -245,7 +245,7 @@ static void prepare_parts_fill(const struct job *job, const struct prepare_epoch
     fill_apps(job, epoch, parts);
     fill_workers(epoch, parts);
     fill_hosts(epoch->plan, parts);
-    parts->cpu_ranks = machines_count_ranks(epoch);
+    parts->cpu_ranks = machines_count_ranks(job, epoch);
     fill_rank_nodes(epoch->plan, parts);
     if (epoch->number == 1) /* what was read cannot be read again */
         fill_stdin(job, epoch, parts);
@@ -347,7 +347,7 @@ static struct shared_block *pack_common(const struct job *job, const struct prep
     message.interfaces = parts->interfaces;
     message.pty_seat = settings->pty >= 0 ? (int32_t)settings->pty : -1;
     message.merge_stderr = settings->merge_stderr;
-    for (int i = 0; i < job->plan->node_count; i++)
+    for (int i = 0; !job->kind->many_epochs && i < job->plan->node_count; i++)
         message.universe_size += (uint32_t)job_node_slots(job, i);
     if (epoch->world != NULL) {
         message.first_seat = (uint32_t)epoch->world->first_seat;

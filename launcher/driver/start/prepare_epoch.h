@@ -9,7 +9,6 @@
 /* What a rank has spawned (start/worlds.h). */
 struct world {
     const struct app_list *apps;
-    const struct plan *whole; /* of the job with it */
     enum mpi_kind mpi;
     uint32_t parent_epoch;
     int parent_rank; /* in that world */

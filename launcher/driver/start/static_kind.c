@@ -159,6 +159,7 @@ static void follow_plan(struct job *job)
 /* A rank has spawned others: job->plan will be this one. */
 static void grow(struct job *job, const struct plan *plan)
 {
+    job_rendezvous_open(job_part(job, job_rendezvous)); /* for the first world */
     exit_policy_grow(of(job)->policy, plan);
     job_mpi_grow(job_part(job, job_mpi), plan);
 }
@@ -230,6 +231,7 @@ static void advance(struct job *job)
 static void pause_limits(struct job *job, bool paused)
 {
     bringup_pause(of(job)->bringup, paused);
+    worlds_pause(of(job)->worlds, paused);
 }
 
 static void ending(struct job *job)
@@ -302,6 +304,7 @@ static void end_if(struct job *job, bool wanted, int rank, char *text_take)
     struct incident incident = {.kind = INCIDENT_FAILURE, .text = text, .rank = rank};
     if (!wanted || own->looks)
         return;
+    worlds_stop(own->worlds);
     own->failed_rank = rank;
     own->looks = job->state == JOB_RUNNING && incident_raise(job, &incident, collected, job);
     if (!own->looks)
@@ -334,12 +337,12 @@ static void exited(struct job *job, const struct exit_event *event)
     struct exit_policy *policy = of(job)->policy;
     const struct rank_record *record = &job->ranks.records[event->seat];
     job_rendezvous_rank_gone(job_part(job, job_rendezvous), event->seat);
-    worlds_freed(of(job)->worlds);
     cause_wait_exited(of(job)->wait, event->seat);
     end_if(job,
            record->exec_failed ? exit_policy_exec_failed(policy, event, record->text)
                                : exit_policy_exited(policy, event),
            record->rank, incident_exit_text(job, event));
+    worlds_freed(of(job)->worlds);
 }
 
 static void finished(struct job *job, int seat)
@@ -368,7 +371,7 @@ static int spawn(struct job *job, struct node_link *node, const struct agent_fra
 }
 
 static const struct frame_rule frames[FRAME_TYPES] = {
-    [FRAME_READY] = {ready, NULL, EPOCHS_PRESENT, NODE_STARTING, false},
+    [FRAME_READY] = {ready, NULL, EPOCHS_ALL, NODE_STARTING, false},
     [FRAME_SPAWN] = {spawn, &hvdrun__spawn__descriptor, EPOCHS_PRESENT, NODE_RUNNING, false},
     [FRAME_TERMINATE] = {user_signals_terminate, NULL, EPOCHS_ALL, NODE_STARTING, false},
 };

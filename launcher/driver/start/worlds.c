@@ -25,30 +25,22 @@ struct request {
     struct strv hosts; /* by app; "": any */
 };
 
-/* A plan or the apps of a world that has started: ranks refer to them until the end. */
-struct kept {
-    struct kept *next;
-    uint32_t epoch;
-    int open; /* ranks that have not finished */
-    struct plan *plan;
-    struct app_list apps;
-};
-
 struct worlds {
     struct job *job;
     void (*grow)(struct job *job, const struct plan *plan);
     struct request *first, **last; /* that wait; the first one is the present one */
     struct loop_timer *limit;      /* WAITING: 2 s; SENT: --start-timeout */
-    struct kept *kept;
-    int count;     /* of worlds that were spawned and have started */
-    int app_count; /* of all worlds */
+    struct plan *grown;            /* job->plan, once a world has started */
+    int count;                     /* of worlds that were spawned and have started */
+    int app_count;                 /* of all worlds */
 
     bool waiting;
+    bool stopped; /* the job will end */
 
     /* SENT */
     bool sent;
-    struct plan *plan; /* of the new ranks alone */
-    struct plan *whole;
+    struct plan *plan;  /* of the new ranks alone */
+    struct plan *whole; /* of the job with them */
     struct elastic_member *members;
     struct world world;
     struct prepare_epoch prepare;
@@ -101,6 +93,7 @@ void worlds_stop(struct worlds *worlds)
     clear_launch(worlds);
     while (worlds->first != NULL)
         drop_first(worlds);
+    worlds->stopped = true;
 }
 
 void worlds_destroy(struct worlds *worlds)
@@ -108,13 +101,7 @@ void worlds_destroy(struct worlds *worlds)
     if (worlds == NULL)
         return;
     worlds_stop(worlds);
-    while (worlds->kept != NULL) {
-        struct kept *kept = worlds->kept;
-        worlds->kept = kept->next;
-        plan_destroy(kept->plan);
-        app_list_destroy(&kept->apps);
-        free(kept);
-    }
+    plan_destroy(worlds->grown);
     loop_timer_destroy(worlds->limit);
     free(worlds);
 }
@@ -166,17 +153,21 @@ static struct plan *plan_of(const struct job *job, const struct request *request
     size_t count = request->apps.count;
     bool *ended AUTO_FREE = mem_array((size_t)whole->size, sizeof(*ended));
     int *slots AUTO_FREE = mem_array((size_t)whole->node_count, sizeof(*slots));
+    const char **hostnames AUTO_FREE = mem_array((size_t)whole->node_count, sizeof(*hostnames));
     struct spawn_app *apps AUTO_FREE = mem_array(count, sizeof(*apps));
     for (int seat = 0; seat < whole->size; seat++)
         ended[seat] = job->ranks.records[seat].state >= RANK_EXITED ||
                       (freed && job->ranks.records[seat].world > 0);
-    for (int i = 0; i < whole->node_count; i++)
+    for (int i = 0; i < whole->node_count; i++) {
         slots[i] = job_node_slots(job, i);
+        hostnames[i] = job->places[i]->hello->hostname;
+    }
     for (size_t i = 0; i < count; i++)
         apps[i] = (struct spawn_app){request->apps.items[i].np, request->hosts.items[i]};
     struct spawn_request wanted = {.whole = whole,
                                    .ended = ended,
                                    .slots = slots,
+                                   .hostnames = hostnames,
                                    .apps = apps,
                                    .app_count = (int)count,
                                    .oversubscribe = job->settings->oversubscribe};
@@ -200,7 +191,6 @@ static void fill_world(struct worlds *worlds)
     worlds->whole = spawn_join(job->plan, worlds->plan, worlds->app_count);
     worlds->world =
         (struct world){.apps = &request->apps,
-                       .whole = worlds->whole,
                        .mpi = MPI_PMIX,
                        .parent_epoch = parent->epoch,
                        .parent_rank = parent->world > 0 ? parent->world_rank : parent->rank,
@@ -222,7 +212,17 @@ static void set_limit(struct worlds *worlds, int64_t ms)
 {
     if (worlds->limit == NULL)
         worlds->limit = loop_timer_create(worlds->job->loop, limit_passed, worlds);
-    loop_timer_set(worlds->limit, ms);
+    if (worlds->job->times.paused_ms == 0)
+        loop_timer_set(worlds->limit, ms);
+}
+
+void worlds_pause(struct worlds *worlds, bool paused)
+{
+    bool limited = worlds->sent || worlds->waiting;
+    if (limited && paused)
+        loop_timer_clear(worlds->limit);
+    else if (limited)
+        set_limit(worlds, worlds->sent ? worlds->job->settings->start_timeout : FREED_WITHIN_MS);
 }
 
 /* The present request does not find its slots. */
@@ -251,8 +251,8 @@ static void begin_first(struct worlds *worlds)
     fill_world(worlds);
     fill_members(worlds);
     worlds->ready = mem_array((size_t)job->plan->node_count, sizeof(*worlds->ready));
-    job->last_epoch = (job->last_epoch > job->epoch ? job->last_epoch : job->epoch) + 1;
-    worlds->prepare = (struct prepare_epoch){.number = job->last_epoch,
+    uint32_t last = worlds->prepare.number > job->epoch ? worlds->prepare.number : job->epoch;
+    worlds->prepare = (struct prepare_epoch){.number = last + 1,
                                              .plan = worlds->plan,
                                              .places = job->places,
                                              .members = worlds->members,
@@ -295,14 +295,9 @@ void worlds_freed(struct worlds *worlds)
 void worlds_finished(struct worlds *worlds, int seat)
 {
     const struct job *job = worlds->job;
-    struct kept *world = worlds->kept;
-    while (world != NULL && world->epoch != job->ranks.records[seat].epoch)
-        world = world->next;
-    if (world == NULL)
-        return;
-    world->open--;
-    for (int i = 0; world->open == 0 && i < job->plan->node_count; i++)
-        node_link_send(job->places[i], FRAME_CANCEL, world->epoch, NULL);
+    bool over = rank_world_is_over(&job->ranks, seat);
+    for (int i = 0; over && i < job->plan->node_count; i++)
+        node_link_send(job->places[i], FRAME_CANCEL, job->ranks.records[seat].epoch, NULL);
 }
 
 static void seat_rank(struct job *job, const struct worlds *worlds, int world_rank)
@@ -325,19 +320,16 @@ static void seat_rank(struct job *job, const struct worlds *worlds, int world_ra
     output_seat(job->output, seat, &who);
 }
 
-/* Keeps the plan, and the apps of the request. */
-static void keep(struct worlds *worlds)
+/* From now on, the plan of the job has the new ranks. */
+static void grow(struct worlds *worlds)
 {
-    struct kept *kept = mem_alloc(sizeof(*kept));
-    *kept = (struct kept){.next = worlds->kept,
-                          .epoch = worlds->prepare.number,
-                          .open = worlds->plan->size,
-                          .plan = worlds->whole,
-                          .apps = worlds->first->apps};
-    worlds->kept = kept;
+    struct job *job = worlds->job;
+    struct plan *before = worlds->grown;
+    worlds->grow(job, worlds->whole);
+    job->plan = worlds->grown = worlds->whole;
     worlds->whole = NULL;
-    worlds->first->apps = (struct app_list){.count = 0};
-    worlds->app_count += (int)kept->apps.count;
+    plan_destroy(before);
+    worlds->app_count += (int)worlds->first->apps.count;
 }
 
 static void start(struct worlds *worlds)
@@ -348,9 +340,7 @@ static void start(struct worlds *worlds)
     worlds->count++;
     for (int r = 0; r < size; r++)
         seat_rank(job, worlds, r);
-    keep(worlds);
-    worlds->grow(job, worlds->kept->plan);
-    job->plan = worlds->kept->plan;
+    grow(worlds);
     log_info(&job->log, "rank %d on %s has spawned world %d: ranks %d to %d are [%d.0] to [%d.%d]",
              job_seat_rank(job, request->seat), job_seat_host(job, request->seat), worlds->count,
              first, first + size - 1, worlds->count, worlds->count, size - 1);
@@ -416,13 +406,13 @@ int worlds_spawn(struct worlds *worlds, struct node_link *node, const struct age
 {
     const struct job *job = worlds->job;
     const Hvdrun__Spawn *message = frame->message;
-    if (!job_seat_is_on(job, node, message->seat) || message->n_apps == 0)
+    if (!job_seat_is_on(job, node, message->seat))
         return -1;
     for (size_t i = 0; i < message->n_apps; i++) {
         if (message->apps[i]->n_argv == 0)
             return -1;
     }
-    if (job->state != JOB_RUNNING)
+    if (job->state != JOB_RUNNING || worlds->stopped)
         return 0;
     struct request *request = request_create(message);
     request->asker = node;

@@ -26,11 +26,12 @@
 
 struct worlds;
 
-/* `grow`: job->plan is about to be this one, with more ranks. It lives as long as the worlds. */
+/* `grow`: job->plan is about to be this one, with more ranks. It lives until the next call. */
 struct worlds *worlds_create(struct job *job,
                              void (*grow)(struct job *job, const struct plan *plan));
 void worlds_destroy(struct worlds *worlds); /* accepts NULL */
-void worlds_stop(struct worlds *worlds);    /* the end has begun: answers nobody any more */
+void worlds_stop(struct worlds *worlds);    /* the job will end: answers nobody any more */
+void worlds_pause(struct worlds *worlds, bool paused); /* its limits, when it stands still */
 
 void worlds_freed(struct worlds *worlds); /* a rank has exited */
 /* This rank has finished. If its world has, all agents forget it: it costs each of them 8 MiB. */

@@ -97,7 +97,26 @@ static int lowest_free(const struct seats *seats, int node)
 
 /* ---- Hosts ----------------------------------------------------------------------------------- */
 
-/* Allows what one word of the list says, "b:2". -1: it is no host of the job. */
+/* Allows so many ranks on each node with this name, or else with this host name, as
+ * MPI_Get_processor_name() tells it. false: there is none. */
+static bool allow_name(struct seats *seats, const char *word, size_t length, int most)
+{
+    const struct spawn_request *request = seats->request;
+    bool found = false;
+    for (int planned = 1; planned >= 0 && !found; planned--) {
+        for (int n = 0; n < request->whole->node_count; n++) {
+            const char *name = planned ? request->whole->nodes[n].name : request->hostnames[n];
+            if (strlen(name) != length || memcmp(name, word, length) != 0)
+                continue;
+            seats->allowed[n] = most;
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* Allows what one word of the list says, "b:2"; "fe80::1" may be a name. -1: it is no host of the
+ * job. */
 static int allow(struct seats *seats, const char *word, size_t length, struct error *err)
 {
     const char *colon = memrchr(word, ':', length);
@@ -106,14 +125,9 @@ static int allow(struct seats *seats, const char *word, size_t length, struct er
     int64_t most = UNLIMITED;
     bool counted = number != NULL && parse_int(number, 1, UNLIMITED, &most, NULL) == 0;
     size_t name = counted ? (size_t)(colon - word) : length;
-    const struct plan *whole = seats->request->whole;
-    for (int n = 0; n < whole->node_count; n++) {
-        const char *known = whole->nodes[n].name;
-        if (strlen(known) != name || memcmp(known, word, name) != 0)
-            continue;
-        seats->allowed[n] = (int)most;
+    if (allow_name(seats, word, length, UNLIMITED) ||
+        (counted && allow_name(seats, word, name, (int)most)))
         return 0;
-    }
     return error_status(err, STATUS_NO_SLOTS,
                         "%.*s is not one of the hosts where ranks of the job run",
                         (int)(name < 255 ? name : 255), word);

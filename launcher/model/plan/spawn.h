@@ -13,13 +13,15 @@
 
 struct spawn_app {
     int np;
-    const char *hosts; /* "a,b:2": at most 2 ranks of this app on b; NULL or "": any host */
+    const char *hosts; /* "a,b:2": at most 2 ranks of this app on b; NULL or "": any host. A host
+                          that no node has as its name may be the host name of some. */
 };
 
 struct spawn_request {
-    const struct plan *whole; /* of the job so far */
-    const bool *ended;        /* by rank of it */
-    const int *slots;         /* by node */
+    const struct plan *whole;     /* of the job so far */
+    const bool *ended;            /* by rank of it */
+    const int *slots;             /* by node */
+    const char *const *hostnames; /* by node, as its machine calls itself */
     const struct spawn_app *apps;
     int app_count;
     bool oversubscribe;

@@ -289,6 +289,7 @@ static void test_workers_join(void **state)
         expect_common(f, message);
         expect_own(f, message, i);
         assert_true(message->elastic);
+        assert_int_equal(message->universe_size, 0); /* as many as ranks */
         assert_int_equal(message->restart_count, 2);
         assert_int_equal(message->max_restarts, 3);
         assert_string_equal(message->apps[0]->mpi, "none");
@@ -299,6 +300,47 @@ static void test_workers_join(void **state)
         assert_int_equal(message->n_stdin_seats, 0);
         release(message);
     }
+}
+
+/* Ranks that have ended need no CPU. */
+static void test_a_world_that_a_rank_spawns(void **state)
+{
+    struct fixture *f = *state;
+    static const struct elastic_member members[] = {{.seat = 3, .slot = 1, .is_new = true}};
+    struct app_list apps = {0};
+    struct host_list hosts = {0};
+    struct world world = {.apps = &apps, .parent_epoch = 1, .parent_rank = 2, .first_seat = 3};
+    add_app(f, "./a", "A=1", 0);
+    open_job(f, "n1:2,n2:1");
+    rank_table_init(&f->job.ranks, 3);
+    f->job.ranks.records[1].state = RANK_EXITED;
+    f->job.ranks.records[2].state = RANK_RUNNING;
+    strv_add(&app_list_add(&apps)->argv, "./child");
+    assert_int_equal(hosts_parse("n1:1,n2:1", &hosts, NULL), 0);
+    struct plan_request request = {.hosts = &hosts, .apps = &apps, .np = 1, .idle_hosts = true};
+    struct plan *plan = plan_create(&request, NULL);
+    assert_non_null(plan);
+    struct prepare_epoch epoch = {.number = f->job.epoch,
+                                  .plan = plan,
+                                  .places = f->nodes,
+                                  .members = members,
+                                  .world = &world,
+                                  .beside_others = true};
+    assert_true(prepare_send(&f->job, &epoch));
+    for (int i = 0; i < 2; i++) {
+        Hvdrun__Prepare *message = receive(f, i);
+        assert_non_null(message);
+        assert_int_equal(message->size, 1);
+        assert_int_equal(message->local_size, i == 0);
+        assert_int_equal(message->cpu_ranks, i == 0 ? 2 : 1);
+        assert_int_equal(message->universe_size, 3);
+        assert_int_equal(message->first_seat, 3);
+        release(message);
+    }
+    plan_destroy(plan);
+    hosts_destroy(&hosts);
+    app_list_destroy(&apps);
+    rank_table_destroy(&f->job.ranks);
 }
 
 static size_t peak_kib(void)
@@ -352,6 +394,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_static_job),
         TEST(test_workers_join),
+        TEST(test_a_world_that_a_rank_spawns),
         TEST(test_what_all_get_is_there_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

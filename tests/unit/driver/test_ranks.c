@@ -100,6 +100,28 @@ static void test_no_such_rank(void **state)
     rank_table_destroy(&table);
 }
 
+/* Two ranks of the first world, two and one of others. */
+static void test_a_world_is_over(void **state)
+{
+    (void)state;
+    struct rank_table table;
+    static const int worlds[] = {0, 0, 1, 1, 2};
+    rank_table_init(&table, 5);
+    for (int seat = 0; seat < 5; seat++)
+        table.records[seat].world = worlds[seat];
+    for (int seat = 0; seat < 5; seat++) {
+        assert_false(rank_world_is_over(&table, seat));
+        rank_started(&table, seat, 1, 1);
+        rank_exited(&table, seat, 2);
+        assert_false(rank_world_is_over(&table, seat));
+        rank_finished(&table, seat);
+        assert_int_equal(rank_world_is_over(&table, seat), seat == 3 || seat == 4);
+    }
+    assert_true(rank_world_is_over(&table, 2));
+    assert_false(rank_world_is_over(&table, 1)); /* the first world stays until the end */
+    rank_table_destroy(&table);
+}
+
 static void test_names(void **state)
 {
     (void)state;
@@ -149,6 +171,7 @@ int main(void)
         cmocka_unit_test(test_never_ran),
         cmocka_unit_test(test_repeated_and_late_news),
         cmocka_unit_test(test_no_such_rank),
+        cmocka_unit_test(test_a_world_is_over),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_a_seat_is_taken_again),
     };

@@ -21,6 +21,7 @@ struct fixture {
     struct plan *whole;
     bool ended[RANKS_MAX];
     int slots[RANKS_MAX];
+    const char *hostnames[RANKS_MAX];
     bool oversubscribe;
     struct error err;
 };
@@ -37,7 +38,7 @@ static struct fixture begin(const char *hosts_text, int np)
     f.whole = plan_create(&request, &f.err);
     assert_non_null(f.whole);
     for (int n = 0; n < f.whole->node_count; n++)
-        f.slots[n] = f.whole->nodes[n].slots;
+        f.slots[n] = f.whole->nodes[n].slots, f.hostnames[n] = "machine";
     app_list_destroy(&apps);
     hosts_destroy(&hosts);
     return f;
@@ -48,6 +49,7 @@ static struct plan *add(struct fixture *f, const struct spawn_app *apps, int cou
     struct spawn_request request = {.whole = f->whole,
                                     .ended = f->ended,
                                     .slots = f->slots,
+                                    .hostnames = f->hostnames,
                                     .apps = apps,
                                     .app_count = count,
                                     .oversubscribe = f->oversubscribe};
@@ -106,6 +108,27 @@ static void test_hosts(void **state)
     expect_none(&f, &limited, 1, STATUS_NO_SLOTS, "2 ranks are wanted, and 1 slot is free");
     expect_none(&f, &other, 1, STATUS_NO_SLOTS, "c is not one of the hosts");
     expect_none(&f, &none, 1, STATUS_NO_SLOTS, "0 slots are free");
+    plan_destroy(f.whole);
+}
+
+/* As MPI_Get_processor_name() tells them, and addresses, whose end may look like a number. */
+static void test_names_of_machines(void **state)
+{
+    (void)state;
+    struct fixture f = begin("10.0.0.1:3,[fe80::1]:3,c:3", 3);
+    f.hostnames[0] = "node1.example";
+    f.hostnames[1] = "c"; /* the plan's names are stronger */
+    f.hostnames[2] = "node3";
+    const struct spawn_app one = {1, "node1.example"}, two = {2, "fe80::1,node3:1"},
+                           three = {1, "c"};
+    expect(&f, &one, 1, "10.0.0.11");
+    expect(&f, &two, 1, "fe80::11 fe80::12");
+    expect(&f, &three, 1, "c1");
+    const struct spawn_app again = {2, "node3:1"};
+    expect_none(&f, &again, 1, STATUS_NO_SLOTS, "2 ranks are wanted, and 1 slot is free");
+    f.hostnames[0] = f.hostnames[2] = "both";
+    const struct spawn_app both = {2, "both"};
+    expect(&f, &both, 1, "10.0.0.12 c2");
     plan_destroy(f.whole);
 }
 
@@ -178,6 +201,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_free_slots),
         cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_names_of_machines),
         cmocka_unit_test(test_oversubscribed),
         cmocka_unit_test(test_the_plan_of_the_job),
         cmocka_unit_test(test_the_plan_of_the_new_ranks),
