@@ -140,7 +140,7 @@ static void crew_spawn(struct crew_setup *setup, const struct crew_progress *pro
                                    .status_token = places.token};
     struct worker_vars *vars = worker_env_rank(setup->env, &rank);
     struct child_spec spec = spec_of(setup, index, vars, keep_fd);
-    worker->error_file = crew_setup_error_file(setup, worker->rank);
+    worker->error_file = crew_setup_error_file(setup, message->rank);
     enum worker_stdin kind = stdin_of(setup->prepare, worker->seat);
     if (!worker_offer(worker, &spec, kind, setup->config->spawner, worker_has_started))
         worker_spawn(worker, &spec, kind);
@@ -195,7 +195,7 @@ static void ops_signal(void *context, int rank, int signal)
 {
     struct crew *crew = context;
     for (int i = 0; i < crew->count; i++) {
-        if (rank < 0 || crew->workers[i].rank == (uint32_t)rank)
+        if (rank < 0 || crew->setup.prepare->workers[i]->rank == (uint32_t)rank)
             worker_signal(&crew->workers[i], signal);
     }
 }
@@ -224,7 +224,7 @@ static void make_workers(struct crew *crew, const Hvdrun__Prepare *prepare)
     crew->count = (int)count;
     for (size_t i = 0; i < count; i++)
         worker_init(&crew->workers[i], &crew->shared, prepare->workers[i]->seat,
-                    prepare->workers[i]->rank);
+                    prepare->first_seat + prepare->workers[i]->rank);
 }
 
 static void open_progress(struct crew *crew)

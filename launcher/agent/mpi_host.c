@@ -167,14 +167,17 @@ static void signal_here(const struct mpi_world *world, int rank, int signal)
 static void pmix_signal(void *context, int number, int signal)
 {
     const struct mpi_host *host = context;
-    const struct mpi_world *own = world_with(host, number), *any = host->worlds;
-    bool here = own != NULL && index_of(own, number - first_of(own)) >= 0;
-    if (any != NULL && !is_alone(any) && !here)
-        mpi_relay_signal(own != NULL ? own->post : any->post, number, signal);
-    if (here)
-        signal_here(own, number - first_of(own), signal);
-    for (; number == PMIX_EVERY_RANK && any != NULL; any = any->next)
-        signal_here(any, PMIX_EVERY_RANK, signal);
+    for (const struct mpi_world *world = host->worlds; world != NULL; world = world->next) {
+        bool every = number == PMIX_EVERY_RANK;
+        int rank = every ? number : number - first_of(world);
+        bool here = index_of(world, rank) >= 0;
+        if (!every && world != world_with(host, number))
+            continue;
+        if (!here && !is_alone(world))
+            mpi_relay_signal(world->post, number, signal);
+        if (here || every)
+            signal_here(world, rank, signal);
+    }
 }
 
 static void too_large(const struct mpi_host *host, size_t length)
@@ -258,7 +261,12 @@ static void relay_spawn(const struct mpi_world *world, uint64_t id,
 {
     AUTO_BUF struct buf given = BUF_INIT(ENVIRONMENT_MAX);
     read_given(world, request->rank - first_of(world), &given);
-    mpi_relay_spawn(world->post, id, request, &given);
+    if (mpi_relay_spawn(world->post, id, request, &given) == 0)
+        return;
+    log_warning(&world->post->log,
+                "a rank asks for others with more than %zu MiB of arguments and variables",
+                FRAME_MPI_DATA_MAX >> 20);
+    pmix_server_spawn_reply(world->host->pmix.server, id, PMIX_SPAWN_FAILED, NULL);
 }
 
 /* If it is refused, the ranks of an elastic job could only wait for each other. */

@@ -22,6 +22,12 @@ struct mpi_look {
     int early; /* index of one that ended well but without MPI_Finalize; -1: none */
 };
 
+/* As users count ranks: through all worlds. */
+static unsigned name_of(const struct mpi_look *look, int index)
+{
+    return look->job->prepare->first_seat + look->job->prepare->workers[index]->rank;
+}
+
 static enum mpi_kind kind_of(const struct mpi_look *look, int index)
 {
     return look->job->kinds[look->job->prepare->workers[index]->app];
@@ -41,7 +47,7 @@ static void warn_of_kind(const struct mpi_look *look, int index, pid_t pid,
     log_warning(&look->job->post->log,
                 "rank %u uses MPI (process %d %s) but %s, so most likely each of its processes is "
                 "a world of its own; start the job with --mpi=%s",
-                worker->rank, (int)pid, finding->what, why, needed);
+                name_of(look, index), (int)pid, finding->what, why, needed);
 }
 
 /* true: a warning was due. */
@@ -61,15 +67,14 @@ static bool look_at(struct mpi_look *look, int index, pid_t pid)
  */
 static bool look_for_waiting(const struct mpi_look *look)
 {
-    const Hvdrun__Prepare *prepare = look->job->prepare;
-    for (size_t i = 0; i < prepare->n_workers && look->early >= 0; i++) {
+    for (size_t i = 0; i < look->job->prepare->n_workers && look->early >= 0; i++) {
         if (look->job->ops->pid(look->job->context, (int)i) == 0 ||
             !look->has_spoken(look->context, (int)i))
             continue;
         log_warning(&look->job->post->log,
                     "rank %u has exited without MPI_Finalize; rank %u and others that use MPI may "
                     "wait for it forever",
-                    prepare->workers[look->early]->rank, prepare->workers[i]->rank);
+                    name_of(look, look->early), name_of(look, (int)i));
         return true;
     }
     return false;

@@ -193,8 +193,8 @@ static char **env_of(const struct pmix_spawn_app *app, const struct buf *given, 
     return list;
 }
 
-void mpi_relay_spawn(const struct post *post, uint64_t token, const struct pmix_spawn *request,
-                     const struct buf *given)
+int mpi_relay_spawn(const struct post *post, uint64_t token, const struct pmix_spawn *request,
+                    const struct buf *given)
 {
     size_t count = request->app_count;
     Hvdrun__SpawnApp *apps AUTO_FREE = mem_array(count + 1, sizeof(*apps));
@@ -216,9 +216,12 @@ void mpi_relay_spawn(const struct post *post, uint64_t token, const struct pmix_
     message.token = token;
     message.apps = pointers;
     message.n_apps = count;
-    post_message(post, FRAME_SPAWN, &message.base);
+    bool fits = hvdrun__spawn__get_packed_size(&message) <= FRAME_MPI_DATA_MAX;
+    if (fits)
+        post_message(post, FRAME_SPAWN, &message.base);
     for (size_t i = 0; i < count; i++)
         free(apps[i].env);
+    return fits ? 0 : -1;
 }
 
 static void on_collected(const struct mpi_relay_ends *ends, const Hvdrun__MpiCollected *message)

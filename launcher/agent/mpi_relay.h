@@ -27,9 +27,10 @@ void mpi_relay_rank_ended(const struct post *post, const char *nspace, int rank)
 void mpi_relay_event(const struct post *post, const void *bytes, size_t length);
 void mpi_relay_signal(const struct post *post, int rank, int signal); /* also PMIX_EVERY_RANK */
 /* `given`: the environment with which the rank that asks was started, each variable with its NUL.
- * Open MPI hands all OMPI_* of it to the new ranks, although they get those of their own node. */
-void mpi_relay_spawn(const struct post *post, uint64_t token, const struct pmix_spawn *request,
-                     const struct buf *given);
+ * Open MPI hands all OMPI_* of it to the new ranks, although they get those of their own node.
+ * -1: the request is too large. */
+int mpi_relay_spawn(const struct post *post, uint64_t token, const struct pmix_spawn *request,
+                    const struct buf *given);
 
 /* Where frames from the driver go; what is NULL gets none. */
 struct mpi_relay_ends {

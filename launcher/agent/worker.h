@@ -67,7 +67,7 @@ struct worker_shared {
 struct worker {
     const struct worker_shared *shared;
     uint32_t seat; /* by which the driver knows it */
-    uint32_t rank; /* of its epoch */
+    uint32_t rank; /* for messages: of its epoch, behind the ranks of earlier worlds */
     enum worker_state state;
     pid_t pid;        /* also its process group; 0 before the spawn */
     sigset_t pending; /* signals that came while it was STARTING */

@@ -237,6 +237,8 @@ pmix_status_t up_spawn(const pmix_proc_t *proc, const pmix_info_t info[], size_t
     struct server *server = server_active();
     if (server == NULL || server->ops.spawn == NULL)
         return PMIX_ERR_NOT_SUPPORTED;
+    if (napps == 0)
+        return PMIX_ERR_BAD_PARAM;
     struct spawn_request *request = mem_alloc(sizeof(*request));
     *request = (struct spawn_request){.base = {.kind = &spawn_kind},
                                       .proc = *proc,

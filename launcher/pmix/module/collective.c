@@ -2,6 +2,7 @@
 #include "pmix/module/collective.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "pmix/module/operations.h"
@@ -40,13 +41,6 @@ static void drop(struct request *base)
 
 static const struct request_kind collective_kind = {run, drop};
 
-static int compare(const void *left, const void *right)
-{
-    int a = *(const int *)left;
-    int b = *(const int *)right;
-    return a < b ? -1 : a > b;
-}
-
 /* A process of the collective: how many ranks that is, and the number of the first. 0: unknown. */
 static int ranks_of(const struct server *server, const pmix_proc_t *proc, int *first)
 {
@@ -56,34 +50,45 @@ static int ranks_of(const struct server *server, const pmix_proc_t *proc, int *f
     return *first < 0 ? 0 : every ? job->size : 1;
 }
 
+enum { NOT_TAKEN, TAKEN, TAKEN_WITH_ALL };
+
+/* Marks the ranks that take part, by number, in `taken`. false: some are of a namespace that is not
+ * known here. */
+static bool take(const struct server *server, const struct collective *collective, char *taken)
+{
+    for (size_t i = 0; i < collective->count; i++) {
+        int first = 0, more = ranks_of(server, &collective->procs[i], &first);
+        if (more == 0)
+            return false;
+        if (more > 1 && taken[first] != TAKEN_WITH_ALL)
+            memset(taken + first, TAKEN_WITH_ALL, (size_t)more);
+        else if (taken[first] == NOT_TAKEN)
+            taken[first] = TAKEN;
+    }
+    return true;
+}
+
 /* The numbers of the ranks that take part, ascending; *count 0: all of the namespace of the first.
  * NULL: some are of a namespace that is not known here. */
 static int *participants(const struct server *server, const struct collective *collective,
                          size_t *count)
 {
-    size_t total = 0, filled = 0, kept = 0;
-    int first = 0;
-    for (size_t i = 0; i < collective->count; i++) {
-        int more = ranks_of(server, &collective->procs[i], &first);
-        if (more == 0)
-            return NULL;
-        total += (size_t)more;
-    }
-    int *ranks = mem_array(total + 1, sizeof(*ranks));
-    for (size_t i = 0; i < collective->count; i++) {
-        int more = ranks_of(server, &collective->procs[i], &first);
-        for (int j = 0; j < more; j++)
-            ranks[filled++] = first + j;
-    }
-    qsort(ranks, total, sizeof(*ranks), compare);
-    for (size_t i = 0; i < total; i++)
-        if (kept == 0 || ranks[kept - 1] != ranks[i])
-            ranks[kept++] = ranks[i];
-    const struct server_job *job = total > 0 ? server_job_with(server, ranks[0]) : server->jobs;
-    if (total == 0)
+    int end = 0;
+    size_t kept = 0;
+    for (const struct server_job *job = server->jobs; job != NULL; job = job->next)
+        end = job->first + job->size > end ? job->first + job->size : end;
+    char *taken AUTO_FREE = mem_array((size_t)end, sizeof(*taken));
+    if (!take(server, collective, taken))
+        return NULL;
+    int *ranks = mem_array((size_t)end, sizeof(*ranks));
+    for (int number = 0; number < end; number++)
+        if (taken[number] != NOT_TAKEN)
+            ranks[kept++] = number;
+    const struct server_job *job = kept > 0 ? server_job_with(server, ranks[0]) : server->jobs;
+    if (kept == 0)
         ranks[0] = job->first;
-    bool whole = ranks[0] == job->first && (total == 0 || kept == (size_t)job->size) &&
-                 (total == 0 || ranks[kept - 1] == job->first + job->size - 1);
+    bool whole = kept == 0 || (ranks[0] == job->first && kept == (size_t)job->size &&
+                               ranks[kept - 1] == job->first + job->size - 1);
     *count = whole ? 0 : kept;
     return ranks;
 }
