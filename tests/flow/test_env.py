@@ -320,7 +320,7 @@ class PmiVariables(WithEnvironment):
         self.assertTrue(env["PMI_FD"].isdigit())
 
     def test_pmix(self):
-        env, pmi, pmix = self.kind("--mpi=pmix")
+        env, pmi, pmix = self.kind("-H", "localhost:1", "--mpi=pmix")
         self.assertEqual((pmi, pmix), (False, True))
         self.has(env, PMIX_RANK=0, OMPI_COMM_WORLD_RANK=0, OMPI_UNIVERSE_SIZE=1)
         self.assertTrue(env["PMIX_NAMESPACE"])
