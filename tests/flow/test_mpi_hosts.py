@@ -166,6 +166,11 @@ class Client(Hosts):
         self.expect(result, 128 + signal.SIGUSR1)
         self.expect_blame(result, 1, signal_number=signal.SIGUSR1)
 
+    def test_all_ranks_of_all_worlds_are_signalled(self):
+        result = self.mpi("a:2,b:2", "--mpi=pmix", "--map-by", "node", "-np", 2, worker("mpi_pmix"), "every", 2)
+        self.expect_lines(self.expect(result, 0), ["[0]<stdout>:rank 0 every ok", "[1]<stdout>:rank 1 every ok",
+                                                   "[1.0]<stdout>:rank 0 called ok", "[1.1]<stdout>:rank 1 called ok"])
+
     def test_the_end_of_a_rank_is_told_to_other_nodes(self):
         result = self.mpi("a:1,b:1,c:1", "--mpi=pmix", "--timeout", 60, worker("mpi_pmix"), "leave", 3)
         self.expect(result, 0)

@@ -5,6 +5,7 @@
  * on NODES nodes (default 1), the same number on each.
  */
 #include <pmix.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -308,6 +309,58 @@ static int test_control(void)
     return 0;
 }
 
+static volatile sig_atomic_t signalled;
+
+static void on_signal(int number)
+{
+    signalled = number;
+}
+
+/* Tells rank 0 of the first world that a signal may come, and waits for it. */
+static int test_called(void)
+{
+    char key[PMIX_MAX_NSLEN + 16];
+    struct timespec moment = {.tv_nsec = 10000000};
+    signal(SIGUSR1, on_signal);
+    snprintf(key, sizeof(key), "%s.%u", me.nspace, me.rank);
+    CHECK(publish(key, "waits", PMIX_RANGE_SESSION, PMIX_PERSIST_SESSION) == PMIX_SUCCESS);
+    for (int i = 0; i < 3000 && !signalled; i++)
+        nanosleep(&moment, NULL);
+    CHECK(signalled);
+    return 0;
+}
+
+static int waits(const char *nspace, int rank)
+{
+    char key[PMIX_MAX_NSLEN + 16], value[64];
+    snprintf(key, sizeof(key), "%s.%d", nspace, rank);
+    return lookup(key, PMIX_RANGE_SESSION, 1, 0, value) == PMIX_SUCCESS;
+}
+
+/* Rank 0 of two spawns two others, and asks the launcher to signal every rank of both worlds. */
+static int test_every(void)
+{
+    pmix_app_t app;
+    pmix_nspace_t child;
+    pmix_info_t directive;
+    int number = SIGUSR1;
+    char program[4096] = "", *argv[] = {program, (char *)"called", NULL};
+    if (me.rank != 0)
+        return test_called();
+    signal(SIGUSR1, on_signal);
+    CHECK(readlink("/proc/self/exe", program, sizeof(program) - 1) > 0);
+    PMIX_APP_CONSTRUCT(&app);
+    app.cmd = program;
+    app.argv = argv;
+    app.maxprocs = 2;
+    CHECK(PMIx_Spawn(NULL, 0, &app, 0, child) != PMIX_SUCCESS);
+    CHECK(PMIx_Spawn(NULL, 0, &app, 1, child) == PMIX_SUCCESS);
+    CHECK(waits(me.nspace, 1) && waits(child, 0) && waits(child, 1));
+    PMIX_INFO_LOAD(&directive, PMIX_JOB_CTRL_SIGNAL, &number, PMIX_INT);
+    CHECK(PMIx_Job_control(NULL, 0, &directive, 1, NULL, NULL) == PMIX_SUCCESS);
+    return 0;
+}
+
 static int test_log(void)
 {
     pmix_info_t text;
@@ -414,7 +467,8 @@ static const struct {
     {"connect", test_connect}, {"control", test_control}, {"log", test_log},
     {"spawn", test_spawn},     {"event", test_event},     {"abort", test_abort},
     {"fetch", test_fetch},     {"some", test_some},       {"notify", test_notify},
-    {"leave", test_leave},     {"large", test_large},
+    {"leave", test_leave},     {"large", test_large},     {"called", test_called},
+    {"every", test_every},
 };
 
 int main(int argc, char **argv)
