@@ -47,7 +47,6 @@
     X(GRACE,     "--grace",     "",   "TIME", IN(STOP),                          "How long the ranks may take to exit") \
     X(WITHIN,    "--within",    "",   "TIME", IN(DRAIN),                         "How long the host may take to leave") \
     X(IDLE,      "--idle",      "",   "TIME", IN(WARM),                          "start: end an interpreter that no job has used for TIME; the default is 1h") \
-    X(MOST,      "--most",      "",   "N",    IN(WARM),                          "start: keep at most N interpreters; the default is 4") \
     X(MEMORY,    "--memory",    "",   "MIB",  IN(WARM),                          "start: how much memory all of them may use, in MiB; the default is an eighth of that of the host") \
     X(JSON,      "--json",      "",   "",     CONTROL_EVERY & ~(IN(WARM) | IN(DEBUG) | IN(SHELL)), "Print JSON") \
     X(JOB,       "--job",       "",   "JOB",  CONTROL_EVERY & ~(IN(PS) | IN(WARM)), "The job, if you have several running jobs") \

@@ -15,7 +15,6 @@
 
 #define LINES_MAX 1000000
 #define USAGE_MAX 512
-#define MOST_MAX 100
 #define MIB_MAX ((int64_t)1 << 30)
 
 static enum control_command find_command(const char *word)
@@ -158,7 +157,6 @@ static int apply(struct control_words *words, enum control_option option, const 
     case CONTROL_OPTION_JOB: return take_text(words, &words->job, word, value, err);
     case CONTROL_OPTION_SLURM_JOB: return take_slurm_job(words, value, err);
     case CONTROL_OPTION_LINES: return take_lines(words, value, err);
-    case CONTROL_OPTION_MOST: return take_number(&words->most, MOST_MAX, word, value, err);
     case CONTROL_OPTION_MEMORY: return take_number(&words->mib, MIB_MAX, word, value, err);
     case CONTROL_OPTION_IDLE:
     case CONTROL_OPTION_SINCE:
@@ -224,9 +222,9 @@ static int check_warm(const struct control_words *words, struct error *err)
     bool starts = strcmp(words->object, "start") == 0;
     if (!starts && strcmp(words->object, "list") != 0 && strcmp(words->object, "stop") != 0)
         return wrong(words, err);
-    if (!starts && (words->has_time || words->most > 0 || words->mib > 0))
+    if (!starts && (words->has_time || words->mib > 0))
         return error_status(err, STATUS_USAGE,
-                            "warm: --idle, --most and --memory are for 'hvdrun warm start'");
+                            "warm: --idle and --memory are for 'hvdrun warm start'");
     return 0;
 }
 

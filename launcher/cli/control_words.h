@@ -25,8 +25,8 @@ struct control_words { /* all text is borrowed from argv */
     bool has_time; /* --within, --grace, --since, --twice, --idle */
     int64_t time_ms;
     bool has_lines;
-    int64_t lines;     /* -1: all */
-    int64_t most, mib; /* --most, --memory; 0: not given */
+    int64_t lines; /* -1: all */
+    int64_t mib;   /* --memory; 0: not given */
 };
 
 /* 1: a command; 0: not a command, so the line starts a job; -1: a wrong command (STATUS_USAGE). */

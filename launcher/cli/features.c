@@ -8,7 +8,6 @@
 
 #define FEATURE(name) extern const char name##_feature[] __attribute__((weak));
 #define FEATURE_COMMAND(name, command, run) extern control_run run __attribute__((weak));
-#define FEATURE_HERE(name, function) extern agent_here function __attribute__((weak));
 #define FEATURE_CHECK(name, check) extern settings_check check __attribute__((weak));
 #define FEATURE_HOSTS(name, leave) extern hosts_leave leave __attribute__((weak));
 #define FEATURE_LINES(name, translate, meet, hosts)        \
@@ -85,11 +84,6 @@ static settings_check *const checks[] = {
 #include "cli/features.def"
 };
 
-static agent_here *const agents[] = {
-#define FEATURE_HERE(name, function) function,
-#include "cli/features.def"
-};
-
 static hosts_leave *const leaves[] = {
 #define FEATURE_HOSTS(name, leave) leave,
 #include "cli/features.def"
@@ -160,14 +154,13 @@ int features_leave_out(const struct settings *settings, struct host_list *hosts,
     return 0;
 }
 
+extern agent_here warm_agent_here __attribute__((weak));
+
 bool features_agent_here(const struct settings *settings, const char *module_dir,
                          struct transport_stream *stream)
 {
-    bool taken = false;
     char *agent_path AUTO_FREE = mem_printf("%s/hvdrun-agent", module_dir);
-    for (size_t i = 0; i < sizeof(agents) / sizeof(agents[0]) && !taken; i++)
-        taken = agents[i] != NULL && agents[i](settings, agent_path, stream);
-    return taken;
+    return warm_agent_here != NULL && warm_agent_here(settings, agent_path, stream);
 }
 
 bool features_has_line(const char *word)

@@ -154,13 +154,6 @@ class Mothers(WarmFlow):
         self.expect_said(result, "ranks here are not warm: their modules were not imported in two minutes")
         self.assertEqual(result.stdout.count("fine"), 2)
 
-    @nightly("it takes a quarter of a minute")
-    def test_a_program_that_is_not_python(self):
-        program = self.write("python3.8", "#!/bin/sh\ntest \"$1\" = -c && exec sleep 1000\necho fine\n", 0o755)
-        result = self.expect(self.warm("-np", 2, program, "a.py", timeout=100), 0)
-        self.expect_said(result, "ranks here are not warm: their program does not begin as an interpreter of Python does")
-        self.assertEqual(result.stdout.count("fine"), 2)
-
     def test_many_ranks_that_start_in_the_usual_way(self):
         """More than start in one turn of the loop."""
         script = self.write("many.sh", "#!/bin/sh\ntest \"$1\" = -c && exit 1\necho fine\n", 0o755)

@@ -80,8 +80,7 @@ int warm_send(int socket, const struct buf *text, const int *fds, size_t count)
 
 void warm_row_write(const struct warm_row *row, struct buf *out)
 {
-    buf_printf(out, "%d %" PRId64 " %" PRId64 " %" PRId64 " ", (int)row->pid, row->born_ms,
-               row->used_ms, row->uses);
+    buf_printf(out, "%d %" PRId64 " ", (int)row->pid, row->born_ms);
     for (const char *byte = row->program; *byte != '\0'; byte++)
         buf_putc(out, *byte == '\n' ? ' ' : *byte);
     buf_putc(out, '\n');
@@ -89,14 +88,13 @@ void warm_row_write(const struct warm_row *row, struct buf *out)
 
 bool warm_row_read(char **at, struct warm_row *out)
 {
-    int64_t numbers[4];
-    for (int i = 0; i < 4; i++) {
+    int64_t numbers[2];
+    for (int i = 0; i < 2; i++) {
         char *word = strsep(at, " ");
         if (word == NULL || parse_int(word, 0, INT64_MAX, &numbers[i], NULL) < 0)
             return false;
     }
-    *out =
-        (struct warm_row){(pid_t)numbers[0], numbers[1], numbers[2], numbers[3], strsep(at, "\n")};
+    *out = (struct warm_row){(pid_t)numbers[0], numbers[1], strsep(at, "\n")};
     return out->program != NULL && *at != NULL;
 }
 

@@ -41,7 +41,7 @@ int warm_send(int socket, const struct buf *text, const int *fds, size_t count);
 
 struct warm_row {
     pid_t pid;
-    int64_t born_ms, used_ms, uses; /* as in struct warm_kept */
+    int64_t born_ms; /* as in struct warm_kept */
     const char *program;
 };
 

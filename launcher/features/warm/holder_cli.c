@@ -31,7 +31,6 @@
 #define START_MS 10000
 #define STOP_MS 10000
 #define FILE_MAX ((size_t)1 << 20)
-#define MOST 4
 #define IDLE_MS ((int64_t)60 * 60 * 1000)
 #define SHARE 8 /* of the memory of the host: an eighth */
 
@@ -206,7 +205,6 @@ static int start(const struct control_words *words, int folder, struct buf *out,
     inherited_read(agent_path, &inherits);
     fields_put(&setup, "start");
     fields_put(&setup, buf_text(&inherits));
-    fields_put_number(&setup, words->most > 0 ? (uint64_t)words->most : MOST);
     fields_put_number(&setup, (uint64_t)(words->has_time ? words->time_ms : IDLE_MS));
     fields_put_number(&setup, (uint64_t)bytes);
     int file AUTO_FD = warm_file(buf_text(&setup), setup.length);
@@ -225,29 +223,27 @@ static int start(const struct control_words *words, int folder, struct buf *out,
 static void list(int folder, struct buf *out)
 {
     AUTO_BUF struct buf text = BUF_INIT(FILE_MAX);
-    struct text_table table = {.columns = 5, .right = 1 << 1 | 1 << 2 | 1 << 3};
-    static const char *const titles[] = {"pid", "age", "memory", "jobs", "program"};
+    struct text_table table = {.columns = 4, .right = 1 << 1 | 1 << 2};
+    static const char *const titles[] = {"pid", "age", "memory", "program"};
     struct warm_row row;
     int64_t now_ms = clock_mono_ms();
     bool busy = is_busy(folder);
     read_in(folder, "list", &text);
     char *rows AUTO_FREE = buf_take(&text), *at = rows;
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 4; i++)
         text_table_add(&table, titles[i]);
     while (at != NULL && warm_row_read(&at, &row)) {
         AUTO_BUF struct buf age = BUF_INIT(256), memory = BUF_INIT(256),
                             program = BUF_INIT(FILE_MAX);
         char *pid AUTO_FREE = mem_printf("%d", (int)row.pid);
-        char *uses AUTO_FREE = mem_printf("%lld", (long long)row.uses);
         control_show_duration((double)(now_ms - row.born_ms) / 1000, &age);
         control_show_bytes((double)warm_bytes(row.pid), &memory);
         control_show_cut(row.program, 60, &program);
-        const char *const cells[] = {pid, buf_text(&age), buf_text(&memory), uses,
-                                     buf_text(&program)};
-        for (size_t i = 0; i < 5; i++)
+        const char *const cells[] = {pid, buf_text(&age), buf_text(&memory), buf_text(&program)};
+        for (size_t i = 0; i < 4; i++)
             text_table_add(&table, cells[i]);
     }
-    if (table.cells.count == 5)
+    if (table.cells.count == 4)
         buf_puts(out, "no job has left an interpreter yet\n");
     else
         text_table_print(&table, out);

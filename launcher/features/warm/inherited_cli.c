@@ -41,15 +41,10 @@ static const struct {
 static const struct {
     const char *file, *name;
 } files[] = {
-    {"cgroup", "the cgroup"},
-    {"limits", "the limits (ulimit)"},
-    {"loginuid", "the login session"},
-    {"sessionid", "the login session"},
-    {"oom_score_adj", "oom_score_adj"},
-    {"coredump_filter", "coredump_filter"},
-    {"personality", "the personality"},
-    {"timerslack_ns", "the timer slack"},
-    {"attr/current", "the security label"},
+    {"limits", "the limits (ulimit)"},      {"loginuid", "the login session"},
+    {"sessionid", "the login session"},     {"oom_score_adj", "oom_score_adj"},
+    {"coredump_filter", "coredump_filter"}, {"personality", "the personality"},
+    {"timerslack_ns", "the timer slack"},   {"attr/current", "the security label"},
 };
 
 static const char *const links[] = {"root",

@@ -12,8 +12,6 @@
 #include "base/mem.h"
 #include "features/warm/holder.h"
 
-#define MOTHERS_MAX 1000
-
 void warm_kept_destroy(struct warm_kept *kept)
 {
     warm_kind_destroy(&kept->kind);
@@ -59,7 +57,7 @@ int64_t warm_holder_bound(struct warm_holder *holder, int64_t now_ms)
         int64_t left_ms = kept->used_ms + holder->idle_ms - now_ms;
         int64_t all = bytes + warm_bytes(kept->pid);
         if (!waits(kept) || left_ms <= 0 || all > holder->bytes ||
-            holder->count - i > holder->most) {
+            holder->count - i > WARM_MOTHERS_MAX) {
             end(holder, i);
             continue;
         }
@@ -85,7 +83,6 @@ void warm_holder_clear(struct warm_holder *holder)
 
 void warm_holder_write(const struct warm_holder *holder, struct buf *out)
 {
-    fields_put_number(out, holder->most);
     fields_put_number(out, (uint64_t)holder->idle_ms);
     fields_put_number(out, (uint64_t)holder->bytes);
     fields_put_number(out, holder->count);
@@ -95,7 +92,6 @@ void warm_holder_write(const struct warm_holder *holder, struct buf *out)
         fields_put_number(out, (uint64_t)kept->socket);
         fields_put_number(out, (uint64_t)kept->born_ms);
         fields_put_number(out, (uint64_t)kept->used_ms);
-        fields_put_number(out, (uint64_t)kept->uses);
         fields_put(out, kept->modules);
         warm_kind_write(&kept->kind, out);
     }
@@ -103,16 +99,14 @@ void warm_holder_write(const struct warm_holder *holder, struct buf *out)
 
 void warm_holder_read(struct field_reader *fields, struct warm_holder *out)
 {
-    *out = (struct warm_holder){.most = (size_t)fields_next_number(fields),
-                                .idle_ms = fields_next_number(fields),
+    *out = (struct warm_holder){.idle_ms = fields_next_number(fields),
                                 .bytes = fields_next_number(fields)};
     int64_t count = fields_next_number(fields);
-    for (int64_t i = 0; i < count && i < MOTHERS_MAX && fields->at < fields->end; i++) {
+    for (int64_t i = 0; i < count && fields->at < fields->end; i++) {
         struct warm_kept kept = {.pid = (pid_t)fields_next_number(fields),
                                  .socket = (int)fields_next_number(fields),
                                  .born_ms = fields_next_number(fields),
                                  .used_ms = fields_next_number(fields),
-                                 .uses = fields_next_number(fields),
                                  .modules = mem_strdup(fields_next(fields))};
         warm_kind_take(fields, &kept.kind);
         warm_holder_add(out, &kept);

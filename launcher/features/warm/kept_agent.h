@@ -8,11 +8,12 @@
 #include "features/warm/fields.h"
 #include "features/warm/kind.h"
 
+#define WARM_MOTHERS_MAX 4 /* kinds of ranks on one host at a time */
+
 struct warm_kept {
     pid_t pid; /* our child */
     int socket;
     int64_t born_ms, used_ms; /* monotonic */
-    int64_t uses;             /* jobs that she has forked ranks for */
     char *modules;            /* of --warm, with commas; "": those that the script imports */
     struct warm_kind kind;
 };
@@ -20,7 +21,6 @@ struct warm_kept {
 void warm_kept_destroy(struct warm_kept *kept); /* the process goes on */
 
 struct warm_holder {        /* what a holder has from job to job */
-    size_t most;            /* mothers */
     int64_t idle_ms;        /* the longest time without a job */
     int64_t bytes;          /* of memory, all of them together */
     struct warm_kept *list; /* the one that was used last is the last one */

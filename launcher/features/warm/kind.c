@@ -14,9 +14,8 @@ static const char *const unfit[] = {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFF
                                     "KMP_AFFINITY", "PYTHONINSPECT"};
 
 /* Each shell has others. */
-static const char *const of_shells[] = {"_",          "OLDPWD",         "SHLVL",
-                                        "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY",
-                                        "WINDOWID",   "XDG_SESSION_ID", "SSH_AUTH_SOCK"};
+static const char *const of_shells[] = {
+    "_", "OLDPWD", "SHLVL", "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "WINDOWID", "SSH_AUTH_SOCK"};
 #define OF_SHELLS (sizeof(of_shells) / sizeof(of_shells[0]))
 
 static bool is_one_of(const char *name, const char *const *names, size_t count)

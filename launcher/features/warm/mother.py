@@ -11,7 +11,7 @@ Messages are datagrams of fields that end with NUL.
   to her:  "setup" agent kind target modules... "" names... "" (module instead)...
            "batch" count first (and descriptors, see take_batch); first "1": the ranks before it run
            "rest"; later "wake": another job asks whether she is fit
-  by her:  "hello", when she begins    "ready" seconds modules    "bad" module reason instead    "stale" file    "forked" pid...    "unfit" reason
+  by her:  "ready" seconds modules    "bad" module reason instead    "stale" file    "forked" pid...    "unfit" reason
 """
 import sys
 
@@ -51,7 +51,6 @@ class Mother:
     # What she imports
 
     def set_up(self):
-        self.say("hello")
         fields, _ = self.hear(1 << 20, 0)
         _, agent, self.kind, self.target, *rest = fields
         self.agent = int(agent)

@@ -21,7 +21,6 @@
 #define IMPORT_TICKS 60
 #define FORK_TICKS 15     /* the machine may be busy */
 #define WAKE_TICKS 3      /* a new one would be as good */
-#define HELLO_TICKS 8     /* of IMPORTS, for an interpreter to begin: it may lie far away */
 #define HELD_TICKS 2      /* in a row: she is stopped for good */
 #define IDLE_MS 1000      /* without a rank that waits, if no more are expected */
 #define BATCH_MAX 32      /* ranks; their descriptors are in one message */
@@ -45,11 +44,9 @@ struct mother {
     struct strv left_out; /* pairs for mother.py: a module, and what to import in its place */
     int starts;
     bool keep;
-    bool greeted;      /* in IMPORTS: it is an interpreter, and has begun */
     bool rests, wakes; /* she is of an earlier job: not asked yet whether she is fit; asked now */
     int64_t born_ms, used_ms;
-    int64_t uses; /* jobs */
-    bool used;    /* by this one */
+    bool used; /* by this job */
     struct mother_process process;
     int go;            /* for the batch, as in struct held; -1 */
     struct held *held; /* ranks whose pids are known */
@@ -212,7 +209,6 @@ static void heard_forked(struct mother *mother, struct field_reader *pids)
     mother->batch_count = 0;
     mother->starts = 0;
     mother->used = true;
-    mother->used_ms = clock_mono_ms();
     mother->held = mem_resize_array(mother->held, mother->held_count + 1, sizeof(*mother->held));
     mother->held[mother->held_count++] = held;
     enter(mother, IDLE);
@@ -306,9 +302,7 @@ static void heard(void *context, const char *bytes, const char *end)
     const char *text = fields_next(&fields);
     struct field_reader pids = fields;
     const char *first = fields_next(&fields), *second = fields_next(&fields);
-    if (strcmp(text, "hello") == 0 && mother->state == IMPORTS)
-        mother->greeted = true;
-    else if (strcmp(text, "ready") == 0 && mother->state == IMPORTS)
+    if (strcmp(text, "ready") == 0 && mother->state == IMPORTS)
         heard_ready(mother, first, second);
     else if (strcmp(text, "bad") == 0 && mother->state == IMPORTS)
         heard_bad(mother, first, second, fields_next(&fields));
@@ -330,8 +324,7 @@ static void start(struct mother *mother)
         go_cold(mother, "their interpreter was started 16 times in vain (-v shows why)");
         return;
     }
-    mother->rests = mother->wakes = mother->greeted = false;
-    mother->uses = 0;
+    mother->rests = mother->wakes = false;
     mother->born_ms = clock_mono_ms();
     enter(mother, IMPORTS);
     if (mother_process_start(&mother->process, &mother->kind, mother->mask, mother->config.modules,
@@ -344,17 +337,7 @@ static int limit_ticks(const struct mother *mother)
 {
     if (mother->wakes)
         return WAKE_TICKS;
-    if (mother->state == FORKS)
-        return FORK_TICKS;
-    return mother->greeted ? IMPORT_TICKS : HELLO_TICKS;
-}
-
-static const char *why_late(const struct mother *mother)
-{
-    if (mother->state == FORKS)
-        return "the interpreter that forks them does not answer";
-    return mother->greeted ? "their modules were not imported in two minutes"
-                           : "their program does not begin as an interpreter of Python does";
+    return mother->state == FORKS ? FORK_TICKS : IMPORT_TICKS;
 }
 
 static void tick(struct mother *mother)
@@ -374,7 +357,9 @@ static void tick(struct mother *mother)
     if (mother->wakes)
         begin_anew(mother, is);
     else
-        go_cold(mother, stopped ? which : why_late(mother));
+        go_cold(mother, stopped || mother->state == FORKS
+                            ? which
+                            : "their modules were not imported in two minutes");
 }
 
 static void timer_fired(void *context)
@@ -436,7 +421,6 @@ struct mother *mother_adopt(const struct mother_config *config, struct warm_kept
     mother_process_adopt(&mother->process, kept->pid, kept->socket);
     mother->born_ms = kept->born_ms;
     mother->used_ms = kept->used_ms;
-    mother->uses = kept->uses;
     mother->rests = mother->keep = true;
     enter(mother, IDLE);
     warm_kept_destroy(kept);
@@ -451,8 +435,7 @@ bool mother_release(struct mother *mother, struct warm_kept *out)
     if (fit) {
         *out = (struct warm_kept){.kind = mother->kind,
                                   .born_ms = mother->born_ms,
-                                  .used_ms = mother->used_ms,
-                                  .uses = mother->uses + mother->used};
+                                  .used_ms = mother->used ? clock_mono_ms() : mother->used_ms};
         mother->kind = (struct warm_kind){0};
         release(mother);
         mother_process_release(&mother->process, &out->pid, &out->socket);

@@ -12,7 +12,6 @@
 #include "features/warm/mother_agent.h"
 #include "features/warm/script_agent.h"
 
-#define MOTHERS_MAX 4 /* kinds of ranks on one host at a time */
 #define STRANGERS_MAX 64
 
 struct warm {
@@ -20,10 +19,10 @@ struct warm {
     struct spawner spawner;
     struct mother_config config;
     struct strv modules;
-    char *list;                          /* of the modules, with commas */
-    char *here;                          /* the folder of the agent, for a holder; or NULL */
-    const char *told;                    /* why ranks are not warm: said once */
-    struct mother *mothers[MOTHERS_MAX]; /* that of the newest rank is the last one */
+    char *list;                               /* of the modules, with commas */
+    char *here;                               /* the folder of the agent, for a holder; or NULL */
+    const char *told;                         /* why ranks are not warm: said once */
+    struct mother *mothers[WARM_MOTHERS_MAX]; /* that of the newest rank is the last one */
     size_t count;
     bool keep;
     struct reaper_exit strangers[STRANGERS_MAX]; /* the newest, while pids are not known */
@@ -70,9 +69,9 @@ static bool make_room(struct warm *warm)
     size_t i = 0;
     while (i < warm->count && !mother_is_idle(warm->mothers[i]))
         i++;
-    if (warm->count == MOTHERS_MAX)
+    if (warm->count == WARM_MOTHERS_MAX)
         mother_destroy(take(warm, i));
-    return warm->count < MOTHERS_MAX;
+    return warm->count < WARM_MOTHERS_MAX;
 }
 
 /* NULL, and `problem`, if there is none. */
@@ -179,7 +178,7 @@ static void take_over(struct warm *warm, struct warm_holder *holder)
     warm->here = getcwd(NULL, 0);
     while (i < holder->count) {
         const struct warm_kept *there = &holder->list[i];
-        if (warm->count == MOTHERS_MAX || strcmp(there->modules, warm->list) != 0) {
+        if (warm->count == WARM_MOTHERS_MAX || strcmp(there->modules, warm->list) != 0) {
             helpers_adopt(warm->agent->helpers, there->pid);
             i++;
             continue;

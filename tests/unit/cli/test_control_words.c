@@ -96,7 +96,7 @@ static void test_commands(void **state)
     expect("hvdrun stop j --slurm-job=41", "stop||j|-1|0");
     expect("hvdrun undrain c --json", "undrain|c||-1|1");
     expect("hvdrun add d:4,e[1-2]:2", "add|d:4,e[1-2]:2||-1|0");
-    expect("hvdrun warm start --idle 2m --most 3 --memory=100", "warm|start||120000|0");
+    expect("hvdrun warm start --idle 2m --memory=100", "warm|start||120000|0");
     expect("hvdrun warm list", "warm|list||-1|0");
 }
 
@@ -143,8 +143,8 @@ static void test_refusals(void **state)
     refuse("hvdrun warm", "expected: hvdrun warm start|list|stop [--idle TIME]");
     refuse("hvdrun warm begin", "expected: hvdrun warm start|list|stop");
     refuse("hvdrun warm start stop", "unexpected 'stop'");
-    refuse("hvdrun warm stop --most 3", "are for 'hvdrun warm start'");
-    refuse("hvdrun warm start --most 0", "--most: ");
+    refuse("hvdrun warm stop --memory 3", "are for 'hvdrun warm start'");
+    refuse("hvdrun warm start --memory 0", "--memory: ");
     refuse("hvdrun warm start --memory", "--memory: ");
     refuse("hvdrun warm list --json", "'hvdrun warm' does not have the option '--json'");
     refuse("hvdrun attach -n al", "--lines: ");
