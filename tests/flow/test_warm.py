@@ -236,6 +236,17 @@ class WarmElastic(WarmFlow):
         self.assertEqual(result.stdout.count("value 1 script 1"), 2)
         self.assertEqual(result.stdout.count("value 22 script 2"), 2, result.describe())
 
+    def test_a_restart_prepares_its_imports(self):
+        """By a line that its script did not have at first."""
+        env = self.outside("prepared", "import os\nvalue = os.environ.get('PREPARED')\n")
+        script = self.write("train.py", "import os, sys\n\nimport prepared\nprint('got', prepared.value, flush=True)\n"
+                            "text = open(__file__).read()\nif prepared.value: sys.exit(0)\n"
+                            "with open(__file__, 'w') as file: file.write(text.replace('\\n\\n', '\\nos.environ[\"PREPARED\"] = \"yes\"\\n', 1))\n"
+                            "sys.exit(1)\n")
+        result = self.expect(self.warm("-np", 1, "--min-np", 1, "--max-restarts", 1, PYTHON, script, env=env), 0)
+        self.assertEqual(re.findall(r"got (\S+)", result.stdout), ["None", "yes"], result.describe())
+        self.assertEqual(result.stderr.count("1 rank forked"), 2, result.describe())
+
     def test_many_kinds_one_after_the_other(self):
         """The options of the interpreter differ in each epoch: the oldest mother makes room."""
         options = ("-u", "-O", "-s", "-B", "-E", "-OO")

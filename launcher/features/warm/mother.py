@@ -34,6 +34,7 @@ class Mother:
             os.close(null)
         self.files = {}  # path: what stat() said of it
         self.read = set()  # variables of ranks that a module wanted to know
+        self.has_forked = False  # since the last look at what the script imports
 
     def say(self, *fields):
         self.socket.send(b"".join(self.os.fsencode(str(field)) + b"\0" for field in fields))
@@ -62,9 +63,10 @@ class Mother:
         end = rest.index("")
         self.names, rest = {self.os.fsencode(name) for name in rest[:end]}, rest[end + 1:]
         self.told = {module: instead.split(",") for module, instead in zip(rest[::2], rest[1::2])}
-        self.set_path()
+        self.first = sys.path[0] = self.first_place(sys.path[0])
         sys.argv = [self.target if self.kind == "script" else "-" + self.kind]
-        return modules or self.imports_of_target()
+        self.found = None if modules else self.imports_of_target()
+        return modules or self.found
 
     def is_source(self):
         for hook in sys.path_hooks:
@@ -75,19 +77,19 @@ class Mother:
                 pass
         return not self.target.endswith(".pyc")
 
-    def set_path(self):
+    def first_place(self, known):
         """sys.path[0], as the interpreter sets it for the script."""
         safe = getattr(sys.flags, "safe_path", False) or sys.flags.isolated
         if safe:
-            return
+            return known
         path = self.os.path
-        sys.path[0] = {"script": path.dirname(path.realpath(self.target)), "m": self.os.getcwd(), "c": ""}[self.kind]
+        return {"script": path.dirname(path.realpath(self.target)), "m": self.os.getcwd(), "c": ""}[self.kind]
 
     def local_file(self, name, folders=None):
         """The file of a module of the script's own folder, which must be read anew by each rank; "": it has none that
         can be read; None: it is elsewhere."""
         import importlib.machinery
-        folders = folders or [sys.path[0] or self.folder]
+        folders = folders or [self.first or self.folder]
         spec = importlib.machinery.PathFinder.find_spec(name.partition(".")[0], folders)
         if spec is None:
             return None
@@ -240,7 +242,7 @@ class Mother:
 
     def check_reads(self):
         if self.read:
-            raise Unfit("it reads " + self.os.fsdecode(sorted(self.read)[0]) + ", which differs between ranks")
+            raise Unfit("it reads " + self.os.fsdecode(sorted(self.read)[0]) + ", which differs between ranks or shells")
 
     def import_one(self, name):
         import importlib
@@ -327,6 +329,7 @@ class Mother:
             path = getattr(module, "__file__", None)
             if isinstance(path, str) and path not in self.files:
                 self.files[path] = self.stat(path)
+        self.origins = {name: self.origin(name) for name in list(sys.modules) if "." not in name}
 
     def stat(self, path):
         try:
@@ -370,10 +373,13 @@ class Mother:
             if fields[0] == "wake":
                 self.check_files()
                 self.check_places()
+                self.check_imports()
                 self.say("ready", "0", len(sys.modules))
                 continue
             if fields[2] == "1":
                 self.check_files()
+                if self.has_forked:
+                    self.check_imports()
             rank = self.take_batch(int(fields[1]), descriptors)
             if rank is not None:
                 return rank
@@ -381,8 +387,11 @@ class Mother:
     def check_files(self):
         for path, known in self.files.items():
             if self.stat(path) != known:
-                self.say("stale", path)
-                self.os._exit(0)
+                self.is_stale(path)
+
+    def is_stale(self, path):
+        self.say("stale", path)
+        self.os._exit(0)
 
     def rest(self):
         """Nobody reads what she prints from now on."""
@@ -393,24 +402,46 @@ class Mother:
         os.close(null)
 
     def look_at_places(self):
-        """What decides what an interpreter finds when it starts: the environment, and site-packages with its .pth."""
+        """What decides what an interpreter finds when it starts: itself, the environment, and site-packages with its
+        .pth."""
         path = self.os.path
         folders = [name for name in sys.path[1:] if path.basename(name) in ("site-packages", "dist-packages")]
         homes = [path.dirname(path.dirname(sys.executable)), path.dirname(sys.executable)]
-        return {name: self.stat(name) for name in folders + [path.join(home, "pyvenv.cfg") for home in homes]}
+        configurations = [path.join(home, "pyvenv.cfg") for home in homes]
+        return {name: self.stat(name) for name in folders + configurations + [sys.executable]}
 
     def check_places(self):
-        """Also whether the interpreter or a library was replaced: she has the old one."""
+        """Also whether a library or her folder was replaced, even by one of the same name: she has the old one."""
         for path, known in self.look_at_places().items():
             if self.places.get(path) != known:
-                self.say("stale", path)
-                self.os._exit(0)
+                self.is_stale(path)
+        if not self.is_same_file(".", self.folder):
+            self.is_stale(self.folder)
         with open("/proc/self/maps") as maps:
             for line in maps:
                 path = line.rstrip("\n").partition("/")[2]
-                if path.endswith(" (deleted)") and not path.startswith(("dev/", "memfd:", "SYSV")):
-                    self.say("stale", "/" + path[:-len(" (deleted)")])
-                    self.os._exit(0)
+                if path.endswith(" (deleted)") and not path.startswith(("dev/", "memfd:", "SYSV", "anon_hugepage")):
+                    self.is_stale("/" + path[:-len(" (deleted)")])
+
+    def is_same_file(self, one, other):
+        try:
+            return self.os.path.samefile(one, other)
+        except OSError:
+            return False
+
+    def check_imports(self):
+        """Whether an interpreter that begins now would import the same: the script may prepare its imports by now, and
+        another module of the same name may come first."""
+        import importlib
+        self.has_forked = False
+        importlib.invalidate_caches()
+        if self.first_place(self.first) != self.first:  # a link leads elsewhere
+            self.is_stale(self.target)
+        if self.found is not None and not set(self.imports_of_target()).issuperset(self.found):
+            self.is_stale("what the script imports")
+        for name, known in self.origins.items():
+            if self.origin(name) != known:
+                self.is_stale("the place of " + name)
 
     def take_batch(self, count, descriptors):
         """One process forks all ranks, and ends: so they become children of the agent. A rank waits for a byte of
@@ -447,6 +478,7 @@ class Mother:
         for descriptor in descriptors:
             os.close(descriptor)
         self.socket.send(b"forked\0" + pids)
+        self.has_forked = True
         return None
 
 
