@@ -238,7 +238,8 @@ static void on_tick(void *context)
         return;
     }
     pid_t driver = agent->config->driver_pid;
-    if (driver > 0 && getppid() == driver)
+    bool holds = agent->config->holder != NULL;
+    if (driver > 0 && (holds ? kill(driver, 0) == 0 : getppid() == driver))
         liveness_heard(&agent->liveness, now); /* it may be stopped (a debugger), but it is there */
     if (liveness_tick(&agent->liveness, now) == LIVENESS_LOST) {
         agent_end_driver_silent(agent, liveness_silence_ms(&agent->liveness, now));
@@ -356,6 +357,7 @@ static int agent_open(struct agent *agent, struct error *err)
         gpu_sampler_create(agent->loop, agent->helpers, agent->helper_program, GPU_LIMITS_USUAL);
     agent->crews = crews_create(agent->loop, crews_finished, agent);
     agent->departure = departure_create(agent->loop, agent->helpers, &agent->post, agent->crews);
+    agent_parts_open(agent);
     return 0;
 }
 

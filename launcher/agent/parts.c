@@ -24,6 +24,14 @@ static const struct agent_part *next(int *at)
     const struct agent_part *part = next(&next_part); \
     for (; part != NULL; part = next(&next_part))
 
+void agent_parts_open(struct agent *agent)
+{
+    EACH_PART (part) {
+        if (part->open != NULL)
+            part->open(agent);
+    }
+}
+
 void agent_parts_close(struct agent *agent)
 {
     for (int i = AGENT_PARTS - 1; i >= 0; i--) {

@@ -4,6 +4,7 @@
 
 #include "agent/part.h"
 
+void agent_parts_open(struct agent *agent);
 void agent_parts_close(struct agent *agent);
 void agent_parts_crew(struct agent *agent, struct crew_config *config,
                       const Hvdrun__Prepare *prepare, bool joins);

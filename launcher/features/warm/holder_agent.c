@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -25,11 +24,13 @@
 #include "base/status.h"
 #include "features/warm/holder.h"
 #include "features/warm/kept_agent.h"
+#include "node/descendants.h"
 #include "node/runtime_dir.h"
 
 #define LOOK_MS 60000 /* between two looks at the memory */
 #define LOCK_LOOKS 50
-#define LOCK_LOOK_MS 5
+#define LOOK_AGAIN_MS 5
+#define LEAVING_MS 5000
 #define MESSAGE_MS 1000         /* for a client to say what it wants */
 #define REST_MS (INT64_MAX / 4) /* the keeper need not hear of us between jobs */
 
@@ -109,15 +110,10 @@ static void answer(int client, const char *text)
     send(client, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Whoever looks whether it is locked holds it for a moment (warm_is_locked). */
 static bool lock(int fd)
 {
-    bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
-    for (int i = 0; i < LOCK_LOOKS && !locked && errno == EWOULDBLOCK; i++) {
-        poll(NULL, 0, LOCK_LOOK_MS);
-        locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
-    }
-    return locked;
+    const struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(fd, F_OFD_SETLK, &whole) == 0;
 }
 
 /* Says whose job it is, so that another driver can see whether the job is about to be over. */
@@ -129,6 +125,29 @@ static int lock_busy(const struct holder *holder, pid_t driver)
         (!lock(fd) || ftruncate(fd, 0) < 0 || fd_write_all(fd, number, strlen(number)) < 0))
         fd_close(&fd);
     return fd;
+}
+
+static bool is_kept(const void *context, pid_t pid)
+{
+    const struct warm_holder *kept = context;
+    size_t i = 0;
+    while (i < kept->count && kept->list[i].pid != pid)
+        i++;
+    return i < kept->count;
+}
+
+/* What the agent has killed at its end may need a moment. False: not even SIGKILL ends it. */
+static bool is_rid_of_job(struct holder *holder)
+{
+    const struct descendants_spared spared = {is_kept, &holder->kept};
+    bool rid = false;
+    for (int64_t limit = clock_mono_ms() + LEAVING_MS; !rid && clock_mono_ms() < limit;) {
+        pid_t *all AUTO_FREE = NULL;
+        warm_holder_bound(&holder->kept, clock_mono_ms());
+        rid = descendants_list_except(getpid(), &spared, &all) == 0;
+        poll(NULL, 0, rid ? 0 : LOOK_AGAIN_MS);
+    }
+    return rid;
 }
 
 static void run_job(struct holder *holder, int client, pid_t driver, const struct buf *text,
@@ -151,14 +170,16 @@ static void run_job(struct holder *holder, int client, pid_t driver, const struc
                                   .write_fd = *stream,
                                   .module_dir = "",
                                   .mask = &holder->mask,
+                                  .driver_pid = driver,
                                   .holder = &holder->kept,
                                   .keeper_fd = fcntl(holder->line_fd, F_DUPFD_CLOEXEC, 3)};
     *stream = -1;
     agent_run(&config);
-    warm_holder_bound(&holder->kept, clock_mono_ms());
-    write_list(holder); /* while we are still busy */
-    become_new(holder, before);
-    exit(STATUS_LAUNCHER); /* the keeper ends what is below us */
+    if (is_rid_of_job(holder)) {
+        write_list(holder); /* while we are still busy */
+        become_new(holder, before);
+    }
+    _exit(STATUS_LAUNCHER); /* the keeper ends what is below us */
 }
 
 /* Reads a file that a client has sent: of this user, but nothing else about it is sure. */
@@ -176,7 +197,7 @@ static bool read_text(int fd, struct buf *out)
     return true;
 }
 
-/* The length of the message, without a NUL; -1. The descriptors are -1 if there are not two. */
+/* The length of the message, without a NUL; -1. A descriptor that did not come is -1. */
 static ssize_t receive(int client, char *word, size_t room, int fds[2])
 {
     union {
@@ -194,8 +215,8 @@ static ssize_t receive(int client, char *word, size_t room, int fds[2])
     ssize_t length = recvmsg(client, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     const struct cmsghdr *header = length < 0 ? NULL : CMSG_FIRSTHDR(&message);
     if (header != NULL && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-        header->cmsg_len == CMSG_LEN(2 * sizeof(int)))
-        memcpy(fds, CMSG_DATA(header), 2 * sizeof(int));
+        header->cmsg_len <= CMSG_LEN(2 * sizeof(int)))
+        memcpy(fds, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
     bool gave_up = poll(&ready, 1, 0) < 0 || (ready.revents & POLLHUP) != 0;
     return gave_up && strncmp(word, "stop", 4) != 0 ? -1 : length;
 }
@@ -258,7 +279,7 @@ static void remove_folder(void)
 static void remove_after_keeper(const struct holder *holder)
 {
     for (int i = 0; i < LOCK_LOOKS && warm_is_locked(holder->folder, "lock"); i++)
-        poll(NULL, 0, LOCK_LOOK_MS);
+        poll(NULL, 0, LOOK_AGAIN_MS);
     if (!warm_is_locked(holder->folder, "lock"))
         remove_folder();
 }
@@ -268,6 +289,7 @@ static int hold(void *context, int line_fd)
     struct holder *holder = context;
     holder->line_fd = line_fd;
     prctl(PR_SET_NAME, "hvdrun-agent");
+    listen(holder->listen_fd, SOMAXCONN); /* a client sees who has done that last (SO_PEERCRED) */
     fd_close(&holder->lock);
     if (wait_for_jobs(holder))
         remove_after_keeper(holder);
@@ -293,12 +315,14 @@ static int listen_here(int folder, const char **why)
 static int begin(struct holder *holder, const struct buf *inherits)
 {
     struct error err = ERROR_INIT;
-    const char *why = "it runs already";
+    const char *why = NULL;
     holder->lock = openat(holder->folder, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     bool locked = holder->lock >= 0 && lock(holder->lock);
-    if (locked && write_file(holder->folder, "inherits", inherits) < 0)
+    if (!locked)
+        why = errno == EAGAIN ? "it runs already" : strerror(errno);
+    else if (write_file(holder->folder, "inherits", inherits) < 0)
         why = strerror(errno);
-    else if (locked)
+    else
         holder->listen_fd = listen_here(holder->folder, &why);
     if (holder->listen_fd < 0) {
         if (locked)

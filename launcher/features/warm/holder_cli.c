@@ -25,6 +25,7 @@
 #include "io/child.h"
 #include "io/proc.h"
 #include "node/facts.h"
+#include "node/runtime_dir.h"
 
 #define ANSWER_MS 2000 /* then the job does without it */
 #define WAIT_MS 5
@@ -129,7 +130,10 @@ static char *hand_over(int folder, const char *agent_path, int stream)
         return mem_strdup("they serve another job");
     int fd AUTO_FD = dial(folder);
     if (fd < 0)
-        return mem_strdup("their process has ended ('hvdrun warm start' begins anew)");
+        return mem_strdup(errno == ECONNREFUSED || errno == ENOENT
+                              ? "their process has ended: 'hvdrun warm start' begins anew, "
+                                "'hvdrun warm stop' removes what it has left"
+                              : strerror(errno));
     char *why = check(folder, fd, agent_path);
     if (why != NULL)
         return why;
@@ -271,7 +275,10 @@ static int stop(int folder, struct buf *out, struct error *err)
     for (int64_t limit = clock_mono_ms() + STOP_MS;
          warm_is_locked(folder, "lock") && clock_mono_ms() < limit;)
         poll(NULL, 0, WAIT_MS);
-    return 0;
+    return warm_is_locked(folder, "lock")
+               ? error_set(err,
+                           "interpreters do not end: look for a file system that does not answer")
+               : 0;
 }
 
 int control_warm(const struct job_list *jobs, const struct control_words *words, struct buf *out,
@@ -286,11 +293,14 @@ int control_warm(const struct job_list *jobs, const struct control_words *words,
         return -1;
     if (starts)
         return start(words, folder, out, err);
+    bool stops = strcmp(words->object, "stop") == 0;
     if (!exists || !warm_is_locked(folder, "lock")) {
+        if (exists && stops) /* of a host that was switched off */
+            runtime_dir_remove(path);
         buf_puts(out, "no interpreters are kept here; 'hvdrun warm start' begins\n");
         return 0;
     }
-    if (strcmp(words->object, "stop") == 0)
+    if (stops)
         return stop(folder, out, err);
     list(folder, out);
     return 0;

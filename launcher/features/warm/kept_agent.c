@@ -22,7 +22,10 @@ void warm_kept_destroy(struct warm_kept *kept)
 void warm_holder_add(struct warm_holder *holder, struct warm_kept *kept)
 {
     holder->list = mem_resize_array(holder->list, holder->count + 1, sizeof(*holder->list));
-    holder->list[holder->count++] = *kept;
+    size_t i = holder->count++;
+    for (; i > 0 && holder->list[i - 1].used_ms > kept->used_ms; i--)
+        holder->list[i] = holder->list[i - 1];
+    holder->list[i] = *kept;
 }
 
 struct warm_kept warm_holder_take(struct warm_holder *holder, size_t i)
@@ -52,6 +55,8 @@ static bool waits(const struct warm_kept *kept)
 int64_t warm_holder_bound(struct warm_holder *holder, int64_t now_ms)
 {
     int64_t bytes = 0, next_ms = -1;
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        continue; /* first: the socket of one whose number is free again says so */
     for (size_t i = holder->count; i-- > 0;) { /* the newest first */
         const struct warm_kept *kept = &holder->list[i];
         int64_t left_ms = kept->used_ms + holder->idle_ms - now_ms;
@@ -65,8 +70,6 @@ int64_t warm_holder_bound(struct warm_holder *holder, int64_t now_ms)
         if (next_ms < 0 || left_ms < next_ms)
             next_ms = left_ms;
     }
-    while (waitpid(-1, NULL, WNOHANG) > 0)
-        continue; /* what is not one of ours any more is never killed */
     return next_ms;
 }
 

@@ -19,8 +19,7 @@ struct warm {
     struct spawner spawner;
     struct mother_config config;
     struct strv modules;
-    char *list;                               /* of the modules, with commas */
-    char *here;                               /* the folder of the agent, for a holder; or NULL */
+    char *list;                               /* of the modules, with commas; NULL: not known yet */
     const char *told;                         /* why ranks are not warm: said once */
     struct mother *mothers[WARM_MOTHERS_MAX]; /* that of the newest rank is the last one */
     size_t count;
@@ -103,8 +102,12 @@ static bool add(struct warm *warm, const struct child_spec *spec, const struct c
 {
     struct python_line command;
     struct child_spec like = *python;
-    if (like.wdir == NULL)
-        like.wdir = warm->here; /* that of the next job can be another one */
+    /* The same words can be another folder for the next job. */
+    char *real AUTO_FREE = warm->agent->config->holder == NULL
+                               ? NULL
+                               : realpath(like.wdir == NULL ? "." : like.wdir, NULL);
+    if (real != NULL)
+        like.wdir = real;
     const char *problem = warm_command_read(python->path, python->argv, &command);
     struct mother *mother = problem == NULL ? get_mother(warm, &like, &command, &problem) : NULL;
     if (mother == NULL)
@@ -175,14 +178,13 @@ static void stranger(struct agent *agent, const struct reaper_exit *exit)
 static void take_over(struct warm *warm, struct warm_holder *holder)
 {
     size_t i = 0;
-    warm->here = getcwd(NULL, 0);
     while (i < holder->count) {
         const struct warm_kept *there = &holder->list[i];
         if (warm->count == WARM_MOTHERS_MAX || strcmp(there->modules, warm->list) != 0) {
-            helpers_adopt(warm->agent->helpers, there->pid);
             i++;
             continue;
         }
+        helpers_forget(warm->agent->helpers, there->pid);
         struct warm_kept kept = warm_holder_take(holder, i);
         warm->mothers[warm->count++] =
             mother_adopt(&warm->config, &kept, warm->agent->config->mask);
@@ -203,10 +205,27 @@ static void hand_back(struct warm *warm, struct warm_holder *holder)
     warm->count = 0;
 }
 
-static struct warm *create(struct agent *agent, const Hvdrun__Prepare *prepare)
+static struct warm *create(struct agent *agent)
 {
     struct warm *warm = mem_alloc(sizeof(*warm));
     *warm = (struct warm){.agent = agent, .spawner = {warm, spawn, cancel}};
+    agent->own[AGENT_PART_warm] = warm;
+    return warm;
+}
+
+/* A job may end before it is known what it needs. */
+static void open_part(struct agent *agent)
+{
+    const struct warm_holder *holder = agent->config->holder;
+    for (size_t i = 0; holder != NULL && i < holder->count; i++)
+        helpers_adopt(agent->helpers, holder->list[i].pid);
+    if (holder != NULL)
+        create(agent);
+}
+
+static void set_up(struct warm *warm, const Hvdrun__Prepare *prepare)
+{
+    struct agent *agent = warm->agent;
     for (size_t i = 0; i < prepare->n_warm_modules; i++)
         strv_add(&warm->modules, prepare->warm_modules[i]);
     warm->config =
@@ -222,7 +241,6 @@ static struct warm *create(struct agent *agent, const Hvdrun__Prepare *prepare)
     warm->list = buf_take(&list);
     if (agent->config->holder != NULL)
         take_over(warm, agent->config->holder);
-    return warm;
 }
 
 static void crew(struct agent *agent, struct crew_config *config, const Hvdrun__Prepare *prepare,
@@ -231,9 +249,11 @@ static void crew(struct agent *agent, struct crew_config *config, const Hvdrun__
     (void)joins;
     if (!prepare->warm)
         return;
-    if (agent_own(agent, warm) == NULL)
-        agent->own[AGENT_PART_warm] = create(agent, prepare);
     struct warm *warm = agent_own(agent, warm);
+    if (warm == NULL)
+        warm = create(agent);
+    if (warm->list == NULL)
+        set_up(warm, prepare);
     warm->keep = agent->config->holder != NULL || prepare->elastic ||
                  prepare->restart_count < prepare->max_restarts;
     for (size_t i = 0; i < warm->count; i++)
@@ -250,9 +270,8 @@ static void close_part(struct agent *agent)
         mother_destroy(warm->mothers[i]);
     strv_destroy(&warm->modules);
     free(warm->list);
-    free(warm->here);
     free(warm);
 }
 
 const struct agent_part warm_agent_part = {
-    .name = "warm", .crew = crew, .close = close_part, .stranger = stranger};
+    .name = "warm", .open = open_part, .crew = crew, .close = close_part, .stranger = stranger};

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "features/warm/holder.h"
 #include "features/warm/inherited_cli.h"
+#include "features/warm/kept_agent.h"
 
 static void test_rows(void **state)
 {
@@ -41,6 +42,22 @@ static void test_rows_that_are_wrong(void **state)
         char *text AUTO_FREE = mem_strdup(texts[i]), *at = text;
         assert_false(warm_row_read(&at, &row));
     }
+}
+
+/* Jobs that take turns: the one that was used last is the last one that is ended. */
+static void test_order(void **state)
+{
+    static const int64_t used_ms[] = {30, 10, 20, 30};
+    static const pid_t expected[] = {2, 3, 1, 4};
+    struct warm_holder holder = {0};
+    (void)state;
+    for (pid_t pid = 1; pid <= 4; pid++) {
+        struct warm_kept kept = {.pid = pid, .socket = -1, .used_ms = used_ms[pid - 1]};
+        warm_holder_add(&holder, &kept);
+    }
+    for (size_t i = 0; i < holder.count; i++)
+        assert_int_equal(holder.list[i].pid, expected[i]);
+    warm_holder_clear(&holder);
 }
 
 static void test_memory(void **state)
@@ -92,8 +109,8 @@ static void test_what_is_inherited(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows), cmocka_unit_test(test_rows_that_are_wrong),
-        cmocka_unit_test(test_memory), cmocka_unit_test(test_what_differs),
-        cmocka_unit_test(test_what_is_inherited)};
+        cmocka_unit_test(test_rows),         cmocka_unit_test(test_rows_that_are_wrong),
+        cmocka_unit_test(test_order),        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_what_differs), cmocka_unit_test(test_what_is_inherited)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
