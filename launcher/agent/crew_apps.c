@@ -14,11 +14,9 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "io/child.h"
 #include "io/interpreter.h"
 #include "model/env/scrub.h"
-#include "model/settings/python_line.h"
 #include "node/mpi_detect.h"
 #include "node/mpi_python.h"
 
@@ -188,27 +186,6 @@ static void make_absolute(char **path)
     *path = mem_printf("%s/%s", here, relative);
 }
 
-/* Python would exit with 2, again and again. A "python" that is itself a script may be a wrapper,
- * which runs Python where other files exist. */
-static int check_script(const struct crew_app *app, struct error *err)
-{
-    struct python_line line;
-    struct stat info;
-    if (python_line_read(app->path, strv_items(&app->argv), &line) != PYTHON_LINE_READ ||
-        line.kind != 's')
-        return 0;
-    bool inside = line.target[0] != '/' && app->wdir != NULL;
-    char *path AUTO_FREE =
-        mem_printf("%s%s%s", inside ? app->wdir : "", inside ? "/" : "", line.target);
-    char *front AUTO_FREE = interpreter_line(app->path);
-    if (front != NULL || stat(path, &info) == 0 || errno != ENOENT)
-        return 0;
-    return error_status(err, STATUS_NOT_FOUND,
-                        "cannot find the script %s: No such file or "
-                        "directory",
-                        path);
-}
-
 static int find_program(const struct filling *filling, size_t index, struct error *err)
 {
     struct crew_app *app = &filling->apps->items[index];
@@ -220,9 +197,7 @@ static int find_program(const struct filling *filling, size_t index, struct erro
         program_advice(program, app->wdir, err);
         return -1;
     }
-    if (interpreter_check_env(app->path, err) < 0)
-        return -1;
-    return filling->prepare->max_restarts > 0 ? check_script(app, err) : 0;
+    return interpreter_check_env(app->path, err);
 }
 
 static int fill_app(struct filling *filling, size_t index, struct error *err)

@@ -206,23 +206,10 @@ static void end_unstarted(struct worker *worker, Hvdrun__Exited *message)
     worker_finish(worker);
 }
 
-/* Other reasons, such as a lack of memory or a file that is being written, may pass. */
-static bool is_hopeless(const struct error *err)
-{
-    switch (err->errnum) {
-    case ENOENT:
-    case ENOTDIR:
-    case EACCES:
-    case ENOEXEC: return err->status == STATUS_NOT_FOUND || err->status == STATUS_NOT_EXECUTABLE;
-    default: return false;
-    }
-}
-
 void worker_fail(struct worker *worker, const struct error *err)
 {
     Hvdrun__Exited message = HVDRUN__EXITED__INIT;
     message.exec_failed = true;
-    message.hopeless = is_hopeless(err);
     message.status = (uint32_t)(err->status != 0 ? err->status : STATUS_LAUNCHER);
     message.code = (int32_t)message.status;
     message.text = (char *)err->text;

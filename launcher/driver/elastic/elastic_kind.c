@@ -424,11 +424,6 @@ static void exited(struct job *job, const struct exit_event *exit)
     elastic_newcomers_drop(own->parts.newcomers, exit->seat);
     elastic_rendezvous_rank_gone(&own->parts,
                                  exit->seat); /* before an event that may begin the next epoch */
-    if (record->hopeless)
-        feed(job, &(struct elastic_event){.kind = ELASTIC_HOPELESS,
-                                          .seat = exit->seat,
-                                          .text = record->text,
-                                          .code = exit->code});
     feed(job, &event);
 }
 

@@ -38,7 +38,6 @@ struct rank_record {
     bool signaled;
     int code; /* exit code, or signal number */
     bool core, oom, exec_failed, cut;
-    bool hopeless;    /* exec_failed, and it would fail there again */
     bool ended_by_us; /* hvdrun had begun to end it before its exit */
     char *stopped; /* why it cannot go on, when its agent looked last: "stopped (SIGSTOP)"; NULL */
     int64_t stopped_ns; /* when that look came */

@@ -44,7 +44,6 @@ static void record_exit(struct rank_record *record, const Hvdrun__Exited *messag
     record->core = message->core;
     record->oom = message->oom;
     record->exec_failed = message->exec_failed;
-    record->hopeless = message->hopeless;
     record->text = message->text[0] == '\0' ? NULL : mem_strdup(message->text);
     record->user_us = message->user_us;
     record->system_us = message->system_us;

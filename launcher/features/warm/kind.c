@@ -59,7 +59,7 @@ static const char *read_environment(char *const *envp, struct warm_kind *out)
     return NULL;
 }
 
-const char *warm_kind_read(const struct child_spec *spec, const struct python_line *command,
+const char *warm_kind_read(const struct child_spec *spec, const struct warm_command *command,
                            struct warm_kind *out)
 {
     *out = (struct warm_kind){.path = mem_strdup(spec->path), .command = command->kind};
@@ -94,7 +94,7 @@ static bool is_same_environment(const struct warm_kind *kind, char *const *envp)
 }
 
 bool warm_kind_is(const struct warm_kind *kind, const struct child_spec *spec,
-                  const struct python_line *command)
+                  const struct warm_command *command)
 {
     bool same = strcmp(kind->path, spec->path) == 0 && kind->command == command->kind &&
                 strcmp(kind->target, command->target) == 0 && is_same(kind->wdir, spec->wdir) &&

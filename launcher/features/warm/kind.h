@@ -23,11 +23,11 @@ struct warm_kind {
 };
 
 /* NULL; or why such a rank cannot be forked, and nothing to destroy. */
-const char *warm_kind_read(const struct child_spec *spec, const struct python_line *command,
+const char *warm_kind_read(const struct child_spec *spec, const struct warm_command *command,
                            struct warm_kind *out);
 /* Whether it would be read to be this one; false also where it cannot be read. */
 bool warm_kind_is(const struct warm_kind *kind, const struct child_spec *spec,
-                  const struct python_line *command);
+                  const struct warm_command *command);
 /* Whether it knew which variables of such a rank differ, when it was read. */
 bool warm_kind_knows(const struct warm_kind *kind, const struct child_spec *spec);
 void warm_kind_write(const struct warm_kind *kind, struct buf *out);     /* all of it, as fields */

@@ -40,7 +40,7 @@ static char *read_line(char *line, const struct child_spec *spec, struct strv *a
 
 bool warm_script_read(const struct child_spec *spec, struct warm_script *out)
 {
-    struct python_line command;
+    struct warm_command command;
     *out = (struct warm_script){0};
     char *line AUTO_FREE = interpreter_line(spec->path);
     if (line == NULL)

@@ -49,7 +49,7 @@ static struct mother *take(struct warm *warm, size_t i)
 }
 
 static struct mother *take_same(struct warm *warm, const struct child_spec *spec,
-                                const struct python_line *command)
+                                const struct warm_command *command)
 {
     size_t i = 0;
     while (i < warm->count && !warm_kind_is(mother_kind(warm->mothers[i]), spec, command))
@@ -75,7 +75,7 @@ static bool make_room(struct warm *warm)
 
 /* NULL, and `problem`, if there is none. */
 static struct mother *get_mother(struct warm *warm, const struct child_spec *spec,
-                                 const struct python_line *command, const char **problem)
+                                 const struct warm_command *command, const char **problem)
 {
     struct warm_kind kind;
     struct mother *mother = take_same(warm, spec, command);
@@ -100,7 +100,7 @@ static struct mother *get_mother(struct warm *warm, const struct child_spec *spe
 static bool add(struct warm *warm, const struct child_spec *spec, const struct child_spec *python,
                 void (*done)(void *context, pid_t pid, const struct error *err), void *context)
 {
-    struct python_line command;
+    struct warm_command command;
     struct child_spec like = *python;
     /* The same words can be another folder for the next job. */
     char *real AUTO_FREE = warm->agent->config->holder == NULL

@@ -311,16 +311,6 @@ static void on_prepare_failed(struct elastic *e, const struct elastic_event *eve
         elastic_calls_prepare_failed(e, event->host, event->text, event->code);
 }
 
-/* As if it had been noticed when the epoch was prepared. */
-static void on_hopeless(struct elastic *e, const struct elastic_event *event)
-{
-    const struct elastic_worker *worker = elastic_workers_at(&e->workers, event->seat);
-    if (worker == NULL || !elastic_worker_lives(worker) || elastic_worker_is_newcomer(worker) ||
-        e->hosts.items[worker->host].prepare_failed)
-        return;
-    elastic_calls_prepare_failed(e, worker->host, event->text, event->code);
-}
-
 static void on_registered(struct elastic *e, const struct elastic_event *event)
 {
     int seat = elastic_workers_find(&e->workers, event->host, event->local_rank);
@@ -449,8 +439,8 @@ static void on_end(struct elastic *e, const struct elastic_event *event)
     [ELASTIC_PREPARE_FAILED] = on_prepare_failed, [ELASTIC_REGISTERED] = on_registered,           \
     [ELASTIC_ASKED] = on_asked, [ELASTIC_PREPARED] = on_prepared, [ELASTIC_STARTED] = on_started, \
     [ELASTIC_CAN_JOIN] = on_can_join, [ELASTIC_STUCK] = on_stuck,                                 \
-    [ELASTIC_FINISHED] = on_finished, [ELASTIC_HOPELESS] = on_hopeless,                           \
-    [ELASTIC_UNKILLED] = on_unkilled, [ELASTIC_PROGRESSED] = on_progressed, [ELASTIC_END] = on_end
+    [ELASTIC_FINISHED] = on_finished, [ELASTIC_UNKILLED] = on_unkilled,                           \
+    [ELASTIC_PROGRESSED] = on_progressed, [ELASTIC_END] = on_end
 
 static handler *const handlers[ELASTIC_STATES][ELASTIC_EVENTS] = {
     [ELASTIC_WAITING] = {DECIDING, [ELASTIC_ASK_DROPPED] = on_ask_dropped,

@@ -93,8 +93,6 @@
     X(ELASTIC_CAN_JOIN, "can join")            /* `seat`: a newcomer waits at the rendezvous */  \
     X(ELASTIC_STUCK, "stuck")                  /* `seat`: a member that waits at the rendezvous   \
                                                   for one that has ended; `first`: at its gate */ \
-    X(ELASTIC_HOPELESS, "hopeless")            /* `seat`, `text`, `code`: its program cannot be   \
-                                                  executed there; EXITED follows */              \
     X(ELASTIC_EXITED, "exited")                /* `seat`, `code`, `signaled`, `since_ms` */      \
     X(ELASTIC_FINISHED, "finished")            /* `seat`: nothing more comes from it */          \
     X(ELASTIC_UNKILLED, "unkilled")            /* `host`, `text`: SIGKILL does not end a process */ \

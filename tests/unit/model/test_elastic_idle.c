@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Restarts that change nothing: --no-progress-restarts, and programs that cannot be executed. */
+/* Restarts that change nothing: --no-progress-restarts. */
 #include "elastic_story.h"
 
 static void begin(struct story *s, int limit)
@@ -98,22 +98,6 @@ static void test_lost_hosts_do_not_count(void **state)
     story_end(&s);
 }
 
-static void test_a_program_that_cannot_be_executed(void **state)
-{
-    (void)state;
-    struct story s;
-    begin(&s, -1);
-    happens(&s, .kind = ELASTIC_HOPELESS, .seat = 1, .text = "cannot execute x", .code = 127);
-    expect_said(&s, "b is blacklisted for the rest of the job: cannot execute x");
-    exited(&s, 1, 127);
-    assert_int_equal(elastic_state(s.e), ELASTIC_STOPPING);
-    happens(&s, .kind = ELASTIC_HOPELESS, .seat = 9, .text = "of nobody", .code = 127);
-    happens(&s, .kind = ELASTIC_HOPELESS, .seat = 0, .text = "cannot execute x", .code = 127);
-    expect_verdict(&s, ELASTIC_END_PREPARE, "a: cannot execute x");
-    assert_int_equal(elastic_verdict(s.e)->code, 127);
-    story_end(&s);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -121,7 +105,6 @@ int main(void)
         cmocka_unit_test(test_a_report_that_comes_late),
         cmocka_unit_test(test_a_program_without_reports),
         cmocka_unit_test(test_lost_hosts_do_not_count),
-        cmocka_unit_test(test_a_program_that_cannot_be_executed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ struct line {
         __VA_ARGS__, NULL \
     }
 
-static const char *read_line(const char *path, const char *const *argv, struct python_line *out)
+static const char *read_line(const char *path, const char *const *argv, struct warm_command *out)
 {
     return warm_command_read(path, (char *const *)(uintptr_t)argv, out);
 }
@@ -39,7 +39,7 @@ static void test_what_it_runs(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
-        struct python_line out;
+        struct warm_command out;
         assert_null(read_line("/usr/bin/python3.11", lines[i].argv, &out));
         assert_int_equal(out.kind, lines[i].kind);
         assert_int_equal(out.options, lines[i].options);
@@ -62,7 +62,7 @@ static void test_what_cannot_be_warm(void **state)
         ARGV("python3", "-X"),
         ARGV("python3", "--", "a.py"),
     };
-    struct python_line out;
+    struct warm_command out;
     (void)state;
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
         assert_non_null(read_line("/usr/bin/python3", lines[i], &out));

@@ -21,7 +21,7 @@ static struct child_spec spec_of(const char *const *envp, const char *wdir)
 
 static const char *read_kind(const char *const *envp, const char *wdir, struct warm_kind *out)
 {
-    struct python_line command;
+    struct warm_command command;
     struct child_spec spec = spec_of(envp, wdir);
     assert_null(warm_command_read(spec.path, spec.argv, &command));
     return warm_kind_read(&spec, &command, out);
@@ -29,7 +29,7 @@ static const char *read_kind(const char *const *envp, const char *wdir, struct w
 
 static bool is_kind(const struct warm_kind *kind, const struct child_spec *spec)
 {
-    struct python_line command;
+    struct warm_command command;
     assert_null(warm_command_read(spec->path, spec->argv, &command));
     return warm_kind_is(kind, spec, &command);
 }
