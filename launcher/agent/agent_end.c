@@ -96,14 +96,21 @@ static int ending_live(void *context)
     return crews_live(agent->crews);
 }
 
-static void ending_gone(void *context, const char *left)
+static void ending_collect(void *context)
+{
+    const struct agent *agent = context;
+    reaper_collect(agent->reaper);
+}
+
+static void ending_gone(void *context, const char *held)
 {
     struct agent *agent = context;
-    if (left != NULL) {
+    if (held != NULL && !agent->unkilled) {
         Hvdrun__Unkilled message = HVDRUN__UNKILLED__INIT;
-        message.what = (char *)left; /* protobuf-c only reads it */
+        message.what = (char *)held; /* protobuf-c only reads it */
         post_message(&agent->post, FRAME_UNKILLED, &message.base);
     }
+    agent->unkilled |= held != NULL; /* the end of the job may find it once more */
     agent->processes_gone = true;
     crews_cut(agent->crews);
     agent_end_check(agent);
@@ -165,6 +172,7 @@ struct ending *agent_end_create(struct agent *agent)
     static const struct ending_ops ops = {.signal = ending_signal,
                                           .is_worker_group = ending_is_worker_group,
                                           .live = ending_live,
+                                          .collect = ending_collect,
                                           .gone = ending_gone};
     return ending_create(agent->loop, agent->helpers, &ops, agent);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/ending.h"
+#include "agent/ending_test.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #define KILL_PATIENCE_MS 10000
 #define SHOWN_MAX 3
 #define WORD_MAX 64
-#define LEFT_MAX 1024
+#define HELD_MAX 1024
 
 enum ending_state { ENDING_IDLE, ENDING_ASKED, ENDING_KILLING, ENDING_GONE };
 
@@ -73,11 +73,11 @@ static void signal_strays(struct ending *ending, int signal)
     }
 }
 
-static void gone(struct ending *ending, const char *left)
+static void gone(struct ending *ending, const char *held)
 {
     ending->state = ENDING_GONE;
     loop_timer_clear(ending->timer);
-    ending->ops->gone(ending->context, left);
+    ending->ops->gone(ending->context, held);
 }
 
 /* A word of a file in /proc, without its newline; "": there is none. */
@@ -101,16 +101,25 @@ static void describe_one(pid_t pid, struct buf *out)
     buf_puts(out, ")");
 }
 
-static void describe_left(const struct ending *ending, struct buf *out)
+/* The kernel holds it. Others have begun a moment ago, or have ended and their parent does not wait
+ * for them, or belong to another user: no signal of ours reached those. */
+static bool is_held(pid_t pid)
+{
+    struct proc_stat stat;
+    return kill(pid, 0) == 0 &&
+           (proc_read_stat(pid, 0, &stat) < 0 || stat.state == 'D' || held_child_status(pid) >= 0);
+}
+
+void ending_describe_held(const struct ending *ending, struct buf *out)
 {
     pid_t *all AUTO_FREE = NULL;
-    size_t count = list_strays(ending, &all);
-    for (size_t i = 0; i < count && i < SHOWN_MAX; i++)
-        describe_one(all[i], out);
-    if (count > SHOWN_MAX)
-        buf_printf(out, " and %zu more", count - SHOWN_MAX);
-    if (count == 0)
-        buf_puts(out, "a process");
+    size_t count = list_strays(ending, &all), held = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (is_held(all[i]) && held++ < SHOWN_MAX)
+            describe_one(all[i], out);
+    }
+    if (held > SHOWN_MAX)
+        buf_printf(out, " and %zu more", held - SHOWN_MAX);
 }
 
 void ending_check(struct ending *ending)
@@ -138,9 +147,10 @@ static void kill_all(struct ending *ending)
         loop_timer_set(ending->timer, KILL_AGAIN_MS);
         return;
     }
-    struct buf left AUTO_BUF = BUF_INIT(LEFT_MAX);
-    describe_left(ending, &left);
-    gone(ending, buf_text(&left));
+    struct buf held AUTO_BUF = BUF_INIT(HELD_MAX);
+    ending->ops->collect(ending->context); /* we may have been stopped ourselves */
+    ending_describe_held(ending, &held);
+    gone(ending, held.length > 0 ? buf_text(&held) : NULL);
 }
 
 static void timer_fired(void *context)

@@ -128,6 +128,7 @@ CALL(int, -1, fstatat, (int at, const char *path, struct stat *info, int flags),
      (at, path, info, flags), LOOKUP)
 CALL(int, -1, statvfs, (const char *path, struct statvfs *info), (path, info), LOOKUP | FAULT_INTR)
 CALL(int, -1, fchmod, (int fd, mode_t mode), (fd, mode), FAULT_IO | FAULT_PERM)
+CALL(int, -1, fchown, (int fd, uid_t user, gid_t group), (fd, user, group), FAULT_IO | FAULT_PERM)
 CALL(int, GLOB_NOSPACE, glob,
      (const char *pattern, int flags, int (*error)(const char *, int), glob_t *found),
      (pattern, flags, error, found), FAULT_NOMEM)

@@ -133,7 +133,9 @@ void elastic_act(const struct elastic_parts *parts, const struct elastic_action 
         log_print(&job->log, (enum log_level)action->level, "%s", action->text);
         elastic_story_note(parts->story, action->text);
         break;
-    case ELASTIC_HOST_BAD: parts_host_bad(job, job->nodes[action->host], true, action->text); break;
+    case ELASTIC_HOST_BAD:
+        parts_host_bad(job, job->nodes[action->host], HOST_BAD_LOST, action->text);
+        break;
     case ELASTIC_RESUMED:
         elastic_story_resumed(parts->story, elastic_facts(core), elastic_plan(core));
         break;

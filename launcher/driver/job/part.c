@@ -115,9 +115,10 @@ void parts_ranks_changed(struct job *job)
     TELL_ALL(job, ranks_changed, job)
 }
 
-void parts_host_bad(struct job *job, const struct node_link *node, bool lost, const char *why)
+void parts_host_bad(struct job *job, const struct node_link *node, enum host_bad kind,
+                    const char *why)
 {
-    TELL_ALL(job, host_bad, job, node, lost, why)
+    TELL_ALL(job, host_bad, job, node, kind, why)
 }
 
 bool parts_leave_out(struct job *job, const char *host)

@@ -20,6 +20,12 @@ struct part_frame { /* that a part takes in every kind of job */
     struct frame_rule rule;
 };
 
+enum host_bad {
+    HOST_BAD_LOST,     /* too often */
+    HOST_BAD_UNKILLED, /* SIGKILL does not end a process there */
+    HOST_BAD_CHECKED   /* `hvdrun check` has found it */
+};
+
 struct driver_part { /* any function may be NULL */
     const char *name;
 
@@ -57,9 +63,9 @@ struct driver_part { /* any function may be NULL */
     void (*node_lost)(struct job *job, struct node_link *node); /* before the kind of job decides */
     void (*node_closed)(struct job *job, struct node_link *node); /* lost, or as agreed */
 
-    /* A host is bad for other jobs, too: it was lost too often, or something else. `why` is for
-     * people: "it was lost 3 times". */
-    void (*host_bad)(struct job *job, const struct node_link *node, bool lost, const char *why);
+    /* A host is bad for other jobs, too. `why` is for people: "it was lost 3 times". */
+    void (*host_bad)(struct job *job, const struct node_link *node, enum host_bad kind,
+                     const char *why);
     bool (*leaves_out)(struct job *job, const char *host); /* of a list that was discovered */
 
     /* All workers are about to start again, in this epoch. true: not yet; the part calls
@@ -94,7 +100,8 @@ void parts_node_event(struct job *job, struct node_link *node, const char *event
 void parts_node_lost(struct job *job, struct node_link *node);
 void parts_node_closed(struct job *job, struct node_link *node);
 void parts_ranks_changed(struct job *job);
-void parts_host_bad(struct job *job, const struct node_link *node, bool lost, const char *why);
+void parts_host_bad(struct job *job, const struct node_link *node, enum host_bad kind,
+                    const char *why);
 bool parts_hold(struct job *job, uint32_t epoch);        /* does any? */
 bool parts_leave_out(struct job *job, const char *host); /* does any? */
 

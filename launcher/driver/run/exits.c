@@ -154,7 +154,7 @@ static int take_unkilled(struct job *job, struct node_link *node, const struct a
               "or restart the host",
               node->host, what);
     kind_unkilled(job, node, what);
-    parts_host_bad(job, node, false, what);
+    parts_host_bad(job, node, HOST_BAD_UNKILLED, what);
     return 0;
 }
 

@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/plain.h"
 #include "base/status.h"
 
-#define DAY_S 86400
 #define LINE_MAX_BYTES 4096
 #define TIME_BYTES 24 /* "2026-11-27T10:33:05Z" */
 #define BLANKS " \t\r"
@@ -52,65 +52,30 @@ void bad_hosts_destroy(struct bad_host_list *list)
     *list = (struct bad_host_list){.count = 0};
 }
 
-/* Times. The calendar is Gregorian: a year begins in March here, so a leap day is its last one. */
-
-static int64_t days_of(int64_t year, int64_t month, int64_t day)
-{
-    year -= month <= 2;
-    int64_t era = year / 400, of_era = year % 400;
-    int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-    return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
-}
-
 static void time_text(int64_t when_s, char out[TIME_BYTES])
 {
-    int64_t days = when_s / DAY_S + 719468, rest = when_s % DAY_S;
-    int64_t era = days / 146097, of_era = days % 146097;
-    int64_t year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-    int64_t of_year = of_era - (365 * year + year / 4 - year / 100);
-    int64_t month = (5 * of_year + 2) / 153, day = of_year - (153 * month + 2) / 5 + 1;
-    month += month < 10 ? 3 : -9;
-    year += era * 400 + (month <= 2);
-    snprintf(out, TIME_BYTES, "%04u-%02u-%02uT%02u:%02u:%02uZ", (unsigned)year % 10000,
-             (unsigned)month % 100, (unsigned)day % 100, (unsigned)(rest / 3600) % 100,
-             (unsigned)(rest / 60) % 60, (unsigned)rest % 60);
+    time_t seconds = (time_t)when_s;
+    struct tm when = {.tm_year = 0};
+    gmtime_r(&seconds, &when);
+    strftime(out, TIME_BYTES, "%FT%TZ", &when);
 }
 
-/* Two or four digits, and what must follow. */
-static bool take_number(const char **at, int digits, const char *after, int64_t *out)
-{
-    *out = 0;
-    for (int i = 0; i < digits; i++, ++*at) {
-        if (**at < '0' || **at > '9')
-            return false;
-        *out = *out * 10 + (**at - '0');
-    }
-    size_t length = strlen(after);
-    bool follows = strncmp(*at, after, length) == 0;
-    *at += follows ? length : 0;
-    return follows;
-}
-
+/* strptime() alone would take "2026-1-2", too. */
 static bool read_time(const char *text, int64_t *out)
 {
-    int64_t year, month, day, hour = 0, minute = 0, second = 0;
-    const char *at = text;
-    if (!take_number(&at, 4, "-", &year) || !take_number(&at, 2, "-", &month) ||
-        !take_number(&at, 2, "", &day) || year < 1970 || month < 1 || month > 12 || day < 1 ||
-        day > 31)
-        return false;
-    if (*at != '\0') {
-        if (*at++ != 'T' || !take_number(&at, 2, ":", &hour) || !take_number(&at, 2, "", &minute))
-            return false;
-        if (*at == ':' && (at++, !take_number(&at, 2, "", &second)))
-            return false;
-        if (strcmp(at, "Z") != 0)
-            return false;
+    static const struct {
+        const char *form;
+        size_t length;
+    } forms[] = {{"%Y-%m-%d", 10}, {"%Y-%m-%dT%H:%MZ", 17}, {"%Y-%m-%dT%H:%M:%SZ", 20}};
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        struct tm when = {.tm_year = 0};
+        const char *end = strptime(text, forms[i].form, &when);
+        if (end == NULL || *end != '\0' || strlen(text) != forms[i].length || when.tm_year < 70)
+            continue;
+        *out = timegm(&when);
+        return true;
     }
-    if (hour > 23 || minute > 59 || second > 60)
-        return false;
-    *out = days_of(year, month, day) * DAY_S + hour * 3600 + minute * 60 + second;
-    return true;
+    return false;
 }
 
 /* Lines. */

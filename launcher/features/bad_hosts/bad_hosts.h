@@ -24,6 +24,7 @@
 #define BAD_HOSTS_FILE_MAX ((size_t)4 << 20) /* bytes */
 #define BAD_HOSTS_MAX 4096                   /* lines with `until`, when hvdrun writes */
 #define BAD_HOSTS_SECONDS 604800             /* for which hvdrun remembers a host: a week */
+#define BAD_HOSTS_STUCK_SECONDS 21600        /* the same, if it waits for something */
 #define BAD_HOSTS_REASON_MAX 240             /* bytes of it that hvdrun writes */
 
 #define BAD_HOST_FOR_GOOD INT64_MAX

@@ -5,8 +5,8 @@
  * the elastic core when it blacklists a lost host, an agent that cannot kill a process, a check of
  * GPUs.
  *
- * A host is written a moment after the news: if most hosts of the job are lost at about that time,
- * the network or this machine is the cause, and not they.
+ * A host is written a moment after the news: if most hosts of the job have such trouble at about
+ * that time, the network, a file system or this machine is the cause, and not they.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,8 @@
 
 const char bad_hosts_feature[] = "a file of bad hosts, which jobs leave out (--bad-hosts)";
 
-#define SETTLE_MS 2000
+#define SETTLE_MS 5000
+#define RECENT_MS 600000 /* trouble in that time has one cause */
 #define LOOK_MS 200
 #define END_WAIT_MS 10000
 #define NAMES_MAX 1000
@@ -29,8 +30,11 @@ struct bad_hosts {
     const char *path;
     struct bad_host_list known;        /* as the job began */
     struct bad_host_list said;         /* of them, those that were left out of a discovered list */
-    struct bad_host_list lost, others; /* news that are not written yet */
-    int lost_hosts;                    /* that were ever bad because they were lost */
+    struct bad_host_list doubtful;     /* news that are not written yet: may have another cause */
+    struct bad_host_list others;       /* news that have none */
+    int64_t due_ms;                    /* when the news have settled */
+    int64_t *trouble_ms;               /* by node: when it was last lost, or has not ended */
+    size_t nodes, nodes_room;          /* of them */
     struct bad_hosts_write *write;     /* NULL: none is under way */
     struct loop_timer *timer;
 };
@@ -57,8 +61,8 @@ static void say_outcome(struct bad_hosts *own)
     for (size_t i = 0; i < news->count; i++) {
         const struct bad_host *host = &news->items[i];
         if (result == 0)
-            log_warning(log, "%s is bad: %s; %s remembers it for %d days", host->name, host->reason,
-                        own->path, BAD_HOSTS_SECONDS / 86400);
+            log_warning(log, "%s is bad: %s; %s remembers it for %d h", host->name, host->reason,
+                        own->path, (int)((host->until_s - host->since_s) / 3600));
         else
             log_warning(log, "%s is bad: %s; other jobs do not learn of it: %s", host->name,
                         host->reason, err.text);
@@ -81,28 +85,59 @@ static void list_names(const struct bad_host_list *list, struct buf *out)
         buf_printf(out, "%s%s", i > 0 ? ", " : "", list->items[i].name);
 }
 
+/* A node that was lost again and again counts once. */
+static void note_trouble(struct job *job, const struct node_link *node)
+{
+    struct bad_hosts *own = job_part(job, bad_hosts);
+    while (own != NULL && own->nodes <= (size_t)node->index) {
+        own->trouble_ms =
+            mem_one_more(own->trouble_ms, own->nodes, &own->nodes_room, sizeof(*own->trouble_ms));
+        own->trouble_ms[own->nodes++] = -RECENT_MS;
+    }
+    if (own != NULL)
+        own->trouble_ms[node->index] = clock_mono_ms();
+}
+
+static void node_lost(struct job *job, struct node_link *node)
+{
+    note_trouble(job, node);
+}
+
+/* Of the hosts that had an agent, in this moment or when they had trouble. */
+static bool most_have_trouble(const struct bad_hosts *own, int *some, int *all)
+{
+    int64_t since_ms = clock_mono_ms() - RECENT_MS;
+    *some = *all = 0;
+    for (int i = 0; i < own->job->node_count; i++) {
+        bool trouble = (size_t)i < own->nodes && own->trouble_ms[i] > since_ms;
+        *some += trouble;
+        *all += trouble || own->job->nodes[i]->hello != NULL;
+    }
+    return 2 * *some > *all;
+}
+
 static void begin_write(struct bad_hosts *own)
 {
     struct bad_host_list news = {.count = 0};
+    int some, all;
     move_all(&news, &own->others);
-    bool most = 2 * own->lost_hosts > own->job->node_count;
-    struct buf names AUTO_BUF = BUF_INIT(NAMES_MAX);
-    list_names(&own->lost, &names);
-    if (most && own->lost.count > 0)
+    if (own->doubtful.count > 0 && most_have_trouble(own, &some, &all)) {
+        struct buf names AUTO_BUF = BUF_INIT(NAMES_MAX);
+        list_names(&own->doubtful, &names);
         log_warning(&own->job->log,
-                    "%s does not remember %s: %d of %d hosts of this job were lost, so most likely "
-                    "the network or this machine is the cause",
-                    own->path, buf_text(&names), own->lost_hosts, own->job->node_count);
-    if (most)
-        bad_hosts_destroy(&own->lost);
-    move_all(&news, &own->lost);
+                    "%s does not remember %s: %d of %d hosts of this job were lost or did not end, "
+                    "so most likely the network, a file system or this machine is the cause",
+                    own->path, buf_text(&names), some, all);
+        bad_hosts_destroy(&own->doubtful);
+    }
+    move_all(&news, &own->doubtful);
     if (news.count > 0)
         own->write = bad_hosts_write_begin(own->path, &news, now_s());
 }
 
 static bool has_news(const struct bad_hosts *own)
 {
-    return own->lost.count + own->others.count > 0;
+    return own->doubtful.count + own->others.count > 0;
 }
 
 static void tick(void *context)
@@ -110,17 +145,26 @@ static void tick(void *context)
     struct bad_hosts *own = context;
     if (own->write != NULL && bad_hosts_write_wait(own->write, 0))
         say_outcome(own);
-    if (own->write == NULL && has_news(own))
+    if (own->write == NULL && has_news(own) && own->due_ms <= clock_mono_ms())
         begin_write(own);
-    if (own->write != NULL)
+    if (own->write != NULL || has_news(own))
         loop_timer_set(own->timer, LOOK_MS);
 }
 
-static void host_bad(struct job *job, const struct node_link *node, bool lost, const char *why)
+static void host_bad(struct job *job, const struct node_link *node, enum host_bad kind,
+                     const char *why)
 {
     struct bad_hosts *own = job_part(job, bad_hosts);
+    bool stuck = kind == HOST_BAD_UNKILLED;
     if (own == NULL)
         return;
+    if (job->settings->transport == SET_TRANSPORT_LOCAL) {
+        log_warning(&job->log,
+                    "%s is bad: %s; %s does not remember it, because --transport local only "
+                    "simulates hosts",
+                    node->host, why, own->path);
+        return;
+    }
     if (means_any_machine(node->host)) {
         log_warning(&job->log,
                     "%s is bad: %s; %s does not remember it, because %s is another "
@@ -131,13 +175,15 @@ static void host_bad(struct job *job, const struct node_link *node, bool lost, c
     const char *name = job->settings->job_name;
     struct bad_host host = {.name = node->host,
                             .since_s = now_s(),
-                            .until_s = now_s() + BAD_HOSTS_SECONDS,
+                            .until_s = now_s() + (stuck ? BAD_HOSTS_STUCK_SECONDS : BAD_HOSTS_SECONDS),
                             .job = (char *)(name != NULL ? name : job->request->job_id),
                             .reason = (char *)why};
-    own->lost_hosts += lost;
-    bad_hosts_add(lost ? &own->lost : &own->others, &host);
-    if (own->write == NULL && !loop_timer_is_set(own->timer))
-        loop_timer_set(own->timer, SETTLE_MS);
+    if (stuck)
+        note_trouble(job, node);
+    bad_hosts_add(kind == HOST_BAD_CHECKED ? &own->others : &own->doubtful, &host);
+    own->due_ms = clock_mono_ms() + SETTLE_MS;
+    if (!loop_timer_is_set(own->timer))
+        loop_timer_set(own->timer, LOOK_MS);
 }
 
 static bool leaves_out(struct job *job, const char *name)
@@ -206,15 +252,17 @@ static void close_part(struct job *job)
     struct bad_hosts *own = job_part(job, bad_hosts);
     loop_timer_destroy(own->timer);
     bad_hosts_write_destroy(own->write);
-    struct bad_host_list *lists[] = {&own->known, &own->said, &own->lost, &own->others};
+    struct bad_host_list *lists[] = {&own->known, &own->said, &own->doubtful, &own->others};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         bad_hosts_destroy(lists[i]);
+    free(own->trouble_ms);
     free(own);
 }
 
 const struct driver_part bad_hosts_part = {.name = "bad_hosts",
                                            .open = open_part,
                                            .close = close_part,
+                                           .node_lost = node_lost,
                                            .host_bad = host_bad,
                                            .leaves_out = leaves_out,
                                            .tell = tell};

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/thread.h"
@@ -54,13 +55,18 @@ static int open_locked(const char *path, struct error *err)
     return error_set(err, "cannot lock %s: other jobs replace it again and again", path);
 }
 
-static int put_in_place(const char *path, mode_t mode, const struct buf *text, struct error *err)
+/* The name is new each time: what a job left that was killed here may belong to another user. */
+static int put_in_place(const char *path, const struct stat *before, const struct buf *text,
+                        struct error *err)
 {
-    char *part AUTO_FREE = mem_printf("%s.new", path);
-    int fd AUTO_FD = fd_open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    char *part AUTO_FREE =
+        mem_printf("%s.new-%d-%lld", path, (int)getpid(), (long long)clock_wall_ns());
+    int fd AUTO_FD = fd_open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return error_errno(err, errno, "cannot create %s", part);
-    if (fd_write_all(fd, buf_text(text), text->length) == 0 && fchmod(fd, mode & 0777) == 0 &&
+    (void)!fchown(fd, (uid_t)-1, before->st_gid); /* only members of the group may */
+    if (fd_write_all(fd, buf_text(text), text->length) == 0 &&
+        fchmod(fd, before->st_mode & 0777) == 0 &&
         fsync(fd) == 0 && rename(part, path) == 0)
         return 0;
     error_errno(err, errno, "cannot write %s", path);
@@ -74,12 +80,11 @@ int bad_hosts_write_now(const char *path, const struct bad_host_list *news, int6
     struct buf before AUTO_BUF = BUF_INIT(BAD_HOSTS_FILE_MAX);
     struct buf after AUTO_BUF = BUF_INIT(BAD_HOSTS_FILE_MAX);
     struct stat info;
-    char *real AUTO_FREE = realpath(path, NULL); /* a link stays, and leads to the new file */
-    const char *name = real != NULL ? real : path;
-    int fd AUTO_FD = open_locked(name, err);
+    int fd AUTO_FD = open_locked(path, err);
     if (fd < 0)
         return -1;
-    if (fstat(fd, &info) < 0)
+    char *name AUTO_FREE = realpath(path, NULL); /* a link stays, and leads to the new file */
+    if (name == NULL || fstat(fd, &info) < 0)
         return error_errno(err, errno, "cannot read %s", path);
     if (!S_ISREG(info.st_mode))
         return error_set(err, "%s is not a file", path);
@@ -87,7 +92,7 @@ int bad_hosts_write_now(const char *path, const struct bad_host_list *news, int6
         return -1;
     if (bad_hosts_update(buf_text(&before), before.length, news, now_s, &after) < 0)
         return error_set(err, "%s is larger than %zu bytes", path, BAD_HOSTS_FILE_MAX);
-    return put_in_place(name, info.st_mode, &after, err);
+    return put_in_place(name, &info, &after, err);
 }
 
 /* With the mutex locked, which it unlocks. */

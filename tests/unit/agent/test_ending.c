@@ -12,9 +12,10 @@
 
 #include <cmocka.h>
 
-#include "agent/ending.h"
+#include "agent/ending_test.h"
 #include "agent/worker_end.h"
 #include "base/mem.h"
+#include "node/descendants.h"
 #include "loop_fixture.h"
 
 #define LONG_MS 1000000 /* no test lasts as long */
@@ -57,11 +58,16 @@ static int live(void *context)
     return f->live;
 }
 
-static void gone(void *context, const char *left)
+static void collect(void *context)
+{
+    (void)context;
+}
+
+static void gone(void *context, const char *held)
 {
     struct fixture *f = context;
     f->gone++;
-    f->all = left == NULL;
+    f->all = held == NULL;
     loop_stop(f->loop);
 }
 
@@ -83,7 +89,7 @@ static void wait_over(void *context)
 
 static int setup(void **state)
 {
-    static const struct ending_ops ops = {signal_workers, is_worker_group, live, gone};
+    static const struct ending_ops ops = {signal_workers, is_worker_group, live, collect, gone};
     static struct fixture f;
     f = (struct fixture){.loop = loop_create(NULL)};
     f.reap = loop_timer_create(f.loop, reap, &f);
@@ -267,6 +273,56 @@ static void test_suspended_before(void **state)
     assert_string_equal(f->signals, "15 ");
 }
 
+/* A parent that called vfork() waits in the kernel (D), and its child does not. */
+static pid_t start_held(int ready)
+{
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    if (vfork() == 0) {
+        (void)!write(ready, "", 1);
+        for (;;)
+            pause();
+    }
+    _exit(0);
+}
+
+static void end_held(pid_t pid)
+{
+    pid_t *below AUTO_FREE = NULL;
+    size_t count = descendants_list(pid, &below);
+    for (size_t i = 0; i < count; i++)
+        kill(below[i], SIGKILL);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+static void test_what_the_kernel_holds(void **state)
+{
+    struct fixture *f = *state;
+    struct buf held AUTO_BUF = BUF_INIT(1000);
+    siginfo_t info;
+    int ends[2];
+    char byte, pid[32];
+    start_child(f, true);
+    ending_describe_held(f->ending, &held); /* it only has not got the signal yet */
+    assert_string_equal(buf_text(&held), "");
+    kill(f->child, SIGKILL);
+    assert_int_equal(waitid(P_PID, (id_t)f->child, &info, WEXITED | WNOWAIT), 0);
+    ending_describe_held(f->ending, &held); /* it only has not been waited for yet */
+    assert_string_equal(buf_text(&held), "");
+    assert_int_equal(pipe(ends), 0);
+    pid_t parent = start_held(ends[1]);
+    assert_int_equal(read(ends[0], &byte, 1), 1);
+    ending_describe_held(f->ending, &held);
+    snprintf(pid, sizeof(pid), "pid %d (", (int)parent);
+    end_held(parent);
+    close(ends[0]);
+    close(ends[1]);
+    assert_ptr_equal(strstr(buf_text(&held), pid), buf_text(&held));
+    assert_null(strstr(buf_text(&held), "), pid")); /* nothing else */
+}
+
 /* One worker alone */
 
 /* Waits until the child has been reaped. */
@@ -359,6 +415,7 @@ int main(void)
         TEST(test_no_grace),
         TEST(test_suspended),
         TEST(test_suspended_before),
+        TEST(test_what_the_kernel_holds),
         TEST(test_a_worker_alone),
         TEST(test_a_worker_without_grace),
         TEST(test_a_worker_that_is_suspended),

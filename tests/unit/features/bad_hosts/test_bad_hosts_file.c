@@ -23,7 +23,7 @@
 
 struct place {
     char folder[64];
-    char *path, *part;
+    char *path, *link;
 };
 
 static int open_place(void **state)
@@ -33,7 +33,7 @@ static int open_place(void **state)
     if (mkdtemp(place->folder) == NULL)
         return -1;
     place->path = mem_printf("%s/bad", place->folder);
-    place->part = mem_printf("%s/bad.new", place->folder);
+    place->link = mem_printf("%s/link", place->folder);
     *state = place;
     return 0;
 }
@@ -42,11 +42,10 @@ static int close_place(void **state)
 {
     struct place *place = *state;
     unlink(place->path);
-    unlink(place->part);
-    rmdir(place->part);
+    unlink(place->link);
     int result = rmdir(place->folder);
     free(place->path);
-    free(place->part);
+    free(place->link);
     free(place);
     return result;
 }
@@ -103,7 +102,28 @@ static void test_many_writers(void **state)
     read_hosts(place->path, &hosts);
     assert_int_equal(hosts.count, WRITERS * ROUNDS);
     bad_hosts_destroy(&hosts);
-    assert_int_equal(access(place->part, F_OK), -1);
+}
+
+/* Also one that leads to a file that is not there yet. A group and a mode stay, too. */
+static void test_a_link_stays(void **state)
+{
+    const struct place *place = *state;
+    struct bad_host_list hosts = {.count = 0};
+    struct stat before, after;
+    assert_int_equal(symlink("bad", place->link), 0);
+    assert_int_equal(write_host(place->link, "a", NULL), 0);
+    assert_int_equal(chmod(place->path, 0664), 0);
+    (void)!chown(place->path, (uid_t)-1, 7); /* where we may */
+    assert_int_equal(stat(place->path, &before), 0);
+    assert_int_equal(write_host(place->link, "b", NULL), 0);
+    assert_int_equal(lstat(place->link, &after), 0);
+    assert_true(S_ISLNK(after.st_mode));
+    assert_int_equal(lstat(place->path, &after), 0);
+    assert_int_equal(after.st_mode, before.st_mode);
+    assert_int_equal(after.st_gid, before.st_gid);
+    read_hosts(place->path, &hosts);
+    assert_int_equal(hosts.count, 2);
+    bad_hosts_destroy(&hosts);
 }
 
 static void test_what_cannot_be_written(void **state)
@@ -112,9 +132,9 @@ static void test_what_cannot_be_written(void **state)
     struct error err = ERROR_INIT;
     struct bad_host_list hosts = {.count = 0};
     assert_int_equal(write_host(place->path, "a", NULL), 0);
-    assert_int_equal(mkdir(place->part, 0700), 0);
-    assert_int_equal(write_host(place->path, "b", &err), -1);
-    assert_non_null(strstr(err.text, "cannot create "));
+    assert_int_equal(symlink("none/file", place->link), 0);
+    assert_int_equal(write_host(place->link, "b", &err), -1);
+    assert_non_null(strstr(err.text, "cannot "));
     read_hosts(place->path, &hosts);
     assert_int_equal(hosts.count, 1); /* as it was */
     bad_hosts_destroy(&hosts);
@@ -149,6 +169,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_many_writers, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_what_cannot_be_written, open_place, close_place),
+        cmocka_unit_test_setup_teardown(test_a_link_stays, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_a_thread, open_place, close_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
