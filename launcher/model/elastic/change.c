@@ -245,6 +245,10 @@ static enum elastic_end end_for(const struct elastic_failure *failure)
 static bool count_idle(struct elastic *e, const struct elastic_failure *failure)
 {
     int limit = e->config.idle_restarts;
+    if (failure->kind != ELASTIC_FAILURE_CRASH && failure->kind != ELASTIC_FAILURE_HUNG)
+        return true;
+    e->change.idle = e->idle;
+    e->change.progressed = e->progressed;
     bool idle = e->fresh_started > 1 && e->reports && !e->progressed;
     e->idle = idle ? e->idle + 1 : 0;
     e->progressed = false;
@@ -269,7 +273,7 @@ static bool charge(struct elastic *e, const struct elastic_failure *failure)
     int limit = preempted ? e->config.max_preemptions : e->config.max_restarts;
     ++*used;
     if (limit < 0 || *used <= limit)
-        return preempted || count_idle(e, failure);
+        return count_idle(e, failure);
     elastic_verdict_give(
         e, end_for(failure), failure, "%s; no more restarts: %d allowed (--max-%s)%s",
         failure->text, limit, preempted ? "preemptions" : "restarts",
@@ -389,13 +393,15 @@ void elastic_change_revise(struct elastic *e, const struct elastic_failure *loss
     elastic_hosts_slot_excused(&e->hosts.items[crash.host], crash.slot, &e->blacklist_rule,
                                e->now_ms);
     e->facts.crashes--;
-    e->restarts -= change->charged;
     change->cause = *loss;
     if (loss->since_ms < change->happened_ms)
         change->happened_ms = loss->since_ms;
     elastic_change_note(e, "%s before that", loss->text);
     if (change->charged) {
         change->charged = false;
+        e->restarts--;
+        e->idle = change->idle;
+        e->progressed = change->progressed;
         charge(e, loss);
     }
 }

@@ -407,10 +407,12 @@ static void on_progressed(struct elastic *e, const struct elastic_event *event)
 {
     (void)event;
     e->reports = true;
-    if (e->state == ELASTIC_RUNNING)
+    if (e->state == ELASTIC_RUNNING) {
         e->progressed = true;
-    else
+    } else {
         e->idle = 0;
+        e->change.progressed = true;
+    }
 }
 
 static void on_hung(struct elastic *e, const struct elastic_event *event)

@@ -115,6 +115,8 @@ struct elastic_change {
     enum elastic_mode mode; /* REJOIN or RESTART, once it is open */
     bool fresh;             /* there is no survivor: the rejoin has become a restart */
     bool charged;           /* it was counted as a restart, or as a preemption */
+    int idle;               /* as in `struct elastic`, before it was counted as a crash */
+    bool progressed;        /* the same */
     bool noticed;           /* a host is draining */
     bool grows;             /* it was opened, or is announced, for new hosts */
     bool notify;            /* rank 0 must be notified, as soon as it has registered */

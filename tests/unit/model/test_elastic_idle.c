@@ -98,6 +98,49 @@ static void test_lost_hosts_do_not_count(void **state)
     story_end(&s);
 }
 
+/* An exit that followed from the loss of a host is none of the program's. */
+static void test_a_crash_that_was_a_lost_host(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        struct story s;
+        begin(&s, 2);
+        progressed(&s);
+        assert_true(crash(&s)); /* the progress belongs to the first epoch */
+        if (!late)
+            progressed(&s);
+        exited(&s, 0, 1);
+        if (late)
+            progressed(&s);
+        happens(&s, .kind = ELASTIC_HOST_LOST, .host = number(&s, "b"), .text = "no heartbeat",
+                .since_ms = s.now - 100, .first = true);
+        all_end(&s, 9);
+        after(&s, 60000);
+        came(&s, "b");
+        goes_on(&s);
+        assert_true(crash(&s)); /* the progress before the loss counts */
+        assert_true(crash(&s));
+        assert_false(crash(&s));
+        story_end(&s);
+    }
+}
+
+static void test_a_worker_that_asks_is_no_crash(void **state)
+{
+    (void)state;
+    struct story s;
+    begin(&s, 1);
+    progressed(&s);
+    assert_true(crash(&s));
+    for (int i = 0; i < 2; i++) {
+        asked(&s, 0);
+        all_end(&s, 9);
+        goes_on(&s);
+    }
+    assert_false(crash(&s));
+    story_end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -105,6 +148,8 @@ int main(void)
         cmocka_unit_test(test_a_report_that_comes_late),
         cmocka_unit_test(test_a_program_without_reports),
         cmocka_unit_test(test_lost_hosts_do_not_count),
+        cmocka_unit_test(test_a_crash_that_was_a_lost_host),
+        cmocka_unit_test(test_a_worker_that_asks_is_no_crash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
