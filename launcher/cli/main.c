@@ -385,6 +385,11 @@ static int leave_out_ill(struct check_run *run, const struct command_line *line,
 {
     if (!line->settings.leave_out_bad || line->settings.dry_run != SET_DRY_RUN_NO)
         return 0;
+    if (line->settings.transport == SET_TRANSPORT_DIAL)
+        return error_status(err, STATUS_USAGE,
+                            "%s: an agent that dials in does so once, for the job and not for a "
+                            "check before it",
+                            settings_place(&line->settings, OPT_leave_out_bad));
     if (hosts->count > 0)
         return preflight_leave_out(line, check_now, run, hosts, told, err);
     return error_status(err, STATUS_USAGE,
@@ -399,8 +404,11 @@ static int leave_out(struct check_run *check, struct command_line *line, struct 
 {
     struct buf told AUTO_BUF = BUF_INIT(TEXT_MAX);
     int before = hosts_slots(&place->hosts);
-    if (features_leave_out(&line->settings, &place->hosts, &told, err) < 0 ||
-        leave_out_ill(check, line, &place->hosts, &told, err) < 0)
+    if (features_leave_out(&line->settings, &place->hosts, &told, err) < 0)
+        return -1;
+    place->remedy =
+        told.length > 0 ? "delete the lines of hosts that are well again" : "mend these hosts";
+    if (leave_out_ill(check, line, &place->hosts, &told, err) < 0)
         return -1;
     place->left_out = told.length > 0 ? buf_take(&told) : NULL;
     if (place_suffices(line, place, before, err) < 0)

@@ -353,27 +353,15 @@ static int least_slots(const struct settings *settings)
     return settings_is_elastic(settings) && np > 0 ? (int)np : 1;
 }
 
-static const char *remedy(const struct settings *settings)
-{
-    return settings->bad_hosts != NULL ? "delete the lines of hosts that are well again"
-                                       : "mend these hosts";
-}
-
-static int too_few(const struct settings *settings, const struct place *place, int wanted,
-                   struct error *err)
-{
-    return error_status(err, STATUS_NO_SLOTS,
-                        "not enough slots: %d wanted, %d left, because %s; give more hosts, or %s",
-                        wanted, hosts_slots(&place->hosts), place->left_out, remedy(settings));
-}
-
 int place_suffices(const struct command_line *line, const struct place *place, int before,
                    struct error *err)
 {
-    int wanted = least_slots(&line->settings);
-    if (place->left_out != NULL && before >= wanted && hosts_slots(&place->hosts) < wanted)
-        return too_few(&line->settings, place, wanted, err);
-    return 0;
+    int wanted = least_slots(&line->settings), left = hosts_slots(&place->hosts);
+    if (place->left_out == NULL || before < wanted || left >= wanted)
+        return 0;
+    return error_status(err, STATUS_NO_SLOTS,
+                        "not enough slots: %d wanted, %d left, because %s; give more hosts, or %s",
+                        wanted, left, place->left_out, place->remedy);
 }
 
 bool place_is_vague(const struct place *place)
@@ -399,7 +387,8 @@ static int check_rank(const struct settings *settings, enum option_id id, int64_
 }
 
 /* The number of ranks: -np, otherwise that of the mapping, otherwise the number of the scheduler's
- * tasks, otherwise 0, which means all slots. */
+ * tasks, otherwise 0, which means all slots. Nobody has chosen the tasks of hosts that are left out.
+ */
 static int wanted_np(const struct command_line *line, const struct place *place)
 {
     if (line->apps.count > 1)
@@ -408,7 +397,8 @@ static int wanted_np(const struct command_line *line, const struct place *place)
         return (int)line->settings.np;
     if (mapping_has_size(&place->mapping))
         return 0;
-    return place->allocated ? place->allocation.np : 0;
+    int tasks = place->allocated ? place->allocation.np : 0;
+    return place->left_out != NULL && tasks > hosts_slots(&place->hosts) ? 0 : tasks;
 }
 
 static int check_ranks(const struct settings *settings, int size, struct error *err)
@@ -440,9 +430,9 @@ struct plan *place_plan(const struct command_line *line, struct place *place, bo
         error_wrap(err, "%s job%s%s", allocation_name(place->allocation.kind),
                    place->allocation.job_id == NULL ? "" : " ",
                    place->allocation.job_id == NULL ? "" : place->allocation.job_id);
-    if (plan == NULL && place->left_out != NULL && err != NULL && err->status == STATUS_NO_SLOTS) {
+    if (plan == NULL && place->left_out != NULL && err != NULL) {
         struct error why = *err;
-        error_status(err, why.status, "%s (%s; %s)", why.text, place->left_out, remedy(settings));
+        error_status(err, why.status, "%s (%s; %s)", why.text, place->left_out, place->remedy);
     }
     if (plan == NULL && line->nodes.launcher != NULL && settings->np > 0)
         error_wrap(err, "%s beside the line of %s", settings_place(settings, OPT_np),

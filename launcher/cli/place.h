@@ -16,6 +16,7 @@ struct place {
     struct mapping mapping;       /* of the ranks to the hosts */
     bool allocated; /* the hosts are all those of the allocation: no option chose them */
     char *left_out; /* which hosts are not used, and why; NULL: none */
+    const char *remedy; /* for that */
     struct plan_request request; /* of place_plan(); points into this struct */
 };
 

@@ -77,11 +77,10 @@ static int run_check(const struct command_line *line, preflight_check *check, vo
     int result = read_result(ends[0], out);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    if (WIFSIGNALED(status)) /* most likely the user's Ctrl-C */
-        return error_status(err, 128 + WTERMSIG(status),
-                            "--leave-out-bad: the check was ended by "
-                            "signal %d",
-                            WTERMSIG(status));
+    int ended = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (ended > 128) /* most likely the user's Ctrl-C */
+        return error_status(err, ended, "--leave-out-bad: the check was ended by signal %d",
+                            ended - 128);
     if (result < 0 || out->length == 0)
         return error_status(err, STATUS_LAUNCHER,
                             "--leave-out-bad: the check of the hosts gave no "
@@ -102,7 +101,8 @@ static const char *why_bad(const json_t *findings, const char *name)
         const json_t *one = json_array_get(findings, i);
         const char *host = json_string_value(json_object_get(one, "host"));
         bool bad = json_is_true(json_object_get(one, "bad")) ||
-                   json_is_true(json_object_get(one, "fatal"));
+                   (json_is_true(json_object_get(one, "fatal")) &&
+                    !json_is_true(json_object_get(one, "pair"))); /* the other end may be bad */
         if (bad && host != NULL && strcmp(host, name) == 0)
             return json_string_value(json_object_get(one, "text"));
     }

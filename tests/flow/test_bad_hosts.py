@@ -85,6 +85,18 @@ class LeftOut(BadHosts):
         self.expect(result, 0)
         self.assertEqual(re.findall(r"^ +\d+ +(\S+)", result.stdout, re.M), ["n1", "n3"], result.describe())
         self.assertEqual(result.stderr, "hvdrun: bad leaves out n2\n")
+        ranks = self.run_job("--bad-hosts", "bad", "--dry-run", "./train", env=dict(env, SLURM_NTASKS="3"))
+        self.assertEqual(ranks.stdout, result.stdout)  # so many that the hosts do not have them any more
+        result = self.run_job("--bad-hosts", "bad", "--dry-run", "-np", 3, "./train", env=env)
+        self.expect_said(self.expect(result, 123), "not enough slots: .*bad leaves out n2; delete the lines")
+
+    def test_a_rankfile_that_names_it(self):
+        self.bad("b lost\n")
+        self.write("ranks", "rank 0=a slot=0\nrank 1=b slot=0\n")
+        result = self.run_job("--bad-hosts", "bad", "-H", "a:1,b:1", "--rankfile", "ranks", "true")
+        self.expect(result, 2)
+        self.assertRegex(result.stderr, r"^hvdrun: ranks:2: rank 1 is to run on b, which is not among [^\n]*; add it to -H or the "
+                                        r"hostfile \(bad leaves out b \(lost\); delete the lines of hosts that are well again\)\n$")
 
     def test_an_order_of_names_stays(self):
         self.bad("b\n")

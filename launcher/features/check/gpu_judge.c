@@ -102,7 +102,13 @@ static void gather(const struct check_result *result, struct all *out)
         find_medians(out, i);
 }
 
-/* The host is bad for that. */
+/* The host is bad for that. A reason of which it is not sure only gets a warning. */
+#define ADD_BAD_IF(sure, findings, ...)             \
+    do {                                            \
+        check_findings_add(findings, __VA_ARGS__);  \
+        if (sure)                                   \
+            check_findings_mark(findings);          \
+    } while (0)
 #define ADD_BAD(findings, ...) \
     (check_findings_add(findings, __VA_ARGS__), check_findings_mark(findings))
 
@@ -135,6 +141,38 @@ static void judge_errors(const struct all *all, const struct one *one, struct ch
                 "more come, have it replaced",
                 gpu->index, one->figure[ECC], one->figure[ECC] == 1 ? "" : "s",
                 median_of(all, one, ECC), gpu->index);
+}
+
+static bool has_low_clocks(const Hvdrun__GpuHealth *gpu)
+{
+    for (int i = 0; gpu->has_reasons && clock_reason_name(i) != NULL; i++) {
+        if ((gpu->reasons & clock_reason_bit(i)) != 0 &&
+            clock_reason_is_alarm(clock_reason_name(i)))
+            return true;
+    }
+    return false;
+}
+
+static bool has_unseen(const Hvdrun__GpuHealth *gpu)
+{
+    return gpu->has_memory && gpu->memory_used_bytes > UNSEEN &&
+           gpu->memory_used_bytes > gpu->memory_bytes / 10;
+}
+
+/* Others use it, or it is hot: then a GPU that is slow may be a good one. */
+static bool is_disturbed(const Hvdrun__GpuHealth *gpu)
+{
+    return gpu->n_processes > 0 || has_unseen(gpu) || has_low_clocks(gpu) ||
+           (gpu->has_temperature && gpu->celsius >= HOT);
+}
+
+static bool has_disturbed(const struct check_host *host)
+{
+    for (size_t i = 0; i < host->gpus->n_gpus; i++) {
+        if (is_disturbed(host->gpus->gpus[i]))
+            return true;
+    }
+    return false;
 }
 
 static void judge_clocks(const struct all *all, const struct one *one, struct check_findings *out)
@@ -188,8 +226,7 @@ static void judge_memory(const struct all *all, const struct one *one, struct ch
                            process->pid, process->user[0] == '\0' ? "unknown" : process->user,
                            process->memory_bytes / MIB, median);
     }
-    if (!told && gpu->has_memory && gpu->memory_used_bytes > UNSEEN &&
-        gpu->memory_used_bytes > gpu->memory_bytes / 10)
+    if (!told && has_unseen(gpu))
         check_findings_add(out, one->host, false,
                            "GPU %u: %.0f of %" PRIu64
                            " MiB of its memory are in use (median %.0f), and hvdrun cannot "
@@ -214,10 +251,10 @@ static void judge_speeds(const struct all *all, const struct one *one, struct ch
     for (int i = 0; i < SPEEDS; i++) {
         double speed = one->figure[SPEED + i], median = median_of(all, one, SPEED + i);
         if (speed < kinds[i].share * median)
-            ADD_BAD(out, one->host, false,
-                    "GPU %u is slow: %.0f %s (median %.0f): a job is as fast as its "
-                    "slowest GPU; %s",
-                    one->gpu->index, speed, kinds[i].unit, median, kinds[i].remedy);
+            ADD_BAD_IF(!is_disturbed(one->gpu), out, one->host, false,
+                       "GPU %u is slow: %.0f %s (median %.0f): a job is as fast as its "
+                       "slowest GPU; %s",
+                       one->gpu->index, speed, kinds[i].unit, median, kinds[i].remedy);
     }
 }
 
@@ -250,7 +287,7 @@ static void judge_model(const struct one *one, const char *usual, struct check_f
 static bool is_alike(const struct check_host *one, const struct check_host *other)
 {
     return other->gpu_test.reduce_gpus == one->gpu_test.reduce_gpus && other->gpus != NULL &&
-           other->gpus->n_gpus > 0 &&
+           other->gpus->n_gpus > 0 && one->gpus != NULL && one->gpus->n_gpus > 0 &&
            strcmp(one->gpus->gpus[0]->name, other->gpus->gpus[0]->name) == 0;
 }
 
@@ -267,10 +304,10 @@ static void judge_reduce(const struct check_result *result, int number, struct c
     }
     double median = outliers_median(values, count);
     if (host->gpu_test.reduce < GPU_SLOW * median)
-        ADD_BAD(out, number, false,
-                "an all-reduce of its %d GPUs is slow: %.0f GB/s (median %.0f): see "
-                "nvidia-smi topo -m and nvidia-smi nvlink -s",
-                host->gpu_test.reduce_gpus, host->gpu_test.reduce, median);
+        ADD_BAD_IF(!has_disturbed(host), out, number, false,
+                   "an all-reduce of its %d GPUs is slow: %.0f GB/s (median %.0f): see "
+                   "nvidia-smi topo -m and nvidia-smi nvlink -s",
+                   host->gpu_test.reduce_gpus, host->gpu_test.reduce, median);
 }
 
 /* How many GPUs the library should find at least; 0: not known. The agent counts the words of
@@ -282,22 +319,23 @@ static unsigned gpus_known(const struct check_host *host)
     return whole > 0 && whole < seen ? (unsigned)whole : seen;
 }
 
-/* With the better one of its two neighbours, beside the same of the other hosts. */
+/* With the better one of its two neighbours, beside the same of like hosts. With one neighbour only,
+ * that may be the slow one. */
 static void judge_between(const struct check_result *result, int number, struct check_findings *out)
 {
     const struct check_host *host = &result->hosts[number];
     double *values AUTO_FREE = mem_array((size_t)result->count, sizeof(*values));
     size_t count = 0;
-    for (int i = 0; i < result->count; i++) {
-        if (result->hosts[i].between > 0)
+    for (int i = 0; host->between > 0 && i < result->count; i++) {
+        if (result->hosts[i].between > 0 && is_alike(host, &result->hosts[i]))
             values[count++] = result->hosts[i].between;
     }
     double median = outliers_median(values, count);
     if (!result->simulated && host->between > 0 && host->between < GPU_SLOW * median)
-        ADD_BAD(out, number, false,
-                "all-reduces with other hosts are slow: %.2f GB/s (median %.2f): check its network "
-                "(hvdrun check --net)",
-                host->between, median);
+        ADD_BAD_IF(host->between_pairs > 1 && !has_disturbed(host), out, number, false,
+                   "all-reduces with other hosts are slow: %.2f GB/s (median %.2f): check its "
+                   "network (hvdrun check --net)",
+                   host->between, median);
     if (host->between_problem != NULL)
         check_findings_add(out, number, false,
                            "an all-reduce with %s failed: %s: check the network and firewalls "

@@ -359,17 +359,19 @@ static void judge_pair(const struct check_result *result, const struct check_lin
     check_findings_add(out, link->from, true, "it cannot reach %s at %s%s: %s",
                        result->hosts[link->to].name, address_of(result, link->to),
                        one_way ? ", although the other direction works" : "", buf_text(&why));
+    check_findings_mark_pair(out);
 }
 
 static void judge_transfers(const struct check_result *result, struct check_findings *out)
 {
     for (size_t i = 0; i < result->link_count; i++) {
         const struct check_link *link = &result->links[i];
-        if (link->transfer_problem != NULL && counts(result, link))
-            check_findings_add(
-                out, link->from, true,
-                "a transfer to %s failed: %s; large packets may get lost (check the MTU)",
-                result->hosts[link->to].name, link->transfer_problem);
+        if (link->transfer_problem == NULL || !counts(result, link))
+            continue;
+        check_findings_add(out, link->from, true,
+                           "a transfer to %s failed: %s; large packets may get lost (check the MTU)",
+                           result->hosts[link->to].name, link->transfer_problem);
+        check_findings_mark_pair(out);
     }
 }
 

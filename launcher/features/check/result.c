@@ -127,6 +127,11 @@ void check_findings_mark(struct check_findings *findings)
     findings->items[findings->count - 1].bad = true;
 }
 
+void check_findings_mark_pair(struct check_findings *findings)
+{
+    findings->items[findings->count - 1].pair = true;
+}
+
 void check_findings_clear(struct check_findings *findings)
 {
     for (size_t i = 0; i < findings->count; i++)

@@ -31,6 +31,7 @@ struct check_host {
     struct gpu_test gpu_test;
     char *gpu_test_problem; /* why the test did not end well; NULL */
     double between;         /* GB/s of an all-reduce with another host; 0: not known */
+    int between_pairs;      /* how many hosts it has made one with */
     char *between_problem;  /* why one did not end well; NULL */
     int between_peer;       /* with that host */
 };
@@ -85,6 +86,7 @@ struct check_finding {
     int host;   /* -1: all of them */
     bool fatal; /* a job would not run; else a warning */
     bool bad;   /* a GPU there is broken or slow: jobs should leave the host out */
+    bool pair;  /* about its connection to one other host, which may be the cause */
     char *text; /* cause and remedy, without the host's name */
 };
 
@@ -96,6 +98,7 @@ struct check_findings {
 void check_findings_add(struct check_findings *findings, int host, bool fatal, const char *format,
                         ...) __attribute__((format(printf, 4, 5)));
 void check_findings_mark(struct check_findings *findings); /* the last one is `bad` */
+void check_findings_mark_pair(struct check_findings *findings);
 void check_findings_clear(struct check_findings *findings);
 
 /* Fatal findings first; otherwise in the order in which they were added. */

@@ -274,16 +274,59 @@ static void test_versions(void **state)
     assert_int_equal(judge(bench), 0);
 }
 
+/* It may be a good one. */
+static void expect_not_bad(struct bench *bench, const char *text)
+{
+    judge(bench);
+    bool found = false;
+    for (size_t i = 0; i < bench->findings.count; i++) {
+        found = found || strstr(bench->findings.items[i].text, text) != NULL;
+        assert_false(bench->findings.items[i].bad);
+    }
+    assert_true(found);
+}
+
+static void test_slow_while_it_is_busy(void **state)
+{
+    struct bench *bench = *state;
+    Hvdrun__GpuHealth *gpu = gpu_of(bench, 1, 2);
+    speed_of(bench, 1, 2)->value[SPEED_COMPUTE] = 300;
+    bench->world.result.hosts[1].gpu_test.reduce = 100;
+    gpu->memory_used_bytes = 20 * GIB;
+    expect_not_bad(bench, "GPU 2 is slow: ");
+    expect_not_bad(bench, "an all-reduce of its 8 GPUs is slow");
+    gpu->memory_used_bytes = GIB;
+    gpu->reasons = 0x40; /* heat */
+    expect_not_bad(bench, "GPU 2 is slow: ");
+    gpu->reasons = 0;
+    gpu->celsius = 95;
+    expect_not_bad(bench, "GPU 2 is slow: ");
+    gpu->celsius = 40;
+    judge(bench);
+    assert_int_equal(bench->findings.count, 2);
+    assert_true(bench->findings.items[0].bad && bench->findings.items[1].bad);
+}
+
 /* Beside the others; a host that was not tested has no figure. */
 static void test_slow_with_other_hosts(void **state)
 {
     struct bench *bench = *state;
     struct check_host *hosts = bench->world.result.hosts;
-    for (int i = 0; i < bench->world.result.count; i++)
+    for (int i = 0; i < bench->world.result.count; i++) {
         hosts[i].between = 10 + i;
+        hosts[i].between_pairs = 2;
+    }
     assert_int_equal(judge(bench), 0);
     hosts[1].between = 4;
     expect_one(bench, 1, false, "all-reduces with other hosts are slow: 4.00 GB/s (median ");
+    hosts[1].between_pairs = 1; /* the other end may be the slow one */
+    judge(bench);
+    assert_int_equal(bench->findings.count, 1);
+    assert_false(bench->findings.items[0].bad);
+    hosts[1].gpu_test.reduce_gpus = 1; /* no other host is like it */
+    assert_int_equal(judge(bench), 0);
+    hosts[1].gpu_test.reduce_gpus = GPUS;
+    hosts[1].between_pairs = 2;
     bench->world.result.simulated = true;
     assert_int_equal(judge(bench), 0);
     bench->world.result.simulated = false;
@@ -406,6 +449,7 @@ int main(void)
         TEST(test_slow),
         TEST(test_slow_together),
         TEST(test_versions),
+        TEST(test_slow_while_it_is_busy),
         TEST(test_slow_with_other_hosts),
         TEST(test_parts_of_a_gpu),
         TEST(test_what_is_missing),

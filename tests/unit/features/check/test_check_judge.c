@@ -56,6 +56,8 @@ static void expect_at(const struct bench *bench, size_t index, int host, bool fa
     const struct check_finding *finding = &bench->findings.items[index];
     assert_int_equal(finding->host, host);
     assert_int_equal(finding->fatal, fatal);
+    assert_int_equal(finding->pair, strstr(finding->text, "it cannot reach c") != NULL ||
+                                        strstr(finding->text, "a transfer to") != NULL);
     if (strstr(finding->text, part) == NULL)
         fail_msg("'%s' is not in '%s'", part, finding->text);
 }
