@@ -121,7 +121,8 @@ void elastic_config_from(const struct job *job, struct elastic_config *out)
     out->max_preemptions = (int)settings->max_preemptions;
     out->elastic_timeout_ms = settings->elastic_timeout;
     out->rejoin_timeout_ms = settings->rejoin_timeout;
-    out->prepare_timeout_ms = settings->start_timeout + hold_limit(settings);
+    out->prepare_timeout_ms = settings->start_timeout;
+    out->hold_ms = hold_limit(settings);
     out->grow_delay_ms = settings->grow_delay;
     out->gather_ms = job->request->gather_ms > 0 ? job->request->gather_ms : settings->grow_delay;
     out->patience_ms = settings->drain_timeout + AGENT_END_LIMIT_MS;

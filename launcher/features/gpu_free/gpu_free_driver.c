@@ -18,7 +18,6 @@
 const char gpu_free_feature[] = "restarts that wait for GPU memory (--gpu-free)";
 
 #define AGAIN_MS 300
-#define QUIET_MS 3000   /* of waiting, before a line says so */
 #define ANSWER_MS 10000 /* NVIDIA's library can hang */
 #define LACKS_MAX 2000
 
@@ -27,7 +26,6 @@ struct gpu_free {
     struct gpu_free_limit limit;
     uint32_t epoch;   /* that waits, or has waited; 0: none */
     bool over;        /* it does not wait any more */
-    bool said;        /* that it waits */
     int64_t begun_ms; /* on the clock of the job */
     struct loop_timer *again;
 };
@@ -71,9 +69,6 @@ static void answered(void *context, const struct ask *ask)
                     (double)waited_ms / 1000, text);
         go_on(own);
     } else {
-        if (!own->said && waited_ms >= QUIET_MS)
-            log_notice(&job->log, "the restart waits for --gpu-free: %s", text);
-        own->said = own->said || waited_ms >= QUIET_MS;
         loop_timer_set(own->again, AGAIN_MS);
     }
 }
@@ -101,7 +96,7 @@ static bool holds(struct job *job, uint32_t epoch)
         return true;
     ask_forget(job, own); /* about an epoch that was cancelled */
     own->epoch = epoch;
-    own->over = own->said = false;
+    own->over = false;
     own->begun_ms = job_running_ms(job);
     loop_timer_set(own->again, 0);
     return true;

@@ -103,8 +103,11 @@ static void take_plan(struct elastic *e, struct elastic_placement *placement, ui
 
 static void begin_preparing(struct elastic *e)
 {
+    bool restarts = e->plan.fresh && e->plan.restart_count > 0;
     e->change.planned_ms = e->now_ms;
-    elastic_timer_set(e, ELASTIC_TIMER_PREPARE, e->now_ms + e->config.prepare_timeout_ms);
+    elastic_timer_set(e, ELASTIC_TIMER_PREPARE,
+                      e->now_ms + e->config.prepare_timeout_ms +
+                          (restarts ? e->config.hold_ms : 0));
     e->state = ELASTIC_PREPARING;
     elastic_emit(e, ELASTIC_PREPARE)->epoch = e->plan.epoch;
 }

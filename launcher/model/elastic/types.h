@@ -164,6 +164,7 @@ struct elastic_config {
     int idle_restarts;   /* in a row, after crashes, that may end without progress; -1: no limit */
     int max_preemptions; /* restarts after lost hosts and drains; -1: no limit */
     int64_t elastic_timeout_ms, rejoin_timeout_ms, prepare_timeout_ms, grow_delay_ms;
+    int64_t hold_ms;          /* so much longer may it take to prepare a restart of all workers */
     int64_t gather_ms;        /* the first epoch waits so long for hosts that are called */
     int64_t grace_ms;         /* between TERM and KILL, after a failure */
     int64_t orderly_grace_ms; /* the same in a restart without a failure: a host goes, or comes */

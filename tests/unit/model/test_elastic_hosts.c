@@ -410,6 +410,39 @@ static void test_preparing_has_a_limit(void **state)
     story_end(&s);
 }
 
+/* A restart may wait for something before it is prepared, its start may not. */
+static void test_a_restart_may_be_held(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->mode = ELASTIC_RESTART;
+    s.config.prepare_timeout_ms = 7000;
+    s.config.hold_ms = 60000;
+    story_runs(&s, "a");
+    exited(&s, 0, 1);
+    all_end(&s, 9);
+    ignore(&s);
+    after(&s, 66999);
+    expect(&s, "");
+    after(&s, 1);
+    expect_verdict(&s, ELASTIC_END_PREPARE, "within 67 s");
+    story_end(&s);
+
+    story_config(&s)->mode = ELASTIC_RESTART;
+    s.config.prepare_timeout_ms = 7000;
+    s.config.hold_ms = 60000;
+    story_runs(&s, "a");
+    exited(&s, 0, 1);
+    all_end(&s, 9);
+    prepared(&s);
+    ignore(&s);
+    after(&s, 6999);
+    expect(&s, "");
+    after(&s, 1); /* nothing has started */
+    expect(&s, "give up a, end all 30000");
+    story_end(&s);
+}
+
 static void test_a_host_is_lost_while_preparing(void **state)
 {
     (void)state;
@@ -742,6 +775,7 @@ int main(void)
         cmocka_unit_test(test_a_host_that_cannot_be_prepared),
         cmocka_unit_test(test_nowhere_can_it_be_prepared),
         cmocka_unit_test(test_preparing_has_a_limit),
+        cmocka_unit_test(test_a_restart_may_be_held),
         cmocka_unit_test(test_a_host_is_lost_while_preparing),
         cmocka_unit_test(test_a_spare_is_lost_while_preparing),
         cmocka_unit_test(test_a_started_worker_never_appears),
