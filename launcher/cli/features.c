@@ -144,11 +144,11 @@ int features_check_options(const struct settings *settings, struct error *err)
     return 0;
 }
 
-int features_leave_out(const struct settings *settings, struct host_list *hosts, struct buf *told,
-                       struct error *err)
+int features_leave_out(const struct settings *settings, struct host_list *hosts, char **file,
+                       struct buf *told, struct error *err)
 {
     for (size_t i = 0; i < sizeof(leaves) / sizeof(leaves[0]); i++) {
-        if (leaves[i] != NULL && leaves[i](settings, hosts, told, err) < 0)
+        if (leaves[i] != NULL && leaves[i](settings, hosts, file, told, err) < 0)
             return -1;
     }
     return 0;

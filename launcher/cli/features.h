@@ -46,11 +46,12 @@ bool features_agent_here(const struct settings *settings, const char *module_dir
                          struct transport_stream *stream);
 
 /* Leaves hosts out of a job, and appends to `told` which ones and why: "FILE leaves out b (...)".
- * -1: the option is wrong. STATUS_USAGE. */
-typedef int hosts_leave(const struct settings *settings, struct host_list *hosts, struct buf *told,
-                        struct error *err);
-int features_leave_out(const struct settings *settings, struct host_list *hosts, struct buf *told,
-                       struct error *err);
+ * `file` gets its text (owned), for FILE may be a pipe; or nothing. -1: the option is wrong.
+ * STATUS_USAGE. */
+typedef int hosts_leave(const struct settings *settings, struct host_list *hosts, char **file,
+                        struct buf *told, struct error *err);
+int features_leave_out(const struct settings *settings, struct host_list *hosts, char **file,
+                       struct buf *told, struct error *err);
 
 /* Translates a line. `words` begin with the name of the launcher, `envp` is that of main(); both
  * are NULL-ended. `out` is all zero before, and destroyed by the caller in either case. -1: all

@@ -211,6 +211,7 @@ static int run_job(int64_t begun_ns, char *const *argv, const struct command_lin
                                   .late = late ? &place->request : NULL,
                                   .hosts = &place->hosts,
                                   .copy = line->nodes.copy,
+                                  .bad_hosts = place->bad_hosts,
                                   .gather_ms = line->nodes.last_call_ms,
                                   .allocation = allocation,
                                   .base_env = &env.base,
@@ -404,7 +405,7 @@ static int leave_out(struct check_run *check, struct command_line *line, struct 
 {
     struct buf told AUTO_BUF = BUF_INIT(TEXT_MAX);
     int before = hosts_slots(&place->hosts);
-    if (features_leave_out(&line->settings, &place->hosts, &told, err) < 0)
+    if (features_leave_out(&line->settings, &place->hosts, &place->bad_hosts, &told, err) < 0)
         return -1;
     place->remedy =
         told.length > 0 ? "delete the lines of hosts that are well again" : "mend these hosts";

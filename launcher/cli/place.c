@@ -343,6 +343,7 @@ void place_close(struct place *place)
     allocation_destroy(&place->allocation);
     hosts_destroy(&place->hosts);
     mapping_destroy(&place->mapping);
+    mem_free_at(&place->bad_hosts);
     mem_free_at(&place->left_out);
 }
 
@@ -387,7 +388,8 @@ static int check_rank(const struct settings *settings, enum option_id id, int64_
 }
 
 /* The number of ranks: -np, otherwise that of the mapping, otherwise the number of the scheduler's
- * tasks, otherwise 0, which means all slots. Nobody has chosen the tasks of hosts that are left out.
+ * tasks, otherwise 0, which means all slots. Nobody has chosen the tasks of hosts that are left
+ * out.
  */
 static int wanted_np(const struct command_line *line, const struct place *place)
 {

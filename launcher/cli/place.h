@@ -14,8 +14,9 @@ struct place {
     struct allocation allocation; /* of a scheduler; its kind is ALLOCATION_NONE without one */
     struct host_list hosts;       /* empty: an elastic job that discovers its hosts */
     struct mapping mapping;       /* of the ranks to the hosts */
-    bool allocated; /* the hosts are all those of the allocation: no option chose them */
-    char *left_out; /* which hosts are not used, and why; NULL: none */
+    bool allocated;     /* the hosts are all those of the allocation: no option chose them */
+    char *bad_hosts;    /* the text of --bad-hosts; NULL: none */
+    char *left_out;     /* which hosts are not used, and why; NULL: none */
     const char *remedy; /* for that */
     struct plan_request request; /* of place_plan(); points into this struct */
 };

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 int parse_int(const char *text, int64_t min, int64_t max, int64_t *out, struct error *err)
 {
@@ -123,4 +124,31 @@ bool name_is_safe(const char *name, size_t length)
             return false;
     }
     return true;
+}
+
+/* strptime() alone would take "2026-1-2", too. */
+int parse_utc(const char *text, int64_t *out)
+{
+    static const struct {
+        const char *form;
+        size_t length;
+    } forms[] = {{"%Y-%m-%d", 10}, {"%Y-%m-%dT%H:%MZ", 17}, {"%Y-%m-%dT%H:%M:%SZ", 20}};
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        struct tm when = {.tm_year = 0};
+        const char *end = strptime(text, forms[i].form, &when);
+        if (end == NULL || *end != '\0' || strlen(text) != forms[i].length || when.tm_year < 70)
+            continue;
+        *out = timegm(&when);
+        return 0;
+    }
+    return -1;
+}
+
+void utc_text(int64_t when_s, char out[UTC_TEXT_SIZE])
+{
+    time_t seconds = (time_t)when_s;
+    struct tm when = {.tm_year = 0};
+    gmtime_r(&seconds, &when);
+    if (strftime(out, UTC_TEXT_SIZE, "%FT%TZ", &when) == 0)
+        out[0] = '\0'; /* a year of six digits */
 }

@@ -77,6 +77,16 @@ class LeftOut(BadHosts):
                 self.assertEqual(self.used(result), ["a", "c"])
                 self.assertEqual(result.stderr.count("bad leaves out b\n"), 1, result.describe())
 
+    def test_a_pipe(self):
+        """It is read once, also for a job that discovers its hosts."""
+        self.write("discover", "#!/bin/sh\nprintf 'a\\nb\\nc\\n'\n", 0o755)
+        os.mkfifo(self.box.path("pipe"))
+        job = self.start("--transport", "local", "--bad-hosts", "pipe", "--host-discovery-script", "./discover", "-np", 2, "sh",
+                         "-c", NAMES)
+        with open(self.box.path("pipe"), "w", encoding="utf-8") as pipe:
+            pipe.write("b\n")
+        self.assertEqual(self.used(job.wait()), ["a", "c"])
+
     def test_in_an_allocation(self):
         self.bad("n2\n")
         env = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-3]", "SLURM_JOB_NUM_NODES": "3",

@@ -73,10 +73,11 @@ struct job_request {
     const struct plan_request *late;   /* the plan is made again with the facts of the hosts
                                           (start/static_kind.c); NULL: all slots are known */
     const struct host_list
-        *hosts;        /* of an elastic job, as -H or a hostfile names them; may be empty */
-    const char *copy;  /* what the agents that are copies of this line should say of it, in
-                          HELLO; NULL: there are none */
-    int64_t gather_ms; /* an elastic job waits so long for more hosts; 0: --grow-delay */
+        *hosts;            /* of an elastic job, as -H or a hostfile names them; may be empty */
+    const char *copy;      /* what the agents that are copies of this line should say of it, in
+                              HELLO; NULL: there are none */
+    const char *bad_hosts; /* the text of --bad-hosts when the job began; NULL: none */
+    int64_t gather_ms;     /* an elastic job waits so long for more hosts; 0: --grow-delay */
     const struct strv *base_env; /* scrubbed: what workers of this machine inherit */
     const struct strv *away_env; /* what workers of other machines inherit */
     const struct strv *knobs;    /* HOROVOD_* from flags */

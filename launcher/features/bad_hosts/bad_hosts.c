@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/mem.h"
 #include "base/parse.h"
@@ -13,7 +12,6 @@
 #include "base/status.h"
 
 #define LINE_MAX_BYTES 4096
-#define TIME_BYTES 24 /* "2026-11-27T10:33:05Z" */
 #define BLANKS " \t\r"
 
 static const char head[] = "# Bad hosts, which hvdrun --bad-hosts leaves out. Each line is\n"
@@ -50,32 +48,6 @@ void bad_hosts_destroy(struct bad_host_list *list)
     free(list->items);
     map_clear(&list->by_name, NULL);
     *list = (struct bad_host_list){.count = 0};
-}
-
-static void time_text(int64_t when_s, char out[TIME_BYTES])
-{
-    time_t seconds = (time_t)when_s;
-    struct tm when = {.tm_year = 0};
-    gmtime_r(&seconds, &when);
-    strftime(out, TIME_BYTES, "%FT%TZ", &when);
-}
-
-/* strptime() alone would take "2026-1-2", too. */
-static bool read_time(const char *text, int64_t *out)
-{
-    static const struct {
-        const char *form;
-        size_t length;
-    } forms[] = {{"%Y-%m-%d", 10}, {"%Y-%m-%dT%H:%MZ", 17}, {"%Y-%m-%dT%H:%M:%SZ", 20}};
-    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-        struct tm when = {.tm_year = 0};
-        const char *end = strptime(text, forms[i].form, &when);
-        if (end == NULL || *end != '\0' || strlen(text) != forms[i].length || when.tm_year < 70)
-            continue;
-        *out = timegm(&when);
-        return true;
-    }
-    return false;
 }
 
 /* Lines. */
@@ -119,9 +91,9 @@ static enum line_kind take_key(struct bad_line *line, const char *word)
     bool fine = true;
     size_t letters = strspn(word, "abcdefghijklmnopqrstuvwxyz");
     if (begins(word, "since=", &value))
-        fine = read_time(value, &line->host.since_s);
+        fine = parse_utc(value, &line->host.since_s) == 0;
     else if (begins(word, "until=", &value))
-        fine = read_time(value, &line->host.until_s);
+        fine = parse_utc(value, &line->host.until_s) == 0;
     else if (begins(word, "job=", &value))
         line->host.job = value;
     else if (letters > 0 && word[letters] == '=')
@@ -229,12 +201,12 @@ static char *reason_of(const struct bad_host *host)
 
 static void put_host(const struct bad_host *host, struct buf *out)
 {
-    char since[TIME_BYTES], until[TIME_BYTES];
+    char since[UTC_TEXT_SIZE], until[UTC_TEXT_SIZE];
     char *reason AUTO_FREE = reason_of(host);
     for (char *mark = strchr(reason, '#'); mark != NULL; mark = strchr(mark, '#'))
         *mark = '.'; /* it would begin a comment */
-    time_text(host->since_s, since);
-    time_text(host->until_s, until);
+    utc_text(host->since_s, since);
+    utc_text(host->until_s, until);
     buf_printf(out, "%s since=%s until=%s", host->name, since, until);
     if (host->job != NULL && host->job[strcspn(host->job, BLANKS "\n#")] == '\0')
         buf_printf(out, " job=%s", host->job);
@@ -293,9 +265,9 @@ int bad_hosts_update(const char *text, size_t length, const struct bad_host_list
 
 void bad_hosts_describe(const struct bad_host *host, struct buf *out)
 {
-    char since[TIME_BYTES];
+    char since[UTC_TEXT_SIZE];
     const char *before = "";
-    struct buf more AUTO_BUF = BUF_INIT(LINE_MAX_BYTES + TIME_BYTES);
+    struct buf more AUTO_BUF = BUF_INIT(LINE_MAX_BYTES + UTC_TEXT_SIZE);
     buf_printf(out, "%s", host->name);
     if (host->reason != NULL) {
         char *reason AUTO_FREE = reason_of(host);
@@ -307,7 +279,7 @@ void bad_hosts_describe(const struct bad_host *host, struct buf *out)
         before = ", ";
     }
     if (host->since_s > 0) {
-        time_text(host->since_s, since);
+        utc_text(host->since_s, since);
         buf_printf(&more, "%ssince %s", before, since);
     }
     if (more.length > 0)

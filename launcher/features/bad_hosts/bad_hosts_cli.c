@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leaves the hosts of --bad-hosts out of a host list before the job is planned. */
+/* Leaves the hosts of --bad-hosts out of a host list before the job is planned. The driver does so
+ * with hosts that it discovers. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,16 +27,21 @@ static int check_folder(const char *path, const char *place, struct error *err)
     return error_status(err, STATUS_USAGE, "%s: the folder of %s does not exist", place, path);
 }
 
-static int read_list(const struct settings *settings, struct bad_host_list *out, struct error *err)
+static int read_list(const struct settings *settings, char **file, struct bad_host_list *out,
+                     struct error *err)
 {
     const char *path = settings->bad_hosts, *place = settings_place(settings, OPT_bad_hosts);
     struct buf text AUTO_BUF = BUF_INIT(BAD_HOSTS_FILE_MAX);
-    if (access(path, F_OK) < 0 && errno == ENOENT)
-        return check_folder(path, place, err);
-    if (text_file_read(path, settings->start_timeout, &text, err) < 0 ||
-        bad_hosts_parse(buf_text(&text), text.length, path, clock_wall_ns() / 1000000000, out,
+    struct error why = ERROR_INIT;
+    if (text_file_read(path, settings->start_timeout, &text, &why) < 0) {
+        if (why.errnum == ENOENT)
+            return check_folder(path, place, err);
+        return error_status(err, why.status, "%s: %s", place, why.text);
+    }
+    if (bad_hosts_parse(buf_text(&text), text.length, path, clock_wall_ns() / 1000000000, out,
                         err) < 0)
         return error_wrap(err, "%s", place);
+    *file = buf_take(&text);
     return 0;
 }
 
@@ -59,13 +65,13 @@ static bool is_bad(void *context, const char *name)
     return true;
 }
 
-int bad_hosts_leave_out(const struct settings *settings, struct host_list *hosts, struct buf *told,
-                        struct error *err)
+int bad_hosts_leave_out(const struct settings *settings, struct host_list *hosts, char **file,
+                        struct buf *told, struct error *err)
 {
     struct bad_host_list bad = {.count = 0};
     if (settings->bad_hosts == NULL)
         return 0;
-    int result = read_list(settings, &bad, err);
+    int result = read_list(settings, file, &bad, err);
     struct leaving leaving = {.bad = &bad, .told = told};
     if (result == 0 && bad.count > 0) {
         buf_printf(told, "%s leaves out ", settings->bad_hosts);

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/mem.h"
 #include "driver/job/part.h"
 #include "features/bad_hosts/bad_hosts_file_driver.h"
@@ -28,14 +27,14 @@ const char bad_hosts_feature[] = "a file of bad hosts, which jobs leave out (--b
 struct bad_hosts {
     struct job *job;
     const char *path;
-    struct bad_host_list known;        /* as the job began */
-    struct bad_host_list said;         /* of them, those that were left out of a discovered list */
-    struct bad_host_list doubtful;     /* news that are not written yet: may have another cause */
-    struct bad_host_list others;       /* news that have none */
-    int64_t due_ms;                    /* when the news have settled */
-    int64_t *trouble_ms;               /* by node: when it was last lost, or has not ended */
-    size_t nodes, nodes_room;          /* of them */
-    struct bad_hosts_write *write;     /* NULL: none is under way */
+    struct bad_host_list known;    /* as the job began */
+    struct bad_host_list said;     /* of them, those that were left out of a discovered list */
+    struct bad_host_list doubtful; /* news that are not written yet: may have another cause */
+    struct bad_host_list others;   /* news that have none */
+    int64_t due_ms;                /* when the news have settled */
+    int64_t *trouble_ms;           /* by node: when it was last lost, or has not ended */
+    size_t nodes, nodes_room;      /* of them */
+    struct bad_hosts_write *write; /* NULL: none is under way */
     struct loop_timer *timer;
 };
 
@@ -175,7 +174,8 @@ static void host_bad(struct job *job, const struct node_link *node, enum host_ba
     const char *name = job->settings->job_name;
     struct bad_host host = {.name = node->host,
                             .since_s = now_s(),
-                            .until_s = now_s() + (stuck ? BAD_HOSTS_STUCK_SECONDS : BAD_HOSTS_SECONDS),
+                            .until_s =
+                                now_s() + (stuck ? BAD_HOSTS_STUCK_SECONDS : BAD_HOSTS_SECONDS),
                             .job = (char *)(name != NULL ? name : job->request->job_id),
                             .reason = (char *)why};
     if (stuck)
@@ -201,14 +201,6 @@ static bool leaves_out(struct job *job, const char *name)
     return true;
 }
 
-/* For jobs that discover their hosts. What is wrong with the file was said before. */
-static void read_file(struct bad_hosts *own)
-{
-    struct buf text AUTO_BUF = BUF_INIT(BAD_HOSTS_FILE_MAX);
-    if (fd_read_file(own->path, &text, NULL) == 0)
-        bad_hosts_parse(buf_text(&text), text.length, own->path, now_s(), &own->known, NULL);
-}
-
 static int open_part(struct job *job, struct error *err)
 {
     (void)err;
@@ -217,8 +209,8 @@ static int open_part(struct job *job, struct error *err)
     struct bad_hosts *own = mem_alloc(sizeof(*own));
     *own = (struct bad_hosts){.job = job, .path = job->settings->bad_hosts};
     own->timer = loop_timer_create(job->loop, tick, own);
-    if (job->settings->host_discovery_script != NULL || job->settings->hosts_watch != NULL)
-        read_file(own);
+    const char *text = job->request->bad_hosts == NULL ? "" : job->request->bad_hosts;
+    bad_hosts_parse(text, strlen(text), own->path, now_s(), &own->known, NULL);
     job->own[PART_bad_hosts] = own;
     return 0;
 }
