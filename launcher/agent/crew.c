@@ -17,7 +17,6 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "io/proc.h"
 #include "node/proc_state.h"
 
 /* READY: the answer of a crew to PREPARE. */
@@ -421,13 +420,6 @@ void crew_signal_seat(struct crew *crew, uint32_t seat, int signal)
         worker_signal(worker, signal);
 }
 
-/* And not held by a debugger, which would wonder about the signal. */
-static bool is_stopped_now(pid_t pid)
-{
-    struct proc_stat stat;
-    return proc_read_stat(pid, 0, &stat) == 0 && stat.state == 'T';
-}
-
 bool crew_release(struct crew *crew, int64_t seat, bool continues)
 {
     bool held = false;
@@ -437,8 +429,8 @@ bool crew_release(struct crew *crew, int64_t seat, bool continues)
             continue;
         held = true;
         worker->held = false;
-        if (continues && !crew->paused && is_stopped_now(worker->pid))
-            worker_signal(worker, SIGCONT);
+        if (continues && !crew->paused)
+            worker_signal(worker, SIGCONT); /* a tracer would leave it stopped without that */
     }
     return held;
 }
