@@ -4,19 +4,18 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/mem.h"
 
 #define LINE_MAX_BYTES ((size_t)1 << 20)
 
 static void put_pid(struct buf *out, const char *with, pid_t pid)
 {
     for (const char *at = with; *at != '\0';) {
-        size_t mark = strncmp(at, "{pid}", 5) == 0 ? 5 : strncmp(at, "%p", 2) == 0 ? 2 : 0;
-        if (mark > 0)
+        bool is_mark = strncmp(at, "{pid}", 5) == 0;
+        if (is_mark)
             buf_printf(out, "%ld", (long)pid);
         else
             buf_putc(out, *at);
-        at += mark > 0 ? mark : 1;
+        at += is_mark ? 5 : 1;
     }
 }
 
@@ -26,12 +25,12 @@ static void put_gdb(struct strv *out, const char *command)
     strv_add(out, command);
 }
 
-void debug_line(const char *with, const struct debug_target *target, struct strv *out)
+void debug_line(const char *with, pid_t pid, bool is_stopped, struct strv *out)
 {
     bool is_gdb = strcmp(with, "gdb") == 0;
     if (!is_gdb && strcmp(with, "lldb") != 0) {
         struct buf line AUTO_BUF = BUF_INIT(LINE_MAX_BYTES);
-        put_pid(&line, with, target->pid);
+        put_pid(&line, with, pid);
         strv_add(out, "/bin/sh");
         strv_add(out, "-c");
         strv_add(out, buf_text(&line));
@@ -42,12 +41,8 @@ void debug_line(const char *with, const struct debug_target *target, struct strv
         strv_add(out, "-q");
         put_gdb(out, "set confirm off"); /* to quit detaches: there is nothing to confirm */
     }
-    if (is_gdb && target->is_stopped)
+    if (is_gdb && is_stopped)
         put_gdb(out, "handle SIGSTOP nostop noprint nopass");
-    if (is_gdb && target->has_script) {
-        char *trust AUTO_FREE = mem_printf("add-auto-load-safe-path %s-gdb.py", target->program);
-        put_gdb(out, trust);
-    }
     strv_add(out, "-p");
-    strv_printf(out, "%ld", (long)target->pid);
+    strv_printf(out, "%ld", (long)pid);
 }

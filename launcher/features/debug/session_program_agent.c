@@ -17,10 +17,10 @@
 
 extern char **environ;
 
-/* "/proc/PID/LINK"; the caller's; NULL: it cannot be read. */
-static char *read_link(pid_t pid, const char *name)
+/* Its working directory, the caller's; NULL: it cannot be read. */
+static char *find_wdir(pid_t pid)
 {
-    char path[PATH_ROOM], *link AUTO_FREE = mem_printf("/proc/%ld/%s", (long)pid, name);
+    char path[PATH_ROOM], *link AUTO_FREE = mem_printf("/proc/%ld/cwd", (long)pid);
     ssize_t length = readlink(link, path, sizeof(path));
     return length > 0 && (size_t)length < sizeof(path) ? mem_strndup(path, (size_t)length) : NULL;
 }
@@ -77,20 +77,22 @@ static char *find_debugger(const char **with, const char *search, const char *ho
     return NULL;
 }
 
-/* Where Yama wants a capability, the debugger would only say "Operation not permitted". */
+/* Where Yama wants a capability, the debugger would only say "Operation not permitted". With 3 none
+ * helps, and nobody can lower that. */
 static int check_yama(const char *host, struct error *err)
 {
     struct buf scope AUTO_BUF = BUF_INIT(64), status AUTO_BUF = BUF_INIT(1 << 16);
     if (fd_read_file("/proc/sys/kernel/yama/ptrace_scope", &scope, NULL) < 0 ||
         buf_text(&scope)[0] < '2' || !proc_read(getpid(), 0, "status", &status))
         return 0;
+    bool never = buf_text(&scope)[0] > '2';
     const char *caps = strstr(buf_text(&status), "\nCapEff:");
-    if (caps != NULL && (strtoull(caps + 8, NULL, 16) >> CAP_SYS_PTRACE_BIT & 1) != 0)
+    if (!never && caps != NULL && (strtoull(caps + 8, NULL, 16) >> CAP_SYS_PTRACE_BIT & 1) != 0)
         return 0;
-    return error_set(err,
-                     "%s lets no debugger attach (kernel.yama.ptrace_scope is %c): as root, use "
-                     "'sysctl kernel.yama.ptrace_scope=1' there",
-                     host, buf_text(&scope)[0]);
+    return error_set(err, "%s lets no debugger attach (kernel.yama.ptrace_scope is %c): %s", host,
+                     buf_text(&scope)[0],
+                     never ? "only a reboot of that host with another setting can change this"
+                           : "as root, use 'sysctl kernel.yama.ptrace_scope=1' there");
 }
 
 /* The path of the program, the caller's, and its words. */
@@ -100,17 +102,11 @@ static char *make_debugger(const Hvdrun__SessionRequest *request,
 {
     const char *with = request->with, *host = request->host;
     bool is_command = with[0] != '\0' && strcmp(with, "gdb") != 0 && strcmp(with, "lldb") != 0;
-    char *program AUTO_FREE = read_link(worker->pid, "exe");
-    char *script AUTO_FREE = mem_printf("%s-gdb.py", program == NULL ? "" : program);
     char *path = is_command ? mem_strdup("/bin/sh") : find_debugger(&with, search, host, err);
     if (path != NULL && !is_command && check_yama(host, err) < 0)
         mem_free_at(&path);
-    const struct debug_target target = {.pid = worker->pid,
-                                        .program = program == NULL ? "" : program,
-                                        .has_script = access(script, R_OK) == 0,
-                                        .is_stopped = worker->is_stopped};
     if (path != NULL)
-        debug_line(with, &target, argv);
+        debug_line(with, worker->pid, worker->is_stopped, argv);
     return path;
 }
 
@@ -130,7 +126,7 @@ int session_program_make(const Hvdrun__SessionRequest *request, const struct ses
     *out = (struct session_program){.argv = STRV_INIT, .env = STRV_INIT};
     if (make_env(request, worker->pid, &out->env, err) < 0)
         return -1;
-    out->wdir = worker->pid == 0 ? NULL : read_link(worker->pid, "cwd");
+    out->wdir = worker->pid == 0 ? NULL : find_wdir(worker->pid);
     if (child_check_wdir(out->wdir, NULL) < 0)
         mem_free_at(&out->wdir);
     out->path = request->debugger ? make_debugger(request, worker, strv_env_get(&out->env, "PATH"),

@@ -10,11 +10,11 @@
 #include "base/buf.h"
 #include "features/debug/debug_line.h"
 
-static void check(const char *with, const struct debug_target *target, const char *expected)
+static void check(const char *with, pid_t pid, bool is_stopped, const char *expected)
 {
     struct strv words AUTO_STRV = STRV_INIT;
     struct buf line AUTO_BUF = BUF_INIT(10000);
-    debug_line(with, target, &words);
+    debug_line(with, pid, is_stopped, &words);
     for (size_t i = 0; i < words.count; i++)
         buf_printf(&line, "%s[%s]", i > 0 ? " " : "", words.items[i]);
     assert_string_equal(buf_text(&line), expected);
@@ -22,30 +22,21 @@ static void check(const char *with, const struct debug_target *target, const cha
 
 static void test_known_debuggers(void **state)
 {
-    struct debug_target target = {.pid = 123, .program = "/opt/py thon"};
     (void)state;
-    check("gdb", &target, "[gdb] [-q] [-iex] [set confirm off] [-p] [123]");
-    check("lldb", &target, "[lldb] [-p] [123]");
-    target.has_script = true;
-    check("gdb", &target,
-          "[gdb] [-q] [-iex] [set confirm off] [-iex] [add-auto-load-safe-path "
-          "/opt/py thon-gdb.py] [-p] [123]");
-    check("lldb", &target, "[lldb] [-p] [123]");
-    target.has_script = false;
-    target.is_stopped = true;
-    check("gdb", &target,
+    check("gdb", 123, false, "[gdb] [-q] [-iex] [set confirm off] [-p] [123]");
+    check("lldb", 123, false, "[lldb] [-p] [123]");
+    check("lldb", 123, true, "[lldb] [-p] [123]");
+    check("gdb", 123, true,
           "[gdb] [-q] [-iex] [set confirm off] [-iex] [handle SIGSTOP nostop noprint nopass] [-p] "
           "[123]");
 }
 
 static void test_commands(void **state)
 {
-    const struct debug_target target = {.pid = 7, .program = ""};
     (void)state;
-    check("strace -f -p {pid}", &target, "[/bin/sh] [-c] [strace -f -p 7]");
-    check("%p{pid}%p %% {pi} {", &target, "[/bin/sh] [-c] [777 %% {pi} {]");
-    check("gdb -p %p", &target, "[/bin/sh] [-c] [gdb -p 7]");
-    check("true", &target, "[/bin/sh] [-c] [true]");
+    check("strace -f -p {pid}", 7, false, "[/bin/sh] [-c] [strace -f -p 7]");
+    check("{pid}{pid} %p %% {pi} {", 7, false, "[/bin/sh] [-c] [77 %p %% {pi} {]");
+    check("true", 7, true, "[/bin/sh] [-c] [true]");
 }
 
 int main(void)
