@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/queue.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,7 +42,6 @@
                          */
 #define KILL_AGAIN_MS 20
 #define KILLS_MAX 250
-#define SESSIONS_MAX 64
 
 struct session {
     LIST_ENTRY(session) others;
@@ -274,6 +274,12 @@ static int spawn(struct session *session, const Hvdrun__SessionRequest *request,
 {
     const struct session_worker worker = {session->worker, session->was_stopped};
     struct session_program program;
+    struct rlimit limit; /* as the worker has it; ours is a higher one */
+    struct child_limit files = {.resource = RLIMIT_NOFILE};
+    bool is_known =
+        session->worker != 0 && prlimit(session->worker, RLIMIT_NOFILE, NULL, &limit) == 0;
+    if (is_known)
+        files.soft = limit.rlim_cur;
     if (session_program_make(request, &worker, &program, err) == 0) {
         struct child_spec spec = {.path = program.path,
                                   .argv = strv_items(&program.argv),
@@ -284,6 +290,8 @@ static int spawn(struct session *session, const Hvdrun__SessionRequest *request,
                                   .controlling_terminal = request->term[0] != '\0',
                                   .die_with_parent = true,
                                   .mask = session->desk->agent->config->mask,
+                                  .limits = &files,
+                                  .limit_count = is_known ? 1 : 0,
                                   .script_shell = "/bin/sh"};
         session->group = child_spawn(&spec, NULL, err);
         session->runs = session->group > 0;
@@ -408,15 +416,6 @@ static void begin(struct agent *agent, const struct asked *asked,
     asked_answer(asked, &message.base);
 }
 
-static size_t count_sessions(const struct debug_desk *desk)
-{
-    const struct session *session;
-    size_t count = 0;
-    LIST_FOREACH (session, &desk->sessions, others)
-        count++;
-    return count;
-}
-
 static void open_asked(struct agent *agent, const struct asked *asked,
                        const Hvdrun__SessionRequest *request)
 {
@@ -428,17 +427,12 @@ static void open_asked(struct agent *agent, const struct asked *asked,
         LIST_INIT(&desk->sessions);
         agent->own[AGENT_PART_debug_desk] = desk;
     }
-    bool refused = true;
-    if (!ending_is_idle(agent->ending))
-        message.problem = (char *)"the job is ending";
-    else if (find(desk, request->session) != NULL || count_sessions(desk) >= SESSIONS_MAX)
-        message.problem = (char *)"this host has too many debuggers and shells";
-    else
-        refused = false;
-    if (refused)
-        asked_answer(asked, &message.base);
-    else
+    if (ending_is_idle(agent->ending)) {
         begin(agent, asked, request);
+        return;
+    }
+    message.problem = (char *)"the job is ending";
+    asked_answer(asked, &message.base);
 }
 
 /* About a session that runs. A driver that asks again before the answer has broken a rule of its
