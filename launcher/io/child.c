@@ -145,6 +145,8 @@ static void child_main(const struct child_spec *spec, pid_t parent,
     sigprocmask(SIG_SETMASK, spec->mask, NULL);
     if (spec->traceable)
         prctl(PR_SET_PTRACER, parent); /* without Yama the kernel does not know this */
+    /* From here on a signal would stop us while our parent waits in vfork. The mask must be the
+     * program's before exec, so there is no way around that; but nobody knows our PID yet. */
     if (spec->stop_at_start && ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
         child_fail(failure, STEP_TRACE);
     child_exec(spec, failure);
@@ -330,6 +332,8 @@ char *child_find(const char *command, const char *search, const char *wdir, stru
             break;
         at += length + 1;
     }
+    if (err == NULL) /* to look for what it resembles takes long */
+        return NULL;
     if (denied != NULL)
         return not_executable(denied, denied_errnum, err);
     char *near AUTO_FREE = path_of(".", 1, command, wdir);

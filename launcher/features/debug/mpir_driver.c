@@ -53,7 +53,7 @@ bool mpir_is_debugged(void)
 static int open_part(struct job *job, struct error *err)
 {
     (void)err;
-    if (!job->kind->has_workers)
+    if (!job->kind->has_workers || job->kind->many_epochs)
         return 0;
     struct mpir *mpir = mem_alloc(sizeof(*mpir));
     *mpir = (struct mpir){.programs = STRV_INIT};
@@ -61,17 +61,12 @@ static int open_part(struct job *job, struct error *err)
     return 0;
 }
 
-static void clear_table(void)
-{
-    free(MPIR_proctable);
-    MPIR_proctable = NULL;
-    MPIR_proctable_size = 0;
-}
-
 static void close_part(struct job *job)
 {
     struct mpir *mpir = job_part(job, mpir);
-    clear_table();
+    free(MPIR_proctable);
+    MPIR_proctable = NULL;
+    MPIR_proctable_size = 0;
     strv_destroy(&mpir->programs);
     free(mpir);
 }
@@ -80,49 +75,30 @@ static void close_part(struct job *job)
 static void find_programs(const struct job *job, struct strv *programs)
 {
     const struct app_list *apps = job->request->apps;
-    for (size_t i = programs->count; i < apps->count; i++) {
+    for (size_t i = 0; i < apps->count; i++) {
         const char *name = apps->items[i].argv.items[0];
         char *path = child_find(name, getenv("PATH"), NULL, NULL);
         strv_add_take(programs, path != NULL ? path : mem_strdup(name));
     }
 }
 
-/* The table has all ranks, in their order, or is empty. */
-static void fill_table(const struct job *job)
-{
-    struct mpir *mpir = job_part(job, mpir);
-    MPIR_PROCDESC *table = mem_array((size_t)job->plan->size, sizeof(*table));
-    find_programs(job, &mpir->programs);
-    for (int rank = 0; rank < job->plan->size; rank++) {
-        int seat = job_rank_seat(job, rank);
-        const struct rank_record *record = seat < 0 ? NULL : &job->ranks.records[seat];
-        if (record == NULL || record->pid == 0 || record->app < 0 ||
-            (size_t)record->app >= mpir->programs.count) {
-            free(table);
-            return;
-        }
-        table[rank] = (MPIR_PROCDESC){.host_name = job->nodes[record->node]->host,
-                                      .executable_name = mpir->programs.items[record->app],
-                                      .pid = record->pid};
-    }
-    clear_table();
-    MPIR_proctable = table;
-    MPIR_proctable_size = job->plan->size;
-}
-
-static bool is_new(const struct job *job)
-{
-    int seat = job->plan->size > 0 ? job_rank_seat(job, 0) : -1;
-    return MPIR_proctable_size != job->plan->size ||
-           (seat >= 0 && MPIR_proctable[0].pid != job->ranks.records[seat].pid);
-}
-
-/* Once they all run, and again when others run in their place. */
+/* Once all ranks have started, the table has them in their order; a rank is its seat. Those that
+ * others spawn later, with programs of their own, are not in it. */
 static void ranks_changed(struct job *job)
 {
-    if (job_part(job, mpir) != NULL && job->plan->size > 0 &&
-        job->ranks.running == job->plan->size && is_new(job))
-        fill_table(job);
+    struct mpir *mpir = job_part(job, mpir);
+    int size = job->plan->size;
+    if (mpir == NULL || MPIR_proctable != NULL || job->ranks.running + job->ranks.exited < size)
+        return;
+    find_programs(job, &mpir->programs);
+    MPIR_proctable = mem_array((size_t)size, sizeof(*MPIR_proctable));
+    for (int rank = 0; rank < size; rank++) {
+        const struct rank_record *record = &job->ranks.records[rank];
+        MPIR_proctable[rank] = (MPIR_PROCDESC){.host_name = job->nodes[record->node]->host,
+                                               .executable_name = mpir->programs.items[record->app],
+                                               .pid = record->pid};
+    }
+    MPIR_proctable_size = size;
 }
 
 void mpir_spawned(struct job *job)
