@@ -5,6 +5,7 @@ import glob
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -31,6 +32,19 @@ os.waitpid(pid, 0x40000000)
 print("holds", pid, flush=True)
 time.sleep(3600)
 """
+
+
+# For --with: once the rank has stopped, its state.
+STOPPED = "until grep 'State:.*T' /proc/{pid}/status; do sleep 0.01; done"
+
+
+def yama():
+    """0: whoever may see a process may attach to it."""
+    try:
+        with open("/proc/sys/kernel/yama/ptrace_scope", encoding="ascii") as file:
+            return int(file.read())
+    except FileNotFoundError:
+        return 0
 
 
 def tracer(pid):
@@ -60,6 +74,14 @@ class Debug(JobCommands):
 
     def holder(self, *words):
         return " ".join([sys.executable, "-I", self.write("holder.py", HOLDER), "{pid}", *words])
+
+    def connect(self, **request):
+        path, = self.sockets()
+        client = socket.socket(socket.AF_UNIX)
+        self.addCleanup(client.close)
+        client.connect(path)
+        client.sendall(json.dumps(request).encode() + b"\n")
+        return client
 
     def wait_free(self, pid):
         wait_until(lambda: tracer(pid) == 0 and state(pid) in ("S", "R", "D"), f"{pid} goes on")
@@ -139,14 +161,14 @@ class Debugger(Debug):
     def test_a_command(self):
         job, workers = self.begin()
         result = self.ask("debug", "--rank", 1, "--with", "echo {pid} and %p", status=0)
-        self.assertEqual(result.lines, [f"{workers[1].pid} and {workers[1].pid}"])
+        self.assertEqual(result.lines, [f"{workers[1].pid} and %p"])
         self.assertEqual(self.ask("debug", "--rank", 1, "--with", "exit 9", status=9).stdout, "")
         self.assertEqual(self.ask("debug", "--rank", 1, "--with", "kill -9 $$", status=137).stdout, "")
         self.end(job)
 
     def test_what_is_left_stopped_goes_on(self):
         job, workers = self.begin()
-        result = self.ask("debug", "--rank", 1, "--with", "kill -STOP {pid}; sleep 0.1; grep State /proc/{pid}/status")
+        result = self.ask("debug", "--rank", 1, "--with", "kill -STOP {pid}; " + STOPPED)
         self.assertIn("T (stopped)", result.stdout)
         self.expect_said(result, "rank 1 was still stopped, and goes on now")
         self.wait_free(workers[1].pid)
@@ -265,10 +287,16 @@ class Limits(Debug):
 class Shell(Debug):
 
     def test_of_a_rank(self):
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit[0] - 1, limit[1]))  # agents raise theirs
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limit)
         job, workers = self.begin("--wdir", self.box.work, "-x", "OF_THE_JOB=a b")
         script = 'echo "$RANK $OF_THE_JOB"; pwd; exit 7'
         result = self.ask("shell", "--rank", 2, "--", "sh", "-c", script, status=7)
         self.assertEqual(result.lines, ["2 a b", os.path.realpath(self.box.work)])
+        own, given = [self.ask("shell", "--rank", 0, "--", "grep", "files", path).stdout
+                      for path in (f"/proc/{workers[0].pid}/limits", "/proc/self/limits")]
+        self.assertEqual(own, given)
         own = self.ask("shell", "--rank", 0, "--", "cat", f"/proc/{workers[0].pid}/environ").stdout
         given = self.ask("shell", "--rank", 0, "--", "cat", "/proc/self/environ").stdout
         names = [set(text.split("\0")) for text in (own, given)]
@@ -323,6 +351,10 @@ class Shell(Debug):
         self.end(job)
 
     def test_usage(self):
+        for words in (["debug", "--rank", 0, "--with", b"\xff"], ["shell", "--rank", 0, "--", "echo", b"\xff"]):
+            done = subprocess.run([HVDRUN, *map(lambda word: word if isinstance(word, bytes) else str(word), words)], check=False,
+                                  stderr=subprocess.PIPE, env=self.box.environment())
+            self.assertEqual((done.returncode, b"takes only words in UTF-8" in done.stderr), (2, True), done)
         for words, said in ((["shell"], "shell needs --rank or --host"), (["debug"], "debug needs --rank"),
                             (["shell", "--rank", 1, "--host", "a"], "shell needs --rank or --host"),
                             (["shell", "--rank", "x"], "--rank: "), (["shell", "--rank", 1, "--"], "a command must follow"),
@@ -334,26 +366,22 @@ class Shell(Debug):
 class Floods(Debug):
     """A session holds what it cannot pass on, and disturbs nobody."""
 
-    def connect(self, **request):
-        path, = self.sockets()
-        client = socket.socket(socket.AF_UNIX)
-        self.addCleanup(client.close)
-        client.connect(path)
-        client.sendall(json.dumps(request).encode() + b"\n")
-        return client
-
     def opened(self, **request):
         client = self.connect(**request)
         answer = client.makefile("rb", buffering=0).readline()
         self.assertEqual(json.loads(answer).get("ok"), True, answer)
         return client
 
+    def spew(self, job):
+        return [one for one in job.tree() if one.comm == "yes"]
+
     def test_a_user_who_does_not_read(self):
         job, _ = self.begin()
         clients = [self.opened(do="shell", rank=rank, argv=["yes"], term="dumb" if rank else "") for rank in range(3)]
         for client in clients:
             client.sendall(b"\2\0\0\4\0\0\0\0")
-        spew = [one for one in job.tree() if one.comm == "yes"]
+        wait_until(lambda: len(self.spew(job)) == 3, "they print")
+        spew = self.spew(job)
         wait_until(lambda: all(state(one.pid) == "S" for one in spew), "they wait for room")
         self.assertEqual(self.ask("shell", "--rank", 0, "--", "echo", "here").lines, ["here"])
         for client in clients:
@@ -454,6 +482,31 @@ class StopAtStart(Debug):
         self.ask("debug", "--continue")
         self.expect(job.wait(), 0)
 
+    def test_a_tool_that_holds_a_rank_does_not_keep_it_stopped(self):
+        """It has attached on its own, so hvdrun does not know of it."""
+        job = self.held("-np", 1, "--stop-at-start", "sh", "-c", "echo it runs")
+        pid = int(re.search(r"pid (\d+)", job.output("stderr")).group(1))
+        tool = self.start("shell", "--rank", 0, "--", "sh", "-c", self.holder().replace("{pid}", str(pid)))
+        tool.wait_output("holds")
+        self.ask("debug", "--continue")
+        self.ask("shell", "--rank", 0, "--", "true")  # now its agent has let it go
+        self.assertEqual(state(pid), "t")
+        os.kill(tool.pid, signal.SIGTERM)
+        tool.wait()
+        self.assertIn("it runs", self.expect(job.wait(), 0).stdout)
+
+    def test_all_go_on_before_all_have_started(self):
+        """An agent starts 32 ranks at a time: the later ones must not wait for a second word."""
+        job = self.held("-np", 160, "--stop-at-start", "true")
+        wait_until(lambda: "ok" in json.loads(self.connect(do="continue").makefile("rb").readline()), "some go on")
+        self.expect(job.wait(), 0)
+
+    def test_a_debugger_whose_user_has_gone(self):
+        """The rank goes on, and so does the time of the job."""
+        job = self.held("-np", 1, "--stop-at-start", "--timeout", "2s", "sleep", 600)
+        self.connect(do="debug", rank=0, **{"with": "sleep 600"}).close()
+        self.expect(job.wait(), 124)
+
     def test_they_can_be_ended(self):
         job = self.held("-np", 2, "--stop-at-start", "sleep", 600, count=2)
         self.ask_only("stop")
@@ -465,7 +518,7 @@ class StopAtStart(Debug):
         os.kill(job.pid, signal.SIGTSTP)
         wait_until(lambda: state(job.pid) == "T", "the job is suspended")
         os.kill(job.pid, signal.SIGCONT)
-        self.assertIn("running", self.ask("status").stdout)
+        self.ask("shell", "--rank", 0, "--", "true")  # now its agent has been told
         self.assertEqual(state(pid), "T")
         self.assertNotIn("it runs", job.output())
         self.ask("debug", "--continue")
@@ -476,13 +529,14 @@ class StopAtStart(Debug):
         self.expect(self.run_job("-np", 2, "--stop-at-start", bad), 127)
 
     def test_usage(self):
-        for words, said in ((["--stop-at-start=x"], "stop-at-start"), (["--stop-at-start", "--min-np", 1], "elastic"),
+        for words, said in ((["--stop-at-start=x"], "stop-at-start"), (["--stop-at-start=0-2000000000"], "0 to 999999"),
+                            (["--stop-at-start", "--min-np", 1], "elastic"),
                             (["--stop-at-start", "--warm"], "--warm")):
             with self.subTest(words=words):
                 result = self.expect(self.run_job("-np", 2, *words, "true"), 2)
                 self.expect_said(result, said)
         job = self.held("-np", 1, "--stop-at-start=0,7", "true")
-        job.wait_output("the job has no rank 7", "stderr")
+        job.wait_output("--stop-at-start=0,7: the job has no rank beyond 0", "stderr")
         self.ask("debug", "--continue", "--rank", 0)
         self.expect(job.wait(), 0)
 
@@ -504,6 +558,7 @@ class Mpir(Debug):
             self.assertRegex(names, rf"(?m) [BDT] {name}$")
 
     @NEEDS_GDB
+    @unittest.skipIf(yama(), "Yama lets a tool attach only to its own children")
     def test_a_tool_attaches(self):
         job, workers = self.begin()
         text = self.helper(*self.gdb("-p", job.pid, commands=["print MPIR_proctable_size", "print *MPIR_proctable@3"]),
@@ -527,6 +582,20 @@ class Mpir(Debug):
         self.assertEqual(len(re.findall(r"T \(stopped\)", text)), 2, text)
         self.assertRegex(text, r"(?s)stopped.*rank 0 runs")
         self.assertRegex(text, r"(?s)stopped.*rank 1 runs")
+
+    @NEEDS_GDB
+    def test_a_tool_launches_and_a_rank_waits_for_the_user(self):
+        commands = ["break main", "run", "set var MPIR_being_debugged=1", "break MPIR_Breakpoint", "continue",
+                    "print MPIR_proctable_size", "continue"]
+        job = Job(self.box, self.gdb("--args", HVDRUN, "-np", "2", "--stop-at-start=1", "sh", "-c", "echo rank $RANK runs",
+                                     commands=commands), env={"ASAN_OPTIONS": "detect_leaks=0"})
+        job.wait_output("rank 0 runs")
+        job.wait_output("rank 1 waits at its start", "stderr")
+        job.wait_output(r"\$1 = 2")
+        self.wait_socket()
+        self.assertNotIn("rank 1 runs", job.output())
+        self.ask("debug", "--continue")
+        self.assertIn("rank 1 runs", self.expect(job.wait(), 0).stdout)
 
 
 if __name__ == "__main__":

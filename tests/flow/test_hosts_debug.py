@@ -18,7 +18,8 @@ class HostsDebug(Hosts):
         result = self.expect(self.start("shell", "--rank", 1, "--", "sh", "-c", "hostname; echo $RANK $OF_THE_JOB; exit 5").wait(), 5)
         self.assertEqual(result.lines, ["node2", "1 yes"], result.describe())
         self.assertEqual(self.expect(self.start("shell", "--host", "node1", "--", "hostname").wait(), 0).lines, ["node1"])
-        result = self.expect(self.start("debug", "--rank", 1, "--with", "kill -STOP {pid}; hostname").wait(), 0)
+        result = self.expect(self.start("debug", "--rank", 1, "--with", "kill -STOP {pid}; hostname; "
+                                        "until grep -q 'State:.*T' /proc/{pid}/status; do sleep 0.01; done").wait(), 0)
         self.assertEqual(result.lines, ["node2"])
         self.expect_said(result, "rank 1 was still stopped, and goes on now")
         let_go()

@@ -30,7 +30,8 @@
 #include "output/terminal.h"
 
 #define TERM_MAX 64
-#define LOOK_MS 500 /* nothing tells that we come back from the background */
+#define RANK_MAX 999999 /* a list is read rank by rank */
+#define LOOK_MS 500     /* nothing tells that we come back from the background */
 
 settings_check debug_check;
 control_run control_debug, control_shell;
@@ -53,7 +54,7 @@ int debug_check(const struct settings *settings, struct error *err)
     if (settings->warm.count > 0)
         return error_status(err, STATUS_USAGE,
                             "%s: a rank that --warm forks has no start to be stopped at", place);
-    if (strcmp(text, "all") == 0 || parse_ranks(text, INT32_MAX, no_rank, NULL, err) == 0)
+    if (strcmp(text, "all") == 0 || parse_ranks(text, RANK_MAX, no_rank, NULL, err) == 0)
         return 0;
     if (err != NULL)
         err->status = STATUS_USAGE;
@@ -239,8 +240,10 @@ static bool has_terminal(void)
     return isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0;
 }
 
-static json_t *request_of(const char *what, const struct control_words *words)
+/* NULL: JSON cannot say it. */
+static json_t *request_of(const char *what, const struct control_words *words, struct error *err)
 {
+    bool said = true;
     char term[TERM_MAX] = "";
     const char *own = getenv("TERM");
     uint32_t rows = 0, columns = 0;
@@ -249,13 +252,13 @@ static json_t *request_of(const char *what, const struct control_words *words)
     if (words->rank >= 0)
         json_object_set_new(request, "rank", json_integer(words->rank));
     if (words->host != NULL)
-        json_object_set_new(request, "host", json_string(words->host));
+        said = json_object_set_new(request, "host", json_string(words->host)) == 0;
     if (words->with != NULL)
-        json_object_set_new(request, "with", json_string(words->with));
+        said = json_object_set_new(request, "with", json_string(words->with)) == 0 && said;
     if (words->argv != NULL) {
         json_t *argv = json_array();
         for (char *const *at = words->argv; *at != NULL; at++)
-            json_array_append_new(argv, json_string(*at));
+            said = json_array_append_new(argv, json_string(*at)) == 0 && said;
         json_object_set_new(request, "argv", argv);
     }
     if (has_terminal()) {
@@ -265,19 +268,26 @@ static json_t *request_of(const char *what, const struct control_words *words)
     json_object_set_new(request, "term", json_string(term));
     json_object_set_new(request, "rows", json_integer(rows));
     json_object_set_new(request, "columns", json_integer(columns));
-    return request;
+    if (said)
+        return request;
+    json_decref(request);
+    error_status(err, STATUS_USAGE,
+                 "%s takes only words in UTF-8: put others into a script on the host",
+                 control_forms[words->command].word);
+    return NULL;
 }
 
 static int open_session(const struct job_list *list, const char *what,
                         const struct control_words *words, struct error *err)
 {
-    int fd AUTO_FD = control_client_dial(list, words->job, err);
-    json_t *request = request_of(what, words);
+    json_t *request = request_of(what, words, err);
+    int fd AUTO_FD = request == NULL ? -1 : control_client_dial(list, words->job, err);
     json_t *answer = fd < 0 ? NULL : control_client_ask(fd, request, err);
+    bool is_open = answer != NULL;
     json_decref(request);
     json_decref(answer);
-    if (answer == NULL)
-        return -1;
+    if (!is_open || words->continues)
+        return is_open ? 0 : -1;
     return run_front(fd, has_terminal(), err);
 }
 
@@ -285,15 +295,7 @@ int control_debug(const struct job_list *list, const struct control_words *words
                   struct error *err)
 {
     (void)out;
-    if (!words->continues)
-        return open_session(list, "debug", words, err);
-    int fd AUTO_FD = control_client_dial(list, words->job, err);
-    json_t *request = request_of("continue", words);
-    json_t *answer = fd < 0 ? NULL : control_client_ask(fd, request, err);
-    bool done = answer != NULL;
-    json_decref(request);
-    json_decref(answer);
-    return done ? 0 : -1;
+    return open_session(list, words->continues ? "continue" : "debug", words, err);
 }
 
 int control_shell(const struct job_list *list, const struct control_words *words, struct buf *out,

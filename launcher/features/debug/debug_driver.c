@@ -33,7 +33,6 @@
 #include "driver/run/suspension.h"
 #include "driver/tell/events.h"
 #include "features/debug/debug_holds_driver.h"
-#include "features/debug/mpir_driver.h"
 #include "features/debug/session_wire.h"
 
 const char debug_feature[] = "a debugger or a shell on a rank (debug, shell, --stop-at-start)";
@@ -76,7 +75,7 @@ static void look_at_clock(struct debug *debug)
 {
     const struct session *session;
     struct job *job = debug->job;
-    bool on = debug_holds_any(job) || mpir_is_debugged();
+    bool on = debug_holds_any(job);
     LIST_FOREACH (session, &debug->sessions, others)
         on = on || (session->of_debugger && !session->over &&
                     job->ranks.records[session->seat].state == RANK_RUNNING);
@@ -315,9 +314,13 @@ static void has_opened(void *context, const struct ask *asked)
     if (why[0] != '\0') {
         if (answer == NULL)
             close_at_agent(session); /* it may come up later */
+        if (answer == NULL && session->of_debugger)
+            debug_holds_release(job, session->seat, NULL); /* which then holds the rank no more */
         refuse(session, why);
         return;
     }
+    if (session->of_debugger)
+        debug_holds_forget(job, session->seat);
     json_t *reply = json_pack("{s:b, s:s}", "ok", 1, "host", session->node->host);
     session->fd = control_later_take_over(session->later, reply);
     session->later = NULL;
@@ -325,8 +328,6 @@ static void has_opened(void *context, const struct ask *asked)
         leave(session);
         return;
     }
-    if (session->of_debugger)
-        debug_holds_forget(job, session->seat);
     session->ready = loop_fd_create(job->loop, session->fd, ready, session);
     session->look = loop_timer_create(job->loop, look, session);
     loop_timer_set(session->look, LOOK_MS);
@@ -452,7 +453,7 @@ static json_t *open_asked(struct job *job, const struct control_asked *asked, bo
     struct debug *debug = job_part(job, debug);
     struct session chosen = {.debug = debug, .of_debugger = of_debugger, .fd = -1};
     if (!is_argv(json_object_get(asked->request, "argv"))) {
-        error_set(err, "\"argv\" is not a list of texts");
+        error_set(err, "\"argv\" is not a list of %d texts at most", ARGV_MAX);
         return NULL;
     }
     if (choose(&chosen, asked, err) < 0 || check_room(&chosen, err) < 0)
@@ -491,9 +492,7 @@ static json_t *continue_asked(void *context, const struct control_asked *asked, 
         error_set(err, "no rank of that number runs");
         return NULL;
     }
-    int result = debug_holds_release(job, seat, err);
-    look_at_clock(job_part(job, debug));
-    return control_accepted(result);
+    return control_accepted(debug_holds_release(job, seat, err));
 }
 
 /* The part */
