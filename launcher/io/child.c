@@ -145,8 +145,8 @@ static void child_main(const struct child_spec *spec, pid_t parent,
     sigprocmask(SIG_SETMASK, spec->mask, NULL);
     if (spec->traceable)
         prctl(PR_SET_PTRACER, parent); /* without Yama the kernel does not know this */
-    /* From here on a signal would stop us while our parent waits in vfork. The mask must be the
-     * program's before exec, so there is no way around that; but nobody knows our PID yet. */
+    /* A signal that came between this and the end of exec would stop us, and our parent in vfork.
+     * We cannot block it: exec keeps the mask. Nobody has been told of this process yet. */
     if (spec->stop_at_start && ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
         child_fail(failure, STEP_TRACE);
     child_exec(spec, failure);
@@ -209,12 +209,13 @@ pid_t child_spawn(const struct child_spec *spec, bool *in_exec, struct error *er
     int errnum = pid < 0 ? errno : failure.errnum;
     if (failure.step == STEP_WDIR) /* it has changed since child_check_wdir() */
         return cannot_enter(spec->wdir, errnum, err);
-    bool too_many = pid < 0 && errnum == EAGAIN;
+    const char *hint = "";
+    if (pid < 0 && errnum == EAGAIN)
+        hint = " (check the limit of processes: ulimit -u, and that of the container)";
+    if (failure.step == STEP_TRACE)
+        hint = " (kernel.yama.ptrace_scope above 1 may forbid it, or the container)";
     if (failure.step != STEP_EXEC || interpreter_explain(spec->path, spec->wdir, errnum, err) == 0)
-        error_errno(err, errnum, "cannot %s %s%s", step_names[failure.step], spec->path,
-                    too_many
-                        ? " (check the limit of processes: ulimit -u, and that of the container)"
-                        : "");
+        error_errno(err, errnum, "cannot %s %s%s", step_names[failure.step], spec->path, hint);
     if (err != NULL)
         err->status = errnum == ENOENT && failure.step == STEP_EXEC ? STATUS_NOT_FOUND
                                                                     : STATUS_NOT_EXECUTABLE;

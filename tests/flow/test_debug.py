@@ -411,6 +411,7 @@ class Floods(Debug):
         for request in ({"do": "debug"}, {"do": "debug", "rank": "x"}, {"do": "debug", "rank": -1}, {"do": "shell"},
                         {"do": "shell", "host": 3}, {"do": "shell", "host": "../a"}, {"do": "debug", "rank": 1 << 40},
                         {"do": "shell", "rank": 0, "argv": [1]}, {"do": "shell", "rank": 0, "argv": "x"},
+                        {"do": "shell", "rank": 0, "argv": ["x"] * 1025},
                         {"do": "continue"}, {"do": "continue", "rank": 0}, {"do": "continue", "rank": []}):
             with self.subTest(request=request):
                 self.assertIn("error", json.loads(self.connect(**request).makefile("rb").readline()))
@@ -567,6 +568,17 @@ class Mpir(Debug):
         for rank, host in ((0, "a"), (1, "a"), (2, "b")):
             self.assertRegex(text, rf'host_name = 0x\w+ "{host}", executable_name = 0x\w+ "\S+/hang", pid = {workers[rank].pid}}}')
         self.end(job)
+
+    @NEEDS_GDB
+    @unittest.skipIf(yama(), "Yama lets a tool attach only to its own children")
+    def test_a_tool_that_has_gone_does_not_stop_the_time(self):
+        gate, let_go = self.box.gate()
+        job = self.start("-np", 1, "--timeout", "4s", worker("hang"), "--until", gate, ":", "-np", 1, "sleep", 600)
+        job.wait_output("ready")
+        self.helper(*self.gdb("-p", job.pid, commands=["set var MPIR_being_debugged=1"]),
+                    stdout=subprocess.DEVNULL).communicate()
+        let_go()
+        self.expect(job.wait(), 124)
 
     @NEEDS_GDB
     def test_a_tool_launches(self):

@@ -5,10 +5,13 @@
 import json
 import os
 import re
+import shutil
 import signal
+import unittest
 
+import rig
 from job_commands import JobCommands
-from rig import main, mpi_worker
+from rig import HVDRUN, main, mpi_worker, wait_until
 
 QUIET = {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
 PLACES = (("-H", "localhost:6"), ("-H", "a:3,b:3", "--transport", "local", "--map-by", "node"))
@@ -47,6 +50,22 @@ class Talk(Spawn):
         result = self.expect(self.mpi("-H", "localhost:5", "-np", 1, WORLDS, "again", 2, 4), 0)
         self.assertEqual(self.lines(result, "parent heard 3 from 2 children"), ["0"] * 4)
         self.assertEqual(self.lines(result, "rank 1 of 2 done"), ["1.1", "2.1", "3.1", "4.1"])
+
+    def test_only_ranks_that_hvdrun_starts_wait_for_a_debugger(self):
+        job = self.start("-H", "localhost:5", "-np", 2, "--stop-at-start", WORLDS, "talk", 3, env=QUIET)
+        job.wait_output("waits at its start", "stderr", count=2)
+        wait_until(lambda: self.start("debug", "--continue").wait().status == 0, "the control socket")
+        result = self.expect(job.wait(60), 0)
+        self.assertEqual(self.lines(result, r"rank \d of \d done"), ["0", "1", "1.0", "1.1", "1.2"])
+        self.assertEqual(result.stderr.count("waits at its start"), 2)
+
+    @unittest.skipUnless(shutil.which("gdb"), "gdb is not installed")
+    def test_a_parallel_debugger_hears_only_of_the_ranks_that_hvdrun_starts(self):
+        commands = ["break main", "run", "set var MPIR_being_debugged=1", "break MPIR_Breakpoint", "continue", "continue"]
+        words = ["gdb", "-q", "-batch", "-nx", *[word for command in commands for word in ("-ex", command)]]
+        job = rig.Job(self.box, [*words, "--args", HVDRUN, "-H", "localhost:5", "-np", "2", WORLDS, "talk", "3"],
+                      env={"ASAN_OPTIONS": "detect_leaks=0", **QUIET})
+        self.assertEqual(job.wait(60).stdout.count("done"), 5)
 
     def test_agents_forget_worlds_that_have_finished(self):
         """Each one would keep four descriptors."""
