@@ -230,7 +230,7 @@ class Drivers(Flow):
         self.in_turns([(name, [*RUNS, ("say", what + last), *after]) for name, what in IGNORED.items()], judge)
 
 
-PREPARE_BODY = (number(1, 1) + text(3, "a") + text(4, "a") + text(5, b"\1") +
+PREPARE_BODY = (number(1, 1) + text(3, "a") + text(4, "a") + text(5, b"\1\1") +
                 text(6, text(1, "/bin/sleep") + text(1, "1000") + number(4, 1) + text(5, "none")) +
                 text(7, number(5, 1)) + text(8, "PATH=/bin:/usr/bin") +
                 number(19, (1 << 64) - 1) + number(30, 1))
@@ -258,7 +258,10 @@ DRIVERS = {
     "a rank outside": prepare(worker=text(7, number(1, NUMBER_MAX) + number(5, 1))),
     "an app outside": prepare(worker=text(7, number(2, 99) + number(5, 1))),
     "a slot outside": prepare(worker=text(7, number(8, NUMBER_MAX) + number(5, 1))),
-    "more ranks than told": prepare(ranks=text(5, varint(NUMBER_MAX))),
+    "more ranks than told": prepare(ranks=text(5, varint(NUMBER_MAX) + b"\1")),
+    "a number alone": prepare(ranks=text(5, b"\1")),
+    "more hosts than there can be": prepare(hosts=text(4, "n1\t99999999\t0")),
+    "hosts that cannot count": prepare(hosts=text(4, "n1\t2\t1")),
     "an app without words": prepare(app=text(6, number(4, 1))),
     "no such limit": prepare(limit=text(11, number(1, NUMBER_MAX) + number(2, 1))),
     "all readers": prepare(readers=text(20, varint(NUMBER_MAX))) + frame(START),
