@@ -15,7 +15,7 @@ struct agent_config {
     const struct tls_end *tls;  /* the link goes through this instead, taken over; NULL */
     const char *module_dir;     /* of hvdrun-pmix.so and hvdrun-topology.so */
     const sigset_t *mask;       /* the user's signal mask, for the workers */
-    pid_t driver_pid;           /* our parent, or with a holder who has called it; 0: elsewhere */
+    pid_t driver_pid;           /* on this machine: our parent, unless there is a `holder`; or 0 */
     bool ends_as_job;           /* agent_run() returns what QUIT says, 128 + SIGTERM if that
                                    was the cause, or STATUS_LAUNCHER without QUIT; else 0 */
     int64_t term_grace_ms;      /* from SIGTERM until this host goes; 0: not known */

@@ -51,7 +51,8 @@ struct transport_target {
 struct transport_stream {
     int read_fd, write_fd; /* may be equal; the caller owns them */
     pid_t pid;             /* of the child behind it; 0: none */
-    bool same_machine;     /* its processes are our descendants, or those of who keeps it (warm) */
+    bool same_machine;     /* its processes are our descendants, or the keeper of an agent that
+                              serves one job after another ends them (agent_config.h) */
     bool dialled_in;       /* somebody else started the agent, and may start another one */
     char peer[64];         /* numeric address of the host as we reach it; "": not known */
     int peer_port;         /* that was connected to; 0: not known */
