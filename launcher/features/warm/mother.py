@@ -83,7 +83,7 @@ class Mother:
         if safe:
             return known
         path = self.os.path
-        return {"script": path.dirname(path.realpath(self.target)), "m": self.os.getcwd(), "c": ""}[self.kind]
+        return {"script": path.dirname(path.realpath(self.target)), "m": self.folder, "c": ""}[self.kind]
 
     def local_file(self, name, folders=None):
         """The file of a module of the script's own folder, which must be read anew by each rank; "": it has none that
@@ -292,11 +292,12 @@ class Mother:
 
     def origin(self, name):
         import importlib.machinery
-        spec = importlib.machinery.PathFinder.find_spec(name.partition(".")[0])
-        origin = spec and spec.origin or ""
+        origin = ""
         try:
+            spec = importlib.machinery.PathFinder.find_spec(name.partition(".")[0])
+            origin = spec and spec.origin or ""
             return origin, str(self.os.stat(origin).st_mtime_ns)
-        except (OSError, ValueError):
+        except Exception:  # a module may have brought a finder of its own
             return origin, ""
 
     def import_all(self, modules, left_out):
