@@ -400,9 +400,9 @@ class Ends(Kept):
     def test_the_driver_is_stopped(self):
         """It is silent for longer than a lost host may be, but it is there."""
         self.hold()
-        job = self.begin("--node-timeout", "1s")
+        job = self.begin("--node-timeout", "3s")
         job.signal(signal.SIGSTOP)
-        time.sleep(4)
+        time.sleep(5)
         ranks = [int(pid) for pid in re.findall(r"ready (\d+)", job.output())]
         alive = [os.path.exists(f"/proc/{pid}") for pid in ranks]
         job.signal(signal.SIGCONT)
