@@ -23,7 +23,7 @@
 struct ending_ops {
     void (*signal)(void *context, int signal); /* to the group of every live worker */
     bool (*is_worker_group)(void *context, pid_t group);
-    int (*live)(void *context); /* workers that have not exited */
+    int (*live)(void *context);     /* workers that have not exited */
     void (*collect)(void *context); /* reaps what has ended */
     /* Once, until a reset. `held`: "pid 123 (dd, in nfs_wait)", what SIGKILL does not end; NULL:
      * nothing. */

@@ -280,6 +280,17 @@ static void host_action(struct world *world, const struct elastic_action *action
         world_problem(world, INV_TOLD, "a deadline for %s, which is not up", host->name);
 }
 
+static void bad(struct world *world, const struct elastic_action *action)
+{
+    const struct sim_host *host = named(world, action);
+    if (host == NULL)
+        return;
+    if (host->told_away_ms != core_now(world) && !world->jumped)
+        world_problem(world, INV_BAD, "%s is bad, but was not lost", host->name);
+    if (!host->told_listed || core_host(&world->core, action->host).blacklisted_until_ms == 0)
+        world_problem(world, INV_BAD, "%s is bad, but not on the blacklist", host->name);
+}
+
 static void say(struct world *world, const struct elastic_action *action)
 {
     if (action->text == NULL || action->text[0] == '\0' || strchr(action->text, '\n') != NULL)
@@ -297,6 +308,7 @@ void check_action(struct world *world, const struct elastic_action *action)
     case ELASTIC_LET_GO:
     case ELASTIC_GIVE_UP:
     case ELASTIC_DEADLINE: host_action(world, action); break;
+    case ELASTIC_HOST_BAD: bad(world, action); break;
     case ELASTIC_PREPARE: prepare(world); break;
     case ELASTIC_CANCEL: cancel(world, action); break;
     case ELASTIC_START: start(world); break;

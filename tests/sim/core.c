@@ -156,6 +156,11 @@ static void mutate_added(struct core *core, const struct elastic_event *event)
             }
         }
         break;
+    case MUTATION_BAD:
+        if (event->kind == ELASTIC_HOST_UNREACHED)
+            append(core, (struct elastic_action){
+                             .kind = ELASTIC_HOST_BAD, .host = event->host, .text = "no route"});
+        break;
     case MUTATION_REPEAT:
         if (event->kind == core->last && event->kind == ELASTIC_STARTED)
             append(core, (struct elastic_action){.kind = ELASTIC_SAY, .text = "again"});

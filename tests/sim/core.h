@@ -72,6 +72,7 @@
     X(MUTATION_DEAF_TO_HANGS, INV_HUNG, "hangs are not heard")                                   \
     X(MUTATION_NO_CULPRIT, INV_HOST, "nobody is to blame for a hang")                            \
     X(MUTATION_FALSE_HANG, INV_VERDICT, "a crash is said to be a hang")                          \
+    X(MUTATION_BAD, INV_BAD, "a host that cannot be reached is bad")                             \
     X(MUTATION_REPEAT, INV_REPEAT, "what comes twice is said twice")
 /* clang-format on */
 

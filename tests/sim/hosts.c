@@ -217,6 +217,21 @@ static void discovery_fails(struct world *world)
                                               .text = "the script exited with 1"});
 }
 
+/* The agent says so at the end of an epoch. */
+static void unkilled(struct world *world, int h)
+{
+    const struct sim_host *host = &world->hosts[h];
+    bool lives = false;
+    for (int seat = 0; seat < WORLD_SEATS; seat++) {
+        const struct sim_worker *worker = world_worker(world, seat);
+        lives |= worker_is_live(worker) && worker->host == h;
+    }
+    if (host->up && !lives)
+        world_tell(world, &(struct elastic_event){.kind = ELASTIC_UNKILLED,
+                                                  .host = host->number,
+                                                  .text = "not even SIGKILL ends cat"});
+}
+
 void hosts_fault(struct world *world, const struct fault *fault)
 {
     const int h = fault->host % SCHEDULE_HOSTS;
@@ -250,6 +265,7 @@ void hosts_fault(struct world *world, const struct fault *fault)
             world_tell(world,
                        &(struct elastic_event){.kind = ELASTIC_HOST_UNDRAIN, .host = host->number});
         break;
+    case FAULT_UNKILLED: unkilled(world, h); break;
     case FAULT_PREPARE_FAILS: host->prepare_failures = (int)fault->value; break;
     case FAULT_TRAP:
         if (host->trap_count < 4)

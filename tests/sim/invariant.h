@@ -49,6 +49,7 @@
     X(INV_QUIET, "a newcomer that cannot join yet disturbs nobody")                              \
     X(INV_TOGETHER, "newcomers of one batch join together, with the numbers that they know")     \
     X(INV_HUNG, "a hang begins a change, and its culprit has no place in what follows")          \
+    X(INV_BAD, "only a host that was lost and is on the blacklist is bad")                       \
     X(INV_REPEAT, "what does not fit changes nothing")                                           \
     X(INV_WORLD, "the simulated world has room")
 /* clang-format on */

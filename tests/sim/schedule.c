@@ -14,7 +14,7 @@ static const char *const program_names[] = {PROGRAM_LIST(SCHEDULE_NAME)};
 /* clang-format off */
 #define NUMBER_LIST(X)                                                                           \
     X(work_ms) X(gate) X(repeats) X(hang_ms) X(config.np) X(config.min_np) X(config.max_np) X(config.spares)        \
-    X(config.reset_limit) X(config.max_restarts) X(config.max_preemptions)                       \
+    X(config.reset_limit) X(config.max_restarts) X(config.max_preemptions) X(config.idle_restarts) \
     X(config.elastic_timeout_ms) X(config.rejoin_timeout_ms) X(config.prepare_timeout_ms)        \
     X(config.grow_delay_ms) X(config.gather_ms) X(config.grace_ms) X(config.orderly_grace_ms)                        \
     X(config.cooldown_min_ms) X(config.cooldown_max_ms) X(config.reconnect_min_ms)               \

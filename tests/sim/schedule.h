@@ -44,7 +44,9 @@
     X(FAULT_STRAY_EVENT, "stray-event") /* one that does not fit */                              \
     X(FAULT_JUMP, "jump")              /* the clock, by `value` ms, forward or backward */       \
     X(FAULT_LATE_TICKS, "late-ticks")  /* the loop is late by up to `value` ms from now on */    \
-    X(FAULT_END, "end")                /* the driver ends the job */
+    X(FAULT_END, "end")                /* the driver ends the job */                             \
+    X(FAULT_UNKILLED, "unkilled")      /* SIGKILL does not end a process there */                \
+    X(FAULT_PROGRESS, "progress")      /* the program has come further than ever */
 
 #define REACTION_LIST(X)                                                                         \
     X(REACTION_ASK, "ask") X(REACTION_EXIT_1, "exit-1") X(REACTION_EXIT_0, "exit-0")             \

@@ -29,7 +29,7 @@ static const enum fault_kind themes[][THEME_KINDS] = {
 static enum fault_kind pick_kind(struct rng *rng, int theme)
 {
     if (!rng_chance(rng, 70)) {
-        const enum fault_kind kind = (enum fault_kind)rng_below(rng, FAULTS);
+        const enum fault_kind kind = (enum fault_kind)rng_below(rng, FAULT_END + 1);
         /* an end of the job by its driver ends the story as well */
         return kind == FAULT_END && !rng_chance(rng, 15) ? FAULT_CRASH : kind;
     }
@@ -175,4 +175,11 @@ void schedule_generate(uint64_t seed, struct schedule *out)
         out->hang_ms = (int)rng_between(&rng, 500, 15000);
     for (int left = out->hang_ms > 0 ? rng_below(&rng, 4) : 0; left > 0; left--)
         add_fault(out, rng_between(&rng, 1, horizon), FAULT_HANG, rng_below(&rng, hosts), 0);
+    for (int left = rng_chance(&rng, 20) ? 1 + rng_below(&rng, 2) : 0; left > 0; left--)
+        add_fault(out, rng_between(&rng, 1, horizon), FAULT_UNKILLED, rng_below(&rng, hosts), 0);
+    if (rng_chance(&rng, 70))
+        return;
+    out->config.idle_restarts = 1 + rng_below(&rng, 3);
+    for (int left = 1 + rng_below(&rng, 4); left > 0; left--)
+        add_fault(out, rng_between(&rng, 1, horizon), FAULT_PROGRESS, 0, 0);
 }

@@ -155,6 +155,10 @@ static void fault(struct world *world, const struct fault *fault_)
     case FAULT_LATE_TICKS: world->late_ms = fault_->value; break;
     case FAULT_CRASHY: world->crashy_until_ms = world->now_ms + fault_->value; break;
     case FAULT_END: world_tell(world, &(struct elastic_event){.kind = ELASTIC_END}); break;
+    case FAULT_PROGRESS:
+        if (world->started_count > 0)
+            world_tell(world, &(struct elastic_event){.kind = ELASTIC_PROGRESSED});
+        break;
     case FAULT_STRAY_ASK:
     case FAULT_STRAY_EVENT: stray_fault(world, fault_); break;
     case FAULT_CRASH:

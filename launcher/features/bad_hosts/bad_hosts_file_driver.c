@@ -66,8 +66,7 @@ static int put_in_place(const char *path, const struct stat *before, const struc
         return error_errno(err, errno, "cannot create %s", part);
     (void)!fchown(fd, (uid_t)-1, before->st_gid); /* only members of the group may */
     if (fd_write_all(fd, buf_text(text), text->length) == 0 &&
-        fchmod(fd, before->st_mode & 0777) == 0 &&
-        fsync(fd) == 0 && rename(part, path) == 0)
+        fchmod(fd, before->st_mode & 0777) == 0 && fsync(fd) == 0 && rename(part, path) == 0)
         return 0;
     error_errno(err, errno, "cannot write %s", path);
     unlink(part);

@@ -13,7 +13,7 @@
 #include "features/check/gpu_test.h"
 #include "features/check/table.h"
 
-#define ROUNDS 2 /* with the host behind it, and the one before it */
+#define ROUNDS 2         /* with the host behind it, and the one before it */
 #define PORT_LEAST 20000 /* below those that the kernel gives to clients */
 #define PORTS 10000
 #define INTERFACE_MAX 32

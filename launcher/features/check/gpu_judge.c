@@ -103,11 +103,11 @@ static void gather(const struct check_result *result, struct all *out)
 }
 
 /* The host is bad for that. A reason of which it is not sure only gets a warning. */
-#define ADD_BAD_IF(sure, findings, ...)             \
-    do {                                            \
-        check_findings_add(findings, __VA_ARGS__);  \
-        if (sure)                                   \
-            check_findings_mark(findings);          \
+#define ADD_BAD_IF(sure, findings, ...)            \
+    do {                                           \
+        check_findings_add(findings, __VA_ARGS__); \
+        if (sure)                                  \
+            check_findings_mark(findings);         \
     } while (0)
 #define ADD_BAD(findings, ...) \
     (check_findings_add(findings, __VA_ARGS__), check_findings_mark(findings))
@@ -319,8 +319,8 @@ static unsigned gpus_known(const struct check_host *host)
     return whole > 0 && whole < seen ? (unsigned)whole : seen;
 }
 
-/* With the better one of its two neighbours, beside the same of like hosts. With one neighbour only,
- * that may be the slow one. */
+/* With the better one of its two neighbours, beside the same of like hosts. With one neighbour
+ * only, that may be the slow one. */
 static void judge_between(const struct check_result *result, int number, struct check_findings *out)
 {
     const struct check_host *host = &result->hosts[number];

@@ -234,11 +234,10 @@ static json_t *describe_findings(const struct check_result *result,
     for (size_t i = 0; i < findings->count; i++) {
         const struct check_finding *finding = &findings->items[i];
         const char *host = finding->host < 0 ? NULL : result->hosts[finding->host].name;
-        json_array_append_new(array,
-                              json_pack("{s:o, s:b, s:b, s:b, s:o}", "host", text_or_null(host), "fatal",
-                                        (int)finding->fatal, "bad", (int)finding->bad, "pair",
-                                        (int)finding->pair, "text",
-                                        text_or_null(finding->text)));
+        json_array_append_new(array, json_pack("{s:o, s:b, s:b, s:b, s:o}", "host",
+                                               text_or_null(host), "fatal", (int)finding->fatal,
+                                               "bad", (int)finding->bad, "pair", (int)finding->pair,
+                                               "text", text_or_null(finding->text)));
     }
     return array;
 }

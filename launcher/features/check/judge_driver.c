@@ -368,9 +368,10 @@ static void judge_transfers(const struct check_result *result, struct check_find
         const struct check_link *link = &result->links[i];
         if (link->transfer_problem == NULL || !counts(result, link))
             continue;
-        check_findings_add(out, link->from, true,
-                           "a transfer to %s failed: %s; large packets may get lost (check the MTU)",
-                           result->hosts[link->to].name, link->transfer_problem);
+        check_findings_add(
+            out, link->from, true,
+            "a transfer to %s failed: %s; large packets may get lost (check the MTU)",
+            result->hosts[link->to].name, link->transfer_problem);
         check_findings_mark_pair(out);
     }
 }

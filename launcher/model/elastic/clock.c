@@ -35,10 +35,9 @@ static void notify_again(struct elastic *e)
 
 static void prepare_over(struct elastic *e)
 {
-    elastic_verdict_give(e, ELASTIC_END_PREPARE, NULL,
-                         "could not prepare epoch %u on all its hosts within %lld s",
-                         (unsigned)e->plan.epoch,
-                         (long long)((e->now_ms - e->change.planned_ms) / 1000));
+    elastic_verdict_give(
+        e, ELASTIC_END_PREPARE, NULL, "could not prepare epoch %u on all its hosts within %lld s",
+        (unsigned)e->plan.epoch, (long long)((e->now_ms - e->change.planned_ms) / 1000));
 }
 
 static void newcomers_over(struct elastic *e)

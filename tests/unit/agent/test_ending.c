@@ -15,8 +15,8 @@
 #include "agent/ending_test.h"
 #include "agent/worker_end.h"
 #include "base/mem.h"
-#include "node/descendants.h"
 #include "loop_fixture.h"
+#include "node/descendants.h"
 
 #define LONG_MS 1000000 /* no test lasts as long */
 #define SHORT_MS 200

@@ -51,7 +51,8 @@ static void test_who_is_left_out(void **state)
     struct host_list hosts = {.count = 0};
     struct buf told AUTO_BUF = BUF_INIT(1000);
     (void)state;
-    assert_int_equal(leave_out((struct outcome){FINDINGS, STATUS_LAUNCHER}, &hosts, &told, NULL), 0);
+    assert_int_equal(leave_out((struct outcome){FINDINGS, STATUS_LAUNCHER}, &hosts, &told, NULL),
+                     0);
     assert_string_equal(buf_text(&told), "--leave-out-bad leaves out b (none can reach it), "
                                          "c (GPU 1 is lost)");
     assert_int_equal(hosts.count, 2);
