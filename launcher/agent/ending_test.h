@@ -5,5 +5,5 @@
 #include "agent/ending.h"
 #include "base/buf.h"
 
-/* What gone() is told after SIGKILL; nothing: there is none. */
+/* What gone() gets after SIGKILL; nothing: there is none. */
 void ending_describe_held(const struct ending *ending, struct buf *out);

@@ -129,14 +129,12 @@ bool name_is_safe(const char *name, size_t length)
 /* strptime() alone would take "2026-1-2", too. */
 int parse_utc(const char *text, int64_t *out)
 {
-    static const struct {
-        const char *form;
-        size_t length;
-    } forms[] = {{"%Y-%m-%d", 10}, {"%Y-%m-%dT%H:%MZ", 17}, {"%Y-%m-%dT%H:%M:%SZ", 20}};
+    static const char *const forms[] = {"%Y-%m-%d", "%Y-%m-%dT%H:%MZ", "%Y-%m-%dT%H:%M:%SZ"};
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
         struct tm when = {.tm_year = 0};
-        const char *end = strptime(text, forms[i].form, &when);
-        if (end == NULL || *end != '\0' || strlen(text) != forms[i].length || when.tm_year < 70)
+        char again[UTC_TEXT_SIZE];
+        if (strptime(text, forms[i], &when) == NULL || when.tm_year < 70 ||
+            strftime(again, sizeof(again), forms[i], &when) == 0 || strcmp(again, text) != 0)
             continue;
         *out = timegm(&when);
         return 0;

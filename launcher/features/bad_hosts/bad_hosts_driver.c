@@ -29,8 +29,7 @@ struct bad_hosts {
     const char *path;
     struct bad_host_list known;    /* as the job began */
     struct bad_host_list said;     /* of them, those that were left out of a discovered list */
-    struct bad_host_list doubtful; /* news that are not written yet: may have another cause */
-    struct bad_host_list others;   /* news that have none */
+    struct bad_host_list news;     /* that are not written yet */
     int64_t due_ms;                /* when the news have settled */
     int64_t *trouble_ms;           /* by node: when it was last lost, or has not ended */
     size_t nodes, nodes_room;      /* of them */
@@ -43,11 +42,15 @@ static int64_t now_s(void)
     return clock_wall_ns() / 1000000000;
 }
 
-/* Elsewhere this is the name of another machine. */
-static bool means_any_machine(const char *name)
+/* Why the name says nothing to other jobs; NULL: it does. */
+static const char *why_not_remembered(const struct job *job, const char *name)
 {
-    return strcmp(name, "localhost") == 0 || strncmp(name, "127.", 4) == 0 ||
-           strcmp(name, "::1") == 0;
+    if (job->settings->transport == SET_TRANSPORT_LOCAL)
+        return "--transport local only simulates hosts";
+    bool any =
+        strcmp(name, "localhost") == 0 || strncmp(name, "127.", 4) == 0 || strcmp(name, "::1") == 0;
+    return any ? "other jobs call another machine so; start the job with the host's own name"
+               : NULL;
 }
 
 /* The outcome of the thread. */
@@ -68,13 +71,6 @@ static void say_outcome(struct bad_hosts *own)
     }
     bad_hosts_write_destroy(own->write);
     own->write = NULL;
-}
-
-static void move_all(struct bad_host_list *to, struct bad_host_list *from)
-{
-    for (size_t i = 0; i < from->count; i++)
-        bad_hosts_add(to, &from->items[i]);
-    bad_hosts_destroy(from);
 }
 
 /* Names that do not fit are left out. */
@@ -102,7 +98,8 @@ static void node_lost(struct job *job, struct node_link *node)
     note_trouble(job, node);
 }
 
-/* Of the hosts that had an agent, in this moment or when they had trouble. */
+/* Of the hosts that had an agent, in this moment or when they had trouble. What a check finds has
+ * no other cause. */
 static bool most_have_trouble(const struct bad_hosts *own, int *some, int *all)
 {
     int64_t since_ms = clock_mono_ms() - RECENT_MS;
@@ -112,31 +109,23 @@ static bool most_have_trouble(const struct bad_hosts *own, int *some, int *all)
         *some += trouble;
         *all += trouble || own->job->nodes[i]->hello != NULL;
     }
-    return 2 * *some > *all;
+    return 2 * *some > *all && own->job->request->check == NULL;
 }
 
 static void begin_write(struct bad_hosts *own)
 {
-    struct bad_host_list news = {.count = 0};
+    struct buf names AUTO_BUF = BUF_INIT(NAMES_MAX);
     int some, all;
-    move_all(&news, &own->others);
-    if (own->doubtful.count > 0 && most_have_trouble(own, &some, &all)) {
-        struct buf names AUTO_BUF = BUF_INIT(NAMES_MAX);
-        list_names(&own->doubtful, &names);
-        log_warning(&own->job->log,
-                    "%s does not remember %s: %d of %d hosts of this job were lost or did not end, "
-                    "so most likely the network, a file system or this machine is the cause",
-                    own->path, buf_text(&names), some, all);
-        bad_hosts_destroy(&own->doubtful);
+    if (!most_have_trouble(own, &some, &all)) {
+        own->write = bad_hosts_write_begin(own->path, &own->news, now_s());
+        return;
     }
-    move_all(&news, &own->doubtful);
-    if (news.count > 0)
-        own->write = bad_hosts_write_begin(own->path, &news, now_s());
-}
-
-static bool has_news(const struct bad_hosts *own)
-{
-    return own->doubtful.count + own->others.count > 0;
+    list_names(&own->news, &names);
+    log_warning(&own->job->log,
+                "%s does not remember %s: %d of %d hosts of this job were lost or did not end, so "
+                "most likely the network, a file system or this machine is the cause",
+                own->path, buf_text(&names), some, all);
+    bad_hosts_destroy(&own->news);
 }
 
 static void tick(void *context)
@@ -144,9 +133,9 @@ static void tick(void *context)
     struct bad_hosts *own = context;
     if (own->write != NULL && bad_hosts_write_wait(own->write, 0))
         say_outcome(own);
-    if (own->write == NULL && has_news(own) && own->due_ms <= clock_mono_ms())
+    if (own->write == NULL && own->news.count > 0 && own->due_ms <= clock_mono_ms())
         begin_write(own);
-    if (own->write != NULL || has_news(own))
+    if (own->write != NULL || own->news.count > 0)
         loop_timer_set(own->timer, LOOK_MS);
 }
 
@@ -157,18 +146,10 @@ static void host_bad(struct job *job, const struct node_link *node, enum host_ba
     bool stuck = kind == HOST_BAD_UNKILLED;
     if (own == NULL)
         return;
-    if (job->settings->transport == SET_TRANSPORT_LOCAL) {
-        log_warning(&job->log,
-                    "%s is bad: %s; %s does not remember it, because --transport local only "
-                    "simulates hosts",
-                    node->host, why, own->path);
-        return;
-    }
-    if (means_any_machine(node->host)) {
-        log_warning(&job->log,
-                    "%s is bad: %s; %s does not remember it, because %s is another "
-                    "machine for other jobs; start the job with the host's own name",
-                    node->host, why, own->path, node->host);
+    const char *why_not = why_not_remembered(job, node->host);
+    if (why_not != NULL) {
+        log_warning(&job->log, "%s is bad: %s; %s does not remember it, because %s", node->host,
+                    why, own->path, why_not);
         return;
     }
     const char *name = job->settings->job_name;
@@ -180,7 +161,7 @@ static void host_bad(struct job *job, const struct node_link *node, enum host_ba
                             .reason = (char *)why};
     if (stuck)
         note_trouble(job, node);
-    bad_hosts_add(kind == HOST_BAD_CHECKED ? &own->others : &own->doubtful, &host);
+    bad_hosts_add(&own->news, &host);
     own->due_ms = clock_mono_ms() + SETTLE_MS;
     if (!loop_timer_is_set(own->timer))
         loop_timer_set(own->timer, LOOK_MS);
@@ -220,7 +201,7 @@ static void tell(struct job *job)
 {
     struct bad_hosts *own = job_part(job, bad_hosts);
     int64_t until_ms = clock_mono_ms() + END_WAIT_MS;
-    while (own != NULL && (own->write != NULL || has_news(own))) {
+    while (own != NULL && (own->write != NULL || own->news.count > 0)) {
         if (own->write == NULL)
             begin_write(own);
         int64_t left = until_ms - clock_mono_ms();
@@ -244,7 +225,7 @@ static void close_part(struct job *job)
     struct bad_hosts *own = job_part(job, bad_hosts);
     loop_timer_destroy(own->timer);
     bad_hosts_write_destroy(own->write);
-    struct bad_host_list *lists[] = {&own->known, &own->said, &own->doubtful, &own->others};
+    struct bad_host_list *lists[] = {&own->known, &own->said, &own->news};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         bad_hosts_destroy(lists[i]);
     free(own->trouble_ms);

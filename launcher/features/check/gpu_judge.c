@@ -103,14 +103,10 @@ static void gather(const struct check_result *result, struct all *out)
 }
 
 /* The host is bad for that. A reason of which it is not sure only gets a warning. */
-#define ADD_BAD_IF(sure, findings, ...)            \
-    do {                                           \
-        check_findings_add(findings, __VA_ARGS__); \
-        if (sure)                                  \
-            check_findings_mark(findings);         \
-    } while (0)
-#define ADD_BAD(findings, ...) \
-    (check_findings_add(findings, __VA_ARGS__), check_findings_mark(findings))
+#define ADD_BAD_IF(sure, findings, ...)         \
+    (check_findings_add(findings, __VA_ARGS__), \
+     (void)((findings)->items[(findings)->count - 1].bad = (sure)))
+#define ADD_BAD(findings, ...) ADD_BAD_IF(true, findings, __VA_ARGS__)
 
 static double median_of(const struct all *all, const struct one *one, int figure)
 {
@@ -143,14 +139,14 @@ static void judge_errors(const struct all *all, const struct one *one, struct ch
                 median_of(all, one, ECC), gpu->index);
 }
 
-static bool has_low_clocks(const Hvdrun__GpuHealth *gpu)
+/* Why its clocks are low. */
+static void list_alarms(const Hvdrun__GpuHealth *gpu, struct buf *out)
 {
     for (int i = 0; gpu->has_reasons && clock_reason_name(i) != NULL; i++) {
-        if ((gpu->reasons & clock_reason_bit(i)) != 0 &&
-            clock_reason_is_alarm(clock_reason_name(i)))
-            return true;
+        const char *name = clock_reason_name(i);
+        if ((gpu->reasons & clock_reason_bit(i)) != 0 && clock_reason_is_alarm(name))
+            buf_printf(out, "%s%s", out->length > 0 ? ", " : "", name);
     }
-    return false;
 }
 
 static bool has_unseen(const Hvdrun__GpuHealth *gpu)
@@ -162,7 +158,9 @@ static bool has_unseen(const Hvdrun__GpuHealth *gpu)
 /* Others use it, or it is hot: then a GPU that is slow may be a good one. */
 static bool is_disturbed(const Hvdrun__GpuHealth *gpu)
 {
-    return gpu->n_processes > 0 || has_unseen(gpu) || has_low_clocks(gpu) ||
+    struct buf alarms AUTO_BUF = BUF_INIT(TEXT_MAX);
+    list_alarms(gpu, &alarms);
+    return gpu->n_processes > 0 || has_unseen(gpu) || alarms.length > 0 ||
            (gpu->has_temperature && gpu->celsius >= HOT);
 }
 
@@ -179,11 +177,7 @@ static void judge_clocks(const struct all *all, const struct one *one, struct ch
 {
     const Hvdrun__GpuHealth *gpu = one->gpu;
     struct buf why AUTO_BUF = BUF_INIT(TEXT_MAX), heat AUTO_BUF = BUF_INIT(TEXT_MAX);
-    for (int i = 0; gpu->has_reasons && clock_reason_name(i) != NULL; i++) {
-        const char *name = clock_reason_name(i);
-        if ((gpu->reasons & clock_reason_bit(i)) != 0 && clock_reason_is_alarm(name))
-            buf_printf(&why, "%s%s", why.length > 0 ? ", " : "", name);
-    }
+    list_alarms(gpu, &why);
     if (gpu->has_temperature)
         buf_printf(&heat, "%u degrees Celsius (median %.0f)", gpu->celsius,
                    median_of(all, one, CELSIUS));

@@ -122,16 +122,6 @@ void check_findings_add(struct check_findings *findings, int host, bool fatal, c
         (struct check_finding){.host = host, .fatal = fatal, .text = buf_take(&text)};
 }
 
-void check_findings_mark(struct check_findings *findings)
-{
-    findings->items[findings->count - 1].bad = true;
-}
-
-void check_findings_mark_pair(struct check_findings *findings)
-{
-    findings->items[findings->count - 1].pair = true;
-}
-
 void check_findings_clear(struct check_findings *findings)
 {
     for (size_t i = 0; i < findings->count; i++)

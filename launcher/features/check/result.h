@@ -97,8 +97,6 @@ struct check_findings {
 
 void check_findings_add(struct check_findings *findings, int host, bool fatal, const char *format,
                         ...) __attribute__((format(printf, 4, 5)));
-void check_findings_mark(struct check_findings *findings); /* the last one is `bad` */
-void check_findings_mark_pair(struct check_findings *findings);
 void check_findings_clear(struct check_findings *findings);
 
 /* Fatal findings first; otherwise in the order in which they were added. */
