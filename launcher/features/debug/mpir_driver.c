@@ -87,17 +87,20 @@ static void find_programs(const struct job *job, struct strv *programs)
 static void ranks_changed(struct job *job)
 {
     struct mpir *mpir = job_part(job, mpir);
-    int size = job->plan->size;
-    if (mpir == NULL || MPIR_proctable != NULL || job->ranks.running + job->ranks.exited < size)
+    const struct rank_record *record = job->ranks.records;
+    int size = 0;
+    if (mpir == NULL || MPIR_proctable != NULL)
+        return;
+    while (size < job->ranks.size && record[size].world == 0 && record[size].pid != 0)
+        size++;
+    if (size == 0 || (size < job->ranks.size && record[size].world == 0))
         return;
     find_programs(job, &mpir->programs);
     MPIR_proctable = mem_array((size_t)size, sizeof(*MPIR_proctable));
-    for (int rank = 0; rank < size; rank++) {
-        const struct rank_record *record = &job->ranks.records[rank];
+    for (int rank = 0; rank < size; rank++, record++)
         MPIR_proctable[rank] = (MPIR_PROCDESC){.host_name = job->nodes[record->node]->host,
                                                .executable_name = mpir->programs.items[record->app],
                                                .pid = record->pid};
-    }
     MPIR_proctable_size = size;
 }
 
