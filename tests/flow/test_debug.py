@@ -436,17 +436,19 @@ class Floods(Debug):
 class StopAtStart(Debug):
 
     def test_a_rank_waits_for_its_debugger(self):
-        out = self.box.path("out")
-        job = self.held("-np", 3, "-H", "a:2,b:1", "--transport", "local", "--stop-at-start=2", "--timeout", "4s",
-                        "sh", "-c", f"echo $RANK >> {out}")
+        out, seen = self.box.path("out"), self.box.path("seen")
+        job = self.held("-np", 3, "-H", "a:2,b:1", "--transport", "local", "--stop-at-start=2", "--timeout", "8s",
+                        "sh", "-c", f"echo $RANK >> {out}; [ $RANK != 2 ] || until [ -e {seen} ]; do sleep 0.1; done")
         job.wait_output(r"rank 2 waits at its start on b, pid \d+: hvdrun debug --rank 2", "stderr")
         pid = int(re.search(r"pid (\d+)", job.output("stderr")).group(1))
         self.assertEqual((state(pid), tracer(pid)), ("T", 0))
         wait_until(lambda: os.path.exists(out) and os.path.getsize(out) == 4, "the others run")
-        time.sleep(4.5)  # more than --timeout
+        time.sleep(8.5)  # more than --timeout
         self.assertEqual(state(pid), "T", job.describe())
         self.refused("rank 2 does not wait|no rank", "debug", "--continue", "--rank", 1)
         self.assertIn("T (stopped)", self.ask("debug", "--rank", 2, "--with", "grep State /proc/{pid}/status").stdout)
+        with open(seen, "w", encoding="ascii"):
+            pass
         self.expect(job.wait(), 0)
         with open(out, encoding="ascii") as file:
             self.assertEqual(sorted(file.read().split()), ["0", "1", "2"])
