@@ -96,7 +96,7 @@ class Gdb(Debug):
         user.wait_output(r"\(gdb\) ")
         self.assertEqual(tracer(workers[2].pid) > 0, True)
         user.type("bt\n")
-        user.wait_output(r"main \(argc=3")
+        user.wait_output(r"main \(")
         user.type("info inferiors\n")
         user.wait_output(rf"process {workers[2].pid} ")
         user.type("shell stty size\n")
@@ -550,6 +550,14 @@ class Mpir(Debug):
     NAMES = ("MPIR_proctable", "MPIR_proctable_size", "MPIR_being_debugged", "MPIR_debug_state",
              "MPIR_debug_abort_string", "MPIR_i_am_starter", "MPIR_partial_attach_ok", "MPIR_Breakpoint")
 
+    # host, program and pid of an entry: tools know the layout, and a build may tell gdb no types
+    PID = (16, "int")
+    FIELDS = ((0, "char *"), (8, "char *"), PID)
+
+    @staticmethod
+    def entry(rank, offset, kind):
+        return f"*({kind} *)(*(char **)&MPIR_proctable + {24 * rank + offset})"
+
     def gdb(self, *words, commands):
         return ["gdb", "-q", "-batch", "-nx", *[word for command in commands for word in ("-ex", command)], *map(str, words)]
 
@@ -564,11 +572,12 @@ class Mpir(Debug):
     @unittest.skipIf(yama(), "Yama lets a tool attach only to its own children")
     def test_a_tool_attaches(self):
         job, workers = self.begin()
-        text = self.helper(*self.gdb("-p", job.pid, commands=["print MPIR_proctable_size", "print *MPIR_proctable@3"]),
+        found = [self.entry(rank, *field) for rank in range(3) for field in self.FIELDS]
+        text = self.helper(*self.gdb("-p", job.pid, commands=["print MPIR_proctable_size", *(f"print {one}" for one in found)]),
                            stdout=subprocess.PIPE, text=True).communicate()[0]
         self.assertIn("$1 = 3\n", text)
         for rank, host in ((0, "a"), (1, "a"), (2, "b")):
-            self.assertRegex(text, rf'host_name = 0x\w+ "{host}", executable_name = 0x\w+ "\S+/hang", pid = {workers[rank].pid}}}')
+            self.assertRegex(text, rf'= 0x\w+ "{host}"\n.*= 0x\w+ "\S+/hang"\n.*= {workers[rank].pid}\n')
         self.end(job)
 
     @NEEDS_GDB
@@ -587,7 +596,8 @@ class Mpir(Debug):
         """All ranks are before main() when the tool hears of them; those that it leaves alone go on after that."""
         commands = ["break main", "run", "set var MPIR_being_debugged=1", "break MPIR_Breakpoint", "continue",
                     "print MPIR_debug_state", "print MPIR_proctable_size",
-                    "eval \"shell grep State /proc/%d/status /proc/%d/status\", MPIR_proctable[0].pid, MPIR_proctable[1].pid",
+                    "eval \"shell grep State /proc/%d/status /proc/%d/status\", "
+                    f"{self.entry(0, *self.PID)}, {self.entry(1, *self.PID)}",
                     "continue"]
         job = Job(self.box, self.gdb("--args", HVDRUN, "-np", "2", "sh", "-c", "echo rank $RANK runs", commands=commands),
                   env={"ASAN_OPTIONS": "detect_leaks=0"})  # which does not work below a debugger

@@ -31,7 +31,7 @@ FOUND = {
     ("plain", "nomem", "agent"): ["link_create", "link_flush"],      # hung
     ("plain", "nomem", "driver"): ["link_flush"],                    # hung
     ("plain", "pipe", "driver"): ["write_all"],                      # 0 although its reader had gone
-    ("pmi1", "intr", "agent"): ["mpi_detect", "library_read_elf"],   # as many worlds of one rank, and 0
+    ("pmi1", "intr", "agent"): ["look_at", "library_read_elf"],      # as many worlds of one rank, and 0
     ("pmi1", "io", "agent"): ["read_dynamic"],                       # the same
     ("pmi1", "nomem", "agent"): ["line_flush", "do_put"],            # hung
     ("record", "nomem", "driver"): ["control_destroy"],              # a socket was left
