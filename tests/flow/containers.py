@@ -28,7 +28,7 @@ from procfs import processes
 import rig as flow
 
 IMAGE = "hvdrun-trainer"
-PATH_INSIDE = "/opt/hvdrun:/usr/sbin:/usr/bin:/sbin:/bin"
+PATH_INSIDE = "/opt/hvdrun:/opt/hvdrun/lib/hvdrun:/usr/sbin:/usr/bin:/sbin:/bin"
 COMPOSE = os.path.join(SOURCE, "examples/compose")
 # what must not leave the machine, and what an engine writes for each container itself
 NOT_OF_ETC = ("etc/ssh/ssh_host_*", "etc/*shadow*", "etc/hosts", "etc/hostname", "etc/resolv.conf", "etc/mtab")
@@ -66,8 +66,8 @@ def start_engine(kind):
     return engine
 
 
-def import_machine(root):
-    """An image from this machine's own files, for containers that see its /usr; made in the folder `root`."""
+def copy_machine(root):
+    """What a container needs of this machine but /usr, which it has to see at its own path, in the folder `root`."""
     for name in ("opt/hvdrun", "proc", "sys", "dev", "run", "usr", "var/tmp", "work", "keys", "shared", "home", "tmp"):
         os.makedirs(os.path.join(root, name))
     for name in ("bin", "sbin", "lib", "lib64"):
@@ -79,6 +79,11 @@ def import_machine(root):
         file.write("root:*:19000:0:99999:7:::\n")
     with open(os.path.join(root, "etc/passwd"), "w", encoding="ascii") as file:
         file.write("root:x:0:0:root:/home:/bin/bash\nsshd:x:100:65534::/run/sshd:/usr/sbin/nologin\n")
+
+
+def import_machine(root):
+    """An image from this machine's own files, for containers that see its /usr; made in the folder `root`."""
+    copy_machine(root)
     call("sh", "-c", f"tar -C {root} -cf - . | docker import -c 'ENV PATH={PATH_INSIDE}' - {IMAGE}:latest")
     shutil.rmtree(root)
 
@@ -205,4 +210,4 @@ def main(kind):
     flow.main()
 
 
-__all__ = ["COMPOSE", "Containers", "call", "is_outside", "main", "skip"]
+__all__ = ["COMPOSE", "Containers", "call", "copy_machine", "is_outside", "main", "skip"]

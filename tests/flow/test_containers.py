@@ -8,9 +8,12 @@ import ipaddress
 import os
 import re
 
+import kube
 import test_docs
 from container_engine import Podman
 from containers import Containers, call, main
+from ground import SOURCE
+from jobs import Job
 
 HOSTS = "trainer-0,trainer-1,trainer-2"
 WAIT = ("sh", "-c", "sleep 1000")
@@ -141,6 +144,75 @@ class Networks(Containers):
         self.expect_said(self.expect(result, 0), r"left: workers use eth\d \(\d")
         said = re.search(r"left: workers use eth\d \(([\d.]+)", result.said)[1]
         self.assertIn(ipaddress.ip_address(said), shared, result.describe())
+
+
+REDUCE = """
+import datetime, os, torch, torch.distributed as dist
+dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
+value = torch.ones(1) * (dist.get_rank() + 1)
+dist.all_reduce(value)
+print("rank", dist.get_rank(), "of", dist.get_world_size(), "user", os.getuid(), "sum", int(value), flush=True)
+dist.destroy_process_group()
+"""
+
+
+class Pods(Containers):
+    """Pods of podman run the command line of the Job in examples/kubernetes as its manifest wants it. Without a cluster, the test is
+    what Kubernetes is for them: it makes the secret, the name in the DNS and the pods, and starts one again."""
+
+    def setUp(self):
+        super().setUp()
+        self.docker("network", "create", "train")
+        with open(os.path.join(SOURCE, "examples/kubernetes/job.yaml"), encoding="utf-8") as file:
+            spec = kube.read(file.read())[-1]["spec"]["template"]["spec"]
+        self.container, = spec["containers"]
+        self.user = spec["securityContext"]
+        rights = self.container["securityContext"]
+        self.assertEqual((rights["readOnlyRootFilesystem"], rights["allowPrivilegeEscalation"], rights["capabilities"]["drop"]), (True, False, ["ALL"]))
+        # a container of a pod has the volumes of its first one already
+        self.conf = self.engine.write("pods.conf", self.engine.settings.format(volumes="", top=self.engine.top))
+        call("sh", "-c", "head -c 32 /dev/urandom | base64 | podman secret create train -")
+        self.addCleanup(call, "podman", "secret", "rm", "train")
+        self.addCleanup(call, "podman", "pod", "rm", "--all", "--force", "--time", "0")
+
+    def pod(self, index, *words):
+        name, user = f"train-{index}", self.user["runAsUser"]
+        call("podman", "pod", "create", "--name", name, "--hostname", name, "--network", "train", "--network-alias", f"{name}.train",
+             "--shm-size", "64m", "--infra-image", "hvdrun-trainer", "--infra-command", "sleep 1000", "--replace")
+        env = [f"--env={one['name']}={one['value']}" for one in self.container["env"]]
+        return Job(self.box, ["podman", "run", "--pod", name, "--name", f"{name}-hvdrun", "--read-only", "--read-only-tmpfs=false", "--user", f"{user}:{user}",
+                              "--cap-drop", "all", "--security-opt", "no-new-privileges", "--tmpfs", "/tmp:mode=1777",
+                              "--secret", f"train,target={self.env('HVDRUN_DIAL_SECRET')},gid={self.user['fsGroup']},mode=0440",
+                              *env, f"--env=JOB_COMPLETION_INDEX={index}", "--workdir", "/", "hvdrun-trainer", *kube.words(self.container)[:-2], *words],
+                   env={"CONTAINERS_CONF": self.conf})
+
+    def env(self, name):
+        return {one["name"]: one["value"] for one in self.container["env"]}[name]
+
+    def test_training(self):
+        pods = [self.pod(index, "--min-np", "3", "python3", "-c", REDUCE) for index in (2, 0, 1)]
+        result = self.expect(pods[1].wait(120), 0)
+        for rank in range(3):
+            self.assertIn(f"[{rank}]<stdout>:rank {rank} of 3 user 1000 sum 6", result.lines, result.describe())
+        for pod in pods:
+            self.expect(pod.wait(60), 0)
+
+    def test_one_goes_and_comes_back(self):
+        """First without grace, then with it."""
+        pods = [self.pod(index, "-np", "3", "sh", "-c", "echo $RANK of $WORLD_SIZE on $HVDRUN_HOSTNAME; while [ ! -e /tmp/open ]; do sleep 0.05; done")
+                for index in range(3)]
+        pods[0].wait_output("2 of 3 on train-2", timeout=60)
+        self.assertIn("3 ranks on 3 hosts", call("podman", "exec", "train-0-hvdrun", "hvdrun", "status")[1])
+        for count, (words, status) in enumerate(((("kill",), 137), (("stop", "--time", "60"), 143)), 1):
+            call("podman", *words, "train-2-hvdrun")
+            self.expect(pods.pop().wait(), status)
+            pods[0].wait_output("1 of 2 on train-1", count=count)
+            pods.append(self.pod(2))
+            pods[0].wait_output("2 of 3 on train-2", count=count + 1, timeout=60)
+        for index in range(3):
+            call("podman", "exec", f"train-{index}-hvdrun", "touch", "/tmp/open")
+        for pod in pods:
+            self.expect(pod.wait(60), 0)
 
 
 if __name__ == "__main__":

@@ -10,63 +10,23 @@ import json
 import os
 import re
 import resource
-import shlex
+import select
 import signal
 import socket
 import subprocess
+import threading
 import time
 
-import kube
-from ground import BUILD, HVDRUN, SOURCE, mpi_worker, wait_until, worker
+from ground import BUILD, HVDRUN, wait_until, worker
 from hosts import Hosts, main, network
 from jobs import Job
 from procfs import kill, processes
-from python import python_with
 
 AGENT = os.path.join(BUILD, "lib/hvdrun/hvdrun-agent")
 PORT = 4000
 SECRET = "0fd7d0c4c5a2f3ad76f7e9b1c0a3d5e8"
 KEY = hmac.digest(hmac.digest(b"hvdrun dial 1", SECRET.encode(), hashlib.sha256), b"hvdrun\x01", hashlib.sha256).hex()
 WHERE = ("sh", "-c", "echo $RANK on $HVDRUN_HOSTNAME")
-TORCH = """
-import datetime, torch, torch.distributed as dist
-dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
-value = torch.full((1000,), float(dist.get_rank() + 1))
-dist.all_reduce(value)
-print("rank", dist.get_rank(), "of", dist.get_world_size(), "sum", int(value[7]), flush=True)
-dist.destroy_process_group()
-"""
-JAX = """
-import json, os, socket, time
-host, _, port = os.environ["JAX_COORDINATOR_ADDRESS"].rpartition(":")
-me, count = int(os.environ["JAX_PROCESS_ID"]), int(os.environ["JAX_NUM_PROCESSES"])
-if me == 0:
-    server = socket.create_server(("", int(port)), family=socket.AF_INET6, dualstack_ipv6=True)
-    others = [server.accept()[0] for _ in range(count - 1)]
-    seen = sorted([0] + [int(one.recv(16)) for one in others])
-    for one in others:
-        one.sendall(json.dumps(seen).encode())
-else:
-    until = time.monotonic() + 60
-    while True:
-        try:
-            one = socket.create_connection((host.strip("[]"), int(port)), 60)
-            break
-        except OSError:
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.05)
-    one.sendall(str(me).encode())
-    seen = json.loads(one.recv(1000))
-print("process", me, "of", f"{count}:", seen, flush=True)
-"""
-HOROVOD = """
-import torch
-import horovod.torch as hvd
-hvd.init()
-total = hvd.allreduce(torch.tensor([float(hvd.rank() + 1)]), op=hvd.Sum).item()
-print("rank", hvd.rank(), "of", hvd.size(), "sum", int(total), flush=True)
-"""
 
 
 class Dialing(Hosts):
@@ -112,6 +72,46 @@ class Dialing(Hosts):
             except ConnectionRefusedError:
                 return False
         wait_until(answers, "hvdrun listens")
+
+
+def is_open(connection, data):
+    """Sends the data; whether the peer has not closed the connection."""
+    try:
+        connection.sendall(data)
+        connection.settimeout(0.01)
+        return connection.recv(65536) != b""
+    except TimeoutError:
+        return True
+    except ConnectionError:
+        return False
+
+
+class Relay(threading.Thread):
+    """Stands between the first agent and the driver, and keeps what the agent sends."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.server, self.heard = socket.create_server(("", 0)), b""
+        self.port = self.server.getsockname()[1]
+        self.start()
+
+    def run(self):
+        agent, driver = self.server.accept()[0], socket.create_connection(("127.0.0.1", PORT), 20)
+        with agent, driver:
+            while True:
+                for one in select.select([agent, driver], [], [])[0]:
+                    try:
+                        data = one.recv(65536)
+                        (driver if one is agent else agent).sendall(data)
+                    except ConnectionError:
+                        data = b""
+                    self.heard += data if one is agent else b""
+                    if not data:
+                        return
+
+    def close(self):
+        self.server.close()
+        self.join()
 
 
 class Start(Dialing):
@@ -294,47 +294,6 @@ class Pods(Dialing):
         self.assertEqual(len(re.findall("saved", result.stdout)), 2, result.describe())
         self.end(agents, 143)
 
-    def pod(self, index, script, variables):
-        """One pod of the manifest, on host index + 1: the user is not root, the root file system is read-only, and there is
-        little shared memory. Its image has hvdrun in /run/image. The secret is a link, and /tmp belongs to a group."""
-        secret = os.path.dirname(variables["HVDRUN_DIAL_SECRET"])
-        setup = (f"hostname train-{index}; mkdir -p {secret} /run/image; mount -t tmpfs tmpfs {secret}; mount -t tmpfs tmpfs /run/image; "
-                 f"mkdir {secret}/..1; ln -s ..1 {secret}/..data; ln -s ..data/secret {secret}/secret; "
-                 f"install -m 440 -g 1000 {self.secret} {secret}/..1; cp {HVDRUN} /run/image; cp -r {os.path.dirname(os.path.dirname(AGENT))} "
-                 "/run/image; chmod -R a+rX /run/image; cd /; mount -t tmpfs -o mode=2777,gid=1000 tmpfs /tmp; mount -t tmpfs -o size=64k,mode=1777 tmpfs /dev/shm; "
-                 "mount -o remount,bind,ro /; ! touch /here 2>/dev/null || exit 99; exec setpriv --reuid 1000 --regid 1000 --clear-groups sh -c \"$1\"")
-        env = {**variables, "JOB_COMPLETION_INDEX": index, "PATH": f"/run/image:/run/image/lib/hvdrun:{os.environ['PATH']}",
-               "TMPDIR": "/tmp", "XDG_RUNTIME_DIR": None, "HOME": "/"}
-        return Job(self.box, self.host(index + 1).enter(["unshare", "--uts", "--mount", "sh", "-ec", setup, "pod", script]), env=env)
-
-    def manifest(self, train):
-        """The script and the variables of its container, in which `train` is the program."""
-        with open(os.path.join(SOURCE, "examples/kubernetes/job.yaml"), encoding="utf-8") as file:
-            text = file.read()
-        job = kube.read(text)[-1]["spec"]
-        container, = job["template"]["spec"]["containers"]
-        self.assertEqual(kube.words(container)[-2:], ["python3", "train.py"])
-        self.assertEqual(job["successPolicy"], {"rules": [{"succeededIndexes": "0"}]})
-        self.rig.alias(1, ["train-0.train"])
-        line = [*kube.words(container)[:-2], "sh", "-c", train]
-        return shlex.join(line), {one["name"]: one["value"] for one in container["env"]}
-
-    def test_a_pod_is_missing_at_the_end(self):
-        """The pod of hvdrun succeeds, and so the Job (successPolicy)."""
-        script, variables = self.manifest("echo $RANK of $WORLD_SIZE")
-        pods = [self.pod(index, script, variables) for index in (1, 0)]
-        self.assertIn("[0]<stdout>:0 of 2", self.end(pods)[1].lines)
-
-    def test_the_manifest(self):
-        train = ("echo $RANK of $WORLD_SIZE on $HVDRUN_HOSTNAME, user $(id -u), index $JOB_COMPLETION_INDEX; "
-                 "[ $WORLD_SIZE = 3 ] || exec sleep 1000")
-        script, variables = self.manifest(train)
-        pods = [self.pod(index, script, variables) for index in (2, 1, 0)]
-        result = self.end(pods)[2]
-        self.assertNotIn("variable", result.said)  # all of them are known to hvdrun
-        for index in range(3):
-            self.assertIn(f"[{index}]<stdout>:{index} of 3 on train-{index}, user 1000, index {index}", result.lines, result.describe())
-
 
 class Secrets(Dialing):
 
@@ -412,6 +371,73 @@ class Secrets(Dialing):
             one.close()
         self.assertIsNone(job.popen.poll(), job.describe())
         self.interrupt(job, agents)
+
+    def test_slow_clients(self):
+        """They send a byte now and then, as if the next one would be the last that is missing, and are hung up on."""
+        job = self.drive("pod-1,pod-2", "-v", worker("hang"))
+        self.wait_port()
+        slow = [socket.create_connection(("127.0.0.1", PORT), 20) for _ in range(40)]
+        for one in slow:
+            self.addCleanup(one.close)
+        hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + os.urandom(500)
+        agents = [self.agent(1), self.agent(2)]
+        job.wait_output("ready", count=2)
+        for sent in range(len(hello)):
+            slow = [one for one in slow if is_open(one, hello[sent:sent + 1])]
+            if not slow:
+                break
+        self.assertEqual(slow, [])
+        job.wait_output("closed the connection from 127.0.0.1: it did not identify itself within 5 s", name="stderr", count=40)
+        self.interrupt(job, agents)
+
+    def test_a_replay(self):
+        """All that an agent has sent, or a part, recorded on the network, when its place is free again."""
+        job = self.drive("pod-1:1,pod-2:1", "-np", 2, "--min-np", 1, "-v", "sh", "-c", self.until_gate())
+        self.wait_port()
+        relay = Relay()
+        self.addCleanup(relay.close)
+        agents = [self.agent(1), self.agent(2, "--dial", f"launcher:{relay.port}")]
+        job.wait_output("1 of 2 on pod-2")
+        kill(self.host(2).agent().pid)
+        job.wait_output("0 of 1 on pod-1")
+        agents.pop().wait()
+        for count, part in enumerate((relay.heard, relay.heard[:len(relay.heard) // 2], relay.heard[:300]), 1):
+            with socket.create_connection(("127.0.0.1", PORT), 20) as one:
+                one.settimeout(60)
+                one.sendall(part)
+                wait_until(lambda: not is_open(one, b""), "the connection is closed", 60)
+            job.wait_output(r"(refused a|closed the) connection from 127.0.0.1: (the TLS handshake failed|it did not identify itself)", name="stderr",
+                            count=count)
+        agents.append(self.agent(2))
+        job.wait_output("1 of 2 on pod-2", count=2, timeout=60)
+        self.open_gate()
+        self.expect(job.wait(), 0)
+        self.end(agents)
+
+    def steal(self, said):
+        """Takes the place of pod-2 as soon as it is free, says this, and waits until it is hung up on."""
+        words = ["openssl", "s_client", "-quiet", "-connect", f"127.0.0.1:{PORT}", "-tls1_3", "-psk", KEY, "-psk_identity",
+                 "hvdrun:hvdrun:pod-2", "-ciphersuites", "TLS_AES_128_GCM_SHA256"]
+
+        def has_come():
+            thief = Job(self.box, words, stdin=said or "pipe")
+            return "welcome" in thief.wait(60).stdout
+        wait_until(has_come, "the place is free", 60)
+
+    def test_a_thief_of_the_secret(self):
+        """Whoever has it can take a place, but not keep it with silence or rubbish: hvdrun says so, and the job goes on."""
+        job = self.drive("pod-1:1,pod-2:1", "--min-np", 1, "-v", "sh", "-c", self.until_gate())
+        agents = [self.agent(1)]
+        job.wait_output("0 of 1 on pod-1")
+        self.steal(None)
+        job.wait_output("pod-2: no heartbeat for", name="stderr")
+        self.steal(b"rubbish\n" * 1000)
+        job.wait_output("pod-2: the other side speaks protocol", name="stderr")
+        agents.append(self.agent(2))
+        job.wait_output("1 of 2 on pod-2", timeout=60)
+        self.open_gate()
+        self.expect(job.wait(), 0)
+        self.end(agents)
 
     def test_the_secret_is_nowhere(self):
         report, events = self.box.path("report"), self.box.path("events")
@@ -655,66 +681,6 @@ class Whoever(Dialing):
         self.stop_waiting(1, agent)
         job.signal(signal.SIGINT)
         self.expect(job.wait(), 130)
-
-
-class Programs(Dialing):
-
-    def test_openmpi(self):
-        """Through PMIx."""
-        env = {"OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMPI_MCA_mpi_yield_when_idle": "1"}
-        agents = [self.agent(1), self.agent(2)]
-        result = self.expect(self.drive("pod-1:2,pod-2:2", mpi_worker("mpi_hello", "openmpi"), env=env).wait(120), 0)
-        self.expect_lines(result, [f"[{rank}]<stdout>:rank {rank} of 4 sum 6" for rank in range(4)])
-        self.end(agents)
-
-    def test_mpich(self):
-        """Through PMI-1."""
-        agent = self.agent(1)
-        result = self.expect(self.drive("pod-1:3", mpi_worker("mpi_hello", "mpich")).wait(120), 0)
-        self.expect_lines(result, [f"[{rank}]<stdout>:rank {rank} of 3 sum 3" for rank in range(3)])
-        self.end([agent])
-
-    def test_mpich_on_two_hosts(self):
-        """MPICH may hang at its end (test_hosts_mpi.py), so the job is ended when all ranks have spoken."""
-        agents = [self.agent(1), self.agent(2)]
-        job = self.drive("pod-1:2,pod-2:2", mpi_worker("mpi_hello", "mpich"))
-        for rank in range(4):
-            job.wait_output(rf"\[{rank}\]<stdout>:rank {rank} of 4 sum 6", timeout=60)
-        job.signal(signal.SIGINT)
-        self.end(agents, job.wait().status)
-
-    def test_jax(self):
-        """A stand-in for jax.distributed: process 0 serves the coordinator's address, and all others come to it."""
-        path = self.write("job.py", JAX)
-        agents = [self.agent(1), self.agent(2)]
-        result = self.expect(self.drive("pod-1:1,pod-2:2", "/usr/bin/python3", path).wait(120), 0)
-        self.expect_lines(result, [f"[{rank}]<stdout>:process {rank} of 3: [0, 1, 2]" for rank in range(3)])
-        self.end(agents)
-
-    def test_horovod(self):
-        """The stand-in for Horovod's own worker: its controller finds all ranks through the agents."""
-        agents = [self.agent(1), self.agent(2)]
-        result = self.expect(self.drive("pod-1:1,pod-2:2", worker("horovod_worker")).wait(120), 0)
-        sums = set(re.findall(r"rank (\d) of 3: sum (\d+)", result.stdout))
-        self.assertEqual(sums, {(str(rank), "3") for rank in range(3)}, result.describe())
-        self.end(agents)
-
-    def test_the_package_horovod(self):
-        """The package of this project."""
-        python = python_with("torch", "cloudpickle")
-        path = self.write("job.py", HOROVOD)
-        agents = [self.agent(1), self.agent(2)]
-        env = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-        result = self.expect(self.drive("pod-1:1,pod-2:2", "--horovod", "bundled", python, path, env=env).wait(120), 0)
-        self.expect_lines(result, [f"[{rank}]<stdout>:rank {rank} of 3 sum 6" for rank in range(3)])
-        self.end(agents)
-
-    def test_pytorch_beside_the_driver(self):
-        agents = [self.agent(1)]
-        path = self.write("job.py", TORCH)
-        result = self.expect(self.drive("localhost:1,pod-1:1", "/usr/bin/python3", path).wait(120), 0)
-        self.expect_lines(result, [f"[{rank}]<stdout>:rank {rank} of 2 sum 3" for rank in range(2)])
-        self.end(agents)
 
 
 if __name__ == "__main__":

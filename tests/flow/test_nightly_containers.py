@@ -30,6 +30,10 @@ class Networks(test_containers.Networks):
     pass
 
 
+class Pods(test_containers.Pods):
+    pass
+
+
 class NoNetwork(test_containers.Faults):
     """hvdrun reaches the containers from outside: only the workers can notice that one has lost its network."""
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rig's network: one bridge in the launcher's namespace, a veth for each host, and its faults.
 
-Hosts are numbered from 0. Host K is 10.77.0.(10+K), and its MAC never changes. With another MAC after a
+Hosts are numbered from 0. Host K is the (10+K)th of 10.77.0.0/16, and its MAC never changes. With another MAC after a
 restart, the ARP entries of the other hosts would lead nowhere for a minute. The launcher is 10.77.0.1.
 """
 
@@ -12,7 +12,7 @@ BRIDGE = "rigbr"
 
 
 def address(number):
-    return f"10.77.0.{10 + number}"
+    return "10.77.%d.%d" % divmod(10 + number, 256)
 
 
 def call(*argv, text=None):
@@ -34,7 +34,7 @@ def plug(numbers):
     for number in numbers:
         call("ip", "netns", "add", f"rig{number}")
     call("ip", "-batch", "-", text="".join(
-        f"link add v{n} type veth peer name eth0 address 02:77:00:00:00:{n:02x} netns rig{n}\n"
+        f"link add v{n} type veth peer name eth0 address 02:77:00:00:{n >> 8:02x}:{n & 255:02x} netns rig{n}\n"
         f"link set v{n} master {BRIDGE} up\n" for n in numbers))
     for n in numbers:
         call("ip", "-n", f"rig{n}", "-batch", "-",
