@@ -10,6 +10,7 @@
 
 #include "agent/crew_progress.h"
 #include "agent/crew_setup.h"
+#include "agent/crew_start.h"
 #include "agent/post.h"
 #include "agent/worker.h"
 #include "agent/worker_end.h"
@@ -55,102 +56,7 @@ static void crew_ready_send(const struct post *post, const struct crew_setup *se
     post_message(post, FRAME_READY, &message.base);
 }
 
-/* The start of one worker: what differs between the workers of a crew. */
-
-static enum worker_stdin stdin_of(const Hvdrun__Prepare *prepare, uint32_t seat)
-{
-    if (prepare->pty_seat >= 0 && (uint32_t)prepare->pty_seat == seat)
-        return WORKER_STDIN_TERMINAL;
-    for (size_t i = 0; i < prepare->n_stdin_seats; i++) {
-        if (prepare->stdin_seats[i] == seat)
-            return WORKER_STDIN_PIPE;
-    }
-    return WORKER_STDIN_NULL;
-}
-
-static bool is_stopped(const Hvdrun__Prepare *prepare, uint32_t seat)
-{
-    for (size_t i = 0; i < prepare->n_stopped_seats; i++) {
-        if (prepare->stopped_seats[i] == seat)
-            return true;
-    }
-    return prepare->stop_all;
-}
-
-static struct child_spec spec_of(const struct crew_setup *setup, int index,
-                                 const struct worker_vars *vars, int keep_fd)
-{
-    const Hvdrun__Worker *message = setup->prepare->workers[index];
-    const struct crew_app *app = &setup->apps.items[message->app];
-    struct child_spec spec = {.path = app->path,
-                              .argv = strv_items(&app->argv),
-                              .envp = worker_vars_items(vars),
-                              .wdir = app->wdir,
-                              .keep_fd = keep_fd,
-                              .die_with_parent = true,
-                              .traceable = true,
-                              .stop_at_start = is_stopped(setup->prepare, message->seat),
-                              .mask = setup->config->mask,
-                              .limits = setup->limits,
-                              .limit_count = setup->limit_count,
-                              .script_shell = "/bin/sh"};
-    if (setup->binding.cpus != NULL) {
-        spec.cpus = (const cpu_set_t *)setup->binding.cpus->ranks[message->slot].words;
-        spec.cpus_size = setup->binding.cpus->ranks[message->slot].bytes;
-    }
-    return spec;
-}
-
-static void worker_has_started(void *context, pid_t pid, const struct error *err);
-
-/* Starts the worker with this index in PREPARE, after crew_setup_env(). `progress` may be NULL. Its
- * state says what came of it. */
-static void crew_spawn(struct crew_setup *setup, const struct crew_progress *progress, int index,
-                       struct worker *worker)
-{
-    const Hvdrun__Worker *message = setup->prepare->workers[index];
-    const struct crew_app *app = &setup->apps.items[message->app];
-    AUTO_STRV struct strv extra = STRV_INIT, hints = STRV_INIT;
-    struct error err = ERROR_INIT;
-    int keep_fd = -1;
-    if (setup->mpi != NULL &&
-        mpi_world_worker(setup->mpi, index, &extra, &hints, &keep_fd, &err) < 0) {
-        worker_fail(worker, &err);
-        return;
-    }
-    crew_binding_env(&setup->binding, setup->config->facts->cpu_quota, setup->cpu_ranks, message,
-                     &hints);
-    crew_gpus_env(setup->binding.gpus, message, &extra, &hints);
-    struct crew_progress_places places = crew_progress_places(progress, worker->seat);
-    struct worker_env_rank rank = {.rank = (int)message->rank,
-                                   .local_rank = (int)message->local_rank,
-                                   .slot = (int)message->slot,
-                                   .cross_rank = (int)message->cross_rank,
-                                   .cross_size = (int)message->cross_size,
-                                   .app_env = &app->env,
-                                   .mpi = setup->apps.kinds[message->app],
-                                   .extra = strv_items(&extra),
-                                   .hints = strv_items(&hints),
-                                   .command = setup->prepare->apps[message->app]->argv[0],
-                                   .arguments = app->arguments,
-                                   .wdir = app->wdir,
-                                   .progress_file = places.file,
-                                   .status_url = places.url,
-                                   .status_token = places.token};
-    struct worker_vars *vars = worker_env_rank(setup->env, &rank);
-    struct child_spec spec = spec_of(setup, index, vars, keep_fd);
-    worker->error_file = crew_setup_error_file(setup, message->rank);
-    enum worker_stdin kind = stdin_of(setup->prepare, worker->seat);
-    if (!worker_offer(worker, &spec, kind, setup->config->spawner, worker_has_started))
-        worker_spawn(worker, &spec, kind);
-    worker_vars_destroy(vars);
-    free(places.file);
-    free(places.url);
-    if (setup->mpi != NULL)
-        mpi_world_spawned(setup->mpi, index, worker->pid, keep_fd);
-}
-
-#define SPAWN_SLICE 32 /* workers in one turn of the loop */
+#define SPAWN_SLICE 32 /* workers in one turn of the loop, when no threads start them */
 #define STATE_PROCESSES 16
 #define STATE_TEXT_MAX ((size_t)16 << 10)
 
@@ -292,8 +198,8 @@ void crew_destroy(struct crew *crew)
 
 static void post_started(const struct crew *crew, int from, int to)
 {
-    uint32_t seats[SPAWN_SLICE], pids[SPAWN_SLICE];
-    uint64_t when[SPAWN_SLICE];
+    uint32_t seats[CREW_START_MAX], pids[CREW_START_MAX];
+    uint64_t when[CREW_START_MAX];
     size_t count = 0;
     for (int i = from; i < to; i++) {
         const struct worker *worker = &crew->workers[i];
@@ -350,16 +256,19 @@ static void worker_has_started(void *context, pid_t pid, const struct error *err
 static void spawn_slice(void *context)
 {
     struct crew *crew = context;
-    int from = crew->spawned;
-    while (crew->spawned < crew->count && crew->spawned < from + SPAWN_SLICE && !crew->stopped) {
-        struct worker *worker = &crew->workers[crew->spawned];
-        crew_spawn(&crew->setup, crew->progress, crew->spawned, worker);
-        if (worker->state == WORKER_RUNNING)
-            add_live(crew, worker);
-        crew->spawned++;
+    if (crew->stopped)
+        return;
+    int from = crew->spawned, left = crew->count - from;
+    int most = crew->config.spawners == NULL ? SPAWN_SLICE : CREW_START_MAX;
+    crew->spawned += left < most ? left : most;
+    crew_start_workers(&crew->setup, crew->progress, crew->workers, from, crew->spawned,
+                       worker_has_started);
+    for (int i = from; i < crew->spawned; i++) {
+        if (crew->workers[i].state == WORKER_RUNNING)
+            add_live(crew, &crew->workers[i]);
     }
     post_started(crew, from, crew->spawned);
-    if (crew->spawned < crew->count && !crew->stopped)
+    if (crew->spawned < crew->count)
         loop_timer_set(crew->slice, 0);
 }
 

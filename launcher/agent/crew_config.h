@@ -13,6 +13,7 @@
 #include "wire/control.pb-c.h"
 
 struct mpi_host;
+struct spawners;
 struct progress_desk;
 struct progress_door;
 
@@ -35,6 +36,7 @@ struct crew_config {
     struct progress_desk *progress_desk;
     struct progress_door *progress_door; /* NULL: none */
     const struct spawner *spawner;       /* NULL: workers are started in the usual way */
+    struct spawners *spawners;           /* that start them side by side; NULL: one by one */
     /* Every worker is FINISHED. Called from inside the crew: do not destroy it here. */
     void (*finished)(void *context);
     void *context;

@@ -5,12 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
+#include "io/spawners.h"
+#include "node/facts.h"
+
+#define SPAWNERS_MAX 8
+#define CPUS_PER_SPAWNER 2
+#define WORKERS_PER_SPAWNER 8
+#define DESCRIPTORS_PER_WORKER 5 /* two streams, stdin, its end, and one while it starts */
 
 struct crews {
     struct loop *loop;
     struct crew **list; /* oldest first */
     size_t count;
+    struct spawners *spawners; /* NULL: none were needed, or had */
     bool paused;
     void (*finished)(void *context);
     void *context;
@@ -28,6 +37,7 @@ void crews_destroy(struct crews *crews)
     if (crews == NULL)
         return;
     crews_clear(crews);
+    spawners_destroy(crews->spawners);
     free(crews->list);
     free(crews);
 }
@@ -80,10 +90,31 @@ static void crew_finished(void *context)
     crews->finished(crews->context);
 }
 
+/* With few CPUs, the programs that start need them all, and threads would gain nothing. */
+static int spawner_threads(const struct node_facts *facts, size_t workers)
+{
+    size_t threads = (size_t)node_facts_cpus(facts) / CPUS_PER_SPAWNER;
+    if (threads > workers / WORKERS_PER_SPAWNER)
+        threads = workers / WORKERS_PER_SPAWNER;
+    if (threads > SPAWNERS_MAX)
+        threads = SPAWNERS_MAX;
+    return threads < 2 ? 0 : (int)threads;
+}
+
+static void prepare_start(struct crews *crews, struct crew_config *config, size_t workers)
+{
+    fd_reserve(workers * DESCRIPTORS_PER_WORKER);
+    int threads = spawner_threads(config->facts, workers);
+    if (crews->spawners == NULL && threads > 0)
+        crews->spawners = spawners_create(threads);
+    config->spawners = crews->spawners;
+}
+
 struct crew *crews_add(struct crews *crews, struct crew_config *config, Hvdrun__Prepare *prepare)
 {
     config->finished = crew_finished;
     config->context = crews;
+    prepare_start(crews, config, prepare->n_workers);
     struct crew *crew = crew_create(config, prepare);
     crew_pause(crew, crews->paused);
     crews->list = mem_resize_array(crews->list, crews->count + 1, sizeof(struct crew *));

@@ -54,7 +54,8 @@ static void worker_unwatch_exit(struct worker *worker)
 
 void worker_watch_exit(struct worker *worker, void (*ready)(void *context, int what), void *context)
 {
-    worker->pidfd = pidfd_open(worker->pid, 0); /* always close-on-exec */
+    if (worker->pidfd < 0)
+        worker->pidfd = pidfd_open(worker->pid, 0);
     if (worker->pidfd < 0)
         return;
     worker->exit_watch = loop_fd_create(worker->shared->loop, worker->pidfd, ready, context);
@@ -114,12 +115,6 @@ static void drain_passed(void *context)
 {
     worker_cut(context);
 }
-
-/* The two ends of everything the child gets. */
-struct plumbing {
-    int child[3];
-    int ours[3]; /* -1: nothing on our side */
-};
 
 static void plumbing_close(struct plumbing *p, const struct worker_shared *shared)
 {
@@ -252,21 +247,33 @@ int worker_spawned(struct worker *worker, pid_t pid, const struct error *err)
     return 0;
 }
 
-int worker_spawn(struct worker *worker, struct child_spec *spec, enum worker_stdin stdin_kind)
+void worker_spawn_run(struct worker_spawn *spawn)
 {
-    struct plumbing p = {{-1, -1, -1}, {-1, -1, -1}};
-    struct error err = ERROR_INIT;
-    pid_t pid = -1;
-    if (plumb(worker, &p, spec, stdin_kind, &err) == 0)
-        pid = child_spawn(spec, NULL, &err);
-    if (pid < 0) {
-        unplumb(worker, &p);
-    } else {
-        plumbing_close(&p, worker->shared);
-        worker_connect(worker, &p, stdin_kind);
+    struct worker *worker = spawn->worker;
+    struct error err;
+    error_init(&err);
+    spawn->plumbing = (struct plumbing){{-1, -1, -1}, {-1, -1, -1}};
+    spawn->pid = spawn->pidfd = -1;
+    if (plumb(worker, &spawn->plumbing, &spawn->spec, spawn->stdin_kind, &err) == 0)
+        spawn->pid = child_spawn(&spawn->spec, NULL, &err);
+    if (spawn->pid < 0) {
+        unplumb(worker, &spawn->plumbing);
+        spawn->err = mem_dup(&err, sizeof(err));
+        return;
     }
-    worker->held = spec->stop_at_start && pid > 0;
-    return worker_spawned(worker, pid, &err);
+    plumbing_close(&spawn->plumbing, worker->shared);
+    spawn->pidfd = pidfd_open(spawn->pid, 0); /* always close-on-exec */
+}
+
+int worker_spawn_end(struct worker_spawn *spawn)
+{
+    struct worker *worker = spawn->worker;
+    struct error *err AUTO_FREE = spawn->err;
+    if (spawn->pid > 0)
+        worker_connect(worker, &spawn->plumbing, spawn->stdin_kind);
+    worker->pidfd = spawn->pidfd;
+    worker->held = spawn->spec.stop_at_start && spawn->pid > 0;
+    return worker_spawned(worker, spawn->pid, err);
 }
 
 bool worker_offer(struct worker *worker, struct child_spec *spec, enum worker_stdin stdin_kind,

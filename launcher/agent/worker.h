@@ -89,11 +89,32 @@ void worker_init(struct worker *worker, const struct worker_shared *shared, uint
                  uint32_t rank);
 void worker_destroy(struct worker *worker);
 
-/* Starts it; `spec->fds` are filled in here. On failure EXITED (as not executable) and FINISHED are
- * reported like those of a worker that ran. */
-int worker_spawn(struct worker *worker, struct child_spec *spec, enum worker_stdin stdin_kind);
+/* The two ends of everything that the process gets. */
+struct plumbing {
+    int child[3];
+    int ours[3]; /* -1: nothing on our side */
+};
 
-/* As worker_spawn(), if the spawner takes it: then it is STARTING until `done` comes, which has to
+/* The start of one worker. */
+struct worker_spawn {
+    struct worker *worker;
+    struct child_spec spec; /* but for the descriptors */
+    enum worker_stdin stdin_kind;
+    /* What came of it: */
+    struct plumbing plumbing;
+    pid_t pid;         /* -1: it could not start */
+    int pidfd;         /* -1: none */
+    struct error *err; /* why not, on the heap; else NULL */
+};
+
+/* Makes the plumbing and the process. It touches nothing but `spawn` and its worker, so another
+ * thread may run it (io/spawners.h). */
+void worker_spawn_run(struct worker_spawn *spawn);
+/* Then takes what came of it, and frees the error. On failure EXITED (as not executable) and
+ * FINISHED are reported like those of a worker that ran. */
+int worker_spawn_end(struct worker_spawn *spawn);
+
+/* The same, if the spawner takes it: then it is STARTING until `done` comes, which has to
  * call worker_spawned(). False: nothing has happened. */
 bool worker_offer(struct worker *worker, struct child_spec *spec, enum worker_stdin stdin_kind,
                   const struct spawner *spawner,

@@ -4,10 +4,10 @@
  *
  * The child begins a session of its own. It gets descriptors 0, 1, 2 and at most one more, since
  * all others are close-on-exec. It gets the user's signal mask and soft limits. If asked, it gets
- * SIGKILL when the thread that spawned it ends. So only the main thread may call this. The parent
- * can die before prctl() takes effect. The check of getppid() after it closes that gap. vfork
- * copies nothing, and the parent waits until the program runs. So a failed exec comes back as an
- * error that names the step that failed.
+ * SIGKILL when the thread that spawned it ends. So only a thread may call this that lives as long
+ * as its children may. The parent can die before prctl() takes effect. The check of getppid() after
+ * it closes that gap. vfork copies nothing, and the parent waits until the program runs. So a
+ * failed exec comes back as an error that names the step that failed.
  */
 #pragma once
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/close_range.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -96,6 +97,12 @@ int fd_own_table(int keep)
     for (int i = 0; i < 3; i++)
         (void)fd_open("/dev/null", O_RDWR, 0);
     return 0;
+}
+
+void fd_reserve(size_t count)
+{
+    int highest = count > INT_MAX ? -1 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, (int)count);
+    fd_close(&highest);
 }
 
 int fd_nonblock(int fd)

@@ -118,11 +118,18 @@ static int teardown(void **state)
     return 0;
 }
 
+static int start(struct fixture *f, enum worker_stdin kind)
+{
+    struct worker_spawn spawn = {.worker = &f->worker, .spec = f->spec, .stdin_kind = kind};
+    worker_spawn_run(&spawn);
+    return worker_spawn_end(&spawn);
+}
+
 static void spawn(struct fixture *f, char *script, enum worker_stdin kind)
 {
     f->argv[2] = script;
     assert_string_equal(worker_state_name(f->worker.state), "not started");
-    assert_int_equal(worker_spawn(&f->worker, &f->spec, kind), 0);
+    assert_int_equal(start(f, kind), 0);
     assert_true(f->worker.pid > 0);
     assert_int_equal(f->worker.state, WORKER_RUNNING);
 }
@@ -241,7 +248,7 @@ static void test_not_found(void **state)
 {
     struct fixture *f = *state;
     f->spec.path = "/nonexistent/program";
-    assert_int_equal(worker_spawn(&f->worker, &f->spec, WORKER_STDIN_PIPE), -1);
+    assert_int_equal(start(f, WORKER_STDIN_PIPE), -1);
     not_executed(f, STATUS_NOT_FOUND, "/nonexistent/program");
 }
 
@@ -251,7 +258,7 @@ static void test_no_working_directory(void **state)
     f->argv[2] = ":";
     f->spec.wdir = "/nonexistent/folder";
     f->shared.merge_stderr = true;
-    assert_int_equal(worker_spawn(&f->worker, &f->spec, WORKER_STDIN_NULL), -1);
+    assert_int_equal(start(f, WORKER_STDIN_NULL), -1);
     not_executed(f, STATUS_LAUNCHER, "/nonexistent/folder");
 }
 

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/crew_start.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "io/spawners.h"
+
+static enum worker_stdin stdin_of(const Hvdrun__Prepare *prepare, uint32_t seat)
+{
+    if (prepare->pty_seat >= 0 && (uint32_t)prepare->pty_seat == seat)
+        return WORKER_STDIN_TERMINAL;
+    for (size_t i = 0; i < prepare->n_stdin_seats; i++) {
+        if (prepare->stdin_seats[i] == seat)
+            return WORKER_STDIN_PIPE;
+    }
+    return WORKER_STDIN_NULL;
+}
+
+static bool is_stopped(const Hvdrun__Prepare *prepare, uint32_t seat)
+{
+    for (size_t i = 0; i < prepare->n_stopped_seats; i++) {
+        if (prepare->stopped_seats[i] == seat)
+            return true;
+    }
+    return prepare->stop_all;
+}
+
+static struct child_spec spec_of(const struct crew_setup *setup, int index,
+                                 const struct worker_vars *vars, int keep_fd)
+{
+    const Hvdrun__Worker *message = setup->prepare->workers[index];
+    const struct crew_app *app = &setup->apps.items[message->app];
+    struct child_spec spec = {.path = app->path,
+                              .argv = strv_items(&app->argv),
+                              .envp = worker_vars_items(vars),
+                              .wdir = app->wdir,
+                              .keep_fd = keep_fd,
+                              .die_with_parent = true,
+                              .traceable = true,
+                              .stop_at_start = is_stopped(setup->prepare, message->seat),
+                              .mask = setup->config->mask,
+                              .limits = setup->limits,
+                              .limit_count = setup->limit_count,
+                              .script_shell = "/bin/sh"};
+    if (setup->binding.cpus != NULL) {
+        spec.cpus = (const cpu_set_t *)setup->binding.cpus->ranks[message->slot].words;
+        spec.cpus_size = setup->binding.cpus->ranks[message->slot].bytes;
+    }
+    return spec;
+}
+
+#define UNDER_WAY                                                                   \
+    24 /* starts that the threads have at once, so that none of them waits for work \
+        */
+
+/* A worker between its plan and its process. */
+struct start {
+    struct spawner_task task;
+    struct worker_spawn spawn;
+    int index;                /* in PREPARE */
+    struct strv extra, hints; /* of its environment */
+    struct crew_progress_places places;
+    struct worker_vars *vars; /* it borrows from these */
+    bool wanted;              /* a process */
+};
+
+static void make_vars(struct start *start, const struct crew_setup *setup,
+                      const struct crew_progress *progress)
+{
+    const Hvdrun__Worker *message = setup->prepare->workers[start->index];
+    const struct crew_app *app = &setup->apps.items[message->app];
+    crew_binding_env(&setup->binding, setup->config->facts->cpu_quota, setup->cpu_ranks, message,
+                     &start->hints);
+    crew_gpus_env(setup->binding.gpus, message, &start->extra, &start->hints);
+    start->places = crew_progress_places(progress, start->spawn.worker->seat);
+    struct worker_env_rank rank = {.rank = (int)message->rank,
+                                   .local_rank = (int)message->local_rank,
+                                   .slot = (int)message->slot,
+                                   .cross_rank = (int)message->cross_rank,
+                                   .cross_size = (int)message->cross_size,
+                                   .app_env = &app->env,
+                                   .mpi = setup->apps.kinds[message->app],
+                                   .extra = strv_items(&start->extra),
+                                   .hints = strv_items(&start->hints),
+                                   .command = setup->prepare->apps[message->app]->argv[0],
+                                   .arguments = app->arguments,
+                                   .wdir = app->wdir,
+                                   .progress_file = start->places.file,
+                                   .status_url = start->places.url,
+                                   .status_token = start->places.token};
+    start->vars = worker_env_rank(setup->env, &rank);
+}
+
+/* False: nothing is to be spawned. It has failed, or the spawner has it. */
+static bool begin(struct start *start, struct crew_setup *setup,
+                  const struct crew_progress *progress,
+                  void (*started)(void *context, pid_t pid, const struct error *err))
+{
+    struct worker *worker = start->spawn.worker;
+    struct error err = ERROR_INIT;
+    int keep_fd = -1;
+    if (setup->mpi != NULL && mpi_world_worker(setup->mpi, start->index, &start->extra,
+                                               &start->hints, &keep_fd, &err) < 0) {
+        worker_fail(worker, &err);
+        return false;
+    }
+    make_vars(start, setup, progress);
+    start->spawn.spec = spec_of(setup, start->index, start->vars, keep_fd);
+    start->spawn.stdin_kind = stdin_of(setup->prepare, worker->seat);
+    worker->error_file = crew_setup_error_file(setup, setup->prepare->workers[start->index]->rank);
+    if (!worker_offer(worker, &start->spawn.spec, start->spawn.stdin_kind, setup->config->spawner,
+                      started))
+        return true;
+    if (setup->mpi != NULL)
+        mpi_world_spawned(setup->mpi, start->index, worker->pid, keep_fd);
+    return false;
+}
+
+static void run(struct spawner_task *task)
+{
+    worker_spawn_run(&((struct start *)task)->spawn);
+}
+
+static void end(struct start *start, struct crew_setup *setup)
+{
+    worker_spawn_end(&start->spawn);
+    if (setup->mpi != NULL)
+        mpi_world_spawned(setup->mpi, start->index, start->spawn.worker->pid,
+                          start->spawn.spec.keep_fd);
+}
+
+static void clear(struct start *start)
+{
+    worker_vars_destroy(start->vars);
+    strv_destroy(&start->extra);
+    strv_destroy(&start->hints);
+    free(start->places.file);
+    free(start->places.url);
+}
+
+/* Takes what came of its start, after waiting for it. */
+static void finish(struct start *start, struct crew_setup *setup)
+{
+    if (start->wanted && setup->config->spawners != NULL)
+        spawners_wait(setup->config->spawners, &start->task);
+    if (start->wanted)
+        end(start, setup);
+    clear(start);
+}
+
+/* With threads, some starts are always under way while this one prepares others. Without, each gets
+ * its process at once: descriptors that wait for a process make every other start slower. */
+void crew_start_workers(struct crew_setup *setup, const struct crew_progress *progress,
+                        struct worker *workers, int from, int to,
+                        void (*started)(void *context, pid_t pid, const struct error *err))
+{
+    struct spawners *spawners = setup->config->spawners;
+    int finished = 0, under_way = spawners == NULL ? 0 : UNDER_WAY;
+    struct start *starts AUTO_FREE = mem_array((size_t)(to - from), sizeof(*starts));
+    for (int i = 0; i < to - from; i++) {
+        struct start *start = &starts[i];
+        *start =
+            (struct start){.task.run = run, .spawn.worker = &workers[from + i], .index = from + i};
+        start->wanted = begin(start, setup, progress, started);
+        if (start->wanted && spawners != NULL)
+            spawners_add(spawners, &start->task);
+        else if (start->wanted)
+            run(&start->task);
+        if (i - finished >= under_way)
+            finish(&starts[finished++], setup);
+    }
+    while (finished < to - from)
+        finish(&starts[finished++], setup);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The start of the workers of a crew: what differs between them. */
+#pragma once
+
+#include "agent/crew_progress.h"
+#include "agent/crew_setup.h"
+#include "agent/worker.h"
+
+#define CREW_START_MAX 128 /* workers in one turn of the loop */
+
+/* Starts the workers [from, to) of PREPARE, at most CREW_START_MAX, after crew_setup_env(). The
+ * state of each says what came of it. `progress` may be NULL. `started` is for those that a spawner
+ * (spawner.h) has taken, with the worker as the context. */
+void crew_start_workers(struct crew_setup *setup, const struct crew_progress *progress,
+                        struct worker *workers, int from, int to,
+                        void (*started)(void *context, pid_t pid, const struct error *err));
