@@ -14,7 +14,7 @@
 #include "io/send_queue.h"
 
 #define KERNEL_QUEUE (512 << 10)
-#define FIELD_HEAD_MAX 20 /* two varints */
+#define PIECE ((size_t)64 << 10)
 
 struct link {
     struct loop *loop;
@@ -22,6 +22,7 @@ struct link {
     struct loop_fd *read_watch, *write_watch;
     struct frame_reader in;
     struct send_queue out;
+    struct piece_list pieces; /* their turn comes when `out` is empty */
     uint32_t node;
     uint16_t sent; /* number of the next frame */
     const struct link_ops *ops;
@@ -40,6 +41,7 @@ static void link_free(struct link *link)
         return;
     frame_reader_clear(&link->in);
     send_queue_destroy(&link->out);
+    piece_list_clear(&link->pieces);
     free(link);
 }
 
@@ -151,15 +153,18 @@ static void link_end_writing(struct link *link)
     if (reason != NULL && link->ops->mute != NULL)
         link->ops->mute(link->context, reason);
     send_queue_clear(&link->out);
+    piece_list_clear(&link->pieces);
     loop_fd_destroy(link->write_watch);
     link->write_watch = NULL;
     if (shutdown(link->write_fd, SHUT_WR) < 0 && link->write_fd != link->read_fd)
         fd_close(&link->write_fd);
 }
 
+static bool next_piece(struct link *link);
+
 bool link_flush(struct link *link)
 {
-    while (send_queue_length(&link->out) > 0 && !link->dead) {
+    while (!link->dead && (send_queue_length(&link->out) > 0 || next_piece(link))) {
         size_t length;
         const void *bytes = send_queue_next(&link->out, &length);
         ssize_t put = fd_write(link->write_fd, bytes, length);
@@ -232,6 +237,7 @@ struct link *link_create(struct loop *loop, int read_fd, int write_fd, const str
                           .context = context};
     frame_reader_init(&link->in);
     send_queue_init(&link->out, LINK_QUEUE_MAX);
+    piece_list_init(&link->pieces);
     link->read_watch = loop_fd_create(loop, read_fd, link_readable, link);
     link->write_watch = loop_fd_create(loop, write_fd, link_writable, link);
     loop_fd_watch(link->read_watch, LOOP_READ);
@@ -255,7 +261,7 @@ void link_set_node(struct link *link, uint32_t node)
 
 size_t link_queued(const struct link *link)
 {
-    return send_queue_length(&link->out);
+    return send_queue_length(&link->out) + link->pieces.length;
 }
 
 /* Room for one frame, or NULL after the link was given up. */
@@ -331,56 +337,69 @@ void link_send_message(struct link *link, enum frame_type type, uint32_t epoch,
     frame_commit(link, place, type, epoch, length);
 }
 
-/* The key and the length of a bytes field, as protobuf encodes them. The value follows. */
-static size_t field_head(uint8_t out[FIELD_HEAD_MAX], unsigned field, size_t length)
-{
-    size_t at = 0;
-    uint64_t numbers[] = {(uint64_t)field << 3 | 2 /* length-delimited */, length};
-    for (size_t i = 0; i < 2; i++) {
-        for (; numbers[i] >= 0x80; numbers[i] >>= 7)
-            out[at++] = (uint8_t)(numbers[i] | 0x80);
-        out[at++] = (uint8_t)numbers[i];
-    }
-    return at;
-}
-
-/* One frame or part: what is left of the head, then bytes of the block. */
-static bool send_shared_one(struct link *link, enum frame_type type, uint32_t epoch,
+/* One frame or part: `lead` (0: none), what is left of the head, then bytes of the block. */
+static bool send_shared_one(struct link *link, enum frame_type type, uint32_t epoch, uint8_t lead,
                             const struct buf *head, struct shared_block *block, size_t offset,
                             size_t length)
 {
     size_t from = offset < head->length ? offset : head->length;
     size_t own = head->length - from < length ? head->length - from : length;
-    uint8_t *place = frame_reserve(link, own);
+    size_t first = lead != 0;
+    uint8_t *place = frame_reserve(link, first + own);
     if (place == NULL)
         return false;
-    memcpy(place + FRAME_HEADER_SIZE, buf_text(head) + from, own);
-    header_put(link, place, type, epoch, length);
+    if (lead != 0)
+        place[FRAME_HEADER_SIZE] = lead;
+    memcpy(place + FRAME_HEADER_SIZE + first, buf_text(head) + from, own);
+    header_put(link, place, type, epoch, first + length);
     link->sent++;
-    send_queue_commit(&link->out, FRAME_HEADER_SIZE + own);
+    send_queue_commit(&link->out, FRAME_HEADER_SIZE + first + own);
     if (send_queue_share(&link->out, block, offset - from, length - own) < 0)
         link->overflowed = true;
-    flush_later(link);
     return !link->overflowed;
+}
+
+/* Queues the next piece of the first message that may wait. false: there is none. */
+static bool next_piece(struct link *link)
+{
+    const struct pieced *pieced = link->pieces.first;
+    if (pieced == NULL)
+        return false;
+    size_t rest = pieced_rest(pieced), length = rest < PIECE ? rest : PIECE;
+    bool last = rest == length;
+    if (!send_shared_one(link, last ? FRAME_PIECES_END : FRAME_PIECE, pieced->epoch,
+                         last ? (uint8_t)pieced->type : 0, &pieced->head, pieced->block, pieced->at,
+                         length))
+        return false;
+    piece_list_sent(&link->pieces, length);
+    return true;
 }
 
 void link_send_shared(struct link *link, enum frame_type type, uint32_t epoch,
                       const ProtobufCMessage *message, unsigned field, struct shared_block *block)
 {
-    size_t packed = protobuf_c_message_get_packed_size(message);
-    struct buf head AUTO_BUF = BUF_INIT(packed + FIELD_HEAD_MAX);
-    uint8_t *place = buf_reserve(&head, packed + FIELD_HEAD_MAX);
-    protobuf_c_message_pack(message, place);
-    buf_commit(&head, packed);
-    if (field != 0)
-        buf_commit(&head, field_head(place + packed, field, block->length));
+    struct buf head AUTO_BUF = message_head(message, field, block->length);
     size_t whole = head.length + block->length;
     size_t at = 0;
+    flush_later(link);
     for (; whole - at > FRAME_BODY_MAX; at += FRAME_BODY_MAX) {
-        if (!send_shared_one(link, FRAME_PART, epoch, &head, block, at, FRAME_BODY_MAX))
+        if (!send_shared_one(link, FRAME_PART, epoch, 0, &head, block, at, FRAME_BODY_MAX))
             return;
     }
-    send_shared_one(link, type, epoch, &head, block, at, whole - at);
+    send_shared_one(link, type, epoch, 0, &head, block, at, whole - at);
+}
+
+void link_send_pieces(struct link *link, enum frame_type type, uint32_t epoch,
+                      const ProtobufCMessage *message, unsigned field, struct shared_block *block)
+{
+    if (link->dead || link->destroyed || link->mute != 0)
+        return;
+    struct buf head AUTO_BUF = message_head(message, field, block->length);
+    if (head.length + block->length > LINK_QUEUE_MAX - link_queued(link))
+        link->overflowed = true;
+    else
+        piece_list_add(&link->pieces, type, epoch, &head, block);
+    flush_later(link);
 }
 
 uint8_t *link_data_reserve(struct link *link, size_t room)

@@ -55,6 +55,10 @@ void link_send_message(struct link *link, enum frame_type type, uint32_t epoch,
  * The links hold the block until they have sent it. */
 void link_send_shared(struct link *link, enum frame_type type, uint32_t epoch,
                       const ProtobufCMessage *message, unsigned field, struct shared_block *block);
+/* The same for a message that may wait: it goes in pieces, and other frames go between these, also
+ * those that are sent later. Such messages keep their order among each other. */
+void link_send_pieces(struct link *link, enum frame_type type, uint32_t epoch,
+                      const ProtobufCMessage *message, unsigned field, struct shared_block *block);
 
 /* A data frame whose bytes the caller writes in place: reserve room for up to `room` bytes, fill
  * some of them, commit how many. Nothing may be sent on this link in between. */

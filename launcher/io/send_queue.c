@@ -128,3 +128,51 @@ void send_queue_consume(struct send_queue *queue, size_t length)
         queue->assigned -= length;
     }
 }
+
+void piece_list_init(struct piece_list *list)
+{
+    *list = (struct piece_list){.last = &list->first};
+}
+
+size_t pieced_rest(const struct pieced *pieced)
+{
+    return pieced->head.length + pieced->block->length - pieced->at;
+}
+
+static void drop_pieced(struct piece_list *list)
+{
+    struct pieced *pieced = list->first;
+    list->length -= pieced_rest(pieced);
+    list->first = pieced->next;
+    if (list->first == NULL)
+        list->last = &list->first;
+    buf_destroy(&pieced->head);
+    shared_block_release(pieced->block);
+    free(pieced);
+}
+
+void piece_list_clear(struct piece_list *list)
+{
+    while (list->first != NULL)
+        drop_pieced(list);
+}
+
+void piece_list_add(struct piece_list *list, enum frame_type type, uint32_t epoch, struct buf *head,
+                    struct shared_block *block)
+{
+    struct pieced *pieced = mem_alloc(sizeof(*pieced));
+    *pieced = (struct pieced){
+        .type = type, .epoch = epoch, .head = *head, .block = shared_block_hold(block)};
+    buf_init(head, head->limit);
+    list->length += pieced_rest(pieced);
+    *list->last = pieced;
+    list->last = &pieced->next;
+}
+
+void piece_list_sent(struct piece_list *list, size_t length)
+{
+    list->first->at += length;
+    list->length -= length;
+    if (pieced_rest(list->first) == 0)
+        drop_pieced(list);
+}

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "wire/frame.h"
 
 struct shared_block {
     size_t holders;
@@ -54,3 +55,32 @@ int send_queue_share(struct send_queue *queue, struct shared_block *block, size_
 const void *send_queue_next(const struct send_queue *queue, size_t *length);
 /* At most as many as send_queue_next() gave. */
 void send_queue_consume(struct send_queue *queue, size_t length);
+
+/*
+ * Messages that a link sends in pieces, whenever its queue is empty. Each is a head of its own, and
+ * a block that many links share. So it costs a slow link its head and a reference.
+ */
+struct pieced {
+    struct pieced *next;
+    enum frame_type type;
+    uint32_t epoch;
+    struct buf head;            /* its first bytes */
+    struct shared_block *block; /* all others */
+    size_t at;                  /* how many have been sent */
+};
+
+struct piece_list {
+    struct pieced *first, **last;
+    size_t length; /* bytes that have not been sent */
+};
+
+void piece_list_init(struct piece_list *list);
+void piece_list_clear(struct piece_list *list);
+
+/* Holds the block, and takes the head, which is empty afterwards. */
+void piece_list_add(struct piece_list *list, enum frame_type type, uint32_t epoch, struct buf *head,
+                    struct shared_block *block);
+
+/* `length` bytes of the first message have been sent. After its last byte it is gone. */
+void piece_list_sent(struct piece_list *list, size_t length);
+size_t pieced_rest(const struct pieced *pieced);

@@ -135,13 +135,16 @@ int frame_data_get(const uint8_t *body, uint32_t length, struct frame_data *data
 
 void frame_reader_init(struct frame_reader *reader)
 {
-    *reader = (struct frame_reader){.in = BUF_INIT(IN_LIMIT), .parts = BUF_INIT(WHOLE_BODY_MAX)};
+    *reader = (struct frame_reader){.in = BUF_INIT(IN_LIMIT),
+                                    .parts = BUF_INIT(WHOLE_BODY_MAX),
+                                    .pieces = BUF_INIT(WHOLE_BODY_MAX)};
 }
 
 void frame_reader_clear(struct frame_reader *reader)
 {
     buf_destroy(&reader->in);
     buf_destroy(&reader->parts);
+    buf_destroy(&reader->pieces);
 }
 
 /* How much is read at once. Of a large frame the rest and the header behind it, so that there is
@@ -186,9 +189,46 @@ static void drop_last(struct frame_reader *reader)
 {
     buf_consume(&reader->in, reader->used);
     reader->used = 0;
-    if (reader->whole)
-        buf_destroy(&reader->parts);
-    reader->whole = false;
+    if (reader->whole != NULL)
+        buf_destroy(reader->whole);
+    reader->whole = NULL;
+}
+
+static bool is_fragment(uint8_t type)
+{
+    return type == FRAME_PART || type == FRAME_PIECE || type == FRAME_PIECES_END;
+}
+
+/* A frame that ends pieces becomes the one that it names. */
+static int take_name(struct frame_header *header, const uint8_t **body, struct error *err)
+{
+    if (header->length == 0 || !type_is_known((*body)[0]) || is_fragment((*body)[0]))
+        return error_set(err, "the other side sent pieces of an unknown message");
+    header->type = (*body)[0];
+    header->length--;
+    (*body)++;
+    return 0;
+}
+
+/* Adds the frame to the body that it is a fragment of. 1: the body is whole, and handed out. */
+static int gather(struct frame_reader *reader, struct frame_header *header, const uint8_t **body,
+                  struct error *err)
+{
+    bool piece = header->type == FRAME_PIECE || header->type == FRAME_PIECES_END;
+    bool more = header->type == FRAME_PART || header->type == FRAME_PIECE;
+    struct buf *all = piece ? &reader->pieces : &reader->parts;
+    if (piece && reader->parts.length > 0)
+        return error_set(err, "the other side sent a piece inside a message");
+    if (header->type == FRAME_PIECES_END && take_name(header, body, err) < 0)
+        return -1;
+    if (buf_append(all, *body, header->length) < 0)
+        return error_set(err, "the other side sent a message that is too large");
+    if (more)
+        return 0;
+    header->length = (uint32_t)all->length;
+    *body = (const uint8_t *)buf_text(all);
+    reader->whole = all;
+    return 1;
 }
 
 int frame_reader_next(struct frame_reader *reader, struct frame_header *header,
@@ -203,16 +243,11 @@ int frame_reader_next(struct frame_reader *reader, struct frame_header *header,
         reader->taken++;
         reader->used = FRAME_HEADER_SIZE + header->length;
         *body = (const uint8_t *)buf_text(&reader->in) + FRAME_HEADER_SIZE;
-        if (header->type != FRAME_PART && reader->parts.length == 0)
-            return 1;
-        if (buf_append(&reader->parts, *body, header->length) < 0)
-            return error_set(err, "the other side sent a message that is too large");
-        if (header->type != FRAME_PART) {
-            header->length = (uint32_t)reader->parts.length;
-            *body = (const uint8_t *)buf_text(&reader->parts);
-            reader->whole = true;
-            return 1;
-        }
+        int whole = is_fragment(header->type) || reader->parts.length > 0
+                        ? gather(reader, header, body, err)
+                        : 1;
+        if (whole != 0)
+            return whole;
         drop_last(reader);
     }
     return 0;
@@ -220,7 +255,7 @@ int frame_reader_next(struct frame_reader *reader, struct frame_header *header,
 
 bool frame_reader_is_clean(const struct frame_reader *reader)
 {
-    return reader->in.length == 0 && reader->parts.length == 0;
+    return reader->in.length == 0 && reader->parts.length == 0 && reader->pieces.length == 0;
 }
 
 #undef protobuf_c_message_unpack
@@ -264,6 +299,33 @@ ProtobufCBinaryData message_pack(const ProtobufCMessage *message)
     if (message != NULL)
         protobuf_c_message_pack(message, packed.data);
     return packed;
+}
+
+#define FIELD_HEAD_MAX 20 /* two varints */
+
+/* The key and the length of a bytes field, as protobuf encodes them. The value follows. */
+static size_t field_head(uint8_t out[FIELD_HEAD_MAX], unsigned field, size_t length)
+{
+    size_t at = 0;
+    uint64_t numbers[] = {(uint64_t)field << 3 | 2 /* length-delimited */, length};
+    for (size_t i = 0; i < 2; i++) {
+        for (; numbers[i] >= 0x80; numbers[i] >>= 7)
+            out[at++] = (uint8_t)(numbers[i] | 0x80);
+        out[at++] = (uint8_t)numbers[i];
+    }
+    return at;
+}
+
+struct buf message_head(const ProtobufCMessage *message, unsigned field, size_t length)
+{
+    size_t packed = protobuf_c_message_get_packed_size(message);
+    struct buf head = BUF_INIT(packed + FIELD_HEAD_MAX);
+    uint8_t *place = buf_reserve(&head, packed + FIELD_HEAD_MAX);
+    protobuf_c_message_pack(message, place);
+    buf_commit(&head, packed);
+    if (field != 0)
+        buf_commit(&head, field_head(place + packed, field, length));
+    return head;
 }
 
 ProtobufCMessage *message_read(const ProtobufCMessageDescriptor *kind, const uint8_t *bytes,

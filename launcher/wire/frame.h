@@ -9,7 +9,9 @@
  * frame with another number than the next, so it notices lost, repeated and reordered frames.
  *
  * Body: it has at most FRAME_BODY_MAX bytes. The beginning of a larger body goes into PART frames,
- * directly before the frame that they belong to. Control bodies are messages of control.proto.
+ * directly before the frame that they belong to. A body that may wait comes in PIECE frames. Other
+ * frames go between these. Its last bytes are in PIECES_END, behind a byte with the frame's type.
+ * Control bodies are messages of control.proto.
  * OUTPUT and STDIN bodies are raw:
  *   0 seat (4)  4 stream (1)  5 zero (3)  8 offset of the first byte in the stream (8)
  *   16 sender's monotonic time, ns (8)  24 bytes...
@@ -53,7 +55,7 @@
     X(FRAME_OUTPUT_SHOW, 53) X(FRAME_FAREWELL, 54) X(FRAME_LINE_OPENED, 55)                        \
     X(FRAME_RANKS_ENDED, 56) X(FRAME_STALL, 57) X(FRAME_PROGRESS, 62)                              \
     X(FRAME_ASK, 77) X(FRAME_ANSWER, 78) X(FRAME_SPAWN, 79) X(FRAME_SPAWNED, 80)                   \
-    X(FRAME_UNKILLED, 81)
+    X(FRAME_UNKILLED, 81) X(FRAME_PIECE, 91) X(FRAME_PIECES_END, 92)
 /* clang-format on */
 
 enum frame_type {
@@ -96,16 +98,17 @@ int frame_data_get(const uint8_t *body, uint32_t length, struct frame_data *data
 
 /*
  * Makes frames of the bytes of a stream. A frame that is lost, repeated or out of order is refused.
- * A body that came in PART frames is handed out whole. Pure: the owner reads the bytes.
+ * A body that came in PART or PIECE frames is handed out whole. Pure: the owner reads the bytes.
  */
 #define FRAME_READ_MAX ((size_t)256 << 10) /* what is read at once */
 
 struct frame_reader {
     struct buf in;
-    struct buf parts; /* the beginning of a body that came in PART frames */
-    uint16_t taken;   /* number of the next frame */
-    size_t used;      /* of `in`: the frame that was handed out last */
-    bool whole;       /* that was the body in `parts` */
+    struct buf parts;  /* the beginning of a body that came in PART frames */
+    struct buf pieces; /* likewise in PIECE frames */
+    uint16_t taken;    /* number of the next frame */
+    size_t used;       /* of `in`: the frame that was handed out last */
+    struct buf *whole; /* the body that was handed out last; NULL: it was in `in` */
 };
 void frame_reader_init(struct frame_reader *reader);
 void frame_reader_clear(struct frame_reader *reader);
@@ -135,7 +138,10 @@ ProtobufCMessage *message_unpack(const ProtobufCMessageDescriptor *descriptor,
 
 /* For messages of any kind. The message packed; free its data. NULL: an empty message. */
 ProtobufCBinaryData message_pack(const ProtobufCMessage *message);
-/* The reverse. NULL: the bytes are broken. */
+/* The message packed, and what goes before `length` bytes of its field number `field` (0: nothing),
+ * which `message` itself leaves empty. The caller destroys it. */
+struct buf message_head(const ProtobufCMessage *message, unsigned field, size_t length);
+/* The reverse of message_pack(). NULL: the bytes are broken. */
 ProtobufCMessage *message_read(const ProtobufCMessageDescriptor *kind, const uint8_t *bytes,
                                size_t length);
 void message_free(ProtobufCMessage *message); /* of message_read(); accepts NULL */

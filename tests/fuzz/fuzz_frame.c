@@ -22,6 +22,7 @@ static void on_frame(void *context, const struct frame_header *header, const uin
     struct frame_data data;
     FUZZ_CHECK(!end->closed && header->version == FRAME_VERSION);
     FUZZ_CHECK(strcmp(frame_name(header->type), "unknown") != 0 && header->type != FRAME_PART);
+    FUZZ_CHECK(header->type != FRAME_PIECE && header->type != FRAME_PIECES_END);
     for (uint32_t i = 0; i < header->length; i++)
         sum += body[i];
     end->bytes += header->length + (sum & 0);

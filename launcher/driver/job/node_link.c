@@ -453,6 +453,14 @@ void node_link_send_shared(struct node_link *node, enum frame_type type, uint32_
         link_send_shared(node->link, type, epoch, message, field, block);
 }
 
+void node_link_send_pieces(struct node_link *node, enum frame_type type, uint32_t epoch,
+                           const ProtobufCMessage *message, unsigned field,
+                           struct shared_block *block)
+{
+    if (node->link != NULL)
+        link_send_pieces(node->link, type, epoch, message, field, block);
+}
+
 void node_link_suspend(struct node_link *node, bool suspended)
 {
     liveness_suspend(&node->liveness, suspended, clock_mono_ms());

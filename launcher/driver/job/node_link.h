@@ -110,8 +110,11 @@ bool node_link_alive(const struct node_link *node); /* it can be sent to */
 
 void node_link_send(struct node_link *node, enum frame_type type, uint32_t epoch,
                     const ProtobufCMessage *message); /* NULL: an empty body */
-/* As link_send_shared(). */
+/* As link_send_shared() and link_send_pieces(). */
 void node_link_send_shared(struct node_link *node, enum frame_type type, uint32_t epoch,
+                           const ProtobufCMessage *message, unsigned field,
+                           struct shared_block *block);
+void node_link_send_pieces(struct node_link *node, enum frame_type type, uint32_t epoch,
                            const ProtobufCMessage *message, unsigned field,
                            struct shared_block *block);
 void node_link_give_up(struct node_link *node, const char *why); /* closes it as lost */

@@ -182,6 +182,65 @@ static void test_shared_fields(void **state)
 }
 
 /* A link that ends before it has sent all gives the block back. */
+/* A message in pieces arrives whole; frames that are sent later go between its pieces. */
+static void test_pieces(void **state)
+{
+    struct fixture *f = *state;
+    static const size_t sizes[] = {0, 5, 70 << 10, 3 * FRAME_BODY_MAX + 17};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        struct shared_block *block = shared_block_create(sizes[i]);
+        for (size_t at = 0; at < sizes[i]; at++)
+            block->bytes[at] = (uint8_t)(at % 251);
+        Hvdrun__MpiCollected message = HVDRUN__MPI_COLLECTED__INIT;
+        message.token = 1234567 + i;
+        link_send_pieces(f->a.link, FRAME_MPI_COLLECTED, 1, &message.base, 4, block);
+        link_send(f->a.link, FRAME_LOG, 1, "behind", 6);
+        assert_true(link_queued(f->a.link) > sizes[i]);
+        f->b.stop_after = f->b.frames + 2;
+        run_loop(f->loop);
+        assert_int_equal(block->holders, 1);
+        assert_int_equal(link_queued(f->a.link), 0);
+        const char *bodies = buf_text(&f->b.bodies);
+        size_t length = f->b.bodies.length;
+        assert_int_equal(f->b.last.type, FRAME_MPI_COLLECTED);
+        assert_memory_equal(bodies, "behind", 6);
+        Hvdrun__MpiCollected *back =
+            hvdrun__mpi_collected__unpack(NULL, length - 6, (const uint8_t *)bodies + 6);
+        assert_non_null(back);
+        assert_int_equal(back->token, 1234567 + i);
+        assert_int_equal(back->data.len, sizes[i]);
+        assert_memory_equal(back->data.data, block->bytes, sizes[i]);
+        hvdrun__mpi_collected__free_unpacked(back, NULL);
+        buf_clear(&f->b.bodies);
+        shared_block_release(block);
+    }
+}
+
+/* The other side does not read: a message in pieces costs a reference, and what must go soon is
+ * behind one piece at most. */
+static void test_pieces_wait(void **state)
+{
+    struct fixture *f = *state;
+    struct shared_block *block = shared_block_create(20 * FRAME_BODY_MAX);
+    Hvdrun__MpiCollected message = HVDRUN__MPI_COLLECTED__INIT;
+    for (int i = 0; i < 3; i++)
+        link_send_pieces(f->a.link, FRAME_MPI_COLLECTED, 1, &message.base, 4, block);
+    assert_int_equal(block->holders, 4);
+    assert_false(link_flush(f->a.link));
+    link_send(f->a.link, FRAME_HEARTBEAT, 1, NULL, 0);
+    f->b.stop_after = 1;
+    run_loop(f->loop);
+    assert_int_equal(f->b.last.type, FRAME_HEARTBEAT);
+    for (int i = 0; i < 10; i++)
+        link_send_pieces(f->a.link, FRAME_MPI_COLLECTED, 1, &message.base, 4, block);
+    run_loop(f->loop); /* more than a link may have to send: it is closed */
+    assert_int_equal(f->a.closes, 1);
+    drop_link(&f->a);
+    run_turns(f->loop, 2);
+    assert_int_equal(block->holders, 1);
+    shared_block_release(block);
+}
+
 static void test_shared_and_ended(void **state)
 {
     struct fixture *f = *state;
@@ -367,6 +426,8 @@ int main(void)
         PAIR(test_large_message),
         PAIR(test_shared_message),
         PAIR(test_shared_fields),
+        PAIR(test_pieces),
+        PAIR(test_pieces_wait),
         PAIR(test_shared_and_ended),
         ALONE(test_bytewise),
         ALONE(test_rubbish),

@@ -187,9 +187,72 @@ static void test_a_damaged_header(void **state)
     frame_reader_clear(&reader);
 }
 
+/* Other frames go between pieces, also those that are larger than a frame. */
+static void test_pieces(void **state)
+{
+    (void)state;
+    uint8_t bytes[400];
+    size_t length = put(bytes, 0, FRAME_PIECE, 0, "one ");
+    length = put(bytes, length, FRAME_HEARTBEAT, 1, "now");
+    length = put(bytes, length, FRAME_PIECE, 2, "two ");
+    length = put(bytes, length, FRAME_PART, 3, "large ");
+    length = put(bytes, length, FRAME_LOG, 4, "log");
+    length = put(bytes, length, FRAME_PIECES_END, 5, "\x05three"); /* START */
+    length = put(bytes, length, FRAME_PIECES_END, 6, "\x04");      /* READY */
+    length = put(bytes, length, FRAME_END, 7, "");
+    struct frame_reader reader;
+    frame_reader_init(&reader);
+    feed(&reader, bytes, length);
+    expect(&reader, FRAME_HEARTBEAT, "now");
+    expect(&reader, FRAME_LOG, "large log");
+    expect(&reader, FRAME_START, "one two three");
+    expect(&reader, FRAME_READY, "");
+    expect(&reader, FRAME_END, "");
+    expect_nothing(&reader, true);
+    frame_reader_clear(&reader);
+}
+
+static void test_wrong_pieces(void **state)
+{
+    (void)state;
+    static const struct {
+        enum frame_type first, second;
+        const char *body, *says;
+    } wrong[] = {{FRAME_PIECE, FRAME_PIECES_END, "", "unknown message"},
+                 {FRAME_PIECE, FRAME_PIECES_END, "\x63rest", "unknown message"},
+                 {FRAME_PIECE, FRAME_PIECES_END, "\x21rest", "unknown message"}, /* PART */
+                 {FRAME_PIECE, FRAME_PIECES_END, "\x5brest", "unknown message"}, /* PIECE */
+                 {FRAME_PART, FRAME_PIECE, "x", "inside a message"},
+                 {FRAME_PART, FRAME_PIECES_END, "\x05x", "inside a message"}};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        uint8_t bytes[200];
+        size_t length = put(bytes, 0, wrong[i].first, 0, "x");
+        length = put(bytes, length, wrong[i].second, 1, wrong[i].body);
+        struct frame_reader reader;
+        frame_reader_init(&reader);
+        feed(&reader, bytes, length);
+        expect_error(&reader, wrong[i].says);
+        frame_reader_clear(&reader);
+    }
+}
+
+static void test_an_end_inside_pieces(void **state)
+{
+    (void)state;
+    uint8_t bytes[100];
+    struct frame_reader reader;
+    frame_reader_init(&reader);
+    feed(&reader, bytes, put(bytes, 0, FRAME_PIECE, 0, "begun"));
+    expect_nothing(&reader, false);
+    frame_reader_clear(&reader);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_wrong_pieces),
+        cmocka_unit_test(test_an_end_inside_pieces),
         cmocka_unit_test(test_bytes_as_they_come),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_a_wrong_number),
