@@ -458,6 +458,28 @@ static int test_abort(void)
     return 0;
 }
 
+/* The last rank publishes nothing, and leaves: who asks for its data is told so, and before that,
+ * when the time is over for which it wanted to wait. */
+static int test_silent(void)
+{
+    char value[64];
+    pmix_proc_t last;
+    pmix_value_t *got = NULL;
+    pmix_info_t limit;
+    int second = 1;
+    PMIX_LOAD_PROCID(&last, me.nspace, size - 1);
+    PMIX_INFO_LOAD(&limit, PMIX_TIMEOUT, &second, PMIX_INT);
+    if (me.rank == size - 1)
+        CHECK(lookup("leave now", PMIX_RANGE_SESSION, 1, 0, value) == PMIX_SUCCESS);
+    if (me.rank > 0)
+        return 0;
+    CHECK(PMIx_Get(&last, "never", &limit, 1, &got) == PMIX_ERR_TIMEOUT);
+    CHECK(publish("leave now", "x", PMIX_RANGE_SESSION, PMIX_PERSIST_SESSION) == PMIX_SUCCESS);
+    CHECK(PMIx_Get(&last, "never", NULL, 0, &got) == PMIX_ERR_NOT_FOUND);
+    CHECK(PMIx_Get(&last, "never either", NULL, 0, &got) == PMIX_ERR_NOT_FOUND);
+    return 0;
+}
+
 static const struct {
     const char *name;
     int (*run)(void);
@@ -468,7 +490,7 @@ static const struct {
     {"spawn", test_spawn},     {"event", test_event},     {"abort", test_abort},
     {"fetch", test_fetch},     {"some", test_some},       {"notify", test_notify},
     {"leave", test_leave},     {"large", test_large},     {"called", test_called},
-    {"every", test_every},
+    {"every", test_every},     {"silent", test_silent},
 };
 
 int main(int argc, char **argv)

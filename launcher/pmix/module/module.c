@@ -12,6 +12,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "pmix/module/operations.h"
@@ -139,6 +140,7 @@ static struct server *start(const struct pmix_server_ops *ops, void *context, co
                               .context = context,
                               .poll_fd = -1,
                               .timer_fd = -1,
+                              .modex_deadline_ms = -1,
                               .nspace = mem_printf("hvdrun-agent-%d", (int)getpid()),
                               .tmpdir = mem_strdup(tmpdir),
                               .hostname = mem_strdup(hostname),
@@ -173,8 +175,10 @@ static int descriptor(const struct server *server)
 static void dispatch(struct server *server)
 {
     uint64_t times = 0;
-    if (fd_read(server->timer_fd, &times, sizeof(times)) > 0)
-        publish_expire(server);
+    if (fd_read(server->timer_fd, &times, sizeof(times)) > 0) {
+        publish_store_expire(server->store, clock_mono_ms());
+        modex_expire(server, clock_mono_ms());
+    }
     bridge_run(&server->bridge, server);
 }
 
@@ -194,7 +198,7 @@ static void worker_ended(struct server *server, int number, int code, int signal
     local->ended = true;
     local->exit_code = signal != 0 ? 128 + signal : code;
     publish_store_end_proc(server->store, local->job->nspace, (uint32_t)local->rank);
-    publish_arm_timer(server);
+    modex_worker_ended(server, local);
     events_worker_ended(server, local, code, signal);
 }
 

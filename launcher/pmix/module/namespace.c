@@ -353,7 +353,7 @@ static void end_one(struct server *server, struct server_job **at)
 {
     struct server_job *job = *at;
     publish_store_end_nspace(server->store, job->nspace);
-    publish_arm_timer(server);
+    server_arm_timer(server);
     deregister_nspace(server, job);
     if (server->stuck)
         server_log(server, LOG_WARNING, "the PMIx library does not answer any more");

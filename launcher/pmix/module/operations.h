@@ -65,8 +65,8 @@ void modex_reply(struct server *server, uint64_t id, bool ok, const void *bytes,
 void modex_request(struct server *server, struct pmix_asker asker, int rank);
 void store_reply(struct server *server, uint64_t id, enum store_status status,
                  const struct store_item *items, size_t count);
-void publish_arm_timer(struct server *server); /* after each change of the store */
-void publish_expire(struct server *server);
+void modex_expire(struct server *server, int64_t now_ms);
+void modex_worker_ended(struct server *server, const struct local *local);
 
 /* client.c */
 void spawn_reply(struct server *server, uint64_t id, enum pmix_spawn_result result,

@@ -6,7 +6,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/timerfd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -119,7 +118,7 @@ static void ask_here(struct server *server, struct store_call *call)
         finish(call, STORE_OK, NULL, 0);
         break;
     }
-    publish_arm_timer(server);
+    server_arm_timer(server);
 }
 
 static void run(struct server *server, struct request *base);
@@ -147,23 +146,6 @@ void store_reply(struct server *server, uint64_t id, enum store_status status,
     struct request *base = bridge_unpark(&server->bridge, id, &store_kind);
     if (base != NULL)
         finish(base, status, items, count);
-}
-
-void publish_arm_timer(struct server *server)
-{
-    int64_t deadline = publish_store_deadline(server->store);
-    struct itimerspec when = {{0}, {0}};
-    if (deadline >= 0) {
-        when.it_value.tv_sec = deadline / 1000;
-        when.it_value.tv_nsec = deadline % 1000 * 1000000 + 1; /* never 0, which would disarm */
-    }
-    timerfd_settime(server->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
-}
-
-void publish_expire(struct server *server)
-{
-    publish_store_expire(server->store, clock_mono_ms());
-    publish_arm_timer(server);
 }
 
 /* -1: a range that does not exist here. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -47,6 +48,19 @@ void server_release(void)
 bool server_ok(pmix_status_t status)
 {
     return status == PMIX_SUCCESS || status == PMIX_OPERATION_SUCCEEDED;
+}
+
+void server_arm_timer(struct server *server)
+{
+    int64_t deadline = publish_store_deadline(server->store), other = server->modex_deadline_ms;
+    struct itimerspec when = {{0}, {0}};
+    if (deadline < 0 || (other >= 0 && other < deadline))
+        deadline = other;
+    if (deadline >= 0) {
+        when.it_value.tv_sec = deadline / 1000;
+        when.it_value.tv_nsec = deadline % 1000 * 1000000 + 1; /* never 0, which would disarm */
+    }
+    timerfd_settime(server->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
 int server_error(struct error *err, pmix_status_t status, const char *what)

@@ -66,7 +66,8 @@ struct server {
     bool stuck; /* PMIx's thread does not answer (namespace.c): it gets no further request */
     struct publish_store *store;
     struct group *groups;
-    uint64_t last_round; /* of collectives on one node */
+    uint64_t last_round;       /* of collectives on one node */
+    int64_t modex_deadline_ms; /* monotonic; -1: nobody waits for data with a limit */
 };
 
 /* The server that PMIx's callbacks work for; NULL when it is stopped. */
@@ -88,6 +89,8 @@ void server_log(const struct server *server, enum log_level level, const char *f
     __attribute__((format(printf, 3, 4)));
 /* A line of the library itself, for -v; an empty one is left out. */
 void server_complain(const struct server *server, const char *line, size_t length);
+/* After each change of the store, or of modex_deadline_ms. */
+void server_arm_timer(struct server *server);
 /* Fills `err` with "cannot <what>: <PMIx's text>". Returns -1. */
 int server_error(struct error *err, pmix_status_t status, const char *what);
 bool server_ok(pmix_status_t status);
