@@ -22,6 +22,7 @@ hvdrun_static(dep_protobuf libprotobuf-c protobuf-c)
 hvdrun_static(dep_jansson jansson jansson)
 hvdrun_static(dep_inih inih inih)
 hvdrun_static(dep_yaml yaml-0.1 yaml)
+hvdrun_static(dep_zlib zlib z)
 
 pkg_check_modules(dep_pmix REQUIRED QUIET IMPORTED_TARGET pmix)
 # hvdrun_module sets the search path instead of this -rpath.

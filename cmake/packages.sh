@@ -7,7 +7,7 @@
 packages_to_build=(
     build-essential cmake ninja-build pkg-config
     libevent-dev libpmix-dev libhwloc-dev libinih-dev libyaml-dev libjansson-dev libssl-dev libssh2-1-dev
-    libprotobuf-c-dev protobuf-c-compiler libncurses-dev libdw-dev
+    libprotobuf-c-dev protobuf-c-compiler libncurses-dev libdw-dev zlib1g-dev
     openmpi-bin libopenmpi-dev # for the examples
 )
 

@@ -2,7 +2,7 @@
 # For `hvdrun --version`: the compiler and the libraries of the build. Include it after
 # add_subdirectory(launcher).
 set(contained)
-foreach(library event:libevent protobuf:protobuf-c jansson:jansson inih:inih yaml:libyaml)
+foreach(library event:libevent protobuf:protobuf-c jansson:jansson inih:inih yaml:libyaml zlib:zlib)
   string(REPLACE ":" ";" pair ${library})
   list(GET pair 0 key)
   list(GET pair 1 name)

@@ -6,10 +6,13 @@
 
 #include "base/mem.h"
 #include "wire/control.pb-c.h"
+#include "wire/packing.h"
 
 /* The namespace of PMI-1's names in the store: they have no owner, so that any rank may unpublish
  * them. */
 #define PMI1_NSPACE "pmi1"
+
+#define COLLECT_DATA 4 /* the number of MpiCollect.data in control.proto */
 
 /* MpiStore.kind; the first three are those of struct pmix_store_request. */
 enum { STORE_RANK_ENDED = 3 };
@@ -27,7 +30,9 @@ static char *text_of(const char *text)
 int mpi_relay_collect(const struct post *post, uint64_t token, const char *operation,
                       const int *ranks, size_t count, const void *bytes, size_t length)
 {
-    if (length > FRAME_MPI_DATA_MAX)
+    bool on_demand = strcmp(operation, "fence") == 0;
+    bool kept = length > FRAME_MPI_DATA_MAX;
+    if (kept && !on_demand)
         return -1;
     uint32_t *numbers AUTO_FREE = mem_array(count + 1, sizeof(*numbers));
     for (size_t i = 0; i < count; i++)
@@ -37,8 +42,10 @@ int mpi_relay_collect(const struct post *post, uint64_t token, const char *opera
     message.key = text_of(operation);
     message.ranks = numbers;
     message.n_ranks = count;
-    message.data = data_of(bytes, length);
-    post_message(post, FRAME_MPI_COLLECT, &message.base);
+    message.on_demand = on_demand;
+    if (kept)
+        message.kept = length;
+    post_pieces(post, FRAME_MPI_COLLECT, &message.base, COLLECT_DATA, bytes, kept ? 0 : length);
     return 0;
 }
 
@@ -48,9 +55,8 @@ int mpi_relay_barrier(const struct post *post, const char *bytes, size_t length)
         return -1;
     Hvdrun__MpiCollect message = HVDRUN__MPI_COLLECT__INIT;
     message.key = text_of("PMI-1 barrier");
-    message.data = data_of(bytes, length);
     message.pmi1 = true;
-    post_message(post, FRAME_MPI_COLLECT, &message.base);
+    post_pieces(post, FRAME_MPI_COLLECT, &message.base, COLLECT_DATA, bytes, length);
     return 0;
 }
 
@@ -224,19 +230,37 @@ int mpi_relay_spawn(const struct post *post, uint64_t token, const struct pmix_s
     return fits ? 0 : -1;
 }
 
+/* What all nodes have given, as it was before the driver made it smaller. `own`: the caller frees
+ * it. -1: it is broken. */
+static int expand(const Hvdrun__MpiCollected *message, ProtobufCBinaryData *data, void **own)
+{
+    *data = message->data;
+    if (message->expanded == 0)
+        return 0;
+    *own = packing_expand(message->data.data, message->data.len, message->expanded,
+                          FRAME_MPI_DATA_MAX);
+    *data = data_of(*own, message->expanded);
+    return *own == NULL ? -1 : 0;
+}
+
 static void on_collected(const struct mpi_relay_ends *ends, const Hvdrun__MpiCollected *message)
 {
     bool ok = message->problem[0] == '\0';
     struct error err = ERROR_INIT;
+    ProtobufCBinaryData data;
+    void *own AUTO_FREE = NULL;
     if (!ok)
         log_debug(ends->log, "a step of MPI's start-up failed: %s", message->problem);
+    if (ok && expand(message, &data, &own) < 0) {
+        log_error(ends->log, "the driver sent broken data of a step of MPI's start-up");
+        ok = false;
+    }
     if (!message->pmi1 && ends->pmix != NULL)
         pmix_server_collect_reply(ends->pmix, message->token, ok, message->round,
-                                  message->data.data, message->data.len);
+                                  ok ? data.data : NULL, ok ? data.len : 0);
     /* PMI-1 has no way to say that a barrier failed; the job is being ended anyway. */
     if (message->pmi1 && ok && ends->pmi1 != NULL &&
-        pmi1_wire_barrier_out(ends->pmi1, (const char *)message->data.data, message->data.len,
-                              &err) < 0)
+        pmi1_wire_barrier_out(ends->pmi1, (const char *)data.data, data.len, &err) < 0)
         log_error(ends->log, "%s", err.text);
 }
 

@@ -10,7 +10,8 @@
 #include "agent/post.h"
 #include "pmix/pmix_server.h"
 
-/* -1: more data than a message holds; nothing was sent. */
+/* -1: more data than a message holds; nothing was sent. Those of a fence stay here then, and other
+ * nodes ask for them. */
 int mpi_relay_collect(const struct post *post, uint64_t token, const char *operation,
                       const int *ranks, size_t count, const void *bytes, size_t length);
 int mpi_relay_barrier(const struct post *post, const char *bytes, size_t length); /* PMI-1 */

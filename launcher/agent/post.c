@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/post.h"
 
+#include <string.h>
+
+#include "io/send_queue.h"
 #include "wire/control.pb-c.h"
 
 static void post_log(void *context, enum log_level level, const char *line)
@@ -33,6 +36,19 @@ void post_message(const struct post *post, enum frame_type type, const ProtobufC
     struct link *link = post_link(post);
     if (link != NULL)
         link_send_message(link, type, post->epoch, message);
+}
+
+void post_pieces(const struct post *post, enum frame_type type, const ProtobufCMessage *message,
+                 unsigned field, const void *bytes, size_t length)
+{
+    struct link *link = post_link(post);
+    if (link == NULL)
+        return;
+    struct shared_block *block = shared_block_create(length);
+    if (length > 0)
+        memcpy(block->bytes, bytes, length);
+    link_send_pieces(link, type, post->epoch, message, field, block);
+    shared_block_release(block);
 }
 
 void post_empty(const struct post *post, enum frame_type type)

@@ -20,4 +20,7 @@ void post_init_part(struct post *post, const struct post *whole, uint32_t epoch)
 
 struct link *post_link(const struct post *post); /* NULL: the driver is lost */
 void post_message(const struct post *post, enum frame_type type, const ProtobufCMessage *message);
+/* As link_send_pieces(), with a copy of the bytes. */
+void post_pieces(const struct post *post, enum frame_type type, const ProtobufCMessage *message,
+                 unsigned field, const void *bytes, size_t length);
 void post_empty(const struct post *post, enum frame_type type);

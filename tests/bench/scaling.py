@@ -18,7 +18,8 @@ Then jobs with four ranks on each host run, in which every second agent is kille
   end       from the first SIGKILL until hvdrun has ended
   CPU       of the driver alone, in that time
 
-With --fence, jobs with four ranks on each host run, which pass a PMIx fence with 1 KiB of each rank."""
+With --fence, jobs with four ranks on each host run, which pass a PMIx fence with 1 KiB of each rank: the same bytes
+from all, random ones, and random ones that all hosts get, whatever their size."""
 
 import os
 import shutil
@@ -118,12 +119,17 @@ def lose(count, folder):
     return found if len(agents) == count else {"error": f"{len(agents)} agents"}
 
 
-def fence(count, folder):
-    job = start(count, folder, ["--mpi=pmix", worker("mpi_fence"), "stay", "1024"], RANKS)
+FENCES = {"the same bytes": ([], []), "random bytes": ([], ["random"]),
+          "random bytes, to all": (["--mpi-direct", "1000000"], ["random"])}
+
+
+def fence(count, folder, options, words):
+    before = time.monotonic()
+    job = start(count, folder, ["--mpi=pmix", *options, worker("mpi_fence"), "stay", "1024", *words], RANKS)
     for _ in range(count * RANKS):
         if not job.stdout.readline():
             return {"error": job.communicate()[1].decode()[-300:]}
-    found = most_of(job.pid)
+    found = {"there": time.monotonic() - before, **most_of(job.pid)}
     job.terminate()
     job.communicate()
     return found
@@ -171,8 +177,10 @@ def main():
                                       "anonymous per host, KiB"], each(options.hosts, look), "driver", start_columns)
     add(report, "when every second agent is killed", ["hosts", "end, s", "CPU, s"], each(options.lost, lose, ", of which half are lost"), "lost",
         lambda _, found: [bench.seconds(found["end"]), bench.seconds(found["cpu"])])
-    add(report, "when ranks pass a fence", ["hosts", "peak RSS, MiB", "sent, MB"], each(options.fence, fence, ", with a fence"), "fence",
-        lambda _, found: most(found))
+    for name, (given, words) in FENCES.items():
+        found = each(options.fence, lambda count, folder, given=given, words=words: fence(count, folder, given, words), ", with a fence")
+        add(report, f"when ranks pass a fence, {name}", ["hosts", "until all have passed, s", "peak RSS, MiB", "sent, MB"], found,
+            f"fence {name}", lambda _, found: [bench.seconds(found["there"]), *most(found)])
     report.finish()
 
 

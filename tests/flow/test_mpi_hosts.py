@@ -63,12 +63,25 @@ class World(Hosts):
         hosts = ",".join(f"h{number}:1" for number in range(40))
         if sanitized():
             self.skipTest("sanitizers use memory of their own")
-        job = self.start("-H", hosts, "--transport", "local", "--mpi=pmix", worker("mpi_fence"), "stay", "32768")
+        job = self.start("-H", hosts, "--transport", "local", "--mpi=pmix", "--mpi-compress", 0, "--mpi-direct", 1000, worker("mpi_fence"), "stay", "32768")
         job.wait_output("there", count=40, timeout=120)
         peak = int(re.search(r"^VmHWM:\s+(\d+) kB$", pathlib.Path(f"/proc/{job.pid}/status").read_text(encoding="utf-8"), re.M)[1])
         job.signal(signal.SIGTERM)
         job.wait(120)
         self.assertLess(peak, 30 << 10, "KiB of the driver at its peak")
+
+    @plain
+    def test_what_a_fence_makes_the_driver_send(self):
+        """20 hosts with 64 KiB each: 26 MB, or one result compressed, or what the ranks ask for."""
+        hosts = ",".join(f"h{number}:1" for number in range(20))
+        for options, words, least, most in ((("--mpi-direct", 100), ("random",), 25, 50), (("--mpi-direct", 100), (), 0, 3),
+                                            ((), ("random",), 0, 3)):
+            job = self.start("-H", hosts, "--transport", "local", "--mpi=pmix", *options, worker("mpi_fence"), "stay", "65536", *words)
+            job.wait_output("there", count=20, timeout=120)
+            sent = int(re.search(r"^wchar: (\d+)$", pathlib.Path(f"/proc/{job.pid}/io").read_text(encoding="utf-8"), re.M)[1]) / 1e6
+            job.signal(signal.SIGTERM)
+            job.wait(120)
+            self.assertTrue(least < sent < most, f"{options}: {sent} MB")
 
     def test_open_mpi_shares_memory_within_a_host_only(self):
         result = self.mpi(TWO, "-x", "OMPI_MCA_btl_base_verbose=100", mpi_worker("mpi_nodes", "openmpi"))
@@ -154,7 +167,7 @@ class Client(Hosts):
 
     def test_conversations(self):
         for test in ("publish", "timeout", "modex", "fetch", "some", "keys", "query", "group", "connect", "notify",
-                     "large"):
+                     "large", "silent"):
             for hosts, nodes, size in (("a:1,b:1", 2, 2), (FOUR, 4, 8)):
                 with self.subTest(test=test, hosts=hosts):
                     result = self.mpi(hosts, "--mpi=pmix", "--timeout", 60, worker("mpi_pmix"), test, nodes)

@@ -3,12 +3,15 @@
  * What workers of MPI publish for each other and bring to their common steps, as the driver keeps
  * it: any order of publishing, looking up, ending and joining. Each question is answered once.
  */
+#include "base/mem.h"
 #include "driver/mpi/rounds.h"
 #include "fuzz.h"
 #include "model/hosts/entry.h"
 #include "model/hosts/hosts.h"
 #include "pmix/publish_store.h"
+#include "wire/packing.h"
 
+#define ROUND_MAX 512
 #define NODES 3
 #define RANKS 6
 #define QUESTIONS_MAX 256
@@ -118,13 +121,16 @@ static void stepped(void *context, int node, const struct mpi_answer *answer)
     FUZZ_CHECK(node >= 0 && node < NODES && answer->token < stage->tokens);
     FUZZ_CHECK(stage->stepped[answer->token] == 0);
     stage->stepped[answer->token] = 1;
+    void *whole AUTO_FREE =
+        packing_expand(answer->data->bytes, answer->data->length, answer->expanded, ROUND_MAX);
+    FUZZ_CHECK(answer->expanded == 0 || whole != NULL);
 }
 
 static void join(struct stage *stage)
 {
     uint32_t ranks[4];
     struct error err = ERROR_INIT;
-    int node = fuzz_u8(&stage->bytes) % NODES;
+    uint8_t who = fuzz_u8(&stage->bytes);
     const char *name = key(stage);
     size_t count = fuzz_u8(&stage->bytes) % 5, length = fuzz_u8(&stage->bytes);
     for (size_t i = 0; i < count; i++)
@@ -136,8 +142,10 @@ static void join(struct stage *stage)
                             .ranks = ranks,
                             .rank_count = count,
                             .bytes = stage->bytes.at,
-                            .length = at_most(length, stage->bytes.left)};
-    enum mpi_join result = mpi_rounds_join(stage->rounds, node, &step, &err);
+                            .length = at_most(length, stage->bytes.left),
+                            .on_demand = (who & 0x80) != 0,
+                            .kept = who >> 6 & 1};
+    enum mpi_join result = mpi_rounds_join(stage->rounds, who % 64 % NODES, &step, &err);
     fuzz_check_error(result == MPI_TOO_MUCH ? -1 : 0, &err);
 }
 
@@ -188,7 +196,8 @@ FUZZ_TARGET
     stage.plan = plan_create(&wanted, NULL);
     FUZZ_CHECK(stage.plan != NULL && stage.plan->size == RANKS);
     stage.store = publish_store_create();
-    stage.rounds = mpi_rounds_create(stage.plan, 512, 1024, stepped, &stage);
+    struct mpi_limits limits = {.round = ROUND_MAX, .all = 1024, .shrink = 32, .demand = 256};
+    stage.rounds = mpi_rounds_create(stage.plan, &limits, stepped, &stage);
     play(&stage);
     mpi_rounds_destroy(stage.rounds);
     publish_store_destroy(stage.store);

@@ -85,6 +85,7 @@ FENCES = [
     ("inih", r"ini\.h$|inih/", r"model/settings/ini_lines\.c$"),
     ("libyaml", r"yaml\.h$", r"cli/"),
     ("protobuf-c", r"protobuf-c/", r"wire/"),
+    ("zlib", r"zlib\.h$", r"wire/packing\.c$"),
     ("jansson", r"jansson", r"(\w+/)+(\w*_)?(report|events|json|story|trace|dry_run|control|request)(_\w+)?\.[ch]$|driver/control/|features/"),
     ("hwloc", r"hwloc", r"node/module/"),
     ("ncurses", r"n?curses", r"cli/module/screen\.c$"),

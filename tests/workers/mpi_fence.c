@@ -2,10 +2,10 @@
 /*
  * A PMIx client that times fences, for benchmarks.
  *
- * mpi_fence ROUNDS [BYTES]: each rank puts a new value of 64 bytes and fences with all others,
- * ROUNDS times, after one round that does not count; at the end it reads the last value of the last
- * rank. Rank 0 prints "fence SECONDS", for one round. mpi_fence stay [BYTES]: one round, "there",
- * and then it waits to be ended.
+ * mpi_fence ROUNDS [BYTES [random]]: each rank puts a new value of 64 bytes and fences with all
+ * others, ROUNDS times, after one round that does not count; at the end it reads the last value of
+ * the last rank. Rank 0 prints "fence SECONDS", for one round. mpi_fence stay [BYTES [random]]: one
+ * round, "there", and then it waits to be ended. With "random", no value can be compressed.
  */
 #include <pmix.h>
 #include <stdio.h>
@@ -18,6 +18,7 @@
 
 static pmix_proc_t me;
 static size_t value_bytes = 64;
+static bool is_random;
 
 static void check(pmix_status_t status, const char *what)
 {
@@ -32,6 +33,18 @@ static void name(char *key, size_t room, long round)
     snprintf(key, room, "card.%ld", round);
 }
 
+static void fill(char *bytes, pmix_rank_t rank, long round)
+{
+    uint64_t state = ((uint64_t)rank << 32 | (uint64_t)round) * 2654435769u + 1;
+    memset(bytes, (int)(round % 100) + 1, value_bytes);
+    for (size_t i = 0; i < value_bytes && is_random; i++) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes[i] = (char)(state >> 32);
+    }
+}
+
 static void one_round(long round)
 {
     char key[32];
@@ -42,7 +55,7 @@ static void one_round(long round)
     pmix_value_t value = {.type = PMIX_BYTE_OBJECT,
                           .data = {.bo = {.bytes = bytes, .size = value_bytes}}};
     name(key, sizeof(key), round);
-    memset(bytes, (int)(round % 100) + 1, value_bytes);
+    fill(bytes, me.rank, round);
     check(PMIx_Put(PMIX_GLOBAL, key, &value), "put");
     check(PMIx_Commit(), "commit");
     PMIX_INFO_LOAD(&collect, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
@@ -64,13 +77,15 @@ static uint32_t job_size(void)
 static void look_at_last(long round)
 {
     char key[32];
+    char bytes[VALUE_BYTES_MAX];
     pmix_proc_t last;
     pmix_value_t *value = NULL;
     name(key, sizeof(key), round);
     PMIX_LOAD_PROCID(&last, me.nspace, job_size() - 1);
     check(PMIx_Get(&last, key, NULL, 0, &value), "get");
+    fill(bytes, last.rank, round);
     bool right = value->type == PMIX_BYTE_OBJECT && value->data.bo.size == value_bytes &&
-                 value->data.bo.bytes[value_bytes - 1] == (char)(round % 100 + 1);
+                 memcmp(value->data.bo.bytes, bytes, value_bytes) == 0;
     check(right ? PMIX_SUCCESS : PMIX_ERROR, "the value of the last rank");
     PMIX_VALUE_RELEASE(value);
 }
@@ -88,6 +103,7 @@ int main(int argc, char **argv)
     long bytes = argc > 2 ? strtol(argv[2], NULL, 10) : 64;
     check(bytes > 0 && bytes <= VALUE_BYTES_MAX ? PMIX_SUCCESS : PMIX_ERR_BAD_PARAM, "BYTES");
     value_bytes = (size_t)bytes;
+    is_random = argc > 3;
     check(PMIx_Init(&me, NULL, 0), "init");
     one_round(0);
     double began = now();

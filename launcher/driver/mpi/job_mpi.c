@@ -33,7 +33,8 @@ static void round_answer(void *context, int node, const struct mpi_answer *answe
     message.problem = (char *)(answer->problem == NULL ? "" : answer->problem);
     message.round = answer->round;
     message.pmi1 = answer->pmi1;
-    node_link_send_shared(part->job->places[node], FRAME_MPI_COLLECTED, answer->epoch,
+    message.expanded = answer->expanded;
+    node_link_send_pieces(part->job->places[node], FRAME_MPI_COLLECTED, answer->epoch,
                           &message.base, MPI_COLLECTED_DATA, answer->data);
 }
 
@@ -124,8 +125,11 @@ static void open_rounds(struct job_mpi *part)
     if (part->look == NULL)
         part->look = loop_timer_create(job->loop, look_for_stuck, part);
     mpi_rounds_destroy(part->rounds);
-    part->rounds =
-        mpi_rounds_create(job->plan, FRAME_MPI_DATA_MAX, WAITING_BYTES_MAX, round_answer, part);
+    struct mpi_limits limits = {.round = FRAME_MPI_DATA_MAX,
+                                .all = WAITING_BYTES_MAX,
+                                .shrink = (size_t)job->settings->mpi_compress << 10,
+                                .demand = (size_t)job->settings->mpi_direct << 20};
+    part->rounds = mpi_rounds_create(job->plan, &limits, round_answer, part);
     for (int i = 0; i < job->plan->node_count; i++) {
         if (!node_link_alive(job->places[i]))
             mpi_rounds_node_lost(part->rounds, i);
@@ -156,7 +160,9 @@ static int take_collect(struct job *job, struct node_link *node, const struct ag
                             .ranks = of_world ? all : message->ranks,
                             .rank_count = count,
                             .bytes = message->data.data,
-                            .length = message->data.len};
+                            .length = message->data.len,
+                            .on_demand = message->on_demand,
+                            .kept = message->kept};
     struct error err = ERROR_INIT;
     enum mpi_join joined = mpi_rounds_join(part->rounds, node->place, &step, &err);
     if (joined == MPI_TOO_MUCH)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "wire/packing.h"
 
 /* Enough for every program that waits for its steps; a program that does not is ended. Joining
  * searches all open rounds. */
@@ -27,12 +28,15 @@ struct round {
     struct part *parts; /* by node */
     int needed, joined;
     size_t bytes;
+    bool on_demand; /* the nodes can do without the bytes of the others */
+    bool kept;      /* they have to: there are too many */
 };
 
 struct mpi_rounds {
     const struct plan *plan;
     size_t began_with; /* ranks */
-    size_t round_limit, limit, bytes, pending;
+    struct mpi_limits limits;
+    size_t bytes, pending;
     void (*answer)(void *context, int node, const struct mpi_answer *answer);
     void *context;
     struct round *first; /* oldest first */
@@ -40,7 +44,7 @@ struct mpi_rounds {
     uint64_t last_round;
 };
 
-struct mpi_rounds *mpi_rounds_create(const struct plan *plan, size_t round_limit, size_t limit,
+struct mpi_rounds *mpi_rounds_create(const struct plan *plan, const struct mpi_limits *limits,
                                      void (*answer)(void *context, int node,
                                                     const struct mpi_answer *answer),
                                      void *context)
@@ -48,8 +52,7 @@ struct mpi_rounds *mpi_rounds_create(const struct plan *plan, size_t round_limit
     struct mpi_rounds *rounds = mem_alloc(sizeof(*rounds));
     *rounds = (struct mpi_rounds){.plan = plan,
                                   .began_with = (size_t)plan->size,
-                                  .round_limit = round_limit,
-                                  .limit = limit,
+                                  .limits = *limits,
                                   .answer = answer,
                                   .context = context,
                                   .lost = mem_array((size_t)plan->node_count, sizeof(bool))};
@@ -61,10 +64,20 @@ void mpi_rounds_grow(struct mpi_rounds *rounds, const struct plan *plan)
     rounds->plan = plan;
 }
 
-static void round_free(struct round *round, int node_count)
+static void drop_bytes(struct mpi_rounds *rounds, struct round *round)
 {
-    for (int i = 0; i < node_count; i++)
+    for (int i = 0; i < rounds->plan->node_count; i++) {
         free(round->parts[i].bytes);
+        round->parts[i].bytes = NULL;
+        round->parts[i].length = 0;
+    }
+    rounds->bytes -= round->bytes;
+    round->bytes = 0;
+}
+
+static void round_free(struct mpi_rounds *rounds, struct round *round)
+{
+    drop_bytes(rounds, round);
     free(round->parts);
     free(round->ranks);
     free(round->key);
@@ -78,7 +91,7 @@ void mpi_rounds_destroy(struct mpi_rounds *rounds)
     while (rounds->first != NULL) {
         struct round *round = rounds->first;
         rounds->first = round->next;
-        round_free(round, rounds->plan->node_count);
+        round_free(rounds, round);
     }
     free(rounds->lost);
     free(rounds);
@@ -95,16 +108,15 @@ static void take_out(struct mpi_rounds *rounds, struct round *round)
     while (*at != round)
         at = &(*at)->next;
     *at = round->next;
-    rounds->bytes -= round->bytes;
     rounds->pending--;
 }
 
 /* The bytes of all nodes in node order, or none. They move: a node's own copy is gone then. */
-static struct shared_block *gather(struct round *round, int node_count, bool complete)
+static struct shared_block *gather(struct mpi_rounds *rounds, struct round *round)
 {
-    struct shared_block *all = shared_block_create(complete ? round->bytes : 0);
+    struct shared_block *all = shared_block_create(round->bytes);
     uint8_t *at = all->bytes;
-    for (int i = 0; i < node_count && complete; i++) {
+    for (int i = 0; i < rounds->plan->node_count; i++) {
         struct part *part = &round->parts[i];
         if (part->length > 0)
             memcpy(at, part->bytes, part->length);
@@ -115,32 +127,65 @@ static struct shared_block *gather(struct round *round, int node_count, bool com
     return all;
 }
 
+/* The same in fewer bytes, if that helps. *expanded: how many they were; 0: the block is as before.
+ */
+static struct shared_block *shrink(const struct mpi_limits *limits, struct shared_block *all,
+                                   size_t *expanded)
+{
+    struct buf small AUTO_BUF = BUF_INIT(all->length);
+    *expanded = 0;
+    if (limits->shrink == 0 || all->length < limits->shrink ||
+        !packing_shrink(all->bytes, all->length, &small))
+        return all;
+    *expanded = all->length;
+    shared_block_release(all);
+    all = shared_block_create(small.length);
+    memcpy(all->bytes, buf_text(&small), small.length);
+    return all;
+}
+
+/* What each node gets. */
+static struct shared_block *result(struct mpi_rounds *rounds, struct round *round, bool complete,
+                                   size_t *expanded)
+{
+    if (!complete)
+        drop_bytes(rounds, round);
+    struct shared_block *all = shrink(&rounds->limits, gather(rounds, round), expanded);
+    if (!round->on_demand || all->length <= rounds->limits.demand / (size_t)round->joined)
+        return all;
+    shared_block_release(all);
+    *expanded = 0;
+    return shared_block_create(0);
+}
+
 /* Answers every node that has joined, and removes the round. */
 static void end(struct mpi_rounds *rounds, struct round *round, const char *problem)
 {
-    int node_count = rounds->plan->node_count;
+    size_t expanded = 0;
     take_out(rounds, round);
-    struct shared_block *all = gather(round, node_count, problem == NULL);
+    struct shared_block *all = result(rounds, round, problem == NULL, &expanded);
     uint64_t number = ++rounds->last_round;
-    for (int i = 0; i < node_count; i++) {
+    for (int i = 0; i < rounds->plan->node_count; i++) {
         const struct part *part = &round->parts[i];
         struct mpi_answer answer = {.token = part->token,
                                     .epoch = part->epoch,
                                     .pmi1 = part->pmi1,
                                     .problem = problem,
                                     .round = number,
-                                    .data = all};
+                                    .data = all,
+                                    .expanded = expanded};
         if (part->joined)
             rounds->answer(rounds->context, i, &answer);
     }
     shared_block_release(all);
-    round_free(round, node_count);
+    round_free(rounds, round);
 }
 
 static bool is_step(const struct round *round, const struct mpi_step *step)
 {
     size_t size = step->rank_count * sizeof(*step->ranks);
-    return round->rank_count == step->rank_count && strcmp(round->key, step->key) == 0 &&
+    return round->rank_count == step->rank_count && round->on_demand == step->on_demand &&
+           strcmp(round->key, step->key) == 0 &&
            (size == 0 || memcmp(round->ranks, step->ranks, size) == 0);
 }
 
@@ -165,6 +210,7 @@ static struct round *add(struct mpi_rounds *rounds, const struct mpi_step *step)
     *round = (struct round){.key = mem_strdup(step->key),
                             .ranks = mem_dup(step->ranks, step->rank_count * sizeof(*step->ranks)),
                             .rank_count = step->rank_count,
+                            .on_demand = step->on_demand,
                             .parts = mem_array((size_t)plan->node_count, sizeof(struct part))};
     for (size_t i = 0; i < step->rank_count; i++)
         need(round, plan->ranks[step->ranks[i]].node);
@@ -178,10 +224,12 @@ static struct round *add(struct mpi_rounds *rounds, const struct mpi_step *step)
     return round;
 }
 
-/* Whether the ranks exist, ascend, and one of them is on this node. */
+/* Whether the ranks exist, ascend, and one of them is on this node, which gives all it must. */
 static bool makes_sense(const struct plan *plan, int node, const struct mpi_step *step)
 {
     bool here = step->rank_count == 0;
+    if (step->kept > 0 && !step->on_demand)
+        return false;
     for (size_t i = 0; i < step->rank_count; i++) {
         if (step->ranks[i] >= (uint32_t)plan->size ||
             (i > 0 && step->ranks[i] <= step->ranks[i - 1]))
@@ -212,6 +260,45 @@ static void settle(struct mpi_rounds *rounds, struct round *round)
     }
 }
 
+/* Whether the round then has more bytes than can be sent even to one node. */
+static bool is_too_much(const struct mpi_rounds *rounds, const struct round *round,
+                        const struct mpi_step *step)
+{
+    const struct mpi_limits *limits = &rounds->limits;
+    size_t so_far = round != NULL ? round->bytes : 0;
+    size_t most = limits->demand < limits->round ? limits->demand : limits->round;
+    return step->on_demand &&
+           (step->kept > 0 || (round != NULL && round->kept) || step->length > most - so_far);
+}
+
+/* Is there room for the bytes of the step, and for a round? */
+static bool has_room(const struct mpi_rounds *rounds, const struct round *round,
+                     const struct mpi_step *step, struct error *err)
+{
+    const struct mpi_limits *limits = &rounds->limits;
+    size_t in_round = limits->round - (round != NULL ? round->bytes : 0);
+    if (step->length > in_round || step->length > limits->all - rounds->bytes) {
+        error_set(err, "the data that MPI ranks exchange at their start exceeds %zu MiB",
+                  (step->length > in_round ? limits->round : limits->all) >> 20);
+        return false;
+    }
+    if (round == NULL && rounds->pending >= PENDING_MAX) {
+        error_set(err, "the MPI ranks have more than %d steps (%s) open at the same time",
+                  PENDING_MAX, step->key);
+        return false;
+    }
+    return true;
+}
+
+static void keep_bytes(struct mpi_rounds *rounds, struct round *round, struct part *part,
+                       const struct mpi_step *step)
+{
+    part->bytes = step->length > 0 ? mem_dup(step->bytes, step->length) : NULL;
+    part->length = step->length;
+    round->bytes += step->length;
+    rounds->bytes += step->length;
+}
+
 enum mpi_join mpi_rounds_join(struct mpi_rounds *rounds, int node, const struct mpi_step *step,
                               struct error *err)
 {
@@ -220,32 +307,24 @@ enum mpi_join mpi_rounds_join(struct mpi_rounds *rounds, int node, const struct 
         return MPI_NONSENSE;
     }
     struct round *round = find(rounds, node, step);
-    size_t so_far = round != NULL ? round->bytes : 0;
-    if (step->length > rounds->round_limit - so_far ||
-        step->length > rounds->limit - rounds->bytes) {
-        error_set(
-            err, "the data that MPI ranks exchange at their start exceeds %zu MiB",
-            (step->length > rounds->round_limit - so_far ? rounds->round_limit : rounds->limit) >>
-                20);
+    bool keep = is_too_much(rounds, round, step);
+    struct mpi_step own = *step;
+    if (keep)
+        own.length = 0;
+    if (!has_room(rounds, round, &own, err))
         return MPI_TOO_MUCH;
-    }
-    if (round == NULL && rounds->pending >= PENDING_MAX) {
-        error_set(err, "the MPI ranks have more than %d steps (%s) open at the same time",
-                  PENDING_MAX, step->key);
-        return MPI_TOO_MUCH;
-    }
     if (round == NULL)
         round = add(rounds, step);
+    if (keep)
+        drop_bytes(rounds, round);
+    round->kept = keep;
     struct part *part = &round->parts[node];
     part->joined = true;
     part->pmi1 = step->pmi1;
     part->token = step->token;
     part->epoch = step->epoch;
-    part->bytes = step->length > 0 ? mem_dup(step->bytes, step->length) : NULL;
-    part->length = step->length;
+    keep_bytes(rounds, round, part, &own);
     round->joined++;
-    round->bytes += step->length;
-    rounds->bytes += step->length;
     settle(rounds, round);
     return MPI_JOINED;
 }

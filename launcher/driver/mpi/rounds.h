@@ -4,9 +4,13 @@
  * PMI-1 barriers). A node joins a step when all of its ranks that take part have entered it. When
  * the last node has joined, each node gets the bytes of all nodes, in node order. Pure.
  *
- * A step is identified by its key and its ranks. If a node joins a step that it has joined already,
- * it starts the next round of that step. Bytes are kept until the round is complete, in all at most
- * the given limit. A lost node fails all rounds that need it, now and later.
+ * A step is identified by its key, its ranks, and `on_demand`. If a node joins a step that it has
+ * joined already, it starts the next round of that step. Bytes are kept until the round is
+ * complete, in all at most the given limit. A lost node fails all rounds that need it, now and
+ * later.
+ *
+ * What all nodes get is made smaller if that helps. If it is still more than the given limit for
+ * all nodes together, and the nodes can ask for what they need, they get nothing.
  */
 #pragma once
 
@@ -28,6 +32,8 @@ struct mpi_step {
     size_t rank_count;     /* 0: all ranks with which the job began */
     const void *bytes;
     size_t length;
+    bool on_demand; /* the nodes can do without the bytes of the others */
+    uint64_t kept;  /* bytes that the node has not given; only if `on_demand` */
 };
 
 struct mpi_answer {
@@ -37,13 +43,21 @@ struct mpi_answer {
     const char *problem;       /* NULL: the step is complete */
     uint64_t round;            /* unique to this round */
     struct shared_block *data; /* of all nodes; whoever keeps it holds it */
+    size_t expanded;           /* not 0: data are so many bytes, made smaller (wire/packing.h) */
+};
+
+struct mpi_limits {
+    size_t round;  /* for the bytes of one round */
+    size_t all;    /* for those of all rounds that wait */
+    size_t shrink; /* the least bytes that are made smaller; 0: none are */
+    size_t demand; /* the most bytes to send in a round, if the nodes can ask instead */
 };
 
 struct mpi_rounds;
 
 /* `answer` is called from inside mpi_rounds_join() and mpi_rounds_node_lost(). The plan is
- * borrowed; `round_limit` is for the bytes of one round, `limit` for all that wait. */
-struct mpi_rounds *mpi_rounds_create(const struct plan *plan, size_t round_limit, size_t limit,
+ * borrowed. */
+struct mpi_rounds *mpi_rounds_create(const struct plan *plan, const struct mpi_limits *limits,
                                      void (*answer)(void *context, int node,
                                                     const struct mpi_answer *answer),
                                      void *context);

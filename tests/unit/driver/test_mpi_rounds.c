@@ -31,6 +31,7 @@ struct heard {
     uint64_t rounds[NODES];
     bool pmi1[NODES];
     uint32_t epochs[NODES];
+    size_t expanded[NODES], length[NODES];
 };
 
 static void on_answer(void *context, int node, const struct mpi_answer *answer)
@@ -47,12 +48,15 @@ static void on_answer(void *context, int node, const struct mpi_answer *answer)
     heard->rounds[node] = answer->round;
     heard->pmi1[node] = answer->pmi1;
     heard->epochs[node] = answer->epoch;
+    heard->expanded[node] = answer->expanded;
+    heard->length[node] = answer->data->length;
 }
 
 static struct mpi_rounds *make(struct heard *heard)
 {
     *heard = (struct heard){0};
-    return mpi_rounds_create(&plan, 100, 250, on_answer, heard);
+    return mpi_rounds_create(&plan, &(struct mpi_limits){.round = 100, .all = 250}, on_answer,
+                             heard);
 }
 
 static enum mpi_join join_some(struct mpi_rounds *rounds, int node, uint64_t token, const char *key,
@@ -251,7 +255,8 @@ static void test_text_of_limits(void **state)
     (void)state;
     struct heard heard = {.rounds = {0}};
     size_t mib = (size_t)1 << 20;
-    struct mpi_rounds *rounds = mpi_rounds_create(&plan, 3 * mib, 4 * mib, on_answer, &heard);
+    struct mpi_limits limits = {.round = 3 * mib, .all = 4 * mib};
+    struct mpi_rounds *rounds = mpi_rounds_create(&plan, &limits, on_answer, &heard);
     char *bytes AUTO_FREE = mem_alloc(4 * mib);
     struct mpi_step step = {.key = "one", .bytes = bytes, .length = 3 * mib};
     struct error err = ERROR_INIT;
@@ -278,6 +283,98 @@ static void test_endless_steps_are_stopped(void **state)
         joined = join_some(rounds, 0, 1, key, NULL, 0, "");
     }
     assert_int_equal(joined, MPI_TOO_MUCH);
+    mpi_rounds_destroy(rounds);
+}
+
+/* What is alike for many nodes is made smaller once, and all get the same. */
+static void test_smaller(void **state)
+{
+    (void)state;
+    struct heard heard = {.rounds = {0}};
+    struct mpi_limits limits = {.round = 1000, .all = 1000, .shrink = 201};
+    struct mpi_rounds *rounds = mpi_rounds_create(&plan, &limits, on_answer, &heard);
+    char same[51];
+    memset(same, 's', 50);
+    same[50] = '\0';
+    for (int i = 0; i < NODES; i++)
+        join(rounds, i, 1, "fence", same);
+    assert_int_equal(heard.expanded[3], 0); /* 200 bytes: not worth it */
+    for (int i = 0; i < NODES; i++)
+        join(rounds, i, 2, "fence", i == 0 ? "and one more" : same);
+    assert_int_equal(heard.expanded[3], 0);
+    join(rounds, 0, 3, "fence", "and one more and one more and one more and one more and one more");
+    for (int i = 1; i < NODES; i++)
+        join(rounds, i, 3, "fence", same);
+    assert_int_equal(heard.expanded[0], 214);
+    assert_int_equal(heard.expanded[3], 214);
+    assert_in_range(heard.length[3], 1, 100);
+    mpi_rounds_destroy(rounds);
+}
+
+static enum mpi_join join_on_demand(struct mpi_rounds *rounds, int node, uint64_t token,
+                                    const char *bytes, uint64_t kept)
+{
+    struct mpi_step step = {.token = token,
+                            .key = "fence",
+                            .bytes = bytes,
+                            .length = strlen(bytes),
+                            .on_demand = true,
+                            .kept = kept};
+    struct error err = ERROR_INIT;
+    return mpi_rounds_join(rounds, node, &step, &err);
+}
+
+/* What would be too much to send stays where it is, unless the nodes cannot do without it. */
+static void test_on_demand(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *first, *others, *all;
+        uint64_t kept;
+    } cases[] = {{"aaaa", "bb", "aaaabbbbbb", 0}, /* 40 bytes: just the limit */
+                 {"aaaaa", "bb", "", 0},          /* 44 */
+                 {"", "", "", 1},                 /* a node gives none of its bytes */
+                 {"aaaa", "bb", "", 1},           /* likewise */
+                 {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "", "", 0}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct heard heard = {.rounds = {0}};
+        struct mpi_limits limits = {.round = 100, .all = 100, .demand = 40};
+        struct mpi_rounds *rounds = mpi_rounds_create(&plan, &limits, on_answer, &heard);
+        assert_int_equal(join_on_demand(rounds, 0, 1, cases[i].first, cases[i].kept), MPI_JOINED);
+        for (int node = 1; node < NODES; node++)
+            assert_int_equal(join_on_demand(rounds, node, 1, cases[i].others, 0), MPI_JOINED);
+        char expected[80];
+        snprintf(expected, sizeof(expected), "1:%s ", cases[i].all);
+        for (int node = 0; node < NODES; node++)
+            assert_string_equal(heard.texts[node], expected);
+        mpi_rounds_destroy(rounds);
+    }
+}
+
+/* Bytes that stay where they are count for no limit, however many they are. */
+static void test_on_demand_has_no_limit(void **state)
+{
+    (void)state;
+    struct heard heard = {.rounds = {0}};
+    struct mpi_limits limits = {.round = 100, .all = 100, .demand = 10};
+    struct mpi_rounds *rounds = mpi_rounds_create(&plan, &limits, on_answer, &heard);
+    char much[200];
+    memset(much, 'm', sizeof(much) - 1);
+    much[sizeof(much) - 1] = '\0';
+    assert_int_equal(join_on_demand(rounds, 0, 1, "few", 0), MPI_JOINED);
+    assert_int_equal(join_on_demand(rounds, 1, 1, much, 0), MPI_JOINED);
+    assert_int_equal(join_on_demand(rounds, 2, 1, much, 0), MPI_JOINED);
+    join(rounds, 0, 2, "PMI-1 barrier", "0123456789012345678901234567890123456789");
+    assert_int_equal(join_on_demand(rounds, 3, 1, "few", 0), MPI_JOINED);
+    assert_string_equal(heard.texts[3], "1: ");
+    struct mpi_limits wide = {.round = 100, .all = 100, .demand = 100000};
+    mpi_rounds_destroy(rounds);
+    rounds = mpi_rounds_create(&plan, &wide, on_answer, &heard);
+    assert_int_equal(join_on_demand(rounds, 0, 1, much, 0), MPI_JOINED);
+    /* The same name, but the bytes are needed: another step. */
+    assert_int_equal(join_some(rounds, 0, 3, "fence", NULL, 0, much), MPI_TOO_MUCH);
+    struct mpi_step broken = {.key = "connect", .kept = 1};
+    assert_int_equal(mpi_rounds_join(rounds, 0, &broken, NULL), MPI_NONSENSE);
     mpi_rounds_destroy(rounds);
 }
 
@@ -336,6 +433,9 @@ int main(void)
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_text_of_limits),
         cmocka_unit_test(test_endless_steps_are_stopped),
+        cmocka_unit_test(test_smaller),
+        cmocka_unit_test(test_on_demand),
+        cmocka_unit_test(test_on_demand_has_no_limit),
         cmocka_unit_test(test_stuck),
         cmocka_unit_test(test_any_node_may_be_lost),
     };
