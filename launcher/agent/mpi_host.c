@@ -100,9 +100,9 @@ static void post_abort(struct mpi_world *world, int rank, int status, const char
     post_message(world->post, FRAME_ABORT, &message.base);
 }
 
-static void refuse_spawn(void *context, int rank)
+/* The ranks of an elastic job could only wait for each other. */
+static void refuse_spawn(const struct mpi_world *world, int rank)
 {
-    const struct mpi_world *world = context;
     Hvdrun__Abort message = HVDRUN__ABORT__INIT;
     message.seat = seat_of(world, rank);
     message.spawn = true;
@@ -269,7 +269,6 @@ static void relay_spawn(const struct mpi_world *world, uint64_t id,
     pmix_server_spawn_reply(world->host->pmix.server, id, PMIX_SPAWN_FAILED, NULL);
 }
 
-/* If it is refused, the ranks of an elastic job could only wait for each other. */
 static void pmix_spawn(void *context, uint64_t id, const struct pmix_spawn *request)
 {
     struct mpi_host *host = context;
@@ -294,6 +293,17 @@ static void pmi1_barrier_in(void *context, const char *bytes, size_t length)
         return;
     too_large(world->host, length);
     post_abort(world, (int)world->job.prepare->workers[0]->rank, 1, "too much data in PMI-1");
+}
+
+static void pmi1_spawn(void *context, int rank, const struct pmi1_spawn *request)
+{
+    const struct mpi_world *world = context;
+    if (world->job.prepare->elastic) {
+        refuse_spawn(world, rank);
+        return;
+    }
+    /* it fits: pmi1/spawn.h has a lower limit */
+    mpi_relay_spawn_pmi1(world->post, rank, first_of(world) + rank, request);
 }
 
 static void pmi1_name(void *context, int rank, enum pmi1_name_request request, const char *service,
@@ -419,7 +429,7 @@ static int open_servers(struct mpi_world *world, struct error *err)
     static const struct pmi1_wire_ops pmi1_ops = {.aborted = pmi1_aborted,
                                                   .barrier_in = pmi1_barrier_in,
                                                   .name = pmi1_name,
-                                                  .spawn = refuse_spawn};
+                                                  .spawn = pmi1_spawn};
     const struct mpi_job *job = &world->job;
     if (check_workers(job, err) < 0 || (wants(job, MPI_PMIX) && register_world(world, err) < 0))
         return -1;

@@ -199,32 +199,31 @@ static char **env_of(const struct pmix_spawn_app *app, const struct buf *given, 
     return list;
 }
 
-int mpi_relay_spawn(const struct post *post, uint64_t token, const struct pmix_spawn *request,
-                    const struct buf *given)
+/* Fills in what both protocols have. */
+static int post_spawn(const struct post *post, const struct pmix_spawn *request,
+                      const struct buf *given, Hvdrun__Spawn *message)
 {
     size_t count = request->app_count;
     Hvdrun__SpawnApp *apps AUTO_FREE = mem_array(count + 1, sizeof(*apps));
     Hvdrun__SpawnApp **pointers AUTO_FREE = mem_array(count + 1, sizeof(Hvdrun__SpawnApp *));
     for (size_t i = 0; i < count; i++) {
         const struct pmix_spawn_app *app = &request->apps[i];
-        Hvdrun__SpawnApp *message = pointers[i] = &apps[i];
-        *message = (Hvdrun__SpawnApp)HVDRUN__SPAWN_APP__INIT;
-        message->argv = (char **)(uintptr_t)app->argv;
-        while (app->argv[message->n_argv] != NULL)
-            message->n_argv++;
-        message->env = env_of(app, given, &message->n_env);
-        message->wdir = text_of(app->wdir != NULL ? app->wdir : "");
-        message->hosts = text_of(app->hosts != NULL ? app->hosts : "");
-        message->np = (uint32_t)(app->np > 0 ? app->np : 0);
+        Hvdrun__SpawnApp *to = pointers[i] = &apps[i];
+        *to = (Hvdrun__SpawnApp)HVDRUN__SPAWN_APP__INIT;
+        to->argv = (char **)(uintptr_t)app->argv;
+        while (app->argv[to->n_argv] != NULL)
+            to->n_argv++;
+        to->env = env_of(app, given, &to->n_env);
+        to->wdir = text_of(app->wdir != NULL ? app->wdir : "");
+        to->hosts = text_of(app->hosts != NULL ? app->hosts : "");
+        to->np = (uint32_t)(app->np > 0 ? app->np : 0);
     }
-    Hvdrun__Spawn message = HVDRUN__SPAWN__INIT;
-    message.seat = (uint32_t)request->rank;
-    message.token = token;
-    message.apps = pointers;
-    message.n_apps = count;
-    bool fits = hvdrun__spawn__get_packed_size(&message) <= FRAME_MPI_DATA_MAX;
+    message->seat = (uint32_t)request->rank;
+    message->apps = pointers;
+    message->n_apps = count;
+    bool fits = hvdrun__spawn__get_packed_size(message) <= FRAME_MPI_DATA_MAX;
     if (fits)
-        post_message(post, FRAME_SPAWN, &message.base);
+        post_message(post, FRAME_SPAWN, &message->base);
     for (size_t i = 0; i < count; i++)
         free(apps[i].env);
     return fits ? 0 : -1;
@@ -241,6 +240,34 @@ static int expand(const Hvdrun__MpiCollected *message, ProtobufCBinaryData *data
                           FRAME_MPI_DATA_MAX);
     *data = data_of(*own, message->expanded);
     return *own == NULL ? -1 : 0;
+}
+
+int mpi_relay_spawn(const struct post *post, uint64_t token, const struct pmix_spawn *request,
+                    const struct buf *given)
+{
+    Hvdrun__Spawn message = HVDRUN__SPAWN__INIT;
+    message.token = token;
+    return post_spawn(post, request, given, &message);
+}
+
+int mpi_relay_spawn_pmi1(const struct post *post, int rank, int number,
+                         const struct pmi1_spawn *request)
+{
+    static char *const no_env[] = {NULL};
+    static const struct buf nothing = BUF_INIT(0);
+    struct pmix_spawn_app *apps AUTO_FREE = mem_array(request->app_count + 1, sizeof(*apps));
+    for (size_t i = 0; i < request->app_count; i++) {
+        const struct pmi1_spawn_app *app = &request->apps[i];
+        apps[i] =
+            (struct pmix_spawn_app){strv_items(&app->argv), no_env, app->wdir, app->hosts, app->np};
+    }
+    Hvdrun__Spawn message = HVDRUN__SPAWN__INIT;
+    message.token = (uint64_t)rank;
+    message.pmi1 = true;
+    message.preput = request->preput.items;
+    message.n_preput = request->preput.count;
+    const struct pmix_spawn same = {number, apps, request->app_count};
+    return post_spawn(post, &same, &nothing, &message);
 }
 
 static void on_collected(const struct mpi_relay_ends *ends, const Hvdrun__MpiCollected *message)
@@ -327,7 +354,9 @@ static void on_signal(const struct mpi_relay_ends *ends, const Hvdrun__MpiSignal
 static void on_spawned(const struct mpi_relay_ends *ends, const Hvdrun__Spawned *message)
 {
     char *nspace AUTO_FREE = mem_printf(MPI_NSPACE_FORMAT, ends->job_id, message->epoch);
-    if (ends->pmix != NULL && message->result <= PMIX_SPAWN_FAILED)
+    if (message->pmi1 && ends->pmi1 != NULL)
+        pmi1_wire_spawn_reply(ends->pmi1, (int)message->token, message->result == PMIX_SPAWNED_OK);
+    else if (!message->pmi1 && ends->pmix != NULL && message->result <= PMIX_SPAWN_FAILED)
         pmix_server_spawn_reply(ends->pmix, message->token, (enum pmix_spawn_result)message->result,
                                 nspace);
 }

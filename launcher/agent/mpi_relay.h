@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connects the MPI servers of this node (PMIx and our PMI-1 engine) with the driver, when the job
- * has more than one node. Their messages to other nodes become MPI_* frames, and the frames that
- * come back become calls. It has no state.
+ * Connects the MPI servers of this node (PMIx and our PMI-1 engine) with the driver. Their messages
+ * to other nodes become MPI_* frames, and the frames that come back become calls. Spawns and the
+ * names of PMI-1 need the driver in jobs of one node, too. It has no state.
  */
 #pragma once
 
@@ -32,6 +32,9 @@ void mpi_relay_signal(const struct post *post, int rank, int signal); /* also PM
  * -1: the request is too large. */
 int mpi_relay_spawn(const struct post *post, uint64_t token, const struct pmix_spawn *request,
                     const struct buf *given);
+/* The same over PMI-1. `number` is the seat of the rank. */
+int mpi_relay_spawn_pmi1(const struct post *post, int rank, int number,
+                         const struct pmi1_spawn *request);
 
 /* Where frames from the driver go; what is NULL gets none. */
 struct mpi_relay_ends {

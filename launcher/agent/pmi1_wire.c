@@ -131,10 +131,10 @@ static void engine_abort(void *context, int rank, int code, const char *text)
     wire->ops->aborted(wire->context, rank, code, text);
 }
 
-static void engine_spawn(void *context, int rank)
+static void engine_spawn(void *context, int rank, const struct pmi1_spawn *request)
 {
     struct pmi1_wire *wire = context;
-    wire->ops->spawn(wire->context, rank);
+    wire->ops->spawn(wire->context, rank, request);
 }
 
 static void engine_barrier_in(void *context, const char *bytes, size_t length)
@@ -155,12 +155,11 @@ struct pmi1_wire *pmi1_wire_create(struct loop *loop, const struct log *log,
                                    const struct pmi1_wire_ops *ops, void *context)
 {
     const Hvdrun__Prepare *prepare = job->prepare;
-    struct pmi1_ops engine_ops = {.send = engine_send,
-                                  .abort = engine_abort,
-                                  .barrier_in = engine_barrier_in,
-                                  .spawn = engine_spawn};
-    if (prepare->n_host_ranks > 1)
-        engine_ops.name = engine_name;
+    const struct pmi1_ops engine_ops = {.send = engine_send,
+                                        .abort = engine_abort,
+                                        .barrier_in = engine_barrier_in,
+                                        .name = engine_name,
+                                        .spawn = engine_spawn};
     size_t count = prepare->n_workers;
     struct pmi1_wire *wire = mem_alloc(sizeof(*wire));
     *wire = (struct pmi1_wire){.loop = loop,
@@ -177,8 +176,14 @@ struct pmi1_wire *pmi1_wire_create(struct loop *loop, const struct log *log,
         wire->lines[i] =
             (struct line){.wire = wire, .rank = ranks[i], .fd = -1, .unsent = BUF_INIT(UNSENT_MAX)};
     }
+    AUTO_STRV struct strv preput = STRV_INIT;
+    for (size_t i = 0; i < prepare->n_preput; i++)
+        strv_add(&preput, prepare->preput[i]);
     struct pmi1_config config = {.kvsname = kvsname,
                                  .size = (int)prepare->size,
+                                 .universe_size = (int)prepare->universe_size,
+                                 .spawned = prepare->parent_epoch != 0,
+                                 .preput = strv_items(&preput),
                                  .local_ranks = ranks,
                                  .local_count = (int)count,
                                  .local_apps = apps,
@@ -243,4 +248,9 @@ void pmi1_wire_name_reply(struct pmi1_wire *wire, int rank, enum pmi1_name_reque
                           const char *port)
 {
     pmi1_name_reply(wire->engine, rank, request, port);
+}
+
+void pmi1_wire_spawn_reply(struct pmi1_wire *wire, int rank, bool ok)
+{
+    pmi1_spawn_reply(wire->engine, rank, ok);
 }

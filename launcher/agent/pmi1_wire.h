@@ -10,10 +10,10 @@
 
 struct pmi1_wire;
 
-/* What the engine leaves to its owner; see pmi1/engine.h. The last two only with several nodes. */
+/* What the engine leaves to its owner; see pmi1/engine.h. */
 struct pmi1_wire_ops {
     void (*aborted)(void *context, int rank, int code, const char *text);
-    void (*spawn)(void *context, int rank);
+    void (*spawn)(void *context, int rank, const struct pmi1_spawn *request);
     void (*barrier_in)(void *context, const char *bytes, size_t length);
     void (*name)(void *context, int rank, enum pmi1_name_request request, const char *service,
                  const char *port);
@@ -34,5 +34,6 @@ void pmi1_wire_collect(struct pmi1_wire *wire, int local_rank); /* reads what is
 
 int pmi1_wire_barrier_out(struct pmi1_wire *wire, const char *bytes, size_t length,
                           struct error *err);
+void pmi1_wire_spawn_reply(struct pmi1_wire *wire, int rank, bool ok);
 void pmi1_wire_name_reply(struct pmi1_wire *wire, int rank, enum pmi1_name_request request,
                           const char *port);

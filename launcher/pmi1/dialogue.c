@@ -12,8 +12,6 @@
 #include "base/mem.h"
 #include "base/parse.h"
 
-#define NAMES_MAX 4096
-#define SPAWNS_MAX 1000000
 #define ANSWER_MAX ((size_t)2 * PMI1_LINE_MAX) /* a stored value and the words around it */
 
 struct kvs *pmi1_space(struct pmi1_engine *engine, const char *name)
@@ -291,16 +289,6 @@ void pmi1_answer_name(struct pmi1_engine *engine, const struct member *member,
         answer(engine, member, "cmd=%s info=ok rc=0 msg=success", command);
 }
 
-/* Names live in an environment-like vector, so an '=' in a service must not end it. */
-static char *quoted(const char *service)
-{
-    char *copy = mem_strdup(service);
-    for (char *at = copy; *at != '\0'; at++)
-        if (*at == '=')
-            *at = '\x01';
-    return copy;
-}
-
 static int name_request(struct pmi1_engine *engine, struct member *member,
                         const struct pmi1_line *line, enum pmi1_name_request request,
                         struct error *err)
@@ -311,24 +299,7 @@ static int name_request(struct pmi1_engine *engine, struct member *member,
         return -1;
     if (request == PMI1_PUBLISH && need(line, "port", &port, err) < 0)
         return -1;
-    if (engine->ops.name != NULL) {
-        engine->ops.name(engine->context, member->rank, request, service, port);
-        return 0;
-    }
-    char *key AUTO_FREE = quoted(service);
-    const char *known = strv_env_get(&engine->names, key);
-    if (request == PMI1_LOOKUP) {
-        pmi1_answer_name(engine, member, request, known);
-    } else if (request == PMI1_UNPUBLISH) {
-        pmi1_answer_name(engine, member, request, known != NULL ? "" : NULL);
-        strv_env_unset(&engine->names, key);
-    } else {
-        bool fits = known == NULL && engine->names.count < NAMES_MAX &&
-                    strlen(port) < PMI1_VALUE_MAX && strlen(service) < PMI1_VALUE_MAX;
-        if (fits)
-            strv_env_set(&engine->names, key, port);
-        pmi1_answer_name(engine, member, request, fits ? "" : NULL);
-    }
+    engine->ops.name(engine->context, member->rank, request, service, port);
     return 0;
 }
 
@@ -350,39 +321,34 @@ static int do_unpublish_name(struct pmi1_engine *engine, struct member *member,
     return name_request(engine, member, line, PMI1_UNPUBLISH, err);
 }
 
+/* A rank that did not wait for its answer could ask again and again. */
 static int do_spawn(struct pmi1_engine *engine, struct member *member, const struct pmi1_line *line,
                     struct error *err)
 {
-    (void)engine, (void)err;
-    member->in_block = line->block;
-    member->spawns_wanted = 1;
-    member->spawns_seen = 1;
-    if (!line->block)
-        pmi1_block_line(engine, member, "endcmd", strlen("endcmd"));
-    return 0;
+    (void)engine;
+    if (!line->block || member->spawning || member->state == PMI1_BARRIER)
+        return error_set(err, "a spawn that may not come now, or without its lines");
+    return spawn_block_open(&member->block, err);
 }
 
-static bool block_number(const char *bytes, size_t length, const char *name, int64_t *out)
+int pmi1_block_line(struct pmi1_engine *engine, struct member *member, const char *bytes,
+                    size_t length, struct error *err)
 {
-    size_t name_length = strlen(name);
-    if (length <= name_length || memcmp(bytes, name, name_length) != 0)
-        return false;
-    char *number AUTO_FREE = mem_strndup(bytes + name_length, length - name_length);
-    return parse_int(number, 1, SPAWNS_MAX, out, NULL) == 0;
+    int complete = spawn_block_line(&member->block, bytes, length, err);
+    if (complete > 0) {
+        struct spawn_block whole = member->block;
+        member->block = (struct spawn_block){0};
+        member->spawning = true;
+        engine->ops.spawn(engine->context, member->rank, &whole.request);
+        spawn_block_clear(&whole);
+    }
+    return complete < 0 ? -1 : 0;
 }
 
-/* A spawn of several programs is several blocks, numbered, and complete after the last. */
-void pmi1_block_line(struct pmi1_engine *engine, struct member *member, const char *bytes,
-                     size_t length)
+void pmi1_answer_spawn(struct pmi1_engine *engine, struct member *member, bool ok)
 {
-    if (block_number(bytes, length, "totspawns=", &member->spawns_wanted) ||
-        block_number(bytes, length, "spawnssofar=", &member->spawns_seen))
-        return;
-    if (length < strlen("endcmd") || memcmp(bytes, "endcmd", strlen("endcmd")) != 0)
-        return;
-    member->in_block = false;
-    if (member->spawns_seen >= member->spawns_wanted)
-        engine->ops.spawn(engine->context, member->rank);
+    member->spawning = false;
+    answer(engine, member, "cmd=spawn_result rc=%d", ok ? 0 : -1);
 }
 
 static const struct command {
@@ -420,6 +386,9 @@ int pmi1_command(struct pmi1_engine *engine, struct member *member, const struct
             (early || member->state == PMI1_FINALIZED || member->state == PMI1_ABORTED))
             return error_set(err, "%s %s", line->command,
                              early ? "came before init" : "came after the end of the dialogue");
+        if (spawn_block_is_due(&member->block) && commands[i].run != do_spawn &&
+            commands[i].run != do_abort)
+            return error_set(err, "%s came inside a spawn", line->command);
         return commands[i].run(engine, member, line, err);
     }
     /* Rubbish is not repeated: it may hold what a terminal obeys. */

@@ -10,6 +10,7 @@
 #include "base/strv.h"
 #include "pmi1/kvs.h"
 #include "pmi1/line.h"
+#include "pmi1/spawn.h"
 #include "pmi1/types.h"
 
 #define PMI1_SPACES_MAX 64
@@ -18,8 +19,8 @@ struct member {
     int rank, local_rank, app;
     enum pmi1_state state;
     struct buf input; /* the line that is not complete yet */
-    bool in_block;    /* between mcmd=spawn and endcmd */
-    int64_t spawns_wanted, spawns_seen;
+    struct spawn_block block;
+    bool spawning; /* it waits for the answer to a spawn */
 };
 
 struct space {
@@ -36,7 +37,7 @@ struct pmi1_engine {
     int spaces_made;
     int waiting;        /* members in the barrier */
     struct buf pending; /* pairs put since the last barrier, for the other nodes */
-    struct strv names;  /* published here: "service=port", blanks and '=' of the service quoted */
+    bool spawned;
 };
 
 void pmi1_release_barrier(struct pmi1_engine *engine);
@@ -45,9 +46,10 @@ struct kvs *pmi1_space(struct pmi1_engine *engine, const char *name); /* NULL: n
 /* -1: the line is not a command, or not one that may come now. */
 int pmi1_command(struct pmi1_engine *engine, struct member *member, const struct pmi1_line *line,
                  struct error *err);
-/* A line inside a block; -1 never. */
-void pmi1_block_line(struct pmi1_engine *engine, struct member *member, const char *bytes,
-                     size_t length);
+/* A line inside a block; -1: rubbish. */
+int pmi1_block_line(struct pmi1_engine *engine, struct member *member, const char *bytes,
+                    size_t length, struct error *err);
+void pmi1_answer_spawn(struct pmi1_engine *engine, struct member *member, bool ok);
 /* Answers a request for a name: `port` for a lookup that found something, "" for the others, NULL:
  * failed. */
 void pmi1_answer_name(struct pmi1_engine *engine, const struct member *member,

@@ -74,6 +74,23 @@ static int period(const int *node_of, int size)
     return size - overlap[size - 1];
 }
 
+/* MPICH expects ranks on each node from the first to the last, so others do not count. The caller
+ * frees it. */
+static int *close_up(const int *node_of, int size, int node_count)
+{
+    int *number = mem_array((size_t)node_count + 1, sizeof(*number));
+    int *closed = mem_array((size_t)size + 1, sizeof(*closed));
+    int next = 0;
+    for (int rank = 0; rank < size; rank++)
+        number[node_of[rank]] = 1;
+    for (int node = 0; node < node_count; node++)
+        number[node] = number[node] != 0 ? next++ : -1;
+    for (int rank = 0; rank < size; rank++)
+        closed[rank] = number[node_of[rank]];
+    free(number);
+    return closed;
+}
+
 char *mapping_text(const int *node_of, int size, int limit)
 {
     char *text = write_blocks(node_of, size, limit);
@@ -83,6 +100,19 @@ char *mapping_text(const int *node_of, int size, int limit)
 }
 
 /* ---- The engine ------------------------------------------------------------------------------ */
+
+/* What the ranks find there from the beginning, on each node. */
+static void fill_space(struct pmi1_engine *engine, const struct pmi1_config *config)
+{
+    struct kvs *kvs = engine->spaces[0].kvs;
+    int *node_of AUTO_FREE = close_up(config->node_of, config->size, config->node_count);
+    char *mapping AUTO_FREE = mapping_text(node_of, config->size, PMI1_VALUE_MAX - 1);
+    if (mapping != NULL)
+        kvs_put(kvs, "PMI_process_mapping", mapping);
+    char *const *pair = config->preput;
+    for (; pair != NULL && pair[0] != NULL && pair[1] != NULL; pair += 2)
+        kvs_put(kvs, pair[0], pair[1]);
+}
 
 struct pmi1_engine *pmi1_engine_create(const struct pmi1_config *config, const struct pmi1_ops *ops,
                                        void *context)
@@ -98,13 +128,12 @@ struct pmi1_engine *pmi1_engine_create(const struct pmi1_config *config, const s
     for (int i = 0; i < config->local_count; i++) {
         engine->members[i] = (struct member){.rank = config->local_ranks[i], .local_rank = i};
         engine->members[i].app = config->local_apps != NULL ? config->local_apps[i] : 0;
-        buf_init(&engine->members[i].input, PMI1_LINE_MAX);
+        buf_init(&engine->members[i].input, PMI1_SPAWN_LINE_MAX);
     }
+    engine->spawned = config->spawned;
     engine->spaces[0] = (struct space){mem_strdup(config->kvsname), kvs_create()};
     buf_init(&engine->pending, KVS_BYTES_MAX);
-    char *mapping AUTO_FREE = mapping_text(config->node_of, config->size, PMI1_VALUE_MAX - 1);
-    if (mapping != NULL)
-        kvs_put(engine->spaces[0].kvs, "PMI_process_mapping", mapping);
+    fill_space(engine, config);
     return engine;
 }
 
@@ -112,15 +141,16 @@ void pmi1_engine_destroy(struct pmi1_engine *engine)
 {
     if (engine == NULL)
         return;
-    for (int i = 0; i < engine->local_count; i++)
+    for (int i = 0; i < engine->local_count; i++) {
         buf_destroy(&engine->members[i].input);
+        spawn_block_clear(&engine->members[i].block);
+    }
     free(engine->members);
     for (int i = 0; i < PMI1_SPACES_MAX; i++) {
         free(engine->spaces[i].name);
         kvs_destroy(engine->spaces[i].kvs);
     }
     buf_destroy(&engine->pending);
-    strv_destroy(&engine->names);
     free(engine);
 }
 
@@ -174,10 +204,8 @@ int pmi1_barrier_out(struct pmi1_engine *engine, const char *bytes, size_t lengt
 static int take_line(struct pmi1_engine *engine, struct member *member, const char *bytes,
                      size_t length, struct error *err)
 {
-    if (member->in_block) {
-        pmi1_block_line(engine, member, bytes, length);
-        return 0;
-    }
+    if (member->block.open)
+        return pmi1_block_line(engine, member, bytes, length, err);
     struct pmi1_line line;
     if (pmi1_line_parse(&line, bytes, length, err) < 0)
         return -1;
@@ -188,8 +216,9 @@ static int take_line(struct pmi1_engine *engine, struct member *member, const ch
 static int take_piece(struct pmi1_engine *engine, struct member *member, const char *bytes,
                       size_t length, bool complete, struct error *err)
 {
-    if (member->input.length + length >= PMI1_LINE_MAX)
-        return error_set(err, "a line of more than %d bytes", PMI1_LINE_MAX - 1);
+    size_t limit = member->block.open ? PMI1_SPAWN_LINE_MAX : (size_t)PMI1_LINE_MAX;
+    if (member->input.length + length >= limit)
+        return error_set(err, "a line of more than %zu bytes", limit - 1);
     if (complete && member->input.length == 0)
         return take_line(engine, member, bytes, length, err);
     buf_append(&member->input, bytes, length);
@@ -230,6 +259,13 @@ void pmi1_name_reply(struct pmi1_engine *engine, int rank, enum pmi1_name_reques
         pmi1_answer_name(engine, member, request, port);
 }
 
+void pmi1_spawn_reply(struct pmi1_engine *engine, int rank, bool ok)
+{
+    struct member *member = find_member(engine, rank);
+    if (member != NULL && member->spawning && member->state == PMI1_RUNNING)
+        pmi1_answer_spawn(engine, member, ok);
+}
+
 enum pmi1_state pmi1_rank_state(const struct pmi1_engine *engine, int rank)
 {
     const struct member *member = find_member(engine, rank);
@@ -251,5 +287,7 @@ void pmi1_worker_env(const struct pmi1_engine *engine, int rank, int fd, struct 
     set_number(env, "PMI_SIZE", engine->size);
     set_number(env, "MPI_LOCALRANKID", member != NULL ? member->local_rank : 0);
     set_number(env, "MPI_LOCALNRANKS", engine->local_count);
+    if (engine->spawned)
+        strv_env_set(env, "PMI_SPAWNED", "1");
     strv_env_set(env, "GFORTRAN_UNBUFFERED_PRECONNECTED", "y");
 }

@@ -7,10 +7,11 @@
  * One node completes its barriers alone. With more nodes each barrier's new key-value pairs go up
  * through ops->barrier_in, and pmi1_barrier_out() brings back those of all nodes, concatenated.
  *
- * Not offered: spawning (the rank gets no answer), PMI-2, connections through PMI_PORT.
+ * Not offered: PMI-2, connections through PMI_PORT.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -26,6 +27,8 @@ struct pmi1_config {
     const int *local_apps; /* app number of each local rank; NULL: all 0 */
     const int *node_of;    /* by rank, each in 0..node_count-1 */
     int node_count;
+    bool spawned;        /* by a rank of another world */
+    char *const *preput; /* a key, its value, ..., which the ranks find; NULL-ended, or NULL */
 };
 
 struct pmi1_engine;
@@ -48,6 +51,9 @@ int pmi1_barrier_out(struct pmi1_engine *engine, const char *bytes, size_t lengt
 /* Answers ops->name: `port` for a lookup that found something, "" for the others, NULL: failed. */
 void pmi1_name_reply(struct pmi1_engine *engine, int rank, enum pmi1_name_request request,
                      const char *port);
+
+/* Answers ops->spawn: the new ranks are about to run, or not. */
+void pmi1_spawn_reply(struct pmi1_engine *engine, int rank, bool ok);
 
 enum pmi1_state pmi1_rank_state(const struct pmi1_engine *engine, int rank);
 

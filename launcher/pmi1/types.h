@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#include "base/strv.h"
+
 /* The limits that workers get from us; the same as Hydra's. */
 #define PMI1_KVSNAME_MAX 256
 #define PMI1_KEY_MAX 64
@@ -27,6 +29,20 @@ enum pmi1_state {
 
 enum pmi1_name_request { PMI1_PUBLISH, PMI1_LOOKUP, PMI1_UNPUBLISH };
 
+/* MPI_Comm_spawn. */
+struct pmi1_spawn_app {
+    struct strv argv;
+    char *wdir;  /* NULL: that of the job */
+    char *hosts; /* "a,b:2": only on these; NULL: on any */
+    char *path;  /* folders where the program is looked for, as in PATH; NULL: PATH */
+    int np;
+};
+struct pmi1_spawn {
+    struct pmi1_spawn_app *apps;
+    size_t app_count, room;
+    struct strv preput; /* a key, its value, ... that the new ranks find in their space */
+};
+
 /* Bytes and texts are borrowed for the call. An op must not destroy the engine. */
 struct pmi1_ops {
     void (*send)(void *context, int rank, const char *bytes, size_t length);
@@ -35,10 +51,9 @@ struct pmi1_ops {
     void (*abort)(void *context, int rank, int code, const char *text);
     /* Only with several nodes: all local ranks are in the barrier; `bytes` are their new pairs. */
     void (*barrier_in)(void *context, const char *bytes, size_t length);
-    /* NULL: names are kept in this engine. Otherwise answer each request once with
-     * pmi1_name_reply(). `port` is NULL but for PMI1_PUBLISH. */
+    /* Answer each request once with pmi1_name_reply(). `port` is NULL but for PMI1_PUBLISH. */
     void (*name)(void *context, int rank, enum pmi1_name_request request, const char *service,
                  const char *port);
-    /* MPI_Comm_spawn, which is not supported: the rank now waits to be killed. */
-    void (*spawn)(void *context, int rank);
+    /* Answer with pmi1_spawn_reply(); until then the rank waits. */
+    void (*spawn)(void *context, int rank, const struct pmi1_spawn *request);
 };

@@ -39,10 +39,13 @@ static void on_name(void *context, int rank, enum pmi1_name_request request, con
     FUZZ_CHECK(service != NULL && (port != NULL) == (request == PMI1_PUBLISH));
 }
 
-static void on_spawn(void *context, int rank)
+static void on_spawn(void *context, int rank, const struct pmi1_spawn *request)
 {
     (void)context;
     FUZZ_CHECK(rank == 0 || rank == 2 || rank == 5);
+    FUZZ_CHECK(request->app_count > 0 && request->preput.count % 2 == 0);
+    for (size_t i = 0; i < request->app_count; i++)
+        FUZZ_CHECK(request->apps[i].argv.count > 0 && request->apps[i].np >= 0);
 }
 
 static void speak(struct room *room, uint8_t who, const char *bytes, size_t length)
@@ -60,6 +63,7 @@ static void speak(struct room *room, uint8_t who, const char *bytes, size_t leng
         char *port AUTO_FREE = fuzz_text((const uint8_t *)bytes, length);
         pmi1_name_reply(room->engine, ranks[who % 3], (enum pmi1_name_request)(who % 3),
                         length == 0 ? NULL : port);
+        pmi1_spawn_reply(room->engine, ranks[who % 3], length == 0);
     }
 }
 

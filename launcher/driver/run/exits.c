@@ -101,10 +101,9 @@ static int take_finished(struct job *job, struct node_link *node, const struct a
 static void refuse_spawn(struct job *job, const struct node_link *node, int seat)
 {
     char *text AUTO_FREE = mem_printf(
-        "rank %d on %s asked for MPI_Comm_spawn, which hvdrun does not support %s; start all ranks "
-        "at once, as in -np 1 MANAGER : -np 4 WORKER",
-        job_seat_rank(job, seat), node->host,
-        job->kind->many_epochs ? "in elastic jobs" : "over PMI-1");
+        "rank %d on %s asked for MPI_Comm_spawn, which hvdrun does not support in elastic jobs; "
+        "start all ranks at once, as in -np 1 MANAGER : -np 4 WORKER",
+        job_seat_rank(job, seat), node->host);
     teardown_told(job, node, STATUS_LAUNCHER, text);
 }
 

@@ -353,6 +353,8 @@ static struct shared_block *pack_common(const struct job *job, const struct prep
         message.first_seat = (uint32_t)epoch->world->first_seat;
         message.parent_epoch = epoch->world->parent_epoch;
         message.parent_rank = (uint32_t)epoch->world->parent_rank;
+        message.preput = epoch->world->preput->items;
+        message.n_preput = epoch->world->preput->count;
     }
     terminal_size(&message.terminal_rows, &message.terminal_columns);
     parts_prepare(job, &message);

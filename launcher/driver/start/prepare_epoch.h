@@ -13,6 +13,7 @@ struct world {
     uint32_t parent_epoch;
     int parent_rank; /* in that world */
     int first_seat;
+    const struct strv *preput; /* for PMI-1: a key, its value, ... */
 };
 
 struct prepare_epoch {

@@ -23,6 +23,8 @@ struct request {
     uint64_t token;
     struct app_list apps;
     struct strv hosts; /* by app; "": any */
+    bool pmi1;
+    struct strv preput;
 };
 
 struct worlds {
@@ -61,6 +63,7 @@ static void request_free(struct request *request)
 {
     app_list_destroy(&request->apps);
     strv_destroy(&request->hosts);
+    strv_destroy(&request->preput);
     free(request);
 }
 
@@ -114,6 +117,7 @@ static void answer(const struct request *request, enum pmix_spawn_result result,
     message.token = request->token;
     message.result = (uint32_t)result;
     message.epoch = epoch;
+    message.pmi1 = request->pmi1;
     node_link_send(request->asker, FRAME_SPAWNED, request->epoch, &message.base);
 }
 
@@ -133,7 +137,7 @@ static void refuse(struct worlds *worlds, enum pmix_spawn_result result, const c
     const struct request *request = worlds->first;
     log_warning(&job->log, "rank %d on %s cannot spawn: %s%s", job_seat_rank(job, request->seat),
                 job_seat_host(job, request->seat), why,
-                is_one_of_many(job, request->epoch)
+                !request->pmi1 && is_one_of_many(job, request->epoch)
                     ? "; with Open MPI 4, ranks that asked with it may wait for ever"
                     : "");
     for (int i = 0; worlds->sent && i < job->plan->node_count; i++)
@@ -191,7 +195,8 @@ static void fill_world(struct worlds *worlds)
     worlds->whole = spawn_join(job->plan, worlds->plan, worlds->app_count);
     worlds->world =
         (struct world){.apps = &request->apps,
-                       .mpi = MPI_PMIX,
+                       .mpi = request->pmi1 ? MPI_PMI1 : MPI_PMIX,
+                       .preput = &request->preput,
                        .parent_epoch = parent->epoch,
                        .parent_rank = parent->world > 0 ? parent->world_rank : parent->rank,
                        .first_seat = job->plan->size};
@@ -397,6 +402,9 @@ static struct request *request_create(const Hvdrun__Spawn *message)
         app->np = from->np <= INT32_MAX ? (int)from->np : 0;
         strv_add(&request->hosts, from->hosts);
     }
+    for (size_t i = 0; i < message->n_preput; i++)
+        strv_add(&request->preput, message->preput[i]);
+    request->pmi1 = message->pmi1;
     request->token = message->token;
     request->seat = (int)message->seat;
     return request;

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "pmi1/engine.h"
 #include "pmi1/line.h"
+#include "pmi1/spawn.h"
 
 #define RANKS_MAX 1024
 
@@ -22,7 +23,8 @@ struct world {
     struct pmi1_engine *engine;
     struct buf sent[RANKS_MAX];
     struct buf upward; /* what barrier_in carried */
-    int barriers_in, abort_rank, abort_code, name_requests, spawns;
+    struct buf asked;  /* names and spawns */
+    int barriers_in, abort_rank, abort_code;
     char *abort_text;
 };
 
@@ -55,26 +57,49 @@ static void on_name(void *context, int rank, enum pmi1_name_request request, con
 {
     struct world *world = context;
     assert_int_equal(rank, 1);
-    assert_int_equal(request, PMI1_LOOKUP);
-    assert_string_equal(service, "far");
-    assert_null(port);
-    world->name_requests++;
+    assert_int_equal(port != NULL, request == PMI1_PUBLISH);
+    buf_printf(&world->asked, "%d %s %s\n", (int)request, service, port != NULL ? port : "-");
 }
 
-static void on_spawn(void *context, int rank)
+static void say_folder(struct buf *out, const char *name, const char *value)
+{
+    if (value != NULL)
+        buf_printf(out, " %s=%s", name, value);
+}
+
+static void on_spawn(void *context, int rank, const struct pmi1_spawn *request)
 {
     struct world *world = context;
     assert_int_equal(rank, 0);
-    world->spawns++;
+    for (size_t i = 0; i < request->app_count; i++) {
+        const struct pmi1_spawn_app *app = &request->apps[i];
+        buf_printf(&world->asked, "%d of", app->np);
+        for (size_t j = 0; j < app->argv.count; j++)
+            buf_printf(&world->asked, " [%s]", app->argv.items[j]);
+        say_folder(&world->asked, "wdir", app->wdir);
+        say_folder(&world->asked, "hosts", app->hosts);
+        say_folder(&world->asked, "path", app->path);
+        buf_putc(&world->asked, '\n');
+    }
+    for (size_t i = 0; i < request->preput.count; i += 2)
+        buf_printf(&world->asked, "put %s %s\n", request->preput.items[i],
+                   request->preput.items[i + 1]);
 }
 
-static struct world *world_create(int size, int first, int count, const int *ranks_on, int nodes,
-                                  bool names)
+/* What the engine asked its owner since the last look, compared and forgotten. */
+static void asked(struct world *world, const char *expected)
+{
+    assert_string_equal(buf_text(&world->asked), expected);
+    buf_clear(&world->asked);
+}
+
+static struct world *world_create(int size, int first, int count, const int *ranks_on, int nodes)
 {
     struct world *world = mem_alloc(sizeof(*world));
     for (int i = 0; i < RANKS_MAX; i++)
         buf_init(&world->sent[i], 1 << 20);
     buf_init(&world->upward, 1 << 20);
+    buf_init(&world->asked, 1 << 20);
     world->abort_rank = -1;
     int local[RANKS_MAX];
     int apps[RANKS_MAX];
@@ -98,7 +123,7 @@ static struct world *world_create(int size, int first, int count, const int *ran
                            .abort = on_abort,
                            .barrier_in = on_barrier_in,
                            .spawn = on_spawn,
-                           .name = names ? on_name : NULL};
+                           .name = on_name};
     world->engine = pmi1_engine_create(&config, &ops, world);
     return world;
 }
@@ -109,6 +134,7 @@ static void world_destroy(struct world *world)
     for (int i = 0; i < RANKS_MAX; i++)
         buf_destroy(&world->sent[i]);
     buf_destroy(&world->upward);
+    buf_destroy(&world->asked);
     free(world->abort_text);
     free(world);
 }
@@ -131,7 +157,7 @@ static const int four[] = {4};
 
 static struct world *four_ranks(void)
 {
-    struct world *world = world_create(4, 0, 4, four, 1, false);
+    struct world *world = world_create(4, 0, 4, four, 1);
     for (int rank = 0; rank < 4; rank++) {
         say(world, rank, "cmd=init pmi_version=1 pmi_subversion=1\n");
         heard(world, rank, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n");
@@ -155,7 +181,7 @@ static void test_opening(void **state)
 static void test_version_2_is_refused(void **state)
 {
     (void)state;
-    struct world *world = world_create(1, 0, 1, (const int[]){1}, 1, false);
+    struct world *world = world_create(1, 0, 1, (const int[]){1}, 1);
     say(world, 0, "cmd=init pmi_version=2 pmi_subversion=0\n");
     heard(world, 0, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1\n");
     assert_int_equal(pmi1_rank_state(world->engine, 0), PMI1_SILENT);
@@ -265,56 +291,101 @@ static void test_names(void **state)
 {
     (void)state;
     struct world *world = four_ranks();
-    say(world, 1, "cmd=lookup_name service=the ocean\n");
-    heard(world, 1, "cmd=lookup_result info=failed rc=1 msg=not_published\n");
-    say(world, 0,
-        "cmd=publish_name service=the ocean port=tag#0$port#12 3$\n"
-        "cmd=publish_name service=a=b port=x\n");
-    heard(world, 0,
-          "cmd=publish_result info=ok rc=0 msg=success\n"
-          "cmd=publish_result info=ok rc=0 msg=success\n");
     say(world, 1,
-        "cmd=publish_name service=the ocean port=p\ncmd=lookup_name service=the ocean\n"
-        "cmd=lookup_name service=a\ncmd=lookup_name service=a=b\n");
-    heard(world, 1,
-          "cmd=publish_result info=failed rc=1 msg=already_published\n"
-          "cmd=lookup_result info=ok rc=0 port=tag#0$port#12 3$\n"
-          "cmd=lookup_result info=failed rc=1 msg=not_published\n"
-          "cmd=lookup_result info=ok rc=0 port=x\n");
-    say(world, 0, "cmd=unpublish_name service=the ocean\ncmd=unpublish_name service=the ocean\n");
-    heard(world, 0,
-          "cmd=unpublish_result info=ok rc=0 msg=success\n"
-          "cmd=unpublish_result info=failed rc=1 msg=not_published\n");
+        "cmd=publish_name service=the ocean port=tag#0$port#12 3$\n"
+        "cmd=lookup_name service=a=b\ncmd=unpublish_name service=far\n");
+    asked(world, "0 the ocean tag#0$port#12 3$\n1 a=b -\n2 far -\n");
+    heard(world, 1, "");
+    static const struct {
+        enum pmi1_name_request request;
+        const char *port, *answer;
+    } replies[] = {
+        {PMI1_PUBLISH, "", "cmd=publish_result info=ok rc=0 msg=success\n"},
+        {PMI1_PUBLISH, NULL, "cmd=publish_result info=failed rc=1 msg=already_published\n"},
+        {PMI1_LOOKUP, "over there", "cmd=lookup_result info=ok rc=0 port=over there\n"},
+        {PMI1_LOOKUP, NULL, "cmd=lookup_result info=failed rc=1 msg=not_published\n"},
+        {PMI1_UNPUBLISH, "", "cmd=unpublish_result info=ok rc=0 msg=success\n"},
+        {PMI1_UNPUBLISH, NULL, "cmd=unpublish_result info=failed rc=1 msg=not_published\n"},
+    };
+    for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
+        pmi1_name_reply(world->engine, 1, replies[i].request, replies[i].port);
+        heard(world, 1, replies[i].answer);
+    }
+    pmi1_name_reply(world->engine, 7, PMI1_LOOKUP, "nobody asked");
     world_destroy(world);
 }
 
-static void test_names_elsewhere(void **state)
-{
-    (void)state;
-    struct world *world = world_create(4, 0, 4, four, 1, true);
-    say(world, 1, "cmd=init pmi_version=1 pmi_subversion=1\ncmd=lookup_name service=far\n");
-    buf_clear(&world->sent[1]);
-    assert_int_equal(world->name_requests, 1);
-    pmi1_name_reply(world->engine, 1, PMI1_LOOKUP, "over there");
-    heard(world, 1, "cmd=lookup_result info=ok rc=0 port=over there\n");
-    pmi1_name_reply(world->engine, 3, PMI1_LOOKUP, "nobody asked");
-    heard(world, 3, "");
-    world_destroy(world);
-}
+#define SPAWN_TRUE "mcmd=spawn\nnprocs=1\nexecname=true\nendcmd\n"
 
-/* Who asks gets no answer, since its owner ends it. */
+/* As MPICH writes it, for two programs at once. */
 static void test_spawn(void **state)
 {
     (void)state;
     struct world *world = four_ranks();
     say(world, 0,
-        "mcmd=spawn\nnprocs=2\nexecname=./a\ntotspawns=2\nspawnssofar=1\nargcnt=0\nendcmd\n");
-    assert_int_equal(world->spawns, 0);
-    say(world, 0, "mcmd=spawn\nnprocs=2\nexecname=./b\ntotspawns=2\nspawnssofar=2\nendcmd\n");
-    assert_int_equal(world->spawns, 1);
+        "mcmd=spawn\nnprocs=2\nexecname=./a\ntotspawns=2\nspawnssofar=1\nargcnt=2\narg1=one\n"
+        "arg2=two words = 2\npreput_num=1\npreput_key_0=PARENT_ROOT_PORT_NAME\n"
+        "preput_val_0=tag#0$x y=$\ninfo_num=3\ninfo_key_0=wdir\ninfo_val_0=/tmp\n"
+        "info_key_1=host\ninfo_val_1=a,b:2\ninfo_key_2=soft\ninfo_val_2=1:2\nendcmd\n");
+    asked(world, "");
+    say(world, 0,
+        "mcmd=spawn\r\nnprocs=0\nexecname=b\ntotspawns=2\nspawnssofar=2\nargcnt=0\n"
+        "infonum=1\ninfo_key_0=path\ninfo_val_0=/bin:/sbin\nargue=1\narg=2\nendcmd\r\n");
+    asked(world,
+          "2 of [./a] [one] [two words = 2] wdir=/tmp hosts=a,b:2\n0 of [b] path=/bin:/sbin\n"
+          "put PARENT_ROOT_PORT_NAME tag#0$x y=$\n");
     heard(world, 0, "");
+    pmi1_spawn_reply(world->engine, 0, true);
+    heard(world, 0, "cmd=spawn_result rc=0\n");
+    pmi1_spawn_reply(world->engine, 0, true); /* nobody waits for it */
+    pmi1_spawn_reply(world->engine, 7, true);
+    heard(world, 0, "");
+    say(world, 0, SPAWN_TRUE);
+    asked(world, "1 of [true]\n");
+    pmi1_spawn_reply(world->engine, 0, false);
+    heard(world, 0, "cmd=spawn_result rc=-1\n");
     say(world, 0, "cmd=get_appnum\n");
     heard(world, 0, "cmd=appnum appnum=0\n");
+    world_destroy(world);
+}
+
+/* The ranks of a spawned world, of which only the second and the last of four nodes have some. */
+static void test_a_spawned_world(void **state)
+{
+    (void)state;
+    struct world *world = four_ranks();
+    pmi1_engine_destroy(world->engine);
+    static const int local[] = {0}, node_of[] = {1, 3};
+    char *pairs[] = {(char *)"PARENT_ROOT_PORT_NAME",
+                     (char *)"port #1",
+                     (char *)"k",
+                     (char *)"",
+                     (char *)"k",
+                     (char *)"again",
+                     NULL};
+    struct pmi1_config config = {.kvsname = "kvs_2",
+                                 .size = 2,
+                                 .universe_size = 9,
+                                 .local_ranks = local,
+                                 .local_count = 1,
+                                 .node_of = node_of,
+                                 .node_count = 4,
+                                 .spawned = true,
+                                 .preput = pairs};
+    const struct pmi1_ops ops = {.send = on_send};
+    world->engine = pmi1_engine_create(&config, &ops, world);
+    say(world, 0,
+        "cmd=init pmi_version=1 pmi_subversion=1\ncmd=get kvsname=kvs_2 key=PMI_process_mapping\n"
+        "cmd=get kvsname=kvs_2 key=PARENT_ROOT_PORT_NAME\ncmd=get kvsname=kvs_2 key=k\n"
+        "cmd=get_universe_size\n");
+    heard(world, 0,
+          "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n"
+          "cmd=get_result rc=0 msg=success value=(vector,(0,2,1))\n"
+          "cmd=get_result rc=0 msg=success value=port #1\n"
+          "cmd=get_result rc=0 msg=success value=\ncmd=universe_size size=9\n");
+    AUTO_STRV struct strv env = STRV_INIT;
+    pmi1_worker_env(world->engine, 0, 9, &env);
+    assert_string_equal(strv_env_get(&env, "PMI_SPAWNED"), "1");
     world_destroy(world);
 }
 
@@ -346,7 +417,7 @@ static void test_every_split(void **state)
     (void)state;
     static const char dialogue[] =
         "cmd=init pmi_version=1 pmi_subversion=1\ncmd=get_maxes\r\n"
-        "cmd=put kvsname=kvs_test key=a value=b\nmcmd=spawn\nnprocs=1\ntotspawns=1\nendcmd\n"
+        "cmd=put kvsname=kvs_test key=a value=b\nmcmd=spawn\nnprocs=1\nexecname=a\nendcmd\n"
         "cmd=barrier_in\ncmd=get kvsname=kvs_test key=a\ncmd=finalize\n";
     static const char answers[] =
         "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n"
@@ -355,13 +426,13 @@ static void test_every_split(void **state)
         "cmd=barrier_out\ncmd=get_result rc=0 msg=success value=b\ncmd=finalize_ack\n";
     size_t length = strlen(dialogue);
     for (size_t cut = 0; cut <= length; cut++) {
-        struct world *world = world_create(1, 0, 1, (const int[]){1}, 1, false);
+        struct world *world = world_create(1, 0, 1, (const int[]){1}, 1);
         assert_int_equal(pmi1_receive(world->engine, 0, dialogue, cut, NULL), 0);
         assert_int_equal(pmi1_receive(world->engine, 0, dialogue + cut, length - cut, NULL), 0);
         heard(world, 0, answers);
         world_destroy(world);
     }
-    struct world *world = world_create(1, 0, 1, (const int[]){1}, 1, false);
+    struct world *world = world_create(1, 0, 1, (const int[]){1}, 1);
     for (size_t i = 0; i < length; i++)
         assert_int_equal(pmi1_receive(world->engine, 0, dialogue + i, 1, NULL), 0);
     heard(world, 0, answers);
@@ -370,7 +441,7 @@ static void test_every_split(void **state)
 
 static void breaks(const char *bytes, size_t length, const char *expected)
 {
-    struct world *world = world_create(8, 4, 4, (const int[]){4, 4}, 2, false);
+    struct world *world = world_create(8, 4, 4, (const int[]){4, 4}, 2);
     struct error err = ERROR_INIT;
     say(world, 6, "cmd=init pmi_version=1 pmi_subversion=1\n");
     buf_clear(&world->sent[6]);
@@ -411,6 +482,28 @@ static void test_rubbish(void **state)
     BREAKS("cmd=barrier_in\ncmd=finalize\n", "barrier");
     BREAKS("cmd=finalize\ncmd=get_maxes\n", "after the end");
     BREAKS("cmd=abort exitcode=x\n", "x");
+    BREAKS("cmd=spawn\n", "without its lines");
+    BREAKS("cmd=barrier_in\nmcmd=spawn\n", "may not come now");
+    BREAKS("mcmd=spawn\nhello\n", "NAME=VALUE");
+    BREAKS("mcmd=spawn\nmcmd=spawn\n", "inside a spawn");
+    BREAKS("mcmd=spawn\nx=\0\n", "zero byte");
+    BREAKS("mcmd=spawn\nendcmd\n", "without a program");
+    BREAKS("mcmd=spawn\nexecname=\n", "without a name");
+    BREAKS("mcmd=spawn\nexecname=a\nexecname=b\n", "without a name");
+    BREAKS("mcmd=spawn\narg1=a\n", "before the program");
+    BREAKS("mcmd=spawn\nexecname=a\nargcnt=2\narg1=x\nendcmd\n", "not as many");
+    BREAKS("mcmd=spawn\nexecname=a\nspawnssofar=2\nendcmd\n", "order");
+    BREAKS("mcmd=spawn\nexecname=a\npreput_key_0=k\nendcmd\n", "cut off");
+    BREAKS("mcmd=spawn\npreput_key_0=k\npreput_key_1=k\n", "a key without its value");
+    BREAKS("mcmd=spawn\npreput_key_0=\n", "an empty one");
+    BREAKS("mcmd=spawn\npreput_val_0=v\n", "a value without its key");
+    BREAKS("mcmd=spawn\ninfo_val_0=v\n", "a value without its key");
+    BREAKS("mcmd=spawn\nnprocs=x\n", "number");
+    BREAKS("mcmd=spawn\nnprocs=-1\n", "number");
+    BREAKS("mcmd=spawn\ntotspawns=0\n", "number");
+    BREAKS("mcmd=spawn\ntotspawns=5000\n", "number");
+    BREAKS("mcmd=spawn\ntotspawns=2\ntotspawns=3\n", "changes");
+    BREAKS("mcmd=spawn\nexecname=a\ntotspawns=2\nendcmd\ncmd=get_maxes\n", "inside a spawn");
     BREAKS("cmd=getbyidx kvsname=kvs_test idx=-1\n", "-1");
     BREAKS("cmd=getbyidx kvsname=kvs_test idx=2147483647\n", "2147483647");
     breaks("cmd=a a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1 a=1\n", 75,
@@ -418,7 +511,7 @@ static void test_rubbish(void **state)
     static char endless[5000];
     memset(endless, 'x', sizeof(endless));
     breaks(endless, sizeof(endless), "bytes");
-    struct world *world = world_create(1, 0, 1, (const int[]){1}, 1, false);
+    struct world *world = world_create(1, 0, 1, (const int[]){1}, 1);
     struct error err = ERROR_INIT;
     assert_int_equal(pmi1_receive(world->engine, 0, "cmd=get_maxes\n", 14, &err), -1);
     assert_non_null(strstr(err.text, "before init"));
@@ -431,7 +524,7 @@ static void test_rubbish(void **state)
 static void test_slow_endless_line(void **state)
 {
     (void)state;
-    struct world *world = world_create(1, 0, 1, (const int[]){1}, 1, false);
+    struct world *world = world_create(1, 0, 1, (const int[]){1}, 1);
     int result = 0;
     for (int i = 0; i < 5000 && result == 0; i++)
         result = pmi1_receive(world->engine, 0, "x", 1, NULL);
@@ -445,11 +538,11 @@ static void test_random_bytes(void **state)
     static const char *const words[] = {
         "cmd=",   "mcmd=spawn", "\n",       " ",    "put ", "get ",
         "init ",  "kvsname=",   "key=a",    "idx=", "1",    "\0",
-        "endcmd", "value=",     "kvs_test", "=",    "\xff", "barrier_in"};
+        "endcmd", "value=",     "kvs_test", "=",    "\xff", "execname="};
     uint32_t seed = 12345;
     int broken = 0;
     for (int round = 0; round < 3000; round++) {
-        struct world *world = world_create(2, 0, 2, (const int[]){2}, 1, false);
+        struct world *world = world_create(2, 0, 2, (const int[]){2}, 1);
         int result = 0;
         say(world, 0, "cmd=init pmi_version=1 pmi_subversion=1\n");
         for (int i = 0; i < 30 && result == 0; i++) {
@@ -476,8 +569,8 @@ static void test_two_nodes(void **state)
 {
     (void)state;
     static const int nodes[] = {2, 1};
-    struct world *a = world_create(3, 0, 2, nodes, 2, false);
-    struct world *b = world_create(3, 2, 1, nodes, 2, false);
+    struct world *a = world_create(3, 0, 2, nodes, 2);
+    struct world *b = world_create(3, 2, 1, nodes, 2);
     open_all(a, 0, 2);
     open_all(b, 2, 1);
     say(a, 0, "cmd=get kvsname=kvs_test key=PMI_process_mapping\n");
@@ -522,7 +615,7 @@ static void test_two_nodes(void **state)
 static void test_ranks_that_do_not_follow_each_other(void **state)
 {
     (void)state;
-    struct world *world = world_create(4, 0, 1, (const int[]){4}, 1, false);
+    struct world *world = world_create(4, 0, 1, (const int[]){4}, 1);
     pmi1_engine_destroy(world->engine);
     static const int local[] = {1, 3}, node_of[] = {0, 1, 0, 1};
     struct pmi1_config config = {.kvsname = "kvs_test",
@@ -556,7 +649,7 @@ static void test_ranks_that_do_not_follow_each_other(void **state)
 static void test_many_ranks(void **state)
 {
     (void)state;
-    struct world *world = world_create(RANKS_MAX, 0, RANKS_MAX, (const int[]){RANKS_MAX}, 1, false);
+    struct world *world = world_create(RANKS_MAX, 0, RANKS_MAX, (const int[]){RANKS_MAX}, 1);
     open_all(world, 0, RANKS_MAX);
     for (int rank = 0; rank < RANKS_MAX; rank++) {
         for (int i = 0; i < 10; i++) {
@@ -581,7 +674,7 @@ static void test_many_ranks(void **state)
 static void test_worker_env(void **state)
 {
     (void)state;
-    struct world *world = world_create(8, 4, 4, (const int[]){4, 4}, 2, false);
+    struct world *world = world_create(8, 4, 4, (const int[]){4, 4}, 2);
     struct strv env AUTO_STRV = STRV_INIT;
     strv_add(&env, "PMI_RANK=99");
     pmi1_worker_env(world->engine, 6, 17, &env);
@@ -634,7 +727,7 @@ static void test_one_barrier_after_the_other(void **state)
 static void test_init_without_a_version(void **state)
 {
     (void)state;
-    struct world *world = world_create(1, 0, 1, (const int[]){1}, 1, false);
+    struct world *world = world_create(1, 0, 1, (const int[]){1}, 1);
     struct error err = ERROR_INIT;
     assert_int_equal(pmi1_receive(world->engine, 0, "cmd=init\n", 9, &err), -1);
     assert_non_null(strstr(err.text, "init without pmi_version="));
@@ -642,43 +735,36 @@ static void test_init_without_a_version(void **state)
     world_destroy(world);
 }
 
-static void test_names_are_bounded(void **state)
+/* A long argument passes; a longer one, more bytes in all, or more programs end the dialogue. */
+static void test_floods_of_spawn(void **state)
 {
     (void)state;
-    struct world *world = four_ranks();
-    for (int length = PMI1_VALUE_MAX - 1; length <= PMI1_VALUE_MAX; length++) {
-        char *publish AUTO_FREE = mem_printf("cmd=publish_name service=%0*d port=p\n", length, 0);
-        say(world, 0, publish);
-        heard(world, 0,
-              length < PMI1_VALUE_MAX
-                  ? "cmd=publish_result info=ok rc=0 msg=success\n"
-                  : "cmd=publish_result info=failed rc=1 msg=already_published\n");
-        char *unpublish AUTO_FREE = mem_printf("cmd=unpublish_name service=%0*d\n", length, 0);
-        say(world, 0, unpublish);
-        buf_clear(&world->sent[0]);
+    static const struct {
+        size_t length;
+        int times;
+        const char *why; /* NULL: it is taken */
+    } floods[] = {{PMI1_SPAWN_LINE_MAX - 8, 2, NULL},
+                  {PMI1_SPAWN_LINE_MAX, 1, "bytes"},
+                  {PMI1_SPAWN_LINE_MAX - 8, 100, "MiB"}};
+    for (size_t i = 0; i < sizeof(floods) / sizeof(floods[0]); i++) {
+        struct world *world = four_ranks();
+        struct error err = ERROR_INIT;
+        char *line AUTO_FREE = mem_printf("arg1=%0*d\n", (int)floods[i].length, 0);
+        say(world, 0, "mcmd=spawn\nexecname=a\n");
+        int result = 0;
+        for (int n = 0; n < floods[i].times && result == 0; n++)
+            result = pmi1_receive(world->engine, 0, line, strlen(line), &err);
+        assert_int_equal(result, floods[i].why == NULL ? 0 : -1);
+        assert_true(floods[i].why == NULL || strstr(err.text, floods[i].why) != NULL);
+        world_destroy(world);
     }
-    for (int i = 0; i < 4097; i++) {
-        char *publish AUTO_FREE = mem_printf("cmd=publish_name service=s%d port=p\n", i);
-        say(world, 0, publish);
-        heard(world, 0,
-              i < 4096 ? "cmd=publish_result info=ok rc=0 msg=success\n"
-                       : "cmd=publish_result info=failed rc=1 msg=already_published\n");
-    }
-    say(world, 0, "cmd=unpublish_name service=s7\ncmd=publish_name service=last port=p\n");
-    heard(world, 0,
-          "cmd=unpublish_result info=ok rc=0 msg=success\n"
-          "cmd=publish_result info=ok rc=0 msg=success\n");
-    world_destroy(world);
-}
-
-/* Only the two numbers count; other lines of the block may hold any number at any place. */
-static void test_spawn_with_other_numbers(void **state)
-{
-    (void)state;
     struct world *world = four_ranks();
-    say(world, 0,
-        "mcmd=spawn\nnprocs=2\nexecname=./a\ninfo_num=123\nsome_longer_word=77\nendcmd\n");
-    assert_int_equal(world->spawns, 1);
+    struct error err = ERROR_INIT;
+    int blocks = 0;
+    static const char block[] = "mcmd=spawn\nexecname=a\ntotspawns=4096\nendcmd\n";
+    while (pmi1_receive(world->engine, 0, block, strlen(block), &err) == 0 && blocks < 5000)
+        blocks++;
+    assert_int_equal(blocks, PMI1_SPAWN_APPS_MAX); /* then it still waits for its answer */
     world_destroy(world);
 }
 
@@ -718,8 +804,8 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_walk_and_spaces),
         cmocka_unit_test(test_names),
-        cmocka_unit_test(test_names_elsewhere),
         cmocka_unit_test(test_spawn),
+        cmocka_unit_test(test_a_spawned_world),
         cmocka_unit_test(test_abort),
         cmocka_unit_test(test_every_split),
         cmocka_unit_test(test_rubbish),
@@ -732,8 +818,7 @@ int main(void)
         cmocka_unit_test(test_a_barrier_that_one_has_left),
         cmocka_unit_test(test_one_barrier_after_the_other),
         cmocka_unit_test(test_init_without_a_version),
-        cmocka_unit_test(test_names_are_bounded),
-        cmocka_unit_test(test_spawn_with_other_numbers),
+        cmocka_unit_test(test_floods_of_spawn),
         cmocka_unit_test(test_the_longest_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

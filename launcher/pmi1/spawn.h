@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The request of MPI_Comm_spawn on the PMI-1 wire. Each program has a block of lines, from
+ * "mcmd=spawn" to "endcmd", and the blocks of one request follow each other. A line is NAME=value,
+ * and its value reaches to the end. Lines with unknown names mean nothing here. Pure.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/strv.h"
+#include "pmi1/types.h"
+
+#define PMI1_SPAWN_LINE_MAX ((size_t)128 << 10) /* as much as Linux lets an argument have */
+#define PMI1_SPAWN_BYTES_MAX ((size_t)8 << 20)
+#define PMI1_SPAWN_APPS_MAX 4096
+
+struct spawn_block {
+    bool open; /* between mcmd=spawn and endcmd */
+    size_t bytes;
+    int64_t total, number, arguments; /* as the block says; 0, 0, -1: not yet */
+    char *key;                        /* of a pair, until its value comes */
+    struct pmi1_spawn request;        /* of the blocks so far */
+};
+
+/* A block opens: the first one, or the next one of a request. -1: it is not the time for one. */
+int spawn_block_open(struct spawn_block *block, struct error *err);
+/* A line of the open block. 1: the request is complete, 0: it is not. -1: rubbish. */
+int spawn_block_line(struct spawn_block *block, const char *bytes, size_t length,
+                     struct error *err);
+/* Another block must follow. */
+bool spawn_block_is_due(const struct spawn_block *block);
+void spawn_block_clear(struct spawn_block *block);
