@@ -97,7 +97,7 @@ static const char *take_info(struct spawn_block *block, const char *value)
         strcmp(key, "host") == 0 || strcmp(key, "hosts") == 0 || strcmp(key, "add-host") == 0;
     char **place = host                       ? &app->hosts
                    : strcmp(key, "wdir") == 0 ? &app->wdir
-                   : strcmp(key, "path") == 0 ? &app->path
+                   : strcmp(key, "path") == 0 ? &block->path
                                               : NULL;
     if (place != NULL) {
         free(*place);
@@ -134,6 +134,18 @@ static value_fn *find_value(const char *name)
     return NULL;
 }
 
+/* The info key "path" is the folder of the program, as MPICH's launcher understands it. */
+static void enter_path(struct spawn_block *block)
+{
+    char *path AUTO_FREE = block->path;
+    char **program = app_of(block)->argv.items;
+    block->path = NULL;
+    if (path == NULL || *path == '\0' || strchr(*program, '/') != NULL)
+        return;
+    char *name AUTO_FREE = *program;
+    *program = mem_printf("%s/%s", path, name);
+}
+
 static int end_block(struct spawn_block *block, struct error *err)
 {
     const struct pmi1_spawn_app *app = app_of(block);
@@ -146,6 +158,7 @@ static int end_block(struct spawn_block *block, struct error *err)
         return error_set(err, "a spawn whose arguments are not as many as it says");
     if (block->number != 0 && (size_t)block->number != number)
         return error_set(err, "a spawn whose programs are not in their order");
+    enter_path(block);
     block->open = false;
     return number == (size_t)block->total;
 }
@@ -178,7 +191,8 @@ int spawn_block_line(struct spawn_block *block, const char *bytes, size_t length
         return end_block(block, err);
     char *equals = strchr(line, '=');
     if (equals == NULL)
-        return error_set(err, "a line of a spawn that is not NAME=VALUE");
+        return error_set(err, "a line of a spawn that is not NAME=VALUE (an argument with a line "
+                              "break cannot travel over PMI-1)");
     *equals = '\0';
     if (strcmp(line, "mcmd") == 0)
         return error_set(err, "a spawn inside a spawn");
@@ -199,10 +213,10 @@ void spawn_block_clear(struct spawn_block *block)
         strv_destroy(&app->argv);
         free(app->wdir);
         free(app->hosts);
-        free(app->path);
     }
     free(block->request.apps);
     free(block->key);
+    free(block->path);
     strv_destroy(&block->request.preput);
     *block = (struct spawn_block){0};
 }

@@ -23,6 +23,7 @@ struct spawn_block {
     size_t bytes;
     int64_t total, number, arguments; /* as the block says; 0, 0, -1: not yet */
     char *key;                        /* of a pair, until its value comes */
+    char *path;                       /* the folder of the program; NULL: as it is found */
     struct pmi1_spawn request;        /* of the blocks so far */
 };
 

@@ -34,7 +34,6 @@ struct pmi1_spawn_app {
     struct strv argv;
     char *wdir;  /* NULL: that of the job */
     char *hosts; /* "a,b:2": only on these; NULL: on any */
-    char *path;  /* folders where the program is looked for, as in PATH; NULL: PATH */
     int np;
 };
 struct pmi1_spawn {

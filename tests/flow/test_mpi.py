@@ -177,23 +177,6 @@ class Ends(Mpi):
                     result = self.expect(self.mpi("-np", 2, mpi_worker("mpi_abort", kind), 1, code), 1)
                     self.expect_said(result, rf"rank 1 aborted the job with code {code} \(status 1, because 0 would mean success\)")
 
-    def test_spawn_over_pmi1(self):
-        """It is not supported. A rank that asks ends the job, because others may wait for its children forever."""
-        # Debian's MPICH is built on UCX, which has no MPI_Open_port, so it fails before it asks
-        code = """
-import os, socket
-link = socket.socket(fileno=int(os.environ["PMI_FD"]))
-link.sendall(b"cmd=init pmi_version=1 pmi_subversion=1\\n")
-link.recv(4096)
-if os.environ["PMI_RANK"] == "1":
-    link.sendall(b"mcmd=spawn\\nnprocs=2\\nexecname=true\\ntotspawns=1\\nspawnssofar=1\\nendcmd\\n")
-link.recv(4096)
-print("rank", os.environ["PMI_RANK"], "goes on")
-"""
-        result = self.expect(self.mpi("-np", 2, "--mpi=pmi1", sys.executable, "-c", code), 125)
-        self.assertRegex(result.stderr, r"(?m)^hvdrun: rank 1 on \S+ asked for MPI_Comm_spawn, which hvdrun does not support over PMI-1")
-        self.assertNotIn("rank 1 goes on", result.stdout)
-
     def test_death_before_in_and_after_init(self):
         for kind in KINDS:
             for when in ("before", "in", "after", "late"):

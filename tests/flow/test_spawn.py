@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MPI_Comm_spawn: ranks that start others while they run, on one host and on several simulated ones (Open MPI)."""
+"""MPI_Comm_spawn: ranks that start others while they run, on one host and on several simulated ones (Open MPI, PMI-1)."""
 # ctest busy
 
 import json
@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 import unittest
 
 import rig
@@ -225,6 +226,85 @@ class Job(Spawn):
         job.signal(signal.SIGKILL)
         job.wait(60)
         self.box.check_nothing_left(self.left_timeout)
+
+
+class Pmi1(Spawn):
+    """The same for MPICH, by its protocol; test_nightly_mpi4py has MPICH itself."""
+
+    RANK = ("--mpi=pmi1", sys.executable, "-B", os.path.join(os.path.dirname(os.path.abspath(__file__)), "pmi1_rank.py"))
+
+    def pmi1(self, *args, place=PLACES[0], np=2, **options):
+        return self.mpi(*place, "-np", np, *self.RANK, *args, **options)
+
+    def test_children_and_what_they_find(self):
+        for place in PLACES:
+            with self.subTest(place=place):
+                result = self.expect(self.pmi1("talk", 3, place=place), 0)
+                self.assertEqual(self.lines(result, r"child \d of 3 \(0, 6\) got 303"), ["1.0", "1.1", "1.2"], result.describe())
+                self.assertEqual(self.lines(result, r"it knows port of \S+ #0\$ and is in .+"), ["1.0", "1.1", "1.2"])
+                self.assertEqual(self.lines(result, r"rank \d of \d done"), ["0", "1", "1.0", "1.1", "1.2"])
+                self.assertEqual(result.stderr, "")
+
+    def test_two_programs_in_one_world(self):
+        for place in PLACES:
+            with self.subTest(place=place):
+                result = self.expect(self.pmi1("many", 2, 1, place=place), 0)
+                self.assertEqual(self.lines(result, r"child \d of 3 \(0, 6\) got 303"), ["1.0", "1.1"], result.describe())
+                self.assertEqual(self.lines(result, r"child \d of 3 \(1, 6\) got 303"), ["1.2"])
+
+    def test_several_times_with_names(self):
+        """Worlds find each other by name, on one host, too."""
+        for place in PLACES:
+            with self.subTest(place=place):
+                result = self.expect(self.pmi1("again", 3, 3, place=place), 0)
+                self.assertEqual(re.findall(r"found port (\d)\$", result.stdout), ["0", "1", "2"], result.describe())
+                self.assertEqual(self.lines(result, "rank 2 of 3 done"), ["1.2", "2.2", "3.2"])
+
+    def test_children_have_children(self):
+        for place in PLACES:
+            with self.subTest(place=place):
+                result = self.expect(self.pmi1("nest", 2, 1, place=place), 0)
+                self.assertEqual(self.lines(result, "rank 1 of 2 done"), ["1", "1.1", "2.1"], result.describe())
+
+    def test_where_they_run(self):
+        place = ("-H", "a:2,b:2,c:3", "--transport", "local", "--idle-hosts", "--label", "%r@%h ")
+        result = self.expect(self.pmi1("talk", 2, "host=c", "wdir=/", place=place), 0)
+        self.assertEqual(len(re.findall(r"(?m)^1\.\d@c it knows .* and is in /$", result.stdout)), 2, result.describe())
+
+    def test_more_than_is_free_and_what_cannot_run(self):
+        for place in PLACES:
+            with self.subTest(place=place):
+                result = self.expect(self.pmi1("try", "true", 5, place=place), 0)
+                self.assertEqual((self.lines(result, "spawn of 5: False"), self.lines(result, "spawn of 1: True")), (["0"], ["0"]))
+                self.expect_said(result, r"(?m)rank 0 on \S+ cannot spawn: 5 ranks are wanted, and 4 slots are free$")
+                result = self.expect(self.pmi1("try", "/no/such/program", 1, place=place), 0)
+                self.assertEqual(self.lines(result, "spawn of 1: False"), ["0"])
+                self.expect_said(result, "cannot execute /no/such/program")
+
+    def test_their_failures_and_the_end(self):
+        for place in PLACES:
+            with self.subTest(place=place):
+                result = self.expect(self.pmi1("fail", 2, 7, place=place), 7)
+                self.expect_said(result, r"rank 2 \[1\.0\]: host \S+, pid \d+")
+                job = self.start(*place, "-np", 2, *self.RANK, "hold", 2)
+                job.wait_output(r"\[1\.[01]\]<stdout>:holding", count=2, timeout=60)
+                job.signal(signal.SIGINT)
+                self.expect_said(self.expect(job.wait(60), 130), "terminated 4 ranks")
+                self.box.check_nothing_left(self.left_timeout)
+
+    def test_an_elastic_job(self):
+        result = self.pmi1("talk", 1, place=("-H", "localhost:3", "--min-np", 1))
+        self.expect_said(self.expect(result, 125), r"(?m)^hvdrun: rank 0 on \S+ asked for MPI_Comm_spawn, which hvdrun does not support in elastic jobs")
+
+    def test_rubbish(self):
+        """It ends the job in words, and nobody waits."""
+        block = "mcmd=spawn;nprocs=1;execname=sleep;argcnt=1;arg1=60;endcmd"
+        for lines, why in (("mcmd=spawn;endcmd", "a spawn without a program"),
+                           ("mcmd=spawn;execname=a;arg1=two;lines", "an argument with a line break cannot travel over PMI-1"),
+                           (f"{block};{block}", "a spawn that may not come now")):
+            with self.subTest(lines=lines):
+                result = self.expect(self.pmi1("say", lines), 125)
+                self.expect_said(result, why)
 
 
 if __name__ == "__main__":
