@@ -44,7 +44,7 @@ def _proxy():
 class System:
     """The files of one, below a folder of its own; close() takes them away."""
 
-    def __init__(self, suite, address=None, keyring=None):
+    def __init__(self, suite, address=None, keyring=None, arch=None):
         if os.geteuid() != 0 or shutil.which("debootstrap") is None or shutil.which("unshare") is None:
             raise unittest.SkipTest("a clean system needs root, debootstrap and unshare")
         address = address or mirror()
@@ -55,7 +55,8 @@ class System:
         self.env = dict(os.environ)
         if _proxy():
             self.env["http_proxy"] = _proxy()
-        command = ["debootstrap", "--variant=minbase", *([f"--keyring={keyring}"] if keyring else []), suite, self.root, address]
+        options = [f"--{name}={value}" for name, value in (("keyring", keyring), ("arch", arch)) if value]
+        command = ["debootstrap", "--variant=minbase", *options, suite, self.root, address]
         if not os.path.exists(f"/usr/share/debootstrap/scripts/{suite}"):
             command.append("/usr/share/debootstrap/scripts/gutsy")  # what its versions of Ubuntu share
         done = subprocess.run(["unshare", "--mount", "--pid", "--fork", "--kill-child=SIGKILL", *command], env=self.env,

@@ -229,7 +229,7 @@ class Job(Spawn):
 
 
 class Pmi1(Spawn):
-    """The same for MPICH, by its protocol; test_nightly_mpi4py has MPICH itself."""
+    """The same for MPICH, by its protocol; flow.nightly_mpi4py has MPICH itself."""
 
     RANK = ("--mpi=pmi1", sys.executable, "-B", os.path.join(os.path.dirname(os.path.abspath(__file__)), "pmi1_rank.py"))
 

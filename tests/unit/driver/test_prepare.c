@@ -309,7 +309,14 @@ static void test_a_world_that_a_rank_spawns(void **state)
     static const struct elastic_member members[] = {{.seat = 3, .slot = 1, .is_new = true}};
     struct app_list apps = {0};
     struct host_list hosts = {0};
-    struct world world = {.apps = &apps, .parent_epoch = 1, .parent_rank = 2, .first_seat = 3};
+    AUTO_STRV struct strv preput = STRV_INIT;
+    struct world world = {.apps = &apps,
+                          .parent_epoch = 1,
+                          .parent_rank = 2,
+                          .first_seat = 3,
+                          .preput = &preput};
+    strv_add(&preput, "PARENT_ROOT_PORT_NAME");
+    strv_add(&preput, "port = 1");
     add_app(f, "./a", "A=1", 0);
     open_job(f, "n1:2,n2:1");
     rank_table_init(&f->job.ranks, 3);
@@ -335,6 +342,8 @@ static void test_a_world_that_a_rank_spawns(void **state)
         assert_int_equal(message->cpu_ranks, i == 0 ? 2 : 1);
         assert_int_equal(message->universe_size, 3);
         assert_int_equal(message->first_seat, 3);
+        assert_int_equal(message->n_preput, 2);
+        assert_string_equal(message->preput[1], "port = 1");
         release(message);
     }
     plan_destroy(plan);
