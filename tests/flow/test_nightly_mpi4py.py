@@ -46,13 +46,13 @@ class Mpich(Flow):
             self.system.run("dpkg", "--add-architecture", "amd64")
             self.system.run("apt-get", "-q", "update")
             self.system.install("libc6:amd64")
-        self.system.run("sh", "-c", f"echo 127.0.0.1 $(hostname) >> /etc/hosts; cd /root; cat > pool.py <<'END'\n{POOL}END")
-        self.there(f"{self.compiler} -w -o /root/worlds {SOURCE}/tests/workers/mpi_worlds.c")
+        self.system.run("sh", "-c", f"echo 127.0.0.1 $(hostname) >> /etc/hosts; cd /srv; cat > pool.py <<'END'\n{POOL}END")
+        self.there(f"{self.compiler} -w -o /srv/worlds {SOURCE}/tests/workers/mpi_worlds.c")
 
     def there(self, command):
         """What it prints, without labels, in the order of the text; only what no launcher decides."""
         binds = [(place, place) for place in (SOURCE, BUILD, *filter(None, [os.environ.get("HVDRUN_MPI4PY")]))]
-        said = self.system.run("sh", "-c", f"cd /root; OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 1200 {command} 2>&1", binds=binds)
+        said = self.system.run("sh", "-c", f"cd /srv; OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 1200 {command} 2>&1", binds=binds)
         lines = [re.sub(r"^\[[\d.]+\]<std\w+>:", "", line) for line in said.splitlines()]
         return sorted(line for line in lines if not re.match("universe|memory in|hwloc/", line))
 

@@ -135,11 +135,12 @@ static void refuse(struct worlds *worlds, enum pmix_spawn_result result, const c
 {
     const struct job *job = worlds->job;
     const struct request *request = worlds->first;
+    bool others = is_one_of_many(job, request->epoch);
     log_warning(&job->log, "rank %d on %s cannot spawn: %s%s", job_seat_rank(job, request->seat),
                 job_seat_host(job, request->seat), why,
-                !request->pmi1 && is_one_of_many(job, request->epoch)
-                    ? "; with Open MPI 4, ranks that asked with it may wait for ever"
-                    : "");
+                !others         ? ""
+                : request->pmi1 ? "; with MPICH, ranks that asked with it may wait for ever"
+                                : "; with Open MPI 4, ranks that asked with it may wait for ever");
     for (int i = 0; worlds->sent && i < job->plan->node_count; i++)
         node_link_send(job->places[i], FRAME_CANCEL, worlds->prepare.number, NULL);
     answer(request, result, 0);

@@ -310,11 +310,8 @@ static void test_a_world_that_a_rank_spawns(void **state)
     struct app_list apps = {0};
     struct host_list hosts = {0};
     AUTO_STRV struct strv preput = STRV_INIT;
-    struct world world = {.apps = &apps,
-                          .parent_epoch = 1,
-                          .parent_rank = 2,
-                          .first_seat = 3,
-                          .preput = &preput};
+    struct world world = {
+        .apps = &apps, .parent_epoch = 1, .parent_rank = 2, .first_seat = 3, .preput = &preput};
     strv_add(&preput, "PARENT_ROOT_PORT_NAME");
     strv_add(&preput, "port = 1");
     add_app(f, "./a", "A=1", 0);
