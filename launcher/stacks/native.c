@@ -6,10 +6,12 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "io/module_open.h"
@@ -104,6 +106,63 @@ bool native_name_is_start(const char *function, const char *file)
     return false;
 }
 
+/* ---- Calls of MPI ---------------------------------------------------------------------------- */
+
+/* "MPI_Recv", "PMPI_Recv", "mpi_recv_" and "MPIX_Start", of a library of MPI itself. */
+static bool is_mpi(const struct unwind_frame *frame)
+{
+    const char *name = frame->function != NULL ? frame->function : "";
+    const char *file = text_base_name(frame->object);
+    name += name[0] == 'P' || name[0] == 'p';
+    return (strncasecmp(name, "mpi_", 4) == 0 || strncasecmp(name, "mpix_", 5) == 0) &&
+           text_begins(file, "libmpi") && strstr(file, ".so") != NULL;
+}
+
+/* They are at both ends of nearly every stack. */
+static bool is_system(const char *object)
+{
+    const char *file = text_base_name(object);
+    return text_begins(file, "libc.so") || text_begins(file, "libc-") ||
+           text_begins(file, "libpthread") || text_begins(file, "ld-") ||
+           text_begins(file, "linux-vdso") || text_begins(file, "[vdso");
+}
+
+static void add_file(struct native_call *call, const char *object)
+{
+    uint64_t name = hash_add(HASH_START, object, strlen(object));
+    for (size_t i = 0; i < call->file_count; i++) {
+        if (call->files[i].name == name) {
+            call->files[i].last = call->count;
+            return;
+        }
+    }
+    call->unknown = call->unknown || object[0] == '\0' || call->file_count == NATIVE_CALL_FILES;
+    if (!call->unknown)
+        call->files[call->file_count++] = (struct native_call_file){name, call->count, call->count};
+}
+
+void native_call_add(struct native_call *call, const struct unwind_frame *frame)
+{
+    call->count++;
+    if (call->mpi + 1 == call->count && call->mpi > 0)
+        call->back = frame->pc;
+    if (is_mpi(frame))
+        call->mpi = call->count;
+    if (!is_system(frame->object))
+        add_file(call, frame->object);
+}
+
+uint64_t native_call_back(const struct native_call *call)
+{
+    if (call->mpi == 0 || call->mpi == call->count || call->unknown)
+        return 0;
+    for (size_t i = 0; i < call->file_count; i++) {
+        if (call->files[i].first < call->mpi && call->files[i].last > call->mpi)
+            return 0;
+    }
+    return call->back;
+}
+
 #define THREADS_MAX 256
 #define OUTER_FRAMES 10 /* of a stack that is too long, at its outer end */
 
@@ -129,6 +188,7 @@ struct view {
     const struct reading *reading;
     const struct snapshot *snapshot;
     struct native_thread *thread;
+    struct native_call *call;
 };
 
 static int read_view(void *context, uint64_t address, void *out, size_t length)
@@ -151,6 +211,7 @@ static int take_frame(void *context, const struct unwind_frame *source)
     struct native_thread *thread = view->thread;
     if (thread->count == NATIVE_FRAMES_MAX || clock_mono_ns() > view->reading->deadline_ns)
         return -1;
+    native_call_add(view->call, source);
     thread->frames = mem_resize_array(thread->frames, thread->count + 1, sizeof(*thread->frames));
     thread->frames[thread->count++] =
         (struct stack_frame){.function = native_name(source),
@@ -198,11 +259,13 @@ static void walk(const struct reading *reading, const struct snapshot *snapshot,
                  struct native_thread *thread)
 {
     struct native_thread found = {.tid = thread->tid};
-    struct view view = {reading, snapshot, &found};
+    struct native_call call = {.count = 0};
+    struct view view = {reading, snapshot, &found, &call};
     const struct unwind_memory memory = {read_view, &view};
     bool ended = reading->module->walk(reading->process, &snapshot->registers, &memory, take_frame,
                                        &view) == 0;
     found.whole = is_whole(&found, ended, all_registers);
+    found.back = found.whole ? native_call_back(&call) : 0;
     bool better = found.count > thread->count || (found.whole && found.count == thread->count);
     struct native_thread worse = better ? *thread : found;
     if (better)
@@ -397,6 +460,8 @@ void process_native_add(const struct rights *rights, pid_t pid, const struct nat
             thread = new_thread(rights, pid, source->tid, stacks);
         if (thread != NULL && source->count > 0)
             add_frames(source, thread);
+        if (thread != NULL)
+            thread->back = source->back;
     }
 }
 

@@ -16,7 +16,8 @@ struct native_thread {
     struct stack_frame
         *frames; /* owned, with their texts; the innermost first; none: see `trouble` */
     size_t count;
-    bool whole; /* it ends at the outermost frame, at Python, or at NATIVE_FRAMES_MAX frames */
+    uint64_t back; /* native_call_back() */
+    bool whole;    /* it ends at the outermost frame, at Python, or at NATIVE_FRAMES_MAX frames */
 };
 
 struct native_stacks {
@@ -45,3 +46,29 @@ bool native_name_is_python(const char *function);
 /* At the outer end of a stack: it begins every program or thread, and says nothing. Without the C
  * library's debug symbols, some of these have no name. */
 bool native_name_is_start(const char *function, const char *file);
+
+/*
+ * The call of MPI in which a thread is: its outermost frame of a function of MPI.
+ *
+ * The program's own code can run inside of such a call, such as an MPI_Op that computes. So a call
+ * does not count if a library or program that called MPI has a frame inside of the call, too.
+ */
+#define NATIVE_CALL_FILES 32 /* with frames in one stack: more are too many to tell */
+
+struct native_call {
+    struct native_call_file {
+        uint64_t name; /* its hash */
+        size_t first, last;
+    } files[NATIVE_CALL_FILES];
+    size_t file_count, count; /* of frames */
+    size_t mpi;               /* the number of frames up to the outermost one of MPI; 0: none */
+    uint64_t back;
+    bool unknown; /* code without a file, or of too many */
+};
+
+/* All frames of a stack, the innermost first. Begin with zeros. */
+void native_call_add(struct native_call *call, const struct unwind_frame *frame);
+
+/* Where the thread goes on when the call returns: an address in the function that called MPI. 0: it
+ * is in no such call. */
+uint64_t native_call_back(const struct native_call *call);

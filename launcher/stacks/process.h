@@ -30,6 +30,8 @@ struct process_thread {
     bool holds_gil;             /* it may use the interpreter now; all others wait */
     bool running;               /* it ran while it was read, or would if there was a processor */
     long call;                  /* the system call that it is in; -1: none, or unknown */
+    uint64_t back;              /* native_call_back(); 0: it is in no call of MPI */
+    uint64_t mpi_call;          /* as struct stack; the caller's to fill in */
     struct stack_frame *frames; /* the outermost first; none: it changes too fast to be read */
     size_t count;
 };

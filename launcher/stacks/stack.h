@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 /* X(role, word, heading): in the order in which they are shown. */
@@ -18,6 +19,13 @@ enum stack_role {
     STACK_ROLE_LIST(STACK_ROLE_ENUM)
 #undef STACK_ROLE_ENUM
         STACK_ROLES
+};
+
+/* What a look shows. Each also shows what those before it do. */
+enum look_depth {
+    LOOK_PYTHON,
+    LOOK_NATIVE, /* frames of compiled code, which takes longer */
+    LOOK_CALLS,  /* whether threads have left their call of MPI: stacks/call_watch.h */
 };
 
 /* Parts of what agents write. */
@@ -53,4 +61,7 @@ struct stack {
     const struct stack_frame *frames; /* the outermost first */
     size_t count;
     const char *trouble; /* why there are no frames; "" */
+    /* A number for the call of MPI in which it is. If two looks show the same number, it has not
+     * left that call between them. 0: it is in none, or that is unknown. */
+    uint64_t call;
 };

@@ -128,6 +128,7 @@ void stack_tree_add(struct stack_tree *tree, const struct stack *stack)
         next = trouble_of(tree, node, stack->trouble);
     for (size_t i = 0; i < stack->count && i < DEPTH_MAX && next != NULL; i++) {
         next = child_of(tree, node, &stack->frames[i]);
+        tree->native = tree->native || stack->frames[i].native;
         node = next != NULL ? next : node;
         if (next != NULL)
             rank_set_add(&node->ranks, stack->rank);
@@ -330,6 +331,7 @@ void stack_tree_print(struct stack_tree *tree, const struct stack_tree_style *st
 
 void stack_tree_text(struct stack_tree *tree, struct buf *out)
 {
-    const struct stack_tree_style style = {"hvdrun: ", "Python stacks, ", STACK_TREE_LINES};
+    const struct stack_tree_style style = {
+        "hvdrun: ", tree->native ? "stacks, " : "Python stacks, ", STACK_TREE_LINES};
     stack_tree_print(tree, &style, out);
 }

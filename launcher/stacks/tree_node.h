@@ -48,6 +48,7 @@ struct tree_node {
 struct stack_tree {
     struct tree_node *roots[STACK_ROLES];
     size_t nodes;
+    bool native; /* it has frames of compiled code */
 };
 
 void tree_node_destroy(struct tree_node *node); /* and all below it */

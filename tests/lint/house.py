@@ -68,7 +68,7 @@ PATHS = {
         ("launcher/agent/agent.c", "link_frame", "agent_end_breach"),
         ("launcher/agent/orders.c", "ask", "agent_end_breach"),
         ("launcher/features/stacks/state_desk_agent.c", "answer", ""),
-        ("launcher/features/stacks/stack_helper_agent.c", "serve", ""),
+        ("launcher/features/stacks/stack_helper_agent.c", "serve", "number_calls"),
         ("launcher/features/stacks/stack_pool_agent.c", "answer_ready", ""),
         ("launcher/features/stacks/state_desk_agent.c", "stacks_are_read", ""),
         *DRIVER_FRAME,

@@ -78,9 +78,11 @@ void rank_waits(struct scene *scene, struct rank *rank)
 {
     uint64_t times;
     rank->look = (struct hang_look){.main = PLACE};
+    rank->missed = false;
     rank->receivers = 0;
     switch (rank->wait) {
     case WAIT_ASLEEP: tick(scene, rank); break;
+    case WAIT_CALL: rank->missed = rng_chance(scene->rng, 2); /* fall through */
     case WAIT_SPINS:
         rank->sample.cpu_us += some_ms(scene, 900, 1000);
         rank->sample.main_ns += some_ms(scene, 900000, 1000000);
@@ -171,7 +173,7 @@ static bool moves_gpu(struct scene *scene, struct rank *rank, enum phase phase, 
 }
 
 /* What the processor and the memory show. */
-static bool works(struct scene *scene, struct rank *rank, enum phase phase)
+static bool works(struct scene *scene, struct rank *rank, enum phase phase, bool event)
 {
     struct hang_sample *sample = &rank->sample;
     rank->look = (struct hang_look){.main = 1 + some(scene, 0, 3), .main_runs = true};
@@ -194,6 +196,11 @@ static bool works(struct scene *scene, struct rank *rank, enum phase phase)
         sample->cpu_us += some_ms(scene, 900, 4000);
         sample->faults += 64 + some_ms(scene, 20, 5000) / 1000;
         return true;
+    case PHASE_CALLS: /* each call has a number of its own */
+        rank->place += event ? 1 : 0;
+        rank->look.main = 100 + rank->place;
+        sample->cpu_us += some_ms(scene, 900, 1000) + 30000;
+        return true;
     case PHASE_NATIVE: rank->look.main = 0; /* fall through */
     case PHASE_COMPUTE: sample->cpu_us += some_ms(scene, 500, 1000) + 30000; return true;
     default: return false;
@@ -203,7 +210,8 @@ static bool works(struct scene *scene, struct rank *rank, enum phase phase)
 bool rank_moves(struct scene *scene, struct rank *rank, enum phase phase, bool event)
 {
     struct hang_sample *sample = &rank->sample;
-    if (works(scene, rank, phase))
+    rank->missed = false;
+    if (works(scene, rank, phase, event))
         return true;
     rank->look = (struct hang_look){.main = PLACE};
     switch (phase) {

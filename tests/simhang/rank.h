@@ -10,6 +10,7 @@
 #define WAIT_LIST(X)                                                        \
     X(WAIT_ASLEEP, "in one system call; its other threads look at a clock") \
     X(WAIT_SPINS, "in a loop")                                              \
+    X(WAIT_CALL, "in a loop of MPI, which cannot be read in each look")     \
     X(WAIT_POLLS, "in a loop that sleeps, and is elsewhere for moments")    \
     X(WAIT_RETRIES, "trying the same again and again, here and there")      \
     X(WAIT_MURMURS, "asleep, and a logger or a progress bar writes")        \
@@ -27,6 +28,7 @@ struct rank {
     struct hang_look look;
     enum wait wait;
     bool readable; /* its stacks */
+    bool missed;   /* they are not in this look */
     int host;
     bool gone;                       /* it has ended, and nobody has its seat */
     bool late;                       /* its last sample was */

@@ -41,6 +41,8 @@ static bool comes_within(struct world *world, int64_t most_ms)
 static bool event_comes(struct world *world, enum phase phase)
 {
     bool asked_late = phase == PHASE_POWER || phase == PHASE_NCCL;
+    if (phase == PHASE_CALLS) /* looks begin in the second half of the limit */
+        return comes_within(world, world->scene.limit_ms / 2 - 6 * world->scene.period_ms);
     return comes_within(world, world->event_ms - (asked_late ? 6 * world->scene.period_ms : 0));
 }
 
@@ -165,8 +167,10 @@ static void step(struct world *world, enum phase phase)
 static void judge(struct world *world, enum phase phase, bool is_hang, enum hang_news news)
 {
     if (news == HANG_LOOK) {
-        for (int i = 0; i < world->count; i++)
-            hang_looked(world->hang, i, &world->ranks[i].look);
+        for (int i = 0; i < world->count; i++) {
+            if (!world->ranks[i].missed)
+                hang_looked(world->hang, i, &world->ranks[i].look);
+        }
     }
     bool verdict = news == HANG_FOUND || news == HANG_WARNING;
     if (verdict && !is_hang && world->outcome.problem == NULL) {
@@ -183,9 +187,9 @@ static void choose_waits(struct world *world, enum phase phase)
         struct rank *rank = &world->ranks[i];
         rank->wait = (enum wait)rng_below(&world->rng, WAITS);
         rank->next_ms = 0;
-        rank->readable =
-            rank->wait == WAIT_SPINS || rank->wait == WAIT_MURMURS || rng_chance(&world->rng, 80);
-        spin = spin || rank->wait == WAIT_SPINS;
+        rank->readable = rank->wait == WAIT_SPINS || rank->wait == WAIT_CALL ||
+                         rank->wait == WAIT_MURMURS || rng_chance(&world->rng, 80);
+        spin = spin || rank->wait == WAIT_SPINS || rank->wait == WAIT_CALL;
         if (!hangs && takes_part(world, phase, i))
             rank->wait = WAIT_ASLEEP;
     }

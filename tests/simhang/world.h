@@ -8,7 +8,8 @@
  * been started.
  *
  * What docs/hangs.md names as wrong verdicts is not simulated: a rank that computes at one place of
- * its program, for longer than the limit, without new memory, output, I/O or waiting.
+ * its program, for longer than the limit, without new memory, output, I/O or waiting. In MPI, that
+ * is a call that takes longer than half of the limit while all others wait, too.
  *
  * GPUs, NCCL and system calls are sampled only while the model wants more, and their answers can be
  * missing.
@@ -35,6 +36,7 @@
     X(PHASE_COMPUTE, "one computes in Python, and does nothing else")                  \
     X(PHASE_ASIDE, "one waits for its child or thread, which computes in Python")      \
     X(PHASE_PROGRAM, "one waits for its child, which is not Python and computes")      \
+    X(PHASE_CALLS, "all spin in calls of MPI, and those of one return now and then")   \
     X(PHASE_NATIVE, "one computes in a program without readable stacks")               \
     X(PHASE_KERNEL, "one waits for a kernel that uses memory")                         \
     X(PHASE_POWER, "one waits for a kernel that only computes")                        \

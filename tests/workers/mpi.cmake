@@ -9,14 +9,14 @@ if(NOT WORKERS_DIR)
 endif()
 file(MAKE_DIRECTORY ${WORKERS_DIR})
 set(mpi_workers)
-foreach(worker mpi_hello mpi_abort mpi_publish mpi_die mpi_ring mpi_nodes mpi_speed mpi_stray mpi_worlds)
+foreach(worker mpi_hello mpi_abort mpi_publish mpi_die mpi_long mpi_ring mpi_nodes mpi_speed mpi_stray mpi_worlds)
   set(source ${CMAKE_CURRENT_LIST_DIR}/${worker}.c)
   foreach(flavour OPENMPI MPICH)
     string(TOLOWER ${flavour} suffix)
     set(program ${WORKERS_DIR}/${worker}.${suffix})
     add_custom_command(
       OUTPUT ${program}
-      COMMAND ${MPICC_${flavour}} -std=gnu11 -D_GNU_SOURCE -O1 -Wall -o ${program} ${source}
+      COMMAND ${MPICC_${flavour}} -std=gnu11 -D_GNU_SOURCE -O1 -Wall -pthread -o ${program} ${source}
       DEPENDS ${source}
       VERBATIM)
     list(APPEND mpi_workers ${program})

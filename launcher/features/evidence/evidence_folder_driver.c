@@ -306,7 +306,7 @@ static void second_look(void *context, const struct ask *look)
 static void pause_over(void *context)
 {
     struct evidence *evidence = context;
-    look_ask(evidence->job, false, second_look, evidence);
+    look_ask(evidence->job, LOOK_PYTHON, second_look, evidence);
 }
 
 static void first_look(void *context, const struct ask *look)
@@ -445,7 +445,7 @@ static void collect(struct job *job, const struct incident *incident, void (*don
     if (incident->look != NULL)
         first_look(evidence, incident->look);
     else
-        look_ask(job, false, first_look, evidence);
+        look_ask(job, LOOK_PYTHON, first_look, evidence);
 }
 
 static void show_look(void *context, const struct ask *look)
@@ -489,13 +489,13 @@ static bool incident_taken(struct job *job, const struct incident *incident,
     struct pending *pending = &evidence->pending[incident->kind];
     if (incident->once || incident->look != NULL || pending->text != NULL) {
         if (shown)
-            look_ask(job, false, show_look, job);
+            look_ask(job, LOOK_PYTHON, show_look, job);
         collect(job, incident, done, context);
         return true;
     }
     *pending = (struct pending){job, *incident, mem_strdup(incident->text), done, context};
     pending->incident.text = pending->text;
-    look_ask(job, false, looked, pending);
+    look_ask(job, LOOK_PYTHON, looked, pending);
     return true;
 }
 

@@ -297,6 +297,22 @@ static void put_places(const struct culprit_search *search, struct buf *out)
     buf_puts(out, shown > PLACES_SHOWN ? ", ..." : "");
 }
 
+/* All are in calls of MPI, which may not fit together. */
+static void put_calls(struct culprit_search *search, struct buf *out)
+{
+    bool known = search->count > 0, same = true;
+    search->odd.count = 0;
+    for (int i = 0; i < search->count; i++) {
+        known = known && search->ranks[i].place.mpi && search->ranks[i].place.where != NULL;
+        same = known && same && is_same_place(&search->ranks[0].place, &search->ranks[i].place);
+        search->odd.list[search->odd.count++] = i;
+    }
+    if (!known)
+        return;
+    buf_puts(out, !same ? ": " : search->count > 1 ? ": all are " : ": it is ");
+    put_places(search, out);
+}
+
 static void put_place(const struct culprit_search *search, struct buf *out)
 {
     put_odd(search, out);
@@ -444,8 +460,10 @@ struct culprit culprit_find(const struct culprit_rank *ranks, int count,
         culprit = (struct culprit){evidence[i].kind, rank_to_blame(&search)};
         break;
     }
-    if (culprit.kind == CULPRIT_NONE)
+    if (culprit.kind == CULPRIT_NONE) {
         buf_puts(out, "no rank stands out");
+        put_calls(&search, out);
+    }
     free(search.odd.list);
     return culprit;
 }

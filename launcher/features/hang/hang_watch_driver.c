@@ -21,6 +21,7 @@
 #include "driver/tell/rank_progress.h"
 #include "features/hang/hang.h"
 #include "features/hang/hang_culprit_driver.h"
+#include "features/hang/hang_looks_driver.h"
 #include "features/hang/hang_waits_driver.h"
 #include "features/hang/ras_facts_driver.h"
 #include "features/hang/stall_lines.h"
@@ -115,52 +116,10 @@ struct hang_watch {
     struct hang_stir *stir;
     struct stall_lines *stalls;
     struct loop_timer *tick;
-    struct hang_look *seen; /* by seat: the look that is being read */
-    bool looks;             /* one is under way */
-    char *text;             /* of the last hang; NULL */
-    int rank;               /* to blame for it; -1: none */
+    struct hang_looks *looks;
+    char *text; /* of the last hang; NULL */
+    int rank;   /* to blame for it; -1: none */
 };
-
-/* Its innermost frame is of Python's own library: it may wait for threads or children of its own.
- */
-static bool is_in_library(const struct stack *stack)
-{
-    const char *file = stack->count > 0 ? stack->frames[stack->count - 1].file : "";
-    return file[0] == '<' ||
-           (strstr(file, "/python3") != NULL && strstr(file, "-packages/") == NULL);
-}
-
-static void take_stack(void *context, int seat, const struct look_stack *source)
-{
-    const struct hang_watch *watch = context;
-    const struct stack *stack = source->stack;
-    if (seat >= watch->job->ranks.size || stack->role == STACK_TASK)
-        return;
-    struct hang_look *seen = &watch->seen[seat];
-    uint64_t place = source->bare ? 0 : look_place(stack);
-    bool runs = strcmp(stack->doing, "running") == 0;
-    if (stack->role == STACK_MAIN) {
-        seen->main = place;
-        seen->main_runs = runs;
-        seen->waits_for_own = !runs && is_in_library(stack);
-        return;
-    }
-    seen->unknown = seen->unknown || (runs && place == 0);
-    seen->aside += runs ? place : 0; /* in any order */
-}
-
-static void looked(void *context, const struct ask *look)
-{
-    struct hang_watch *watch = context;
-    int count = watch->job->ranks.size;
-    watch->looks = false;
-    watch->seen = mem_array((size_t)count + 1, sizeof(*watch->seen));
-    look_walk(look, take_stack, watch);
-    for (int seat = 0; seat < count; seat++)
-        hang_looked(watch->hang, seat, &watch->seen[seat]);
-    free(watch->seen);
-    watch->seen = NULL;
-}
 
 static void warn(const struct hang_watch *watch)
 {
@@ -253,7 +212,7 @@ static void found(struct hang_watch *watch)
         events_text(job, "hung", text);
         log_warning(&job->log, "%s", text);
     } else {
-        look_ask(job, false, shown, watch);
+        look_ask(job, hang_looks_depth(watch->looks), shown, watch);
     }
 }
 
@@ -261,11 +220,7 @@ static void act(struct hang_watch *watch, enum hang_news news)
 {
     switch (news) {
     case HANG_NOTHING: break;
-    case HANG_LOOK:
-        if (!watch->looks)
-            look_ask(watch->job, false, looked, watch);
-        watch->looks = true;
-        break;
+    case HANG_LOOK: hang_looks_ask(watch->looks); break;
     case HANG_WARNING: warn(watch); break;
     case HANG_FOUND: found(watch); break;
     case HANG_PASSED: log_notice(&watch->job->log, "the job shows progress again"); break;
@@ -362,6 +317,7 @@ static int open_part(struct job *job, struct error *err)
                                  .ras = ras_facts_create(),
                                  .stir = hang_stir_create(),
                                  .stalls = stall_lines_create()};
+    watch->looks = hang_looks_create(job, watch->hang);
     watch->tick = loop_timer_create(job->loop, tick, watch);
     loop_timer_set(watch->tick, hang_period_ms(watch->hang));
     job->own[PART_hang_watch] = watch;
@@ -372,6 +328,7 @@ static void close_part(struct job *job)
 {
     struct hang_watch *watch = job_part(job, hang_watch);
     loop_timer_destroy(watch->tick);
+    hang_looks_destroy(watch->looks);
     hang_destroy(watch->hang);
     ras_facts_destroy(watch->ras);
     hang_stir_destroy(watch->stir);

@@ -2,7 +2,8 @@
 /*
  * Warns of a job in which a rank has exited with 0 between MPI_Init and MPI_Finalize, once all
  * others seem to wait in MPI (mpi_wait.h), and ends it if they do so for --hang-timeout. Without
- * that option, they wait on: they may yet succeed.
+ * that option, it ends the job after SURE_MS, if it is sure that they wait. Otherwise they wait on:
+ * they may yet succeed.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -19,14 +20,16 @@
 #include "features/hang/mpi_wait.h"
 #include "features/stacks/look_driver.h"
 
+#define SURE_MS 60000
+
 struct mpi_left {
     struct job *job;
     struct loop_timer *timer;           /* NULL: no rank has left */
     struct mpi_wait_rank *before, *now; /* by rank, each with `count` entries */
     size_t count;
     int64_t period_ms;
-    int looks; /* one after another that show the same */
-    bool warned;
+    int looks;         /* one after another that show the same */
+    bool warned, ends; /* ends: the warning says so */
     char *text;
 };
 
@@ -52,13 +55,26 @@ static int waited_ms(const struct mpi_left *left)
     return (left->looks - 1) * MPI_WAIT_PERIOD_MS;
 }
 
+/* For how long they may wait; 0: for ever. Those of the last look are in `now`. */
+static int64_t limit_ms(const struct mpi_left *left)
+{
+    const struct job *job = left->job;
+    bool sure = mpi_wait_is_sure(left->now, job->ranks.size);
+    return job->settings->hang_timeout >= 0 ? job->settings->hang_timeout : sure ? SURE_MS : 0;
+}
+
 static void warn(struct mpi_left *left)
 {
     left->warned = true;
+    left->ends = left->job->settings->hang_timeout < 0 && limit_ms(left) > 0;
     log_warning(&left->job->log,
                 "rank %d has exited with 0 without MPI_Finalize, and all ranks that run have been "
-                "in the same calls of MPI for %d s; --hang-timeout ends such a job",
-                who_left(left->job), waited_ms(left) / 1000);
+                "in the same calls of MPI for %d s; %s",
+                who_left(left->job), waited_ms(left) / 1000,
+                left->ends
+                    ? "hvdrun ends the job after a minute of this, and --hang-timeout 0 lets it "
+                      "wait"
+                    : "--hang-timeout ends such a job");
 }
 
 static void end_job(struct mpi_left *left, const struct ask *look)
@@ -80,7 +96,7 @@ static void take_stack(void *context, int seat, const struct look_stack *source)
 {
     const struct mpi_left *left = context;
     if ((size_t)seat < left->count)
-        mpi_wait_add(&left->now[seat], source->stack);
+        mpi_wait_add(&left->now[seat], source->stack, false);
 }
 
 /* Makes room for all ranks: they can spawn others. */
@@ -109,24 +125,24 @@ static void looked(void *context, const struct ask *look)
     look_walk(look, take_stack, left);
     left->looks =
         is_on(job) ? mpi_wait_looks(left->before, left->now, job->ranks.size, left->looks) : 0;
+    left->period_ms = mpi_wait_next_ms(left->looks, left->period_ms);
+    const int64_t limit = limit_ms(left);
+    if (left->looks >= MPI_WAIT_LOOKS && !left->warned)
+        warn(left);
+    if (left->looks >= MPI_WAIT_LOOKS && limit > 0 && waited_ms(left) >= limit)
+        end_job(left, look);
+    else if (!left->warned || left->ends || job->settings->hang_timeout > 0)
+        loop_timer_set(left->timer, left->period_ms);
     struct mpi_wait_rank *last = left->before;
     left->before = left->now;
     left->now = last;
-    left->period_ms = mpi_wait_next_ms(left->looks, left->period_ms);
-    const int64_t limit_ms = job->settings->hang_timeout;
-    if (left->looks >= MPI_WAIT_LOOKS && !left->warned)
-        warn(left);
-    if (left->looks >= MPI_WAIT_LOOKS && limit_ms > 0 && waited_ms(left) >= limit_ms)
-        end_job(left, look);
-    else if (!left->warned || limit_ms > 0)
-        loop_timer_set(left->timer, left->period_ms);
 }
 
 static void look(void *context)
 {
     struct mpi_left *left = context;
     if (is_on(left->job))
-        look_ask(left->job, true, looked, left);
+        look_ask(left->job, LOOK_CALLS, looked, left);
     else if (left->job->state == JOB_RUNNING)
         loop_timer_set(left->timer, left->period_ms);
 }

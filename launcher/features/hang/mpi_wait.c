@@ -68,13 +68,50 @@ static bool is_helper(const struct stack *stack)
     return false;
 }
 
-void mpi_wait_add(struct mpi_wait_rank *rank, const struct stack *stack)
+/* A large message takes its time in one call. One who waits does not copy, and has no function of
+ * the C library without a name: those that wait have one in every build of it. */
+static bool moves_data(const struct stack *stack)
 {
-    if (stack->role == STACK_MAIN || stack->role == STACK_CHILD)
-        rank->place += mpi_wait_place(stack); /* in any order */
-    rank->works = rank->works || stack->held ||
-                  (strcmp(stack->doing, STACK_RUNNING) == 0 && mpi_wait_place(stack) == 0 &&
-                   !is_helper(stack));
+    static const char *const names[] = {"mem",   "send",   "recv",       "read",  "write",
+                                        "pread", "pwrite", "process_vm", "splice"};
+    const struct stack_frame *last = stack->count > 0 ? &stack->frames[stack->count - 1] : NULL;
+    if (last == NULL || !last->native || strcmp(stack->doing, STACK_RUNNING) != 0 ||
+        !place_frame_is_standard(last))
+        return false;
+    const char *name = last->function + strspn(last->function, "_");
+    name += text_begins(name, "libc_") ? strlen("libc_") : 0;
+    bool moves = name[0] == '+';
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !moves; i++)
+        moves = text_begins(name, names[i]);
+    return moves;
+}
+
+/* The number of a call tells more than its place. */
+static uint64_t place_of(const struct stack *stack, bool any_call)
+{
+    uint64_t place = mpi_wait_place(stack), call = stack->call;
+    if (call == 0 || (place == 0 && !any_call))
+        return any_call ? 0 : place;
+    return hash_add(HASH_START, &call, sizeof(call)) | 1;
+}
+
+void mpi_wait_add(struct mpi_wait_rank *rank, const struct stack *stack, bool any_call)
+{
+    uint64_t place = place_of(stack, any_call);
+    if (stack->role == STACK_MAIN || stack->role == STACK_CHILD) {
+        rank->place += place; /* in any order */
+        rank->unsure = rank->unsure || (place != 0 && stack->call == 0);
+    }
+    rank->works = rank->works || stack->held || (place != 0 && moves_data(stack)) ||
+                  (strcmp(stack->doing, STACK_RUNNING) == 0 && place == 0 && !is_helper(stack));
+}
+
+bool mpi_wait_is_sure(const struct mpi_wait_rank *now, int count)
+{
+    bool sure = true;
+    for (int i = 0; i < count; i++)
+        sure = sure && (!now[i].runs || (now[i].place != 0 && !now[i].works && !now[i].unsure));
+    return sure;
 }
 
 int mpi_wait_looks(const struct mpi_wait_rank *before, const struct mpi_wait_rank *now, int count,

@@ -40,13 +40,19 @@ bool place_frame_is_own(const struct stack_frame *frame)
            strstr(text_base_name(frame->file), ".so") == NULL;
 }
 
-bool place_frame_is_mpi(const struct stack_frame *frame)
+const char *place_frame_mpi_call(const struct stack_frame *frame)
 {
     const char *name = frame->function + (frame->function[0] == 'P');
-    const char *lower = frame->function + (frame->function[0] == 'p'),
-               *base = text_base_name(frame->file);
-    return frame->native && ((text_begins(name, "MPI_") && isupper((unsigned char)name[4])) ||
-                             text_begins(lower, "mpi_") || text_begins(base, "libmpi"));
+    const char *lower = frame->function + (frame->function[0] == 'p');
+    if (frame->native && text_begins(name, "MPI_") && isupper((unsigned char)name[4]))
+        return name;
+    return frame->native && text_begins(lower, "mpi_") ? lower : NULL;
+}
+
+bool place_frame_is_mpi(const struct stack_frame *frame)
+{
+    return place_frame_mpi_call(frame) != NULL ||
+           (frame->native && text_begins(text_base_name(frame->file), "libmpi"));
 }
 
 /* It is of a module that waits for threads, processes or tasks. */

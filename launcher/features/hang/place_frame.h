@@ -15,6 +15,8 @@ bool place_frame_is_own(const struct stack_frame *frame);
 
 /* A call of MPI, or a function inside of its library. */
 bool place_frame_is_mpi(const struct stack_frame *frame);
+/* The call: "MPI_Recv", also of "PMPI_Recv". Borrowed; NULL: it is none. */
+const char *place_frame_mpi_call(const struct stack_frame *frame);
 
 /* Function, line and the base name of the file: hosts may have a program in different folders. */
 uint64_t place_frame_hash(const struct stack_frame *frame, uint64_t hash);

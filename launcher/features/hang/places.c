@@ -153,10 +153,30 @@ static const struct stack_frame *telling_frame(const struct path *path, size_t c
     return &path->frames[count - 1];
 }
 
+/* NULL: it is in none. */
+static const char *mpi_call(const struct path *path, size_t count)
+{
+    return path->calls ? NULL : place_frame_mpi_call(telling_frame(path, count));
+}
+
+/* "MPI_Recv, called by a.c:12 step" */
+static void put_mpi_call(const struct path *path, size_t count, struct buf *out)
+{
+    size_t at = (size_t)(telling_frame(path, count) - path->frames);
+    buf_puts(out, mpi_call(path, count));
+    if (at == 0 || !path->frames[at - 1].native)
+        return;
+    buf_puts(out, ", called by ");
+    place_frame_text(&path->frames[at - 1], out);
+}
+
 static char *text_of(const struct path *path, size_t count)
 {
     struct buf text = BUF_INIT(WHERE_MAX);
-    place_frame_text(telling_frame(path, count), &text);
+    if (mpi_call(path, count) != NULL)
+        put_mpi_call(path, count, &text);
+    else
+        place_frame_text(telling_frame(path, count), &text);
     if (path->system != NULL && count == path->count)
         buf_printf(&text, " (%s)", path->system);
     return buf_take(&text);
@@ -450,6 +470,7 @@ void places_find(struct places *places)
         rank->place.where = rank->where;
         rank->place.shared = rank->shared;
         rank->place.calls = path != NULL && path->calls;
+        rank->place.mpi = path != NULL && mpi_call(path, path->count) != NULL;
         rank->place.call =
             rank->may_call && rank->call == TORCH_CALL_NONE ? TORCH_CALL_UNKNOWN : rank->call;
     }

@@ -25,6 +25,7 @@ struct program_place {
     const char *where;  /* "train.py:6 read_batch"; NULL: unknown */
     const char *shared; /* the same of all ranks at that place; NULL: unknown */
     bool calls;         /* both say what it does: "calls openat" */
+    bool mpi;           /* `where` is a call of MPI */
     enum torch_call call;
 };
 

@@ -82,7 +82,7 @@ static int ask(struct stacks_request *stacks, const struct control_asked *asked,
         return -1;
     }
     control_wait_begin(&stacks->requests, &request->wait, asked->later);
-    look_ask(job, native, looked, request);
+    look_ask(job, native ? LOOK_NATIVE : LOOK_PYTHON, looked, request);
     return 0;
 }
 

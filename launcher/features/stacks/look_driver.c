@@ -234,13 +234,13 @@ static int check_lists(struct job *job, struct node_link *node, ProtobufCMessage
     return report->n_seats == report->n_texts ? 0 : -1;
 }
 
-void look_ask(struct job *job, bool native, ask_done *done, void *context)
+void look_ask(struct job *job, enum look_depth depth, ask_done *done, void *context)
 {
     static const struct question question = {&topic_states, check_lists, .keep = true};
     Hvdrun__StateRequest request = HVDRUN__STATE_REQUEST__INIT;
-    request.native = native;
-    ask_all(job, &question, &request.base, native ? LOOK_NATIVE_WAIT_MS : LOOK_WAIT_MS, done,
-            context);
+    request.depth = depth;
+    ask_all(job, &question, &request.base, depth > LOOK_PYTHON ? LOOK_NATIVE_WAIT_MS : LOOK_WAIT_MS,
+            done, context);
 }
 
 static bool is_wanted(const struct look_ranks *ranks, int rank)
@@ -266,9 +266,10 @@ static void walk_stack(const struct stack_walk *walk, const struct job *job,
                           .held = source->held,
                           .name = source->name,
                           .doing = source->doing,
-                          .trouble = source->trouble};
-    if (!is_wanted(walk->ranks, stack.rank) ||
-        (source->bare && !walk->bare && source->trouble[0] == '\0'))
+                          .trouble = source->trouble,
+                          .call = source->call};
+    bool tells = !source->bare || source->n_frames > 1 || source->trouble[0] != '\0';
+    if (!is_wanted(walk->ranks, stack.rank) || (!tells && !walk->bare))
         return;
     struct stack_frame *frames AUTO_FREE = mem_array(source->n_frames + 1, sizeof(*frames));
     for (size_t i = 0; i < source->n_frames; i++) {
@@ -318,6 +319,8 @@ uint64_t look_place(const struct stack *stack)
     uint64_t hash = HASH_START;
     for (size_t i = 0; i < stack->count; i++) {
         const struct stack_frame *frame = &stack->frames[i];
+        if (frame->native && !stack->bare)
+            break;
         hash = hash_add(hash, frame->function, strlen(frame->function) + 1);
         hash = hash_add(hash, frame->file, strlen(frame->file) + 1);
         hash = hash_add(hash, &frame->line, sizeof(frame->line));

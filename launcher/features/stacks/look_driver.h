@@ -15,7 +15,7 @@
 #define LOOK_NATIVE_WAIT_MS 8000
 
 /* `done` gets the answers, which are what the functions below call a look. ask_forget() works. */
-void look_ask(struct job *job, bool native, ask_done *done, void *context);
+void look_ask(struct job *job, enum look_depth depth, ask_done *done, void *context);
 
 struct look_ranks { /* the wanted ones; NULL: all */
     const bool *wanted;
@@ -35,7 +35,8 @@ void look_walk(const struct ask *look,
                void (*each)(void *context, int seat, const struct look_stack *stack),
                void *context);
 
-/* A number for the frames of a stack; 0: it has none, or they could not be read. */
+/* A number for the frames of a stack, without those below Python; 0: it has none, or they could not
+ * be read. */
 uint64_t look_place(const struct stack *stack);
 
 /* Why hosts could not read native frames, one line for each cause: "c17: cannot load ..."; empty:

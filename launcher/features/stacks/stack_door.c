@@ -16,12 +16,13 @@
 
 #define CALL_MAX 1024
 
-enum wish { WISH_MEMORY, WISH_CALL, WISH_STOP };
+enum wish { WISH_MEMORY, WISH_CALL, WISH_STOP, WISH_NUMBER };
 
 /* Both ends are one program, so the structs need no encoding. */
 struct question {
     int64_t deadline_ns;
     int32_t wish, pid, tid;
+    uint64_t address; /* for WISH_NUMBER */
 };
 
 struct reply {
@@ -37,6 +38,7 @@ struct stopped {
 struct stack_door {
     int fd;
     struct loop_fd *readable;
+    struct call_watches **watches;
 };
 
 union control {
@@ -129,12 +131,27 @@ static int begin_stop(int fd, const struct question *question)
     return send_reply(fd, &(struct reply){.error = error}, -1);
 }
 
-static int answer(int fd, const struct question *question)
+static int send_number(const struct stack_door *door, const struct question *question)
 {
+    if (door->watches == NULL)
+        return -1;
+    if (*door->watches == NULL)
+        *door->watches = call_watches_create();
+    uint64_t number = call_watches_number(*door->watches, question->tid, question->address);
+    struct reply reply = {number == 0 ? errno : 0, sizeof(number)};
+    if (send_reply(door->fd, &reply, -1) < 0)
+        return -1;
+    return fd_send_all(door->fd, &number, sizeof(number));
+}
+
+static int answer(const struct stack_door *door, const struct question *question)
+{
+    int fd = door->fd;
     switch (question->wish) {
     case WISH_MEMORY: return open_memory(fd, question);
     case WISH_CALL: return read_call(fd, question);
     case WISH_STOP: return begin_stop(fd, question);
+    case WISH_NUMBER: return send_number(door, question);
     default: return -1;
     }
 }
@@ -148,14 +165,15 @@ static void asked(void *context, int what)
     ssize_t got = recv(door->fd, &question, sizeof(question), MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
         return;
-    if (got != (ssize_t)sizeof(question) || answer(door->fd, &question) < 0)
+    if (got != (ssize_t)sizeof(question) || answer(door, &question) < 0)
         loop_fd_watch(door->readable, 0);
 }
 
-struct stack_door *stack_door_create(struct loop *loop, int fd)
+struct stack_door *stack_door_create(struct loop *loop, int fd, struct call_watches **watches)
 {
     struct stack_door *door = mem_alloc(sizeof(*door));
-    *door = (struct stack_door){.fd = fd, .readable = loop_fd_create(loop, fd, asked, door)};
+    *door = (struct stack_door){
+        .fd = fd, .readable = loop_fd_create(loop, fd, asked, door), .watches = watches};
     loop_fd_watch(door->readable, LOOP_READ);
     return door;
 }
@@ -255,7 +273,7 @@ static void get_stops(void *context, pid_t pid, int memory_fd, int64_t deadline_
     rights_own.stop(NULL, pid, memory_fd, deadline_ns, orders, count);
     for (size_t i = 0; i < count; i++) {
         struct snapshot_order *order = &orders[i];
-        const struct question question = {deadline_ns, WISH_STOP, pid, order->tid};
+        const struct question question = {deadline_ns, WISH_STOP, pid, order->tid, 0};
         struct reply reply;
         int passed;
         if (is_refused(order->error) && ask(way, &question, &reply, &passed) == 0)
@@ -266,4 +284,17 @@ static void get_stops(void *context, pid_t pid, int memory_fd, int64_t deadline_
 struct rights stack_door_rights(struct stack_door_way *way)
 {
     return (struct rights){way, get_memory, get_call, get_stops};
+}
+
+uint64_t stack_door_call_number(const struct stack_door_way *way, pid_t tid, uint64_t address)
+{
+    struct reply reply;
+    uint64_t number = 0;
+    int passed;
+    const struct question question = {.wish = WISH_NUMBER, .tid = tid, .address = address};
+    if (ask(way, &question, &reply, &passed) == 0 && reply.length == sizeof(number) &&
+        receive_all(way->fd, &number, sizeof(number)) && number != 0)
+        return number;
+    errno = reply.error;
+    return 0;
 }

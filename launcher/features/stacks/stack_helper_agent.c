@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "features/stacks/stack_helper_agent.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +98,7 @@ static Hvdrun__PythonStack *python_stack(pid_t pid, const struct process_thread 
     stack->trouble = mem_strdup("");
     stack->name = mem_strdup(thread->name);
     stack->holds_gil = thread->holds_gil;
+    stack->call = thread->mpi_call;
     stack->frames = mem_array(thread->count + 1, sizeof(Hvdrun__PythonFrame *));
     for (size_t i = 0; i < thread->count; i++)
         stack->frames[stack->n_frames++] = new_frame(&thread->frames[i]);
@@ -138,6 +140,7 @@ static Hvdrun__PythonStack *bare_stack(pid_t pid, const struct proc_state *state
     stack->trouble = mem_strdup(source->trouble != NULL ? source->trouble : "");
     stack->name = mem_strdup(thread != NULL ? thread->name : "");
     stack->bare = true;
+    stack->call = thread != NULL ? thread->mpi_call : 0;
     stack->frames = mem_array(count + 1, sizeof(Hvdrun__PythonFrame *));
     stack->frames[stack->n_frames++] =
         new_frame(&(struct stack_frame){.function = text, .file = ""});
@@ -205,20 +208,36 @@ static void load_module(struct helper *helper)
         helper->missing = mem_strdup(err.text);
 }
 
+/* After the stacks have been read. */
+static void number_calls(const struct helper *helper, struct process_stacks *stacks)
+{
+    for (size_t i = 0; i < stacks->count; i++) {
+        struct process_thread *thread = &stacks->threads[i];
+        if (thread->back == 0)
+            continue;
+        thread->mpi_call = stack_door_call_number(&helper->door, thread->tid, thread->back);
+        if (thread->mpi_call == 0 && errno != ESRCH && stacks->remark == NULL)
+            stacks->remark = call_watches_refusal(errno);
+    }
+}
+
 static void read_stacks(struct helper *helper, const Hvdrun__StackWork *work,
                         Hvdrun__StackAnswer *answer)
 {
     struct process_stacks stacks;
     struct rights rights = stack_door_rights(&helper->door);
+    bool native = work->depth > LOOK_PYTHON;
     pid_t pid = (pid_t)work->pid;
     answer->python =
         process_stacks_read(helper->files, &rights, pid, work->deadline_ns, &stacks) == 1;
-    if (work->native && helper->module == NULL && helper->missing == NULL)
+    if (native && helper->module == NULL && helper->missing == NULL)
         load_module(helper);
-    if (work->native && helper->module != NULL)
+    if (native && helper->module != NULL)
         process_native_read(helper->module, &rights, pid, work->deadline_ns, &stacks);
-    else if (work->native && stacks.remark == NULL)
+    else if (native && stacks.remark == NULL)
         stacks.remark = mem_strdup(helper->missing);
+    if (work->depth >= LOOK_CALLS)
+        number_calls(helper, &stacks);
     stack_answer_fill(&rights, pid, &stacks, answer);
     process_stacks_destroy(&stacks);
 }

@@ -59,6 +59,7 @@ struct stack_pool {
     uint32_t looks;
     pid_t slow[SLOW_MAX];
     size_t slow_next;
+    struct call_watches *watches; /* NULL: nobody has asked for one */
 };
 
 struct stack_look {
@@ -66,7 +67,7 @@ struct stack_look {
     struct stack_item *items;
     size_t *order;            /* of the items: slow ones last */
     size_t count, next, done; /* before `next` in that order, all were given */
-    bool native;
+    enum look_depth depth;
     uint32_t number;
     int wanted; /* helpers */
     int64_t deadline_ns, answered_ms;
@@ -138,6 +139,7 @@ void stack_pool_destroy(struct stack_pool *pool)
         destroy_helper(helper);
     }
     loop_timer_destroy(pool->idle);
+    call_watches_destroy(pool->watches);
     free(pool);
 }
 
@@ -278,7 +280,7 @@ static void bury(struct helper *helper, int wait_status)
     if (item == NULL || item->done)
         return;
     char *cause = death(wait_status);
-    if (look->native && !item->plain) {
+    if (look->depth > LOOK_PYTHON && !item->plain) {
         item->plain = true;
         item->remark = mem_printf("process %d: %s; most likely, a file of this process changed",
                                   (int)item->pid, cause);
@@ -332,7 +334,7 @@ static struct helper *start(struct stack_pool *pool, struct error *err)
     }
     helper->fd = stream[0];
     fd_nonblock(helper->fd);
-    helper->door = stack_door_create(pool->loop, door[0]);
+    helper->door = stack_door_create(pool->loop, door[0], &pool->watches);
     stream[0] = door[0] = -1;
     helper->readable = loop_fd_create(pool->loop, helper->fd, answer_ready, helper);
     loop_fd_watch(helper->readable, LOOP_READ);
@@ -383,7 +385,7 @@ static int give(struct helper *helper, struct stack_look *look, size_t number)
     work.look = look->number;
     work.item = (uint32_t)number;
     work.pid = (uint32_t)item->pid;
-    work.native = look->native && !item->plain;
+    work.depth = item->plain ? LOOK_PYTHON : look->depth;
     work.deadline_ns = look->deadline_ns;
     if (helper->count == 0)
         helper->since_ms = clock_mono_ms();
@@ -494,16 +496,16 @@ static int helpers_at_first(bool native)
 }
 
 struct stack_look *stack_pool_look(struct stack_pool *pool, struct stack_item *items, size_t count,
-                                   bool native, int64_t limit_ms, void (*done)(void *context),
-                                   void *context)
+                                   enum look_depth depth, int64_t limit_ms,
+                                   void (*done)(void *context), void *context)
 {
     struct stack_look *look = mem_alloc(sizeof(*look));
     *look = (struct stack_look){.pool = pool,
                                 .items = items,
                                 .count = count,
-                                .native = native,
+                                .depth = depth,
                                 .number = ++pool->looks,
-                                .wanted = helpers_at_first(native),
+                                .wanted = helpers_at_first(depth > LOOK_PYTHON),
                                 .deadline_ns = clock_mono_ns() + limit_ms * 1000000,
                                 .answered_ms = clock_mono_ms(),
                                 .finished = done,

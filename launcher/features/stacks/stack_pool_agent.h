@@ -18,6 +18,7 @@
 
 #include "io/helpers.h"
 #include "io/loop.h"
+#include "stacks/stack.h"
 #include "wire/control.pb-c.h"
 
 #define STACK_POOL_HELPERS 8
@@ -44,8 +45,8 @@ void stack_pool_destroy(struct stack_pool *pool);
 /* Fills in the items, which are the caller's, those that come first at first. `done` comes once,
  * from the loop, at the deadline at the latest, and may destroy the look. */
 struct stack_look *stack_pool_look(struct stack_pool *pool, struct stack_item *items, size_t count,
-                                   bool native, int64_t limit_ms, void (*done)(void *context),
-                                   void *context);
+                                   enum look_depth depth, int64_t limit_ms,
+                                   void (*done)(void *context), void *context);
 void stack_look_destroy(struct stack_look *look); /* not the items; accepts NULL */
 
 void stack_item_clear(struct stack_item *item);

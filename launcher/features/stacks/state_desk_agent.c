@@ -81,15 +81,17 @@ static void list_processes(const pid_t *pids, const struct descendants_table *pr
 }
 
 struct rank_stacks *rank_stacks_create(struct stack_pool *pool, const pid_t *pids, size_t count,
-                                       const struct descendants_table *processes, bool native,
-                                       void (*done)(void *context), void *context)
+                                       const struct descendants_table *processes,
+                                       enum look_depth depth, void (*done)(void *context),
+                                       void *context)
 {
     struct rank_stacks *stacks = mem_alloc(sizeof(*stacks));
     *stacks =
         (struct rank_stacks){.spans = mem_array(count + 1, sizeof(*stacks->spans)), .ranks = count};
     list_processes(pids, processes, stacks);
-    stacks->look = stack_pool_look(pool, stacks->items, stacks->count, native,
-                                   native ? RANK_STACKS_NATIVE_MS : RANK_STACKS_MS, done, context);
+    stacks->look = stack_pool_look(pool, stacks->items, stacks->count, depth,
+                                   depth > LOOK_PYTHON ? RANK_STACKS_NATIVE_MS : RANK_STACKS_MS,
+                                   done, context);
     return stacks;
 }
 
@@ -300,7 +302,8 @@ void state_desk_destroy(struct state_desk *desk)
 }
 
 void state_desk_ask(struct state_desk *desk, const struct crews *crews,
-                    const struct worker_lines *lines, const struct asked *asked, bool native)
+                    const struct worker_lines *lines, const struct asked *asked,
+                    enum look_depth depth)
 {
     struct pending *pending = mem_alloc(sizeof(*pending));
     struct descendants_table *processes = descendants_table_read(ASKED_THREADS);
@@ -308,7 +311,7 @@ void state_desk_ask(struct state_desk *desk, const struct crews *crews,
     crews_states(crews, lines, processes, &pending->states);
     pending->stacks =
         rank_stacks_create(desk->pool, pending->states.pids, pending->states.texts.count, processes,
-                           native, stacks_are_read, pending);
+                           depth, stacks_are_read, pending);
     descendants_table_destroy(processes);
     desk->first = pending;
 }
@@ -320,7 +323,7 @@ static void answer(struct agent *agent, const struct asked *asked, const Protobu
         agent->own[AGENT_PART_state_desk] =
             state_desk_create(agent->loop, agent->helpers, agent->helper_program);
     state_desk_ask(agent_own(agent, state_desk), agent->crews, agent_own(agent, worker_lines),
-                   asked, wanted->native);
+                   asked, wanted->depth < LOOK_CALLS ? (enum look_depth)wanted->depth : LOOK_CALLS);
 }
 
 static void close_part(struct agent *agent)

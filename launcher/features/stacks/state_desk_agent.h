@@ -9,6 +9,7 @@
 #include "agent/crews.h"
 #include "agent/worker_lines.h"
 #include "io/helpers.h"
+#include "stacks/stack.h"
 
 struct state_desk;
 
@@ -21,4 +22,5 @@ void state_desk_destroy(struct state_desk *desk);
 /* The answer comes as soon as the stacks are there. `lines` (may be NULL) say how far each worker
  * has come. */
 void state_desk_ask(struct state_desk *desk, const struct crews *crews,
-                    const struct worker_lines *lines, const struct asked *asked, bool native);
+                    const struct worker_lines *lines, const struct asked *asked,
+                    enum look_depth depth);

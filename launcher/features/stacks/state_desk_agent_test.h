@@ -15,8 +15,9 @@ struct rank_stacks;
 /* By their processes, as many as there are seats in the message; 0: it does not run. `done` comes
  * once, from the loop, and may destroy the stacks. */
 struct rank_stacks *rank_stacks_create(struct stack_pool *pool, const pid_t *pids, size_t count,
-                                       const struct descendants_table *processes, bool native,
-                                       void (*done)(void *context), void *context);
+                                       const struct descendants_table *processes,
+                                       enum look_depth depth, void (*done)(void *context),
+                                       void *context);
 void rank_stacks_destroy(struct rank_stacks *stacks); /* accepts NULL */
 
 /* Appends to message->stacks and message->remarks; once, when `done` has come. */

@@ -282,7 +282,7 @@ static void find_absent(struct torch_waits *waits, int rank, struct buf *text)
     if (rank < 0 || (same && now_ms - waits->looked_ms < LOOK_MS))
         return;
     waits->looked_ms = now_ms;
-    look_ask(waits->job, false, looked, waits);
+    look_ask(waits->job, LOOK_PYTHON, looked, waits);
 }
 
 static void all_answered(void *context, const struct ask *ask)

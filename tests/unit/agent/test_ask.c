@@ -29,7 +29,7 @@ static void take_states(struct agent *agent, const struct asked *asked,
     struct bench *bench = bench_of(agent);
     bench->asked = *asked;
     bench->states++;
-    bench->native = ((const Hvdrun__StateRequest *)request)->native;
+    bench->native = ((const Hvdrun__StateRequest *)request)->depth == 1;
 }
 
 static void take_pulse(struct agent *agent, const struct asked *asked,

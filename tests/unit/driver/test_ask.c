@@ -294,7 +294,7 @@ static void test_questions_are_shared(void **state)
     struct bench *bench = *state;
     struct bench other = {0};
     Hvdrun__StateRequest native = HVDRUN__STATE_REQUEST__INIT;
-    native.native = true;
+    native.depth = 1;
     ask_about(bench, &kept, LONG_MS);
     ask_about(bench, &kept, LONG_MS); /* waits only once */
     ask_all(&bench->f->job, &kept, NULL, LONG_MS, over, &other);

@@ -74,7 +74,7 @@ static void expect(struct bench *bench, enum culprit_kind kind, int rank, const 
     bench->kind = kind;
     bench->rank = rank;
     bench->wanted = wanted;
-    look_ask(&bench->f->job, false, looked, bench);
+    look_ask(&bench->f->job, LOOK_PYTHON, looked, bench);
     run_loop(bench->f->job.loop);
 }
 
@@ -273,7 +273,7 @@ static void test_places(void **state)
     bench->rank = 2;
     bench->wanted = "rank 2 on b is elsewhere: in train.py:7 load (nfs4); 2 others are in "
                     "train.py:7 all_reduce";
-    look_ask(&bench->f->job, false, looked, bench);
+    look_ask(&bench->f->job, LOOK_PYTHON, looked, bench);
     answers(bench, 0, 0, 2, "all_reduce", "calls futex");
     assert_false(bench->told);
     answers(bench, 1, 2, 1, "load", "calls read on nfs4");

@@ -159,29 +159,32 @@ static void test_mpich(void **state)
 {
     (void)state;
     /* rank 2 sleeps */
-    EXPECT("rank 2 is elsewhere: in a.c:12 nap; 3 others are in libmpich.so.12 PMPI_Barrier",
+    EXPECT("rank 2 is elsewhere: in a.c:12 nap; 3 others are in MPI_Barrier, called by a.c:30 "
+           "main",
            MPICH "libmpich.so.12 MPIDI_progress > libucp.so ucp_progress",
            MPICH "libmpich.so.12 MPIDI_CH3I_Progress",
            "process a.out > a.c:28 main > a.c:12 nap > libc.so.6 clock_nanosleep",
            MPICH "libmpich.so.12 +0x1234 > libc.so.6 sched_yield");
-    EXPECT("rank 2 is elsewhere: in a.c:12 nap; 3 others are in libmpich.so.12 PMPI_Barrier",
+    EXPECT("rank 2 is elsewhere: in a.c:12 nap; 3 others are in MPI_Barrier, called by a.c:30 "
+           "main",
            MPICH "libucp.so ucp_progress", MPICH "x.so f",
            "process a.out > a.c:28 main > a.c:12 nap > libc.so.6 clock_nanosleep", MPICH "x.so g",
            UCX);
     /* rank 2 spins in code of its own */
-    EXPECT("rank 2 is elsewhere: in a.c:14 solve; 3 others are in libmpich.so.12 PMPI_Barrier",
+    EXPECT("rank 2 is elsewhere: in a.c:14 solve; 3 others are in MPI_Barrier, called by a.c:30 "
+           "main",
            MPICH "libmpich.so.12 f", MPICH "libmpich.so.12 g",
            "process a.out > a.c:28 main > a.c:14 solve; running", MPICH "libmpich.so.12 h");
     /* rank 1 calls MPI_Bcast, the others MPI_Allreduce */
-    EXPECT("rank 1 is elsewhere: in libmpich.so.12 MPI_Bcast; 3 others are in libmpich.so.12 "
-           "MPI_Allreduce",
+    EXPECT("rank 1 is elsewhere: in MPI_Bcast, called by a.c:18 main; 3 others are in "
+           "MPI_Allreduce, called by a.c:20 main",
            "process a.out > a.c:20 main > libmpich.so.12 MPI_Allreduce > libmpich.so.12 f",
            "process a.out > a.c:18 main > libmpich.so.12 MPI_Bcast > libmpich.so.12 f",
            "process a.out > a.c:20 main > libmpich.so.12 MPI_Allreduce > libmpich.so.12 g",
            "process a.out > a.c:20 main > libmpich.so.12 MPI_Allreduce");
     /* rank 1 has ended */
-    EXPECT(NOBODY, MPICH "libmpich.so.12 f", MPICH "libmpich.so.12 g > libucp.so h",
-           MPICH "libmpich.so.12 f > libc.so.6 poll");
+    EXPECT(NOBODY ": all are in MPI_Barrier, called by a.c:30 main", MPICH "libmpich.so.12 f",
+           MPICH "libmpich.so.12 g > libucp.so h", MPICH "libmpich.so.12 f > libc.so.6 poll");
     EXPECT(NOBODY, MPICH "libmpich.so.12 f", MPICH "libmpich.so.12 g", UCX);
     EXPECT(NOBODY, UCX, UCX, "process a.out > a.c:28 main", UCX);
 }
@@ -191,24 +194,35 @@ static void test_mpich(void **state)
 static void test_open_mpi(void **state)
 {
     (void)state;
-    EXPECT(NOBODY,
+    EXPECT(NOBODY ": all are in MPI_Barrier, called by a.c:33 main",
            OPEN_MPI "libmpi.so.40.30.4 ompi_coll_base_barrier_intra_recursivedoubling > "
                     "mca_pml_ob1.so mca_pml_ob1_recv > libc.so.6 sched_yield",
            OPEN_MPI "libmpi.so.40.30.4 ompi_coll_base_barrier_intra_recursivedoubling > "
                     "libmpi.so.40.30.4 ompi_request_default_wait > libc.so.6 sched_yield",
            OPEN_MPI "libmpi.so.40.30.4 ompi_request_default_wait > libc.so.6 sched_yield");
-    EXPECT(
-        "rank 2 is elsewhere: in a.c:18 lose_way; 2 others are in libmpi.so.40.30.4 PMPI_Barrier",
-        OPEN_MPI "libmpi.so.40.30.4 f > libc.so.6 sched_yield",
-        OPEN_MPI "libmpi.so.40.30.4 g > libc.so.6 sched_yield",
-        "process a.out > a.c:32 main > a.c:18 lose_way; running");
+    EXPECT("rank 2 is elsewhere: in a.c:18 lose_way; 2 others are in MPI_Barrier, called by a.c:33 "
+           "main",
+           OPEN_MPI "libmpi.so.40.30.4 f > libc.so.6 sched_yield",
+           OPEN_MPI "libmpi.so.40.30.4 g > libc.so.6 sched_yield",
+           "process a.out > a.c:32 main > a.c:18 lose_way; running");
     /* the calls are the same, and what leads there is not */
-    EXPECT("rank 1 is elsewhere: in a.c:18 main > libmpi.so.40 PMPI_Barrier; 3 others are in "
-           "a.c:20 main > libmpi.so.40 PMPI_Barrier",
+    EXPECT("rank 1 is elsewhere: in MPI_Barrier, called by a.c:18 main; 3 others are in "
+           "MPI_Barrier, called by a.c:20 main",
            "process a.out > a.c:20 main > libmpi.so.40 PMPI_Barrier > libc.so.6 sched_yield",
            "process a.out > a.c:18 main > libmpi.so.40 PMPI_Barrier > libc.so.6 sched_yield",
            "process a.out > a.c:20 main > libmpi.so.40 PMPI_Barrier > libc.so.6 sched_yield",
            "process a.out > a.c:20 main > libmpi.so.40 PMPI_Barrier > libc.so.6 sched_yield");
+}
+
+static void test_calls_that_do_not_fit(void **state)
+{
+    (void)state;
+    EXPECT(NOBODY
+           ": rank 0 is in MPI_Ssend, called by a.c:7 give, rank 1 is in MPI_Recv, called by "
+           "a.c:9 take",
+           "process a.out > a.c:7 give > libmpi.so.40 PMPI_Ssend > libc.so.6 sched_yield",
+           "process a.out > a.c:9 take > libmpi.so.40 PMPI_Recv");
+    EXPECT(NOBODY ": it is in mpi_recv_", "process a.out > libmpi_mpifh.so.40 mpi_recv_");
 }
 
 /* ---- Python */
@@ -400,6 +414,7 @@ int main(void)
         TEST(test_stacks_that_cannot_be_read),
         TEST(test_mpich),
         TEST(test_open_mpi),
+        TEST(test_calls_that_do_not_fit),
         TEST(test_where_they_part),
         TEST(test_a_master_and_a_worker),
         TEST(test_native_frames_of_python),

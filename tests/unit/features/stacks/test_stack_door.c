@@ -99,7 +99,7 @@ static void test_another_user(void **state)
     if (helper == 0)
         _exit(be_helper(ends[1], waiting, spinning));
     fd_close(&ends[1]);
-    struct stack_door *door = stack_door_create(loop, ends[0]);
+    struct stack_door *door = stack_door_create(loop, ends[0], NULL);
     run_until(loop, waitpid(helper, &status, WNOHANG) == helper);
     stack_door_destroy(door);
     loop_destroy(loop);
@@ -133,7 +133,7 @@ static void test_nonsense(void **state)
     int ends[2] AUTO_FD_PAIR = {-1, -1};
     struct loop *loop = loop_create(NULL);
     assert_int_equal(fd_socketpair(ends), 0);
-    struct stack_door *door = stack_door_create(loop, ends[0]);
+    struct stack_door *door = stack_door_create(loop, ends[0], NULL);
     ends[0] = -1;
     assert_int_equal(fd_send_all(ends[1], "hello", 5), 0);
     run_turns(loop, 10);
