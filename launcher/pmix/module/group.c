@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Process groups. PMIx calls when all local members have asked; when those of the other nodes have
- * too, the group is complete, and we only remember it and give it a number
- * when one is wanted.
+ * Process groups. PMIx calls when all local members have asked. When those of the other nodes have
+ * too, the group is complete: we remember it, give it a number when one is wanted, and give all
+ * members what each has for the others (group_data.h).
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "pmix/module/collective.h"
+#include "pmix/module/group_data.h"
 #include "pmix/module/operations.h"
 
 struct group_request {
@@ -50,8 +51,25 @@ static void release_infos(void *context)
     free(list);
 }
 
-/* Takes the members and the name out of the request. */
-static struct infos *construct(struct server *server, struct group_request *request, uint64_t round)
+static void registered(pmix_status_t status, void *context)
+{
+    (void)status; /* the library has said what is wrong with them */
+    release_infos(context);
+}
+
+/* Takes the list. PMIx's thread takes this before the answer that follows. */
+static void register_resources(struct infos *list)
+{
+    pmix_status_t status =
+        list->count > 0 ? PMIx_server_register_resources(list->items, list->count, registered, list)
+                        : PMIX_OPERATION_SUCCEEDED;
+    if (status != PMIX_SUCCESS)
+        release_infos(list);
+}
+
+/* Takes the members and the name out of the request, and the list. */
+static void construct(struct server *server, struct group_request *request, uint64_t round,
+                      struct infos *list)
 {
     struct collective *collective = &request->collective;
     struct group *group = mem_alloc(sizeof(*group));
@@ -62,14 +80,12 @@ static struct infos *construct(struct server *server, struct group_request *requ
     request->name = NULL;
     collective->procs = NULL;
     server->groups = group;
-    struct infos *list = mem_alloc(sizeof(*list));
     if (request->wants_context) {
         group->context = (size_t)round;
         infos_add(list, PMIX_GROUP_CONTEXT_ID, &group->context, PMIX_SIZE);
     }
     pmix_data_array_t members = {.type = PMIX_PROC, .size = group->count, .array = group->members};
     infos_add(list, PMIX_GROUP_MEMBERSHIP, &members, PMIX_DATA_ARRAY);
-    return list;
 }
 
 static void request_free(struct group_request *request)
@@ -96,11 +112,30 @@ static void forget(struct server *server, const char *name)
     }
 }
 
+/* All members have entered: the data of all of them is here. */
+static void complete(struct server *server, struct group_request *request, uint64_t round,
+                     const char *bytes, size_t length)
+{
+    struct infos *list = mem_alloc(sizeof(*list));
+    struct infos *resources = mem_alloc(sizeof(*resources));
+    pmix_status_t status = group_data_unpack(bytes, length, list, resources);
+    if (status != PMIX_SUCCESS) {
+        server_log(server, LOG_WARNING, "cannot read what members of the PMIx group %s give: %s",
+                   request->name, PMIx_Error_string(status));
+        release_infos(list);
+        release_infos(resources);
+        answer(request, status, NULL);
+        return;
+    }
+    construct(server, request, round, list);
+    register_resources(resources);
+    answer(request, PMIX_SUCCESS, list);
+}
+
 static void finish(struct collective *collective, pmix_status_t status, uint64_t round, char *bytes,
                    size_t length)
 {
-    (void)length;
-    free(bytes);
+    char *data AUTO_FREE = bytes;
     struct group_request *request = (struct group_request *)collective;
     struct server *server = server_active();
     if (status != PMIX_SUCCESS || server == NULL) {
@@ -108,14 +143,15 @@ static void finish(struct collective *collective, pmix_status_t status, uint64_t
         return;
     }
     if (request->construct) {
-        answer(request, PMIX_SUCCESS, construct(server, request, round));
+        complete(server, request, round, data, length);
         return;
     }
     forget(server, request->name);
     answer(request, PMIX_SUCCESS, NULL);
 }
 
-/* A group is known on all of its nodes or on none, so this says the same on each of them. */
+/* A group is known on all of its nodes or on none, so this says the same on each of them. PMIx
+ * makes some groups without asking, and then asks for their end. */
 static void run(struct server *server, struct request *base)
 {
     struct group_request *request = (struct group_request *)base;
@@ -124,16 +160,17 @@ static void run(struct server *server, struct request *base)
         answer(request, PMIX_ERR_EXISTS, NULL);
         return;
     }
-    if (!request->construct && known == NULL) {
+    if (known == NULL && request->collective.count == 0) {
         answer(request, PMIX_ERR_NOT_FOUND, NULL);
         return;
     }
-    const pmix_proc_t *procs = request->construct ? request->collective.procs : known->members;
-    size_t count = request->construct ? request->collective.count : known->count;
+    bool ours = !request->construct && known != NULL;
+    const pmix_proc_t *procs = ours ? known->members : request->collective.procs;
+    size_t count = ours ? known->count : request->collective.count;
     char *operation AUTO_FREE =
         mem_printf("%s %s", request->construct ? "construct" : "destruct", request->name);
     struct collective given = request->collective;
-    collective_init(&request->collective, operation, procs, count, NULL, 0);
+    collective_init(&request->collective, operation, procs, count, given.bytes, given.length);
     collective_clear(&given);
     collective_begin(server, &request->collective);
 }
@@ -176,6 +213,15 @@ pmix_status_t up_group(pmix_group_operation_t op, char name[], const pmix_proc_t
         bridge_push(&server->bridge, &request->collective.base);
         return PMIX_OPERATION_SUCCEEDED;
     }
+    char *bytes AUTO_FREE = NULL;
+    size_t length = 0;
+    pmix_status_t status = op == PMIX_GROUP_CONSTRUCT
+                               ? group_data_pack(directives, ndirs, &bytes, &length)
+                               : PMIX_SUCCESS;
+    if (status != PMIX_SUCCESS) {
+        free(request);
+        return status;
+    }
     *request = (struct group_request){
         .collective = {.base = {.kind = &group_kind}, .finish = finish},
         .construct = op == PMIX_GROUP_CONSTRUCT,
@@ -183,7 +229,7 @@ pmix_status_t up_group(pmix_group_operation_t op, char name[], const pmix_proc_t
         .name = mem_strdup(name),
         .done = done,
         .done_data = done_data};
-    collective_init(&request->collective, name, procs, nprocs, NULL, 0);
+    collective_init(&request->collective, name, procs, nprocs, bytes, length);
     bridge_push(&server->bridge, &request->collective.base);
     return PMIX_SUCCESS;
 }
