@@ -15,6 +15,7 @@
     X(CONTROL_STACKS,  "stacks",  "[JOB]",        "Show where the ranks of a job are, as one tree") \
     X(CONTROL_DEBUG,   "debug",   "[JOB]",        "Open a debugger on a rank, on its host; Ctrl-C is for the debugger") \
     X(CONTROL_SHELL,   "shell",   "[JOB]",        "Open a shell on a host of a job, or run a command there; with --rank as that rank was started") \
+    X(CONTROL_PMIX,    "pmix",    "[JOB]",        "Serve the process table of a job to PMIx tools of this user, until the job ends") \
     X(CONTROL_EXPLAIN, "explain", "[JOB]",        "Tell why a job failed: what happened first, where, what followed, what to do; JOB can be a folder of --evidence") \
     X(CONTROL_LOGS,    "logs",    "[JOB]",        "Show the output of a job")                      \
     X(CONTROL_ATTACH,  "attach",  "[JOB]",        "Show the output of a job and follow it; Ctrl-C leaves the job running") \
@@ -48,7 +49,7 @@
     X(WITHIN,    "--within",    "",   "TIME", IN(DRAIN),                         "How long the host may take to leave") \
     X(IDLE,      "--idle",      "",   "TIME", IN(WARM),                          "start: end an interpreter that no job has used for TIME; the default is 1h") \
     X(MEMORY,    "--memory",    "",   "MIB",  IN(WARM),                          "start: how much memory all of them may use, in MiB; the default is an eighth of that of the host") \
-    X(JSON,      "--json",      "",   "",     CONTROL_EVERY & ~(IN(WARM) | IN(DEBUG) | IN(SHELL)), "Print JSON") \
+    X(JSON,      "--json",      "",   "",     CONTROL_EVERY & ~(IN(WARM) | IN(DEBUG) | IN(SHELL) | IN(PMIX)), "Print JSON") \
     X(JOB,       "--job",       "",   "JOB",  CONTROL_EVERY & ~(IN(PS) | IN(WARM)), "The job, if you have several running jobs") \
     X(SLURM_JOB, "--slurm-job", "",   "ID",   CONTROL_EVERY & ~IN(WARM),         "The job of hvdrun in this Slurm job, on its first node, through srun") \
     X(HELP,      "--help",      "-h", "",     CONTROL_EVERY,                     "Print this help")

@@ -17,7 +17,7 @@
 #include "base/strv.h"
 #include "pmix/publish_store.h"
 
-#define PMIX_MODULE_VERSION 6
+#define PMIX_MODULE_VERSION 7
 /* for io/module_open.h */
 #define PMIX_MODULE_KIND                                                                         \
     (&(const struct module_kind){                                                                \
@@ -66,12 +66,21 @@ enum pmix_spawn_result {
     PMIX_SPAWN_FAILED,
 };
 
+/* A row of the process table that tools get; borrowed until the next call of the op. */
+struct pmix_process {
+    const char *nspace, *host, *program;
+    int rank;
+    pid_t pid;
+    bool ended;
+    int exit_code; /* 128 + the signal that ended it */
+};
+
 /* A job can have several namespaces at a time, since ranks can spawn others. A rank below is a
  * number among those of all of them: the first of its namespace, and its rank there.
  *
- * Any op but connected, finalized, aborted and log may be NULL. What it would do is then refused as
- * unsupported. Only `store` falls back to a store of this node. Memory handed to an op is borrowed
- * for the call. */
+ * Any op but connected, finalized, aborted and log may be NULL, and a server for tools needs only
+ * log. What it would do is then refused as unsupported. Only `store` falls back to a store of this
+ * node. Memory handed to an op is borrowed for the call. */
 struct pmix_server_ops {
     void (*connected)(void *context, int rank);
     void (*finalized)(void *context, int rank);
@@ -100,6 +109,10 @@ struct pmix_server_ops {
 
     /* Answer with pmix_server_spawn_reply(); until then the rank waits. */
     void (*spawn)(void *context, uint64_t id, const struct pmix_spawn *request);
+
+    /* Makes it a server for tools, which has no job and serves nothing but the table. -1: nothing
+     * is to be said now. */
+    int (*processes)(void *context, const struct pmix_process **rows, size_t *count);
 };
 
 struct pmix_job_node {

@@ -167,12 +167,20 @@ class Client(Hosts):
 
     def test_conversations(self):
         for test in ("publish", "timeout", "modex", "fetch", "some", "keys", "query", "group", "connect", "notify",
-                     "large", "silent"):
+                     "large", "silent", "told"):
             for hosts, nodes, size in (("a:1,b:1", 2, 2), (FOUR, 4, 8)):
                 with self.subTest(test=test, hosts=hosts):
                     result = self.mpi(hosts, "--mpi=pmix", "--timeout", 60, worker("mpi_pmix"), test, nodes)
                     self.expect(result, 0)
                     self.expect_lines(result, [f"[{r}]<stdout>:rank {r} {test} ok" for r in range(size)])
+
+    def test_groups_carry_data(self):
+        """What their members have put, and their local ids, without a fence."""
+        for test in ("data", "many", "halves", "plain"):
+            for hosts, size in (("a:1,b:1", 2), ("a:3,b:1", 4)):
+                with self.subTest(test=test, hosts=hosts):
+                    result = self.mpi(hosts, "--mpi=pmix", "--timeout", 60, worker("mpi_group"), test)
+                    self.expect_lines(self.expect(result, 0), [f"[{r}]<stdout>:rank {r} {test} ok" for r in range(size)])
 
     def test_a_rank_of_another_node_is_signalled(self):
         result = self.mpi("a:1,b:1", "--mpi=pmix", worker("mpi_pmix"), "control", 2)

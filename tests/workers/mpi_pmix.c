@@ -291,6 +291,27 @@ static int test_connect(void)
     return 0;
 }
 
+/* What is only told is accepted; what acts, and hvdrun cannot do, is not, beside it either. */
+static int test_told(void)
+{
+    pmix_info_t directives[2], method;
+    pmix_data_array_t methods = {.type = PMIX_INFO, .size = 1, .array = &method};
+    bool yes = true;
+    int none = 9999;
+    PMIX_INFO_LOAD(&method, PMIX_JOB_CTRL_CHECKPOINT_EVENT, &yes, PMIX_BOOL);
+    PMIX_INFO_LOAD(&directives[0], PMIX_JOB_CTRL_PREEMPTIBLE, &yes, PMIX_BOOL);
+    PMIX_INFO_LOAD(&directives[1], PMIX_JOB_CTRL_CHECKPOINT_METHOD, &methods, PMIX_DATA_ARRAY);
+    CHECK(PMIx_Job_control(NULL, 0, directives, 1, NULL, NULL) == PMIX_SUCCESS);
+    CHECK(PMIx_Job_control(NULL, 0, directives, 2, NULL, NULL) == PMIX_SUCCESS);
+    PMIX_INFO_LOAD(&directives[1], PMIX_JOB_CTRL_CHECKPOINT, "now", PMIX_STRING);
+    CHECK(PMIx_Job_control(NULL, 0, directives, 2, NULL, NULL) == PMIX_ERR_NOT_SUPPORTED);
+    PMIX_INFO_LOAD(&directives[1], PMIX_JOB_CTRL_SIGNAL, &none, PMIX_INT);
+    CHECK(PMIx_Job_control(NULL, 0, directives, 2, NULL, NULL) == PMIX_ERR_BAD_PARAM);
+    PMIX_INFO_LOAD(&directives[1], "no.such.directive", &yes, PMIX_BOOL);
+    CHECK(PMIx_Job_control(NULL, 0, &directives[1], 1, NULL, NULL) == PMIX_ERR_NOT_SUPPORTED);
+    return 0;
+}
+
 /* Rank 0 asks the launcher to signal rank 1 (SIGUSR1 = 10); a restart is refused. */
 static int test_control(void)
 {
@@ -490,7 +511,7 @@ static const struct {
     {"spawn", test_spawn},     {"event", test_event},     {"abort", test_abort},
     {"fetch", test_fetch},     {"some", test_some},       {"notify", test_notify},
     {"leave", test_leave},     {"large", test_large},     {"called", test_called},
-    {"every", test_every},     {"silent", test_silent},
+    {"every", test_every},     {"silent", test_silent},   {"told", test_told},
 };
 
 int main(int argc, char **argv)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PMIx_Job_control: signals and their kin. Anything else (checkpoints, provisioning, restarts) is
- * refused. Clean-up requests never come here: PMIx keeps those itself. */
+/*
+ * PMIx_Job_control: signals and their kin are served. What only tells us something of the job, such
+ * as that it may be preempted, is accepted, and has no effect. Anything else that acts
+ * (checkpoints, provisioning, restarts) is refused. PMIx itself keeps most clean-up requests.
+ */
 #include <signal.h>
 #include <stdlib.h>
 
@@ -74,7 +77,37 @@ static void drop(struct request *base)
 
 static const struct request_kind control_kind = {run, drop};
 
-/* 0: none of the directives is one of ours. */
+static const char *const told[] = {
+    PMIX_JOB_CTRL_ID,
+    PMIX_JOB_CTRL_PREEMPTIBLE,
+    PMIX_JOB_CTRL_CHECKPOINT_EVENT,
+    PMIX_JOB_CTRL_CHECKPOINT_SIGNAL, /* also of CHECKPOINT_TIMEOUT */
+    PMIX_JOB_CTRL_CHECKPOINT_METHOD,
+    PMIX_REGISTER_CLEANUP,
+    PMIX_REGISTER_CLEANUP_DIR,
+    PMIX_CLEANUP_RECURSIVE,
+    PMIX_CLEANUP_EMPTY,
+    PMIX_CLEANUP_IGNORE,
+    PMIX_CLEANUP_LEAVE_TOPDIR,
+};
+
+static const char *const refused[] = {
+    PMIX_JOB_CTRL_CANCEL,    PMIX_JOB_CTRL_RESTART,         PMIX_JOB_CTRL_CHECKPOINT,
+    PMIX_JOB_CTRL_PROVISION, PMIX_JOB_CTRL_PROVISION_IMAGE,
+};
+
+static bool has_any(const pmix_info_t *items, size_t count, const char *const *keys,
+                    size_t keys_count)
+{
+    for (size_t i = 0; i < keys_count; i++)
+        if (infos_find(items, count, keys[i]) != NULL)
+            return true;
+    return false;
+}
+
+#define HAS_ANY(keys) has_any(directives, ndirs, keys, sizeof(keys) / sizeof((keys)[0]))
+
+/* 0: none of the directives asks for one; -1: it asks for one that does not exist. */
 static int signal_of(const pmix_info_t *directives, size_t ndirs)
 {
     if (infos_true(directives, ndirs, PMIX_JOB_CTRL_KILL))
@@ -85,8 +118,10 @@ static int signal_of(const pmix_info_t *directives, size_t ndirs)
         return SIGSTOP;
     if (infos_true(directives, ndirs, PMIX_JOB_CTRL_RESUME))
         return SIGCONT;
+    if (infos_find(directives, ndirs, PMIX_JOB_CTRL_SIGNAL) == NULL)
+        return 0;
     int64_t number = infos_number(directives, ndirs, PMIX_JOB_CTRL_SIGNAL, 0);
-    return number > 0 && number < NSIG ? (int)number : 0;
+    return number > 0 && number < NSIG ? (int)number : -1;
 }
 
 pmix_status_t up_job_control(const pmix_proc_t *requestor, const pmix_proc_t targets[],
@@ -96,8 +131,12 @@ pmix_status_t up_job_control(const pmix_proc_t *requestor, const pmix_proc_t tar
     (void)requestor;
     struct server *server = server_active();
     int number = signal_of(directives, ndirs);
-    if (server == NULL || number == 0)
+    if (server == NULL || HAS_ANY(refused))
         return PMIX_ERR_NOT_SUPPORTED;
+    if (number < 0)
+        return PMIX_ERR_BAD_PARAM;
+    if (number == 0)
+        return HAS_ANY(told) ? PMIX_OPERATION_SUCCEEDED : PMIX_ERR_NOT_SUPPORTED;
     struct control_request *request = mem_alloc(sizeof(*request));
     *request = (struct control_request){.base = {.kind = &control_kind},
                                         .targets = mem_dup(targets, ntargets * sizeof(*targets)),

@@ -44,6 +44,12 @@ static pmix_server_module_t operations = {
     .spawn = up_spawn,
 };
 
+/* Whoever connects to it can ask, and no more. */
+static pmix_server_module_t tool_operations = {
+    .tool_connected = up_tool_connected,
+    .query = up_query,
+};
+
 /* In the environment while the library starts, unless the user has chosen. */
 static const char *const settings[][2] = {
     /* A security plugin of the host (munge) that a container's client lacks would lock it out. */
@@ -61,16 +67,17 @@ static const char *const settings[][2] = {
 static int init_library(const struct server *server, struct error *err)
 {
     struct infos list AUTO_INFOS = {0};
-    bool no = false;
+    bool no = false, tools = server->ops.processes != NULL;
     infos_add_text(&list, PMIX_SERVER_NSPACE, server->nspace);
     infos_add_rank(&list, PMIX_SERVER_RANK, 0);
     infos_add_text(&list, PMIX_SERVER_TMPDIR, server->tmpdir);
     infos_add_text(&list, PMIX_SYSTEM_TMPDIR, server->tmpdir);
     infos_add_text(&list, PMIX_HOSTNAME, server->hostname);
-    infos_add(&list, PMIX_SERVER_TOOL_SUPPORT, &no, PMIX_BOOL);
+    infos_add(&list, PMIX_SERVER_TOOL_SUPPORT, &tools, PMIX_BOOL);
     infos_add(&list, PMIX_SERVER_REMOTE_CONNECTIONS, &no, PMIX_BOOL);
     /* Saves each worker its own walk through /sys: a tenth of the start of 16 Open MPI ranks. */
-    infos_add_true(&list, PMIX_SERVER_SHARE_TOPOLOGY);
+    if (!tools)
+        infos_add_true(&list, PMIX_SERVER_SHARE_TOPOLOGY);
     bool lent[SETTINGS];
     for (size_t i = 0; i < SETTINGS; i++)
         lent[i] = getenv(settings[i][0]) == NULL && setenv(settings[i][0], settings[i][1], 1) == 0;
@@ -82,7 +89,8 @@ static int init_library(const struct server *server, struct error *err)
     pthread_sigmask(SIG_BLOCK, &all, &before);
     struct complaints complaints;
     complaints_begin(&complaints);
-    pmix_status_t status = PMIx_server_init(&operations, list.items, list.count);
+    pmix_status_t status =
+        PMIx_server_init(tools ? &tool_operations : &operations, list.items, list.count);
     complaints_end(&complaints, server);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     for (size_t i = 0; i < SETTINGS; i++) {

@@ -76,6 +76,12 @@ void spawn_reply(struct server *server, uint64_t id, enum pmix_spawn_result resu
 void events_worker_ended(struct server *server, const struct local *local, int code, int signal);
 void events_from_afar(struct server *server, const void *bytes, size_t length);
 
+/* tools.c */
+void up_tool_connected(pmix_info_t *info, size_t ninfo, pmix_tool_connection_cbfunc_t done,
+                       void *done_data);
+/* Answers the keys that a tool asks for, as far as it can: how many. -1: nothing is to be said. */
+int tools_answer(struct server *server, const struct strv *keys, struct infos *list);
+
 /* group.c; the names are what queries answer with. */
 struct group {
     struct group *next;

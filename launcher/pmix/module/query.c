@@ -11,6 +11,7 @@
 #include "pmix/module/operations.h"
 
 #define NAMES_MAX ((size_t)4 << 20)
+#define KEYS_MAX 64 /* of a request; each can have a whole table as its answer */
 
 struct query_request {
     struct request base;
@@ -139,20 +140,31 @@ static bool answer(const struct server *server, const struct server_job *job, st
     return true;
 }
 
-static void run(struct server *server, struct request *base)
+/* How many of the keys have an answer. */
+static size_t answer_all(struct server *server, const struct query_request *request,
+                         struct infos *list)
 {
-    struct query_request *request = (struct query_request *)base;
-    struct infos *list = mem_alloc(sizeof(*list));
     const struct server_job *job = server_job_named(server, request->asker.nspace);
     if (job == NULL) /* libpmix 4.2 does not always say who asks */
         job = server->jobs;
     size_t known = 0;
     for (size_t i = 0; i < request->keys.count; i++)
         known += answer(server, job, list, request->keys.items[i], request->groups.items[i]);
+    return known;
+}
+
+static void run(struct server *server, struct request *base)
+{
+    struct query_request *request = (struct query_request *)base;
+    struct infos *list = mem_alloc(sizeof(*list));
+    int known = server->ops.processes != NULL ? tools_answer(server, &request->keys, list)
+                                              : (int)answer_all(server, request, list);
     pmix_status_t status = PMIX_SUCCESS;
-    if (known == 0)
+    if (known < 0)
+        status = PMIX_ERR_NO_PERMISSIONS;
+    else if (known == 0)
         status = PMIX_ERR_NOT_SUPPORTED;
-    else if (known < request->keys.count)
+    else if ((size_t)known < request->keys.count)
         status = PMIX_QUERY_PARTIAL_SUCCESS;
     finish(request, status, list);
 }
@@ -179,6 +191,12 @@ pmix_status_t up_query(pmix_proc_t *proc, pmix_query_t *queries, size_t nqueries
             strv_add(&request->keys, *key);
             strv_add(&request->groups, group != NULL ? group : "");
         }
+    }
+    if (request->keys.count > KEYS_MAX) {
+        strv_destroy(&request->keys);
+        strv_destroy(&request->groups);
+        free(request);
+        return PMIX_ERR_BAD_PARAM;
     }
     bridge_push(&server->bridge, &request->base);
     return PMIX_SUCCESS;

@@ -61,6 +61,9 @@ static struct {
     int connected, finalized, aborted_rank, aborted_status, signalled_rank, signal;
     char abort_message[128];
     struct buf log, info, output; /* info: what only -v shows */
+    bool elsewhere;               /* the last rank is on another node */
+    struct buf given;             /* by the members of a group here */
+    const struct buf *answer;     /* what all of them give; NULL: the same */
     int codes[RANKS_MAX];
     enum pmix_worker_state states[RANKS_MAX];
 } world;
@@ -101,7 +104,23 @@ static void on_signal(void *context, int rank, int number)
     world.signal = number;
 }
 
-static const struct pmix_server_ops ops = {.connected = on_connected,
+/* As if the other node had given the same bytes, or those that a test says. */
+static void on_collect(void *context, uint64_t id, const char *operation, const int *all,
+                       size_t count, const void *bytes, size_t length)
+{
+    (void)context, (void)all, (void)count;
+    bool construct = strncmp(operation, "construct ", strlen("construct ")) == 0;
+    if (construct) {
+        buf_clear(&world.given);
+        buf_append(&world.given, bytes, length);
+    }
+    bool own = !construct || world.answer == NULL;
+    pmix_server_collect_reply(world.server, id, true, 7, own ? bytes : buf_text(world.answer),
+                              own ? length : world.answer->length);
+}
+
+static const struct pmix_server_ops ops = {.collect = on_collect,
+                                           .connected = on_connected,
                                            .finalized = on_finalized,
                                            .aborted = on_aborted,
                                            .log = on_log,
@@ -130,14 +149,16 @@ static const int all_ranks[RANKS_MAX] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9, 
 
 static int begin_job(int np, char *const *argv, int first_app, struct error *err)
 {
-    struct pmix_job_node node = {world.hostname, all_ranks, np};
+    int here = np - world.elsewhere;
+    struct pmix_job_node nodes[] = {{world.hostname, all_ranks, here},
+                                    {"far", all_ranks + here, 1}};
     struct pmix_job_app apps[] = {{argv, NULL, first_app, 0},
                                   {argv, "/", np - first_app, first_app}};
     snprintf(world.nspace, sizeof(world.nspace), "hvdrun-test-%d@%d", (int)getpid(), ++world.epoch);
     struct pmix_job job = {.nspace = world.nspace,
                            .size = np,
-                           .nodes = &node,
-                           .node_count = 1,
+                           .nodes = nodes,
+                           .node_count = 1 + world.elsewhere,
                            .apps = apps,
                            .app_count = first_app < np ? 2 : 1,
                            .uid = getuid(),
@@ -206,6 +227,7 @@ static int setup(void **state)
     buf_init(&world.log, 1 << 16);
     buf_init(&world.info, 1 << 16);
     buf_init(&world.output, 1 << 20);
+    buf_init(&world.given, 1 << 20);
     world.server = pmix_server_load(world.module, &ops, NULL, &err);
     world.complaints_are_for_v = world.server != NULL && try_complaints();
     if (world.server == NULL || pmix_server_start(world.server, tmpdir, world.hostname, &err) < 0) {
@@ -228,6 +250,7 @@ static int teardown(void **state)
     buf_destroy(&world.log);
     buf_destroy(&world.info);
     buf_destroy(&world.output);
+    buf_destroy(&world.given);
     return left ? -1 : 0;
 }
 
@@ -285,6 +308,7 @@ static void run(int np, char *const *argv, int first_app, bool kill_rest)
     fcntl(output, F_SETFL, O_APPEND);
     if (begin_job(np, argv, first_app, &err) < 0)
         fail_msg("%s", err.text);
+    np -= world.elsewhere; /* from here on: those that run here */
     int left = np;
     for (int rank = 0; rank < np; rank++)
         pids[rank] = spawn(rank, argv, output);
@@ -433,8 +457,8 @@ static void test_deaths(void **state)
 static void test_conversations(void **state)
 {
     (void)state;
-    static const char *const names[] = {"publish", "timeout", "modex",   "keys", "query",
-                                        "group",   "connect", "control", "log",  "spawn"};
+    static const char *const names[] = {"publish", "timeout", "modex", "keys",  "query", "group",
+                                        "connect", "control", "log",   "spawn", "told"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         run_worker(3, "mpi_pmix", names[i], NULL, true);
         for (int rank = 0; rank < 3; rank++) {
@@ -448,6 +472,61 @@ static void test_conversations(void **state)
         if (strcmp(names[i], "log") == 0)
             assert_string_equal(buf_text(&world.log), "rank 0: first line\nrank 0: second line\n");
     }
+}
+
+static void test_groups(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"data", "many", "halves", "plain"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        run_worker(3, "mpi_group", names[i], NULL, true);
+        for (int rank = 0; rank < 3; rank++) {
+            char *line AUTO_FREE = mem_printf("rank %d %s ok\n", rank, names[i]);
+            expect_output(line);
+        }
+    }
+}
+
+/* Whether rank 0 gets its group, when all members together give these bytes. */
+static bool is_constructed(const struct buf *answer)
+{
+    world.answer = answer;
+    run_worker(2, "mpi_group", "data", NULL, true);
+    world.answer = NULL;
+    bool refused = strstr(buf_text(&world.output), "PMIx_Group_construct(") != NULL;
+    assert_int_equal(world.connected, 1);
+    assert_true(refused || strstr(buf_text(&world.output), "PMIX_GROUP_LOCAL_CID") != NULL);
+    assert_int_equal(refused, strstr(buf_text(&world.log), "cannot read what members") != NULL);
+    return !refused;
+}
+
+/* What another node says of its members is proved. (Rank 1 is there, and its data never come.) */
+static void test_group_from_afar(void **state)
+{
+    (void)state;
+    struct buf bytes AUTO_BUF = BUF_INIT(1 << 20);
+    world.elsewhere = true;
+    assert_true(is_constructed(NULL));
+    assert_true(world.given.length > 40);
+    char *given AUTO_FREE = mem_dup(world.given.bytes, world.given.length);
+    size_t length = world.given.length;
+    buf_append(&bytes, given, length);
+    buf_append(&bytes, given, length);
+    assert_true(is_constructed(&bytes));
+    buf_clear(&bytes);
+    assert_true(is_constructed(&bytes)); /* they give nothing */
+    buf_puts(&bytes, "no data of a group at all, but long enough for a header");
+    assert_false(is_constructed(&bytes));
+    for (size_t i = 1; i < length; i += length / 5) {
+        buf_clear(&bytes);
+        buf_append(&bytes, given, i); /* cut */
+        is_constructed(&bytes);
+        buf_clear(&bytes);
+        buf_append(&bytes, given, length);
+        bytes.bytes[i] ^= 0x55;
+        is_constructed(&bytes);
+    }
+    world.elsewhere = false;
 }
 
 static void test_death_is_told(void **state)
@@ -639,6 +718,8 @@ int main(void)
         cmocka_unit_test(test_publish),
         cmocka_unit_test(test_deaths),
         cmocka_unit_test(test_conversations),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_group_from_afar),
         cmocka_unit_test(test_death_is_told),
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_start_leaves_no_trace),
