@@ -71,6 +71,7 @@ struct pmix_process {
     const char *nspace, *host, *program;
     int rank;
     pid_t pid;
+    bool here; /* on the host of the server */
     bool ended;
     int exit_code; /* 128 + the signal that ended it */
 };

@@ -24,6 +24,7 @@
 #include "cli/place.h"
 #include "driver/control/request.h"
 #include "features/pmix_tools/process_table.h"
+#include "node/is_local.h"
 #include "node/runtime_dir.h"
 #include "pmix/pmix_server.h"
 #include "rendezvous/peer.h"
@@ -51,6 +52,8 @@ static int ask_table(struct stand *stand, struct error *err)
     process_table_clear(&stand->table);
     int result = process_table_read(&stand->table, status, err);
     json_decref(status);
+    for (size_t i = 0; i < stand->table.count; i++)
+        stand->table.rows[i].here = is_local_obviously(stand->table.rows[i].host) == LOCAL_YES;
     return result;
 }
 

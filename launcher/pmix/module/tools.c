@@ -31,15 +31,15 @@ static void add_namespace(struct infos *list, const struct pmix_process *rows, s
     infos_add_text(list, PMIX_QUERY_NAMESPACES, count > 0 ? rows[0].nspace : "");
 }
 
-/* `host`: only of this host; NULL: all. */
+/* `here`: only those of this host. */
 static void add_table(struct infos *list, const char *key, const struct pmix_process *rows,
-                      size_t count, const char *host)
+                      size_t count, bool here)
 {
     pmix_proc_info_t *table = mem_array(count + 1, sizeof(*table));
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
         const struct pmix_process *from = &rows[i];
-        if (host != NULL && strcmp(from->host, host) != 0)
+        if (here && !from->here)
             continue;
         pmix_proc_info_t *row = &table[kept++];
         PMIX_LOAD_PROCID(&row->proc, from->nspace, (pmix_rank_t)from->rank);
@@ -69,9 +69,9 @@ int tools_answer(struct server *server, const struct strv *keys, struct infos *l
         if (strcmp(key, PMIX_QUERY_NAMESPACES) == 0)
             add_namespace(list, rows, count);
         else if (strcmp(key, PMIX_QUERY_PROC_TABLE) == 0)
-            add_table(list, key, rows, count, NULL);
+            add_table(list, key, rows, count, false);
         else if (strcmp(key, PMIX_QUERY_LOCAL_PROC_TABLE) == 0)
-            add_table(list, key, rows, count, server->hostname);
+            add_table(list, key, rows, count, true);
         else if (strcmp(key, PMIX_JOB_SIZE) == 0)
             infos_add_u32(list, key, (uint32_t)count);
         else

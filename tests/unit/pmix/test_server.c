@@ -490,23 +490,25 @@ static void test_groups(void **state)
 /* Whether rank 0 gets its group, when all members together give these bytes. */
 static bool is_constructed(const struct buf *answer)
 {
+    /* libpmix 4.2 never forgets a group that was not made */
+    char *name AUTO_FREE = mem_printf("group%d", world.epoch);
     world.answer = answer;
-    run_worker(2, "mpi_group", "data", NULL, true);
+    run_worker(2, "mpi_group", "own", name, true);
     world.answer = NULL;
     bool refused = strstr(buf_text(&world.output), "PMIx_Group_construct(") != NULL;
     assert_int_equal(world.connected, 1);
-    assert_true(refused || strstr(buf_text(&world.output), "PMIX_GROUP_LOCAL_CID") != NULL);
     assert_int_equal(refused, strstr(buf_text(&world.log), "cannot read what members") != NULL);
     return !refused;
 }
 
-/* What another node says of its members is proved. (Rank 1 is there, and its data never come.) */
+/* What another node says of its members is proved. */
 static void test_group_from_afar(void **state)
 {
     (void)state;
     struct buf bytes AUTO_BUF = BUF_INIT(1 << 20);
     world.elsewhere = true;
     assert_true(is_constructed(NULL));
+    expect_output("rank 0 own ok");
     assert_true(world.given.length > 40);
     char *given AUTO_FREE = mem_dup(world.given.bytes, world.given.length);
     size_t length = world.given.length;
