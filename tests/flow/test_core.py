@@ -33,7 +33,7 @@ class Core(Flow):
         for words, name in ((["check"], "check"), (["top"], "usage"), (["stacks"], "hang"), (["explain"], "evidence"),
                             (["kubernetes", "true"], "kubernetes"),
                             (["debug", "--rank", 0], "debug"), (["shell", "--host", "a"], "debug"),
-                            (["-np", 1, "--stop-at-start", "true"], "debug"),
+                            (["-np", 1, "--stop-at-start", "true"], "debug"), (["pmix"], "pmix_tools"),
                             (["--metrics", 0, "-np", 1, "true"], "metrics"),
                             (["-np", 1, "--hang-timeout", "1m", "true"], "hang"),
                             (["-np", 1, "--straggler-time", "1s", "true"], "straggler"),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A PMIx tool: mpi_tool HOW WHERE [hang]. HOW is "pid" (of the launcher, looked for below $TMPDIR)
- * or "file". Prints a line for each process of the job, "RANK HOST PID", or what went wrong, and
- * exits 0 or 1. "hang": it stays connected until it is ended.
+ * or "file". Prints lines for the processes of the job, or what went wrong, and exits 0 or 1.
+ * "hang": it stays connected until it is ended.
  */
 #include <pmix_tool.h>
 #include <stdio.h>

@@ -19,6 +19,6 @@ struct process_table {
     size_t count;
 };
 
-/* -1: that is no status of a job. */
+/* -1: that is not the status of a job. */
 int process_table_read(struct process_table *table, const json_t *status, struct error *err);
 void process_table_clear(struct process_table *table); /* accepts one that is all zero */

@@ -17,8 +17,8 @@
 pmix_status_t group_data_pack(const pmix_info_t *directives, size_t count, char **bytes,
                               size_t *length);
 
-/* Adds what the answer to PMIx has of the data of all nodes to `answer`, and what it wants to be
- * told apart to `resources`. Reads the bytes of other nodes with suspicion: another status than
+/* Adds what the answer to PMIx has of the data of all nodes to `answer`, and to `resources` what
+ * PMIx takes apart from that. Reads the bytes of other nodes with suspicion: another status than
  * PMIX_SUCCESS means that they are not what group_data_pack() makes. */
 pmix_status_t group_data_unpack(const char *bytes, size_t length, struct infos *answer,
                                 struct infos *resources);
