@@ -226,6 +226,7 @@ void help_short(struct buf *out)
              "  logs, attach, wait            read its output, follow it, await its end\n"
              "  stacks                        where each worker is now\n"
              "  debug, shell                  a debugger, a shell on a worker's host\n"
+             "  pmix                          the process table, for PMIx tools\n"
              "  stop, signal                  end it, or send a signal: hvdrun stop JOB\n"
              "  drain, undrain, add           change the hosts of an elastic job\n"
              "  kubernetes                    print manifests that run a job there\n"

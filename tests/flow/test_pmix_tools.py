@@ -19,6 +19,7 @@ class Tools(JobCommands, Hostile):
         self.gate, self.let_go = self.box.gate()
         job = self.start(*args, worker("hang"), "--until", self.gate)
         job.wait_output("ready", count=3)
+        wait_until(lambda: self.ask("ps", "-q").lines, "the job in the list", 20)
         server = self.start("pmix")
         server.wait_output("PMIX_TOOL_ATTACHMENT_FILE")
         said = dict(line.split(": ", 1) for line in server.output().splitlines() if ": " in line)
@@ -92,7 +93,7 @@ class Tools(JobCommands, Hostile):
         self.assertIn("table 3", self.tool("file", path))
         self.let_go()
         self.expect(job.wait(), 0)
-        wait_until(lambda: server.popen.poll() is not None, 20)
+        wait_until(lambda: server.popen.poll() is not None, "the end of the server")
 
     def test_no_job(self):
         self.refused("no running job", "pmix")

@@ -2,7 +2,7 @@
 /*
  * A server for tools, in a process of its own: libpmix 4.2 counts what a tool says into the fences
  * of the ranks, and ends the process if a tool that it refuses has gone. So none ever meets the
- * server of a job. Every tool is let in, and the agent's op decides at each question.
+ * server of a job. Every tool is let in, and the op of the command decides at each question.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +14,13 @@
 void up_tool_connected(pmix_info_t *info, size_t ninfo, pmix_tool_connection_cbfunc_t done,
                        void *done_data)
 {
-    static atomic_uint tools;
+    struct server *server = server_active();
     pmix_proc_t proc;
     const char *nspace = infos_text(info, ninfo, PMIX_NSPACE);
     const pmix_info_t *rank = infos_find(info, ninfo, PMIX_RANK);
     char *name AUTO_FREE = nspace != NULL
                                ? mem_strdup(nspace)
-                               : mem_printf("hvdrun-tool-%u", atomic_fetch_add(&tools, 1));
+                               : mem_printf("hvdrun-tool-%u", atomic_fetch_add(&server->tools, 1));
     bool ranked = rank != NULL && rank->value.type == PMIX_PROC_RANK;
     PMIX_LOAD_PROCID(&proc, name, ranked ? rank->value.data.rank : 0);
     done(PMIX_SUCCESS, &proc, done_data);
