@@ -19,11 +19,15 @@ class Tools(JobCommands, Hostile):
         self.gate, self.let_go = self.box.gate()
         job = self.start(*args, worker("hang"), "--until", self.gate)
         job.wait_output("ready", count=3)
-        wait_until(lambda: self.ask("ps", "-q").lines, "the job in the list", 20)
-        server = self.start("pmix")
-        server.wait_output("PMIX_TOOL_ATTACHMENT_FILE")
+        server = wait_until(self.serve, "the server of a job that has just started")
         said = dict(line.split(": ", 1) for line in server.output().splitlines() if ": " in line)
         return job, server, said["PMIX_SERVER_PIDINFO"], said["PMIX_TOOL_ATTACHMENT_FILE"]
+
+    def serve(self):
+        """The command, once it serves; None if it has not found the job, which may not be in the list yet."""
+        server = self.start("pmix")
+        wait_until(lambda: server.popen.poll() is not None or "PMIX_TOOL_ATTACHMENT_FILE" in server.output(), "a word of the server")
+        return server if "PMIX_TOOL_ATTACHMENT_FILE" in server.output() else None
 
     def tool(self, *words, become=(), limit="60"):
         """What a tool prints, to its end."""
