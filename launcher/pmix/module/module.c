@@ -44,12 +44,6 @@ static pmix_server_module_t operations = {
     .spawn = up_spawn,
 };
 
-/* Whoever connects to it can ask, and no more. */
-static pmix_server_module_t tool_operations = {
-    .tool_connected = up_tool_connected,
-    .query = up_query,
-};
-
 /* In the environment while the library starts, unless the user has chosen. */
 static const char *const settings[][2] = {
     /* A security plugin of the host (munge) that a container's client lacks would lock it out. */
@@ -78,6 +72,8 @@ static int init_library(const struct server *server, struct error *err)
     /* Saves each worker its own walk through /sys: a tenth of the start of 16 Open MPI ranks. */
     if (!tools)
         infos_add_true(&list, PMIX_SERVER_SHARE_TOPOLOGY);
+    else /* who connects can ask, and no more; there is one start in a process */
+        operations = (pmix_server_module_t){.tool_connected = up_tool_connected, .query = up_query};
     bool lent[SETTINGS];
     for (size_t i = 0; i < SETTINGS; i++)
         lent[i] = getenv(settings[i][0]) == NULL && setenv(settings[i][0], settings[i][1], 1) == 0;
@@ -89,8 +85,7 @@ static int init_library(const struct server *server, struct error *err)
     pthread_sigmask(SIG_BLOCK, &all, &before);
     struct complaints complaints;
     complaints_begin(&complaints);
-    pmix_status_t status =
-        PMIx_server_init(tools ? &tool_operations : &operations, list.items, list.count);
+    pmix_status_t status = PMIx_server_init(&operations, list.items, list.count);
     complaints_end(&complaints, server);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     for (size_t i = 0; i < SETTINGS; i++) {
