@@ -118,6 +118,7 @@ CALL(int, -1, rmdir, (const char *path), (path), LOOKUP | FAULT_PERM)
 CALL(int, -1, ftruncate, (int fd, off_t length), (fd, length), FAULT_INTR | FAULT_IO)
 CALL(int, -1, fsync, (int fd), (fd), FAULT_INTR | FAULT_IO | FAULT_NOSPC)
 CALL(int, -1, getifaddrs, (struct ifaddrs * *list), (list), NEW_FD)
+CALL(int, -1, link, (const char *from, const char *to), (from, to), ENTRY)
 CALL(int, -1, rename, (const char *from, const char *to), (from, to), ENTRY)
 CALL(int, -1, renameat, (int at, const char *from, int to_at, const char *to),
      (at, from, to_at, to), ENTRY)

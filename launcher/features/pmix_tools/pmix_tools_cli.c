@@ -106,7 +106,7 @@ static void quiet(void *context, enum log_level level, const char *line)
 {
     (void)context;
     if (level <= LOG_WARNING)
-        dprintf(STDERR_FILENO, "hvdrun: %s\n", line);
+        fprintf(stderr, "hvdrun: %s\n", line);
 }
 
 /* The library names its file after this process. Tools look for the launcher of a job. */
@@ -117,7 +117,7 @@ static char *add_name(const struct stand *stand, const char *hostname)
     char *launcher AUTO_FREE =
         mem_printf("%s/pmix.%s.tool.%d", folder, hostname, (int)stand->table.driver);
     if (link(ours, launcher) < 0 && errno != EEXIST)
-        dprintf(STDERR_FILENO, "hvdrun: cannot make %s: %s\n", launcher, strerror(errno));
+        fprintf(stderr, "hvdrun: cannot make %s: %s\n", launcher, strerror(errno));
     return ours;
 }
 
@@ -165,7 +165,6 @@ static void serve(struct stand *stand)
 static void end(struct stand *stand, int status)
 {
     runtime_dir_destroy(stand->dir);
-    fflush(stdout);
     _exit(status);
 }
 
@@ -187,8 +186,9 @@ int control_pmix(const struct job_list *list, const struct control_words *words,
         return -1;
     }
     char *file AUTO_FREE = add_name(&stand, hostname);
-    dprintf(STDOUT_FILENO, "PMIX_SERVER_PIDINFO: %d\nPMIX_TOOL_ATTACHMENT_FILE: %s\n",
-            (int)stand.table.driver, file);
+    printf("PMIX_SERVER_PIDINFO: %d\nPMIX_TOOL_ATTACHMENT_FILE: %s\n", (int)stand.table.driver,
+           file);
+    fflush(stdout);
     serve(&stand);
     end(&stand, 0);
     return 0;
