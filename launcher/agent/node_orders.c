@@ -41,6 +41,7 @@ static void add_crew(struct agent *agent, uint32_t epoch, Hvdrun__Prepare *messa
                                  .job_id = agent->job_id,
                                  .ready = HVDRUN__READY__INIT,
                                  .drain_ms = agent->drain_ms};
+    agent_parts_adapt(agent, message);
     agent_parts_crew(agent, &config, message, joins);
     departure_inform(agent->departure, crews_add(agent->crews, &config, message));
 }

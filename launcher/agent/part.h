@@ -31,6 +31,8 @@ struct agent_part { /* any function may be NULL */
     const struct ask_rule *topics;    /* questions that it answers; ends with one without a topic */
     const struct agent_order *orders; /* ends with one whose type is 0 */
     void (*open)(struct agent *agent); /* when the agent begins */
+    /* PREPARE has come: changes what it says of this host's programs, folders and environment. */
+    void (*adapt)(struct agent *agent, Hvdrun__Prepare *prepare);
     /* A crew is about to be created: adds to what it gets. `joins`: to workers that go on. */
     void (*crew)(struct agent *agent, struct crew_config *config, const Hvdrun__Prepare *prepare,
                  bool joins);

@@ -41,6 +41,14 @@ void agent_parts_close(struct agent *agent)
     }
 }
 
+void agent_parts_adapt(struct agent *agent, Hvdrun__Prepare *prepare)
+{
+    EACH_PART (part) {
+        if (part->adapt != NULL)
+            part->adapt(agent, prepare);
+    }
+}
+
 void agent_parts_crew(struct agent *agent, struct crew_config *config,
                       const Hvdrun__Prepare *prepare, bool joins)
 {

@@ -6,6 +6,7 @@
 
 void agent_parts_open(struct agent *agent);
 void agent_parts_close(struct agent *agent);
+void agent_parts_adapt(struct agent *agent, Hvdrun__Prepare *prepare);
 void agent_parts_crew(struct agent *agent, struct crew_config *config,
                       const Hvdrun__Prepare *prepare, bool joins);
 void agent_parts_epoch(struct agent *agent, uint32_t epoch);

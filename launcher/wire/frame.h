@@ -55,7 +55,8 @@
     X(FRAME_OUTPUT_SHOW, 53) X(FRAME_FAREWELL, 54) X(FRAME_LINE_OPENED, 55)                        \
     X(FRAME_RANKS_ENDED, 56) X(FRAME_STALL, 57) X(FRAME_PROGRESS, 62)                              \
     X(FRAME_ASK, 77) X(FRAME_ANSWER, 78) X(FRAME_SPAWN, 79) X(FRAME_SPAWNED, 80)                   \
-    X(FRAME_UNKILLED, 81) X(FRAME_PIECE, 91) X(FRAME_PIECES_END, 92)
+    X(FRAME_UNKILLED, 81) X(FRAME_STAGE, 82) X(FRAME_STAGED, 83) X(FRAME_PIECE, 91)                \
+    X(FRAME_PIECES_END, 92)
 /* clang-format on */
 
 enum frame_type {

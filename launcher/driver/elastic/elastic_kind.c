@@ -325,7 +325,12 @@ static void hello(struct job *job, struct node_link *node)
     }
     handshake_welcome(job, node);
     if (node->state == NODE_UP)
-        feed_host(job, ELASTIC_HOST_CAME, node, node->hello->boot_id);
+        kind_welcomed(job, node);
+}
+
+static void came(struct job *job, struct node_link *node)
+{
+    feed_host(job, ELASTIC_HOST_CAME, node, node->hello->boot_id);
 }
 
 /* Where nobody has listed hosts, one that has gone is forgotten until its agent comes again. */
@@ -533,6 +538,7 @@ const struct job_kind elastic_kind = {
     .status = elastic_control_status,
     .welcome = welcome,
     .hello = hello,
+    .came = came,
     .stranger = stranger,
     .unreached = unreached,
     .lost = lost,

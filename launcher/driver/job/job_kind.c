@@ -81,6 +81,18 @@ void kind_hello(struct job *job, struct node_link *node)
         job->kind->hello(job, node);
 }
 
+void kind_came(struct job *job, struct node_link *node)
+{
+    if (job->kind->came != NULL && node->state == NODE_UP)
+        job->kind->came(job, node);
+}
+
+void kind_welcomed(struct job *job, struct node_link *node)
+{
+    if (!parts_delay(job, node))
+        kind_came(job, node);
+}
+
 void kind_unreached(struct job *job, struct node_link *node, const char *why)
 {
     if (job->kind->unreached != NULL)

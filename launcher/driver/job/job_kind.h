@@ -42,6 +42,8 @@ struct job_kind {
     /* A node comes up, or fails to. */
     void (*welcome)(const struct job *job, Hvdrun__Welcome *welcome); /* adds its part */
     void (*hello)(struct job *job, struct node_link *node);
+    /* The job may use the node, which is up and welcome. */
+    void (*came)(struct job *job, struct node_link *node);
     void (*unreached)(struct job *job, struct node_link *node, const char *why);
     void (*note)(struct job *job, const struct node_link *node, const char *line);
     /* The agent of a host that no list has wants to come in. NULL: its node is called now; else why
@@ -80,6 +82,9 @@ void kind_status(const struct job *job, struct json_t *root);
 void kind_welcome(const struct job *job, Hvdrun__Welcome *welcome);
 const char *kind_stranger(struct job *job, const char *name);
 void kind_hello(struct job *job, struct node_link *node);
+/* The kind has taken HELLO: a part may delay the node. Then the part calls kind_came(). */
+void kind_welcomed(struct job *job, struct node_link *node);
+void kind_came(struct job *job, struct node_link *node);
 void kind_unreached(struct job *job, struct node_link *node, const char *why);
 void kind_note(struct job *job, const struct node_link *node, const char *line);
 void kind_lost(struct job *job, struct node_link *node, const char *why);

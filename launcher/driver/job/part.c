@@ -130,6 +130,15 @@ bool parts_leave_out(struct job *job, const char *host)
     return false;
 }
 
+bool parts_delay(struct job *job, struct node_link *node)
+{
+    EACH_PART (job, part) {
+        if (part->delays != NULL && part->delays(job, node))
+            return true;
+    }
+    return false;
+}
+
 bool parts_hold(struct job *job, uint32_t epoch)
 {
     EACH_PART (job, part) {

@@ -68,6 +68,10 @@ struct driver_part { /* any function may be NULL */
                      const char *why);
     bool (*leaves_out)(struct job *job, const char *host); /* of a list that was discovered */
 
+    /* A node has come up. true: the job must not use it yet; the part calls kind_came() later. With
+     * NULL instead of a node: is there one that the part delays? */
+    bool (*delays)(struct job *job, struct node_link *node);
+
     /* All workers are about to start again, in this epoch. true: not yet; the part calls
      * job_advance() when it is time. */
     bool (*holds)(struct job *job, uint32_t epoch);
@@ -103,6 +107,7 @@ void parts_ranks_changed(struct job *job);
 void parts_host_bad(struct job *job, const struct node_link *node, enum host_bad kind,
                     const char *why);
 bool parts_hold(struct job *job, uint32_t epoch);        /* does any? */
+bool parts_delay(struct job *job, struct node_link *node); /* does any? */
 bool parts_leave_out(struct job *job, const char *host); /* does any? */
 
 void parts_prepare(const struct job *job, Hvdrun__Prepare *message);

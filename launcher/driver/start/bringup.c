@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "driver/end/teardown.h"
 #include "driver/job/job_kind.h"
+#include "driver/job/part.h"
 #include "driver/reach/call_progress.h"
 #include "driver/reach/reach.h"
 #include "driver/start/bringup_test.h"
@@ -105,6 +106,10 @@ static void limit_passed(void *context)
     job_advance_now(job);
     if (job->state >= JOB_RUNNING)
         return;
+    if (parts_delay(job, NULL)) { /* which has limits of its own */
+        loop_timer_set(bringup->limit, job->settings->start_timeout);
+        return;
+    }
     AUTO_BUF struct buf text = BUF_INIT(ERROR_TEXT_MAX / 2);
     buf_printf(
         &text,
@@ -200,9 +205,14 @@ void bringup_hello(struct bringup *bringup, struct node_link *node)
     if (node->state != NODE_UP ||
         !accept_problem(job, node, hello->problem, hello->status, UINT32_MAX))
         return;
-    job->nodes_up++;
+    kind_welcomed(job, node);
+}
+
+void bringup_came(struct bringup *bringup)
+{
+    bringup->job->nodes_up++;
     look_whether_settled(bringup);
-    job_advance(job);
+    job_advance(bringup->job);
 }
 
 void bringup_prepare(struct bringup *bringup)

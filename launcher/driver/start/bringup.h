@@ -22,6 +22,7 @@ void bringup_pause(struct bringup *bringup, bool paused);
 void bringup_stop(struct bringup *bringup); /* the end has begun */
 
 void bringup_hello(struct bringup *bringup, struct node_link *node);
+void bringup_came(struct bringup *bringup); /* the job may use a node that has said HELLO */
 void bringup_unreached(struct bringup *bringup);
 /* READY. */
 int bringup_ready(struct job *job, struct node_link *node, const struct agent_frame *frame);

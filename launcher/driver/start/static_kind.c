@@ -273,6 +273,12 @@ static void hello(struct job *job, struct node_link *node)
     bringup_hello(of(job)->bringup, node);
 }
 
+static void came(struct job *job, struct node_link *node)
+{
+    (void)node;
+    bringup_came(of(job)->bringup);
+}
+
 static void unreached(struct job *job, struct node_link *node, const char *why)
 {
     (void)node, (void)why; /* reach_why() */
@@ -389,6 +395,7 @@ const struct job_kind static_kind = {
     .verdict = verdict,
     .role = role,
     .hello = hello,
+    .came = came,
     .unreached = unreached,
     .lost = lost,
     .killed = killed,

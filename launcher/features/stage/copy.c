@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/stage/copy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/plain.h"
+#include "features/stage/stage.h"
+
+#define REMOVE_MS 5000 /* at the end of a job, whose driver waits */
+#define ROUNDS 3       /* others remove a copy while we take it */
+#define SPARSE 4096
+
+/* How a copy changes what the user asked for is said in docs/staging.md: read-only, no owner. */
+static mode_t mode_of(const struct stage_file *file)
+{
+    return file->kind == 'x' ? 0500 : 0400;
+}
+
+static int go_on(const struct stage_copy *copy, struct error *err)
+{
+    atomic_fetch_add(&copy->config.watch->beat, 1);
+    return atomic_load(&copy->config.watch->stop) ? error_set(err, "--stage was interrupted") : 0;
+}
+
+static char *path_in(const struct stage_copy *copy, const char *name)
+{
+    return mem_printf("%s/copy/%s", copy->folder, name);
+}
+
+/* Is what is there what the list says? */
+
+static bool has_stamp(const struct stat *info, const struct stage_file *file)
+{
+    /* a file system may keep coarser times */
+    return S_ISREG(info->st_mode) && (uint64_t)info->st_size == file->size &&
+           info->st_mtim.tv_sec == file->seconds &&
+           info->st_mtim.tv_nsec <= (long)file->nanoseconds &&
+           ((info->st_mode & 0100) != 0) == (file->kind == 'x');
+}
+
+static bool has_hash(const struct stage_copy *copy, const char *path, const struct stage_file *file)
+{
+    uint8_t found[SHA256_SIZE], *piece AUTO_FREE = mem_alloc(STAGE_CHUNK);
+    struct sha256 hash;
+    int fd AUTO_FD = fd_open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+    ssize_t got = fd < 0 ? -1 : fd_read(fd, piece, STAGE_CHUNK);
+    sha256_begin(&hash);
+    for (; got > 0 && go_on(copy, NULL) == 0; got = fd_read(fd, piece, STAGE_CHUNK))
+        sha256_add(&hash, piece, (size_t)got);
+    sha256_end(&hash, found);
+    return got == 0 && memcmp(found, file->hash, sizeof(found)) == 0;
+}
+
+static bool is_link_to(const char *path, const char *target)
+{
+    char text[4096];
+    ssize_t length = readlink(path, text, sizeof(text));
+    return length == (ssize_t)strlen(target) && memcmp(text, target, (size_t)length) == 0;
+}
+
+static bool is_good(const struct stage_copy *copy, const char *path, const struct stage_file *file,
+                    bool reads)
+{
+    struct stat info;
+    if (lstat(path, &info) < 0)
+        return false;
+    if (file->kind == 'd')
+        return S_ISDIR(info.st_mode);
+    if (file->kind == 'l')
+        return S_ISLNK(info.st_mode) && is_link_to(path, file->target);
+    return has_stamp(&info, file) && (!reads || has_hash(copy, path, file));
+}
+
+static bool is_whole(const struct stage_copy *copy, bool reads)
+{
+    bool good = true;
+    for (size_t i = 0; good && i < copy->list.count; i++) {
+        const struct stage_file *file = &copy->list.files[i];
+        char *path AUTO_FREE =
+            mem_printf("%s/%s/copy/%s", copy->store.path, copy->id, file->name);
+        good = is_good(copy, path, file, reads) && go_on(copy, NULL) == 0;
+    }
+    return good;
+}
+
+/* A link out of the root must lead somewhere on this host, too. */
+static int check_links(const struct stage_copy *copy, const char *folder, struct error *err)
+{
+    for (size_t i = 0; i < copy->list.count; i++) {
+        const struct stage_file *file = &copy->list.files[i];
+        char *path AUTO_FREE = mem_printf("%s/copy/%s", folder, file->name);
+        struct stat info;
+        if (file->kind == 'l' && stat(path, &info) < 0)
+            return error_errno(err, errno,
+                               "the staged link %s leads to %s, which cannot be used here",
+                               file->name, file->target);
+    }
+    return 0;
+}
+
+/* 1: a good copy was there. 0: none is. */
+static int take_whole(struct stage_copy *copy, struct error *err)
+{
+    char *folder AUTO_FREE = mem_printf("%s/%s", copy->store.path, copy->id);
+    bool fresh = stage_store_is_fresh(&copy->store, copy->id);
+    copy->lock = stage_store_take(&copy->store, copy->id);
+    if (copy->lock < 0)
+        return 0;
+    if (is_whole(copy, copy->config.verify || !fresh)) {
+        char *boot AUTO_FREE = stage_boot_id();
+        char *once AUTO_FREE = mem_printf("%s/once", folder);
+        copy->complete = copy->was_there = true;
+        if (copy->config.keep.bytes > 0)
+            unlink(once);
+        if (!fresh)
+            (void)!stage_store_mark(folder, "boot", boot, NULL);
+        return check_links(copy, folder, err) < 0 ? -1 : 1;
+    }
+    if (go_on(copy, err) < 0)
+        return -1;
+    if (stage_store_claim(copy->lock) == 0)
+        return error_set(err,
+                         "another job has changed files of %s, which it still uses: end that job, "
+                         "or choose another --stage-dir",
+                         folder);
+    stage_store_remove(&copy->store, copy->id, INT64_MAX);
+    fd_close(&copy->lock);
+    return 0;
+}
+
+/* Building */
+
+static int fails(const struct stage_copy *copy, const char *path, struct error *err)
+{
+    (void)copy;
+    int code = errno;
+    const char *remedy = code == ENOSPC || code == EDQUOT
+                             ? "no space for staged files (another --stage-dir?): cannot write"
+                             : "cannot write the staged file";
+    return error_errno(err, code, "%s %s", remedy, path);
+}
+
+/* The file ends: sets what the list says. Closes it. */
+static int finish_file(struct stage_copy *copy, int *fd, const char *path,
+                       const struct stage_file *file, struct error *err)
+{
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
+                                {.tv_sec = file->seconds, .tv_nsec = file->nanoseconds}};
+    bool done = fchmod(*fd, mode_of(file)) == 0 && futimens(*fd, times) == 0;
+    if (!done)
+        fails(copy, path, err);
+    int closed = close(*fd); /* a server may say only now that a disk is full */
+    *fd = -1;
+    if (done && closed < 0)
+        return fails(copy, path, err);
+    return done ? 0 : -1;
+}
+
+static int create_file(const struct stage_copy *copy, const char *path, uint64_t size,
+                       struct error *err)
+{
+    int fd = fd_open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0 && ftruncate(fd, (off_t)size) == 0)
+        return fd;
+    fails(copy, path, err);
+    fd_close(&fd);
+    return -1;
+}
+
+/* Folders, links and empty files. */
+static int make_frame(struct stage_copy *copy, struct error *err)
+{
+    for (size_t i = 0; i < copy->list.count; i++) {
+        const struct stage_file *file = &copy->list.files[i];
+        char *path AUTO_FREE = path_in(copy, file->name);
+        if (go_on(copy, err) < 0)
+            return -1;
+        if ((file->kind == 'd' && mkdir(path, 0700) < 0) ||
+            (file->kind == 'l' && symlink(file->target, path) < 0))
+            return fails(copy, path, err);
+        if (!stage_file_is_plain(file) || file->size > 0)
+            continue;
+        int fd = create_file(copy, path, 0, err);
+        if (fd < 0 || finish_file(copy, &fd, path, file, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Reads a file of this host into a new one. 1: done. 0: it does not have that content. */
+static int copy_content(struct stage_copy *copy, const char *from, const char *to,
+                        const struct stage_file *file, struct error *err)
+{
+    uint8_t found[SHA256_SIZE], *piece AUTO_FREE = mem_alloc(STAGE_CHUNK);
+    struct sha256 hash;
+    int in AUTO_FD = fd_open(from, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+    int out AUTO_FD = in < 0 ? -1 : create_file(copy, to, 0, err);
+    if (in < 0)
+        return 0;
+    if (out < 0)
+        return -1;
+    sha256_begin(&hash);
+    ssize_t got = fd_read(in, piece, STAGE_CHUNK);
+    for (; got > 0; got = fd_read(in, piece, STAGE_CHUNK)) {
+        if (fd_write_all(out, piece, (size_t)got) < 0)
+            return fails(copy, to, err);
+        sha256_add(&hash, piece, (size_t)got);
+        if (go_on(copy, err) < 0)
+            return -1;
+    }
+    sha256_end(&hash, found);
+    if (got == 0 && memcmp(found, file->hash, sizeof(found)) == 0)
+        return finish_file(copy, &out, to, file, err) < 0 ? -1 : 1;
+    unlink(to);
+    return 0;
+}
+
+/* Other copies */
+
+struct neighbour { /* a copy that has the shared lock */
+    char *id;
+    struct stage_list list;
+    int lock;
+};
+
+struct found { /* a content */
+    const struct neighbour *in;
+    const struct stage_file *file;
+};
+
+static void add_contents(struct map *map, const struct neighbour *in)
+{
+    for (size_t i = 0; i < in->list.content_count; i++) {
+        const struct stage_file *file = &in->list.files[in->list.contents[i]];
+        struct found *found = mem_alloc(sizeof(*found));
+        *found = (struct found){in, file};
+        free(map_put(map, map_bytes(file->hash, SHA256_SIZE), found));
+    }
+}
+
+/* 1: the content is in the folder now. A file with the same time and mode is one with it. */
+static int adopt_one(struct stage_copy *copy, const struct found *found,
+                     const struct stage_file *file, struct error *err)
+{
+    char *from AUTO_FREE = mem_printf("%s/%s/copy/%s", copy->store.path, found->in->id,
+                                      found->file->name);
+    char *to AUTO_FREE = path_in(copy, file->name);
+    bool same = found->file->kind == file->kind && found->file->seconds == file->seconds &&
+                found->file->nanoseconds == file->nanoseconds;
+    bool fresh = !copy->config.verify && stage_store_is_fresh(&copy->store, found->in->id);
+    if (go_on(copy, err) < 0)
+        return -1;
+    if (!is_good(copy, from, found->file, same && !fresh))
+        return 0;
+    if (same && link(from, to) == 0)
+        return 1;
+    return copy_content(copy, from, to, file, err);
+}
+
+static int adopt_from(struct stage_copy *copy, const struct map *map, struct error *err)
+{
+    for (size_t i = 0; i < copy->list.content_count; i++) {
+        const struct stage_file *file = &copy->list.files[copy->list.contents[i]];
+        const struct found *found = map_get(map, map_bytes(file->hash, SHA256_SIZE));
+        int adopted = found == NULL || found->file->size != file->size
+                          ? 0
+                          : adopt_one(copy, found, file, err);
+        if (adopted < 0)
+            return -1;
+        copy->has[i] = adopted > 0;
+        copy->missing += adopted > 0 ? 0 : file->size;
+    }
+    return 0;
+}
+
+static int adopt(struct stage_copy *copy, struct error *err)
+{
+    AUTO_STRV struct strv ids = STRV_INIT;
+    struct map map = {.count = 0};
+    stage_store_ids(&copy->store, &ids);
+    struct neighbour *list AUTO_FREE = mem_array(ids.count, sizeof(*list));
+    size_t count = 0;
+    for (size_t i = 0; i < ids.count; i++) {
+        struct neighbour *next = &list[count];
+        *next = (struct neighbour){.id = ids.items[i],
+                                   .lock = stage_store_share(&copy->store, ids.items[i])};
+        if (next->lock >= 0 && stage_store_list(&copy->store, next->id, &next->list) == 0)
+            count++;
+        else
+            fd_close(&next->lock);
+    }
+    for (size_t i = 0; i < count; i++)
+        add_contents(&map, &list[i]);
+    int result = adopt_from(copy, &map, err);
+    map_clear(&map, free);
+    for (size_t i = 0; i < count; i++) {
+        stage_list_destroy(&list[i].list);
+        fd_close(&list[i].lock);
+    }
+    return result;
+}
+
+static int check_space(const struct stage_copy *copy, struct error *err)
+{
+    struct statvfs info;
+    if (statvfs(copy->folder, &info) < 0 || info.f_blocks == 0)
+        return 0; /* it does not say */
+    uint64_t space = (uint64_t)info.f_bavail * info.f_frsize;
+    if (space >= copy->missing)
+        return 0;
+    return error_set(err,
+                     "%s has %" PRIu64 " MiB of free space, and staged files need %" PRIu64
+                     " MiB: choose another --stage-dir",
+                     copy->store.path, space >> 20, (copy->missing >> 20) + 1);
+}
+
+static int begin_building(struct stage_copy *copy, struct error *err)
+{
+    copy->folder = stage_store_build(&copy->store, &copy->lock, err);
+    if (copy->folder == NULL)
+        return -1;
+    copy->has = mem_array(copy->list.content_count, sizeof(*copy->has));
+    char *root AUTO_FREE = mem_printf("%s/copy", copy->folder);
+    if (mkdir(root, 0700) < 0)
+        return fails(copy, root, err);
+    if (make_frame(copy, err) < 0 || adopt(copy, err) < 0)
+        return -1;
+    stage_store_tidy(&copy->store, &copy->config.keep, copy->list.bytes);
+    return check_space(copy, err);
+}
+
+int stage_copy_begin(struct stage_copy *copy, const struct stage_copy_config *config,
+                     struct stage_list *list, struct error *err)
+{
+    *copy = (struct stage_copy){.config = *config, .list = *list, .lock = -1, .fd = -1};
+    *list = (struct stage_list){.text = NULL};
+    stage_list_id(&copy->list, copy->id);
+    int result = stage_store_open(config->place, &copy->store, err);
+    if (result == 0)
+        result = take_whole(copy, err);
+    if (result == 0)
+        result = begin_building(copy, err);
+    if (result < 0)
+        stage_copy_close(copy);
+    return result < 0 ? -1 : 0;
+}
+
+bool stage_copy_lacks(const struct stage_copy *copy, uint64_t chunk)
+{
+    const struct stage_list *list = &copy->list;
+    uint64_t at = chunk * STAGE_CHUNK, end = at + stage_list_chunk_size(list, chunk);
+    bool lacks = false;
+    size_t i = copy->complete ? list->content_count : stage_list_find(list, at);
+    for (; !lacks && i < list->content_count && list->files[list->contents[i]].at < end; i++)
+        lacks = !copy->has[i];
+    return lacks;
+}
+
+static bool is_zero(const uint8_t *bytes, size_t length)
+{
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, length - 1) == 0;
+}
+
+/* Blocks of zeros stay holes. */
+static int write_part(int fd, const uint8_t *bytes, size_t length, off_t offset)
+{
+    while (length > 0) {
+        size_t part = length < SPARSE ? length : SPARSE;
+        while (part + SPARSE <= length && !is_zero(bytes + part, SPARSE))
+            part += SPARSE;
+        bool hole = part <= SPARSE && is_zero(bytes, part);
+        for (size_t done = 0; !hole && done < part;) {
+            ssize_t put = pwrite(fd, bytes + done, part - done, offset + (off_t)done);
+            if (put < 0 && errno != EINTR)
+                return -1;
+            done += put > 0 ? (size_t)put : 0;
+        }
+        bytes += part;
+        length -= part;
+        offset += (off_t)part;
+    }
+    return 0;
+}
+
+/* Some bytes of a content that is missing, the next ones. */
+static int write_content(struct stage_copy *copy, size_t content, uint64_t at, const uint8_t *bytes,
+                         size_t length, struct error *err)
+{
+    const struct stage_file *file = &copy->list.files[copy->list.contents[content]];
+    char *path AUTO_FREE = path_in(copy, file->name);
+    uint8_t found[SHA256_SIZE];
+    if (at == file->at) {
+        fd_close(&copy->fd);
+        copy->fd = create_file(copy, path, file->size, err);
+        copy->content = content;
+        sha256_begin(&copy->hash);
+    }
+    if (copy->fd < 0 || copy->content != content)
+        return copy->fd < 0 ? -1 : error_set(err, "the chunks of %s are not in order", file->name);
+    if (write_part(copy->fd, bytes, length, (off_t)(at - file->at)) < 0)
+        return fails(copy, path, err);
+    sha256_add(&copy->hash, bytes, length);
+    if (at + length < file->at + file->size)
+        return 0;
+    sha256_end(&copy->hash, found);
+    if (memcmp(found, file->hash, sizeof(found)) != 0)
+        return error_set(err, "%s changed while it was staged: stage what nobody writes to",
+                         file->name);
+    copy->has[content] = true;
+    return finish_file(copy, &copy->fd, path, file, err);
+}
+
+int stage_copy_write(struct stage_copy *copy, uint64_t chunk, const uint8_t *bytes, size_t length,
+                     struct error *err)
+{
+    const struct stage_list *list = &copy->list;
+    uint64_t at = chunk * STAGE_CHUNK, end = at + length;
+    int result = go_on(copy, err);
+    for (size_t i = stage_list_find(list, at); result == 0 && at < end; i++) {
+        const struct stage_file *file = &list->files[list->contents[i]];
+        uint64_t until = file->at + file->size < end ? file->at + file->size : end;
+        if (!copy->has[i])
+            result = write_content(copy, i, at, bytes, (size_t)(until - at), err);
+        bytes += until - at;
+        at = until;
+    }
+    if (result < 0)
+        stage_copy_close(copy);
+    return result;
+}
+
+/* Files with the same content as another one. */
+static int add_twins(struct stage_copy *copy, struct error *err)
+{
+    for (size_t i = 0; i < copy->list.count; i++) {
+        const struct stage_file *file = &copy->list.files[i];
+        const struct stage_file *first = &copy->list.files[file->first];
+        if (!stage_file_is_plain(file) || file->size == 0 || file == first)
+            continue;
+        char *from AUTO_FREE = path_in(copy, first->name);
+        char *to AUTO_FREE = path_in(copy, file->name);
+        bool same = first->kind == file->kind && first->seconds == file->seconds &&
+                    first->nanoseconds == file->nanoseconds;
+        if (go_on(copy, err) < 0)
+            return -1;
+        if (same && link(from, to) == 0)
+            continue;
+        int copied = copy_content(copy, from, to, file, err);
+        if (copied <= 0)
+            return copied < 0 ? -1 : error_set(err, "cannot read back %s", from);
+    }
+    return 0;
+}
+
+static int close_folders(struct stage_copy *copy, struct error *err)
+{
+    for (size_t i = copy->list.count; i > 0; i--) {
+        const struct stage_file *file = &copy->list.files[i - 1];
+        char *path AUTO_FREE = path_in(copy, file->name);
+        if (file->kind == 'd' && chmod(path, 0500) < 0)
+            return fails(copy, path, err);
+    }
+    return 0;
+}
+
+static int write_marks(struct stage_copy *copy, struct error *err)
+{
+    char *path AUTO_FREE = mem_printf("%s/list", copy->folder);
+    char *boot AUTO_FREE = stage_boot_id();
+    int fd AUTO_FD = create_file(copy, path, 0, err);
+    if (fd < 0)
+        return -1;
+    if (fd_write_all(fd, copy->list.text, copy->list.length) < 0)
+        return fails(copy, path, err);
+    if (copy->config.keep.bytes == 0 && stage_store_mark(copy->folder, "once", "", err) < 0)
+        return -1;
+    return stage_store_mark(copy->folder, "boot", boot, err);
+}
+
+/* Another agent was faster: its copy is as good, and ours goes. */
+static int take_other(struct stage_copy *copy, struct error *err)
+{
+    stage_tree_remove(copy->folder, INT64_MAX);
+    fd_close(&copy->lock);
+    mem_free_at(&copy->folder);
+    copy->lock = stage_store_take(&copy->store, copy->id);
+    copy->complete = copy->lock >= 0 && is_whole(copy, copy->config.verify);
+    if (copy->complete)
+        return 0;
+    return error_set(err,
+                     "another job has changed or removed the copy of %s meanwhile: start again",
+                     copy->list.files[0].name);
+}
+
+int stage_copy_end(struct stage_copy *copy, struct error *err)
+{
+    int result = copy->complete ? 1 : 0;
+    if (!copy->complete) {
+        result = add_twins(copy, err) < 0 || check_links(copy, copy->folder, err) < 0 ||
+                         close_folders(copy, err) < 0 || write_marks(copy, err) < 0
+                     ? -1
+                     : stage_store_finish(&copy->store, copy->folder, copy->id, copy->lock, err);
+        if (result > 0)
+            mem_free_at(&copy->folder);
+        copy->complete = result > 0;
+    }
+    if (result == 0)
+        result = take_other(copy, err);
+    if (result < 0)
+        stage_copy_close(copy);
+    return result < 0 ? -1 : 0;
+}
+
+char *stage_copy_place(const struct stage_copy *copy)
+{
+    return mem_printf("%s/%s/copy/%s", copy->store.path, copy->id, copy->list.files[0].name);
+}
+
+void stage_copy_close(struct stage_copy *copy)
+{
+    int64_t deadline_ms = clock_mono_ms() + REMOVE_MS;
+    fd_close(&copy->fd);
+    if (copy->folder != NULL)
+        stage_tree_remove(copy->folder, deadline_ms);
+    bool goes = copy->complete && copy->config.keep.bytes == 0;
+    if (goes && stage_store_claim(copy->lock) > 0)
+        stage_store_remove(&copy->store, copy->id, deadline_ms);
+    fd_close(&copy->lock);
+    stage_store_close(&copy->store);
+    stage_list_destroy(&copy->list);
+    mem_free_at(&copy->folder);
+    mem_free_at(&copy->has);
+    *copy = (struct stage_copy){.lock = -1, .fd = -1};
+}

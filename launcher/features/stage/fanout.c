@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/stage/fanout.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "features/stage/stage.h"
+
+#define ALL_ON_THE_WAY 256 /* chunks of all hosts, if each has another one */
+
+bool fanout_host_begin(struct fanout_host *host, uint32_t root, const uint64_t *pairs,
+                       size_t pair_count, uint64_t chunks)
+{
+    uint64_t next = 0; /* what a range may begin with */
+    fanout_host_clear(host);
+    *host = (struct fanout_host){.root = root, .wants = true, .count = pair_count / 2};
+    host->lacks = mem_array(host->count, sizeof(*host->lacks));
+    bool good = pair_count % 2 == 0;
+    for (size_t i = 0; good && i < host->count; i++) {
+        struct fanout_range range = {pairs[2 * i], pairs[2 * i + 1]};
+        good = range.first >= next && range.count > 0 && range.first < chunks &&
+               range.count <= chunks - range.first;
+        host->lacks[i] = range;
+        host->total += range.count;
+        next = range.first + range.count;
+    }
+    return good;
+}
+
+void fanout_host_clear(struct fanout_host *host)
+{
+    free(host->lacks);
+    *host = (struct fanout_host){.count = 0};
+}
+
+bool fanout_host_taken(struct fanout_host *host, uint64_t taken)
+{
+    if (taken < host->taken || taken > host->sent)
+        return false;
+    host->taken = taken;
+    return true;
+}
+
+bool fanout_host_next(const struct fanout_host *host, size_t window, uint64_t *chunk)
+{
+    if (!host->wants || host->range == host->count || host->sent - host->taken >= window)
+        return false;
+    *chunk = host->lacks[host->range].first + host->offset;
+    return true;
+}
+
+void fanout_host_sent(struct fanout_host *host)
+{
+    host->sent++;
+    if (++host->offset < host->lacks[host->range].count)
+        return;
+    host->offset = 0;
+    host->range++;
+}
+
+size_t fanout_window(size_t hosts)
+{
+    size_t share = hosts == 0 ? STAGE_WINDOW : ALL_ON_THE_WAY / hosts;
+    return share < 1 ? 1 : share > STAGE_WINDOW ? STAGE_WINDOW : share;
+}
+
+void *fanout_cache_get(struct fanout_cache *cache, uint32_t root, uint64_t chunk)
+{
+    for (size_t i = 0; i < FANOUT_SLOTS; i++) {
+        struct fanout_slot *slot = &cache->slots[i];
+        if (slot->block == NULL || slot->chunk != chunk || slot->root != root)
+            continue;
+        slot->used = ++cache->clock;
+        return slot->block;
+    }
+    return NULL;
+}
+
+void *fanout_cache_put(struct fanout_cache *cache, uint32_t root, uint64_t chunk, void *block)
+{
+    struct fanout_slot *oldest = &cache->slots[0];
+    for (size_t i = 0; i < FANOUT_SLOTS; i++) {
+        if (cache->slots[i].used < oldest->used)
+            oldest = &cache->slots[i];
+    }
+    void *before = oldest->block;
+    *oldest = (struct fanout_slot){root, chunk, ++cache->clock, block};
+    return before;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Paths that change when files are staged: what a job names below a root becomes the same below the
+ * copy. And where symbolic links lead. Pure.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/strv.h"
+
+struct stage_move {   /* one of the names of a root, and its copy */
+    const char *from; /* absolute, without "." and ".." */
+    const char *to;
+    bool is_file;
+};
+
+/* `path` below `folder`, or itself if it is absolute; without ".", ".." and double slashes, as if
+ * no part of it were a symbolic link. The caller frees it. */
+char *stage_path_clean(const char *folder, const char *path);
+
+/* Is `path` `folder`, or below it? Then this is the rest, "" or "/...". NULL: no. */
+const char *stage_path_below(const char *path, const char *folder);
+
+/* The new path of one that is below a root (of several, the innermost), relative to `folder`. NULL:
+ * it stays. The caller frees it. */
+char *stage_move_path(const struct stage_move *moves, size_t count, const char *folder,
+                      const char *path);
+
+/* A word of a command line. It is a path if it is absolute, has a slash, or is the name of a root
+ * that is a file: "train" may be a word as well as a folder. NULL: it stays. `folder`: where the
+ * command starts, before and after the move. */
+char *stage_move_word(const struct stage_move *moves, size_t count, const char *folder,
+                      const char *word);
+
+/* "NAME=value" of the environment. The variables are those that have a path, or several with colons
+ * between them. NULL: it stays. */
+char *stage_move_variable(const struct stage_move *moves, size_t count,
+                          const char *pair);
+
+/* The text that a link has in the copy. `root` is the absolute path of the root, `folder` that of
+ * the folder with the link, both without symbolic links, `target` the text of the link. A target in
+ * the root becomes relative, one outside becomes absolute. The caller frees it. */
+char *stage_link_target(const char *root, const char *folder, const char *target);
+
+struct stage_root_words { /* of --stage PATH[:DEST] */
+    char *path, *dest;    /* dest NULL: none. The caller frees both. */
+};
+
+/* The last colon counts; "\:" is one of the name. -1: a part is empty. */
+int stage_root_parse(const char *text, struct stage_root_words *out, struct error *err);

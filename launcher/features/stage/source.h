@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A root on the driver's machine: makes its list, and reads the chunks of its stream. It blocks.
+ *
+ * Every file is read twice: for its hash, without which nobody knows what a host lacks, and to be
+ * sent. If it changes after the first time, that is an error. The driver sees it by the stamp, and
+ * the agent by the hash.
+ */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "base/file_stamp.h"
+#include "features/stage/list.h"
+
+struct stage_watch {   /* what another thread may do and see meanwhile */
+    atomic_bool stop;  /* ends what runs, with an error */
+    atomic_ulong beat; /* rises as long as there is progress */
+};
+
+struct stage_source {
+    char *path; /* owned, without symbolic links */
+    char *name; /* owned: of the first record */
+    struct stage_list list;
+    struct file_stamp *stamps; /* by file of the list */
+    int fd;                    /* of the file that was read last; -1: none */
+    size_t file;
+    struct stage_watch *watch; /* borrowed */
+};
+
+/* `named`: clean and absolute, as the user calls it. It is followed if it is a link. */
+int stage_source_open(struct stage_source *source, const char *named, struct stage_watch *watch,
+                      struct error *err);
+void stage_source_close(struct stage_source *source); /* accepts an all-zero struct */
+
+int stage_source_scan(struct stage_source *source, struct error *err);
+
+/* `out` has room for stage_list_chunk_size(). */
+int stage_source_read(struct stage_source *source, uint64_t chunk, uint8_t *out,
+                      struct error *err);

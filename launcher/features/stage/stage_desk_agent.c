@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * --stage on a host: takes lists and chunks from the driver, and hands them to a thread that makes
+ * the copies. Later it rewrites PREPARE, so that the workers use the copies.
+ *
+ *   task       of root N                                              then
+ *   BEGIN      the list: is the copy there, or what does it lack?     tells the driver, or END
+ *   WRITE      a chunk                                                tells the driver; the last: END
+ *   END        the copy gets its name                                 tells the driver: over
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent_end.h"
+#include "agent/agent_state.h"
+#include "agent/crew_config.h"
+#include "base/mem.h"
+#include "features/stage/adapt_agent.h"
+#include "features/stage/copy.h"
+#include "features/stage/stage.h"
+#include "features/stage/work_thread.h"
+
+#define BEAT_MS 1000
+#define LEAVE_MS 2000 /* for the task that runs when the agent ends */
+
+struct chunk { /* that has come */
+    uint64_t number;
+    uint8_t *bytes; /* owned */
+    size_t length;
+};
+
+/* What the thread works on. Between tasks it is the desk's. */
+struct stage_work {
+    struct work_task task;
+    struct stage_desk *owner;
+    enum { STAGE_BEGIN, STAGE_WRITE, STAGE_END } what;
+    struct stage_copy_config config;
+    struct stage_copy copies[STAGE_ROOTS_MAX];
+    uint32_t root; /* the present one; those before it are complete */
+    struct stage_list list;
+    struct chunk chunk;
+    uint64_t lacks, taken; /* chunks of this root */
+    struct stage_watch watch;
+    int result;
+    struct error err;
+};
+
+struct stage_desk {
+    struct agent *agent;
+    struct work_thread *thread;
+    struct stage_work *work;
+    struct chunk waiting[STAGE_WINDOW];
+    size_t waiting_count;
+    struct loop_timer *beats;
+    unsigned long beat; /* that the driver knows of */
+    bool open;          /* a list has come, and its copy is not over */
+    bool failed;        /* the driver knows; what it has sent meanwhile is dropped */
+    struct stage_places places;
+};
+
+/* In the thread */
+
+static void close_copies(struct stage_work *work)
+{
+    for (size_t i = 0; i < STAGE_ROOTS_MAX; i++)
+        stage_copy_close(&work->copies[i]);
+}
+
+static void stage_work_free(struct work_task *task)
+{
+    struct stage_work *work = (struct stage_work *)task;
+    close_copies(work);
+    stage_list_destroy(&work->list);
+    free((char *)(uintptr_t)work->config.place);
+    free(work->chunk.bytes);
+    free(work);
+}
+
+static void stage_work_run(struct work_task *task)
+{
+    struct stage_work *work = (struct stage_work *)task;
+    struct stage_copy *copy = &work->copies[work->root];
+    error_init(&work->err);
+    switch (work->what) {
+    case STAGE_BEGIN:
+        work->result = stage_copy_begin(copy, &work->config, &work->list, &work->err);
+        break;
+    case STAGE_WRITE:
+        work->result = stage_copy_write(copy, work->chunk.number, work->chunk.bytes,
+                                        work->chunk.length, &work->err);
+        break;
+    case STAGE_END: work->result = stage_copy_end(copy, &work->err); break;
+    }
+}
+
+/* In the loop */
+
+static void tell(struct stage_desk *desk, Hvdrun__Staged *message)
+{
+    message->root = desk->work->root;
+    message->taken = desk->work->taken;
+    desk->beat = atomic_load(&desk->work->watch.beat);
+    post_message(&desk->agent->post, FRAME_STAGED, &message->base);
+}
+
+static void run(struct stage_desk *desk, int what)
+{
+    desk->work->what = what;
+    work_thread_do(desk->thread, &desk->work->task);
+}
+
+/* There is something to say at least every second, as long as the disk takes what it gets. */
+static void beats(void *context)
+{
+    struct stage_desk *desk = context;
+    Hvdrun__Staged message = HVDRUN__STAGED__INIT;
+    if (!desk->open)
+        return;
+    if (atomic_load(&desk->work->watch.beat) != desk->beat)
+        tell(desk, &message);
+    loop_timer_set(desk->beats, BEAT_MS);
+}
+
+static void is_over(struct stage_desk *desk)
+{
+    struct stage_work *work = desk->work;
+    const struct stage_copy *copy = &work->copies[work->root];
+    Hvdrun__Staged message = HVDRUN__STAGED__INIT;
+    message.over = true;
+    message.had = copy->was_there ? copy->list.stream : copy->list.stream - copy->missing;
+    stage_places_put(&desk->places, work->root, stage_copy_place(copy),
+                     copy->list.files[0].kind != 'd');
+    desk->open = false;
+    tell(desk, &message);
+}
+
+static void has_failed(struct stage_desk *desk)
+{
+    Hvdrun__Staged message = HVDRUN__STAGED__INIT;
+    message.problem = desk->work->err.text;
+    desk->open = false;
+    desk->failed = true;
+    tell(desk, &message);
+}
+
+static void add_pair(uint64_t **list, size_t *count, size_t *room, uint64_t chunk)
+{
+    if (*count > 0 && (*list)[*count - 2] + (*list)[*count - 1] == chunk) {
+        (*list)[*count - 1]++;
+        return;
+    }
+    *list = mem_one_more(*list, *count + 1, room, sizeof(**list));
+    (*list)[(*count)++] = chunk;
+    (*list)[(*count)++] = 1;
+}
+
+static void has_begun(struct stage_desk *desk)
+{
+    struct stage_work *work = desk->work;
+    const struct stage_copy *copy = &work->copies[work->root];
+    Hvdrun__Staged message = HVDRUN__STAGED__INIT;
+    uint64_t *pairs AUTO_FREE = NULL;
+    size_t room = 0;
+    for (uint64_t chunk = 0; chunk < stage_list_chunks(&copy->list); chunk++) {
+        if (!stage_copy_lacks(copy, chunk))
+            continue;
+        work->lacks++;
+        add_pair(&pairs, &message.n_lacks, &room, chunk);
+    }
+    message.told = true;
+    message.lacks = pairs;
+    tell(desk, &message);
+}
+
+/* The next task; none if the driver must send first. */
+static void go_on(struct stage_desk *desk)
+{
+    struct stage_work *work = desk->work;
+    if (work->taken == work->lacks) {
+        run(desk, STAGE_END);
+    } else if (desk->waiting_count > 0) {
+        work->chunk = desk->waiting[0];
+        desk->waiting_count--;
+        memmove(desk->waiting, desk->waiting + 1, desk->waiting_count * sizeof(*desk->waiting));
+        run(desk, STAGE_WRITE);
+    }
+}
+
+static void wrote(struct stage_desk *desk)
+{
+    Hvdrun__Staged message = HVDRUN__STAGED__INIT;
+    desk->work->taken++;
+    mem_free_at(&desk->work->chunk.bytes);
+    tell(desk, &message);
+}
+
+static void stage_work_done(struct work_task *task)
+{
+    struct stage_work *work = (struct stage_work *)task;
+    struct stage_desk *desk = work->owner;
+    if (work->result < 0) {
+        has_failed(desk);
+    } else if (work->what == STAGE_END) {
+        is_over(desk);
+    } else {
+        if (work->what == STAGE_BEGIN)
+            has_begun(desk);
+        else
+            wrote(desk);
+        go_on(desk);
+    }
+}
+
+static struct stage_desk *create(struct agent *agent)
+{
+    struct stage_desk *desk = mem_alloc(sizeof(*desk));
+    struct stage_work *work = mem_alloc(sizeof(*work));
+    *desk = (struct stage_desk){.agent = agent, .work = work};
+    desk->beats = loop_timer_create(agent->loop, beats, desk);
+    work->task = (struct work_task){stage_work_run, stage_work_done, stage_work_free};
+    work->owner = desk;
+    work->config.watch = &work->watch;
+    for (size_t i = 0; i < STAGE_ROOTS_MAX; i++)
+        work->copies[i].lock = work->copies[i].fd = -1;
+    desk->thread = work_thread_create(agent->loop, "stage", &work->err);
+    agent->own[AGENT_PART_stage_desk] = desk;
+    return desk;
+}
+
+/* NULL, or how the driver breaks the protocol. */
+static const char *take_list(struct stage_desk *desk, const Hvdrun__Stage *message)
+{
+    struct stage_work *work = desk->work;
+    if (desk->open || message->root != desk->places.count || message->root >= STAGE_ROOTS_MAX)
+        return "STAGE has a list that is not the next one";
+    work->root = message->root;
+    desk->open = true;
+    char *text = mem_dup(message->list.data, message->list.len);
+    if (stage_list_read(text, message->list.len, &work->list, &work->err) < 0)
+        return "STAGE has a list that cannot be read";
+    stage_places_add(&desk->places, message);
+    if (desk->thread == NULL) {
+        has_failed(desk);
+        return NULL;
+    }
+    free((char *)(uintptr_t)work->config.place);
+    work->config.place = mem_strdup(message->folder);
+    work->config.keep = (struct stage_keep){message->keep_bytes, (int64_t)message->keep_ms};
+    work->config.verify = message->verify;
+    work->lacks = work->taken = 0;
+    run(desk, STAGE_BEGIN);
+    loop_timer_set(desk->beats, BEAT_MS);
+    return NULL;
+}
+
+static const char *take_chunk(struct stage_desk *desk, const Hvdrun__Stage *message)
+{
+    const struct stage_work *work = desk->work;
+    bool busy = desk->thread != NULL && work_thread_is_busy(desk->thread);
+    bool told = desk->open && !(busy && work->what != STAGE_WRITE);
+    if (!told || message->root != work->root || desk->waiting_count == STAGE_WINDOW)
+        return "STAGE has a chunk that nobody has asked for";
+    const struct stage_copy *copy = &work->copies[work->root];
+    if (message->bytes.len == 0 ||
+        message->bytes.len != stage_list_chunk_size(&copy->list, message->chunk))
+        return "STAGE has a chunk of another size";
+    desk->waiting[desk->waiting_count++] =
+        (struct chunk){.number = message->chunk,
+                       .bytes = mem_dup(message->bytes.data, message->bytes.len),
+                       .length = message->bytes.len};
+    if (!busy)
+        go_on(desk);
+    return NULL;
+}
+
+static void take(struct agent *agent, const struct frame_header *header, const void *body)
+{
+    const Hvdrun__Stage *message = body;
+    struct stage_desk *desk = agent_own(agent, stage_desk);
+    (void)header;
+    if (desk == NULL)
+        desk = create(agent);
+    if (desk->failed)
+        return;
+    const char *problem =
+        message->list.len > 0 ? take_list(desk, message) : take_chunk(desk, message);
+    if (problem != NULL)
+        agent_end_breach(agent, problem);
+}
+
+static void adapt(struct agent *agent, Hvdrun__Prepare *prepare)
+{
+    struct stage_desk *desk = agent_own(agent, stage_desk);
+    if (desk != NULL)
+        stage_places_adapt(&desk->places, prepare);
+}
+
+static void crew(struct agent *agent, struct crew_config *config, const Hvdrun__Prepare *prepare,
+                 bool joins)
+{
+    struct stage_desk *desk = agent_own(agent, stage_desk);
+    (void)prepare, (void)joins;
+    if (desk != NULL && desk->places.problem != NULL)
+        config->problem = desk->places.problem;
+}
+
+static void close_part(struct agent *agent)
+{
+    struct stage_desk *desk = agent_own(agent, stage_desk);
+    struct stage_work *work = desk->work;
+    atomic_store(&work->watch.stop, true);
+    bool keeps = work->config.keep.bytes > 0;
+    if (!keeps)
+        stage_places_unlink(&desk->places);
+    if (desk->thread == NULL || !work_thread_destroy(desk->thread, LEAVE_MS))
+        stage_work_free(&work->task);
+    for (size_t i = 0; i < desk->waiting_count; i++)
+        free(desk->waiting[i].bytes);
+    loop_timer_destroy(desk->beats);
+    stage_places_destroy(&desk->places);
+    free(desk);
+}
+
+static const struct agent_order orders[] = {{FRAME_STAGE, &hvdrun__stage__descriptor, take}, {0}};
+
+const struct agent_part stage_desk_agent_part = {.name = "stage_desk",
+                                                 .orders = orders,
+                                                 .adapt = adapt,
+                                                 .crew = crew,
+                                                 .close = close_part};

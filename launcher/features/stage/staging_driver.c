@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * --stage in the driver. A thread lists the roots while hosts are called, and later reads chunks.
+ * Each node that has come up waits (`delays`) until it has all roots, one after the other.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/plain.h"
+#include "base/status.h"
+#include "driver/end/teardown.h"
+#include "driver/job/job_kind.h"
+#include "driver/job/part.h"
+#include "features/stage/fanout.h"
+#include "features/stage/keep.h"
+#include "features/stage/paths.h"
+#include "features/stage/source.h"
+#include "features/stage/stage.h"
+#include "features/stage/work_thread.h"
+#include "io/send_queue.h"
+#include "wire/control.pb-c.h"
+
+const char stage_feature[] = "files on a disk of each host (--stage)";
+
+#define LIST_FIELD 8 /* of Stage */
+#define BYTES_FIELD 10
+#define LOOK_MS 1000
+#define TELL_MS 10000
+#define SLOW_BYTES_MS 100 /* 100 KB/s */
+
+struct staged_node {
+    struct node_link *node;
+    struct fanout_host host;
+    uint32_t root;    /* that it gets, or waits for */
+    bool sent;        /* its list */
+    int64_t heard_ms; /* the last sign of progress, on the job's clock; STAGED */
+    uint64_t had;     /* bytes that were there */
+    struct staged_node *next;
+};
+
+struct root {
+    char *named; /* as the user calls it, absolute */
+    char *dest;  /* "": none */
+    struct stage_source source;
+    struct shared_block *list; /* NULL: not listed yet */
+};
+
+/* What the thread works on; between tasks it is the part's. */
+struct staging_work {
+    struct work_task task;
+    struct staging *owner;
+    struct root *roots;
+    size_t count;
+    struct stage_watch watch;
+    size_t root;   /* of the chunk that is read; `count`: list all roots */
+    uint64_t chunk;
+    struct shared_block *block;
+    int result;
+    struct error err;
+};
+
+struct staging {
+    struct job *job;
+    struct work_thread *thread;
+    struct staging_work *work;
+    struct fanout_cache cache;
+    struct staged_node *nodes; /* that are delayed */
+    size_t node_count;
+    struct loop_timer *look;
+    struct stage_keep keep;
+    unsigned long beat; /* of the thread, when it was looked at */
+    bool listed, ends;
+    int64_t told_ms, read_ms; /* on the job's clock; the last time that a chunk was read */
+    size_t done; /* nodes */
+};
+
+/* In the thread */
+
+static int list_roots(struct staging_work *work, struct error *err)
+{
+    for (size_t i = 0; i < work->count; i++) {
+        struct root *root = &work->roots[i];
+        if (stage_source_open(&root->source, root->named, &work->watch, err) < 0 ||
+            stage_source_scan(&root->source, err) < 0)
+            return -1;
+        const struct stage_list *list = &root->source.list;
+        root->list = shared_block_create(list->length);
+        memcpy(root->list->bytes, list->text, list->length);
+    }
+    return 0;
+}
+
+static int read_chunk(struct staging_work *work, struct error *err)
+{
+    struct stage_source *source = &work->roots[work->root].source;
+    work->block = shared_block_create(stage_list_chunk_size(&source->list, work->chunk));
+    return stage_source_read(source, work->chunk, work->block->bytes, err);
+}
+
+static void work_run(struct work_task *task)
+{
+    struct staging_work *work = (struct staging_work *)task;
+    error_init(&work->err);
+    work->result = work->root == work->count ? list_roots(work, &work->err)
+                                             : read_chunk(work, &work->err);
+}
+
+static void work_discard(struct work_task *task)
+{
+    struct staging_work *work = (struct staging_work *)task;
+    for (size_t i = 0; i < work->count; i++) {
+        struct root *root = &work->roots[i];
+        stage_source_close(&root->source);
+        shared_block_release(root->list);
+        free(root->named);
+        free(root->dest);
+    }
+    shared_block_release(work->block);
+    free(work->roots);
+    free(work);
+}
+
+/* Nodes */
+
+static int64_t now_ms(const struct staging *own)
+{
+    return job_running_ms(own->job);
+}
+
+static struct staged_node *find(const struct staging *own, const struct node_link *node)
+{
+    struct staged_node *at = own->nodes;
+    while (at != NULL && at->node != node)
+        at = at->next;
+    return at;
+}
+
+static void forget(struct staging *own, struct staged_node *gone)
+{
+    struct staged_node **at = &own->nodes;
+    while (*at != gone)
+        at = &(*at)->next;
+    *at = gone->next;
+    own->node_count--;
+    fanout_host_clear(&gone->host);
+    free(gone);
+}
+
+/* An elastic job goes on without the host. `text_take` is plain. */
+static void fail(struct staging *own, struct staged_node *node, char *text_take)
+{
+    char *why AUTO_FREE = text_take;
+    struct node_link *link = node->node;
+    struct job *job = own->job;
+    if (job->kind->many_epochs) {
+        node_link_give_up(link, why); /* node_closed() forgets it */
+        return;
+    }
+    forget(own, node);
+    char *text AUTO_FREE = mem_printf("%s: %s", link->host, why);
+    teardown_told(job, link, STATUS_LAUNCHER, text);
+}
+
+static void send_list(struct staging *own, struct staged_node *node)
+{
+    const struct settings *settings = own->job->settings;
+    struct root *root = &own->work->roots[node->root];
+    char *names[] = {root->named, root->source.path};
+    Hvdrun__Stage message = HVDRUN__STAGE__INIT;
+    message.root = node->root;
+    message.names = names;
+    message.n_names = strcmp(names[0], names[1]) == 0 ? 1 : 2;
+    message.dest = root->dest;
+    message.folder = settings->stage_dir == NULL ? (char *)"" : settings->stage_dir;
+    message.keep_bytes = own->keep.bytes;
+    message.keep_ms = (uint64_t)own->keep.age_ms;
+    message.verify = settings->stage_verify;
+    node->sent = true;
+    node->heard_ms = now_ms(own);
+    node_link_send_shared(node->node, FRAME_STAGE, own->job->epoch, &message.base, LIST_FIELD,
+                          root->list);
+}
+
+static void send_chunk(struct staging *own, struct staged_node *node, uint64_t chunk,
+                       struct shared_block *block)
+{
+    Hvdrun__Stage message = HVDRUN__STAGE__INIT;
+    message.root = node->root;
+    message.chunk = chunk;
+    fanout_host_sent(&node->host);
+    node_link_send_shared(node->node, FRAME_STAGE, own->job->epoch, &message.base, BYTES_FIELD,
+                          block);
+}
+
+/* Sends what was read, and reads what the first host waits for that can take it. The next time
+ * another one is the first. */
+static void pump(struct staging *own)
+{
+    size_t window = fanout_window(own->node_count);
+    struct staged_node *first = NULL;
+    uint64_t chunk, wanted = 0;
+    for (struct staged_node *node = own->nodes; node != NULL; node = node->next) {
+        while (fanout_host_next(&node->host, window, &chunk)) {
+            struct shared_block *block = fanout_cache_get(&own->cache, node->root, chunk);
+            if (block == NULL)
+                break;
+            send_chunk(own, node, chunk, block);
+        }
+        if (first == NULL && fanout_host_next(&node->host, window, &chunk)) {
+            first = node;
+            wanted = chunk;
+        }
+    }
+    if (first == NULL || own->ends || work_thread_is_busy(own->thread))
+        return;
+    own->read_ms = now_ms(own);
+    own->work->root = first->root;
+    own->work->chunk = wanted;
+    work_thread_do(own->thread, &own->work->task);
+}
+
+/* To the end of the list: it had its turn. */
+static void requeue(struct staging *own, struct staged_node *node)
+{
+    struct staged_node **at = &own->nodes;
+    while (*at != node)
+        at = &(*at)->next;
+    *at = node->next;
+    while (*at != NULL)
+        at = &(*at)->next;
+    node->next = NULL;
+    *at = node;
+}
+
+static void chunk_was_read(struct staging *own)
+{
+    struct staging_work *work = own->work;
+    struct staged_node *node = own->nodes;
+    uint64_t chunk;
+    shared_block_release(fanout_cache_put(&own->cache, (uint32_t)work->root, work->chunk,
+                                          work->block));
+    work->block = NULL;
+    own->read_ms = now_ms(own);
+    while (node != NULL && !(node->root == work->root &&
+                             fanout_host_next(&node->host, SIZE_MAX, &chunk) &&
+                             chunk == work->chunk))
+        node = node->next;
+    pump(own);
+    if (node != NULL)
+        requeue(own, node);
+}
+
+static void send_lists(struct staging *own)
+{
+    for (struct staged_node *node = own->nodes; node != NULL; node = node->next) {
+        if (!node->sent)
+            send_list(own, node);
+    }
+}
+
+static void work_done(struct work_task *task)
+{
+    struct staging_work *work = (struct staging_work *)task;
+    struct staging *own = work->owner;
+    bool listed = work->root == work->count;
+    if (own->ends)
+        return;
+    if (work->result < 0) {
+        own->ends = true;
+        teardown_launcher(own->job, STATUS_LAUNCHER, work->err.text);
+    } else if (listed) {
+        own->listed = true;
+        send_lists(own);
+    } else {
+        chunk_was_read(own);
+    }
+}
+
+/* Limits */
+
+static void tell_progress(struct staging *own)
+{
+    uint64_t sent = 0, total = 0;
+    if (now_ms(own) - own->told_ms < TELL_MS)
+        return;
+    own->told_ms = now_ms(own);
+    for (const struct staged_node *node = own->nodes; node != NULL; node = node->next) {
+        sent += node->host.taken;
+        total += node->host.total;
+    }
+    if (!own->listed)
+        log_notice(&own->job->log, "--stage still reads the files");
+    else
+        log_notice(&own->job->log,
+                   "--stage: %zu host%s ready, %zu more wait for %llu of %llu MiB", own->done,
+                   own->done == 1 ? " is" : "s are", own->node_count,
+                   (unsigned long long)((total - sent) * STAGE_CHUNK >> 20),
+                   (unsigned long long)(total * STAGE_CHUNK >> 20));
+}
+
+/* A long list takes its time on a slow network, and is one frame. */
+static bool is_silent(const struct staging *own, const struct staged_node *node)
+{
+    int64_t limit_ms = STAGE_SILENCE_MS;
+    if (!node->sent)
+        return false;
+    if (!node->host.wants)
+        limit_ms += (int64_t)own->work->roots[node->root].list->length / SLOW_BYTES_MS;
+    const struct fanout_host *host = &node->host;
+    if (host->wants && host->sent == host->taken && host->sent < host->total)
+        return false; /* it waits for us */
+    return now_ms(own) - node->heard_ms >= limit_ms;
+}
+
+/* One node at a time: after a failure the list is another one. */
+static void look(void *context)
+{
+    struct staging *own = context;
+    struct staged_node *node = own->nodes;
+    if (own->ends || own->nodes == NULL)
+        return;
+    loop_timer_set(own->look, LOOK_MS);
+    tell_progress(own);
+    if (atomic_load(&own->work->watch.beat) != own->beat)
+        own->read_ms = now_ms(own);
+    own->beat = atomic_load(&own->work->watch.beat);
+    bool stuck = work_thread_is_busy(own->thread) && now_ms(own) - own->read_ms >= STAGE_SILENCE_MS;
+    while (node != NULL && !is_silent(own, node))
+        node = node->next;
+    if (stuck)
+        teardown_launcher(own->job, STATUS_LAUNCHER,
+                          "--stage cannot go on: the folder does not answer from which it reads");
+    else if (node != NULL)
+        fail(own, node,
+             mem_printf("made no progress with the files of --stage for %d s",
+                        STAGE_SILENCE_MS / 1000));
+}
+
+static bool delays(struct job *job, struct node_link *node)
+{
+    struct staging *own = job_part(job, staging);
+    if (own == NULL || own->ends)
+        return false;
+    if (node == NULL)
+        return own->nodes != NULL;
+    struct staged_node *added = mem_alloc(sizeof(*added));
+    *added = (struct staged_node){.node = node, .next = own->nodes};
+    own->nodes = added;
+    own->node_count++;
+    if (own->listed)
+        send_list(own, added);
+    if (!loop_timer_is_set(own->look))
+        loop_timer_set(own->look, LOOK_MS);
+    return true;
+}
+
+/* Answers */
+
+static void has_root(struct staging *own, struct staged_node *node)
+{
+    struct job *job = own->job;
+    struct node_link *link = node->node;
+    log_info(&job->log, "%s: has %s (%llu of %llu bytes were there)", link->host,
+             own->work->roots[node->root].named, (unsigned long long)node->had,
+             (unsigned long long)own->work->roots[node->root].source.list.stream);
+    fanout_host_clear(&node->host);
+    if (++node->root < own->work->count) {
+        send_list(own, node);
+        return;
+    }
+    own->done++;
+    forget(own, node);
+    kind_came(job, link);
+}
+
+static int take_staged(struct job *job, struct node_link *link, const struct agent_frame *frame)
+{
+    const Hvdrun__Staged *message = frame->message;
+    struct staging *own = job_part(job, staging);
+    struct staged_node *node = own == NULL ? NULL : find(own, link);
+    if (own == NULL || (node == NULL && link->state < NODE_UP))
+        return -1;
+    if (node == NULL || own->ends)
+        return 0; /* it was told to end meanwhile */
+    if (!node->sent || message->root != node->root)
+        return -1;
+    node->heard_ms = now_ms(own);
+    if (message->problem[0] != '\0') {
+        char *text = mem_strdup(message->problem);
+        plain_line(text, '?');
+        fail(own, node, text);
+        return 0;
+    }
+    const struct stage_list *list = &own->work->roots[node->root].source.list;
+    if (message->told &&
+        (node->host.wants || !fanout_host_begin(&node->host, node->root, message->lacks,
+                                                message->n_lacks, stage_list_chunks(list))))
+        return -1;
+    if (!fanout_host_taken(&node->host, message->taken))
+        return -1;
+    if (message->over) {
+        if (!node->host.wants || node->host.taken != node->host.total)
+            return -1;
+        node->had = message->had;
+        has_root(own, node);
+    }
+    pump(own);
+    return 0;
+}
+
+static void node_closed(struct job *job, struct node_link *link)
+{
+    struct staging *own = job_part(job, staging);
+    struct staged_node *node = own == NULL ? NULL : find(own, link);
+    if (node != NULL)
+        forget(own, node);
+    if (own != NULL && own->listed)
+        pump(own);
+}
+
+static void ending(struct job *job)
+{
+    struct staging *own = job_part(job, staging);
+    if (own == NULL)
+        return;
+    own->ends = true;
+    atomic_store(&own->work->watch.stop, true);
+    loop_timer_clear(own->look);
+}
+
+/* The part */
+
+static int add_root(struct staging_work *work, const char *text, const char *wdir,
+                    struct error *err)
+{
+    struct stage_root_words words = {.path = NULL};
+    if (stage_root_parse(text, &words, err) < 0)
+        return -1;
+    struct root *root = &work->roots[work->count++];
+    root->named = stage_path_clean(wdir, words.path);
+    root->dest = words.dest == NULL ? mem_strdup("") : words.dest;
+    free(words.path);
+    return 0;
+}
+
+static void close_part(struct job *job)
+{
+    struct staging *own = job_part(job, staging);
+    while (own->nodes != NULL)
+        forget(own, own->nodes);
+    for (size_t i = 0; i < FANOUT_SLOTS; i++)
+        shared_block_release(own->cache.slots[i].block);
+    loop_timer_destroy(own->look);
+    atomic_store(&own->work->watch.stop, true);
+    if (own->thread == NULL || !work_thread_destroy(own->thread, 0))
+        work_discard(&own->work->task);
+    free(own);
+}
+
+static int open_part(struct job *job, struct error *err)
+{
+    const struct settings *settings = job->settings;
+    const char *keep = settings->stage_keep == NULL ? STAGE_KEEP_USUAL : settings->stage_keep;
+    if (settings->stage.count == 0 || !job->kind->has_workers)
+        return 0;
+    struct staging *own = mem_alloc(sizeof(*own));
+    struct staging_work *work = mem_alloc(sizeof(*work));
+    *own = (struct staging){.job = job, .work = work};
+    work->task = (struct work_task){work_run, work_done, work_discard};
+    work->owner = own;
+    work->roots = mem_array(settings->stage.count, sizeof(*work->roots));
+    own->look = loop_timer_create(job->loop, look, own);
+    job->own[PART_staging] = own;
+    if (stage_keep_parse(keep, &own->keep, err) < 0)
+        return -1;
+    for (size_t i = 0; i < settings->stage.count; i++) {
+        if (add_root(work, settings->stage.items[i], job->request->wdir, err) < 0)
+            return -1;
+    }
+    own->thread = work_thread_create(job->loop, "stage-read", err);
+    if (own->thread == NULL)
+        return -1;
+    work->root = work->count;
+    own->read_ms = own->told_ms = now_ms(own);
+    work_thread_do(own->thread, &work->task);
+    return 0;
+}
+
+static const struct part_frame frames[] = {
+    {FRAME_STAGED, {take_staged, &hvdrun__staged__descriptor, EPOCHS_ALL, NODE_UP, false}}, {0}};
+
+const struct driver_part staging_part = {.name = "staging",
+                                         .open = open_part,
+                                         .close = close_part,
+                                         .frames = frames,
+                                         .delays = delays,
+                                         .node_closed = node_closed,
+                                         .ending = ending};

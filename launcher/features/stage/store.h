@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The store of a host: PLACE/hvdrun-stage-UID, mode 0700, on a disk of its own. It blocks.
+ *
+ *   ID/list   the list of the root
+ *   ID/boot   under which boot of the host the copy was written or last read through
+ *   ID/once   is there if the copy is to go with the last job that uses it
+ *   ID/copy/  the root, under its name
+ *   .new-...  a copy that is being built; .old-...: one that is being removed
+ *
+ * Who uses a copy has a shared lock on the folder ID, who builds or removes one an exclusive lock.
+ * The kernel ends the lock of a process that has died. `list` was modified when a job last took the
+ * copy.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/strv.h"
+#include "features/stage/keep.h"
+#include "features/stage/list.h"
+
+struct stage_store {
+    char *path; /* owned */
+};
+
+/* `place` "": TMPDIR, or /tmp. Creates what is missing. -1: the folder is not safe. */
+int stage_store_open(const char *place, struct stage_store *store, struct error *err);
+void stage_store_close(struct stage_store *store); /* accepts an all-zero struct */
+
+/* The shared lock of a complete copy, now used: a descriptor, which the caller closes. -1: there is
+ * no such copy. */
+int stage_store_take(const struct stage_store *store, const char *id);
+/* The same, without a use. */
+int stage_store_share(const struct stage_store *store, const char *id);
+/* 1: now the lock is exclusive. 0: another one uses the copy; the lock may be gone. */
+int stage_store_claim(int lock);
+
+/* An empty folder for a copy that is being built, which the caller frees, and the exclusive lock.
+ * NULL and `err`. */
+char *stage_store_build(const struct stage_store *store, int *lock, struct error *err);
+/* Gives a copy that is complete its name, and makes its lock shared. 1: done. 0: there is one of
+ * that name. -1 and `err`. */
+int stage_store_finish(const struct stage_store *store, const char *folder, const char *id, int lock,
+                       struct error *err);
+
+/* Removes a folder of the store with all that is in it; under another name first. Ends early at the
+ * deadline, and another call of stage_store_tidy() removes the rest. */
+void stage_store_remove(const struct stage_store *store, const char *name, int64_t deadline_ms);
+void stage_tree_remove(const char *path, int64_t deadline_ms);
+
+/* The ids of all copies. */
+void stage_store_ids(const struct stage_store *store, struct strv *out);
+/* -1: it cannot be read. */
+int stage_store_list(const struct stage_store *store, const char *id, struct stage_list *out);
+
+/* Removes what dead processes have left, and copies, so that `keep` holds with `coming` more
+ * bytes. */
+void stage_store_tidy(const struct stage_store *store, const struct stage_keep *keep,
+                      uint64_t coming);
+
+/* ID/boot is of the present boot. */
+bool stage_store_is_fresh(const struct stage_store *store, const char *id);
+int stage_store_mark(const char *folder, const char *name, const char *text, struct error *err);
+char *stage_boot_id(void); /* the caller frees it */
