@@ -66,7 +66,8 @@ static void replace(char **text, char *with_take)
 {
     if (with_take == NULL)
         return;
-    free(*text);
+    if (*text != protobuf_c_empty_string) /* of a field that the driver did not send */
+        free(*text);
     *text = with_take;
 }
 

@@ -26,7 +26,7 @@ struct stage_copy {
     struct stage_copy_config config;
     struct stage_store store;
     struct stage_list list;
-    char id[SHA256_TEXT_ROOM];
+    char id[STAGE_ID_ROOM];
     char *folder;        /* owned; that is being built; NULL: none is */
     int lock;            /* exclusive while it is built, then shared; -1: none */
     bool *has;           /* by content of the list: it is in the folder */

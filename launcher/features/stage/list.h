@@ -52,7 +52,8 @@ int stage_list_put(struct buf *out, const struct stage_file *file);
 int stage_list_read(char *text, size_t length, struct stage_list *out, struct error *err);
 void stage_list_destroy(struct stage_list *list); /* accepts an all-zero struct */
 
-void stage_list_id(const struct stage_list *list, char out[SHA256_TEXT_ROOM]);
+#define STAGE_ID_ROOM 33
+void stage_list_id(const struct stage_list *list, char out[STAGE_ID_ROOM]);
 
 static inline bool stage_file_is_plain(const struct stage_file *file)
 {

@@ -201,8 +201,8 @@ void stage_store_remove(const struct stage_store *store, const char *name, int64
 
 static bool is_id(const char *name)
 {
-    return strlen(name) == SHA256_TEXT_ROOM - 1 &&
-           strspn(name, "0123456789abcdef") == SHA256_TEXT_ROOM - 1;
+    return strlen(name) == STAGE_ID_ROOM - 1 &&
+           strspn(name, "0123456789abcdef") == STAGE_ID_ROOM - 1;
 }
 
 static void names_of(const struct stage_store *store, bool ids, struct strv *out)
@@ -225,7 +225,7 @@ void stage_store_ids(const struct stage_store *store, struct strv *out)
 int stage_store_list(const struct stage_store *store, const char *id, struct stage_list *out)
 {
     char *path AUTO_FREE = mem_printf("%s/%s/list", store->path, id);
-    char found[SHA256_TEXT_ROOM];
+    char found[STAGE_ID_ROOM];
     struct buf text = BUF_INIT(STAGE_LIST_MAX);
     if (fd_read_file(path, &text, NULL) < 0) {
         buf_destroy(&text);
