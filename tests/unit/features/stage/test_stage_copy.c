@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A source and its copy on one machine: chunks in order and out of it, and what another one has. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "features/stage/copy.h"
+#include "features/stage/source.h"
+#include "features/stage/stage.h"
+
+struct place {
+    char folder[64];
+    char *src, *file, *disk;
+    struct stage_watch watch;
+    struct stage_copy_config config;
+    uint8_t chunk[STAGE_CHUNK];
+};
+
+static int open_place(void **state)
+{
+    struct place *p = mem_alloc(sizeof(*p));
+    snprintf(p->folder, sizeof(p->folder), "/tmp/hvdrun-unit-stage-XXXXXX");
+    if (mkdtemp(p->folder) == NULL)
+        return -1;
+    p->src = mem_printf("%s/src", p->folder);
+    p->file = mem_printf("%s/src/x", p->folder);
+    p->disk = mem_printf("%s/disk", p->folder);
+    p->config = (struct stage_copy_config){
+        .place = p->disk, .keep = {(uint64_t)1 << 40, 1000000}, .watch = &p->watch};
+    *state = p;
+    return mkdir(p->src, 0700);
+}
+
+static int close_place(void **state)
+{
+    struct place *p = *state;
+    stage_tree_remove(p->folder, INT64_MAX);
+    int result = access(p->folder, F_OK) < 0 ? 0 : -1;
+    free(p->src);
+    free(p->file);
+    free(p->disk);
+    free(p);
+    return result;
+}
+
+/* Its bytes differ in each chunk. */
+static void fill(const char *path, size_t length, char seed)
+{
+    int fd AUTO_FD = fd_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    char *bytes AUTO_FREE = mem_alloc(length);
+    for (size_t i = 0; i < length; i++)
+        bytes[i] = (char)(seed + (char)(i / 1000));
+    assert_true(fd >= 0);
+    assert_int_equal(fd_write_all(fd, bytes, length), 0);
+}
+
+static void scan(struct place *p, struct stage_source *source)
+{
+    struct error err = ERROR_INIT;
+    if (stage_source_open(source, p->src, &p->watch, &err) < 0 ||
+        stage_source_scan(source, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+static void list_of(const struct stage_source *source, struct stage_list *list)
+{
+    char *text = mem_dup(source->list.text, source->list.length + 1);
+    assert_int_equal(stage_list_read(text, source->list.length, list, NULL), 0);
+}
+
+static void begin(struct place *p, const struct stage_source *source, struct stage_copy *copy)
+{
+    struct error err = ERROR_INIT;
+    struct stage_list list;
+    list_of(source, &list);
+    if (stage_copy_begin(copy, &p->config, &list, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+static int send(struct place *p, struct stage_source *source, struct stage_copy *copy,
+                uint64_t chunk, struct error *err)
+{
+    assert_int_equal(stage_source_read(source, chunk, p->chunk, err), 0);
+    return stage_copy_write(copy, chunk, p->chunk, stage_list_chunk_size(&source->list, chunk),
+                            err);
+}
+
+/* How many chunks it lacked. */
+static int complete(struct place *p, struct stage_source *source, struct stage_copy *copy)
+{
+    struct error err = ERROR_INIT;
+    int sent = 0;
+    for (uint64_t chunk = 0; chunk < stage_list_chunks(&source->list); chunk++) {
+        if (!stage_copy_lacks(copy, chunk))
+            continue;
+        assert_int_equal(send(p, source, copy, chunk, &err), 0);
+        sent++;
+    }
+    if (stage_copy_end(copy, &err) < 0)
+        fail_msg("%s", err.text);
+    return sent;
+}
+
+static void test_whole(void **state)
+{
+    struct place *p = *state;
+    struct stage_source source;
+    struct stage_copy copy, again;
+    struct buf in AUTO_BUF = BUF_INIT(4 * STAGE_CHUNK), out AUTO_BUF = BUF_INIT(4 * STAGE_CHUNK);
+    fill(p->file, 3 * STAGE_CHUNK - 5, 'a');
+    scan(p, &source);
+    begin(p, &source, &copy);
+    assert_int_equal(copy.missing, 3 * STAGE_CHUNK - 5);
+    assert_int_equal(complete(p, &source, &copy), 3);
+    char *root AUTO_FREE = stage_copy_place(&copy);
+    char *path AUTO_FREE = mem_printf("%s/x", root);
+    assert_int_equal(fd_read_file(p->file, &in, NULL), 0);
+    assert_int_equal(fd_read_file(path, &out, NULL), 0);
+    assert_int_equal(in.length, out.length);
+    assert_memory_equal(buf_text(&in), buf_text(&out), in.length);
+    begin(p, &source, &again);
+    assert_true(again.was_there);
+    assert_int_equal(complete(p, &source, &again), 0);
+    stage_copy_close(&copy);
+    stage_copy_close(&again);
+    stage_source_close(&source);
+}
+
+/* Two that are built at the same time: the second to end takes the first. */
+static void test_race(void **state)
+{
+    struct place *p = *state;
+    struct stage_source source;
+    struct stage_copy one, other;
+    fill(p->file, 1000, 'a');
+    scan(p, &source);
+    begin(p, &source, &one);
+    begin(p, &source, &other);
+    assert_int_equal(complete(p, &source, &other), 1);
+    assert_int_equal(complete(p, &source, &one), 1);
+    char *first AUTO_FREE = stage_copy_place(&one), *second AUTO_FREE = stage_copy_place(&other);
+    assert_string_equal(first, second);
+    p->config.keep.bytes = 0;
+    one.config.keep.bytes = 0;
+    stage_copy_close(&one); /* the other one still uses it */
+    assert_int_equal(access(second, F_OK), 0);
+    stage_copy_close(&other);
+    stage_source_close(&source);
+}
+
+static void test_order(void **state)
+{
+    struct place *p = *state;
+    struct stage_source source;
+    struct stage_copy copy;
+    struct error err = ERROR_INIT;
+    fill(p->file, 2 * STAGE_CHUNK, 'a');
+    scan(p, &source);
+    begin(p, &source, &copy);
+    assert_int_equal(send(p, &source, &copy, 1, &err), -1);
+    assert_null(copy.folder); /* what was built is gone */
+    stage_source_close(&source);
+}
+
+static void test_bytes_that_changed(void **state)
+{
+    struct place *p = *state;
+    struct stage_source source;
+    struct stage_copy copy;
+    struct error err = ERROR_INIT;
+    fill(p->file, 100, 'a');
+    scan(p, &source);
+    begin(p, &source, &copy);
+    memset(p->chunk, 'z', 100);
+    assert_int_equal(stage_copy_write(&copy, 0, p->chunk, 100, &err), -1);
+    assert_string_equal(err.text,
+                        "src/x changed while it was staged: stage what nobody writes to");
+    fill(p->file, 101, 'a');
+    assert_int_equal(stage_source_read(&source, 0, p->chunk, &err), -1);
+    assert_non_null(strstr(err.text, "src/x changed while it was staged"));
+    stage_source_close(&source);
+}
+
+static void test_neighbours(void **state)
+{
+    struct place *p = *state;
+    struct stage_source source;
+    struct stage_copy copy, next;
+    struct stat one, other;
+    char *more AUTO_FREE = mem_printf("%s/src/y", p->folder);
+    fill(p->file, 2 * STAGE_CHUNK, 'a');
+    scan(p, &source);
+    begin(p, &source, &copy);
+    complete(p, &source, &copy);
+    stage_source_close(&source);
+    fill(more, 10, 'b');
+    scan(p, &source);
+    begin(p, &source, &next);
+    assert_int_equal(next.missing, 10);
+    assert_int_equal(complete(p, &source, &next), 1);
+    char *first AUTO_FREE = stage_copy_place(&copy), *second AUTO_FREE = stage_copy_place(&next);
+    char *in_first AUTO_FREE = mem_printf("%s/x", first);
+    char *in_second AUTO_FREE = mem_printf("%s/x", second);
+    assert_int_equal(stat(in_first, &one), 0);
+    assert_int_equal(stat(in_second, &other), 0);
+    assert_int_equal(one.st_ino, other.st_ino);
+    stage_copy_close(&copy);
+    stage_copy_close(&next);
+    stage_source_close(&source);
+}
+
+static void test_interrupted(void **state)
+{
+    struct place *p = *state;
+    struct stage_source source;
+    struct stage_copy copy;
+    struct stage_list list;
+    struct error err = ERROR_INIT;
+    fill(p->file, 100, 'a');
+    scan(p, &source);
+    list_of(&source, &list);
+    atomic_store(&p->watch.stop, true);
+    assert_int_equal(stage_copy_begin(&copy, &p->config, &list, &err), -1);
+    assert_string_equal(err.text, "--stage was interrupted");
+    stage_source_close(&source);
+    assert_int_equal(stage_source_open(&source, p->src, &p->watch, &err), 0);
+    assert_int_equal(stage_source_scan(&source, &err), -1);
+    stage_source_close(&source);
+    assert_int_equal(stage_source_open(&source, "/", &p->watch, &err), -1);
+    assert_string_equal(err.text, "the folder / cannot be staged");
+    stage_source_close(&source);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_whole, open_place, close_place),
+        cmocka_unit_test_setup_teardown(test_race, open_place, close_place),
+        cmocka_unit_test_setup_teardown(test_order, open_place, close_place),
+        cmocka_unit_test_setup_teardown(test_bytes_that_changed, open_place, close_place),
+        cmocka_unit_test_setup_teardown(test_neighbours, open_place, close_place),
+        cmocka_unit_test_setup_teardown(test_interrupted, open_place, close_place)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Paths that follow a root to its copy, and those that stay. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "features/stage/paths.h"
+
+static const struct stage_move moves[] = {{"/home/a/venv", "/s/1/venv", false},
+                                          {"/home/a/venv/in", "/s/2/in", false},
+                                          {"/home/a/train.py", "/s/3/train.py", true}};
+#define COUNT 3
+
+static void expect_taken(char *got, const char *expected)
+{
+    if (expected == NULL)
+        assert_null(got);
+    else
+        assert_string_equal(got, expected);
+    free(got);
+}
+
+static void test_clean(void **state)
+{
+    (void)state;
+    expect_taken(stage_path_clean("/a/b", "c"), "/a/b/c");
+    expect_taken(stage_path_clean("/a/b", "./../c//d/."), "/a/c/d");
+    expect_taken(stage_path_clean("/a/b", "/x/"), "/x");
+    expect_taken(stage_path_clean("/a", "../../.."), "/");
+    expect_taken(stage_path_clean("/", "."), "/");
+}
+
+static void test_paths(void **state)
+{
+    (void)state;
+    expect_taken(stage_move_path(moves, COUNT, "/home/a", "venv/bin/python"), "/s/1/venv/bin/python");
+    expect_taken(stage_move_path(moves, COUNT, "/home/a", "/home/a/venv"), "/s/1/venv");
+    expect_taken(stage_move_path(moves, COUNT, "/home/a", "venv/in/x"), "/s/2/in/x");
+    expect_taken(stage_move_path(moves, COUNT, "/home/a", "venv2"), NULL);
+    expect_taken(stage_move_path(moves, COUNT, "/home/a", "venv/../x"), NULL);
+    expect_taken(stage_move_path(moves, COUNT, "/home/b", "venv"), NULL);
+    expect_taken(stage_move_path(moves, 0, "/home/a", "venv"), NULL);
+}
+
+static void test_words(void **state)
+{
+    (void)state;
+    expect_taken(stage_move_word(moves, COUNT, "/home/a", "venv"), NULL);
+    expect_taken(stage_move_word(moves, COUNT, "/home/a", "./venv"), "/s/1/venv");
+    expect_taken(stage_move_word(moves, COUNT, "/home/a", "train.py"), "/s/3/train.py");
+    expect_taken(stage_move_word(moves, COUNT, "/home", "train.py"), NULL);
+    expect_taken(stage_move_word(moves, COUNT, "/home/a", "--x=/home/a/venv"), NULL);
+    expect_taken(stage_move_word(moves, COUNT, "/home/a", ""), NULL);
+}
+
+static void test_variables(void **state)
+{
+    (void)state;
+    expect_taken(stage_move_variable(moves, COUNT, "PATH=/bin:/home/a/venv/bin::/usr/bin"),
+                 "PATH=/bin:/s/1/venv/bin::/usr/bin");
+    expect_taken(stage_move_variable(moves, COUNT, "PATH=home/a/venv/bin:/bin"), NULL);
+    expect_taken(stage_move_variable(moves, COUNT, "VIRTUAL_ENV=/home/a/venv"),
+                 "VIRTUAL_ENV=/s/1/venv");
+    expect_taken(stage_move_variable(moves, COUNT, "PWD=/home/a/venv"), NULL);
+    expect_taken(stage_move_variable(moves, COUNT, "PATHS=/home/a/venv"), NULL);
+    expect_taken(stage_move_variable(moves, COUNT, "PATH="), NULL);
+    expect_taken(stage_move_variable(moves, COUNT, "PATH"), NULL);
+}
+
+static void test_links(void **state)
+{
+    (void)state;
+    expect_taken(stage_link_target("/r", "/r/a", "../b"), "../b");
+    expect_taken(stage_link_target("/r", "/r/a", "/r/b/c"), "../b/c");
+    expect_taken(stage_link_target("/r", "/r/a", "/r/a"), ".");
+    expect_taken(stage_link_target("/r", "/r/a", "/r/ab"), "../ab");
+    expect_taken(stage_link_target("/r", "/r", "/r/a/b"), "a/b");
+    expect_taken(stage_link_target("/r", "/r/a/b", "/r"), "../..");
+    expect_taken(stage_link_target("/r", "/r/a", "../../x"), "/x");
+    expect_taken(stage_link_target("/r", "/r/a", "/usr/bin/python3"), "/usr/bin/python3");
+    expect_taken(stage_link_target("/r", "/r/a", "../../r2"), "/r2");
+}
+
+static void expect_root(const char *text, const char *path, const char *dest)
+{
+    struct stage_root_words words;
+    assert_int_equal(stage_root_parse(text, &words, NULL), 0);
+    expect_taken(words.path, path);
+    expect_taken(words.dest, dest);
+}
+
+static void test_roots(void **state)
+{
+    struct stage_root_words words;
+    struct error err = ERROR_INIT;
+    (void)state;
+    expect_root("a", "a", NULL);
+    expect_root("a:b", "a", "b");
+    expect_root("a\\:b", "a:b", NULL);
+    expect_root("a\\:b:/c", "a:b", "/c");
+    expect_root("a\\b", "a\\b", NULL);
+    assert_int_equal(stage_root_parse(":b", &words, &err), -1);
+    assert_int_equal(stage_root_parse("a:", &words, &err), -1);
+    assert_int_equal(stage_root_parse("", &words, &err), -1);
+    assert_string_equal(err.text, "'': expected PATH or PATH:DEST");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_clean),     cmocka_unit_test(test_paths),
+                                       cmocka_unit_test(test_words),     cmocka_unit_test(test_variables),
+                                       cmocka_unit_test(test_links),     cmocka_unit_test(test_roots)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
