@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--stage to real hosts: their own disks, slow ones, full ones, and hosts that come later or die meanwhile."""
+# ctest waits
+
+import os
+import re
+
+from ground import wait_until
+from hosts import Hosts, main
+
+STORE = f"/tmp/hvdrun-stage-{os.geteuid()}"
+SAME = 'cmp src/x "$HVDRUN_STAGED/x" && echo "$HVDRUN_HOSTNAME has $HVDRUN_STAGED"'
+
+
+class Stage(Hosts):
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.forget)
+
+    def forget(self):
+        for number in range(1, 4):
+            if not self.host(number).is_down:
+                self.host(number).run("rm", "-rf", STORE)
+
+    def folder(self, size):
+        self.write("src/x", os.urandom(size))
+        self.write("src/run.sh", "#!/bin/sh\npwd\n", 0o755)
+
+    def copies(self, number):
+        top = self.host(number).path(STORE)
+        return os.listdir(top) if os.path.isdir(top) else []
+
+    def test_each_host_has_a_copy(self):
+        self.folder(5000000)
+        result = self.ssh_job("-H", "node1:2,node2:1,node3:1", "--stage", "src", "sh", "-c", SAME)
+        self.expect(result, 0)
+        self.assertEqual(len(re.findall(rf"node\d has {STORE}/\S+/copy/src", result.stdout)), 4)
+        for number in (1, 2, 3):
+            self.assertEqual(len(self.copies(number)), 1)
+        self.host(2).run("rm", "-rf", STORE)
+        result = self.ssh_job("-v", "-H", "node1,node2", "--stage", "src", "src/run.sh")
+        self.expect_said(self.expect(result, 0), r"node1: has \S+ \(5000014 of 5000014 bytes were there\)")
+        self.expect_said(result, r"node2: has \S+ \(0 of 5000014 bytes were there\)")
+
+    def test_a_slow_host(self):
+        """It takes seconds, with a node timeout below that: the others and the heartbeats do not wait."""
+        self.folder(4000000)
+        self.host(2).slow("8mbit")
+        result = self.ssh_job("-v", "--node-timeout", 2, "-H", "node1,node2,node3", "--stage", "src", "sh", "-c", SAME)
+        self.expect(result, 0)
+        order = re.findall(r"(node\d): has ", result.said)
+        self.assertEqual(order[-1], "node2", result.describe())
+        self.expect_none_lost(result)
+
+    def test_a_full_disk(self):
+        self.folder(3000000)
+        self.host(2).mount_tmp("size=6m,mode=1777")
+        self.write("src/y", os.urandom(4000000))
+        result = self.ssh_job("-H", "node1,node2", "--stage", "src", "sh", "-c", "echo ran")
+        self.expect_said(self.expect(result, 125), r"node2: \S+ has \d MiB of free space, and staged files need 7 MiB")
+        self.assertNotIn("ran", result.stdout)
+
+    def test_a_host_that_dies_meanwhile(self):
+        self.folder(8000000)
+        self.host(2).slow("10mbit")
+        job = self.ssh_start("-H", "node1,node2", "--node-timeout", 3, "--stage", "src", "sh", "-c", "echo ran")
+        wait_until(lambda: self.copies(2), "node2 has begun")
+        self.host(2).power_off()
+        result = self.expect(job.wait(), 121)
+        self.expect_said(result, "lost|node2")
+        self.assertNotIn("ran", result.stdout)
+
+    def test_newcomers(self):
+        self.folder(1000000)
+        hosts = self.write("hosts", "node1:1\n")
+        job = self.ssh_start("--hosts-watch", hosts, "--min-np", 2, "--grow-delay", 0, "--stage", "src", "sh", "-c", SAME)
+        wait_until(lambda: self.copies(1), "node1 has begun")
+        self.write("hosts", "node1:1\nnode2:1\n")
+        result = self.expect(job.wait(), 0)
+        self.assertEqual(len(re.findall(rf"node\d has {STORE}/\S+/copy/src", result.stdout)), 2, result.describe())
+
+
+if __name__ == "__main__":
+    main()
