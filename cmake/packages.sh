@@ -29,6 +29,7 @@ packages_to_test_if_any=(
     python3-pip python3-venv clang-format-14 black flake8 clang-14 libclang-rt-14-dev tcsh fish zsh valgrind debootstrap gdb
     prometheus # metrics
     chromium # the status page
+    rsync # the benchmark of --stage
     podman podman-compose crun netavark aardvark-dns iptables umoci # containers
     charliecloud-runtime
 )

@@ -5,7 +5,7 @@ set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 root="$(cd "$here/../.." && pwd)"
-all=(engines hvd hvd_hosts hvd_failure torch_horovod start mpi_start mpi_speed memory failure output attach page stacks warm recovery restart torch_store churn slurm_start ssh_start ssh_io scaling)
+all=(engines hvd hvd_hosts hvd_failure torch_horovod start mpi_start mpi_speed memory failure output attach page stacks warm recovery restart torch_store churn slurm_start ssh_start ssh_io stage scaling)
 
 usage() {
     cat <<HELP

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the copies are on this host, and what follows from it for the workers: their program,
+ * Where the copies are on this host, and what follows from it for the workers. Their program,
  * folders and variables below a root become those below its copy. HVDRUN_STAGED has all copies, in
  * the order of the options, with colons between them.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The copy of a root in the store of a host: one that is there and good, or one that is built from
+ * The copy of a root in the store of a host. A good one may be there. Otherwise it is built from
  * other copies and from chunks of the stream. It blocks; only one thread may use it.
  *
  *             begin                     all chunks written     end

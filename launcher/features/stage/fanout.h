@@ -4,8 +4,7 @@
  *
  * Each host has the chunks that it lacks, and may have a few of them on the way at once. A chunk
  * that was read stays in a cache until others displace it. So hosts that are near each other share
- * what is read, and a host that is far behind makes its chunks be read again, when it has room for
- * them. It holds nobody up.
+ * what is read. A host that is far behind holds nobody up: its chunks are read again for it.
  */
 #pragma once
 

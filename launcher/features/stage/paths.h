@@ -29,9 +29,8 @@ const char *stage_path_below(const char *path, const char *folder);
 char *stage_move_path(const struct stage_move *moves, size_t count, const char *folder,
                       const char *path);
 
-/* A word of a command line. It is a path if it is absolute, has a slash, or is the name of a root
- * that is a file: "train" may be a word as well as a folder. NULL: it stays. `folder`: where the
- * command starts, before and after the move. */
+/* A word of a command line. It is a path if it has a slash, or is the name of a root that is a file.
+ * "train" may be a word as well as a folder. NULL: it stays. `folder`: where the command starts. */
 char *stage_move_word(const struct stage_move *moves, size_t count, const char *folder,
                       const char *word);
 
@@ -40,9 +39,9 @@ char *stage_move_word(const struct stage_move *moves, size_t count, const char *
 char *stage_move_variable(const struct stage_move *moves, size_t count,
                           const char *pair);
 
-/* The text that a link has in the copy. `root` is the absolute path of the root, `folder` that of
- * the folder with the link, both without symbolic links, `target` the text of the link. A target in
- * the root becomes relative, one outside becomes absolute. The caller frees it. */
+/* The text that a link has in the copy. `root` and `folder`, which has the link, are absolute and
+ * without symbolic links. `target` is the text of the link. A target in the root becomes relative,
+ * one outside becomes absolute. The caller frees it. */
 char *stage_link_target(const char *root, const char *folder, const char *target);
 
 struct stage_root_words { /* of --stage PATH[:DEST] */

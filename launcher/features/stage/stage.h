@@ -20,11 +20,11 @@
  *   STAGE  list of root 1 ...
  *   then the node counts as up
  *
- * The driver reads a chunk once for all hosts that are near each other in the stream: it keeps the
+ * The driver reads a chunk once for all hosts that are near each other in the stream. It keeps the
  * last STAGE_CACHE chunks, and all links share these. A host that is further behind makes the
  * driver read its chunks again. So a slow host neither holds the others up nor fills memory.
  *
- * Both ends read, hash and write in a thread (io_thread.h), for a disk or server may not answer.
+ * Both ends read, hash and write in a thread (work_thread.h), for a disk or server may not answer.
  * A host that shows no progress for STAGE_SILENCE_MS has failed. The progress counts, and not the
  * time in all.
  *

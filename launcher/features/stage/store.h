@@ -8,8 +8,8 @@
  *   ID/copy/  the root, under its name
  *   .new-...  a copy that is being built; .old-...: one that is being removed
  *
- * Who uses a copy has a shared lock on the folder ID, who builds or removes one an exclusive lock.
- * The kernel ends the lock of a process that has died. `list` was modified when a job last took the
+ * An agent that uses a copy has a shared lock on the folder ID. One that builds or removes a copy
+ * has an exclusive lock. The kernel ends the lock of a process that has died. `list` was modified when a job last took the
  * copy.
  */
 #pragma once
