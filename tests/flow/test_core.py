@@ -40,6 +40,7 @@ class Core(Flow):
                             (["-np", 1, "--warm", "true"], "warm"), (["warm", "list"], "warm"),
                             (["-np", 1, "--torch-store", "agent", "true"], "torch_store"),
                             (["--gpu-free", "90%", "-np", 1, "true"], "gpu_free"),
+                            (["--stage", ".", "-np", 1, "true"], "stage"),
                             (["--leave-out-bad", "-np", 1, "true"], "check"),
                             (["--bad-hosts", "bad", "-np", 1, "true"], "bad_hosts"),
                             (["torchrun", "t.py"], "torchrun")):

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of files that an agent gets: what is taken leads nowhere else, and reads back the same. */
+/* The list of files that an agent gets: what is taken leads nowhere else, and reads back the same.
+ */
 #include "base/buf.h"
 #include "features/stage/list.h"
 #include "features/stage/stage.h"

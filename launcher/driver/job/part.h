@@ -106,9 +106,9 @@ void parts_node_closed(struct job *job, struct node_link *node);
 void parts_ranks_changed(struct job *job);
 void parts_host_bad(struct job *job, const struct node_link *node, enum host_bad kind,
                     const char *why);
-bool parts_hold(struct job *job, uint32_t epoch);        /* does any? */
+bool parts_hold(struct job *job, uint32_t epoch);          /* does any? */
 bool parts_delay(struct job *job, struct node_link *node); /* does any? */
-bool parts_leave_out(struct job *job, const char *host); /* does any? */
+bool parts_leave_out(struct job *job, const char *host);   /* does any? */
 
 void parts_prepare(const struct job *job, Hvdrun__Prepare *message);
 void parts_ready(struct job *job, const struct node_link *node, const Hvdrun__Ready *message);

@@ -93,8 +93,7 @@ static void move_app(const struct moves *moves, Hvdrun__App *app, const char *be
 static void move_apps(const struct moves *moves, Hvdrun__Prepare *prepare)
 {
     char *here AUTO_FREE = prepare->wdir[0] != '\0' ? mem_strdup(prepare->wdir) : getcwd(NULL, 0);
-    char *to = here == NULL ? NULL
-                            : stage_move_path(moves->items, moves->count, "/", here);
+    char *to = here == NULL ? NULL : stage_move_path(moves->items, moves->count, "/", here);
     char *folder AUTO_FREE = mem_strdup(to != NULL ? to : here != NULL ? here : "/");
     for (size_t i = 0; i < prepare->n_apps; i++) {
         Hvdrun__App *app = prepare->apps[i];
@@ -178,8 +177,7 @@ static void make_link(struct stage_places *places, const struct stage_place *pla
 void stage_places_adapt(struct stage_places *places, Hvdrun__Prepare *prepare)
 {
     struct moves moves = moves_of(places);
-    char *folder AUTO_FREE =
-        prepare->wdir[0] != '\0' ? mem_strdup(prepare->wdir) : getcwd(NULL, 0);
+    char *folder AUTO_FREE = prepare->wdir[0] != '\0' ? mem_strdup(prepare->wdir) : getcwd(NULL, 0);
     for (size_t i = 0; i < places->count && places->links.count < places->count; i++) {
         if (places->items[i].dest[0] != '\0')
             make_link(places, &places->items[i], folder != NULL ? folder : "/");

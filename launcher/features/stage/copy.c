@@ -87,8 +87,7 @@ static bool is_whole(const struct stage_copy *copy, bool reads)
     bool good = true;
     for (size_t i = 0; good && i < copy->list.count; i++) {
         const struct stage_file *file = &copy->list.files[i];
-        char *path AUTO_FREE =
-            mem_printf("%s/%s/copy/%s", copy->store.path, copy->id, file->name);
+        char *path AUTO_FREE = mem_printf("%s/%s/copy/%s", copy->store.path, copy->id, file->name);
         good = is_good(copy, path, file, reads) && go_on(copy, NULL) == 0;
     }
     return good;
@@ -253,8 +252,8 @@ static void add_contents(struct map *map, const struct neighbour *in)
 static int adopt_one(struct stage_copy *copy, const struct found *found,
                      const struct stage_file *file, struct error *err)
 {
-    char *from AUTO_FREE = mem_printf("%s/%s/copy/%s", copy->store.path, found->in->id,
-                                      found->file->name);
+    char *from AUTO_FREE =
+        mem_printf("%s/%s/copy/%s", copy->store.path, found->in->id, found->file->name);
     char *to AUTO_FREE = path_in(copy, file->name);
     bool same = found->file->kind == file->kind && found->file->seconds == file->seconds &&
                 found->file->nanoseconds == file->nanoseconds;

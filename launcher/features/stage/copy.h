@@ -27,15 +27,15 @@ struct stage_copy {
     struct stage_store store;
     struct stage_list list;
     char id[STAGE_ID_ROOM];
-    char *folder;        /* owned; that is being built; NULL: none is */
-    int lock;            /* exclusive while it is built, then shared; -1: none */
-    bool *has;           /* by content of the list: it is in the folder */
-    uint64_t missing;    /* bytes that the driver must send */
-    int fd;              /* of the content that is being written; -1: none */
-    size_t content;      /* that one */
-    struct sha256 hash;  /* of what was written of it */
+    char *folder;       /* owned; that is being built; NULL: none is */
+    int lock;           /* exclusive while it is built, then shared; -1: none */
+    bool *has;          /* by content of the list: it is in the folder */
+    uint64_t missing;   /* bytes that the driver must send */
+    int fd;             /* of the content that is being written; -1: none */
+    size_t content;     /* that one */
+    struct sha256 hash; /* of what was written of it */
     bool complete;
-    bool was_there;      /* and nothing was built */
+    bool was_there; /* and nothing was built */
 };
 
 /* Takes the list in either case. -1: `copy` is closed. */

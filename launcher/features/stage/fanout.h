@@ -21,12 +21,12 @@ struct fanout_range {
 struct fanout_host {
     struct fanout_range *lacks; /* owned; in rising order */
     size_t count;
-    size_t range;      /* of the next chunk; `count`: all are sent */
-    uint64_t offset;   /* in that */
-    uint64_t total;    /* chunks that it lacks */
+    size_t range;    /* of the next chunk; `count`: all are sent */
+    uint64_t offset; /* in that */
+    uint64_t total;  /* chunks that it lacks */
     uint64_t sent, taken;
     uint32_t root;
-    bool wants;        /* it has said what it lacks of this root */
+    bool wants; /* it has said what it lacks of this root */
 };
 
 /* `pairs` as the host has sent them. false: they are not ranges in rising order below `chunks`. */

@@ -171,8 +171,7 @@ static bool place_contents(struct stage_list *list)
         file->first = i;
         if (!stage_file_is_plain(file))
             continue;
-        struct stage_file *before =
-            map_put(&contents, map_bytes(file->hash, SHA256_SIZE), file);
+        struct stage_file *before = map_put(&contents, map_bytes(file->hash, SHA256_SIZE), file);
         if (before != NULL) {
             file->first = before->first;
             file->at = before->at;
@@ -198,8 +197,7 @@ static bool read_records(struct stage_list *list)
     size_t room = 0;
     while (good && in.at < in.end) {
         struct stage_file file;
-        good = take_record(&in, &file) &&
-               place_is_good(&names, &folders, &file, list->count == 0);
+        good = take_record(&in, &file) && place_is_good(&names, &folders, &file, list->count == 0);
         list->files = mem_one_more(list->files, list->count, &room, sizeof(*list->files));
         list->files[list->count++] = file;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The list of a root: what is in it, in an order in which a folder comes before what it holds. Pure.
+ * The list of a root: what is in it, in an order in which a folder comes before what it holds.
+ * Pure.
  *
  * A record is a line of plain text and one or two names, each of which ends with NUL:
  *   d -                             NAME
@@ -64,5 +65,6 @@ uint64_t stage_list_chunks(const struct stage_list *list);
 /* How many bytes the chunk has; 0: it does not exist. */
 size_t stage_list_chunk_size(const struct stage_list *list, uint64_t chunk);
 
-/* The first of list->contents that ends behind this place of the stream; content_count: none does. */
+/* The first of list->contents that ends behind this place of the stream; content_count: none does.
+ */
 size_t stage_list_find(const struct stage_list *list, uint64_t at);

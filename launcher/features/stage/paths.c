@@ -64,8 +64,7 @@ char *stage_move_path(const struct stage_move *moves, size_t count, const char *
             (best == NULL || strlen(moves[i].from) > strlen(best->from)))
             best = &moves[i];
     }
-    return best == NULL ? NULL
-                        : mem_printf("%s%s", best->to, stage_path_below(clean, best->from));
+    return best == NULL ? NULL : mem_printf("%s%s", best->to, stage_path_below(clean, best->from));
 }
 
 static bool is_file_root(const struct stage_move *moves, size_t count, const char *folder,
@@ -104,12 +103,11 @@ static bool move_list(const struct stage_move *moves, size_t count, const char *
     }
 }
 
-char *stage_move_variable(const struct stage_move *moves, size_t count,
-                          const char *pair)
+char *stage_move_variable(const struct stage_move *moves, size_t count, const char *pair)
 {
-    static const char *const names[] = {"PATH",        "VIRTUAL_ENV",     "CONDA_PREFIX",
-                                        "PYTHONPATH",  "LD_LIBRARY_PATH", "PYTHONHOME",
-                                        "CONDA_PYTHON_EXE"};
+    static const char *const names[] = {
+        "PATH",       "VIRTUAL_ENV",     "CONDA_PREFIX", "PYTHONPATH", "LD_LIBRARY_PATH",
+        "PYTHONHOME", "CONDA_PYTHON_EXE"};
     const char *value = strchr(pair, '=');
     struct buf out AUTO_BUF = BUF_INIT(PATHS_MAX);
 

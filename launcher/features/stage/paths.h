@@ -29,15 +29,15 @@ const char *stage_path_below(const char *path, const char *folder);
 char *stage_move_path(const struct stage_move *moves, size_t count, const char *folder,
                       const char *path);
 
-/* A word of a command line. It is a path if it has a slash, or is the name of a root that is a file.
- * "train" may be a word as well as a folder. NULL: it stays. `folder`: where the command starts. */
+/* A word of a command line. It is a path if it has a slash, or is the name of a root that is a
+ * file. "train" may be a word as well as a folder. NULL: it stays. `folder`: where the command
+ * starts. */
 char *stage_move_word(const struct stage_move *moves, size_t count, const char *folder,
                       const char *word);
 
 /* "NAME=value" of the environment. The variables are those that have a path, or several with colons
  * between them. NULL: it stays. */
-char *stage_move_variable(const struct stage_move *moves, size_t count,
-                          const char *pair);
+char *stage_move_variable(const struct stage_move *moves, size_t count, const char *pair);
 
 /* The text that a link has in the copy. `root` and `folder`, which has the link, are absolute and
  * without symbolic links. `target` is the text of the link. A target in the root becomes relative,

@@ -129,8 +129,8 @@ static int scan_file(struct scan *scan, const char *path, const char *name,
     return add_record(scan, &file, &info, err);
 }
 
-static int scan_link(struct scan *scan, const char *path, const char *name,
-                     const struct stat *info, struct error *err)
+static int scan_link(struct scan *scan, const char *path, const char *name, const struct stat *info,
+                     struct error *err)
 {
     char text[4096];
     struct stat target;
@@ -252,8 +252,7 @@ static int read_part(struct stage_source *source, size_t file, uint64_t at, uint
     return got < 0 ? error_errno(err, errno, "cannot read %s", path) : says_changed(path, err);
 }
 
-int stage_source_read(struct stage_source *source, uint64_t chunk, uint8_t *out,
-                      struct error *err)
+int stage_source_read(struct stage_source *source, uint64_t chunk, uint8_t *out, struct error *err)
 {
     const struct stage_list *list = &source->list;
     uint64_t at = chunk * STAGE_CHUNK, end = at + stage_list_chunk_size(list, chunk);

@@ -35,8 +35,7 @@ int stage_check(const struct settings *settings, struct error *err)
     struct stage_keep keep;
     if (settings->stage.count == 0)
         return 0; /* a configuration file may have the others for all jobs */
-    if (settings->stage_keep != NULL &&
-        stage_keep_parse(settings->stage_keep, &keep, err) < 0)
+    if (settings->stage_keep != NULL && stage_keep_parse(settings->stage_keep, &keep, err) < 0)
         return error_wrap(err, "%s", settings_place(settings, OPT_stage_keep));
     if (settings->stage_dir != NULL && settings->stage_dir[0] != '/')
         return error_status(err, STATUS_USAGE, "%s: '%s' is not an absolute path",

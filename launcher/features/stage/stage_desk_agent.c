@@ -5,8 +5,8 @@
  *
  *   task       of root N                                              then
  *   BEGIN      the list: is the copy there, or what does it lack?     tells the driver, or END
- *   WRITE      a chunk                                                tells the driver; the last: END
- *   END        the copy gets its name                                 tells the driver: over
+ *   WRITE      a chunk                                                tells the driver; the last:
+ * END END        the copy gets its name                                 tells the driver: over
  */
 #include <stdlib.h>
 #include <string.h>
@@ -323,8 +323,5 @@ static void close_part(struct agent *agent)
 
 static const struct agent_order orders[] = {{FRAME_STAGE, &hvdrun__stage__descriptor, take}, {0}};
 
-const struct agent_part stage_desk_agent_part = {.name = "stage_desk",
-                                                 .orders = orders,
-                                                 .adapt = adapt,
-                                                 .crew = crew,
-                                                 .close = close_part};
+const struct agent_part stage_desk_agent_part = {
+    .name = "stage_desk", .orders = orders, .adapt = adapt, .crew = crew, .close = close_part};

@@ -54,7 +54,7 @@ struct staging_work {
     struct root *roots;
     size_t count;
     struct stage_watch watch;
-    size_t root;   /* of the chunk that is read; `count`: list all roots */
+    size_t root; /* of the chunk that is read; `count`: list all roots */
     uint64_t chunk;
     struct shared_block *block;
     int result;
@@ -73,7 +73,7 @@ struct staging {
     unsigned long beat; /* of the thread, when it was looked at */
     bool listed, ends;
     int64_t told_ms, read_ms; /* on the job's clock; the last time that a chunk was read */
-    size_t done; /* nodes */
+    size_t done;              /* nodes */
 };
 
 /* In the thread */
@@ -103,8 +103,8 @@ static void work_run(struct work_task *task)
 {
     struct staging_work *work = (struct staging_work *)task;
     error_init(&work->err);
-    work->result = work->root == work->count ? list_roots(work, &work->err)
-                                             : read_chunk(work, &work->err);
+    work->result =
+        work->root == work->count ? list_roots(work, &work->err) : read_chunk(work, &work->err);
 }
 
 static void work_discard(struct work_task *task)
@@ -239,13 +239,13 @@ static void chunk_was_read(struct staging *own)
     struct staging_work *work = own->work;
     struct staged_node *node = own->nodes;
     uint64_t chunk;
-    shared_block_release(fanout_cache_put(&own->cache, (uint32_t)work->root, work->chunk,
-                                          work->block));
+    shared_block_release(
+        fanout_cache_put(&own->cache, (uint32_t)work->root, work->chunk, work->block));
     work->block = NULL;
     own->read_ms = now_ms(own);
-    while (node != NULL && !(node->root == work->root &&
-                             fanout_host_next(&node->host, SIZE_MAX, &chunk) &&
-                             chunk == work->chunk))
+    while (node != NULL &&
+           !(node->root == work->root && fanout_host_next(&node->host, SIZE_MAX, &chunk) &&
+             chunk == work->chunk))
         node = node->next;
     pump(own);
     if (node != NULL)
@@ -293,9 +293,8 @@ static void tell_progress(struct staging *own)
     if (!own->listed)
         log_notice(&own->job->log, "--stage still reads the files");
     else
-        log_notice(&own->job->log,
-                   "--stage: %zu host%s ready, %zu more wait for %llu of %llu MiB", own->done,
-                   own->done == 1 ? " is" : "s are", own->node_count,
+        log_notice(&own->job->log, "--stage: %zu host%s ready, %zu more wait for %llu of %llu MiB",
+                   own->done, own->done == 1 ? " is" : "s are", own->node_count,
                    (unsigned long long)((total - sent) * STAGE_CHUNK >> 20),
                    (unsigned long long)(total * STAGE_CHUNK >> 20));
 }

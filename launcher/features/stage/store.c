@@ -129,8 +129,7 @@ int stage_store_claim(int lock)
 
 char *stage_store_build(const struct stage_store *store, int *lock, struct error *err)
 {
-    char *name AUTO_FREE =
-        mem_printf(".new-%d-%lld", (int)getpid(), (long long)clock_wall_ns());
+    char *name AUTO_FREE = mem_printf(".new-%d-%lld", (int)getpid(), (long long)clock_wall_ns());
     char *path AUTO_FREE = mem_printf("%s/%s", store->path, name);
     if (mkdir(path, 0700) < 0) {
         error_errno(err, errno, "cannot create the folder %s", path);
@@ -145,8 +144,8 @@ char *stage_store_build(const struct stage_store *store, int *lock, struct error
     return mem_strdup(path);
 }
 
-int stage_store_finish(const struct stage_store *store, const char *folder, const char *id, int lock,
-                       struct error *err)
+int stage_store_finish(const struct stage_store *store, const char *folder, const char *id,
+                       int lock, struct error *err)
 {
     char *path AUTO_FREE = mem_printf("%s/%s", store->path, id);
     (void)!utimensat(AT_FDCWD, folder, NULL, 0); /* so it is young while the lock changes */
@@ -180,7 +179,8 @@ void stage_tree_remove(const char *path, int64_t deadline_ms)
     if (unlink(path) == 0 || lstat(path, &info) < 0 || !S_ISDIR(info.st_mode))
         return;
     (void)!chmod(path, 0700);
-    read_names(path, &names); /* all before the first goes, so that a deep tree needs one descriptor */
+    read_names(path,
+               &names); /* all before the first goes, so that a deep tree needs one descriptor */
     for (size_t i = 0; i < names.count && clock_mono_ms() < deadline_ms; i++) {
         char *below AUTO_FREE = mem_printf("%s/%s", path, names.items[i]);
         stage_tree_remove(below, deadline_ms);

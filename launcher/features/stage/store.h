@@ -9,8 +9,8 @@
  *   .new-...  a copy that is being built; .old-...: one that is being removed
  *
  * An agent that uses a copy has a shared lock on the folder ID. One that builds or removes a copy
- * has an exclusive lock. The kernel ends the lock of a process that has died. `list` was modified when a job last took the
- * copy.
+ * has an exclusive lock. The kernel ends the lock of a process that has died. `list` was modified
+ * when a job last took the copy.
  */
 #pragma once
 
@@ -42,8 +42,8 @@ int stage_store_claim(int lock);
 char *stage_store_build(const struct stage_store *store, int *lock, struct error *err);
 /* Gives a copy that is complete its name, and makes its lock shared. 1: done. 0: there is one of
  * that name. -1 and `err`. */
-int stage_store_finish(const struct stage_store *store, const char *folder, const char *id, int lock,
-                       struct error *err);
+int stage_store_finish(const struct stage_store *store, const char *folder, const char *id,
+                       int lock, struct error *err);
 
 /* Removes a folder of the store with all that is in it; under another name first. Ends early at the
  * deadline, and another call of stage_store_tidy() removes the rest. */

@@ -13,9 +13,9 @@
 struct work_thread {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    struct work_task *task; /* with the mutex; NULL: it has none */
-    bool leaves;            /* with the mutex */
-    int ends[2];            /* a byte for each task that has run */
+    struct work_task *task;  /* with the mutex; NULL: it has none */
+    bool leaves;             /* with the mutex */
+    int ends[2];             /* a byte for each task that has run */
     struct work_task *given; /* the owner's: until `done` */
     struct loop_fd *watch;   /* the owner's */
 };

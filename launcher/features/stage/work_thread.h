@@ -11,8 +11,8 @@
 #include "io/loop.h"
 
 struct work_task {
-    void (*run)(struct work_task *task);  /* in the thread */
-    void (*done)(struct work_task *task); /* in the loop, afterwards */
+    void (*run)(struct work_task *task);     /* in the thread */
+    void (*done)(struct work_task *task);    /* in the loop, afterwards */
     void (*discard)(struct work_task *task); /* the owner has left: frees the task, in the thread */
 };
 

@@ -185,8 +185,7 @@ static void test_bytes_that_changed(void **state)
     begin(p, &source, &copy);
     memset(p->chunk, 'z', 100);
     assert_int_equal(stage_copy_write(&copy, 0, p->chunk, 100, &err), -1);
-    assert_string_equal(err.text,
-                        "src/x changed while it was staged: stage what nobody writes to");
+    assert_string_equal(err.text, "src/x changed while it was staged: stage what nobody writes to");
     fill(p->file, 101, 'a');
     assert_int_equal(stage_source_read(&source, 0, p->chunk, &err), -1);
     assert_non_null(strstr(err.text, "src/x changed while it was staged"));

@@ -40,9 +40,10 @@ static void test_words(void **state)
 static void test_choice(void **state)
 {
     const struct stage_keep keep = {100, 1000};
-    struct stage_kept copies[] = {
-        {.bytes = 40, .used_ms = 5000}, {.bytes = 40, .used_ms = 4500},
-        {.bytes = 40, .used_ms = 4200, .in_use = true}, {.bytes = 1, .used_ms = 3999}};
+    struct stage_kept copies[] = {{.bytes = 40, .used_ms = 5000},
+                                  {.bytes = 40, .used_ms = 4500},
+                                  {.bytes = 40, .used_ms = 4200, .in_use = true},
+                                  {.bytes = 1, .used_ms = 3999}};
     (void)state;
     stage_keep_choose(&keep, copies, 4, 0, 5000);
     assert_true(copies[3].goes); /* too old */

@@ -165,6 +165,7 @@ static void test_records(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_contents), cmocka_unit_test(test_ids),
-                                       cmocka_unit_test(test_names), cmocka_unit_test(test_records)};
+                                       cmocka_unit_test(test_names),
+                                       cmocka_unit_test(test_records)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,7 +38,8 @@ static void test_clean(void **state)
 static void test_paths(void **state)
 {
     (void)state;
-    expect_taken(stage_move_path(moves, COUNT, "/home/a", "venv/bin/python"), "/s/1/venv/bin/python");
+    expect_taken(stage_move_path(moves, COUNT, "/home/a", "venv/bin/python"),
+                 "/s/1/venv/bin/python");
     expect_taken(stage_move_path(moves, COUNT, "/home/a", "/home/a/venv"), "/s/1/venv");
     expect_taken(stage_move_path(moves, COUNT, "/home/a", "venv/in/x"), "/s/2/in/x");
     expect_taken(stage_move_path(moves, COUNT, "/home/a", "venv2"), NULL);
@@ -112,8 +113,9 @@ static void test_roots(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_clean),     cmocka_unit_test(test_paths),
-                                       cmocka_unit_test(test_words),     cmocka_unit_test(test_variables),
-                                       cmocka_unit_test(test_links),     cmocka_unit_test(test_roots)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_clean), cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_words), cmocka_unit_test(test_variables),
+        cmocka_unit_test(test_links), cmocka_unit_test(test_roots)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
