@@ -49,6 +49,12 @@ bool fanout_host_next(const struct fanout_host *host, size_t window, uint64_t *c
     return true;
 }
 
+size_t fanout_host_run(const struct fanout_host *host, size_t max)
+{
+    uint64_t rest = host->lacks[host->range].count - host->offset;
+    return rest < max ? (size_t)rest : max;
+}
+
 void fanout_host_sent(struct fanout_host *host)
 {
     host->sent++;

@@ -39,6 +39,8 @@ bool fanout_host_taken(struct fanout_host *host, uint64_t taken);
 
 /* Is there a chunk that may be sent to it now, and which? `window`: how many may be on the way. */
 bool fanout_host_next(const struct fanout_host *host, size_t window, uint64_t *chunk);
+/* How many chunks it lacks from that one on without a gap, `max` at most. */
+size_t fanout_host_run(const struct fanout_host *host, size_t max);
 void fanout_host_sent(struct fanout_host *host); /* that one was */
 
 /* How many chunks each of so many hosts may have on the way. */

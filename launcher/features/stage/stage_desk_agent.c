@@ -38,7 +38,8 @@ struct stage_work {
     struct stage_copy copies[STAGE_ROOTS_MAX];
     uint32_t root; /* the present one; those before it are complete */
     struct stage_list list;
-    struct chunk chunk;
+    struct chunk chunks[STAGE_WINDOW]; /* to be written */
+    size_t chunk_count;
     uint64_t lacks, taken; /* chunks of this root */
     struct stage_watch watch;
     int result;
@@ -66,14 +67,31 @@ static void close_copies(struct stage_work *work)
         stage_copy_close(&work->copies[i]);
 }
 
+static void free_chunks(struct chunk *chunks, size_t *count)
+{
+    for (size_t i = 0; i < *count; i++)
+        free(chunks[i].bytes);
+    *count = 0;
+}
+
 static void stage_work_free(struct work_task *task)
 {
     struct stage_work *work = (struct stage_work *)task;
     close_copies(work);
     stage_list_destroy(&work->list);
     free((char *)(uintptr_t)work->config.place);
-    free(work->chunk.bytes);
+    free_chunks(work->chunks, &work->chunk_count);
     free(work);
+}
+
+static int write_chunks(struct stage_work *work, struct stage_copy *copy)
+{
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < work->chunk_count; i++) {
+        const struct chunk *chunk = &work->chunks[i];
+        result = stage_copy_write(copy, chunk->number, chunk->bytes, chunk->length, &work->err);
+    }
+    return result;
 }
 
 static void stage_work_run(struct work_task *task)
@@ -85,10 +103,7 @@ static void stage_work_run(struct work_task *task)
     case STAGE_BEGIN:
         work->result = stage_copy_begin(copy, &work->config, &work->list, &work->err);
         break;
-    case STAGE_WRITE:
-        work->result = stage_copy_write(copy, work->chunk.number, work->chunk.bytes,
-                                        work->chunk.length, &work->err);
-        break;
+    case STAGE_WRITE: work->result = write_chunks(work, copy); break;
     case STAGE_END: work->result = stage_copy_end(copy, &work->err); break;
     }
 }
@@ -179,9 +194,9 @@ static void go_on(struct stage_desk *desk)
     if (work->taken == work->lacks) {
         run(desk, STAGE_END);
     } else if (desk->waiting_count > 0) {
-        work->chunk = desk->waiting[0];
-        desk->waiting_count--;
-        memmove(desk->waiting, desk->waiting + 1, desk->waiting_count * sizeof(*desk->waiting));
+        memcpy(work->chunks, desk->waiting, desk->waiting_count * sizeof(*desk->waiting));
+        work->chunk_count = desk->waiting_count;
+        desk->waiting_count = 0;
         run(desk, STAGE_WRITE);
     }
 }
@@ -189,8 +204,8 @@ static void go_on(struct stage_desk *desk)
 static void wrote(struct stage_desk *desk)
 {
     Hvdrun__Staged message = HVDRUN__STAGED__INIT;
-    desk->work->taken++;
-    mem_free_at(&desk->work->chunk.bytes);
+    desk->work->taken += desk->work->chunk_count;
+    free_chunks(desk->work->chunks, &desk->work->chunk_count);
     tell(desk, &message);
 }
 
@@ -314,8 +329,7 @@ static void close_part(struct agent *agent)
         stage_places_unlink(&desk->places);
     if (desk->thread == NULL || !work_thread_destroy(desk->thread, LEAVE_MS))
         stage_work_free(&work->task);
-    for (size_t i = 0; i < desk->waiting_count; i++)
-        free(desk->waiting[i].bytes);
+    free_chunks(desk->waiting, &desk->waiting_count);
     loop_timer_destroy(desk->beats);
     stage_places_destroy(&desk->places);
     free(desk);

@@ -54,9 +54,10 @@ struct staging_work {
     struct root *roots;
     size_t count;
     struct stage_watch watch;
-    size_t root; /* of the chunk that is read; `count`: list all roots */
-    uint64_t chunk;
-    struct shared_block *block;
+    size_t root;    /* of the chunk that is read; `count`: list all roots */
+    uint64_t chunk; /* the first of these */
+    struct shared_block *blocks[STAGE_WINDOW];
+    size_t block_count;
     int result;
     struct error err;
 };
@@ -92,11 +93,20 @@ static int list_roots(struct staging_work *work, struct error *err)
     return 0;
 }
 
-static int read_chunk(struct staging_work *work, struct error *err)
+/* Several: on a busy machine, each turn of this thread and of the loop has to wait. */
+static int read_chunks(struct staging_work *work, struct error *err)
 {
     struct stage_source *source = &work->roots[work->root].source;
-    work->block = shared_block_create(stage_list_chunk_size(&source->list, work->chunk));
-    return stage_source_read(source, work->chunk, work->block->bytes, err);
+    for (size_t i = 0; i < work->block_count; i++) {
+        uint64_t chunk = work->chunk + i;
+        struct shared_block *block =
+            shared_block_create(stage_list_chunk_size(&source->list, chunk));
+        work->blocks[i] = block;
+        atomic_fetch_add(&work->watch.beat, 1);
+        if (stage_source_read(source, chunk, block->bytes, err) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 static void work_run(struct work_task *task)
@@ -104,7 +114,7 @@ static void work_run(struct work_task *task)
     struct staging_work *work = (struct staging_work *)task;
     error_init(&work->err);
     work->result =
-        work->root == work->count ? list_roots(work, &work->err) : read_chunk(work, &work->err);
+        work->root == work->count ? list_roots(work, &work->err) : read_chunks(work, &work->err);
 }
 
 static void work_discard(struct work_task *task)
@@ -117,7 +127,8 @@ static void work_discard(struct work_task *task)
         free(root->named);
         free(root->dest);
     }
-    shared_block_release(work->block);
+    for (size_t i = 0; i < STAGE_WINDOW; i++)
+        shared_block_release(work->blocks[i]);
     free(work->roots);
     free(work);
 }
@@ -218,6 +229,7 @@ static void pump(struct staging *own)
     own->read_ms = now_ms(own);
     own->work->root = first->root;
     own->work->chunk = wanted;
+    own->work->block_count = fanout_host_run(&first->host, STAGE_WINDOW);
     work_thread_do(own->thread, &own->work->task);
 }
 
@@ -234,14 +246,16 @@ static void requeue(struct staging *own, struct staged_node *node)
     *at = node;
 }
 
-static void chunk_was_read(struct staging *own)
+static void chunks_were_read(struct staging *own)
 {
     struct staging_work *work = own->work;
     struct staged_node *node = own->nodes;
     uint64_t chunk;
-    shared_block_release(
-        fanout_cache_put(&own->cache, (uint32_t)work->root, work->chunk, work->block));
-    work->block = NULL;
+    for (size_t i = 0; i < work->block_count; i++) {
+        shared_block_release(
+            fanout_cache_put(&own->cache, (uint32_t)work->root, work->chunk + i, work->blocks[i]));
+        work->blocks[i] = NULL;
+    }
     own->read_ms = now_ms(own);
     while (node != NULL &&
            !(node->root == work->root && fanout_host_next(&node->host, SIZE_MAX, &chunk) &&
@@ -274,7 +288,7 @@ static void work_done(struct work_task *task)
         own->listed = true;
         send_lists(own);
     } else {
-        chunk_was_read(own);
+        chunks_were_read(own);
     }
 }
 

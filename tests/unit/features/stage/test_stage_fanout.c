@@ -26,7 +26,10 @@ static void test_one_host(void **state)
     assert_int_equal(next(&host, 8), UINT64_MAX);
     assert_true(fanout_host_begin(&host, 3, pairs, 4, 6));
     assert_int_equal(host.total, 3);
+    assert_int_equal(fanout_host_run(&host, 8), 2);
+    assert_int_equal(fanout_host_run(&host, 1), 1);
     assert_int_equal(next(&host, 2), 1);
+    assert_int_equal(fanout_host_run(&host, 8), 1);
     assert_int_equal(next(&host, 2), 2);
     assert_int_equal(next(&host, 2), UINT64_MAX);
     assert_false(fanout_host_taken(&host, 3));
