@@ -129,6 +129,14 @@ CALL(int, -1, fstatat, (int at, const char *path, struct stat *info, int flags),
      (at, path, info, flags), LOOKUP)
 CALL(int, -1, statvfs, (const char *path, struct statvfs *info), (path, info), LOOKUP | FAULT_INTR)
 CALL(int, -1, fchmod, (int fd, mode_t mode), (fd, mode), FAULT_IO | FAULT_PERM)
+CALL(int, -1, chmod, (const char *path, mode_t mode), (path, mode), FAULT_IO | FAULT_PERM)
+CALL(int, -1, futimens, (int fd, const struct timespec times[2]), (fd, times), FAULT_IO)
+CALL(int, -1, utimensat, (int folder, const char *path, const struct timespec times[2], int flags),
+     (folder, path, times, flags), FAULT_IO | FAULT_PERM)
+CALL(int, -1, link, (const char *from, const char *to), (from, to), ENTRY)
+CALL(int, -1, symlink, (const char *target, const char *path), (target, path), ENTRY)
+CALL(ssize_t, -1, pwrite, (int fd, const void *bytes, size_t length, off_t offset),
+     (fd, bytes, length, offset), FAULT_INTR | FAULT_IO | FAULT_NOSPC)
 CALL(int, -1, fchown, (int fd, uid_t user, gid_t group), (fd, user, group), FAULT_IO | FAULT_PERM)
 CALL(int, GLOB_NOSPACE, glob,
      (const char *pattern, int flags, int (*error)(const char *, int), glob_t *found),

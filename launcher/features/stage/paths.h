@@ -29,9 +29,9 @@ const char *stage_path_below(const char *path, const char *folder);
 char *stage_move_path(const struct stage_move *moves, size_t count, const char *folder,
                       const char *path);
 
-/* A word of a command line. It is a path if it has a slash, or is the name of a root that is a
- * file. "train" may be a word as well as a folder. NULL: it stays. `folder`: where the command
- * starts. */
+/* A word of a command line, which is a path if it has a slash. A name alone may be any word, so it
+ * moves only if a root of that name is a file. NULL: it stays. `folder`: where the command starts.
+ */
 char *stage_move_word(const struct stage_move *moves, size_t count, const char *folder,
                       const char *word);
 
