@@ -133,7 +133,6 @@ CALL(int, -1, chmod, (const char *path, mode_t mode), (path, mode), FAULT_IO | F
 CALL(int, -1, futimens, (int fd, const struct timespec times[2]), (fd, times), FAULT_IO)
 CALL(int, -1, utimensat, (int folder, const char *path, const struct timespec times[2], int flags),
      (folder, path, times, flags), FAULT_IO | FAULT_PERM)
-CALL(int, -1, link, (const char *from, const char *to), (from, to), ENTRY)
 CALL(int, -1, symlink, (const char *target, const char *path), (target, path), ENTRY)
 CALL(ssize_t, -1, pwrite, (int fd, const void *bytes, size_t length, off_t offset),
      (fd, bytes, length, offset), FAULT_INTR | FAULT_IO | FAULT_NOSPC)
