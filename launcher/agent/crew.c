@@ -56,7 +56,6 @@ static void crew_ready_send(const struct post *post, const struct crew_setup *se
     post_message(post, FRAME_READY, &message.base);
 }
 
-#define SPAWN_SLICE 32 /* workers in one turn of the loop, when no threads start them */
 #define STATE_PROCESSES 16
 #define STATE_TEXT_MAX ((size_t)16 << 10)
 
@@ -249,7 +248,7 @@ static void worker_has_started(void *context, pid_t pid, const struct error *err
         return;
     add_live(crew, worker);
     if (crew->setup.mpi != NULL)
-        mpi_world_spawned(crew->setup.mpi, index, pid, -1);
+        mpi_world_spawned(crew->setup.mpi, index, pid);
     post_started(crew, index, index + 1);
 }
 
@@ -259,10 +258,9 @@ static void spawn_slice(void *context)
     if (crew->stopped)
         return;
     int from = crew->spawned, left = crew->count - from;
-    int most = crew->config.spawners == NULL ? SPAWN_SLICE : CREW_START_MAX;
-    crew->spawned += left < most ? left : most;
-    crew_start_workers(&crew->setup, crew->progress, crew->workers, from, crew->spawned,
-                       worker_has_started);
+    int to = from + (left < CREW_START_MAX ? left : CREW_START_MAX);
+    crew->spawned += crew_start_workers(&crew->setup, crew->progress, crew->workers, from, to,
+                                        worker_has_started);
     for (int i = from; i < crew->spawned; i++) {
         if (crew->workers[i].state == WORKER_RUNNING)
             add_live(crew, &crew->workers[i]);

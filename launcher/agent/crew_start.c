@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
+#include "base/fd.h"
 #include "base/mem.h"
 #include "io/spawners.h"
 
@@ -50,9 +52,10 @@ static struct child_spec spec_of(const struct crew_setup *setup, int index,
     return spec;
 }
 
-#define UNDER_WAY                                                                   \
-    24 /* starts that the threads have at once, so that none of them waits for work \
-        */
+/* Starts that the threads have at once, so that none of them waits for work. */
+#define UNDER_WAY 24
+/* A turn of the loop begins no start after so long: heartbeats and output wait for its end. */
+#define TURN_MS 20
 
 /* A worker between its plan and its process. */
 struct start {
@@ -92,7 +95,7 @@ static void make_vars(struct start *start, const struct crew_setup *setup,
     start->vars = worker_env_rank(setup->env, &rank);
 }
 
-/* False: nothing is to be spawned. It has failed, or the spawner has it. */
+/* False: nothing is to be spawned. The spawner has it, or `start->spawn.err` says why not. */
 static bool begin(struct start *start, struct crew_setup *setup,
                   const struct crew_progress *progress,
                   void (*started)(void *context, pid_t pid, const struct error *err))
@@ -102,7 +105,7 @@ static bool begin(struct start *start, struct crew_setup *setup,
     int keep_fd = -1;
     if (setup->mpi != NULL && mpi_world_worker(setup->mpi, start->index, &start->extra,
                                                &start->hints, &keep_fd, &err) < 0) {
-        worker_fail(worker, &err);
+        start->spawn.err = mem_dup(&err, sizeof(err));
         return false;
     }
     make_vars(start, setup, progress);
@@ -112,22 +115,13 @@ static bool begin(struct start *start, struct crew_setup *setup,
     if (!worker_offer(worker, &start->spawn.spec, start->spawn.stdin_kind, setup->config->spawner,
                       started))
         return true;
-    if (setup->mpi != NULL)
-        mpi_world_spawned(setup->mpi, start->index, worker->pid, keep_fd);
+    fd_close(&keep_fd);
     return false;
 }
 
 static void run(struct spawner_task *task)
 {
     worker_spawn_run(&((struct start *)task)->spawn);
-}
-
-static void end(struct start *start, struct crew_setup *setup)
-{
-    worker_spawn_end(&start->spawn);
-    if (setup->mpi != NULL)
-        mpi_world_spawned(setup->mpi, start->index, start->spawn.worker->pid,
-                          start->spawn.spec.keep_fd);
 }
 
 static void clear(struct start *start)
@@ -139,37 +133,48 @@ static void clear(struct start *start)
     free(start->places.url);
 }
 
-/* Takes what came of its start, after waiting for it. */
+/* Takes what came of it, after waiting for it: in the order of the ranks, so that the driver hears
+ * of their failures in this order. */
 static void finish(struct start *start, struct crew_setup *setup)
 {
-    if (start->wanted && setup->config->spawners != NULL)
-        spawners_wait(setup->config->spawners, &start->task);
-    if (start->wanted)
-        end(start, setup);
+    struct worker *worker = start->spawn.worker;
+    if (start->wanted) {
+        if (setup->config->spawners != NULL)
+            spawners_wait(setup->config->spawners, &start->task);
+        worker_spawn_end(&start->spawn);
+        if (setup->mpi != NULL)
+            mpi_world_spawned(setup->mpi, start->index, worker->pid);
+    } else if (start->spawn.err != NULL) {
+        worker_fail(worker, start->spawn.err);
+        free(start->spawn.err);
+    }
     clear(start);
 }
 
 /* With threads, some starts are always under way while this one prepares others. Without, each gets
  * its process at once: descriptors that wait for a process make every other start slower. */
-void crew_start_workers(struct crew_setup *setup, const struct crew_progress *progress,
-                        struct worker *workers, int from, int to,
-                        void (*started)(void *context, pid_t pid, const struct error *err))
+int crew_start_workers(struct crew_setup *setup, const struct crew_progress *progress,
+                       struct worker *workers, int from, int to,
+                       void (*started)(void *context, pid_t pid, const struct error *err))
 {
     struct spawners *spawners = setup->config->spawners;
-    int finished = 0, under_way = spawners == NULL ? 0 : UNDER_WAY;
-    struct start *starts AUTO_FREE = mem_array((size_t)(to - from), sizeof(*starts));
-    for (int i = 0; i < to - from; i++) {
-        struct start *start = &starts[i];
-        *start =
-            (struct start){.task.run = run, .spawn.worker = &workers[from + i], .index = from + i};
+    int count = to - from, begun = 0, finished = 0, under_way = spawners == NULL ? 0 : UNDER_WAY;
+    struct start *starts AUTO_FREE = mem_array((size_t)count, sizeof(*starts));
+    int64_t end_ms = clock_mono_ms() + TURN_MS;
+    for (; begun < count && (begun == 0 || clock_mono_ms() < end_ms); begun++) {
+        struct start *start = &starts[begun];
+        start->task.run = run;
+        start->spawn.worker = &workers[from + begun];
+        start->index = from + begun;
         start->wanted = begin(start, setup, progress, started);
         if (start->wanted && spawners != NULL)
             spawners_add(spawners, &start->task);
         else if (start->wanted)
             run(&start->task);
-        if (i - finished >= under_way)
+        if (begun - finished >= under_way)
             finish(&starts[finished++], setup);
     }
-    while (finished < to - from)
+    while (finished < begun)
         finish(&starts[finished++], setup);
+    return begun;
 }

@@ -10,10 +10,11 @@
 #include "io/spawners.h"
 #include "node/facts.h"
 
+#define SPAWNERS_FROM 16 /* workers: fewer start as fast without threads */
 #define SPAWNERS_MAX 8
 #define CPUS_PER_SPAWNER 2
-#define WORKERS_PER_SPAWNER 8
-#define DESCRIPTORS_PER_WORKER 5 /* two streams, stdin, its end, and one while it starts */
+#define DESCRIPTORS_PER_WORKER 4 /* two streams, its end, its connection to the MPI server */
+#define DESCRIPTORS_BESIDE 128   /* the agent's own, and those of the starts under way */
 
 struct crews {
     struct loop *loop;
@@ -90,23 +91,16 @@ static void crew_finished(void *context)
     crews->finished(crews->context);
 }
 
-/* With few CPUs, the programs that start need them all, and threads would gain nothing. */
-static int spawner_threads(const struct node_facts *facts, size_t workers)
-{
-    size_t threads = (size_t)node_facts_cpus(facts) / CPUS_PER_SPAWNER;
-    if (threads > workers / WORKERS_PER_SPAWNER)
-        threads = workers / WORKERS_PER_SPAWNER;
-    if (threads > SPAWNERS_MAX)
-        threads = SPAWNERS_MAX;
-    return threads < 2 ? 0 : (int)threads;
-}
-
+/* With few CPUs, the programs that start need them all, and threads would gain nothing. Starts side
+ * by side need some descriptors more. */
 static void prepare_start(struct crews *crews, struct crew_config *config, size_t workers)
 {
-    fd_reserve(workers * DESCRIPTORS_PER_WORKER);
-    int threads = spawner_threads(config->facts, workers);
-    if (crews->spawners == NULL && threads > 0)
-        crews->spawners = spawners_create(threads);
+    int threads = node_facts_cpus(config->facts) / CPUS_PER_SPAWNER;
+    size_t descriptors = workers * DESCRIPTORS_PER_WORKER + DESCRIPTORS_BESIDE;
+    if (workers < SPAWNERS_FROM || threads < 2 || !fd_reserve(descriptors))
+        return;
+    if (crews->spawners == NULL)
+        crews->spawners = spawners_create(threads < SPAWNERS_MAX ? threads : SPAWNERS_MAX);
     config->spawners = crews->spawners;
 }
 

@@ -516,9 +516,8 @@ int mpi_world_worker(struct mpi_world *world, int index, struct strv *env, struc
     }
 }
 
-void mpi_world_spawned(struct mpi_world *world, int index, pid_t pid, int keep_fd)
+void mpi_world_spawned(struct mpi_world *world, int index, pid_t pid)
 {
-    fd_close(&keep_fd);
     if (kind_of(world, index) == MPI_PMIX && pid > 0)
         pmix_server_worker_started(world->host->pmix.server, number_of(world, index), pid);
 }

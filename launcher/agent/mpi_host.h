@@ -43,10 +43,10 @@ void mpi_world_destroy(struct mpi_world *world); /* accepts NULL */
 
 /* Adds to `env` what a worker needs to find its server, and to `hints` the settings of its MPI that
  * the user's settings override. `*keep_fd`: a descriptor that the worker inherits under its own
- * number; pass it to mpi_world_spawned() after the spawn. -1: none. */
+ * number, and that the caller closes after the spawn. -1: none. */
 int mpi_world_worker(struct mpi_world *world, int index, struct strv *env, struct strv *hints,
                      int *keep_fd, struct error *err);
-void mpi_world_spawned(struct mpi_world *world, int index, pid_t pid, int keep_fd);
+void mpi_world_spawned(struct mpi_world *world, int index, pid_t pid);
 void mpi_world_exited(struct mpi_world *world, int index, int code, int signal);
 
 /* Handles now what this worker sent before it ended. */

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pty.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,6 +22,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "io/loop.h"
+#include "io/pty.h"
 #include "wire/control.pb-c.h"
 
 #define ERROR_FILE_MAX (64u << 10)
@@ -159,17 +159,13 @@ static int plumb_pipes(const struct worker *worker, struct plumbing *p,
 
 static int plumb_terminal(struct worker *worker, struct plumbing *p)
 {
-    struct winsize size = {.ws_row = (unsigned short)worker->shared->rows,
-                           .ws_col = (unsigned short)worker->shared->columns};
-    int master, slave;
-    if (openpty(&master, &slave, NULL, NULL, size.ws_row > 0 ? &size : NULL) < 0)
+    int ends[2];
+    if (pty_open(ends, worker->shared->rows, worker->shared->columns) < 0)
         return -1;
-    p->ours[0] = fcntl(master, F_DUPFD_CLOEXEC, 3);
-    p->ours[1] = fcntl(master, F_DUPFD_CLOEXEC, 3);
-    worker->terminal_fd = fcntl(master, F_DUPFD_CLOEXEC, 3);
-    p->child[0] = p->child[1] = p->child[2] = fcntl(slave, F_DUPFD_CLOEXEC, 3);
-    close(master);
-    close(slave);
+    p->ours[0] = ends[0];
+    p->ours[1] = fcntl(ends[0], F_DUPFD_CLOEXEC, 3);
+    worker->terminal_fd = fcntl(ends[0], F_DUPFD_CLOEXEC, 3);
+    p->child[0] = p->child[1] = p->child[2] = ends[1];
     return p->ours[1] < 0 ? -1 : fd_nonblock(p->ours[1]);
 }
 
@@ -256,11 +252,13 @@ void worker_spawn_run(struct worker_spawn *spawn)
     spawn->pid = spawn->pidfd = -1;
     if (plumb(worker, &spawn->plumbing, &spawn->spec, spawn->stdin_kind, &err) == 0)
         spawn->pid = child_spawn(&spawn->spec, NULL, &err);
+    fd_close(&spawn->spec.keep_fd);
     if (spawn->pid < 0) {
         unplumb(worker, &spawn->plumbing);
         spawn->err = mem_dup(&err, sizeof(err));
         return;
     }
+    spawn->started_ns = clock_mono_ns();
     plumbing_close(&spawn->plumbing, worker->shared);
     spawn->pidfd = pidfd_open(spawn->pid, 0); /* always close-on-exec */
 }
@@ -273,7 +271,10 @@ int worker_spawn_end(struct worker_spawn *spawn)
         worker_connect(worker, &spawn->plumbing, spawn->stdin_kind);
     worker->pidfd = spawn->pidfd;
     worker->held = spawn->spec.stop_at_start && spawn->pid > 0;
-    return worker_spawned(worker, spawn->pid, err);
+    if (worker_spawned(worker, spawn->pid, err) < 0)
+        return -1;
+    worker->started_ns = spawn->started_ns;
+    return 0;
 }
 
 bool worker_offer(struct worker *worker, struct child_spec *spec, enum worker_stdin stdin_kind,

@@ -98,11 +98,12 @@ struct plumbing {
 /* The start of one worker. */
 struct worker_spawn {
     struct worker *worker;
-    struct child_spec spec; /* but for the descriptors */
+    struct child_spec spec; /* but for the descriptors; one that it keeps is closed here then */
     enum worker_stdin stdin_kind;
     /* What came of it: */
     struct plumbing plumbing;
-    pid_t pid;         /* -1: it could not start */
+    pid_t pid; /* -1: it could not start */
+    int64_t started_ns;
     int pidfd;         /* -1: none */
     struct error *err; /* why not, on the heap; else NULL */
 };

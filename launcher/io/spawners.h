@@ -25,4 +25,5 @@ void spawners_destroy(struct spawners *spawners);
 
 /* Runs it soon. */
 void spawners_add(struct spawners *spawners, struct spawner_task *task);
-void spawners_wait(struct spawners *spawners, const struct spawner_task *task); /* it has run */
+void spawners_wait(struct spawners *spawners,
+                   const struct spawner_task *task); /* it has run; one waits at a time */

@@ -99,10 +99,12 @@ int fd_own_table(int keep)
     return 0;
 }
 
-void fd_reserve(size_t count)
+bool fd_reserve(size_t count)
 {
     int highest = count > INT_MAX ? -1 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, (int)count);
+    bool reserved = highest >= 0;
     fd_close(&highest);
+    return reserved;
 }
 
 int fd_nonblock(int fd)

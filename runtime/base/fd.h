@@ -2,6 +2,7 @@
 /* File descriptors: every new one is close-on-exec, and no function returns EINTR. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -26,9 +27,9 @@ void fd_close_others(int keep);
  * nothing else. -1: the kernel is older than 5.9, or a sandbox refuses it; then nothing has
  * changed. */
 int fd_own_table(int keep);
-/* Makes room for so many descriptors, if the limit allows them. When several threads share the
- * table, the kernel waits some 10 ms whenever it grows: so it grows once, and best before them. */
-void fd_reserve(size_t count);
+/* Makes room for so many descriptors. When several threads share the table, the kernel waits some
+ * 10 ms whenever it grows: so it grows once, and best before them. False: the limit is lower. */
+bool fd_reserve(size_t count);
 int fd_nonblock(int fd);        /* -1 and errno */
 int fd_pipe(int ends[2]);       /* O_CLOEXEC; -1 and errno */
 int fd_socketpair(int ends[2]); /* AF_UNIX stream, O_CLOEXEC, blocking; -1 and errno */

@@ -69,9 +69,9 @@ CALL(int, -1, memfd_create, (const char *name, unsigned flags), (name, flags), N
 CALL(int, -1, dup, (int fd), (fd), FAULT_MFILE)
 CALL(int, -1, dup2, (int from, int to), (from, to), FAULT_INTR | FAULT_MFILE)
 CALL(int, -1, dup3, (int from, int to, int flags), (from, to, flags), FAULT_INTR | FAULT_MFILE)
-CALL(int, -1, openpty,
-     (int *master, int *slave, char *name, const struct termios *modes, const struct winsize *size),
-     (master, slave, name, modes, size), NEW_FD | FAULT_NOSPC)
+CALL(int, -1, posix_openpt, (int flags), (flags), NEW_FD | FAULT_NOSPC)
+CALL(int, -1, grantpt, (int fd), (fd), FAULT_PERM)
+CALL(int, -1, unlockpt, (int fd), (fd), FAULT_PERM)
 CALL(int, -1, close_range, (unsigned from, unsigned to, int flags), (from, to, flags),
      FAULT_PERM | FAULT_NOMEM)
 

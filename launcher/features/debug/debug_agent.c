@@ -15,7 +15,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <pty.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +34,7 @@
 #include "io/child.h"
 #include "io/loop.h"
 #include "io/proc.h"
+#include "io/pty.h"
 
 #define HANGUP_MS 5000 /* a debugger reads symbols before it looks at its signals */
 #define LATE_MAX                                                                     \
@@ -207,16 +207,13 @@ static void may_read(void *context, int what)
 static int open_terminal(struct session *session, const Hvdrun__SessionRequest *request,
                          int given[3])
 {
-    struct winsize size = {.ws_row = (unsigned short)request->rows,
-                           .ws_col = (unsigned short)request->columns};
     int ends[2];
-    if (openpty(&ends[0], &ends[1], NULL, NULL, size.ws_row > 0 ? &size : NULL) < 0)
+    if (pty_open(ends, (int)request->rows, (int)request->columns) < 0)
         return -1;
-    session->master = fcntl(ends[0], F_DUPFD_CLOEXEC, 3);
+    session->master = ends[0];
     session->input = fcntl(ends[0], F_DUPFD_CLOEXEC, 3);
     for (int i = 0; i < 3; i++)
         given[i] = fcntl(ends[1], F_DUPFD_CLOEXEC, 3);
-    close(ends[0]);
     close(ends[1]);
     return given[0] < 0 || given[1] < 0 || given[2] < 0 ? -1 : 0;
 }

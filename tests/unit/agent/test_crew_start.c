@@ -6,8 +6,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -16,6 +19,10 @@
 #include "io/spawners.h"
 
 #define WORKERS 100
+
+static const char numbered[] = "exit $HOROVOD_RANK";
+static const char stopped[] = "exit 0";
+static const char lasting[] = "exec sleep 600";
 
 struct fixture {
     struct bench bench;
@@ -28,10 +35,10 @@ struct fixture {
     struct worker workers[WORKERS];
 };
 
-/* One node that runs all of them: each ends with its rank as the status. */
-static Hvdrun__Prepare *prepare_all(void)
+/* One node that runs all of them. */
+static Hvdrun__Prepare *prepare_all(const char *script, int pty_seat)
 {
-    char *argv[] = {(char *)"/bin/sh", (char *)"-c", (char *)"exit $HOROVOD_RANK"};
+    char *argv[] = {(char *)"/bin/sh", (char *)"-c", (char *)script};
     char *hosts[] = {(char *)"a"};
     uint32_t ranks[] = {WORKERS};
     Hvdrun__App app = HVDRUN__APP__INIT;
@@ -55,7 +62,8 @@ static Hvdrun__Prepare *prepare_all(void)
     message.n_apps = 1;
     message.workers = workers;
     message.n_workers = WORKERS;
-    message.pty_seat = -1;
+    message.pty_seat = pty_seat;
+    message.stop_all = script == stopped;
     size_t size = hvdrun__prepare__get_packed_size(&message);
     uint8_t *bytes AUTO_FREE = mem_alloc(size);
     hvdrun__prepare__pack(&message, bytes);
@@ -67,7 +75,7 @@ static void ignore(void *context, struct worker *worker)
     (void)context, (void)worker;
 }
 
-static void fill(struct fixture *f, struct spawners *spawners)
+static void fill(struct fixture *f, struct spawners *spawners, const char *script, int pty_seat)
 {
     static const struct mpi_job_ops ops;
     struct error err = ERROR_INIT;
@@ -84,7 +92,7 @@ static void fill(struct fixture *f, struct spawners *spawners)
                                      .modules = modules_create("/nonexistent"),
                                      .spawners = spawners,
                                      .job_id = "job"};
-    if (crew_setup_fill(&f->setup, &f->config, prepare_all(), &ops, NULL, &err) < 0)
+    if (crew_setup_fill(&f->setup, &f->config, prepare_all(script, pty_seat), &ops, NULL, &err) < 0)
         fail_msg("%s", err.text);
     Hvdrun__Start start = HVDRUN__START__INIT;
     crew_setup_env(&f->setup, &start);
@@ -109,15 +117,23 @@ static void expect_end(const struct worker *worker, int expected)
     assert_int_equal(WEXITSTATUS(status), expected);
 }
 
-static void start_all(struct spawners *spawners)
+static struct fixture *start_all(struct spawners *spawners, const char *script, int pty_seat)
 {
     struct fixture *f = mem_alloc(sizeof(*f));
-    fill(f, spawners);
-    crew_start_workers(&f->setup, NULL, f->workers, 0, 40, NULL);
-    assert_int_equal(f->workers[40].state, WORKER_PLANNED);
-    crew_start_workers(&f->setup, NULL, f->workers, 40, WORKERS, NULL);
-    for (int i = 0; i < WORKERS; i++)
-        expect_end(&f->workers[i], i);
+    fill(f, spawners, script, pty_seat);
+    for (int from = 0; from < WORKERS;) {
+        int to = from + 40 < WORKERS ? from + 40 : WORKERS;
+        int count = crew_start_workers(&f->setup, NULL, f->workers, from, to, NULL);
+        assert_in_range(count, 1, to - from);
+        from += count;
+        if (from < WORKERS)
+            assert_int_equal(f->workers[from].state, WORKER_PLANNED);
+    }
+    return f;
+}
+
+static void close_all(struct fixture *f)
+{
     for (int i = 0; i < WORKERS; i++)
         worker_destroy(&f->workers[i]);
     fd_close(&f->shared.null_fd);
@@ -128,26 +144,113 @@ static void start_all(struct spawners *spawners)
     free(f);
 }
 
+static void expect_order(struct spawners *spawners)
+{
+    struct fixture *f = start_all(spawners, numbered, -1);
+    for (int i = 0; i < WORKERS; i++)
+        expect_end(&f->workers[i], i);
+    close_all(f);
+}
+
 static void test_one_by_one(void **state)
 {
     (void)state;
-    start_all(NULL);
+    expect_order(NULL);
 }
 
 static void test_side_by_side(void **state)
 {
-    (void)state;
-    struct spawners *spawners = spawners_create(3);
-    assert_non_null(spawners);
-    start_all(spawners);
-    spawners_destroy(spawners);
+    expect_order(*state);
 }
+
+/* How many of its descriptors are a terminal, or the other side of one. */
+static int terminals_of(pid_t pid)
+{
+    char path[64], target[64];
+    int count = 0;
+    for (int fd = 0; fd < 1024; fd++) {
+        snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
+        ssize_t length = readlink(path, target, sizeof(target) - 1);
+        target[length < 0 ? 0 : length] = '\0';
+        count += strstr(target, "/pts/") != NULL || strstr(target, "ptmx") != NULL;
+    }
+    return count;
+}
+
+/* What is made for one worker in one thread is not inherited by those of the others. */
+static void test_only_one_has_the_terminal(void **state)
+{
+    struct fixture *f = start_all(*state, lasting, 3);
+    int terminals[WORKERS];
+    for (int i = 0; i < WORKERS; i++) {
+        assert_int_equal(f->workers[i].state, WORKER_RUNNING);
+        terminals[i] = terminals_of(f->workers[i].pid);
+        kill(f->workers[i].pid, SIGKILL);
+        assert_int_equal(waitpid(f->workers[i].pid, NULL, 0), f->workers[i].pid);
+    }
+    for (int i = 0; i < WORKERS; i++)
+        assert_int_equal(terminals[i], i == 3 ? 3 : 0);
+    close_all(f);
+}
+
+/* A thread traces the process that it has started for a moment, and leaves it stopped. */
+static void test_stopped_at_the_start(void **state)
+{
+    struct fixture *f = start_all(*state, stopped, -1);
+    for (int i = 0; i < WORKERS; i++) {
+        assert_true(f->workers[i].held);
+        assert_int_equal(waitpid(f->workers[i].pid, NULL, WNOHANG), 0);
+        kill(f->workers[i].pid, SIGCONT);
+        expect_end(&f->workers[i], 0);
+    }
+    close_all(f);
+}
+
+/* Those that cannot start are reported in their order, and leave nothing open. */
+static void test_none_can_start(void **state)
+{
+    int before = open("/dev/null", O_RDONLY);
+    close(before);
+    struct fixture *f = mem_alloc(sizeof(*f));
+    fill(f, *state, numbered, -1);
+    free(f->setup.apps.items[0].path);
+    f->setup.apps.items[0].path = mem_strdup("/no/such/program");
+    for (int from = 0; from < WORKERS;)
+        from += crew_start_workers(&f->setup, NULL, f->workers, from,
+                                   from + 30 < WORKERS ? from + 30 : WORKERS, NULL);
+    for (int i = 0; i < WORKERS; i++) {
+        assert_int_equal(f->workers[i].state, WORKER_FINISHED);
+        assert_true(f->workers[i].bad);
+        assert_int_equal(f->workers[i].pid, 0);
+    }
+    close_all(f);
+    int after = open("/dev/null", O_RDONLY);
+    close(after);
+    assert_int_equal(before, after);
+}
+
+static int open_threads(void **state)
+{
+    *state = spawners_create(3);
+    return *state == NULL;
+}
+
+static int close_threads(void **state)
+{
+    spawners_destroy(*state);
+    return 0;
+}
+
+#define WITH_THREADS(test) cmocka_unit_test_setup_teardown(test, open_threads, close_threads)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_by_one),
-        cmocka_unit_test(test_side_by_side),
+        WITH_THREADS(test_side_by_side),
+        WITH_THREADS(test_only_one_has_the_terminal),
+        WITH_THREADS(test_stopped_at_the_start),
+        WITH_THREADS(test_none_can_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

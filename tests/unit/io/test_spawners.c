@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The children are /bin/sh, from threads of this process. */
-#include <fcntl.h>
+#include <dirent.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -73,9 +74,21 @@ static void test_side_by_side(void **state)
     spawners_destroy(spawners);
 }
 
+static int threads_here(void)
+{
+    int count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    assert_non_null(tasks);
+    for (struct dirent *entry = readdir(tasks); entry != NULL; entry = readdir(tasks))
+        count += entry->d_name[0] != '.';
+    closedir(tasks);
+    return count;
+}
+
 /* A thread that has nothing to do stays: its child would die with it. */
 static void test_the_threads_stay(void **state)
 {
+    int before = threads_here();
     struct spawners *spawners = spawners_create(2);
     struct start lasting = {
         .task.run = run, .script = "while :; do sleep 1; done", .dies_with_parent = true};
@@ -93,6 +106,7 @@ static void test_the_threads_stay(void **state)
         spawners_wait(spawners, &others[i].task);
         assert_int_equal(end_of(others[i].pid), 0);
     }
+    assert_int_equal(threads_here(), before + 2);
     assert_int_equal(waitpid(lasting.pid, NULL, WNOHANG), 0);
     spawners_destroy(spawners);
     int status = end_of(lasting.pid);
@@ -100,18 +114,36 @@ static void test_the_threads_stay(void **state)
     assert_int_equal(WTERMSIG(status), SIGKILL);
 }
 
+/* The size of the table of descriptors. */
+static long table_size(void)
+{
+    char line[256];
+    long size = -1;
+    FILE *status = fopen("/proc/self/status", "re");
+    assert_non_null(status);
+    while (fgets(line, sizeof(line), status) != NULL) {
+        if (strncmp(line, "FDSize:", 7) == 0)
+            size = strtol(line + 7, NULL, 10);
+    }
+    fclose(status);
+    return size;
+}
+
 /* Room for descriptors costs none. */
 static void test_room_for_descriptors(void **state)
 {
     (void)state;
+    struct rlimit limit;
+    size_t wanted = (size_t)table_size() + 100;
     int before = dup(2);
     close(before);
-    fd_reserve(500);
-    fd_reserve(SIZE_MAX);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_int_equal(fd_reserve(wanted), limit.rlim_cur > wanted);
+    assert_int_equal(table_size() > (long)wanted, limit.rlim_cur > wanted);
+    assert_false(fd_reserve(SIZE_MAX));
     int after = dup(2);
     close(after);
     assert_int_equal(after, before);
-    assert_int_equal(fcntl(500, F_GETFD), -1);
 }
 
 int main(void)
