@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -181,11 +182,12 @@ int cgroup_cpu_quota(void)
 /* Memory kills. */
 
 #define VICTIMS_MAX 256
-#define RECORDS_MAX 65536 /* of the kernel's log that one call reads */
+#define RECORDS_MAX 65536           /* of the kernel's log that one call reads */
+#define FIRST_PID_SPACE 0xEFFFFFFCU /* the kernel's PROC_PID_INIT_INO */
 
 struct oom_watch {
     int64_t cgroup, machine; /* counters at the start; -1: not known */
-    int log;                 /* /dev/kmsg behind its last record; -1: not readable */
+    int log;                 /* /dev/kmsg behind its last record; -1: says nothing of our pids */
     pid_t victims[VICTIMS_MAX];
     size_t victim_count;
 };
@@ -204,12 +206,20 @@ static int64_t machine_kills(void)
     return line != NULL ? strtoll(line + 10, NULL, 10) : -1;
 }
 
+bool oom_log_has_our_pids(void)
+{
+    struct stat space;
+    return stat("/proc/self/ns/pid", &space) == 0 && space.st_ino == FIRST_PID_SPACE;
+}
+
 struct oom_watch *oom_watch_create(void)
 {
     struct oom_watch *watch = mem_alloc(sizeof(*watch));
     watch->cgroup = cgroup_kills();
     watch->machine = machine_kills();
-    watch->log = fd_open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);
+    watch->log = -1;
+    if (oom_log_has_our_pids())
+        watch->log = fd_open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);
     if (watch->log >= 0 && lseek(watch->log, 0, SEEK_END) < 0)
         fd_close(&watch->log);
     return watch;

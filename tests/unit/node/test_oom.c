@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -40,11 +44,54 @@ static void test_nothing_happened(void **state)
     oom_watch_destroy(NULL);
 }
 
+/* 0: as it should be; 1: not; 2: we may not make the namespace */
+static int ask_in_a_container(void)
+{
+    if (unshare(CLONE_NEWPID) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0)
+        return 2;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(oom_log_has_our_pids());
+    int status = 0;
+    bool ended = child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status);
+    return ended ? WEXITSTATUS(status) : 1;
+}
+
+/* Only the first pid namespace shows the kernel's own threads. */
+static void test_no_container(void **state)
+{
+    (void)state;
+    char name[32] = "";
+    FILE *file = fopen("/proc/2/comm", "re");
+    if (file == NULL || fgets(name, sizeof(name), file) == NULL || strcmp(name, "kthreadd\n") != 0)
+        skip();
+    fclose(file);
+    assert_true(oom_log_has_our_pids());
+}
+
+/* There, the pids of the kernel's log are not ours. */
+static void test_a_container(void **state)
+{
+    (void)state;
+    pid_t child = fork();
+    assert_int_not_equal(child, -1);
+    if (child == 0)
+        _exit(ask_in_a_container());
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 2)
+        skip();
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_records),
         cmocka_unit_test(test_nothing_happened),
+        cmocka_unit_test(test_no_container),
+        cmocka_unit_test(test_a_container),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
