@@ -11,27 +11,36 @@ Pod K has the name train-K and the address of host K, unless the test says other
 The image has the machine's /usr, hvdrun in /opt/hvdrun, and in /app the workers of the tests and what program() writes.
 """
 
+import fcntl
 import functools
+import glob
 import os
 import shutil
 import signal
+import tempfile
 
 from containers import call, copy_machine
 from ground import BUILD, HVDRUN, WORKERS, wait_until
 from hosts import RIG_SCRIPTS, Hosts, network
 from jobs import Job
-from procfs import descendants, kill
+from procfs import kill, process
 
 PORT = 4000
 SECRET = "0fd7d0c4c5a2f3ad76f7e9b1c0a3d5e8"
-UNTIL_OPEN = "echo $RANK of $WORLD_SIZE on $HVDRUN_HOSTNAME; while [ ! -e /tmp/open ]; do sleep 0.05; done"
-KINDS = (("cgroup2", (), "memory.max", ""), ("cgroup", ("-o", "memory"), "memory.limit_in_bytes", "memory"))
+# Pod.open() ends it. It waits without processes that come and go, which hundreds of pods could not afford.
+UNTIL_OPEN = ("echo $RANK of $WORLD_SIZE on $HVDRUN_HOSTNAME; [ -p /tmp/wait ] || mkfifo /tmp/wait; exec 3<>/tmp/wait; "
+              "[ -e /tmp/open ] || read -r _ <&3")
+PREFIX = "hvdt-"  # of the cgroups
+KINDS = (("cgroup2", (), "memory.max", ("memory.swap.max", 0), ""),
+         ("cgroup", ("-o", "memory"), "memory.limit_in_bytes", ("memory.memsw.limit_in_bytes", None), "memory"))
 
 
 @functools.lru_cache(maxsize=None)
 def image():
     """The folder of the image that all pods have."""
-    root = os.path.join(os.environ["HVDRUN_RIG"], "image")
+    done = os.path.join(os.environ["HVDRUN_RIG"], "image")
+    root = done + ".new"
+    shutil.rmtree(root, ignore_errors=True)  # what an attempt that failed has left
     os.makedirs(root)
     copy_machine(root)
     for name in ("app", "run/hvdrun", "run/etc"):
@@ -42,21 +51,33 @@ def image():
     shutil.copy(HVDRUN, os.path.join(root, "opt/hvdrun/hvdrun"))
     for source, target in ((os.path.join(BUILD, "lib"), "opt/hvdrun/lib"), (WORKERS, "app/workers")):
         shutil.copytree(source, os.path.join(root, target), ignore=shutil.ignore_patterns("*.a", "__pycache__"))
-    return root
+    os.rename(root, done)
+    return done
 
 
 class Pod(Job):
     """What its first process prints is its log, and the status that of this process."""
 
+    def find_init(self):
+        """That process, if it runs: the one child of unshare."""
+        try:
+            with open(f"/proc/{self.pid}/task/{self.pid}/children", encoding="ascii") as file:
+                children = [process(int(word)) for word in file.read().split()]
+        except OSError:
+            children = []
+        return next((one for one in children if one is not None and os.path.basename(one.exe()).startswith("hvdrun")), None)
+
     def init(self):
-        """That process."""
-        def found():
-            for one in descendants(self.pid):
-                numbers = [line.split()[1:] for line in one.read("status").splitlines() if line.startswith(b"NSpid:")]
-                if numbers and len(numbers[0]) == 2 and numbers[0][-1] == b"1" and os.path.basename(one.exe()).startswith("hvdrun"):
-                    return one
-            return None
-        return wait_until(found, "the first process of a pod")
+        return wait_until(self.find_init, "the first process of a pod")
+
+    def interrupt(self):
+        """As a user, if it has not ended by itself."""
+        init = self.find_init()
+        try:
+            if init is not None:
+                os.kill(init.pid, signal.SIGINT)
+        except ProcessLookupError:
+            pass
 
     def terminate(self):
         """As Kubernetes does at first."""
@@ -68,44 +89,98 @@ class Pod(Job):
         self.wait()
 
     def open(self):
-        """Lets the workers of UNTIL_OPEN end."""
-        with open(os.path.join("/proc", str(self.init().pid), "root", "tmp/open"), "w", encoding="ascii"):
+        """Lets the workers of UNTIL_OPEN end. One that does not hold the FIFO yet finds the file."""
+        folder = os.path.join("/proc", str(self.init().pid), "root", "tmp")
+        with open(os.path.join(folder, "open"), "w", encoding="ascii"):
             pass
+        if os.path.exists(os.path.join(folder, "wait")):
+            fifo = os.open(os.path.join(folder, "wait"), os.O_RDWR | os.O_NONBLOCK)
+            os.write(fifo, b"\n" * 100)  # a line for each worker
+            os.close(fifo)
 
 
 class MemoryGroup:
-    """A cgroup with a limit of memory. `folder` is None where the machine does not let us make one."""
+    """A cgroup with a limit of memory, and without swap. `folder` is None where the machine does not let us make one."""
 
     def __init__(self, name, limit):
-        self.folder, self.place = None, os.path.join(os.environ["HVDRUN_RIG"], "shared", f"cgroup-{name}")
+        self.folder, self.lock, self.place = None, None, os.path.join(os.environ["HVDRUN_RIG"], "shared", f"cgroup-{name}")
         os.makedirs(self.place, exist_ok=True)
-        for kind, options, file, self.mounted_as in KINDS:
+        for kind, options, file, swap, self.mounted_as in KINDS:
             if call("mount", "-t", kind, *options, "none", self.place, check=False)[0] != 0:
                 continue
-            self.folder = os.path.join(self.place, f"hvdt-{os.getpid()}-{name}")
             try:
-                os.mkdir(self.folder)
+                self.make()
                 self.put(file, limit)
+                if has_swap() or os.path.exists(os.path.join(self.folder, swap[0])):
+                    self.put(swap[0], limit if swap[1] is None else swap[1])
                 return
             except OSError:
                 self.close()
-                self.folder = None
 
     def put(self, file, value):
         with open(os.path.join(self.folder, file), "w", encoding="ascii") as opened:
             opened.write(str(value))
 
+    def make(self):
+        """Also sweeps: a cgroup outlives a test that was killed, because it is no part of the box. Each test that lives holds a lock on
+        its own, and one on all while it is here."""
+        root = wait_until(lambda: lock(self.place), "no other test makes a cgroup")
+        try:
+            for folder in glob.glob(os.path.join(self.place, PREFIX + "*")):
+                held = lock(folder)
+                if held is not None:
+                    os.close(held)
+                    os.rmdir(folder)
+            self.folder = tempfile.mkdtemp(prefix=PREFIX, dir=self.place)
+            os.chmod(self.folder, 0o755)  # the user of the pod reads its counters
+            self.lock = lock(self.folder)
+        finally:
+            os.close(root)
+
     def close(self):
-        if self.folder is not None and os.path.isdir(self.folder):
-            wait_until(self.is_removed, "a cgroup can be removed")
-        call("umount", "-l", self.place, check=False)
+        """Ends what is in it: a test that fails comes here before its pods end."""
+        try:
+            if self.folder is not None:
+                wait_until(self.is_removed, "a cgroup can be removed")
+        finally:
+            if self.lock is not None:
+                os.close(self.lock)
+            self.folder, self.lock = None, None
+            call("umount", "-l", self.place, check=False)
 
     def is_removed(self):
         try:
+            with open(os.path.join(self.folder, "cgroup.procs"), encoding="ascii") as file:
+                for pid in map(int, file.read().split()):
+                    if pid > 0:  # 0 would be one that we do not see
+                        kill(pid)
             os.rmdir(self.folder)
-            return True
+        except FileNotFoundError:
+            pass
         except OSError:
             return False
+        return True
+
+
+def lock(folder):
+    """A descriptor that holds the lock of a folder; None: another one has it."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return fd
+    except BlockingIOError:
+        os.close(fd)
+        return None
+
+
+def has_swap():
+    with open("/proc/swaps", encoding="utf-8") as file:
+        return len(file.readlines()) > 1
+
+
+def plugged():
+    """The numbers of the network namespaces that there are."""
+    return {int(path.rpartition("rig")[2]) for path in glob.glob("/run/netns/rig*")}
 
 
 class Pods(Hosts):
@@ -117,17 +192,17 @@ class Pods(Hosts):
         super().setUp()
         image()
         self.secret = self.write("secret", SECRET + "\n", 0o600)
-        self.plugged = set()
         self.addCleanup(self.unplug)
 
-    def unplug(self):
-        for number in self.plugged:
+    @staticmethod
+    def unplug():
+        for number in plugged():
             network.unplug(number)
 
-    def plug(self, numbers):
+    @staticmethod
+    def plug(numbers):
         """They have a network, if they had none."""
-        new = set(numbers) - self.plugged
-        self.plugged |= new
+        new = set(numbers) - plugged()
         if new:
             network.plug(sorted(new))
 

@@ -11,7 +11,6 @@ from hosts import main
 from pods import UNTIL_OPEN, Pods
 from procfs import kill, processes
 
-SCRIPT = UNTIL_OPEN.replace("sleep 0.05", "sleep 2")  # hundreds of shells share a few processors
 COUNT = int(os.environ.get("HVDRUN_PODS", "500"))
 
 
@@ -59,7 +58,7 @@ class Many(Pods):
         begin = time.monotonic()
         pods = {number: self.start_pod(number) for number in order[:2]}
         driver = self.driver(f"train-[1-{COUNT}]:1", "--min-np", COUNT // 2, "--elastic-timeout", "20m", "--node-timeout", "5m",
-                             "sh", "-c", SCRIPT)
+                             "sh", "-c", UNTIL_OPEN)
         pods.update((number, self.start_pod(number)) for number in order[2:])
         self.wait_all(driver, pods, COUNT, COUNT)
         print(f"{COUNT} pods: all ranks after {time.monotonic() - begin:.1f} s; MiB, processes: {self.memory()}; "
