@@ -35,3 +35,30 @@ pkg_check_modules(dep_dw REQUIRED QUIET IMPORTED_TARGET libdw)
 pkg_check_modules(dep_elf REQUIRED QUIET IMPORTED_TARGET libelf)
 pkg_check_modules(dep_ncursesw REQUIRED QUIET IMPORTED_TARGET ncursesw)
 find_program(PROTOC_C NAMES protoc-c protoc REQUIRED)
+
+# A portable build puts the second kind into the modules as well, so that all but PMIx need only libc.
+if(HVDRUN_PORTABLE)
+  foreach(dependency ssh2 crypto ssl)
+    set(whole)
+    # A name without an archive is left out: if the module does need it, the linker says so (-z defs).
+    foreach(name ${dep_${dependency}_STATIC_LIBRARIES})
+      find_library(archive_of_${name} NAMES lib${name}.a HINTS ${dep_${dependency}_LIBRARY_DIRS})
+      mark_as_advanced(archive_of_${name})
+      if(archive_of_${name} AND NOT name MATCHES "^(dl|m|pthread|rt)$")
+        list(APPEND whole ${archive_of_${name}})
+      endif()
+    endforeach()
+    list(APPEND whole Threads::Threads m ${CMAKE_DL_LIBS})
+    set_target_properties(PkgConfig::dep_${dependency} PROPERTIES INTERFACE_LINK_LIBRARIES "${whole}")
+    set(dep_${dependency}_LINK_LIBRARIES) # no folder to search at run time
+  endforeach()
+endif()
+
+# Names that libc may be too old for: base/older_libc.c has them then.
+include(CheckSymbolExists)
+set(CMAKE_REQUIRED_DEFINITIONS -D_GNU_SOURCE)
+check_symbol_exists(pidfd_open sys/pidfd.h HVDRUN_LIBC_IS_NEW) # the newest of them
+unset(CMAKE_REQUIRED_DEFINITIONS)
+if(NOT HVDRUN_LIBC_IS_NEW)
+  add_compile_options($<$<COMPILE_LANGUAGE:C>:-include$<SEMICOLON>${PROJECT_SOURCE_DIR}/runtime/base/older_libc.h>)
+endif()

@@ -11,17 +11,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if __GLIBC_PREREQ(2, 36)
 #include <sys/pidfd.h>
+#endif
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #pragma GCC visibility push(default)
 
+#if __GLIBC_PREREQ(2, 36) /* an older one has it from base/older_libc.c */
 int pidfd_open(pid_t pid, unsigned flags)
 {
     return (int)syscall(SYS_pidfd_open, pid, flags);
 }
+#endif
 
 void arc4random_buf(void *bytes, size_t length)
 {

@@ -88,7 +88,7 @@ static void tell_library(const struct library *library, const char *module_dir, 
     if (handle == NULL)
         buf_printf(out, "cannot be loaded: %s", why == NULL ? path : why);
     else if (teller.object == NULL)
-        buf_puts(out, "?");
+        buf_puts(out, "in the module"); /* a portable build */
     else
         library->tell(teller, out);
     buf_putc(out, '\n');

@@ -19,11 +19,11 @@
 
 #define PMIX_MODULE_VERSION 7
 /* for io/module_open.h */
-#define PMIX_MODULE_KIND                                                                         \
-    (&(const struct module_kind){                                                                \
-        "hvdrun-pmix.so", "hvdrun_pmix_module", PMIX_MODULE_VERSION,                             \
-        "MPI programs need the PMIx library: install the package libpmix2 on this host, or run " \
-        "with --mpi=pmi1 (MPICH) or --mpi=none"})
+#define PMIX_MODULE_KIND                                                                          \
+    (&(const struct module_kind){"hvdrun-pmix.so", "hvdrun_pmix_module", PMIX_MODULE_VERSION,     \
+                                 "MPI programs need the PMIx library, 4.2 or newer: install the " \
+                                 "package libpmix2 on this host, or run "                         \
+                                 "with --mpi=pmi1 (MPICH) or --mpi=none"})
 
 #define PMIX_EVERY_RANK (-2) /* in signals: all ranks of all namespaces */
 

@@ -18,6 +18,10 @@
 #include "base/sha256.h"
 #include "transport/boot/agent_image_test.h"
 
+#ifndef EM_LOONGARCH
+#define EM_LOONGARCH 258 /* elf.h of glibc before 2.34 does not know it */
+#endif
+
 /*
  * What an executable needs of the machine that runs it, read from its ELF headers. Pure: bytes in,
  * facts out. Broken headers are an error, or a fact is missing; nothing worse happens.
