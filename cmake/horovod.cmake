@@ -7,16 +7,21 @@ file(CREATE_LINK ${PROJECT_SOURCE_DIR}/runtime/python ${PROJECT_BINARY_DIR}/lib/
 install(DIRECTORY ${horovod_source} DESTINATION ${CMAKE_INSTALL_LIBDIR}/hvdrun/python
   PATTERN __pycache__ EXCLUDE)
 
-# A wheel: cmake --build build --target wheel. It has what `cmake --install` installs, stripped.
+# A wheel, and a tar.gz that runs from any folder: the targets wheel and package_tar. They have what
+# `cmake --install` installs, stripped; the tar.gz has the documents, too.
 find_program(PYTHON3 NAMES python3)
 mark_as_advanced(PYTHON3)
 if(PYTHON3)
-  set(wheel_stage ${PROJECT_BINARY_DIR}/wheel/stage)
-  add_custom_target(wheel
-    COMMAND ${CMAKE_COMMAND} -E rm -rf ${wheel_stage}
-    COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --prefix ${wheel_stage} --component launcher --strip
-    COMMAND ${PYTHON3} -B ${PROJECT_SOURCE_DIR}/cmake/wheel.py
-            ${wheel_stage} ${PROJECT_BINARY_DIR} ${PROJECT_VERSION} ${CMAKE_SYSTEM_PROCESSOR}
-    VERBATIM USES_TERMINAL)
-  add_dependencies(wheel hvdrun hvd hvd_archive hvd_man documents) # what is installed
+  function(hvdrun_packed target script)
+    set(stage ${PROJECT_BINARY_DIR}/${target}/stage)
+    add_custom_target(${target}
+      COMMAND ${CMAKE_COMMAND} -E rm -rf ${stage}
+      COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --prefix ${stage} --strip ${ARGN}
+      COMMAND ${PYTHON3} -B ${PROJECT_SOURCE_DIR}/packaging/${script}
+              ${stage} ${PROJECT_BINARY_DIR} ${PROJECT_VERSION} ${CMAKE_SYSTEM_PROCESSOR}
+      VERBATIM USES_TERMINAL)
+    add_dependencies(${target} hvdrun hvd hvd_archive hvd_man documents) # what is installed
+  endfunction()
+  hvdrun_packed(wheel wheel.py --component launcher)
+  hvdrun_packed(package_tar archive.py)
 endif()

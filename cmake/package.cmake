@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# The documents of an installation, and the Debian package: cmake --build build --target package.
-# The package has the files that `cmake --install` installs, and cmake/package_stage.cmake then gives
-# them the form that Debian requires. docs/install.md describes both.
+# The documents of an installation, and two packages. cmake --build build --target package makes that of
+# Debian: it has the files that `cmake --install` installs, and cmake/package_stage.cmake then gives them the
+# form that Debian requires. The target package_rpm makes the other one. docs/install.md describes them.
 set(HVDRUN_MAINTAINER "hvdrun developers <developers@hvdrun.invalid>" CACHE STRING
   "The maintainer of the package: Name <address>")
 
@@ -17,15 +17,32 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples
   PATTERN quickstart.sh EXCLUDE
   PATTERN CMakeLists.txt EXCLUDE)
 
+# The licences of libraries inside must go wherever the programs go: copies from the libraries' own packages.
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+set(licences libevent-dev libprotobuf-c-dev libjansson-dev libinih-dev libyaml-dev zlib1g-dev)
+if(HVDRUN_PORTABLE)
+  list(APPEND licences libssl-dev libssh2-1-dev gloo gcc-10-base)
+endif()
+foreach(library ${licences})
+  if(EXISTS /usr/share/doc/${library}/copyright)
+    install(FILES /usr/share/doc/${library}/copyright RENAME ${library} DESTINATION ${CMAKE_INSTALL_DOCDIR}/contains)
+  endif()
+endforeach()
+
 find_program(DPKG NAMES dpkg)
 find_program(DPKG_SHLIBDEPS NAMES dpkg-shlibdeps)
-mark_as_advanced(DPKG DPKG_SHLIBDEPS)
-if(NOT DPKG OR NOT DPKG_SHLIBDEPS)
+find_program(RPMBUILD NAMES rpmbuild)
+mark_as_advanced(DPKG DPKG_SHLIBDEPS RPMBUILD)
+set(CPACK_GENERATOR)
+if(DPKG AND DPKG_SHLIBDEPS)
+  list(APPEND CPACK_GENERATOR DEB)
+elseif(NOT RPMBUILD)
   return()
 endif()
-execute_process(COMMAND ${DPKG} --print-architecture OUTPUT_VARIABLE architecture OUTPUT_STRIP_TRAILING_WHITESPACE)
+if(DPKG)
+  execute_process(COMMAND ${DPKG} --print-architecture OUTPUT_VARIABLE architecture OUTPUT_STRIP_TRAILING_WHITESPACE)
+endif()
 
-set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME ${PROJECT_NAME})
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_PACKAGE_CONTACT "${HVDRUN_MAINTAINER}")
@@ -44,7 +61,11 @@ set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "openmpi-bin, mpich, slurm-client")
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "launcher for distributed training and MPI programs")
-set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
+set(host_glibc 2.34)
+if(HVDRUN_PORTABLE)
+  set(host_glibc 2.28)
+endif()
+set(CPACK_PACKAGE_DESCRIPTION
 "hvdrun starts and watches the workers of one distributed job, on this machine
 and on others. It exits with the job's true exit status. A worker can be an MPI
 program (Open MPI, MPICH), a Horovod or torch.distributed script, or any other
@@ -52,8 +73,26 @@ program.
 
 hvdrun reaches hosts over SSH, through Slurm, or with any command that gives a
 pipe to a shell. The hosts need /bin/sh, coreutils with sha256sum, find and
-glibc 2.34 or newer. hvdrun copies its agent there. Elastic jobs continue when
+glibc ${host_glibc} or newer. hvdrun copies its agent there. Elastic jobs continue when
 hosts come and go.")
+set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "${CPACK_PACKAGE_DESCRIPTION}")
+
+# Rpm finds by itself which libraries the programs need. What only some jobs need is recommended instead.
+set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
+set(CPACK_RPM_PACKAGE_LICENSE Apache-2.0)
+set(CPACK_RPM_PACKAGE_DESCRIPTION "${CPACK_PACKAGE_DESCRIPTION}")
+set(CPACK_RPM_PACKAGE_VENDOR "${HVDRUN_MAINTAINER}")
+set(CPACK_RPM_PACKAGE_GROUP "Applications/System")
+set(CPACK_RPM_SPEC_MORE_DEFINE "%global __requires_exclude_from ^.*/(hvd/hvd-.*|hvdrun/hvdrun-(pmix|unwind|topology|screen))[.]so$
+%global __requires_exclude ^/usr/bin/pkg-config$
+%global __provides_exclude_from ^.*/(hvd|hvdrun)/.*[.]so$
+%global __brp_mangle_shebangs %{nil}
+%define _build_id_links none
+Recommends: openssh-clients, pmix, hwloc-libs, elfutils-libs, ncurses-libs")
+foreach(folder man man/man1 man/man3 zsh zsh/site-functions fish fish/vendor_completions.d bash-completion bash-completion/completions doc)
+  list(APPEND CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION /usr/share/${folder})
+endforeach()
+list(APPEND CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION /usr/${CMAKE_INSTALL_LIBDIR}/pkgconfig /usr/${CMAKE_INSTALL_LIBDIR}/cmake)
 
 # For package_stage.cmake, which gets only variables that begin with CPACK_.
 set(CPACK_HVDRUN_SOURCE ${PROJECT_SOURCE_DIR})
@@ -68,9 +107,19 @@ if(TARGET hvd)
   set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/generated/package/triggers)
 endif()
 include(CPack)
+if(RPMBUILD)
+  # Stripped by the installation: cpack has the script for Debian only.
+  add_custom_target(package_rpm
+    COMMAND ${CMAKE_CPACK_COMMAND} -G RPM -D CPACK_STRIP_FILES=ON --config ${PROJECT_BINARY_DIR}/CPackConfig.cmake
+            -B ${PROJECT_BINARY_DIR}
+    VERBATIM USES_TERMINAL)
+  add_dependencies(package_rpm hvdrun hvd hvd_archive hvd_man documents)
+endif()
 
-# An OCI image that has the package in it, in the folder hvdrun-oci of the build.
+# An OCI image with the tar.gz of packaging/build.sh, which is in build/packages, in the folder hvdrun-oci of the build.
+set(HVDRUN_PACKAGES ${PROJECT_BINARY_DIR}/packages CACHE PATH "Where packaging/build.sh has written its files")
 add_custom_target(oci_image
-  COMMAND ${PROJECT_SOURCE_DIR}/cmake/oci_image.sh
-          ${PROJECT_BINARY_DIR}/${CPACK_DEBIAN_FILE_NAME} ${PROJECT_BINARY_DIR}/hvdrun-oci ${PROJECT_VERSION}
+  COMMAND ${PROJECT_SOURCE_DIR}/packaging/oci_image.sh
+          ${HVDRUN_PACKAGES}/hvdrun-${PROJECT_VERSION}-linux-${CMAKE_SYSTEM_PROCESSOR}-glibc2.28.tar.gz
+          ${PROJECT_BINARY_DIR}/hvdrun-oci ${PROJECT_VERSION}
   VERBATIM USES_TERMINAL)

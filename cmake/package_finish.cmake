@@ -2,6 +2,9 @@
 # cpack runs this after it has made the package. The modes of the package's parts still depend on the
 # umask, so this sets them and lets dpkg-deb, which ignores the umask, pack them again. SOURCE_DATE_EPOCH
 # still gives the date of all parts.
+if(NOT CPACK_GENERATOR STREQUAL "DEB")
+  return()
+endif()
 foreach(package ${CPACK_PACKAGE_FILES})
   set(parts ${CPACK_TEMPORARY_DIRECTORY}/parts)
   file(REMOVE_RECURSE ${parts})

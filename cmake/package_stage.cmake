@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # cpack runs this after it has installed everything into a folder, and before it makes the archive. It
 # gives the files the form that Debian's policy requires, and finds the dependencies. Equal sources give
-# equal bytes, whatever the clock, the umask and the build folder are.
+# equal bytes, whatever the clock, the umask and the build folder are. rpmbuild does without it.
+if(NOT CPACK_GENERATOR STREQUAL "DEB")
+  return()
+endif()
 set(root ${CPACK_TEMPORARY_INSTALL_DIRECTORY})
 set(usr ${root}/usr)
 set(doc ${usr}/share/doc/hvdrun)
@@ -73,19 +76,12 @@ function(stage_dependencies depends recommends suggests)
   endif()
 endfunction()
 
-# The licences of the statically linked libraries must go wherever the programs go, so this copies them
-# from the libraries' own packages. An override tells lintian why the libraries are linked statically.
+# An override tells lintian why libraries are linked statically.
 function(stage_copyright)
+  file(REMOVE ${doc}/LICENSE) # Debian has that text already
   file(COPY_FILE ${CPACK_HVDRUN_SOURCE}/cmake/package_copyright ${doc}/copyright)
   file(MAKE_DIRECTORY ${usr}/share/lintian/overrides)
   file(COPY_FILE ${CPACK_HVDRUN_SOURCE}/cmake/package_overrides ${usr}/share/lintian/overrides/hvdrun)
-  foreach(library libevent-dev libprotobuf-c-dev libjansson-dev libinih-dev libyaml-dev zlib1g-dev)
-    if(EXISTS /usr/share/doc/${library}/copyright)
-      file(MAKE_DIRECTORY ${doc}/contains)
-      file(READ /usr/share/doc/${library}/copyright text)
-      file(WRITE ${doc}/contains/${library} "${text}")
-    endif()
-  endforeach()
 endfunction()
 
 function(stage_documents date)

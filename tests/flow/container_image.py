@@ -18,7 +18,7 @@ from container_engine import Podman, call
 from containers import COMPOSE, IMAGE
 from docker_engine import Docker
 from ground import BUILD, HVDRUN, SOURCE
-from systems import System, own_suite
+from systems import System, built_packages, own_suite
 
 BASE = "docker.io/library/debian:bookworm-slim"
 PAGE = "docs/containers.md"
@@ -57,7 +57,8 @@ def page_commands(words):
 
 
 def make_layout():
-    """The folder of the OCI image that the build can write."""
+    """The folder of the OCI image that the build can write, from the tar.gz of packaging/build.sh."""
+    call("cmake", f"-DHVDRUN_PACKAGES={built_packages()}", BUILD)
     with tempfile.TemporaryDirectory(prefix="hvdt-") as work:
         os.symlink(BUILD, os.path.join(work, "build"))
         for command in page_commands("console containers layout"):

@@ -2,6 +2,8 @@
 """Clean Debian systems in a folder, for tests of the package. They come from the mirror that this
 machine's own apt uses; where that cannot be reached, or namespaces cannot be made, tests are skipped."""
 
+import glob
+import hashlib
 import os
 import re
 import shutil
@@ -9,7 +11,7 @@ import subprocess
 import tempfile
 import unittest
 
-from ground import HERE
+from ground import BUILD, HERE, SOURCE
 
 ENTER = os.path.join(os.path.dirname(HERE), "rig", "system")
 
@@ -39,6 +41,27 @@ def mirror():
 def _proxy():
     words = _output("apt-config", "shell", "PROXY", "Acquire::http::Proxy").strip()
     return words[len("PROXY='"):-1] if words.startswith("PROXY='") else ""
+
+
+def built_packages():
+    """The folder of what packaging/build.sh makes of these sources. It stays in the build folder as long as they do."""
+    names = subprocess.run(["git", "-C", SOURCE, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*CMakeLists.txt",
+                            "cmake", "packaging", "launcher", "runtime"], capture_output=True, text=True, check=False).stdout
+    digest = hashlib.sha256()
+    for path in sorted(os.path.join(SOURCE, name) for name in names.split("\0") if name):
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                digest.update(file.read())
+    place = os.path.join(BUILD, "packages", digest.hexdigest()[:16])
+    if not glob.glob(f"{place}/*.rpm"):
+        shutil.rmtree(os.path.dirname(place), ignore_errors=True)
+        done = subprocess.run([os.path.join(SOURCE, "packaging/build.sh"), place], capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL)
+        if done.returncode == 77:
+            raise unittest.SkipTest(done.stderr.strip().splitlines()[-1])
+        if done.returncode != 0:
+            raise AssertionError(f"packaging/build.sh: {done.stdout[-2000:]}{done.stderr[-4000:]}")
+    return place
 
 
 class System:

@@ -33,7 +33,7 @@ class Wheel(Flow):
         self.call("cmake", "--install", BUILD, "--prefix", stage, "--component", "launcher", "--strip")
         if not os.path.exists(os.path.join(stage, "lib/libhvd.so.0")):
             self.skipTest("the build installs its libraries into another folder than lib")
-        made = self.call(self.python, "-B", os.path.join(SOURCE, "cmake/wheel.py"), stage, out, "0.1.0", os.uname().machine)
+        made = self.call(self.python, "-B", os.path.join(SOURCE, "packaging/wheel.py"), stage, out, "0.1.0", os.uname().machine)
         return made.strip()
 
     def test_wheel(self):

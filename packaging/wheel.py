@@ -10,9 +10,10 @@ import base64
 import hashlib
 import os
 import re
-import subprocess
 import sys
 import zipfile
+
+import glibc
 
 PACKAGE = "lib/hvdrun/python/"
 DATE = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can have
@@ -33,26 +34,7 @@ Tag: {tag}
 
 def files_of(stage):
     """Names relative to the stage. Links count as files, as pip knows none."""
-    for folder, folders, names in os.walk(stage):
-        folders.sort()
-        for name in sorted(names):
-            yield os.path.relpath(os.path.join(folder, name), stage)
-
-
-def is_elf(path):
-    with open(path, "rb") as file:
-        return file.read(4) == b"\x7fELF"
-
-
-def newest_libc(stage):
-    """The version of glibc that the programs and libraries need: (2, 36)."""
-    needed = {(2, 17)}
-    for name in files_of(stage):
-        path = os.path.join(stage, name)
-        if is_elf(path):
-            text = subprocess.run(["readelf", "-VW", path], capture_output=True, text=True, check=True).stdout
-            needed.update(tuple(map(int, found.split("."))) for found in re.findall(r"Name: GLIBC_(\d+\.\d+)", text))
-    return max(needed)
+    return [os.path.relpath(path, stage) for path in glibc.files_of(stage)]
 
 
 def place_of(name, data):
@@ -88,7 +70,7 @@ class Wheel:
 def main(stage, out, version, machine):
     if not os.path.isfile(os.path.join(stage, "lib/libhvd.so.0")):
         sys.exit(f"wheel: {stage} has no lib/libhvd.so.0: configure the build with -DCMAKE_INSTALL_LIBDIR=lib")
-    tag = "py3-none-manylinux_{}_{}_{}".format(*newest_libc(stage), machine)
+    tag = "py3-none-manylinux_{}_{}_{}".format(*glibc.newest(stage), machine)
     data, info = f"hvdrun-{version}.data", f"hvdrun-{version}.dist-info"
     path = os.path.join(out, f"hvdrun-{version}-{tag}.whl")
     wheel = Wheel(path)
