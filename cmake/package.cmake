@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The documents of an installation, and two packages. cmake --build build --target package makes that of
 # Debian: it has the files that `cmake --install` installs, and cmake/package_stage.cmake then gives them the
-# form that Debian requires. The target package_rpm makes the other one. docs/install.md describes them.
+# form that Debian requires, for which it needs CMake 3.21. The target package_rpm makes the other one.
+# docs/install.md describes them.
 set(HVDRUN_MAINTAINER "hvdrun developers <developers@hvdrun.invalid>" CACHE STRING
   "The maintainer of the package: Name <address>")
 
@@ -33,14 +34,14 @@ find_program(DPKG NAMES dpkg)
 find_program(DPKG_SHLIBDEPS NAMES dpkg-shlibdeps)
 find_program(RPMBUILD NAMES rpmbuild)
 mark_as_advanced(DPKG DPKG_SHLIBDEPS RPMBUILD)
-set(CPACK_GENERATOR)
-if(DPKG AND DPKG_SHLIBDEPS)
-  list(APPEND CPACK_GENERATOR DEB)
-elseif(NOT RPMBUILD)
-  return()
-endif()
-if(DPKG)
+if(DPKG AND DPKG_SHLIBDEPS AND NOT CMAKE_VERSION VERSION_LESS 3.21)
+  set(CPACK_GENERATOR DEB)
   execute_process(COMMAND ${DPKG} --print-architecture OUTPUT_VARIABLE architecture OUTPUT_STRIP_TRAILING_WHITESPACE)
+elseif(RPMBUILD)
+  set(CPACK_GENERATOR RPM)
+  set(CPACK_STRIP_FILES ON)
+else()
+  return()
 endif()
 
 set(CPACK_PACKAGE_NAME ${PROJECT_NAME})
@@ -116,10 +117,9 @@ if(RPMBUILD)
   add_dependencies(package_rpm hvdrun hvd hvd_archive hvd_man documents)
 endif()
 
-# An OCI image with the tar.gz of packaging/build.sh, which is in build/packages, in the folder hvdrun-oci of the build.
-set(HVDRUN_PACKAGES ${PROJECT_BINARY_DIR}/packages CACHE PATH "Where packaging/build.sh has written its files")
+# An OCI image with the tar.gz that packaging/build.sh has written into the folder packages of the build.
 add_custom_target(oci_image
   COMMAND ${PROJECT_SOURCE_DIR}/packaging/oci_image.sh
-          ${HVDRUN_PACKAGES}/hvdrun-${PROJECT_VERSION}-linux-${CMAKE_SYSTEM_PROCESSOR}-glibc2.28.tar.gz
+          ${PROJECT_BINARY_DIR}/packages/hvdrun-${PROJECT_VERSION}-linux-${CMAKE_SYSTEM_PROCESSOR}-glibc2.28.tar.gz
           ${PROJECT_BINARY_DIR}/hvdrun-oci ${PROJECT_VERSION}
   VERBATIM USES_TERMINAL)

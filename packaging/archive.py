@@ -11,7 +11,7 @@ import tarfile
 
 import glibc
 
-DATE = int(os.environ.get("SOURCE_DATE_EPOCH", 315532800))  # else 1980, as in a wheel
+DATE = int(os.environ.get("SOURCE_DATE_EPOCH") or 315532800)  # else 1980, as in a wheel
 
 
 def plain(info):

@@ -10,52 +10,37 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 source="$(dirname "$here")"
 glibc=2.28
 
-fail() { # MESSAGE [STATUS]: 77 says that this machine cannot do it
-    echo "build: $1" >&2
-    exit "${2:-1}"
-}
+# shellcheck source=packaging/debian.sh
+. "$here/debian.sh"
 
 [[ $# -eq 1 ]] || fail "which folder? packaging/build.sh OUT"
 mkdir -p "$1"
 out="$(cd "$1" && pwd)"
-[[ $EUID -eq 0 ]] || fail "debootstrap needs root: run the command as root" 77
-for program in debootstrap unshare apt-get git; do
-    command -v "$program" >/dev/null || fail "$program is not installed: install it, on Debian with apt-get install $program" 77
-done
-targets() { # PATTERN: what apt has here, one "ORIGIN|CODENAME|ADDRESS" a line
-    # shellcheck disable=SC2016 # apt-get fills in what the format names
-    apt-get indextargets --format '$(ORIGIN)|$(CODENAME)|$(REPO_URI)' 'Created-By: Packages' | sed -nE "$1" | head -n 1
-}
-mirror="$(targets 's/^Debian\|[a-z]+\|(.*)/\1/p')"
-security="$(targets 's/^Debian\|[a-z]+-security\|(.*)/\1/p')"
-[[ -n "$mirror" ]] || fail "apt knows no mirror of Debian: run this on Debian" 77
-eval "$(apt-config shell http_proxy Acquire::http::Proxy)"
-[[ -z "${http_proxy-}" ]] || export http_proxy
-
-folder="$(mktemp -d "${TMPDIR:-/tmp}/hvdrun-build-XXXXXX")"
-trap 'rm -rf --one-file-system "$folder"' EXIT
-root="$folder/root"
-log="$folder/log"
+begin git
+security="$(targets 's/^Debian\|[a-z]+-security\|//p')"
+files="$folder/files.tar"
+git -C "$source" ls-files -z --cached --others --exclude-standard |
+    tar -C "$source" --null -T - --ignore-failed-read --warning=no-failed-read -cf "$files"
+date="${SOURCE_DATE_EPOCH:-$(git -C "$source" log -1 --format=%ct)}"
 
 step() { # WHAT COMMAND...: its output is shown only if it fails
     local what="$1"
     shift
     echo "build: $what"
-    if ! "$@" >"$log" 2>&1 </dev/null; then
+    if ! "$@"; then
         tail -n 30 "$log" >&2
-        fail "$what: $1 failed"
+        fail "cannot do this: $what"
     fi
 }
 
 inside() { # SCRIPT: a shell runs it on the other Debian
-    unshare --mount --pid --fork --kill-child=SIGKILL --mount-proc="$root/proc" chroot "$root" env -i \
+    apart --mount-proc="$root/proc" chroot "$root" env -i \
         LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp TZ=UTC \
-        ${http_proxy+"http_proxy=$http_proxy"} SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH-}" sh -euc "$1"
+        ${http_proxy+"http_proxy=$http_proxy"} SOURCE_DATE_EPOCH="$date" sh -euc "$1"
 }
 
 echo "build: makes a Debian 11"
-unshare --mount --pid --fork --kill-child=SIGKILL debootstrap --variant=minbase bullseye "$root" "$mirror" >"$log" 2>&1 ||
-    fail "debootstrap cannot make a Debian 11 here: $(tail -n 1 "$log")" 77
+make_system bullseye
 cp /etc/resolv.conf /etc/hosts "$root/etc/"
 step "installs compilers and libraries" inside "apt-get -q update
     apt-get -q -y --no-install-recommends install build-essential cmake ninja-build pkg-config protobuf-c-compiler python3 rpm \
@@ -77,8 +62,7 @@ step "builds Gloo" inside "
     ninja -C /newer/build install
     install -D /newer/gloo/LICENSE /usr/share/doc/gloo/copyright"
 mkdir "$root/source"
-git -C "$source" ls-files -z --cached --others --exclude-standard |
-    tar -C "$source" --null -T - --ignore-failed-read -cf - 2>/dev/null | tar -C "$root/source" -xf -
+tar -C "$root/source" --no-same-owner -xf "$files"
 
 build() { # LIBDIR TARGET...: lib for a folder of one's own, lib64 where .rpm packages have it
     local libdir="$1"
@@ -92,5 +76,7 @@ build() { # LIBDIR TARGET...: lib for a folder of one's own, lib64 where .rpm pa
 build lib package_tar wheel
 build lib64 package_rpm
 step "looks at what needs which glibc" inside "python3 -B /source/packaging/glibc.py $glibc /build/package_tar/stage"
-cp "$root"/build/*.tar.gz "$root"/build/*.whl "$root"/build/*.rpm "$out/"
-for file in "$out"/hvdrun-*; do echo "build: wrote $file"; done
+for file in "$root"/build/hvdrun-*.{tar.gz,whl,rpm}; do
+    cp "$file" "$out/"
+    echo "build: wrote $out/${file##*/}"
+done

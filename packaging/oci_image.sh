@@ -8,30 +8,13 @@ set -euo pipefail
 archive="$1"
 layout="$2"
 tag="$3"
-release=bookworm
 
-fail() { # MESSAGE
-    echo "oci_image: $1" >&2
-    exit 1
-}
+# shellcheck source=packaging/debian.sh
+. "$(dirname "${BASH_SOURCE[0]}")/debian.sh"
 
 [[ -f "$archive" ]] || fail "there is no $archive: run packaging/build.sh first"
 [[ "$archive" == *-glibc2.28.tar.gz ]] || fail "$archive needs libraries that the image lacks: take the one of packaging/build.sh"
-[[ $EUID -eq 0 ]] || fail "debootstrap needs root: run the command as root"
-for program in debootstrap umoci unshare apt-get; do
-    command -v "$program" >/dev/null || fail "$program is not installed: install it, on Debian with apt-get install $program"
-done
-# shellcheck disable=SC2016 # apt-get fills in what the format names
-mirror="$(apt-get indextargets --format '$(ORIGIN)|$(CODENAME)|$(REPO_URI)' 'Created-By: Packages' |
-    sed -nE "s/^Debian\|[a-z]+\|//p" | head -n 1)"
-[[ -n "$mirror" ]] || fail "apt knows no mirror of Debian: run this on Debian"
-eval "$(apt-config shell http_proxy Acquire::http::Proxy)"
-[[ -z "${http_proxy-}" ]] || export http_proxy
-
-folder="$(mktemp -d)"
-trap 'rm -rf --one-file-system "$folder"' EXIT
-root="$folder/root"
-log="$folder/log"
+begin umoci
 
 quietly() { # COMMAND...
     if ! "$@" >>"$log" 2>&1 </dev/null; then
@@ -40,12 +23,12 @@ quietly() { # COMMAND...
     fi
 }
 
-quietly unshare --mount --pid --fork --kill-child=SIGKILL debootstrap --variant=minbase "$release" "$root" "$mirror"
+make_system bookworm
 mkdir "$root/opt/hvdrun"
 quietly tar -C "$root/opt/hvdrun" --strip-components=1 -xzf "$archive"
 for program in hvdrun hvdrun-agent; do ln -s "/opt/hvdrun/bin/$program" "$root/usr/local/bin/$program"; done
 quietly chroot "$root" /usr/sbin/useradd --create-home --uid 1000 hvdrun
-find "$root"/{tmp,dev,run,var/cache/apt,var/lib/apt/lists,var/log} -mindepth 1 -delete
+find "$root"/{tmp,dev,run,var/cache/apt,var/lib/apt/lists,var/log} -xdev -mindepth 1 -delete
 rm -rf "$root"/etc/{resolv.conf,hostname} "$root"/usr/share/{locale,man,doc-base,info}
 find "$root/usr/share/doc" -type f ! -name copyright -delete # licences stay
 

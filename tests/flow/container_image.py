@@ -58,7 +58,7 @@ def page_commands(words):
 
 def make_layout():
     """The folder of the OCI image that the build can write, from the tar.gz of packaging/build.sh."""
-    call("cmake", f"-DHVDRUN_PACKAGES={built_packages()}", BUILD)
+    built_packages()
     with tempfile.TemporaryDirectory(prefix="hvdt-") as work:
         os.symlink(BUILD, os.path.join(work, "build"))
         for command in page_commands("console containers layout"):

@@ -2,9 +2,9 @@
 """Clean Debian systems in a folder, for tests of the package. They come from the mirror that this
 machine's own apt uses; where that cannot be reached, or namespaces cannot be made, tests are skipped."""
 
-import glob
 import hashlib
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -44,23 +44,24 @@ def _proxy():
 
 
 def built_packages():
-    """The folder of what packaging/build.sh makes of these sources. It stays in the build folder as long as they do."""
-    names = subprocess.run(["git", "-C", SOURCE, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*CMakeLists.txt",
+    """The folder of what packaging/build.sh makes of these sources. They stay in the build folder as long as the sources do."""
+    names = subprocess.run(["git", "-C", SOURCE, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "CMakeLists.txt",
                             "cmake", "packaging", "launcher", "runtime"], capture_output=True, text=True, check=False).stdout
     digest = hashlib.sha256()
     for path in sorted(os.path.join(SOURCE, name) for name in names.split("\0") if name):
         if os.path.isfile(path):
             with open(path, "rb") as file:
                 digest.update(file.read())
-    place = os.path.join(BUILD, "packages", digest.hexdigest()[:16])
-    if not glob.glob(f"{place}/*.rpm"):
-        shutil.rmtree(os.path.dirname(place), ignore_errors=True)
+    place = os.path.join(BUILD, "packages")
+    mark = os.path.join(place, "made-of")
+    if not os.path.exists(mark) or pathlib.Path(mark).read_text(encoding="ascii") != digest.hexdigest():
         done = subprocess.run([os.path.join(SOURCE, "packaging/build.sh"), place], capture_output=True, text=True, check=False,
                               stdin=subprocess.DEVNULL)
         if done.returncode == 77:
             raise unittest.SkipTest(done.stderr.strip().splitlines()[-1])
         if done.returncode != 0:
             raise AssertionError(f"packaging/build.sh: {done.stdout[-2000:]}{done.stderr[-4000:]}")
+        pathlib.Path(mark).write_text(digest.hexdigest(), encoding="ascii")
     return place
 
 

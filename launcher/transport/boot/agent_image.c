@@ -19,7 +19,7 @@
 #include "transport/boot/agent_image_test.h"
 
 #ifndef EM_LOONGARCH
-#define EM_LOONGARCH 258 /* elf.h of glibc before 2.34 does not know it */
+#define EM_LOONGARCH 258 /* the elf.h of an older glibc does not know it */
 #endif
 
 /*
