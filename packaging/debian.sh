@@ -34,7 +34,7 @@ begin() { # PROGRAM...: sets folder, root, log and mirror
 end() {
     trap '' HUP INT TERM
     local tries=0
-    [[ -z "$running" ]] || kill -KILL "$running" 2>/dev/null || true # with it ends all that it started
+    [[ -z "$running" ]] || { kill -KILL "$running" && wait "$running"; } 2>/dev/null || true # all that it started ends, too
     until rm -rf --one-file-system "$folder" 2>/dev/null; do
         ((++tries < 100)) || { echo "${0##*/}: cannot remove $folder" >&2 && break; }
         sleep 0.1

@@ -22,6 +22,19 @@ MPI = """#include <mpi.h>
 int main(int n, char **v) { int r, s; MPI_Init(&n, &v); MPI_Comm_rank(MPI_COMM_WORLD, &r); MPI_Comm_size(MPI_COMM_WORLD, &s);
 MPI_Barrier(MPI_COMM_WORLD); printf("MPI rank %d of %d\\n", r, s); return MPI_Finalize(); }
 """
+KEYS = """umask 77
+mkdir .ssh
+ssh-keygen -q -t ed25519 -N '' -f .ssh/id_ed25519
+cp .ssh/id_ed25519.pub .ssh/authorized_keys
+sed 's/^/127.0.0.1 /' /etc/ssh/ssh_host_ed25519_key.pub >.ssh/known_hosts
+head -c 32 /dev/urandom | base64 >secret
+"""
+DIAL = """for name in pod-0 pod-1; do
+    /srv/hvdrun-0.1.0/bin/hvdrun-agent --dial localhost:4000 --dial-secret secret --name $name &
+done
+hvdrun --transport dial --dial-port 4000 --dial-secret secret -H pod-0,pod-1 sh -c 'echo rank $RANK on $HVDRUN_HOSTNAME'
+wait
+"""
 
 
 class Packages(Flow):
@@ -62,7 +75,7 @@ class Packages(Flow):
             with self.subTest(suite):
                 self.make_system(suite)
                 self.has_pmix = suite != "bullseye"  # Debian 11 has PMIx 4.0, which is too old
-                for look in (self.see_jobs, self.see_mpi, self.see_libhvd, self.see_python):
+                for look in (self.see_jobs, self.see_remote, self.see_mpi, self.see_libhvd, self.see_python):
                     with self.subTest(look.__name__):
                         look()
                 self.system.close()
@@ -77,11 +90,27 @@ class Packages(Flow):
         self.assertRegex(told, r"OpenSSL +3\S* +in the module\n")
         self.assertRegex(told, r"PMIx +\S+ +cannot be loaded: libpmix.so.2")
 
+    def see_remote(self):
+        """SSH, and agents that dial in over TLS, in a network of their own."""
+        self.system.install("openssh-server", "openssh-client", "iproute2")
+        self.as_user(KEYS)
+        for name, script in (("ssh", "hvdrun --transport ssh -H 127.0.0.1:2 sh -c 'echo rank $RANK of $WORLD_SIZE'"), ("dial", DIAL)):
+            with open(f"{self.system.root}/srv/{name}", "w", encoding="ascii") as file:
+                file.write(script)
+        told = self.system.run("unshare", "--net", "sh", "-ec", "ip link set lo up\nmkdir -p /run/sshd\n/usr/sbin/sshd\n"
+                               "su - tester -c 'sh -e /srv/ssh'\nsu - tester -c 'sh -e /srv/dial'")
+        self.assertIn("rank 1 of 2", told)
+        self.assertIn("rank 0 on pod-0", told)
+        self.assertIn("rank 1 on pod-1", told)
+
     def see_mpi(self):
         self.system.install("gcc", "libc6-dev", "pkg-config", "openmpi-bin", "libopenmpi-dev")
         with open(f"{self.system.root}/srv/mpi.c", "w", encoding="ascii") as file:
             file.write(MPI)
         self.system.run("mpicc", "-o", "/srv/mpi", "/srv/mpi.c")
+        self.system.install("mpich", "libmpich-dev")
+        self.system.run("mpicc.mpich", "-o", "/srv/mpich", "/srv/mpi.c")
+        self.assertIn("MPI rank 1 of 2", self.as_user("hvdrun -np 2 /srv/mpich"))
         if self.has_pmix:
             self.assertIn("MPI rank 1 of 2", self.as_user("hvdrun -np 2 /srv/mpi"))
         else:

@@ -34,7 +34,8 @@ class Tree(Caller):
     def pack(self, name):
         """As the target package_tar of the build does."""
         os.mkdir(self.box.path(name))
-        made = self.call(sys.executable, "-B", f"{PACKAGING}/archive.py", self.stage, self.box.path(name), "0.1.0", os.uname().machine)
+        made = self.call(sys.executable, "-B", f"{PACKAGING}/archive.py", self.stage, self.box.path(name), "0.1.0", os.uname().machine,
+                         SOURCE_DATE_EPOCH="")
         return made.strip()
 
     def test_archive(self):
@@ -111,6 +112,34 @@ class Glibc(Caller):
         told = self.call(sys.executable, "-B", f"{PACKAGING}/glibc.py", "2.28", "empty", status=1)
         self.assertIn("there is no program and no library", told)
         self.call(sys.executable, "-B", f"{PACKAGING}/glibc.py", "tree", "2.28", status=1)
+
+
+class Ended(Caller):
+    """packaging/build.sh that is ended: nothing goes on, and nothing stays."""
+
+    FAKES = {"apt-get": "echo 'Debian|bookworm|http://nowhere.invalid/'", "apt-config": "true",
+             "debootstrap": 'mkdir -p "$4/proc"\nmount -t proc proc "$4/proc"\necho >"$READY"\nfor n in $(seq 5000); do mkdir -p "$4/$n"; done'}
+
+    def test_sigterm(self):
+        if os.geteuid() != 0 or subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"], check=False).returncode != 0:
+            self.skipTest("making a Debian needs root and namespaces")
+        for folder in ("fakes", "work"):
+            os.mkdir(self.box.path(folder))
+        ready = self.box.path("ready")
+        os.mkfifo(ready)
+        for name, script in self.FAKES.items():
+            with open(self.box.path(f"fakes/{name}"), "w", encoding="ascii") as file:
+                file.write(f"#!/bin/sh\n{script}\n")
+            os.chmod(file.name, 0o755)
+        env = self.box.environment({"TMPDIR": self.box.path("work"), "READY": ready, "PATH": f"{self.box.path('fakes')}:{os.environ['PATH']}"})
+        with subprocess.Popen([f"{PACKAGING}/build.sh", self.box.path("out")], env=env, stdin=subprocess.DEVNULL, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as job:
+            with open(ready, encoding="ascii") as file:
+                file.read()
+            job.terminate()
+            told = job.communicate(timeout=600)[0]
+        self.assertEqual((job.returncode, told), (1, "build: makes a Debian 11\n"))
+        self.assertEqual(os.listdir(self.box.path("work")), [])
 
 
 if __name__ == "__main__":
