@@ -89,6 +89,8 @@ set(CPACK_RPM_SPEC_MORE_DEFINE "%global __requires_exclude_from ^.*/(hvd/hvd-.*|
 %global __provides_exclude_from ^.*/(hvd|hvdrun)/.*[.]so$
 %global __brp_mangle_shebangs %{nil}
 %define _build_id_links none
+%global _buildhost localhost
+%global use_source_date_epoch_as_buildtime 1
 Recommends: openssh-clients, pmix, hwloc-libs, elfutils-libs, ncurses-libs")
 foreach(folder man man/man1 man/man3 zsh zsh/site-functions fish fish/vendor_completions.d bash-completion bash-completion/completions doc)
   list(APPEND CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION /usr/share/${folder})

@@ -31,6 +31,7 @@ quietly chroot "$root" /usr/sbin/useradd --create-home --uid 1000 hvdrun
 find "$root"/{tmp,dev,run,var/cache/apt,var/lib/apt/lists,var/log} -xdev -mindepth 1 -delete
 rm -rf "$root"/etc/{resolv.conf,hostname} "$root"/usr/share/{locale,man,doc-base,info}
 find "$root/usr/share/doc" -type f ! -name copyright -delete # licences stay
+find "$root" -xdev -type f -perm /6000 -exec chmod ug-s {} + # nothing makes a user into root
 
 quietly umoci init --layout "$folder/layout"
 image="$folder/layout:$tag"

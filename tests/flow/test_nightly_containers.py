@@ -58,8 +58,8 @@ class Layout(Containers):
         self.assertEqual(sorted(self.in_image("-np", "2", "sh", "-c", "echo rank $RANK").split("\n")),
                          ["[0]<stdout>:rank 0", "[1]<stdout>:rank 1"])
         self.assertEqual(self.in_image("-np", "1", "sh", "-c", "command -v sshd ssh || true"), "")
-        places = ("/tmp", "/var/lib/apt/lists", "/var/cache/apt")
-        self.assertEqual(self.docker("run", "--rm", "--entrypoint", "find", self.image, *places, "-type", "f"), "")
+        for words in (("/tmp", "/var/lib/apt/lists", "/var/cache/apt", "-type", "f"), ("/usr", "-type", "f", "-perm", "/6000")):
+            self.assertEqual(self.docker("run", "--rm", "--entrypoint", "find", self.image, *words), "")
 
 
 if __name__ == "__main__":
