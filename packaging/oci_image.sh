@@ -5,13 +5,14 @@
 #
 # The system comes from the mirror that apt uses here. Needs root, debootstrap, unshare and umoci.
 set -euo pipefail
-archive="$1"
-layout="$2"
-tag="$3"
 
 # shellcheck source=packaging/debian.sh
 . "$(dirname "${BASH_SOURCE[0]}")/debian.sh"
 
+[[ $# -eq 3 ]] || fail "what into which folder? packaging/oci_image.sh ARCHIVE LAYOUT TAG"
+archive="$1"
+layout="$2"
+tag="$3"
 [[ -f "$archive" ]] || fail "there is no $archive: run packaging/build.sh first"
 [[ "$archive" == *-glibc2.28.tar.gz ]] || fail "$archive needs libraries that the image lacks: take the one of packaging/build.sh"
 begin umoci
