@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/status.h"
 #include "io/child.h"
 #include "io/interpreter.h"
 #include "model/env/scrub.h"
@@ -78,6 +80,10 @@ void program_advice(const char *program, const char *wdir, struct error *err)
 }
 
 #define ARGUMENTS_MAX ((size_t)8 << 20)
+
+/* Limits of execve(), see its manual. */
+#define EXEC_BYTES_LEAST ((size_t)128 << 10)
+#define EXEC_PAGES_MAX 32 /* of one argument */
 
 struct filling {
     struct crew_apps *apps;
@@ -186,6 +192,35 @@ static void make_absolute(char **path)
     *path = mem_printf("%s/%s", here, relative);
 }
 
+/* How many bytes of arguments Linux passes to a program, with the workers' limit of the stack. */
+static size_t arguments_max(const Hvdrun__Prepare *prepare)
+{
+    size_t most = (size_t)6 << 20;
+    for (size_t i = 0; i < prepare->n_limits; i++) {
+        const Hvdrun__Limit *limit = prepare->limits[i];
+        if (limit->resource == RLIMIT_STACK && limit->soft / 4 < most)
+            most = (size_t)limit->soft / 4;
+    }
+    return most > EXEC_BYTES_LEAST ? most : EXEC_BYTES_LEAST;
+}
+
+/* Workers that are spawned should be refused while their parents can go on, not end the job. */
+static int check_arguments(const Hvdrun__Prepare *prepare, const struct crew_app *app,
+                           struct error *err)
+{
+    size_t most = arguments_max(prepare), bytes = 0, longest = 0;
+    for (size_t i = 0; i < app->argv.count; i++) {
+        size_t length = strlen(app->argv.items[i]) + 1;
+        longest = length > longest ? length : longest;
+        bytes += length + sizeof(char *);
+    }
+    if (bytes <= most && longest <= EXEC_PAGES_MAX * (size_t)sysconf(_SC_PAGESIZE))
+        return 0;
+    return error_status(err, STATUS_NOT_EXECUTABLE,
+                        "cannot execute %s: it has %zu KiB of arguments, which Linux refuses",
+                        app->path, bytes >> 10);
+}
+
 static int find_program(const struct filling *filling, size_t index, struct error *err)
 {
     struct crew_app *app = &filling->apps->items[index];
@@ -197,7 +232,9 @@ static int find_program(const struct filling *filling, size_t index, struct erro
         program_advice(program, app->wdir, err);
         return -1;
     }
-    return interpreter_check_env(app->path, err);
+    if (interpreter_check_env(app->path, err) < 0)
+        return -1;
+    return check_arguments(filling->prepare, app, err);
 }
 
 static int fill_app(struct filling *filling, size_t index, struct error *err)

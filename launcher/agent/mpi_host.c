@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "node/descendants.h"
 #include "node/mpi_detect.h"
+#include "pmi1/spawn.h"
 #include "stacks/printed.h"
 
 #define ENVIRONMENT_MAX ((size_t)16 << 20)
@@ -302,7 +303,7 @@ static void pmi1_spawn(void *context, int rank, const struct pmi1_spawn *request
         refuse_spawn(world, rank);
         return;
     }
-    /* it fits: pmi1/spawn.h has a lower limit */
+    _Static_assert(2 * PMI1_SPAWN_BYTES_MAX <= FRAME_MPI_DATA_MAX, "a request fits");
     mpi_relay_spawn_pmi1(world->post, rank, first_of(world) + rank, request);
 }
 

@@ -176,14 +176,12 @@ struct pmi1_wire *pmi1_wire_create(struct loop *loop, const struct log *log,
         wire->lines[i] =
             (struct line){.wire = wire, .rank = ranks[i], .fd = -1, .unsent = BUF_INIT(UNSENT_MAX)};
     }
-    AUTO_STRV struct strv preput = STRV_INIT;
-    for (size_t i = 0; i < prepare->n_preput; i++)
-        strv_add(&preput, prepare->preput[i]);
     struct pmi1_config config = {.kvsname = kvsname,
                                  .size = (int)prepare->size,
                                  .universe_size = (int)prepare->universe_size,
                                  .spawned = prepare->parent_epoch != 0,
-                                 .preput = strv_items(&preput),
+                                 .preput = prepare->preput,
+                                 .preput_count = prepare->n_preput,
                                  .local_ranks = ranks,
                                  .local_count = (int)count,
                                  .local_apps = apps,

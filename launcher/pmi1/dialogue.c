@@ -266,6 +266,7 @@ static int do_abort(struct pmi1_engine *engine, struct member *member, const str
     if (member->state == PMI1_BARRIER)
         engine->waiting--;
     member->state = PMI1_ABORTED;
+    member->asking = PMI1_ASKS_NOTHING;
     engine->ops.abort(engine->context, member->rank, (int)number, text != NULL ? text : "");
     return 0;
 }
@@ -276,10 +277,11 @@ static const char *const name_answers[] = {
     [PMI1_UNPUBLISH] = "unpublish_result",
 };
 
-void pmi1_answer_name(struct pmi1_engine *engine, const struct member *member,
+void pmi1_answer_name(struct pmi1_engine *engine, struct member *member,
                       enum pmi1_name_request request, const char *port)
 {
     const char *command = name_answers[request];
+    member->asking = PMI1_ASKS_NOTHING;
     if (port == NULL)
         answer(engine, member, "cmd=%s info=failed rc=1 msg=%s", command,
                request == PMI1_PUBLISH ? "already_published" : "not_published");
@@ -299,6 +301,11 @@ static int name_request(struct pmi1_engine *engine, struct member *member,
         return -1;
     if (request == PMI1_PUBLISH && need(line, "port", &port, err) < 0)
         return -1;
+    if (strlen(service) >= PMI1_VALUE_MAX || (port != NULL && strlen(port) >= PMI1_VALUE_MAX)) {
+        answer(engine, member, "cmd=%s info=failed rc=1 msg=too_long", name_answers[request]);
+        return 0;
+    }
+    member->asking = PMI1_ASKS_NAME;
     engine->ops.name(engine->context, member->rank, request, service, port);
     return 0;
 }
@@ -321,14 +328,14 @@ static int do_unpublish_name(struct pmi1_engine *engine, struct member *member,
     return name_request(engine, member, line, PMI1_UNPUBLISH, err);
 }
 
-/* A rank that did not wait for its answer could ask again and again. */
 static int do_spawn(struct pmi1_engine *engine, struct member *member, const struct pmi1_line *line,
                     struct error *err)
 {
     (void)engine;
-    if (!line->block || member->spawning || member->state == PMI1_BARRIER)
+    if (!line->block || member->block.open || member->state == PMI1_BARRIER)
         return error_set(err, "a spawn that may not come now, or without its lines");
-    return spawn_block_open(&member->block, err);
+    spawn_block_open(&member->block);
+    return 0;
 }
 
 int pmi1_block_line(struct pmi1_engine *engine, struct member *member, const char *bytes,
@@ -338,7 +345,7 @@ int pmi1_block_line(struct pmi1_engine *engine, struct member *member, const cha
     if (complete > 0) {
         struct spawn_block whole = member->block;
         member->block = (struct spawn_block){0};
-        member->spawning = true;
+        member->asking = PMI1_ASKS_SPAWN;
         engine->ops.spawn(engine->context, member->rank, &whole.request);
         spawn_block_clear(&whole);
     }
@@ -347,7 +354,7 @@ int pmi1_block_line(struct pmi1_engine *engine, struct member *member, const cha
 
 void pmi1_answer_spawn(struct pmi1_engine *engine, struct member *member, bool ok)
 {
-    member->spawning = false;
+    member->asking = PMI1_ASKS_NOTHING;
     answer(engine, member, "cmd=spawn_result rc=%d", ok ? 0 : -1);
 }
 
@@ -374,21 +381,32 @@ static const struct command {
     {"abort", do_abort},
 };
 
+/* Why a command may not come now; NULL: it may. */
+static const char *untimely(const struct member *member, command_fn *run)
+{
+    if (run == do_abort) /* heard in every state: it may be a library's last word */
+        return NULL;
+    if (member->state == PMI1_SILENT && run != do_init)
+        return "before init";
+    if (member->state == PMI1_FINALIZED || member->state == PMI1_ABORTED)
+        return "after the end of the dialogue";
+    /* Else a rank could ask again and again, and miss the answer in a barrier. */
+    if (member->asking != PMI1_ASKS_NOTHING)
+        return "before the answer to the last request";
+    if ((member->block.open || spawn_block_is_due(&member->block)) && run != do_spawn)
+        return "inside a spawn";
+    return NULL;
+}
+
 int pmi1_command(struct pmi1_engine *engine, struct member *member, const struct pmi1_line *line,
                  struct error *err)
 {
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         if (strcmp(commands[i].name, line->command) != 0)
             continue;
-        bool early = member->state == PMI1_SILENT && commands[i].run != do_init;
-        /* An abort is heard in every state: it may be a library's last word. */
-        if (commands[i].run != do_abort &&
-            (early || member->state == PMI1_FINALIZED || member->state == PMI1_ABORTED))
-            return error_set(err, "%s %s", line->command,
-                             early ? "came before init" : "came after the end of the dialogue");
-        if (spawn_block_is_due(&member->block) && commands[i].run != do_spawn &&
-            commands[i].run != do_abort)
-            return error_set(err, "%s came inside a spawn", line->command);
+        const char *why = untimely(member, commands[i].run);
+        if (why != NULL)
+            return error_set(err, "%s came %s", line->command, why);
         return commands[i].run(engine, member, line, err);
     }
     /* Rubbish is not repeated: it may hold what a terminal obeys. */

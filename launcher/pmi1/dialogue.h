@@ -15,12 +15,15 @@
 
 #define PMI1_SPACES_MAX 64
 
+/* What a rank waits for, one thing at a time. */
+enum pmi1_asking { PMI1_ASKS_NOTHING, PMI1_ASKS_NAME, PMI1_ASKS_SPAWN };
+
 struct member {
     int rank, local_rank, app;
     enum pmi1_state state;
     struct buf input; /* the line that is not complete yet */
     struct spawn_block block;
-    bool spawning; /* it waits for the answer to a spawn */
+    enum pmi1_asking asking;
 };
 
 struct space {
@@ -52,5 +55,5 @@ int pmi1_block_line(struct pmi1_engine *engine, struct member *member, const cha
 void pmi1_answer_spawn(struct pmi1_engine *engine, struct member *member, bool ok);
 /* Answers a request for a name: `port` for a lookup that found something, "" for the others, NULL:
  * failed. */
-void pmi1_answer_name(struct pmi1_engine *engine, const struct member *member,
+void pmi1_answer_name(struct pmi1_engine *engine, struct member *member,
                       enum pmi1_name_request request, const char *port);

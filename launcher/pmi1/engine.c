@@ -108,10 +108,9 @@ static void fill_space(struct pmi1_engine *engine, const struct pmi1_config *con
     int *node_of AUTO_FREE = close_up(config->node_of, config->size, config->node_count);
     char *mapping AUTO_FREE = mapping_text(node_of, config->size, PMI1_VALUE_MAX - 1);
     if (mapping != NULL)
-        kvs_put(kvs, "PMI_process_mapping", mapping);
-    char *const *pair = config->preput;
-    for (; pair != NULL && pair[0] != NULL && pair[1] != NULL; pair += 2)
-        kvs_put(kvs, pair[0], pair[1]);
+        kvs_put(kvs, PMI1_MAPPING_KEY, mapping);
+    for (size_t i = 0; i + 1 < config->preput_count; i += 2) /* spawn.c has looked at them */
+        kvs_put(kvs, config->preput[i], config->preput[i + 1]);
 }
 
 struct pmi1_engine *pmi1_engine_create(const struct pmi1_config *config, const struct pmi1_ops *ops,
@@ -201,10 +200,18 @@ int pmi1_barrier_out(struct pmi1_engine *engine, const char *bytes, size_t lengt
     return 0;
 }
 
+/* Also inside a block: an abort may be a library's last word. */
+static bool is_command(const char *bytes, size_t length)
+{
+    static const char begin[] = "cmd=";
+    size_t skip = length > 0 && bytes[0] == 'm';
+    return length >= skip + strlen(begin) && memcmp(bytes + skip, begin, strlen(begin)) == 0;
+}
+
 static int take_line(struct pmi1_engine *engine, struct member *member, const char *bytes,
                      size_t length, struct error *err)
 {
-    if (member->block.open)
+    if (member->block.open && !is_command(bytes, length))
         return pmi1_block_line(engine, member, bytes, length, err);
     struct pmi1_line line;
     if (pmi1_line_parse(&line, bytes, length, err) < 0)
@@ -242,6 +249,7 @@ int pmi1_receive(struct pmi1_engine *engine, int rank, const char *bytes, size_t
             if (member->state == PMI1_BARRIER)
                 engine->waiting--;
             member->state = PMI1_BROKEN;
+            member->asking = PMI1_ASKS_NOTHING;
             return error_wrap(err, "rank %d does not speak PMI-1, the MPI start-up protocol", rank);
         }
         size_t used = piece + (newline != NULL ? 1 : 0);
@@ -255,14 +263,14 @@ void pmi1_name_reply(struct pmi1_engine *engine, int rank, enum pmi1_name_reques
                      const char *port)
 {
     struct member *member = find_member(engine, rank);
-    if (member != NULL && member->state == PMI1_RUNNING)
+    if (member != NULL && member->asking == PMI1_ASKS_NAME)
         pmi1_answer_name(engine, member, request, port);
 }
 
 void pmi1_spawn_reply(struct pmi1_engine *engine, int rank, bool ok)
 {
     struct member *member = find_member(engine, rank);
-    if (member != NULL && member->spawning && member->state == PMI1_RUNNING)
+    if (member != NULL && member->asking == PMI1_ASKS_SPAWN)
         pmi1_answer_spawn(engine, member, ok);
 }
 

@@ -28,7 +28,8 @@ struct pmi1_config {
     const int *node_of;    /* by rank, each in 0..node_count-1 */
     int node_count;
     bool spawned;        /* by a rank of another world */
-    char *const *preput; /* a key, its value, ..., which the ranks find; NULL-ended, or NULL */
+    char *const *preput; /* a key, its value, ..., which the ranks find */
+    size_t preput_count; /* of both */
 };
 
 struct pmi1_engine;

@@ -7,28 +7,18 @@
 #include "base/mem.h"
 #include "base/parse.h"
 
-/* ---- The values of a block ------------------------------------------------------------------- */
+/* The likely reason of what programs do not send. */
+#define LINE_BREAK " (an argument with a line break cannot travel over PMI-1)"
 
-/* Why a value makes no sense, and NULL if it does. It is not repeated: it may hold anything. */
-typedef const char *value_fn(struct spawn_block *block, const char *value);
+/* ---- The values of a block ------------------------------------------------------------------- */
 
 static struct pmi1_spawn_app *app_of(const struct spawn_block *block)
 {
     return &block->request.apps[block->request.app_count - 1];
 }
 
-static const char *read_number(const char *value, int64_t min, int64_t max, int64_t *out)
-{
-    return parse_int(value, min, max, out, NULL) == 0 ? NULL : "a number out of its range";
-}
-
-static const char *take_nprocs(struct spawn_block *block, const char *value)
-{
-    int64_t number = 0;
-    const char *why = read_number(value, 0, INT32_MAX, &number);
-    app_of(block)->np = (int)number;
-    return why;
-}
+/* Each says why a value makes no sense, and NULL if it does. The value is not repeated: it may hold
+ * anything. */
 
 static const char *take_execname(struct spawn_block *block, const char *value)
 {
@@ -37,25 +27,6 @@ static const char *take_execname(struct spawn_block *block, const char *value)
         return "a program without a name, or behind its arguments";
     strv_add(argv, value);
     return NULL;
-}
-
-static const char *take_totspawns(struct spawn_block *block, const char *value)
-{
-    int64_t before = block->total;
-    const char *why = read_number(value, 1, PMI1_SPAWN_APPS_MAX, &block->total);
-    return why == NULL && before != 0 && before != block->total
-               ? "a number of programs that changes"
-               : why;
-}
-
-static const char *take_spawnssofar(struct spawn_block *block, const char *value)
-{
-    return read_number(value, 1, PMI1_SPAWN_APPS_MAX, &block->number);
-}
-
-static const char *take_argcnt(struct spawn_block *block, const char *value)
-{
-    return read_number(value, 0, INT32_MAX, &block->arguments);
 }
 
 static const char *take_argument(struct spawn_block *block, const char *value)
@@ -75,13 +46,27 @@ static const char *take_key(struct spawn_block *block, const char *value)
     return NULL;
 }
 
+static bool is_preput(const struct spawn_block *block, const char *key)
+{
+    bool found = strcmp(key, PMI1_MAPPING_KEY) == 0;
+    for (size_t i = 0; i < block->request.preput.count && !found; i += 2)
+        found = strcmp(block->request.preput.items[i], key) == 0;
+    return found;
+}
+
+/* Each block of a request says the same of them, so that the first one is enough. */
 static const char *take_preput(struct spawn_block *block, const char *value)
 {
-    if (block->key == NULL || strlen(block->key) >= PMI1_KEY_MAX || strlen(value) >= PMI1_VALUE_MAX)
-        return "a value without its key, or too long";
-    strv_add_take(&block->request.preput, block->key);
-    strv_add(&block->request.preput, value);
+    char *key AUTO_FREE = block->key;
     block->key = NULL;
+    if (key == NULL || strlen(key) >= PMI1_KEY_MAX || strlen(value) >= PMI1_VALUE_MAX)
+        return "a value without its key, or too long";
+    if (block->request.app_count > 1)
+        return NULL;
+    if (block->counts[SPAWN_PREPUT_VAL] > SPAWN_PREPUT_MAX || is_preput(block, key))
+        return "a key that has a value, or too many of them";
+    strv_add(&block->request.preput, key);
+    strv_add(&block->request.preput, value);
     return NULL;
 }
 
@@ -108,30 +93,55 @@ static const char *take_info(struct spawn_block *block, const char *value)
 
 /* ---- Lines ----------------------------------------------------------------------------------- */
 
+#define ONCE (-1)
+
 static const struct {
-    const char *name; /* with a number behind it, if `numbered` */
-    bool numbered;
-    value_fn *take;
-} values[] = {
-    {"nprocs", false, take_nprocs},       {"execname", false, take_execname},
-    {"totspawns", false, take_totspawns}, {"spawnssofar", false, take_spawnssofar},
-    {"argcnt", false, take_argcnt},       {"arg", true, take_argument},
-    {"preput_key_", true, take_key},      {"preput_val_", true, take_preput},
-    {"info_key_", true, take_key},        {"info_val_", true, take_info},
+    const char *name;
+    int first; /* of the numbers behind the name, which count up; ONCE: it has none */
+    const char *(*take)(struct spawn_block *block, const char *value); /* NULL: a number */
+    int64_t min, max;                                                  /* of it */
+} values[SPAWN_NAMES] = {
+    [SPAWN_NPROCS] = {"nprocs", ONCE, NULL, 0, INT32_MAX},
+    [SPAWN_EXECNAME] = {"execname", ONCE, take_execname, 0, 0},
+    [SPAWN_TOTSPAWNS] = {"totspawns", ONCE, NULL, 1, PMI1_SPAWN_APPS_MAX},
+    [SPAWN_SPAWNSSOFAR] = {"spawnssofar", ONCE, NULL, 1, PMI1_SPAWN_APPS_MAX},
+    [SPAWN_ARGCNT] = {"argcnt", ONCE, NULL, 0, INT32_MAX},
+    [SPAWN_ARG] = {"arg", 1, take_argument, 0, 0},
+    [SPAWN_PREPUT_NUM] = {"preput_num", ONCE, NULL, 0, INT32_MAX},
+    [SPAWN_PREPUT_KEY] = {"preput_key_", 0, take_key, 0, 0},
+    [SPAWN_PREPUT_VAL] = {"preput_val_", 0, take_preput, 0, 0},
+    [SPAWN_INFO_NUM] = {"info_num", ONCE, NULL, 0, INT32_MAX},
+    [SPAWN_INFO_KEY] = {"info_key_", 0, take_key, 0, 0},
+    [SPAWN_INFO_VAL] = {"info_val_", 0, take_info, 0, 0},
 };
 
-static value_fn *find_value(const char *name)
+/* The name is known, and it is its turn. */
+static bool fits(const struct spawn_block *block, int i, const char *name)
 {
-    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
-        size_t length = strlen(values[i].name);
-        if (strncmp(name, values[i].name, length) != 0)
-            continue;
-        const char *rest = name + length;
-        bool number = *rest != '\0' && rest[strspn(rest, "0123456789")] == '\0';
-        if (values[i].numbered ? number : *rest == '\0')
-            return values[i].take;
-    }
-    return NULL;
+    int64_t number = 0;
+    size_t length = strlen(values[i].name);
+    if (strncmp(name, values[i].name, length) != 0)
+        return false;
+    if (values[i].first == ONCE)
+        return name[length] == '\0' && block->counts[i] == 0;
+    return parse_int(name + length, 0, INT32_MAX, &number, NULL) == 0 &&
+           number == values[i].first + block->counts[i];
+}
+
+static int take(struct spawn_block *block, const char *name, const char *value, struct error *err)
+{
+    int i = 0;
+    while (i < SPAWN_NAMES && !fits(block, i, name))
+        i++;
+    if (i == SPAWN_NAMES)
+        return error_set(err, "a line of a spawn that is unknown, or not in its order" LINE_BREAK);
+    block->counts[i]++;
+    const char *why = NULL;
+    if (values[i].take != NULL)
+        why = values[i].take(block, value);
+    else if (parse_int(value, values[i].min, values[i].max, &block->numbers[i], NULL) < 0)
+        why = "a number out of its range";
+    return why == NULL ? 0 : error_set(err, "a spawn with %s", why);
 }
 
 /* The info key "path" is the folder of the program, as MPICH's launcher understands it. */
@@ -146,42 +156,49 @@ static void enter_path(struct spawn_block *block)
     *program = mem_printf("%s/%s", path, name);
 }
 
-static int end_block(struct spawn_block *block, struct error *err)
+/* Of these, there are as many as the block says. */
+static bool has_all(const struct spawn_block *block)
 {
-    const struct pmi1_spawn_app *app = app_of(block);
-    size_t number = block->request.app_count;
-    if (block->total == 0) /* a request of one program need not say so */
-        block->total = 1;
-    if (app->argv.count == 0 || block->key != NULL)
-        return error_set(err, "a spawn without a program, or cut off");
-    if (block->arguments >= 0 && (size_t)block->arguments != app->argv.count - 1)
-        return error_set(err, "a spawn whose arguments are not as many as it says");
-    if (block->number != 0 && (size_t)block->number != number)
-        return error_set(err, "a spawn whose programs are not in their order");
-    enter_path(block);
-    block->open = false;
-    return number == (size_t)block->total;
+    return block->numbers[SPAWN_ARGCNT] == block->counts[SPAWN_ARG] &&
+           block->numbers[SPAWN_PREPUT_NUM] == block->counts[SPAWN_PREPUT_VAL] &&
+           block->numbers[SPAWN_INFO_NUM] == block->counts[SPAWN_INFO_VAL];
 }
 
-int spawn_block_open(struct spawn_block *block, struct error *err)
+static int end_block(struct spawn_block *block, struct error *err)
+{
+    struct pmi1_spawn_app *app = app_of(block);
+    size_t number = block->request.app_count;
+    /* a request of one program need not say so */
+    int64_t total = block->counts[SPAWN_TOTSPAWNS] > 0 ? block->numbers[SPAWN_TOTSPAWNS] : 1;
+    if (app->argv.count == 0 || block->key != NULL)
+        return error_set(err, "a spawn without a program, or cut off");
+    if (!has_all(block))
+        return error_set(err, "a spawn whose lines are not as many as it says" LINE_BREAK);
+    if (number > 1 && total != block->total)
+        return error_set(err, "a spawn with a number of programs that changes");
+    if (block->counts[SPAWN_SPAWNSSOFAR] > 0 && (size_t)block->numbers[SPAWN_SPAWNSSOFAR] != number)
+        return error_set(err, "a spawn whose programs are not in their order");
+    app->np = (int)block->numbers[SPAWN_NPROCS];
+    block->total = total;
+    enter_path(block);
+    block->open = false;
+    return number == (size_t)total;
+}
+
+void spawn_block_open(struct spawn_block *block)
 {
     struct pmi1_spawn *request = &block->request;
-    if (request->app_count >= PMI1_SPAWN_APPS_MAX)
-        return error_set(err, "a spawn of more than %d programs", PMI1_SPAWN_APPS_MAX);
     request->apps =
         mem_one_more(request->apps, request->app_count, &request->room, sizeof(*request->apps));
     request->apps[request->app_count++] = (struct pmi1_spawn_app){.np = 0};
+    memset(block->counts, 0, sizeof(block->counts));
+    memset(block->numbers, 0, sizeof(block->numbers));
     block->open = true;
-    block->number = 0;
-    block->arguments = -1;
-    return 0;
 }
 
 int spawn_block_line(struct spawn_block *block, const char *bytes, size_t length, struct error *err)
 {
-    if (length > 0 && bytes[length - 1] == '\r')
-        length--;
-    block->bytes += length + 1;
+    block->bytes += length + sizeof(char *);
     if (block->bytes > PMI1_SPAWN_BYTES_MAX)
         return error_set(err, "a spawn of more than %zu MiB", PMI1_SPAWN_BYTES_MAX >> 20);
     if (memchr(bytes, '\0', length) != NULL)
@@ -191,14 +208,9 @@ int spawn_block_line(struct spawn_block *block, const char *bytes, size_t length
         return end_block(block, err);
     char *equals = strchr(line, '=');
     if (equals == NULL)
-        return error_set(err, "a line of a spawn that is not NAME=VALUE (an argument with a line "
-                              "break cannot travel over PMI-1)");
+        return error_set(err, "a line of a spawn that is not NAME=VALUE" LINE_BREAK);
     *equals = '\0';
-    if (strcmp(line, "mcmd") == 0)
-        return error_set(err, "a spawn inside a spawn");
-    value_fn *take = find_value(line);
-    const char *why = take != NULL ? take(block, equals + 1) : NULL;
-    return why == NULL ? 0 : error_set(err, "a spawn with %s", why);
+    return take(block, line, equals + 1, err);
 }
 
 bool spawn_block_is_due(const struct spawn_block *block)

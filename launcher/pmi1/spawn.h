@@ -2,7 +2,8 @@
 /*
  * The request of MPI_Comm_spawn on the PMI-1 wire. Each program has a block of lines, from
  * "mcmd=spawn" to "endcmd", and the blocks of one request follow each other. A line is NAME=value,
- * and its value reaches to the end. Lines with unknown names mean nothing here. Pure.
+ * and its value reaches to the end. Names come once, or count up, as in "arg1", "arg2"; others are
+ * refused, for they are the rest of a value with a line break. Pure.
  */
 #pragma once
 
@@ -17,18 +18,37 @@
 #define PMI1_SPAWN_LINE_MAX ((size_t)128 << 10) /* as much as Linux lets an argument have */
 #define PMI1_SPAWN_BYTES_MAX ((size_t)8 << 20)
 #define PMI1_SPAWN_APPS_MAX 4096
+#define SPAWN_PREPUT_MAX 64 /* pairs; MPICH has one */
 
-struct spawn_block {
-    bool open; /* between mcmd=spawn and endcmd */
-    size_t bytes;
-    int64_t total, number, arguments; /* as the block says; 0, 0, -1: not yet */
-    char *key;                        /* of a pair, until its value comes */
-    char *path;                       /* the folder of the program; NULL: as it is found */
-    struct pmi1_spawn request;        /* of the blocks so far */
+enum spawn_name {
+    SPAWN_NPROCS,
+    SPAWN_EXECNAME,
+    SPAWN_TOTSPAWNS,
+    SPAWN_SPAWNSSOFAR,
+    SPAWN_ARGCNT,
+    SPAWN_ARG,
+    SPAWN_PREPUT_NUM,
+    SPAWN_PREPUT_KEY,
+    SPAWN_PREPUT_VAL,
+    SPAWN_INFO_NUM,
+    SPAWN_INFO_KEY,
+    SPAWN_INFO_VAL,
+    SPAWN_NAMES
 };
 
-/* A block opens: the first one, or the next one of a request. -1: it is not the time for one. */
-int spawn_block_open(struct spawn_block *block, struct error *err);
+struct spawn_block {
+    bool open;                    /* between mcmd=spawn and endcmd */
+    size_t bytes;                 /* of all blocks, with what keeps them */
+    int64_t total;                /* programs, as the last block said */
+    int64_t counts[SPAWN_NAMES];  /* lines of this block */
+    int64_t numbers[SPAWN_NAMES]; /* as they say */
+    char *key;                    /* of a pair, until its value comes */
+    char *path;                   /* the folder of the program; NULL: as it is found */
+    struct pmi1_spawn request;    /* of the blocks so far */
+};
+
+/* A block opens: the first one, or the next one of a request that is due. */
+void spawn_block_open(struct spawn_block *block);
 /* A line of the open block. 1: the request is complete, 0: it is not. -1: rubbish. */
 int spawn_block_line(struct spawn_block *block, const char *bytes, size_t length,
                      struct error *err);

@@ -11,6 +11,8 @@
 #define PMI1_KEY_MAX 64
 #define PMI1_VALUE_MAX 1024
 
+#define PMI1_MAPPING_KEY "PMI_process_mapping" /* from which ranks learn who shares a node */
+
 /* How far a rank has come. A rank that exits in PMI1_RUNNING left without a finalize, and others
  * may wait for it in a barrier. That and PMI1_BROKEN are bad ends. */
 #define PMI1_STATE_LIST(X)         \
@@ -50,7 +52,8 @@ struct pmi1_ops {
     void (*abort)(void *context, int rank, int code, const char *text);
     /* Only with several nodes: all local ranks are in the barrier; `bytes` are their new pairs. */
     void (*barrier_in)(void *context, const char *bytes, size_t length);
-    /* Answer each request once with pmi1_name_reply(). `port` is NULL but for PMI1_PUBLISH. */
+    /* Answer each request once with pmi1_name_reply(); until then the rank waits. `port` is NULL
+     * but for PMI1_PUBLISH. */
     void (*name)(void *context, int rank, enum pmi1_name_request request, const char *service,
                  const char *port);
     /* Answer with pmi1_spawn_reply(); until then the rank waits. */

@@ -348,7 +348,7 @@ static void exited(struct job *job, const struct exit_event *event)
            record->exec_failed ? exit_policy_exec_failed(policy, event, record->text)
                                : exit_policy_exited(policy, event),
            record->rank, incident_exit_text(job, event));
-    worlds_freed(of(job)->worlds);
+    worlds_exited(of(job)->worlds, event->seat);
 }
 
 static void finished(struct job *job, int seat)

@@ -14,6 +14,7 @@
 #include "pmix/pmix_module.h"
 
 #define FREED_WITHIN_MS 2000
+#define QUEUED_BYTES_MAX ((size_t)256 << 20) /* of the requests that wait */
 
 struct request {
     struct request *next;
@@ -25,12 +26,14 @@ struct request {
     struct strv hosts; /* by app; "": any */
     bool pmi1;
     struct strv preput;
+    size_t bytes; /* as it came */
 };
 
 struct worlds {
     struct job *job;
     void (*grow)(struct job *job, const struct plan *plan);
     struct request *first, **last; /* that wait; the first one is the present one */
+    size_t queued;                 /* bytes of all of them */
     struct loop_timer *limit;      /* WAITING: 2 s; SENT: --start-timeout */
     struct plan *grown;            /* job->plan, once a world has started */
     int count;                     /* of worlds that were spawned and have started */
@@ -82,12 +85,14 @@ static void clear_launch(struct worlds *worlds)
     worlds->sent = worlds->waiting = false;
 }
 
-static void drop_first(struct worlds *worlds)
+/* Takes it out of the queue. */
+static void drop(struct worlds *worlds, struct request **at)
 {
-    struct request *request = worlds->first;
-    worlds->first = request->next;
-    if (worlds->first == NULL)
-        worlds->last = &worlds->first;
+    struct request *request = *at;
+    *at = request->next;
+    if (*at == NULL)
+        worlds->last = at;
+    worlds->queued -= request->bytes;
     request_free(request);
 }
 
@@ -95,7 +100,7 @@ void worlds_stop(struct worlds *worlds)
 {
     clear_launch(worlds);
     while (worlds->first != NULL)
-        drop_first(worlds);
+        drop(worlds, &worlds->first);
     worlds->stopped = true;
 }
 
@@ -130,22 +135,33 @@ static bool is_one_of_many(const struct job *job, uint32_t epoch)
     return ranks > 1;
 }
 
-/* Refuses the present request. */
-static void refuse(struct worlds *worlds, enum pmix_spawn_result result, const char *why)
+/* The present request ends without a world. */
+static void cancel(struct worlds *worlds, enum pmix_spawn_result result)
 {
     const struct job *job = worlds->job;
-    const struct request *request = worlds->first;
+    for (int i = 0; worlds->sent && i < job->plan->node_count; i++)
+        node_link_send(job->places[i], FRAME_CANCEL, worlds->prepare.number, NULL);
+    answer(worlds->first, result, 0);
+    clear_launch(worlds);
+    drop(worlds, &worlds->first);
+}
+
+static void warn(const struct worlds *worlds, const struct request *request, const char *why)
+{
+    const struct job *job = worlds->job;
     bool others = is_one_of_many(job, request->epoch);
     log_warning(&job->log, "rank %d on %s cannot spawn: %s%s", job_seat_rank(job, request->seat),
                 job_seat_host(job, request->seat), why,
                 !others         ? ""
                 : request->pmi1 ? "; with MPICH, ranks that asked with it may wait for ever"
                                 : "; with Open MPI 4, ranks that asked with it may wait for ever");
-    for (int i = 0; worlds->sent && i < job->plan->node_count; i++)
-        node_link_send(job->places[i], FRAME_CANCEL, worlds->prepare.number, NULL);
-    answer(request, result, 0);
-    clear_launch(worlds);
-    drop_first(worlds);
+}
+
+/* Refuses the present request. */
+static void refuse(struct worlds *worlds, enum pmix_spawn_result result, const char *why)
+{
+    warn(worlds, worlds->first, why);
+    cancel(worlds, result);
 }
 
 /* ---- The start of a world -------------------------------------------------------------------- */
@@ -291,8 +307,24 @@ static void limit_passed(void *context)
     begin_next(worlds);
 }
 
-void worlds_freed(struct worlds *worlds)
+/* Nobody would connect with what this rank has asked for. */
+static void forget_asker(struct worlds *worlds, int seat)
 {
+    if (worlds->first != NULL && worlds->first->seat == seat)
+        cancel(worlds, PMIX_SPAWN_FAILED);
+    for (struct request **at = &worlds->first; *at != NULL;) {
+        if ((*at)->seat != seat) {
+            at = &(*at)->next;
+            continue;
+        }
+        answer(*at, PMIX_SPAWN_FAILED, 0);
+        drop(worlds, at);
+    }
+}
+
+void worlds_exited(struct worlds *worlds, int seat)
+{
+    forget_asker(worlds, seat);
     if (worlds->waiting && worlds->job->state == JOB_RUNNING)
         begin_first(worlds);
     begin_next(worlds);
@@ -354,7 +386,7 @@ static void start(struct worlds *worlds)
         handshake_send_start(job, job->places[i], worlds->prepare.number);
     answer(request, PMIX_SPAWNED_OK, worlds->prepare.number);
     clear_launch(worlds);
-    drop_first(worlds);
+    drop(worlds, &worlds->first);
 }
 
 static void problem(struct worlds *worlds, const struct node_link *node, const Hvdrun__Ready *ready)
@@ -400,7 +432,7 @@ static struct request *request_create(const Hvdrun__Spawn *message)
         for (size_t j = 0; j < from->n_env; j++)
             strv_add(&app->env, from->env[j]);
         app->wdir = from->wdir[0] == '\0' ? NULL : mem_strdup(from->wdir);
-        app->np = from->np <= INT32_MAX ? (int)from->np : 0;
+        app->np = from->np <= INT32_MAX ? (int)from->np : INT32_MAX;
         strv_add(&request->hosts, from->hosts);
     }
     for (size_t i = 0; i < message->n_preput; i++)
@@ -409,6 +441,22 @@ static struct request *request_create(const Hvdrun__Spawn *message)
     request->token = message->token;
     request->seat = (int)message->seat;
     return request;
+}
+
+static void enqueue(struct worlds *worlds, struct request *request)
+{
+    bool gone = worlds->job->ranks.records[request->seat].state >= RANK_EXITED;
+    bool fits = worlds->queued + request->bytes <= QUEUED_BYTES_MAX;
+    if (!gone && fits) {
+        *worlds->last = request;
+        worlds->last = &request->next;
+        worlds->queued += request->bytes;
+        return;
+    }
+    if (!gone)
+        warn(worlds, request, "too many requests wait");
+    answer(request, PMIX_SPAWN_FAILED, 0);
+    request_free(request);
 }
 
 int worlds_spawn(struct worlds *worlds, struct node_link *node, const struct agent_frame *frame)
@@ -426,8 +474,8 @@ int worlds_spawn(struct worlds *worlds, struct node_link *node, const struct age
     struct request *request = request_create(message);
     request->asker = node;
     request->epoch = frame->epoch;
-    *worlds->last = request;
-    worlds->last = &request->next;
+    request->bytes = frame->length;
+    enqueue(worlds, request);
     begin_next(worlds);
     return 0;
 }

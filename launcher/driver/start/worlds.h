@@ -13,6 +13,7 @@
  *   WAITING    a rank has exited: as IDLE with the request
  *              2 s are over                                    IDLE     (refused)
  *   SENT       every agent is READY                            IDLE     (START sent, answered)
+ *              the rank that asks has exited                   IDLE     (CANCEL sent)
  *              an agent has a problem, or --start-timeout      IDLE     (CANCEL sent, refused)
  * MPI disconnects a rank from others a moment before these exit. So a program that uses its slots
  * again and again has to wait. One request after the other: the numbers of the next world follow
@@ -33,7 +34,8 @@ void worlds_destroy(struct worlds *worlds); /* accepts NULL */
 void worlds_stop(struct worlds *worlds);    /* the job will end: answers nobody any more */
 void worlds_pause(struct worlds *worlds, bool paused); /* its limits, when it stands still */
 
-void worlds_freed(struct worlds *worlds); /* a rank has exited */
+/* A rank has exited: its slot is free, and what it has asked for is dropped. */
+void worlds_exited(struct worlds *worlds, int seat);
 /* This rank has finished. If its world has, all agents forget it: it costs each of them 8 MiB. */
 void worlds_finished(struct worlds *worlds, int seat);
 

@@ -17,6 +17,7 @@ struct seats {
     bool **taken; /* by node and slot, as many as `room` */
     int *room;    /* by node: slots, and those beyond that ranks have taken */
     int *used;    /* by node */
+    int *lowest;  /* by node: no slot below is free */
     int *allowed; /* by node: how many more ranks the present app may put there */
 };
 
@@ -40,6 +41,7 @@ static void seats_init(struct seats *seats, const struct spawn_request *request)
                             .taken = mem_array(nodes, sizeof(bool *)),
                             .room = mem_array(nodes, sizeof(int)),
                             .used = mem_array(nodes, sizeof(int)),
+                            .lowest = mem_array(nodes, sizeof(int)),
                             .allowed = mem_array(nodes, sizeof(int))};
     for (int rank = 0; rank < whole->size; rank++) {
         if (!request->ended[rank])
@@ -54,6 +56,7 @@ static void seats_clear(struct seats *seats)
     free(seats->taken);
     free(seats->room);
     free(seats->used);
+    free(seats->lowest);
     free(seats->allowed);
 }
 
@@ -89,10 +92,10 @@ static int next_node(const struct seats *seats)
 
 static int lowest_free(const struct seats *seats, int node)
 {
-    int slot = 0;
-    while (slot < seats->room[node] && seats->taken[node][slot])
-        slot++;
-    return slot;
+    int *slot = &seats->lowest[node];
+    while (*slot < seats->room[node] && seats->taken[node][*slot])
+        (*slot)++;
+    return *slot;
 }
 
 /* ---- Hosts ----------------------------------------------------------------------------------- */
@@ -187,9 +190,11 @@ struct plan *spawn_plan(const struct spawn_request *request, struct error *err)
 {
     int64_t size = 0;
     for (int a = 0; a < request->app_count; a++) {
-        if (request->apps[a].np < 1 || request->apps[a].np > PLAN_SIZE_MAX)
-            size = PLAN_SIZE_MAX;
-        size += request->apps[a].np < 1 ? 1 : request->apps[a].np;
+        if (request->apps[a].np < 1) {
+            error_status(err, STATUS_USAGE, "no ranks are wanted of a program");
+            return NULL;
+        }
+        size += request->apps[a].np;
     }
     if (size < 1 || size + request->whole->size > PLAN_SIZE_MAX) {
         error_status(err, STATUS_USAGE, "a job can have 1 to %d ranks in all", PLAN_SIZE_MAX);

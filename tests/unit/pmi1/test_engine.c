@@ -18,6 +18,7 @@
 #include "pmi1/spawn.h"
 
 #define RANKS_MAX 1024
+#define SPAWN_TRUE "mcmd=spawn\nnprocs=1\nexecname=true\nendcmd\n"
 
 struct world {
     struct pmi1_engine *engine;
@@ -25,6 +26,7 @@ struct world {
     struct buf upward; /* what barrier_in carried */
     struct buf asked;  /* names and spawns */
     int barriers_in, abort_rank, abort_code;
+    bool answers_at_once;
     char *abort_text;
 };
 
@@ -70,7 +72,11 @@ static void say_folder(struct buf *out, const char *name, const char *value)
 static void on_spawn(void *context, int rank, const struct pmi1_spawn *request)
 {
     struct world *world = context;
-    assert_int_equal(rank, 0);
+    assert_true(rank == 0 || rank == 3);
+    if (world->answers_at_once) {
+        pmi1_spawn_reply(world->engine, rank, true);
+        return;
+    }
     for (size_t i = 0; i < request->app_count; i++) {
         const struct pmi1_spawn_app *app = &request->apps[i];
         buf_printf(&world->asked, "%d of", app->np);
@@ -290,23 +296,33 @@ static void test_names(void **state)
 {
     (void)state;
     struct world *world = four_ranks();
-    say(world, 1,
-        "cmd=publish_name service=the ocean port=tag#0$port#12 3$\n"
-        "cmd=lookup_name service=a=b\ncmd=unpublish_name service=far\n");
-    asked(world, "0 the ocean tag#0$port#12 3$\n1 a=b -\n2 far -\n");
-    heard(world, 1, "");
+#define PUBLISH "cmd=publish_name service=the ocean port=tag#0$port#12 3$\n"
+#define LOOK_UP "cmd=lookup_name service=a=b\n"
+#define UNPUBLISH "cmd=unpublish_name service=far\n"
     static const struct {
+        const char *said, *asked;
         enum pmi1_name_request request;
         const char *port, *answer;
     } replies[] = {
-        {PMI1_PUBLISH, "", "cmd=publish_result info=ok rc=0 msg=success\n"},
-        {PMI1_PUBLISH, NULL, "cmd=publish_result info=failed rc=1 msg=already_published\n"},
-        {PMI1_LOOKUP, "over there", "cmd=lookup_result info=ok rc=0 port=over there\n"},
-        {PMI1_LOOKUP, NULL, "cmd=lookup_result info=failed rc=1 msg=not_published\n"},
-        {PMI1_UNPUBLISH, "", "cmd=unpublish_result info=ok rc=0 msg=success\n"},
-        {PMI1_UNPUBLISH, NULL, "cmd=unpublish_result info=failed rc=1 msg=not_published\n"},
+        {PUBLISH, "0 the ocean tag#0$port#12 3$\n", PMI1_PUBLISH, "",
+         "cmd=publish_result info=ok rc=0 msg=success\n"},
+        {PUBLISH, "0 the ocean tag#0$port#12 3$\n", PMI1_PUBLISH, NULL,
+         "cmd=publish_result info=failed rc=1 msg=already_published\n"},
+        {LOOK_UP, "1 a=b -\n", PMI1_LOOKUP, "over there",
+         "cmd=lookup_result info=ok rc=0 port=over there\n"},
+        {LOOK_UP, "1 a=b -\n", PMI1_LOOKUP, NULL,
+         "cmd=lookup_result info=failed rc=1 msg=not_published\n"},
+        {UNPUBLISH, "2 far -\n", PMI1_UNPUBLISH, "",
+         "cmd=unpublish_result info=ok rc=0 msg=success\n"},
+        {UNPUBLISH, "2 far -\n", PMI1_UNPUBLISH, NULL,
+         "cmd=unpublish_result info=failed rc=1 msg=not_published\n"},
     };
     for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
+        say(world, 1, replies[i].said);
+        asked(world, replies[i].asked);
+        heard(world, 1, "");
+        pmi1_spawn_reply(world->engine, 1, true); /* that was not the question */
+        pmi1_name_reply(world->engine, 1, replies[i].request, replies[i].port);
         pmi1_name_reply(world->engine, 1, replies[i].request, replies[i].port);
         heard(world, 1, replies[i].answer);
     }
@@ -314,7 +330,118 @@ static void test_names(void **state)
     world_destroy(world);
 }
 
-#define SPAWN_TRUE "mcmd=spawn\nnprocs=1\nexecname=true\nendcmd\n"
+/* As long as a value may be, and no longer. */
+static void test_long_names(void **state)
+{
+    (void)state;
+    for (int over = 0; over < 2; over++) {
+        struct world *world = four_ranks();
+        int length = PMI1_VALUE_MAX - 1 + over;
+        char *look AUTO_FREE = mem_printf("cmd=lookup_name service=%0*d\n", length, 0);
+        char *publish AUTO_FREE = mem_printf("cmd=publish_name service=s port=%0*d\n", length, 0);
+        say(world, 1, look);
+        assert_int_equal(world->asked.length > 0, !over);
+        heard(world, 1, over ? "cmd=lookup_result info=failed rc=1 msg=too_long\n" : "");
+        pmi1_name_reply(world->engine, 1, PMI1_LOOKUP, NULL);
+        buf_clear(&world->sent[1]);
+        say(world, 1, publish);
+        heard(world, 1, over ? "cmd=publish_result info=failed rc=1 msg=too_long\n" : "");
+        world_destroy(world);
+    }
+}
+
+/* Whatever a rank says before it has its answer ends the dialogue, but for an abort. */
+static void test_a_rank_that_does_not_wait(void **state)
+{
+    (void)state;
+    static const char *const questions[] = {SPAWN_TRUE, "cmd=lookup_name service=s\n"};
+    static const char *const more[] = {"cmd=barrier_in\n", "cmd=finalize\n", "cmd=get_appnum\n",
+                                       "mcmd=spawn\n", "cmd=unpublish_name service=s\n"};
+    for (size_t i = 0; i < 2; i++) {
+        int rank = (int)i; /* as on_spawn() and on_name() want it */
+        for (size_t j = 0; j < sizeof(more) / sizeof(more[0]); j++) {
+            struct world *world = four_ranks();
+            struct error err = ERROR_INIT;
+            say(world, rank, questions[i]);
+            assert_int_equal(pmi1_receive(world->engine, rank, more[j], strlen(more[j]), &err), -1);
+            assert_non_null(strstr(err.text, "before the answer to the last request"));
+            pmi1_spawn_reply(world->engine, rank, true);
+            pmi1_name_reply(world->engine, rank, PMI1_LOOKUP, NULL);
+            heard(world, rank, "");
+            world_destroy(world);
+        }
+        struct world *world = four_ranks();
+        say(world, rank, questions[i]);
+        say(world, rank, "cmd=abort exitcode=5\n");
+        assert_int_equal(world->abort_code, 5);
+        pmi1_spawn_reply(world->engine, rank, true);
+        heard(world, rank, "");
+        world_destroy(world);
+    }
+}
+
+/* Two ranks at the same time, whose answers come in another order. */
+static void test_two_that_spawn(void **state)
+{
+    (void)state;
+    struct world *world = four_ranks();
+    say(world, 0, "mcmd=spawn\nnprocs=1\n");
+    say(world, 3, "mcmd=spawn\nnprocs=3\nexecname=b\nendcmd\n");
+    say(world, 0, "execname=a\nendcmd\n");
+    asked(world, "3 of [b]\n1 of [a]\n");
+    pmi1_spawn_reply(world->engine, 0, false);
+    heard(world, 3, "");
+    heard(world, 0, "cmd=spawn_result rc=-1\n");
+    pmi1_spawn_reply(world->engine, 3, true);
+    heard(world, 3, "cmd=spawn_result rc=0\n");
+    world_destroy(world);
+}
+
+/* The space of another world is none of its business; an abort is heard inside a block. */
+static void test_other_spaces_and_an_abort_inside(void **state)
+{
+    (void)state;
+    struct world *world = four_ranks();
+    say(world, 0,
+        "cmd=get kvsname=kvs_test_2 key=PARENT_ROOT_PORT_NAME\n"
+        "cmd=put kvsname=kvs_test_2 key=a value=b\n");
+    heard(world, 0,
+          "cmd=get_result rc=-1 msg=kvs_not_found value=unknown\n"
+          "cmd=put_result rc=-1 msg=kvs_not_found\n");
+    say(world, 0, "mcmd=spawn\nexecname=a\ncmd=abort exitcode=6 msg=enough\narg1=x\n");
+    assert_int_equal(world->abort_code, 6);
+    assert_string_equal(world->abort_text, "enough");
+    asked(world, "");
+    world_destroy(world);
+}
+
+/* Each line of an argument could be one of the protocol. */
+static void test_arguments_with_line_breaks(void **state)
+{
+    (void)state;
+    static const char *const rest[] = {"x=y",           "arg2=y",
+                                       "nprocs=7",      "argcnt=1",
+                                       "execname=b",    "preput_num=0",
+                                       "info_num=0",    "totspawns=1",
+                                       "spawnssofar=1", "info_key_0=host",
+                                       "endcmd",        "cmd=get_appnum",
+                                       "mcmd=spawn",    "",
+                                       "preput_val_0=x"};
+    for (size_t i = 0; i < sizeof(rest) / sizeof(rest[0]); i++) {
+        for (int early = 0; early < 2; early++) { /* MPICH's order has changed */
+            struct world *world = four_ranks();
+            struct error err = ERROR_INIT;
+            char *text AUTO_FREE = mem_printf(
+                "mcmd=spawn\nnprocs=1\nexecname=a\ntotspawns=1\nspawnssofar=1\n%s"
+                "arg1=1\n%s\n%spreput_num=1\npreput_key_0=k\npreput_val_0=v\ninfo_num=0\n"
+                "endcmd\n",
+                early ? "argcnt=1\n" : "", rest[i], early ? "" : "argcnt=1\n");
+            if (pmi1_receive(world->engine, 0, text, strlen(text), &err) == 0)
+                fail_msg("'%s' was taken", rest[i]);
+            world_destroy(world);
+        }
+    }
+}
 
 /* As MPICH writes it, for two programs at once. */
 static void test_spawn(void **state)
@@ -328,9 +455,10 @@ static void test_spawn(void **state)
         "info_key_1=host\ninfo_val_1=a,b:2\ninfo_key_2=soft\ninfo_val_2=1:2\nendcmd\n");
     asked(world, "");
     say(world, 0,
-        "mcmd=spawn\r\nnprocs=0\nexecname=b\ntotspawns=2\nspawnssofar=2\nargcnt=0\n"
-        "infonum=1\ninfo_key_0=path\ninfo_val_0=/bin\nargue=1\narg=2\nendcmd\r\n");
-    asked(world, "2 of [./a] [one] [two words = 2] wdir=/tmp hosts=a,b:2\n0 of [/bin/b]\n"
+        "mcmd=spawn\nnprocs=0\nexecname=b\ntotspawns=2\nspawnssofar=2\nargcnt=1\narg1=c\r\n"
+        "preput_num=1\npreput_key_0=PARENT_ROOT_PORT_NAME\npreput_val_0=tag#0$x y=$\n"
+        "info_num=1\ninfo_key_0=path\ninfo_val_0=/bin\nendcmd\n");
+    asked(world, "2 of [./a] [one] [two words = 2] wdir=/tmp hosts=a,b:2\n0 of [/bin/b] [c\r]\n"
                  "put PARENT_ROOT_PORT_NAME tag#0$x y=$\n");
     heard(world, 0, "");
     pmi1_spawn_reply(world->engine, 0, true);
@@ -354,13 +482,7 @@ static void test_a_spawned_world(void **state)
     struct world *world = four_ranks();
     pmi1_engine_destroy(world->engine);
     static const int local[] = {0}, node_of[] = {1, 3};
-    char *pairs[] = {(char *)"PARENT_ROOT_PORT_NAME",
-                     (char *)"port #1",
-                     (char *)"k",
-                     (char *)"",
-                     (char *)"k",
-                     (char *)"again",
-                     NULL};
+    char *pairs[] = {(char *)"PARENT_ROOT_PORT_NAME", (char *)"port #1", (char *)"k", (char *)""};
     struct pmi1_config config = {.kvsname = "kvs_2",
                                  .size = 2,
                                  .universe_size = 9,
@@ -369,7 +491,8 @@ static void test_a_spawned_world(void **state)
                                  .node_of = node_of,
                                  .node_count = 4,
                                  .spawned = true,
-                                 .preput = pairs};
+                                 .preput = pairs,
+                                 .preput_count = 4};
     const struct pmi1_ops ops = {.send = on_send};
     world->engine = pmi1_engine_create(&config, &ops, world);
     say(world, 0,
@@ -420,17 +543,19 @@ static void test_every_split(void **state)
     static const char answers[] =
         "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n"
         "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024\n"
-        "cmd=put_result rc=0 msg=success\n"
+        "cmd=put_result rc=0 msg=success\ncmd=spawn_result rc=0\n"
         "cmd=barrier_out\ncmd=get_result rc=0 msg=success value=b\ncmd=finalize_ack\n";
     size_t length = strlen(dialogue);
     for (size_t cut = 0; cut <= length; cut++) {
         struct world *world = world_create(1, 0, 1, (const int[]){1}, 1);
+        world->answers_at_once = true;
         assert_int_equal(pmi1_receive(world->engine, 0, dialogue, cut, NULL), 0);
         assert_int_equal(pmi1_receive(world->engine, 0, dialogue + cut, length - cut, NULL), 0);
         heard(world, 0, answers);
         world_destroy(world);
     }
     struct world *world = world_create(1, 0, 1, (const int[]){1}, 1);
+    world->answers_at_once = true;
     for (size_t i = 0; i < length; i++)
         assert_int_equal(pmi1_receive(world->engine, 0, dialogue + i, 1, NULL), 0);
     heard(world, 0, answers);
@@ -483,14 +608,28 @@ static void test_rubbish(void **state)
     BREAKS("cmd=spawn\n", "without its lines");
     BREAKS("cmd=barrier_in\nmcmd=spawn\n", "may not come now");
     BREAKS("mcmd=spawn\nhello\n", "NAME=VALUE");
-    BREAKS("mcmd=spawn\nmcmd=spawn\n", "inside a spawn");
+    BREAKS("mcmd=spawn\nmcmd=spawn\n", "may not come now");
+    BREAKS("mcmd=spawn\ncmd=get_maxes\n", "inside a spawn");
+    BREAKS("mcmd=spawn\ncmd=\n", "unprintable");
+    BREAKS("mcmd=spawn\r\nexecname=a\nendcmd\r\n", "NAME=VALUE");
+    BREAKS("mcmd=spawn\nhat=1\n", "unknown");
+    BREAKS("mcmd=spawn\narg=1\n", "unknown");
+    BREAKS("mcmd=spawn\nexecname=a\narg2=b\n", "not in its order");
+    BREAKS("mcmd=spawn\nnprocs=1\nnprocs=1\n", "not in its order");
+    BREAKS("mcmd=spawn\npreput_key_0=k\npreput_val_0=v\npreput_key_1=k\npreput_val_1=v\n",
+           "a key that has a value");
+    BREAKS("mcmd=spawn\npreput_key_0=PMI_process_mapping\npreput_val_0=v\n",
+           "a key that has a value");
     BREAKS("mcmd=spawn\nx=\0\n", "zero byte");
     BREAKS("mcmd=spawn\nendcmd\n", "without a program");
     BREAKS("mcmd=spawn\nexecname=\n", "without a name");
-    BREAKS("mcmd=spawn\nexecname=a\nexecname=b\n", "without a name");
+    BREAKS("mcmd=spawn\nexecname=a\nexecname=b\n", "not in its order");
     BREAKS("mcmd=spawn\narg1=a\n", "before the program");
     BREAKS("mcmd=spawn\nexecname=a\nargcnt=2\narg1=x\nendcmd\n", "not as many");
     BREAKS("mcmd=spawn\nexecname=a\nspawnssofar=2\nendcmd\n", "order");
+    BREAKS("mcmd=spawn\nexecname=a\narg1=x\nendcmd\n", "not as many");
+    BREAKS("mcmd=spawn\nexecname=a\ninfo_num=1\nendcmd\n", "not as many");
+    BREAKS("mcmd=spawn\nexecname=a\npreput_num=1\nendcmd\n", "not as many");
     BREAKS("mcmd=spawn\nexecname=a\npreput_key_0=k\nendcmd\n", "cut off");
     BREAKS("mcmd=spawn\npreput_key_0=k\npreput_key_1=k\n", "a key without its value");
     BREAKS("mcmd=spawn\npreput_key_0=\n", "an empty one");
@@ -500,7 +639,8 @@ static void test_rubbish(void **state)
     BREAKS("mcmd=spawn\nnprocs=-1\n", "number");
     BREAKS("mcmd=spawn\ntotspawns=0\n", "number");
     BREAKS("mcmd=spawn\ntotspawns=5000\n", "number");
-    BREAKS("mcmd=spawn\ntotspawns=2\ntotspawns=3\n", "changes");
+    BREAKS("mcmd=spawn\nexecname=a\ntotspawns=2\nendcmd\nmcmd=spawn\nexecname=a\nendcmd\n",
+           "changes");
     BREAKS("mcmd=spawn\nexecname=a\ntotspawns=2\nendcmd\ncmd=get_maxes\n", "inside a spawn");
     BREAKS("cmd=getbyidx kvsname=kvs_test idx=-1\n", "-1");
     BREAKS("cmd=getbyidx kvsname=kvs_test idx=2147483647\n", "2147483647");
@@ -747,11 +887,12 @@ static void test_floods_of_spawn(void **state)
     for (size_t i = 0; i < sizeof(floods) / sizeof(floods[0]); i++) {
         struct world *world = four_ranks();
         struct error err = ERROR_INIT;
-        char *line AUTO_FREE = mem_printf("arg1=%0*d\n", (int)floods[i].length, 0);
         say(world, 0, "mcmd=spawn\nexecname=a\n");
         int result = 0;
-        for (int n = 0; n < floods[i].times && result == 0; n++)
+        for (int n = 1; n <= floods[i].times && result == 0; n++) {
+            char *line AUTO_FREE = mem_printf("arg%d=%0*d\n", n, (int)floods[i].length, 0);
             result = pmi1_receive(world->engine, 0, line, strlen(line), &err);
+        }
         assert_int_equal(result, floods[i].why == NULL ? 0 : -1);
         assert_true(floods[i].why == NULL || strstr(err.text, floods[i].why) != NULL);
         world_destroy(world);
@@ -802,6 +943,11 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_walk_and_spaces),
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_a_rank_that_does_not_wait),
+        cmocka_unit_test(test_two_that_spawn),
+        cmocka_unit_test(test_other_spaces_and_an_abort_inside),
+        cmocka_unit_test(test_arguments_with_line_breaks),
         cmocka_unit_test(test_spawn),
         cmocka_unit_test(test_a_spawned_world),
         cmocka_unit_test(test_abort),
