@@ -9,6 +9,10 @@ pmi1_rank.py try PROGRAM N: rank 0 asks for N of PROGRAM, says what came of it, 
 pmi1_rank.py fail N STATUS: N children, whose rank 0 exits with STATUS.
 pmi1_rank.py hold N: N children, and all sleep for a long time.
 pmi1_rank.py say TEXT: rank 0 sends these lines, with ; between them, and says what it hears.
+pmi1_rank.py cut TEXT: rank 0 sends them and exits with 3.
+pmi1_rank.py both: ranks 0 and 1 spawn a child each at the same time.
+pmi1_rank.py leave: rank 0 has a child; rank 1 asks for another, for which no slot is free, and exits; then rank 0 does.
+pmi1_rank.py long: rank 0 asks for a program with more arguments than Linux passes on, and then for one child.
 """
 
 import os
@@ -26,8 +30,11 @@ class Rank:
         self.ask("cmd=init pmi_version=1 pmi_subversion=1")
         self.space = self.ask("cmd=get_my_kvsname").partition("kvsname=")[2]
 
-    def ask(self, *lines):
+    def say(self, *lines):
         self.link.sendall("".join(line + "\n" for line in lines).encode())
+
+    def ask(self, *lines):
+        self.say(*lines)
         return self.file.readline().rstrip("\n")
 
     def get(self, key):
@@ -42,6 +49,9 @@ class Rank:
             time.sleep(0.02)
 
     def spawn(self, *programs):
+        return self.ask(*self.blocks(*programs)) == "cmd=spawn_result rc=0"
+
+    def blocks(self, *programs):
         """Each is a number of ranks, the words of its command, and info keys."""
         lines = []
         for number, (count, words, info) in enumerate(programs, 1):
@@ -52,7 +62,7 @@ class Rank:
             for i, (key, value) in enumerate(info.items()):
                 lines += [f"info_key_{i}={key}", f"info_val_{i}={value}"]
             lines += ["endcmd"]
-        return self.ask(*lines) == "cmd=spawn_result rc=0"
+        return lines
 
 
 def me(*words):
@@ -75,6 +85,8 @@ def work(rank, words):
     if words[:1] == ["hold"]:
         print("holding", flush=True)
         time.sleep(600)
+    if words[:1] == ["stay"]:
+        rank.find("end")
     if words[:1] == ["nest"] and rank.number == 0 and int(words[2]) > 0:
         rank.spawn((int(words[1]), me("nest", words[1], str(int(words[2]) - 1)), {}))
     if words[:1] == ["again"] and rank.number == 0:
@@ -93,8 +105,26 @@ def lead(rank, words):
             print(f"spawn of {number}:", rank.spawn((number, program, {})), flush=True)
     elif task == "again":
         for number in range(int(words[2])):
-            rank.spawn((count, me("again", str(number)), {}))
+            print("spawned:", rank.spawn((count, me("again", str(number)), {})), flush=True)
             print("found", rank.find(f"world {number}"), flush=True)
+    elif task == "both":
+        print("spawned:", rank.spawn((1, me("one"), {})), flush=True)
+    elif task == "leave" and rank.number == 1:
+        rank.find("begun")
+        rank.say(*rank.blocks((1, me("stray"), {})))
+        os._exit(0)
+    elif task == "leave":
+        print("spawned:", rank.spawn((1, me("stay"), {})), flush=True)
+        rank.ask("cmd=publish_name service=begun port=1")
+        while not rank.spawn((1, me("one"), {})):
+            pass
+        rank.ask("cmd=publish_name service=end port=1")
+    elif task == "long":
+        for words in (["true", *["x" * 120_000] * 62], me("one")):
+            print("spawned:", rank.spawn((1, words, {})), flush=True)
+    elif task == "cut":
+        rank.say(*words[1].split(";"))
+        os._exit(3)
     elif task == "say":
         print("heard", rank.ask(*words[1].split(";")), flush=True)
     if task == "hold":
@@ -107,9 +137,10 @@ def start():
         work(rank, sys.argv[1:])
     else:
         exchange(rank)
-        if rank.number == 0:
+        if rank.number == 0 or sys.argv[1] in ("both", "leave"):
             lead(rank, sys.argv[1:])
-        rank.ask("cmd=barrier_in")
+        if sys.argv[1] != "leave":
+            rank.ask("cmd=barrier_in")
     rank.ask("cmd=finalize")
     print(f"rank {rank.number} of {rank.size} done", flush=True)
 

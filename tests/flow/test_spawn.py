@@ -253,12 +253,47 @@ class Pmi1(Spawn):
                 self.assertEqual(self.lines(result, r"child \d of 3 \(1, 6\) got 303"), ["1.2"])
 
     def test_several_times_with_names(self):
-        """Worlds find each other by name, on one host, too."""
-        for place in PLACES:
+        """Worlds find each other by name, on one host, too. All have slots, whenever the last ones end."""
+        for place in (("-H", "localhost:11"), ("-H", "a:6,b:6", "--transport", "local", "--map-by", "node")):
             with self.subTest(place=place):
                 result = self.expect(self.pmi1("again", 3, 3, place=place), 0)
+                self.assertEqual(self.lines(result, "spawned: True"), ["0"] * 3, result.describe())
                 self.assertEqual(re.findall(r"found port (\d)\$", result.stdout), ["0", "1", "2"], result.describe())
                 self.assertEqual(self.lines(result, "rank 2 of 3 done"), ["1.2", "2.2", "3.2"])
+
+    def test_what_many_worlds_leave(self):
+        """Neither the agent nor the driver keeps descriptors of those that have finished."""
+        job = self.start("-H", "localhost:4", "-np", 1, *self.RANK, "again", 1, 1000)
+        counts = []
+        for world in (2, 22):
+            job.wait_output(rf"^\[{world}\.0\]<stdout>:child 0", timeout=120)
+            agent, = job.agents()
+            counts.append([len(os.listdir(f"/proc/{pid}/fd")) for pid in (agent.pid, job.pid)])
+        job.signal(signal.SIGINT)
+        self.expect(job.wait(60), 130)
+        for first, last in zip(*counts):
+            self.assertLess(last, first + 20, counts)
+
+    def test_two_that_ask_at_the_same_time(self):
+        for place in PLACES:
+            with self.subTest(place=place):
+                result = self.expect(self.pmi1("both", place=place), 0)
+                self.assertEqual(self.lines(result, "spawned: True"), ["0", "1"], result.describe())
+                self.assertEqual(self.lines(result, r"child 0 of 1 \(0, 6\) got 100"), ["1.0", "2.0"])
+                self.assertEqual(sorted(re.findall(r"port of \S+ #(\d)", result.stdout)), ["0", "1"])
+
+    def test_a_rank_that_exits_before_its_answer(self):
+        """What it asked for does not start. Its slot is free for others, though."""
+        for place in (("-H", "localhost:3"), ("-H", "a:2,b:1", "--transport", "local", "--map-by", "node")):
+            with self.subTest(place=place):
+                result = self.pmi1("leave", place=place)
+                self.assertEqual(self.lines(result, r"child 0 of 1 .*"), ["1.0", "2.0"], result.describe())
+                self.assertEqual(re.findall(r"port of \S+ #(\d)", result.stdout), ["0", "0"], result.describe())
+                self.assertEqual(self.lines(result, "rank 0 of . done"), ["0", "1.0", "2.0"])
+
+    def test_a_rank_that_exits_inside_a_block(self):
+        result = self.expect(self.pmi1("cut", "mcmd=spawn;nprocs=1;execname=tr"), 3)
+        self.expect_said(result, "rank 0 exited with code 3")
 
     def test_children_have_children(self):
         for place in PLACES:
@@ -280,6 +315,16 @@ class Pmi1(Spawn):
                 result = self.expect(self.pmi1("try", "/no/such/program", 1, place=place), 0)
                 self.assertEqual(self.lines(result, "spawn of 1: False"), ["0"])
                 self.expect_said(result, "cannot execute /no/such/program")
+                result = self.expect(self.pmi1("try", "true", 0, place=place), 0)
+                self.assertEqual(self.lines(result, "spawn of 0: False"), ["0"])
+                self.expect_said(result, "cannot spawn: no ranks are wanted of a program")
+
+    def test_more_arguments_than_linux_passes_on(self):
+        for place in PLACES:
+            with self.subTest(place=place):
+                result = self.expect(self.pmi1("long", place=place), 0)
+                self.assertEqual(re.findall(r"spawned: (\w+)", result.stdout), ["False", "True"], result.describe())
+                self.expect_said(result, r"cannot execute \S*/true: it has \d+ KiB of arguments, which Linux refuses")
 
     def test_their_failures_and_the_end(self):
         for place in PLACES:
@@ -301,10 +346,16 @@ class Pmi1(Spawn):
         block = "mcmd=spawn;nprocs=1;execname=sleep;argcnt=1;arg1=60;endcmd"
         for lines, why in (("mcmd=spawn;endcmd", "a spawn without a program"),
                            ("mcmd=spawn;execname=a;arg1=two;lines", "an argument with a line break cannot travel over PMI-1"),
-                           (f"{block};{block}", "a spawn that may not come now")):
+                           ("mcmd=spawn;execname=a;arg1=two;lines=2", "an argument with a line break cannot travel over PMI-1"),
+                           ("mcmd=spawn;execname=a;cmd=get_appnum", "get_appnum came inside a spawn"),
+                           (f"{block};{block}", "spawn came before the answer to the last request")):
             with self.subTest(lines=lines):
                 result = self.expect(self.pmi1("say", lines), 125)
                 self.expect_said(result, why)
+
+    def test_an_abort_inside_a_block(self):
+        result = self.expect(self.pmi1("say", "mcmd=spawn;nprocs=1;cmd=abort exitcode=7 message=enough"), 7)
+        self.expect_said(result, "enough")
 
 
 if __name__ == "__main__":
