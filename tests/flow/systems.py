@@ -88,7 +88,11 @@ class System:
         if done.returncode != 0:
             self.close()
             raise unittest.SkipTest(f"no {suite} can be made here: {done.stdout[-300:]}")
-        self._settle()
+        try:
+            self._settle()
+        except BaseException:  # its owner does not have it yet
+            self.close()
+            raise
 
     def _settle(self):
         for name in ("resolv.conf", "hosts"):

@@ -28,6 +28,7 @@ if __name__ == "__main__":
 """
 TASKS = ("talk 3", "again 2 3", "nest 2 2", "many 2 1", "names 2")
 HVDRUN = f"{BUILD}/hvdrun -H localhost:16 -np"
+BINDS = [(place, place) for place in (SOURCE, BUILD, *filter(None, [os.environ.get("HVDRUN_MPI4PY")]))]
 
 
 @unittest.skipIf(sanitized(), "a clean system has no sanitizers")
@@ -36,33 +37,52 @@ class Mpich(Flow):
     suite, arch = "trixie", "i386"
     packages = ("mpich", "libmpich-dev")
     compiler, launcher = "mpicc.mpich", "mpiexec.hydra -n"
+    ENV = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
 
     def setUp(self):
         super().setUp()
         self.system = System(self.suite, arch=self.arch)
         self.addCleanup(self.system.close)
+        self.expect_libc()
         self.system.install("python3-mpi4py", "python3-numpy", "gcc", "libc6-dev", *self.packages)
         if self.arch == "i386":  # hvdrun itself is not
             self.system.run("dpkg", "--add-architecture", "amd64")
             self.system.run("apt-get", "-q", "update")
             self.system.install("libc6:amd64")
         self.system.run("sh", "-c", f"echo 127.0.0.1 $(hostname) >> /etc/hosts; cd /srv; cat > pool.py <<'END'\n{POOL}END")
-        self.there(f"{self.compiler} -w -o /srv/worlds {SOURCE}/tests/workers/mpi_worlds.c")
+        self.system.run("sh", "-c", f"cd /srv; {self.compiler} -w -o worlds {SOURCE}/tests/workers/mpi_worlds.c", binds=BINDS)
 
-    def there(self, command):
-        """What it prints, without labels, in the order of the text; only what no launcher decides."""
-        binds = [(place, place) for place in (SOURCE, BUILD, *filter(None, [os.environ.get("HVDRUN_MPI4PY")]))]
-        said = self.system.run("sh", "-c", f"cd /srv; OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 1200 {command} 2>&1", binds=binds)
+    def expect_libc(self):
+        """hvdrun was built here, and needs a libc there that is as new."""
+        ours, theirs = os.confstr("CS_GNU_LIBC_VERSION"), self.system.run("ldd", "--version").splitlines()[0]
+        if tuple(map(int, re.findall(r"\d+", ours))) > tuple(map(int, theirs.split()[-1].split("."))):
+            self.skipTest(f"{ours} is newer than that of {self.suite}")
+
+    def there(self, command, pattern=""):
+        """What it prints, without labels, in the order of the text, and its status. Only what no launcher decides.
+        With a pattern, what fits it on either stream."""
+        line = f"cd /srv; {self.ENV} timeout -k 10 1200 {command} {'2>&1' if pattern else '2>stderr'}; echo status $?"
+        said = self.system.run("sh", "-c", line, binds=BINDS)
         lines = [re.sub(r"^\[[\d.]+\]<std\w+>:", "", line) for line in said.splitlines()]
-        return sorted(line for line in lines if not re.match("universe|memory in|hwloc/", line))
+        found = [re.search(pattern, line) for line in lines] if pattern else []
+        self.assertRegex(lines[-1], "^status (?!124|137)", said)
+        kept = [line[0] for line in found if line] if pattern else lines[:-1]
+        return sorted(line for line in kept if not re.match("universe|memory in", line)), lines[-1]
 
     def see(self, ranks, command, pattern=""):
-        """Both launchers come to the same."""
-        theirs, ours = (self.there(f"{launcher} {ranks} {command}") for launcher in (self.launcher, HVDRUN))
-        for lines in (theirs, ours):
-            lines[:] = [found[0] for found in (re.search(pattern, line) for line in lines) if found] if pattern else lines
-        self.assertTrue(theirs, command)
-        self.assertEqual(ours, theirs, command)
+        """Both launchers come to the same, also where the tests of others fail."""
+        theirs, ours = (self.there(f"{launcher} {ranks} {command}", pattern) for launcher in (self.launcher, HVDRUN))
+        said = "" if pattern else self.system.run("tail", "-c", 4000, "/srv/stderr")
+        self.assertTrue(theirs[0], f"{command}\n{said}")
+        self.assertEqual(ours, theirs, f"{command}\n{said}")
+
+    def see_what_is_refused(self):
+        """Other launchers start any number of ranks, or end."""
+        for task in ("try 99", "try 1 /no/such/program"):
+            with self.subTest(task=task):
+                lines, status = self.there(f"{HVDRUN} 1 ./worlds {task}")
+                self.assertIn(f"spawn of {task.split()[1]}: error", lines)
+                self.assertEqual((lines.count("spawn of 1: success"), status), (1, "status 0"), lines)
 
     def test_the_same_comes_of_it(self):
         for task in TASKS:
@@ -70,6 +90,7 @@ class Mpich(Flow):
                 self.see(2, f"./worlds {task}")
         with self.subTest(task="pool"):
             self.see(1, "python3 pool.py")
+        self.see_what_is_refused()
         sources = os.environ.get("HVDRUN_MPI4PY")
         for ranks in (1, 2, 3) if sources else ():
             with self.subTest(suite=ranks):

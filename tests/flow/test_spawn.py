@@ -163,6 +163,13 @@ class Refused(Spawn):
         self.assertEqual(self.lines(result, "spawn of 1: success"), ["0"])
         self.expect_said(result, r"cannot spawn: localhost: cannot execute /no/such/program")
 
+    def test_a_program_of_another_mpi(self):
+        other = mpi_worker("mpi_hello", "mpich")
+        result = self.expect(self.mpi("-H", "localhost:4", "-np", 1, WORLDS, "try", 1, other), 0)
+        self.assertEqual(self.lines(result, "spawn of 1: error"), ["0"])
+        self.assertEqual(self.lines(result, "spawn of 1: success"), ["0"])
+        self.expect_said(result, r"cannot spawn: localhost: \S+ needs libmpich\S* .*, and the rank that spawns it has another MPI")
+
     def test_an_elastic_job(self):
         for options in (("--min-np", 1), ("--min-np", 1, "--idle-hosts")):
             result = self.mpi("-H", "localhost:2", "-np", 1, *options, WORLDS, "talk", 1)
