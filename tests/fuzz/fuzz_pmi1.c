@@ -5,6 +5,7 @@
 #include "fuzz.h"
 #include "pmi1/engine.h"
 #include "pmi1/line.h"
+#include "pmi1/spawn.h"
 
 struct room {
     struct pmi1_engine *engine;
@@ -44,6 +45,7 @@ static void on_spawn(void *context, int rank, const struct pmi1_spawn *request)
     (void)context;
     FUZZ_CHECK(rank == 0 || rank == 2 || rank == 5);
     FUZZ_CHECK(request->app_count > 0 && request->preput.count % 2 == 0);
+    FUZZ_CHECK(request->preput.count <= (size_t)2 * SPAWN_PREPUT_MAX);
     for (size_t i = 0; i < request->app_count; i++)
         FUZZ_CHECK(request->apps[i].argv.count > 0 && request->apps[i].np >= 0);
 }

@@ -14,7 +14,7 @@
 #include "pmix/pmix_module.h"
 
 #define FREED_WITHIN_MS 2000
-#define QUEUED_BYTES_MAX ((size_t)256 << 20) /* of the requests that wait */
+#define QUEUED_BYTES_MAX ((size_t)64 << 20) /* of the requests that wait */
 
 struct request {
     struct request *next;

@@ -182,6 +182,21 @@ static void test_the_plan_of_the_new_ranks(void **state)
     plan_destroy(f.whole);
 }
 
+/* Each takes the slot behind the last one, however many there are. */
+static void test_very_many(void **state)
+{
+    (void)state;
+    enum { MANY = 300000 };
+    struct fixture f = begin("a:1", 1);
+    f.oversubscribe = true;
+    const struct spawn_app all[] = {{MANY, NULL}};
+    struct plan *plan = add(&f, all, 1);
+    assert_non_null(plan);
+    assert_int_equal(plan->ranks[MANY - 1].slot, MANY);
+    plan_destroy(plan);
+    plan_destroy(f.whole);
+}
+
 static void test_nonsense(void **state)
 {
     (void)state;
@@ -205,6 +220,7 @@ int main(void)
         cmocka_unit_test(test_oversubscribed),
         cmocka_unit_test(test_the_plan_of_the_job),
         cmocka_unit_test(test_the_plan_of_the_new_ranks),
+        cmocka_unit_test(test_very_many),
         cmocka_unit_test(test_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

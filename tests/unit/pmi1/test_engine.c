@@ -907,6 +907,23 @@ static void test_floods_of_spawn(void **state)
     world_destroy(world);
 }
 
+static void test_a_flood_of_preput(void **state)
+{
+    (void)state;
+    struct world *world = four_ranks();
+    struct error err = ERROR_INIT;
+    int result = 0, pairs = 0;
+    say(world, 0, "mcmd=spawn\nexecname=a\n");
+    for (; result == 0 && pairs < 1000; pairs++) {
+        char *pair AUTO_FREE =
+            mem_printf("preput_key_%d=k%d\npreput_val_%d=v\n", pairs, pairs, pairs);
+        result = pmi1_receive(world->engine, 0, pair, strlen(pair), &err);
+    }
+    assert_int_equal(pairs, SPAWN_PREPUT_MAX + 1);
+    assert_non_null(strstr(err.text, "too many of them"));
+    world_destroy(world);
+}
+
 /* The longest line is answered, in one piece or in two; one byte more ends the dialogue. */
 static void test_the_longest_line(void **state)
 {
@@ -963,6 +980,7 @@ int main(void)
         cmocka_unit_test(test_one_barrier_after_the_other),
         cmocka_unit_test(test_init_without_a_version),
         cmocka_unit_test(test_floods_of_spawn),
+        cmocka_unit_test(test_a_flood_of_preput),
         cmocka_unit_test(test_the_longest_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
