@@ -163,6 +163,11 @@ class Refused(Spawn):
         self.assertEqual(self.lines(result, "spawn of 1: success"), ["0"])
         self.expect_said(result, r"cannot spawn: localhost: cannot execute /no/such/program")
 
+    def test_a_rank_that_exits_before_its_answer(self):
+        result = self.expect(self.mpi("-H", "localhost:3", "-np", 2, WORLDS, "leave"), 0)
+        self.assertEqual(self.lines(result, "child rank 0 of 1 in .*"), ["1.0", "2.0"], result.describe())
+        self.assertEqual(self.lines(result, "parent heard 1 from 1 children"), ["0", "0"])
+
     def test_a_program_of_another_mpi(self):
         other = mpi_worker("mpi_hello", "mpich")
         result = self.expect(self.mpi("-H", "localhost:4", "-np", 1, WORLDS, "try", 1, other), 0)

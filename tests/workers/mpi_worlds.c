@@ -14,6 +14,8 @@
  * mpi_worlds names N: two worlds of N children find each other by a published name.
  * mpi_worlds try N PROGRAM: rank 0 asks for N of PROGRAM, says what came of it, and asks for one
  *   of this program.
+ * mpi_worlds leave: rank 0 has a child on the last slot; rank 1 asks for one and exits before the
+ *   answer, and rank 0 asks until it gets another one.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -178,7 +180,7 @@ static void introduce(char **argv, int count)
     MPI_Comm_disconnect(&servers);
 }
 
-static void attempt(const char *program, int count)
+static int attempt(const char *program, int count)
 {
     MPI_Comm children = MPI_COMM_NULL;
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
@@ -188,6 +190,30 @@ static void attempt(const char *program, int count)
     fflush(stdout);
     if (result == MPI_SUCCESS)
         lead(children, 1);
+    return result == MPI_SUCCESS;
+}
+
+static void gone(int number)
+{
+    (void)number;
+    _exit(0);
+}
+
+static void leave(char **argv)
+{
+    MPI_Comm child = MPI_COMM_NULL;
+    if (rank == 0)
+        child = spawn(argv, MPI_ARGV_NULL, 1, MPI_INFO_NULL, MPI_COMM_SELF);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 1) {
+        signal(SIGALRM, gone);
+        alarm(1); /* no slot becomes free before */
+        attempt(argv[0], 1);
+    }
+    while (!attempt(argv[0], 1))
+        ;
+    lead(child, 1);
+    _exit(0); /* MPI_Finalize would wait for rank 1 */
 }
 
 int main(int argc, char **argv)
@@ -232,6 +258,8 @@ int main(int argc, char **argv)
     } else if (strcmp(task, "fail") == 0 && rank == 0) {
         char *arguments[] = {(char *)"fail", argc > 3 ? argv[3] : (char *)"1", NULL};
         lead(spawn(argv, arguments, count, MPI_INFO_NULL, MPI_COMM_SELF), 1);
+    } else if (strcmp(task, "leave") == 0) {
+        leave(argv);
     } else if (strcmp(task, "try") == 0 && rank == 0) {
         attempt(argc > 3 ? argv[3] : argv[0], count);
         attempt(argv[0], 1);
