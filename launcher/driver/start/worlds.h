@@ -11,6 +11,7 @@
  *              too few slots are free                          IDLE     (refused)
  *              the same, but spawned ranks have some of them   WAITING
  *   WAITING    a rank has exited: as IDLE with the request
+ *              it is the one that asks                         IDLE     (dropped)
  *              2 s are over                                    IDLE     (refused)
  *   SENT       every agent is READY                            IDLE     (START sent, answered)
  *              the rank that asks has exited                   IDLE     (CANCEL sent)
