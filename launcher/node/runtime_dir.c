@@ -15,8 +15,8 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/tree.h"
 
-#define DEPTH_MAX 32 /* of a tree that we remove */
 #define TRIES 100
 #define REMOVE_TRIES 3
 #define MIB (1 << 20)
@@ -35,43 +35,6 @@ static DIR *open_entries(int fd)
     return entries;
 }
 
-static void close_entries(DIR *entries)
-{
-    if (entries != NULL)
-        closedir(entries);
-}
-
-/* Takes over the folder `fd`, which stays open, and so locked, in the result. Needs no other
- * descriptor unless there are folders in it. NULL: they cannot be read. */
-static DIR *remove_entries(int fd, int depth)
-{
-    DIR *entries = open_entries(fd);
-    if (entries == NULL)
-        return NULL;
-    for (struct dirent *entry = readdir(entries); entry != NULL; entry = readdir(entries)) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        if (unlinkat(fd, entry->d_name, 0) == 0 || depth == DEPTH_MAX)
-            continue;
-        close_entries(remove_entries(
-            fd_openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
-            depth + 1));
-        unlinkat(fd, entry->d_name, AT_REMOVEDIR);
-    }
-    return entries;
-}
-
-/* Once more when it did not work: what was in short supply may be there again. */
-static void remove_tree(int parent, const char *name)
-{
-    for (int i = 0; i < REMOVE_TRIES; i++) {
-        close_entries(remove_entries(
-            fd_openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), 0));
-        if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
-            return;
-    }
-}
-
 /* The folder of all jobs goes with the last of them. */
 static void remove_parent(const char *path)
 {
@@ -85,7 +48,7 @@ static void remove_parent(const char *path)
 void runtime_dir_remove(const char *path)
 {
     char parent[PATH_MAX];
-    remove_tree(AT_FDCWD, path);
+    (void)!tree_remove(AT_FDCWD, path, NULL);
     const char *slash = strrchr(path, '/');
     if (slash == NULL || slash == path || (size_t)(slash - path) >= sizeof(parent))
         return;
@@ -211,7 +174,7 @@ static void sweep(int parent)
          */
         if (job < 0 || lock(job) < 0 || fstat(job, &info) < 0 || info.st_nlink == 0)
             continue;
-        remove_tree(parent, entry->d_name);
+        (void)!tree_remove(parent, entry->d_name, NULL);
     }
     closedir(entries);
 }
@@ -345,11 +308,12 @@ void runtime_dir_destroy(struct runtime_dir *dir)
 {
     if (dir == NULL)
         return;
-    DIR *entries = remove_entries(dir->fd, 0); /* there may be no other descriptor */
+    DIR *entries = tree_empty(dir->fd, NULL); /* there may be no other descriptor */
     runtime_dir_remove(dir->path);
     /* The lock goes last. With it, another process would remove this name, and by then our next
      * folder may have it. */
-    close_entries(entries);
+    if (entries != NULL)
+        closedir(entries);
     free(dir->path);
     free(dir->place);
     free(dir);

@@ -25,7 +25,7 @@ FOUND = {
                                     "open_parent on"],               # a folder was left
     ("plain", "intr", "agent"): ["crew_create", "open_parent", "make_locked", "child_fds"],
     ("plain", "mfile", "agent"): ["open_parent", "plumb_output on"],  # a folder was left
-    ("plain", "io", "agent"): ["remove_tree", "remove_parent",       # the same
+    ("plain", "io", "agent"): ["tree_remove", "remove_parent",       # the same
                                 "crew_files_check"],             # "need about 22 open files"
     ("plain", "alloc", "agent"): ["message_unpack", "evmap_io_add_"],  # a frame, a watch was lost: hung
     ("plain", "nomem", "agent"): ["link_create", "link_flush"],      # hung
