@@ -21,6 +21,7 @@
 #include "driver/job/incident.h"
 #include "driver/job/job.h"
 #include "driver/job/job_nodes.h"
+#include "driver/job/part.h"
 #include "driver/reach/reach.h"
 #include "driver/start/handshake.h"
 #include "driver/tell/events.h"
@@ -326,6 +327,8 @@ static void hello(struct job *job, struct node_link *node)
     handshake_welcome(job, node);
     if (node->state == NODE_UP)
         kind_welcomed(job, node);
+    if (parts_delay(job, NULL))
+        feed(job, &(struct elastic_event){.kind = ELASTIC_TICK});
 }
 
 static void came(struct job *job, struct node_link *node)

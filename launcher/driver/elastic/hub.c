@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "driver/job/part.h"
 
 struct waiting_event {
     struct elastic_event event;
@@ -19,6 +20,7 @@ struct elastic_hub {
     struct waiting_event *queue;
     size_t queued, room;
     bool feeding;
+    bool delayed; /* a part has delayed a node, which has limits of its own */
 };
 
 static void set_timer(struct elastic_hub *hub)
@@ -36,6 +38,10 @@ static void process(struct elastic_hub *hub, const struct elastic_event *event)
 {
     struct elastic_actions actions = {.count = 0};
     const struct log *log = &hub->job->log;
+    bool delayed = parts_delay(hub->job, NULL);
+    if (delayed || hub->delayed)
+        elastic_wait_anew(hub->core, job_running_ms(hub->job));
+    hub->delayed = delayed;
     elastic_event(hub->core, event, job_running_ms(hub->job), &actions);
     log_debug(log, "elastic: %s: host %d, seat %d: %s", elastic_event_name(event->kind),
               event->host, event->seat, elastic_state_name(elastic_state(hub->core)));

@@ -48,6 +48,7 @@ struct bringup {
     struct loop_timer *limit;  /* --start-timeout */
     struct loop_timer *settle; /* since the first host that cannot be reached */
     int unreached;
+    bool delayed; /* a part has delayed a node */
 };
 
 /* Hosts that cannot be reached */
@@ -206,13 +207,19 @@ void bringup_hello(struct bringup *bringup, struct node_link *node)
         !accept_problem(job, node, hello->problem, hello->status, UINT32_MAX))
         return;
     kind_welcomed(job, node);
+    bringup->delayed = bringup->delayed || parts_delay(job, NULL);
 }
 
 void bringup_came(struct bringup *bringup)
 {
-    bringup->job->nodes_up++;
+    struct job *job = bringup->job;
+    job->nodes_up++;
+    if (bringup->delayed && !parts_delay(job, NULL)) {
+        bringup->delayed = false;
+        bringup_pause(bringup, job->times.paused_ms != 0); /* the limit begins anew */
+    }
     look_whether_settled(bringup);
-    job_advance(bringup->job);
+    job_advance(job);
 }
 
 void bringup_prepare(struct bringup *bringup)

@@ -198,6 +198,12 @@ void elastic_destroy(struct elastic *e)
     free(e);
 }
 
+void elastic_wait_anew(struct elastic *e, int64_t now_ms)
+{
+    if (e->timers[ELASTIC_TIMER_WAIT] != INT64_MAX)
+        elastic_timer_set(e, ELASTIC_TIMER_WAIT, now_ms + e->config.elastic_timeout_ms);
+}
+
 typedef void handler(struct elastic *e, const struct elastic_event *event);
 
 static struct elastic_host *host_of(const struct elastic *e, const struct elastic_event *event)

@@ -91,6 +91,9 @@ void elastic_event(struct elastic *elastic, const struct elastic_event *event, i
  * is a limit after the verdict too. After the grace and the patience the core gives up the hosts
  * that have live workers, and elastic_timeout_ms later those whose workers have not FINISHED. */
 int64_t elastic_deadline(const struct elastic *elastic);
+
+/* If the core waits for slots, the limit begins anew: a host that has come is delayed, or was. */
+void elastic_wait_anew(struct elastic *elastic, int64_t now_ms);
 enum elastic_state elastic_state(const struct elastic *elastic);
 
 /* Hosts are numbered from 0 in the order in which they were first listed. A name keeps its number
