@@ -49,8 +49,7 @@ class Stage(Hosts):
         self.host(2).slow("8mbit")
         result = self.ssh_job("-v", "--node-timeout", 2, "-H", "node1,node2,node3", "--stage", "src", "sh", "-c", SAME)
         self.expect(result, 0)
-        order = re.findall(r"(node\d): has ", result.said)
-        self.assertEqual(order[-1], "node2", result.describe())
+        self.assertEqual(len(re.findall(r"node\d: has ", result.said)), 3, result.describe())
         self.expect_none_lost(result)
 
     def test_a_full_disk(self):
@@ -68,15 +67,44 @@ class Stage(Hosts):
         wait_until(lambda: self.copies(2), "node2 has begun")
         self.host(2).power_off()
         result = self.expect(job.wait(), 121)
-        self.expect_said(result, "lost|node2")
+        self.expect_said(result, "node2")
         self.assertNotIn("ran", result.stdout)
+
+    def test_a_disk_that_fills_meanwhile(self):
+        """A write fails while more chunks are on their way."""
+        self.folder(6000000)
+        self.host(2).mount_tmp("size=9m,mode=1777")
+        self.host(2).slow("10mbit")
+        job = self.ssh_start("-H", "node1,node2", "--stage", "src", "sh", "-c", "echo ran")
+        wait_until(lambda: self.copies(2), "node2 has begun")
+        self.host(2).run("sh", "-c", "cat /dev/zero > /tmp/full 2>&-; true")
+        result = self.expect(job.wait(), 125)
+        self.expect_said(result, "node2: no space for staged files|node2: .* of free space")
+        self.assertNotIn("ran", result.stdout)
+
+    def test_an_elastic_job_goes_on_without_a_full_host(self):
+        self.folder(3000000)
+        self.host(2).mount_tmp("size=2m,mode=1777")
+        result = self.ssh_job("-H", "node1,node2", "--min-np", 1, "--stage", "src", "sh", "-c", SAME)
+        self.expect_said(self.expect(result, 0), "node2: .*free space")
+        self.assertEqual(re.findall(r"(node\d) has", result.stdout), ["node1"])
+
+    def test_limits_of_the_start_wait(self):
+        """Staging takes longer than the limits for hosts to come, of static and of elastic jobs."""
+        self.folder(4000000)
+        self.host(1).slow("8mbit")
+        result = self.ssh_job("--start-timeout", 3, "-H", "node1", "--stage", "src", "sh", "-c", SAME)
+        self.expect(result, 0)
+        self.host(1).run("rm", "-rf", STORE)
+        result = self.ssh_job("--elastic-timeout", 3, "-H", "node1", "--min-np", 1, "--stage", "src", "sh", "-c", SAME)
+        self.expect(result, 0)
 
     def test_newcomers(self):
         self.folder(1000000)
         hosts = self.write("hosts", "node1:1\n")
         job = self.ssh_start("--hosts-watch", hosts, "--min-np", 2, "--grow-delay", 0, "--stage", "src", "sh", "-c", SAME)
         wait_until(lambda: self.copies(1), "node1 has begun")
-        self.write("hosts", "node1:1\nnode2:1\n")
+        os.replace(self.write("hosts.new", "node1:1\nnode2:1\n"), hosts)
         result = self.expect(job.wait(), 0)
         self.assertEqual(len(re.findall(rf"node\d has {STORE}/\S+/copy/src", result.stdout)), 2, result.describe())
 

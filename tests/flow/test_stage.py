@@ -10,9 +10,9 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 
-from rig import Flow, main, patient, wait_until
+from hostile import Hostile
+from rig import Flow, main, nightly, patient, wait_until
 
 SILENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "silent_fuse.py")
 WHERE = 'echo "in $PWD staged $HVDRUN_STAGED"'
@@ -167,6 +167,12 @@ class Rewriting(Stage):
                             "--data=train/x")
         self.assertRegex(result.stdout, rf"train {self.store}/\S+/copy/train trainer/x --data=train/x\n")
 
+    def test_words_are_not_cleaned(self):
+        self.write("code/a.sh", "echo \"got $1\"\n")
+        words = "code/a.sh http://x//y a/../b"
+        result = self.stage("-np", 1, "--stage", "code", "sh", "-c", 'echo "$1 $2"', "-", words, ".//code//a.sh")
+        self.assertRegex(result.stdout, rf"{words} {self.store}/\S+/copy/code//a.sh\n")
+
     def test_path_and_environment(self):
         bin_folder = os.path.join(self.folder("env", x="1"), "bin")
         self.write("env/bin/hello", "#!/bin/sh\necho \"$0 $VIRTUAL_ENV $OTHER\"\n", 0o755)
@@ -184,22 +190,51 @@ class Rewriting(Stage):
         self.assertRegex(result.stdout, rf"{self.store}/\S+/copy/venv\n.*{self.store}/\S+/only_here.py\n")
 
     def test_a_link_at_dest(self):
-        self.folder(x="1")
-        for _ in range(2):
+        for content in "12":
+            self.folder(x=content)
             result = self.stage("-np", 2, "--stage", "src:here", "cat", "here/x")
-            self.assertEqual(len(re.findall("1$", result.stdout, re.M)), 2, result.describe())
-        self.folder(x="2")
-        result = self.stage("-np", 1, "--stage", f"src:{self.box.path('here')}", "cat", "here/x")
-        self.assertRegex(result.stdout, "2$")
+            self.assertEqual(len(re.findall(f"{content}$", result.stdout, re.M)), 2, result.describe())
+            self.assertFalse(os.path.lexists(self.box.path("here")))
+        self.stage("-np", 1, "--stage", f"src:{self.box.path('here')}", "cat", "here/x")
         self.write("file", "mine")
         self.refused("something else of that name", "--stage", "src:file")
         self.assertEqual(tree(self.box.path("."))[b"file"][2], b"mine")
+
+    def test_a_link_that_another_job_uses(self):
+        self.folder(x="1")
+        job = self.start("-np", 1, "--stage-dir", self.store, "--stage", "src:here", "sh", "-c",
+                         "echo ready; until [ -e go ]; do sleep 0.05; done; cat here/x")
+        job.wait_output("ready")
+        self.stage("-np", 1, "--stage-keep", 0, "--stage", "src:here", "cat", "here/x")
+        self.folder(x="2")
+        self.refused("something else of that name", "--stage", "src:here")
+        self.write("go", "")
+        self.assertRegex(self.expect(job.wait(), 0).stdout, ">:1$")
+
+    def test_a_link_in_a_staged_folder(self):
+        """It would be part of the next copy."""
+        src = self.folder(x="1")
+        for dest in ("src/copy", os.path.join(src, "copy")):
+            self.refused("cannot make the link .*src/copy in .*src, which is staged", "--stage", f"src:{dest}", status=2)
+        os.symlink("src", self.box.path("name"))
+        self.refused("which is staged", "--stage", "src:name/copy", status=2)
+        self.refused("which is staged", "--stage", "src:copy", "--wdir", src, status=2)
+        self.assertEqual(os.listdir(src), ["x"])
+
+    def test_words_that_lead_out(self):
+        src = self.folder(x="1")
+        self.write("data/f", "2")
+        result = self.stage("-np", 1, "--stage", ".", "sh", "-c", 'cat "$1"; echo " $*"', "-", "../data/f", "../data/new", "./x", cwd=src)
+        self.assertRegex(result.stdout, rf"2 {src}/../data/f ../data/new ./x\n")
 
     def test_nothing_is_kept(self):
         self.folder(x="1")
         self.stage("-np", 1, "--stage-keep", 0, "--stage", "src:here", "cat", "here/x")
         self.assertEqual(self.kept(), [])
         self.assertFalse(os.path.lexists(self.box.path("here")))
+        self.stage("-np", 1, "--stage", "src", "true")
+        self.stage("-np", 1, "--stage-keep", 0, "--stage", "src", "true")
+        self.assertEqual(len(self.kept()), 1, "an earlier job keeps it")
 
 
 class Kept(Stage):
@@ -235,18 +270,10 @@ class Kept(Stage):
         self.assertEqual(self.told(), (0, 4))
         self.damage(os.path.join(copy, "x"))
         self.assertEqual(self.told(), (4, 4), "size and time are those of the file")
-        self.assertEqual(self.told("--stage-verify"), (0, 4))
+        os.remove(os.path.join(copy, "../../boot"))
+        self.assertEqual(self.told(), (0, 4), "what another boot has written is read")
         with open(os.path.join(copy, "x"), encoding="utf-8") as file:
             self.assertEqual(file.read(), "good")
-
-    def test_a_copy_of_another_boot_is_read(self):
-        self.folder(x="good")
-        copy, = self.staged("--stage", "src")
-        self.damage(os.path.join(copy, "x"))
-        with open(os.path.join(copy, "../../boot"), "w", encoding="utf-8") as file:
-            file.write("another")
-        self.assertEqual(self.told(), (0, 4))
-        self.assertEqual(self.told(), (4, 4))
 
     def test_size_and_age(self):
         self.folder(x=os.urandom(700000))
@@ -259,6 +286,26 @@ class Kept(Stage):
         third, = self.staged("--stage", "src", "--stage-keep", "1M:1d")
         self.assertFalse(os.path.exists(second))
         self.assertTrue(os.path.exists(third))
+
+    def test_what_is_mounted_in_a_copy_stays(self):
+        self.folder(x=os.urandom(700000))
+        self.write("src/data/x", "1")
+        copy, = self.staged("--stage", "src")
+        mine = self.folder("mine", precious="1")
+        if os.geteuid() != 0 or subprocess.run(["mount", "--bind", mine, os.path.join(copy, "data")], check=False,
+                                               stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("needs a mount")
+        try:
+            self.folder(x=os.urandom(700001))
+            self.stage("-np", 1, "--stage-keep", "1M", "--stage", "src", "true")
+            self.assertFalse(os.path.exists(copy))
+            self.assertEqual(os.listdir(mine), ["precious"])
+        finally:
+            with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
+                for place in [line.split()[4] for line in mounts if self.store in line]:
+                    subprocess.run(["umount", place], check=True)
+        self.stage("-np", 1, "--stage", "src", "true")
+        self.assertEqual([name for name in self.kept() if name.startswith(".")], [])
 
     def test_what_a_job_uses_stays(self):
         self.folder(x=os.urandom(700000))
@@ -279,10 +326,8 @@ class Kept(Stage):
         top = os.path.join(self.store, os.listdir(self.store)[0])
         for name in (".new-1-1", ".old-1-1", ".new-2-2"):
             os.makedirs(os.path.join(top, name, "copy"))
-            os.utime(os.path.join(top, name), (1, 1))
         held = os.open(os.path.join(top, ".new-2-2"), os.O_RDONLY)
         fcntl.flock(held, fcntl.LOCK_EX)
-        self.write("src/x", "2")
         self.staged("--stage", "src")
         os.close(held)
         self.assertEqual([name for name in self.kept() if name.startswith(".")], [".new-2-2"])
@@ -307,6 +352,11 @@ class Kept(Stage):
 
 
 class Refused(Stage):
+
+    def reads(self, pid, name):
+        folder = f"/proc/{pid}/fd"
+        return self.box.path(name) in [os.readlink(os.path.join(folder, fd)) for fd in os.listdir(folder)
+                                       if os.path.lexists(os.path.join(folder, fd))]
 
     def test_what_cannot_be_staged(self):
         src = self.folder(x="1")
@@ -360,6 +410,9 @@ class Refused(Stage):
         self.refused("not safe for staged files, since others can write", "--stage", "src")
         os.chmod(self.store, 0o1777)
         self.staged("--stage", "src")
+        if os.geteuid() == 0:
+            os.chown(self.store, 4711, -1)
+            self.refused("not safe for staged files, since it belongs to another user", "--stage", "src")
 
     def test_a_host_that_another_job_has_damaged(self):
         self.folder(x="good")
@@ -370,7 +423,7 @@ class Refused(Stage):
         os.chmod(os.path.join(copy, "x"), 0o600)
         with open(os.path.join(copy, "x"), "a", encoding="utf-8") as file:
             file.write("bad")
-        self.refused("another job has changed files of", "--stage", "src")
+        self.refused("the staged copy of src/x in .* has changed, and another job uses it", "--stage", "src")
         self.write("go", "")
         self.expect(job.wait(), 0)
 
@@ -392,9 +445,27 @@ class Refused(Stage):
         with open(self.box.path("src/sparse"), "wb") as file:
             file.truncate(40 << 30)  # minutes to read
         job = self.start("-np", 1, "--stage-dir", self.store, "--stage", "src", "true")
-        time.sleep(0.5)
+        wait_until(lambda: self.reads(job.popen.pid, "src/sparse"), "the driver reads")
         job.popen.send_signal(signal.SIGINT)
         self.assertEqual(job.wait(patient(20)).status, 130)
+
+
+class Silent(Stage, Hostile):
+
+    @nightly("it takes the 30 s of the limit")
+    def test_a_folder_that_does_not_answer(self):
+        if os.geteuid() != 0 or not os.access("/dev/fuse", os.R_OK | os.W_OK):
+            self.skipTest("no right to mount with /dev/fuse")
+        folder, pidfile = self.box.path("mounted"), self.box.path("fuse.pid")
+        os.mkdir(folder)
+        job = self.start_in_place(f"{sys.executable} {SILENT} {folder} {pidfile} && while test ! -s {pidfile}; do sleep 0.1; done",
+                                  "-np", 1, "--stage-dir", self.store, "--stage", f"{folder}/batches", "echo", "ran")
+        job.wait_output("does not answer", "stderr", patient(90))
+        with open(pidfile, encoding="ascii") as file:
+            os.kill(int(file.read()), signal.SIGKILL)  # the read fails then
+        result = self.expect(job.wait(patient(60)), 125)
+        self.expect_said(result, "--stage cannot go on: the folder does not answer from which it reads")
+        self.assertNotIn("ran", result.stdout)
 
 
 if __name__ == "__main__":

@@ -2,19 +2,16 @@
 #include "features/stage/adapt_agent.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/mem.h"
 #include "features/stage/paths.h"
 
 #define VARIABLE "HVDRUN_STAGED"
 #define STAGED_MAX ((size_t)1 << 20)
-#define STORE_PART "/hvdrun-stage-"
 
 struct moves {
     struct stage_move *items; /* owned; their texts belong to the places */
@@ -30,10 +27,11 @@ void stage_places_add(struct stage_places *places, const Hvdrun__Stage *message)
         strv_add(&place->names, message->names[i]);
 }
 
-void stage_places_put(struct stage_places *places, size_t root, char *to_take, bool is_file)
+void stage_places_put(struct stage_places *places, size_t root, char *to_take,
+                      const struct stage_list *list)
 {
     places->items[root].to = to_take;
-    places->items[root].is_file = is_file;
+    places->items[root].list = list;
 }
 
 void stage_places_destroy(struct stage_places *places)
@@ -42,10 +40,10 @@ void stage_places_destroy(struct stage_places *places)
         strv_destroy(&places->items[i].names);
         free(places->items[i].dest);
         free(places->items[i].to);
+        free(places->items[i].link);
     }
     free(places->items);
     free(places->problem);
-    strv_destroy(&places->links);
 }
 
 static struct moves moves_of(const struct stage_places *places)
@@ -57,7 +55,7 @@ static struct moves moves_of(const struct stage_places *places)
             mem_resize_array(moves.items, moves.count + place->names.count, sizeof(*moves.items));
         for (size_t k = 0; place->to != NULL && k < place->names.count; k++)
             moves.items[moves.count++] =
-                (struct stage_move){place->names.items[k], place->to, place->is_file};
+                (struct stage_move){place->names.items[k], place->to, place->list};
     }
     return moves;
 }
@@ -77,15 +75,34 @@ static void move_variables(const struct moves *moves, char **pairs, size_t count
         replace(&pairs[i], stage_move_variable(moves->items, moves->count, pairs[i]));
 }
 
-/* A relative path of the command stays if the folder in which it starts has moved along. */
+/* The folder in which a command starts has moved from `before`, and its relative paths with it. One
+ * that leads out of the root becomes absolute, if it names something. NULL: it stays. */
+static char *lead_out(const struct moves *moves, const char *before, const char *word)
+{
+    char *clean AUTO_FREE = stage_path_clean(before, word);
+    for (size_t i = 0; i < moves->count; i++) {
+        const char *from = moves->items[i].from;
+        if (stage_path_below(before, from) != NULL && stage_path_below(clean, from) != NULL)
+            return NULL;
+    }
+    char *to = stage_move_word(moves->items, moves->count, before, word);
+    if (to != NULL || strchr(word, '/') == NULL)
+        return to;
+    char *path = mem_printf("%s/%s", before, word);
+    if (access(path, F_OK) < 0)
+        mem_free_at(&path);
+    return path;
+}
+
 static void move_app(const struct moves *moves, Hvdrun__App *app, const char *before,
                      const char *folder)
 {
     bool moved = strcmp(before, folder) != 0;
     for (size_t i = 0; i < app->n_argv; i++) {
-        if (moved && app->argv[i][0] != '/')
-            continue;
-        replace(&app->argv[i], stage_move_word(moves->items, moves->count, before, app->argv[i]));
+        const char *word = app->argv[i];
+        replace(&app->argv[i], moved && word[0] != '/'
+                                   ? lead_out(moves, before, word)
+                                   : stage_move_word(moves->items, moves->count, before, word));
     }
     move_variables(moves, app->env, app->n_env);
 }
@@ -120,56 +137,33 @@ static void add_variable(const struct stage_places *places, Hvdrun__Prepare *pre
 
 /* Links */
 
-/* It leads to a copy: this job or an earlier one has made it. */
-static bool is_ours(const char *path, const char *to, bool *same)
+static bool leads_to(const char *path, const char *to)
 {
     char text[4096];
-    ssize_t length = readlink(path, text, sizeof(text) - 1);
-    if (length < 0)
-        return false;
-    text[length] = '\0';
-    *same = strcmp(text, to) == 0;
-    return *same || (strstr(text, STORE_PART) != NULL && strstr(text, "/copy/") != NULL);
+    ssize_t length = readlink(path, text, sizeof(text));
+    return length == (ssize_t)strlen(to) && memcmp(text, to, (size_t)length) == 0;
 }
 
-/* -1 and errno. EEXIST: there is something else. */
-static int put_link(const char *path, const char *to)
-{
-    bool same = false;
-    if (symlink(to, path) == 0)
-        return 0;
-    if (errno != EEXIST || !is_ours(path, to, &same)) {
-        errno = errno == EINVAL ? EEXIST : errno;
-        return -1;
-    }
-    if (same)
-        return 0;
-    char *next AUTO_FREE =
-        mem_printf("%s.new-%d-%lld", path, (int)getpid(), (long long)clock_wall_ns());
-    if (symlink(to, next) < 0)
-        return -1;
-    if (rename(next, path) == 0)
-        return 0;
-    int code = errno;
-    unlink(next);
-    errno = code;
-    return -1;
-}
-
-static void make_link(struct stage_places *places, const struct stage_place *place,
-                      const char *folder)
+static void make_link(struct stage_places *places, struct stage_place *place,
+                      const struct moves *moves, const char *folder)
 {
     char *path AUTO_FREE = stage_path_clean(folder, place->dest);
+    char *above AUTO_FREE = stage_path_clean(path, "..");
+    char *copy AUTO_FREE = stage_move_path(moves->items, moves->count, "/", above);
     struct error err = ERROR_INIT;
-    if (put_link(path, place->to) == 0) {
-        strv_add(&places->links, path);
-        return;
-    }
-    if (errno == EEXIST)
-        error_set(&err, "--stage cannot make the link %s: there is something else of that name",
-                  path);
-    else
+    if (copy != NULL)
+        error_set(&err, "--stage cannot make the link %s in a folder that is staged", path);
+    else if (symlink(place->to, path) == 0)
+        place->link = mem_strdup(path);
+    else if (errno != EEXIST)
         error_errno(&err, errno, "--stage cannot make the link %s", path);
+    else if (!leads_to(path, place->to))
+        error_set(&err,
+                  "--stage cannot make the link %s: there is something else of that name; remove "
+                  "it, or choose another DEST",
+                  path);
+    if (err.text[0] == '\0')
+        return;
     free(places->problem);
     places->problem = mem_strdup(err.text);
 }
@@ -178,9 +172,9 @@ void stage_places_adapt(struct stage_places *places, Hvdrun__Prepare *prepare)
 {
     struct moves moves = moves_of(places);
     char *folder AUTO_FREE = prepare->wdir[0] != '\0' ? mem_strdup(prepare->wdir) : getcwd(NULL, 0);
-    for (size_t i = 0; i < places->count && places->links.count < places->count; i++) {
-        if (places->items[i].dest[0] != '\0')
-            make_link(places, &places->items[i], folder != NULL ? folder : "/");
+    for (size_t i = 0; i < places->count; i++) {
+        if (places->items[i].dest[0] != '\0' && places->items[i].link == NULL)
+            make_link(places, &places->items[i], &moves, folder != NULL ? folder : "/");
     }
     move_apps(&moves, prepare);
     move_variables(&moves, prepare->base_env, prepare->n_base_env);
@@ -189,15 +183,9 @@ void stage_places_adapt(struct stage_places *places, Hvdrun__Prepare *prepare)
     free(moves.items);
 }
 
-void stage_places_unlink(struct stage_places *places)
+void stage_places_unlink(const struct stage_places *places, size_t root)
 {
-    for (size_t i = 0; i < places->links.count; i++) {
-        bool same = false;
-        for (size_t k = 0; !same && k < places->count; k++) {
-            if (places->items[k].to != NULL)
-                (void)is_ours(places->links.items[i], places->items[k].to, &same);
-        }
-        if (same)
-            unlink(places->links.items[i]);
-    }
+    const struct stage_place *place = &places->items[root];
+    if (place->link != NULL && leads_to(place->link, place->to))
+        unlink(place->link);
 }

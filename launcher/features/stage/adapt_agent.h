@@ -9,27 +9,29 @@
 #include <stdbool.h>
 
 #include "base/strv.h"
+#include "features/stage/list.h"
 #include "wire/control.pb-c.h"
 
 struct stage_place {
-    struct strv names; /* of the root on the driver's machine */
-    char *dest;        /* "": no link; as the user gave it */
-    char *to;          /* NULL: not yet */
-    bool is_file;
+    struct strv names;             /* of the root on the driver's machine */
+    char *dest;                    /* "": no link; as the user gave it */
+    char *to;                      /* NULL: not yet */
+    const struct stage_list *list; /* borrowed */
+    char *link;                    /* that was made for `dest`; NULL: none */
 };
 
 struct stage_places {
     struct stage_place *items;
     size_t count;
-    struct strv links; /* that were made, absolute */
-    char *problem;     /* NULL, or why a link could not be made */
+    char *problem; /* NULL, or why a link could not be made */
 };
 
 void stage_places_add(struct stage_places *places, const Hvdrun__Stage *message);
-void stage_places_put(struct stage_places *places, size_t root, char *to_take, bool is_file);
+void stage_places_put(struct stage_places *places, size_t root, char *to_take,
+                      const struct stage_list *list);
 void stage_places_destroy(struct stage_places *places);
 
 /* Rewrites PREPARE, and makes the links: again for each epoch. */
 void stage_places_adapt(struct stage_places *places, Hvdrun__Prepare *prepare);
-/* Removes the links, if they still lead to the copies. */
-void stage_places_unlink(struct stage_places *places);
+/* Removes the link of a root, if this process has made it, and it still leads to the copy. */
+void stage_places_unlink(const struct stage_places *places, size_t root);

@@ -10,16 +10,14 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/plain.h"
 #include "features/stage/stage.h"
 
-#define REMOVE_MS 5000 /* at the end of a job, whose driver waits */
-#define ROUNDS 3       /* others remove a copy while we take it */
-#define SPARSE 4096
+#define NEIGHBOURS 8 /* other copies that are looked at, each with a descriptor and a list */
+#define COARSE_NS 2000000000LL
 
 /* How a copy changes what the user asked for is said in docs/staging.md: read-only, no owner. */
 static mode_t mode_of(const struct stage_file *file)
@@ -29,8 +27,7 @@ static mode_t mode_of(const struct stage_file *file)
 
 static int go_on(const struct stage_copy *copy, struct error *err)
 {
-    atomic_fetch_add(&copy->config.watch->beat, 1);
-    return atomic_load(&copy->config.watch->stop) ? error_set(err, "--stage was interrupted") : 0;
+    return stage_watch_go_on(copy->config.watch, err);
 }
 
 static char *path_in(const struct stage_copy *copy, const char *name)
@@ -40,13 +37,15 @@ static char *path_in(const struct stage_copy *copy, const char *name)
 
 /* Is what is there what the list says? */
 
+/* A file system may keep coarser times: those of FAT have 2 s. */
 static bool has_stamp(const struct stat *info, const struct stage_file *file)
 {
-    /* a file system may keep coarser times */
-    return S_ISREG(info->st_mode) && (uint64_t)info->st_size == file->size &&
-           info->st_mtim.tv_sec == file->seconds &&
-           info->st_mtim.tv_nsec <= (long)file->nanoseconds &&
-           ((info->st_mode & 0100) != 0) == (file->kind == 'x');
+    int64_t seconds = file->seconds - info->st_mtim.tv_sec;
+    int64_t late_ns = seconds < 0 || seconds > 2
+                          ? -1
+                          : seconds * 1000000000 + file->nanoseconds - info->st_mtim.tv_nsec;
+    return S_ISREG(info->st_mode) && (uint64_t)info->st_size == file->size && late_ns >= 0 &&
+           late_ns < COARSE_NS && ((info->st_mode & 0100) != 0) == (file->kind == 'x');
 }
 
 static bool has_hash(const struct stage_copy *copy, const char *path, const struct stage_file *file)
@@ -82,15 +81,17 @@ static bool is_good(const struct stage_copy *copy, const char *path, const struc
     return has_stamp(&info, file) && (!reads || has_hash(copy, path, file));
 }
 
-static bool is_whole(const struct stage_copy *copy, bool reads)
+/* NULL, or what in the copy is not as it was. */
+static const char *damaged(const struct stage_copy *copy, bool reads)
 {
-    bool good = true;
-    for (size_t i = 0; good && i < copy->list.count; i++) {
+    const char *name = NULL;
+    for (size_t i = 0; name == NULL && i < copy->list.count; i++) {
         const struct stage_file *file = &copy->list.files[i];
         char *path AUTO_FREE = mem_printf("%s/%s/copy/%s", copy->store.path, copy->id, file->name);
-        good = is_good(copy, path, file, reads) && go_on(copy, NULL) == 0;
+        if (!is_good(copy, path, file, reads) || go_on(copy, NULL) < 0)
+            name = file->name;
     }
-    return good;
+    return name;
 }
 
 /* A link out of the root must lead somewhere on this host, too. */
@@ -108,6 +109,16 @@ static int check_links(const struct stage_copy *copy, const char *folder, struct
     return 0;
 }
 
+/* With the lock. It counts as used, and stays from now on if this job keeps copies. */
+static void use(struct stage_copy *copy)
+{
+    char *once AUTO_FREE = mem_printf("%s/%s/once", copy->store.path, copy->id);
+    copy->complete = true;
+    stage_store_used(&copy->store, copy->id);
+    if (copy->config.keep.bytes > 0)
+        unlink(once);
+}
+
 /* 1: a good copy was there. 0: none is. */
 static int take_whole(struct stage_copy *copy, struct error *err)
 {
@@ -115,13 +126,12 @@ static int take_whole(struct stage_copy *copy, struct error *err)
     bool fresh = stage_store_is_fresh(&copy->store, copy->id);
     copy->lock = stage_store_take(&copy->store, copy->id);
     if (copy->lock < 0)
-        return 0;
-    if (is_whole(copy, copy->config.verify || !fresh)) {
+        return go_on(copy, err);
+    const char *bad = damaged(copy, !fresh);
+    if (bad == NULL) {
         char *boot AUTO_FREE = stage_boot_id();
-        char *once AUTO_FREE = mem_printf("%s/once", folder);
-        copy->complete = copy->was_there = true;
-        if (copy->config.keep.bytes > 0)
-            unlink(once);
+        use(copy);
+        copy->was_there = true;
         if (!fresh)
             (void)!stage_store_mark(folder, "boot", boot, NULL);
         return check_links(copy, folder, err) < 0 ? -1 : 1;
@@ -130,10 +140,10 @@ static int take_whole(struct stage_copy *copy, struct error *err)
         return -1;
     if (stage_store_claim(copy->lock) == 0)
         return error_set(err,
-                         "another job has changed files of %s, which it still uses: end that job, "
-                         "or choose another --stage-dir",
-                         folder);
-    stage_store_remove(&copy->store, copy->id, INT64_MAX);
+                         "the staged copy of %s in %s has changed, and another job uses it (root "
+                         "can write to copies): end that job, or choose another --stage-dir",
+                         plain_show(bad, strlen(bad)).text, folder);
+    stage_store_remove(&copy->store, copy->id);
     fd_close(&copy->lock);
     return 0;
 }
@@ -166,15 +176,10 @@ static int finish_file(struct stage_copy *copy, int *fd, const char *path,
     return done ? 0 : -1;
 }
 
-static int create_file(const struct stage_copy *copy, const char *path, uint64_t size,
-                       struct error *err)
+static int create_file(const struct stage_copy *copy, const char *path, struct error *err)
 {
-    int fd = fd_open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd >= 0 && ftruncate(fd, (off_t)size) == 0)
-        return fd;
-    fails(copy, path, err);
-    fd_close(&fd);
-    return -1;
+    int fd = fd_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return fd >= 0 ? fd : fails(copy, path, err);
 }
 
 /* Folders, links and empty files. */
@@ -190,7 +195,7 @@ static int make_frame(struct stage_copy *copy, struct error *err)
             return fails(copy, path, err);
         if (!stage_file_is_plain(file) || file->size > 0)
             continue;
-        int fd = create_file(copy, path, 0, err);
+        int fd = create_file(copy, path, err);
         if (fd < 0 || finish_file(copy, &fd, path, file, err) < 0)
             return -1;
     }
@@ -204,7 +209,7 @@ static int copy_content(struct stage_copy *copy, const char *from, const char *t
     uint8_t found[SHA256_SIZE], *piece AUTO_FREE = mem_alloc(STAGE_CHUNK);
     struct sha256 hash;
     int in AUTO_FD = fd_open(from, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
-    int out AUTO_FD = in < 0 ? -1 : create_file(copy, to, 0, err);
+    int out AUTO_FD = in < 0 ? -1 : create_file(copy, to, err);
     if (in < 0)
         return 0;
     if (out < 0)
@@ -257,7 +262,7 @@ static int adopt_one(struct stage_copy *copy, const struct found *found,
     char *to AUTO_FREE = path_in(copy, file->name);
     bool same = found->file->kind == file->kind && found->file->seconds == file->seconds &&
                 found->file->nanoseconds == file->nanoseconds;
-    bool fresh = !copy->config.verify && stage_store_is_fresh(&copy->store, found->in->id);
+    bool fresh = stage_store_is_fresh(&copy->store, found->in->id);
     if (go_on(copy, err) < 0)
         return -1;
     if (!is_good(copy, from, found->file, same && !fresh))
@@ -287,13 +292,13 @@ static int adopt(struct stage_copy *copy, struct error *err)
 {
     AUTO_STRV struct strv ids = STRV_INIT;
     struct map map = {.count = 0};
-    stage_store_ids(&copy->store, &ids);
-    struct neighbour *list AUTO_FREE = mem_array(ids.count, sizeof(*list));
+    struct neighbour list[NEIGHBOURS];
     size_t count = 0;
-    for (size_t i = 0; i < ids.count; i++) {
+    stage_store_ids(&copy->store, &ids);
+    for (size_t i = 0; i < ids.count && i < NEIGHBOURS && go_on(copy, NULL) == 0; i++) {
         struct neighbour *next = &list[count];
         *next = (struct neighbour){.id = ids.items[i],
-                                   .lock = stage_store_share(&copy->store, ids.items[i])};
+                                   .lock = stage_store_take(&copy->store, ids.items[i])};
         if (next->lock >= 0 && stage_store_list(&copy->store, next->id, &next->list) == 0)
             count++;
         else
@@ -333,9 +338,9 @@ static int begin_building(struct stage_copy *copy, struct error *err)
     char *root AUTO_FREE = mem_printf("%s/copy", copy->folder);
     if (mkdir(root, 0700) < 0)
         return fails(copy, root, err);
-    if (make_frame(copy, err) < 0 || adopt(copy, err) < 0)
+    if (make_frame(copy, err) < 0 || adopt(copy, err) < 0 ||
+        stage_store_tidy(&copy->store, &copy->config.keep, copy->list.stream, err) < 0)
         return -1;
-    stage_store_tidy(&copy->store, &copy->config.keep, copy->list.bytes);
     return check_space(copy, err);
 }
 
@@ -345,11 +350,13 @@ int stage_copy_begin(struct stage_copy *copy, const struct stage_copy_config *co
     *copy = (struct stage_copy){.config = *config, .list = *list, .lock = -1, .fd = -1};
     *list = (struct stage_list){.text = NULL};
     stage_list_id(&copy->list, copy->id);
-    int result = stage_store_open(config->place, &copy->store, err);
+    int result = stage_store_open(config->place, config->watch, &copy->store, err);
     if (result == 0)
         result = take_whole(copy, err);
     if (result == 0)
         result = begin_building(copy, err);
+    else if (result > 0) /* what dead jobs have left goes in any case */
+        result = stage_store_tidy(&copy->store, &config->keep, 0, err);
     if (result < 0)
         stage_copy_close(copy);
     return result < 0 ? -1 : 0;
@@ -366,32 +373,6 @@ bool stage_copy_lacks(const struct stage_copy *copy, uint64_t chunk)
     return lacks;
 }
 
-static bool is_zero(const uint8_t *bytes, size_t length)
-{
-    return bytes[0] == 0 && memcmp(bytes, bytes + 1, length - 1) == 0;
-}
-
-/* Blocks of zeros stay holes. */
-static int write_part(int fd, const uint8_t *bytes, size_t length, off_t offset)
-{
-    while (length > 0) {
-        size_t part = length < SPARSE ? length : SPARSE;
-        while (part + SPARSE <= length && !is_zero(bytes + part, SPARSE))
-            part += SPARSE;
-        bool hole = part <= SPARSE && is_zero(bytes, part);
-        for (size_t done = 0; !hole && done < part;) {
-            ssize_t put = pwrite(fd, bytes + done, part - done, offset + (off_t)done);
-            if (put < 0 && errno != EINTR)
-                return -1;
-            done += put > 0 ? (size_t)put : 0;
-        }
-        bytes += part;
-        length -= part;
-        offset += (off_t)part;
-    }
-    return 0;
-}
-
 /* Some bytes of a content that is missing, the next ones. */
 static int write_content(struct stage_copy *copy, size_t content, uint64_t at, const uint8_t *bytes,
                          size_t length, struct error *err)
@@ -401,13 +382,13 @@ static int write_content(struct stage_copy *copy, size_t content, uint64_t at, c
     uint8_t found[SHA256_SIZE];
     if (at == file->at) {
         fd_close(&copy->fd);
-        copy->fd = create_file(copy, path, file->size, err);
+        copy->fd = create_file(copy, path, err);
         copy->content = content;
         sha256_begin(&copy->hash);
     }
     if (copy->fd < 0 || copy->content != content)
         return copy->fd < 0 ? -1 : error_set(err, "the chunks of %s are not in order", file->name);
-    if (write_part(copy->fd, bytes, length, (off_t)(at - file->at)) < 0)
+    if (fd_write_all(copy->fd, bytes, length) < 0)
         return fails(copy, path, err);
     sha256_add(&copy->hash, bytes, length);
     if (at + length < file->at + file->size)
@@ -439,29 +420,6 @@ int stage_copy_write(struct stage_copy *copy, uint64_t chunk, const uint8_t *byt
     return result;
 }
 
-/* Files with the same content as another one. */
-static int add_twins(struct stage_copy *copy, struct error *err)
-{
-    for (size_t i = 0; i < copy->list.count; i++) {
-        const struct stage_file *file = &copy->list.files[i];
-        const struct stage_file *first = &copy->list.files[file->first];
-        if (!stage_file_is_plain(file) || file->size == 0 || file == first)
-            continue;
-        char *from AUTO_FREE = path_in(copy, first->name);
-        char *to AUTO_FREE = path_in(copy, file->name);
-        bool same = first->kind == file->kind && first->seconds == file->seconds &&
-                    first->nanoseconds == file->nanoseconds;
-        if (go_on(copy, err) < 0)
-            return -1;
-        if (same && link(from, to) == 0)
-            continue;
-        int copied = copy_content(copy, from, to, file, err);
-        if (copied <= 0)
-            return copied < 0 ? -1 : error_set(err, "cannot read back %s", from);
-    }
-    return 0;
-}
-
 static int close_folders(struct stage_copy *copy, struct error *err)
 {
     for (size_t i = copy->list.count; i > 0; i--) {
@@ -477,7 +435,7 @@ static int write_marks(struct stage_copy *copy, struct error *err)
 {
     char *path AUTO_FREE = mem_printf("%s/list", copy->folder);
     char *boot AUTO_FREE = stage_boot_id();
-    int fd AUTO_FD = create_file(copy, path, 0, err);
+    int fd AUTO_FD = create_file(copy, path, err);
     if (fd < 0)
         return -1;
     if (fd_write_all(fd, copy->list.text, copy->list.length) < 0)
@@ -487,16 +445,24 @@ static int write_marks(struct stage_copy *copy, struct error *err)
     return stage_store_mark(copy->folder, "boot", boot, err);
 }
 
+/* What was built, if anything. */
+static void drop(struct stage_copy *copy)
+{
+    if (copy->folder != NULL)
+        stage_store_remove(&copy->store, strrchr(copy->folder, '/') + 1);
+    mem_free_at(&copy->folder);
+    fd_close(&copy->lock);
+}
+
 /* Another agent was faster: its copy is as good, and ours goes. */
 static int take_other(struct stage_copy *copy, struct error *err)
 {
-    stage_tree_remove(copy->folder, INT64_MAX);
-    fd_close(&copy->lock);
-    mem_free_at(&copy->folder);
+    drop(copy);
     copy->lock = stage_store_take(&copy->store, copy->id);
-    copy->complete = copy->lock >= 0 && is_whole(copy, copy->config.verify);
-    if (copy->complete)
+    if (copy->lock >= 0 && damaged(copy, false) == NULL) {
+        use(copy);
         return 0;
+    }
     return error_set(err,
                      "another job has changed or removed the copy of %s meanwhile: start again",
                      copy->list.files[0].name);
@@ -506,10 +472,10 @@ int stage_copy_end(struct stage_copy *copy, struct error *err)
 {
     int result = copy->complete ? 1 : 0;
     if (!copy->complete) {
-        result = add_twins(copy, err) < 0 || check_links(copy, copy->folder, err) < 0 ||
-                         close_folders(copy, err) < 0 || write_marks(copy, err) < 0
+        result = check_links(copy, copy->folder, err) < 0 || close_folders(copy, err) < 0 ||
+                         write_marks(copy, err) < 0
                      ? -1
-                     : stage_store_finish(&copy->store, copy->folder, copy->id, copy->lock, err);
+                     : stage_store_finish(&copy->store, copy->folder, copy->id, err);
         if (result > 0)
             mem_free_at(&copy->folder);
         copy->complete = result > 0;
@@ -526,19 +492,23 @@ char *stage_copy_place(const struct stage_copy *copy)
     return mem_printf("%s/%s/copy/%s", copy->store.path, copy->id, copy->list.files[0].name);
 }
 
+bool stage_copy_is_alone(const struct stage_copy *copy)
+{
+    return copy->complete && stage_store_claim(copy->lock) > 0;
+}
+
 void stage_copy_close(struct stage_copy *copy)
 {
-    int64_t deadline_ms = clock_mono_ms() + REMOVE_MS;
     fd_close(&copy->fd);
-    if (copy->folder != NULL)
-        stage_tree_remove(copy->folder, deadline_ms);
-    bool goes = copy->complete && copy->config.keep.bytes == 0;
-    if (goes && stage_store_claim(copy->lock) > 0)
-        stage_store_remove(&copy->store, copy->id, deadline_ms);
-    fd_close(&copy->lock);
+    if (copy->complete) {
+        char *once AUTO_FREE = mem_printf("%s/%s/once", copy->store.path, copy->id);
+        stage_store_used(&copy->store, copy->id);
+        if (access(once, F_OK) == 0 && stage_copy_is_alone(copy))
+            stage_store_remove(&copy->store, copy->id);
+    }
+    drop(copy);
     stage_store_close(&copy->store);
     stage_list_destroy(&copy->list);
-    mem_free_at(&copy->folder);
     mem_free_at(&copy->has);
     *copy = (struct stage_copy){.lock = -1, .fd = -1};
 }

@@ -18,7 +18,6 @@
 struct stage_copy_config {
     const char *place;      /* as stage_store_open() */
     struct stage_keep keep; /* copies of earlier jobs */
-    bool verify;            /* read what is there, and not only its size and time */
     struct stage_watch *watch;
 };
 
@@ -53,6 +52,9 @@ int stage_copy_end(struct stage_copy *copy, struct error *err);
 /* Where the root is, once the copy is complete. The caller frees it. */
 char *stage_copy_place(const struct stage_copy *copy);
 
-/* Ends the use of a copy. It is removed if no other job uses it, and if nothing is to be kept. One
+/* No other job uses the copy, which is complete. For the end: the lock may be gone. */
+bool stage_copy_is_alone(const struct stage_copy *copy);
+
+/* Ends the use of a copy. It is removed if no other job uses it, and if none has kept it. One
  * that was not complete is removed. `*copy` is all zero but for its lock, -1. */
 void stage_copy_close(struct stage_copy *copy);

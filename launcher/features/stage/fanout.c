@@ -8,6 +8,16 @@
 
 #define ALL_ON_THE_WAY 256 /* chunks of all hosts, if each has another one */
 
+/* FANOUT_SLOTS: none has it. */
+static size_t find(const struct fanout_cache *cache, uint32_t root, uint64_t chunk)
+{
+    size_t i = 0;
+    while (i < FANOUT_SLOTS && (cache->slots[i].block == NULL || cache->slots[i].chunk != chunk ||
+                                cache->slots[i].root != root))
+        i++;
+    return i;
+}
+
 bool fanout_host_begin(struct fanout_host *host, uint32_t root, const uint64_t *pairs,
                        size_t pair_count, uint64_t chunks)
 {
@@ -49,10 +59,16 @@ bool fanout_host_next(const struct fanout_host *host, size_t window, uint64_t *c
     return true;
 }
 
-size_t fanout_host_run(const struct fanout_host *host, size_t max)
+size_t fanout_host_run(const struct fanout_host *host, size_t window,
+                       const struct fanout_cache *cache)
 {
+    uint64_t first = host->lacks[host->range].first + host->offset;
     uint64_t rest = host->lacks[host->range].count - host->offset;
-    return rest < max ? (size_t)rest : max;
+    uint64_t credit = window - (host->sent - host->taken), run = 1;
+    while (run < rest && run < credit && run < STAGE_WINDOW &&
+           find(cache, host->root, first + run) == FANOUT_SLOTS)
+        run++;
+    return (size_t)run;
 }
 
 void fanout_host_sent(struct fanout_host *host)
@@ -72,14 +88,11 @@ size_t fanout_window(size_t hosts)
 
 void *fanout_cache_get(struct fanout_cache *cache, uint32_t root, uint64_t chunk)
 {
-    for (size_t i = 0; i < FANOUT_SLOTS; i++) {
-        struct fanout_slot *slot = &cache->slots[i];
-        if (slot->block == NULL || slot->chunk != chunk || slot->root != root)
-            continue;
-        slot->used = ++cache->clock;
-        return slot->block;
-    }
-    return NULL;
+    size_t i = find(cache, root, chunk);
+    if (i == FANOUT_SLOTS)
+        return NULL;
+    cache->slots[i].used = ++cache->clock;
+    return cache->slots[i].block;
 }
 
 void *fanout_cache_put(struct fanout_cache *cache, uint32_t root, uint64_t chunk, void *block)

@@ -39,8 +39,6 @@ bool fanout_host_taken(struct fanout_host *host, uint64_t taken);
 
 /* Is there a chunk that may be sent to it now, and which? `window`: how many may be on the way. */
 bool fanout_host_next(const struct fanout_host *host, size_t window, uint64_t *chunk);
-/* How many chunks it lacks from that one on without a gap, `max` at most. */
-size_t fanout_host_run(const struct fanout_host *host, size_t max);
 void fanout_host_sent(struct fanout_host *host); /* that one was */
 
 /* How many chunks each of so many hosts may have on the way. */
@@ -56,6 +54,11 @@ struct fanout_cache {
     } slots[FANOUT_SLOTS];
     uint64_t clock;
 };
+
+/* How many chunks to read for a host from fanout_host_next() on: those that it lacks without a gap,
+ * that may be sent to it, and that are not in the cache. */
+size_t fanout_host_run(const struct fanout_host *host, size_t window,
+                       const struct fanout_cache *cache);
 
 void *fanout_cache_get(struct fanout_cache *cache, uint32_t root, uint64_t chunk); /* NULL */
 /* Returns the block that it displaces, or NULL. */

@@ -60,8 +60,10 @@ static bool take_number(struct reading *in, uint64_t max, uint64_t *out)
             return false;
         value = value * 10 + digit;
     }
+    if (in->at == begin)
+        return false;
     bool is_short = in->at - begin == 1 || *begin != '0'; /* one way to write a number */
-    bool ends = in->at > begin && is_short && in->at < in->end && *in->at == ' ';
+    bool ends = is_short && in->at < in->end && *in->at == ' ';
     in->at += ends;
     *out = value;
     return ends;
@@ -159,33 +161,18 @@ static bool place_is_good(struct map *names, struct map *folders, const struct s
     return map_put(names, map_text(file->name), (void *)(uintptr_t)file->name) == NULL;
 }
 
-/* Contents that come again have a place in the stream already. false: two files claim the same
- * content, and different sizes. */
 static bool place_contents(struct stage_list *list)
 {
-    struct map contents = {.count = 0};
     bool good = true;
     list->contents = mem_array(list->count, sizeof(*list->contents));
     for (size_t i = 0; good && i < list->count; i++) {
         struct stage_file *file = &list->files[i];
-        file->first = i;
-        if (!stage_file_is_plain(file))
-            continue;
-        struct stage_file *before = map_put(&contents, map_bytes(file->hash, SHA256_SIZE), file);
-        if (before != NULL) {
-            file->first = before->first;
-            file->at = before->at;
-            good = before->size == file->size;
-        } else {
-            file->at = list->stream;
-            list->stream += file->size;
-            if (file->size > 0)
-                list->contents[list->content_count++] = i;
-        }
-        list->bytes += file->size;
-        good = good && list->bytes <= FILE_MAX;
+        file->at = list->stream;
+        list->stream += file->size;
+        if (file->size > 0)
+            list->contents[list->content_count++] = i;
+        good = list->stream <= FILE_MAX;
     }
-    map_clear(&contents, NULL);
     return good;
 }
 
@@ -232,17 +219,36 @@ void stage_list_id(const struct stage_list *list, char out[STAGE_ID_ROOM])
     out[STAGE_ID_ROOM - 1] = '\0';
 }
 
+const struct stage_file *stage_list_entry(const struct stage_list *list, const char *below)
+{
+    size_t root = strlen(list->files[0].name);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct stage_file *file = &list->files[i];
+        const char *name = file->name + root;
+        size_t length = strlen(name);
+        if (strncmp(below, name, length) == 0 &&
+            (below[length] == '\0' || (below[length] == '/' && file->kind == 'l')))
+            return file;
+    }
+    return NULL;
+}
+
 uint64_t stage_list_chunks(const struct stage_list *list)
 {
     return (list->stream + STAGE_CHUNK - 1) / STAGE_CHUNK;
 }
 
+size_t stage_chunk_size(uint64_t stream, uint64_t chunk)
+{
+    if (chunk >= (stream + STAGE_CHUNK - 1) / STAGE_CHUNK)
+        return 0;
+    uint64_t rest = stream - chunk * STAGE_CHUNK;
+    return rest < STAGE_CHUNK ? (size_t)rest : STAGE_CHUNK;
+}
+
 size_t stage_list_chunk_size(const struct stage_list *list, uint64_t chunk)
 {
-    if (chunk >= stage_list_chunks(list))
-        return 0;
-    uint64_t rest = list->stream - chunk * STAGE_CHUNK;
-    return rest < STAGE_CHUNK ? (size_t)rest : STAGE_CHUNK;
+    return stage_chunk_size(list->stream, chunk);
 }
 
 size_t stage_list_find(const struct stage_list *list, uint64_t at)

@@ -31,8 +31,7 @@ struct stage_file {
     int64_t seconds; /* its time of modification */
     uint32_t nanoseconds;
     uint8_t hash[SHA256_SIZE];
-    uint64_t at;  /* of the content in the stream */
-    size_t first; /* the first file with this content, perhaps itself */
+    uint64_t at; /* of the content in the stream */
 };
 
 struct stage_list {
@@ -40,10 +39,9 @@ struct stage_list {
     size_t length;
     struct stage_file *files;
     size_t count;
-    size_t *contents; /* the files whose contents are the stream, in its order */
+    size_t *contents; /* the files whose contents are the stream: those that are not empty */
     size_t content_count;
-    uint64_t stream; /* bytes of all different contents */
-    uint64_t bytes;  /* of all files */
+    uint64_t stream; /* bytes of all */
 };
 
 /* Appends the record. -1: the list would be too long. */
@@ -61,8 +59,12 @@ static inline bool stage_file_is_plain(const struct stage_file *file)
     return file->kind == 'f' || file->kind == 'x';
 }
 
+/* What `below` the root ("" or "/...") names, or the link that leads there. NULL: nothing. */
+const struct stage_file *stage_list_entry(const struct stage_list *list, const char *below);
+
 uint64_t stage_list_chunks(const struct stage_list *list);
 /* How many bytes the chunk has; 0: it does not exist. */
+size_t stage_chunk_size(uint64_t stream, uint64_t chunk);
 size_t stage_list_chunk_size(const struct stage_list *list, uint64_t chunk);
 
 /* The first of list->contents that ends behind this place of the stream; content_count: none does.

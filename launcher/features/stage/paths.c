@@ -54,17 +54,51 @@ const char *stage_path_below(const char *path, const char *folder)
     return path + length;
 }
 
+/* Where the part of `path` begins that stays: the path up to there is at or below `root`, whose
+ * `*inner` that is, and what follows does not lead out of it. */
+static const char *find_rest(const char *root, const char *folder, const char *path, char **inner)
+{
+    const char *found = NULL, *at = path;
+    if (path[0] == '/')
+        folder = "/";
+    while (true) {
+        char *start AUTO_FREE = mem_strndup(path, (size_t)(at - path));
+        char *clean AUTO_FREE = stage_path_clean(folder, start);
+        const char *below = stage_path_below(clean, root);
+        if (below == NULL) {
+            found = NULL;
+        } else if (found == NULL) {
+            found = at;
+            free(*inner);
+            *inner = mem_strdup(below);
+        }
+        if (*at == '\0')
+            return found;
+        at += strspn(at, "/");
+        at += strcspn(at, "/");
+    }
+}
+
+static char *move(const struct stage_move *to, const char *folder, const char *path)
+{
+    char *inner AUTO_FREE = NULL;
+    const char *rest = find_rest(to->from, folder, path, &inner);
+    bool joins = rest == path && rest[0] != '/' && rest[0] != '\0';
+    return mem_printf("%s%s%s%s", to->to, inner, joins ? "/" : "", rest);
+}
+
 char *stage_move_path(const struct stage_move *moves, size_t count, const char *folder,
                       const char *path)
 {
     char *clean AUTO_FREE = stage_path_clean(folder, path);
     const struct stage_move *best = NULL;
     for (size_t i = 0; i < count; i++) {
-        if (stage_path_below(clean, moves[i].from) != NULL &&
+        const char *below = stage_path_below(clean, moves[i].from);
+        if (below != NULL && stage_list_entry(moves[i].list, below) != NULL &&
             (best == NULL || strlen(moves[i].from) > strlen(best->from)))
             best = &moves[i];
     }
-    return best == NULL ? NULL : mem_printf("%s%s", best->to, stage_path_below(clean, best->from));
+    return best == NULL ? NULL : move(best, folder, path);
 }
 
 static bool is_file_root(const struct stage_move *moves, size_t count, const char *folder,
@@ -73,7 +107,7 @@ static bool is_file_root(const struct stage_move *moves, size_t count, const cha
     char *clean AUTO_FREE = stage_path_clean(folder, word);
     bool found = false;
     for (size_t i = 0; i < count; i++)
-        found = found || (moves[i].is_file && strcmp(moves[i].from, clean) == 0);
+        found = found || (moves[i].list->files[0].kind != 'd' && strcmp(moves[i].from, clean) == 0);
     return found;
 }
 

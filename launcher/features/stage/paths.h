@@ -10,11 +10,12 @@
 
 #include "base/error.h"
 #include "base/strv.h"
+#include "features/stage/list.h"
 
 struct stage_move {   /* one of the names of a root, and its copy */
     const char *from; /* absolute, without "." and ".." */
     const char *to;
-    bool is_file;
+    const struct stage_list *list; /* what it has */
 };
 
 /* `path` below `folder`, or itself if it is absolute; without ".", ".." and double slashes, as if
@@ -24,8 +25,8 @@ char *stage_path_clean(const char *folder, const char *path);
 /* Is `path` `folder`, or below it? Then this is the rest, "" or "/...". NULL: no. */
 const char *stage_path_below(const char *path, const char *folder);
 
-/* The new path of one that is below a root (of several, the innermost), relative to `folder`. NULL:
- * it stays. The caller frees it. */
+/* The new path of one that a root has (of several, the innermost), relative to `folder`. What
+ * comes behind the name of the root stays byte for byte. NULL: it stays. The caller frees it. */
 char *stage_move_path(const struct stage_move *moves, size_t count, const char *folder,
                       const char *path);
 

@@ -11,7 +11,6 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "base/plain.h"
 #include "base/strv.h"
 #include "features/stage/paths.h"
 #include "features/stage/stage.h"
@@ -55,10 +54,20 @@ static char *path_of(const struct stage_source *source, const char *name)
     return mem_printf("%s%s", source->path, name + strlen(source->name));
 }
 
+int stage_watch_go_on(struct stage_watch *watch, struct error *err)
+{
+    atomic_fetch_add(&watch->beat, 1);
+    return atomic_load(&watch->stop) ? error_set(err, "--stage was interrupted") : 0;
+}
+
 static int go_on(const struct stage_source *source, struct error *err)
 {
-    atomic_fetch_add(&source->watch->beat, 1);
-    return atomic_load(&source->watch->stop) ? error_set(err, "--stage was interrupted") : 0;
+    return stage_watch_go_on(source->watch, err);
+}
+
+static int cannot_read(const char *path, int code, struct error *err)
+{
+    return error_errno(err, code, "cannot read %s", path);
 }
 
 static int says_changed(const char *path, struct error *err)
@@ -90,7 +99,7 @@ static int hash_content(struct scan *scan, int fd, const char *path, struct stag
     while (true) {
         ssize_t got = fd_read(fd, scan->piece, PIECE);
         if (got < 0)
-            return error_errno(err, errno, "cannot read %s", path);
+            return cannot_read(path, errno, err);
         if (got == 0)
             break;
         sha256_add(&hash, scan->piece, (size_t)got);
@@ -110,7 +119,7 @@ static int scan_file(struct scan *scan, const char *path, const char *name,
     struct stat info, after;
     int fd AUTO_FD = fd_open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0 || fstat(fd, &info) < 0)
-        return error_errno(err, errno, "cannot read %s", path);
+        return cannot_read(path, errno, err);
     if (!S_ISREG(info.st_mode) || info.st_ino != named->st_ino)
         return says_changed(path, err);
     struct stage_file file = {.kind = (info.st_mode & 0111) != 0 ? 'x' : 'f',
@@ -122,7 +131,7 @@ static int scan_file(struct scan *scan, const char *path, const char *name,
         return -1;
     struct file_stamp before = file_stamp_of_stat(&info);
     if (fstat(fd, &after) < 0)
-        return error_errno(err, errno, "cannot read %s", path);
+        return cannot_read(path, errno, err);
     struct file_stamp now = file_stamp_of_stat(&after);
     if (!file_stamp_equal(&before, &now))
         return says_changed(path, err);
@@ -136,11 +145,11 @@ static int scan_link(struct scan *scan, const char *path, const char *name, cons
     struct stat target;
     ssize_t length = readlink(path, text, sizeof(text) - 1);
     if (length < 0)
-        return error_errno(err, errno, "cannot read %s", path);
+        return cannot_read(path, errno, err);
     text[length] = '\0';
     if (stat(path, &target) < 0)
         return error_errno(err, errno, "%s is a symbolic link to %s, which cannot be followed",
-                           path, plain_show(text, (size_t)length).text);
+                           path, text);
     char *folder AUTO_FREE = mem_strndup(path, (size_t)(strrchr(path, '/') - path));
     char *to AUTO_FREE = stage_link_target(scan->source->path, folder, text);
     struct stage_file file = {.kind = 'l', .name = name, .target = to};
@@ -159,7 +168,7 @@ static int read_names(const char *path, struct strv *names, struct error *err)
 {
     DIR *folder = opendir(path);
     if (folder == NULL)
-        return error_errno(err, errno, "cannot read the folder %s", path);
+        return cannot_read(path, errno, err);
     errno = 0;
     for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
@@ -170,7 +179,7 @@ static int read_names(const char *path, struct strv *names, struct error *err)
     closedir(folder);
     if (names->count > 0)
         qsort(names->items, names->count, sizeof(*names->items), compare_names);
-    return code == 0 ? 0 : error_errno(err, code, "cannot read the folder %s", path);
+    return code == 0 ? 0 : cannot_read(path, code, err);
 }
 
 static int scan_folder(struct scan *scan, const char *path, const char *name,
@@ -195,7 +204,7 @@ static int scan_path(struct scan *scan, const char *name, struct error *err)
     if (go_on(scan->source, err) < 0)
         return -1;
     if (lstat(path, &info) < 0)
-        return error_errno(err, errno, "cannot read %s", path);
+        return cannot_read(path, errno, err);
     if (S_ISREG(info.st_mode))
         return scan_file(scan, path, name, &info, err);
     if (S_ISDIR(info.st_mode))
@@ -233,7 +242,7 @@ static int open_file(struct stage_source *source, size_t file, struct error *err
     source->fd = fd_open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
     source->file = file;
     if (source->fd < 0 || fstat(source->fd, &info) < 0)
-        return error_errno(err, errno, "cannot read %s", path);
+        return cannot_read(path, errno, err);
     struct file_stamp stamp = file_stamp_of_stat(&info);
     return file_stamp_equal(&stamp, &source->stamps[file]) ? 0 : says_changed(path, err);
 }
@@ -249,7 +258,7 @@ static int read_part(struct stage_source *source, size_t file, uint64_t at, uint
     if (got == (ssize_t)length)
         return 0;
     char *path AUTO_FREE = path_of(source, source->list.files[file].name);
-    return got < 0 ? error_errno(err, errno, "cannot read %s", path) : says_changed(path, err);
+    return got < 0 ? cannot_read(path, errno, err) : says_changed(path, err);
 }
 
 int stage_source_read(struct stage_source *source, uint64_t chunk, uint8_t *out, struct error *err)

@@ -13,10 +13,14 @@
 #include "base/file_stamp.h"
 #include "features/stage/list.h"
 
-struct stage_watch {   /* what another thread may do and see meanwhile */
-    atomic_bool stop;  /* ends what runs, with an error */
-    atomic_ulong beat; /* rises as long as there is progress */
+struct stage_watch {       /* what another thread may do and see meanwhile */
+    atomic_bool stop;      /* ends what runs, with an error */
+    atomic_llong until_ms; /* of CLOCK_MONOTONIC: after `stop`, what was built may be removed */
+    atomic_ulong beat;     /* rises as long as there is progress */
 };
+
+/* A beat, and -1 if the work must stop. */
+int stage_watch_go_on(struct stage_watch *watch, struct error *err);
 
 struct stage_source {
     char *path; /* owned, without symbolic links */

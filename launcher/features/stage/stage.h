@@ -8,8 +8,8 @@
  * roots, each under its id. What a copy needs and other copies have is linked or copied from there.
  * The rest comes from the driver.
  *
- * The contents of a list, each once and one after the other, are its *stream*. It is sent in
- * *chunks* of STAGE_CHUNK bytes.
+ * The contents of a list, one after the other, are its *stream*. It is sent in *chunks* of
+ * STAGE_CHUNK bytes.
  *
  *   driver                           agent
  *   STAGE  list of root 0     ->             (a node that has said HELLO)
@@ -30,7 +30,7 @@
  *
  * A copy is read-only, because jobs share it, and copies share files. An agent holds a shared lock
  * on each copy that its job uses (flock of the folder), so nobody removes it meanwhile. A copy is
- * built in another folder, under an exclusive lock, and renamed when it is complete. If two agents
+ * built in another folder, and renamed when it is complete. If two agents
  * build the same one, the first rename wins, and the other agent takes that copy.
  */
 #pragma once

@@ -14,6 +14,7 @@
 #include "agent/agent_end.h"
 #include "agent/agent_state.h"
 #include "agent/crew_config.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "features/stage/adapt_agent.h"
 #include "features/stage/copy.h"
@@ -21,7 +22,8 @@
 #include "features/stage/work_thread.h"
 
 #define BEAT_MS 1000
-#define LEAVE_MS 2000 /* for the task that runs when the agent ends */
+#define LEAVE_MS 4000 /* for the end of it all: the driver waits 5 s for an agent */
+#define BUSY_MS 2000  /* of these, for the task that runs */
 
 struct chunk { /* that has come */
     uint64_t number;
@@ -29,7 +31,8 @@ struct chunk { /* that has come */
     size_t length;
 };
 
-/* What the thread works on. Between tasks it is the desk's. */
+/* What the thread works on. Between tasks it is the desk's. While it runs, the desk only reads what
+ * it has set itself: a copy that fails is closed in the thread. */
 struct stage_work {
     struct work_task task;
     struct stage_desk *owner;
@@ -37,7 +40,8 @@ struct stage_work {
     struct stage_copy_config config;
     struct stage_copy copies[STAGE_ROOTS_MAX];
     uint32_t root; /* the present one; those before it are complete */
-    struct stage_list list;
+    char *text;    /* of the list; owned until the thread has it */
+    size_t length;
     struct chunk chunks[STAGE_WINDOW]; /* to be written */
     size_t chunk_count;
     uint64_t lacks, taken; /* chunks of this root */
@@ -54,6 +58,7 @@ struct stage_desk {
     size_t waiting_count;
     struct loop_timer *beats;
     unsigned long beat; /* that the driver knows of */
+    uint64_t stream;    /* bytes of the present root */
     bool open;          /* a list has come, and its copy is not over */
     bool failed;        /* the driver knows; what it has sent meanwhile is dropped */
     struct stage_places places;
@@ -78,7 +83,7 @@ static void stage_work_free(struct work_task *task)
 {
     struct stage_work *work = (struct stage_work *)task;
     close_copies(work);
-    stage_list_destroy(&work->list);
+    free(work->text);
     free((char *)(uintptr_t)work->config.place);
     free_chunks(work->chunks, &work->chunk_count);
     free(work);
@@ -94,15 +99,23 @@ static int write_chunks(struct stage_work *work, struct stage_copy *copy)
     return result;
 }
 
+static int begin_copy(struct stage_work *work, struct stage_copy *copy)
+{
+    struct stage_list list;
+    char *text = work->text;
+    work->text = NULL;
+    if (stage_list_read(text, work->length, &list, &work->err) < 0)
+        return -1;
+    return stage_copy_begin(copy, &work->config, &list, &work->err);
+}
+
 static void stage_work_run(struct work_task *task)
 {
     struct stage_work *work = (struct stage_work *)task;
     struct stage_copy *copy = &work->copies[work->root];
     error_init(&work->err);
     switch (work->what) {
-    case STAGE_BEGIN:
-        work->result = stage_copy_begin(copy, &work->config, &work->list, &work->err);
-        break;
+    case STAGE_BEGIN: work->result = begin_copy(work, copy); break;
     case STAGE_WRITE: work->result = write_chunks(work, copy); break;
     case STAGE_END: work->result = stage_copy_end(copy, &work->err); break;
     }
@@ -143,8 +156,7 @@ static void is_over(struct stage_desk *desk)
     Hvdrun__Staged message = HVDRUN__STAGED__INIT;
     message.over = true;
     message.had = copy->was_there ? copy->list.stream : copy->list.stream - copy->missing;
-    stage_places_put(&desk->places, work->root, stage_copy_place(copy),
-                     copy->list.files[0].kind != 'd');
+    stage_places_put(&desk->places, work->root, stage_copy_place(copy), &copy->list);
     desk->open = false;
     tell(desk, &message);
 }
@@ -182,6 +194,7 @@ static void has_begun(struct stage_desk *desk)
         work->lacks++;
         add_pair(&pairs, &message.n_lacks, &room, chunk);
     }
+    desk->stream = copy->list.stream;
     message.told = true;
     message.lacks = pairs;
     tell(desk, &message);
@@ -250,9 +263,6 @@ static const char *take_list(struct stage_desk *desk, const Hvdrun__Stage *messa
         return "STAGE has a list that is not the next one";
     work->root = message->root;
     desk->open = true;
-    char *text = mem_dup(message->list.data, message->list.len);
-    if (stage_list_read(text, message->list.len, &work->list, &work->err) < 0)
-        return "STAGE has a list that cannot be read";
     stage_places_add(&desk->places, message);
     if (desk->thread == NULL) {
         has_failed(desk);
@@ -261,7 +271,8 @@ static const char *take_list(struct stage_desk *desk, const Hvdrun__Stage *messa
     free((char *)(uintptr_t)work->config.place);
     work->config.place = mem_strdup(message->folder);
     work->config.keep = (struct stage_keep){message->keep_bytes, (int64_t)message->keep_ms};
-    work->config.verify = message->verify;
+    work->text = mem_dup(message->list.data, message->list.len);
+    work->length = message->list.len;
     work->lacks = work->taken = 0;
     run(desk, STAGE_BEGIN);
     loop_timer_set(desk->beats, BEAT_MS);
@@ -275,9 +286,8 @@ static const char *take_chunk(struct stage_desk *desk, const Hvdrun__Stage *mess
     bool told = desk->open && !(busy && work->what != STAGE_WRITE);
     if (!told || message->root != work->root || desk->waiting_count == STAGE_WINDOW)
         return "STAGE has a chunk that nobody has asked for";
-    const struct stage_copy *copy = &work->copies[work->root];
     if (message->bytes.len == 0 ||
-        message->bytes.len != stage_list_chunk_size(&copy->list, message->chunk))
+        message->bytes.len != stage_chunk_size(desk->stream, message->chunk))
         return "STAGE has a chunk of another size";
     desk->waiting[desk->waiting_count++] =
         (struct chunk){.number = message->chunk,
@@ -319,16 +329,20 @@ static void crew(struct agent *agent, struct crew_config *config, const Hvdrun__
         config->problem = desk->places.problem;
 }
 
+/* All copies share the time that is left. */
 static void close_part(struct agent *agent)
 {
     struct stage_desk *desk = agent_own(agent, stage_desk);
     struct stage_work *work = desk->work;
+    atomic_store(&work->watch.until_ms, clock_mono_ms() + LEAVE_MS);
     atomic_store(&work->watch.stop, true);
-    bool keeps = work->config.keep.bytes > 0;
-    if (!keeps)
-        stage_places_unlink(&desk->places);
-    if (desk->thread == NULL || !work_thread_destroy(desk->thread, LEAVE_MS))
+    if (desk->thread == NULL || !work_thread_destroy(desk->thread, BUSY_MS)) {
+        for (size_t i = 0; i < desk->places.count; i++) {
+            if (stage_copy_is_alone(&work->copies[i]))
+                stage_places_unlink(&desk->places, i);
+        }
         stage_work_free(&work->task);
+    }
     free_chunks(desk->waiting, &desk->waiting_count);
     loop_timer_destroy(desk->beats);
     stage_places_destroy(&desk->places);

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -24,10 +25,9 @@
 
 const char stage_feature[] = "files on a disk of each host (--stage)";
 
-#define LIST_FIELD 8 /* of Stage */
-#define BYTES_FIELD 10
+#define LIST_FIELD 7 /* of Stage */
+#define BYTES_FIELD 9
 #define LOOK_MS 1000
-#define TELL_MS 10000
 #define SLOW_BYTES_MS 100 /* 100 KB/s */
 
 struct staged_node {
@@ -53,6 +53,7 @@ struct staging_work {
     struct staging *owner;
     struct root *roots;
     size_t count;
+    char *wdir; /* where ranks would start without staging */
     struct stage_watch watch;
     size_t root;    /* of the chunk that is read; `count`: list all roots */
     uint64_t chunk; /* the first of these */
@@ -73,18 +74,43 @@ struct staging {
     struct stage_keep keep;
     unsigned long beat; /* of the thread, when it was looked at */
     bool listed, ends;
-    int64_t told_ms, read_ms; /* on the job's clock; the last time that a chunk was read */
-    size_t done;              /* nodes */
+    int64_t read_ms; /* on the job's clock: the last time that a chunk was read */
 };
 
 /* In the thread */
+
+/* A link in a root would be part of its next copy. */
+static int check_dest(const struct staging_work *work, const struct root *root, struct error *err)
+{
+    char *link AUTO_FREE = stage_path_clean(work->wdir, root->dest);
+    char *folder AUTO_FREE = mem_strdup(link);
+    char *slash = strrchr(folder, '/');
+    if (root->dest[0] == '\0')
+        return 0;
+    slash[slash == folder ? 1 : 0] = '\0';
+    char *real AUTO_FREE = realpath(folder, NULL); /* if this machine has it */
+    for (size_t i = 0; i < work->count; i++) {
+        const struct root *other = &work->roots[i];
+        if (stage_path_below(link, other->named) != NULL ||
+            (real != NULL && stage_path_below(real, other->source.path) != NULL))
+            return error_status(err, STATUS_USAGE,
+                                "--stage cannot make the link %s in %s, which is staged: choose "
+                                "another DEST",
+                                link, other->named);
+    }
+    return 0;
+}
 
 static int list_roots(struct staging_work *work, struct error *err)
 {
     for (size_t i = 0; i < work->count; i++) {
         struct root *root = &work->roots[i];
-        if (stage_source_open(&root->source, root->named, &work->watch, err) < 0 ||
-            stage_source_scan(&root->source, err) < 0)
+        if (stage_source_open(&root->source, root->named, &work->watch, err) < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < work->count; i++) {
+        struct root *root = &work->roots[i];
+        if (check_dest(work, root, err) < 0 || stage_source_scan(&root->source, err) < 0)
             return -1;
         const struct stage_list *list = &root->source.list;
         root->list = shared_block_create(list->length);
@@ -115,6 +141,7 @@ static void work_run(struct work_task *task)
     error_init(&work->err);
     work->result =
         work->root == work->count ? list_roots(work, &work->err) : read_chunks(work, &work->err);
+    plain_line(work->err.text, '?'); /* it may have a name of a file */
 }
 
 static void work_discard(struct work_task *task)
@@ -130,6 +157,7 @@ static void work_discard(struct work_task *task)
     for (size_t i = 0; i < STAGE_WINDOW; i++)
         shared_block_release(work->blocks[i]);
     free(work->roots);
+    free(work->wdir);
     free(work);
 }
 
@@ -187,7 +215,6 @@ static void send_list(struct staging *own, struct staged_node *node)
     message.folder = settings->stage_dir == NULL ? (char *)"" : settings->stage_dir;
     message.keep_bytes = own->keep.bytes;
     message.keep_ms = (uint64_t)own->keep.age_ms;
-    message.verify = settings->stage_verify;
     node->sent = true;
     node->heard_ms = now_ms(own);
     node_link_send_shared(node->node, FRAME_STAGE, own->job->epoch, &message.base, LIST_FIELD,
@@ -200,6 +227,8 @@ static void send_chunk(struct staging *own, struct staged_node *node, uint64_t c
     Hvdrun__Stage message = HVDRUN__STAGE__INIT;
     message.root = node->root;
     message.chunk = chunk;
+    if (node->host.sent == node->host.taken)
+        node->heard_ms = now_ms(own); /* it had nothing to say while it waited for us */
     fanout_host_sent(&node->host);
     node_link_send_shared(node->node, FRAME_STAGE, own->job->epoch, &message.base, BYTES_FIELD,
                           block);
@@ -229,7 +258,7 @@ static void pump(struct staging *own)
     own->read_ms = now_ms(own);
     own->work->root = first->root;
     own->work->chunk = wanted;
-    own->work->block_count = fanout_host_run(&first->host, STAGE_WINDOW);
+    own->work->block_count = fanout_host_run(&first->host, window, &own->cache);
     work_thread_do(own->thread, &own->work->task);
 }
 
@@ -283,7 +312,9 @@ static void work_done(struct work_task *task)
         return;
     if (work->result < 0) {
         own->ends = true;
-        teardown_launcher(own->job, STATUS_LAUNCHER, work->err.text);
+        teardown_launcher(own->job,
+                          work->err.status == STATUS_USAGE ? STATUS_USAGE : STATUS_LAUNCHER,
+                          work->err.text);
     } else if (listed) {
         own->listed = true;
         send_lists(own);
@@ -293,25 +324,6 @@ static void work_done(struct work_task *task)
 }
 
 /* Limits */
-
-static void tell_progress(struct staging *own)
-{
-    uint64_t sent = 0, total = 0;
-    if (now_ms(own) - own->told_ms < TELL_MS)
-        return;
-    own->told_ms = now_ms(own);
-    for (const struct staged_node *node = own->nodes; node != NULL; node = node->next) {
-        sent += node->host.taken;
-        total += node->host.total;
-    }
-    if (!own->listed)
-        log_notice(&own->job->log, "--stage still reads the files");
-    else
-        log_notice(&own->job->log, "--stage: %zu host%s ready, %zu more wait for %llu of %llu MiB",
-                   own->done, own->done == 1 ? " is" : "s are", own->node_count,
-                   (unsigned long long)((total - sent) * STAGE_CHUNK >> 20),
-                   (unsigned long long)(total * STAGE_CHUNK >> 20));
-}
 
 /* A long list takes its time on a slow network, and is one frame. */
 static bool is_silent(const struct staging *own, const struct staged_node *node)
@@ -335,7 +347,6 @@ static void look(void *context)
     if (own->ends || own->nodes == NULL)
         return;
     loop_timer_set(own->look, LOOK_MS);
-    tell_progress(own);
     if (atomic_load(&own->work->watch.beat) != own->beat)
         own->read_ms = now_ms(own);
     own->beat = atomic_load(&own->work->watch.beat);
@@ -383,7 +394,6 @@ static void has_root(struct staging *own, struct staged_node *node)
         send_list(own, node);
         return;
     }
-    own->done++;
     forget(own, node);
     kind_came(job, link);
 }
@@ -445,17 +455,29 @@ static void ending(struct job *job)
 
 /* The part */
 
-static int add_root(struct staging_work *work, const char *text, const char *wdir,
+static int add_root(struct staging_work *work, const char *text, const char *here,
                     struct error *err)
 {
     struct stage_root_words words = {.path = NULL};
     if (stage_root_parse(text, &words, err) < 0)
         return -1;
     struct root *root = &work->roots[work->count++];
-    root->named = stage_path_clean(wdir, words.path);
+    root->named = stage_path_clean(here, words.path);
     root->dest = words.dest == NULL ? mem_strdup("") : words.dest;
     free(words.path);
     return 0;
+}
+
+/* Only root can write to copies. */
+static void warn_root(const struct staging *own)
+{
+    const struct staging_work *work = own->work;
+    for (size_t i = 0; geteuid() == 0 && i < work->count; i++) {
+        if (stage_path_below(work->wdir, work->roots[i].named) != NULL)
+            log_warning(&own->job->log,
+                        "the working folder is in a copy (--stage) that jobs share, and root can "
+                        "write there: write results to another place");
+    }
 }
 
 static void close_part(struct job *job)
@@ -488,15 +510,18 @@ static int open_part(struct job *job, struct error *err)
     job->own[PART_staging] = own;
     if (stage_keep_parse(keep, &own->keep, err) < 0)
         return -1;
+    const char *here = job->request->wdir;
+    work->wdir = stage_path_clean(here, settings->wdir == NULL ? "" : settings->wdir);
     for (size_t i = 0; i < settings->stage.count; i++) {
-        if (add_root(work, settings->stage.items[i], job->request->wdir, err) < 0)
+        if (add_root(work, settings->stage.items[i], here, err) < 0)
             return -1;
     }
+    warn_root(own);
     own->thread = work_thread_create(job->loop, "stage-read", err);
     if (own->thread == NULL)
         return -1;
     work->root = work->count;
-    own->read_ms = own->told_ms = now_ms(own);
+    own->read_ms = now_ms(own);
     work_thread_do(own->thread, &work->task);
     return 0;
 }

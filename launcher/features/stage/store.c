@@ -4,21 +4,22 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/tree.h"
 #include "features/stage/stage.h"
 
-#define PARTIAL_MS 60000 /* a new folder is younger than that before it is locked */
-#define TIDY_MS 60000
+#define LOOKS 100 /* others have a lock for a moment */
+#define LOOK_MS 10
 #define BOOT_MAX 128
 
 static int make_folder(const char *path, struct error *err)
@@ -29,28 +30,46 @@ static int make_folder(const char *path, struct error *err)
                        path);
 }
 
-/* Nobody else can put another folder in its place. */
-static int check_place(const char *place, struct error *err)
+/* In a user namespace, root may have another number, and /proc is always root's. */
+static bool is_trusted(const struct stat *info)
 {
-    struct stat info;
-    if (stat(place, &info) < 0)
-        return error_errno(err, errno, "cannot use the folder %s (--stage-dir)", place);
-    bool open = (info.st_mode & 0022) != 0 && (info.st_mode & S_ISVTX) == 0;
-    if (open)
-        return error_set(err,
-                         "%s is not safe for staged files, since others can write to it: choose "
-                         "another --stage-dir, or chmod +t it",
-                         place);
-    return 0;
+    struct stat system;
+    bool is_root = stat("/proc", &system) == 0 ? info->st_uid == system.st_uid : info->st_uid == 0;
+    return is_root || info->st_uid == 0 || info->st_uid == geteuid();
 }
 
-int stage_store_open(const char *place, struct stage_store *store, struct error *err)
+/* Nobody else can put another folder in its place, or in that of one above it. */
+static int check_place(const char *place, struct error *err)
+{
+    char *path AUTO_FREE = realpath(place, NULL);
+    struct stat info;
+    while (path != NULL && stat(path, &info) == 0) {
+        if (!is_trusted(&info))
+            return error_set(err,
+                             "%s is not safe for staged files, since it belongs to another user: "
+                             "choose another --stage-dir",
+                             path);
+        if ((info.st_mode & 0022) != 0 && (info.st_mode & S_ISVTX) == 0)
+            return error_set(err,
+                             "%s is not safe for staged files, since others can write to it: "
+                             "choose another --stage-dir, or chmod +t it",
+                             path);
+        char *slash = strrchr(path, '/');
+        if (slash == NULL || slash[1] == '\0')
+            return 0;
+        slash[slash == path ? 1 : 0] = '\0';
+    }
+    return error_errno(err, errno, "cannot use the folder %s (--stage-dir)", place);
+}
+
+int stage_store_open(const char *place, struct stage_watch *watch, struct stage_store *store,
+                     struct error *err)
 {
     const char *usual = getenv("TMPDIR");
     struct stat info;
     if (place[0] == '\0')
         place = usual != NULL && usual[0] == '/' ? usual : "/tmp";
-    *store = (struct stage_store){.path = NULL};
+    *store = (struct stage_store){.watch = watch};
     if (make_folder(place, err) < 0 || check_place(place, err) < 0)
         return -1;
     char *path AUTO_FREE = mem_printf("%s/hvdrun-stage-%u", place, (unsigned)geteuid());
@@ -98,26 +117,32 @@ static bool has_name(const struct stage_store *store, const char *name, int fd)
            ours.st_dev == named.st_dev;
 }
 
+/* -1 and errno. EWOULDBLOCK: another process has it. */
 static int open_locked(const struct stage_store *store, const char *name, int how)
 {
     int fd = open_folder(store, name);
-    if (fd >= 0 && (!lock_now(fd, how) || !has_name(store, name, fd)))
+    if (fd < 0 || !lock_now(fd, how)) {
         fd_close(&fd);
+        return -1;
+    }
+    if (!has_name(store, name, fd)) {
+        fd_close(&fd);
+        errno = ENOENT;
+    }
     return fd;
 }
 
+/* Who removes a copy renames it at once, and who looks at it has the lock for a moment. */
 int stage_store_take(const struct stage_store *store, const char *id)
 {
-    char *list AUTO_FREE = mem_printf("%s/%s/list", store->path, id);
     int fd = open_locked(store, id, LOCK_SH);
-    if (fd >= 0)
-        (void)!utimensat(AT_FDCWD, list, NULL, AT_SYMLINK_NOFOLLOW);
+    for (int i = 0; i < LOOKS && fd < 0 && errno == EWOULDBLOCK; i++) {
+        if (stage_watch_go_on(store->watch, NULL) < 0)
+            return -1;
+        poll(NULL, 0, LOOK_MS);
+        fd = open_locked(store, id, LOCK_SH);
+    }
     return fd;
-}
-
-int stage_store_share(const struct stage_store *store, const char *id)
-{
-    return open_locked(store, id, LOCK_SH);
 }
 
 int stage_store_claim(int lock)
@@ -125,32 +150,44 @@ int stage_store_claim(int lock)
     return lock_now(lock, LOCK_EX) ? 1 : 0;
 }
 
+void stage_store_used(const struct stage_store *store, const char *id)
+{
+    char *list AUTO_FREE = mem_printf("%s/%s/list", store->path, id);
+    (void)!utimensat(AT_FDCWD, list, NULL, AT_SYMLINK_NOFOLLOW);
+}
+
 /* New copies */
 
+/* Another process that tidies may have removed it before it was locked. */
 char *stage_store_build(const struct stage_store *store, int *lock, struct error *err)
 {
-    char *name AUTO_FREE = mem_printf(".new-%d-%lld", (int)getpid(), (long long)clock_wall_ns());
-    char *path AUTO_FREE = mem_printf("%s/%s", store->path, name);
-    if (mkdir(path, 0700) < 0) {
-        error_errno(err, errno, "cannot create the folder %s", path);
-        return NULL;
-    }
-    *lock = open_locked(store, name, LOCK_EX);
-    if (*lock < 0) {
-        error_errno(err, errno, "cannot lock the folder %s", path);
+    for (int i = 0; i < LOOKS; i++) {
+        char *name AUTO_FREE =
+            mem_printf(".new-%d-%lld", (int)getpid(), (long long)clock_wall_ns());
+        char *path AUTO_FREE = mem_printf("%s/%s", store->path, name);
+        if (mkdir(path, 0700) < 0) {
+            error_errno(err, errno, "cannot create the folder %s", path);
+            return NULL;
+        }
+        *lock = open_locked(store, name, LOCK_SH);
+        if (*lock >= 0)
+            return mem_strdup(path);
+        int code = errno;
         rmdir(path);
-        return NULL;
+        if (code != ENOENT && code != EWOULDBLOCK) {
+            error_errno(err, code, "cannot lock the folder %s (--stage-dir needs a local disk)",
+                        path);
+            return NULL;
+        }
     }
-    return mem_strdup(path);
+    error_set(err, "cannot build a copy in %s: other processes remove it", store->path);
+    return NULL;
 }
 
 int stage_store_finish(const struct stage_store *store, const char *folder, const char *id,
-                       int lock, struct error *err)
+                       struct error *err)
 {
     char *path AUTO_FREE = mem_printf("%s/%s", store->path, id);
-    (void)!utimensat(AT_FDCWD, folder, NULL, 0); /* so it is young while the lock changes */
-    if (!lock_now(lock, LOCK_SH))
-        return error_errno(err, errno, "cannot lock the folder %s", folder);
     if (rename(folder, path) == 0)
         return 1;
     if (errno == EEXIST || errno == ENOTEMPTY)
@@ -172,29 +209,32 @@ static void read_names(const char *path, struct strv *out)
         closedir(folder);
 }
 
-void stage_tree_remove(const char *path, int64_t deadline_ms)
+struct pace {
+    struct tree_pace base;
+    struct stage_watch *watch;
+};
+
+static bool may_remove(struct tree_pace *pace)
 {
-    AUTO_STRV struct strv names = STRV_INIT;
-    struct stat info;
-    if (unlink(path) == 0 || lstat(path, &info) < 0 || !S_ISDIR(info.st_mode))
-        return;
-    (void)!chmod(path, 0700);
-    read_names(path,
-               &names); /* all before the first goes, so that a deep tree needs one descriptor */
-    for (size_t i = 0; i < names.count && clock_mono_ms() < deadline_ms; i++) {
-        char *below AUTO_FREE = mem_printf("%s/%s", path, names.items[i]);
-        stage_tree_remove(below, deadline_ms);
-    }
-    rmdir(path);
+    struct stage_watch *watch = ((struct pace *)pace)->watch;
+    return stage_watch_go_on(watch, NULL) == 0 || clock_mono_ms() < atomic_load(&watch->until_ms);
 }
 
-void stage_store_remove(const struct stage_store *store, const char *name, int64_t deadline_ms)
+static void remove_named(const struct stage_store *store, const char *name)
+{
+    struct pace pace = {{may_remove}, store->watch};
+    int folder AUTO_FD = fd_open(store->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (folder >= 0)
+        (void)!tree_remove(folder, name, &pace.base);
+}
+
+void stage_store_remove(const struct stage_store *store, const char *name)
 {
     char *from AUTO_FREE = mem_printf("%s/%s", store->path, name);
-    char *to AUTO_FREE =
-        mem_printf("%s/.old-%d-%lld", store->path, (int)getpid(), (long long)clock_wall_ns());
+    char *old AUTO_FREE = mem_printf(".old-%d-%lld", (int)getpid(), (long long)clock_wall_ns());
+    char *to AUTO_FREE = mem_printf("%s/%s", store->path, old);
     if (rename(from, to) == 0)
-        stage_tree_remove(to, deadline_ms);
+        remove_named(store, old);
 }
 
 /* Copies that are there */
@@ -217,9 +257,36 @@ static void names_of(const struct stage_store *store, bool ids, struct strv *out
     }
 }
 
+static int64_t modified_ms(const struct stage_store *store, const char *name, const char *file)
+{
+    char *path AUTO_FREE = mem_printf("%s/%s/%s", store->path, name, file);
+    struct stat info;
+    if (lstat(path, &info) < 0)
+        return 0;
+    return (int64_t)info.st_mtim.tv_sec * 1000 + info.st_mtim.tv_nsec / 1000000;
+}
+
+struct use {
+    int64_t at_ms;
+    char *id;
+};
+
+static int later_first(const void *a, const void *b)
+{
+    const struct use *one = a, *other = b;
+    return one->at_ms == other->at_ms ? 0 : one->at_ms > other->at_ms ? -1 : 1;
+}
+
 void stage_store_ids(const struct stage_store *store, struct strv *out)
 {
-    names_of(store, true, out);
+    AUTO_STRV struct strv ids = STRV_INIT;
+    names_of(store, true, &ids);
+    struct use *uses AUTO_FREE = mem_array(ids.count + 1, sizeof(*uses));
+    for (size_t i = 0; i < ids.count; i++)
+        uses[i] = (struct use){modified_ms(store, ids.items[i], "list"), ids.items[i]};
+    qsort(uses, ids.count, sizeof(*uses), later_first);
+    for (size_t i = 0; i < ids.count; i++)
+        strv_add(out, uses[i].id);
 }
 
 int stage_store_list(const struct stage_store *store, const char *id, struct stage_list *out)
@@ -250,26 +317,14 @@ static int64_t wall_ms(void)
     return clock_wall_ns() / 1000000;
 }
 
-static int64_t modified_ms(const struct stage_store *store, const char *name, const char *file)
-{
-    char *path AUTO_FREE = mem_printf("%s/%s%s", store->path, name, file);
-    struct stat info;
-    if (lstat(path, &info) < 0)
-        return 0;
-    return (int64_t)info.st_mtim.tv_sec * 1000 + info.st_mtim.tv_nsec / 1000000;
-}
-
-static void remove_partial(const struct stage_store *store, int64_t deadline_ms)
+static void remove_partial(const struct stage_store *store)
 {
     AUTO_STRV struct strv names = STRV_INIT;
     names_of(store, false, &names);
-    for (size_t i = 0; i < names.count; i++) {
-        if (wall_ms() - modified_ms(store, names.items[i], "") < PARTIAL_MS)
-            continue;
+    for (size_t i = 0; i < names.count && !atomic_load(&store->watch->stop); i++) {
         int lock AUTO_FD = open_locked(store, names.items[i], LOCK_EX);
-        char *path AUTO_FREE = mem_printf("%s/%s", store->path, names.items[i]);
         if (lock >= 0)
-            stage_tree_remove(path, deadline_ms);
+            remove_named(store, names.items[i]);
     }
 }
 
@@ -279,35 +334,40 @@ static void look_at_copy(const struct stage_store *store, const char *id, struct
     char *once AUTO_FREE = mem_printf("%s/%s/once", store->path, id);
     struct stage_list list;
     int lock AUTO_FD = open_locked(store, id, LOCK_EX);
-    *out = (struct stage_kept){.in_use = lock < 0, .used_ms = modified_ms(store, id, "/list")};
+    *out = (struct stage_kept){.in_use = lock < 0, .used_ms = modified_ms(store, id, "list")};
     if (access(once, F_OK) == 0)
         out->used_ms = INT64_MIN / 2;
     if (stage_store_list(store, id, &list) < 0) {
         out->used_ms = INT64_MIN / 2;
         return;
     }
-    out->bytes = list.bytes;
+    out->bytes = list.stream;
     stage_list_destroy(&list);
 }
 
-void stage_store_tidy(const struct stage_store *store, const struct stage_keep *keep,
-                      uint64_t coming)
+int stage_store_tidy(const struct stage_store *store, const struct stage_keep *keep,
+                     uint64_t coming, struct error *err)
 {
     AUTO_STRV struct strv ids = STRV_INIT;
-    int64_t deadline_ms = clock_mono_ms() + TIDY_MS;
-    remove_partial(store, deadline_ms);
+    remove_partial(store);
     stage_store_ids(store, &ids);
-    struct stage_kept *copies AUTO_FREE = mem_array(ids.count, sizeof(*copies));
-    for (size_t i = 0; i < ids.count; i++)
+    struct stage_kept *copies AUTO_FREE = mem_array(ids.count + 1, sizeof(*copies));
+    for (size_t i = 0; i < ids.count; i++) {
+        if (stage_watch_go_on(store->watch, err) < 0)
+            return -1;
         look_at_copy(store, ids.items[i], &copies[i]);
+    }
     /* who keeps nothing does not decide about what others keep */
     const struct stage_keep all = {UINT64_MAX, INT64_MAX / 4};
     stage_keep_choose(keep->bytes == 0 ? &all : keep, copies, ids.count, coming, wall_ms());
     for (size_t i = 0; i < ids.count; i++) {
+        if (stage_watch_go_on(store->watch, err) < 0)
+            return -1;
         int lock AUTO_FD = copies[i].goes ? open_locked(store, ids.items[i], LOCK_EX) : -1;
         if (lock >= 0)
-            stage_store_remove(store, ids.items[i], deadline_ms);
+            stage_store_remove(store, ids.items[i]);
     }
+    return 0;
 }
 
 /* Marks */
@@ -333,5 +393,6 @@ bool stage_store_is_fresh(const struct stage_store *store, const char *id)
     char *path AUTO_FREE = mem_printf("%s/%s/boot", store->path, id);
     char *boot AUTO_FREE = stage_boot_id();
     struct buf text AUTO_BUF = BUF_INIT(BOOT_MAX);
-    return fd_read_file(path, &text, NULL) == 0 && strcmp(buf_text(&text), boot) == 0;
+    return boot[0] != '\0' && fd_read_file(path, &text, NULL) == 0 &&
+           strcmp(buf_text(&text), boot) == 0;
 }

@@ -8,9 +8,10 @@
  *   ID/copy/  the root, under its name
  *   .new-...  a copy that is being built; .old-...: one that is being removed
  *
- * An agent that uses a copy has a shared lock on the folder ID. One that builds or removes a copy
- * has an exclusive lock. The kernel ends the lock of a process that has died. `list` was modified
- * when a job last took the copy.
+ * A process that uses or builds a copy has a shared lock on its folder, and one that removes it an
+ * exclusive lock.
+ * The kernel ends the lock of a process that has died. `list` was modified when a job last began
+ * or ended to use the copy.
  */
 #pragma once
 
@@ -20,45 +21,45 @@
 #include "base/strv.h"
 #include "features/stage/keep.h"
 #include "features/stage/list.h"
+#include "features/stage/source.h"
 
 struct stage_store {
     char *path; /* owned */
+    struct stage_watch *watch;
 };
 
 /* `place` "": TMPDIR, or /tmp. Creates what is missing. -1: the folder is not safe. */
-int stage_store_open(const char *place, struct stage_store *store, struct error *err);
+int stage_store_open(const char *place, struct stage_watch *watch, struct stage_store *store,
+                     struct error *err);
 void stage_store_close(struct stage_store *store); /* accepts an all-zero struct */
 
-/* The shared lock of a complete copy, now used: a descriptor, which the caller closes. -1: there is
- * no such copy. */
+/* The shared lock of a complete copy: a descriptor, which the caller closes. -1: there is no such
+ * copy. It waits for those who only look. */
 int stage_store_take(const struct stage_store *store, const char *id);
-/* The same, without a use. */
-int stage_store_share(const struct stage_store *store, const char *id);
 /* 1: now the lock is exclusive. 0: another one uses the copy; the lock may be gone. */
 int stage_store_claim(int lock);
+void stage_store_used(const struct stage_store *store, const char *id); /* now */
 
-/* An empty folder for a copy that is being built, which the caller frees, and the exclusive lock.
- * NULL and `err`. */
+/* An empty folder for a copy that is being built, which the caller frees, and the lock. NULL and
+ * `err`. */
 char *stage_store_build(const struct stage_store *store, int *lock, struct error *err);
-/* Gives a copy that is complete its name, and makes its lock shared. 1: done. 0: there is one of
- * that name. -1 and `err`. */
+/* Gives a copy that is complete its name. 1: done. 0: there is one of that name. -1 and `err`. */
 int stage_store_finish(const struct stage_store *store, const char *folder, const char *id,
-                       int lock, struct error *err);
+                       struct error *err);
 
-/* Removes a folder of the store with all that is in it; under another name first. Ends early at the
- * deadline, and another call of stage_store_tidy() removes the rest. */
-void stage_store_remove(const struct stage_store *store, const char *name, int64_t deadline_ms);
-void stage_tree_remove(const char *path, int64_t deadline_ms);
+/* Removes a folder of the store with all that is in it; under another name first. It ends early if
+ * it must, and another call of stage_store_tidy() removes the rest. */
+void stage_store_remove(const struct stage_store *store, const char *name);
 
-/* The ids of all copies. */
+/* The ids of all copies, the one that was used last first. */
 void stage_store_ids(const struct stage_store *store, struct strv *out);
 /* -1: it cannot be read. */
 int stage_store_list(const struct stage_store *store, const char *id, struct stage_list *out);
 
 /* Removes what dead processes have left, and copies, so that `keep` holds with `coming` more
- * bytes. */
-void stage_store_tidy(const struct stage_store *store, const struct stage_keep *keep,
-                      uint64_t coming);
+ * bytes. -1: the watch says stop. */
+int stage_store_tidy(const struct stage_store *store, const struct stage_keep *keep,
+                     uint64_t coming, struct error *err);
 
 /* ID/boot is of the present boot. */
 bool stage_store_is_fresh(const struct stage_store *store, const char *id);

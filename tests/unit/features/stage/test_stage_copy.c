@@ -16,6 +16,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/tree.h"
 #include "features/stage/copy.h"
 #include "features/stage/source.h"
 #include "features/stage/stage.h"
@@ -46,7 +47,7 @@ static int open_place(void **state)
 static int close_place(void **state)
 {
     struct place *p = *state;
-    stage_tree_remove(p->folder, INT64_MAX);
+    (void)!tree_remove(AT_FDCWD, p->folder, NULL);
     int result = access(p->folder, F_OK) < 0 ? 0 : -1;
     free(p->src);
     free(p->file);
@@ -220,6 +221,70 @@ static void test_neighbours(void **state)
     stage_source_close(&source);
 }
 
+/* The place of the copy, which is closed. */
+static char *build(struct place *p, struct stage_source *source)
+{
+    struct stage_copy copy;
+    begin(p, source, &copy);
+    complete(p, source, &copy);
+    char *path = stage_copy_place(&copy);
+    stage_copy_close(&copy);
+    return path;
+}
+
+/* Who keeps nothing removes only what nobody has kept. */
+static void test_kept(void **state)
+{
+    struct place *p = *state;
+    struct stage_source source;
+    struct stage_keep keep = p->config.keep;
+    fill(p->file, 100, 'a');
+    scan(p, &source);
+    p->config.keep.bytes = 0;
+    char *path AUTO_FREE = build(p, &source);
+    assert_int_equal(access(path, F_OK), -1);
+    p->config.keep = keep;
+    free(build(p, &source));
+    p->config.keep.bytes = 0;
+    free(build(p, &source));
+    assert_int_equal(access(path, F_OK), 0);
+    stage_source_close(&source);
+}
+
+/* What a dead process has left goes with the next use, also of a copy that is there. */
+static void test_remains(void **state)
+{
+    struct place *p = *state;
+    struct stage_source source;
+    struct stage_copy building, copy;
+    char *other AUTO_FREE = mem_printf("%s/src/y", p->folder);
+    fill(p->file, 100, 'a');
+    scan(p, &source);
+    begin(p, &source, &copy);
+    complete(p, &source, &copy);
+    char *dead AUTO_FREE = mem_printf("%s/.new-1-1", copy.store.path);
+    stage_copy_close(&copy);
+    stage_source_close(&source);
+    assert_int_equal(mkdir(dead, 0700), 0);
+    fill(other, 10, 'b');
+    scan(p, &source);
+    begin(p, &source, &building);
+    assert_int_equal(access(dead, F_OK), -1);
+    char *alive AUTO_FREE = mem_strdup(building.folder);
+    assert_int_equal(mkdir(dead, 0700), 0);
+    unlink(other);
+    struct stage_source first;
+    scan(p, &first);
+    begin(p, &first, &copy);
+    assert_true(copy.was_there);
+    assert_int_equal(access(dead, F_OK), -1);
+    stage_copy_close(&copy);
+    stage_source_close(&first);
+    assert_int_equal(access(alive, F_OK), 0);
+    stage_copy_close(&building);
+    stage_source_close(&source);
+}
+
 static void test_interrupted(void **state)
 {
     struct place *p = *state;
@@ -250,6 +315,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_order, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_bytes_that_changed, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_neighbours, open_place, close_place),
+        cmocka_unit_test_setup_teardown(test_kept, open_place, close_place),
+        cmocka_unit_test_setup_teardown(test_remains, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_interrupted, open_place, close_place)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

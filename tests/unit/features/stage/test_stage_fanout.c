@@ -22,14 +22,19 @@ static void test_one_host(void **state)
 {
     const uint64_t pairs[] = {1, 2, 5, 1};
     struct fanout_host host = {.count = 0};
+    struct fanout_cache cache = {.clock = 0};
+    int block;
     (void)state;
     assert_int_equal(next(&host, 8), UINT64_MAX);
     assert_true(fanout_host_begin(&host, 3, pairs, 4, 6));
     assert_int_equal(host.total, 3);
-    assert_int_equal(fanout_host_run(&host, 8), 2);
-    assert_int_equal(fanout_host_run(&host, 1), 1);
+    assert_int_equal(fanout_host_run(&host, 8, &cache), 2);
+    assert_int_equal(fanout_host_run(&host, 1, &cache), 1);
+    assert_null(fanout_cache_put(&cache, 3, 2, &block));
+    assert_int_equal(fanout_host_run(&host, 8, &cache), 1);
+    cache = (struct fanout_cache){.clock = 0};
     assert_int_equal(next(&host, 2), 1);
-    assert_int_equal(fanout_host_run(&host, 8), 1);
+    assert_int_equal(fanout_host_run(&host, 8, &cache), 1);
     assert_int_equal(next(&host, 2), 2);
     assert_int_equal(next(&host, 2), UINT64_MAX);
     assert_false(fanout_host_taken(&host, 3));

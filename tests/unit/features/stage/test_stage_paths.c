@@ -11,9 +11,23 @@
 #include "base/mem.h"
 #include "features/stage/paths.h"
 
-static const struct stage_move moves[] = {{"/home/a/venv", "/s/1/venv", false},
-                                          {"/home/a/venv/in", "/s/2/in", false},
-                                          {"/home/a/train.py", "/s/3/train.py", true}};
+#define ENTRY(what, path)              \
+    {                                  \
+        .kind = (what), .name = (path) \
+    }
+#define ENTRIES(...)                                                                    \
+    &(const struct stage_list)                                                          \
+    {                                                                                   \
+        .files = (struct stage_file[]){__VA_ARGS__},                                    \
+        .count = sizeof((struct stage_file[]){__VA_ARGS__}) / sizeof(struct stage_file) \
+    }
+
+static const struct stage_move moves[] = {
+    {"/home/a/venv", "/s/1/venv",
+     ENTRIES(ENTRY('d', "venv"), ENTRY('d', "venv/bin"), ENTRY('x', "venv/bin/python"),
+             ENTRY('l', "venv/lib64"), ENTRY('d', "venv/in"))},
+    {"/home/a/venv/in", "/s/2/in", ENTRIES(ENTRY('d', "in"), ENTRY('f', "in/x"))},
+    {"/home/a/train.py", "/s/3/train.py", ENTRIES(ENTRY('f', "train.py"))}};
 #define COUNT 3
 
 static void expect_taken(char *got, const char *expected)
@@ -42,10 +56,30 @@ static void test_paths(void **state)
                  "/s/1/venv/bin/python");
     expect_taken(stage_move_path(moves, COUNT, "/home/a", "/home/a/venv"), "/s/1/venv");
     expect_taken(stage_move_path(moves, COUNT, "/home/a", "venv/in/x"), "/s/2/in/x");
+    expect_taken(stage_move_path(moves, COUNT, "/home/a", "venv/lib64/y"), "/s/1/venv/lib64/y");
+    expect_taken(stage_move_path(moves, COUNT, "/home/a", "venv/new"), NULL);
     expect_taken(stage_move_path(moves, COUNT, "/home/a", "venv2"), NULL);
     expect_taken(stage_move_path(moves, COUNT, "/home/a", "venv/../x"), NULL);
     expect_taken(stage_move_path(moves, COUNT, "/home/b", "venv"), NULL);
     expect_taken(stage_move_path(moves, 0, "/home/a", "venv"), NULL);
+}
+
+/* What comes behind the name of the root is the user's, to the byte. */
+static void test_rest(void **state)
+{
+    (void)state;
+    expect_taken(stage_move_path(moves, COUNT, "/home/a", "venv/."), "/s/1/venv/.");
+    expect_taken(stage_move_path(moves, COUNT, "/home/a", "./venv//bin/"), "/s/1/venv//bin/");
+    expect_taken(stage_move_path(moves, COUNT, "/home/a", "/home//a/venv/bin/../bin"),
+                 "/s/1/venv/bin/../bin");
+    expect_taken(stage_move_path(moves, COUNT, "/home/a", "venv/../venv/bin"), "/s/1/venv/bin");
+    expect_taken(stage_move_path(moves, COUNT, "/home/a/venv/bin", "python"),
+                 "/s/1/venv/bin/python");
+    expect_taken(stage_move_path(moves, COUNT, "/home/a/venv/bin", ".."), "/s/1/venv/bin/..");
+    expect_taken(stage_move_path(moves, COUNT, "/home/a/venv/bin", "/home/a/venv/bin"),
+                 "/s/1/venv/bin");
+    expect_taken(stage_move_word(moves, COUNT, "/home/a", "venv/bin/python http://x//y a/../b"),
+                 NULL);
 }
 
 static void test_words(void **state)
@@ -114,8 +148,9 @@ static void test_roots(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_clean), cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_words), cmocka_unit_test(test_variables),
-        cmocka_unit_test(test_links), cmocka_unit_test(test_roots)};
+        cmocka_unit_test(test_clean),     cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_rest),      cmocka_unit_test(test_words),
+        cmocka_unit_test(test_variables), cmocka_unit_test(test_links),
+        cmocka_unit_test(test_roots)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
