@@ -38,10 +38,12 @@ static bool is_trusted(const struct stat *info)
     return is_root || info->st_uid == 0 || info->st_uid == geteuid();
 }
 
-/* Nobody else can put another folder in its place, or in that of one above it. */
+/* Nobody else can put another folder in its place, or in that of one above it. The group of one
+ * above may: such are the folders of projects. */
 static int check_place(const char *place, struct error *err)
 {
     char *path AUTO_FREE = realpath(place, NULL);
+    mode_t others = 0022;
     struct stat info;
     while (path != NULL && stat(path, &info) == 0) {
         if (!is_trusted(&info))
@@ -49,7 +51,7 @@ static int check_place(const char *place, struct error *err)
                              "%s is not safe for staged files, since it belongs to another user: "
                              "choose another --stage-dir",
                              path);
-        if ((info.st_mode & 0022) != 0 && (info.st_mode & S_ISVTX) == 0)
+        if ((info.st_mode & others) != 0 && (info.st_mode & S_ISVTX) == 0)
             return error_set(err,
                              "%s is not safe for staged files, since others can write to it: "
                              "choose another --stage-dir, or chmod +t it",
@@ -58,6 +60,7 @@ static int check_place(const char *place, struct error *err)
         if (slash == NULL || slash[1] == '\0')
             return 0;
         slash[slash == path ? 1 : 0] = '\0';
+        others = 0002;
     }
     return error_errno(err, errno, "cannot use the folder %s (--stage-dir)", place);
 }
@@ -132,7 +135,8 @@ static int open_locked(const struct stage_store *store, const char *name, int ho
     return fd;
 }
 
-/* Who removes a copy renames it at once, and who looks at it has the lock for a moment. */
+/* A process that removes a copy renames it at once, and one that looks has the lock for a moment.
+ */
 int stage_store_take(const struct stage_store *store, const char *id)
 {
     int fd = open_locked(store, id, LOCK_SH);
@@ -333,8 +337,9 @@ static void look_at_copy(const struct stage_store *store, const char *id, struct
 {
     char *once AUTO_FREE = mem_printf("%s/%s/once", store->path, id);
     struct stage_list list;
-    int lock AUTO_FD = open_locked(store, id, LOCK_EX);
+    int lock = open_locked(store, id, LOCK_EX);
     *out = (struct stage_kept){.in_use = lock < 0, .used_ms = modified_ms(store, id, "list")};
+    fd_close(&lock); /* others wait for it */
     if (access(once, F_OK) == 0)
         out->used_ms = INT64_MIN / 2;
     if (stage_store_list(store, id, &list) < 0) {
