@@ -224,10 +224,10 @@ const struct stage_file *stage_list_entry(const struct stage_list *list, const c
     size_t root = strlen(list->files[0].name);
     for (size_t i = 0; i < list->count; i++) {
         const struct stage_file *file = &list->files[i];
-        const char *name = file->name + root;
-        size_t length = strlen(name);
-        if (strncmp(below, name, length) == 0 &&
-            (below[length] == '\0' || (below[length] == '/' && file->kind == 'l')))
+        const char *name = file->name + root, *at = below;
+        while (*name != '\0' && *name == *at)
+            name++, at++;
+        if (*name == '\0' && (*at == '\0' || (*at == '/' && file->kind == 'l')))
             return file;
     }
     return NULL;

@@ -338,8 +338,9 @@ static void close_part(struct agent *agent)
     atomic_store(&work->watch.stop, true);
     if (desk->thread == NULL || !work_thread_destroy(desk->thread, BUSY_MS)) {
         for (size_t i = 0; i < desk->places.count; i++) {
-            if (stage_copy_is_alone(&work->copies[i]))
+            if (desk->places.items[i].link != NULL && stage_copy_is_alone(&work->copies[i]))
                 stage_places_unlink(&desk->places, i);
+            stage_copy_close(&work->copies[i]); /* so its lock is exclusive for a moment only */
         }
         stage_work_free(&work->task);
     }
