@@ -5,7 +5,7 @@
 import os
 import re
 
-from ground import wait_until
+from ground import patient, wait_until
 from hosts import Hosts, main
 
 STORE = f"/tmp/hvdrun-stage-{os.geteuid()}"
@@ -74,7 +74,7 @@ class Stage(Hosts):
         """A write fails while more chunks are on their way."""
         self.folder(6000000)
         self.host(2).mount_tmp("size=9m,mode=1777")
-        self.host(2).slow("10mbit")
+        self.host(2).slow("4mbit")
         job = self.ssh_start("-H", "node1,node2", "--stage", "src", "sh", "-c", "echo ran")
         wait_until(lambda: self.copies(2), "node2 has begun")
         self.host(2).run("sh", "-c", "cat /dev/zero > /tmp/full 2>&-; true")
@@ -91,12 +91,13 @@ class Stage(Hosts):
 
     def test_limits_of_the_start_wait(self):
         """Staging takes longer than the limits for hosts to come, of static and of elastic jobs."""
-        self.folder(4000000)
+        limit = patient(8)
+        self.folder(int(1.25 * limit * 1000000))
         self.host(1).slow("8mbit")
-        result = self.ssh_job("--start-timeout", 3, "-H", "node1", "--stage", "src", "sh", "-c", SAME)
+        result = self.ssh_job("--start-timeout", limit, "-H", "node1", "--stage", "src", "sh", "-c", SAME)
         self.expect(result, 0)
         self.host(1).run("rm", "-rf", STORE)
-        result = self.ssh_job("--elastic-timeout", 3, "-H", "node1", "--min-np", 1, "--stage", "src", "sh", "-c", SAME)
+        result = self.ssh_job("--elastic-timeout", limit, "-H", "node1", "--min-np", 1, "--stage", "src", "sh", "-c", SAME)
         self.expect(result, 0)
 
     def test_newcomers(self):

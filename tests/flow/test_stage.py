@@ -154,6 +154,7 @@ class Rewriting(Stage):
         self.folder("src/sub", x="1")
         result = self.stage("-np", 1, "--stage", "src", "--wdir", "src/sub", "sh", "-c", "pwd; ls")
         self.assertRegex(result.stdout, rf"{self.store}/\S+/copy/src/sub\n.*x\n")
+        self.assertEqual("root can write there" in result.said, os.geteuid() == 0)
 
     def test_here(self):
         src = self.folder(x="1")

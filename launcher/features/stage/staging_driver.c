@@ -303,6 +303,18 @@ static void send_lists(struct staging *own)
     }
 }
 
+/* Only root can write to copies. */
+static void warn_root(const struct staging *own)
+{
+    const struct staging_work *work = own->work;
+    for (size_t i = 0; geteuid() == 0 && i < work->count; i++) {
+        if (stage_path_below(work->wdir, work->roots[i].named) != NULL)
+            log_warning(&own->job->log,
+                        "the working folder is in a copy (--stage) that jobs share, and root can "
+                        "write there: write results to another place");
+    }
+}
+
 static void work_done(struct work_task *task)
 {
     struct staging_work *work = (struct staging_work *)task;
@@ -317,6 +329,7 @@ static void work_done(struct work_task *task)
                           work->err.text);
     } else if (listed) {
         own->listed = true;
+        warn_root(own);
         send_lists(own);
     } else {
         chunks_were_read(own);
@@ -468,18 +481,6 @@ static int add_root(struct staging_work *work, const char *text, const char *her
     return 0;
 }
 
-/* Only root can write to copies. */
-static void warn_root(const struct staging *own)
-{
-    const struct staging_work *work = own->work;
-    for (size_t i = 0; geteuid() == 0 && i < work->count; i++) {
-        if (stage_path_below(work->wdir, work->roots[i].named) != NULL)
-            log_warning(&own->job->log,
-                        "the working folder is in a copy (--stage) that jobs share, and root can "
-                        "write there: write results to another place");
-    }
-}
-
 static void close_part(struct job *job)
 {
     struct staging *own = job_part(job, staging);
@@ -516,7 +517,6 @@ static int open_part(struct job *job, struct error *err)
         if (add_root(work, settings->stage.items[i], here, err) < 0)
             return -1;
     }
-    warn_root(own);
     own->thread = work_thread_create(job->loop, "stage-read", err);
     if (own->thread == NULL)
         return -1;
