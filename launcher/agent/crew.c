@@ -376,10 +376,9 @@ void crew_pause(struct crew *crew, bool paused)
         worker_end_pause(crew->workers[i].end, paused);
 }
 
-void crew_mpi_frame(struct crew *crew, uint8_t type, const void *message)
+const char *crew_mpi_frame(struct crew *crew, uint8_t type, const void *message)
 {
-    if (crew->setup.mpi != NULL)
-        mpi_world_frame(crew->setup.mpi, type, message);
+    return crew->setup.mpi != NULL ? mpi_world_frame(crew->setup.mpi, type, message) : NULL;
 }
 
 static char *state_of(const struct worker *worker, const struct descendants_table *processes)

@@ -321,17 +321,17 @@ static void relay_signal(void *context, int number, int signal)
     signal_here(world, number < 0 ? number : number - first_of(world), signal);
 }
 
-void mpi_world_frame(struct mpi_world *world, uint8_t type, const void *message)
+const char *mpi_world_frame(struct mpi_world *world, uint8_t type, const void *message)
 {
     if (!world->registered && world->pmi1 == NULL)
-        return;
+        return NULL;
     struct mpi_relay_ends ends = {.log = &world->post->log,
                                   .pmix = world->registered ? world->host->pmix.server : NULL,
                                   .pmi1 = world->pmi1,
                                   .job_id = world->job.job_id,
                                   .signal = relay_signal,
                                   .context = world};
-    mpi_relay_frame(&ends, type, message);
+    return mpi_relay_frame(&ends, type, message);
 }
 
 /* Did this local rank ever speak to the server it was given? */
@@ -471,6 +471,8 @@ void mpi_world_destroy(struct mpi_world *world)
     if (world->registered && !world->host->abandoned)
         pmix_server_job_end(world->host->pmix.server, first_of(world));
     pmi1_wire_destroy(world->pmi1);
+    if (post_link(world->post) != NULL)
+        link_drop_pieces(post_link(world->post), world->post->epoch);
     free(world->nspace);
     free(world);
 }

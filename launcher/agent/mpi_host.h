@@ -52,5 +52,5 @@ void mpi_world_exited(struct mpi_world *world, int index, int code, int signal);
 /* Handles now what this worker sent before it ended. */
 void mpi_world_collect(struct mpi_world *world, int index);
 
-/* An MPI_* frame of its epoch, or SPAWNED. */
-void mpi_world_frame(struct mpi_world *world, uint8_t type, const void *message);
+/* An MPI_* frame of its epoch, or SPAWNED. Returns what is wrong with it, or NULL. */
+const char *mpi_world_frame(struct mpi_world *world, uint8_t type, const void *message);

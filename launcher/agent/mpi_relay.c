@@ -12,7 +12,9 @@
  * them. */
 #define PMI1_NSPACE "pmi1"
 
-#define COLLECT_DATA 4 /* the number of MpiCollect.data in control.proto */
+/* The numbers of MpiCollect.data and MpiModexData.data in control.proto. */
+#define COLLECT_DATA 4
+#define MODEX_DATA 4
 
 /* MpiStore.kind; the first three are those of struct pmix_store_request. */
 enum { STORE_RANK_ENDED = 3 };
@@ -43,8 +45,7 @@ int mpi_relay_collect(const struct post *post, uint64_t token, const char *opera
     message.ranks = numbers;
     message.n_ranks = count;
     message.on_demand = on_demand;
-    if (kept)
-        message.kept = length;
+    message.kept = kept;
     post_pieces(post, FRAME_MPI_COLLECT, &message.base, COLLECT_DATA, bytes, kept ? 0 : length);
     return 0;
 }
@@ -151,10 +152,14 @@ void mpi_relay_modex_data(const struct post *post, struct pmix_asker asker, bool
     Hvdrun__MpiModexData message = HVDRUN__MPI_MODEX_DATA__INIT;
     message.token = asker.token;
     message.node = asker.node;
-    message.found = ok && length <= FRAME_MPI_DATA_MAX;
-    if (message.found)
-        message.data = data_of(bytes, length);
-    post_message(post, FRAME_MPI_MODEX_DATA, &message.base);
+    message.found = ok && length <= FRAME_MPI_DATA_MAX && post_takes(post, length);
+    if (ok && !message.found)
+        log_warning(&post->log,
+                    "an MPI rank on another host asks for data of one here, but %zu MiB is more "
+                    "than %s",
+                    length >> 20, length > FRAME_MPI_DATA_MAX ? "60 MiB" : "the connection takes");
+    post_pieces(post, FRAME_MPI_MODEX_DATA, &message.base, MODEX_DATA, bytes,
+                message.found ? length : 0);
 }
 
 void mpi_relay_event(const struct post *post, const void *bytes, size_t length)
@@ -270,7 +275,8 @@ int mpi_relay_spawn_pmi1(const struct post *post, int rank, int number,
     return post_spawn(post, &same, &nothing, &message);
 }
 
-static void on_collected(const struct mpi_relay_ends *ends, const Hvdrun__MpiCollected *message)
+static const char *on_collected(const struct mpi_relay_ends *ends,
+                                const Hvdrun__MpiCollected *message)
 {
     bool ok = message->problem[0] == '\0';
     struct error err = ERROR_INIT;
@@ -278,10 +284,8 @@ static void on_collected(const struct mpi_relay_ends *ends, const Hvdrun__MpiCol
     void *own AUTO_FREE = NULL;
     if (!ok)
         log_debug(ends->log, "a step of MPI's start-up failed: %s", message->problem);
-    if (ok && expand(message, &data, &own) < 0) {
-        log_error(ends->log, "the driver sent broken data of a step of MPI's start-up");
-        ok = false;
-    }
+    if (ok && expand(message, &data, &own) < 0)
+        return "MPI_COLLECTED has broken data";
     if (!message->pmi1 && ends->pmix != NULL)
         pmix_server_collect_reply(ends->pmix, message->token, ok, message->round,
                                   ok ? data.data : NULL, ok ? data.len : 0);
@@ -289,6 +293,7 @@ static void on_collected(const struct mpi_relay_ends *ends, const Hvdrun__MpiCol
     if (message->pmi1 && ok && ends->pmi1 != NULL &&
         pmi1_wire_barrier_out(ends->pmi1, (const char *)data.data, data.len, &err) < 0)
         log_error(ends->log, "%s", err.text);
+    return NULL;
 }
 
 static void on_modex(const struct mpi_relay_ends *ends, const Hvdrun__MpiModex *message)
@@ -361,10 +366,10 @@ static void on_spawned(const struct mpi_relay_ends *ends, const Hvdrun__Spawned 
                                 nspace);
 }
 
-void mpi_relay_frame(const struct mpi_relay_ends *ends, uint8_t type, const void *message)
+const char *mpi_relay_frame(const struct mpi_relay_ends *ends, uint8_t type, const void *message)
 {
     switch (type) {
-    case FRAME_MPI_COLLECTED: on_collected(ends, message); break;
+    case FRAME_MPI_COLLECTED: return on_collected(ends, message);
     case FRAME_MPI_MODEX: on_modex(ends, message); break;
     case FRAME_MPI_MODEX_DATA: on_modex_data(ends, message); break;
     case FRAME_MPI_STORE_REPLY: on_store_reply(ends, message); break;
@@ -373,4 +378,5 @@ void mpi_relay_frame(const struct mpi_relay_ends *ends, uint8_t type, const void
     case FRAME_SPAWNED: on_spawned(ends, message); break;
     default: break;
     }
+    return NULL;
 }

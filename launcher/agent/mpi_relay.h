@@ -46,5 +46,6 @@ struct mpi_relay_ends {
     void *context;
 };
 
-/* Any MPI_* frame of the present epoch, or SPAWNED, with the message of its type. */
-void mpi_relay_frame(const struct mpi_relay_ends *ends, uint8_t type, const void *message);
+/* Any MPI_* frame of the present epoch, or SPAWNED, with the message of its type. Returns
+ * what is wrong with it, or NULL. */
+const char *mpi_relay_frame(const struct mpi_relay_ends *ends, uint8_t type, const void *message);

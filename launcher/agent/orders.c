@@ -42,11 +42,6 @@ static void crew_orders_end_worker(struct crew *crew, const struct frame_header 
     crew_end_worker(crew, message->seat, message->signal, message->grace_ms);
 }
 
-static void crew_orders_mpi(struct crew *crew, const struct frame_header *header, const void *body)
-{
-    crew_mpi_frame(crew, header->type, body);
-}
-
 /* For all crews, whatever their epoch. */
 static void crew_orders_signal(struct crews *crews, const struct frame_header *header,
                                const void *body)
@@ -103,6 +98,14 @@ static void ask(struct agent *agent, const struct frame_header *header, const vo
         agent_end_breach(agent, problem);
 }
 
+static void mpi(struct agent *agent, const struct frame_header *header, const void *body)
+{
+    struct crew *crew = crews_find(agent->crews, header->epoch);
+    const char *problem = crew != NULL ? crew_mpi_frame(crew, header->type, body) : NULL;
+    if (problem != NULL)
+        agent_end_breach(agent, problem);
+}
+
 static void end(struct agent *agent, const struct frame_header *header, const void *body)
 {
     agent_end_order(agent, header->epoch, body);
@@ -137,13 +140,13 @@ static const struct order orders[] = {
     [FRAME_START] = {.crew = crew_orders_start, MESSAGE(start)},
     [FRAME_STDIN] = {.crew = crew_orders_stdin},
     [FRAME_END_WORKER] = {.crew = crew_orders_end_worker, MESSAGE(end_worker)},
-    [FRAME_MPI_COLLECTED] = {.crew = crew_orders_mpi, MESSAGE(mpi_collected)},
-    [FRAME_MPI_MODEX] = {.crew = crew_orders_mpi, MESSAGE(mpi_modex)},
-    [FRAME_MPI_MODEX_DATA] = {.crew = crew_orders_mpi, MESSAGE(mpi_modex_data)},
-    [FRAME_MPI_STORE_REPLY] = {.crew = crew_orders_mpi, MESSAGE(mpi_store_reply)},
-    [FRAME_MPI_EVENT] = {.crew = crew_orders_mpi, MESSAGE(mpi_event)},
-    [FRAME_SPAWNED] = {.crew = crew_orders_mpi, MESSAGE(spawned)},
-    [FRAME_MPI_SIGNAL] = {.crew = crew_orders_mpi, MESSAGE(mpi_signal)},
+    [FRAME_MPI_COLLECTED] = {.node = mpi, MESSAGE(mpi_collected)},
+    [FRAME_MPI_MODEX] = {.node = mpi, MESSAGE(mpi_modex)},
+    [FRAME_MPI_MODEX_DATA] = {.node = mpi, MESSAGE(mpi_modex_data)},
+    [FRAME_MPI_STORE_REPLY] = {.node = mpi, MESSAGE(mpi_store_reply)},
+    [FRAME_MPI_EVENT] = {.node = mpi, MESSAGE(mpi_event)},
+    [FRAME_SPAWNED] = {.node = mpi, MESSAGE(spawned)},
+    [FRAME_MPI_SIGNAL] = {.node = mpi, MESSAGE(mpi_signal)},
 };
 
 /* Those of the table, and those that parts take. */

@@ -51,6 +51,12 @@ void post_pieces(const struct post *post, enum frame_type type, const ProtobufCM
     shared_block_release(block);
 }
 
+bool post_takes(const struct post *post, size_t length)
+{
+    const struct link *link = post_link(post);
+    return link != NULL && link_takes(link, length);
+}
+
 void post_empty(const struct post *post, enum frame_type type)
 {
     struct link *link = post_link(post);

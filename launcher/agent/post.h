@@ -23,4 +23,6 @@ void post_message(const struct post *post, enum frame_type type, const ProtobufC
 /* As link_send_pieces(), with a copy of the bytes. */
 void post_pieces(const struct post *post, enum frame_type type, const ProtobufCMessage *message,
                  unsigned field, const void *bytes, size_t length);
+/* As link_takes(). */
+bool post_takes(const struct post *post, size_t length);
 void post_empty(const struct post *post, enum frame_type type);

@@ -264,8 +264,19 @@ size_t link_queued(const struct link *link)
     return send_queue_length(&link->out) + link->pieces.length;
 }
 
-/* Room for one frame, or NULL after the link was given up. */
-static uint8_t *frame_reserve(struct link *link, size_t body)
+/* May so many bytes be added to all that waits? If not, the link is given up. */
+static bool has_room(struct link *link, size_t length)
+{
+    size_t queued = link_queued(link);
+    if (queued <= LINK_QUEUE_MAX && length <= LINK_QUEUE_MAX - queued)
+        return true;
+    link->overflowed = true;
+    flush_later(link);
+    return false;
+}
+
+/* A place for one frame in `out`, or NULL after the link was given up. */
+static uint8_t *frame_place(struct link *link, size_t body)
 {
     if (link->dead || link->destroyed || link->mute != 0)
         return NULL;
@@ -276,6 +287,13 @@ static uint8_t *frame_reserve(struct link *link, size_t body)
         flush_later(link);
     }
     return place;
+}
+
+/* The same for bytes that do not wait already. */
+static uint8_t *frame_reserve(struct link *link, size_t body)
+{
+    bool sends = !link->dead && !link->destroyed && link->mute == 0;
+    return sends && has_room(link, FRAME_HEADER_SIZE + body) ? frame_place(link, body) : NULL;
 }
 
 /* The header of the next frame; it counts once `sent` is one more. */
@@ -345,7 +363,7 @@ static bool send_shared_one(struct link *link, enum frame_type type, uint32_t ep
     size_t from = offset < head->length ? offset : head->length;
     size_t own = head->length - from < length ? head->length - from : length;
     size_t first = lead != 0;
-    uint8_t *place = frame_reserve(link, first + own);
+    uint8_t *place = frame_place(link, first + own);
     if (place == NULL)
         return false;
     if (lead != 0)
@@ -382,6 +400,8 @@ void link_send_shared(struct link *link, enum frame_type type, uint32_t epoch,
     size_t whole = head.length + block->length;
     size_t at = 0;
     flush_later(link);
+    if (!has_room(link, whole))
+        return;
     for (; whole - at > FRAME_BODY_MAX; at += FRAME_BODY_MAX) {
         if (!send_shared_one(link, FRAME_PART, epoch, 0, &head, block, at, FRAME_BODY_MAX))
             return;
@@ -395,11 +415,24 @@ void link_send_pieces(struct link *link, enum frame_type type, uint32_t epoch,
     if (link->dead || link->destroyed || link->mute != 0)
         return;
     struct buf head AUTO_BUF = message_head(message, field, block->length);
-    if (head.length + block->length > LINK_QUEUE_MAX - link_queued(link))
-        link->overflowed = true;
+    size_t whole = head.length + block->length;
+    if (!has_room(link, whole))
+        return;
+    if (whole <= PIECE && link->pieces.first == NULL)
+        send_shared_one(link, type, epoch, 0, &head, block, 0, whole);
     else
         piece_list_add(&link->pieces, type, epoch, &head, block);
     flush_later(link);
+}
+
+void link_drop_pieces(struct link *link, uint32_t epoch)
+{
+    piece_list_drop(&link->pieces, epoch);
+}
+
+bool link_takes(const struct link *link, size_t length)
+{
+    return link_queued(link) + length <= LINK_QUEUE_MAX / 2;
 }
 
 uint8_t *link_data_reserve(struct link *link, size_t room)

@@ -55,10 +55,16 @@ void link_send_message(struct link *link, enum frame_type type, uint32_t epoch,
  * The links hold the block until they have sent it. */
 void link_send_shared(struct link *link, enum frame_type type, uint32_t epoch,
                       const ProtobufCMessage *message, unsigned field, struct shared_block *block);
-/* The same for a message that may wait: it goes in pieces, and other frames go between these, also
- * those that are sent later. Such messages keep their order among each other. */
+/* The same for a message that may wait. If it is large, it goes in pieces, and other frames go
+ * between these, also those that are sent later. Such messages keep their order among each other,
+ * and one of at most 64 KiB that waits for no other keeps it among all frames. */
 void link_send_pieces(struct link *link, enum frame_type type, uint32_t epoch,
                       const ProtobufCMessage *message, unsigned field, struct shared_block *block);
+
+/* Such messages of an epoch that is over: those that have not begun are not sent. */
+void link_drop_pieces(struct link *link, uint32_t epoch);
+/* May a message of this length wait, so that half of the queue remains for others? */
+bool link_takes(const struct link *link, size_t length);
 
 /* A data frame whose bytes the caller writes in place: reserve room for up to `room` bytes, fill
  * some of them, commit how many. Nothing may be sent on this link in between. */

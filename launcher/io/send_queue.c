@@ -139,13 +139,13 @@ size_t pieced_rest(const struct pieced *pieced)
     return pieced->head.length + pieced->block->length - pieced->at;
 }
 
-static void drop_pieced(struct piece_list *list)
+static void drop_pieced(struct piece_list *list, struct pieced **at)
 {
-    struct pieced *pieced = list->first;
+    struct pieced *pieced = *at;
     list->length -= pieced_rest(pieced);
-    list->first = pieced->next;
-    if (list->first == NULL)
-        list->last = &list->first;
+    *at = pieced->next;
+    if (*at == NULL)
+        list->last = at;
     buf_destroy(&pieced->head);
     shared_block_release(pieced->block);
     free(pieced);
@@ -154,7 +154,17 @@ static void drop_pieced(struct piece_list *list)
 void piece_list_clear(struct piece_list *list)
 {
     while (list->first != NULL)
-        drop_pieced(list);
+        drop_pieced(list, &list->first);
+}
+
+void piece_list_drop(struct piece_list *list, uint32_t epoch)
+{
+    for (struct pieced **at = &list->first; *at != NULL;) {
+        if ((*at)->epoch == epoch && (*at)->at == 0)
+            drop_pieced(list, at);
+        else
+            at = &(*at)->next;
+    }
 }
 
 void piece_list_add(struct piece_list *list, enum frame_type type, uint32_t epoch, struct buf *head,
@@ -174,5 +184,5 @@ void piece_list_sent(struct piece_list *list, size_t length)
     list->first->at += length;
     list->length -= length;
     if (pieced_rest(list->first) == 0)
-        drop_pieced(list);
+        drop_pieced(list, &list->first);
 }

@@ -76,6 +76,8 @@ struct piece_list {
 
 void piece_list_init(struct piece_list *list);
 void piece_list_clear(struct piece_list *list);
+/* Leaves out the messages of this epoch that have not begun. */
+void piece_list_drop(struct piece_list *list, uint32_t epoch);
 
 /* Holds the block, and takes the head, which is empty afterwards. */
 void piece_list_add(struct piece_list *list, enum frame_type type, uint32_t epoch, struct buf *head,

@@ -501,17 +501,90 @@ static int test_silent(void)
     return 0;
 }
 
+static volatile sig_atomic_t came;
+static pmix_status_t came_with;
+
+static void on_value(pmix_status_t status, pmix_value_t *value, void *context)
+{
+    (void)value, (void)context;
+    came_with = status;
+    came = 1;
+}
+
+/* Rank 0 has asked when both are out of their fence: so it was first. */
+static pmix_status_t get_in_turn(const pmix_proc_t *peer, const pmix_info_t *limit, size_t limits)
+{
+    pmix_proc_t both[2];
+    pmix_value_t *got = NULL;
+    PMIX_LOAD_PROCID(&both[0], me.nspace, 0);
+    PMIX_LOAD_PROCID(&both[1], me.nspace, 1);
+    came = 0;
+    if (me.rank == 0)
+        CHECK(PMIx_Get_nb(peer, "card", limit, limits, on_value, NULL) == PMIX_SUCCESS);
+    CHECK(PMIx_Fence(both, 2, NULL, 0) == PMIX_SUCCESS);
+    if (me.rank == 1)
+        return PMIx_Get(peer, "card", limit, limits, &got);
+    struct timespec moment = {.tv_nsec = 10000000};
+    while (!came)
+        nanosleep(&moment, NULL);
+    return came_with;
+}
+
+/* Two ranks of one node wait for a third, one of them for a second only. libpmix asks once for
+ * both: the limit of the first one counts for both, and that of the second one for none. */
+static int wait_for(pmix_rank_t rank, int limits, const char *key)
+{
+    pmix_proc_t peer;
+    pmix_value_t *got = NULL;
+    pmix_info_t limit;
+    int second = 1;
+    PMIX_LOAD_PROCID(&peer, me.nspace, rank);
+    PMIX_INFO_LOAD(&limit, PMIX_TIMEOUT, &second, PMIX_INT);
+    pmix_status_t status = get_in_turn(&peer, &limit, me.rank == 0 ? limits : 1 - limits);
+    if (limits == 0)
+        CHECK(status == PMIX_SUCCESS);
+    else if (me.rank == 0)
+        CHECK(status == PMIX_ERR_TIMEOUT &&
+              publish(key, "x", PMIX_RANGE_SESSION, PMIX_PERSIST_SESSION) == PMIX_SUCCESS);
+    else /* its question may have come too late for that */
+        CHECK(status == PMIX_ERR_TIMEOUT || status == PMIX_SUCCESS);
+    CHECK(PMIx_Get(&peer, "card", NULL, 0, &got) == PMIX_SUCCESS && got->data.uint32 == rank);
+    PMIX_VALUE_RELEASE(got);
+    return 0;
+}
+
+static int test_patience(void)
+{
+    pmix_value_t value = {.type = PMIX_UINT32, .data = {.uint32 = me.rank}};
+    for (int limits = 0; limits < 2; limits++) {
+        pmix_rank_t rank = size - 1 - (uint32_t)limits;
+        char text[64];
+        if (me.rank < 2)
+            CHECK(wait_for(rank, limits, "go") == 0);
+        if (me.rank == rank && limits == 1)
+            CHECK(lookup("go", PMIX_RANGE_SESSION, 1, 0, text) == PMIX_SUCCESS);
+        if (me.rank == rank && limits == 0)
+            sleep(2); /* longer than the limit */
+        if (me.rank == rank)
+            CHECK(PMIx_Put(PMIX_GLOBAL, "card", &value) == PMIX_SUCCESS &&
+                  PMIx_Commit() == PMIX_SUCCESS);
+        CHECK(fence() == PMIX_SUCCESS);
+    }
+    return 0;
+}
+
 static const struct {
     const char *name;
     int (*run)(void);
 } tests[] = {
-    {"publish", test_publish}, {"timeout", test_timeout}, {"modex", test_modex},
-    {"keys", test_keys},       {"query", test_query},     {"group", test_group},
-    {"connect", test_connect}, {"control", test_control}, {"log", test_log},
-    {"spawn", test_spawn},     {"event", test_event},     {"abort", test_abort},
-    {"fetch", test_fetch},     {"some", test_some},       {"notify", test_notify},
-    {"leave", test_leave},     {"large", test_large},     {"called", test_called},
-    {"every", test_every},     {"silent", test_silent},   {"told", test_told},
+    {"publish", test_publish},   {"timeout", test_timeout}, {"modex", test_modex},
+    {"keys", test_keys},         {"query", test_query},     {"group", test_group},
+    {"connect", test_connect},   {"control", test_control}, {"log", test_log},
+    {"spawn", test_spawn},       {"event", test_event},     {"abort", test_abort},
+    {"fetch", test_fetch},       {"some", test_some},       {"notify", test_notify},
+    {"leave", test_leave},       {"large", test_large},     {"called", test_called},
+    {"every", test_every},       {"silent", test_silent},   {"told", test_told},
+    {"patience", test_patience},
 };
 
 int main(int argc, char **argv)

@@ -461,6 +461,17 @@ void node_link_send_pieces(struct node_link *node, enum frame_type type, uint32_
         link_send_pieces(node->link, type, epoch, message, field, block);
 }
 
+void node_link_drop_pieces(struct node_link *node, uint32_t epoch)
+{
+    if (node->link != NULL)
+        link_drop_pieces(node->link, epoch);
+}
+
+bool node_link_takes(const struct node_link *node, size_t length)
+{
+    return node->link != NULL && link_takes(node->link, length);
+}
+
 void node_link_suspend(struct node_link *node, bool suspended)
 {
     liveness_suspend(&node->liveness, suspended, clock_mono_ms());

@@ -110,13 +110,16 @@ bool node_link_alive(const struct node_link *node); /* it can be sent to */
 
 void node_link_send(struct node_link *node, enum frame_type type, uint32_t epoch,
                     const ProtobufCMessage *message); /* NULL: an empty body */
-/* As link_send_shared() and link_send_pieces(). */
+/* As link_send_shared(), link_send_pieces(), and link_drop_pieces(). */
 void node_link_send_shared(struct node_link *node, enum frame_type type, uint32_t epoch,
                            const ProtobufCMessage *message, unsigned field,
                            struct shared_block *block);
 void node_link_send_pieces(struct node_link *node, enum frame_type type, uint32_t epoch,
                            const ProtobufCMessage *message, unsigned field,
                            struct shared_block *block);
+void node_link_drop_pieces(struct node_link *node, uint32_t epoch);
+/* May it have so many bytes more to send, and still half of the queue for others? */
+bool node_link_takes(const struct node_link *node, size_t length);
 void node_link_give_up(struct node_link *node, const char *why); /* closes it as lost */
 /* No agent will come up there. Does nothing after HELLO. */
 void node_link_unreached(struct node_link *node);

@@ -2,11 +2,13 @@
 #include "driver/mpi/job_mpi.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/status.h"
 #include "driver/end/teardown.h"
 #include "driver/job/part.h"
+#include "driver/mpi/asks.h"
 #include "driver/mpi/names.h"
 #include "driver/mpi/rounds.h"
 
@@ -15,12 +17,15 @@
 /* Often enough for a timely warning, late enough that every rank which still joins has joined. */
 #define LOOK_MS 2000
 
-#define MPI_COLLECTED_DATA 4 /* the number of MpiCollected.data in control.proto */
+/* The numbers of MpiCollected.data and MpiModexData.data in control.proto. */
+#define MPI_COLLECTED_DATA 4
+#define MPI_MODEX_DATA_DATA 4
 
 struct job_mpi {
     struct job *job;
     struct mpi_rounds *rounds; /* of the present epoch; made when the first step is entered */
     struct mpi_names *names;   /* likewise at the first request */
+    struct mpi_asks asks;      /* likewise */
     struct loop_timer *look;
     bool warned;
 };
@@ -80,6 +85,9 @@ void job_mpi_end_epoch(struct job_mpi *part)
     part->rounds = NULL;
     mpi_names_destroy(part->names); /* its ranks published for themselves */
     part->names = NULL;
+    mpi_asks_clear(&part->asks);
+    for (int i = 0; i < part->job->node_count; i++)
+        node_link_drop_pieces(part->job->nodes[i], part->job->epoch);
     part->warned = false;
     if (part->look != NULL)
         loop_timer_clear(part->look);
@@ -91,6 +99,7 @@ static void close_part(struct job *job)
     loop_timer_destroy(part->look);
     mpi_rounds_destroy(part->rounds);
     mpi_names_destroy(part->names);
+    mpi_asks_clear(&part->asks);
     free(part);
 }
 
@@ -124,11 +133,11 @@ static void open_rounds(struct job_mpi *part)
         return;
     if (part->look == NULL)
         part->look = loop_timer_create(job->loop, look_for_stuck, part);
-    mpi_rounds_destroy(part->rounds);
+    int64_t direct = job->settings->mpi_direct;
     struct mpi_limits limits = {.round = FRAME_MPI_DATA_MAX,
                                 .all = WAITING_BYTES_MAX,
                                 .shrink = (size_t)job->settings->mpi_compress << 10,
-                                .demand = (size_t)job->settings->mpi_direct << 20};
+                                .demand = direct < 0 ? SIZE_MAX : (size_t)direct << 20};
     part->rounds = mpi_rounds_create(job->plan, &limits, round_answer, part);
     for (int i = 0; i < job->plan->node_count; i++) {
         if (!node_link_alive(job->places[i]))
@@ -172,37 +181,79 @@ static int take_collect(struct job *job, struct node_link *node, const struct ag
     return joined == MPI_NONSENSE ? -1 : 0;
 }
 
-static void refuse_modex(struct node_link *node, uint32_t epoch, uint64_t token)
+/* NULL: nothing was found. */
+static void answer_modex(const struct job *job, const struct mpi_asker *asker,
+                         struct shared_block *data)
 {
+    struct node_link *node = job->places[asker->node];
     Hvdrun__MpiModexData answer = HVDRUN__MPI_MODEX_DATA__INIT;
-    answer.token = token;
-    answer.node = (uint32_t)node->place;
-    node_link_send(node, FRAME_MPI_MODEX_DATA, epoch, &answer.base);
+    answer.token = asker->token;
+    answer.node = (uint32_t)asker->node;
+    answer.found = data != NULL && node_link_takes(node, data->length);
+    if (data != NULL && !answer.found)
+        log_warning(&job->log, "%s asks for more data of MPI ranks than the connection takes",
+                    node->host);
+    if (answer.found)
+        node_link_send_pieces(node, FRAME_MPI_MODEX_DATA, asker->epoch, &answer.base,
+                              MPI_MODEX_DATA_DATA, data);
+    else
+        node_link_send(node, FRAME_MPI_MODEX_DATA, asker->epoch, &answer.base);
+}
+
+static void refuse_modex(void *context, const struct mpi_asker *asker)
+{
+    answer_modex(context, asker, NULL);
+}
+
+/* Under the epoch of the rank, which its node has as long as it can answer. */
+static void ask_modex(const struct job *job, uint32_t rank, uint64_t token)
+{
+    const struct rank_record *record = &job->ranks.records[rank];
+    Hvdrun__MpiModex question = HVDRUN__MPI_MODEX__INIT;
+    int owner = job->plan->ranks[rank].node;
+    question.token = token;
+    question.rank = rank;
+    question.node = (uint32_t)owner;
+    node_link_send(job->places[owner], FRAME_MPI_MODEX,
+                   record->world > 0 ? record->epoch : job->epoch, &question.base);
 }
 
 static int take_modex(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    Hvdrun__MpiModex *message = frame->message;
+    struct job_mpi *part = job_part(job, job_mpi);
+    const Hvdrun__MpiModex *message = frame->message;
     if (message->rank >= (uint32_t)job->plan->size)
         return -1;
-    struct node_link *to = job->places[job->plan->ranks[message->rank].node];
-    message->node = (uint32_t)node->place;
+    int owner = job->plan->ranks[message->rank].node;
+    struct mpi_asker asker = {node->place, frame->epoch, message->token};
     bool known =
         !rank_world_is_over(&job->ranks, (int)message->rank); /* else it has been dropped */
-    if (known && node_link_alive(to))
-        node_link_send(to, FRAME_MPI_MODEX, frame->epoch, &message->base);
-    else
-        refuse_modex(node, frame->epoch, message->token);
+    if (!known || !node_link_alive(job->places[owner])) {
+        refuse_modex(job, &asker);
+        return 0;
+    }
+    uint64_t token = mpi_asks_add(&part->asks, message->rank, owner, &asker);
+    if (token != 0)
+        ask_modex(job, message->rank, token);
     return 0;
 }
 
 static int take_modex_data(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    (void)node;
+    struct job_mpi *part = job_part(job, job_mpi);
     const Hvdrun__MpiModexData *message = frame->message;
-    if (message->node >= (uint32_t)job->plan->node_count)
+    if (message->node != (uint32_t)node->place)
         return -1;
-    node_link_send(job->places[message->node], FRAME_MPI_MODEX_DATA, frame->epoch, &message->base);
+    struct mpi_asked asked = mpi_asks_answered(&part->asks, node->place, message->token);
+    struct shared_block *data = message->found ? shared_block_create(message->data.len) : NULL;
+    if (data != NULL && data->length > 0)
+        memcpy(data->bytes, message->data.data, data->length);
+    for (size_t i = 0; i < asked.count; i++)
+        answer_modex(job, &asked.askers[i], data);
+    if (asked.next != 0)
+        ask_modex(job, asked.rank, asked.next);
+    shared_block_release(data);
+    free(asked.askers);
     return 0;
 }
 
@@ -238,13 +289,14 @@ static int take_store(struct job *job, struct node_link *node, const struct agen
 
 static void node_lost(struct job *job, struct node_link *node)
 {
-    const struct job_mpi *part = job_part(job, job_mpi);
+    struct job_mpi *part = job_part(job, job_mpi);
     if (node->place < 0)
         return;
     if (part->rounds != NULL)
         mpi_rounds_node_lost(part->rounds, node->place);
     if (part->names != NULL)
         mpi_names_node_lost(part->names, node->place);
+    mpi_asks_node_lost(&part->asks, node->place, refuse_modex, job);
 }
 
 /* From a node in the plan. */

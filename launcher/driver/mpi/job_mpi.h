@@ -9,8 +9,8 @@
  *
  * A job on one node needs none of this: its agent does everything.
  *
- * The driver keeps no state about a direct modex: the request names the node that asked. If the
- * node that was asked is lost before it answers, the request ends with the epoch.
+ * Who waits for a direct modex is in asks.h. If the node that was asked is lost before it answers,
+ * those who wait are told that nothing was found.
  */
 #pragma once
 

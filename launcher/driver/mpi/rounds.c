@@ -111,7 +111,8 @@ static void take_out(struct mpi_rounds *rounds, struct round *round)
     rounds->pending--;
 }
 
-/* The bytes of all nodes in node order, or none. They move: a node's own copy is gone then. */
+/* The bytes of all nodes in node order, or none. They move, so that they are there twice only
+ * meanwhile. */
 static struct shared_block *gather(struct mpi_rounds *rounds, struct round *round)
 {
     struct shared_block *all = shared_block_create(round->bytes);
@@ -228,7 +229,7 @@ static struct round *add(struct mpi_rounds *rounds, const struct mpi_step *step)
 static bool makes_sense(const struct plan *plan, int node, const struct mpi_step *step)
 {
     bool here = step->rank_count == 0;
-    if (step->kept > 0 && !step->on_demand)
+    if (step->kept && !step->on_demand)
         return false;
     for (size_t i = 0; i < step->rank_count; i++) {
         if (step->ranks[i] >= (uint32_t)plan->size ||
@@ -260,26 +261,35 @@ static void settle(struct mpi_rounds *rounds, struct round *round)
     }
 }
 
-/* Whether the round then has more bytes than can be sent even to one node. */
+/* Does a limit forbid these bytes, too? *limit: which. */
 static bool is_too_much(const struct mpi_rounds *rounds, const struct round *round,
-                        const struct mpi_step *step)
+                        const struct mpi_step *step, size_t *limit)
 {
     const struct mpi_limits *limits = &rounds->limits;
-    size_t so_far = round != NULL ? round->bytes : 0;
-    size_t most = limits->demand < limits->round ? limits->demand : limits->round;
-    return step->on_demand &&
-           (step->kept > 0 || (round != NULL && round->kept) || step->length > most - so_far);
+    size_t in_round = limits->round - (round != NULL ? round->bytes : 0);
+    bool over = step->kept || step->length > in_round;
+    *limit = over ? limits->round : limits->all;
+    return over || step->length > limits->all - rounds->bytes;
+}
+
+/* Whether the bytes stay with their nodes. */
+static bool stays(const struct mpi_rounds *rounds, const struct round *round,
+                  const struct mpi_step *step)
+{
+    size_t limit = 0;
+    return step->on_demand && rounds->limits.demand != SIZE_MAX &&
+           ((round != NULL && round->kept) || is_too_much(rounds, round, step, &limit));
 }
 
 /* Is there room for the bytes of the step, and for a round? */
 static bool has_room(const struct mpi_rounds *rounds, const struct round *round,
                      const struct mpi_step *step, struct error *err)
 {
-    const struct mpi_limits *limits = &rounds->limits;
-    size_t in_round = limits->round - (round != NULL ? round->bytes : 0);
-    if (step->length > in_round || step->length > limits->all - rounds->bytes) {
-        error_set(err, "the data that MPI ranks exchange at their start exceeds %zu MiB",
-                  (step->length > in_round ? limits->round : limits->all) >> 20);
+    size_t limit = 0;
+    if (is_too_much(rounds, round, step, &limit)) {
+        error_set(err, "the data that MPI ranks exchange %s exceeds %zu MiB%s",
+                  limit == rounds->limits.all ? "in all open steps" : "in one step", limit >> 20,
+                  step->on_demand ? " (--mpi-direct has no such limit)" : "");
         return false;
     }
     if (round == NULL && rounds->pending >= PENDING_MAX) {
@@ -307,10 +317,12 @@ enum mpi_join mpi_rounds_join(struct mpi_rounds *rounds, int node, const struct 
         return MPI_NONSENSE;
     }
     struct round *round = find(rounds, node, step);
-    bool keep = is_too_much(rounds, round, step);
+    bool keep = stays(rounds, round, step);
     struct mpi_step own = *step;
-    if (keep)
+    if (keep) {
         own.length = 0;
+        own.kept = false;
+    }
     if (!has_room(rounds, round, &own, err))
         return MPI_TOO_MUCH;
     if (round == NULL)

@@ -33,7 +33,7 @@ struct mpi_step {
     const void *bytes;
     size_t length;
     bool on_demand; /* the nodes can do without the bytes of the others */
-    uint64_t kept;  /* bytes that the node has not given; only if `on_demand` */
+    bool kept;      /* the node has not given its bytes; only if `on_demand` */
 };
 
 struct mpi_answer {
@@ -50,7 +50,8 @@ struct mpi_limits {
     size_t round;  /* for the bytes of one round */
     size_t all;    /* for those of all rounds that wait */
     size_t shrink; /* the least bytes that are made smaller; 0: none are */
-    size_t demand; /* the most bytes to send in a round, if the nodes can ask instead */
+    size_t demand; /* the most bytes to send in a round, if the nodes can ask instead; SIZE_MAX:
+                      they shall not ask */
 };
 
 struct mpi_rounds;

@@ -15,6 +15,8 @@ struct waiting {
     int64_t deadline_ms; /* monotonic; -1: none */
 };
 
+/* The library calls once for all ranks of the node that wait for the same one, and looks at no
+ * limit itself: that of the first one counts for all. */
 struct modex_request {
     struct waiting waiting;
     int timeout_s; /* that the rank has set; 0: none */
@@ -52,17 +54,18 @@ static void modex_run(struct server *server, struct request *base)
         finish(request, PMIX_ERR_NOT_SUPPORTED, NULL, 0);
         return;
     }
-    if (request->timeout_s > 0)
-        request->waiting.deadline_ms = clock_mono_ms() + (int64_t)request->timeout_s * 1000;
     uint64_t id = bridge_park(&server->bridge, base);
-    note_deadline(server);
+    if (request->timeout_s > 0) {
+        request->waiting.deadline_ms = clock_mono_ms() + (int64_t)request->timeout_s * 1000;
+        note_deadline(server);
+    }
     server->ops.modex(server->context, id, number);
 }
 
 void modex_reply(struct server *server, uint64_t id, bool ok, const void *bytes, size_t length)
 {
-    struct request *base = bridge_unpark(&server->bridge, id, &modex_kind);
-    note_deadline(server);
+    struct request *base =
+        bridge_unpark(&server->bridge, id, &modex_kind); /* its deadline may pass */
     if (base != NULL)
         finish((struct modex_request *)base, ok ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND,
                ok ? mem_dup(bytes, length) : NULL, ok ? length : 0);
@@ -177,7 +180,6 @@ static void answer_run(struct server *server, struct request *base)
 {
     struct answer_request *answer = (struct answer_request *)base;
     ask_answer(server, answer->ask, answer->ok, answer->bytes, answer->length);
-    note_deadline(server);
     answer_drop(base);
 }
 
@@ -212,9 +214,10 @@ void modex_request(struct server *server, struct pmix_asker asker, int number)
         ask_answer(server, id, false, NULL, 0);
         return;
     }
-    if (local->ended)
+    if (local->ended) {
         ask->waiting.deadline_ms = clock_mono_ms() + LAST_WORDS_MS;
-    note_deadline(server);
+        note_deadline(server);
+    }
     pmix_proc_t proc;
     PMIX_LOAD_PROCID(&proc, local->job->nspace, (pmix_rank_t)local->rank);
     uint64_t *context = mem_dup(&id, sizeof(id));

@@ -312,7 +312,7 @@ static void test_smaller(void **state)
 }
 
 static enum mpi_join join_on_demand(struct mpi_rounds *rounds, int node, uint64_t token,
-                                    const char *bytes, uint64_t kept)
+                                    const char *bytes, bool kept)
 {
     struct mpi_step step = {.token = token,
                             .key = "fence",
@@ -330,25 +330,60 @@ static void test_on_demand(void **state)
     (void)state;
     static const struct {
         const char *first, *others, *all;
-        uint64_t kept;
-    } cases[] = {{"aaaa", "bb", "aaaabbbbbb", 0}, /* 40 bytes: just the limit */
-                 {"aaaaa", "bb", "", 0},          /* 44 */
-                 {"", "", "", 1},                 /* a node gives none of its bytes */
-                 {"aaaa", "bb", "", 1},           /* likewise */
-                 {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "", "", 0}};
+        bool kept;
+    } cases[] = {{"aaaa", "bb", "aaaabbbbbb", false}, /* 40 bytes: just the limit */
+                 {"aaaaa", "bb", "", false},          /* 44 */
+                 {"", "", "", true},                  /* a node gives none of its bytes */
+                 {"aaaa", "bb", "", true},            /* likewise */
+                 {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "", "", false}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct heard heard = {.rounds = {0}};
         struct mpi_limits limits = {.round = 100, .all = 100, .demand = 40};
         struct mpi_rounds *rounds = mpi_rounds_create(&plan, &limits, on_answer, &heard);
         assert_int_equal(join_on_demand(rounds, 0, 1, cases[i].first, cases[i].kept), MPI_JOINED);
         for (int node = 1; node < NODES; node++)
-            assert_int_equal(join_on_demand(rounds, node, 1, cases[i].others, 0), MPI_JOINED);
+            assert_int_equal(join_on_demand(rounds, node, 1, cases[i].others, false), MPI_JOINED);
         char expected[80];
         snprintf(expected, sizeof(expected), "1:%s ", cases[i].all);
         for (int node = 0; node < NODES; node++)
             assert_string_equal(heard.texts[node], expected);
         mpi_rounds_destroy(rounds);
     }
+}
+
+/* What counts is what would be sent: the bytes made smaller. */
+static void test_on_demand_and_smaller(void **state)
+{
+    (void)state;
+    struct heard heard = {.rounds = {0}};
+    struct mpi_limits limits = {.round = 1000, .all = 1000, .shrink = 1, .demand = 399};
+    struct mpi_rounds *rounds = mpi_rounds_create(&plan, &limits, on_answer, &heard);
+    char same[101];
+    memset(same, 's', 100);
+    same[100] = '\0';
+    for (int i = 0; i < NODES; i++)
+        assert_int_equal(join_on_demand(rounds, i, 1, same, false), MPI_JOINED);
+    assert_int_equal(heard.expanded[3], 400);
+    assert_in_range(heard.length[3], 1, 99);
+    mpi_rounds_destroy(rounds);
+}
+
+/* Without the setting, no node is told to ask: too much is an error, which names the setting. */
+static void test_never_on_demand(void **state)
+{
+    (void)state;
+    struct heard heard = {.rounds = {0}};
+    struct mpi_limits limits = {.round = 100, .all = 100, .demand = SIZE_MAX};
+    struct mpi_rounds *rounds = mpi_rounds_create(&plan, &limits, on_answer, &heard);
+    struct mpi_step step = {.key = "fence", .on_demand = true, .kept = true};
+    struct error err = ERROR_INIT;
+    assert_int_equal(mpi_rounds_join(rounds, 0, &step, &err), MPI_TOO_MUCH);
+    assert_non_null(strstr(err.text, "--mpi-direct"));
+    for (int i = 0; i < NODES; i++)
+        assert_int_equal(join_on_demand(rounds, i, 1, "0123456789012345678901234", false),
+                         MPI_JOINED);
+    assert_int_equal(heard.length[3], 100);
+    mpi_rounds_destroy(rounds);
 }
 
 /* Bytes that stay where they are count for no limit, however many they are. */
@@ -361,19 +396,19 @@ static void test_on_demand_has_no_limit(void **state)
     char much[200];
     memset(much, 'm', sizeof(much) - 1);
     much[sizeof(much) - 1] = '\0';
-    assert_int_equal(join_on_demand(rounds, 0, 1, "few", 0), MPI_JOINED);
-    assert_int_equal(join_on_demand(rounds, 1, 1, much, 0), MPI_JOINED);
-    assert_int_equal(join_on_demand(rounds, 2, 1, much, 0), MPI_JOINED);
+    assert_int_equal(join_on_demand(rounds, 0, 1, "few", false), MPI_JOINED);
+    assert_int_equal(join_on_demand(rounds, 1, 1, much, false), MPI_JOINED);
+    assert_int_equal(join_on_demand(rounds, 2, 1, much, false), MPI_JOINED);
     join(rounds, 0, 2, "PMI-1 barrier", "0123456789012345678901234567890123456789");
-    assert_int_equal(join_on_demand(rounds, 3, 1, "few", 0), MPI_JOINED);
+    assert_int_equal(join_on_demand(rounds, 3, 1, "few", false), MPI_JOINED);
     assert_string_equal(heard.texts[3], "1: ");
     struct mpi_limits wide = {.round = 100, .all = 100, .demand = 100000};
     mpi_rounds_destroy(rounds);
     rounds = mpi_rounds_create(&plan, &wide, on_answer, &heard);
-    assert_int_equal(join_on_demand(rounds, 0, 1, much, 0), MPI_JOINED);
+    assert_int_equal(join_on_demand(rounds, 0, 1, much, false), MPI_JOINED);
     /* The same name, but the bytes are needed: another step. */
     assert_int_equal(join_some(rounds, 0, 3, "fence", NULL, 0, much), MPI_TOO_MUCH);
-    struct mpi_step broken = {.key = "connect", .kept = 1};
+    struct mpi_step broken = {.key = "connect", .kept = true};
     assert_int_equal(mpi_rounds_join(rounds, 0, &broken, NULL), MPI_NONSENSE);
     mpi_rounds_destroy(rounds);
 }
@@ -435,6 +470,8 @@ int main(void)
         cmocka_unit_test(test_endless_steps_are_stopped),
         cmocka_unit_test(test_smaller),
         cmocka_unit_test(test_on_demand),
+        cmocka_unit_test(test_on_demand_and_smaller),
+        cmocka_unit_test(test_never_on_demand),
         cmocka_unit_test(test_on_demand_has_no_limit),
         cmocka_unit_test(test_stuck),
         cmocka_unit_test(test_any_node_may_be_lost),

@@ -181,8 +181,8 @@ static void test_shared_fields(void **state)
     }
 }
 
-/* A link that ends before it has sent all gives the block back. */
-/* A message in pieces arrives whole; frames that are sent later go between its pieces. */
+/* A large message in pieces arrives whole; frames that are sent later go between its pieces. A
+ * small one keeps its place. */
 static void test_pieces(void **state)
 {
     struct fixture *f = *state;
@@ -201,11 +201,12 @@ static void test_pieces(void **state)
         assert_int_equal(block->holders, 1);
         assert_int_equal(link_queued(f->a.link), 0);
         const char *bodies = buf_text(&f->b.bodies);
-        size_t length = f->b.bodies.length;
-        assert_int_equal(f->b.last.type, FRAME_MPI_COLLECTED);
-        assert_memory_equal(bodies, "behind", 6);
+        size_t length = f->b.bodies.length - 6;
+        bool small = sizes[i] < 64 << 10;
+        assert_int_equal(f->b.last.type, small ? FRAME_LOG : FRAME_MPI_COLLECTED);
+        assert_memory_equal(bodies + (small ? length : 0), "behind", 6);
         Hvdrun__MpiCollected *back =
-            hvdrun__mpi_collected__unpack(NULL, length - 6, (const uint8_t *)bodies + 6);
+            hvdrun__mpi_collected__unpack(NULL, length, (const uint8_t *)bodies + (small ? 0 : 6));
         assert_non_null(back);
         assert_int_equal(back->token, 1234567 + i);
         assert_int_equal(back->data.len, sizes[i]);
@@ -241,6 +242,76 @@ static void test_pieces_wait(void **state)
     shared_block_release(block);
 }
 
+static void send_pieces(struct link *link, uint32_t epoch, uint64_t token,
+                        struct shared_block *block)
+{
+    Hvdrun__MpiCollected message = HVDRUN__MPI_COLLECTED__INIT;
+    message.token = token;
+    link_send_pieces(link, FRAME_MPI_COLLECTED, epoch, &message.base, 4, block);
+}
+
+/* A small one behind a large one does not overtake it. */
+static void test_pieces_in_order(void **state)
+{
+    struct fixture *f = *state;
+    struct shared_block *large = shared_block_create(FRAME_BODY_MAX),
+                        *small = shared_block_create(0);
+    send_pieces(f->a.link, 1, 1, large);
+    send_pieces(f->a.link, 1, 2, small);
+    f->b.stop_after = 2;
+    run_loop(f->loop);
+    assert_true(f->b.last.length < 10);
+    shared_block_release(large);
+    shared_block_release(small);
+}
+
+/* All that waits counts, in whatever way it waits. */
+static void test_pieces_count(void **state)
+{
+    struct fixture *f = *state;
+    struct shared_block *half = shared_block_create(LINK_QUEUE_MAX / 2 + 1);
+    assert_true(link_takes(f->a.link, LINK_QUEUE_MAX / 2));
+    assert_false(link_takes(f->a.link, LINK_QUEUE_MAX / 2 + 1));
+    send_pieces(f->a.link, 1, 1, half);
+    assert_false(link_takes(f->a.link, 0));
+    Hvdrun__MpiCollected message = HVDRUN__MPI_COLLECTED__INIT;
+    link_send_shared(f->a.link, FRAME_MPI_COLLECTED, 1, &message.base, 4, half);
+    send_pieces(f->a.link, 1, 2, half);
+    assert_int_equal(half->holders, 2); /* the first one */
+    f->a.destroy_in_closed = true;
+    run_loop(f->loop);
+    assert_int_equal(f->a.closes, 1);
+    assert_string_equal(f->a.reason, "the other side does not read");
+    run_turns(f->loop, 2);
+    assert_int_equal(half->holders, 1);
+    shared_block_release(half);
+}
+
+/* Of an epoch that is over, only what has begun is sent. */
+static void test_pieces_of_an_ended_epoch(void **state)
+{
+    struct fixture *f = *state;
+    struct shared_block *large = shared_block_create(20 * FRAME_BODY_MAX),
+                        *small = shared_block_create(3);
+    send_pieces(f->a.link, 1, 1, large);
+    assert_false(link_flush(f->a.link));
+    send_pieces(f->a.link, 1, 2, large);
+    send_pieces(f->a.link, 2, 3, small);
+    send_pieces(f->a.link, 1, 4, small);
+    link_drop_pieces(f->a.link, 1);
+    send_pieces(f->a.link, 3, 5, small);
+    f->b.stop_after = 3;
+    run_loop(f->loop);
+    assert_int_equal(link_queued(f->a.link), 0);
+    assert_true(f->b.bodies.length > large->length && f->b.bodies.length < large->length + 50);
+    assert_int_equal(f->b.last.epoch, 3);
+    assert_int_equal(large->holders, 1);
+    assert_int_equal(small->holders, 1);
+    shared_block_release(large);
+    shared_block_release(small);
+}
+
+/* A link that ends before it has sent all gives the block back. */
 static void test_shared_and_ended(void **state)
 {
     struct fixture *f = *state;
@@ -428,6 +499,9 @@ int main(void)
         PAIR(test_shared_fields),
         PAIR(test_pieces),
         PAIR(test_pieces_wait),
+        PAIR(test_pieces_in_order),
+        PAIR(test_pieces_count),
+        PAIR(test_pieces_of_an_ended_epoch),
         PAIR(test_shared_and_ended),
         ALONE(test_bytewise),
         ALONE(test_rubbish),
