@@ -63,7 +63,7 @@ class World(Hosts):
         hosts = ",".join(f"h{number}:1" for number in range(40))
         if sanitized():
             self.skipTest("sanitizers use memory of their own")
-        job = self.start("-H", hosts, "--transport", "local", "--mpi=pmix", "--mpi-compress", 0, "--mpi-direct", 1000, worker("mpi_fence"), "stay", "32768")
+        job = self.start("-H", hosts, "--transport", "local", "--mpi=pmix", "--mpi-compress", 0, worker("mpi_fence"), "stay", "32768")
         job.wait_output("there", count=40, timeout=120)
         peak = int(re.search(r"^VmHWM:\s+(\d+) kB$", pathlib.Path(f"/proc/{job.pid}/status").read_text(encoding="utf-8"), re.M)[1])
         job.signal(signal.SIGTERM)
@@ -72,16 +72,17 @@ class World(Hosts):
 
     @plain
     def test_what_a_fence_makes_the_driver_send(self):
-        """20 hosts with 64 KiB each: 26 MB, or one result compressed, or what the ranks ask for."""
+        """20 hosts with 64 KiB each: all of it to all, or one result compressed, or what the ranks ask for, a 20th."""
         hosts = ",".join(f"h{number}:1" for number in range(20))
-        for options, words, least, most in ((("--mpi-direct", 100), ("random",), 25, 50), (("--mpi-direct", 100), (), 0, 3),
-                                            ((), ("random",), 0, 3)):
+        whole = 20 * 20 * 65536
+        for options, words, least, most in (((), ("random",), whole, 2 * whole), ((), (), 0, whole / 4),
+                                            (("--mpi-direct", 0), ("random",), 19 * 65536, whole / 4)):
             job = self.start("-H", hosts, "--transport", "local", "--mpi=pmix", *options, worker("mpi_fence"), "stay", "65536", *words)
             job.wait_output("there", count=20, timeout=120)
-            sent = int(re.search(r"^wchar: (\d+)$", pathlib.Path(f"/proc/{job.pid}/io").read_text(encoding="utf-8"), re.M)[1]) / 1e6
+            sent = int(re.search(r"^wchar: (\d+)$", pathlib.Path(f"/proc/{job.pid}/io").read_text(encoding="utf-8"), re.M)[1])
             job.signal(signal.SIGTERM)
             job.wait(120)
-            self.assertTrue(least < sent < most, f"{options}: {sent} MB")
+            self.assertTrue(least < sent < most, f"{options} {words}: {sent} bytes")
 
     def test_open_mpi_shares_memory_within_a_host_only(self):
         result = self.mpi(TWO, "-x", "OMPI_MCA_btl_base_verbose=100", mpi_worker("mpi_nodes", "openmpi"))
@@ -147,6 +148,23 @@ class World(Hosts):
         self.expect_lines(self.expect(result, 0), ["[0]<stdout>:ring of 4 ok"])
 
 
+class OnDemand(Hosts):
+    """Fences bring no data, so that ranks fetch what they need."""
+
+    def test_open_mpi_with_all_and_with_spawned_ranks(self):
+        hosts = ("a:2,b:2,c:2", "--mpi-direct", 0)
+        result = self.expect(self.mpi(*hosts, mpi_worker("mpi_direct", "openmpi")), 0)
+        self.expect_lines(result, [f"[{r}]<stdout>:all 6 ok" for r in range(6)])
+        result = self.mpi(*hosts, "-np", 3, "--map-by", "node", mpi_worker("mpi_direct", "openmpi"), 3)
+        self.expect_lines(self.expect(result, 0), [f"[{r}]<stdout>:all 6 ok" for r in (0, 1, 2, "1.0", "1.1", "1.2")])
+
+    def test_clients(self):
+        """Large values for many, values of two fences, and of a rank that has left."""
+        for test in ("large", "rounds", "gone"):
+            result = self.mpi(FOUR, "--mpi=pmix", "--timeout", 60, "--mpi-direct", 0, worker("mpi_pmix"), test, 4)
+            self.expect_lines(self.expect(result, 0), [f"[{r}]<stdout>:rank {r} {test} ok" for r in range(8)])
+
+
 class Names(Hosts):
 
     def test_publish_and_lookup(self):
@@ -167,12 +185,16 @@ class Client(Hosts):
 
     def test_conversations(self):
         for test in ("publish", "timeout", "modex", "fetch", "some", "keys", "query", "group", "connect", "notify",
-                     "large", "silent", "told"):
+                     "large", "silent", "told", "rounds", "change", "gone"):
             for hosts, nodes, size in (("a:1,b:1", 2, 2), (FOUR, 4, 8)):
                 with self.subTest(test=test, hosts=hosts):
                     result = self.mpi(hosts, "--mpi=pmix", "--timeout", 60, worker("mpi_pmix"), test, nodes)
                     self.expect(result, 0)
                     self.expect_lines(result, [f"[{r}]<stdout>:rank {r} {test} ok" for r in range(size)])
+
+    def test_a_limit_of_one_of_two_ranks_that_wait(self):
+        result = self.mpi(TWO, "--mpi=pmix", "--timeout", 60, worker("mpi_pmix"), "patience", 2)
+        self.expect_lines(self.expect(result, 0), [f"[{r}]<stdout>:rank {r} patience ok" for r in range(4)])
 
     def test_groups_carry_data(self):
         """What their members have put, and their local ids, without a fence."""
