@@ -19,7 +19,7 @@ Then jobs with four ranks on each host run, in which every second agent is kille
   CPU       of the driver alone, in that time
 
 With --fence, jobs with four ranks on each host run, which pass a PMIx fence with 1 KiB of each rank: the same bytes
-from all, random ones, and random ones that all hosts get, whatever their size."""
+from all, or random ones, which all hosts get, or which ranks fetch. Then each rank reads one value, or all of them."""
 
 import os
 import shutil
@@ -119,8 +119,10 @@ def lose(count, folder):
     return found if len(agents) == count else {"error": f"{len(agents)} agents"}
 
 
-FENCES = {"the same bytes": ([], []), "random bytes": ([], ["random"]),
-          "random bytes, to all": (["--mpi-direct", "1000000"], ["random"])}
+FENCES = {"the same bytes, one is read": ([], []), "random bytes, one is read": ([], ["random"]),
+          "random bytes, one is fetched": (["--mpi-direct", "0"], ["random"]),
+          "random bytes, all are read": ([], ["random", "all"]),
+          "random bytes, all are fetched": (["--mpi-direct", "0"], ["random", "all"])}
 
 
 def fence(count, folder, options, words):

@@ -33,8 +33,8 @@ LIMITS = {
     "circle": (0, 0, "nodes in the largest circle of calls"),
 }
 
-HAND_ON = {"link_send", "link_send_message", "link_send_shared", "link_data_commit", "link_data_splice", "node_link_send",
-           "post_message", "log_debug", "log_info", "log_notice", "log_warning", "log_error"}
+HAND_ON = {"link_send", "link_send_message", "link_send_shared", "link_send_pieces", "link_data_commit",
+           "link_data_splice", "node_link_send", "node_link_send_pieces", "post_message", "post_pieces", "log_debug", "log_info", "log_notice", "log_warning", "log_error"}
 # (file, function where the leg begins, functions where it ends).
 LINK = [
     ("launcher/io/link.c", "flush_deferred", ""),

@@ -2,10 +2,11 @@
 /*
  * A PMIx client that times fences, for benchmarks.
  *
- * mpi_fence ROUNDS [BYTES [random]]: each rank puts a new value of 64 bytes and fences with all
- * others, ROUNDS times, after one round that does not count; at the end it reads the last value of
- * the last rank. Rank 0 prints "fence SECONDS", for one round. mpi_fence stay [BYTES [random]]: one
- * round, "there", and then it waits to be ended. With "random", no value can be compressed.
+ * mpi_fence ROUNDS [BYTES [random [all]]]: each rank puts a new value of 64 bytes and fences with
+ * all others, ROUNDS times, after one round that does not count; at the end it reads the last value
+ * of the last rank, or with "all" of every rank. Rank 0 prints "fence SECONDS", for one round.
+ * mpi_fence stay [BYTES [random [all]]]: one round, "there", and then it waits to be ended. With
+ * "random", no value can be compressed.
  */
 #include <pmix.h>
 #include <stdio.h>
@@ -74,19 +75,19 @@ static uint32_t job_size(void)
     return size;
 }
 
-static void look_at_last(long round)
+static void look_at(pmix_rank_t rank, long round)
 {
     char key[32];
     char bytes[VALUE_BYTES_MAX];
-    pmix_proc_t last;
+    pmix_proc_t peer;
     pmix_value_t *value = NULL;
     name(key, sizeof(key), round);
-    PMIX_LOAD_PROCID(&last, me.nspace, job_size() - 1);
-    check(PMIx_Get(&last, key, NULL, 0, &value), "get");
-    fill(bytes, last.rank, round);
+    PMIX_LOAD_PROCID(&peer, me.nspace, rank);
+    check(PMIx_Get(&peer, key, NULL, 0, &value), "get");
+    fill(bytes, peer.rank, round);
     bool right = value->type == PMIX_BYTE_OBJECT && value->data.bo.size == value_bytes &&
                  memcmp(value->data.bo.bytes, bytes, value_bytes) == 0;
-    check(right ? PMIX_SUCCESS : PMIX_ERROR, "the value of the last rank");
+    check(right ? PMIX_SUCCESS : PMIX_ERROR, "the value of another rank");
     PMIX_VALUE_RELEASE(value);
 }
 
@@ -110,7 +111,9 @@ int main(int argc, char **argv)
     for (long round = 1; round <= rounds; round++)
         one_round(round);
     double took = now() - began;
-    look_at_last(rounds);
+    pmix_rank_t size = job_size();
+    for (pmix_rank_t rank = argc > 4 ? 0 : size - 1; rank < size; rank++)
+        look_at(rank, rounds);
     if (rounds == 0) {
         puts("there");
         fflush(stdout);

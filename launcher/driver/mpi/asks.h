@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who waits for the data of which rank (direct modex). Pure.
+ * The nodes that wait for the data of a rank (direct modex). Pure.
  *
  * A rank's node is asked one question about it at a time. Nodes that ask meanwhile wait for the
  * next question, as the answer to the present one may be older than what they want to know. So
