@@ -271,6 +271,8 @@ DRIVERS = {
     "stdin too short": RUNNING_AGENT + frame(STDIN, b"x"),
     "answers unasked": RUNNING_AGENT + frame(KV_REPLY, number(1, 9) + number(2, NUMBER_MAX)),
     "mpi answers unasked": RUNNING_AGENT + b"".join(frame(kind, number(1, 7)) for kind in (35, 36, 37, 39, 40, 41)),
+    "broken data of a step": WELCOME_FRAME + frame(PREPARE, PREPARE_BODY.replace(b"none", b"pmi1")) + frame(START) +
+                             frame(35, text(4, "not packed") + number(5, 1) + number(6, 100)),
     "no such signal": RUNNING_AGENT + frame(SIGNAL, number(1, 4000)) + frame(SIGNAL, number(1, (1 << 64) - 1)),
     "end of nobody": RUNNING_AGENT + frame(END_WORKER, number(1, 12) + number(2, 9)),
     "question unreadable": RUNNING_AGENT + frame(ASK, b"\xff"),
@@ -347,6 +349,7 @@ class Agents(Flow):
 
     def test_the_reason_is_told(self):
         for name, said in (("PREPARE before WELCOME", DRIVERS["prepare before welcome"]), ("WELCOME came twice", DRIVERS["welcome twice"]),
+                           ("MPI_COLLECTED has broken data", DRIVERS["broken data of a step"]),
                            ("HELLO is not for an agent", DRIVERS["an agent's frames"])):
             with self.subTest(name):
                 agent, reader, heard = self.talk(said)
