@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/mpi/asks.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+
+#define WAITING_MAX ((size_t)4 << 20)
 
 struct ask {
     uint32_t rank;
@@ -25,6 +26,12 @@ static void ask_free(void *value)
 void mpi_asks_clear(struct mpi_asks *asks)
 {
     map_clear(&asks->by_rank, ask_free);
+    asks->waiting = 0;
+}
+
+bool mpi_asks_full(const struct mpi_asks *asks)
+{
+    return asks->waiting >= WAITING_MAX;
 }
 
 /* The token names the rank as well: an answer that comes too late finds no question. */
@@ -47,6 +54,7 @@ uint64_t mpi_asks_add(struct mpi_asks *asks, uint32_t rank, int owner,
     }
     ask->askers = mem_one_more(ask->askers, ask->count, &ask->room, sizeof(*ask->askers));
     ask->askers[ask->count++] = *asker;
+    asks->waiting++;
     return new ? new_question(asks, ask) : 0;
 }
 
@@ -59,6 +67,7 @@ struct mpi_asked mpi_asks_answered(struct mpi_asks *asks, int node, uint64_t tok
     size_t rest = ask->count - ask->asked;
     asked.askers = ask->askers;
     asked.count = ask->asked;
+    asks->waiting -= asked.count;
     if (rest == 0) {
         free(map_remove(&asks->by_rank, map_number(asked.rank)));
         return asked;
@@ -88,10 +97,12 @@ void mpi_asks_node_lost(struct mpi_asks *asks, int node,
 {
     size_t at = 0;
     for (struct ask *ask; (ask = map_next(&asks->by_rank, &at)) != NULL;) {
+        asks->waiting -= ask->count;
         forget(ask, node);
         for (size_t i = 0; ask->owner == node && i < ask->count; i++)
             refuse(context, &ask->askers[i]);
         if (ask->owner == node)
             ask->asked = ask->count = 0;
+        asks->waiting += ask->count;
     }
 }

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,11 +22,14 @@ struct mpi_asker {
 
 struct mpi_asks {
     struct map by_rank; /* struct ask */
+    size_t waiting;     /* askers */
     uint32_t last;      /* serial number of questions, also across epochs */
 };
 
 void mpi_asks_clear(struct mpi_asks *asks); /* answers nobody */
 
+/* Far more wait than ranks can: no more are added. */
+bool mpi_asks_full(const struct mpi_asks *asks);
 /* Returns the token of the question to send to the node `owner`; 0: one is under way. */
 uint64_t mpi_asks_add(struct mpi_asks *asks, uint32_t rank, int owner,
                       const struct mpi_asker *asker);

@@ -228,7 +228,7 @@ static int take_modex(struct job *job, struct node_link *node, const struct agen
     struct mpi_asker asker = {node->place, frame->epoch, message->token};
     bool known =
         !rank_world_is_over(&job->ranks, (int)message->rank); /* else it has been dropped */
-    if (!known || !node_link_alive(job->places[owner])) {
+    if (!known || !node_link_alive(job->places[owner]) || mpi_asks_full(&part->asks)) {
         refuse_modex(job, &asker);
         return 0;
     }

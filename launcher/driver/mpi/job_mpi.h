@@ -9,8 +9,8 @@
  *
  * A job on one node needs none of this: its agent does everything.
  *
- * The nodes that wait for a direct modex are in asks.h. If the node that was asked is lost before it
- * answers, the driver refuses what they wait for.
+ * The nodes that wait for a direct modex are in asks.h. If the node that was asked is lost before
+ * it answers, the driver refuses what they wait for.
  */
 #pragma once
 

@@ -51,6 +51,7 @@ static void test_many_askers(void **state)
     assert_int_equal(answer(&asks, third, 5, 6, 1), 0);
     assert_int_equal(answer(&asks, other, 6, 1, 1), 0);
     assert_int_equal(asks.by_rank.count, 0);
+    assert_int_equal(asks.waiting, 0);
     mpi_asks_clear(&asks);
 }
 
@@ -95,10 +96,24 @@ static void test_lost_nodes(void **state)
     free(asked.askers);
     mpi_asks_node_lost(&asks, OWNER, count_refused, &refused);
     assert_int_equal(refused, 1u << 1 | 1u << 3);
+    assert_int_equal(asks.waiting, 0);
     asked = mpi_asks_answered(&asks, OWNER, asked.next);
     assert_int_equal(asked.count, 0);
     free(asked.askers);
     mpi_asks_clear(&asks);
+}
+
+/* An agent that never stops to ask does not fill the memory. */
+static void test_endless_questions(void **state)
+{
+    (void)state;
+    struct mpi_asks asks = {.last = 0};
+    for (int i = 0; !mpi_asks_full(&asks); i++) {
+        add(&asks, 5, i);
+        assert_in_range(i, 0, 10000000);
+    }
+    mpi_asks_clear(&asks);
+    assert_false(mpi_asks_full(&asks));
 }
 
 int main(void)
@@ -107,6 +122,7 @@ int main(void)
         cmocka_unit_test(test_many_askers),
         cmocka_unit_test(test_wrong_answers),
         cmocka_unit_test(test_lost_nodes),
+        cmocka_unit_test(test_endless_questions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
