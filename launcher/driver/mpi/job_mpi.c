@@ -190,7 +190,7 @@ static void answer_modex(const struct job *job, const struct mpi_asker *asker,
     answer.token = asker->token;
     answer.node = (uint32_t)asker->node;
     answer.found = data != NULL && node_link_takes(node, data->length);
-    if (data != NULL && !answer.found)
+    if (data != NULL && !answer.found && node_link_alive(node))
         log_warning(&job->log, "%s asks for more data of MPI ranks than the connection takes",
                     node->host);
     if (answer.found)
