@@ -419,7 +419,7 @@ static int register_world(struct mpi_world *world, struct error *err)
     const struct mpi_job *job = &world->job;
     if (need_pmix(world->host, job->module_path, pmix_register_name(job), err) < 0)
         return -1;
-    world->nspace = mem_printf(MPI_NSPACE_FORMAT, job->job_id, world->post->epoch);
+    world->nspace = mem_printf(PMIX_NSPACE_FORMAT, job->job_id, world->post->epoch);
     int result = pmix_register(world->host->pmix.server, job, world->nspace, err);
     world->registered = result == 0;
     return result;

@@ -10,9 +10,6 @@
 #include "model/settings/words.h"
 #include "wire/control.pb-c.h"
 
-/* The namespace of a world: the job's id and the epoch. */
-#define MPI_NSPACE_FORMAT "%s@%u"
-
 /* How the servers reach the workers, which are named by their index in PREPARE. */
 struct mpi_job_ops {
     /* A worker asked that a rank of this node (or -2: all of them) gets a signal. */

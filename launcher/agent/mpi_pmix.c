@@ -81,7 +81,7 @@ int pmix_register(struct pmix_server *pmix, const struct mpi_job *from, const ch
     char *parent AUTO_FREE =
         prepare->parent_epoch == 0
             ? NULL
-            : mem_printf(MPI_NSPACE_FORMAT, from->job_id, prepare->parent_epoch);
+            : mem_printf(PMIX_NSPACE_FORMAT, from->job_id, prepare->parent_epoch);
     struct pmix_job job = {
         .nspace = nspace,
         .size = (int)prepare->size,

@@ -358,7 +358,7 @@ static void on_signal(const struct mpi_relay_ends *ends, const Hvdrun__MpiSignal
 
 static void on_spawned(const struct mpi_relay_ends *ends, const Hvdrun__Spawned *message)
 {
-    char *nspace AUTO_FREE = mem_printf(MPI_NSPACE_FORMAT, ends->job_id, message->epoch);
+    char *nspace AUTO_FREE = mem_printf(PMIX_NSPACE_FORMAT, ends->job_id, message->epoch);
     if (message->pmi1 && ends->pmi1 != NULL)
         pmi1_wire_spawn_reply(ends->pmi1, (int)message->token, message->result == PMIX_SPAWNED_OK);
     else if (!message->pmi1 && ends->pmix != NULL && message->result <= PMIX_SPAWN_FAILED)

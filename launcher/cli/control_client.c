@@ -23,6 +23,7 @@
 #define ANSWER_MAX ((size_t)256 << 20)
 #define POLL_MS 60000
 #define PAUSE_MS 10
+#define END_TRIES 100 /* of a driver that closes its socket and then its record */
 
 /* Connects to the socket `name` in a folder. -1 and errno: no process listens there, or its queue
  * of connections stays full. */
@@ -158,6 +159,32 @@ json_t *control_client_receive(int fd, int64_t until_ms, struct error *err)
     else
         return answer;
     json_decref(answer);
+    return NULL;
+}
+
+int control_client_ask_end(int fd, struct error *err)
+{
+    json_t *request = json_pack("{s:s, s:i}", "do", "wait", "protocol", CONTROL_PROTOCOL);
+    int result = control_client_send(fd, request, clock_mono_ms() + CONTROL_ANSWER_MS, err);
+    json_decref(request);
+    return result;
+}
+
+json_t *control_client_end(const struct job_list *list, const char *id, struct error *err)
+{
+    enum job_record_state state = JOB_RECORD_RUNNING;
+    json_t *record = NULL;
+    for (int i = 0; i < END_TRIES && state == JOB_RECORD_RUNNING; i++) {
+        json_decref(record);
+        record = job_record_read(list->folder, id, &state);
+        if (state == JOB_RECORD_RUNNING)
+            poll(NULL, 0, PAUSE_MS);
+    }
+    if (record != NULL && state == JOB_RECORD_ENDED)
+        return record;
+    json_decref(record);
+    if (state != JOB_RECORD_RUNNING)
+        control_client_lost(id, err);
     return NULL;
 }
 

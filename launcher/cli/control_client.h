@@ -30,6 +30,12 @@ int control_client_send(int fd, const json_t *request, int64_t until_ms, struct 
  * whose text is in `err`. */
 json_t *control_client_receive(int fd, int64_t until_ms, struct error *err);
 
+/* Asks at `fd` for the end of the job. The answer comes then. */
+int control_client_ask_end(int fd, struct error *err);
+/* The end of a job by its record, which the caller owns. NULL: the job is lost, and the error says
+ * so; or it still runs, and `err` stays as it is. */
+json_t *control_client_end(const struct job_list *list, const char *id, struct error *err);
+
 /* Adds to a request who asks: this command of hvdrun, and the user. */
 void control_client_sign(json_t *request, const char *command);
 

@@ -29,8 +29,6 @@
 
 #define TEXT_MAX ((size_t)1 << 30)
 #define STATUS_REFUSED 1
-#define END_TRIES 100 /* of a driver that closes its socket and then its record */
-#define END_TRY_MS 10
 #define COMMAND_WIDTH 60
 
 struct command {
@@ -138,36 +136,14 @@ static int status(struct command *command, struct error *err)
     return has_ended ? show_record(command, id, err) : -1; /* while we asked it */
 }
 
-/* The end of a job by its record. NULL: it is lost, and the error says so; or it still runs, and
- * `err` stays as it is. */
-static json_t *read_end(const struct command *command, const char *id, struct error *err)
-{
-    enum job_record_state state = JOB_RECORD_RUNNING;
-    json_t *record = NULL;
-    for (int i = 0; i < END_TRIES && state == JOB_RECORD_RUNNING; i++) {
-        json_decref(record);
-        record = job_record_read(command->list.folder, id, &state);
-        if (state == JOB_RECORD_RUNNING)
-            poll(NULL, 0, END_TRY_MS);
-    }
-    if (record != NULL && state == JOB_RECORD_ENDED)
-        return record;
-    json_decref(record);
-    if (state != JOB_RECORD_RUNNING)
-        control_client_lost(id, err);
-    return NULL;
-}
-
 /* Waits at `fd` for the end of a job. `id` is NULL if only the path of its socket is known. A job
  * that ends just now may close the connection first; then its record has the end. */
 static json_t *await_end(const struct command *command, int fd, const char *id, struct error *err)
 {
-    json_t *request = json_pack("{s:s, s:i}", "do", "wait", "protocol", CONTROL_PROTOCOL);
     json_t *end = NULL;
-    if (control_client_send(fd, request, clock_mono_ms() + CONTROL_ANSWER_MS, err) == 0)
+    if (control_client_ask_end(fd, err) == 0)
         end = control_client_receive(fd, CONTROL_FOREVER_MS, err);
-    json_decref(request);
-    return end != NULL || id == NULL ? end : read_end(command, id, err);
+    return end != NULL || id == NULL ? end : control_client_end(&command->list, id, err);
 }
 
 static int describe_end(struct command *command, const json_t *end, const char *id)
@@ -185,7 +161,7 @@ static int describe_end(struct command *command, const json_t *end, const char *
 static int wait_for(struct command *command, struct error *err)
 {
     char *id AUTO_FREE = mem_strdup(find_over(command, command->words.job));
-    json_t *end = id == NULL ? NULL : read_end(command, id, err);
+    json_t *end = id == NULL ? NULL : control_client_end(&command->list, id, err);
     if (id == NULL) {
         int fd AUTO_FD = control_client_dial(&command->list, command->words.job, err);
         id = running_id(command);
@@ -278,7 +254,7 @@ static int show_logs(const struct command *command, struct error *err)
     if (id == NULL)
         return -1;
     if (end == CONTROL_LOG_OVER)
-        json_decref(read_end(command, id, &lost));
+        json_decref(control_client_end(&command->list, id, &lost));
     return lost.text[0] == '\0' ? 0 : error_set(err, "%s", lost.text);
 }
 
@@ -287,7 +263,8 @@ static int attach(const struct command *command, struct error *err)
 {
     enum control_log_end end = CONTROL_LOG_FAILED;
     const char *id = logs(command, &end, err);
-    json_t *record = id == NULL || end == CONTROL_LOG_LEFT ? NULL : read_end(command, id, err);
+    json_t *record =
+        id == NULL || end == CONTROL_LOG_LEFT ? NULL : control_client_end(&command->list, id, err);
     int result = record == NULL ? -1 : (int)json_integer_value(json_object_get(record, "status"));
     json_decref(record);
     if (end == CONTROL_LOG_LEFT) {

@@ -17,7 +17,7 @@
 #include "base/strv.h"
 #include "pmix/publish_store.h"
 
-#define PMIX_MODULE_VERSION 7
+#define PMIX_MODULE_VERSION 8
 /* for io/module_open.h */
 #define PMIX_MODULE_KIND                                                                          \
     (&(const struct module_kind){"hvdrun-pmix.so", "hvdrun_pmix_module", PMIX_MODULE_VERSION,     \
@@ -66,14 +66,24 @@ enum pmix_spawn_result {
     PMIX_SPAWN_FAILED,
 };
 
-/* A row of the process table that tools get; borrowed until the next call of the op. */
+/* The namespace of ranks: the job's id and the epoch. */
+#define PMIX_NSPACE_FORMAT "%s@%u"
+
 struct pmix_process {
-    const char *nspace, *host, *program;
+    const char *nspace; /* one of its table */
+    const char *host;
     int rank;
     pid_t pid;
-    bool here; /* on the host of the server */
     bool ended;
     int exit_code; /* 128 + the signal that ended it */
+};
+
+/* What tools get to know. */
+struct pmix_table {
+    struct strv nspaces;
+    char *program; /* "": not known, as a job can have several */
+    struct pmix_process *rows;
+    size_t count;
 };
 
 /* A job can have several namespaces at a time, since ranks can spawn others. A rank below is a
@@ -111,9 +121,9 @@ struct pmix_server_ops {
     /* Answer with pmix_server_spawn_reply(); until then the rank waits. */
     void (*spawn)(void *context, uint64_t id, const struct pmix_spawn *request);
 
-    /* Makes it a server for tools, which has no job and serves nothing but the table. -1: nothing
-     * is to be said now. */
-    int (*processes)(void *context, const struct pmix_process **rows, size_t *count);
+    /* Makes it a server for tools, which has no job and serves nothing but the table, borrowed
+     * until the next call. NULL: it is not known now. */
+    const struct pmix_table *(*processes)(void *context);
 };
 
 struct pmix_job_node {

@@ -78,7 +78,7 @@ class Result:
 
     @property
     def lines(self):
-        return self.stdout.split("\n")[:-1] if self.stdout.endswith("\n") else self.stdout.split("\n")
+        return self.stdout.removesuffix("\n").split("\n") if self.stdout else []
 
     @property
     def said(self):

@@ -83,8 +83,9 @@ class OpenMpi5(Flow):
                     self.expect_all(self.there("--mpi=pmix", *hosts, "/mpi_pmix", test, nodes), "rank {} " + test + " ok")
 
     def test_tool(self):
-        said = self.system.run("sh", "-c", "/build/hvdrun -np 2 sleep 60 & job=$!; sleep 2; /build/hvdrun pmix >/said & sleep 2; "
-                                           "/mpi_tool pid $job; kill $job; wait")
+        said = self.system.run("sh", "-c", "/build/hvdrun -np 2 sleep 600 & job=$!; try=0; until grep -q FILE /said || [ $try = 200 ]; do "
+                                           "try=$((try+1)); kill -0 $tools 2>/dev/null || { /build/hvdrun pmix >/said & tools=$!; }; "
+                                           "sleep 0.1; done; /mpi_tool pid $tools; kill $job; wait")
         self.assertEqual(len(re.findall(r"^table [01] localhost \d+ hvdrun-", said, re.M)), 2, said)
 
 

@@ -317,6 +317,8 @@ static int test_query(void)
     CHECK(strstr(table[me.rank].executable_name, "mpi_pmix") != NULL);
     pmix_query_t unknown;
     PMIX_QUERY_CONSTRUCT(&unknown);
+    PMIX_INFO_LOAD(&query.qualifiers[0], PMIX_NSPACE, "other", PMIX_STRING);
+    CHECK(PMIx_Query_info(&query, 1, &results, &count) == PMIX_ERR_NOT_FOUND);
     char *unknown_keys[] = {(char *)PMIX_QUERY_QUEUE_LIST, NULL};
     unknown.keys = unknown_keys;
     CHECK(PMIx_Query_info(&unknown, 1, &results, &count) != PMIX_SUCCESS);
@@ -371,6 +373,7 @@ static int test_told(void)
     PMIX_INFO_LOAD(&directives[1], PMIX_JOB_CTRL_SIGNAL, &none, PMIX_INT);
     CHECK(PMIx_Job_control(NULL, 0, directives, 2, NULL, NULL) == PMIX_ERR_BAD_PARAM);
     PMIX_INFO_LOAD(&directives[1], "no.such.directive", &yes, PMIX_BOOL);
+    CHECK(PMIx_Job_control(NULL, 0, directives, 2, NULL, NULL) == PMIX_ERR_NOT_SUPPORTED);
     CHECK(PMIx_Job_control(NULL, 0, &directives[1], 1, NULL, NULL) == PMIX_ERR_NOT_SUPPORTED);
     return 0;
 }

@@ -22,20 +22,27 @@ static pmix_status_t connect_to(const char *how, const char *where)
     return PMIx_tool_init(&me, &info, 1);
 }
 
-static pmix_status_t ask(char *key, pmix_info_t **results, size_t *count)
+/* Twice, for one answer. `nspace`: about this one; NULL: without such a qualifier. */
+static pmix_status_t ask(char *key, const char *nspace, pmix_info_t **results, size_t *count)
 {
-    char *keys[] = {key, NULL};
+    char *keys[] = {key, key, NULL};
     pmix_query_t query;
+    pmix_info_t qualifier;
     PMIX_QUERY_CONSTRUCT(&query);
     query.keys = keys;
+    if (nspace != NULL) {
+        PMIX_INFO_LOAD(&qualifier, PMIX_NSPACE, nspace, PMIX_STRING);
+        query.qualifiers = &qualifier;
+        query.nqual = 1;
+    }
     return PMIx_Query_info(&query, 1, results, count);
 }
 
-static int print_table(char *key, const char *title)
+static int print_table(const char *title, const char *nspace)
 {
     pmix_info_t *results = NULL;
     size_t count = 0;
-    pmix_status_t status = ask(key, &results, &count);
+    pmix_status_t status = ask((char *)PMIX_QUERY_PROC_TABLE, nspace, &results, &count);
     if (status != PMIX_SUCCESS || count != 1 || results[0].value.type != PMIX_DATA_ARRAY) {
         printf("no %s: %s\n", title, PMIx_Error_string(status));
         return 1;
@@ -53,13 +60,16 @@ static int print_all(void)
 {
     pmix_info_t *results = NULL;
     size_t count = 0;
-    if (ask((char *)PMIX_QUERY_NAMESPACES, &results, &count) != PMIX_SUCCESS || count != 1)
+    if (ask((char *)PMIX_QUERY_NAMESPACES, NULL, &results, &count) != PMIX_SUCCESS || count != 1)
         return 1;
-    printf("namespaces %s\n", results[0].value.data.string);
-    if (print_table((char *)PMIX_QUERY_PROC_TABLE, "table") != 0 ||
-        print_table((char *)PMIX_QUERY_LOCAL_PROC_TABLE, "local") != 0)
+    char *nspaces = strdup(results[0].value.data.string);
+    printf("namespaces %s\n", nspaces);
+    if (print_table("table", NULL) != 0)
         return 1;
-    if (ask((char *)PMIX_QUERY_QUEUE_LIST, &results, &count) == PMIX_SUCCESS)
+    nspaces[strcspn(nspaces, ",")] = '\0';
+    print_table("first", nspaces);
+    print_table("other", "other");
+    if (ask((char *)PMIX_QUERY_QUEUE_LIST, NULL, &results, &count) == PMIX_SUCCESS)
         printf("an answer about queues\n");
     pmix_info_t kill;
     pmix_proc_t all;
@@ -68,6 +78,7 @@ static int print_all(void)
     PMIX_INFO_LOAD(&kill, PMIX_JOB_CTRL_KILL, &yes, PMIX_BOOL);
     if (PMIx_Job_control(NULL, 0, &kill, 1, NULL, NULL) == PMIX_SUCCESS)
         printf("it may kill\n");
+    printf("ready\n");
     return 0;
 }
 

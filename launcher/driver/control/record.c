@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,6 +101,8 @@ void job_journal_walk(int folder, int64_t since_s,
 }
 
 #define NAMES_MAX 9 /* of jobs with one id */
+#define LOCK_TRIES 1000
+#define LOCK_PAUSE_MS 1
 #define READ_MAX (2 * JOB_RECORD_BYTES_MAX)
 
 struct job_record {
@@ -122,21 +125,27 @@ static int write_facts(int fd, const json_t *facts)
     return -1;
 }
 
-/* The locked file of this name. -1 and EWOULDBLOCK: another job has it. -1 and EAGAIN: try again,
- * because somebody has removed it between our two steps. */
+/* The locked file of this name. -1 and EWOULDBLOCK: another job has it. Commands that read the file
+ * share its lock for a moment, and one that tidies up may remove it between our two steps. */
 static int open_locked(int folder, const char *file)
 {
-    struct stat info;
-    int fd = create_file(folder, file, O_RDWR);
-    if (fd < 0)
-        return -1;
-    bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
-    bool there = locked && fstat(fd, &info) == 0 && info.st_nlink > 0;
-    if (there)
-        return fd;
-    int errnum = locked ? EAGAIN : errno;
-    fd_close(&fd);
-    errno = errnum;
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        struct stat info;
+        int fd = create_file(folder, file, O_RDWR);
+        if (fd < 0)
+            return -1;
+        bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+        if (locked && fstat(fd, &info) == 0 && info.st_nlink > 0)
+            return fd;
+        bool passes = locked || (errno == EWOULDBLOCK && flock(fd, LOCK_SH | LOCK_NB) == 0);
+        int errnum = errno;
+        fd_close(&fd);
+        errno = errnum;
+        if (!passes)
+            return -1;
+        poll(NULL, 0, LOCK_PAUSE_MS);
+    }
+    errno = EWOULDBLOCK;
     return -1;
 }
 
@@ -144,8 +153,6 @@ static struct job_record *open_named(int folder, const char *name)
 {
     char *file AUTO_FREE = file_of(name);
     int fd = open_locked(folder, file);
-    if (fd < 0 && errno == EAGAIN)
-        fd = open_locked(folder, file);
     if (fd < 0)
         return NULL;
     struct job_record *record = mem_alloc(sizeof(*record));

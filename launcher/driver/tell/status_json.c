@@ -80,6 +80,7 @@ static json_t *rank_json(const struct job *job, int seat)
     json_object_set_new(object, "rank", json_integer(record->rank));
     json_object_set_new(object, "host", json_text(job_seat_host(job, seat)));
     json_add_world(object, record);
+    json_object_set_new(object, "epoch", json_integer(record->epoch));
     json_object_set_new(object, "state", json_string(rank_state_name(record->state)));
     if (record->pid > 0)
         json_object_set_new(object, "pid", json_integer(record->pid));
@@ -141,6 +142,7 @@ json_t *status_json(const struct job *job)
     json_t *object = json_object();
     json_object_set_new(object, "version", json_string(HVDRUN_VERSION));
     status_json_identity(job, object);
+    json_object_set_new(object, "id", json_text(job->request->job_id));
     json_object_set_new(object, "state", json_string(job_state_name(job->state)));
     json_object_set_new(object, "up_s",
                         json_real((double)(clock_mono_ns() - job->request->begun_ns) / 1e9));

@@ -2,15 +2,16 @@
 /*
  * The status of a running job, for `hvdrun status` and `hvdrun ps`:
  *
- *   {"protocol": N, "version": TEXT, "job": ID, "pid": N, "command": TEXT, "folder": PATH,
+ *   {"protocol": N, "version": TEXT, "job": ID, "id": ID (that the ranks know; "job" is that of
+ *    the record), "pid": N, "command": TEXT, "folder": PATH,
  *    "state": TEXT, "size": N (ranks), "started": SECONDS since 1970, "up_s": SECONDS,
  *    "restarts": N, "last_output_s": SECONDS (since then; no key before the first output),
  *    "progress": {...} (tell/progress_json.h; no key before a rank reports any),
  *    "metrics": URL (where it serves them; no key: nowhere), "page": URL (likewise, with its
  * token), "waits_for": TEXT (no key: nothing but its ranks), "hosts": [{"host": NAME, "state":
- * TEXT, "slots": N, "ranks": [N, ...]}, ...], "ranks": [{"rank": N, "host": NAME, "pid": N,
- * "state": TEXT, "up_s": SECONDS, "ended": SECONDS since 1970, "exit_code": N or "signal": N,
- *               "stopped": TEXT (why it cannot go on; no key: it can, as far as is known),
+ * TEXT, "slots": N, "ranks": [N, ...]}, ...], "ranks": [{"rank": N, "host": NAME, "epoch": N,
+ * "pid": N, "state": TEXT, "up_s": SECONDS, "ended": SECONDS since 1970, "exit_code": N or
+ * "signal": N, "stopped": TEXT (why it cannot go on; no key: it can, as far as is known),
  *               "stopped_s": SECONDS (since somebody looked), "progress": {...}}, ...]}
  *
  * The status of an elastic job has more, and other states of hosts (driver/elastic/control.h):

@@ -2,15 +2,20 @@
 /*
  * `hvdrun pmix`: a PMIx server of its own, which tells tools of this user what the processes of a
  * job are, until the job ends. Whatever tools do to it, the job does not notice.
+ *
+ * libpmix believes what a tool says of its user, and reads the first words of a connection on its
+ * only thread, for as long as they take. So every STRANGERS_MS, and before each answer, the command
+ * cuts the connections of other users. What their user does is up to that user: a tool that
+ * connects and is silent keeps the others waiting.
  */
-#include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,42 +23,59 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "base/parse.h"
 #include "cli/control_client.h"
 #include "cli/features.h"
 #include "cli/place.h"
 #include "driver/control/request.h"
 #include "features/pmix_tools/process_table.h"
-#include "node/is_local.h"
 #include "node/runtime_dir.h"
 #include "pmix/pmix_server.h"
 #include "rendezvous/peer.h"
+
+#define STRANGERS_MS 200
+#define ANSWER_MS 2000
+#define DESCRIPTORS 1024 /* libpmix supports no more */
 
 const char pmix_tools_feature[] = "PMIx tools that ask for the processes of a job";
 
 control_run control_pmix;
 
 struct stand {
-    int job_fd, signals_fd;
+    const struct job_list *list;
+    const char *job; /* an id, or the path of a socket */
+    int wait_fd, signals_fd;
     struct runtime_dir *dir;
     struct pmix_server *pmix;
     struct rendezvous_peer *peer;
-    struct process_table table;
-    bool over; /* the job has ended */
+    struct pmix_table table;
 };
 
+static bool is_path(const char *job)
+{
+    return strchr(job, '/') != NULL;
+}
+
+static int dial(const struct stand *stand, int64_t until_ms, struct error *err)
+{
+    if (is_path(stand->job))
+        return control_client_dial(stand->list, stand->job, err);
+    return control_client_dial_in(stand->list, stand->job, until_ms, err);
+}
+
+/* A connection for each question, so that a late answer is not one to the next question. */
 static int ask_table(struct stand *stand, struct error *err)
 {
+    int64_t until_ms = clock_mono_ms() + ANSWER_MS;
+    int fd AUTO_FD = dial(stand, until_ms, err);
     json_t *request = json_pack("{s:s, s:i}", "do", "status", "protocol", CONTROL_PROTOCOL);
-    json_t *status = control_client_ask(stand->job_fd, request, err);
+    bool asked = fd >= 0 && control_client_send(fd, request, until_ms, err) == 0;
+    json_t *status = asked ? control_client_receive(fd, until_ms, err) : NULL;
     json_decref(request);
     if (status == NULL)
         return -1;
     process_table_clear(&stand->table);
     int result = process_table_read(&stand->table, status, err);
     json_decref(status);
-    for (size_t i = 0; i < stand->table.count; i++)
-        stand->table.rows[i].here = is_local_obviously(stand->table.rows[i].host) == LOCAL_YES;
     return result;
 }
 
@@ -71,35 +93,21 @@ static bool is_of_another(struct stand *stand, int fd)
            (rendezvous_peer_uid(stand->peer, fd, &uid) < 0 || uid != geteuid());
 }
 
-/* What a tool says of its user is only said, as PMIx reads it from the tool. So all connections of
- * this process are looked at before anything is told; those of others are cut. */
-static bool all_are_ours(struct stand *stand)
+static void cut_strangers(struct stand *stand)
 {
-    bool ours = true;
-    DIR *dir = opendir("/proc/self/fd");
-    for (const struct dirent *entry = dir == NULL ? NULL : readdir(dir); entry != NULL;
-         entry = readdir(dir)) {
-        int64_t fd = -1;
-        if (parse_int(entry->d_name, 0, INT32_MAX, &fd, NULL) < 0 || !is_of_another(stand, (int)fd))
-            continue;
-        ours = false;
-        shutdown((int)fd, SHUT_RDWR);
-    }
-    if (dir == NULL)
-        return false;
-    closedir(dir);
-    return ours;
+    for (int fd = 0; fd < DESCRIPTORS; fd++)
+        if (is_of_another(stand, fd))
+            shutdown(fd, SHUT_RDWR); /* which wakes libpmix */
 }
 
-static int processes(void *context, const struct pmix_process **rows, size_t *count)
+/* Many tools can ask about a job that does not answer; a signal ends that. */
+static const struct pmix_table *processes(void *context)
 {
     struct stand *stand = context;
     struct error err = ERROR_INIT;
-    if (stand->over || !all_are_ours(stand) || ask_table(stand, &err) < 0)
-        return -1;
-    *rows = stand->table.rows;
-    *count = stand->table.count;
-    return 0;
+    struct pollfd signals = {stand->signals_fd, POLLIN, 0};
+    cut_strangers(stand);
+    return poll(&signals, 1, 0) != 0 || ask_table(stand, &err) < 0 ? NULL : &stand->table;
 }
 
 static void quiet(void *context, enum log_level level, const char *line)
@@ -107,18 +115,6 @@ static void quiet(void *context, enum log_level level, const char *line)
     (void)context;
     if (level <= LOG_WARNING)
         fprintf(stderr, "hvdrun: %s\n", line);
-}
-
-/* The library names its file after this process. Tools look for the launcher of a job. */
-static char *add_name(const struct stand *stand, const char *hostname)
-{
-    const char *folder = runtime_dir_path(stand->dir);
-    char *ours = mem_printf("%s/pmix.%s.tool.%d", folder, hostname, (int)getpid());
-    char *launcher AUTO_FREE =
-        mem_printf("%s/pmix.%s.tool.%d", folder, hostname, (int)stand->table.driver);
-    if (link(ours, launcher) < 0 && errno != EEXIST)
-        fprintf(stderr, "hvdrun: cannot make %s: %s\n", launcher, strerror(errno));
-    return ours;
 }
 
 static int open_server(struct stand *stand, const char *hostname, struct error *err)
@@ -135,7 +131,7 @@ static int open_server(struct stand *stand, const char *hostname, struct error *
     return pmix_server_start(stand->pmix, runtime_dir_path(stand->dir), hostname, err);
 }
 
-static void open_signals(struct stand *stand)
+static int open_signals(struct stand *stand, struct error *err)
 {
     static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     sigset_t set;
@@ -144,28 +140,51 @@ static void open_signals(struct stand *stand)
         sigaddset(&set, signals[i]);
     sigprocmask(SIG_BLOCK, &set, NULL);
     stand->signals_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return stand->signals_fd < 0 ? error_errno(err, errno, "cannot wait for signals") : 0;
+}
+
+/* All that can fail before a tool can connect. */
+static int open_all(struct stand *stand, const char *hostname, struct error *err)
+{
+    struct rlimit limit;
+    stand->wait_fd = dial(stand, clock_mono_ms() + CONTROL_DIAL_MS, err);
+    if (stand->wait_fd < 0 || control_client_ask_end(stand->wait_fd, err) < 0 ||
+        ask_table(stand, err) < 0 || open_signals(stand, err) < 0)
+        return -1;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_cur < DESCRIPTORS ? limit.rlim_cur : DESCRIPTORS;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return error_errno(err, errno, "cannot limit the number of open files");
+    stand->peer = rendezvous_peer_create();
+    return open_server(stand, hostname, err);
+}
+
+/* 0: the job has ended. */
+static int read_end(const struct stand *stand, struct error *err)
+{
+    json_t *end = control_client_receive(stand->wait_fd, clock_mono_ms() + ANSWER_MS, err);
+    if (end == NULL && !is_path(stand->job))
+        end = control_client_end(stand->list, stand->job, err);
+    json_decref(end);
+    return end == NULL ? -1 : 0;
 }
 
 /* Until the job ends, or a signal comes. */
-static void serve(struct stand *stand)
+static int serve(struct stand *stand, struct error *err)
 {
-    struct pollfd ready[] = {{stand->job_fd, POLLIN, 0},
-                             {stand->signals_fd, POLLIN, 0},
+    struct pollfd ready[] = {{stand->signals_fd, POLLIN, 0},
+                             {stand->wait_fd, POLLIN, 0},
                              {pmix_server_fd(stand->pmix), POLLIN, 0}};
-    while (!stand->over) {
-        if (poll(ready, 3, -1) < 0 && errno != EINTR)
-            return;
-        if (ready[0].revents != 0 || ready[1].revents != 0)
-            stand->over = true;
-        pmix_server_dispatch(stand->pmix);
+    for (;;) {
+        int count = poll(ready, sizeof(ready) / sizeof(ready[0]), STRANGERS_MS);
+        if (count > 0 && ready[0].revents != 0)
+            return 0;
+        if (count > 0 && ready[1].revents != 0)
+            return read_end(stand, err);
+        cut_strangers(stand);
+        if (count > 0)
+            pmix_server_dispatch(stand->pmix);
     }
-}
-
-/* PMIx's thread can hang in what a tool does, and its exit handlers with it: they never run. */
-static void end(struct stand *stand, int status)
-{
-    runtime_dir_destroy(stand->dir);
-    _exit(status);
 }
 
 int control_pmix(const struct job_list *list, const struct control_words *words, struct buf *out,
@@ -173,23 +192,23 @@ int control_pmix(const struct job_list *list, const struct control_words *words,
 {
     (void)out;
     char hostname[256] = "";
-    struct stand stand = {.signals_fd = -1};
-    stand.job_fd = control_client_dial(list, words->job, err);
-    if (stand.job_fd < 0)
+    bool by_path = words->job != NULL && is_path(words->job);
+    struct stand stand = {
+        .list = list, .job = by_path ? words->job : job_list_find(list, words->job, false, err)};
+    if (stand.job == NULL)
         return -1;
     gethostname(hostname, sizeof(hostname) - 1);
-    open_signals(&stand);
-    stand.peer = rendezvous_peer_create();
-    if (ask_table(&stand, err) < 0 || open_server(&stand, hostname, err) < 0) {
+    if (open_all(&stand, hostname, err) < 0) {
         pmix_server_leave(stand.pmix);
         runtime_dir_destroy(stand.dir);
         return -1;
     }
-    char *file AUTO_FREE = add_name(&stand, hostname);
-    printf("PMIX_SERVER_PIDINFO: %d\nPMIX_TOOL_ATTACHMENT_FILE: %s\n", (int)stand.table.driver,
-           file);
+    printf("PMIX_SERVER_PIDINFO: %d\nPMIX_TOOL_ATTACHMENT_FILE: %s/pmix.%s.tool.%d\n",
+           (int)getpid(), runtime_dir_path(stand.dir), hostname, (int)getpid());
     fflush(stdout);
-    serve(&stand);
-    end(&stand, 0);
-    return 0;
+    int result = serve(&stand, err);
+    runtime_dir_destroy(stand.dir);
+    if (result < 0)
+        fprintf(stderr, "hvdrun: %s\n", err->text);
+    _exit(result < 0 ? 1 : 0); /* PMIx's thread can hang, and its exit handlers with it */
 }

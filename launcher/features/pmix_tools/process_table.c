@@ -8,7 +8,7 @@
 #include "base/mem.h"
 
 #define RANKS_MAX ((size_t)1 << 22)
-#define JOB_MAX 200 /* what a namespace of PMIx may have */
+#define ID_MAX 200 /* what a namespace of PMIx may have */
 
 /* With " : " between them, it is several programs (status_command()). */
 static char *program_of(const char *command)
@@ -17,64 +17,68 @@ static char *program_of(const char *command)
     return several ? mem_strdup("") : mem_printf("%.*s", (int)strcspn(command, " "), command);
 }
 
+/* -1: it is not there, or not one that can be. */
 static int number_of(const json_t *object, const char *key)
 {
-    json_int_t value = json_integer_value(json_object_get(object, key));
-    return value > 0 && value <= INT_MAX ? (int)value : 0;
+    const json_t *number = json_object_get(object, key);
+    json_int_t value = json_integer_value(number);
+    return json_is_integer(number) && value >= 0 && value <= INT_MAX ? (int)value : -1;
 }
 
-/* Has it ended, and how? */
-static void read_end(const json_t *object, struct pmix_process *row)
+static const char *nspace_of(struct pmix_table *table, const char *id, int epoch)
 {
-    bool exited = json_is_integer(json_object_get(object, "exit_code"));
-    bool killed = json_is_integer(json_object_get(object, "signal"));
-    row->ended = exited || killed;
-    row->exit_code = killed ? 128 + number_of(object, "signal") : number_of(object, "exit_code");
+    char *nspace AUTO_FREE = mem_printf(PMIX_NSPACE_FORMAT, id, (unsigned)epoch);
+    for (size_t i = table->nspaces.count; i > 0; i--)
+        if (strcmp(table->nspaces.items[i - 1], nspace) == 0)
+            return table->nspaces.items[i - 1];
+    strv_add(&table->nspaces, nspace);
+    return table->nspaces.items[table->nspaces.count - 1];
 }
 
-/* false: it has no place in the table, as one that never started. */
-static bool read_row(const json_t *object, const struct process_table *table,
-                     struct pmix_process *row)
+static void read_row(const json_t *object, const char *id, struct pmix_table *table)
 {
-    const json_t *rank = json_object_get(object, "rank");
     const char *host = json_string_value(json_object_get(object, "host"));
-    json_int_t number = json_integer_value(rank);
-    *row = (struct pmix_process){.nspace = table->job, .program = table->program};
-    row->pid = number_of(object, "pid");
-    if (!json_is_integer(rank) || number < 0 || (size_t)number >= RANKS_MAX || host == NULL ||
-        row->pid == 0)
-        return false;
-    row->rank = (int)number;
-    row->host = mem_strdup(host);
-    read_end(object, row);
-    return true;
+    const char *state = json_string_value(json_object_get(object, "state"));
+    int code = number_of(object, "exit_code"), killed = number_of(object, "signal");
+    int epoch = number_of(object, "epoch"), rank = number_of(object, "world_rank");
+    struct pmix_process row = {.rank = rank < 0 ? number_of(object, "rank") : rank,
+                               .pid = number_of(object, "pid"),
+                               .ended = code >= 0 || killed >= 0,
+                               .exit_code = killed >= 0 ? 128 + killed
+                                            : code >= 0 ? code
+                                                        : 0};
+    if (row.rank < 0 || (size_t)row.rank >= RANKS_MAX || host == NULL || epoch < 0)
+        return;
+    row.nspace = nspace_of(table, id, epoch);
+    bool runs = state != NULL && strcmp(state, "running") == 0;
+    if (row.pid <= 0 || (!row.ended && !runs))
+        return;
+    row.host = mem_strdup(host);
+    table->rows[table->count++] = row;
 }
 
-int process_table_read(struct process_table *table, const json_t *status, struct error *err)
+int process_table_read(struct pmix_table *table, const json_t *status, struct error *err)
 {
-    const char *job = json_string_value(json_object_get(status, "job"));
+    const char *id = json_string_value(json_object_get(status, "id"));
     const json_t *ranks = json_object_get(status, "ranks");
     size_t size = json_array_size(ranks);
-    *table = (struct process_table){0};
-    if (job == NULL || job[0] == '\0' || strlen(job) > JOB_MAX || !json_is_array(ranks) ||
+    *table = (struct pmix_table){.nspaces = STRV_INIT};
+    if (id == NULL || id[0] == '\0' || strlen(id) > ID_MAX || !json_is_array(ranks) ||
         size > RANKS_MAX)
         return error_set(err, "the job has not said what its ranks are");
-    table->job = mem_strdup(job);
     table->program = program_of(json_string_value(json_object_get(status, "command")));
-    table->driver = number_of(status, "pid");
     table->rows = mem_array(size + 1, sizeof(*table->rows));
     for (size_t i = 0; i < size; i++)
-        if (read_row(json_array_get(ranks, i), table, &table->rows[table->count]))
-            table->count++;
+        read_row(json_array_get(ranks, i), id, table);
     return 0;
 }
 
-void process_table_clear(struct process_table *table)
+void process_table_clear(struct pmix_table *table)
 {
     for (size_t i = 0; i < table->count; i++)
         free((char *)(uintptr_t)table->rows[i].host);
     free(table->rows);
-    free(table->job);
     free(table->program);
-    *table = (struct process_table){0};
+    strv_destroy(&table->nspaces);
+    *table = (struct pmix_table){0};
 }

@@ -36,9 +36,36 @@ void group_destroy_all(struct server *server)
     }
 }
 
-static struct group **find(struct server *server, const char *name)
+static bool has_members(const struct group *group, const pmix_proc_t *members, size_t count)
+{
+    if (group->count != count)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (group->members[i].rank != members[i].rank ||
+            strncmp(group->members[i].nspace, members[i].nspace, PMIX_MAX_NSLEN) != 0)
+            return false;
+    return true;
+}
+
+/* Members belong to the name of a group: if the name alone were refused, that would depend on which
+ * of two groups a node knows first, and members elsewhere would wait for ever. */
+static struct group **find(struct server *server, const char *name, const pmix_proc_t *members,
+                           size_t count)
 {
     struct group **at = &server->groups;
+    while (*at != NULL && (strcmp((*at)->name, name) != 0 || !has_members(*at, members, count)))
+        at = &(*at)->next;
+    return at;
+}
+
+/* The one that is to end. PMIx may give no members, or others than at the beginning. */
+static struct group **find_old(struct server *server, const char *name, const pmix_proc_t *members,
+                               size_t count)
+{
+    struct group **at = find(server, name, members, count);
+    if (*at != NULL)
+        return at;
+    at = &server->groups;
     while (*at != NULL && strcmp((*at)->name, name) != 0)
         at = &(*at)->next;
     return at;
@@ -102,9 +129,10 @@ static void answer(struct group_request *request, pmix_status_t status, struct i
     request_free(request);
 }
 
-static void forget(struct server *server, const char *name)
+static void forget(struct server *server, const struct group_request *request)
 {
-    struct group **at = find(server, name);
+    struct group **at =
+        find_old(server, request->name, request->collective.procs, request->collective.count);
     struct group *known = *at;
     if (known != NULL) {
         *at = known->next;
@@ -121,7 +149,10 @@ static void complete(struct server *server, struct group_request *request, uint6
     pmix_status_t status = group_data_unpack(bytes, length, list, resources);
     if (status != PMIX_SUCCESS) {
         server_log(server, LOG_WARNING, "cannot read what members of the PMIx group %s give: %s",
-                   request->name, PMIx_Error_string(status));
+                   request->name,
+                   status == PMIX_ERR_NOT_SUPPORTED
+                       ? "their hosts have different versions of libpmix"
+                       : PMIx_Error_string(status));
         release_infos(list);
         release_infos(resources);
         answer(request, status, NULL);
@@ -146,7 +177,7 @@ static void finish(struct collective *collective, pmix_status_t status, uint64_t
         complete(server, request, round, data, length);
         return;
     }
-    forget(server, request->name);
+    forget(server, request);
     answer(request, PMIX_SUCCESS, NULL);
 }
 
@@ -155,18 +186,22 @@ static void finish(struct collective *collective, pmix_status_t status, uint64_t
 static void run(struct server *server, struct request *base)
 {
     struct group_request *request = (struct group_request *)base;
-    const struct group *known = *find(server, request->name);
+    const pmix_proc_t *procs = request->collective.procs;
+    size_t count = request->collective.count;
+    const struct group *known = request->construct ? *find(server, request->name, procs, count)
+                                                   : *find_old(server, request->name, procs, count);
     if (request->construct && known != NULL) {
         answer(request, PMIX_ERR_EXISTS, NULL);
         return;
     }
-    if (known == NULL && request->collective.count == 0) {
+    if (known == NULL && count == 0) {
         answer(request, PMIX_ERR_NOT_FOUND, NULL);
         return;
     }
-    bool ours = !request->construct && known != NULL;
-    const pmix_proc_t *procs = ours ? known->members : request->collective.procs;
-    size_t count = ours ? known->count : request->collective.count;
+    if (known != NULL) {
+        procs = known->members;
+        count = known->count;
+    }
     char *operation AUTO_FREE =
         mem_printf("%s %s", request->construct ? "construct" : "destruct", request->name);
     struct collective given = request->collective;
@@ -185,7 +220,7 @@ static const struct request_kind group_kind = {run, drop};
 static void run_forget(struct server *server, struct request *base)
 {
     struct group_request *request = (struct group_request *)base;
-    forget(server, request->name);
+    forget(server, request);
     request_free(request);
 }
 
@@ -210,6 +245,7 @@ pmix_status_t up_group(pmix_group_operation_t op, char name[], const pmix_proc_t
     if (op == PMIX_GROUP_DESTRUCT && infos_true(directives, ndirs, PMIX_GROUP_LOCAL_ONLY)) {
         *request = (struct group_request){.collective = {.base = {.kind = &forget_kind}},
                                           .name = mem_strdup(name)};
+        collective_init(&request->collective, name, procs, nprocs, NULL, 0);
         bridge_push(&server->bridge, &request->collective.base);
         return PMIX_OPERATION_SUCCEEDED;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pmix/module/group_data.h"
 
+#include <arpa/inet.h>
 #include <pmix.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,14 @@ static pmix_status_t pack(pmix_data_buffer_t *buffer, const pmix_info_t *items, 
     return status;
 }
 
+#define HEAD 8 /* bytes before those of a node: their format, and how many they are */
+
+static uint32_t format_here(void)
+{
+    const char *version = PMIx_Get_version();
+    return (uint32_t)strtoul(version + strcspn(version, "0123456789"), NULL, 10);
+}
+
 pmix_status_t group_data_pack(const pmix_info_t *directives, size_t count, char **bytes,
                               size_t *length)
 {
@@ -63,8 +72,16 @@ pmix_status_t group_data_pack(const pmix_info_t *directives, size_t count, char 
     if (status == PMIX_SUCCESS && buffer.bytes_used > 0)
         status = PMIx_Data_unload(&buffer, &out);
     PMIX_DATA_BUFFER_DESTRUCT(&buffer);
-    *bytes = out.bytes;
-    *length = out.size;
+    if (status == PMIX_SUCCESS && out.size > UINT32_MAX)
+        status = PMIX_ERR_OUT_OF_RESOURCE;
+    if (status == PMIX_SUCCESS) {
+        uint32_t head[] = {htonl(format_here()), htonl((uint32_t)out.size)};
+        *length = HEAD + out.size;
+        *bytes = mem_alloc(*length);
+        memcpy(*bytes, head, HEAD);
+        memcpy(*bytes + HEAD, out.size > 0 ? out.bytes : "", out.size);
+    }
+    free(out.bytes);
     return status;
 }
 
@@ -98,40 +115,70 @@ static pmix_status_t take(const pmix_info_t *info, struct joined *joined, struct
 static pmix_status_t take_all(pmix_data_buffer_t *buffer, struct joined *joined,
                               struct infos *answer, struct infos *resources)
 {
-    for (;;) {
+    pmix_status_t status = PMIX_SUCCESS;
+    while (status == PMIX_SUCCESS && buffer->unpack_ptr < buffer->base_ptr + buffer->bytes_used) {
         pmix_info_t info;
         int32_t wanted = 1;
         PMIX_INFO_CONSTRUCT(&info);
-        pmix_status_t status = PMIx_Data_unpack(NULL, buffer, &info, &wanted, PMIX_INFO);
-        if (status == PMIX_ERR_UNPACK_READ_PAST_END_OF_BUFFER)
-            return PMIX_SUCCESS;
+        status = PMIx_Data_unpack(NULL, buffer, &info, &wanted, PMIX_INFO);
         if (status == PMIX_SUCCESS)
             status = take(&info, joined, answer, resources);
         PMIX_INFO_DESTRUCT(&info);
-        if (status != PMIX_SUCCESS)
-            return status;
     }
+    return status;
+}
+
+static pmix_status_t take_node(const char *bytes, size_t length, struct joined *joined,
+                               struct infos *answer, struct infos *resources)
+{
+    pmix_data_buffer_t buffer;
+    pmix_byte_object_t blob = {.bytes = malloc(length), .size = length}; /* PMIx frees it */
+    if (blob.bytes == NULL)
+        return PMIX_ERR_NOMEM;
+    memcpy(blob.bytes, bytes, length);
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    pmix_status_t status = PMIx_Data_load(&buffer, &blob);
+    if (status == PMIX_SUCCESS)
+        status = take_all(&buffer, joined, answer, resources);
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    return status;
+}
+
+/* Are the bytes whole, and of one format if any node gives something? All nodes see the same here,
+ * so all of them refuse. */
+static pmix_status_t check(const char *bytes, size_t length)
+{
+    uint32_t head[2], first = 0;
+    bool alike = true, some = false;
+    for (size_t at = 0; at < length; at += HEAD + ntohl(head[1])) {
+        if (length - at < HEAD)
+            return PMIX_ERR_UNPACK_FAILURE;
+        memcpy(head, bytes + at, HEAD);
+        if (ntohl(head[1]) > length - at - HEAD)
+            return PMIX_ERR_UNPACK_FAILURE;
+        first = at == 0 ? head[0] : first;
+        alike &= head[0] == first;
+        some |= head[1] != 0;
+    }
+    return alike || !some ? PMIX_SUCCESS : PMIX_ERR_NOT_SUPPORTED;
 }
 
 pmix_status_t group_data_unpack(const char *bytes, size_t length, struct infos *answer,
                                 struct infos *resources)
 {
     struct joined joined = {0};
-    pmix_data_buffer_t buffer;
-    pmix_byte_object_t blob = {.bytes = malloc(length), .size = length}; /* PMIx frees it */
-    if (length == 0 || blob.bytes == NULL) {
-        free(blob.bytes);
-        return length == 0 ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
+    pmix_status_t status = check(bytes, length);
+    for (size_t at = 0, size = 0; status == PMIX_SUCCESS && at < length; at += HEAD + size) {
+        uint32_t head[2];
+        memcpy(head, bytes + at, HEAD);
+        size = ntohl(head[1]);
+        if (size > 0)
+            status = take_node(bytes + at + HEAD, size, &joined, answer, resources);
     }
-    memcpy(blob.bytes, bytes, length);
-    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
-    pmix_status_t status = PMIx_Data_load(&buffer, &blob);
-    if (status == PMIX_SUCCESS)
-        status = take_all(&buffer, &joined, answer, resources);
-    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
-    blob = (pmix_byte_object_t){joined.bytes, joined.length};
-    if (joined.length > 0)
+    if (joined.length > 0) {
+        pmix_byte_object_t blob = {joined.bytes, joined.length};
         infos_add(answer, PMIX_GROUP_ENDPT_DATA, &blob, PMIX_BYTE_OBJECT);
+    }
     free(joined.bytes);
     return status;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * PMIx_Job_control: signals and their kin are served. What only tells us something of the job, such
- * as that it may be preempted, is accepted, and has no effect. Anything else that acts
- * (checkpoints, provisioning, restarts) is refused. PMIx itself keeps most clean-up requests.
+ * as that it may be preempted, is accepted, and has no effect. A request with anything else
+ * (checkpoints, provisioning, restarts, clean-up that PMIx does not do itself) is refused.
  */
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "pmix/module/operations.h"
@@ -77,35 +78,38 @@ static void drop(struct request *base)
 
 static const struct request_kind control_kind = {run, drop};
 
-static const char *const told[] = {
+/* The directives that are understood. Those of no signal only tell us something. What PMIx does not
+ * clean up itself, nobody does. */
+static const char *const understood[] = {
+    PMIX_JOB_CTRL_KILL,
+    PMIX_JOB_CTRL_TERMINATE,
+    PMIX_JOB_CTRL_PAUSE,
+    PMIX_JOB_CTRL_RESUME,
+    PMIX_JOB_CTRL_SIGNAL,
     PMIX_JOB_CTRL_ID,
     PMIX_JOB_CTRL_PREEMPTIBLE,
     PMIX_JOB_CTRL_CHECKPOINT_EVENT,
     PMIX_JOB_CTRL_CHECKPOINT_SIGNAL, /* also of CHECKPOINT_TIMEOUT */
     PMIX_JOB_CTRL_CHECKPOINT_METHOD,
-    PMIX_REGISTER_CLEANUP,
-    PMIX_REGISTER_CLEANUP_DIR,
-    PMIX_CLEANUP_RECURSIVE,
-    PMIX_CLEANUP_EMPTY,
-    PMIX_CLEANUP_IGNORE,
-    PMIX_CLEANUP_LEAVE_TOPDIR,
+    PMIX_USERID, /* PMIx may add these two */
+    PMIX_GRPID,
 };
 
-static const char *const refused[] = {
-    PMIX_JOB_CTRL_CANCEL,    PMIX_JOB_CTRL_RESTART,         PMIX_JOB_CTRL_CHECKPOINT,
-    PMIX_JOB_CTRL_PROVISION, PMIX_JOB_CTRL_PROVISION_IMAGE,
-};
-
-static bool has_any(const pmix_info_t *items, size_t count, const char *const *keys,
-                    size_t keys_count)
+static bool is_understood(const pmix_info_t *directive)
 {
-    for (size_t i = 0; i < keys_count; i++)
-        if (infos_find(items, count, keys[i]) != NULL)
+    for (size_t i = 0; i < sizeof(understood) / sizeof(understood[0]); i++)
+        if (strncmp(directive->key, understood[i], PMIX_MAX_KEYLEN) == 0)
             return true;
     return false;
 }
 
-#define HAS_ANY(keys) has_any(directives, ndirs, keys, sizeof(keys) / sizeof((keys)[0]))
+static bool all_are_understood(const pmix_info_t *directives, size_t ndirs)
+{
+    for (size_t i = 0; i < ndirs; i++)
+        if (!is_understood(&directives[i]))
+            return false;
+    return ndirs > 0;
+}
 
 /* 0: none of the directives asks for one; -1: it asks for one that does not exist. */
 static int signal_of(const pmix_info_t *directives, size_t ndirs)
@@ -131,12 +135,12 @@ pmix_status_t up_job_control(const pmix_proc_t *requestor, const pmix_proc_t tar
     (void)requestor;
     struct server *server = server_active();
     int number = signal_of(directives, ndirs);
-    if (server == NULL || HAS_ANY(refused))
+    if (server == NULL || !all_are_understood(directives, ndirs))
         return PMIX_ERR_NOT_SUPPORTED;
     if (number < 0)
         return PMIX_ERR_BAD_PARAM;
     if (number == 0)
-        return HAS_ANY(told) ? PMIX_OPERATION_SUCCEEDED : PMIX_ERR_NOT_SUPPORTED;
+        return PMIX_OPERATION_SUCCEEDED;
     struct control_request *request = mem_alloc(sizeof(*request));
     *request = (struct control_request){.base = {.kind = &control_kind},
                                         .targets = mem_dup(targets, ntargets * sizeof(*targets)),

@@ -79,8 +79,9 @@ void events_from_afar(struct server *server, const void *bytes, size_t length);
 /* tools.c */
 void up_tool_connected(pmix_info_t *info, size_t ninfo, pmix_tool_connection_cbfunc_t done,
                        void *done_data);
-/* Answers the keys that a tool asks for, as far as it can: how many. -1: nothing is to be said. */
-int tools_answer(struct server *server, const struct strv *keys, struct infos *list);
+/* Adds the answer to a key that a tool asks for. `nspace`: of this namespace alone; "": of all. */
+pmix_status_t tools_answer(const struct pmix_table *table, const char *key, const char *nspace,
+                           struct infos *list);
 
 /* group.c; the names are what queries answer with. */
 struct group {

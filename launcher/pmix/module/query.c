@@ -11,13 +11,13 @@
 #include "pmix/module/operations.h"
 
 #define NAMES_MAX ((size_t)4 << 20)
-#define KEYS_MAX 64 /* of a request; each can have a whole table as its answer */
+#define KEYS_MAX 64 /* of a tool */
 
 struct query_request {
     struct request base;
     pmix_proc_t asker;
     struct strv keys;
-    struct strv groups; /* the group each key asks about; "" for none */
+    struct strv groups, nspaces; /* that each key asks about; "" for none */
     pmix_info_cbfunc_t done;
     void *done_data;
 };
@@ -29,14 +29,20 @@ static void release_infos(void *context)
     free(list);
 }
 
+static void request_free(struct query_request *request)
+{
+    strv_destroy(&request->keys);
+    strv_destroy(&request->groups);
+    strv_destroy(&request->nspaces);
+    free(request);
+}
+
 static void finish(struct query_request *request, pmix_status_t status, struct infos *list)
 {
     bool some = list != NULL && list->count > 0;
     request->done(status, some ? list->items : NULL, some ? list->count : 0, request->done_data,
                   list != NULL ? release_infos : NULL, list);
-    strv_destroy(&request->keys);
-    strv_destroy(&request->groups);
-    free(request);
+    request_free(request);
 }
 
 static pmix_proc_state_t state_of(const struct local *local)
@@ -118,11 +124,11 @@ static void add_group_count(const struct server *server, struct infos *list, con
     infos_add(list, key, &count, PMIX_SIZE);
 }
 
-static bool answer(const struct server *server, const struct server_job *job, struct infos *list,
-                   const char *key, const char *group)
+static pmix_status_t answer(const struct server *server, const struct server_job *job,
+                            struct infos *list, const char *key, const char *group)
 {
     if (job == NULL)
-        return false;
+        return PMIX_ERR_NOT_FOUND;
     if (strcmp(key, PMIX_QUERY_NAMESPACES) == 0)
         add_namespaces(server, list, key);
     else if (strcmp(key, PMIX_QUERY_PROC_TABLE) == 0)
@@ -134,38 +140,42 @@ static bool answer(const struct server *server, const struct server_job *job, st
     else if (strcmp(key, PMIX_QUERY_GROUP_NAMES) == 0)
         add_group_names(server, list, key);
     else if (strcmp(key, PMIX_QUERY_GROUP_MEMBERSHIP) == 0)
-        return add_group_members(server, list, key, group);
+        return add_group_members(server, list, key, group) ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND;
     else
-        return false;
-    return true;
+        return PMIX_ERR_NOT_SUPPORTED;
+    return PMIX_SUCCESS;
 }
 
-/* How many of the keys have an answer. */
-static size_t answer_all(struct server *server, const struct query_request *request,
-                         struct infos *list)
+static pmix_status_t answer_rank(const struct server *server, const struct query_request *request,
+                                 size_t i, struct infos *list)
 {
-    const struct server_job *job = server_job_named(server, request->asker.nspace);
-    if (job == NULL) /* libpmix 4.2 does not always say who asks */
+    const char *nspace = request->nspaces.items[i];
+    const struct server_job *job =
+        server_job_named(server, nspace[0] != '\0' ? nspace : request->asker.nspace);
+    if (job == NULL && nspace[0] == '\0') /* libpmix 4.2 does not always say who asks */
         job = server->jobs;
-    size_t known = 0;
-    for (size_t i = 0; i < request->keys.count; i++)
-        known += answer(server, job, list, request->keys.items[i], request->groups.items[i]);
-    return known;
+    return answer(server, job, list, request->keys.items[i], request->groups.items[i]);
 }
 
 static void run(struct server *server, struct request *base)
 {
     struct query_request *request = (struct query_request *)base;
     struct infos *list = mem_alloc(sizeof(*list));
-    int known = server->ops.processes != NULL ? tools_answer(server, &request->keys, list)
-                                              : (int)answer_all(server, request, list);
-    pmix_status_t status = PMIX_SUCCESS;
-    if (known < 0)
-        status = PMIX_ERR_NO_PERMISSIONS;
-    else if (known == 0)
-        status = PMIX_ERR_NOT_SUPPORTED;
-    else if ((size_t)known < request->keys.count)
-        status = PMIX_QUERY_PARTIAL_SUCCESS;
+    bool of_tool = server->ops.processes != NULL;
+    const struct pmix_table *table = of_tool ? server->ops.processes(server->context) : NULL;
+    pmix_status_t status = PMIX_ERR_NOT_SUPPORTED;
+    size_t known = 0;
+    for (size_t i = 0; i < request->keys.count && (table != NULL || !of_tool); i++) {
+        pmix_status_t said =
+            of_tool ? tools_answer(table, request->keys.items[i], request->nspaces.items[i], list)
+                    : answer_rank(server, request, i, list);
+        known += said == PMIX_SUCCESS;
+        status = said == PMIX_ERR_NOT_FOUND ? said : status;
+    }
+    if (of_tool && table == NULL)
+        status = PMIX_ERR_UNREACH;
+    else if (known > 0)
+        status = known < request->keys.count ? PMIX_QUERY_PARTIAL_SUCCESS : PMIX_SUCCESS;
     finish(request, status, list);
 }
 
@@ -176,26 +186,44 @@ static void drop(struct request *base)
 
 static const struct request_kind query_kind = {run, drop};
 
+/* A tool that asks twice gets one answer, as tables can be large. */
+static bool is_asked(const struct query_request *request, const char *key, const char *nspace)
+{
+    for (size_t i = 0; i < request->keys.count; i++)
+        if (strcmp(request->keys.items[i], key) == 0 &&
+            strcmp(request->nspaces.items[i], nspace) == 0)
+            return true;
+    return false;
+}
+
+static void add_keys(struct query_request *request, const pmix_query_t *query, bool of_tool)
+{
+    const char *group = infos_text(query->qualifiers, query->nqual, PMIX_GROUP_ID);
+    const char *nspace = infos_text(query->qualifiers, query->nqual, PMIX_NSPACE);
+    for (char **key = query->keys; key != NULL && *key != NULL; key++) {
+        if (of_tool && (request->keys.count > KEYS_MAX ||
+                        is_asked(request, *key, nspace != NULL ? nspace : "")))
+            continue;
+        strv_add(&request->keys, *key);
+        strv_add(&request->groups, group != NULL ? group : "");
+        strv_add(&request->nspaces, nspace != NULL ? nspace : "");
+    }
+}
+
 pmix_status_t up_query(pmix_proc_t *proc, pmix_query_t *queries, size_t nqueries,
                        pmix_info_cbfunc_t done, void *done_data)
 {
     struct server *server = server_active();
     if (server == NULL)
         return PMIX_ERR_NOT_SUPPORTED;
+    bool of_tool = server->ops.processes != NULL;
     struct query_request *request = mem_alloc(sizeof(*request));
     *request =
         (struct query_request){{.kind = &query_kind}, *proc, .done = done, .done_data = done_data};
-    for (size_t i = 0; i < nqueries; i++) {
-        const char *group = infos_text(queries[i].qualifiers, queries[i].nqual, PMIX_GROUP_ID);
-        for (char **key = queries[i].keys; key != NULL && *key != NULL; key++) {
-            strv_add(&request->keys, *key);
-            strv_add(&request->groups, group != NULL ? group : "");
-        }
-    }
-    if (request->keys.count > KEYS_MAX) {
-        strv_destroy(&request->keys);
-        strv_destroy(&request->groups);
-        free(request);
+    for (size_t i = 0; i < nqueries; i++)
+        add_keys(request, &queries[i], of_tool);
+    if (of_tool && request->keys.count > KEYS_MAX) {
+        request_free(request);
         return PMIX_ERR_BAD_PARAM;
     }
     bridge_push(&server->bridge, &request->base);
