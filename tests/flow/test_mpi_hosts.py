@@ -198,11 +198,21 @@ class Client(Hosts):
 
     def test_groups_carry_data(self):
         """What their members have put, and their local ids, without a fence."""
-        for test in ("data", "many", "halves", "plain"):
+        for test in ("data", "many", "halves", "plain", "large"):
             for hosts, size in (("a:1,b:1", 2), ("a:3,b:1", 4)):
                 with self.subTest(test=test, hosts=hosts):
                     result = self.mpi(hosts, "--mpi=pmix", "--timeout", 60, worker("mpi_group"), test)
                     self.expect_lines(self.expect(result, 0), [f"[{r}]<stdout>:rank {r} {test} ok" for r in range(size)])
+
+    def test_groups_of_one_name(self):
+        """They have different members, on different hosts: libpmix mixes up those of one host."""
+        result = self.mpi("a:1,b:1,c:1,d:1", "--mpi=pmix", "--timeout", 60, worker("mpi_group"), "same")
+        self.expect_lines(self.expect(result, 0), [f"[{r}]<stdout>:rank {r} same ok" for r in range(4)])
+
+    def test_a_member_of_a_group_dies_before_it_is_made(self):
+        result = self.mpi("a:1,b:1", "--mpi=pmix", "--timeout", 60, worker("mpi_group"), "die")
+        self.expect(result, 128 + signal.SIGALRM)
+        self.expect_blame(result, 0, signal_number=signal.SIGALRM)
 
     def test_a_rank_of_another_node_is_signalled(self):
         result = self.mpi("a:1,b:1", "--mpi=pmix", worker("mpi_pmix"), "control", 2)

@@ -162,6 +162,57 @@ static int test_halves(void)
     return 0;
 }
 
+/* Two groups of one name, of the even and the odd ranks. */
+static int test_same(void)
+{
+    pmix_proc_t members[64];
+    pmix_info_t wanted, *results = NULL;
+    size_t count = 0, found = 0;
+    bool yes = true;
+    for (pmix_rank_t rank = me.rank % 2; rank < size && count < 64; rank += 2, count++)
+        PMIX_LOAD_PROCID(&members[count], me.nspace, rank);
+    PMIX_INFO_LOAD(&wanted, PMIX_GROUP_ASSIGN_CONTEXT_ID, &yes, PMIX_BOOL);
+    CHECK_OK(PMIx_Group_construct("same", members, count, &wanted, 1, &results, &found));
+    CHECK_OK(PMIx_Group_destruct("same", NULL, 0));
+    return 0;
+}
+
+/* What the members give needs several frames. */
+static int test_large(void)
+{
+    enum { LENGTH = 3 << 20 };
+    pmix_proc_t peer;
+    size_t context = 0;
+    char *text = malloc(LENGTH + 1);
+    pmix_value_t value = {.type = PMIX_STRING, .data = {.string = text}}, *got = NULL;
+    memset(text, 'a' + (int)(me.rank % 26), LENGTH);
+    text[LENGTH] = '\0';
+    CHECK_OK(PMIx_Put(PMIX_GLOBAL, "large", &value));
+    CHECK_OK(PMIx_Commit());
+    free(text);
+    CHECK(construct("large", 0, size, FIRST_CID + me.rank, &context) == 0);
+    for (pmix_rank_t rank = 0; rank < size; rank++) {
+        PMIX_LOAD_PROCID(&peer, me.nspace, rank);
+        CHECK_OK(PMIx_Get(&peer, "large", NULL, 0, &got));
+        CHECK(got->type == PMIX_STRING && strlen(got->data.string) == LENGTH);
+        CHECK(got->data.string[LENGTH - 1] == 'a' + (char)(rank % 26));
+        PMIX_VALUE_RELEASE(got);
+    }
+    return 0;
+}
+
+/* Rank 0 dies while it waits for the last one, which comes late. */
+static int test_die(void)
+{
+    size_t context = 0;
+    CHECK(put_card(me.rank) == 0);
+    if (me.rank == 0)
+        alarm(1);
+    if (me.rank == size - 1)
+        sleep(3);
+    return construct("die", 0, size, FIRST_CID + me.rank, &context);
+}
+
 /* Without a context and data, there is no need to ask the launcher. */
 static int test_plain(void)
 {
@@ -183,11 +234,9 @@ static int test_plain(void)
 static const struct {
     const char *name;
     int (*run)(void);
-} tests[] = {{"data", test_data},
-             {"many", test_many},
-             {"halves", test_halves},
-             {"plain", test_plain},
-             {"own", test_own}};
+} tests[] = {{"data", test_data},   {"many", test_many}, {"halves", test_halves},
+             {"plain", test_plain}, {"same", test_same}, {"large", test_large},
+             {"die", test_die},     {"own", test_own}};
 
 static int job_size(void)
 {

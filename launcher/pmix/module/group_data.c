@@ -121,8 +121,9 @@ static pmix_status_t take_all(pmix_data_buffer_t *buffer, struct joined *joined,
         int32_t wanted = 1;
         PMIX_INFO_CONSTRUCT(&info);
         status = PMIx_Data_unpack(NULL, buffer, &info, &wanted, PMIX_INFO);
-        if (status == PMIX_SUCCESS)
-            status = take(&info, joined, answer, resources);
+        if (status != PMIX_SUCCESS)
+            return status; /* what libpmix has left in it may not be freed */
+        status = take(&info, joined, answer, resources);
         PMIX_INFO_DESTRUCT(&info);
     }
     return status;

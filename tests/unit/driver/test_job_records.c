@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -128,6 +130,30 @@ static void test_equal_names(void **state)
     json_decref(facts);
     for (int i = 0; i < 9; i++)
         job_record_destroy(all[i]);
+}
+
+/* A command that looks at the record is no other job. */
+static void test_reader(void **state)
+{
+    struct fixture *f = *state;
+    int ready[2];
+    char byte = 0;
+    job_record_destroy(begin(f, "j-1"));
+    assert_int_equal(pipe(ready), 0);
+    pid_t reader = fork();
+    if (reader == 0) {
+        int fd = openat(f->folder, "j-1" JOB_RECORD_SUFFIX, O_RDONLY);
+        if (flock(fd, LOCK_SH) == 0 && write(ready[1], "x", 1) == 1)
+            usleep(20000);
+        _exit(0);
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    struct job_record *record = begin(f, "j-1");
+    assert_string_equal(job_record_name(record), "j-1");
+    job_record_destroy(record);
+    assert_int_equal(waitpid(reader, NULL, 0), reader);
+    close(ready[0]);
+    close(ready[1]);
 }
 
 /* What an earlier version or anybody else of this user may have left there. */
@@ -363,6 +389,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_course, setup, teardown),
         cmocka_unit_test_setup_teardown(test_equal_names, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_reader, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nonsense, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_room, setup, teardown),
         cmocka_unit_test_setup_teardown(test_folder_removed, setup, teardown),

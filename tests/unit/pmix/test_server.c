@@ -501,6 +501,18 @@ static bool is_constructed(const struct buf *answer)
     return !refused;
 }
 
+#define HEAD 8 /* before what a node gives */
+
+/* The first `length` bytes of what a node gives. */
+static void put_node(struct buf *bytes, const char *given, size_t length)
+{
+    buf_clear(bytes);
+    buf_append(bytes, given, 4);
+    for (int shift = 24; shift >= 0; shift -= 8)
+        buf_putc(bytes, (char)(length >> shift));
+    buf_append(bytes, given + HEAD, length);
+}
+
 /* What another node says of its members is proved. */
 static void test_group_from_afar(void **state)
 {
@@ -522,12 +534,32 @@ static void test_group_from_afar(void **state)
     for (size_t i = 1; i < length; i += length / 5) {
         buf_clear(&bytes);
         buf_append(&bytes, given, i); /* cut */
-        is_constructed(&bytes);
+        assert_false(is_constructed(&bytes));
+        put_node(&bytes, given, i > HEAD ? i - HEAD : 1); /* the same, and its head says so */
+        assert_false(is_constructed(&bytes));
         buf_clear(&bytes);
         buf_append(&bytes, given, length);
         bytes.bytes[i] ^= 0x55;
         is_constructed(&bytes);
     }
+    /* The count of items, the length of a key, a type, the size of the bytes that we do not read.
+     */
+    static const size_t places[] = {HEAD, HEAD + 1, HEAD + 18, HEAD + 19};
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        buf_clear(&bytes);
+        buf_append(&bytes, given, length);
+        bytes.bytes[places[i]] ^= 0xff;
+        assert_false(is_constructed(&bytes));
+    }
+    buf_clear(&bytes);
+    buf_append(&bytes, given, length);
+    buf_append(&bytes, "\0\0\0\143\0\0\0\0", HEAD); /* version 99 */
+    assert_false(is_constructed(&bytes));
+    buf_clear(&bytes);
+    buf_append(&bytes, given, HEAD - 1);
+    buf_append(&bytes, "\0\0\0\0\143\0\0\0\0", HEAD + 1); /* but nobody gives anything */
+    memset(bytes.bytes + 4, 0, 4);
+    assert_true(is_constructed(&bytes));
     world.elsewhere = false;
 }
 
