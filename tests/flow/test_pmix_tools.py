@@ -2,6 +2,7 @@
 """`hvdrun pmix`: tools get the process table of a job, and nothing else."""
 # ctest waits
 
+import glob
 import os
 import re
 import signal
@@ -49,7 +50,8 @@ class Tools(JobCommands, Hostile):
     def test_two_servers_of_a_job(self):
         """Each is found by its pid, also when the other one has ended."""
         job, one, first, _ = self.begin("-np", 3)
-        two = self.start("pmix")
+        socket, = glob.glob(os.path.join(self.folder(), "*.control"))
+        two = self.start("pmix", socket)
         two.wait_output("PMIX_TOOL_ATTACHMENT_FILE")
         self.assertIn("table 3", self.tool("pid", str(two.pid)))
         self.assertEqual(int(first), one.pid)

@@ -42,7 +42,7 @@ control_run control_pmix;
 
 struct stand {
     const struct job_list *list;
-    const char *job; /* an id, or the path of a socket */
+    const char *job; /* its id */
     int wait_fd, signals_fd;
     struct runtime_dir *dir;
     struct pmix_server *pmix;
@@ -50,23 +50,11 @@ struct stand {
     struct pmix_table table;
 };
 
-static bool is_path(const char *job)
-{
-    return strchr(job, '/') != NULL;
-}
-
-static int dial(const struct stand *stand, int64_t until_ms, struct error *err)
-{
-    if (is_path(stand->job))
-        return control_client_dial(stand->list, stand->job, err);
-    return control_client_dial_in(stand->list, stand->job, until_ms, err);
-}
-
 /* A connection for each question, so that a late answer is not one to the next question. */
 static int ask_table(struct stand *stand, struct error *err)
 {
     int64_t until_ms = clock_mono_ms() + ANSWER_MS;
-    int fd AUTO_FD = dial(stand, until_ms, err);
+    int fd AUTO_FD = control_client_dial_in(stand->list, stand->job, until_ms, err);
     json_t *request = json_pack("{s:s, s:i}", "do", "status", "protocol", CONTROL_PROTOCOL);
     bool asked = fd >= 0 && control_client_send(fd, request, until_ms, err) == 0;
     json_t *status = asked ? control_client_receive(fd, until_ms, err) : NULL;
@@ -147,7 +135,8 @@ static int open_signals(struct stand *stand, struct error *err)
 static int open_all(struct stand *stand, const char *hostname, struct error *err)
 {
     struct rlimit limit;
-    stand->wait_fd = dial(stand, clock_mono_ms() + CONTROL_DIAL_MS, err);
+    stand->wait_fd =
+        control_client_dial_in(stand->list, stand->job, clock_mono_ms() + CONTROL_DIAL_MS, err);
     if (stand->wait_fd < 0 || control_client_ask_end(stand->wait_fd, err) < 0 ||
         ask_table(stand, err) < 0 || open_signals(stand, err) < 0)
         return -1;
@@ -163,7 +152,7 @@ static int open_all(struct stand *stand, const char *hostname, struct error *err
 static int read_end(const struct stand *stand, struct error *err)
 {
     json_t *end = control_client_receive(stand->wait_fd, clock_mono_ms() + ANSWER_MS, err);
-    if (end == NULL && !is_path(stand->job))
+    if (end == NULL)
         end = control_client_end(stand->list, stand->job, err);
     json_decref(end);
     return end == NULL ? -1 : 0;
@@ -192,9 +181,7 @@ int control_pmix(const struct job_list *list, const struct control_words *words,
 {
     (void)out;
     char hostname[256] = "";
-    bool by_path = words->job != NULL && is_path(words->job);
-    struct stand stand = {
-        .list = list, .job = by_path ? words->job : job_list_find(list, words->job, false, err)};
+    struct stand stand = {.list = list, .job = job_list_find(list, words->job, false, err)};
     if (stand.job == NULL)
         return -1;
     gethostname(hostname, sizeof(hostname) - 1);
