@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,7 +19,7 @@
 #include "base/mem.h"
 #include "io/proc.h"
 
-#define WATCHES_MAX 1024 /* each is an open file */
+#define WATCHES_MAX 1024 /* each is an open file: and at most a quarter of what we may open */
 #define UNUSED_MS 300000 /* longer than the time between two looks */
 #define PARANOID_MAX 2   /* with which every user may count */
 #define PARANOID "/proc/sys/kernel/perf_event_paranoid"
@@ -112,19 +113,28 @@ static void drop(struct call_watches *watches, struct watch *watch)
     *watch = watches->list[--watches->count];
 }
 
-static void drop_unused(struct call_watches *watches, int64_t now_ms)
+size_t call_watches_expire(struct call_watches *watches)
 {
+    int64_t now_ms = clock_mono_ms();
     for (size_t i = watches->count; i > 0; i--) {
         if (now_ms - watches->list[i - 1].asked_ms > UNUSED_MS)
             drop(watches, &watches->list[i - 1]);
     }
+    return watches->count;
 }
 
-/* Its number can get to another thread. 0: there is none. */
-static uint64_t start_of(pid_t tid)
+/* Its number can get to another thread. 0: the process has no such thread. */
+static uint64_t start_of(pid_t pid, pid_t tid)
 {
     struct proc_stat stat;
-    return proc_read_stat(tid, 0, &stat) == 0 ? stat.start_ticks : 0;
+    return proc_read_stat(pid, tid, &stat) == 0 ? stat.start_ticks : 0;
+}
+
+static bool has_room(const struct call_watches *watches)
+{
+    struct rlimit files;
+    bool known = getrlimit(RLIMIT_NOFILE, &files) == 0;
+    return watches->count < WATCHES_MAX && known && watches->count < files.rlim_cur / 4;
 }
 
 static struct watch *find(const struct call_watches *watches, pid_t tid)
@@ -136,10 +146,10 @@ static struct watch *find(const struct call_watches *watches, pid_t tid)
     return NULL;
 }
 
-uint64_t call_watches_number(struct call_watches *watches, pid_t tid, uint64_t address)
+uint64_t call_watches_number(struct call_watches *watches, pid_t pid, pid_t tid, uint64_t address)
 {
     int64_t now_ms = clock_mono_ms();
-    uint64_t start = start_of(tid);
+    uint64_t start = start_of(pid, tid);
     struct watch *watch = find(watches, tid);
     if (watch != NULL && watch->start == start && watch->address == address &&
         count_of(watch->fd) == 0) {
@@ -148,12 +158,13 @@ uint64_t call_watches_number(struct call_watches *watches, pid_t tid, uint64_t a
     }
     if (watch != NULL)
         drop(watches, watch);
-    drop_unused(watches, now_ms);
+    call_watches_expire(watches);
     if (!watches->tried)
         watches->error = try_count();
     watches->tried = true;
-    errno = watches->error != 0 ? watches->error : EMFILE;
-    int fd = watches->error == 0 && watches->count < WATCHES_MAX ? begin_count(tid, address) : -1;
+    errno = start == 0 ? ESRCH : watches->error != 0 ? watches->error : EMFILE;
+    bool may = start != 0 && watches->error == 0 && has_room(watches);
+    int fd = may ? begin_count(tid, address) : -1;
     if (fd < 0)
         return 0;
     watches->list = mem_resize_array(watches->list, watches->count + 1, sizeof(*watches->list));

@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -20,10 +21,14 @@ struct call_watches;
 struct call_watches *call_watches_create(void);
 void call_watches_destroy(struct call_watches *watches); /* accepts NULL */
 
-/* A number for the call of a thread that comes back to `address`. It is the same as last time if
- * the thread has not come back since. Read the stack first: a new number says nothing about the
- * time before. 0 and errno: the kernel does not allow it, or the thread has ended. */
-uint64_t call_watches_number(struct call_watches *watches, pid_t tid, uint64_t address);
+/* A number for the call of a thread of process `pid` that comes back to `address`. It is the same
+ * as last time if the thread has not come back since. Read the stack first: a new number says
+ * nothing about the time before. 0 and errno: the kernel does not allow it, or the thread has
+ * ended. */
+uint64_t call_watches_number(struct call_watches *watches, pid_t pid, pid_t tid, uint64_t address);
+
+/* Ends the counters that nobody has asked for in 5 minutes. Returns how many remain. */
+size_t call_watches_expire(struct call_watches *watches);
 
 /* "it cannot be seen whether calls of MPI return: Permission denied (kernel.perf_event_paranoid is
  * 3)". The caller's. */

@@ -6,17 +6,16 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/hash.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "io/module_open.h"
 #include "io/proc.h"
 #include "stacks/module/unwind_module.h"
+#include "stacks/mpi_names.h"
 #include "stacks/native_test.h"
 #include "stacks/snapshot.h"
 #include "stacks/tasks.h"
@@ -108,59 +107,50 @@ bool native_name_is_start(const char *function, const char *file)
 
 /* ---- Calls of MPI ---------------------------------------------------------------------------- */
 
-/* "MPI_Recv", "PMPI_Recv", "mpi_recv_" and "MPIX_Start", of a library of MPI itself. */
+/* "MPI_Recv" and "PMPI_Recv", of a library of MPI itself. The interface to Fortran calls these. */
 static bool is_mpi(const struct unwind_frame *frame)
 {
-    const char *name = frame->function != NULL ? frame->function : "";
-    const char *file = text_base_name(frame->object);
-    name += name[0] == 'P' || name[0] == 'p';
-    return (strncasecmp(name, "mpi_", 4) == 0 || strncasecmp(name, "mpix_", 5) == 0) &&
-           text_begins(file, "libmpi") && strstr(file, ".so") != NULL;
+    const char *name = frame->function != NULL ? mpi_names_call(frame->function) : NULL;
+    return name != NULL && name[0] == 'M' && mpi_names_library(frame->object);
 }
 
 /* They are at both ends of nearly every stack. */
 static bool is_system(const char *object)
 {
+    static const char *const names[] = {"libc.so",  "libc-2.",    "libpthread.so", "libpthread-2.",
+                                        "libm.so",  "libm-2.",    "ld-2.",         "ld-linux",
+                                        "ld-musl-", "linux-vdso", "[vdso"};
     const char *file = text_base_name(object);
-    return text_begins(file, "libc.so") || text_begins(file, "libc-") ||
-           text_begins(file, "libpthread") || text_begins(file, "ld-") ||
-           text_begins(file, "linux-vdso") || text_begins(file, "[vdso");
-}
-
-static void add_file(struct native_call *call, const char *object)
-{
-    uint64_t name = hash_add(HASH_START, object, strlen(object));
-    for (size_t i = 0; i < call->file_count; i++) {
-        if (call->files[i].name == name) {
-            call->files[i].last = call->count;
-            return;
-        }
-    }
-    call->unknown = call->unknown || object[0] == '\0' || call->file_count == NATIVE_CALL_FILES;
-    if (!call->unknown)
-        call->files[call->file_count++] = (struct native_call_file){name, call->count, call->count};
+    bool found = false;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !found; i++)
+        found = text_begins(file, names[i]);
+    return found;
 }
 
 void native_call_add(struct native_call *call, const struct unwind_frame *frame)
 {
+    bool inside = mpi_names_inside(frame->object), system = is_system(frame->object);
     call->count++;
     if (call->mpi + 1 == call->count && call->mpi > 0)
         call->back = frame->pc;
-    if (is_mpi(frame))
-        call->mpi = call->count;
-    if (!is_system(frame->object))
-        add_file(call, frame->object);
+    call->strange = call->strange || (!inside && !system);
+    call->guessed = call->guessed || !frame->certain;
+    if (!system)
+        call->outer_inside = inside;
+    if (!is_mpi(frame))
+        return;
+    call->mpi = call->count;
+    call->refused = call->strange || call->guessed || mpi_names_leaves_job(frame->function);
 }
 
 uint64_t native_call_back(const struct native_call *call)
 {
-    if (call->mpi == 0 || call->mpi == call->count || call->unknown)
-        return 0;
-    for (size_t i = 0; i < call->file_count; i++) {
-        if (call->files[i].first < call->mpi && call->files[i].last > call->mpi)
-            return 0;
-    }
-    return call->back;
+    return call->mpi == 0 || call->mpi == call->count || call->refused ? 0 : call->back;
+}
+
+bool native_call_is_helper(const struct native_call *call)
+{
+    return call->outer_inside && !call->strange && call->mpi == 0;
 }
 
 #define THREADS_MAX 256
@@ -223,7 +213,7 @@ static int take_frame(void *context, const struct unwind_frame *source)
 
 static void drop_frames(struct native_thread *thread)
 {
-    stack_frames_free(thread->frames, thread->count);
+    process_frames_free(thread->frames, thread->count);
     *thread = (struct native_thread){.tid = thread->tid};
 }
 
@@ -265,7 +255,9 @@ static void walk(const struct reading *reading, const struct snapshot *snapshot,
     bool ended = reading->module->walk(reading->process, &snapshot->registers, &memory, take_frame,
                                        &view) == 0;
     found.whole = is_whole(&found, ended, all_registers);
-    found.back = found.whole ? native_call_back(&call) : 0;
+    found.ended = ended && (all_registers || reaches_start(&found));
+    found.back = found.ended ? native_call_back(&call) : 0;
+    found.helper = found.ended && native_call_is_helper(&call);
     bool better = found.count > thread->count || (found.whole && found.count == thread->count);
     struct native_thread worse = better ? *thread : found;
     if (better)
@@ -334,6 +326,7 @@ static void read_threads(struct reading *reading)
     size_t count = proc_threads(reading->pid, THREADS_MAX, &tids);
     out->threads = mem_array(count + 1, sizeof(*out->threads));
     out->count = count;
+    out->all = count > 0 && count < THREADS_MAX;
     for (size_t i = 0; i < count; i++) {
         out->threads[i].tid = tids[i];
         walk_waiting(reading, &out->threads[i]);
@@ -453,6 +446,7 @@ void process_native_add(const struct rights *rights, pid_t pid, const struct nat
 {
     if (native->trouble != NULL && stacks->trouble == NULL && stacks->remark == NULL)
         stacks->remark = mem_strdup(native->trouble);
+    stacks->whole = native->all && native->trouble == NULL;
     for (size_t i = 0; i < native->count; i++) {
         const struct native_thread *source = &native->threads[i];
         struct process_thread *thread = find_thread(stacks, source->tid);
@@ -460,8 +454,11 @@ void process_native_add(const struct rights *rights, pid_t pid, const struct nat
             thread = new_thread(rights, pid, source->tid, stacks);
         if (thread != NULL && source->count > 0)
             add_frames(source, thread);
-        if (thread != NULL)
-            thread->back = source->back;
+        stacks->whole = stacks->whole && thread != NULL && source->count > 0 && source->ended;
+        if (thread == NULL)
+            continue;
+        thread->back = source->back;
+        thread->helper = source->helper;
     }
 }
 

@@ -17,6 +17,8 @@ struct native_thread {
         *frames; /* owned, with their texts; the innermost first; none: see `trouble` */
     size_t count;
     uint64_t back; /* native_call_back() */
+    bool helper;   /* native_call_is_helper() */
+    bool ended;    /* it ends at the outermost frame */
     bool whole;    /* it ends at the outermost frame, at Python, or at NATIVE_FRAMES_MAX frames */
 };
 
@@ -24,6 +26,7 @@ struct native_stacks {
     char *trouble; /* NULL, or why there are no frames, or not those of all threads */
     struct native_thread *threads;
     size_t count;
+    bool all; /* the process had no more threads */
 };
 
 /* The caller destroys `out` in any case. Call it in a process that you can leave behind:
@@ -51,19 +54,16 @@ bool native_name_is_start(const char *function, const char *file);
  * The call of MPI in which a thread is: its outermost frame of a function of MPI.
  *
  * The program's own code can run inside of such a call, such as an MPI_Op that computes. So a call
- * does not count if a library or program that called MPI has a frame inside of the call, too.
+ * counts only if all frames inside of it are of the MPI library, of those below it and of the C
+ * library. All must be certain, and the call must not wait for a file or for another job.
  */
-#define NATIVE_CALL_FILES 32 /* with frames in one stack: more are too many to tell */
-
 struct native_call {
-    struct native_call_file {
-        uint64_t name; /* its hash */
-        size_t first, last;
-    } files[NATIVE_CALL_FILES];
-    size_t file_count, count; /* of frames */
-    size_t mpi;               /* the number of frames up to the outermost one of MPI; 0: none */
+    size_t count; /* of frames */
+    size_t mpi;   /* the number of frames up to the outermost one of MPI; 0: none */
     uint64_t back;
-    bool unknown; /* code without a file, or of too many */
+    bool strange, guessed; /* of a frame up to here: it is of another file; it is not certain */
+    bool refused;          /* the outermost call does not count */
+    bool outer_inside;     /* the outermost frame but those of the C library is of MPI's files */
 };
 
 /* All frames of a stack, the innermost first. Begin with zeros. */
@@ -72,3 +72,6 @@ void native_call_add(struct native_call *call, const struct unwind_frame *frame)
 /* Where the thread goes on when the call returns: an address in the function that called MPI. 0: it
  * is in no such call. */
 uint64_t native_call_back(const struct native_call *call);
+
+/* It is a thread of the MPI library itself: it began there, and is not in a call of MPI. */
+bool native_call_is_helper(const struct native_call *call);

@@ -143,7 +143,7 @@ static void read_python(const struct rights *rights, pid_t pid, struct memory *m
 static void drop_threads(struct process_stacks *stacks)
 {
     for (size_t i = 0; i < stacks->count; i++)
-        stack_frames_free(stacks->threads[i].frames, stacks->threads[i].count);
+        process_frames_free(stacks->threads[i].frames, stacks->threads[i].count);
     free(stacks->threads);
     stacks->threads = NULL;
     stacks->count = 0;
@@ -184,6 +184,15 @@ int process_stacks_read(struct runtime_files *files, const struct rights *rights
     free(out->trouble);
     out->trouble = NULL;
     return 0;
+}
+
+void process_frames_free(struct stack_frame *frames, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free((char *)frames[i].function);
+        free((char *)frames[i].file);
+    }
+    free(frames);
 }
 
 void process_stacks_destroy(struct process_stacks *stacks)

@@ -31,6 +31,7 @@ struct process_thread {
     bool running;               /* it ran while it was read, or would if there was a processor */
     long call;                  /* the system call that it is in; -1: none, or unknown */
     uint64_t back;              /* native_call_back(); 0: it is in no call of MPI */
+    bool helper;                /* native_call_is_helper() */
     uint64_t mpi_call;          /* as struct stack; the caller's to fill in */
     struct stack_frame *frames; /* the outermost first; none: it changes too fast to be read */
     size_t count;
@@ -42,6 +43,7 @@ struct process_stacks {
     char *remark;  /* NULL, or why native frames are missing */
     struct process_thread *threads; /* owned, with the texts of their frames */
     size_t count;
+    bool whole; /* native frames of all threads are there, to the outermost one */
 };
 
 /* Call it with the same `files` for many processes. Reads until `deadline_ns`, of clock_mono_ns(),
@@ -50,3 +52,4 @@ struct process_stacks {
 int process_stacks_read(struct runtime_files *files, const struct rights *rights, pid_t pid,
                         int64_t deadline_ns, struct process_stacks *out);
 void process_stacks_destroy(struct process_stacks *stacks);
+void process_frames_free(struct stack_frame *frames, size_t count); /* with their texts */

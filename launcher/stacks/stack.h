@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 /* X(role, word, heading): in the order in which they are shown. */
 #define STACK_ROLE_LIST(X)                   \
@@ -40,16 +39,6 @@ struct stack_frame {
     bool native; /* of compiled code */
 };
 
-/* Frames that own their texts. */
-static inline void stack_frames_free(struct stack_frame *frames, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        free((char *)frames[i].function);
-        free((char *)frames[i].file);
-    }
-    free(frames);
-}
-
 struct stack {
     int rank;
     enum stack_role role;
@@ -64,4 +53,5 @@ struct stack {
     /* A number for the call of MPI in which it is. If two looks show the same number, it has not
      * left that call between them. 0: it is in none, or that is unknown. */
     uint64_t call;
+    bool mpi_helper; /* it is a thread of the MPI library itself, and in no call */
 };

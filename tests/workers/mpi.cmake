@@ -16,11 +16,24 @@ foreach(worker mpi_hello mpi_abort mpi_direct mpi_publish mpi_die mpi_long mpi_r
     set(program ${WORKERS_DIR}/${worker}.${suffix})
     add_custom_command(
       OUTPUT ${program}
-      COMMAND ${MPICC_${flavour}} -std=gnu11 -D_GNU_SOURCE -O1 -Wall -pthread -o ${program} ${source}
+      COMMAND ${MPICC_${flavour}} -std=gnu11 -D_GNU_SOURCE -O1 -Wall -pthread -o ${program} ${source} -ldl
       DEPENDS ${source}
       VERBATIM)
     list(APPEND mpi_workers ${program})
   endforeach()
+endforeach()
+
+# A library whose name and functions look like those of MPI.
+foreach(flavour OPENMPI MPICH)
+  string(TOLOWER ${flavour} suffix)
+  set(library ${WORKERS_DIR}/libmpi_solver.${suffix}.so)
+  set(source ${CMAKE_CURRENT_LIST_DIR}/mpi_solver.c)
+  add_custom_command(
+    OUTPUT ${library}
+    COMMAND ${MPICC_${flavour}} -std=gnu11 -D_GNU_SOURCE -O1 -Wall -shared -fPIC -o ${library} ${source}
+    DEPENDS ${source}
+    VERBATIM)
+  list(APPEND mpi_workers ${library})
 endforeach()
 
 # A module of Python that uses MPI: mpi_python.KIND.

@@ -4,6 +4,7 @@
  * a program of its own. The healthy ones end with "done"; in most of them, all ranks but one are in
  * MPI nearly all the time, and nobody writes.
  */
+#include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -236,6 +237,152 @@ static void own_thread(double seconds)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* As send_late(), but it sleeps, as one does that waits for something outside of MPI. */
+static void *sleep_and_send(void *seconds)
+{
+    int value = 0;
+    usleep((useconds_t)(*(double *)seconds * 1e6));
+    MPI_Send(&value, 1, MPI_INT, 0, 6, MPI_COMM_SELF);
+    return NULL;
+}
+
+static void wait_for_thread(void *(*thread)(void *seconds), double seconds)
+{
+    pthread_t aside;
+    int value;
+    pthread_create(&aside, NULL, thread, &seconds);
+    MPI_Recv(&value, 1, MPI_INT, 0, 6, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+    pthread_join(aside, NULL);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void sleeping_thread(double seconds)
+{
+    wait_for_thread(sleep_and_send, seconds);
+}
+
+/* The main threads wait for something outside of MPI, and a helper thread is in a call. */
+static void *receive_from_self(void *context)
+{
+    int value;
+    MPI_Recv(&value, 1, MPI_INT, 0, 6, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+    return context;
+}
+
+static void receiving_thread(double seconds)
+{
+    pthread_t aside;
+    int value = 0;
+    pthread_create(&aside, NULL, receive_from_self, NULL);
+    usleep((useconds_t)(seconds * 1e6));
+    MPI_Send(&value, 1, MPI_INT, 0, 6, MPI_COMM_SELF);
+    pthread_join(aside, NULL);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* The second threads of all ranks do the work, which is to talk. */
+static void *talk(void *context)
+{
+    int value = 0, next = (rank + 1) % size, last = (rank + size - 1) % size, in, on = 1;
+    MPI_Comm *comm = context;
+    while (on) {
+        for (int i = 0; i < 100; i++)
+            MPI_Sendrecv(&value, 1, MPI_INT, next, 3, &in, 1, MPI_INT, last, 3, *comm,
+                         MPI_STATUS_IGNORE);
+        on = now() < until;
+        MPI_Bcast(&on, 1, MPI_INT, 0, *comm);
+    }
+    MPI_Send(&value, 1, MPI_INT, 0, 6, MPI_COMM_SELF);
+    return NULL;
+}
+
+static void talking_thread(double seconds)
+{
+    (void)seconds;
+    MPI_Comm comm;
+    pthread_t aside;
+    int value;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    pthread_create(&aside, NULL, talk, &comm);
+    MPI_Recv(&value, 1, MPI_INT, 0, 6, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+    pthread_join(aside, NULL);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+#define CROWD 60
+
+/* Its name is long, so that the text of its stack is. */
+__attribute__((noinline)) static int
+work_or_sleep_at_the_end_of_a_stack_that_has_so_much_text_that_it_does_not_fit(void *seconds,
+                                                                               int depth)
+{
+    if (depth > 0)
+        return 1 + work_or_sleep_at_the_end_of_a_stack_that_has_so_much_text_that_it_does_not_fit(
+                       seconds, depth - 1);
+    return seconds != NULL ? send_late(seconds) != NULL : pause();
+}
+
+static void *go_deep(void *seconds)
+{
+    int depth =
+        work_or_sleep_at_the_end_of_a_stack_that_has_so_much_text_that_it_does_not_fit(seconds, 40);
+    rounds += (unsigned long)depth;
+    return NULL;
+}
+
+/* So many threads sleep that nobody reads the one that works. */
+static void crowd(double seconds)
+{
+    pthread_t sleeper;
+    for (int i = 0; i < CROWD; i++)
+        pthread_create(&sleeper, NULL, go_deep, NULL);
+    wait_for_thread(go_deep, seconds);
+}
+
+/* One rank sleeps outside of MPI, and will come. */
+static void sleeper(double seconds)
+{
+    if (rank == size - 1)
+        usleep((useconds_t)(seconds * 1e6));
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* libmpi_solver.KIND.so, beside the program. */
+static void *find_in_solver(const char *name, double seconds)
+{
+    char path[4096];
+    const char *base = strrchr(program, '/') + 1, *kind = strrchr(base, '.');
+    snprintf(path, sizeof(path), "%.*slibmpi_solver%s.so", (int)(base - program), program, kind);
+    void *library = dlopen(path, RTLD_NOW);
+    void *symbol = library != NULL ? dlsym(library, name) : NULL;
+    if (symbol == NULL)
+        MPI_Abort(MPI_COMM_WORLD, 3);
+    *(double *)dlsym(library, "mpi_solver_seconds") = seconds;
+    return symbol;
+}
+
+static void solver(double seconds)
+{
+    void (*solve)(void);
+    void *symbol = find_in_solver("MPI_Solve", seconds);
+    memcpy(&solve, &symbol, sizeof(solve));
+    solve();
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void library_operation(double seconds)
+{
+    double one = 1, sum;
+    MPI_Op op;
+    MPI_User_function *function;
+    void *symbol = find_in_solver("mpi_solver_add", seconds);
+    memcpy(&function, &symbol, sizeof(function));
+    MPI_Op_create(function, 1, &op);
+    MPI_Reduce(&one, &sum, 1, MPI_DOUBLE, op, 0, MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Op_free(&op);
+}
+
 /* Children of MPI, which compute. */
 static void spawn(double seconds)
 {
@@ -290,12 +437,31 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(double seconds);
-    } ways[] = {{"barrier", barrier},     {"barriers", barriers},     {"allreduce", allreduce},
-                {"large", large},         {"receive", receive},       {"pass_on", pass_on},
-                {"exchange", exchange},   {"probe", probe},           {"test", test},
-                {"overlap", overlap},     {"one_sided", one_sided},   {"file", file},
-                {"operation", operation}, {"own_thread", own_thread}, {"spawn", spawn},
-                {"no_sender", no_sender}, {"ssend", ssend},           {"mismatch", mismatch}};
+    } ways[] = {{"barrier", barrier},
+                {"barriers", barriers},
+                {"allreduce", allreduce},
+                {"large", large},
+                {"receive", receive},
+                {"pass_on", pass_on},
+                {"exchange", exchange},
+                {"probe", probe},
+                {"test", test},
+                {"overlap", overlap},
+                {"one_sided", one_sided},
+                {"file", file},
+                {"operation", operation},
+                {"own_thread", own_thread},
+                {"spawn", spawn},
+                {"sleeping_thread", sleeping_thread},
+                {"talking_thread", talking_thread},
+                {"receiving_thread", receiving_thread},
+                {"crowd", crowd},
+                {"sleeper", sleeper},
+                {"solver", solver},
+                {"library_operation", library_operation},
+                {"no_sender", no_sender},
+                {"ssend", ssend},
+                {"mismatch", mismatch}};
     int level;
     program = argv[0];
     double seconds = argc > 2 ? strtod(argv[2], NULL) : 1;

@@ -143,6 +143,12 @@ void hang_looked(struct hang *hang, int seat, const struct hang_look *look)
         hang_rank_look(rank, look);
 }
 
+void hang_missed(struct hang *hang, int seat)
+{
+    if (seat >= 0 && seat < hang->count)
+        hang->ranks[seat].missed = true;
+}
+
 int64_t hang_quiet_ms(const struct hang *hang, int64_t now_ms)
 {
     int64_t quiet = INT64_MAX;
@@ -177,7 +183,7 @@ static struct tally count_ranks(const struct hang *hang)
         tally.stray += rank->strays;
         tally.need_looks += needs;
         tally.awake += awake;
-        unsure = unsure || (needs && rank->looks < HANG_LOOKS);
+        unsure = unsure || (needs && (rank->missed || rank->looks < HANG_LOOKS));
         unsure_awake = unsure_awake || (awake && rank->looks < HANG_LOOKS);
     }
     tally.uncertain = unsure || (unsure_awake && 2 * tally.awake >= tally.ranks);

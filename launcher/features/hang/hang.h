@@ -69,6 +69,8 @@ int64_t hang_period_ms(const struct hang *hang); /* between two samples */
 void hang_seat(struct hang *hang, int seat, uint64_t worker);
 void hang_sample(struct hang *hang, int seat, const struct hang_sample *sample, int64_t now_ms);
 void hang_looked(struct hang *hang, int seat, const struct hang_look *look);
+/* A look could not show it. There is no news of its silence before one that does. */
+void hang_missed(struct hang *hang, int seat);
 
 /* Has the job been quiet for so long that what costs more should be sampled too? That is the GPUs
  * and the operations of NCCL. Also after the verdict, until the job shows progress again. */

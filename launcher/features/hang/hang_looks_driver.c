@@ -5,27 +5,34 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "features/hang/mpi_wait.h"
+#include "features/hang/mpi_calls.h"
 #include "features/stacks/look_driver.h"
 
 #define TEXT_MAX ((size_t)1 << 16)
 #define TROUBLES 3 /* looks that fail one after another */
-#define MISSES 8   /* likewise, of a rank that could not be read in time */
+#define MISSES 8   /* likewise, of a rank that could not be read completely */
 
 /* What a look shows of a rank. If its main thread runs no Python, its calls of MPI count. */
 struct seat_look {
     struct hang_look look;
-    struct mpi_wait_rank mpi;
+    struct mpi_calls calls;
     bool bare, runs; /* runs: so do its main thread or a child process */
-    bool read;       /* its main thread has frames */
+};
+
+/* What the looks before have shown. */
+struct seat_past {
+    uint64_t calls; /* mpi_calls_place() */
+    int misses;
 };
 
 struct hang_looks {
     struct job *job;
     struct hang *hang;
     struct seat_look *seen; /* by seat: the look that is being read */
+    struct seat_past *past; /* likewise */
+    int past_count;
     bool under_way, calls;
-    int troubles, misses;
+    int troubles;
 };
 
 struct hang_looks *hang_looks_create(struct job *job, struct hang *hang)
@@ -37,6 +44,9 @@ struct hang_looks *hang_looks_create(struct job *job, struct hang *hang)
 
 void hang_looks_destroy(struct hang_looks *looks)
 {
+    if (looks == NULL)
+        return;
+    free(looks->past);
     free(looks);
 }
 
@@ -64,11 +74,10 @@ static void take_stack(void *context, int seat, const struct look_stack *source)
     struct hang_look *seen = &its->look;
     uint64_t place = source->bare ? 0 : look_place(stack);
     bool runs = strcmp(stack->doing, STACK_RUNNING) == 0;
-    mpi_wait_add(&its->mpi, stack, true);
+    mpi_calls_add(&its->calls, stack);
     its->runs = its->runs || (runs && stack->role != STACK_OTHER);
     if (stack->role == STACK_MAIN) {
         its->bare = source->bare;
-        its->read = stack->count > 1;
         seen->main = place;
         seen->main_runs = runs;
         seen->waits_for_own = !runs && is_in_library(stack);
@@ -78,11 +87,37 @@ static void take_stack(void *context, int seat, const struct look_stack *source)
     seen->aside += runs ? place : 0; /* in any order */
 }
 
-/* One that is in a call of MPI spins there, unless another thread or process of it works. */
-static struct hang_look of_seat(const struct seat_look *its)
+static void take_whole(void *context, int seat)
 {
-    bool waits = its->bare && its->mpi.place != 0 && !its->mpi.works;
-    return waits ? (struct hang_look){.main = its->mpi.place, .main_runs = its->runs} : its->look;
+    const struct hang_looks *looks = context;
+    if (seat < looks->job->ranks.size)
+        looks->seen[seat].calls.whole = true;
+}
+
+enum stay { ELSEWHERE, MISSED, STAYS };
+
+/* Whether it is surely in the same calls of MPI as in the look before. A call may have begun after
+ * the first look at it, so that one says nothing. */
+static enum stay stay_of(const struct hang_looks *looks, const struct seat_look *its,
+                         struct seat_past *past)
+{
+    bool missed = looks->calls && its->bare && its->runs && !its->calls.whole;
+    past->misses = missed ? past->misses + 1 : 0;
+    if (missed && past->misses < MISSES)
+        return MISSED;
+    uint64_t calls = mpi_calls_place(&its->calls);
+    bool stays = calls != 0 && calls == past->calls;
+    past->calls = calls;
+    return stays ? STAYS : ELSEWHERE;
+}
+
+static void reach_past(struct hang_looks *looks, int count)
+{
+    if (count <= looks->past_count)
+        return;
+    looks->past = mem_resize_array(looks->past, (size_t)count, sizeof(*looks->past));
+    while (looks->past_count < count)
+        looks->past[looks->past_count++] = (struct seat_past){.misses = 0};
 }
 
 /* Whether looks at calls of MPI may tell more: a program spins, or a shell waits for one. */
@@ -109,19 +144,32 @@ static void tell_trouble(struct hang_looks *looks, const struct ask *look)
                 buf_text(&text));
 }
 
+/* Ranks may wait in MPI for one that is elsewhere and will come. */
+static enum stay stay_of_all(struct hang_looks *looks, int count)
+{
+    enum stay all = STAYS;
+    for (int seat = 0; seat < count; seat++) {
+        enum stay its = stay_of(looks, &looks->seen[seat], &looks->past[seat]);
+        bool runs = looks->job->ranks.records[seat].state == RANK_RUNNING;
+        all = runs && its < all ? its : all;
+    }
+    return all;
+}
+
 /* A busy machine may not stop a thread in time. That says nothing, unless it goes on so. */
 static void take_looks(struct hang_looks *looks, int count)
 {
-    bool missed = false, skip = looks->misses < MISSES;
+    reach_past(looks, count);
+    enum stay all = stay_of_all(looks, count);
     for (int seat = 0; seat < count; seat++) {
         const struct seat_look *its = &looks->seen[seat];
-        bool unread = looks->calls && its->bare && its->runs && !its->read;
-        struct hang_look seen = of_seat(its);
-        missed = missed || unread;
-        if (!unread || !skip)
-            hang_looked(looks->hang, seat, &seen);
+        const struct seat_past *past = &looks->past[seat];
+        struct hang_look stays = {.main = past->calls, .main_runs = its->runs};
+        if (all == MISSED || (past->misses > 0 && past->misses < MISSES))
+            hang_missed(looks->hang, seat);
+        else
+            hang_looked(looks->hang, seat, all == STAYS ? &stays : &its->look);
     }
-    looks->misses = missed ? looks->misses + 1 : 0;
 }
 
 static void looked(void *context, const struct ask *look)
@@ -131,6 +179,7 @@ static void looked(void *context, const struct ask *look)
     looks->under_way = false;
     looks->seen = mem_array((size_t)count + 1, sizeof(*looks->seen));
     look_walk(look, take_stack, looks);
+    look_walk_whole(look, take_whole, looks);
     bool again = !looks->calls && want_calls(looks);
     if (!again)
         take_looks(looks, count);

@@ -137,7 +137,7 @@ void hang_rank_forget_looks(struct hang_rank *rank)
 {
     rank->place = rank->stayed = rank->aside = 0;
     rank->looks = rank->place_looks = rank->aside_looks = 0;
-    rank->aside_moves = rank->strays = false;
+    rank->aside_moves = rank->strays = rank->missed = false;
 }
 
 /* What it did till then turns out to be progress. */
@@ -236,6 +236,7 @@ static bool look_shows_progress(struct hang_rank *rank, const struct hang_look *
 
 void hang_rank_look(struct hang_rank *rank, const struct hang_look *look)
 {
+    rank->missed = false;
     if (rank->quiet_ms == 0)
         return;
     if (look_shows_progress(rank, look)) {

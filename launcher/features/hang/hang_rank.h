@@ -80,6 +80,7 @@ struct hang_rank {
     uint64_t aside;                      /* what ran while its main thread waited */
     int looks, place_looks, aside_looks; /* place_looks: the last ones, which showed the same */
     bool aside_moves;
+    bool missed; /* the last look could not show it */
 };
 
 /* `follows`: the sample before it is so recent that nothing is unknown between the two. */

@@ -1,26 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Warns of a job in which a rank has exited with 0 between MPI_Init and MPI_Finalize, once all
- * others seem to wait in MPI (mpi_wait.h), and ends it if they do so for --hang-timeout. Without
- * that option, it ends the job after SURE_MS, if it is sure that they wait. Otherwise they wait on:
- * they may yet succeed.
+ * Warns once of a job in which a rank has exited with 0 between MPI_Init and MPI_Finalize, when all
+ * others seem to wait in MPI (mpi_wait.h). --hang-timeout ends the job, by the rules for all hangs.
  */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/status.h"
-#include "driver/end/teardown.h"
 #include "driver/job/ask.h"
-#include "driver/job/incident.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
-#include "driver/tell/events.h"
 #include "features/hang/mpi_wait.h"
 #include "features/stacks/look_driver.h"
-
-#define SURE_MS 60000
 
 struct mpi_left {
     struct job *job;
@@ -28,21 +20,12 @@ struct mpi_left {
     struct mpi_wait_rank *before, *now; /* by rank, each with `count` entries */
     size_t count;
     int64_t period_ms;
-    int looks;         /* one after another that show the same */
-    bool warned, ends; /* ends: the warning says so */
-    char *text;
+    int looks; /* one after another that show the same */
 };
 
 static bool is_on(const struct job *job)
 {
     return job->state == JOB_RUNNING && job->times.paused_ms == 0;
-}
-
-static void collected(void *context)
-{
-    struct mpi_left *left = context;
-    if (left->job->state == JOB_RUNNING)
-        teardown_launcher(left->job, STATUS_HANG, left->text);
 }
 
 static int who_left(const struct job *job)
@@ -55,48 +38,22 @@ static int waited_ms(const struct mpi_left *left)
     return (left->looks - 1) * MPI_WAIT_PERIOD_MS;
 }
 
-/* For how long they may wait; 0: for ever. Those of the last look are in `now`. */
-static int64_t limit_ms(const struct mpi_left *left)
+/* That is no verdict: they may yet succeed. */
+static void warn(const struct mpi_left *left)
 {
-    const struct job *job = left->job;
-    bool sure = mpi_wait_is_sure(left->now, job->ranks.size);
-    return job->settings->hang_timeout >= 0 ? job->settings->hang_timeout : sure ? SURE_MS : 0;
-}
-
-static void warn(struct mpi_left *left)
-{
-    left->warned = true;
-    left->ends = left->job->settings->hang_timeout < 0 && limit_ms(left) > 0;
+    bool ends = left->job->settings->hang_timeout > 0;
     log_warning(&left->job->log,
                 "rank %d has exited with 0 without MPI_Finalize, and all ranks that run have been "
-                "in the same calls of MPI for %d s; %s",
+                "in the same calls of MPI for %d s%s",
                 who_left(left->job), waited_ms(left) / 1000,
-                left->ends
-                    ? "hvdrun ends the job after a minute of this, and --hang-timeout 0 lets it "
-                      "wait"
-                    : "--hang-timeout ends such a job");
-}
-
-static void end_job(struct mpi_left *left, const struct ask *look)
-{
-    struct job *job = left->job;
-    int rank = who_left(job);
-    left->text = mem_printf("the job hangs: rank %d has exited with 0 without MPI_Finalize, and "
-                            "all ranks that run have been in the same calls of MPI for %d s",
-                            rank, waited_ms(left) / 1000);
-    look_show(look);
-    events_text(job, "hung", left->text);
-    struct incident incident = {
-        .kind = INCIDENT_HANG, .text = left->text, .rank = rank, .look = look};
-    if (!incident_raise(job, &incident, collected, left))
-        collected(left);
+                ends ? "" : "; --hang-timeout can end such a job");
 }
 
 static void take_stack(void *context, int seat, const struct look_stack *source)
 {
     const struct mpi_left *left = context;
     if ((size_t)seat < left->count)
-        mpi_wait_add(&left->now[seat], source->stack, false);
+        mpi_wait_add(&left->now[seat], source->stack);
 }
 
 /* Makes room for all ranks: they can spawn others. */
@@ -126,12 +83,9 @@ static void looked(void *context, const struct ask *look)
     left->looks =
         is_on(job) ? mpi_wait_looks(left->before, left->now, job->ranks.size, left->looks) : 0;
     left->period_ms = mpi_wait_next_ms(left->looks, left->period_ms);
-    const int64_t limit = limit_ms(left);
-    if (left->looks >= MPI_WAIT_LOOKS && !left->warned)
+    if (left->looks >= MPI_WAIT_LOOKS)
         warn(left);
-    if (left->looks >= MPI_WAIT_LOOKS && limit > 0 && waited_ms(left) >= limit)
-        end_job(left, look);
-    else if (!left->warned || left->ends || job->settings->hang_timeout > 0)
+    else
         loop_timer_set(left->timer, left->period_ms);
     struct mpi_wait_rank *last = left->before;
     left->before = left->now;
@@ -176,7 +130,6 @@ static void close_part(struct job *job)
     loop_timer_destroy(left->timer);
     free(left->before);
     free(left->now);
-    free(left->text);
     free(left);
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Do all ranks that run wait in MPI? Pure.
+ * Do all ranks that run seem to wait in MPI? Pure. This is good for a warning only: mpi_calls.h is
+ * certain.
  *
- * A rank waits if looks one after another find it in the same call of MPI, and it writes nothing.
- * That is certain if the agents see whether calls return (LOOK_CALLS). Otherwise the rank must be
- * in a call that waits for others, by the same way through the program. Such looks cannot tell that
- * from a rank that makes the same call again and again. A rank that copies data in the call works.
+ * A rank waits if looks one after another find it in the same call that waits for others, and it
+ * writes nothing. It must be there by the same way through the program. If it cannot be seen
+ * whether calls return, such looks cannot tell that from a rank that makes the same call again and
+ * again.
  */
 #pragma once
 
@@ -21,17 +22,12 @@
 struct mpi_wait_rank {
     bool runs;
     uint64_t place;  /* of its main thread, or of child processes; 0: not in MPI */
-    bool unsure;     /* it may have come back from a call that looks the same */
     bool works;      /* another thread runs, and not in a library below MPI; or it is stopped */
     uint64_t output; /* bytes */
 };
 
-/* All that run are surely in the same calls as in the look before, if mpi_wait_looks() says so. */
-bool mpi_wait_is_sure(const struct mpi_wait_rank *now, int count);
-
-/* Adds a stack of the rank. `any_call`: all calls of MPI count, if their numbers are known.
- * Otherwise, those that wait for other ranks. */
-void mpi_wait_add(struct mpi_wait_rank *rank, const struct stack *stack, bool any_call);
+/* Adds a stack of the rank. */
+void mpi_wait_add(struct mpi_wait_rank *rank, const struct stack *stack);
 
 /* A number for the call of MPI in which a stack is, and for the way there; 0: it is in none. */
 uint64_t mpi_wait_place(const struct stack *stack);

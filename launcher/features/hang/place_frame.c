@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "features/hang/place_frame.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "stacks/mpi_names.h"
 
 static bool is_installed(const char *file)
 {
@@ -42,17 +42,12 @@ bool place_frame_is_own(const struct stack_frame *frame)
 
 const char *place_frame_mpi_call(const struct stack_frame *frame)
 {
-    const char *name = frame->function + (frame->function[0] == 'P');
-    const char *lower = frame->function + (frame->function[0] == 'p');
-    if (frame->native && text_begins(name, "MPI_") && isupper((unsigned char)name[4]))
-        return name;
-    return frame->native && text_begins(lower, "mpi_") ? lower : NULL;
+    return frame->native ? mpi_names_call(frame->function) : NULL;
 }
 
 bool place_frame_is_mpi(const struct stack_frame *frame)
 {
-    return place_frame_mpi_call(frame) != NULL ||
-           (frame->native && text_begins(text_base_name(frame->file), "libmpi"));
+    return place_frame_mpi_call(frame) != NULL || (frame->native && mpi_names_library(frame->file));
 }
 
 /* It is of a module that waits for threads, processes or tasks. */

@@ -267,7 +267,8 @@ static void walk_stack(const struct stack_walk *walk, const struct job *job,
                           .name = source->name,
                           .doing = source->doing,
                           .trouble = source->trouble,
-                          .call = source->call};
+                          .call = source->call,
+                          .mpi_helper = source->mpi_helper};
     bool tells = !source->bare || source->n_frames > 1 || source->trouble[0] != '\0';
     if (!is_wanted(walk->ranks, stack.rank) || (!tells && !walk->bare))
         return;
@@ -299,6 +300,17 @@ void look_walk(const struct ask *look,
                void (*each)(void *context, int seat, const struct look_stack *stack), void *context)
 {
     walk_all(&(struct stack_walk){.each = each, .context = context, .bare = true}, look);
+}
+
+void look_walk_whole(const struct ask *look, void (*each)(void *context, int seat), void *context)
+{
+    for (size_t i = 0; i < look->count; i++) {
+        const Hvdrun__StateReport *report = report_of(look, i);
+        for (size_t j = 0; report != NULL && j < report->n_whole; j++) {
+            if (job_seat_is_on(look->job, look->answers[i].node, report->whole[j]))
+                each(context, (int)report->whole[j]);
+        }
+    }
 }
 
 static void add_to_tree(void *context, int seat, const struct look_stack *stack)

@@ -35,6 +35,10 @@ void look_walk(const struct ask *look,
                void (*each)(void *context, int seat, const struct look_stack *stack),
                void *context);
 
+/* Calls `each` for every seat of which look_walk() shows all threads of all processes, with all
+ * their native frames. None of its processes runs Python. */
+void look_walk_whole(const struct ask *look, void (*each)(void *context, int seat), void *context);
+
 /* A number for the frames of a stack, without those below Python; 0: it has none, or they could not
  * be read. */
 uint64_t look_place(const struct stack *stack);

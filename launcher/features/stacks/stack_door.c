@@ -137,7 +137,8 @@ static int send_number(const struct stack_door *door, const struct question *que
         return -1;
     if (*door->watches == NULL)
         *door->watches = call_watches_create();
-    uint64_t number = call_watches_number(*door->watches, question->tid, question->address);
+    uint64_t number =
+        call_watches_number(*door->watches, question->pid, question->tid, question->address);
     struct reply reply = {number == 0 ? errno : 0, sizeof(number)};
     if (send_reply(door->fd, &reply, -1) < 0)
         return -1;
@@ -286,12 +287,14 @@ struct rights stack_door_rights(struct stack_door_way *way)
     return (struct rights){way, get_memory, get_call, get_stops};
 }
 
-uint64_t stack_door_call_number(const struct stack_door_way *way, pid_t tid, uint64_t address)
+uint64_t stack_door_call_number(const struct stack_door_way *way, pid_t pid, pid_t tid,
+                                uint64_t address)
 {
     struct reply reply;
     uint64_t number = 0;
     int passed;
-    const struct question question = {.wish = WISH_NUMBER, .tid = tid, .address = address};
+    const struct question question = {
+        .wish = WISH_NUMBER, .pid = pid, .tid = tid, .address = address};
     if (ask(way, &question, &reply, &passed) == 0 && reply.length == sizeof(number) &&
         receive_all(way->fd, &number, sizeof(number)) && number != 0)
         return number;

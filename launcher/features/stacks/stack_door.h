@@ -25,4 +25,5 @@ struct stack_door_way {
 };
 struct rights stack_door_rights(struct stack_door_way *way);
 /* As call_watches_number(). */
-uint64_t stack_door_call_number(const struct stack_door_way *way, pid_t tid, uint64_t address);
+uint64_t stack_door_call_number(const struct stack_door_way *way, pid_t pid, pid_t tid,
+                                uint64_t address);

@@ -65,6 +65,7 @@ static void add_stack(Hvdrun__StackAnswer *answer, Hvdrun__PythonStack *stack, s
 {
     size_t cost = stack_answer_cost(stack);
     if (cost > *left) {
+        answer->whole = false;
         hvdrun__python_stack__free_unpacked(stack, NULL);
         return;
     }
@@ -99,6 +100,7 @@ static Hvdrun__PythonStack *python_stack(pid_t pid, const struct process_thread 
     stack->name = mem_strdup(thread->name);
     stack->holds_gil = thread->holds_gil;
     stack->call = thread->mpi_call;
+    stack->mpi_helper = thread->helper;
     stack->frames = mem_array(thread->count + 1, sizeof(Hvdrun__PythonFrame *));
     for (size_t i = 0; i < thread->count; i++)
         stack->frames[stack->n_frames++] = new_frame(&thread->frames[i]);
@@ -141,6 +143,7 @@ static Hvdrun__PythonStack *bare_stack(pid_t pid, const struct proc_state *state
     stack->name = mem_strdup(thread != NULL ? thread->name : "");
     stack->bare = true;
     stack->call = thread != NULL ? thread->mpi_call : 0;
+    stack->mpi_helper = thread != NULL && thread->helper;
     stack->frames = mem_array(count + 1, sizeof(Hvdrun__PythonFrame *));
     stack->frames[stack->n_frames++] =
         new_frame(&(struct stack_frame){.function = text, .file = ""});
@@ -156,6 +159,7 @@ static void add_bare(Hvdrun__StackAnswer *answer, const struct rights *rights, p
     bool runs, has_main = false;
     long call = task_call(rights, pid, pid, &runs);
     bool there = proc_state_read(pid, &call, &state) == 0;
+    answer->whole = answer->whole && there;
     for (size_t i = 0; there && i < source->count; i++) {
         has_main = has_main || source->threads[i].main;
         add_stack(answer, bare_stack(pid, &state, source, &source->threads[i]), left);
@@ -170,6 +174,7 @@ void stack_answer_fill(const struct rights *rights, pid_t pid, const struct proc
 {
     size_t left = STACK_RANK_BYTES;
     out->remark = mem_strdup(source->remark != NULL ? source->remark : "");
+    out->whole = source->whole;
     if (out->python && source->trouble == NULL)
         add_python(out, pid, source, &left);
     else
@@ -209,13 +214,13 @@ static void load_module(struct helper *helper)
 }
 
 /* After the stacks have been read. */
-static void number_calls(const struct helper *helper, struct process_stacks *stacks)
+static void number_calls(const struct helper *helper, pid_t pid, struct process_stacks *stacks)
 {
     for (size_t i = 0; i < stacks->count; i++) {
         struct process_thread *thread = &stacks->threads[i];
         if (thread->back == 0)
             continue;
-        thread->mpi_call = stack_door_call_number(&helper->door, thread->tid, thread->back);
+        thread->mpi_call = stack_door_call_number(&helper->door, pid, thread->tid, thread->back);
         if (thread->mpi_call == 0 && errno != ESRCH && stacks->remark == NULL)
             stacks->remark = call_watches_refusal(errno);
     }
@@ -237,7 +242,7 @@ static void read_stacks(struct helper *helper, const Hvdrun__StackWork *work,
     else if (native && stacks.remark == NULL)
         stacks.remark = mem_strdup(helper->missing);
     if (work->depth >= LOOK_CALLS)
-        number_calls(helper, &stacks);
+        number_calls(helper, pid, &stacks);
     stack_answer_fill(&rights, pid, &stacks, answer);
     process_stacks_destroy(&stacks);
 }

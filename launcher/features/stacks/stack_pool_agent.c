@@ -110,6 +110,9 @@ static void idle_over(void *context)
         if (helper->look == NULL)
             close_streams(helper); /* it ends with its stdin */
     }
+    /* they stay longer: the next look can be a minute later */
+    if (pool->watches != NULL && call_watches_expire(pool->watches) > 0)
+        loop_timer_set(pool->idle, IDLE_MS);
 }
 
 struct stack_pool *stack_pool_create(struct loop *loop, struct helpers *helpers,

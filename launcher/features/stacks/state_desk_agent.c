@@ -38,6 +38,7 @@
 struct span {
     size_t own;           /* the worker itself; NO_ITEM: it does not run */
     size_t below, beyond; /* those below it: from `below`, before `beyond` */
+    bool all;             /* it has no more */
 };
 
 #define NO_ITEM SIZE_MAX
@@ -76,6 +77,7 @@ static void list_processes(const pid_t *pids, const struct descendants_table *pr
         for (size_t j = 0; j < found && j + 1 < PROCESSES_MAX; j++)
             add_item(stacks, below[j]);
         stacks->spans[i].beyond = stacks->count;
+        stacks->spans[i].all = stacks->count - stacks->spans[i].below == found;
         free(below);
     }
 }
@@ -111,6 +113,7 @@ struct builder {
     Hvdrun__StateReport *message;
     uint32_t seat;
     size_t rank_bytes, bytes; /* that may still be added, for this worker and in all */
+    bool whole;               /* nothing of this worker is missing so far */
 };
 
 /* Takes it, if it fits. */
@@ -119,6 +122,7 @@ static void add_stack_take(struct builder *builder, Hvdrun__PythonStack *stack, 
     Hvdrun__StateReport *message = builder->message;
     size_t cost = stack_answer_cost(stack);
     if (cost > builder->rank_bytes || cost > builder->bytes) {
+        builder->whole = false;
         hvdrun__python_stack__free_unpacked(stack, NULL);
         return;
     }
@@ -164,6 +168,7 @@ static void add_unread(struct builder *builder, const struct stack_item *item, b
 static bool add_item_stacks(struct builder *builder, struct stack_item *item, bool child)
 {
     Hvdrun__StackAnswer *answer = item->answer;
+    builder->whole = builder->whole && answer != NULL && answer->whole && !answer->python;
     if (item->remark != NULL)
         add_remark(builder->message, item->remark);
     if (answer == NULL && item->why != NULL)
@@ -204,6 +209,7 @@ static void add_rank(struct builder *builder, const struct rank_stacks *stacks,
 {
     bool child = false, late = false, python = has_python(stacks, span);
     builder->rank_bytes = STACK_RANK_BYTES;
+    builder->whole = span->own != NO_ITEM && span->all && !python;
     if (span->own != NO_ITEM) {
         struct stack_item *own = &stacks->items[span->own];
         late = is_late(own);
@@ -218,11 +224,14 @@ static void add_rank(struct builder *builder, const struct rank_stacks *stacks,
     if (late)
         add_stack_take(builder, stack_answer_trouble("not all of its processes were read in time"),
                        child);
+    if (builder->whole && !late)
+        builder->message->whole[builder->message->n_whole++] = builder->seat;
 }
 
 void rank_stacks_fill(struct rank_stacks *stacks, Hvdrun__StateReport *message)
 {
     struct builder builder = {.message = message, .bytes = MESSAGE_BYTES};
+    message->whole = mem_array(message->n_seats + 1, sizeof(*message->whole));
     for (size_t i = 0; i < stacks->ranks && i < message->n_seats; i++) {
         builder.seat = message->seats[i];
         add_rank(&builder, stacks, &stacks->spans[i]);
@@ -237,6 +246,9 @@ void rank_stacks_free(Hvdrun__StateReport *message)
         free(message->remarks[i]);
     free(message->stacks);
     free(message->remarks);
+    free(message->whole);
+    message->whole = NULL;
+    message->n_whole = 0;
     message->stacks = NULL;
     message->remarks = NULL;
     message->n_stacks = message->n_remarks = 0;

@@ -7,6 +7,7 @@
  * Separate debug files are used if they are on this machine. Nothing is asked of the network.
  */
 #include <dlfcn.h>
+#include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
 #include <errno.h>
 #include <gelf.h>
@@ -201,6 +202,25 @@ static char *demangled(const struct unwind_process *process, const char *name)
                                                 : NULL;
 }
 
+static bool covers(Dwarf_CFI *table, Dwarf_Addr pc)
+{
+    Dwarf_Frame *frame = NULL;
+    bool found = table != NULL && dwarf_cfi_addrframe(table, pc, &frame) == 0;
+    free(frame);
+    return found;
+}
+
+/* Else, libdw tries the frame pointer, which other code may use for something else. */
+static bool has_table(Dwfl_Module *module, Dwarf_Addr pc)
+{
+    Dwarf_Addr bias = 0;
+    Dwarf_CFI *table = dwfl_module_eh_cfi(module, &bias);
+    if (covers(table, pc - bias))
+        return true;
+    table = dwfl_module_dwarf_cfi(module, &bias);
+    return covers(table, pc - bias);
+}
+
 static int on_frame(Dwfl_Frame *state, void *context)
 {
     struct unwind_process *process = context;
@@ -224,6 +244,7 @@ static int on_frame(Dwfl_Frame *state, void *context)
         frame.function = dwfl_module_addrinfo(module, pc, &offset, &symbol, NULL, NULL, NULL);
         plain = demangled(process, frame.function);
         frame.function = plain != NULL ? plain : frame.function;
+        frame.certain = has_table(module, pc);
         find_line(process, module, pc, &frame);
     }
     return process->frame(process->context, &frame) == 0 ? DWARF_CB_OK : DWARF_CB_ABORT;

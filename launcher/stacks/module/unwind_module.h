@@ -8,11 +8,12 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#define UNWIND_MODULE_VERSION 1
+#define UNWIND_MODULE_VERSION 2
 /* for io/module_open.h */
 #define UNWIND_MODULE_KIND                                                                   \
     (&(const struct module_kind){"hvdrun-unwind.so", "hvdrun_unwind", UNWIND_MODULE_VERSION, \
@@ -37,6 +38,7 @@ struct unwind_frame {     /* all text is borrowed until the callback returns */
     const char *source;   /* NULL: unknown */
     int line;             /* of the source */
     uint64_t pc, offset;  /* the offset is in memory, from the object's start */
+    bool certain; /* a table says how to find the next frame out from it; else that is a guess */
 };
 
 struct unwind_process;

@@ -77,7 +77,8 @@ static void end_target(const struct target *target)
 /* Some kernels and containers do not allow it. */
 static uint64_t number_or_skip(struct call_watches *watches, const struct target *target)
 {
-    uint64_t number = call_watches_number(watches, target->pid, address_of(comes_back));
+    uint64_t number =
+        call_watches_number(watches, target->pid, target->pid, address_of(comes_back));
     int error = errno;
     if (number == 0 && error != ESRCH) {
         char *text = call_watches_refusal(error);
@@ -98,20 +99,22 @@ static void test_the_number_changes_when_it_comes_back(void **state)
     const struct target target = start_target();
     const uint64_t address = address_of(comes_back);
     uint64_t first = number_or_skip(watches, &target);
-    assert_int_equal(call_watches_number(watches, target.pid, address), first);
-    assert_int_equal(call_watches_number(watches, target.pid, address), first);
+    assert_int_equal(call_watches_number(watches, target.pid, target.pid, address), first);
+    assert_int_equal(call_watches_number(watches, target.pid, target.pid, address), first);
     come_back(&target);
-    uint64_t second = call_watches_number(watches, target.pid, address);
+    uint64_t second = call_watches_number(watches, target.pid, target.pid, address);
     assert_true(second != 0 && second != first);
-    assert_int_equal(call_watches_number(watches, target.pid, address), second);
+    assert_int_equal(call_watches_number(watches, target.pid, target.pid, address), second);
     for (int i = 0; i < 100; i++)
         come_back(&target);
-    uint64_t third = call_watches_number(watches, target.pid, address);
+    uint64_t third = call_watches_number(watches, target.pid, target.pid, address);
     assert_true(third != 0 && third != second && third != first);
     /* a call from elsewhere is another one */
-    uint64_t other = call_watches_number(watches, target.pid, address_of((void (*)(void))abort));
+    uint64_t other =
+        call_watches_number(watches, target.pid, target.pid, address_of((void (*)(void))abort));
     assert_true(other != 0 && other != third);
-    assert_int_not_equal(call_watches_number(watches, target.pid, address), third);
+    assert_int_not_equal(call_watches_number(watches, target.pid, target.pid, address), third);
+    assert_int_equal(call_watches_expire(watches), 1); /* it is in use */
     end_target(&target);
     call_watches_destroy(watches);
 }
@@ -122,8 +125,12 @@ static void test_a_process_that_has_ended(void **state)
     struct call_watches *watches = call_watches_create();
     const struct target target = start_target();
     (void)number_or_skip(watches, &target);
+    /* a thread of another process */
+    assert_int_equal(call_watches_number(watches, getpid(), target.pid, address_of(comes_back)), 0);
+    assert_int_equal(errno, ESRCH);
     end_target(&target);
-    assert_int_equal(call_watches_number(watches, target.pid, address_of(comes_back)), 0);
+    assert_int_equal(call_watches_number(watches, target.pid, target.pid, address_of(comes_back)),
+                     0);
     assert_int_equal(errno, ESRCH);
     call_watches_destroy(watches);
     call_watches_destroy(NULL);
@@ -153,7 +160,8 @@ static void test_a_kernel_that_refuses(void **state)
         struct call_watches *watches = call_watches_create();
         if (refuse() < 0)
             _exit(77);
-        bool none = call_watches_number(watches, target.pid, address_of(comes_back)) == 0;
+        bool none =
+            call_watches_number(watches, target.pid, target.pid, address_of(comes_back)) == 0;
         _exit(none && errno == EPERM ? 0 : 1);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);

@@ -268,6 +268,29 @@ static bool sleeps(const Hvdrun__PythonStack *stack)
     return found;
 }
 
+/* All of a rank, with the process below a shell; but not with more than anybody reads. */
+static void test_what_is_whole(void **state)
+{
+    struct bench *bench = *state;
+    static const char *const commands[] = {"sleep 1000 & echo; wait",
+                                           "for i in $(seq 40); do sleep 1000 & done; echo; wait"};
+    use(bench, NULL);
+    for (size_t i = 0; i < 2; i++) {
+        pid_t shell = python_child_run("/bin/sh", "-c", commands[i], "");
+        uint32_t seat = 7;
+        Hvdrun__StateReport message = HVDRUN__STATE_REPORT__INIT;
+        message.seats = &seat;
+        message.n_seats = 1;
+        for (int k = 0; k < 500 && message.n_whole == 0 && (k == 0 || i == 0); k++) {
+            rank_stacks_free(&message);
+            fill(bench, &shell, true, &message);
+        }
+        assert_int_equal(message.n_whole, i == 0);
+        assert_true(message.n_stacks >= 2);
+        rank_stacks_free(&message);
+    }
+}
+
 /* Seat 7 is Python, seat 8 is not. The first waits in C below its Python frame. */
 static void test_native_frames(void **state)
 {
@@ -299,6 +322,11 @@ static void test_native_frames(void **state)
     assert_true(last->bare && last->n_frames > 1);
     assert_string_equal(last->frames[0]->function, "process sleep");
     assert_true(sleeps(last));
+    assert_int_equal(message.n_whole, 1); /* not Python */
+    assert_int_equal(message.whole[0], 8);
+    rank_stacks_free(&message);
+    fill(bench, pids, false, &message);
+    assert_int_equal(message.n_whole, 0);
     rank_stacks_free(&message);
 }
 
@@ -400,6 +428,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_much_text, open_bench, close_bench),
         cmocka_unit_test_setup_teardown(test_given_up, open_bench, close_bench),
         cmocka_unit_test_setup_teardown(test_native_frames, open_bench, close_bench),
+        cmocka_unit_test_setup_teardown(test_what_is_whole, open_bench, close_bench),
         cmocka_unit_test_setup_teardown(test_helpers_that_die, open_bench, close_bench),
         cmocka_unit_test_setup_teardown(test_a_helper_that_dies_once, open_bench, close_bench),
         cmocka_unit_test_setup_teardown(test_a_helper_that_is_silent, open_bench, close_bench),
