@@ -209,6 +209,28 @@ static int verdict(const struct hang_sample *use, int each, struct hang_look see
 }
 #define FOR_EVER 400
 
+/* A rank spins at one place. From some time on, looks cannot show it. */
+static void test_looks_that_miss(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 0, 40, 1);
+    for (int i = 1; i <= 60; i++) {
+        f.ranks[0].cpu_us += 1000000;
+        enum hang_news news = step(&f);
+        assert_true(news != HANG_FOUND && (news == HANG_LOOK) == (i > 20));
+        if (news == HANG_LOOK && i < 40)
+            look(&f, 0, (struct hang_look){.main = 1, .main_runs = true});
+        else
+            hang_missed(f.hang, 0);
+    }
+    look(&f, 0, (struct hang_look){.main = 1, .main_runs = true});
+    f.ranks[0].cpu_us += 1000000;
+    assert_int_equal(step(&f), HANG_FOUND);
+    hang_missed(f.hang, 9);
+    hang_destroy(f.hang);
+}
+
 /* Each of these in one rank is progress of the job. */
 static void test_progress(void **state)
 {
@@ -567,6 +589,7 @@ int main(void)
         cmocka_unit_test(test_a_gpu),
         cmocka_unit_test(test_more_is_wanted),
         cmocka_unit_test(test_a_warning_comes_first),
+        cmocka_unit_test(test_looks_that_miss),
         cmocka_unit_test(test_progress),
         cmocka_unit_test(test_noise),
         cmocka_unit_test(test_what_helper_threads_write),
