@@ -105,12 +105,11 @@ static void ending_collect(void *context)
 static void ending_gone(void *context, const char *held)
 {
     struct agent *agent = context;
-    if (held != NULL && !agent->unkilled) {
+    if (held != NULL) {
         Hvdrun__Unkilled message = HVDRUN__UNKILLED__INIT;
         message.what = (char *)held; /* protobuf-c only reads it */
         post_message(&agent->post, FRAME_UNKILLED, &message.base);
     }
-    agent->unkilled |= held != NULL; /* the end of the job may find it once more */
     agent->processes_gone = true;
     crews_cut(agent->crews);
     agent_end_check(agent);

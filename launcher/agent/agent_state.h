@@ -49,7 +49,6 @@ struct agent {
     int64_t grace_ms, drain_ms;
     uint32_t end_epoch;  /* of the newest END */
     bool processes_gone; /* every process below us has ended */
-    bool unkilled;       /* the driver knows of one that SIGKILL does not end */
     bool terminated;     /* it got SIGTERM */
     bool quits;          /* QUIT has come: further frames are ignored */
     bool ended;          /* ENDED was sent; until the next PREPARE or another END */

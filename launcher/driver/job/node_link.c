@@ -425,6 +425,7 @@ void node_link_destroy(struct node_link *node)
     loop_timer_destroy(node->tick);
     link_destroy(node->link);
     forget_agent(node);
+    free(node->unkilled);
     free(node->host);
     free(node);
 }

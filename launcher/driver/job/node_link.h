@@ -82,6 +82,7 @@ struct node_link {
     uint32_t lines_epoch;       /* a worker there has a line in this epoch; 0: none */
     bool may_return;            /* its agent leaves after SIGTERM, and another one may dial in */
     bool call_again;            /* the core wants the node again before its last agent has exited */
+    char *unkilled;             /* what its agents last said that SIGKILL does not end; NULL */
     char *lost_why;   /* what the transport or the agent's exit says about the end; NULL */
     char *end_reason; /* of the link, which has ended, while the exit is awaited; NULL */
     int64_t ended_ns; /* when the link ended, on our clock; 0: it has not */

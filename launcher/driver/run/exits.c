@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reports of agents about their workers: started, exited, finished, aborted, being killed. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -142,16 +143,21 @@ static int take_killing(struct job *job, struct node_link *node, const struct ag
 
 #define UNKILLED_MAX 1024
 
-/* What the agent says may be of any length. */
+/* At each end of workers: a host that was bad for a while may be in use again. What the agent says
+ * may be of any length. */
 static int take_unkilled(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     const Hvdrun__Unkilled *message = frame->message;
     char *what AUTO_FREE = mem_printf("not even SIGKILL ends %.*s", UNKILLED_MAX, message->what);
     plain_line(what, '?');
-    log_error(&job->log,
-              "%s: %s; most likely it waits for a file system or a device: look there, "
-              "or restart the host",
-              node->host, what);
+    if (node->unkilled == NULL || strcmp(node->unkilled, what) != 0) {
+        log_error(&job->log,
+                  "%s: %s; most likely it waits for a file system or a device: look there, "
+                  "or restart the host",
+                  node->host, what);
+        free(node->unkilled);
+        node->unkilled = mem_strdup(what);
+    }
     kind_unkilled(job, node, what);
     parts_host_bad(job, node, HOST_BAD_UNKILLED, what);
     return 0;
