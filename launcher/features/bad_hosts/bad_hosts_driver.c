@@ -98,8 +98,13 @@ static void node_lost(struct job *job, struct node_link *node)
     note_trouble(job, node);
 }
 
-/* Of the hosts that had an agent, in this moment or when they had trouble. What a check finds has
- * no other cause. */
+/* It has an agent, or had one when others may have had the same trouble. */
+static bool was_there(const struct node_link *node, int64_t since_ms)
+{
+    return node_link_alive(node) || (node->ended_ns != 0 && node->ended_ns / 1000000 > since_ms);
+}
+
+/* What a check finds has no other cause. */
 static bool most_have_trouble(const struct bad_hosts *own, int *some, int *all)
 {
     int64_t since_ms = clock_mono_ms() - RECENT_MS;
@@ -107,7 +112,7 @@ static bool most_have_trouble(const struct bad_hosts *own, int *some, int *all)
     for (int i = 0; i < own->job->node_count; i++) {
         bool trouble = (size_t)i < own->nodes && own->trouble_ms[i] > since_ms;
         *some += trouble;
-        *all += trouble || own->job->nodes[i]->hello != NULL;
+        *all += trouble || was_there(own->job->nodes[i], since_ms);
     }
     return 2 * *some > *all && own->job->request->check == NULL;
 }
