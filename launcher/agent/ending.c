@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -17,9 +18,11 @@
 #define STRAY_GRACE_MS 1000
 #define KILL_AGAIN_MS 20
 #define KILL_PATIENCE_MS 10000
+#define KILL_ROUNDS 100 /* at least: we may have been stopped ourselves for longer than that */
 #define SHOWN_MAX 3
 #define WORD_MAX 64
 #define HELD_MAX 1024
+#define STATUS_MAX 8192
 
 enum ending_state { ENDING_IDLE, ENDING_ASKED, ENDING_KILLING, ENDING_GONE };
 
@@ -32,6 +35,8 @@ struct ending {
     int64_t deadline_ms; /* of the present state */
     int64_t left_ms;     /* of it, while paused */
     bool paused;
+    int kill_rounds;     /* so often has SIGKILL been sent */
+    uint64_t kill_ticks; /* when it was first sent, as in proc_stat; 0: it was not */
 };
 
 static void set_deadline(struct ending *ending, int64_t after_ms)
@@ -101,13 +106,32 @@ static void describe_one(pid_t pid, struct buf *out)
     buf_puts(out, ")");
 }
 
+static uint64_t now_ticks(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    uint64_t second = (uint64_t)sysconf(_SC_CLK_TCK);
+    return (uint64_t)now.tv_sec * second + (uint64_t)now.tv_nsec * second / 1000000000;
+}
+
+/* It has had SIGKILL for as long as the others, and runs or sleeps in the kernel on its way out:
+ * the signal stays where it is until the end. */
+static bool is_dying(const struct ending *ending, pid_t pid, const struct proc_stat *stat)
+{
+    struct buf text AUTO_BUF = BUF_INIT(STATUS_MAX);
+    uint64_t pending;
+    return stat->state != 'Z' && stat->state != 'X' && stat->start_ticks < ending->kill_ticks &&
+           proc_read(pid, 0, "status", &text) &&
+           proc_pending_read(buf_text(&text), &pending) == 0 && (pending >> (SIGKILL - 1) & 1) != 0;
+}
+
 /* The kernel holds it. Others have begun a moment ago, or have ended and their parent does not wait
  * for them, or belong to another user: no signal of ours reached those. */
-static bool is_held(pid_t pid)
+static bool is_held(const struct ending *ending, pid_t pid)
 {
     struct proc_stat stat;
-    return kill(pid, 0) == 0 &&
-           (proc_read_stat(pid, 0, &stat) < 0 || stat.state == 'D' || held_child_status(pid) >= 0);
+    return kill(pid, 0) == 0 && (proc_read_stat(pid, 0, &stat) < 0 || stat.state == 'D' ||
+                                 is_dying(ending, pid, &stat) || held_child_status(pid) >= 0);
 }
 
 void ending_describe_held(const struct ending *ending, struct buf *out)
@@ -115,7 +139,7 @@ void ending_describe_held(const struct ending *ending, struct buf *out)
     pid_t *all AUTO_FREE = NULL;
     size_t count = list_strays(ending, &all), held = 0;
     for (size_t i = 0; i < count; i++) {
-        if (is_held(all[i]) && held++ < SHOWN_MAX)
+        if (is_held(ending, all[i]) && held++ < SHOWN_MAX)
             describe_one(all[i], out);
     }
     if (held > SHOWN_MAX)
@@ -140,10 +164,12 @@ static void kill_all(struct ending *ending)
     if (ending->state != ENDING_KILLING) {
         ending->state = ENDING_KILLING;
         ending->deadline_ms = clock_mono_ms() + KILL_PATIENCE_MS;
+        ending->kill_ticks = now_ticks();
+        ending->kill_rounds = 0;
     }
     ending->ops->signal(ending->context, SIGKILL);
     signal_strays(ending, SIGKILL);
-    if (clock_mono_ms() <= ending->deadline_ms) {
+    if (++ending->kill_rounds < KILL_ROUNDS || clock_mono_ms() <= ending->deadline_ms) {
         loop_timer_set(ending->timer, KILL_AGAIN_MS);
         return;
     }

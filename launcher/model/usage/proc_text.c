@@ -128,6 +128,37 @@ int proc_waits_read(const char *text, uint64_t *out)
     return read_key(text, "voluntary_ctxt_switches:", out);
 }
 
+static int take_hex(const char **at, uint64_t *out)
+{
+    uint64_t value = 0;
+    int digits = 0;
+    for (; is_digit(**at) || (**at >= 'a' && **at <= 'f'); (*at)++, digits++) {
+        if (digits == 16)
+            return -1;
+        value = value << 4 | (uint64_t)(is_digit(**at) ? **at - '0' : **at - 'a' + 10);
+    }
+    *out = value;
+    return digits > 0 ? 0 : -1;
+}
+
+static int read_mask(const char *text, const char *key, uint64_t *out)
+{
+    const char *at = after_key(text, key);
+    if (at == NULL)
+        return -1;
+    at += strspn(at, " \t");
+    return take_hex(&at, out);
+}
+
+int proc_pending_read(const char *text, uint64_t *out)
+{
+    uint64_t thread, process;
+    if (read_mask(text, "SigPnd:", &thread) < 0 || read_mask(text, "ShdPnd:", &process) < 0)
+        return -1;
+    *out = thread | process;
+    return 0;
+}
+
 int proc_run_ns_read(const char *text, uint64_t *out)
 {
     uint64_t ns;
@@ -138,19 +169,12 @@ int proc_run_ns_read(const char *text, uint64_t *out)
 }
 
 /* " 0x7f02" */
-static int take_hex(const char **at, uint64_t *out)
+static int take_argument(const char **at, uint64_t *out)
 {
-    uint64_t value = 0;
-    int digits = 0;
     if (strncmp(*at, " 0x", 3) != 0)
         return -1;
-    for (*at += 3; is_digit(**at) || (**at >= 'a' && **at <= 'f'); (*at)++, digits++) {
-        if (digits == 16)
-            return -1;
-        value = value << 4 | (uint64_t)(is_digit(**at) ? **at - '0' : **at - 'a' + 10);
-    }
-    *out = value;
-    return digits > 0 ? 0 : -1;
+    *at += 3;
+    return take_hex(at, out);
 }
 
 int proc_call_read(const char *text, struct proc_call *out)
@@ -159,7 +183,7 @@ int proc_call_read(const char *text, struct proc_call *out)
     if (take_digits(&text, &call.number) < 0)
         return -1;
     for (int i = 0; i < PROC_CALL_ARGUMENTS; i++) {
-        if (take_hex(&text, &call.arguments[i]) < 0)
+        if (take_argument(&text, &call.arguments[i]) < 0)
             return -1;
     }
     *out = call;

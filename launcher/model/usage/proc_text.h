@@ -26,6 +26,9 @@ int proc_stat_read(const char *text, struct proc_stat *out);
 /* /proc/PID/status: how often the thread gave up the processor to wait. */
 int proc_waits_read(const char *text, uint64_t *out);
 
+/* /proc/PID/status: the signals that have come, but nobody has taken; signal N is bit N - 1. */
+int proc_pending_read(const char *text, uint64_t *out);
+
 /* /proc/PID/schedstat: for how many nanoseconds the thread has used the processor. */
 int proc_run_ns_read(const char *text, uint64_t *out);
 

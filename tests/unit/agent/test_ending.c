@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -323,6 +324,46 @@ static void test_what_the_kernel_holds(void **state)
     assert_null(strstr(buf_text(&held), "), pid")); /* nothing else */
 }
 
+/* A tracer stops it on its way out: it has SIGKILL, does not wait in state D, and does not end. */
+static pid_t start_dying(void)
+{
+    siginfo_t info;
+    pid_t pid = fork();
+    if (pid == 0) {
+        for (;;)
+            pause();
+    }
+    assert_int_equal(ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACEEXIT), 0);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOWAIT), 0);
+    return pid;
+}
+
+static void end_dying(pid_t pid)
+{
+    ptrace(PTRACE_DETACH, pid, NULL, NULL);
+    waitpid(pid, NULL, 0);
+}
+
+static void test_a_killed_process_that_does_not_end(void **state)
+{
+    struct fixture *f = *state;
+    struct buf held AUTO_BUF = BUF_INIT(1000);
+    char text[32];
+    pid_t pid = start_dying();
+    usleep(50000); /* the kernel tells the start of a process in hundredths of a second */
+    ending_begin(f->ending, SIGKILL, 0);
+    ending_describe_held(f->ending, &held);
+    end_dying(pid);
+    snprintf(text, sizeof(text), "pid %d (", (int)pid);
+    assert_ptr_equal(strstr(buf_text(&held), text), buf_text(&held));
+    buf_clear(&held);
+    pid = start_dying(); /* one that has only just begun */
+    ending_describe_held(f->ending, &held);
+    end_dying(pid);
+    assert_string_equal(buf_text(&held), "");
+}
+
 /* One worker alone */
 
 /* Waits until the child has been reaped. */
@@ -416,6 +457,7 @@ int main(void)
         TEST(test_suspended),
         TEST(test_suspended_before),
         TEST(test_what_the_kernel_holds),
+        TEST(test_a_killed_process_that_does_not_end),
         TEST(test_a_worker_alone),
         TEST(test_a_worker_without_grace),
         TEST(test_a_worker_that_is_suspended),

@@ -70,6 +70,22 @@ static void test_waits(void **state)
     assert_int_equal(waits, 42);
 }
 
+static void test_pending_signals(void **state)
+{
+    (void)state;
+    uint64_t pending = 1;
+    const char *wrong[] = {"", "SigPnd:\t0000000000000100\n", "SigPnd:\tx\nShdPnd:\t0\n",
+                           "SigPnd:\t0\nShdPnd:\t00000000000000100\n"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        assert_int_equal(proc_pending_read(wrong[i], &pending), -1);
+    assert_int_equal(pending, 1);
+    assert_int_equal(proc_pending_read("Name:\ta\nSigPnd:\t0000000000000100\n"
+                                       "ShdPnd:\t00000000000040ff\nSigBlk:\t0000000000010000\n",
+                                       &pending),
+                     0);
+    assert_int_equal(pending, 0x41ff);
+}
+
 static void test_time_of_a_thread(void **state)
 {
     (void)state;
@@ -182,6 +198,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stat),
         cmocka_unit_test(test_stat_broken),
+        cmocka_unit_test(test_pending_signals),
         cmocka_unit_test(test_time_of_a_thread),
         cmocka_unit_test(test_a_system_call),
         cmocka_unit_test(test_waits),
