@@ -248,6 +248,18 @@ class Changes(Kept):
         self.expect_said(result, "the place of chosen has changed: modules are imported again")
         self.assertIn("got first", result.stdout)
 
+    def test_a_finder_that_fails(self):
+        """A module has brought it. An interpreter that begins never asks it for what it knows."""
+        env = self.outside("brings", "import sys\n\nclass Finder:\n    def find_spec(self, *args): return None\n"
+                           "    def invalidate_caches(self): raise RuntimeError\n\n"
+                           "sys.path_importer_cache['/brought'] = Finder()\n")
+        script = self.write("train.py", "import brings\nprint('runs')\n")
+        self.hold()
+        self.assertIn("runs", self.job(PYTHON, script, env=env).stdout)
+        result = self.job(PYTHON, script, env=env)
+        self.expect_said(result, "the place of a module has changed: modules are imported again")
+        self.assertIn("runs", result.stdout)
+
     def test_another_interpreter(self):
         """A link leads to it."""
         link, env = self.box.path("python3"), {"PYTHONHOME": sys.base_prefix}

@@ -435,10 +435,14 @@ class Mother:
         another module of the same name may come first."""
         import importlib
         self.has_forked = False
-        importlib.invalidate_caches()
         if self.first_place(self.first) != self.first:  # a link leads elsewhere
             self.is_stale(self.target)
-        if self.found is not None and not set(self.imports_of_target()).issuperset(self.found):
+        try:
+            importlib.invalidate_caches()
+            found = self.found and self.imports_of_target()
+        except Exception:  # a module may have brought a finder of its own
+            self.is_stale("the place of a module")
+        if self.found and not set(found).issuperset(self.found):
             self.is_stale("what the script imports")
         for name, known in self.origins.items():
             if self.origin(name) != known:
@@ -619,8 +623,10 @@ class Rank:
         os, mother = self.mother.os, self.mother
         rest = sys.orig_argv[self.skip:]
         for finder in sys.path_importer_cache.values():
-            if finder is not None and hasattr(finder, "invalidate_caches"):
+            try:
                 finder.invalidate_caches()
+            except Exception:  # it is None, has no caches, or a module has brought it
+                pass
         main = type(sys)("__main__")
         self.old_main, sys.modules["__main__"] = sys.modules["__main__"], main
         names = main.__dict__
