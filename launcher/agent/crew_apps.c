@@ -147,7 +147,8 @@ static int choose_kind(struct filling *filling, size_t index, bool here, struct 
     struct crew_apps *apps = filling->apps;
     const Hvdrun__App *message = filling->prepare->apps[index];
     struct crew_app *app = &apps->items[index];
-    struct mpi_finding found = {.kind = MPI_PMIX, .what = "is not on this host"};
+    const struct mpi_finding elsewhere = {.kind = MPI_PMIX, .what = "does not run on this host"};
+    struct mpi_finding found = elsewhere;
     if (!filling->offers_mpi) {
         apps->kinds[index] = MPI_NONE;
         strv_add(&apps->reasons, "joins others");
@@ -161,8 +162,11 @@ static int choose_kind(struct filling *filling, size_t index, bool here, struct 
                                         .wdir = app->wdir,
                                         .get = get_variable,
                                         .context = &view};
-    if (here && mpi_detect_program(&program, &found, automatic ? err : NULL) < 0 && automatic)
-        return -1;
+    if (here && mpi_detect_program(&program, &found, automatic ? err : NULL) < 0 && automatic) {
+        if (filling->prepare->n_workers > 0)
+            return -1;
+        found = elsewhere;
+    }
     bool loads = automatic && loads_mpi(filling->prepare, &found);
     enum mpi_kind kind = loads ? MPI_PMIX : found.kind;
     for (enum mpi_kind k = MPI_NONE; !automatic && k <= MPI_PMI1; k++)
@@ -291,7 +295,7 @@ static int check_one_mpi(const struct filling *filling, struct error *err)
     for (size_t i = 0; i < filling->prepare->n_apps; i++) {
         if (!apps->items[i].requires_mpi)
             continue;
-        if (first != NULL && apps->kinds[i] != kind)
+        if (first != NULL && apps->kinds[i] != kind && filling->prepare->n_workers > 0)
             return error_set(err,
                              "%s needs MPI through %s and %s through %s: programs of one job must "
                              "use the same MPI",

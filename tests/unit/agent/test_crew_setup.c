@@ -378,6 +378,37 @@ static void test_programs_of_other_hosts(void **state)
     }
 }
 
+/* Two programs of two MPI families, on a host that runs a rank or none. */
+static void test_mpi_of_programs_of_other_hosts(void **state)
+{
+    (void)state;
+    for (int runs = 0; runs < 2; runs++) {
+        struct error err = ERROR_INIT;
+        struct crew_apps apps;
+        struct post post;
+        Hvdrun__Prepare *prepare = prepare_of("", true, false),
+                        *other = prepare_of("", true, false);
+        Hvdrun__App *both[] = {prepare->apps[0], other->apps[0]}, **own = prepare->apps;
+        free(both[0]->mpi);
+        free(both[1]->mpi);
+        both[0]->mpi = mem_strdup("pmix");
+        both[1]->mpi = mem_strdup("pmi1");
+        prepare->apps = both;
+        prepare->n_apps = 2;
+        size_t workers = prepare->n_workers;
+        prepare->n_workers = runs == 0 ? 0 : workers;
+        post_init(&post, NULL);
+        assert_int_equal(crew_apps_fill(&apps, prepare, true, &post.log, &err), -runs);
+        assert_int_equal(strstr(err.text, "must use the same MPI") != NULL, runs);
+        crew_apps_destroy(&apps);
+        prepare->apps = own;
+        prepare->n_apps = 1;
+        prepare->n_workers = workers;
+        hvdrun__prepare__free_unpacked(prepare, NULL);
+        hvdrun__prepare__free_unpacked(other, NULL);
+    }
+}
+
 static Hvdrun__Limit *limit_of(int resource, uint64_t soft)
 {
     Hvdrun__Limit *limit = mem_alloc(sizeof(*limit));
@@ -424,6 +455,7 @@ int main(void)
         cmocka_unit_test(test_ranks_of_other_nodes_use_the_cpus_too),
         cmocka_unit_test(test_a_world_that_was_spawned),
         cmocka_unit_test(test_programs_of_other_hosts),
+        cmocka_unit_test(test_mpi_of_programs_of_other_hosts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
