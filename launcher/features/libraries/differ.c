@@ -31,7 +31,6 @@ struct check { /* of one kind, in one program */
     const struct library_rank *ranks;
     size_t count;
     enum library_kind kind;
-    int app;
     library_each *each;
     void *context;
     int *chosen, *listed; /* by the rank's place: a file of that kind, or -1; a list of ranks */
@@ -72,8 +71,7 @@ static void check_processes(const struct check *check)
     for (size_t i = 0; i < check->count; i++) {
         const struct library_rank *rank = &check->ranks[i];
         int first = -1, second = -1;
-        if (rank->app == check->app)
-            files_of(check, rank, &first, &second);
+        files_of(check, rank, &first, &second);
         check->chosen[i] = second < 0 ? first : -1;
         if (second < 0 || check->kind == LIBRARY_CUDART || check->kind == LIBRARY_CUDA)
             continue;
@@ -136,32 +134,41 @@ static void check_ranks(const struct check *check)
     }
 }
 
-static int last_app(const struct library_rank *ranks, size_t count)
+static int by_app(const void *one, const void *other)
 {
-    int last = -1;
-    for (size_t i = 0; i < count; i++)
-        last = ranks[i].app > last ? ranks[i].app : last;
-    return last;
+    const struct library_rank *a = one, *b = other;
+    int apps = (a->app > b->app) - (a->app < b->app);
+    return apps != 0 ? apps : (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+/* `sorted` are the ranks by app. */
+static void check_kind(struct check *check, const struct library_rank *sorted, size_t count)
+{
+    for (size_t begin = 0; begin < count; begin += check->count) {
+        check->ranks = sorted + begin;
+        check->count = 1;
+        while (begin + check->count < count &&
+               sorted[begin + check->count].app == sorted[begin].app)
+            check->count++;
+        check_processes(check);
+        check_ranks(check);
+    }
 }
 
 void libraries_differ(const struct library_file *files, const struct library_rank *ranks,
                       size_t count, library_each *each, void *context)
 {
+    struct library_rank *sorted AUTO_FREE = mem_array(count + 1, sizeof(*sorted));
     int *chosen AUTO_FREE = mem_array(count + 1, sizeof(*chosen));
     int *listed AUTO_FREE = mem_array(count + 1, sizeof(*listed));
-    struct check check = {.files = files,
-                          .ranks = ranks,
-                          .count = count,
-                          .each = each,
-                          .context = context,
-                          .chosen = chosen,
-                          .listed = listed};
-    int apps = last_app(ranks, count) + 1;
+    struct check check = {
+        .files = files, .each = each, .context = context, .chosen = chosen, .listed = listed};
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = ranks[i];
+    if (count > 1)
+        qsort(sorted, count, sizeof(*sorted), by_app);
     for (int kind = 0; kind < LIBRARY_KINDS; kind++) {
         check.kind = (enum library_kind)kind;
-        for (check.app = 0; check.app < apps; check.app++) {
-            check_processes(&check);
-            check_ranks(&check);
-        }
+        check_kind(&check, sorted, count);
     }
 }

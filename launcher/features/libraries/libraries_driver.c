@@ -156,7 +156,7 @@ static void compare(struct libraries *libraries)
     libraries_differ(libraries->files, ranks, count, warn, libraries);
 }
 
-/* Of the ranks that still run. The caller frees it. */
+/* Those that ran at the last look, which did not come to them. The caller frees it. */
 static int *missing_ranks(const struct libraries *libraries, int *count)
 {
     const struct rank_table *table = &libraries->job->ranks;
