@@ -7,10 +7,11 @@
 
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "driver/job/part.h"
 #include "driver/job_fixture.h"
+#include "unit.h"
 
+#define NOW_NS (10000 * SECOND)
 #define LONG_AGO_NS (3600 * SECOND)
 
 /* Host b has left so long ago, and a process on host a cannot be killed. */
@@ -18,14 +19,16 @@ static void expect_remembered(struct fixture *f, int64_t ago_ns, bool remembered
 {
     char *path AUTO_FREE = mem_printf("%s/bad", f->folder);
     Hvdrun__AgentHello hello = HVDRUN__AGENT_HELLO__INIT;
+    unit_clock_stop(NOW_NS, NOW_NS);
     f->settings.bad_hosts = path;
     f->settings.transport = SET_TRANSPORT_SSH;
     f->job.nodes[1]->hello = &hello;
-    f->job.nodes[1]->ended_ns = clock_mono_ns() - ago_ns;
+    f->job.nodes[1]->ended_ns = NOW_NS - ago_ns;
     assert_int_equal(bad_hosts_part.open(&f->job, NULL), 0);
     bad_hosts_part.host_bad(&f->job, f->job.nodes[0], HOST_BAD_UNKILLED, "stuck");
     bad_hosts_part.tell(&f->job);
     bad_hosts_part.close(&f->job);
+    unit_clock_run();
     f->job.nodes[1]->hello = NULL;
     f->settings.bad_hosts = NULL;
     const char *said = strstr(buf_text(&f->said), "1 of 1 hosts of this job were lost");
