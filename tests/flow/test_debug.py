@@ -608,6 +608,19 @@ class Mpir(Debug):
         self.assertRegex(text, r"(?s)stopped.*rank 1 runs")
 
     @NEEDS_GDB
+    def test_a_rank_that_cannot_be_executed(self):
+        """The tool does not hear of ranks: there would be none in its table."""
+        program = self.box.path("busy")
+        shutil.copy("/bin/true", program)
+        commands = ["break main", "run", "set var MPIR_being_debugged=1", "break MPIR_Breakpoint", "continue"]
+        with open(program, "ab"):  # the kernel does not execute what somebody writes
+            job = Job(self.box, self.gdb("--args", HVDRUN, "-np", "1", "sleep", "600", ":", "-np", "1", program,
+                                         commands=commands), env={"ASAN_OPTIONS": "detect_leaks=0"})
+            text = self.expect(job.wait(), 0).stdout
+        self.assertRegex(text, r"Inferior 1 \(process \d+\) exited with code")
+        self.assertNotIn("Breakpoint 2, ", text)
+
+    @NEEDS_GDB
     def test_a_tool_launches_and_a_rank_waits_for_the_user(self):
         commands = ["break main", "run", "set var MPIR_being_debugged=1", "break MPIR_Breakpoint", "continue",
                     "print MPIR_proctable_size", "continue"]

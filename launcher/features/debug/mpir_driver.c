@@ -107,6 +107,9 @@ static void ranks_changed(struct job *job)
 void mpir_spawned(struct job *job)
 {
     (void)job;
+    if (MPIR_proctable == NULL)
+        return; /* a rank could not be executed: the job ends, and the tool has nothing to attach to
+                 */
     MPIR_debug_state = MPIR_DEBUG_SPAWNED;
     MPIR_Breakpoint();
 }
