@@ -337,6 +337,7 @@ static int agent_open(struct agent *agent, struct error *err)
     if (open_link(agent, &link_ops, err) < 0)
         return -1;
     post_init(&agent->post, agent->link);
+    agent->take = orders_take;
     agent->keeper = keeper_line_create(agent->loop, agent->config->keeper_fd, keeper_lost, agent);
     agent->reaper = reaper_create(child_exited, agent);
     agent->helpers = helpers_create();

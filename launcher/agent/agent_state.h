@@ -28,6 +28,8 @@ struct agent {
     struct tls_stream *tls; /* NULL: the link is plain */
     struct link *link;      /* NULL once the driver is lost */
     struct post post;
+    /* Takes a frame of the driver that came by way of others: orders_take(), for parts. */
+    void (*take)(struct agent *agent, const struct frame_header *header, const uint8_t *body);
     struct reaper *reaper;
     struct helpers *helpers; /* programs that the agent asks */
     struct loop_signals *signals;

@@ -182,11 +182,10 @@ static void carry_out(struct agent *agent, const struct order *order,
         order->crew(crew, header, body);
 }
 
-void orders_frame(struct agent *agent, const struct frame_header *header, const uint8_t *body)
+void orders_take(struct agent *agent, const struct frame_header *header, const uint8_t *body)
 {
     if (agent->quits)
         return;
-    liveness_heard(&agent->liveness, clock_mono_ms());
     const struct order order = find(header->type);
     const char *problem = breach(agent, &order);
     ProtobufCMessage *message = NULL;
@@ -202,6 +201,13 @@ void orders_frame(struct agent *agent, const struct frame_header *header, const 
     }
     carry_out(agent, &order, header, order.message != NULL ? (const void *)message : body);
     message_free(message);
+}
+
+void orders_frame(struct agent *agent, const struct frame_header *header, const uint8_t *body)
+{
+    if (!agent->quits)
+        liveness_heard(&agent->liveness, clock_mono_ms());
+    orders_take(agent, header, body);
 }
 
 void orders_refused(struct agent *agent, const char *why)

@@ -9,6 +9,8 @@
 #include "wire/frame.h"
 
 void orders_frame(struct agent *agent, const struct frame_header *header, const uint8_t *body);
+/* The same, but it says nothing about the link to the driver. */
+void orders_take(struct agent *agent, const struct frame_header *header, const uint8_t *body);
 
 /* A frame of the driver cannot be accepted: reports to it why. */
 void orders_refused(struct agent *agent, const char *why);

@@ -56,7 +56,9 @@
     X(FRAME_RANKS_ENDED, 56) X(FRAME_STALL, 57) X(FRAME_PROGRESS, 62)                              \
     X(FRAME_ASK, 77) X(FRAME_ANSWER, 78) X(FRAME_SPAWN, 79) X(FRAME_SPAWNED, 80)                   \
     X(FRAME_UNKILLED, 81) X(FRAME_STAGE, 82) X(FRAME_STAGED, 83) X(FRAME_PIECE, 91)                \
-    X(FRAME_PIECES_END, 92)
+    X(FRAME_PIECES_END, 92) X(FRAME_TREE_OPEN, 96) X(FRAME_TREE_OPENED, 97)                        \
+    X(FRAME_TREE_JOIN, 98) X(FRAME_TREE_JOINED, 99) X(FRAME_TREE_LEFT, 100)                        \
+    X(FRAME_TREE_DOWN, 101) X(FRAME_TREE_TAKEN, 102) X(FRAME_TREE_BEGIN, 103)
 /* clang-format on */
 
 enum frame_type {

@@ -37,6 +37,7 @@ class Core(Flow):
                             (["--metrics", 0, "-np", 1, "true"], "metrics"),
                             (["-np", 1, "--hang-timeout", "1m", "true"], "hang"),
                             (["-np", 1, "--straggler-time", "1s", "true"], "straggler"),
+                            (["-np", 1, "--tree-from", 2, "true"], "tree"),
                             (["-np", 1, "--warm", "true"], "warm"), (["warm", "list"], "warm"),
                             (["-np", 1, "--torch-store", "agent", "true"], "torch_store"),
                             (["--gpu-free", "90%", "-np", 1, "true"], "gpu_free"),

@@ -100,7 +100,8 @@ FENCES = [
 PURE_ROOMS = {"model", "wire", "core"}
 # The same for what a feature has without _agent, _driver or _cli, but for these.
 IMPURE_FILES = re.compile(r"features/(check/(call|door|socket)|evidence/(host_evidence|flight_dump)|hang/ras_client|"
-                          r"metrics/page|stacks/stack_door|stage/(copy|source|store|work_thread)|torch_store/torch_(look|server)|warm/holder)$")
+                          r"metrics/page|stacks/stack_door|stage/(copy|source|store|work_thread)|torch_store/torch_(look|server)|"
+                          r"tree/tree_link|warm/holder)$")
 IMPURE = re.compile(r"(base/(fd|clock|log)\.h|fcntl\.h|poll\.h|time\.h|pthread\.h|dirent\.h|netdb\.h|"
                     r"sys/(socket|time|epoll|wait|stat|select|mman|ioctl|uio|un)\.h)$")
 

@@ -458,7 +458,9 @@ void node_link_send_pieces(struct node_link *node, enum frame_type type, uint32_
                            const ProtobufCMessage *message, unsigned field,
                            struct shared_block *block)
 {
-    if (node->link != NULL)
+    const struct node_detour *detour = node->detour;
+    if (node->link != NULL && (detour == NULL || !detour->take(detour->context, node, type, epoch,
+                                                               message, field, block)))
         link_send_pieces(node->link, type, epoch, message, field, block);
 }
 

@@ -58,12 +58,20 @@ struct node_link_ops {
     void (*suspect)(void *context, struct node_link *node, bool silent, int64_t silence_ms);
 };
 
+/* Takes what many nodes get alike in pieces. false: it goes on this node's link. */
+struct node_detour {
+    bool (*take)(void *context, struct node_link *node, enum frame_type type, uint32_t epoch,
+                 const ProtobufCMessage *message, unsigned field, struct shared_block *block);
+    void *context;
+};
+
 struct node_link {
     int index; /* in job->nodes: the same for the whole job */
     int place; /* in the present plan; -1: none */
     char *host;
     enum node_state state;
     struct link *link;                  /* NULL before its stream is up, and once closed */
+    const struct node_detour *detour;   /* NULL: none; lives longer */
     enum transport_stage stage;         /* while CALLING: how far the transport has come */
     int64_t stage_ns[TRANSPORT_STAGES]; /* when it reached each stage; 0: not, or unknown */
     struct transport_stream stream;

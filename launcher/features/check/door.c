@@ -11,6 +11,7 @@
 
 #define PATIENCE_MS 5000
 #define GUESTS_MAX 1024
+#define AGAIN_MS 200
 #define READ_SIZE ((size_t)256 << 10)
 #define READS_IN_A_ROW 16 /* then others get their turn */
 
@@ -29,6 +30,7 @@ struct check_door {
     struct loop *loop;
     int fd;
     struct loop_fd *watch;
+    struct loop_timer *again; /* out of descriptors: it looks later */
     uint32_t port;
     uint8_t token[CHECK_TOKEN];
     int64_t patience_ms;
@@ -121,6 +123,10 @@ static void knock(void *context, int what)
     struct check_door *door = context;
     (void)what;
     int fd = accept4(door->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+        loop_fd_watch(door->watch, 0);
+        loop_timer_set(door->again, AGAIN_MS);
+    }
     if (fd < 0)
         return;
     if (door->guests >= GUESTS_MAX) {
@@ -137,6 +143,12 @@ static void knock(void *context, int what)
     loop_timer_set(guest->timer, door->patience_ms);
     guest->watch = loop_fd_create(door->loop, fd, guest_ready, guest);
     loop_fd_watch(guest->watch, LOOP_READ);
+}
+
+static void listen_again(void *context)
+{
+    const struct check_door *door = context;
+    loop_fd_watch(door->watch, LOOP_READ);
 }
 
 struct check_door *check_door_create(struct loop *loop, const char *address,
@@ -161,6 +173,7 @@ struct check_door *check_door_create(struct loop *loop, const char *address,
     memcpy(door->token, token, CHECK_TOKEN);
     door->port = check_socket_own(fd, own);
     door->watch = loop_fd_create(loop, fd, knock, door);
+    door->again = loop_timer_create(loop, listen_again, door);
     loop_fd_watch(door->watch, LOOP_READ);
     return door;
 }
@@ -171,6 +184,7 @@ void check_door_destroy(struct check_door *door)
         return;
     while (door->first != NULL)
         guest_destroy(door->first);
+    loop_timer_destroy(door->again);
     loop_fd_destroy(door->watch);
     fd_close(&door->fd);
     free(door->room);

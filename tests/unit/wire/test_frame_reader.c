@@ -219,7 +219,7 @@ static void test_wrong_pieces(void **state)
         enum frame_type first, second;
         const char *body, *says;
     } wrong[] = {{FRAME_PIECE, FRAME_PIECES_END, "", "unknown message"},
-                 {FRAME_PIECE, FRAME_PIECES_END, "\x63rest", "unknown message"},
+                 {FRAME_PIECE, FRAME_PIECES_END, "\x7frest", "unknown message"},
                  {FRAME_PIECE, FRAME_PIECES_END, "\x21rest", "unknown message"}, /* PART */
                  {FRAME_PIECE, FRAME_PIECES_END, "\x5brest", "unknown message"}, /* PIECE */
                  {FRAME_PART, FRAME_PIECE, "x", "inside a message"},

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/tree/routes.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+enum edge { EDGE_NONE, EDGE_UP, EDGE_GIVEN_UP };
+
+struct tree_routes {
+    struct tree_shape shape;
+    unsigned char *edges; /* of each place to its parent */
+    int through;
+};
+
+struct tree_routes *tree_routes_create(int size)
+{
+    struct tree_routes *routes = mem_alloc(sizeof(*routes));
+    routes->shape = tree_shape_of(size);
+    routes->edges = mem_array((size_t)size, sizeof(*routes->edges));
+    return routes;
+}
+
+void tree_routes_destroy(struct tree_routes *routes)
+{
+    if (routes != NULL)
+        free(routes->edges);
+    free(routes);
+}
+
+const struct tree_shape *tree_routes_shape(const struct tree_routes *routes)
+{
+    return &routes->shape;
+}
+
+bool tree_routes_is_direct(const struct tree_routes *routes, int place)
+{
+    return routes->edges[place] != EDGE_UP;
+}
+
+bool tree_routes_connect(struct tree_routes *routes, int place)
+{
+    if (tree_parent(&routes->shape, place) == TREE_ROOT)
+        return true;
+    if (routes->edges[place] != EDGE_NONE)
+        return false;
+    routes->edges[place] = EDGE_UP;
+    routes->through++;
+    return true;
+}
+
+bool tree_routes_give_up(struct tree_routes *routes, int place)
+{
+    bool was_up = routes->edges[place] == EDGE_UP;
+    routes->edges[place] = EDGE_GIVEN_UP;
+    routes->through -= was_up;
+    return was_up;
+}
+
+bool tree_routes_renew(struct tree_routes *routes, int place)
+{
+    bool may = routes->edges[place] == EDGE_GIVEN_UP;
+    if (may)
+        routes->edges[place] = EDGE_NONE;
+    return may;
+}
+
+int tree_routes_hop(const struct tree_routes *routes, int place)
+{
+    while (!tree_routes_is_direct(routes, place))
+        place = tree_parent(&routes->shape, place);
+    return place;
+}
+
+int tree_routes_blame(const struct tree_routes *routes, int place,
+                      bool (*is_late)(void *context, int place), void *context)
+{
+    int blamed = -1, above = place;
+    while (!tree_routes_is_direct(routes, above)) {
+        int parent = tree_parent(&routes->shape, above);
+        if (above == place || is_late(context, above) || is_late(context, parent))
+            blamed = above;
+        above = parent;
+    }
+    return blamed;
+}
+
+int tree_routes_through(const struct tree_routes *routes)
+{
+    return routes->through;
+}

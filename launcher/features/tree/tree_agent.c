@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent's place in the tree. It passes on what its parent sends for those below it, and tells
+ * the driver on its own link which parcels it has taken. It does nothing before the driver says
+ * TREE_OPEN or TREE_JOIN.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent_end.h"
+#include "agent/agent_state.h"
+#include "agent/modules.h"
+#include "agent/part.h"
+#include "base/mem.h"
+#include "features/tree/neighbours.h"
+#include "features/tree/parcels.h"
+#include "features/tree/tree_frames.h"
+#include "io/send_queue.h"
+
+#define CHILD_QUEUE_MAX ((size_t)64 << 20) /* bytes; a child that is so slow gets it otherwise */
+
+struct come {
+    struct parcel parcel; /* the first member: parcels.h */
+    enum frame_type type;
+    uint32_t epoch;
+    ProtobufCBinaryData body;
+};
+
+struct tree_desk {
+    struct agent *agent;
+    struct tree_shape shape;
+    int place;
+    struct tree_neighbours *neighbours;
+    struct parcels_in in;
+    struct loop_timer *tell; /* the driver, what has come */
+};
+
+static void free_come(struct parcel *parcel)
+{
+    struct come *come = (struct come *)parcel;
+    free(come->body.data);
+    free(come);
+}
+
+static void tell(void *context)
+{
+    struct tree_desk *desk = context;
+    Hvdrun__TreeTaken message = HVDRUN__TREE_TAKEN__INIT;
+    if (!parcels_in_owes(&desk->in))
+        return;
+    message.serial = parcels_in_tell(&desk->in);
+    post_message(&desk->agent->post, FRAME_TREE_TAKEN, &message.base);
+}
+
+static void return_to_driver(void *context, const char *why)
+{
+    const struct tree_desk *desk = context;
+    Hvdrun__TreeLeft message = HVDRUN__TREE_LEFT__INIT;
+    message.why = (char *)why; /* protobuf-c only reads it */
+    post_message(&desk->agent->post, FRAME_TREE_LEFT, &message.base);
+}
+
+static void joined(void *context)
+{
+    const struct tree_desk *desk = context;
+    post_empty(&desk->agent->post, FRAME_TREE_JOINED);
+}
+
+/* Down */
+
+static void deliver(struct tree_desk *desk, const struct come *come)
+{
+    struct frame_header header = {.version = FRAME_VERSION,
+                                  .type = (uint8_t)come->type,
+                                  .length = (uint32_t)come->body.len,
+                                  .node = FRAME_NODE_NONE,
+                                  .epoch = come->epoch};
+    if (come->type != FRAME_TREE_BEGIN)
+        desk->agent->take(desk->agent, &header, come->body.data);
+}
+
+static struct come *assemble(const Hvdrun__TreeEntry *entry, const ProtobufCBinaryData *block)
+{
+    struct come *come = mem_alloc(sizeof(*come));
+    size_t length = entry->body.len + block->len;
+    *come = (struct come){.type = (enum frame_type)entry->type,
+                          .epoch = entry->epoch,
+                          .body = {length, mem_alloc(length + 1)}};
+    if (entry->body.len > 0)
+        memcpy(come->body.data, entry->body.data, entry->body.len);
+    if (block->len > 0)
+        memcpy(come->body.data + entry->body.len, block->data, block->len);
+    come->parcel.serial = entry->serial;
+    come->parcel.bytes = length + sizeof(*come);
+    return come;
+}
+
+/* -1: the driver never sends this. */
+static int take_own(struct tree_desk *desk, const Hvdrun__TreeEntry *entry,
+                    const ProtobufCBinaryData *block)
+{
+    if (!tree_takes(entry->type) || entry->serial == 0)
+        return -1;
+    enum parcel_when when = parcels_in_see(&desk->in, entry->serial);
+    struct come *come = when == PARCEL_OLD ? NULL : assemble(entry, block);
+    if (when == PARCEL_EARLY)
+        parcels_in_hold(&desk->in, &come->parcel);
+    while (when == PARCEL_NEXT && come != NULL) {
+        deliver(desk, come);
+        free_come(&come->parcel);
+        come = (struct come *)parcels_in_next(&desk->in);
+    }
+    if (parcels_in_owes(&desk->in) && !loop_timer_is_set(desk->tell))
+        loop_timer_set(desk->tell, TREE_TICK_MS);
+    return 0;
+}
+
+/* Those below one child. The block is made for the first of them that is there. */
+static void pass_on(struct tree_desk *desk, const Hvdrun__TreeDown *message, int child,
+                    struct shared_block **block)
+{
+    struct link *to = neighbours_child(desk->neighbours, child);
+    Hvdrun__TreeEntry **entries AUTO_FREE = mem_array(message->n_entries, sizeof(*entries));
+    Hvdrun__TreeDown down = HVDRUN__TREE_DOWN__INIT;
+    down.entries = entries;
+    for (size_t i = 0; i < message->n_entries; i++) {
+        if (tree_toward(&desk->shape, child, (int)message->entries[i]->place) >= 0)
+            entries[down.n_entries++] = message->entries[i];
+    }
+    if (to == NULL || down.n_entries == 0 || link_queued(to) > CHILD_QUEUE_MAX)
+        return;
+    if (*block == NULL) {
+        *block = shared_block_create(message->block.len);
+        if (message->block.len > 0)
+            memcpy((*block)->bytes, message->block.data, message->block.len);
+    }
+    link_send_pieces(to, FRAME_TREE_DOWN, 0, &down.base, TREE_DOWN_BLOCK, *block);
+}
+
+static void pass_to_children(struct tree_desk *desk, const Hvdrun__TreeDown *message)
+{
+    int children = tree_children(&desk->shape, desk->place);
+    int first = tree_first_child(&desk->shape, desk->place);
+    struct shared_block *block = NULL;
+    for (int i = 0; i < children; i++)
+        pass_on(desk, message, first + i, &block);
+    shared_block_release(block);
+}
+
+static bool is_for_us(const struct tree_desk *desk, const Hvdrun__TreeDown *message)
+{
+    for (size_t i = 0; i < message->n_entries; i++) {
+        uint32_t place = message->entries[i]->place;
+        if (place >= (uint32_t)desk->shape.size ||
+            tree_toward(&desk->shape, desk->place, (int)place) < 0)
+            return false;
+    }
+    return true;
+}
+
+/* Others first: they have a longer way. */
+static int take_down(void *context, const uint8_t *body, size_t length)
+{
+    struct tree_desk *desk = context;
+    Hvdrun__TreeDown *message = hvdrun__tree_down__unpack(NULL, length, body);
+    int result = message != NULL && is_for_us(desk, message) ? 0 : -1;
+    if (result == 0)
+        pass_to_children(desk, message);
+    for (size_t i = 0; result == 0 && i < message->n_entries; i++) {
+        if (message->entries[i]->place == (uint32_t)desk->place)
+            result = take_own(desk, message->entries[i], &message->block);
+    }
+    if (message != NULL)
+        hvdrun__tree_down__free_unpacked(message, NULL);
+    return result;
+}
+
+/* Orders */
+
+#define DEAD_MIN_MS 10000 /* a shorter limit ends connections that only say nothing */
+
+static int64_t dead_after_ms(const struct agent *agent)
+{
+    return agent->liveness.lost_ms < DEAD_MIN_MS ? DEAD_MIN_MS : agent->liveness.lost_ms;
+}
+
+/* The desk, and the agent's neighbours. NULL: the driver broke the protocol. */
+static struct tree_desk *get_desk(struct agent *agent, uint32_t place, uint32_t size,
+                                  uint32_t radix, const ProtobufCBinaryData *key)
+{
+    static const struct tree_neighbours_ops ops = {joined, return_to_driver, take_down};
+    struct tree_desk *desk = agent_own(agent, tree_desk);
+    struct tree_shape shape = {(int)(size & INT32_MAX), (int)(radix & INT32_MAX)};
+    if (!tree_shape_is_valid(&shape) || place >= size || key->len != TLS_KEY_SIZE ||
+        (desk != NULL && (desk->place != (int)place || desk->shape.size != shape.size))) {
+        agent_end_breach(agent, "the tree has no such place");
+        return NULL;
+    }
+    if (desk != NULL)
+        return desk;
+    desk = mem_alloc(sizeof(*desk));
+    *desk = (struct tree_desk){.agent = agent, .shape = shape, .place = (int)place};
+    parcels_in_init(&desk->in, free_come);
+    desk->neighbours = neighbours_create(agent->loop, &shape, (int)place, key->data,
+                                         dead_after_ms(agent), &ops, desk);
+    desk->tell = loop_timer_create(agent->loop, tell, desk);
+    agent->own[AGENT_PART_tree_desk] = desk;
+    return desk;
+}
+
+static int use_tls(struct tree_desk *desk, struct error *err)
+{
+    const char *path = modules_find(desk->agent->modules, "hvdrun-tls.so", err);
+    return path == NULL ? -1 : neighbours_use_tls(desk->neighbours, path, err);
+}
+
+static void take_open(struct agent *agent, const struct frame_header *header, const void *body)
+{
+    const Hvdrun__TreeOpen *message = body;
+    struct tree_desk *desk =
+        get_desk(agent, message->place, message->size, message->radix, &message->key);
+    Hvdrun__TreeOpened answer = HVDRUN__TREE_OPENED__INIT;
+    struct error err = ERROR_INIT;
+    struct tree_address at;
+    int port = 0;
+    (void)header;
+    if (desk == NULL)
+        return;
+    if (!tree_address_parse(message->address, 0, &at))
+        error_set(&err, "'%s' is not a numeric address", message->address);
+    else if (use_tls(desk, &err) == 0 && neighbours_wait(desk->neighbours, &at, &port, &err) == 0)
+        answer.port = (uint32_t)port;
+    if (port == 0)
+        answer.problem = err.text;
+    post_message(&agent->post, FRAME_TREE_OPENED, &answer.base);
+}
+
+static int join(struct tree_desk *desk, const Hvdrun__TreeJoin *message, struct error *err)
+{
+    struct tree_address parent;
+    if (message->port == 0 || !tree_address_parse(message->address, message->port, &parent))
+        return error_set(err, "the agent above has no address");
+    return use_tls(desk, err) < 0 ? -1 : neighbours_join(desk->neighbours, &parent, err);
+}
+
+static void take_join(struct agent *agent, const struct frame_header *header, const void *body)
+{
+    const Hvdrun__TreeJoin *message = body;
+    struct tree_desk *desk =
+        get_desk(agent, message->place, message->size, message->radix, &message->key);
+    struct error err = ERROR_INIT;
+    (void)header;
+    if (desk == NULL)
+        return;
+    if (tree_parent(&desk->shape, desk->place) == TREE_ROOT)
+        joined(desk);
+    else if (join(desk, message, &err) < 0)
+        return_to_driver(desk, err.text);
+}
+
+static void take_left(struct agent *agent, const struct frame_header *header, const void *body)
+{
+    struct tree_desk *desk = agent_own(agent, tree_desk);
+    (void)header, (void)body;
+    if (desk == NULL)
+        return;
+    neighbours_leave(desk->neighbours);
+}
+
+static void take_direct(struct agent *agent, const struct frame_header *header, const void *body)
+{
+    struct tree_desk *desk = agent_own(agent, tree_desk);
+    if (desk == NULL || take_down(desk, body, header->length) < 0)
+        agent_end_breach(agent, "TREE_DOWN cannot be read");
+}
+
+static void close_part(struct agent *agent)
+{
+    struct tree_desk *desk = agent_own(agent, tree_desk);
+    neighbours_destroy(desk->neighbours);
+    parcels_in_clear(&desk->in);
+    loop_timer_destroy(desk->tell);
+    free(desk);
+}
+
+static const struct agent_order orders[] = {
+    {FRAME_TREE_OPEN, &hvdrun__tree_open__descriptor, take_open},
+    {FRAME_TREE_JOIN, &hvdrun__tree_join__descriptor, take_join},
+    {FRAME_TREE_LEFT, &hvdrun__tree_left__descriptor, take_left},
+    {FRAME_TREE_DOWN, NULL, take_direct},
+    {0}};
+const struct agent_part tree_desk_agent_part = {
+    .name = "tree_desk", .orders = orders, .close = close_part};

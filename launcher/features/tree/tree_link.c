@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "features/tree/tree_link.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "io/tcp_options.h"
+#include "io/tls_stream.h"
+#include "model/net/address.h"
+
+#define BACKLOG 128
+#define AGAIN_MS 200
+
+struct tree_link {
+    struct loop *loop;
+    struct tree_door *door; /* it has not come in yet */
+    struct tree_link *next; /* at the door */
+    int fd;                 /* until it is open */
+    struct loop_fd *watch;
+    struct loop_timer *limit;
+    const struct tls_module *module;
+    struct tls_party *party;
+    struct tls_session *session; /* until it is open */
+    struct tls_stream *stream;
+    struct link *frames;
+    char why[160]; /* it cannot come to anything; told from the loop */
+    const struct tree_link_ops *ops;
+    void *context;
+};
+
+struct tree_door {
+    struct loop *loop;
+    const struct tree_tls *tls;
+    int guests_max, guests;
+    int64_t dead_after_ms;
+    const struct tree_link_ops *ops;
+    void *context;
+    int fd, port;
+    struct loop_fd *watch;
+    struct loop_timer *again; /* out of descriptors: it looks later */
+    struct tree_link *first;
+};
+
+bool tree_address_parse(const char *text, uint32_t port, struct tree_address *out)
+{
+    struct network_address parsed;
+    if (port > UINT16_MAX || !network_address_parse(text, &parsed))
+        return false;
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+    memcpy(&four.sin_addr, parsed.bytes, sizeof(four.sin_addr));
+    memcpy(&six.sin6_addr, parsed.bytes, sizeof(six.sin6_addr));
+    *out = (struct tree_address){.length = parsed.ipv6 ? sizeof(six) : sizeof(four)};
+    memcpy(&out->at, parsed.ipv6 ? (const void *)&six : (const void *)&four, out->length);
+    return true;
+}
+
+/* At the door */
+
+static void leave_door(struct tree_link *link)
+{
+    if (link->door == NULL)
+        return;
+    struct tree_link **at = &link->door->first;
+    while (*at != link)
+        at = &(*at)->next;
+    *at = link->next;
+    link->door->guests--;
+    link->door = NULL;
+}
+
+void tree_link_destroy(struct tree_link *link)
+{
+    if (link == NULL)
+        return;
+    leave_door(link);
+    loop_timer_destroy(link->limit);
+    loop_fd_destroy(link->watch);
+    link_destroy(link->frames);
+    tls_stream_destroy(link->stream);
+    if (link->session != NULL)
+        link->module->destroy(link->session);
+    fd_close(&link->fd);
+    free(link);
+}
+
+struct link *tree_link_frames(struct tree_link *link)
+{
+    return link->frames;
+}
+
+/* A guest that does not come in is nobody's yet. */
+static void fail(struct tree_link *link, const char *why)
+{
+    if (link->door != NULL)
+        tree_link_destroy(link);
+    else
+        link->ops->closed(link->context, link, why);
+}
+
+/* Open */
+
+static void got_frame(void *context, const struct frame_header *header, const uint8_t *body)
+{
+    struct tree_link *link = context;
+    loop_timer_clear(link->limit);
+    link->ops->frame(link->context, link, header, body);
+}
+
+static void got_end(void *context, const char *reason)
+{
+    struct tree_link *link = context;
+    struct link *frames = link->frames;
+    link->frames = NULL;
+    link_destroy(frames);
+    link->ops->closed(link->context, link, reason == NULL ? "the connection ended" : reason);
+}
+
+static void stream_ended(void *context, const char *why)
+{
+    (void)context; /* got_end() follows */
+    (void)why;
+}
+
+static void come_in(struct tree_link *link)
+{
+    static const struct link_ops ops = {.frame = got_frame, .closed = got_end};
+    struct error err = ERROR_INIT;
+    int local_fd = -1;
+    loop_fd_destroy(link->watch);
+    link->watch = NULL;
+    struct tls_end end = {link->module, link->session, link->fd};
+    link->stream = tls_stream_create(link->loop, &end, &local_fd, stream_ended, link, &err);
+    if (link->stream == NULL) {
+        fail(link, err.text);
+        return;
+    }
+    link->session = NULL;
+    link->fd = -1; /* the stream's */
+    link->frames = link_create(link->loop, local_fd, local_fd, &ops, link, &err);
+    if (link->frames == NULL) {
+        fd_close(&local_fd);
+        fail(link, err.text);
+        return;
+    }
+    leave_door(link);
+    link->ops->open(link->context, link);
+}
+
+/* Before */
+
+static void shake(struct tree_link *link)
+{
+    switch (link->module->advance(link->session)) {
+    case TLS_HANDSHAKE:
+        loop_fd_watch(link->watch, link->module->wants(link->session, TLS_SHAKING));
+        return;
+    case TLS_OPEN: come_in(link); return;
+    case TLS_FAILED: break;
+    }
+    fail(link, link->module->problem(link->session));
+}
+
+static void begin(struct tree_link *link)
+{
+    struct error err = ERROR_INIT;
+    link->session = link->module->create(link->party, link->fd, &err);
+    if (link->session == NULL)
+        fail(link, err.text);
+    else
+        shake(link);
+}
+
+static void ready(void *context, int what)
+{
+    struct tree_link *link = context;
+    int errnum = 0;
+    socklen_t length = sizeof(errnum);
+    (void)what;
+    if (link->session != NULL) {
+        shake(link);
+        return;
+    }
+    if (getsockopt(link->fd, SOL_SOCKET, SO_ERROR, &errnum, &length) < 0)
+        errnum = errno;
+    if (errnum != 0)
+        fail(link, strerror_r(errnum, link->why, sizeof(link->why)));
+    else
+        begin(link);
+}
+
+static void limit_over(void *context)
+{
+    struct tree_link *link = context;
+    fail(link, link->why[0] != '\0' ? link->why : "it does not answer");
+}
+
+static struct tree_link *link_new(struct loop *loop, int fd, const struct tree_tls *tls,
+                                  int64_t dead_after_ms, const struct tree_link_ops *ops,
+                                  void *context)
+{
+    struct tree_link *link = mem_alloc(sizeof(*link));
+    *link = (struct tree_link){.loop = loop,
+                               .fd = fd,
+                               .module = tls->module,
+                               .party = tls->party,
+                               .ops = ops,
+                               .context = context};
+    tcp_options_set(fd, dead_after_ms);
+    link->watch = loop_fd_create(loop, fd, ready, link);
+    link->limit = loop_timer_create(loop, limit_over, link);
+    loop_timer_set(link->limit, TREE_LINK_LIMIT_MS);
+    loop_fd_watch(link->watch, LOOP_WRITE);
+    return link;
+}
+
+struct tree_link *tree_link_call(struct loop *loop, const struct tree_address *to,
+                                 const struct tree_tls *tls, int64_t dead_after_ms,
+                                 const struct tree_link_ops *ops, void *context, struct error *err)
+{
+    int fd = socket(to->at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        error_errno(err, errno, "cannot open a socket");
+        return NULL;
+    }
+    if (connect(fd, (const struct sockaddr *)&to->at, to->length) < 0 && errno != EINPROGRESS) {
+        error_errno(err, errno, "cannot connect");
+        fd_close(&fd);
+        return NULL;
+    }
+    return link_new(loop, fd, tls, dead_after_ms, ops, context);
+}
+
+/* The door */
+
+static void knock(void *context, int what)
+{
+    struct tree_door *door = context;
+    (void)what;
+    int fd = accept4(door->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+        loop_fd_watch(door->watch, 0);
+        loop_timer_set(door->again, AGAIN_MS);
+    }
+    if (fd < 0)
+        return;
+    if (door->guests >= door->guests_max) {
+        fd_close(&fd);
+        return;
+    }
+    struct tree_link *link =
+        link_new(door->loop, fd, door->tls, door->dead_after_ms, door->ops, door->context);
+    link->door = door;
+    link->next = door->first;
+    door->first = link;
+    door->guests++;
+}
+
+static void listen_again(void *context)
+{
+    const struct tree_door *door = context;
+    loop_fd_watch(door->watch, LOOP_READ);
+}
+
+/* The port, which is at the same place in both families. */
+static int listen_at(int fd, const struct tree_address *at)
+{
+    struct sockaddr_storage own = {.ss_family = AF_UNSPEC};
+    socklen_t length = sizeof(own);
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&at->at, at->length) < 0 ||
+        listen(fd, BACKLOG) < 0 || getsockname(fd, (struct sockaddr *)&own, &length) < 0)
+        return -1;
+    return ntohs(((const struct sockaddr_in *)&own)->sin_port);
+}
+
+struct tree_door *tree_door_create(struct loop *loop, const struct tree_address *at,
+                                   const struct tree_tls *tls, int guests, int64_t dead_after_ms,
+                                   const struct tree_link_ops *ops, void *context,
+                                   struct error *err)
+{
+    struct tree_door *door = mem_alloc(sizeof(*door));
+    *door = (struct tree_door){.loop = loop,
+                               .tls = tls,
+                               .guests_max = guests,
+                               .dead_after_ms = dead_after_ms,
+                               .ops = ops,
+                               .context = context};
+    door->fd = socket(at->at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    door->port = listen_at(door->fd, at);
+    if (door->port < 0) {
+        error_errno(err, errno, "cannot wait for other agents");
+        fd_close(&door->fd);
+        free(door);
+        return NULL;
+    }
+    door->watch = loop_fd_create(loop, door->fd, knock, door);
+    door->again = loop_timer_create(loop, listen_again, door);
+    loop_fd_watch(door->watch, LOOP_READ);
+    return door;
+}
+
+void tree_door_destroy(struct tree_door *door)
+{
+    if (door == NULL)
+        return;
+    while (door->first != NULL)
+        tree_link_destroy(door->first);
+    loop_timer_destroy(door->again);
+    loop_fd_destroy(door->watch);
+    fd_close(&door->fd);
+    free(door);
+}
+
+int tree_door_port(const struct tree_door *door)
+{
+    return door->port;
+}

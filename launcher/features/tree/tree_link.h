@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A connection between two agents, and the door at which one of them waits for others: TLS 1.3 with
+ * the key of the job's tree.
+ *
+ *   state        connected    handshake over   limit over, error
+ *   CONNECTING   SHAKING                       closed
+ *   SHAKING                   open             closed
+ *   open                                       closed (an error)
+ */
+#pragma once
+
+#include <sys/socket.h>
+
+#include "io/link.h"
+#include "io/tls_module.h"
+
+/* To connect, for the handshake and for the first frame. */
+#define TREE_LINK_LIMIT_MS 30000
+#define TREE_IDENTITY "hvdrun-tree"
+
+struct tree_tls {
+    const struct tls_module *module;
+    struct tls_party *party;
+};
+
+struct tree_link;
+
+struct tree_link_ops {
+    void (*open)(void *context, struct tree_link *link);
+    void (*frame)(void *context, struct tree_link *link, const struct frame_header *header,
+                  const uint8_t *body);
+    /* Once; the owner destroys the link, in here or later. */
+    void (*closed)(void *context, struct tree_link *link, const char *why);
+};
+
+struct tree_address {
+    struct sockaddr_storage at;
+    socklen_t length;
+};
+
+/* `port` 0: any that is free, to listen. false: not a numeric address, or no port. */
+bool tree_address_parse(const char *text, uint32_t port, struct tree_address *out);
+
+/* Connects. `ops` is called from the loop, never from within this call. `dead_after_ms`: as
+ * tcp_options_set(). NULL: `err` says why. */
+struct tree_link *tree_link_call(struct loop *loop, const struct tree_address *to,
+                                 const struct tree_tls *tls, int64_t dead_after_ms,
+                                 const struct tree_link_ops *ops, void *context, struct error *err);
+void tree_link_destroy(struct tree_link *link);        /* accepts NULL */
+struct link *tree_link_frames(struct tree_link *link); /* NULL: it is not open, or closed */
+
+/* Waits for others. */
+struct tree_door;
+
+/* Listens at `at`. `tls` and `ops` are borrowed. Each link that comes in is a new one, with
+ * `context`, and is the receiver's from `open` on. At most `guests` have not come so far at the
+ * same time. NULL: `err` says why. */
+struct tree_door *tree_door_create(struct loop *loop, const struct tree_address *at,
+                                   const struct tree_tls *tls, int guests, int64_t dead_after_ms,
+                                   const struct tree_link_ops *ops, void *context,
+                                   struct error *err);
+void tree_door_destroy(struct tree_door *door); /* accepts NULL; links that came in live on */
+int tree_door_port(const struct tree_door *door);

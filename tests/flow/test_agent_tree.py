@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--tree-from: results of fences go through some agents to others, and directly when one fails."""
+# ctest waits
+
+import os
+import signal
+
+from ground import mpi_worker
+from rig import main, plain, worker
+from job_commands import JobCommands
+
+# more ranks than cores, and no complaint about it
+QUIET = {"OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMPI_MCA_mpi_yield_when_idle": "1"}
+
+
+class Tree(JobCommands):
+
+    def words(self, hosts, *more):
+        return ("-H", f"n[1-{hosts}]", "--transport", "local", "--tree-from", 4, "--start-timeout", 120,
+                "--report", self.box.path("report.json"), *more)
+
+    def tree(self):
+        return self.read_json(self.box.path("report.json")).get("tree")
+
+    def expect_tree(self, hosts, below):
+        """Frames of fences went through others."""
+        tree = self.tree()
+        self.assertEqual((tree["hosts"], tree["through_others"]), (hosts, below))
+        self.assertGreater(tree["frames"], 0)
+
+    def agent(self, job, host):
+        return next(agent for agent in job.agents() if agent.read("cmdline").rstrip(b" \0") == b"hvdrun: agent of " + host)
+
+    def start_below(self, words, *program):
+        """The program begins when all agents have said where they are in the tree, and the caller lets it."""
+        gate, let_go = self.box.gate()
+        if os.path.exists(gate):
+            os.unlink(gate)
+        job = self.start(*words, "-v", "sh", "-c", f'until [ -e {gate} ]; do sleep 0.2; done; exec "$@"', "sh", *program, env=QUIET)
+        job.wait_output(r"hvdrun: \d+ of \d+ agents are below others", name="stderr", timeout=120)
+        return job, let_go
+
+    def run_below(self, words, *program):
+        job, let_go = self.start_below(words, *program)
+        let_go()
+        return self.expect(job.wait(180), 0)
+
+    def test_fences_go_through_others(self):
+        """Three levels of agents; each rank finds what the last one has put."""
+        for hosts, below in ((4, 2), (20, 17)):
+            with self.subTest(hosts=hosts):
+                result = self.run_below(self.words(hosts, "--mpi=pmix"), worker("mpi_fence"), 3, 4096)
+                self.assertRegex(result.stdout, r"fence \d")
+                self.expect_tree(hosts, below)
+
+    def test_fewer_hosts_and_elastic_jobs_keep_the_star(self):
+        self.expect(self.run_job("-H", "a,b,c", "--transport", "local", "--tree-from", 4, "--report",
+                                 self.box.path("report.json"), "true"), 0)
+        self.assertIsNone(self.tree())
+        self.expect(self.run_job(*self.words(4), "--min-np", 2, "true"), 0)
+        self.assertIsNone(self.tree())
+        self.expect(self.run_job(*self.words(4), "--tree-from", 0, "true"), 0)
+        self.assertIsNone(self.tree())
+
+    @plain
+    def test_mpi(self):
+        for kind in ("openmpi", "mpich"):
+            with self.subTest(kind=kind):
+                result = self.run_below(self.words(6, {"openmpi": "--mpi=pmix", "mpich": "--mpi=pmi1"}[kind]), mpi_worker("mpi_hello", kind), 5)
+                self.expect_lines(result, [f"[{rank}]<stdout>:rank {rank} of 6 sum 15" for rank in range(6)])
+                self.expect_tree(6, 4)
+
+    @plain
+    def test_ranks_that_spawn_others(self):
+        words = self.words(4)[2:]
+        self.run_below(("-H", "n[1-4]:2", *words, "--map-by", "node", "-np", 4, "--mpi=pmix"), mpi_worker("mpi_worlds", "openmpi"))
+        self.expect_tree(4, 2)
+
+    def test_an_agent_that_others_are_below_is_killed(self):
+        """Its host is named, as without a tree."""
+        job, _ = self.start_below(self.words(20, "--mpi=pmix"), worker("mpi_fence"), 3)
+        os.kill(self.agent(job, b"n1").pid, signal.SIGKILL)
+        result = job.wait(120)
+        self.expect(result, 121)
+        self.expect_said(result, r"n1\b")
+        self.expect_not_said(result, r"lost.*\bn(4|13)\b")
+
+    def test_an_agent_that_others_are_below_stands_still(self):
+        """Those below it are direct until it answers again."""
+        job, let_go = self.start_below(self.words(20, "--mpi=pmix"), worker("mpi_fence"), 3, 4096)
+        agent = self.agent(job, b"n1").pid
+        os.kill(agent, signal.SIGSTOP)
+        job.wait_output("hvdrun: n1: no heartbeat for", name="stderr", timeout=60)
+        let_go()
+        os.kill(agent, signal.SIGCONT)
+        self.expect(job.wait(120), 0)
+        self.expect_tree(20, 17)
+        self.assertGreater(self.tree()["returned"], 0)
+
+    def test_the_end_of_a_job(self):
+        """Status, output of all ranks to the last line, and MPI_Abort."""
+        result = self.run_job(*self.words(12), worker("exit_with"), "7:5", timeout=120)
+        self.expect(result, 5)
+        self.expect_blame(result, 7, code=5)
+        result = self.run_job(*self.words(12), worker("spew"), "--lines", 500, timeout=120)
+        self.expect(result, 0)
+        self.assertEqual(len(result.lines), 12 * 500)
+
+    def test_stdin_and_signals(self):
+        job = self.start(*self.words(8), "--mpi=none", "--stdin", "all", "sh", "-c", "read -r line; echo got $line; exec sleep 600",
+                         stdin=b"word\n")
+        job.wait_output("got word", count=8, timeout=120)
+        job.signal(signal.SIGTERM)
+        self.expect(job.wait(120), 143)
+
+
+if __name__ == "__main__":
+    main()

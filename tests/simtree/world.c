@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "simtree/world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "features/tree/parcels.h"
+#include "features/tree/routes.h"
+#include "features/tree/tree_frames.h"
+#include "sim/rng.h"
+#include "simtree/network.h"
+
+enum {
+    DRIVER = -1,
+    TICK_MS = TREE_TICK_MS,
+    SUSPECT_MS = 5000,
+    FAULTS_UNTIL_MS = 20000,
+    STOPPED_MAX_MS = 12000,
+    LIMIT_MS = 60000, /* after the last fault */
+};
+
+struct sent { /* also: held */
+    struct parcel parcel;
+    struct entry entry;
+};
+
+enum wire { DIRECT_UP, DIRECT_DOWN, TREE_UP, TREE_DOWN, WIRES };
+enum way { WAY_NONE, WAY_UP, WAY_SWALLOWS, WAY_ENDED };
+
+struct agent {
+    struct parcels_out out; /* the driver's */
+    bool began;
+    uint64_t said, heard; /* numbers */
+    struct parcels_in in; /* its own, from here on */
+    bool dead, joined, tells;
+    enum way way; /* to the agent above */
+    int64_t stopped_until, last[WIRES];
+};
+
+struct world {
+    struct rng rng;
+    enum lie lie;
+    bool quick; /* only the driver stands still */
+    struct network network;
+    int64_t now;
+    int size;
+    struct agent *agents;
+    struct tree_routes *routes;
+    bool ticking; /* the driver */
+    int64_t ticks, ticked_ms, stopped_until;
+    struct outcome outcome;
+};
+
+static void wrong(struct world *world, const char *problem)
+{
+    if (world->outcome.problem == NULL)
+        world->outcome.problem = problem;
+}
+
+static void free_sent(struct parcel *parcel)
+{
+    free((struct sent *)parcel);
+}
+
+static const struct tree_shape *shape_of(const struct world *world)
+{
+    return tree_routes_shape(world->routes);
+}
+
+/* The network */
+
+static int64_t delay(struct world *world)
+{
+    return !world->quick && rng_below(&world->rng, 20) == 0 ? rng_between(&world->rng, 1, 3000)
+                                                            : rng_between(&world->rng, 1, 40);
+}
+
+/* On the wire of `child`: to or from the driver, or the agent above it. */
+static void put(struct world *world, struct message *message, int child)
+{
+    bool up = message->from == child;
+    enum wire wire = message->direct ? (up ? DIRECT_UP : DIRECT_DOWN) : (up ? TREE_UP : TREE_DOWN);
+    int64_t *last = &world->agents[child].last[wire];
+    int64_t at = world->now + delay(world);
+    *last = message->at = at > *last ? at : *last;
+    network_add(&world->network, message);
+}
+
+static void send_direct(struct world *world, int from, int to, enum kind kind,
+                        const struct entry *entry)
+{
+    struct message message = {.kind = kind, .from = from, .to = to, .direct = true};
+    if (entry != NULL) {
+        message.count = 1;
+        message.entries = mem_dup(entry, sizeof(*entry));
+    }
+    put(world, &message, from == DRIVER ? to : from);
+}
+
+static void at(struct world *world, int64_t when, enum kind kind, int whom)
+{
+    const struct message message = {.at = when, .kind = kind, .from = whom, .to = whom};
+    network_add(&world->network, &message);
+}
+
+static void at_driver(struct world *world, int64_t when, enum kind kind, int about)
+{
+    const struct message message = {.at = when, .kind = kind, .from = about, .to = DRIVER};
+    network_add(&world->network, &message);
+}
+
+/* The driver */
+
+static struct entry keep(struct world *world, int place, uint64_t number)
+{
+    struct sent *sent = mem_alloc(sizeof(*sent));
+    parcels_out_add(&world->agents[place].out, &sent->parcel, world->ticks);
+    sent->entry = (struct entry){
+        .place = place, .serial = sent->parcel.serial, .number = number, .said_ms = world->now};
+    return sent->entry;
+}
+
+static void tick_later(struct world *world)
+{
+    if (world->ticking)
+        return;
+    world->ticking = true;
+    world->ticked_ms = world->now;
+    at(world, world->now + TICK_MS, TICK, DRIVER);
+}
+
+static void cast(struct world *world, struct entry *entries, size_t count)
+{
+    for (int hop = 0; hop < world->size && count > 0; hop++) {
+        struct message message = {.kind = FRAMES, .from = DRIVER, .to = hop, .direct = true};
+        if (!tree_routes_is_direct(world->routes, hop))
+            continue;
+        message.entries = mem_array(count, sizeof(*entries));
+        size_t kept = 0;
+        for (size_t i = 0; i < count; i++) {
+            int place = entries[i].place;
+            if (tree_routes_hop(world->routes, place) != hop) {
+                entries[kept++] = entries[i];
+                continue;
+            }
+            message.entries[message.count++] = entries[i];
+            if (place == hop)
+                parcels_out_went_direct(&world->agents[place].out, entries[i].serial);
+        }
+        count = kept;
+        if (message.count > 0)
+            put(world, &message, hop);
+        else
+            free(message.entries);
+    }
+    if (count > 0)
+        wrong(world, "a place has no way");
+}
+
+static void driver_again(struct world *world, int place)
+{
+    const struct parcel *parcel = parcels_out_again(&world->agents[place].out, world->ticks);
+    for (; parcel != NULL && world->lie != LIE_NO_REPEAT; parcel = parcel->next) {
+        struct entry entry = ((const struct sent *)parcel)->entry;
+        cast(world, &entry, 1);
+        world->outcome.again++;
+    }
+}
+
+static void give_up(struct world *world, int place, bool say)
+{
+    if (world->lie == LIE_KEEPS_WAY || !tree_routes_give_up(world->routes, place))
+        return;
+    world->outcome.given_up++;
+    if (world->quick)
+        wrong(world, "a way is given up, though all agents go on");
+    if (say)
+        send_direct(world, DRIVER, place, LEFT, NULL);
+    for (int i = place; i < world->size; i++) {
+        if (tree_toward(shape_of(world), place, i) >= 0)
+            driver_again(world, i);
+    }
+}
+
+static void give_up_children(struct world *world, int place)
+{
+    for (int i = 0; i < tree_children(shape_of(world), place); i++)
+        give_up(world, tree_first_child(shape_of(world), place) + i, true);
+}
+
+static bool is_late(void *context, int place)
+{
+    const struct world *world = context;
+    return parcels_out_is_late(&world->agents[place].out, world->ticks);
+}
+
+static void driver_tick(struct world *world)
+{
+    bool more = false;
+    world->ticking = false;
+    world->ticks += world->lie == LIE_COUNTS_PAUSES ? (world->now - world->ticked_ms) / TICK_MS : 1;
+    for (int i = 0; i < world->size; i++) {
+        if (world->agents[i].dead)
+            continue;
+        int blamed = is_late(world, i) ? tree_routes_blame(world->routes, i, is_late, world) : -1;
+        if (blamed >= 0)
+            give_up(world, blamed, true);
+        more |= world->agents[i].out.first != NULL;
+    }
+    if (more)
+        tick_later(world);
+}
+
+static void driver_connects(struct world *world, int place)
+{
+    struct agent *agent = &world->agents[place];
+    bool begins = !agent->began;
+    struct entry first = begins ? keep(world, place, 0) : (struct entry){.place = place};
+    agent->began = true;
+    if (begins && world->lie != LIE_FIRST_BY_TREE)
+        cast(world, &first, 1);
+    if (!tree_routes_connect(world->routes, place))
+        send_direct(world, DRIVER, place, LEFT, NULL);
+    if (begins && world->lie == LIE_FIRST_BY_TREE)
+        cast(world, &first, 1);
+    tick_later(world);
+}
+
+static void join_again(struct world *world, int place)
+{
+    int first = tree_first_child(shape_of(world), place);
+    for (int i = 0; i < tree_children(shape_of(world), place); i++) {
+        if (tree_routes_renew(world->routes, first + i))
+            send_direct(world, DRIVER, first + i, JOIN, NULL);
+    }
+}
+
+/* An agent */
+
+static void hear(struct world *world, struct agent *agent, const struct entry *entry)
+{
+    int64_t waited = world->now - entry->said_ms;
+    if (entry->number == 0)
+        return;
+    if (waited > world->outcome.longest_ms)
+        world->outcome.longest_ms = waited;
+    world->outcome.frames++;
+    if (entry->number != agent->heard + 1)
+        wrong(world,
+              entry->number <= agent->heard ? "a frame came twice" : "a frame came too early");
+    agent->heard = entry->number;
+}
+
+static void hold(struct agent *agent, const struct entry *entry)
+{
+    struct sent *held = mem_alloc(sizeof(*held));
+    held->parcel.serial = entry->serial;
+    held->entry = *entry;
+    parcels_in_hold(&agent->in, &held->parcel);
+}
+
+static void agent_takes(struct world *world, int place, const struct entry *entry)
+{
+    struct agent *agent = &world->agents[place];
+    if (entry->serial == 0) {
+        hear(world, agent, entry);
+        return;
+    }
+    enum parcel_when when = parcels_in_see(&agent->in, entry->serial);
+    bool lie = (when == PARCEL_OLD && world->lie == LIE_TAKES_TWICE) ||
+               (when == PARCEL_EARLY && world->lie == LIE_TAKES_EARLY);
+    if (when == PARCEL_NEXT || lie)
+        hear(world, agent, entry);
+    if (when == PARCEL_EARLY)
+        hold(agent, entry);
+    struct sent *next = when == PARCEL_NEXT ? (struct sent *)parcels_in_next(&agent->in) : NULL;
+    while (next != NULL) {
+        hear(world, agent, &next->entry);
+        free(next);
+        next = (struct sent *)parcels_in_next(&agent->in);
+    }
+    if (parcels_in_owes(&agent->in) && !agent->tells)
+        at(world, world->now + TICK_MS, TICK, place);
+    agent->tells |= parcels_in_owes(&agent->in);
+}
+
+static void agent_tells(struct world *world, int place)
+{
+    struct agent *agent = &world->agents[place];
+    const struct entry taken = {.place = place, .serial = parcels_in_tell(&agent->in)};
+    agent->tells = false;
+    send_direct(world, place, DRIVER, TAKEN, &taken);
+}
+
+static void agent_leaves(struct world *world, int place)
+{
+    struct agent *agent = &world->agents[place];
+    if (agent->way != WAY_NONE)
+        agent->way = WAY_ENDED;
+    agent->joined = false;
+}
+
+static void return_to_driver(struct world *world, int place)
+{
+    send_direct(world, place, DRIVER, LEFT, NULL);
+    agent_leaves(world, place);
+}
+
+static void agent_joins(struct world *world, int place)
+{
+    int parent = tree_parent(shape_of(world), place);
+    struct message hello = {.kind = HELLO, .from = place, .to = parent};
+    if (parent == TREE_ROOT)
+        send_direct(world, place, DRIVER, JOINED, NULL);
+    else if (world->agents[parent].dead || (!world->quick && rng_below(&world->rng, 10) == 0))
+        return_to_driver(world, place);
+    else
+        put(world, &hello, place);
+}
+
+static void agent_lets_in(struct world *world, int place, int child)
+{
+    struct message joined = {.kind = JOINED, .from = place, .to = child};
+    world->agents[child].way = WAY_UP;
+    put(world, &joined, child);
+}
+
+static void agent_has_joined(struct world *world, int place)
+{
+    struct agent *agent = &world->agents[place];
+    if (agent->way == WAY_ENDED)
+        return;
+    agent->joined = true;
+    send_direct(world, place, DRIVER, JOINED, NULL);
+}
+
+/* From the driver or the agent above: others get theirs first. */
+static void agent_passes_on(struct world *world, int place, const struct message *message)
+{
+    int first = tree_first_child(shape_of(world), place);
+    for (int i = 0; i < tree_children(shape_of(world), place); i++) {
+        struct message on = {.kind = FRAMES, .from = place, .to = first + i};
+        on.entries = mem_array(message->count + 1, sizeof(*on.entries));
+        for (size_t k = 0; k < message->count; k++) {
+            if (tree_toward(shape_of(world), first + i, message->entries[k].place) >= 0)
+                on.entries[on.count++] = message->entries[k];
+        }
+        world->outcome.through += on.count;
+        if (on.count > 0 && world->agents[first + i].way == WAY_UP)
+            put(world, &on, first + i);
+        else
+            free(on.entries);
+    }
+    for (size_t k = 0; k < message->count; k++) {
+        if (message->entries[k].place == place)
+            agent_takes(world, place, &message->entries[k]);
+    }
+}
+
+static void agent_event(struct world *world, int place, const struct message *message)
+{
+    switch (message->kind) {
+    case FRAMES: agent_passes_on(world, place, message); break;
+    case JOIN: agent_joins(world, place); break;
+    case HELLO: agent_lets_in(world, place, message->from); break;
+    case JOINED: agent_has_joined(world, place); break;
+    case CLOSED:
+        if (world->agents[place].joined)
+            return_to_driver(world, place);
+        break;
+    case LEFT: agent_leaves(world, place); break;
+    case TICK: agent_tells(world, place); break;
+    default: break;
+    }
+}
+
+/* What happens from outside */
+
+static void end_way(struct world *world, int child)
+{
+    struct agent *agent = &world->agents[child];
+    if (agent->way != WAY_UP)
+        return;
+    agent->way = WAY_ENDED;
+    at(world, world->now + delay(world), CLOSED, child);
+}
+
+static void end_agent(struct world *world, int place)
+{
+    struct agent *agent = &world->agents[place];
+    int first = tree_first_child(shape_of(world), place);
+    if (agent->dead)
+        return;
+    agent->dead = true;
+    world->outcome.ended++;
+    agent->way = WAY_ENDED;
+    for (int i = 0; i < tree_children(shape_of(world), place); i++)
+        end_way(world, first + i);
+    const struct message lost = {
+        .kind = LOST, .from = place, .to = DRIVER, .direct = true, .count = 0};
+    struct message copy = lost;
+    put(world, &copy, place);
+}
+
+static void stop(struct world *world, int64_t *until, int64_t ms)
+{
+    if (*until < world->now + ms)
+        *until = world->now + ms;
+}
+
+static void stop_agent(struct world *world, int place)
+{
+    struct agent *agent = &world->agents[place];
+    int64_t ms = rng_between(&world->rng, 100, STOPPED_MAX_MS);
+    stop(world, &agent->stopped_until, ms);
+    if (ms <= SUSPECT_MS || agent->dead)
+        return;
+    give_up_children(world, place);
+    at_driver(world, agent->stopped_until + delay(world), HEARD, place);
+}
+
+static void fault(struct world *world)
+{
+    int place = rng_below(&world->rng, world->size);
+    struct agent *agent = &world->agents[place];
+    switch (world->quick ? 0 : rng_below(&world->rng, 5)) {
+    case 0:
+        stop(world, &world->stopped_until, rng_between(&world->rng, 100, STOPPED_MAX_MS));
+        break;
+    case 1: end_agent(world, place); break;
+    case 2: end_way(world, place); break;
+    case 3:
+        if (agent->way == WAY_UP)
+            agent->way = WAY_SWALLOWS;
+        break;
+    default: stop_agent(world, place); break;
+    }
+}
+
+static void say(struct world *world)
+{
+    struct entry *entries AUTO_FREE = mem_array((size_t)world->size, sizeof(*entries));
+    bool all = rng_below(&world->rng, 2) == 0;
+    size_t count = 0;
+    for (int i = 0; i < world->size; i++) {
+        struct agent *agent = &world->agents[i];
+        if (agent->dead || (!all && rng_below(&world->rng, 2) == 0))
+            continue;
+        const struct entry plain = {.place = i, .number = ++agent->said, .said_ms = world->now};
+        if (agent->began)
+            entries[count++] = keep(world, i, plain.number);
+        else
+            send_direct(world, DRIVER, i, FRAMES, &plain);
+    }
+    cast(world, entries, count);
+    tick_later(world);
+}
+
+static void confirm(struct world *world, const struct entry *taken)
+{
+    if (parcels_out_confirm(&world->agents[taken->place].out, taken->serial) < 0)
+        wrong(world, "what was never sent is confirmed");
+}
+
+static void driver_event(struct world *world, const struct message *message)
+{
+    switch (message->kind) {
+    case TAKEN: confirm(world, &message->entries[0]); break;
+    case LEFT: give_up(world, message->from, false); break;
+    case TICK: driver_tick(world); break;
+    case FAULT: fault(world); break;
+    case JOINED: driver_connects(world, message->from); break;
+    case HEARD: join_again(world, message->from); break;
+    case SEND: say(world); break;
+    case LOST:
+        give_up(world, message->from, false);
+        give_up_children(world, message->from);
+        parcels_out_clear(&world->agents[message->from].out);
+        break;
+    default: break;
+    }
+}
+
+static void put_off(struct world *world, struct message *message, int64_t until)
+{
+    struct message later = *message;
+    later.at = until;
+    network_add(&world->network, &later);
+    message->entries = NULL;
+}
+
+/* Faults come to a driver that stands still, too. */
+static void happen(struct world *world, struct message *message)
+{
+    world->now = message->at;
+    if (message->to == DRIVER) {
+        if (message->kind != FAULT && world->stopped_until > world->now)
+            put_off(world, message, world->stopped_until);
+        else
+            driver_event(world, message);
+        return;
+    }
+    const struct agent *agent = &world->agents[message->to];
+    bool through = message->kind == FRAMES && !message->direct;
+    if (agent->dead || (through && agent->way != WAY_UP))
+        return;
+    if (agent->stopped_until > world->now)
+        put_off(world, message, agent->stopped_until);
+    else
+        agent_event(world, message->to, message);
+}
+
+/* All that lives has all that was sent to it, and what it sent has come. */
+static void check_end(struct world *world)
+{
+    for (int i = 0; i < world->size; i++) {
+        const struct agent *agent = &world->agents[i];
+        if (agent->dead)
+            continue;
+        if (agent->heard != agent->said)
+            wrong(world, "a frame never came");
+        if (agent->out.first != NULL)
+            wrong(world, "a frame that came is not confirmed");
+    }
+}
+
+static void begin(struct world *world)
+{
+    world->routes = tree_routes_create(world->size);
+    world->agents = mem_array((size_t)world->size, sizeof(*world->agents));
+    int faults = rng_below(&world->rng, 7), says = 2 + rng_below(&world->rng, 11);
+    for (int i = 0; i < world->size; i++) {
+        struct agent *agent = &world->agents[i];
+        parcels_out_init(&agent->out, TREE_PATIENCE, free_sent);
+        parcels_in_init(&agent->in, free_sent);
+        struct message join = {.kind = JOIN, .from = DRIVER, .to = i, .direct = true};
+        put(world, &join, i);
+    }
+    for (int i = 0; i < faults; i++)
+        at(world, rng_between(&world->rng, 0, FAULTS_UNTIL_MS), FAULT, DRIVER);
+    for (int i = 0; i < 3; i++) /* while agents connect */
+        at(world, rng_between(&world->rng, 0, 200), SEND, DRIVER);
+    for (int i = 0; i < says; i++)
+        at(world, rng_between(&world->rng, 0, FAULTS_UNTIL_MS + 5000), SEND, DRIVER);
+}
+
+static void clear(struct world *world)
+{
+    network_clear(&world->network);
+    for (int i = 0; i < world->size; i++) {
+        struct agent *agent = &world->agents[i];
+        parcels_out_clear(&agent->out);
+        parcels_in_clear(&agent->in);
+    }
+    free(world->agents);
+    tree_routes_destroy(world->routes);
+}
+
+struct outcome world_run(uint64_t seed, int agents, enum lie lie)
+{
+    struct world world = {.rng = rng_stream(seed, 1), .lie = lie, .quick = seed % 8 == 0};
+    struct message message;
+    world.size = agents > 0 ? agents : (int)rng_between(&world.rng, 2, 60);
+    world.outcome.agents = world.size;
+    begin(&world);
+    while (world.outcome.problem == NULL && network_take(&world.network, &message)) {
+        happen(&world, &message);
+        free(message.entries);
+        if (world.now > FAULTS_UNTIL_MS + STOPPED_MAX_MS + LIMIT_MS)
+            wrong(&world, "a frame does not come in time");
+    }
+    if (world.outcome.problem == NULL)
+        check_end(&world);
+    clear(&world);
+    return world.outcome;
+}
