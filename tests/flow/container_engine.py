@@ -7,6 +7,7 @@ was made. It puts a `docker` first in PATH, which acts like the real one for all
 
 import os
 import shutil
+import stat
 import subprocess
 import sys
 
@@ -111,6 +112,11 @@ network_config_dir = "{top}/networks"
         """`volumes` are what each container sees: [(path here, path there)], read-only. Podman makes its own
         network when a container needs one, so `network` changes nothing."""
         super().__init__(top)
+        # crun makes the user of a container the owner of its stdin, which is the /dev/null of podman
+        null = os.path.join(top, "null")
+        os.mknod(null, stat.S_IFCHR, os.makedev(1, 3))
+        os.chmod(null, 0o666)
+        call("mount", "--bind", null, "/dev/null")
         # podman keeps a cache below /var/lib, whatever its settings are
         call("mount", "-t", "overlay", "overlay", "/var/lib", "-o",
              f"lowerdir=/var/lib,upperdir={top}/upper,workdir={top}/scratch")
@@ -127,6 +133,7 @@ network_config_dir = "{top}/networks"
 
     def close(self):
         call("umount", "-R", os.path.join(self.top, "storage/overlay"), check=False)
+        call("umount", "/dev/null", check=False)
 
 
 __all__ = ["Engine", "Podman", "call", "entrance"]
