@@ -91,7 +91,8 @@ static void worker_changed(void *context, struct worker *worker)
     if (worker->state != WORKER_FINISHED)
         return;
     crew->finished++;
-    if (crew->finished == crew->count)
+    /* The others of a crew that was stopped while it started never will. */
+    if (crew->finished == crew->count || (crew->stopped && crew_is_finished(crew)))
         crew->config.finished(crew->config.context);
 }
 

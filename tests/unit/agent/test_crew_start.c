@@ -14,11 +14,12 @@
 
 #include <cmocka.h>
 
+#include "agent/crew.h"
 #include "agent/crew_start.h"
 #include "agent_fixture.h"
 #include "io/spawners.h"
 
-#define WORKERS 100
+#define WORKERS 200 /* more than start in one turn of the loop */
 
 static const char numbered[] = "exit $HOROVOD_RANK";
 static const char stopped[] = "exit 0";
@@ -229,6 +230,62 @@ static void test_none_can_start(void **state)
     assert_int_equal(before, after);
 }
 
+struct whole {
+    struct fixture *f;
+    struct crew *crew;
+    int finished; /* calls */
+};
+
+static void all_have_finished(void *context)
+{
+    struct whole *whole = context;
+    whole->finished++;
+    loop_stop(whole->f->bench.loop);
+}
+
+static void reaped(void *context, const struct reaper_exit *exit)
+{
+    struct whole *whole = context;
+    crew_exited(whole->crew, exit);
+}
+
+static void on_sigchld(void *context, int signal, int sender)
+{
+    struct whole *whole = context;
+    (void)signal, (void)sender;
+    reaper_collect(whole->f->config.reaper);
+}
+
+/* A crew that is stopped while it starts has finished when those have that were started. */
+static void test_stopped_in_the_middle(void **state)
+{
+    static const int signals[] = {SIGCHLD, 0};
+    struct whole whole = {.f = mem_alloc(sizeof(*whole.f))};
+    struct fixture *f = whole.f;
+    struct post nobody; /* hears what the crew says */
+    fill(f, *state, numbered, -1);
+    post_init(&nobody, NULL);
+    f->config.post = f->bench.pool.post = &nobody;
+    f->config.reaper = reaper_create(reaped, &whole);
+    f->config.pool = &f->bench.pool;
+    f->config.finished = all_have_finished;
+    f->config.context = &whole;
+    struct loop_signals *watch =
+        loop_signals_create(f->bench.loop, signals, on_sigchld, &whole, NULL);
+    whole.crew = crew_create(&f->config, prepare_all(numbered, -1));
+    Hvdrun__Start start = HVDRUN__START__INIT;
+    crew_start(whole.crew, &start);
+    assert_true(crew_live(whole.crew) > 0);
+    crew_stop(whole.crew);
+    run_loop(f->bench.loop);
+    assert_int_equal(whole.finished, 1);
+    assert_true(crew_is_over(whole.crew));
+    crew_destroy(whole.crew);
+    loop_signals_destroy(watch);
+    reaper_destroy(f->config.reaper);
+    close_all(f);
+}
+
 static int open_threads(void **state)
 {
     *state = spawners_create(3);
@@ -251,6 +308,8 @@ int main(void)
         WITH_THREADS(test_only_one_has_the_terminal),
         WITH_THREADS(test_stopped_at_the_start),
         WITH_THREADS(test_none_can_start),
+        WITH_THREADS(test_stopped_in_the_middle),
+        cmocka_unit_test(test_stopped_in_the_middle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
