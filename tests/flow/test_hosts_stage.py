@@ -72,9 +72,9 @@ class Stage(Hosts):
 
     def test_a_disk_that_fills_meanwhile(self):
         """A write fails while more chunks are on their way."""
-        self.folder(6000000)
-        self.host(2).mount_tmp("size=9m,mode=1777")
-        self.host(2).slow("4mbit")
+        self.folder(60000000)
+        self.host(2).mount_tmp("size=100m,mode=1777")  # the agent's program is there, too
+        self.host(2).slow("20mbit")
         job = self.ssh_start("-H", "node1,node2", "--stage", "src", "sh", "-c", "echo ran")
         wait_until(lambda: self.copies(2), "node2 has begun")
         self.host(2).run("sh", "-c", "cat /dev/zero > /tmp/full 2>&-; true")

@@ -183,11 +183,12 @@ static void test_ranks(void **state)
     rank_stopped(&f->job.ranks.records[0], "stopped (SIGSTOP)", NOW_NS - 9 * SECOND);
     rank_stopped(&f->job.ranks.records[1], "stopped (SIGSTOP)", NOW_NS); /* likewise */
     expect_part(f, "ranks",
-                "[{'rank': 0, 'host': 'a', 'state': 'running', 'up_s': 500.0, 'straggler': true,"
+                "[{'rank': 0, 'epoch': 1, 'host': 'a', 'state': 'running', 'up_s': 500.0, "
+                "'straggler': true,"
                 "  'stopped': 'stopped (SIGSTOP)', 'stopped_s': 9.0},"
-                " {'rank': 1, 'host': 'a', 'state': 'finished', 'pid': 101,"
+                " {'rank': 1, 'epoch': 1, 'host': 'a', 'state': 'finished', 'pid': 101,"
                 "  'up_s': 100.0, 'ended': 1700000100.0, 'signal': 9},"
-                " {'rank': 2, 'host': 'b', 'state': 'finished', 'pid': 102,"
+                " {'rank': 2, 'epoch': 1, 'host': 'b', 'state': 'finished', 'pid': 102,"
                 "  'ended': 1700000200.0, 'exit_code': 0}]");
     rank_stopped(&f->job.ranks.records[0], "", NOW_NS);
     assert_null(f->job.ranks.records[0].stopped);
