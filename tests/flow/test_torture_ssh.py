@@ -9,7 +9,7 @@ import unittest
 
 from hosts import Hosts, main
 from rig import sanitized
-from torture import Torture
+from torture import Torture, places
 from torture_scenes import ssh_scenes
 
 PLACES = {"intr": 0.3, "mfile": 0.4, "perm": 0.7}  # kind: how far on
@@ -28,6 +28,11 @@ class Sample(Hosts):
             with self.subTest(kind=kind, number=point.number):
                 wrong = torture.judge(point)
                 self.assertIsNone(wrong, wrong)
+
+    def test_what_glibc_allocates_in_getpwuid_does_not_count(self):
+        sites = [places(point.site) for point in Torture(self, ssh_scenes(self)["ssh"]).points("alloc", "driver")]
+        self.assertTrue([site for site in sites if "ssh_queries_create at" in site], "hvdrun has another function for it")
+        self.assertEqual([site for site in sites if site.lstrip().startswith("ssh_queries_create at")], [])
 
 
 if __name__ == "__main__":

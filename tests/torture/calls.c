@@ -140,7 +140,20 @@ CALL(int, -1, fchown, (int fd, uid_t user, gid_t group), (fd, user, group), FAUL
 CALL(int, GLOB_NOSPACE, glob,
      (const char *pattern, int flags, int (*error)(const char *, int), glob_t *found),
      (pattern, flags, error, found), FAULT_NOMEM)
-CALL(struct passwd *, NULL, getpwuid, (uid_t uid), (uid), LOOKUP | NEW_FD)
+/* What glibc allocates inside does not count: without memory its name service aborts, or reads at
+ * NULL. */
+struct passwd *getpwuid(uid_t uid)
+{
+    static __typeof__(&getpwuid) real;
+    if (real == NULL)
+        real = (__typeof__(&getpwuid))fault_real("getpwuid");
+    if (fault_now("getpwuid", LOOKUP | NEW_FD))
+        return NULL;
+    bool was = fault_pause(true);
+    struct passwd *user = real(uid);
+    fault_pause(was);
+    return user;
+}
 CALL(int, -1, access, (const char *path, int mode), (path, mode), LOOKUP)
 CALL(int, -1, faccessat, (int at, const char *path, int mode, int flags), (at, path, mode, flags),
      LOOKUP)

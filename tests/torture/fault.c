@@ -237,6 +237,13 @@ int fault_now(const char *call, unsigned kinds)
     return now;
 }
 
+bool fault_pause(bool pause)
+{
+    bool was = inside;
+    inside = pause;
+    return was;
+}
+
 int fault_is_short(void)
 {
     return plan.kind == FAULT_NUMBER_SHORT;

@@ -14,6 +14,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define FAULT_LIST(X)                                                   \
@@ -49,6 +50,9 @@ int fault_now(const char *call, unsigned kinds);
 unsigned fault_read_kinds(int fd, size_t length);
 unsigned fault_write_kinds(int fd, size_t length);
 int fault_is_short(void); /* what fails is to be a part of the transfer, not all of it */
+
+/* Whether calls of this thread do not count from now on; returns what it was. */
+bool fault_pause(bool pause);
 
 void fault_forked(void); /* in the new process: the driver's child is an agent, the keeper's too */
 
