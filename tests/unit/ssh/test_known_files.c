@@ -12,7 +12,6 @@
 
 #include "ssh/ssh_fixture.h"
 #include "transport/ssh_module/fields.h"
-#include "transport/ssh_module/host_key_test.h"
 #include "transport/ssh_module/known_files.h"
 
 #define ED_BASE64 "AAAAC3NzaC1lZDI1NTE5AAAAIPi8n9KZ7fdBVWG2HQFAJjZQEBgzUXJHEqk8yNWYdG1j"
@@ -59,7 +58,7 @@ static void append(struct files *f, const char *name, bool hashed)
 {
     struct known_hosts *known = known_hosts_create(name, 22);
     struct error err = ERROR_INIT;
-    assert_int_equal(known_hosts_file_append(known, f->path, f->key, hashed, &err), 0);
+    assert_int_equal(known_files_append(f->known_files, f->path, known, f->key, hashed, &err), 0);
     known_hosts_destroy(known);
 }
 
@@ -228,6 +227,86 @@ static void finds_each_of_many_hosts(void **state)
     finish(&f);
 }
 
+/* One more line of any kind; `n` chooses it. */
+static void put_some_line(struct buf *text, unsigned n, struct byte_view key)
+{
+    static const char *const kinds[] = {"a%u,b%u " ED "\n",
+                                        "A%u,*.b%u " ED "\n",
+                                        "!a%u,?%u " ED "\n",
+                                        "@revoked x%u,a%u " ED "\n",
+                                        "[a%u]:2222,a%u " ED "\r\n",
+                                        "# a%u,%u " ED "\n",
+                                        ",,a%u,,b%u, " ED "\n",
+                                        "  a%u,b%u\t" ED " a comment\n",
+                                        "a%u,b%u ssh-rsa " ED_BASE64 "\n",
+                                        "|1|a%u,%u " ED "\n",
+                                        "@cert-authority *%u,b%u " ED "\n",
+                                        "\n# %u %u\n"};
+    enum { KINDS = sizeof kinds / sizeof kinds[0] };
+    unsigned kind = n % (KINDS + 3), a = n / 16 % 7, b = n / 128 % 7;
+    unsigned char salt[20] = {(unsigned char)n, (unsigned char)(n >> 8)};
+    char *AUTO_FREE name = mem_printf("a%u", a);
+
+    if (kind < KINDS) {
+        buf_printf(text, kinds[kind], a, b);
+    } else if (kind == KINDS) {
+        for (unsigned i = 0; i < 70; i++)
+            buf_printf(text, "c%u,", i);
+        buf_printf(text, "b%u " ED "\n", b);
+    } else { /* hashed */
+        struct known_hosts *known = known_hosts_create(name, kind == KINDS + 1 ? 22 : 2222);
+        assert_int_equal(known_hosts_line(known, key, salt, text), 0);
+        known_hosts_destroy(known);
+    }
+}
+
+static void read_all_lines(struct known_hosts *known, const struct buf *text)
+{
+    struct byte_view left = buf_view(text), line;
+    for (int number = 1; known_hosts_next_line(&left, &line); number++)
+        known_hosts_read_line(known, "file", number, line);
+}
+
+/* A search by name finds the same lines as one that reads all of them, for each host. */
+static void finds_what_a_search_of_all_lines_finds(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 40, LINES = 30 };
+    static const char *const names[] = {"a0", "A1",  "a2", "a3",   "b0",    "b1.b2",
+                                        "b4", "c69", "x1", "z.b3", "|1|a1", "other"};
+    unsigned n = 12345;
+    for (int round = 0; round < ROUNDS; round++) {
+        AUTO_BUF struct buf text = BUF_INIT(1 << 20);
+        struct files f;
+        begin(&f);
+        for (int i = 0; i < LINES; i++) {
+            size_t before = text.length;
+            n = n * 1103515245 + 12345;
+            put_some_line(&text, n >> 12, f.key);
+            place_write(f.path, buf_text(&text) + before, true);
+            for (size_t j = i % 3; j < sizeof names / sizeof names[0]; j += 3) {
+                struct known_hosts *known = known_hosts_create(names[j], j % 2 == 0 ? 22 : 2222);
+                struct known_hosts *all = known_hosts_create(names[j], j % 2 == 0 ? 22 : 2222);
+                struct byte_view none = {f.key.at, f.key.length - 1};
+                struct error err = ERROR_INIT;
+                assert_int_equal(known_files_find(f.known_files, f.list, known, &err), 0);
+                read_all_lines(all, &text);
+                struct known_answer a = known_hosts_check(known, f.key);
+                struct known_answer b = known_hosts_check(all, f.key);
+                assert_int_equal(a.verdict, b.verdict);
+                assert_int_equal(a.line, b.line);
+                a = known_hosts_check(known, none);
+                b = known_hosts_check(all, none);
+                assert_int_equal(a.verdict, b.verdict);
+                assert_int_equal(a.line, b.line);
+                known_hosts_destroy(known);
+                known_hosts_destroy(all);
+            }
+        }
+        finish(&f);
+    }
+}
+
 static void appends_and_leaves_the_rest_alone(void **state)
 {
     (void)state;
@@ -243,7 +322,7 @@ static void appends_and_leaves_the_rest_alone(void **state)
     struct stat status;
     AUTO_BUF struct buf text = BUF_INIT(65536);
 
-    assert_int_equal(known_hosts_file_append(known, file, key, false, &err), 0);
+    assert_int_equal(known_files_append(f.known_files, file, known, key, false, &err), 0);
     assert_int_equal(stat(inner, &status), 0);
     assert_int_equal(status.st_mode & 0777, 0700);
     assert_int_equal(stat(file, &status), 0);
@@ -251,7 +330,7 @@ static void appends_and_leaves_the_rest_alone(void **state)
     int fd = open(file, O_WRONLY | O_APPEND | O_CLOEXEC);
     assert_int_equal(fd_write_all(fd, "# no end", 8), 0);
     fd_close(&fd);
-    assert_int_equal(known_hosts_file_append(second, file, key, false, &err), 0);
+    assert_int_equal(known_files_append(f.known_files, file, second, key, false, &err), 0);
     assert_int_equal(fd_read_file(file, &text, &err), 0);
     assert_string_equal(buf_text(&text), "node1 " ED "\n# no end\nnode2 " ED "\n");
 
@@ -259,8 +338,8 @@ static void appends_and_leaves_the_rest_alone(void **state)
     assert_int_equal(known_files_find(f.known_files, files, second, &err), 0);
     assert_int_equal(known_hosts_check(second, key).line, 3);
     assert_int_equal(known_hosts_check(known, key).verdict, KNOWN_UNKNOWN);
-    assert_int_equal(known_hosts_file_append(known, file, key, true, &err), 0);
-    assert_int_equal(known_hosts_file_append(known, file, key, true, &err), 0);
+    assert_int_equal(known_files_append(f.known_files, file, known, key, true, &err), 0);
+    assert_int_equal(known_files_append(f.known_files, file, known, key, true, &err), 0);
     assert_int_equal(known_files_find(f.known_files, files, known, &err), 0);
     assert_int_equal(known_hosts_check(known, key).line, 1);
     buf_clear(&text);
@@ -270,7 +349,7 @@ static void appends_and_leaves_the_rest_alone(void **state)
     const char *other = strstr(first + 1, "\n|1|");
     assert_non_null(other);
     assert_memory_not_equal(first, other + 1, 30); /* each with a salt of its own */
-    assert_int_equal(known_hosts_file_append(known, folder, key, true, &err), -1);
+    assert_int_equal(known_files_append(f.known_files, folder, known, key, true, &err), -1);
     assert_non_null(strstr(err.text, folder));
     known_hosts_destroy(known);
     known_hosts_destroy(second);
@@ -287,6 +366,7 @@ int main(void)
         cmocka_unit_test(sees_what_others_do_to_a_file),
         cmocka_unit_test(refuses_a_file_that_is_too_large),
         cmocka_unit_test(finds_each_of_many_hosts),
+        cmocka_unit_test(finds_what_a_search_of_all_lines_finds),
         cmocka_unit_test(appends_and_leaves_the_rest_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
