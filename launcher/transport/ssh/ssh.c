@@ -197,6 +197,8 @@ static void stream_up(void *context, int fd)
     snprintf(stream.peer, sizeof(stream.peer), "%s", peer);
     if (call->config != NULL && peer[0] != '\0')
         stream.peer_port = call->config->port;
+    free(call->addresses); /* 4 KiB */
+    call->addresses = NULL;
     leave_window(call);
     call->events->up(call->events_context, &stream);
 }

@@ -221,6 +221,13 @@ static void hear_last_words(struct pump *pump)
         end_session(pump, NULL);
 }
 
+/* What has nothing to pass on needs no memory. One that much has come through keeps it. */
+static void rest(struct buf *buf)
+{
+    if (buf->length == 0 && buf->room <= 2 * READ_SIZE)
+        buf_destroy(buf);
+}
+
 static void pump_run(struct pump *pump)
 {
     bool moved = true;
@@ -246,6 +253,8 @@ static void pump_run(struct pump *pump)
     if (!moved && pump->output_ended && !pump->session_ended)
         hear_last_words(pump);
     pump_arm(pump, moved);
+    rest(&pump->to_host);
+    rest(&pump->from_host);
     if (!pump->session_ended || pump->from_host.length > 0)
         return;
     pump->told = true;
