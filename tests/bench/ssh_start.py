@@ -11,8 +11,12 @@ every host and ends:
   hvdrun      the agent's program is already on the hosts, as it is from the second job on
   hydra, mpirun, pdsh, xargs ssh (32 at a time): those that are installed
 
-Then hvdrun runs again on hosts that do not have the agent's program ("first"). The tables show the CPU time of both
-ends: of the launcher and of sshd, each with all processes that it starts.
+Then hvdrun runs again in three ways: on hosts that do not have the agent's program ("first"), on hosts whose keys are
+new to it ("new keys"), and with the keys of 10,000 other hosts in known_hosts ("many keys"). The tables show the CPU
+time of both ends: of the launcher and of sshd, each with all processes that it starts.
+
+After that, hvdrun and the floor keep their sessions open, and the benchmark measures the memory of each. The unit is
+PSS: a process counts its share of a page that several processes use.
 
 Before all this, the benchmark measures the agent alone: from the start of its program to its first frame, in turns
 with `true`."""
@@ -20,6 +24,7 @@ with `true`."""
 import os
 import shutil
 import socket
+import subprocess
 import time
 
 import bench
@@ -30,6 +35,8 @@ GOAL = 1.3
 AGENT = os.path.join(BUILD, "lib/hvdrun/hvdrun-agent")
 AGENT_GOAL = 0.003
 AGENT_ROUNDS = 100
+OTHERS = 10000  # hosts in known_hosts that are not of the job
+UP_LIMIT = 120  # s
 MPIRUN_HOSTS = 32  # its daemons share one host name here and get into each other's way
 
 
@@ -70,6 +77,11 @@ class Contest:
         for _ in range(rounds):
             self.world.forget_agent()
             self.run("hvdrun, first", self.world.hvdrun(self.numbers, "true"))
+        for name, known in (("new keys", {"known": False}), ("many keys", {"others": OTHERS})):
+            for _ in range(rounds):
+                self.world.know_hosts(**known)
+                self.run(f"hvdrun, {name}", self.world.hvdrun(self.numbers, "true"))
+        self.world.know_hosts()
 
     def rows(self):
         floor = self.median("floor", "wall")
@@ -77,7 +89,8 @@ class Contest:
             wall = self.median(name, "wall")
             good = [value["wall"] for value in values if "wall" in value]
             yield [self.count, name, len(good), bench.pair(good), bench.seconds(min(good, default=None)),
-                   f"{wall / floor:.2f}" if wall and floor else "-", self.per_host(name, "own"),
+                   f"{wall / floor:.2f}" if wall and floor else "-",
+                   f"{self.count / wall:.0f}" if wall else "-", self.per_host(name, "own"),
                    self.per_host(name, "hosts"), len(values) - len(good)]
 
     def median(self, name, what):
@@ -85,7 +98,7 @@ class Contest:
 
     def per_host(self, name, what):
         value = self.median(name, what)
-        return "-" if value is None else f"{value * 1000 / self.count:.1f}"
+        return "-" if value is None else f"{value * 1000 / self.count:.2f}"
 
     def verdict(self):
         mine, floor = self.median("hvdrun", "wall"), self.median("floor", "wall")
@@ -96,6 +109,39 @@ class Contest:
     def errors(self):
         for name, values in self.values.items():
             yield from [f"- {self.count} hosts, {name}: {value['error']}" for value in values if "error" in value][:1]
+
+
+def pss_mib(pid):
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("Pss:")) / 1024
+
+
+def memory_of(world, argv, lines):
+    """MiB of a launcher when it has written so many lines; then it is told to end, and its hosts are quiet again."""
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          env=world.environment()) as process:
+        os.set_blocking(process.stdout.fileno(), False)
+        got, ends = b"", time.monotonic() + UP_LIMIT
+        while got.count(b"\n") < lines and process.poll() is None and time.monotonic() < ends:
+            got += process.stdout.read(65536) or b""
+            time.sleep(0.02)
+        if process.poll() is not None or got.count(b"\n") < lines:
+            process.kill()
+            raise RuntimeError(f"{argv[0]} has not reached all hosts: {got[-300:]!r}")
+        time.sleep(1)  # until the work that follows the start is done
+        mib = pss_mib(process.pid)
+        process.terminate()
+    world.wait_quiet()
+    return mib
+
+
+def memory(world, counts, report):
+    kinds = {"floor": lambda numbers: (world.floor(numbers, "-k"), 1),
+             "hvdrun": lambda numbers: (world.hvdrun(numbers, "sh", "-c", "echo up; exec sleep 600"), len(numbers))}
+    values = {name: [(count, memory_of(world, *kind(range(1, count + 1)))) for count in counts] for name, kind in kinds.items()}
+    rows = [[name, *(f"{mib:.1f}" for _, mib in found), f"{bench.slope(found) * 1024:.0f}"] for name, found in values.items()]
+    head = ["launcher", *(f"{count} hosts, MiB" for count in counts), "for each host, KiB"]
+    report.add("Memory of a launcher that has sessions open, one to each host", bench.table(head, rows), "memory", values)
 
 
 def time_of(argv, expected):
@@ -137,12 +183,15 @@ def main():
     parser.add_argument("--rounds", type=int, default=5, help="rounds (5); with more than 100 hosts, half as many")
     parser.add_argument("--hosts", default="1,8,32,100,300")
     parser.add_argument("--only", default="", help="only these launchers, separated by commas")
+    parser.add_argument("--memory", default="", help="measure the memory with so many hosts (default: those of --hosts)")
     options = parser.parse_args()
-    world = ssh_world.begin("ssh_start")
+    counts = list(map(int, options.hosts.split(","))) if options.hosts else []
+    memory_counts = list(map(int, options.memory.split(","))) if options.memory else counts
+    world = ssh_world.begin("ssh_start", max(counts + memory_counts))
     report = bench.Report("ssh_start", options)
     agent_start(report)
     rows, notes, data = [], [], {}
-    for count in map(int, options.hosts.split(",")):
+    for count in counts:
         bench.say(f"ssh_start: {count} hosts")
         contest = Contest(world, count)
         if options.only:
@@ -153,9 +202,10 @@ def main():
         notes += contest.errors()
         data[count] = contest.values
         notes.append(contest.verdict())
-    head = ["hosts", "launcher", "n", "median / worst", "best", "/ floor", "CPU here, ms per host", "CPU on hosts, ms per host",
-            "failed"]
+    head = ["hosts", "launcher", "n", "median / worst", "best", "/ floor", "hosts/s", "CPU here, ms per host",
+            "CPU on hosts, ms per host", "failed"]
     report.add("Start of `true` on hosts over SSH, seconds", bench.table(head, rows) + "\n\n" + "\n".join(notes), "start", data)
+    memory(world, memory_counts, report)
     report.finish()
     world.close()
 

@@ -25,8 +25,8 @@ TICK = os.sysconf("SC_CLK_TCK")
 AGENTS = "/tmp/hvdrun-0"
 
 
-def begin(title):
-    """Enters the box and returns the World of the hosts. `title` begins the message if that is not possible."""
+def begin(title, hosts=400):
+    """Enters the box and returns the World of so many hosts. `title` begins the message if that is not possible."""
     bench.begin()
     if not os.access(FLOOR, os.X_OK):
         sys.exit(f"{title}: no {FLOOR}: build the target bench_floors")
@@ -36,7 +36,7 @@ def begin(title):
             print(f"skipped: SSH hosts on one machine need {lack}")
             sys.exit(0)
         entrance.enter([SOURCE, BUILD, os.path.dirname(HVDRUN)])
-    return World()
+    return World(hosts)
 
 
 def address(number):
@@ -45,7 +45,7 @@ def address(number):
 
 class World:
 
-    def __init__(self, hosts=400):
+    def __init__(self, hosts):
         self.top = os.environ["HVDRUN_RIG"]
         self.home = os.path.join(self.top, "home")
         self.known_hosts = os.path.join(self.home, ".ssh/known_hosts")
@@ -67,8 +67,9 @@ class World:
         os.makedirs(os.path.join(self.home, ".ssh"), mode=0o700, exist_ok=True)
         for end in ("", ".pub"):
             shutil.copy(ssh_files.client_key() + end, self.key + end)
-        with open(self.known_hosts, "w", encoding="ascii") as file:
-            file.writelines(ssh_files.known_hosts_lines(f"h{number},{address(number)}", ["ed25519"]) for number in range(1, hosts + 1))
+        self._known = "".join(ssh_files.known_hosts_lines(f"h{number},{address(number)}", ["ed25519"])
+                              for number in range(1, hosts + 1))
+        self.know_hosts()
 
     def _start_server(self):
         path = os.path.join(ssh_files.folder(), "sshd_config_bench")
@@ -107,6 +108,9 @@ class World:
         with open(f"/proc/{self.server.pid}/task/{self.server.pid}/children", encoding="ascii") as file:
             return not file.read().strip()
 
+    def wait_quiet(self):
+        bench.wait_for(self._is_quiet, "the hosts are quiet", period=0.005)
+
     def measure(self, argv, timeout=120, **options):
         """Runs a command. Returns {"wall", "own", "hosts"} in seconds, or {"error": text}. "own" is the CPU time of the
         command, "hosts" that of sshd and all its descendants. Returns when the hosts are quiet again."""
@@ -119,7 +123,7 @@ class World:
         except subprocess.TimeoutExpired:
             return {"error": f"still running after {timeout} s"}
         wall = time.monotonic() - began
-        bench.wait_for(self._is_quiet, "the hosts are quiet", period=0.005)
+        self.wait_quiet()
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if done.returncode != 0:
             return {"error": f"status {done.returncode}: {done.stderr.strip()[-300:]}"}
@@ -132,6 +136,13 @@ class World:
     @staticmethod
     def hvdrun(numbers, *words):
         return [HVDRUN, "--transport", "ssh", "-H", ",".join(f"h{number}:1" for number in numbers), *words]
+
+    def know_hosts(self, known=True, others=0):
+        """Writes known_hosts anew: the keys of all hosts, or of none, below those of so many `others`."""
+        key = self._known.split("\n", 1)[0].split(" ", 1)[1]
+        with open(self.known_hosts, "w", encoding="ascii") as file:
+            file.writelines(f"other{number},10.1.{number >> 8}.{number & 255} {key}\n" for number in range(others))
+            file.write(self._known if known else "")
 
     @staticmethod
     def forget_agent():
