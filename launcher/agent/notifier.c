@@ -13,7 +13,6 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "rendezvous/notification.h"
-#include "rendezvous/registration.h"
 
 #define LOOPBACK "127.0.0.1"
 

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "agent/progress_desk.h"
-#include "rendezvous/request.h"
+#include "rendezvous/http.h"
 
 struct progress_door;
 

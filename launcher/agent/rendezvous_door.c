@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "rendezvous/cache.h"
 #include "rendezvous/http.h"
 #include "rendezvous/proxy.h"
 #include "rendezvous/server.h"

@@ -7,7 +7,7 @@
 
 #include "agent/post.h"
 #include "io/loop.h"
-#include "rendezvous/request.h"
+#include "rendezvous/http.h"
 #include "wire/control.pb-c.h"
 
 struct rendezvous_door;

@@ -16,7 +16,7 @@
 #include <sys/queue.h>
 
 #include "io/loop.h"
-#include "rendezvous/request.h"
+#include "rendezvous/http.h"
 
 enum rendezvous_step {
     RENDEZVOUS_STEP_WAIT,      /* nothing to do until the loop calls */

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "rendezvous/request.h"
+#include "rendezvous/http.h"
 
 struct rendezvous_proxy_ops {
     /* Send this question to the driver; everything is borrowed until it returns. Frames must
@@ -23,6 +23,8 @@ struct rendezvous_proxy_ops {
     /* The answer for one worker: rendezvous_server_reply(). */
     void (*answer)(void *context, uint64_t token, int status, const void *body, size_t length);
 };
+
+enum { RENDEZVOUS_CACHE_MAX = 256 * 1024 * 1024 };
 
 struct rendezvous_proxy;
 

@@ -8,7 +8,7 @@
 
 #include "base/map.h"
 #include "model/plan/plan.h"
-#include "rendezvous/request.h"
+#include "rendezvous/http.h"
 
 /*
  * One scope of the rendezvous store: keys with opaque blobs, and its members as far as they are

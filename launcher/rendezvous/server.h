@@ -20,7 +20,7 @@
 
 #include "base/error.h"
 #include "io/loop.h"
-#include "rendezvous/request.h"
+#include "rendezvous/http.h"
 
 struct rendezvous_server;
 

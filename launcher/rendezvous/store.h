@@ -30,7 +30,7 @@
 
 #include "model/plan/plan.h"
 #include "rendezvous/held.h"
-#include "rendezvous/request.h"
+#include "rendezvous/http.h"
 
 enum { RENDEZVOUS_HOLD_MS = 1000 };
 

@@ -2,7 +2,6 @@
 /* A request to the rendezvous; whole and in two pieces it means the same. */
 #include "fuzz.h"
 #include "rendezvous/http.h"
-#include "rendezvous/request.h"
 
 #define BODY_LIMIT 4096
 

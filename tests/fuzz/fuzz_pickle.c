@@ -4,7 +4,6 @@
 #include "fuzz.h"
 #include "rendezvous/notification.h"
 #include "rendezvous/pickle.h"
-#include "rendezvous/registration.h"
 
 static void check_pickle(const struct pickle *pickle)
 {

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "rendezvous/http.h"
-#include "rendezvous/registration.h"
+#include "rendezvous/notification.h"
 
 #define LOCAL_RANK_MAX 1000000
 #define PLACE_TEXT_MAX 128

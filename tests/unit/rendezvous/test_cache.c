@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "rendezvous/cache.h"
+#include "rendezvous/proxy_test.h"
 
 static void keep(struct rendezvous_cache *cache, const char *scope, const char *key,
                  const char *text)

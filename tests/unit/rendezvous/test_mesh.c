@@ -18,7 +18,6 @@
 #include <sys/wait.h>
 
 #include "base/mem.h"
-#include "rendezvous/cache.h"
 #include "rendezvous/proxy.h"
 #include "rendezvous/server.h"
 #include "rendezvous/store.h"

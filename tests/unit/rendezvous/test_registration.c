@@ -11,8 +11,8 @@
 
 #include "base/buf.h"
 #include "rendezvous/hex_fixture.h"
+#include "rendezvous/notification.h"
 #include "rendezvous/pickle.h"
-#include "rendezvous/registration.h"
 
 #define KEY "62651552841393ba7acf6d1214867e7fb1711ce4ba1ce50b61dd03940777251c"
 #define LO "8c026c6f94" /* 'lo' */

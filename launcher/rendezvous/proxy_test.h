@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* For the tests of proxy alone. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rendezvous/proxy.h"
+
 /*
  * Blobs that the driver's store has already sent to this node. With it a mesh of n ranks fetches
  * each blob once per node, not twice per worker. Pure.
@@ -10,12 +18,7 @@
  * Workers read nothing between their DELETE and the next round, which begins only when all of them
  * are done. docs/internals/rendezvous.md has the whole argument.
  */
-#pragma once
-
-#include <stddef.h>
-#include <stdint.h>
-
-enum { RENDEZVOUS_CACHE_MAX = 256 * 1024 * 1024, RENDEZVOUS_CACHE_SCOPES_MAX = 4096 };
+enum { RENDEZVOUS_CACHE_SCOPES_MAX = 4096 };
 
 struct rendezvous_blob {
     size_t length;
