@@ -43,7 +43,7 @@
 #include "model/exit/signal_rules.h"
 #include "model/settings/settings.h"
 #include "node/is_local.h"
-#include "transport/local.h"
+#include "transport/transport.h"
 
 /* What workers get of our environment and of the options: see model/env/scrub.h and horovod.h. */
 

@@ -11,10 +11,15 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/error.h"
 #include "base/log.h"
+
+struct agent_image;
+struct helpers;
+struct loop;
 
 /* What a call is waiting for, in the words that a user reads. */
 #define TRANSPORT_STAGE_LIST(X)                                                  \
@@ -37,6 +42,16 @@ enum transport_stage {
 };
 
 const char *transport_stage_name(enum transport_stage stage);
+
+/* What all transports of a driver share. It outlives their calls. */
+struct transport_room {
+    struct loop *loop;
+    struct helpers *helpers;
+    struct agent_image *image;
+    const char *job_id;
+    int64_t limit_ms;   /* for one stage of one call */
+    int64_t silence_ms; /* after which the job gives a node up, for TCP_USER_TIMEOUT */
+};
 
 /* All pointers are borrowed until the call is over. */
 struct transport_target {
@@ -95,3 +110,21 @@ struct transport_call *transport_call(const struct transport *transport,
                                       const struct transport_target *target,
                                       const struct transport_events *events, void *events_context);
 void transport_hang_up(struct transport_call *call);
+
+/*
+ * The first local agents: on this machine, forked without exec, on a socketpair (D1).
+ *
+ * Fork them before the driver has an event loop, a thread, or anything else that does not survive a
+ * fork. The child first calls setsid() and closes every descriptor but its own. The driver is a
+ * subreaper, so whatever a dying agent leaves behind becomes its child. These agents come up at
+ * once, so they are not calls of a transport. Local agents that are needed later are (local_exec in
+ * transport/exec/exec.h).
+ */
+struct local_agent {
+    /* The agent's main function, from the caller; returns the child's exit status. */
+    int (*run)(void *context, const char *host, int fd);
+    void *context;
+};
+
+int local_fork(const struct local_agent *agent, const char *host, struct transport_stream *stream,
+               struct error *err);

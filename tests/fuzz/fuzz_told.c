@@ -9,7 +9,6 @@
 #include "node/mpi_params.h"
 #include "transport/boot/boot_test.h"
 #include "transport/exec/complaint.h"
-#include "transport/srun/complaint.h"
 #include "transport/srun/process_test.h"
 
 static void tell(void *context, const char *line)

@@ -10,7 +10,6 @@
 
 #include <stdint.h>
 
-#include "transport/boot/room.h"
 #include "transport/dial_back.h"
 #include "transport/transport.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The exec transport: a queue of calls, which begin in their order, so many at the same time. */
 #include "transport/exec/exec.h"
+#include "io/helpers.h"
+#include "io/loop.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +17,6 @@
 #include "io/stderr_pipe.h"
 #include "model/exit/signal_name.h"
 #include "transport/boot/boot.h"
-#include "transport/boot/room.h"
 #include "transport/exec/complaint.h"
 #include "transport/exec/template.h"
 #include "transport/transport.h"

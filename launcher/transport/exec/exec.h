@@ -9,7 +9,6 @@
 
 #include "base/strv.h"
 #include "transport/boot/boot.h"
-#include "transport/boot/room.h"
 #include "transport/exec/template.h"
 #include "transport/transport.h"
 

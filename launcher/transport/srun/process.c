@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/srun/process.h"
+#include "io/helpers.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -6,7 +6,6 @@
 #include <stddef.h>
 
 #include "base/strv.h"
-#include "transport/boot/room.h"
 #include "transport/dial_back.h"
 #include "transport/transport.h"
 

@@ -6,8 +6,8 @@
  */
 #pragma once
 
-#include "transport/boot/room.h"
 #include "transport/ssh/config.h"
+#include "transport/transport.h"
 
 struct ssh_query_settings {
     const struct transport_room *room;

@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "base/strv.h"
 #include "io/module_open.h"
-#include "transport/boot/room.h"
 #include "transport/exec/exec.h"
 #include "transport/ssh/config.h"
 #include "transport/ssh/query.h"

@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 #include "base/strv.h"
-#include "transport/boot/room.h"
 #include "transport/resolve.h"
 #include "transport/ssh/config.h"
 #include "transport/ssh/query.h"

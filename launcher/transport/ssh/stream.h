@@ -8,7 +8,6 @@
 #include <stddef.h>
 
 #include "io/loop.h"
-#include "transport/boot/room.h"
 #include "transport/ssh_module/ssh_module.h"
 #include "transport/transport.h"
 

@@ -16,7 +16,6 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/strv.h"
-#include "transport/ssh_module/name_hash.h"
 
 #define FILE_MAX (64 * 1024 * 1024)
 #define NAME_MAX_BYTES 255

@@ -26,6 +26,7 @@
 #include "io/helpers.h"
 #include "io/reaper.h"
 #include "loop_fixture.h"
+#include "transport/boot/agent_image.h"
 #include "transport/ssh/ssh.h"
 
 struct rig {

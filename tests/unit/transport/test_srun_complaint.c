@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "transport/srun/complaint.h"
+#include "transport/exec/complaint.h"
 
 /* "node1 node2|what is said", or "" */
 static void expect_about(const char *line, const char *expected)
