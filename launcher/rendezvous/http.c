@@ -34,7 +34,7 @@ const char *rendezvous_method_name(enum rendezvous_method method)
     return (size_t)method < METHOD_COUNT ? method_names[method] : "?";
 }
 
-int rendezvous_method_parse(const char *name, size_t length, enum rendezvous_method *out)
+static int method_parse(const char *name, size_t length, enum rendezvous_method *out)
 {
     for (size_t i = 0; i < METHOD_COUNT; i++) {
         if (strlen(method_names[i]) == length && memcmp(method_names[i], name, length) == 0) {
@@ -45,7 +45,7 @@ int rendezvous_method_parse(const char *name, size_t length, enum rendezvous_met
     return -1;
 }
 
-bool rendezvous_name_is_valid(const char *name, size_t length)
+static bool name_is_valid(const char *name, size_t length)
 {
     if (length == 0 || length > RENDEZVOUS_NAME_MAX)
         return false;
@@ -58,7 +58,7 @@ bool rendezvous_name_is_valid(const char *name, size_t length)
 
 static bool text_is_valid(const char *name)
 {
-    return name != NULL && rendezvous_name_is_valid(name, strnlen(name, RENDEZVOUS_NAME_MAX + 1));
+    return name != NULL && name_is_valid(name, strnlen(name, RENDEZVOUS_NAME_MAX + 1));
 }
 
 bool rendezvous_request_is_valid(const struct rendezvous_request *request)
@@ -173,8 +173,7 @@ static int parse_target(struct http_parser *parser, const char *target, size_t l
     if (slash == NULL)
         return -1;
     size_t scope_length = (size_t)(slash - scope), key_length = length - scope_length - 2;
-    if (!rendezvous_name_is_valid(scope, scope_length) ||
-        !rendezvous_name_is_valid(slash + 1, key_length))
+    if (!name_is_valid(scope, scope_length) || !name_is_valid(slash + 1, key_length))
         return -1;
     parser->scope = mem_strndup(scope, scope_length);
     parser->key = mem_strndup(slash + 1, key_length);
@@ -201,7 +200,7 @@ static void take_request_line(struct http_parser *parser, const char *line, size
         refuse(parser, HTTP_BAD_REQUEST);
     else if (version[6] != '1')
         refuse(parser, HTTP_BAD_VERSION);
-    else if (rendezvous_method_parse(line, method_length, &parser->request.method) < 0)
+    else if (method_parse(line, method_length, &parser->request.method) < 0)
         refuse(parser, HTTP_BAD_METHOD);
     else if (parse_target(parser, target, target_length) < 0)
         refuse(parser, HTTP_BAD_REQUEST);

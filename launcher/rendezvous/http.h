@@ -51,9 +51,6 @@ struct rendezvous_request {
 uint64_t rendezvous_memory_need(int64_t ranks);
 
 const char *rendezvous_method_name(enum rendezvous_method method);
-int rendezvous_method_parse(const char *name, size_t length, enum rendezvous_method *out); /* or -1
-                                                                                            */
-bool rendezvous_name_is_valid(const char *name, size_t length);
 
 /* For a request from a frame: method, both names and the length are within bounds. */
 bool rendezvous_request_is_valid(const struct rendezvous_request *request);

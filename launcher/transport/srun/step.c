@@ -31,7 +31,8 @@ struct srun_step {
     bool told_over;
 };
 
-void srun_call_fail(struct srun_call *call, enum transport_stage stage, const char *why)
+/* Makes it SRUN_OVER and reports it. The call may be gone after this. */
+static void call_fail(struct srun_call *call, enum transport_stage stage, const char *why)
 {
     call->state = SRUN_OVER;
     call->events->failed(call->events_context, stage, why);
@@ -56,7 +57,7 @@ static void fail(struct srun_step *step, struct srun_call *call, enum transport_
     const char *said = step->srun == NULL ? "" : srun_process_said(step->srun);
     const char *known = srun_complaint_find(said, line, sizeof(line));
     char *text AUTO_FREE = known == NULL ? NULL : mem_printf("%s (%s)", known, line);
-    srun_call_fail(call, stage, text == NULL ? otherwise : text);
+    call_fail(call, stage, text == NULL ? otherwise : text);
 }
 
 /* A callback may hang up any call, so each search starts from the beginning. */
@@ -199,7 +200,7 @@ static void tell_node(struct srun_step *step, const char *host, const char *line
     bool by_agent = strncmp(line, DIAL_BACK_CANNOT, strlen(DIAL_BACK_CANNOT)) == 0;
     struct srun_call *call = find(step, SRUN_STARTING, host);
     if (call != NULL && by_agent) {
-        srun_call_fail(call, STAGE_CONNECT, said);
+        call_fail(call, STAGE_CONNECT, said);
     } else if (call != NULL && call->fate == NULL) {
         call->fate = mem_strdup(said);
         if (!loop_timer_is_set(step->last_words))
@@ -264,7 +265,7 @@ static void agent_failed(void *context, const char *why)
 {
     struct srun_call *call = context;
     if (call->state == SRUN_STARTING)
-        srun_call_fail(call, STAGE_AGENT, why);
+        call_fail(call, STAGE_AGENT, why);
 }
 
 /* The start of the step */

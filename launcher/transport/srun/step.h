@@ -59,6 +59,3 @@ struct srun_step *srun_step_create(const struct srun_step_config *config, struct
                                    size_t count);
 void srun_step_leave(struct srun_call *call); /* the call is hung up */
 void srun_step_destroy(struct srun_step *step);
-
-/* Makes it SRUN_OVER and reports it. The call may be gone after this. */
-void srun_call_fail(struct srun_call *call, enum transport_stage stage, const char *why);

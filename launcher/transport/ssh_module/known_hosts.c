@@ -125,9 +125,10 @@ static bool digest(struct name_hasher *hasher, const unsigned char *salt, unsign
            EVP_DigestFinal_ex(hasher->context, out, NULL) == 1;
 }
 
-/* By hand, since OpenSSL's own HMAC sets up its machinery again for each key, which takes four
- * times as long as the hashing. */
-int name_hash_fill(struct name_hasher *hasher, struct name_hash *out, const char *name)
+/* Fills the hash of `name` under the salt that is in it. By hand, since OpenSSL's own HMAC sets up
+ * its machinery again for each key, which takes four times as long as the hashing. -1: OpenSSL has
+ * no SHA-1. */
+static int name_hash_fill(struct name_hasher *hasher, struct name_hash *out, const char *name)
 {
     unsigned char inner[NAME_HASH_SIZE];
 
@@ -147,7 +148,8 @@ bool name_hash_matches(struct name_hasher *hasher, const struct name_hash *hash,
            memcmp(own.hash, hash->hash, NAME_HASH_SIZE) == 0;
 }
 
-int name_hash_put(const struct name_hash *hash, struct buf *out)
+/* Writes it as a field. -1: over the buffer's limit. */
+static int name_hash_put(const struct name_hash *hash, struct buf *out)
 {
     if (buf_puts(out, "|1|") < 0 || base64_append(out, hash->salt, NAME_HASH_SIZE) < 0 ||
         buf_putc(out, '|') < 0)

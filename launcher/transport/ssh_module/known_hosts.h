@@ -88,10 +88,4 @@ void name_hasher_destroy(struct name_hasher *hasher); /* accepts NULL */
 /* False: this is not such a field. */
 bool name_hash_parse(struct name_hash *out, struct byte_view field);
 
-/* Fills the hash of `name` under the salt that is in it. -1: OpenSSL has no SHA-1. */
-int name_hash_fill(struct name_hasher *hasher, struct name_hash *out, const char *name);
-
 bool name_hash_matches(struct name_hasher *hasher, const struct name_hash *hash, const char *name);
-
-/* Writes it as a field. -1: over the buffer's limit. */
-int name_hash_put(const struct name_hash *hash, struct buf *out);
