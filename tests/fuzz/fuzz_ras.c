@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a process that uses NCCL answers to a question about its communicators. */
-#include "features/hang/ras_json.h"
+#include "features/hang/ras.h"
 #include "fuzz.h"
 
 FUZZ_TARGET

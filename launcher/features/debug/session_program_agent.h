@@ -23,3 +23,8 @@ struct session_program {
 int session_program_make(const Hvdrun__SessionRequest *request, const struct session_worker *worker,
                          struct session_program *out, struct error *err);
 void session_program_destroy(struct session_program *program);
+
+/* Appends the command line of a debugger that attaches to a process. Pure. `with`: "gdb", "lldb",
+ * or a command for /bin/sh, in which {pid} is the number of the process. If that is stopped by
+ * SIGSTOP, gdb then has one left over. The first word is to be looked for in PATH. */
+void debug_line(const char *with, pid_t pid, bool is_stopped, struct strv *out);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "features/hang/mpi_calls.h"
+#include "features/hang/mpi_wait.h"
 #include "features/stacks/look_driver.h"
 
 #define TEXT_MAX ((size_t)1 << 16)

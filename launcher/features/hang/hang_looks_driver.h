@@ -3,7 +3,7 @@
  * The looks that hang.h wants: where the main threads of all ranks are.
  *
  * Of Python, the frames say that. Other programs count as busy, but for those that spin in a call
- * of MPI that does not return (mpi_calls.h). To see this, native frames must be read, for which the
+ * of MPI that does not return (mpi_wait.h). To see this, native frames must be read, for which the
  * kernel stops the ranks for a moment. So it is only done with --hang-timeout, when ranks spin.
  */
 #pragma once

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Do all ranks that run seem to wait in MPI? Pure. This is good for a warning only: mpi_calls.h is
- * certain.
+ * Do ranks wait in MPI? Pure. The first part finds out whether all ranks seem to, which is good for
+ * a warning only. The second part is certain about one rank.
  *
  * A rank waits if looks one after another find it in the same call that waits for others, and it
  * writes nothing. It must be there by the same way through the program. If it cannot be seen
@@ -38,3 +38,22 @@ int mpi_wait_looks(const struct mpi_wait_rank *before, const struct mpi_wait_ran
                    int looks);
 
 int64_t mpi_wait_next_ms(int looks, int64_t period_ms); /* when to look again, after `period_ms` */
+
+/*
+ * A rank waits in MPI for certain if all threads of all its processes are in calls of MPI whose
+ * numbers are known (struct stack). Threads that the MPI library has started for itself do not
+ * count. A process may also wait for its own child, as a shell does that has started the program.
+ * In doubt, the rank does not wait: it may work, and a job that works is never ended.
+ */
+
+struct mpi_calls { /* of one look at a rank; begin with zeros */
+    uint64_t place;
+    bool whole;  /* all threads of all its processes were read: the caller's to set */
+    bool unsure; /* one of them is elsewhere, or copies data */
+};
+
+void mpi_calls_add(struct mpi_calls *calls, const struct stack *stack);
+
+/* Stands for the numbers of all its calls: if two looks have the same one, none of them has
+ * returned between the two. 0: it may not wait. */
+uint64_t mpi_calls_place(const struct mpi_calls *calls);

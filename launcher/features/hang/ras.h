@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
 /* X(name, the key in NCCL's JSON, plural in messages) */
 #define RAS_OPERATION_LIST(X)                               \
     X(RAS_BROADCAST, "Broadcast", "broadcasts")             \
@@ -53,3 +55,30 @@ bool ras_find(const struct ras_rank *ranks, size_t count, struct ras_finding *fi
 
 /* Changes when the rank launches an operation. 0: NCCL says nothing. */
 uint64_t ras_mark(const struct ras_rank *rank);
+
+/*
+ * The answer of NCCL's RAS to STATUS, in JSON. It comes from a process of the user,
+ * so nothing in it is taken for granted.
+ *
+ * NCCL 2.28.7 and 2.28.9 leave out a comma if a rank is missing, and that is just when the answer
+ * is needed. So missing commas are put in first. NCCL before 2.28.7 has no JSON.
+ */
+
+#define RAS_JSON_MAX ((size_t)16 << 20)
+#define RAS_ENTRIES_MAX 65536
+
+struct ras_entry {
+    struct ras_place place;
+    char host[64]; /* its address; "" if it is longer */
+    int64_t pid;   /* in the PID namespace of the rank */
+};
+
+struct ras_report {
+    struct ras_entry *entries; /* of ranks that have answered, at most RAS_ENTRIES_MAX */
+    size_t count;
+};
+
+/* `text` begins with the lines that come before the JSON, if there are any. -1: it is no such
+ * answer. */
+int ras_json_read(const char *text, size_t length, struct ras_report *out, struct error *err);
+void ras_report_clear(struct ras_report *report);

@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/parse.h"
-#include "features/hang/ras_json.h"
+#include "features/hang/ras.h"
 
 /* In one write: the answers come in order, and the server closes after the last one. */
 static const char question[] = "CLIENT PROTOCOL 2\nTIMEOUT 3\nSET FORMAT json\nSTATUS\n";

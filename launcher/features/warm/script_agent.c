@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "features/warm/command.h"
+#include "features/warm/kind.h"
 #include "io/interpreter.h"
 
 static bool is_env(const char *path)

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "features/debug/debug_line.h"
+#include "features/debug/session_program_agent.h"
 
 static void check(const char *with, pid_t pid, bool is_stopped, const char *expected)
 {

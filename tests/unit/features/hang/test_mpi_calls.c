@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "features/hang/mpi_calls.h"
+#include "features/hang/mpi_wait.h"
 
 static const struct stack_frame yields[] = {{.function = "MPI_Recv", .native = true},
                                             {"sched_yield", "libc.so.6", 0, true}};

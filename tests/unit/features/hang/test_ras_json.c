@@ -11,7 +11,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "features/hang/ras_json.h"
+#include "features/hang/ras.h"
 
 static int read_text(const char *text, struct ras_report *report)
 {

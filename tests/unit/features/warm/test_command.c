@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "features/warm/command.h"
+#include "features/warm/kind.h"
 
 #define WORDS_MAX 8
 
