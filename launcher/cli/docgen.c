@@ -6,23 +6,28 @@
 #include <string.h>
 
 #include "cli/describe.h"
-#include "cli/docgen_parts.h"
+#include "cli/foreign.h"
 #include "model/settings/option.h"
 
-docgen_function *docgen_find(const char *name)
+/* Appends text between single quotes. A backslash escapes the characters of `special`. */
+static void put_quoted(const char *text, const char *quote, const char *special, struct buf *out)
 {
-    static const struct {
-        const char *name;
-        docgen_function *function;
-    } known[] = {
-        {"man", docgen_man},   {"table", docgen_table}, {"coming-from", docgen_coming_from},
-        {"bash", docgen_bash}, {"zsh", docgen_zsh},     {"fish", docgen_fish},
-    };
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (strcmp(known[i].name, name) == 0)
-            return known[i].function;
+    for (; *text != '\0'; text++) {
+        if (*text == '\'')
+            buf_puts(out, quote);
+        else
+            buf_printf(out, strchr(special, *text) != NULL ? "\\%c" : "%c", *text);
     }
-    return NULL;
+}
+
+void docgen_quote_zsh(const char *text, struct buf *out)
+{
+    put_quoted(text, "'\\''", "[]:\\", out);
+}
+
+void docgen_quote_fish(const char *text, struct buf *out)
+{
+    put_quoted(text, "\\'", "\\", out);
 }
 
 /* Appends text for a cell of a table: a bar would end the cell, and a < would begin HTML. */
@@ -151,4 +156,158 @@ void docgen_table(struct buf *out)
             put_group_table((enum option_group)i, out);
     }
     put_other_names(out);
+}
+
+/* The tables of docs/coming-from.md: what becomes of the options of other launchers. */
+
+struct cell {
+    struct buf *out;
+    const char *between;
+    const char *words; /* all spellings */
+};
+
+/* Is `word` among these words with one more dash? */
+static bool has_longer_dash(const char *words, const char *word, size_t length)
+{
+    for (const char *at = words; *at != '\0';) {
+        size_t next = strcspn(at, " ");
+        if (next == length + 1 && at[0] == '-' && memcmp(at + 1, word, length) == 0)
+            return true;
+        at += next + (at[next] == ' ');
+    }
+    return false;
+}
+
+/* "-host" is left out if "--host" is there: whoever looks for it finds it inside the longer one. */
+static int put_word(void *context, const char *word, size_t length)
+{
+    struct cell *cell = context;
+    if (has_longer_dash(cell->words, word, length))
+        return 0;
+    buf_printf(cell->out, "%s%.*s", cell->between, (int)length, word);
+    cell->between = ", ";
+    return 0;
+}
+
+/* "`-ppn, -perhost N`", or "`-K, --kill-on-bad-exit[=1]`" */
+static void put_words(const struct foreign *foreign, struct buf *out)
+{
+    bool blank = foreign->arg[0] != '\0' && foreign->arg[0] != '[';
+    struct cell cell = {out, "`", foreign->words};
+    foreign_each_word(foreign, put_word, &cell);
+    buf_printf(out, "%s%s`", blank ? " " : "", foreign->arg);
+}
+
+/* "; accepted: `1`, `1:1`" */
+static void put_idle(const struct foreign *foreign, struct buf *out)
+{
+    const char *between = "; accepted: `";
+    for (const char *at = foreign->idle; *at != '\0';) {
+        size_t length = strcspn(at, " ");
+        buf_printf(out, "%s%.*s`", between, (int)length, at);
+        between = ", `";
+        at += length + (at[length] == ' ');
+    }
+}
+
+static void put_setting(const struct foreign *foreign, struct buf *out)
+{
+    static const char *const none[2] = {NULL, NULL};
+    struct buf value AUTO_BUF = BUF_INIT(1024);
+    char name[OPTION_NAME_MAX];
+    foreign_fill(foreign, foreign->value, none, &value);
+    bool no = strcmp(buf_text(&value), "no") == 0, yes = strcmp(buf_text(&value), "yes") == 0;
+    const char *shown = foreign->id == OPT_env ? "x" : option_name(foreign->id, name);
+    const char *dashes = foreign->id == OPT_env || foreign->id == OPT_np ? "-" : "--";
+    bool is_switch = option_is_switch(foreign->id) && (no || yes);
+    bool quote = strpbrk(buf_text(&value), " <>") != NULL;
+    const char *mark = quote ? "'" : "";
+    buf_printf(out, "`%s%s%s", dashes, no ? "no-" : "", shown);
+    if (!is_switch)
+        buf_printf(out, " %s%s%s", mark, buf_text(&value), mark);
+    buf_putc(out, '`');
+    if (foreign->text[0] != '\0')
+        buf_printf(out, ". %s", foreign->text);
+    else if (foreign->idle[0] != '\0')
+        put_idle(foreign, out);
+}
+
+static void put_foreign_row(const struct foreign *foreign, struct buf *out)
+{
+    static const char *const none[2] = {NULL, NULL};
+    buf_puts(out, "| ");
+    put_words(foreign, out);
+    buf_puts(out, " | ");
+    switch (foreign->kind) {
+    case FOREIGN_SETS: put_setting(foreign, out); break;
+    case FOREIGN_DROP: buf_printf(out, "ignored: %s", foreign->text); break;
+    case FOREIGN_HINT:
+    case FOREIGN_LINE:
+    case FOREIGN_PROGRAM:
+        foreign_fill(foreign, foreign->text, none, out);
+        put_idle(foreign, out);
+        break;
+    case FOREIGN_OTHER: buf_printf(out, "in hvdrun: %s", foreign->text); break;
+    case FOREIGN_SAME:
+    case FOREIGN_DONE: break;
+    }
+    buf_puts(out, " |\n");
+}
+
+/* A sentence that lists what is of this kind, or nothing. */
+static void put_list(enum foreign_kind kind, unsigned launchers, const char *lead, struct buf *out)
+{
+    const char *between = "";
+    const struct foreign *foreign = foreign_at(0);
+    for (size_t i = 0; foreign != NULL; foreign = foreign_at(++i)) {
+        if (foreign->kind != kind || (foreign->launchers & launchers) == 0)
+            continue;
+        buf_puts(out, between[0] == '\0' ? lead : between);
+        put_words(foreign, out);
+        between = ",\n";
+    }
+    if (between[0] != '\0')
+        buf_puts(out, ".\n");
+}
+
+static void put_launchers(unsigned launchers, const char *title, const char *name, struct buf *out)
+{
+    buf_printf(out, "\n## Options of %s\n\n", title);
+    put_list(FOREIGN_SAME, launchers, "The same in hvdrun:\n", out);
+    put_list(FOREIGN_DONE, launchers, "Accepted, without effect:\n", out);
+    buf_printf(out, "\n| %s | hvdrun |\n|---|---|\n", name);
+    const struct foreign *foreign = foreign_at(0);
+    for (size_t i = 0; foreign != NULL; foreign = foreign_at(++i)) {
+        bool listed = foreign->kind == FOREIGN_SAME || foreign->kind == FOREIGN_DONE;
+        if (!listed && (foreign->launchers & launchers) != 0)
+            put_foreign_row(foreign, out);
+    }
+}
+
+/* option.def has these. */
+static void put_horovodrun(struct buf *out)
+{
+    buf_puts(out, "\n## Options of horovodrun\n\n"
+                  "hvdrun accepts all options of horovodrun 0.28.\n"
+                  "It warns of those that it ignores:\n\n"
+                  "| horovodrun | hvdrun |\n|---|---|\n");
+    for (int i = 0; i < OPT_TOTAL; i++) {
+        char name[OPTION_NAME_MAX];
+        const struct option_info *info = option_info((enum option_id)i);
+        if ((info->flags & FLAG_FOREIGN) != 0)
+            buf_printf(out, "| `--%s%s%s` | %s |\n", option_name((enum option_id)i, name),
+                       info->arg[0] == '\0' ? "" : " ", info->arg, info->help);
+    }
+}
+
+void docgen_coming_from(struct buf *out)
+{
+    buf_puts(out, "<!-- Generated from here on, from launcher/cli/foreign.def and option.def by "
+                  "`hvdrun-docgen coming-from`: change it there. -->\n");
+    put_horovodrun(out);
+    put_launchers(MPIRUN | MPIEXEC, "mpirun (Open MPI) and mpiexec (MPICH)", "mpirun, mpiexec",
+                  out);
+    put_launchers(SRUN, "srun (Slurm)", "srun", out);
+    put_launchers(TORCHRUN | DEEPSPEED | ACCELERATE, "torchrun, deepspeed and accelerate launch",
+                  "torchrun, deepspeed, accelerate", out);
 }

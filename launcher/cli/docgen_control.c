@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/docgen_control.h"
+#include "cli/docgen.h"
 
 #include <stdbool.h>
 #include <string.h>

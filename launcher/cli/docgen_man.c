@@ -6,8 +6,7 @@
 #include "base/buf.h"
 #include "base/status.h"
 #include "cli/describe.h"
-#include "cli/docgen_control.h"
-#include "cli/docgen_parts.h"
+#include "cli/docgen.h"
 #include "model/settings/option.h"
 
 /* The sections of the manual page about a job: variables of the workers, signals, exit status. */

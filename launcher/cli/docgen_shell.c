@@ -9,8 +9,7 @@
 
 #include "cli/check_words.h"
 #include "cli/describe.h"
-#include "cli/docgen_control.h"
-#include "cli/docgen_parts.h"
+#include "cli/docgen.h"
 #include "cli/spelling.h"
 #include "model/settings/option.h"
 
@@ -166,20 +165,6 @@ void docgen_bash(struct buf *out)
                   "complete -o filenames -o bashdefault -F _hvdrun hvdrun\n");
 }
 
-/* Appends text inside single quotes, and escapes the characters that mean something to _arguments.
- */
-static void put_quoted(const char *text, const char *escape, struct buf *out)
-{
-    for (; *text != '\0'; text++) {
-        if (*text == '\'')
-            buf_puts(out, "'\\''");
-        else if (strchr(escape, *text) != NULL)
-            buf_printf(out, "\\%c", *text);
-        else
-            buf_putc(out, *text);
-    }
-}
-
 static int put_zsh_option(void *context, const struct spelling *spelling)
 {
     struct buf *out = context;
@@ -189,11 +174,11 @@ static int put_zsh_option(void *context, const struct spelling *spelling)
     if (spelling->instead != NULL)
         return 0;
     buf_printf(out, "    '*%s%s[", spelling->word, equals ? "=-" : "");
-    put_quoted(spelling->help != NULL ? spelling->help : info->help, "[]:\\", out);
+    docgen_quote_zsh(spelling->help != NULL ? spelling->help : info->help, out);
     buf_puts(out, "]");
     if (spelling->fixed == NULL) {
         buf_putc(out, ':');
-        put_quoted(info->arg, "[]:\\", out);
+        docgen_quote_zsh(info->arg, out);
         buf_putc(out, ':');
         describe_words(spelling->id, " ", &words);
         if (words.length > 0)
@@ -263,8 +248,7 @@ static int put_fish_option(void *context, const struct spelling *spelling)
             buf_puts(out, is_file(spelling) ? " -r" : " -x");
     }
     buf_puts(out, " -d '");
-    for (const char *at = spelling->help != NULL ? spelling->help : info->help; *at != '\0'; at++)
-        buf_printf(out, *at == '\'' || *at == '\\' ? "\\%c" : "%c", *at);
+    docgen_quote_fish(spelling->help != NULL ? spelling->help : info->help, out);
     buf_puts(out, "'\n");
     return 0;
 }
