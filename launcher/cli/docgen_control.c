@@ -212,13 +212,6 @@ void docgen_control_bash(struct buf *out)
                   "}\n");
 }
 
-/* Appends text inside single quotes, where a colon would end the word. */
-static void put_zsh_text(const char *text, struct buf *out)
-{
-    for (; *text != '\0'; text++)
-        buf_printf(out, strchr("[]:\\", *text) != NULL ? "\\%c" : "%c", *text);
-}
-
 static const char *zsh_value(enum control_option option)
 {
     if (option == CONTROL_OPTION_JOB)
@@ -240,6 +233,15 @@ static void put_zsh_operands(int command, struct buf *out)
         buf_printf(out, " '1:job: _hvdrun_jobs%s'", needs_running(command) ? "" : " -a");
 }
 
+/* One spelling. `other`: the one that is not offered beside it, or "". */
+static void put_zsh_option(const char *other, const char *word, enum control_option option,
+                           struct buf *out)
+{
+    buf_printf(out, other[0] == '\0' ? " '%s%s[" : " '(%s)%s[", other, word);
+    docgen_quote_zsh(control_option_forms[option].help, out);
+    buf_printf(out, "]%s'", zsh_value(option));
+}
+
 static void put_zsh_case(int command, struct buf *out)
 {
     buf_printf(out, "    %s) _arguments -S", control_forms[command].word);
@@ -247,20 +249,22 @@ static void put_zsh_case(int command, struct buf *out)
         const struct control_option_form *option = &control_option_forms[i];
         if (!control_takes_option((enum control_command)command, (enum control_option)i))
             continue;
-        if (option->letter[0] != '\0')
-            buf_printf(out, " '(%s)%s[", option->word, option->letter);
-        else
-            buf_printf(out, " '%s[", option->word);
-        put_zsh_text(option->help, out);
-        buf_printf(out, "]%s'", zsh_value((enum control_option)i));
-        if (option->letter[0] == '\0')
-            continue;
-        buf_printf(out, " '(%s)%s[", option->letter, option->word);
-        put_zsh_text(option->help, out);
-        buf_printf(out, "]%s'", zsh_value((enum control_option)i));
+        if (option->letter[0] != '\0') {
+            put_zsh_option(option->word, option->letter, (enum control_option)i, out);
+            put_zsh_option(option->letter, option->word, (enum control_option)i, out);
+        } else {
+            put_zsh_option("", option->word, (enum control_option)i, out);
+        }
     }
     put_zsh_operands(command, out);
     buf_puts(out, " ;;\n");
+}
+
+static void put_zsh_command(const char *word, const char *help, struct buf *out)
+{
+    buf_printf(out, "    '%s:", word);
+    docgen_quote_zsh(help, out);
+    buf_puts(out, "' \\\n");
 }
 
 /* A local name of a list must not hide a table of zsh's own, such as `commands`. */
@@ -275,17 +279,11 @@ void docgen_control_zsh(struct buf *out)
              "_hvdrun_program() {\n"
              "  local -a hvdrun_commands\n"
              "  hvdrun_commands=(\\\n");
-    for (int i = 0; i < CONTROL_COMMANDS; i++) {
-        buf_printf(out, "    '%s:", control_forms[i].word);
-        put_zsh_text(control_forms[i].help, out);
-        buf_puts(out, "' \\\n");
-    }
-    for (const struct control_form *tool = tool_forms; tool->word != NULL; tool++) {
-        buf_printf(out, "    '%s:", tool->word);
-        put_zsh_text(tool->help, out);
-        buf_puts(out, "' \\\n");
-    }
-    buf_printf(out, "    '%s:%s' \\\n", CHECK_WORD, CHECK_HELP);
+    for (int i = 0; i < CONTROL_COMMANDS; i++)
+        put_zsh_command(control_forms[i].word, control_forms[i].help, out);
+    for (const struct control_form *tool = tool_forms; tool->word != NULL; tool++)
+        put_zsh_command(tool->word, tool->help, out);
+    put_zsh_command(CHECK_WORD, CHECK_HELP, out);
     buf_puts(out, "  )\n"
                   "  ((CURRENT == 2)) && _describe command hvdrun_commands\n"
                   "  _command_names -e\n"
@@ -300,16 +298,34 @@ void docgen_control_zsh(struct buf *out)
     buf_puts(out, "  esac\n}\n");
 }
 
+/* The end of a line. */
+static void put_fish_help(const char *help, struct buf *out)
+{
+    buf_puts(out, " -d '");
+    docgen_quote_fish(help, out);
+    buf_puts(out, "'\n");
+}
+
+static void put_fish_command(const char *word, const char *help, struct buf *out)
+{
+    buf_printf(out, "complete -c hvdrun -n __fish_is_word_one_of_hvdrun -a %s", word);
+    put_fish_help(help, out);
+}
+
 static void put_fish_check(struct buf *out)
 {
-    static const char line[] =
-        "complete -c hvdrun -n '__fish_hvdrun_speaks " CHECK_WORD "' -f -l %s -d '%s'\n";
-    buf_printf(out, "complete -c hvdrun -n __fish_is_word_one_of_hvdrun -a %s -d '%s'\n",
-               CHECK_WORD, CHECK_HELP);
-    buf_printf(out, line, "net", CHECK_NET_HELP);
-    buf_printf(out, line, "gpu", CHECK_GPU_HELP);
-    buf_printf(out, line, "python", CHECK_PYTHON_HELP);
-    buf_printf(out, line, "json", CHECK_JSON_HELP);
+    static const struct {
+        const char *word, *help;
+    } options[] = {{"net", CHECK_NET_HELP},
+                   {"gpu", CHECK_GPU_HELP},
+                   {"python", CHECK_PYTHON_HELP},
+                   {"json", CHECK_JSON_HELP}};
+    put_fish_command(CHECK_WORD, CHECK_HELP, out);
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+        buf_printf(out, "complete -c hvdrun -n '__fish_hvdrun_speaks " CHECK_WORD "' -f -l %s",
+                   options[i].word);
+        put_fish_help(options[i].help, out);
+    }
 }
 
 static void put_fish_operands(int command, struct buf *out)
@@ -343,7 +359,7 @@ static void put_fish_option(int command, enum control_option which, struct buf *
         buf_puts(out, " -x -a '(__fish_hvdrun_jobs)'");
     else if (option->value[0] != '\0')
         buf_puts(out, " -x");
-    buf_printf(out, " -d '%s'\n", option->help);
+    put_fish_help(option->help, out);
 }
 
 void docgen_control_fish(struct buf *out)
@@ -357,12 +373,10 @@ void docgen_control_fish(struct buf *out)
                   "end\n");
     put_fish_check(out);
     for (const struct control_form *tool = tool_forms; tool->word != NULL; tool++)
-        buf_printf(out, "complete -c hvdrun -n __fish_is_word_one_of_hvdrun -a %s -d '%s'\n",
-                   tool->word, tool->help);
+        put_fish_command(tool->word, tool->help, out);
     for (int i = 0; i < CONTROL_COMMANDS; i++) {
         const struct control_form *form = &control_forms[i];
-        buf_printf(out, "complete -c hvdrun -n __fish_is_word_one_of_hvdrun -a %s -d '%s'\n",
-                   form->word, form->help);
+        put_fish_command(form->word, form->help, out);
         put_fish_operands(i, out);
         for (int at = 0; at < CONTROL_OPTIONS; at++) {
             if (control_takes_option((enum control_command)i, (enum control_option)at))

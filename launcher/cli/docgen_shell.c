@@ -194,6 +194,14 @@ static int put_zsh_option(void *context, const struct spelling *spelling)
     return 0;
 }
 
+/* An option of the check. */
+static void put_zsh_own(const char *word, const char *help, const char *end, struct buf *out)
+{
+    buf_printf(out, "'%s[", word);
+    docgen_quote_zsh(help, out);
+    buf_printf(out, "]%s", end);
+}
+
 void docgen_zsh(struct buf *out)
 {
     buf_puts(out, "#compdef hvdrun\n# generated from the list of options\n");
@@ -212,10 +220,12 @@ void docgen_zsh(struct buf *out)
                   "  if ((CURRENT > 2)) && [[ $words[2] == check ]]; then\n"
                   "    shift words\n"
                   "    ((CURRENT--))\n"
-                  "    own=('--net[" CHECK_NET_HELP "]' '--json[" CHECK_JSON_HELP "]'\n"
-                  "         '--gpu[" CHECK_GPU_HELP "]'\n"
-                  "         '--python[" CHECK_PYTHON_HELP "]:program:_files')\n"
-                  "  fi\n"
+                  "    own=(");
+    put_zsh_own("--net", CHECK_NET_HELP, "' ", out);
+    put_zsh_own("--json", CHECK_JSON_HELP, "'\n         ", out);
+    put_zsh_own("--gpu", CHECK_GPU_HELP, "'\n         ", out);
+    put_zsh_own("--python", CHECK_PYTHON_HELP, ":program:_files')\n", out);
+    buf_puts(out, "  fi\n"
                   "  _arguments -S $own \\\n");
     spelling_each(put_zsh_option, out);
     buf_puts(out, "    '(-)1:program:_hvdrun_program' \\\n    '*::arguments:_normal'\n}\n"

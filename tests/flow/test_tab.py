@@ -5,12 +5,17 @@
 import os
 import re
 import shutil
+import subprocess
 import unittest
 
 from rig import BUILD, HVDRUN, Flow, Terminal, main, wait_until
 
 DOCS = os.path.join(BUILD, "generated/docs")
 PROMPT = "-ready-"
+# The help of an option, and how it stands between single quotes; unit.cli.docs has the same.
+NASTY = r"""it's "one" [of: $HOME] or C:\x `id`"""
+IN_ZSH = r"""it'\''s "one" \[of\: $HOME\] or C\:\\x `id`"""
+IN_FISH = r"""it\'s "one" [of: $HOME] or C:\\x `id`"""
 
 
 class Shell:
@@ -95,6 +100,41 @@ class Tab(Flow):
         self.assertEqual(got, table, shell.terminal.describe())
         self.expect(self.start("stop", "curie").wait(), 0)
         job.wait()
+
+    def run_shell(self, *argv):
+        path = os.pathsep.join([os.path.dirname(HVDRUN), os.environ["PATH"]])
+        return subprocess.run(argv, stdin=subprocess.DEVNULL, text=True, capture_output=True, timeout=120,
+                              env={"PATH": path, "HOME": self.box.home, "XDG_RUNTIME_DIR": self.box.home})
+
+    def ask(self, name, script, *args):
+        """What the script prints; the test is skipped without the shell."""
+        if shutil.which(name) is None:
+            raise unittest.SkipTest(f"no {name} on this machine")
+        done = self.run_shell(name, *args, "-c", script)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), script)
+        return done.stdout
+
+    def test_quoting_in_zsh(self):
+        """_arguments removes the backslashes, which the shell has left."""
+        self.assertEqual(self.ask("zsh", f"print -rn -- '{IN_ZSH}'", "-f"), re.sub(r"[][:\\]", r"\\\g<0>", NASTY))
+        specs = self.ask("zsh", "_arguments() { print -rl -- \"$@\" }; words=(hvdrun debug ''); CURRENT=3; "
+                                f"source {DOCS}/_hvdrun", "-f")
+        self.assertIn("\n--with[gdb, lldb, or a command with {pid}, as in 'strace -f -p {pid}'. Default\\: gdb", specs)
+        everything = self.ask("zsh", "_arguments() { print -rl -- \"$@\" }; words=(hvdrun ''); CURRENT=2; "
+                                     f"source {DOCS}/_hvdrun", "-f").splitlines()
+        self.assertEqual([line for line in everything if not re.match(r"-S$|\*-.*\[.*\]|\(-\)1:|\*::", line)], [])
+
+    def test_quoting_in_fish(self):
+        self.assertEqual(self.ask("fish", f"printf %s '{IN_FISH}'", "--private"), NASTY)
+        found = self.ask("fish", f"source {DOCS}/hvdrun.fish; complete -C 'hvdrun debug --with'", "--private")
+        self.assertEqual(found, "--with\tgdb, lldb, or a command with {pid}, as in 'strace -f -p {pid}'. Default: gdb, else lldb\n")
+
+    def test_the_scripts_can_be_read(self):
+        for name, file in ("bash", "hvdrun.bash"), ("zsh", "_hvdrun"), ("fish", "hvdrun.fish"):
+            with self.subTest(name):
+                if shutil.which(name) is not None:
+                    done = self.run_shell(name, "-n", os.path.join(DOCS, file))
+                    self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_bash(self):
         self.press("bash")

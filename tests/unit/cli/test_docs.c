@@ -133,6 +133,18 @@ static void test_completions(void **state)
     assert_non_null(strstr(buf_text(&fish), " -o np "));
 }
 
+/* flow.tab has the same text, and asks the shells what they make of it. */
+static void test_quoting(void **state)
+{
+    (void)state;
+    static const char help[] = "it's \"one\" [of: $HOME] or C:\\x `id`";
+    struct buf zsh AUTO_BUF = BUF_INIT(256), fish AUTO_BUF = BUF_INIT(256);
+    docgen_quote_zsh(help, &zsh);
+    docgen_quote_fish(help, &fish);
+    assert_string_equal(buf_text(&zsh), "it'\\''s \"one\" \\[of\\: $HOME\\] or C\\:\\\\x `id`");
+    assert_string_equal(buf_text(&fish), "it\\'s \"one\" [of: $HOME] or C:\\\\x `id`");
+}
+
 static void test_man(void **state)
 {
     (void)state;
@@ -316,6 +328,7 @@ int main(void)
         cmocka_unit_test(test_table_is_current),
         cmocka_unit_test(test_table_cells),
         cmocka_unit_test(test_completions),
+        cmocka_unit_test(test_quoting),
         cmocka_unit_test(test_man),
         cmocka_unit_test(test_commands),
         cmocka_unit_test(test_about),
