@@ -72,7 +72,12 @@ static void read_folder(char *path_take, int folder_take, struct job_list *out)
 
 void job_list_read(struct job_list *out)
 {
-    read_folder(job_folder_path(), job_folder_find(), out);
+    job_list_read_in(getenv("TMPDIR"), out);
+}
+
+void job_list_read_in(const char *tmpdir, struct job_list *out)
+{
+    read_folder(job_folder_path_in(tmpdir), job_folder_find_in(tmpdir), out);
 }
 
 void job_list_read_at(const char *path, struct job_list *out)

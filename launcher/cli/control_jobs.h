@@ -20,6 +20,8 @@ struct job_list {
 };
 
 void job_list_read(struct job_list *out); /* of this user */
+/* Of this user, below the TMPDIR of another process (NULL: it has none). */
+void job_list_read_in(const char *tmpdir, struct job_list *out);
 /* Of another folder, of another user. */
 void job_list_read_at(const char *path, struct job_list *out);
 void job_list_destroy(struct job_list *list);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/control_slurm.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
@@ -13,9 +12,9 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/parse.h"
 #include "cli/control_jobs.h"
 #include "cli/env_options.h"
-#include "driver/control/folder.h"
 #include "driver/control/record.h"
 #include "io/child.h"
 #include "io/proc.h"
@@ -75,24 +74,17 @@ static int become_srun(const struct control_words *words, int argc, char *const 
     return error_errno(err, errnum, "cannot execute %s", srun);
 }
 
-static void use_tmpdir(const char *value)
-{
-    if (value != NULL)
-        setenv("TMPDIR", value, 1);
-    else
-        unsetenv("TMPDIR");
-}
-
-/* The running job whose hvdrun is this process; the caller's. NULL: the process is another one. */
-static char *job_of(const char *pid)
+/* The running job whose hvdrun is this process, below this TMPDIR; the caller's. NULL: the process
+ * is another one. */
+static char *job_of(int64_t pid, const char *tmpdir)
 {
     struct job_list list;
     char *found = NULL;
-    job_list_read(&list);
+    job_list_read_in(tmpdir, &list);
     for (size_t i = 0; i < list.running.count && found == NULL; i++) {
         enum job_record_state state;
         json_t *record = job_record_read(list.folder, list.running.items[i], &state);
-        if (json_integer_value(json_object_get(record, "pid")) == strtoll(pid, NULL, 10))
+        if (json_integer_value(json_object_get(record, "pid")) == pid)
             found = mem_strdup(list.running.items[i]);
         json_decref(record);
     }
@@ -100,48 +92,53 @@ static char *job_of(const char *pid)
     return found;
 }
 
-/* The job of this process if that belongs to the Slurm job. TMPDIR is then that of the process. */
-static char *look_at(const char *pid, const char *slurm_job)
+struct found {
+    char *job, *tmpdir; /* NULL: that process has none */
+    int count;
+};
+
+/* The job of this process if that belongs to the Slurm job. */
+static void look_at(int64_t pid, const char *slurm_job, struct found *found)
 {
     struct buf text AUTO_BUF = BUF_INIT(ENVIRON_MAX);
-    char *path AUTO_FREE = mem_printf("/proc/%s/environ", pid);
+    char *path AUTO_FREE = mem_printf("/proc/%lld/environ", (long long)pid);
     struct stat info;
     if (stat(path, &info) < 0 || info.st_uid != geteuid() || fd_read_file(path, &text, NULL) < 0)
-        return NULL;
+        return;
     const char *job = proc_variable(&text, "SLURM_JOB_ID");
-    if (job == NULL || strcmp(job, slurm_job) != 0)
-        return NULL;
-    use_tmpdir(proc_variable(&text, "TMPDIR"));
-    return job_of(pid);
+    const char *tmpdir = proc_variable(&text, "TMPDIR");
+    char *id = job == NULL || strcmp(job, slurm_job) != 0 ? NULL : job_of(pid, tmpdir);
+    if (id == NULL)
+        return;
+    free(found->job);
+    free(found->tmpdir);
+    found->job = id;
+    found->tmpdir = tmpdir == NULL ? NULL : mem_strdup(tmpdir);
+    found->count++;
 }
 
-/* Sets TMPDIR and returns the job of hvdrun; the caller's. NULL: there is none, or several. */
+/* Returns the job of hvdrun, and sets TMPDIR to that of its process. If there are several, the
+ * result is NULL, and TMPDIR that of one of them. The caller frees the result. */
 static char *find_job(const char *slurm_job)
 {
-    const char *before = getenv("TMPDIR");
-    char *own AUTO_FREE = before == NULL ? NULL : mem_strdup(before);
-    char *tmpdir AUTO_FREE = NULL, *found = NULL;
-    int count = 0;
+    struct found found = {.count = 0};
     DIR *dir = opendir("/proc");
     for (struct dirent *entry = dir == NULL ? NULL : readdir(dir); entry != NULL;
          entry = readdir(dir)) {
-        char *job =
-            isdigit((unsigned char)entry->d_name[0]) ? look_at(entry->d_name, slurm_job) : NULL;
-        if (job == NULL)
-            continue;
-        const char *there = getenv("TMPDIR");
-        free(found);
-        free(tmpdir);
-        found = job;
-        tmpdir = there == NULL ? NULL : mem_strdup(there);
-        count++;
+        int64_t pid;
+        if (parse_int(entry->d_name, 1, INT32_MAX, &pid, NULL) == 0)
+            look_at(pid, slurm_job, &found);
     }
     if (dir != NULL)
         closedir(dir);
-    use_tmpdir(count > 0 ? tmpdir : own);
-    if (count > 1)
-        mem_free_at(&found);
-    return found;
+    if (found.tmpdir != NULL)
+        setenv("TMPDIR", found.tmpdir, 1);
+    else if (found.count > 0)
+        unsetenv("TMPDIR");
+    free(found.tmpdir);
+    if (found.count > 1)
+        mem_free_at(&found.job);
+    return found.job;
 }
 
 int control_slurm_enter(struct control_words *words, int argc, char *const *argv, char **id,

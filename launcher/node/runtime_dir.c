@@ -59,10 +59,14 @@ void runtime_dir_remove(const char *path)
         remove_parent(parent);
 }
 
+static const char *place_of(const char *tmpdir)
+{
+    return tmpdir == NULL || tmpdir[0] != '/' ? "/tmp" : tmpdir;
+}
+
 static const char *temporary_place(void)
 {
-    const char *tmp = getenv("TMPDIR");
-    return tmp == NULL || tmp[0] != '/' ? "/tmp" : tmp;
+    return place_of(getenv("TMPDIR"));
 }
 
 static bool is_full(int errnum)
@@ -230,7 +234,12 @@ int runtime_dir_open_kept(const char *name, struct error *err)
 
 char *runtime_dir_base(void)
 {
-    return mem_printf("%s/" PARENT_PREFIX "%u", temporary_place(), (unsigned)geteuid());
+    return runtime_dir_base_in(getenv("TMPDIR"));
+}
+
+char *runtime_dir_base_in(const char *tmpdir)
+{
+    return mem_printf("%s/" PARENT_PREFIX "%u", place_of(tmpdir), (unsigned)geteuid());
 }
 
 void runtime_dir_sweep(void)

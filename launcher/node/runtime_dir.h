@@ -18,6 +18,8 @@ struct runtime_dir *runtime_dir_create(struct error *err);
 
 /* The folder of all runtime folders of this user, which need not exist; the caller frees it. */
 char *runtime_dir_base(void);
+/* That of a process with this TMPDIR (NULL: it has none). */
+char *runtime_dir_base_in(const char *tmpdir);
 
 /* Opens the folder `name` in that folder, and makes both if they are missing. A `name` that begins
  * with a dot is never swept. -1: it cannot be made, or other users have access to it. */

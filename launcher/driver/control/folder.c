@@ -44,7 +44,12 @@ static char *folder_name(void)
 
 char *job_folder_path(void)
 {
-    char *base AUTO_FREE = runtime_dir_base(), *name AUTO_FREE = folder_name();
+    return job_folder_path_in(getenv("TMPDIR"));
+}
+
+char *job_folder_path_in(const char *tmpdir)
+{
+    char *base AUTO_FREE = runtime_dir_base_in(tmpdir), *name AUTO_FREE = folder_name();
     return mem_printf("%s/%s", base, name);
 }
 
@@ -79,10 +84,10 @@ char *job_folder_made(void)
     return folder < 0 ? NULL : job_folder_path();
 }
 
-int job_folder_find(void)
+int job_folder_find_in(const char *tmpdir)
 {
-    char *base AUTO_FREE = runtime_dir_base();
-    char *path AUTO_FREE = job_folder_path();
+    char *base AUTO_FREE = runtime_dir_base_in(tmpdir);
+    char *path AUTO_FREE = job_folder_path_in(tmpdir);
     const char *const both[] = {base, path};
     for (int i = 0;; i++) {
         struct stat info;

@@ -30,6 +30,8 @@
 #define JOB_LOGS_BYTES ((int64_t)256 << 20)
 
 char *job_folder_path(void); /* need not exist; the caller frees it */
+/* That of a process with this TMPDIR (NULL: it has none). */
+char *job_folder_path_in(const char *tmpdir);
 
 /* Opens it, and makes it if it is missing. -1: it cannot be made, or others have access to it. */
 int job_folder_open(struct error *err);
@@ -38,7 +40,7 @@ int job_folder_open(struct error *err);
 char *job_folder_made(void);
 
 /* Opens it if it exists. -1: it does not, or others have access to it. */
-int job_folder_find(void);
+int job_folder_find_in(const char *tmpdir);
 
 /* Can the job write a record and the beginning of a log there? -1: the disk is full or read-only.
  */
