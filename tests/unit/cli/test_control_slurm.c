@@ -19,6 +19,7 @@
 #include "cli/control_slurm.h"
 #include "driver/control/folder.h"
 #include "driver/control/record.h"
+#include "node/runtime_dir.h"
 
 static bool is_there(char *id, char *node, char *name)
 {
@@ -84,6 +85,12 @@ static pid_t start_process(char *id, char *tmpdir)
     return pid;
 }
 
+static void expect_place(const char *tmpdir)
+{
+    char *base AUTO_FREE = runtime_dir_base(), *expected AUTO_FREE = runtime_dir_base_in(tmpdir);
+    assert_string_equal(base, expected);
+}
+
 /* The job is found below the TMPDIR of its process. Before that, TMPDIR stays what it is. */
 static void test_tmpdir_of_the_job(void **state)
 {
@@ -110,14 +117,14 @@ static void test_tmpdir_of_the_job(void **state)
     assert_int_equal(control_slurm_enter(&words, 0, NULL, &job, &err), 0);
     assert_null(job); /* the record is not that of the process below this TMPDIR */
     assert_null(words.job);
-    assert_string_equal(getenv("TMPDIR"), before);
+    expect_place(before);
     job_record_destroy(record);
     json_object_set_new(facts, "pid", json_integer(hvdrun));
     record = job_record_create(folder, "hvdrun-a-2", facts, &err);
     assert_int_equal(control_slurm_enter(&words, 0, NULL, &job, &err), 0);
     assert_string_equal(job, "hvdrun-a-2");
     assert_ptr_equal(words.job, job);
-    assert_string_equal(getenv("TMPDIR"), place);
+    expect_place(place);
     job_record_destroy(record);
     json_decref(facts);
     close(folder);

@@ -609,13 +609,13 @@ static void test_refused_places(void **state)
     assert_int_equal(chmod(base, 0755), 0);
     assert_int_equal(job_folder_open(&err), -1);
     assert_non_null(strstr(err.text, "not a folder of this user alone"));
-    assert_int_equal(job_folder_find_in(getenv("TMPDIR")), -1);
+    assert_int_equal(job_folder_find_in(f->root), -1);
     assert_int_equal(chmod(base, 0700), 0);
     char *folder AUTO_FREE = job_folder_path();
     assert_int_equal(chmod(folder, 0750), 0);
     assert_int_equal(job_folder_open(&err), -1);
     assert_non_null(strstr(err.text, "not a folder of this user alone"));
-    assert_int_equal(job_folder_find_in(getenv("TMPDIR")), -1);
+    assert_int_equal(job_folder_find_in(f->root), -1);
     assert_int_equal(chmod(folder, 0700), 0);
 }
 
