@@ -8,8 +8,8 @@
 set(cli_dir ${PROJECT_SOURCE_DIR}/launcher/cli)
 add_executable(hvdrun-docgen
   ${cli_dir}/tools/docgen_main.c ${cli_dir}/docgen.c ${cli_dir}/docgen_man.c
-  ${cli_dir}/docgen_shell.c ${cli_dir}/docgen_control.c ${cli_dir}/control_forms.c
-  ${cli_dir}/foreign.c ${cli_dir}/describe.c ${cli_dir}/spelling.c)
+  ${cli_dir}/docgen_shell.c ${cli_dir}/docgen_control.c ${cli_dir}/control_words.c
+  ${cli_dir}/foreign.c ${cli_dir}/spelling.c)
 target_link_libraries(hvdrun-docgen PRIVATE room_model)
 
 set(docgen_dir ${PROJECT_BINARY_DIR}/generated/docs)

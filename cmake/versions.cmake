@@ -31,7 +31,7 @@ if(HVDRUN_SANITIZE)
   string(APPEND compiler ", -fsanitize=${HVDRUN_SANITIZE}")
 endif()
 set_source_files_properties(
-  ${PROJECT_SOURCE_DIR}/launcher/cli/about.c
+  ${PROJECT_SOURCE_DIR}/launcher/cli/help.c
   TARGET_DIRECTORY room_cli
   PROPERTIES COMPILE_DEFINITIONS
     "HVDRUN_COMPILER=\"${compiler}\";HVDRUN_MACHINE=\"${CMAKE_SYSTEM_PROCESSOR}\";HVDRUN_CONTAINED=\"${contained}\";HVDRUN_PMIX_BUILT=\"${dep_pmix_VERSION}\";HVDRUN_HWLOC_BUILT=\"${hwloc_built}\";HVDRUN_SSH2_BUILT=\"${dep_ssh2_VERSION}\";HVDRUN_OPENSSL_BUILT=\"${dep_ssl_VERSION}\";HVDRUN_DW_BUILT=\"${dep_dw_VERSION}\"")

@@ -11,7 +11,6 @@
 #include "agent/progress_door.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/file_stamp.h"
 #include "base/mem.h"
 
 /*

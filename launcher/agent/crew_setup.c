@@ -15,8 +15,8 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "node/mpi_params.h"
 #include "node/ports.h"
+#include "node/route.h"
 #include "wire/control.pb-c.h"
 
 /* Does the limit of open files leave room for a crew's workers? */

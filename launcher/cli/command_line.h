@@ -19,7 +19,7 @@
 
 #include "base/error.h"
 #include "base/strv.h"
-#include "cli/check_words.h"
+#include "cli/first_word.h"
 #include "model/plan/plan.h"
 #include "model/settings/line.h"
 #include "model/settings/settings.h"

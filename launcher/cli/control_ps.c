@@ -13,7 +13,6 @@
 #include "cli/control_client.h"
 #include "cli/control_show.h"
 #include "cli/control_status.h"
-#include "cli/text_table.h"
 
 #define DIAL_MS 1000
 #define ANSWER_MS 2000 /* also for this */

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of the texts about jobs: what a job or a record says, made safe for the terminal. */
+/* Parts of the texts about jobs: what a job or a record says, made safe for the terminal, and
+ * tables. */
 #pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/buf.h"
+#include "base/strv.h"
 
 /* Appends a text from outside on one line, without control characters. */
 void control_show_text(const char *text, struct buf *out);
@@ -33,3 +36,19 @@ void control_show_json(const json_t *answer, struct buf *out);
 
 /* The string under a key; `otherwise` if there is none. Borrowed. */
 const char *control_text_of(const json_t *object, const char *key, const char *otherwise);
+
+/* A table of texts with aligned columns. */
+struct text_table {
+    size_t columns;    /* at least 1 */
+    size_t width;      /* of a line, in characters; 0: any. The last cell is cut to fit */
+    unsigned right;    /* bits: 1 << column; these columns are aligned to the right */
+    struct strv cells; /* row by row; the first row has the titles */
+};
+
+/* Cells come one after the other, row by row. The text is copied. */
+void text_table_add(struct text_table *table, const char *text);
+
+/* Appends one line for each row. A cell that is longer than others by far does not make its column
+ * wider, but moves the cells after it to the right. */
+void text_table_print(const struct text_table *table, struct buf *out);
+void text_table_destroy(struct text_table *table);

@@ -9,7 +9,6 @@
 
 #include "base/buf.h"
 #include "cli/control_show.h"
-#include "cli/text_table.h"
 #include "driver/control/record.h"
 
 #define CELL_MAX ((size_t)1 << 20)

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "cli/describe.h"
 #include "cli/foreign.h"
+#include "cli/spelling.h"
 #include "model/settings/option.h"
 
 /* Appends text between single quotes. A backslash escapes the characters of `special`. */

@@ -14,7 +14,7 @@ void docgen_bash(struct buf *out);
 void docgen_zsh(struct buf *out);
 void docgen_fish(struct buf *out);
 
-/* Parts of them: the commands for a running job (cli/control_forms.h). */
+/* Parts of them: the commands for a running job (cli/control_words.h). */
 void docgen_control_man(struct buf *out); /* a section */
 /* A function _hvdrun_control COMMAND, which completes the words after COMMAND. */
 void docgen_control_bash(struct buf *out);

@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "cli/check_words.h"
-#include "cli/control_forms.h"
+#include "cli/control_words.h"
+#include "cli/first_word.h"
 
 #define WARM_WORDS "start list stop"
 #define SIGNALS "HUP INT QUIT KILL USR1 USR2 TERM"

@@ -7,9 +7,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "cli/check_words.h"
-#include "cli/describe.h"
 #include "cli/docgen.h"
+#include "cli/first_word.h"
 #include "cli/spelling.h"
 #include "model/settings/option.h"
 

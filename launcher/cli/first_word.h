@@ -6,6 +6,10 @@
  */
 #pragma once
 
+#include <limits.h>
+#include <stdbool.h>
+
+#include "base/buf.h"
 #include "base/error.h"
 
 /* `path` is the value of PATH. Call it after the commands of cli/control_words.h. -1: the error
@@ -16,3 +20,26 @@ int first_word_check(int argc, char *const *argv, const char *path, struct error
  * `--help all`. `*argv` becomes `room` (of 4 words) or stays as it is. -1: there is no such
  * command; STATUS_USAGE. */
 int first_word_help(int *argc, char ***argv, char **room, struct error *err);
+
+/* `hvdrun check [--net] [--gpu] [--json] [options of a job]` checks the hosts instead of starting a
+ * job. The word must be the very first argument: `hvdrun -- check` starts a program with that name.
+ */
+struct check_words {
+    bool wanted, net, gpu, json;
+    char python[PATH_MAX]; /* "python3" without --python */
+};
+
+#define CHECK_WORD "check"
+#define CHECK_OPERANDS "[--net] [--gpu [--python PROGRAM]] [--json] [OPTIONS]"
+#define CHECK_HELP "Check the hosts of -H, --hostfile or the allocation; start no job"
+#define CHECK_NET_HELP "Also measure how fast the hosts send to each other"
+#define CHECK_GPU_HELP "Also check the GPUs, and test their speed if PyTorch is there"
+#define CHECK_PYTHON_HELP "The Python that tests the GPUs (default: python3)"
+#define CHECK_JSON_HELP "Print the results as JSON"
+
+/* Copies argv to `rest` (room for argc + 1, NULL-ended) without the word and its own options.
+ * Returns the number of copied arguments. Without the word, it copies all of argv. */
+int check_words_take(int argc, char *const *argv, char **rest, struct check_words *out);
+
+int check_words_refuse(const char *word, struct error *err); /* -1: `word` is not an option here */
+void check_words_help(struct buf *out);

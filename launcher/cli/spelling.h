@@ -31,3 +31,15 @@ bool spelling_find(const char *word, size_t length, bool with_value, struct spel
 /* The known spelling that is near. NULL: none is. Borrowed from `room`. */
 struct suggest;
 const char *spelling_near(const char *word, size_t length, struct suggest *room);
+
+/* Texts about an option for people. */
+
+/* Appends "-np, -n, --np, --num-proc N". `all`: also the words with one dash that exist only for
+ * compatibility. */
+void describe_spellings(enum option_id id, bool all, struct buf *out);
+
+/* Appends its help with its words and default: "... (auto, local; default auto)". */
+void describe_help(enum option_id id, struct buf *out);
+
+/* Appends the words of an ENUM or RANK option, separated by `between`. */
+void describe_words(enum option_id id, const char *between, struct buf *out);

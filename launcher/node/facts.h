@@ -60,3 +60,12 @@ cpu_set_t *facts_affinity(size_t *size);
 /* The addresses of this machine's interfaces. The caller frees with node_addresses_destroy(). */
 size_t node_addresses_read(struct node_address **out);
 void node_addresses_destroy(struct node_address *addresses, size_t count);
+
+/* Does this host name or address mean this machine? That needs no resolver for localhost, loopback
+ * addresses, this machine's own name and the addresses of its interfaces. Any other name must be
+ * resolved first, which is not done here. */
+enum local_answer { LOCAL_NO, LOCAL_YES, LOCAL_UNKNOWN /* only the resolver could tell */ };
+
+enum local_answer is_local_obviously(const char *name); /* never resolves */
+struct sockaddr;
+bool is_local_address(const struct sockaddr *address);

@@ -20,8 +20,7 @@
 #include "base/text.h"
 #include "io/proc.h"
 #include "model/settings/words.h"
-#include "node/image_root.h"
-#include "node/library_path.h"
+#include "node/image.h"
 #include "node/mpi_detect_test.h"
 
 #define LIBRARIES_MAX 192

@@ -23,7 +23,7 @@ struct mpi_finding {
     char what[480]; /* for people: "needs libmpi.so.40 (Open MPI)" */
 };
 
-/* `path`: the resolved executable, of an image (node/image_root.h) if `root` is not NULL.
+/* `path`: the resolved executable, of an image (node/image.h) if `root` is not NULL.
  * `library_path`: LD_LIBRARY_PATH of the worker, or NULL. -1: it could not be read now (no
  * descriptors, no memory, a failing disk). Do not take that for "no MPI": every rank would be a
  * world of its own. A program that we may not read has no MPI. */

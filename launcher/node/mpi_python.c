@@ -12,8 +12,7 @@
 #include "base/mem.h"
 #include "base/strv.h"
 #include "base/text.h"
-#include "node/image_root.h"
-#include "node/library_path.h"
+#include "node/image.h"
 #include "node/python_files.h"
 
 #define ABI_MAX 32

@@ -25,6 +25,6 @@ struct mpi_program {
 };
 
 /* As mpi_detect_in(). It also finds a Python below a program that starts others, as numactl does,
- * and the program in an image that is a folder (node/image_root.h). */
+ * and the program in an image that is a folder (node/image.h). */
 int mpi_detect_program(const struct mpi_program *program, struct mpi_finding *out,
                        struct error *err);

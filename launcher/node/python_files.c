@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "io/child.h"
-#include "node/image_root.h"
+#include "node/image.h"
 
 #define LINE_MAX_BYTES 256
 #define CONFIG_MAX ((size_t)64 << 10)

@@ -11,7 +11,7 @@
 
 /* The environment of the program; each but `path` may be NULL. */
 struct python_place {
-    const char *root;   /* of the image that it runs in (node/image_root.h); NULL: none */
+    const char *root;   /* of the image that it runs in (node/image.h); NULL: none */
     const char *path;   /* of the program, absolute; with a root, the path there */
     const char *wdir;   /* NULL: where we are */
     const char *search; /* PATH */

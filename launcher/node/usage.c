@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "io/proc.h"
 #include "node/descendants.h"
 

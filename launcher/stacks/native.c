@@ -17,7 +17,6 @@
 #include "stacks/module/unwind_module.h"
 #include "stacks/mpi_names.h"
 #include "stacks/native_test.h"
-#include "stacks/snapshot.h"
 #include "stacks/tasks.h"
 
 /* ---- Names ----------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The native frames of all threads of a process: those of C, C++ and other compiled code. See
- * snapshot.h for which threads are stopped, and for how long.
+ * tasks.h for which threads are stopped, and for how long.
  *
  * A thread may have Python frames as well. Then only the native frames above its innermost Python
  * frame remain: its calls of C code. The frames below are the interpreter's own, and the Python

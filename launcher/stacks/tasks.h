@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel says of one thread of another process, and to whom it says it. */
+/*
+ * One thread of another process: what the kernel says of it, and to whom, and its registers and
+ * stack.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -8,14 +11,17 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
+#include "stacks/module/unwind_module.h"
+
+#define SNAPSHOT_STACK ((size_t)128 << 10) /* bytes; frames further out are read later */
+
+struct snapshot_order;
 
 /*
  * What the kernel allows only to those who may trace a process (PTRACE_MODE_ATTACH). With
  * kernel.yama.ptrace_scope 1, that is an ancestor of the process: our agent, and not a helper
  * process of the agent. So those who read stacks get these calls as a table.
  */
-struct snapshot_order;
-
 struct rights {
     void *context;
     /* A descriptor of /proc/PID/mem, which the caller closes; -1 and errno. */
@@ -57,3 +63,41 @@ bool task_is_stuck(pid_t pid, pid_t tid);
 
 /* It ends now, or has ended: if something cannot be read, that is as expected. */
 bool task_is_ending(pid_t pid, pid_t tid);
+
+/*
+ * The registers of a thread and a copy of the inner part of its stack. Its frames can be found from
+ * these while it goes on.
+ *
+ * A thread that waits need not be stopped: the kernel says where its stack is, and what the other
+ * registers hold is mostly in memory. That is not enough for code that was compiled with frame
+ * pointers, since the first of them is in a register. Such a thread is stopped for as long as two
+ * reads take, and so is a thread that runs. Whatever happens, it goes on again. The thread of ours
+ * that traces it ends at once, and then the kernel lets go of what that thread has traced.
+ *
+ * To be stopped has one effect: a few system calls of the thread return EINTR, as epoll_wait does.
+ */
+struct snapshot {
+    struct unwind_registers registers;
+    uint64_t stack_at;
+    unsigned char *stack;
+    size_t stack_length;
+};
+
+/* `memory_fd` is /proc/PID/mem. -1: the thread runs, or cannot be read without a stop. */
+int snapshot_waiting(const struct rights *rights, pid_t pid, pid_t tid, int memory_fd,
+                     struct snapshot *out);
+
+struct snapshot_order {
+    pid_t tid;
+    int error; /* 0: `out` is filled in; ETIMEDOUT: the thread did not stop, or it is too late */
+    struct snapshot out;
+};
+
+/* Stops these threads of a process, one after another. `deadline_ns` is of clock_mono_ns(). */
+void snapshot_stopping(pid_t pid, int memory_fd, int64_t deadline_ns, struct snapshot_order *orders,
+                       size_t count);
+
+void snapshot_destroy(struct snapshot *snapshot);
+
+/* The rights of this process itself. */
+extern const struct rights rights_own;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* File descriptors: every new one is close-on-exec, and no function returns EINTR. */
+/* File descriptors: every new one is close-on-exec, and no function returns EINTR. And whether a
+ * file has changed. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
@@ -44,3 +46,20 @@ ssize_t fd_write(int fd, const void *bytes, size_t length); /* write() without E
 
 /* Appends the whole file to `out`, whose limit bounds the size. The error names the path. */
 int fd_read_file(const char *path, struct buf *out, struct error *err);
+
+/*
+ * The facts of stat(2) that change when the content of a file changes, so that a program need not
+ * read the file again. If the clock of the file system is coarse, this misses some changes. These
+ * are changes in place that keep the size and come within one tick after the file was read.
+ */
+struct file_stamp {
+    dev_t device;
+    ino_t inode;
+    off_t size;
+    struct timespec modified, changed;
+};
+
+/* If the file does not exist, the stamp is all zero. */
+struct file_stamp file_stamp_of(const char *path);
+struct file_stamp file_stamp_of_stat(const struct stat *status);
+bool file_stamp_equal(const struct file_stamp *a, const struct file_stamp *b);

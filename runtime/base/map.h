@@ -1,18 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A hash table from texts, bytes or numbers to things of the caller. An all-zero struct is an empty
- * map. Values are never NULL. The map borrows the bytes of its keys: most often the value holds
- * them. Open addressing, at most two thirds full. Like base/hash.h, it protects against nobody who
- * chooses the keys.
- */
+/* Hash tables, and the fast hash for them. Both protect against nobody who chooses the bytes:
+ * base/sha256.h does that. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "base/hash.h"
+#define HASH_START UINT64_C(0xcbf29ce484222325)
 
+/* FNV-1a with 64 bits, which also tells whether two things are the same: the hash of what `hash` is
+ * of, and these bytes behind it. Begin with HASH_START. */
+static inline uint64_t hash_add(uint64_t hash, const void *bytes, size_t length)
+{
+    const unsigned char *at = bytes;
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* For a table whose size is a power of two: the low bits depend on all of the bytes. */
+static inline size_t hash_of_bytes(const void *bytes, size_t length)
+{
+    uint64_t hash = hash_add(HASH_START, bytes, length);
+    return (size_t)(hash ^ (hash >> 32));
+}
+
+static inline size_t hash_of_text(const char *text)
+{
+    return hash_of_bytes(text, strlen(text));
+}
+
+/*
+ * A hash table from texts, bytes or numbers to things of the caller. An all-zero struct is an empty
+ * map. Values are never NULL. The map borrows the bytes of its keys: most often the value holds
+ * them. Open addressing, at most two thirds full.
+ */
 struct map_key {
     union {
         const void *bytes;

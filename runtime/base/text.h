@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 static inline bool text_begins(const char *text, const char *with)
@@ -16,3 +17,14 @@ static inline const char *text_base_name(const char *path)
     const char *slash = strrchr(path, '/');
     return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
+
+/* Blanks around text that people write: spaces, tabs and the ends of lines. */
+static inline bool blank_is(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* Moves both ends inwards, past the blanks; the text itself does not change. */
+void blank_trim(const char **text, size_t *length);
+/* The same, after it has cut off a comment: all from the first # on. */
+void blank_trim_comment(const char **text, size_t *length);

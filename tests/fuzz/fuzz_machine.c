@@ -14,7 +14,7 @@
 #include "node/facts.h"
 #include "node/gpus.h"
 #include "node/health.h"
-#include "node/nics.h"
+#include "node/pci.h"
 #include "node/proc_state.h"
 #include "place.h"
 #include "rendezvous/peer.h"

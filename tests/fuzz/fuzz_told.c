@@ -6,7 +6,7 @@
 #include "io/stderr_pipe.h"
 #include "node/cgroup.h"
 #include "node/cgroup_test.h"
-#include "node/mpi_params.h"
+#include "node/route.h"
 #include "transport/boot/boot_test.h"
 #include "transport/exec/complaint.h"
 #include "transport/srun/process_test.h"

@@ -13,7 +13,7 @@
 #include "driver/reach/way_choice.h"
 #include "driver/reach/ways.h"
 #include "driver/tell/events.h"
-#include "node/is_local.h"
+#include "node/facts.h"
 #include "transport/resolve.h"
 
 /* How long the end of the job waits for the HELLO of a started agent, which has no workers yet. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "model/allocation/allocation.h"
-#include "node/is_local.h"
+#include "node/facts.h"
 
 enum way way_choose(const struct job *job, const struct host_traits *traits)
 {

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "cli/features.h"
-#include "cli/text_file.h"
+#include "cli/user_files.h"
 #include "features/bad_hosts/bad_hosts.h"
 
 #define SHOWN_MAX 5

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/text.h"
 #include "features/hang/place_frame.h"
 #include "stacks/mpi_names.h"

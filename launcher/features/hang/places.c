@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "features/hang/place_frame.h"
 

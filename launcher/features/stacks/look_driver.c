@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "driver/job/part.h"
 #include "driver/tell/json_text.h"

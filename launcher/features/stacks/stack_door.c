@@ -12,7 +12,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "stacks/snapshot.h"
+#include "stacks/tasks.h"
 
 #define CALL_MAX 1024
 

@@ -10,7 +10,7 @@
 
 #include <stdatomic.h>
 
-#include "base/file_stamp.h"
+#include "base/fd.h"
 #include "features/stage/list.h"
 
 struct stage_watch {       /* what another thread may do and see meanwhile */

@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "cli/features.h"
@@ -21,8 +21,8 @@
 #include "io/dial_lookup.h"
 #include "model/allocation/slurm.h"
 #include "model/plan/mapping.h"
+#include "node/facts.h"
 #include "node/gpus.h"
-#include "node/is_local.h"
 
 enum {
     JOIN_SECONDS = 600, /* as torchrun's join_timeout */

@@ -10,7 +10,7 @@
 #include "features/torchrun/meeting_cli.h"
 #include "features/torchrun/role.h"
 #include "features/torchrun/translate.h"
-#include "node/is_local.h"
+#include "node/facts.h"
 
 const char torchrun_feature[] = "lines of torchrun, deepspeed and accelerate launch";
 

@@ -16,7 +16,6 @@
 #include "cli/control_show.h"
 #include "cli/module/screen_module.h"
 #include "cli/place.h"
-#include "cli/text_table.h"
 #include "driver/control/folder.h"
 #include "driver/control/request.h"
 #include "features/usage/top_cli_test.h"

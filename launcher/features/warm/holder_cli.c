@@ -18,7 +18,6 @@
 #include "base/status.h"
 #include "cli/control_show.h"
 #include "cli/place.h"
-#include "cli/text_table.h"
 #include "features/warm/fields.h"
 #include "features/warm/holder.h"
 #include "features/warm/inherited_cli.h"

@@ -4,10 +4,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/blank.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "model/hosts/entry.h"
 #include "model/hosts/hosts.h"
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/blank.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "model/hosts/entry.h"
 #include "model/hosts/hostfile.h"
 

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/blank.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "model/hosts/hostlist_range.h"
 
 size_t host_entry_length(const char *text, size_t length)

@@ -5,9 +5,9 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/blank.h"
 #include "base/error.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "model/hosts/entry.h"
 #include "model/hosts/hostfile_ini.h"
 #include "model/hosts/hostfile_test.h"

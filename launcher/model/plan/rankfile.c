@@ -5,11 +5,11 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/blank.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/plain.h"
 #include "base/status.h"
+#include "base/text.h"
 
 #define CPUS_MAX 4096       /* bytes of one list */
 #define SHORTEST_LINE 9     /* bytes of "rank 0=a\n" */

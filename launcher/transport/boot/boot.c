@@ -11,10 +11,10 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "base/blank.h"
 #include "base/mem.h"
 #include "base/plain.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "transport/boot/boot_test.h"
 #include "transport/boot/script.h"
 

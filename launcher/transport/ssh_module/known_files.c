@@ -12,7 +12,6 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/file_stamp.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/strv.h"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "base/blank.h"
+#include "base/text.h"
 
 static void expect(void (*trim)(const char **, size_t *), const char *text, const char *left)
 {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/file_stamp.h"
+#include "base/fd.h"
 
 static bool changed(struct file_stamp *old, const char *path)
 {

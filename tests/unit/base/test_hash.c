@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "base/hash.h"
+#include "base/map.h"
 
 /* From the authors of FNV. */
 static void test_known_values(void **state)

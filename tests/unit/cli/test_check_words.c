@@ -2,8 +2,8 @@
 /* `hvdrun check`: its own words, and that all others stay those of a job. */
 #include "cli_fixture.h"
 
-#include "cli/check_words.h"
 #include "cli/command_line.h"
+#include "cli/first_word.h"
 
 #define ARGS_MAX 16
 

@@ -5,8 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/config_file.h"
-#include "cli/config_file_test.h"
+#include "cli/config.h"
+#include "cli/config_test.h"
 #include "cli/config_yaml.h"
 
 static int read_ini(const char *text, struct settings *settings, struct error *err)

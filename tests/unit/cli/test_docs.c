@@ -4,12 +4,10 @@
 #include "cli_fixture.h"
 
 #include "base/fd.h"
-#include "cli/about.h"
-#include "cli/about_test.h"
-#include "cli/control_forms.h"
 #include "cli/control_words.h"
 #include "cli/docgen.h"
 #include "cli/help.h"
+#include "cli/help_test.h"
 #include "cli/spelling.h"
 
 #define TEXT_LIMIT ((size_t)1 << 20)

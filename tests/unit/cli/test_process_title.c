@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/process_title.h"
+#include "cli/forks.h"
 
 #include "cli_fixture.h"
 

@@ -12,7 +12,6 @@
 #include <netinet/in.h>
 
 #include "node/facts.h"
-#include "node/is_local.h"
 
 static void test_without_resolving(void **state)
 {

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "node/mpi_params.h"
+#include "node/route.h"
 
 static bool chooses(const char *text)
 {

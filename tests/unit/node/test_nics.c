@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake_root.h"
-#include "node/nics.h"
+#include "node/pci.h"
 
 static void put_port(const char *root, const char *name, int port, const char *state)
 {

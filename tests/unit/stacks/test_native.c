@@ -21,7 +21,6 @@
 #include <cmocka.h>
 
 #include "stacks/native_test.h"
-#include "stacks/snapshot.h"
 #include "stacks/tasks.h"
 #include "unit.h"
 

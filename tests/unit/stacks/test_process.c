@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "python_child.h"
 #include "stacks/process.h"
-#include "stacks/snapshot.h"
+#include "stacks/tasks.h"
 #include "unit.h"
 
 #define SECOND ((int64_t)1000000000)

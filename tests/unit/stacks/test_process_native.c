@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 #include "stacks/native_test.h"
-#include "stacks/snapshot.h"
+#include "stacks/tasks.h"
 
 /* From a list of functions, the innermost first, that ends with NULL. */
 static struct native_thread thread_of(pid_t tid, bool whole, const char *const *functions)

@@ -19,7 +19,7 @@
 #include "base/fd.h"
 #include "features/stacks/stack_door.h"
 #include "loop_fixture.h"
-#include "stacks/snapshot.h"
+#include "stacks/tasks.h"
 #include "unit.h"
 
 #define NOBODY 65534

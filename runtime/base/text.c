@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/blank.h"
+#include "base/text.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For the tests of config_file alone. */
+/* For the tests of config alone. */
 #pragma once
 
 #include "base/error.h"
-#include "cli/config_file.h"
+#include "cli/config.h"
 #include "model/settings/settings.h"
 
 /* `text` is the whole file, without NUL bytes. Errors begin with "FILE:LINE: ". */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For the tests of about alone. */
+/* For the tests of help alone. */
 #pragma once
 
 #include "base/buf.h"
-#include "cli/about.h"
+#include "cli/help.h"
 
 /* Appends the number in a library's own version text: 4.2.2 for "OpenPMIx 4.2.2 (PMIx ...)", and
  * "?" if it has none. */
