@@ -9,9 +9,61 @@
 #include "base/text.h"
 #include "model/plan/rank_list.h"
 
-/* ---- Sets of ranks --------------------------------------------------------------------------- */
+/* A job has far fewer; an agent that lies must not cost more. */
+#define NODES_MAX 50000
+#define CHILDREN_MAX 256
+#define DEPTH_MAX 128
+#define WORDS_MAX 16
+#define TEXT_MAX 300 /* bytes of a name */
 
-void rank_set_add(struct rank_set *set, int rank)
+#define WORDS_SHOWN 3
+#define HEAD_FRAMES 2 /* of a long chain, at either end */
+#define TAIL_FRAMES 4
+#define INDENT_MAX 8
+
+/* A set of ranks that grows. */
+struct rank_set {
+    int *ranks;
+    size_t count, room;
+};
+
+/* A word about the ranks of one leaf, and about which of them. */
+struct leaf_word {
+    char *word;
+    struct rank_set ranks;
+};
+
+struct leaf_words {
+    struct leaf_word *items;
+    size_t count;
+};
+
+struct tree_leaf {
+    struct rank_set ranks, gil;
+    size_t stacks;
+    struct leaf_words doings, names; /* what they do; the names of threads */
+};
+
+/* A frame below its caller. The roots of a tree have no frame. */
+struct tree_node {
+    char *function, *file; /* the whole path, as the first rank has it */
+    int line;
+    bool native;
+    char *trouble; /* instead of a frame, at a root's child; NULL */
+    struct rank_set ranks;
+    struct tree_leaf leaf; /* of the stacks that end here; without ranks: none */
+    struct tree_node **children;
+    size_t count;
+};
+
+struct stack_tree {
+    struct tree_node *roots[STACK_ROLES];
+    size_t nodes;
+    bool native; /* it has frames of compiled code */
+};
+
+/* Cheap if a rank comes again at once. */
+static void rank_set_add(struct rank_set *set, int rank)
 {
     if (set->count > 0 && set->ranks[set->count - 1] == rank)
         return;
@@ -40,12 +92,6 @@ static void rank_set_sort(struct rank_set *set)
     set->count = kept;
 }
 
-static void rank_set_destroy(struct rank_set *set)
-{
-    free(set->ranks);
-    *set = (struct rank_set){.ranks = NULL};
-}
-
 /* Fewer ranks come first, then the lower ones. Both are sorted. */
 static int rank_set_compare(const struct rank_set *a, const struct rank_set *b)
 {
@@ -58,28 +104,25 @@ static int rank_set_compare(const struct rank_set *a, const struct rank_set *b)
     return 0;
 }
 
-/* ---- Branches -------------------------------------------------------------------------------- */
-
-#define WORDS_SHOWN 3
-
 static void destroy_words(struct leaf_words *words)
 {
     for (size_t i = 0; i < words->count; i++) {
         free(words->items[i].word);
-        rank_set_destroy(&words->items[i].ranks);
+        free(words->items[i].ranks.ranks);
     }
     free(words->items);
 }
 
-void tree_node_destroy(struct tree_node *node)
+/* And all below it. */
+static void tree_node_destroy(struct tree_node *node)
 {
     for (size_t i = 0; i < node->count; i++)
         tree_node_destroy(node->children[i]);
     destroy_words(&node->leaf.doings);
     destroy_words(&node->leaf.names);
-    rank_set_destroy(&node->ranks);
-    rank_set_destroy(&node->leaf.ranks);
-    rank_set_destroy(&node->leaf.gil);
+    free(node->ranks.ranks);
+    free(node->leaf.ranks.ranks);
+    free(node->leaf.gil.ranks);
     free(node->children);
     free(node->function);
     free(node->file);
@@ -87,7 +130,8 @@ void tree_node_destroy(struct tree_node *node)
     free(node);
 }
 
-void tree_node_frame(const struct tree_node *node, struct buf *out)
+/* Appends "loader.py:112 read". */
+static void tree_node_frame(const struct tree_node *node, struct buf *out)
 {
     if (node->file[0] == '\0')
         buf_puts(out, node->function);
@@ -130,41 +174,28 @@ static void sort_node(struct tree_node *node)
         qsort(node->children, node->count, sizeof(struct tree_node *), odd_first);
 }
 
-void tree_sort(struct stack_tree *tree)
+static void tree_sort(struct stack_tree *tree)
 {
     for (int i = 0; i < STACK_ROLES; i++)
         sort_node(tree->roots[i]);
 }
 
-void tree_leaf_doing(const struct tree_leaf *leaf, struct buf *out)
+/* "calls futex", "calls futex (0-2), running (3)". Appends nothing if nothing is known. `told`:
+ * tells the ranks of each word, if there are several. */
+static void put_words(const struct leaf_words *words, bool told, struct buf *out)
 {
-    for (size_t i = 0; i < leaf->doings.count && i < WORDS_SHOWN; i++) {
-        const struct leaf_word *doing = &leaf->doings.items[i];
-        buf_printf(out, "%s%s", i > 0 ? ", " : "", doing->word);
-        if (leaf->doings.count > 1) {
+    for (size_t i = 0; i < words->count && i < WORDS_SHOWN; i++) {
+        const struct leaf_word *item = &words->items[i];
+        buf_printf(out, "%s%s", i > 0 ? ", " : "", item->word);
+        if (told && words->count > 1) {
             buf_puts(out, " (");
-            rank_ranges_bare(doing->ranks.ranks, (int)doing->ranks.count, out);
+            rank_ranges_bare(item->ranks.ranks, (int)item->ranks.count, out);
             buf_putc(out, ')');
         }
     }
-    if (leaf->doings.count > WORDS_SHOWN)
+    if (words->count > WORDS_SHOWN)
         buf_puts(out, ", ...");
 }
-
-void tree_leaf_names(const struct tree_leaf *leaf, struct buf *out)
-{
-    for (size_t i = 0; i < leaf->names.count && i < WORDS_SHOWN; i++)
-        buf_printf(out, "%s%s", i > 0 ? ", " : "", leaf->names.items[i].word);
-    if (leaf->names.count > WORDS_SHOWN)
-        buf_puts(out, ", ...");
-}
-
-/* A job has far fewer; an agent that lies must not cost more. */
-#define NODES_MAX 50000
-#define CHILDREN_MAX 256
-#define DEPTH_MAX 128
-#define WORDS_MAX 16
-#define TEXT_MAX 300 /* bytes of a name */
 
 struct stack_tree *stack_tree_create(void)
 {
@@ -218,36 +249,30 @@ static struct tree_node *child_of(struct stack_tree *tree, struct tree_node *par
     if (child != NULL)
         return child;
     size_t length = strlen(frame->file); /* of a long path, the end */
-    char *function = plain(frame->function);
-    char *file = plain(frame->file + (length > TEXT_MAX ? length - TEXT_MAX : 0));
+    char *function AUTO_FREE = plain(frame->function);
+    char *file AUTO_FREE = plain(frame->file + (length > TEXT_MAX ? length - TEXT_MAX : 0));
     child = find_child(parent, &(struct stack_frame){function, file, frame->line, false});
     struct tree_node *made = child == NULL ? new_child(tree, parent) : NULL;
-    if (made == NULL) {
-        free(function);
-        free(file);
+    if (made == NULL)
         return child;
-    }
     *made = (struct tree_node){
         .function = function, .file = file, .line = frame->line, .native = frame->native};
+    function = file = NULL;
     return made;
 }
 
 static struct tree_node *trouble_of(struct stack_tree *tree, struct tree_node *parent,
                                     const char *trouble)
 {
-    char *text = plain(trouble);
+    char *text AUTO_FREE = plain(trouble);
     for (size_t i = 0; i < parent->count; i++) {
         struct tree_node *child = parent->children[i];
-        if (child->trouble != NULL && strcmp(child->trouble, text) == 0) {
-            free(text);
+        if (child->trouble != NULL && strcmp(child->trouble, text) == 0)
             return child;
-        }
     }
     struct tree_node *child = new_child(tree, parent);
-    if (child == NULL)
-        free(text);
-    else
-        child->trouble = text;
+    if (child != NULL)
+        child->trouble = mem_strdup(text);
     return child;
 }
 
@@ -255,7 +280,7 @@ static void add_word(struct leaf_words *words, const char *word, int rank)
 {
     if (word == NULL || word[0] == '\0')
         return;
-    char *text = plain(word);
+    char *text AUTO_FREE = plain(word);
     size_t i = 0;
     while (i < words->count && strcmp(words->items[i].word, text) != 0)
         i++;
@@ -265,26 +290,21 @@ static void add_word(struct leaf_words *words, const char *word, int rank)
     }
     if (i < words->count)
         rank_set_add(&words->items[i].ranks, rank);
-    free(text);
 }
 
 void stack_tree_add(struct stack_tree *tree, const struct stack *stack)
 {
     struct tree_node *node = tree->roots[stack->role < STACK_ROLES ? stack->role : STACK_OTHER];
     rank_set_add(&node->ranks, stack->rank);
+    bool troubled = stack->count == 0;
     struct tree_node *next = node;
-    if (stack->count == 0)
-        next = trouble_of(tree, node, stack->trouble);
-    for (size_t i = 0; i < stack->count && i < DEPTH_MAX && next != NULL; i++) {
-        next = child_of(tree, node, &stack->frames[i]);
-        tree->native = tree->native || stack->frames[i].native;
+    for (size_t i = 0; i < stack->count + troubled && i < DEPTH_MAX && next != NULL; i++) {
+        next = troubled ? trouble_of(tree, node, stack->trouble)
+                        : child_of(tree, node, &stack->frames[i]);
+        tree->native = tree->native || (!troubled && stack->frames[i].native);
         node = next != NULL ? next : node;
         if (next != NULL)
             rank_set_add(&node->ranks, stack->rank);
-    }
-    if (stack->count == 0 && next != NULL) {
-        node = next;
-        rank_set_add(&node->ranks, stack->rank);
     }
     rank_set_add(&node->leaf.ranks, stack->rank);
     if (stack->holds_gil)
@@ -315,8 +335,8 @@ static void visit_node(struct visit *visit, const struct tree_node *node, size_t
     const struct tree_leaf *leaf = &node->leaf;
     if (leaf->ranks.count > 0) {
         struct buf doing AUTO_BUF = BUF_INIT(4096), names AUTO_BUF = BUF_INIT(4096);
-        tree_leaf_doing(leaf, &doing);
-        tree_leaf_names(leaf, &names);
+        put_words(&leaf->doings, true, &doing);
+        put_words(&leaf->names, false, &names);
         visit->leaf(visit->context,
                     &(struct stack_leaf){.role = visit->role,
                                          .frames = visit->frames,
@@ -351,10 +371,6 @@ void stack_tree_visit(struct stack_tree *tree,
     }
 }
 
-#define HEAD_FRAMES 2 /* of a long chain, at either end */
-#define TAIL_FRAMES 4
-#define INDENT_MAX 8
-
 struct text {
     struct buf *out;
     int lines, lines_max;
@@ -372,7 +388,7 @@ static void put_ranks(const struct rank_set *ranks, struct buf *out)
 static void put_leaf(const struct tree_leaf *leaf, const char *noun, struct buf *out)
 {
     struct buf doing AUTO_BUF = BUF_INIT(4096);
-    tree_leaf_doing(leaf, &doing);
+    put_words(&leaf->doings, true, &doing);
     if (doing.length > 0)
         buf_printf(out, "; %s", buf_text(&doing));
     if (leaf->gil.count > 0) {
@@ -382,7 +398,7 @@ static void put_leaf(const struct tree_leaf *leaf, const char *noun, struct buf 
             put_ranks(&leaf->gil, out);
     }
     struct buf names AUTO_BUF = BUF_INIT(4096);
-    tree_leaf_names(leaf, &names);
+    put_words(&leaf->names, false, &names);
     if (names.length > 0)
         buf_printf(out, "; thread%s %s", leaf->names.count > 1 ? "s" : "", buf_text(&names));
     if (leaf->stacks > leaf->ranks.count)
@@ -392,11 +408,8 @@ static void put_leaf(const struct tree_leaf *leaf, const char *noun, struct buf 
 /* The end of the line that begins with `node`: as long as all of its ranks go on in one way. */
 static const struct tree_node *chain_end(const struct tree_node *node, size_t *length)
 {
-    *length = 1;
-    while (node->count == 1 && node->leaf.ranks.count == 0) {
+    for (*length = 1; node->count == 1 && node->leaf.ranks.count == 0; ++*length)
         node = node->children[0];
-        ++*length;
-    }
     return node;
 }
 
