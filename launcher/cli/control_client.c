@@ -52,6 +52,12 @@ static int dial_path(const char *path, struct error *err)
 }
 
 /* A job that has just started has a record before it has a socket. */
+static int lost(const char *job, struct error *err)
+{
+    return error_set(err, "job %s is lost: its hvdrun is gone and did not write how the job ended",
+                     job);
+}
+
 int control_client_dial_in(const struct job_list *list, const char *job, int64_t until_ms,
                            struct error *err)
 {
@@ -67,17 +73,11 @@ int control_client_dial_in(const struct job_list *list, const char *job, int64_t
     enum job_record_state state = JOB_RECORD_RUNNING;
     json_decref(job_record_read(list->folder, job, &state));
     if (state == JOB_RECORD_LOST)
-        return control_client_lost(job, err);
+        return lost(job, err);
     if (state == JOB_RECORD_ENDED)
         return error_set(err, "job %s has ended", job);
     /* its queue of connections is full, or it could not make the socket */
     return error_set(err, "job %s does not answer; is it suspended?", job);
-}
-
-int control_client_lost(const char *job, struct error *err)
-{
-    return error_set(err, "job %s is lost: its hvdrun is gone and did not write how the job ended",
-                     job);
 }
 
 int control_client_dial(const struct job_list *list, const char *job, struct error *err)
@@ -184,7 +184,7 @@ json_t *control_client_end(const struct job_list *list, const char *id, struct e
         return record;
     json_decref(record);
     if (state != JOB_RECORD_RUNNING)
-        control_client_lost(id, err);
+        lost(id, err);
     return NULL;
 }
 

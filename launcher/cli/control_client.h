@@ -22,8 +22,6 @@ int control_client_dial(const struct job_list *list, const char *job, struct err
  * clients. */
 int control_client_dial_in(const struct job_list *list, const char *job, int64_t until_ms,
                            struct error *err);
-/* The error of a job that is lost. Returns -1. */
-int control_client_lost(const char *job, struct error *err);
 
 int control_client_send(int fd, const json_t *request, int64_t until_ms, struct error *err);
 /* The next answer, which the caller owns. NULL: there was none until then, or it was an error,

@@ -53,11 +53,6 @@ int nvml_open(struct nvml *nvml, struct error *err)
     return nvml_load(nvml, err) < 0 ? -1 : nvml_start(nvml, err);
 }
 
-bool nvml_is_trouble(int result)
-{
-    return result == NVML_GPU_IS_LOST || result == NVML_RESET_REQUIRED;
-}
-
 /* Usage and health. */
 
 unsigned gpu_usage_count(const struct nvml *nvml)
@@ -71,7 +66,7 @@ unsigned gpu_usage_count(const struct nvml *nvml)
 /* Did the call give a value? */
 static bool took(int *trouble, int result)
 {
-    if (nvml_is_trouble(result))
+    if (result == NVML_GPU_IS_LOST || result == NVML_RESET_REQUIRED)
         *trouble = result;
     return result == NVML_SUCCESS;
 }

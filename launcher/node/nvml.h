@@ -91,9 +91,6 @@ struct nvml {
 #undef NVML_MEMBER
 };
 
-/* Does the result of a call say that the GPU does not work? */
-bool nvml_is_trouble(int result);
-
 /* Loads the library, which stays loaded. -1: there is none. */
 int nvml_load(struct nvml *nvml, struct error *err);
 /* Starts it, which can take seconds. -1: it finds no driver. */

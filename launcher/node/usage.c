@@ -37,21 +37,24 @@ bool process_usage_read(pid_t pid, struct buf *scratch, struct process_usage *ou
     return true;
 }
 
-uint64_t process_waits_read(pid_t pid, struct buf *scratch)
+/* How often its main thread gave up the processor to wait; 0: the process is gone. */
+static uint64_t process_waits_read(pid_t pid, struct buf *scratch)
 {
     uint64_t waits = 0;
     const char *status = read_of(pid, "status", scratch);
     return status != NULL && proc_waits_read(status, &waits) == 0 ? waits : 0;
 }
 
-uint64_t process_run_ns_read(pid_t pid, struct buf *scratch)
+/* For how long its main thread has used the processor; 0: unknown. */
+static uint64_t process_run_ns_read(pid_t pid, struct buf *scratch)
 {
     uint64_t ns = 0;
     const char *text = read_of(pid, "schedstat", scratch);
     return text != NULL && proc_run_ns_read(text, &ns) == 0 ? ns : 0;
 }
 
-bool process_call_read(pid_t pid, struct buf *scratch, struct proc_call *out)
+/* The system call in which its main thread waits. false: it runs, or that cannot be read. */
+static bool process_call_read(pid_t pid, struct buf *scratch, struct proc_call *out)
 {
     const char *text = read_of(pid, "syscall", scratch);
     return text != NULL && proc_call_read(text, out) == 0;

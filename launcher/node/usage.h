@@ -21,13 +21,6 @@ struct process_usage {
 /* `scratch` is a buffer that the caller keeps for many calls. false: the process is gone. */
 bool process_usage_read(pid_t pid, struct buf *scratch, struct process_usage *out);
 
-/* How often its main thread gave up the processor to wait; 0: the process is gone. */
-uint64_t process_waits_read(pid_t pid, struct buf *scratch);
-/* For how long its main thread has used the processor; 0: unknown. */
-uint64_t process_run_ns_read(pid_t pid, struct buf *scratch);
-/* The system call in which its main thread waits. false: it runs, or that cannot be read. */
-bool process_call_read(pid_t pid, struct buf *scratch, struct proc_call *out);
-
 enum host_resource { HOST_CPU, HOST_MEMORY, HOST_IO, HOST_RESOURCES };
 
 struct host_usage {
