@@ -156,11 +156,7 @@ static int open_parent(const char *path, const char *place, struct error *err)
 
 static int lock(int fd)
 {
-    int result;
-    do {
-        result = flock(fd, LOCK_EX | LOCK_NB);
-    } while (result < 0 && errno == EINTR);
-    return result;
+    return (int)TEMP_FAILURE_RETRY(flock(fd, LOCK_EX | LOCK_NB));
 }
 
 static void sweep(int parent)

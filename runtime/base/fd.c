@@ -34,11 +34,7 @@ void fd_close_pair(int (*ends)[2])
 
 int fd_open(const char *path, int flags, mode_t mode)
 {
-    int fd;
-    do {
-        fd = open(path, flags, mode);
-    } while (fd < 0 && errno == EINTR);
-    return fd;
+    return (int)TEMP_FAILURE_RETRY(open(path, flags, mode));
 }
 
 int fd_open_regular(const char *path)
@@ -59,20 +55,12 @@ int fd_open_regular(const char *path)
 
 int fd_openat(int folder, const char *path, int flags)
 {
-    int fd;
-    do {
-        fd = openat(folder, path, flags);
-    } while (fd < 0 && errno == EINTR);
-    return fd;
+    return (int)TEMP_FAILURE_RETRY(openat(folder, path, flags));
 }
 
 int fd_dup2(int from, int to)
 {
-    int fd;
-    do {
-        fd = dup2(from, to);
-    } while (fd < 0 && errno == EINTR);
-    return fd;
+    return (int)TEMP_FAILURE_RETRY(dup2(from, to));
 }
 
 /* The kernel has close_range() since 5.9. If a sandbox refuses it, this closes each descriptor
@@ -126,11 +114,7 @@ int fd_socketpair(int ends[2])
 
 ssize_t fd_read(int fd, void *bytes, size_t length)
 {
-    ssize_t got;
-    do {
-        got = read(fd, bytes, length);
-    } while (got < 0 && errno == EINTR);
-    return got;
+    return TEMP_FAILURE_RETRY(read(fd, bytes, length));
 }
 
 ssize_t fd_pread(int fd, void *bytes, size_t length, off_t offset)
@@ -149,11 +133,7 @@ ssize_t fd_pread(int fd, void *bytes, size_t length, off_t offset)
 
 ssize_t fd_write(int fd, const void *bytes, size_t length)
 {
-    ssize_t put;
-    do {
-        put = write(fd, bytes, length);
-    } while (put < 0 && errno == EINTR);
-    return put;
+    return TEMP_FAILURE_RETRY(write(fd, bytes, length));
 }
 
 int fd_write_all(int fd, const void *bytes, size_t length)
