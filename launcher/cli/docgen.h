@@ -28,7 +28,7 @@ void docgen_control_names(const char *between, struct buf *out);
 /* The same of the first words that need no job. */
 void docgen_tool_names(const char *between, struct buf *out);
 
-/* Append a help text as it stands between single quotes. That of zsh is a text of _arguments or
+/* Append a help text for a place between single quotes. That of zsh is a text of _arguments or
  * _describe, to which brackets and colons mean something. */
 void docgen_quote_zsh(const char *text, struct buf *out);
 void docgen_quote_fish(const char *text, struct buf *out);
