@@ -16,7 +16,6 @@
 #include "include/hvd.h"
 #include "line/line.h"
 #include "line/packet.h"
-#include "line/reader.h"
 #include "loop/library.h"
 #include "timeline/timeline.h"
 

@@ -12,9 +12,9 @@
 
 #include "base/error.h"
 #include "core/action.h"
+#include "core/cache.h"
 #include "core/config.h"
 #include "core/entries.h"
-#include "core/step_plan.h"
 
 /* What the root knows about a member. */
 struct seat {

@@ -15,7 +15,6 @@
 #include "core/cache.h"
 #include "core/config.h"
 #include "core/message.h"
-#include "core/step_plan.h"
 
 struct pending {
     struct request request;

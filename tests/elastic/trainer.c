@@ -23,7 +23,6 @@
 #include "engine/load.h"
 #include "engine/setup.h"
 #include "line/line.h"
-#include "line/reader.h"
 
 #define MODEL 20000
 

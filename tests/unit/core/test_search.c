@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/search.h"
+#include "core/tuner.h"
 
 static const struct search_axis axes[SEARCH_AXES] = {{12, 4}, {10, 2}};
 

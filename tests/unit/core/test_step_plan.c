@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/step_plan.h"
+#include "core/cache.h"
 
 static struct bits set_of(size_t a, size_t b)
 {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "elastic/state.h"
+#include "elastic/run.h"
 
 static void test_save_and_restore(void **state)
 {

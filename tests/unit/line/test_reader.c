@@ -17,8 +17,8 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "line/line.h"
 #include "line/line_fixture.h"
-#include "line/reader.h"
 
 /* An agent that does what a test says, and what the reader has called. */
 struct fixture {
