@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "engine/elements.h"
 #include "engine/engine.h"
-#include "engine/reduce.h"
 
 struct engine_world {
     atomic_bool aborted;

@@ -7,8 +7,8 @@
 
 #include "base/mem.h"
 #include "engine/adasum.h"
-#include "engine/nccl/reduction.h"
-#include "engine/reduce.h"
+#include "engine/elements.h"
+#include "engine/nccl/operations.h"
 #include "loop/gpu_moves.h"
 
 int checks_tensor_copy(const struct hvd_tensor *from, struct hvd_tensor *to, struct error *err)

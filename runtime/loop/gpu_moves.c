@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "engine/scale.h"
+#include "engine/elements.h"
 
 enum { STEP_MS = 1 };
 #define NS_PER_S 1000000000

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "engine/engine.h"
 #include "engine/load.h"
-#include "engine/nccl/library.h"
+#include "engine/nccl/libraries.h"
 
 const char mem_last_words[] = ENGINE_LAST_WORDS;
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/scale.h"
+#include "engine/elements.h"
 #include "loop/gather.h"
 
 /* ---- Allreduce ------------------------------------------------------------------------------- */

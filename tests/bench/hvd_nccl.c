@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "engine/nccl/library.h"
+#include "engine/nccl/libraries.h"
 #include "job.h"
 #include "place.h"
 #include "rows.h"

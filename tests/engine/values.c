@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "engine/elements.h"
 #include "engine/half.h"
-#include "engine/scale.h"
 #include "worker.h"
 
 static uint64_t mix(uint64_t x)

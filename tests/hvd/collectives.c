@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/reduce.h"
+#include "engine/elements.h"
 #include "job.h"
 #include "place.h"
 #include "values.h"

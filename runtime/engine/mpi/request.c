@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "base/clock.h"
-#include "engine/reduce.h"
+#include "engine/elements.h"
 #include "include/hvd.h"
 
 #define HOT_NS 50000

@@ -21,8 +21,9 @@
  * The types and operations of libhvd as those of MPI.
  *
  * MPI reduces fp32 and fp64. Operations of this engine reduce all other types, with the code in
- * engine/reduce.h. MPI does not have fp16 and bf16. Open MPI 4.1 reduces integers wrongly with AVX:
- * sums of 8 and 16 bits saturate, and minimum and maximum compare unsigned integers as signed ones.
+ * engine/elements.h. MPI does not have fp16 and bf16. Open MPI 4.1 reduces integers wrongly with
+ * AVX: sums of 8 and 16 bits saturate, and minimum and maximum compare unsigned integers as signed
+ * ones.
  */
 enum { MPI_OWN_TYPES = 11, MPI_OWN_OPS = 4 };
 

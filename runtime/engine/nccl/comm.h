@@ -8,7 +8,7 @@
 #pragma once
 
 #include "engine/nccl/gpus.h"
-#include "engine/nccl/library.h"
+#include "engine/nccl/libraries.h"
 
 struct nccl_setup {
     struct gpu *gpu;

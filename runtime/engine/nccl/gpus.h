@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "engine/nccl/cuda.h"
+#include "engine/nccl/libraries.h"
 #include "include/hvd.h"
 
 struct gpus;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/nccl/cuda.h"
+#include "engine/nccl/libraries.h"
 #include "fake.h"
 #include "memory.h"
 #include "streams.h"

@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/nccl/library.h"
-#include "engine/reduce.h"
-#include "engine/scale.h"
+#include "engine/elements.h"
+#include "engine/nccl/libraries.h"
 
 static const enum hvd_type types[] = {HVD_INT8,    HVD_UINT8,   HVD_INT32,   HVD_UINT32,
                                       HVD_INT64,   HVD_UINT64,  HVD_FLOAT16, HVD_FLOAT32,

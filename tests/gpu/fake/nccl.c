@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "engine/half.h"
-#include "engine/nccl/library.h"
+#include "engine/nccl/libraries.h"
 #include "fake.h"
 #include "kernels.h"
 

@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
+#include "engine/elements.h"
+#include "engine/elements_test.h"
 #include "engine/half.h"
-#include "engine/reduce.h"
-#include "engine/reduce_test.h"
 
 #define VALUES 65536
 static const enum hvd_op ops[] = {HVD_SUM, HVD_MIN, HVD_MAX, HVD_PRODUCT};
@@ -28,7 +28,7 @@ static float combine(enum hvd_op op, float x, float y)
     }
 }
 
-typedef reduce_function *finder(enum hvd_op op);
+typedef reduce_function *finder(enum hvd_type type, enum hvd_op op);
 
 static bool is_nan(uint16_t bits, uint16_t infinity)
 {
@@ -37,8 +37,8 @@ static bool is_nan(uint16_t bits, uint16_t infinity)
 
 /* All 16-bit values with a few others: each result is the rounded one, whichever loop made it. A
  * NaN stays one, in sums and products. */
-static void check_half(finder *find, float (*to)(uint16_t), uint16_t (*from)(float),
-                       uint16_t infinity)
+static void check_half(finder *find, enum hvd_type type, float (*to)(uint16_t),
+                       uint16_t (*from)(float), uint16_t infinity)
 {
     uint16_t *a = malloc(2 * VALUES), *b = malloc(2 * VALUES), *out = malloc(2 * VALUES);
     const float others[] = {0.0f, 1.0f, -1.0f, 3.140625f, -0.0078125f, 1024.0f};
@@ -48,7 +48,7 @@ static void check_half(finder *find, float (*to)(uint16_t), uint16_t (*from)(flo
             b[i] = from(others[k]);
         }
         for (size_t o = 0; o < 4; o++) {
-            find(ops[o])(out, a, b, VALUES);
+            find(type, ops[o])(out, a, b, VALUES);
             for (size_t i = 0; i < VALUES; i++) {
                 bool ordered = ops[o] == HVD_MIN || ops[o] == HVD_MAX;
                 if (!is_nan(a[i], infinity))
@@ -66,20 +66,20 @@ static void check_half(finder *find, float (*to)(uint16_t), uint16_t (*from)(flo
 static void test_fp16(void **state)
 {
     (void)state;
-    check_half(reduce_find_fp16, float_of_fp16, fp16_of_float, 0x7c00);
-    check_half(reduce_find_fp16_portable, float_of_fp16, fp16_of_float, 0x7c00);
+    check_half(reduce_find, HVD_FLOAT16, float_of_fp16, fp16_of_float, 0x7c00);
+    check_half(reduce_find_portable, HVD_FLOAT16, float_of_fp16, fp16_of_float, 0x7c00);
 }
 
 static void test_bf16(void **state)
 {
     (void)state;
-    check_half(reduce_find_bf16, float_of_bf16, bf16_of_float, 0x7f80);
-    check_half(reduce_find_bf16_portable, float_of_bf16, bf16_of_float, 0x7f80);
+    check_half(reduce_find, HVD_BFLOAT16, float_of_bf16, bf16_of_float, 0x7f80);
+    check_half(reduce_find_portable, HVD_BFLOAT16, float_of_bf16, bf16_of_float, 0x7f80);
 }
 
 /* Pairs of values at random: both loops give the same bits, or both a NaN. Minima and maxima of a
  * NaN are not defined. */
-static void check_same(finder *one, finder *other, uint16_t infinity)
+static void check_same(enum hvd_type type, uint16_t infinity)
 {
     enum { PAIRS = 1 << 20 };
     uint16_t *a = malloc(2 * PAIRS), *b = malloc(2 * PAIRS), *first = malloc(2 * PAIRS),
@@ -92,8 +92,8 @@ static void check_same(finder *one, finder *other, uint16_t infinity)
         b[i] = (uint16_t)(seed >> 16);
     }
     for (size_t o = 0; o < 4; o++) {
-        one(ops[o])(first, a, b, PAIRS);
-        other(ops[o])(second, a, b, PAIRS);
+        reduce_find(type, ops[o])(first, a, b, PAIRS);
+        reduce_find_portable(type, ops[o])(second, a, b, PAIRS);
         for (size_t i = 0; i < PAIRS; i++) {
             bool no_number = is_nan(a[i], infinity) || is_nan(b[i], infinity);
             bool both_nan = is_nan(first[i], infinity) && is_nan(second[i], infinity);
@@ -111,8 +111,8 @@ static void check_same(finder *one, finder *other, uint16_t infinity)
 static void test_halves_are_the_same_on_each_processor(void **state)
 {
     (void)state;
-    check_same(reduce_find_fp16, reduce_find_fp16_portable, 0x7c00);
-    check_same(reduce_find_bf16, reduce_find_bf16_portable, 0x7f80);
+    check_same(HVD_FLOAT16, 0x7c00);
+    check_same(HVD_BFLOAT16, 0x7f80);
 }
 
 /* In place, from any element on, of any length: nothing beside the range changes. */

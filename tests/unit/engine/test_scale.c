@@ -11,9 +11,9 @@
 
 #include <math.h>
 
+#include "engine/elements.h"
+#include "engine/elements_test.h"
 #include "engine/half.h"
-#include "engine/scale.h"
-#include "engine/scale_test.h"
 
 static void test_real_numbers(void **state)
 {
@@ -45,7 +45,7 @@ static bool is_nan(uint16_t bits, uint16_t infinity)
 
 /* Each 16-bit value with factors that overflow, underflow and round: both loops give the same bits.
  * Of a NaN, the bits may differ. */
-static void check_half(scale_function *one, scale_function *other, uint16_t infinity)
+static void check_half(enum hvd_type type, uint16_t infinity)
 {
     enum { VALUES = 65536 };
     const double factors[] = {0.5, 3, 1.0 / 3, -1e-3, 1e30, 1e-30, 0, -0.0, 1e300, INFINITY};
@@ -53,8 +53,8 @@ static void check_half(scale_function *one, scale_function *other, uint16_t infi
     for (size_t i = 0; i < VALUES; i++)
         in[i] = (uint16_t)i;
     for (size_t k = 0; k < sizeof factors / sizeof factors[0]; k++) {
-        one(first, in, VALUES, factors[k]);
-        other(second, in, VALUES, factors[k]);
+        scale_copy(type, first, in, VALUES, factors[k]);
+        scale_find_portable(type)(second, in, VALUES, factors[k]);
         for (size_t i = 0; i < VALUES; i++)
             assert_true(first[i] == second[i] ||
                         (is_nan(first[i], infinity) && is_nan(second[i], infinity)));
@@ -67,8 +67,8 @@ static void check_half(scale_function *one, scale_function *other, uint16_t infi
 static void test_halves_are_the_same_on_each_processor(void **state)
 {
     (void)state;
-    check_half(scale_find_fp16(), scale_find_fp16_portable(), 0x7c00);
-    check_half(scale_find_bf16(), scale_find_bf16_portable(), 0x7f80);
+    check_half(HVD_FLOAT16, 0x7c00);
+    check_half(HVD_BFLOAT16, 0x7f80);
 }
 
 /* In place, from any element on, of any length: nothing beside the range changes. */

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "engine/nccl/library.h"
-#include "engine/nccl/reduction.h"
+#include "engine/nccl/libraries.h"
+#include "engine/nccl/operations.h"
 
 /* What NCCL computes: before, sum of factor * input, after. */
 static struct nccl_reduction plan(enum hvd_type type, enum hvd_op op, double prescale,

@@ -1,34 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/nccl/cuda.h"
+#include "engine/nccl/libraries.h"
 
 #include <dlfcn.h>
 #include <string.h>
 
-static int find_function(void *library, const char *symbol, void *member, struct error *err)
+/* False: the library does not have it. */
+static bool find_function(void *library, const char *symbol, void *member)
 {
     void *found = dlsym(library, symbol);
-    if (found == NULL)
-        return error_set(err,
-                         "%s does not have %s: install a driver for CUDA 11.2 or later to use "
-                         "memory of GPUs",
-                         CUDA_LIBRARY, symbol);
     memcpy(member, &found, sizeof found);
-    return 0;
+    return found != NULL;
 }
+
+/* ---- CUDA ------------------------------------------------------------------------------------ */
 
 int cuda_find(struct cuda *cuda, struct error *err)
 {
     *cuda = (struct cuda){.library = dlopen(CUDA_LIBRARY, RTLD_NOW | RTLD_NOLOAD)};
     if (cuda->library == NULL)
         return 0;
-#define FIND(member, symbol, parameters)                                          \
-    if (find_function(cuda->library, #symbol, (void *)&cuda->member, err) != 0) { \
-        cuda_forget(cuda);                                                        \
-        return -1;                                                                \
-    }
+    const char *missing = NULL;
+#define FIND(member, symbol, parameters)                                                  \
+    if (missing == NULL && !find_function(cuda->library, #symbol, (void *)&cuda->member)) \
+        missing = #symbol;
     CUDA_FUNCTION_LIST(FIND)
 #undef FIND
-    return 1;
+    if (missing == NULL)
+        return 1;
+    cuda_forget(cuda);
+    return error_set(err,
+                     "%s does not have %s: install a driver for CUDA 11.2 or later to use "
+                     "memory of GPUs",
+                     CUDA_LIBRARY, missing);
 }
 
 void cuda_forget(struct cuda *cuda)
@@ -119,4 +122,76 @@ int cuda_move_if_device(void *data, void *to, size_t bytes, void *stream, struct
         rc = cuda_check(cuda, cuda->memory_give(cuda_address(data), stream), "cuMemFreeAsync", err);
     visit_end(&visit);
     return rc == 0 ? 1 : -1;
+}
+
+/* ---- NCCL ------------------------------------------------------------------------------------ */
+
+/* NCCL starts threads, and has handlers that run at the end of the process: it stays loaded. */
+static void *open_library(struct error *err)
+{
+    void *library = dlopen(NCCL_LIBRARY, RTLD_NOW | RTLD_NODELETE);
+    if (library == NULL) {
+        const char *why = dlerror();
+        error_set(err,
+                  "NCCL is not installed (%s): install libnccl2, or name its folder in "
+                  "LD_LIBRARY_PATH",
+                  why != NULL ? why : NCCL_LIBRARY);
+    }
+    return library;
+}
+
+static int find_functions(struct nccl *nccl, struct error *err)
+{
+    const char *missing = NULL;
+#define FIND(member, symbol, parameters)                                                  \
+    if (missing == NULL && !find_function(nccl->library, #symbol, (void *)&nccl->member)) \
+        missing = #symbol;
+    NCCL_FUNCTION_LIST(FIND)
+    FIND(error_text, ncclGetErrorString, )
+    FIND(last_error, ncclGetLastError, )
+#undef FIND
+    if (missing != NULL)
+        return error_set(err, "%s does not have %s: install NCCL 2.13 or later", NCCL_LIBRARY,
+                         missing);
+    if (nccl->get_version(&nccl->version) != NCCL_SUCCESS)
+        return error_set(err, "%s does not tell its version", NCCL_LIBRARY);
+    return nccl->version >= NCCL_VERSION_NEEDED
+               ? 0
+               : error_set(err, "%s has version %d, and libhvd needs %d (2.13) or later",
+                           NCCL_LIBRARY, nccl->version, NCCL_VERSION_NEEDED);
+}
+
+int nccl_load(struct nccl *nccl, struct error *err)
+{
+    *nccl = (struct nccl){.library = open_library(err)};
+    if (nccl->library != NULL && find_functions(nccl, err) == 0)
+        return 0;
+    nccl_unload(nccl);
+    return -1;
+}
+
+void nccl_unload(struct nccl *nccl)
+{
+    if (nccl->library != NULL)
+        dlclose(nccl->library);
+    *nccl = (struct nccl){0};
+}
+
+int nccl_version(void)
+{
+    struct nccl nccl;
+    if (nccl_load(&nccl, NULL) != 0)
+        return 0;
+    int version = nccl.version;
+    nccl_unload(&nccl);
+    return version;
+}
+
+int nccl_check(const struct nccl *nccl, int result, void *comm, const char *what, struct error *err)
+{
+    if (result == NCCL_SUCCESS)
+        return 0;
+    const char *more = nccl->last_error(comm);
+    return error_set(err, "%s: %s%s%s", what, nccl->error_text(result),
+                     more != NULL && more[0] != '\0' ? ": " : "", more != NULL ? more : "");
 }
