@@ -13,6 +13,7 @@
  *   killed   rank NUMBER % size is killed while all submit
  *   elastic  rank 1 is killed once, under hvd_elastic_run()
  */
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -109,6 +110,25 @@ static void check_step(const struct test *test)
     expect_all(test, test->data, TENSORS * length, 3, "a step");
 }
 
+/* What is multiplied by no number is no number, as in host memory. */
+static void check_nan(const struct test *test, double prescale, double postscale, enum hvd_op op)
+{
+    struct hvd_options options = HVD_OPTIONS_INIT;
+    struct hvd_tensor tensor = tensor_of(test, "nan", test->data);
+    float *values AUTO_FREE = mem_array((size_t)length, sizeof *values);
+    options.op = op;
+    options.prescale = prescale;
+    options.postscale = postscale;
+    fill(test, test->data, length, 1);
+    job_expect(hvd_allreduce(&tensor, &options), HVD_OK, "", "a factor that is not a number");
+    place_sync(&test->place, test->stream);
+    place_get(&test->place, values, test->data, (size_t)length * sizeof *values);
+    for (int64_t i = 0; i < length; i++)
+        if (!isnan(values[i]))
+            worker_fail("element %lld is %g after a product with a NaN", (long long)i,
+                        (double)values[i]);
+}
+
 static void run_rules(struct test *test)
 {
     int64_t one = 1;
@@ -145,6 +165,10 @@ static void run_rules(struct test *test)
     job_expect(hvd_allreduce(&scalar, &options), HVD_OK, "", "host memory in the same set");
     if (value != test->job.size - 1)
         worker_fail("the maximum is %d", value);
+    check_nan(test, NAN, 1, HVD_SUM);
+    check_nan(test, 1, NAN, HVD_SUM);
+    check_nan(test, 1, NAN, HVD_AVERAGE);
+    check_nan(test, 1, NAN, HVD_MAX);
     check_step(test);
 }
 

@@ -146,11 +146,6 @@ static enum hvd_status group_end(struct group *group, struct error *err)
     return nccl_comm_result(group->comm, group->comm->handle, group->result, group->what, err);
 }
 
-static bool changes_nothing(double factor)
-{
-    return !(factor < 1) && !(factor > 1);
-}
-
 /* A sum that multiplies its inputs by `factor` is an operation that NCCL makes. */
 static enum hvd_status op_begin(struct nccl_comm *comm, void *handle, int type, double factor,
                                 int *op, struct error *err)
@@ -268,8 +263,8 @@ enum hvd_status nccl_allreduce(struct nccl_comm *comm, const struct nccl_tensor 
                                size_t count, size_t type_bytes,
                                const struct nccl_reduction *reduction, struct error *err)
 {
-    bool multiplies = !changes_nothing(reduction->factor),
-         scaled = !changes_nothing(reduction->before);
+    bool multiplies = !is_one(reduction->factor),
+         scaled = !is_one(reduction->before);
     int op = reduction->op;
     enum hvd_status status = make_zeros(comm, tensors, count, type_bytes, err);
     if (status == HVD_OK && scaled)
@@ -281,7 +276,7 @@ enum hvd_status nccl_allreduce(struct nccl_comm *comm, const struct nccl_tensor 
     status = reduce_all(comm, tensors, count, type_bytes, reduction->type, op, scaled, err);
     if (multiplies)
         comm->setup.nccl->op_destroy(op, comm->handle);
-    if (status == HVD_OK && !changes_nothing(reduction->after))
+    if (status == HVD_OK && !is_one(reduction->after))
         status = scale_results(comm, tensors, count, reduction->type, reduction->after, err);
     return status;
 }
@@ -325,13 +320,13 @@ enum hvd_status nccl_reducescatter(struct nccl_comm *comm, const void *in, void 
                                    const size_t *counts, size_t type_bytes,
                                    const struct nccl_reduction *reduction, struct error *err)
 {
-    bool multiplies = !changes_nothing(reduction->factor);
+    bool multiplies = !is_one(reduction->factor);
     size_t total = 0, mine = counts[comm->setup.rank];
     int op = reduction->op;
     enum hvd_status status = HVD_OK;
     for (int i = 0; i < comm->setup.size; i++)
         total += counts[i];
-    bool scaled = !changes_nothing(reduction->before);
+    bool scaled = !is_one(reduction->before);
     if (scaled || in == out) { /* the result would overwrite what others still need */
         status = nccl_comm_reserve(comm, total * type_bytes, err);
         const struct nccl_tensor copied = {in, at(comm->buffer, 0), total};
@@ -349,7 +344,7 @@ enum hvd_status nccl_reducescatter(struct nccl_comm *comm, const void *in, void 
     if (multiplies)
         comm->setup.nccl->op_destroy(op, comm->handle);
     const struct nccl_tensor result = {out, out, mine};
-    if (status == HVD_OK && mine > 0 && !changes_nothing(reduction->after))
+    if (status == HVD_OK && mine > 0 && !is_one(reduction->after))
         status = scale(comm, &result, 1, reduction->type, reduction->after, err);
     return status;
 }
