@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "loop/library.h"
-#include "loop/members.h"
+#include "loop/sets.h"
 
 /* No tensor of a program should have it. */
 #define MPI_NAME "libhvd: process sets of MPI communicators"

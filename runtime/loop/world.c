@@ -16,7 +16,6 @@
 #include "base/mem.h"
 #include "base/thread.h"
 #include "engine/load.h"
-#include "loop/members.h"
 #include "loop/sets.h"
 
 enum { EVENTS = 16 };

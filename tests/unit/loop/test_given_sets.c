@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "loop/members.h"
+#include "loop/sets.h"
 
 static void test_each_set_is_found_once(void **state)
 {
