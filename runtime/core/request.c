@@ -203,15 +203,9 @@ void request_describe(const struct request *request, const char *difference, str
 
 enum { HAS_SCALES = 1, HAS_PRIORITY = 2, ON_GPU = 4, FIELDS_END = 8 };
 
-static bool is_one(double value)
-{
-    const double one = 1;
-    return memcmp(&value, &one, sizeof one) == 0;
-}
-
 void request_write(const struct request *request, struct buf *out)
 {
-    bool scaled = !is_one(request->prescale) || !is_one(request->postscale);
+    bool scaled = !factor_is_one(request->prescale) || !factor_is_one(request->postscale);
     put_number(out, request->kind);
     put_number(out, request->type);
     put_number(out, request->op);

@@ -28,11 +28,6 @@ struct elastic_self {
  * HOROVOD_HOSTNAME, HOROVOD_LOCAL_RANK and HOROVOD_ELASTIC_TIMEOUT (600 s if it is not set). */
 int elastic_self_read(struct elastic_self *self, char *(*get)(const char *name), struct error *err);
 
-/* Pure: "rank,size,local_rank,local_size,cross_rank,cross_size". HVD_ERR_REMOVED: rank -1.
- * HVD_ERR_ENGINE: the text has another form. */
-enum hvd_status elastic_place_parse(const char *text, struct engine_place *place,
-                                    struct error *err);
-
 /* Waits for the launcher's answer. The local rank may be another one then: `self` follows. */
 enum hvd_status elastic_place_ask(struct elastic_self *self, struct engine_place *place,
                                   struct error *err);

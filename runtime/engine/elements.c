@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "core/request.h"
 #include "engine/elements_test.h"
 #include "engine/half.h"
 #include "engine/loops.h"
@@ -246,10 +247,9 @@ INTEGERS(scale_uint64, uint64_t, 0, UINT64_MAX, 0.0, 0x1p64)
 
 void scale_copy(enum hvd_type type, void *out, const void *in, size_t count, double factor)
 {
-    const double one = 1;
     if (count == 0)
         return;
-    if (memcmp(&factor, &one, sizeof one) == 0 || type == HVD_BOOL) {
+    if (factor_is_one(factor) || type == HVD_BOOL) {
         if (out != in)
             memcpy(out, in, count * hvd_type_bytes((int)type));
         return;

@@ -71,12 +71,6 @@ static int check_buffer(const void *buffer, const char *what, const struct reque
     return 0;
 }
 
-static bool is_one(double value)
-{
-    const double one = 1;
-    return memcmp(&value, &one, sizeof one) == 0;
-}
-
 static int check_reduction(const struct call *call, struct error *err)
 {
     const struct hvd_options *options = call->options;
@@ -92,7 +86,7 @@ static int check_reduction(const struct call *call, struct error *err)
     if (reduce_find((enum hvd_type)call->tensor->type, op) == NULL)
         return error_set(err, "%d is not an operation of allreduce", options->op);
     if (call->tensor->type == HVD_BOOL &&
-        (average || !is_one(options->prescale) || !is_one(options->postscale)))
+        (average || !factor_is_one(options->prescale) || !factor_is_one(options->postscale)))
         return error_set(err, "bool has neither an average nor a scale");
     return 0;
 }

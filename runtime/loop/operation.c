@@ -299,9 +299,7 @@ static enum hvd_status scatter(struct runner *runner, const struct part *parts, 
 static bool is_direct(const struct part *part)
 {
     const struct submission *submission = part->token;
-    const double one = 1;
-    return memcmp(&part->request.prescale, &one, sizeof one) == 0 &&
-           submission->output != submission->input;
+    return factor_is_one(part->request.prescale) && submission->output != submission->input;
 }
 
 static enum hvd_status scatter_run(struct runner *runner, const struct part *parts, size_t count,

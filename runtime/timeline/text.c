@@ -8,6 +8,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "timeline/text_test.h"
 
 struct timeline_rows {
     struct map by_key;

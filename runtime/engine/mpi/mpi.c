@@ -28,15 +28,6 @@ const char mem_last_words[] = ENGINE_LAST_WORDS;
 
 enum { PIECE = 1 << 30, TAGS = 32768 }; /* MPI promises tags below 32768 */
 
-static enum hvd_status failed(int code, const char *what, struct error *err)
-{
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int length = 0;
-    MPI_Error_string(code, text, &length);
-    error_set(err, "%s: %.*s", what, length, text);
-    return HVD_ERR_ENGINE;
-}
-
 static enum hvd_status initialize(struct engine_world *world, bool threads_wanted,
                                   struct error *err)
 {
@@ -53,7 +44,7 @@ static enum hvd_status initialize(struct engine_world *world, bool threads_wante
         int code = MPI_Init_thread(
             NULL, NULL, threads_wanted ? MPI_THREAD_MULTIPLE : MPI_THREAD_SERIALIZED, &threads);
         if (code != MPI_SUCCESS)
-            return failed(code, "MPI_Init_thread", err);
+            return request_failed(code, "MPI_Init_thread", err);
         world->own_init = true;
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
         MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
@@ -91,7 +82,7 @@ static enum hvd_status find_place(struct engine_world *world, const struct engin
     MPI_Comm_size(world->all, &place->size);
     if (given->size == 0) {
         int code = split_by_host(world);
-        return code == MPI_SUCCESS ? HVD_OK : failed(code, "MPI_Comm_split", err);
+        return code == MPI_SUCCESS ? HVD_OK : request_failed(code, "MPI_Comm_split", err);
     }
     if (given->size != place->size || given->rank != place->rank) {
         error_set(err,
@@ -112,11 +103,11 @@ static enum hvd_status set_up(struct engine_world *world, const struct engine_se
         return status;
     int code = MPI_Comm_dup(MPI_COMM_WORLD, &world->all);
     if (code != MPI_SUCCESS)
-        return failed(code, "MPI_Comm_dup", err);
+        return request_failed(code, "MPI_Comm_dup", err);
     MPI_Comm_set_errhandler(world->all, MPI_ERRORS_RETURN);
     code = mpi_types_create(&world->types);
     if (code != MPI_SUCCESS)
-        return failed(code, "MPI_Op_create", err);
+        return request_failed(code, "MPI_Op_create", err);
     return find_place(world, &setup->place, err);
 }
 
@@ -194,7 +185,7 @@ static enum hvd_status mpi_comm_create(struct engine_world *world, uint64_t id, 
         request_lock(world);
         int code = create(world, id, ranks, count, &made->comm);
         request_unlock(world);
-        status = code == MPI_SUCCESS ? HVD_OK : failed(code, "MPI_Comm_create_group", err);
+        status = code == MPI_SUCCESS ? HVD_OK : request_failed(code, "MPI_Comm_create_group", err);
     }
     if (status == HVD_OK)
         *comm = made;

@@ -38,17 +38,22 @@ enum hvd_status request_may_start(const struct engine_comm *comm, struct error *
     return HVD_ERR_PEER_LOST;
 }
 
+enum hvd_status request_failed(int code, const char *what, struct error *err)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    error_set(err, "%s: %.*s", what, length, text);
+    return HVD_ERR_ENGINE;
+}
+
 enum hvd_status request_result(struct engine_comm *comm, int code, const char *what,
                                struct error *err)
 {
     if (code == MPI_SUCCESS)
         return HVD_OK;
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int length = 0;
-    MPI_Error_string(code, text, &length);
     comm->broken = true;
-    error_set(err, "%s: %.*s", what, length, text);
-    return HVD_ERR_ENGINE;
+    return request_failed(code, what, err);
 }
 
 static void sleep_ns(int64_t ns)

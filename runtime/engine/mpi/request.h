@@ -58,6 +58,9 @@ void request_unlock(struct engine_world *world);
 /* HVD_OK, or the communicator cannot be used: it is broken, or abort() was called. */
 enum hvd_status request_may_start(const struct engine_comm *comm, struct error *err);
 
+/* HVD_ERR_ENGINE, and the text of the error code of an MPI call named `what`. */
+enum hvd_status request_failed(int code, const char *what, struct error *err);
+
 /* The status for the error code of an MPI call named `what`. Breaks the communicator on failure. */
 enum hvd_status request_result(struct engine_comm *comm, int code, const char *what,
                                struct error *err);

@@ -4,16 +4,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/request.h"
 #include "engine/half.h"
 #include "engine/nccl/libraries.h"
 
 /* ---- Reductions ------------------------------------------------------------------------------ */
-
-static bool is_one(double value)
-{
-    const double one = 1;
-    return memcmp(&value, &one, sizeof one) == 0;
-}
 
 /* A product with it only changes the exponent. */
 static bool is_power_of_two(double value)
@@ -65,10 +60,10 @@ static void plan_sum(bool average, bool narrow, double prescale, double postscal
     if (size == 1) { /* NCCL would multiply in the communicator of one rank */
         out->before = prescale;
         out->after = after;
-    } else if (!is_one(prescale)) {
+    } else if (!factor_is_one(prescale)) {
         out->factor = prescale;
         out->after = after;
-    } else if (average && is_one(postscale)) {
+    } else if (average && factor_is_one(postscale)) {
         out->op = NCCL_AVERAGE;
     } else if (is_power_of_two(after) && !narrow) {
         out->factor = after; /* a sum of such products is the product of the sum */
@@ -95,7 +90,7 @@ enum hvd_status nccl_reduction_plan(enum hvd_type type, enum hvd_op op, double p
     if (out->type < NCCL_FLOAT16) {
         if (op == HVD_AVERAGE)
             out->op = NCCL_AVERAGE;
-        if (is_one(prescale) && is_one(postscale))
+        if (factor_is_one(prescale) && factor_is_one(postscale))
             return HVD_OK;
         error_set(err, "NCCL cannot scale integers");
         return HVD_ERR_UNSUPPORTED;
@@ -263,8 +258,7 @@ enum hvd_status nccl_allreduce(struct nccl_comm *comm, const struct nccl_tensor 
                                size_t count, size_t type_bytes,
                                const struct nccl_reduction *reduction, struct error *err)
 {
-    bool multiplies = !is_one(reduction->factor),
-         scaled = !is_one(reduction->before);
+    bool multiplies = !factor_is_one(reduction->factor), scaled = !factor_is_one(reduction->before);
     int op = reduction->op;
     enum hvd_status status = make_zeros(comm, tensors, count, type_bytes, err);
     if (status == HVD_OK && scaled)
@@ -276,7 +270,7 @@ enum hvd_status nccl_allreduce(struct nccl_comm *comm, const struct nccl_tensor 
     status = reduce_all(comm, tensors, count, type_bytes, reduction->type, op, scaled, err);
     if (multiplies)
         comm->setup.nccl->op_destroy(op, comm->handle);
-    if (status == HVD_OK && !is_one(reduction->after))
+    if (status == HVD_OK && !factor_is_one(reduction->after))
         status = scale_results(comm, tensors, count, reduction->type, reduction->after, err);
     return status;
 }
@@ -320,13 +314,13 @@ enum hvd_status nccl_reducescatter(struct nccl_comm *comm, const void *in, void 
                                    const size_t *counts, size_t type_bytes,
                                    const struct nccl_reduction *reduction, struct error *err)
 {
-    bool multiplies = !is_one(reduction->factor);
+    bool multiplies = !factor_is_one(reduction->factor);
     size_t total = 0, mine = counts[comm->setup.rank];
     int op = reduction->op;
     enum hvd_status status = HVD_OK;
     for (int i = 0; i < comm->setup.size; i++)
         total += counts[i];
-    bool scaled = !is_one(reduction->before);
+    bool scaled = !factor_is_one(reduction->before);
     if (scaled || in == out) { /* the result would overwrite what others still need */
         status = nccl_comm_reserve(comm, total * type_bytes, err);
         const struct nccl_tensor copied = {in, at(comm->buffer, 0), total};
@@ -344,7 +338,7 @@ enum hvd_status nccl_reducescatter(struct nccl_comm *comm, const void *in, void 
     if (multiplies)
         comm->setup.nccl->op_destroy(op, comm->handle);
     const struct nccl_tensor result = {out, out, mine};
-    if (status == HVD_OK && mine > 0 && !is_one(reduction->after))
+    if (status == HVD_OK && mine > 0 && !factor_is_one(reduction->after))
         status = scale(comm, &result, 1, reduction->type, reduction->after, err);
     return status;
 }

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "elastic/place.h"
+#include "elastic/place_test.h"
 
 static void test_an_answer(void **state)
 {

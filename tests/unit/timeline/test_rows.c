@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "timeline/text.h"
+#include "timeline/text_test.h"
 
 static void test_one_for_each_tensor_and_set(void **state)
 {

@@ -10,7 +10,7 @@
 #include <jansson.h>
 
 #include "base/mem.h"
-#include "timeline/text.h"
+#include "timeline/text_test.h"
 
 #define ORIGIN 5000000
 
