@@ -6,7 +6,6 @@
 
 #include "base/mem.h"
 #include "base/thread.h"
-#include "loop/operation.h"
 
 /* Smaller operations take less time than the way to another thread and back. */
 #define LARGE ((int64_t)1 << 20)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loop/gather.h"
+#include "loop/runner.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs the operations of hvd.h on tensors in the memory of a GPU, with NCCL. The parts are of one
- * kind, as in loop/operation.h. */
+ * kind, as in loop/runner.h. */
 #pragma once
 
 #include "engine/nccl/comm.h"

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loop/operation.h"
+#include "loop/runner.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "engine/elements.h"
-#include "loop/gather.h"
 
 /* ---- Allreduce ------------------------------------------------------------------------------- */
 

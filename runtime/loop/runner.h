@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the operations of a lane have in common: its engine, its members, its fusion buffer.
- * One thread uses it. */
+/* What the operations of a lane have in common, its engine, its members and its fusion buffer; and
+ * these operations. One thread uses it. */
 #pragma once
 
 #include "core/action.h"
@@ -53,3 +53,24 @@ double runner_postscale(const struct runner *runner, const struct request *reque
  * vector of its own. Status: as of the operations in engine/engine.h. */
 enum hvd_status runner_adasum(struct runner *runner, const struct part *parts, size_t count,
                               void *data, struct error *err);
+
+/* ---- Operations ------------------------------------------------------------------------------ */
+
+/*
+ * Runs one operation of a process set with its engine: that of `parts`, whose tokens are
+ * submissions. `outcomes` has one for each part. A failure means that the engine cannot be used any
+ * more, and the outcomes say the same. Then the buffers that it was given are kept, if it says so.
+ *
+ * Tensors that are fused go through the fusion buffer: one copy in, one operation, one copy out;
+ * the copies scale. A single allreduce is done in its own output. The first dimensions of
+ * allgathers and the splits of an alltoall are exchanged before the data.
+ */
+enum hvd_status operation_run(struct runner *runner, const struct part *parts, size_t count,
+                              struct outcome *outcomes, struct error *err);
+
+/* Allgather, which may be fused, and alltoall, which never is. Only the sender of rows knows how
+ * many there are. */
+enum hvd_status gather_run(struct runner *runner, const struct part *parts, size_t count,
+                           struct outcome *outcomes, struct error *err);
+enum hvd_status alltoall_run(struct runner *runner, const struct part *part,
+                             struct outcome *outcome, struct error *err);

@@ -123,4 +123,31 @@ class WakeContext final : public gloo::transport::Context,
     std::atomic<bool> woken_{false};
 };
 
+inline WakeBuffer::WakeBuffer(std::shared_ptr<WakeContext> context, std::unique_ptr<Buffer> inner)
+    : Buffer(inner->ptr, inner->size), context_(std::move(context)), inner_(std::move(inner))
+{
+    context_->add(this);
+}
+
+inline WakeBuffer::~WakeBuffer()
+{
+    context_->remove(this);
+}
+
+inline bool WakeBuffer::waitRecv(int *rank, Milliseconds timeout)
+{
+    context_->check();
+    if (!inner_->waitRecv(rank, timeout))
+        throw gloo::IoException("the engine was aborted");
+    return true;
+}
+
+inline bool WakeBuffer::waitSend(int *rank, Milliseconds timeout)
+{
+    context_->check();
+    if (!inner_->waitSend(rank, timeout))
+        throw gloo::IoException("the engine was aborted");
+    return true;
+}
+
 } // namespace shim

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "loop/operation.h"
+#include "loop/runner.h"
 
 enum { LENGTH = 10 };
 
