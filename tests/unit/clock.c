@@ -2,21 +2,23 @@
 /* Takes the place of base/clock.c in the programs of the unit tests. */
 #include "base/clock.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <time.h>
 
 #include "unit.h"
 
+/* A test stops the clocks while its threads read them. */
 static struct {
-    bool stopped;
-    int64_t mono_ns, wall_ns;
+    atomic_bool stopped;
+    _Atomic int64_t mono_ns, wall_ns;
 } set;
 
 void unit_clock_stop(int64_t mono_ns, int64_t wall_ns)
 {
-    set.stopped = true;
     set.mono_ns = mono_ns;
     set.wall_ns = wall_ns;
+    set.stopped = true;
 }
 
 void unit_clock_run(void)
