@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "io/pty.h"
 #include "node/ports.h"
 #include "node/route.h"
 #include "wire/control.pb-c.h"
@@ -241,6 +242,18 @@ static void choose_interfaces(struct crew_setup *setup)
     route_leave_subnets(&setup->route);
 }
 
+/* Others on this host need some too, so each start may still fail. */
+static int check_terminals(size_t count, struct error *err)
+{
+    int64_t left = pty_left();
+    if (left < 0 || (uint64_t)left >= count)
+        return 0;
+    return error_status(err, STATUS_LAUNCHER,
+                        "%zu ranks need a terminal each, but this host allows only %" PRId64
+                        " more; raise kernel.pty.max, or use --pty for one rank only",
+                        count, left);
+}
+
 int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
                     Hvdrun__Prepare *prepare, const struct mpi_job_ops *mpi_ops, void *context,
                     struct error *err)
@@ -261,6 +274,8 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
         if (prepare->workers[i]->slot >= SLOT_MAX)
             return error_set(err, "a worker in slot %u", prepare->workers[i]->slot);
     }
+    if (prepare->stdout_terminals && check_terminals(prepare->n_workers, err) < 0)
+        return -1;
     if (rank_places_read(prepare, &setup->places, err) < 0)
         return -1;
     setup->cpu_ranks =

@@ -76,6 +76,8 @@ static void make_vars(struct start *start, const struct crew_setup *setup,
     crew_binding_env(&setup->binding, setup->config->facts->cpu_quota, setup->cpu_ranks, message,
                      &start->hints);
     crew_gpus_env(setup->binding.gpus, message, &start->extra, &start->hints);
+    if (setup->prepare->stdout_terminals)
+        strv_add(&start->hints, "TERM=dumb"); /* programs read it if stdout is a terminal */
     start->places = crew_progress_places(progress, start->spawn.worker->seat);
     struct worker_env_rank rank = {.rank = (int)message->rank,
                                    .local_rank = (int)message->local_rank,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -18,6 +19,7 @@
 #define WIDE ((int)(256u << 10))
 #define WIDE_COUNT 32 /* pipes; a user may have 64 MiB in all, and then gets tiny ones */
 #define ASKS 16
+#define TERMINAL_HOLDS (128 << 10) /* at least what its buffers in the kernel can hold */
 #define LINK_CONGESTED ((size_t)128 << 10)
 
 struct worker_stream {
@@ -35,6 +37,7 @@ struct worker_stream {
     bool wide;       /* it does, and counts in pool->wide */
     bool cut;        /* ends after `left` more bytes */
     bool missed;     /* it was cut while a process still held its other end */
+    bool terminal;   /* since the cut: it is one, and cannot tell how much is left */
     int left;
     void (*ended)(void *context);
     void *context;
@@ -140,6 +143,14 @@ static void watch_line(struct worker_stream *stream, const uint8_t *bytes, size_
 }
 
 /* ---- bytes ---- */
+
+/* A terminal counts only what its line discipline has, and not what is on the way there. This asks
+ * the kernel to pass that on first. */
+static bool has_bytes(const struct worker_stream *stream)
+{
+    struct pollfd now = {.fd = stream->fd, .events = POLLIN};
+    return poll(&now, 1, 0) > 0 && (now.revents & POLLIN) != 0;
+}
 
 static void stream_close(struct worker_stream *stream)
 {
@@ -257,7 +268,9 @@ static void stream_readable(void *context, int what)
         pause_stream(stream); /* else it would still be watched, and so first, when credit comes */
     if (got > 0 && stream->cut)
         stream->left -= (int)got;
-    if (got == 0 || (stream->cut && (got < 0 || stream->left <= 0)))
+    bool over =
+        stream->cut && (got < 0 || stream->left <= 0 || (stream->terminal && !has_bytes(stream)));
+    if (got == 0 || over)
         stream_end(stream);
 }
 
@@ -294,8 +307,10 @@ void stream_cut(struct worker_stream *stream)
     if (stream->fd < 0 || stream->cut)
         return;
     stream->cut = true;
+    stream->terminal = isatty(stream->fd) == 1;
     /* Counted now, since a process at the other end may go on writing forever. */
-    if (ioctl(stream->fd, FIONREAD, &stream->left) < 0 || stream->left <= 0)
+    stream->left = stream->terminal ? TERMINAL_HOLDS : waiting_bytes(stream);
+    if (stream->left <= 0 || (stream->terminal && !has_bytes(stream)))
         stream_end(stream);
 }
 

@@ -28,6 +28,8 @@
 #include "wire/control.pb-c.h"
 
 #define ERROR_FILE_MAX (64u << 10)
+#define ROWS 24 /* of a terminal whose size nobody knows, as usual */
+#define COLUMNS 80
 
 const char *worker_state_name(enum worker_state state)
 {
@@ -140,6 +142,20 @@ static int plumb_output(struct plumbing *p, int i)
     return fd_nonblock(ends[0]);
 }
 
+/* The worker has a session of its own, but this is not its controlling terminal: so no signal comes
+ * from it, not even when its master closes. */
+static int plumb_stdout(const struct worker_shared *shared, struct plumbing *p)
+{
+    if (!shared->stdout_terminals)
+        return plumb_output(p, STDOUT_FILENO);
+    int ends[2], known = shared->rows > 0;
+    if (pty_open_output(ends, known ? shared->rows : ROWS, known ? shared->columns : COLUMNS) < 0)
+        return -1;
+    p->ours[STDOUT_FILENO] = ends[0];
+    p->child[STDOUT_FILENO] = ends[1];
+    return fd_nonblock(ends[0]);
+}
+
 static int plumb_pipes(const struct worker *worker, struct plumbing *p,
                        enum worker_stdin stdin_kind)
 {
@@ -151,10 +167,10 @@ static int plumb_pipes(const struct worker *worker, struct plumbing *p,
         p->child[0] = ends[0];
         p->ours[0] = ends[1];
     }
-    if (plumb_output(p, 1) < 0)
+    if (plumb_stdout(worker->shared, p) < 0)
         return -1;
     if (!worker->shared->merge_stderr)
-        return plumb_output(p, 2);
+        return plumb_output(p, STDERR_FILENO);
     p->child[2] = p->child[1];
     return 0;
 }
@@ -216,6 +232,11 @@ static int plumb(struct worker *worker, struct plumbing *p, struct child_spec *s
                                                      : plumb_pipes(worker, p, stdin_kind);
     if (result < 0) {
         error_errno(err, errno, "cannot create the pipes or terminal of rank %u", worker->rank);
+        if (err->errnum == ENOSPC) /* pipes never say so */
+            error_set(err,
+                      "cannot create the terminal of rank %u: this host allows no more terminals; "
+                      "raise kernel.pty.max, or use --pty for one rank only",
+                      worker->rank);
         err->status = STATUS_LAUNCHER;
         return -1;
     }

@@ -58,7 +58,9 @@ struct worker_shared {
     int null_fd; /* /dev/null, open for reading */
     int64_t drain_ms;
     bool merge_stderr;
-    int rows, columns; /* of the user's terminal */
+    bool stdout_terminals; /* the stdout of each worker is a terminal, but stdin and stderr are not
+                            */
+    int rows, columns;     /* of the user's terminal; 0: there is none */
     /* Called after EXITED and after FINISHED were sent. */
     void (*changed)(void *context, struct worker *worker);
     void *context;

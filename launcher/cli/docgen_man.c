@@ -68,7 +68,7 @@ static void put_signals(struct buf *out)
         {"TSTP\\fR, \\fBCONT",
          "hvdrun stops the workers, then itself; CONT lets the workers continue, and the time "
          "limits too"},
-        {"WINCH", "The worker with \\fB\\-\\-pty\\fR gets the new size of the terminal"},
+        {"WINCH", "The worker with \\fB\\-\\-pty\\fR RANK gets the new size of the terminal"},
     };
     buf_puts(out, ".SH SIGNALS\n"
                   "A signal to hvdrun goes to the whole process group of each worker. hvdrun "

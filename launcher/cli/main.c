@@ -339,7 +339,7 @@ static int check_detach(const struct command_line *line, struct error *err)
     const struct settings *settings = &line->settings;
     if (!settings->detach || (!line->check.wanted && settings->pty < 0 && settings->log_size > 0))
         return 0;
-    const char *with = line->check.wanted ? "hvdrun check" : settings->pty >= 0 ? "--pty" : "";
+    const char *with = line->check.wanted ? "hvdrun check" : settings->pty >= 0 ? "--pty RANK" : "";
     if (with[0] == '\0')
         return error_status(err, STATUS_USAGE,
                             "--detach: a detached job needs a log, so --log-size "

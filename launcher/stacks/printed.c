@@ -101,20 +101,21 @@ static uint64_t find_file(pid_t pid)
     return found ? symbols.standard_output + bias : 0;
 }
 
-/* -1: it is not a pipe. Only a pipe is opened, since that does not wait for a file system. */
-static int open_pipe(pid_t pid)
+/* -1: it is neither a pipe nor a terminal. Only these are opened, since that does not wait for a
+ * file system. */
+static int open_stdout(pid_t pid)
 {
     char *path AUTO_FREE = mem_printf("/proc/%d/fd/%d", (int)pid, STDOUT_FILENO);
     char what[16] = "";
-    if (readlink(path, what, sizeof(what) - 1) < 0 || strncmp(what, "pipe:[", 6) != 0)
-        return -1;
-    return fd_open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    bool fits = readlink(path, what, sizeof(what) - 1) > 0 &&
+                (strncmp(what, "pipe:[", 6) == 0 || strncmp(what, "/dev/pts/", 9) == 0);
+    return fits ? fd_open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0) : -1;
 }
 
 void printed_flush(pid_t pid)
 {
-    int pipe AUTO_FD = open_pipe(pid);
-    uint64_t file = pipe >= 0 ? find_file(pid) : 0, at = 0, value = 0;
+    int out AUTO_FD = open_stdout(pid);
+    uint64_t file = out >= 0 ? find_file(pid) : 0, at = 0, value = 0;
     char *mem AUTO_FREE = mem_printf("/proc/%d/mem", (int)pid);
     int fd AUTO_FD = file != 0 ? fd_open(mem, O_RDWR | O_CLOEXEC, 0) : -1;
     struct memory memory = {.read = read_memory, .context = &fd, .budget = MEMORY_BUDGET};
@@ -122,7 +123,7 @@ void printed_flush(pid_t pid)
     if (fd < 0 || printed_read(&memory, file, &text, &at, &value) < 0 ||
         lseek(fd, (off_t)at, SEEK_SET) < 0)
         return;
-    /* a pipe that is full takes nothing of a usual buffer, and the process keeps it */
-    if (fd_write(pipe, buf_text(&text), text.length) > 0)
+    /* one that is full takes nothing of a usual buffer, and the process keeps it */
+    if (fd_write(out, buf_text(&text), text.length) > 0)
         (void)fd_write(fd, &value, sizeof(value));
 }

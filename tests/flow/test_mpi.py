@@ -170,6 +170,23 @@ class Ends(Mpi):
                     result = self.expect(self.mpi("-np", 2, option, *command, 1, 5), 5)
                     self.assertEqual(result.lines, ["[1]<stdout>:rank 1 aborts"], result.describe())
 
+    def test_what_others_have_printed_before_an_abort(self):
+        """With a terminal for each rank, C programs write each line when it is complete."""
+        for kind in KINDS:
+            option = "--mpi=pmix" if kind == "openmpi" else "--mpi=pmi1"
+            with self.subTest(kind=kind):
+                result = self.expect(self.mpi("-np", 4, option, "--pty", "all", mpi_worker("mpi_abort", kind), 1, 5, "told\n"), 5)
+                self.assertEqual(sorted(result.lines), sorted([f"[{rank}]<stdout>:told" for rank in range(4)] +
+                                                              ["[1]<stdout>:rank 1 aborts", "[1]<stdout>:told"]), result.describe())
+
+    def test_an_unfinished_line_before_an_abort(self):
+        for kind in KINDS:
+            option = "--mpi=pmix" if kind == "openmpi" else "--mpi=pmi1"
+            with self.subTest(kind=kind):
+                result = self.expect(self.mpi("-np", 2, option, "--pty", "all", mpi_worker("mpi_abort", kind), 1, 5, "half"), 5)
+                self.assertEqual([line for line in result.lines if line.startswith("[1]")],
+                                 ["[1]<stdout>:halfrank 1 aborts", "[1]<stdout>:half"], result.describe())
+
     def test_an_abort_never_succeeds(self):
         for kind in KINDS:
             for code in (0, 256):

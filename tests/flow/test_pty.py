@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--pty RANK: a terminal for one rank."""
+"""--pty RANK: a terminal for one rank. --pty all: the stdout of each rank is one."""
 
 import os
 import re
+import subprocess
+import sys
 import time
 
-from rig import Flow, main, worker
+from hostile import Hostile
+from rig import Flow, main, sanitized, worker
+
+QUICK = ("--grace", "200ms", "--drain-timeout", "100ms")
+# What the C library does with stdout decides when the lines of tr come.
+WAITS = '(echo first; while [ ! -e "$0" ]; do sleep 0.05; done; echo last) | tr a-z A-Z'
+KINDS_OF_STREAM = 'for i in 0 1 2; do test -t $i && t="$t 1" || t="$t 0"; done; echo tty$t'
 
 
 class Pty(Flow):
@@ -70,6 +78,166 @@ class Pty(Flow):
 
     def test_a_rank_that_does_not_exist(self):
         self.expect_said(self.expect(self.run_job("-np", 2, "--pty", 4, "true"), 2), "pty.*4")
+
+
+class All(Hostile, Flow):
+
+    def all(self, *args, **options):
+        return self.run_job("--pty", "all", *args, **options)
+
+    def seen(self, *args, **options):
+        """What `args` make of the three streams."""
+        result = self.expect(self.all("--no-label", *args, "sh", "-c", KINDS_OF_STREAM, **options), 0)
+        return sorted(result.lines)
+
+    def test_only_stdout_is_a_terminal(self):
+        self.assertEqual(self.seen("-np", 3), ["tty 0 1 0"] * 3)
+        self.assertEqual(self.seen("-np", 2, "--merge-stderr"), ["tty 0 1 1"] * 2)
+        self.assertEqual(self.seen("-H", "a:1,b:1", "--transport", "local"), ["tty 0 1 0"] * 2)
+
+    def test_programs_of_one_job(self):
+        result = self.expect(self.all("-np", 1, "sh", "-c", KINDS_OF_STREAM, ":", "-np", 2, "sh", "-c", KINDS_OF_STREAM), 0)
+        self.expect_lines(result, [f"[{rank}]<stdout>:tty 0 1 0" for rank in range(3)])
+
+    def test_elastic(self):
+        self.assertEqual(self.seen("-np", 2, "--min-np", 2, "-H", "a:2", "--transport", "local"), ["tty 0 1 0"] * 2)
+
+    def test_warm(self):
+        script = self.write("tty.py", "import sys\nprint('tty', sys.stdin.isatty(), sys.stdout.isatty(), sys.stderr.isatty(), "
+                            "sys.stdout.line_buffering)\n")
+        for way in ((), ("--warm",)):
+            result = self.expect(self.all(*way, "-np", 2, "--oversubscribe", sys.executable, script,
+                                          env={"PYTHONUNBUFFERED": ""}), 0)
+            self.assertEqual(result.stdout.count("tty False True False True"), 2, result.describe())
+
+    def test_the_last_one_on_the_line_counts(self):
+        self.assertEqual(self.seen("-np", 2, "--pty", 0, "--pty", "all"), ["tty 0 1 0"] * 2)
+
+    def test_lines_come_at_once(self):
+        gate, let_go = self.box.gate()
+        job = self.start("-np", 2, "--pty", "all", "sh", "-c", WAITS, gate)
+        job.wait_output("FIRST", count=2)
+        let_go()
+        self.expect_lines(self.expect(job.wait(), 0), [f"[{rank}]<stdout>:{word}" for rank in (0, 1) for word in ("FIRST", "LAST")])
+
+    def test_bytes_are_unchanged(self):
+        everything = bytes(range(256)) * 2
+        path = self.box.path("everything")
+        with open(path, "wb") as file:
+            file.write(everything)
+        self.expect(self.all("-np", 1, "--output-filename", self.box.path("out"), "cat", path), 0)
+        with open(self.box.path("out/rank.0/stdout"), "rb") as file:
+            self.assertEqual(file.read(), everything)
+
+    def test_streams_stay_apart(self):
+        result = self.expect(self.all("-np", 2, "sh", "-c", "echo out; echo err >&2"), 0)
+        self.expect_lines(result, [f"[{rank}]<stdout>:out" for rank in (0, 1)])
+        self.assertEqual(result.stderr.count(">:err\n"), 2, result.describe())
+
+    def test_collapse(self):
+        self.expect_lines(self.expect(self.all("-np", 4, "--collapse", "echo", "same"), 0), ["[0-3]: same"])
+
+    def test_stdin_is_as_without(self):
+        self.expect_lines(self.expect(self.all("-np", 2, "cat", stdin=b"typed\n"), 0), ["[0]<stdout>:typed"])
+        result = self.expect(self.all("-np", 2, "--stdin", "all", "cat", stdin=b"typed\n"), 0)
+        self.expect_lines(result, [f"[{rank}]<stdout>:typed" for rank in (0, 1)])
+
+    def test_size_and_kind(self):
+        asks = 'stty size <&1; echo "TERM $TERM"'
+        result = self.expect(self.all("-np", 1, "--no-label", "sh", "-c", asks, env={"TERM": None}), 0)
+        self.assertEqual(result.lines, ["24 80", "TERM dumb"], result.describe())
+        job = self.terminal("--pty", "all", "-np", 2, "sh", "-c", asks, rows=33, columns=101)
+        self.assertEqual(job.wait(), 0, job.describe())
+        self.assertEqual(len(re.findall(r"\[[01]\]<stdout>:33 101", job.output())), 2, job.describe())
+
+    def test_it_is_nobodys_controlling_terminal(self):
+        """So no signal comes from it, whoever opens it once more."""
+        script = 'echo more > /dev/stdout; (: < /dev/tty) 2> /dev/null && echo controlling; echo end'
+        result = self.expect(self.all("-np", 2, "--no-label", "sh", "-c", script), 0)
+        self.assertEqual(sorted(result.lines), ["end", "end", "more", "more"], result.describe())
+
+    def test_a_read_fails(self):
+        result = self.expect(self.all("-np", 1, "sh", "-c", "read line <&1 && echo $line || echo nothing"), 0)
+        self.expect_lines(result, ["[0]<stdout>:nothing"])
+
+    # to the last byte
+
+    def spewed(self, *args, lines):
+        read, write = os.pipe()
+        reader = self.helper(worker("lines_verify"), "--ranks", 4, "--lines", lines, stdin=read,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        os.close(read)
+        job = self.start("-np", 4, "--pty", "all", *args, worker("spew"), "--lines", lines, stdout=write)
+        os.close(write)
+        result = job.wait(120)
+        said = reader.communicate()[0].decode()
+        self.assertEqual(reader.popen.returncode, 0, said + result.describe())
+        self.expect(result, 0)
+
+    def test_every_line_arrives(self):
+        self.spewed(lines=1000 if sanitized() else 10000)
+
+    def test_every_line_arrives_with_simulated_hosts(self):
+        self.spewed("-H", "a:2,b:2", "--transport", "local", lines=1000 if sanitized() else 10000)
+
+    def test_what_a_killed_rank_has_written(self):
+        result = self.expect(self.all("-np", 1, "--no-label", "sh", "-c", "seq 1 3000; kill -9 $$"), 137)
+        self.assertEqual(result.lines, [str(number) for number in range(1, 3001)])
+
+    def test_what_the_others_have_written(self):
+        """Their lines do not wait in buffers when the job ends."""
+        gate, let_go = self.box.gate()
+        script = '[ "$RANK" = 1 ] || exec sh -c "$2" "$1"; while [ ! -e "$1" ]; do sleep 0.05; done; exit 3'
+        endless = '(echo first; sleep 600) | tr a-z A-Z'
+        job = self.start("-np", 3, *QUICK, "--pty", "all", "sh", "-c", script, "sh", gate, endless)
+        job.wait_output("FIRST", count=2)
+        let_go()
+        self.expect_blame(self.expect(job.wait(), 3), 1, code=3)
+
+    def test_one_that_goes_on_writing_after_its_rank(self):
+        result = self.expect(self.all("-np", 2, *QUICK, worker("afterword")), 0)
+        for rank in (0, 1):
+            numbers = [int(n) for n in re.findall(rf"(?m)^\[{rank}\]<stdout>:spew r={rank} s=1 n=(\d+) \w+ c=\w+$",
+                                                  result.stdout)]
+            self.assertEqual(numbers, list(range(len(numbers))), result.describe())
+            self.assertGreater(len(numbers), 10)
+
+    def test_one_that_keeps_the_terminal_open(self):
+        script = "(trap '' HUP TERM; exec sleep 600) & seq 1 2000"
+        result = self.expect(self.all("-np", 2, *QUICK, "--no-label", "sh", "-c", script), 0)
+        self.assertEqual(sorted(map(int, result.lines)), sorted(2 * list(range(1, 2001))))
+
+    def test_a_child_that_outlives_its_rank_is_no_more_ended_than_with_a_pipe(self):
+        script = '(sleep 0.3; echo late) & echo early'
+        result = self.expect(self.all("-np", 1, "--no-label", "sh", "-c", script), 0)
+        self.assertEqual(result.lines, ["early", "late"], result.describe())
+
+    def test_a_reader_that_waits(self):
+        job = self.start("-np", 2, "--grace", 1, "--pty", "all", worker("spew"), "--for-ever", stdout="hold")
+        job.wait_workers(2)
+        job.signal(15)
+        job.release()
+        self.expect(job.wait(), 143)
+
+    # limits
+
+    def test_more_ranks_than_terminals(self):
+        few = self.write("max", "3\n")
+        none = self.write("nr", "1\n")
+        script = f"mount --bind '{few}' /proc/sys/kernel/pty/max && mount --bind '{none}' /proc/sys/kernel/pty/nr"
+        result = self.expect(self.in_place(script, "-np", 3, "--pty", "all", "echo", "started"), 125)
+        self.expect_said(result, "3 ranks need a terminal each, but this host allows only 2 more; raise kernel.pty.max")
+        self.assertNotIn("started", result.stdout)
+        self.expect(self.in_place(script, "-np", 2, "--pty", "all", "echo", "started"), 0)
+
+    def test_others_have_taken_the_terminals(self):
+        script = "mount -t devpts -o newinstance,max=2,ptmxmode=666 none /dev/pts && mount --bind /dev/pts/ptmx /dev/ptmx"
+        result = self.expect(self.in_place(script, "-np", 4, "--grace", 1, "--pty", "all", "sleep", 600), 125)
+        self.expect_said(result, r"cannot create the terminal of rank \d: this host allows no more terminals; raise kernel.pty.max")
+
+    def test_no_terminals_here(self):
+        result = self.expect(self.in_place("mount --bind /dev/null /dev/ptmx", "-np", 2, "--pty", "all", "true"), 125)
+        self.expect_said(result, r"cannot create the pipes or terminal of rank \d: ")
 
 
 if __name__ == "__main__":

@@ -167,9 +167,8 @@ static int set_rank(enum option_id id, const char *text, int64_t *out, struct er
     }
     if (parse_int(text, 0, RANK_MAX, out, NULL) == 0)
         return 0;
-    word_list(id, &words);
-    return error_set(err, "'%s' is not a rank: expected a number from 0%s%s", text,
-                     words.length > 0 ? ", " : "", buf_text(&words));
+    const char *list = word_list(id, &words), *before = strchr(list, ' ') != NULL ? ", " : " or ";
+    return error_set(err, "'%s' is not a rank: expected a number from 0%s%s", text, before, list);
 }
 
 static int set_word(enum option_id id, const char *text, int *out, struct error *err)

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "agent/agent_fixture.h"
+#include "io/pty.h"
 
 struct source {
     struct worker_stream *stream;
@@ -514,6 +515,72 @@ static void test_terminal(void **state)
     bench_close(&bench);
 }
 
+/* More waits than the line discipline has (4 KiB), which is all that FIONREAD counts. */
+static void test_cut_of_a_terminal(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct source out = {.ended = 0};
+    int ends[2];
+    char chunk[7000]; /* what fits while nobody reads */
+    memset(chunk, 'x', sizeof(chunk));
+    bench_open(&bench);
+    assert_int_equal(pty_open_output(ends, 24, 80), 0);
+    fd_nonblock(ends[0]);
+    out.stream = stream_create(&bench.pool, &bench.post, ends[0], HEARD_RANK, 1, on_ended, &out);
+    out.fd = ends[1];
+    fd_write_all(out.fd, chunk, sizeof(chunk));
+    stream_cut(out.stream);
+    while (bench.heard.ends[1] == 0)
+        run_turns(bench.loop, 5);
+    assert_int_equal(bench.heard.streams[1].length, sizeof(chunk));
+    assert_true(stream_missed(out.stream));
+    end(&out);
+    bench_close(&bench);
+}
+
+static void test_cut_of_a_terminal_without_bytes(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct source out = {.ended = 0};
+    int ends[2];
+    bench_open(&bench);
+    assert_int_equal(pty_open_output(ends, 24, 80), 0);
+    fd_nonblock(ends[0]);
+    out.stream = stream_create(&bench.pool, &bench.post, ends[0], HEARD_RANK, 1, on_ended, &out);
+    out.fd = ends[1];
+    stream_cut(out.stream);
+    assert_int_equal(out.ended, 1);
+    assert_true(stream_missed(out.stream));
+    end(&out);
+    bench_close(&bench);
+}
+
+static void test_cut_of_a_terminal_with_an_endless_writer(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct source out = {.ended = 0};
+    int ends[2];
+    bench_open(&bench);
+    assert_int_equal(pty_open_output(ends, 24, 80), 0);
+    fd_nonblock(ends[0]);
+    out.stream = stream_create(&bench.pool, &bench.post, ends[0], HEARD_RANK, 1, on_ended, &out);
+    out.fd = ends[1];
+    bench.context = &out;
+    bench.frame = write_more;
+    fd_write_all(out.fd, "first ", 6);
+    run_turns(bench.loop, 20);
+    assert_int_equal(out.ended, 0);
+    stream_cut(out.stream);
+    while (bench.heard.ends[1] == 0)
+        run_turns(bench.loop, 5);
+    assert_int_equal(out.ended, 1);
+    end(&out);
+    bench_close(&bench);
+}
+
 /* The driver has gone: bytes are swallowed, whatever the credit says, so that no worker blocks. */
 static void test_without_a_driver(void **state)
 {
@@ -598,6 +665,9 @@ int main(void)
         cmocka_unit_test(test_unfinished_line_of_moved_bytes),
         cmocka_unit_test(test_cut_of_an_endless_writer),
         cmocka_unit_test(test_terminal),
+        cmocka_unit_test(test_cut_of_a_terminal),
+        cmocka_unit_test(test_cut_of_a_terminal_without_bytes),
+        cmocka_unit_test(test_cut_of_a_terminal_with_an_endless_writer),
         cmocka_unit_test(test_without_a_driver),
         cmocka_unit_test(test_congestion_that_ends_at_once),
     };

@@ -559,6 +559,44 @@ static void test_terminal(void **state)
     assert_int_equal(f->bench.heard.ends[2], 0); /* one stream */
 }
 
+static void test_terminal_for_stdout(void **state)
+{
+    struct fixture *f = *state;
+    f->shared.stdout_terminals = true;
+    run(f,
+        "[ -t 0 ] || [ -t 2 ] || echo only stdout; stty size <&1; echo err >&2; printf 'a\\tb'; "
+        "exit 5",
+        WORKER_STDIN_PIPE);
+    assert_string_equal(buf_text(&f->bench.heard.streams[1]), "only stdout\n24 80\na\tb");
+    assert_string_equal(buf_text(&f->bench.heard.streams[2]), "err\n");
+    assert_int_equal(f->bench.heard.exited->code, 5);
+    assert_false(f->bench.heard.cut);
+}
+
+static void test_terminal_for_both_outputs(void **state)
+{
+    struct fixture *f = *state;
+    f->shared.stdout_terminals = f->shared.merge_stderr = true;
+    f->shared.rows = 33;
+    f->shared.columns = 99;
+    run(f, "stty size <&2; echo err >&2", WORKER_STDIN_NULL);
+    assert_string_equal(buf_text(&f->bench.heard.streams[1]), "33 99\nerr\n");
+    assert_int_equal(f->bench.heard.ends[2], 0); /* one stream */
+}
+
+static void test_a_grandchild_holds_the_terminal(void **state)
+{
+    struct fixture *f = *state;
+    f->shared.stdout_terminals = true;
+    f->shared.drain_ms = 50;
+    run(f, "sleep 1000 2>/dev/null & seq 1 3000; exit 2", WORKER_STDIN_NULL);
+    assert_non_null(strstr(buf_text(&f->bench.heard.streams[1]), "\n3000\n"));
+    assert_int_equal(f->bench.heard.exited->code, 2);
+    assert_true(f->bench.heard.cut);
+    end_of_group(f);
+    finished(f);
+}
+
 static void test_destroyed_while_it_runs(void **state)
 {
     struct fixture *f = *state;
@@ -618,6 +656,9 @@ int main(void)
         TEST(test_error_file_of_a_success),
         TEST(test_missing_error_file),
         TEST(test_terminal),
+        TEST(test_terminal_for_stdout),
+        TEST(test_terminal_for_both_outputs),
+        TEST(test_a_grandchild_holds_the_terminal),
         TEST(test_destroyed_while_it_runs),
         TEST(test_without_a_driver),
     };

@@ -129,6 +129,7 @@ static const struct {
     {"--stdin none", OPT_stdin_, "none"},
     {"--stdin 3", OPT_stdin_, "3"},
     {"--pty 0", OPT_pty, "0"},
+    {"--pty all", OPT_pty, "all"},
     {"--label %r@%h%%:", OPT_label, "%r@%h%%:"},
     {"--no-label", OPT_label, ""},
     {"--color", OPT_color, "always"},
@@ -449,7 +450,8 @@ static void test_errors(void **state)
                   "--bind-to: 'socket' is not known: expected none, core, numa, l3 or gpu");
     must_fail_env("--stdin some x", NULL,
                   "--stdin: 'some' is not a rank: expected a number from 0, all or none");
-    must_fail_env("--pty all x", NULL, "--pty: 'all' is not a rank: expected a number from 0");
+    must_fail_env("--pty none x", NULL,
+                  "--pty: 'none' is not a rank: expected a number from 0 or all");
     must_fail_env("--ranks 4-x x", NULL, "--ranks: '4-x' is not a list of ranks (example: 0,4-7)");
     must_fail_env("--label %q x", NULL,
                   "--label: '%q' has %q: expected % and one of the letters rhlst, or %%");

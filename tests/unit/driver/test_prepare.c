@@ -231,6 +231,7 @@ static void test_a_static_job(void **state)
     add_app(f, "./b", NULL, 2);
     strv_add(&f->knobs, "HOROVOD_CYCLE_TIME=1");
     f->settings.stdin_ = 3;
+    f->settings.pty = SET_RANK_ALL;
     open_job(f, "n1:2,n2:2,n3:1");
     strv_add(&f->plan->nodes[1].traits.env, "ONLY=n2");
     f->plan->nodes[1].traits.wdir = mem_strdup("below");
@@ -250,6 +251,7 @@ static void test_a_static_job(void **state)
             assert_int_equal(message->workers[w]->seat, node->ranks[w]);
         }
         assert_int_equal(message->n_stdin_seats, i == 1);
+        assert_true(message->stdout_terminals);
         assert_int_equal(message->n_host_env, i == 1);
         assert_string_equal(message->wdir, i == 0 ? "" : i == 1 ? "/here/below" : "/here");
         release(message);
@@ -289,6 +291,7 @@ static void test_workers_join(void **state)
         expect_common(f, message);
         expect_own(f, message, i);
         assert_true(message->elastic);
+        assert_false(message->stdout_terminals);
         assert_int_equal(message->universe_size, 0); /* as many as ranks */
         assert_int_equal(message->restart_count, 2);
         assert_int_equal(message->max_restarts, 3);

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/fd.h"
+#include "io/pty.h"
 #include "stacks/printed.h"
 
 static void test_library(void **state)
@@ -156,6 +157,37 @@ static void test_process(void **state)
     close(output[0]);
 }
 
+static void test_process_with_a_terminal(void **state)
+{
+    (void)state;
+    int output[2], ready[2], go[2], status = -1;
+    char byte = 0, text[64] = "";
+    assert_int_equal(pty_open_output(output, 24, 80), 0);
+    assert_int_equal(pipe(ready) | pipe(go), 0);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* what a program does whose stdout is a terminal */
+        print_and_wait(output[1], ready[1], go[0]);
+    }
+    assert_true(pid > 0);
+    close(output[1]);
+    assert_int_equal(fd_read(ready[0], &byte, 1), 1);
+    printed_flush(pid);
+    assert_int_equal(fd_read(output[0], text, sizeof(text)), 11);
+    assert_string_equal(text, "half a line");
+    assert_int_equal(fd_write(go[1], &byte, 1), 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(fd_read(output[0], text, sizeof(text)), 13);
+    assert_memory_equal(text, " and the rest", 13);
+    for (int i = 0; i < 2; i++) {
+        close(ready[i]);
+        close(go[i]);
+    }
+    close(output[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +195,7 @@ int main(void)
         cmocka_unit_test(test_file),
         cmocka_unit_test(test_what_is_no_file),
         cmocka_unit_test(test_process),
+        cmocka_unit_test(test_process_with_a_terminal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
