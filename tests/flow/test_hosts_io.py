@@ -41,6 +41,13 @@ class Streams(Hosts):
         result = self.expect(self.ssh_job("-H", "node1:1,node2:1", worker("hello"), "--err"), 0)
         self.assertEqual(sorted(result.stderr.splitlines()), [f"[{r}]<stderr>:complaint of rank {r}" for r in (0, 1)])
 
+    def test_a_terminal_for_each_rank(self):
+        script = 'test -t 1 && ! test -t 0 && ! test -t 2 && echo "rank $RANK" && seq 1 1000'
+        result = self.expect(self.ssh_job("-H", "node1:1,node2:1", "--pty", "all", "sh", "-c", script), 0)
+        for rank in (0, 1):
+            self.assertEqual([line for line in result.lines if line.startswith(f"[{rank}]")],
+                             [f"[{rank}]<stdout>:{text}" for text in (f"rank {rank}", *range(1, 1001))], result.describe())
+
     def test_host_in_the_label(self):
         result = self.expect(self.ssh_job("-H", "node1:1,node2:1", "--label", "%h %r: ", worker("hello")), 0)
         self.expect_lines(result, [f"node{r + 1} {r}: hello from rank {r} of 2" for r in (0, 1)])
