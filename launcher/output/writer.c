@@ -2,7 +2,6 @@
 #include "output/writer.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -11,6 +10,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 #define POOL_MAX 40 /* written blocks that are kept for the next bytes */
 #define OPEN_MAX 256
@@ -191,15 +191,9 @@ void writer_start(struct writer *writer)
     if (writer->started || writer->inline_only)
         return;
     writer->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     writer->started =
-        writer->wake_fd >= 0 && pthread_create(&writer->thread, NULL, run, writer) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+        writer->wake_fd >= 0 && thread_start(&writer->thread, "hvdrun-sink", run, writer) == 0;
     writer->inline_only = !writer->started;
-    if (writer->started)
-        pthread_setname_np(writer->thread, "hvdrun-sink");
 }
 
 int writer_wake_fd(const struct writer *writer)

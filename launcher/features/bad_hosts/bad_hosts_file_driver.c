@@ -3,26 +3,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "io/thread_share.h"
 
 #define TURNS_MAX 100 /* of other jobs that put a new file in its place before us */
 
 /* Shared with the thread; the last one frees it. */
 struct bad_hosts_write {
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    int holders;
+    struct thread_share share;
     bool over;
     char *path;
     struct bad_host_list news;
@@ -97,25 +93,20 @@ int bad_hosts_write_now(const char *path, const struct bad_host_list *news, int6
 /* With the mutex locked, which it unlocks. */
 static void leave(struct bad_hosts_write *write)
 {
-    bool last = --write->holders == 0;
-    pthread_mutex_unlock(&write->mutex);
-    if (!last)
+    if (!thread_share_leave(&write->share))
         return;
-    pthread_cond_destroy(&write->changed);
-    pthread_mutex_destroy(&write->mutex);
     bad_hosts_destroy(&write->news);
     free(write->path);
     free(write);
 }
 
+/* With the mutex locked. */
 static void end(struct bad_hosts_write *write, int result, const struct error *err)
 {
-    pthread_mutex_lock(&write->mutex);
     write->result = result;
     write->err = *err;
     write->over = true;
-    pthread_cond_signal(&write->changed);
-    leave(write);
+    pthread_cond_signal(&write->share.changed);
 }
 
 static void *run(void *context)
@@ -123,7 +114,9 @@ static void *run(void *context)
     struct bad_hosts_write *write = context;
     struct error err = ERROR_INIT;
     int result = bad_hosts_write_now(write->path, &write->news, write->now_s, &err);
+    thread_share_lock(&write->share);
     end(write, result, &err);
+    leave(write);
     return NULL;
 }
 
@@ -131,34 +124,26 @@ struct bad_hosts_write *bad_hosts_write_begin(const char *path, struct bad_host_
                                               int64_t now_s)
 {
     struct bad_hosts_write *write = mem_alloc(sizeof(*write));
-    pthread_t thread;
-    *write = (struct bad_hosts_write){
-        .holders = 2, .path = mem_strdup(path), .news = *news, .now_s = now_s};
+    *write = (struct bad_hosts_write){.path = mem_strdup(path), .news = *news, .now_s = now_s};
     *news = (struct bad_host_list){.count = 0};
-    pthread_mutex_init(&write->mutex, NULL);
-    pthread_cond_init(&write->changed, NULL);
-    int code = thread_start(&thread, "bad-hosts", run, write);
-    if (code == 0) {
-        pthread_detach(thread);
+    thread_share_init(&write->share);
+    int code = thread_share_start(&write->share, "bad-hosts", run, write);
+    if (code == 0)
         return write;
-    }
     struct error err = ERROR_INIT;
     error_errno(&err, code, "cannot start a thread that writes %s", path);
-    end(write, -1, &err);
+    end(write, -1, &err); /* nobody else holds it */
     return write;
 }
 
 bool bad_hosts_write_wait(struct bad_hosts_write *write, int64_t limit_ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += limit_ms / 1000;
-    pthread_mutex_lock(&write->mutex);
-    int waited = 0;
-    while (!write->over && waited == 0 && limit_ms > 0)
-        waited = pthread_cond_timedwait(&write->changed, &write->mutex, &until);
+    int64_t until_ms = clock_mono_ms() + limit_ms;
+    thread_share_lock(&write->share);
+    while (!write->over && limit_ms > 0 && thread_share_wait(&write->share, until_ms)) {
+    }
     bool over = write->over;
-    pthread_mutex_unlock(&write->mutex);
+    thread_share_unlock(&write->share);
     return over;
 }
 
@@ -177,6 +162,6 @@ void bad_hosts_write_destroy(struct bad_hosts_write *write)
 {
     if (write == NULL)
         return;
-    pthread_mutex_lock(&write->mutex);
+    thread_share_lock(&write->share);
     leave(write);
 }

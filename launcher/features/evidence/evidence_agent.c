@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "features/evidence/evidence_agent.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "agent/agent_state.h"
 #include "agent/gpu_health.h"
@@ -24,6 +21,7 @@
 #include "features/hang/ras_address_agent.h"
 #include "features/hang/ras_client.h"
 #include "io/proc.h"
+#include "io/thread_share.h"
 #include "model/env/flight_recorder.h"
 #include "model/env/secret.h"
 #include "wire/control.pb-c.h"
@@ -41,11 +39,9 @@
 
 /* Shared with the thread; the last one frees it. */
 struct dump_work {
-    pthread_mutex_t mutex;
-    pthread_cond_t changed; /* it is abandoned */
+    struct thread_share share;
     struct flight_item *items;
     size_t count, room;
-    int holders;
     bool abandoned;
     int64_t deadline_ms;
 };
@@ -58,26 +54,22 @@ struct flight_dumps {
 /* With the mutex locked, which it unlocks. */
 static void leave(struct dump_work *work)
 {
-    bool last = --work->holders == 0;
-    pthread_mutex_unlock(&work->mutex);
-    if (!last)
+    if (!thread_share_leave(&work->share))
         return;
     for (size_t i = 0; i < work->count; i++) {
         flight_places_clear(&work->items[i].places);
         free(work->items[i].bytes);
     }
-    pthread_cond_destroy(&work->changed);
-    pthread_mutex_destroy(&work->mutex);
     free(work->items);
     free(work);
 }
 
 static void end_item(struct dump_work *work, struct flight_item *item, const char *missing)
 {
-    pthread_mutex_lock(&work->mutex);
+    thread_share_lock(&work->share);
     item->missing = missing;
     item->ended = true;
-    pthread_mutex_unlock(&work->mutex);
+    thread_share_unlock(&work->share);
 }
 
 static void take_bytes(struct dump_work *work, struct flight_item *item, const struct buf *text)
@@ -106,16 +98,12 @@ static void look_at(struct dump_work *work, struct flight_item *item, struct fli
 /* Until it is time to look again. false: it is too late for that. */
 static bool wait_a_while(struct dump_work *work)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += FLIGHT_PAUSE_MS * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    pthread_mutex_lock(&work->mutex);
-    if (!work->abandoned)
-        pthread_cond_timedwait(&work->changed, &work->mutex, &until);
+    int64_t until_ms = clock_mono_ms() + FLIGHT_PAUSE_MS;
+    thread_share_lock(&work->share);
+    while (!work->abandoned && thread_share_wait(&work->share, until_ms)) {
+    }
     bool goes_on = !work->abandoned && clock_mono_ms() <= work->deadline_ms;
-    pthread_mutex_unlock(&work->mutex);
+    thread_share_unlock(&work->share);
     return goes_on;
 }
 
@@ -144,23 +132,9 @@ static void *collect(void *context)
         if (!work->items[i].ended)
             end_item(work, &work->items[i], "it did not come in time");
     }
-    pthread_mutex_lock(&work->mutex);
+    thread_share_lock(&work->share);
     leave(work);
     return NULL;
-}
-
-/* Signals are for the main thread. */
-static bool start_thread(struct dump_work *work)
-{
-    sigset_t all, before;
-    pthread_t thread;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = pthread_create(&thread, NULL, collect, work) == 0;
-    if (started)
-        pthread_detach(thread);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return started;
 }
 
 struct flight_dumps *flight_dumps_create(struct flight_item *items_take, size_t count, size_t room)
@@ -170,15 +144,11 @@ struct flight_dumps *flight_dumps_create(struct flight_item *items_take, size_t 
     *work = (struct dump_work){.items = items_take,
                                .count = count,
                                .room = room,
-                               .holders = 2,
                                .deadline_ms = clock_mono_ms() + FLIGHT_WAIT_MS};
-    pthread_mutex_init(&work->mutex, NULL);
-    pthread_cond_init(&work->changed, NULL);
+    thread_share_init(&work->share);
     *dumps = (struct flight_dumps){.work = work, .told = mem_array(count + 1, sizeof(bool))};
-    if (!start_thread(work)) {
-        work->holders--;
+    if (thread_share_start(&work->share, "evidence", collect, work) != 0)
         work->deadline_ms = 0; /* all is missing */
-    }
     return dumps;
 }
 
@@ -188,7 +158,7 @@ bool flight_dumps_advance(struct flight_dumps *dumps,
 {
     struct dump_work *work = dumps->work;
     size_t open = 0;
-    pthread_mutex_lock(&work->mutex);
+    thread_share_lock(&work->share);
     bool late = clock_mono_ms() > work->deadline_ms + LATE_MS;
     for (size_t i = 0; i < work->count; i++) {
         struct flight_item none = {.seat = work->items[i].seat,
@@ -200,7 +170,7 @@ bool flight_dumps_advance(struct flight_dumps *dumps,
         }
         open += !dumps->told[i];
     }
-    pthread_mutex_unlock(&work->mutex);
+    thread_share_unlock(&work->share);
     return open == 0;
 }
 
@@ -208,9 +178,9 @@ void flight_dumps_destroy(struct flight_dumps *dumps)
 {
     if (dumps == NULL)
         return;
-    pthread_mutex_lock(&dumps->work->mutex);
+    thread_share_lock(&dumps->work->share);
     dumps->work->abandoned = true;
-    pthread_cond_signal(&dumps->work->changed);
+    pthread_cond_signal(&dumps->work->share.changed);
     leave(dumps->work);
     free(dumps->told);
     free(dumps);

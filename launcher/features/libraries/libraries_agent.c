@@ -8,12 +8,9 @@
  * in mmap(), and that may take for as long as a file system does not answer.
  */
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/agent_state.h"
@@ -22,6 +19,7 @@
 #include "base/mem.h"
 #include "features/libraries/loaded.h"
 #include "io/proc.h"
+#include "io/thread_share.h"
 #include "node/descendants.h"
 #include "wire/control.pb-c.h"
 
@@ -40,12 +38,10 @@ struct item {
 
 /* Shared with the thread; the last one frees it. */
 struct work {
-    pthread_mutex_t mutex;
-    pthread_cond_t changed; /* it is done */
+    struct thread_share share;
     struct item *items;
     Hvdrun__Libraries message; /* its ranks are in the order of the items */
     size_t count, next;        /* where the next look begins */
-    int holders;
     bool done;
     int64_t deadline_ms;
     struct buf maps; /* the thread's */
@@ -104,10 +100,10 @@ static void put_libraries(struct work *work, size_t number, pid_t pid,
     }
     fd_close(&source.memory);
     fd_close(&source.pages);
-    pthread_mutex_lock(&work->mutex);
+    thread_share_lock(&work->share);
     work->message.ranks[number]->libraries = list;
     work->message.ranks[number]->n_libraries = count;
-    pthread_mutex_unlock(&work->mutex);
+    thread_share_unlock(&work->share);
 }
 
 /* false: it has none, or cannot be looked at. */
@@ -139,17 +135,13 @@ static void clear(Hvdrun__Libraries *message)
 /* With the mutex locked, which it unlocks. */
 static void leave(struct work *work)
 {
-    bool last = --work->holders == 0;
-    pthread_mutex_unlock(&work->mutex);
-    if (!last)
+    if (!thread_share_leave(&work->share))
         return;
     for (size_t i = 0; i < work->count; i++)
         free(work->items[i].pids);
     free(work->items);
     clear(&work->message);
     buf_destroy(&work->maps);
-    pthread_cond_destroy(&work->changed);
-    pthread_mutex_destroy(&work->mutex);
     free(work);
 }
 
@@ -160,9 +152,9 @@ static void look_at_worker(struct work *work, size_t number)
     bool found = false;
     while (looked < item->count && !found && clock_mono_ms() < work->deadline_ms)
         found = look_at(work, number, item->pids[looked++]);
-    pthread_mutex_lock(&work->mutex);
+    thread_share_lock(&work->share);
     work->message.ranks[number]->missing = !found && looked < item->count;
-    pthread_mutex_unlock(&work->mutex);
+    thread_share_unlock(&work->share);
 }
 
 static void *look(void *context)
@@ -171,33 +163,16 @@ static void *look(void *context)
     size_t first = work->next;
     for (size_t i = 0; i < work->count && clock_mono_ms() < work->deadline_ms; i++) {
         size_t number = (first + i) % work->count;
-        pthread_mutex_lock(&work->mutex);
+        thread_share_lock(&work->share);
         work->next = number + 1; /* this one may hold us */
-        pthread_mutex_unlock(&work->mutex);
+        thread_share_unlock(&work->share);
         look_at_worker(work, number);
     }
-    pthread_mutex_lock(&work->mutex);
+    thread_share_lock(&work->share);
     work->done = true;
-    pthread_cond_signal(&work->changed);
+    pthread_cond_signal(&work->share.changed);
     leave(work);
     return NULL;
-}
-
-/* Signals are for the main thread. */
-static bool start_thread(struct work *work)
-{
-    sigset_t all, before;
-    pthread_t thread;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    work->holders++;
-    bool started = pthread_create(&thread, NULL, look, work) == 0;
-    if (started)
-        pthread_detach(thread);
-    else
-        work->holders--;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return started;
 }
 
 struct walk {
@@ -229,19 +204,13 @@ static void add_worker(void *context, uint32_t seat, pid_t pid)
 
 static struct work *work_create(const struct crews *crews, size_t first)
 {
-    pthread_condattr_t clock;
     struct work *work = mem_alloc(sizeof(*work));
     struct walk walk = {work, descendants_table_read(ASKED_THREADS)};
     *work = (struct work){.next = first,
-                          .holders = 1,
                           .deadline_ms = clock_mono_ms() + LOOK_MS,
                           .message = HVDRUN__LIBRARIES__INIT,
                           .maps = BUF_INIT(MAPS_MAX)};
-    pthread_mutex_init(&work->mutex, NULL);
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&work->changed, &clock);
-    pthread_condattr_destroy(&clock);
+    thread_share_init(&work->share);
     crews_walk_live(crews, add_worker, &walk);
     descendants_table_destroy(walk.processes);
     return work;
@@ -250,13 +219,9 @@ static struct work *work_create(const struct crews *crews, size_t first)
 /* With the mutex locked. */
 static void wait_for(struct work *work)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += 2 * LOOK_MS * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    for (int result = 0; !work->done && result == 0;)
-        result = pthread_cond_timedwait(&work->changed, &work->mutex, &until);
+    int64_t until_ms = clock_mono_ms() + 2 * LOOK_MS;
+    while (!work->done && thread_share_wait(&work->share, until_ms)) {
+    }
 }
 
 struct libraries {
@@ -271,12 +236,12 @@ static struct work **free_place(struct libraries *own)
     for (int i = 0; i < HELD_MAX; i++) {
         struct work *held = own->held[i];
         if (held != NULL)
-            pthread_mutex_lock(&held->mutex);
+            thread_share_lock(&held->share);
         bool done = held != NULL && held->done;
         if (done)
             leave(held);
         else if (held != NULL)
-            pthread_mutex_unlock(&held->mutex);
+            thread_share_unlock(&held->share);
         own->held[i] = done ? NULL : held;
         place = own->held[i] == NULL ? &own->held[i] : place;
     }
@@ -291,8 +256,9 @@ static void answer(struct agent *agent, const struct asked *asked, const Protobu
     struct libraries *own = agent_own(agent, libraries);
     struct work *work = work_create(agent->crews, own->next);
     struct work **place = free_place(own);
-    bool started = place != NULL && work->count > 0 && start_thread(work);
-    pthread_mutex_lock(&work->mutex);
+    bool started = place != NULL && work->count > 0 &&
+                   thread_share_start(&work->share, "libraries", look, work) == 0;
+    thread_share_lock(&work->share);
     if (started)
         wait_for(work);
     asked_answer(asked, &work->message.base);
@@ -301,7 +267,7 @@ static void answer(struct agent *agent, const struct asked *asked, const Protobu
         leave(work);
     } else {
         *place = work;
-        pthread_mutex_unlock(&work->mutex);
+        thread_share_unlock(&work->share);
     }
 }
 
@@ -311,7 +277,7 @@ static void close_part(struct agent *agent)
     for (int i = 0; i < HELD_MAX; i++) {
         if (own->held[i] == NULL)
             continue;
-        pthread_mutex_lock(&own->held[i]->mutex);
+        thread_share_lock(&own->held[i]->share);
         leave(own->held[i]);
     }
     free(own);

@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,6 +10,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "stacks/tasks.h"
 
 #define CALL_MAX 1024
@@ -111,17 +110,12 @@ static void *stop_thread(void *context)
     return NULL;
 }
 
-/* Signals are for the main thread. */
 static int begin_stop(int fd, const struct question *question)
 {
     struct stop *stop = mem_alloc(sizeof(*stop));
-    sigset_t all, before;
     pthread_t thread;
     *stop = (struct stop){*question, fcntl(fd, F_DUPFD_CLOEXEC, 3)};
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = stop->fd < 0 ? errno : pthread_create(&thread, NULL, stop_thread, stop);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = stop->fd < 0 ? errno : thread_start(&thread, "stop", stop_thread, stop);
     if (error == 0) {
         pthread_detach(thread);
         return 0;

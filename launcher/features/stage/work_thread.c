@@ -2,17 +2,15 @@
 #include "features/stage/work_thread.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "io/thread_share.h"
 
 struct work_thread {
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
+    struct thread_share share;
     struct work_task *task;  /* with the mutex; NULL: it has none */
     bool leaves;             /* with the mutex */
     int ends[2];             /* a byte for each task that has run */
@@ -20,34 +18,35 @@ struct work_thread {
     struct loop_fd *watch;   /* the owner's */
 };
 
-static void work_free(struct work_thread *thread)
+/* With the mutex locked, which it unlocks. */
+static void leave(struct work_thread *thread)
 {
+    if (!thread_share_leave(&thread->share))
+        return;
     fd_close(&thread->ends[0]);
     fd_close(&thread->ends[1]);
-    pthread_cond_destroy(&thread->changed);
-    pthread_mutex_destroy(&thread->mutex);
     free(thread);
 }
 
 /* NULL: the owner has left. */
 static struct work_task *next_task(struct work_thread *thread)
 {
-    pthread_mutex_lock(&thread->mutex);
+    thread_share_lock(&thread->share);
     while (thread->task == NULL && !thread->leaves)
-        pthread_cond_wait(&thread->changed, &thread->mutex);
+        pthread_cond_wait(&thread->share.changed, &thread->share.mutex);
     struct work_task *task = thread->task;
-    pthread_mutex_unlock(&thread->mutex);
+    thread_share_unlock(&thread->share);
     return task;
 }
 
 /* false: the owner has left. */
 static bool hand_back(struct work_thread *thread, struct work_task *task)
 {
-    pthread_mutex_lock(&thread->mutex);
+    thread_share_lock(&thread->share);
     bool leaves = thread->leaves;
     thread->task = NULL;
-    pthread_cond_signal(&thread->changed);
-    pthread_mutex_unlock(&thread->mutex);
+    pthread_cond_signal(&thread->share.changed);
+    thread_share_unlock(&thread->share);
     if (leaves)
         task->discard(task);
     else
@@ -63,7 +62,8 @@ static void *work_run(void *context)
         task->run(task);
         task = hand_back(thread, task) ? next_task(thread) : NULL;
     }
-    work_free(thread);
+    thread_share_lock(&thread->share);
+    leave(thread);
     return NULL;
 }
 
@@ -82,23 +82,17 @@ static void work_is_done(void *context, int what)
 struct work_thread *work_thread_create(struct loop *loop, const char *name, struct error *err)
 {
     struct work_thread *thread = mem_alloc(sizeof(*thread));
-    pthread_t id;
     *thread = (struct work_thread){.ends = {-1, -1}};
-    pthread_mutex_init(&thread->mutex, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&thread->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    thread_share_init(&thread->share);
     int code = fd_pipe(thread->ends) < 0 || fd_nonblock(thread->ends[0]) < 0 ? errno : 0;
     if (code == 0)
-        code = thread_start(&id, name, work_run, thread);
+        code = thread_share_start(&thread->share, name, work_run, thread);
     if (code != 0) {
         error_errno(err, code, "cannot start a thread that reads and writes files");
-        work_free(thread);
+        thread_share_lock(&thread->share);
+        leave(thread);
         return NULL;
     }
-    pthread_detach(id);
     thread->watch = loop_fd_create(loop, thread->ends[0], work_is_done, thread);
     loop_fd_watch(thread->watch, LOOP_READ);
     return thread;
@@ -112,25 +106,22 @@ bool work_thread_is_busy(const struct work_thread *thread)
 void work_thread_do(struct work_thread *thread, struct work_task *task)
 {
     thread->given = task;
-    pthread_mutex_lock(&thread->mutex);
+    thread_share_lock(&thread->share);
     thread->task = task;
-    pthread_cond_signal(&thread->changed);
-    pthread_mutex_unlock(&thread->mutex);
+    pthread_cond_signal(&thread->share.changed);
+    thread_share_unlock(&thread->share);
 }
 
 bool work_thread_destroy(struct work_thread *thread, int64_t wait_ms)
 {
-    struct timespec until;
-    int waited = 0;
+    int64_t until_ms = clock_mono_ms() + wait_ms;
     loop_fd_destroy(thread->watch);
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += wait_ms / 1000;
-    pthread_mutex_lock(&thread->mutex);
-    while (thread->task != NULL && waited == 0 && wait_ms > 0)
-        waited = pthread_cond_timedwait(&thread->changed, &thread->mutex, &until);
+    thread_share_lock(&thread->share);
+    while (thread->task != NULL && wait_ms > 0 && thread_share_wait(&thread->share, until_ms)) {
+    }
     bool busy = thread->task != NULL;
     thread->leaves = true;
-    pthread_cond_signal(&thread->changed);
-    pthread_mutex_unlock(&thread->mutex);
+    pthread_cond_signal(&thread->share.changed);
+    leave(thread);
     return busy;
 }

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a thread shares with the one that has started it, for work that may wait for a disk or a
+ * server for any time. Neither waits for the other to end: the last one that leaves frees it all.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct thread_share {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed; /* pthread_cond_signal() when something did */
+    int holders;
+};
+
+void thread_share_init(struct thread_share *share); /* the caller holds it */
+
+/* A thread that holds it too. It blocks all signals, and nobody joins it. 0 or an errno. */
+int thread_share_start(struct thread_share *share, const char *name, void *(*run)(void *context),
+                       void *context);
+
+void thread_share_lock(struct thread_share *share);
+void thread_share_unlock(struct thread_share *share);
+
+/* With the mutex locked: until something may have changed. False: clock_mono_ms() has reached
+ * `until_ms`. Setting the clock of the machine does not matter. */
+bool thread_share_wait(struct thread_share *share, int64_t until_ms);
+
+/* With the mutex locked, which it unlocks. True: nobody holds it any more, and it is destroyed. */
+bool thread_share_leave(struct thread_share *share);
