@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state of the agent, for its own files only: agent.c creates and runs it, orders.c and
- * node_orders.c carry out the frames of the driver, agent_end.c ends the workers and the agent.
+ * The state of the agent, for its own files only: agent.c creates and runs it, orders.c
+ * carries out the frames of the driver, agent_end.c ends the workers and the agent.
  */
 #pragma once
 

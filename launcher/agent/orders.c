@@ -1,21 +1,143 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/orders.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "agent/agent_end.h"
 #include "agent/crews.h"
-#include "agent/node_orders.h"
+#include "agent/departure.h"
+#include "agent/ending.h"
 #include "agent/parts.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "model/hosts/hosts.h"
 #include "wire/control.pb-c.h"
 #include "wire/frame.h"
+#include "wire/runs.h"
 
-/*
- * The driver's frames about workers. What `body` is, the table of agent/orders.c says.
- */
+/* Frames about the whole node: its place in the job, epochs, credit, suspension. */
+
+static void node_welcome(struct agent *agent, const struct frame_header *header, const void *body)
+{
+    const Hvdrun__Welcome *message = body;
+    (void)header;
+    link_set_node(agent->link, message->node);
+    agent->job_id = mem_strdup(message->job_id);
+    agent->post.log.level = (enum log_level)message->log_level;
+    agent->grace_ms = message->grace_ms;
+    agent->drain_ms = message->drain_ms;
+    liveness_init(&agent->liveness, LIVENESS_SUSPECT_MS, message->node_timeout_ms, clock_mono_ms());
+    departure_welcome(agent->departure, message);
+}
+
+static void add_crew(struct agent *agent, uint32_t epoch, Hvdrun__Prepare *message)
+{
+    bool joins = crews_make_way(agent->crews) > 0;
+    agent->post.epoch = epoch;
+    struct crew_config config = {.loop = agent->loop,
+                                 .post = &agent->post,
+                                 .epoch = epoch,
+                                 .pool = &agent->pool,
+                                 .reaper = agent->reaper,
+                                 .facts = agent->facts,
+                                 .mpi = joins && message->elastic ? NULL : agent->mpi,
+                                 .mask = agent->config->mask,
+                                 .modules = agent->modules,
+                                 .job_id = agent->job_id,
+                                 .ready = HVDRUN__READY__INIT,
+                                 .drain_ms = agent->drain_ms};
+    agent_parts_adapt(agent, message);
+    agent_parts_crew(agent, &config, message, joins);
+    departure_inform(agent->departure, crews_add(agent->crews, &config, message));
+}
+
+/* Those that come packed (wire/runs.h). -1: they are not. */
+static int expand_lists(Hvdrun__Prepare *message)
+{
+    if (text_runs_expand(&message->hosts, &message->n_hosts, HOSTS_MAX) < 0 ||
+        text_runs_expand(&message->hostnames, &message->n_hostnames, HOSTS_MAX) < 0 ||
+        text_runs_expand(&message->addresses, &message->n_addresses, HOSTS_MAX) < 0)
+        return -1;
+    return number_runs_expand(&message->host_ranks, &message->n_host_ranks, HOSTS_MAX);
+}
+
+/* Of the next epoch: after an end all anew, else beside the workers that go on. A world that a rank
+ * has spawned does not touch the rendezvous and the lines of those. */
+static void node_prepare(struct agent *agent, const struct frame_header *header, const void *body)
+{
+    Hvdrun__Prepare *message = hvdrun__prepare__unpack(NULL, header->length, body);
+    if (message == NULL || expand_lists(message) < 0) {
+        if (message != NULL)
+            hvdrun__prepare__free_unpacked(message, NULL);
+        agent_end_breach(agent, "PREPARE cannot be read");
+        return;
+    }
+    if (agent->ended) {
+        crews_clear(agent->crews);
+        agent_end_anew(agent);
+    }
+    if (ending_is_idle(agent->ending) && crews_is_newer(agent->crews, header->epoch))
+        add_crew(agent, header->epoch, message);
+    else
+        hvdrun__prepare__free_unpacked(message, NULL);
+}
+
+static void node_epoch(struct agent *agent, const struct frame_header *header, const void *body)
+{
+    (void)body;
+    agent->post.epoch = header->epoch;
+    agent_parts_epoch(agent, header->epoch);
+}
+
+static void node_credit(struct agent *agent, const struct frame_header *header, const void *body)
+{
+    const Hvdrun__Credit *message = body;
+    (void)header;
+    if (message->bytes > agent->pool.granted)
+        agent->pool.granted = message->bytes;
+    stream_pool_resume(&agent->pool);
+}
+
+static void node_heartbeat(struct agent *agent, const struct frame_header *header, const void *body)
+{
+    Hvdrun__Heartbeat reply = *(const Hvdrun__Heartbeat *)body;
+    (void)header;
+    reply.reply_ns = (uint64_t)clock_mono_ns();
+    post_message(&agent->post, FRAME_HEARTBEAT_REPLY, &reply.base);
+}
+
+/* The workers are in sessions of their own, where SIGTSTP has no effect: SIGSTOP has. */
+static void suspend_job(struct agent *agent, bool suspend)
+{
+    liveness_suspend(&agent->liveness, suspend, clock_mono_ms());
+    ending_pause(agent->ending, suspend);
+    crews_pause(agent->crews, suspend);
+    crews_signal(agent->crews, suspend ? SIGSTOP : SIGCONT);
+    if (suspend)
+        post_empty(&agent->post, FRAME_SUSPENDED);
+}
+
+static void node_suspend(struct agent *agent, const struct frame_header *header, const void *body)
+{
+    (void)header, (void)body;
+    suspend_job(agent, true);
+}
+
+static void node_resume(struct agent *agent, const struct frame_header *header, const void *body)
+{
+    (void)header, (void)body;
+    suspend_job(agent, false);
+}
+
+static void node_deadline(struct agent *agent, const struct frame_header *header, const void *body)
+{
+    (void)header;
+    departure_deadline(agent->departure, body);
+}
+
+/* Frames about workers. */
 
 /* About one worker or one start: for the crew of the header's epoch. */
 static void crew_orders_start(struct crew *crew, const struct frame_header *header,
@@ -120,17 +242,17 @@ static void quit(struct agent *agent, const struct frame_header *header, const v
 #define MESSAGE(name) .message = &hvdrun__##name##__descriptor
 
 static const struct order orders[] = {
-    [FRAME_HEARTBEAT] = {.node = node_orders_heartbeat, MESSAGE(heartbeat)},
+    [FRAME_HEARTBEAT] = {.node = node_heartbeat, MESSAGE(heartbeat)},
     [FRAME_HEARTBEAT_REPLY] = {.node = heartbeat_reply},
-    [FRAME_WELCOME] = {.node = node_orders_welcome,
+    [FRAME_WELCOME] = {.node = node_welcome,
                        MESSAGE(welcome),
                        .when = ONCE}, /* crews point to its values */
-    [FRAME_PREPARE] = {.node = node_orders_prepare, .when = AFTER_WELCOME},
-    [FRAME_EPOCH] = {.node = node_orders_epoch},
-    [FRAME_SUSPEND] = {.node = node_orders_suspend},
-    [FRAME_RESUME] = {.node = node_orders_resume},
-    [FRAME_OUTPUT_CREDIT] = {.node = node_orders_credit, MESSAGE(credit)},
-    [FRAME_DEADLINE] = {.node = node_orders_deadline, MESSAGE(deadline)},
+    [FRAME_PREPARE] = {.node = node_prepare, .when = AFTER_WELCOME},
+    [FRAME_EPOCH] = {.node = node_epoch},
+    [FRAME_SUSPEND] = {.node = node_suspend},
+    [FRAME_RESUME] = {.node = node_resume},
+    [FRAME_OUTPUT_CREDIT] = {.node = node_credit, MESSAGE(credit)},
+    [FRAME_DEADLINE] = {.node = node_deadline, MESSAGE(deadline)},
     [FRAME_ASK] = {.node = ask, MESSAGE(ask)},
     [FRAME_END] = {.node = end, MESSAGE(end)},
     [FRAME_QUIT] = {.node = quit, MESSAGE(quit)},

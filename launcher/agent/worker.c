@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/crew_config.h"
 #include "agent/worker_end.h"
-#include "agent/worker_group.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"

@@ -13,7 +13,7 @@
  *   RUNNING                                     EXITED
  *   EXITED                                                   FINISHED
  *
- * A worker is STARTING while a spawner has it (spawner.h). One that is dropped then is PLANNED
+ * A worker is STARTING while a spawner has it (crew_config.h). One that is dropped then is PLANNED
  * again. One that is to end alone then is EXITED at once, as if the signal had killed it. It gets
  * other signals when it is RUNNING.
  */
@@ -25,7 +25,6 @@
 #include <sys/types.h>
 
 #include "agent/input.h"
-#include "agent/spawner.h"
 #include "agent/stream.h"
 #include "io/child.h"
 #include "io/loop.h"
@@ -48,6 +47,7 @@ const char *worker_state_name(enum worker_state state);
 
 enum worker_stdin { WORKER_STDIN_NULL, WORKER_STDIN_PIPE, WORKER_STDIN_TERMINAL };
 
+struct spawner;
 struct worker;
 
 /* What all workers of an epoch share; the owner keeps it until the last one is destroyed. */

@@ -3,10 +3,34 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-#include "agent/worker_group.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "node/descendants.h"
+
+void worker_group_signal(pid_t group, int signal)
+{
+    /* Between vfork and its setsid() the child has no group of its own yet. */
+    if (kill(-group, signal) < 0)
+        kill(group, signal);
+}
+
+/* To what a worker that has been waited for left in its group. The group keeps its number while it
+ * has members. If a process of this number runs, it is another one, and gets nothing. */
+static void signal_rest(pid_t group, int signal)
+{
+    pid_t *all AUTO_FREE = NULL;
+    size_t count = descendants_list(getpid(), &all);
+    for (size_t i = 0; i < count; i++) {
+        if (all[i] == group)
+            return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (getpgid(all[i]) == group)
+            kill(all[i], signal);
+    }
+}
 
 enum progress { PLANNED, RUNNING, EXITED, FAILED };
 
@@ -26,7 +50,7 @@ static void send_signal(const struct worker_end *end, int signal)
     if (end->progress == RUNNING)
         worker_group_signal(end->pid, signal);
     else if (end->progress == EXITED)
-        worker_group_signal_rest(end->pid, signal);
+        signal_rest(end->pid, signal);
 }
 
 static void grace_over(void *context)

@@ -34,3 +34,6 @@ void worker_end_pause(struct worker_end *end, bool paused);
 void worker_end_exited(struct worker_end *end);        /* it has been waited for */
 void worker_end_failed(struct worker_end *end);        /* it never started, and will not */
 bool worker_end_is_over(const struct worker_end *end); /* no process remains to be killed */
+
+/* To the process group of a worker that runs; it has the number of its process. */
+void worker_group_signal(pid_t group, int signal);

@@ -6,7 +6,6 @@
 
 #include "agent/agent_state.h"
 #include "agent/crews.h"
-#include "agent/gpu_owners.h"
 #include "agent/gpu_sampler.h"
 #include "agent/worker_lines.h"
 #include "base/clock.h"

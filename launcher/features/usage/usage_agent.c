@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "agent/agent_state.h"
-#include "agent/gpu_owners.h"
+#include "agent/gpu_sampler.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "node/descendants.h"
