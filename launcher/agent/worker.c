@@ -148,7 +148,8 @@ static int plumb_stdout(const struct worker_shared *shared, struct plumbing *p)
 {
     if (!shared->stdout_terminals)
         return plumb_output(p, STDOUT_FILENO);
-    int ends[2], known = shared->rows > 0;
+    bool known = shared->rows > 0;
+    int ends[2];
     if (pty_open_output(ends, known ? shared->rows : ROWS, known ? shared->columns : COLUMNS) < 0)
         return -1;
     p->ours[STDOUT_FILENO] = ends[0];
