@@ -182,6 +182,13 @@ echo "rank $RANK ends"
         self.expect(result, 0)
         self.expect_said(result, "epochs: 200 crashes, 0 hosts lost")
 
+    def test_an_epoch_that_ends_while_it_starts(self):
+        """The host a is told to end its workers when it has started some of them. The others have nothing to end."""
+        script = 'test $HVDRUN_EPOCH -le 5 || exit 0; test $HVDRUN_HOSTNAME = a || exit 1; exec sleep 1000'
+        result = self.run_job(*self.where, "-H", "a:150,b:1", "--max-restarts", 10, "sh", "-c", script, timeout=120)
+        self.expect(result, 0)
+        self.expect_said(result, "6 epochs: 5 crashes, 0 hosts lost")
+
     def test_mpi_starts_anew_often(self):
         for kind in ("mpich", "openmpi"):
             with self.subTest(kind):

@@ -393,14 +393,6 @@ static void unkilled(struct job *job, const struct node_link *node, const char *
     feed_host(job, ELASTIC_UNKILLED, node, what);
 }
 
-static void ended(struct job *job, struct node_link *node)
-{
-    if (job->state >= JOB_ENDING)
-        return;
-    node->state = NODE_UP; /* it can take the next epoch */
-    elastic_epoch_advance(of(job)->parts.epoch);
-}
-
 /* Workers */
 
 static void feed_worker(struct job *job, enum elastic_event_kind kind, int seat)
@@ -439,6 +431,34 @@ static void exited(struct job *job, const struct exit_event *exit)
 static void finished(struct job *job, int seat)
 {
     feed_worker(job, ELASTIC_FINISHED, seat);
+}
+
+/* An agent starts no worker any more once it has been told to end them: those that it had not
+ * started yet, it never reports. */
+static void end_unstarted(struct job *job, const struct node_link *node)
+{
+    uint32_t epoch = job->epoch; /* the last of them may begin the next one */
+    for (int seat = 0; seat < job->ranks.size; seat++) {
+        struct rank_record *record = &job->ranks.records[seat];
+        if (record->node != node->index || record->epoch != epoch || record->state != RANK_PLANNED)
+            continue;
+        int64_t now_ns = clock_mono_ns();
+        record->ended_by_us = true;
+        rank_exited(&job->ranks, seat, now_ns);
+        rank_finished(&job->ranks, seat);
+        exited(job, &(struct exit_event){
+                        .seat = seat, .signaled = true, .code = SIGTERM, .when_ns = now_ns});
+        finished(job, seat);
+    }
+}
+
+static void ended(struct job *job, struct node_link *node)
+{
+    if (job->state >= JOB_ENDING)
+        return;
+    node->state = NODE_UP; /* it can take the next epoch */
+    end_unstarted(job, node);
+    elastic_epoch_advance(of(job)->parts.epoch);
 }
 
 /* A worker that called MPI_Abort may wait until it is killed. */
