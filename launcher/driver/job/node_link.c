@@ -2,6 +2,7 @@
 #include "driver/job/node_link.h"
 
 #include <netdb.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -298,6 +299,7 @@ static int on_hello(struct node_link *node, const uint8_t *body, size_t length)
         return -1;
     }
     node->same_clock = node->stream.same_machine;
+    node->liveness.lost_ms = node->timeout_ms;
     if (node->state == NODE_STARTING) /* otherwise the end of the job has overtaken HELLO */
         node->state = NODE_UP;
     send_heartbeat(node);
@@ -336,19 +338,33 @@ static void host_answers(void *context)
     liveness_host_answers(&node->liveness);
 }
 
-/* Starts the second look after half of the time limit. */
+/* Starts the second look after half of the time limit. This machine needs none: it answers. */
 static void look_again(struct node_link *node, int64_t silence_ms)
 {
     bool due = silence_ms >= node->liveness.lost_ms / 2;
-    if (node->doubted && due && node->look == NULL)
+    if (!node->doubted || !due)
+        return;
+    if (node->stream.same_machine)
+        liveness_host_answers(&node->liveness);
+    else if (node->look == NULL)
         node->look = second_look_begin(node->loop, &node->stream, node->liveness.lost_ms / 2,
                                        host_answers, node);
+}
+
+/* Many links may be ready at once, and one turn of the loop does not read them all. */
+static bool has_something_to_read(const struct node_link *node)
+{
+    struct pollfd come = {.fd = node->stream.read_fd, .events = POLLIN};
+    return poll(&come, 1, 0) > 0;
 }
 
 static void on_tick(void *context)
 {
     struct node_link *node = context;
     int64_t now = clock_mono_ms();
+    if (liveness_silence_ms(&node->liveness, now) >= node->liveness.suspect_ms &&
+        has_something_to_read(node))
+        liveness_heard(&node->liveness, now);
     enum liveness_state state = liveness_tick(&node->liveness, now);
     int64_t silence = liveness_silence_ms(&node->liveness, now);
     if (state == LIVENESS_LOST) {
@@ -375,8 +391,12 @@ void node_link_init(struct node_link *node, struct loop *loop, int64_t node_time
     node->context = context;
     node->clock = (struct clock_offset){.measured = false};
     node->stream = (struct transport_stream){.read_fd = -1, .write_fd = -1};
+    node->timeout_ms = node_timeout_ms;
     liveness_init(&node->liveness, LIVENESS_SUSPECT_MS, node_timeout_ms, clock_mono_ms());
 }
+
+/* An agent that starts sends no heartbeat, and waits as long for the driver. */
+#define HELLO_MS 30000
 
 int node_link_connect(struct node_link *node, const struct transport_stream *stream,
                       struct error *err)
@@ -389,8 +409,9 @@ int node_link_connect(struct node_link *node, const struct transport_stream *str
     node->state = NODE_STARTING;
     node->stage = STAGE_AGENT;
     link_set_node(node->link, (uint32_t)node->index);
-    liveness_init(&node->liveness, node->liveness.suspect_ms, node->liveness.lost_ms,
-                  clock_mono_ms());
+    liveness_init(&node->liveness, LIVENESS_SUSPECT_MS, node->timeout_ms, clock_mono_ms());
+    if (node->liveness.lost_ms < HELLO_MS)
+        node->liveness.lost_ms = HELLO_MS;
     node->tick = loop_timer_create(node->loop, on_tick, node);
     loop_timer_set(node->tick, LIVENESS_PERIOD_MS);
     return 0;

@@ -76,6 +76,7 @@ struct node_link {
     int64_t stage_ns[TRANSPORT_STAGES]; /* when it reached each stage; 0: not, or unknown */
     struct transport_stream stream;
     struct liveness liveness;
+    int64_t timeout_ms; /* silence after which it is lost, once its agent has sent HELLO */
     struct credit credit;
     bool suspect;
     bool doubted; /* a second look at its host precedes a loss */

@@ -7,12 +7,14 @@ void liveness_init(struct liveness *l, int64_t suspect_ms, int64_t lost_ms, int6
                            .lost_ms = lost_ms,
                            .heard_ms = now_ms,
                            .ticked_ms = now_ms,
+                           .due_ms = now_ms + LIVENESS_PERIOD_MS,
                            .state = LIVENESS_ALIVE};
 }
 
 void liveness_heard(struct liveness *l, int64_t now_ms)
 {
     l->heard_ms = now_ms;
+    l->late_ms = 0;
     l->host_answers = false;
     if (l->state == LIVENESS_SUSPECT)
         l->state = LIVENESS_ALIVE;
@@ -42,6 +44,31 @@ int64_t liveness_stall_ms(const struct liveness *l, int64_t now_ms)
     return now_ms - l->stall_ended_ms < l->suspect_ms ? l->stalled_ms : 0;
 }
 
+/* The silence that is surely the peer's. */
+static int64_t counted_ms(const struct liveness *l, int64_t now_ms)
+{
+    return now_ms - l->heard_ms - l->late_ms;
+}
+
+static void count_lateness(struct liveness *l, int64_t now_ms)
+{
+    int64_t late_ms = now_ms - l->due_ms, silence_ms = now_ms - l->heard_ms;
+    if (late_ms > 0)
+        l->late_ms += late_ms;
+    if (l->late_ms > silence_ms)
+        l->late_ms = silence_ms;
+}
+
+static enum liveness_state judge(struct liveness *l, int64_t now_ms)
+{
+    int64_t silence = counted_ms(l, now_ms);
+    if (silence >= limit_ms(l))
+        l->state = LIVENESS_LOST;
+    else if (silence >= l->suspect_ms)
+        l->state = LIVENESS_SUSPECT;
+    return l->state;
+}
+
 enum liveness_state liveness_tick(struct liveness *l, int64_t now_ms)
 {
     bool stalled = is_stalled(l, now_ms);
@@ -54,11 +81,9 @@ enum liveness_state liveness_tick(struct liveness *l, int64_t now_ms)
         l->stall_ended_ms = now_ms;
         liveness_heard(l, now_ms);
     }
-    int64_t silence = now_ms - l->heard_ms;
-    if (silence >= limit_ms(l))
-        l->state = LIVENESS_LOST;
-    else if (silence >= l->suspect_ms)
-        l->state = LIVENESS_SUSPECT;
+    count_lateness(l, now_ms);
+    judge(l, now_ms);
+    l->due_ms = now_ms + liveness_next_ms(l, now_ms);
     return l->state;
 }
 
@@ -67,7 +92,7 @@ int64_t liveness_next_ms(const struct liveness *l, int64_t now_ms)
     if (l->suspended)
         return LIVENESS_PERIOD_MS;
     int64_t limit = l->state == LIVENESS_ALIVE ? l->suspect_ms : limit_ms(l);
-    int64_t left = l->heard_ms + limit - now_ms;
+    int64_t left = limit - counted_ms(l, now_ms);
     if (left < 1)
         left = 1;
     return left < LIVENESS_PERIOD_MS ? left : LIVENESS_PERIOD_MS;
@@ -77,6 +102,7 @@ void liveness_suspend(struct liveness *l, bool suspended, int64_t now_ms)
 {
     l->suspended = suspended;
     l->ticked_ms = now_ms;
+    l->due_ms = now_ms + LIVENESS_PERIOD_MS;
     liveness_heard(l, now_ms);
 }
 

@@ -3,8 +3,9 @@
  * Liveness of the other end of a link (D5). Pure: time is a parameter.
  *
  * Rule: silence of `suspect_ms` makes the peer suspect, silence of `lost_ms` makes it lost. Any
- * frame makes it alive again. A detector whose own ticks came much too late was stalled; it
- * restarts the peer's clock, since the silence may be its own. While suspended, no time passes. A
+ * frame makes it alive again. The time by which the detector's own ticks were late does not count,
+ * since the silence may be its own: it may not have read yet what has come. A detector whose ticks
+ * came much too late was stalled, and restarts the peer's clock. While suspended, no time passes. A
  * silence may last twice as long if something else has shown that the peer's host answers. On a
  * lossy link TCP delays heartbeats, because it repeats in order.
  */
@@ -20,8 +21,9 @@ enum liveness_state { LIVENESS_ALIVE, LIVENESS_SUSPECT, LIVENESS_LOST };
 
 struct liveness {
     int64_t suspect_ms, lost_ms;
-    int64_t heard_ms; /* when the peer was last heard */
-    int64_t ticked_ms;
+    int64_t heard_ms;                   /* when the peer was last heard */
+    int64_t ticked_ms, due_ms;          /* our last tick, and when the next one is due */
+    int64_t late_ms;                    /* our own ticks since then, all together */
     int64_t stalled_ms, stall_ended_ms; /* our own last stall; 0: none yet */
     enum liveness_state state;
     bool suspended, host_answers;
@@ -38,4 +40,5 @@ void liveness_suspend(struct liveness *l, bool suspended, int64_t now_ms);
 /* The length of the stall of our own that explains what happens now; 0: there is none. Either no
  * tick has noticed it yet, or it ended less than the time of suspicion ago. */
 int64_t liveness_stall_ms(const struct liveness *l, int64_t now_ms);
+/* As the clock has it, our own lateness included. */
 int64_t liveness_silence_ms(const struct liveness *l, int64_t now_ms);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the link to an agent ends, and what the driver then knows about the reason. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -19,6 +21,7 @@
 
 #define AGENT_PID 4711
 #define KILLED_BY(signal) (signal) /* wait statuses, as waitpid(2) gives them */
+#define BEGUN_MS INT64_C(5000000)
 #define EXITED_WITH(code) ((code) << 8)
 
 struct fixture {
@@ -26,7 +29,7 @@ struct fixture {
     struct node_link *node;
     struct link *agent; /* the other end */
     struct log log;
-    int closed;
+    int closed, suspected;
     char why[256];
 };
 
@@ -57,7 +60,9 @@ static void node_closed(void *context, struct node_link *node, const char *why)
 
 static void node_suspect(void *context, struct node_link *node, bool silent, int64_t silence_ms)
 {
-    (void)context, (void)node, (void)silent, (void)silence_ms;
+    struct fixture *f = context;
+    (void)node, (void)silence_ms;
+    f->suspected += silent;
 }
 
 static int setup(void **state)
@@ -70,7 +75,7 @@ static int setup(void **state)
     f.node->host = mem_strdup("c12");
     if (f.loop == NULL || fd_socketpair(ends) < 0)
         return -1;
-    node_link_init(f.node, f.loop, 30000, &f.log, &ops, &f);
+    node_link_init(f.node, f.loop, 5000, &f.log, &ops, &f);
     f.agent = link_create(f.loop, ends[1], ends[1], &agent_ops, NULL, NULL);
     const struct transport_stream stream = {
         .read_fd = ends[0], .write_fd = ends[0], .pid = AGENT_PID, .same_machine = true};
@@ -196,16 +201,138 @@ static void test_a_farewell_that_cannot_be_read(void **state)
     expect_end(f, "its agent broke the protocol");
 }
 
+/* The clock stands still from now on, and the link is new. */
+static void stop_clock(struct fixture *f)
+{
+    struct liveness *l = &f->node->liveness;
+    unit_clock_stop(BEGUN_MS * 1000000, 0);
+    liveness_init(l, l->suspect_ms, l->lost_ms, BEGUN_MS);
+}
+
+/* Ticks every second up to so long after the beginning. */
+static void tick_until(struct fixture *f, int64_t *at_ms, int64_t to_ms)
+{
+    while (*at_ms < to_ms && f->closed == 0) {
+        *at_ms += 1000;
+        unit_clock_stop((BEGUN_MS + *at_ms) * 1000000, 0);
+        loop_timer_set(f->node->tick, 0);
+        run_turns(f->loop, 3);
+    }
+}
+
+static void send_heartbeat(struct fixture *f)
+{
+    Hvdrun__Heartbeat beat = HVDRUN__HEARTBEAT__INIT;
+    link_send_message(f->agent, FRAME_HEARTBEAT, 0, &beat.base);
+    link_flush(f->agent);
+}
+
+static void say_hello(struct fixture *f)
+{
+    Hvdrun__AgentHello hello = HVDRUN__AGENT_HELLO__INIT;
+    link_send_message(f->agent, FRAME_HELLO, 0, &hello.base);
+    link_flush(f->agent);
+    run_turns(f->loop, 3);
+    assert_int_equal(f->node->state, NODE_UP);
+}
+
+/* In a mass start, an agent may need longer for its HELLO than it may be silent afterwards. */
+static void test_an_agent_that_starts_slowly(void **state)
+{
+    struct fixture *f = *state;
+    int64_t at_ms = 0;
+    stop_clock(f);
+    tick_until(f, &at_ms, 29000);
+    assert_int_equal(f->closed, 0);
+    say_hello(f);
+    tick_until(f, &at_ms, 29000 + 4000);
+    assert_int_equal(f->closed, 0);
+    tick_until(f, &at_ms, 29000 + 5000);
+    expect_end(f, "no heartbeat for 5.0 s");
+    unit_clock_run();
+}
+
+static void test_an_agent_that_never_says_hello(void **state)
+{
+    struct fixture *f = *state;
+    int64_t at_ms = 0;
+    stop_clock(f);
+    tick_until(f, &at_ms, 30000);
+    expect_end(f, "no heartbeat for 30.0 s");
+    unit_clock_run();
+}
+
+/* The agents of this machine get the processor late when it is overloaded. */
+static void test_a_silent_agent_of_this_machine_that_is_doubted(void **state)
+{
+    struct fixture *f = *state;
+    int64_t at_ms = 0;
+    stop_clock(f);
+    f->node->doubted = true;
+    say_hello(f);
+    tick_until(f, &at_ms, 9000);
+    assert_int_equal(f->closed, 0);
+    tick_until(f, &at_ms, 10000);
+    expect_end(f, "no heartbeat for 10.0 s");
+    unit_clock_run();
+}
+
+#define OTHERS 32 /* so many descriptors the loop serves in its first turn */
+
+static void other_ready(void *context, int what)
+{
+    (void)what;
+    loop_fd_watch(*(struct loop_fd **)context, 0);
+}
+
+/* The driver gives nobody up whose bytes it has not read yet, because others came first. */
+static void test_what_has_come_is_read_first(void **state)
+{
+    struct fixture *f = *state;
+    int64_t at_ms = 0;
+    struct loop_fd *others[OTHERS];
+    int ends[2], fds[OTHERS];
+    stop_clock(f);
+    assert_return_code(fd_socketpair(ends), 0);
+    say_hello(f);
+    tick_until(f, &at_ms, 4000);
+    for (int i = 0; i < OTHERS; i++) {
+        fds[i] = fcntl(ends[0], F_DUPFD_CLOEXEC, 0);
+        others[i] = loop_fd_create(f->loop, fds[i], other_ready, &others[i]);
+        loop_fd_watch(others[i], LOOP_WRITE);
+    }
+    f->suspected = 0;
+    send_heartbeat(f);
+    tick_until(f, &at_ms, 5000);
+    assert_int_equal(f->closed, 0);
+    assert_int_equal(f->suspected, 0);
+    unit_clock_run();
+    for (int i = 0; i < OTHERS; i++) {
+        loop_fd_destroy(others[i]);
+        close(fds[i]);
+    }
+    close(ends[0]);
+    close(ends[1]);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_the_exit_comes_after_the_end),   TEST(test_the_exit_comes_before_the_end),
-        TEST(test_a_status_that_means_a_signal),   TEST(test_an_exit_that_says_nothing),
-        TEST(test_an_exit_that_does_not_come),     TEST(test_the_transport_knows_more),
-        TEST(test_an_agent_that_heard_nothing),    TEST(test_a_driver_that_stood_still),
+        TEST(test_the_exit_comes_after_the_end),
+        TEST(test_the_exit_comes_before_the_end),
+        TEST(test_a_status_that_means_a_signal),
+        TEST(test_an_exit_that_says_nothing),
+        TEST(test_an_exit_that_does_not_come),
+        TEST(test_the_transport_knows_more),
+        TEST(test_an_agent_that_heard_nothing),
+        TEST(test_a_driver_that_stood_still),
         TEST(test_a_farewell_that_cannot_be_read),
+        TEST(test_an_agent_that_starts_slowly),
+        TEST(test_an_agent_that_never_says_hello),
+        TEST(test_a_silent_agent_of_this_machine_that_is_doubted),
+        TEST(test_what_has_come_is_read_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,10 +86,44 @@ static void test_own_stall(void **state)
     at += 3600000;
     assert_int_equal(liveness_tick(&l, at), LIVENESS_ALIVE);
     assert_int_equal(liveness_silence_ms(&l, at), 0);
+}
+
+/* A tick that comes 2 s late says nothing about the peer in these 2 s: what it has sent then may
+ * not have been read. Only the second that was to pass counts. */
+static void test_own_lateness_does_not_count(void **state)
+{
+    (void)state;
+    struct liveness l;
+    int64_t at = BEGUN;
+    liveness_init(&l, 5000, 5000, BEGUN);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(liveness_tick(&l, at += 3000), LIVENESS_ALIVE);
+    assert_int_equal(liveness_silence_ms(&l, at), 12000); /* which is what the user reads */
+    assert_int_equal(liveness_next_ms(&l, at), 1000);
+    assert_int_equal(liveness_tick(&l, at += 3000), LIVENESS_LOST); /* so it is never endless */
+}
+
+/* Lateness excuses the silence that it is part of, and no later one. */
+static void test_lateness_before_the_silence(void **state)
+{
+    (void)state;
+    struct liveness l;
+    int64_t at = BEGUN;
+    liveness_init(&l, 5000, 5000, BEGUN);
+    assert_int_equal(liveness_tick(&l, at += 3000), LIVENESS_ALIVE);
+    liveness_heard(&l, at += 900);
+    assert_int_equal(liveness_tick(&l, at += 2100),
+                     LIVENESS_ALIVE); /* 2 s late, 2.1 s of silence */
+    int64_t begin = at - BEGUN;
+    assert_int_equal(tick_until(&l, &at, begin + 4000), LIVENESS_ALIVE);
+    assert_int_equal(tick_until(&l, &at, begin + 5000), LIVENESS_LOST);
+    at = BEGUN;
+    liveness_init(&l, 5000, 5000, BEGUN);
+    liveness_heard(&l, BEGUN + 2950); /* in the same turn as the late tick */
     at += 3000;
     assert_int_equal(liveness_tick(&l, at), LIVENESS_ALIVE);
-    at += 3000;
-    assert_int_equal(liveness_tick(&l, at), LIVENESS_SUSPECT); /* 6 s, in two late ticks */
+    assert_int_equal(tick_until(&l, &at, 7000), LIVENESS_ALIVE);
+    assert_int_equal(tick_until(&l, &at, 8000), LIVENESS_LOST);
 }
 
 /* The stall explains what happens while nobody has noticed it, and shortly after it. */
@@ -142,10 +176,13 @@ static void the_next_tick_is_never_late_for_a_verdict(void **state)
     struct liveness l;
     liveness_init(&l, 5000, 7000, 1000);
     assert_int_equal(liveness_next_ms(&l, 1000), LIVENESS_PERIOD_MS);
-    assert_int_equal(liveness_tick(&l, 3000), LIVENESS_ALIVE);
+    assert_int_equal(liveness_tick(&l, 2000), LIVENESS_ALIVE);
     assert_int_equal(liveness_next_ms(&l, 5600), 400);
+    for (int64_t at = 3000; at <= 5000; at += 1000)
+        assert_int_equal(liveness_tick(&l, at), LIVENESS_ALIVE);
     assert_int_equal(liveness_tick(&l, 5600), LIVENESS_ALIVE);
     assert_int_equal(liveness_tick(&l, 6000), LIVENESS_SUSPECT);
+    assert_int_equal(liveness_tick(&l, 7000), LIVENESS_SUSPECT);
     assert_int_equal(liveness_next_ms(&l, 7700), 300);
     assert_int_equal(liveness_tick(&l, 8000), LIVENESS_LOST);
     liveness_init(&l, 5000, 7000, 1000);
@@ -180,6 +217,8 @@ int main(void)
         cmocka_unit_test(test_regular_frames_keep_it_alive),
         cmocka_unit_test(test_lost_before_suspect),
         cmocka_unit_test(test_own_stall),
+        cmocka_unit_test(test_own_lateness_does_not_count),
+        cmocka_unit_test(test_lateness_before_the_silence),
         cmocka_unit_test(test_length_of_a_stall),
         cmocka_unit_test(test_suspend),
     };
