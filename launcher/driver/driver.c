@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/driver.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 
@@ -89,6 +90,16 @@ static void raise_descriptor_limit(struct job *job)
     }
 }
 
+#define LARGE_BLOCK (128 << 10)
+
+/* Large blocks, such as the buffers of links, go back to the kernel when they are freed. Otherwise
+ * glibc keeps them in the heap from the first one on that is freed. In an elastic job whose hosts
+ * come and go, they leave gaps there, and the heap grows with each host that comes. */
+static void give_back_large_blocks(void)
+{
+    mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);
+}
+
 int driver_run(const struct job_request *request, struct error *err)
 {
     static const struct plan no_plan = {.size = 0};
@@ -102,6 +113,7 @@ int driver_run(const struct job_request *request, struct error *err)
     job.times.wall_begun_ns = clock_wall_ns() - (clock_mono_ns() - request->begun_ns);
     child_ignore_signals();
     raise_descriptor_limit(&job);
+    give_back_large_blocks();
     int result = job_open(&job, err);
     if (result == 0) {
         kind_begin(&job);
