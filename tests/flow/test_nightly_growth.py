@@ -3,8 +3,8 @@
 
 The job has HVDRUN_GROWTH_AGENTS (1000) simulated hosts with one rank each, and runs for HVDRUN_GROWTH_MINUTES (30).
 The ranks write lines. In turn, a host leaves the list, returns, a rank is killed, and an agent is killed. Once a minute
-the test asks for the stacks, the usage and the state of all ranks, and then looks at the driver and at every agent
-that has been there all the time. Their memory, descriptors and threads must not grow, nor the files of the job.
+the test asks for the stacks, the usage and the state of all ranks. Then it looks at the driver, and at every agent that
+has been there all the time. Their memory, descriptors and threads must not grow, nor the files of the job.
 
 A machine that is slow makes this test slow, and nothing else. But no host may be lost that the test has not killed.
 """

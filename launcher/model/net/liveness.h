@@ -3,9 +3,9 @@
  * Liveness of the other end of a link (D5). Pure: time is a parameter.
  *
  * Rule: silence of `suspect_ms` makes the peer suspect, silence of `lost_ms` makes it lost. Any
- * frame makes it alive again. The time by which the detector's own ticks were late does not count,
- * since the silence may be its own: it may not have read yet what has come. A detector whose ticks
- * came much too late was stalled, and restarts the peer's clock. While suspended, no time passes. A
+ * frame makes it alive again. The time by which the detector's own ticks were late does not count:
+ * it may not have read yet what has come. A detector whose ticks came much too late was stalled,
+ * and restarts the peer's clock. While suspended, no time passes. A
  * silence may last twice as long if something else has shown that the peer's host answers. On a
  * lossy link TCP delays heartbeats, because it repeats in order.
  */
