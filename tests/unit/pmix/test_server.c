@@ -42,6 +42,22 @@
 
 extern char **environ;
 
+/* Found by ASan only if they are exported, which nothing else is here.
+ * libpmix keeps what it has allocated, and what it could not unpack. Of each block, ASan keeps the
+ * last calls only: what our module allocates while libpmix calls it is not one of libpmix's. */
+#define FOR_ASAN __attribute__((visibility("default")))
+
+FOR_ASAN const char *__lsan_default_suppressions(void)
+{
+    return "leak:libpmix\nleak:libhwloc\nleak:libevent\nleak:libpci\n";
+}
+
+/* What a damaged length asks for is refused, as it is without ASan. */
+FOR_ASAN const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1:malloc_context_size=3";
+}
+
 static struct {
     struct pmix_server *server;
     char *module, *workers, *tmpdir, *shm_dir;
@@ -510,9 +526,6 @@ static void put_node(struct buf *bytes, const char *given, size_t length)
 static void test_group_from_afar(void **state)
 {
     (void)state;
-#ifdef __SANITIZE_ADDRESS__
-    skip(); /* libpmix leaks what it could not unpack, and asks for as much as a length says */
-#endif
     struct buf bytes AUTO_BUF = BUF_INIT(1 << 20);
     world.elsewhere = true;
     assert_true(is_constructed(NULL));
@@ -759,7 +772,5 @@ int main(void)
         cmocka_unit_test(test_second_start),
         cmocka_unit_test(test_wrong_modules),
     };
-    int failed = cmocka_run_group_tests(tests, setup, teardown);
-    fflush(NULL);
-    _exit(failed); /* libpmix keeps what it has allocated, and ASan would call it a leak */
+    return cmocka_run_group_tests(tests, setup, teardown);
 }
