@@ -137,6 +137,12 @@ static void engine_spawn(void *context, int rank, const struct pmi1_spawn *reque
     wire->ops->spawn(wire->context, rank, request);
 }
 
+static void engine_spawn_refused(void *context, int rank, const char *what)
+{
+    const struct pmi1_wire *wire = context;
+    log_warning(wire->log, "rank %d cannot spawn ranks: its MPI library sends %s", rank, what);
+}
+
 static void engine_barrier_in(void *context, const char *bytes, size_t length)
 {
     struct pmi1_wire *wire = context;
@@ -159,7 +165,8 @@ struct pmi1_wire *pmi1_wire_create(struct loop *loop, const struct log *log,
                                         .abort = engine_abort,
                                         .barrier_in = engine_barrier_in,
                                         .name = engine_name,
-                                        .spawn = engine_spawn};
+                                        .spawn = engine_spawn,
+                                        .spawn_refused = engine_spawn_refused};
     size_t count = prepare->n_workers;
     struct pmi1_wire *wire = mem_alloc(sizeof(*wire));
     *wire = (struct pmi1_wire){.loop = loop,

@@ -338,24 +338,29 @@ static int do_spawn(struct pmi1_engine *engine, struct member *member, const str
     return 0;
 }
 
-int pmi1_block_line(struct pmi1_engine *engine, struct member *member, const char *bytes,
-                    size_t length, struct error *err)
-{
-    int complete = spawn_block_line(&member->block, bytes, length, err);
-    if (complete > 0) {
-        struct spawn_block whole = member->block;
-        member->block = (struct spawn_block){0};
-        member->asking = PMI1_ASKS_SPAWN;
-        engine->ops.spawn(engine->context, member->rank, &whole.request);
-        spawn_block_clear(&whole);
-    }
-    return complete < 0 ? -1 : 0;
-}
-
 void pmi1_answer_spawn(struct pmi1_engine *engine, struct member *member, bool ok)
 {
     member->asking = PMI1_ASKS_NOTHING;
     answer(engine, member, "cmd=spawn_result rc=%d", ok ? 0 : -1);
+}
+
+int pmi1_block_line(struct pmi1_engine *engine, struct member *member, const char *bytes,
+                    size_t length, struct error *err)
+{
+    int complete = spawn_block_line(&member->block, bytes, length, err);
+    if (complete <= 0)
+        return complete;
+    struct spawn_block whole = member->block;
+    member->block = (struct spawn_block){0};
+    if (whole.refusal != NULL) {
+        engine->ops.spawn_refused(engine->context, member->rank, whole.refusal);
+        pmi1_answer_spawn(engine, member, false);
+    } else {
+        member->asking = PMI1_ASKS_SPAWN;
+        engine->ops.spawn(engine->context, member->rank, &whole.request);
+    }
+    spawn_block_clear(&whole);
+    return 0;
 }
 
 static const struct command {

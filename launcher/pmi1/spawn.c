@@ -128,20 +128,41 @@ static bool fits(const struct spawn_block *block, int i, const char *name)
            number == values[i].first + block->counts[i];
 }
 
+/* The request will get an error for its answer, if its end can be found. The first reason counts.
+ */
+static int refuse(struct spawn_block *block, const char *what)
+{
+    if (block->refusal == NULL)
+        block->refusal = mem_strdup(what);
+    return 0;
+}
+
+/* The name is repeated only if it is a plain word: it may be the rest of any argument. */
+static int refuse_name(struct spawn_block *block, const char *name)
+{
+    size_t length = strnlen(name, PMI1_KEY_MAX);
+    bool plain = name_is_safe(name, length);
+    char *what AUTO_FREE =
+        mem_printf("%s%.*s, which is unknown or not in its order" LINE_BREAK,
+                   plain ? "the line " : "a line", plain ? (int)length : 0, name);
+    return refuse(block, what);
+}
+
 static int take(struct spawn_block *block, const char *name, const char *value, struct error *err)
 {
     int i = 0;
     while (i < SPAWN_NAMES && !fits(block, i, name))
         i++;
     if (i == SPAWN_NAMES)
-        return error_set(err, "a line of a spawn that is unknown, or not in its order" LINE_BREAK);
+        return refuse_name(block, name);
     block->counts[i]++;
-    const char *why = NULL;
-    if (values[i].take != NULL)
-        why = values[i].take(block, value);
-    else if (parse_int(value, values[i].min, values[i].max, &block->numbers[i], NULL) < 0)
-        why = "a number out of its range";
-    return why == NULL ? 0 : error_set(err, "a spawn with %s", why);
+    if (values[i].take != NULL) {
+        const char *why = values[i].take(block, value);
+        return why == NULL ? 0 : refuse(block, why);
+    }
+    if (parse_int(value, values[i].min, values[i].max, &block->numbers[i], NULL) < 0)
+        return error_set(err, "a spawn with a number out of its range");
+    return 0;
 }
 
 /* The info key "path" is the folder of the program, as MPICH's launcher understands it. */
@@ -170,17 +191,18 @@ static int end_block(struct spawn_block *block, struct error *err)
     size_t number = block->request.app_count;
     /* a request of one program need not say so */
     int64_t total = block->counts[SPAWN_TOTSPAWNS] > 0 ? block->numbers[SPAWN_TOTSPAWNS] : 1;
-    if (app->argv.count == 0 || block->key != NULL)
-        return error_set(err, "a spawn without a program, or cut off");
     if (!has_all(block))
         return error_set(err, "a spawn whose lines are not as many as it says" LINE_BREAK);
     if (number > 1 && total != block->total)
         return error_set(err, "a spawn with a number of programs that changes");
     if (block->counts[SPAWN_SPAWNSSOFAR] > 0 && (size_t)block->numbers[SPAWN_SPAWNSSOFAR] != number)
         return error_set(err, "a spawn whose programs are not in their order");
+    if (app->argv.count == 0 || block->key != NULL)
+        refuse(block, "no program, or a key without its value");
     app->np = (int)block->numbers[SPAWN_NPROCS];
     block->total = total;
-    enter_path(block);
+    if (block->refusal == NULL)
+        enter_path(block);
     block->open = false;
     return number == (size_t)total;
 }
@@ -208,7 +230,7 @@ int spawn_block_line(struct spawn_block *block, const char *bytes, size_t length
         return end_block(block, err);
     char *equals = strchr(line, '=');
     if (equals == NULL)
-        return error_set(err, "a line of a spawn that is not NAME=VALUE" LINE_BREAK);
+        return refuse(block, "a line that is not NAME=VALUE" LINE_BREAK);
     *equals = '\0';
     return take(block, line, equals + 1, err);
 }
@@ -229,6 +251,7 @@ void spawn_block_clear(struct spawn_block *block)
     free(block->request.apps);
     free(block->key);
     free(block->path);
+    free(block->refusal);
     strv_destroy(&block->request.preput);
     *block = (struct spawn_block){0};
 }

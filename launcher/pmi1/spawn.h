@@ -2,8 +2,9 @@
 /*
  * The request of MPI_Comm_spawn on the PMI-1 wire. Each program has a block of lines, from
  * "mcmd=spawn" to "endcmd", and the blocks of one request follow each other. A line is NAME=value,
- * and its value reaches to the end. Names come once, or count up, as in "arg1", "arg2"; others are
- * refused, for they are the rest of a value with a line break. Pure.
+ * and its value reaches to the end. Names come once, or count up, as in "arg1", "arg2". A request
+ * with other lines is refused as a whole: another library sends more than MPICH, or they are the
+ * rest of a value with a line break. Pure.
  */
 #pragma once
 
@@ -44,12 +45,14 @@ struct spawn_block {
     int64_t numbers[SPAWN_NAMES]; /* as they say */
     char *key;                    /* of a pair, until its value comes */
     char *path;                   /* the folder of the program; NULL: as it is found */
+    char *refusal;                /* what is wrong with the request; NULL: nothing so far */
     struct pmi1_spawn request;    /* of the blocks so far */
 };
 
 /* A block opens: the first one, or the next one of a request that is due. */
 void spawn_block_open(struct spawn_block *block);
-/* A line of the open block. 1: the request is complete, 0: it is not. -1: rubbish. */
+/* A line of the open block. 1: the request is complete, also if it is refused; 0: it is not. -1:
+ * nobody can say where it ends, or it is too large. */
 int spawn_block_line(struct spawn_block *block, const char *bytes, size_t length,
                      struct error *err);
 /* Another block must follow. */

@@ -58,4 +58,6 @@ struct pmi1_ops {
                  const char *port);
     /* Answer with pmi1_spawn_reply(); until then the rank waits. */
     void (*spawn)(void *context, int rank, const struct pmi1_spawn *request);
+    /* A request to spawn was answered with an error: it has `what`, which nobody here knows. */
+    void (*spawn_refused)(void *context, int rank, const char *what);
 };

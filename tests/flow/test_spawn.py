@@ -356,14 +356,22 @@ class Pmi1(Spawn):
     def test_rubbish(self):
         """It ends the job in words, and nobody waits."""
         block = "mcmd=spawn;nprocs=1;execname=sleep;argcnt=1;arg1=60;endcmd"
-        for lines, why in (("mcmd=spawn;endcmd", "a spawn without a program"),
-                           ("mcmd=spawn;execname=a;arg1=two;lines", "an argument with a line break cannot travel over PMI-1"),
-                           ("mcmd=spawn;execname=a;arg1=two;lines=2", "an argument with a line break cannot travel over PMI-1"),
+        for lines, why in (("mcmd=spawn;execname=a;arg1=two;endcmd", "an argument with a line break cannot travel over PMI-1"),
                            ("mcmd=spawn;execname=a;cmd=get_appnum", "get_appnum came inside a spawn"),
                            (f"{block};{block}", "spawn came before the answer to the last request")):
             with self.subTest(lines=lines):
                 result = self.expect(self.pmi1("say", lines), 125)
                 self.expect_said(result, why)
+
+    def test_requests_that_nobody_here_knows(self):
+        """Of another library: the call gets an error, and the job goes on."""
+        for lines, why in (("mcmd=spawn;endcmd", "no program"), ("mcmd=spawn;execname=a;hat=red;endcmd", "the line hat, which is unknown"),
+                           ("mcmd=spawn;execname=a;argcnt=1;arg1=two;lines;endcmd", "an argument with a line break cannot travel")):
+            with self.subTest(lines=lines):
+                result = self.expect(self.pmi1("say", lines), 0)
+                self.assertEqual(self.lines(result, "heard cmd=spawn_result rc=-1"), ["0"], result.describe())
+                self.assertEqual(self.lines(result, r"rank \d of 2 done"), ["0", "1"])
+                self.expect_said(result, f"rank 0 cannot spawn ranks: its MPI library sends .*{why}")
 
     def test_an_abort_inside_a_block(self):
         result = self.expect(self.pmi1("say", "mcmd=spawn;nprocs=1;cmd=abort exitcode=7 message=enough"), 7)

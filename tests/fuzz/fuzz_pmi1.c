@@ -50,6 +50,12 @@ static void on_spawn(void *context, int rank, const struct pmi1_spawn *request)
         FUZZ_CHECK(request->apps[i].argv.count > 0 && request->apps[i].np >= 0);
 }
 
+static void on_spawn_refused(void *context, int rank, const char *what)
+{
+    (void)context;
+    FUZZ_CHECK((rank == 0 || rank == 2 || rank == 5) && what != NULL && *what != '\0');
+}
+
 static void speak(struct room *room, uint8_t who, const char *bytes, size_t length)
 {
     static const int ranks[] = {0, 2, 5};
@@ -75,7 +81,8 @@ FUZZ_TARGET
                                         .abort = on_abort,
                                         .barrier_in = on_barrier,
                                         .name = on_name,
-                                        .spawn = on_spawn};
+                                        .spawn = on_spawn,
+                                        .spawn_refused = on_spawn_refused};
     static const int local[] = {0, 2, 5}, node_of[] = {0, 1, 0, 1, 1, 0};
     struct pmi1_config config = {.kvsname = "kvs_1",
                                  .size = 6,
