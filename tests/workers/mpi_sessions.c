@@ -2,9 +2,11 @@
 /*
  * Communicators without MPI_COMM_WORLD, which MPI 4 has: from a session and its process sets, also
  * some of a part of the ranks, and from a group of an MPI that is initialized as ever. Prints
- * "rank R of N sum S", where the sum is that of all ranks.
+ * "rank R of N sum S", where the sum is that of all ranks. With "kept", a session is open from the
+ * beginning to the end, while others come and go.
  */
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,13 +77,22 @@ static void try_world(int *rank, int *size, int *sum)
 
 int main(int argc, char **argv)
 {
+    const char *how = argc > 1 ? argv[1] : "session";
+    bool kept = strcmp(how, "kept") == 0;
     int rank = 0, size = 0, sum = 0;
-    if (argc > 1 && strcmp(argv[1], "world") == 0)
+    MPI_Session session;
+    if (kept)
+        CHECK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));
+    if (strcmp(how, "world") == 0)
         try_world(&rank, &size, &sum);
     else
         try_session(&rank, &size, &sum);
-    if (argc > 1 && strcmp(argv[1], "twice") == 0)
+    for (int i = 0; kept && i < 3; i++)
         try_session(&rank, &size, &sum);
+    if (strcmp(how, "twice") == 0)
+        try_session(&rank, &size, &sum);
+    if (kept)
+        CHECK(MPI_Session_finalize(&session));
     printf("rank %d of %d sum %d\n", rank, size, sum);
     return 0;
 }
