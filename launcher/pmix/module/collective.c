@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pmix/module/collective.h"
+#include "pmix/module/operations.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "pmix/module/operations.h"
 
 void collective_init(struct collective *collective, const char *operation, const pmix_proc_t *procs,
                      size_t count, const char *bytes, size_t length)
