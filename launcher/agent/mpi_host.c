@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "node/descendants.h"
 #include "node/mpi_detect.h"
-#include "pmi1/spawn.h"
+#include "pmi1/request.h"
 #include "stacks/printed.h"
 
 #define ENVIRONMENT_MAX ((size_t)16 << 20)

@@ -15,18 +15,13 @@
 
 /* How far a rank has come. A rank that exits in PMI1_RUNNING left without a finalize, and others
  * may wait for it in a barrier. That and PMI1_BROKEN are bad ends. */
-#define PMI1_STATE_LIST(X)         \
-    X(PMI1_SILENT, "silent")       \
-    X(PMI1_RUNNING, "running")     \
-    X(PMI1_BARRIER, "in barrier")  \
-    X(PMI1_FINALIZED, "finalized") \
-    X(PMI1_ABORTED, "aborted")     \
-    X(PMI1_BROKEN, "broke the protocol")
-
 enum pmi1_state {
-#define PMI1_STATE_ENUM(name, text) name,
-    PMI1_STATE_LIST(PMI1_STATE_ENUM)
-#undef PMI1_STATE_ENUM
+    PMI1_SILENT, /* has said nothing */
+    PMI1_RUNNING,
+    PMI1_BARRIER, /* waits in it */
+    PMI1_FINALIZED,
+    PMI1_ABORTED,
+    PMI1_BROKEN /* has broken the protocol */
 };
 
 enum pmi1_name_request { PMI1_PUBLISH, PMI1_LOOKUP, PMI1_UNPUBLISH };

@@ -4,8 +4,7 @@
 #include "base/strv.h"
 #include "fuzz.h"
 #include "pmi1/engine.h"
-#include "pmi1/line.h"
-#include "pmi1/spawn.h"
+#include "pmi1/request.h"
 
 struct room {
     struct pmi1_engine *engine;

@@ -14,8 +14,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "pmi1/engine.h"
-#include "pmi1/line.h"
-#include "pmi1/spawn.h"
+#include "pmi1/request.h"
 
 #define RANKS_MAX 1024
 #define SPAWN_TRUE "mcmd=spawn\nnprocs=1\nexecname=true\nendcmd\n"

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "pmi1/kvs.h"
+#include "pmi1/dialogue.h"
 
 static void test_put_and_get(void **state)
 {

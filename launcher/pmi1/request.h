@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The request of MPI_Comm_spawn on the PMI-1 wire. Each program has a block of lines, from
- * "mcmd=spawn" to "endcmd", and the blocks of one request follow each other. A line is NAME=value,
- * and its value reaches to the end. Names come once, or count up, as in "arg1", "arg2". A request
- * with other lines is refused as a whole: another library sends more than MPICH, or they are the
- * rest of a value with a line break. Pure.
+ * What a rank writes on the PMI-1 wire: lines, and blocks of lines for MPI_Comm_spawn. Pure.
  */
 #pragma once
 
@@ -16,6 +12,38 @@
 #include "base/strv.h"
 #include "pmi1/types.h"
 
+/*
+ * One line of the PMI-1 wire: "cmd=put kvsname=... key=... value=...", words "name=value" separated
+ * by blanks, the command first (as "cmd=" or, opening a block of several lines, "mcmd=").
+ *
+ * The value of a word named `value`, `port` or `msg` reaches to the end of the line, since it may
+ * contain blanks. That of `service` reaches to the word `port` or to the end.
+ */
+#define PMI1_LINE_MAX 4096
+#define PMI1_WORDS_MAX 16
+
+struct pmi1_line {
+    char text[PMI1_LINE_MAX]; /* the names and values point in here */
+    const char *command;
+    bool block; /* "mcmd=": more lines follow until "endcmd" */
+    const char *names[PMI1_WORDS_MAX];
+    const char *values[PMI1_WORDS_MAX];
+    size_t words;
+};
+
+/* `length` bytes without the newline. -1: not a line of this protocol. */
+int pmi1_line_parse(struct pmi1_line *line, const char *bytes, size_t length, struct error *err);
+
+/* NULL: the line has no such word. */
+const char *pmi1_line_get(const struct pmi1_line *line, const char *name);
+
+/*
+ * The request of MPI_Comm_spawn on the PMI-1 wire. Each program has a block of lines, from
+ * "mcmd=spawn" to "endcmd", and the blocks of one request follow each other. A line is NAME=value,
+ * and its value reaches to the end. Names come once, or count up, as in "arg1", "arg2". A request
+ * with other lines is refused as a whole: another library sends more than MPICH, or they are the
+ * rest of a value with a line break.
+ */
 #define PMI1_SPAWN_LINE_MAX ((size_t)128 << 10) /* as much as Linux lets an argument have */
 #define PMI1_SPAWN_BYTES_MAX ((size_t)8 << 20)
 #define PMI1_SPAWN_APPS_MAX 4096
