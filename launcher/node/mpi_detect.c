@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/mpi_detect.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -19,39 +18,12 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "io/proc.h"
+#include "model/settings/mpi_names.h"
 #include "model/settings/words.h"
 #include "node/image.h"
 #include "node/mpi_detect_test.h"
 
 #define LIBRARIES_MAX 192
-
-/* The number behind ".so."; -1: none. */
-static long version_of(const char *name)
-{
-    const char *so = strstr(name, ".so.");
-    return so != NULL && isdigit((unsigned char)so[4]) ? strtol(so + 4, NULL, 10) : -1;
-}
-
-/* libmpi.so.12 is MPICH's ABI and Intel's; Open MPI has been at 20 and 40 since version 2. */
-enum mpi_kind mpi_kind_of_library(const char *name)
-{
-    static const char *const openmpi[] = {"libopen-rte.so", "libopen-pal.so", "liboshmem.so",
-                                          "libpmix.so"};
-    static const char *const mpich[] = {"libmpich",    "libmpifort.so", "libmpicxx.so",
-                                        "libmvapich",  "libpmi.so",     "libpmi2.so",
-                                        "libmpi_cray", "libmpi_abi.so"};
-    for (size_t i = 0; i < sizeof(openmpi) / sizeof(openmpi[0]); i++) {
-        if (text_begins(name, openmpi[i]))
-            return MPI_PMIX;
-    }
-    for (size_t i = 0; i < sizeof(mpich) / sizeof(mpich[0]); i++) {
-        if (text_begins(name, mpich[i]))
-            return MPI_PMI1;
-    }
-    if (text_begins(name, "libmpi.so") || text_begins(name, "libmpi_"))
-        return version_of(name) < 20 && version_of(name) >= 0 ? MPI_PMI1 : MPI_PMIX;
-    return MPI_NONE;
-}
 
 static const char *family_of(const char *name, enum mpi_kind kind)
 {
@@ -120,7 +92,7 @@ static void say(struct mpi_finding *out, enum mpi_kind kind, const char *format,
 
 static void say_needs(struct mpi_finding *out, const char *name, const char *through)
 {
-    enum mpi_kind kind = mpi_kind_of_library(name);
+    enum mpi_kind kind = mpi_names_kind(name);
     const char *family = family_of(name, kind);
     if (through == NULL)
         say(out, kind, "needs %.80s (%s)", name, family);
@@ -134,7 +106,7 @@ static const char *telling(const struct strv *needed)
 {
     const char *found = NULL;
     for (size_t i = 0; i < needed->count; i++) {
-        enum mpi_kind kind = mpi_kind_of_library(needed->items[i]);
+        enum mpi_kind kind = mpi_names_kind(needed->items[i]);
         bool better = found == NULL || (text_begins(found, "libmpi.so") && kind == MPI_PMIX);
         if (kind != MPI_NONE && better)
             found = needed->items[i];
@@ -191,13 +163,13 @@ static struct library_search *search_of(const struct object *object)
  * built for PMIx (Ubuntu 24.04) needs that library and knows no PMI-1. */
 static int settle_ambiguous(const struct object *object, const char *name, struct mpi_finding *out)
 {
-    if (mpi_kind_of_library(name) != MPI_PMI1 || text_begins(name, "libpmi"))
+    if (mpi_names_kind(name) != MPI_PMI1 || text_begins(name, "libpmi"))
         return 0;
     struct library_search *search = search_of(object);
     struct elf_info library;
     if (library_search_open(search, name, &library) == 0) {
         const char *found = telling(&library.needed);
-        if (found != NULL && mpi_kind_of_library(found) == MPI_PMIX)
+        if (found != NULL && mpi_names_kind(found) == MPI_PMIX)
             say_needs(out, found, name);
         elf_info_destroy(&library);
     }
@@ -299,8 +271,8 @@ int mpi_detect_in(const char *root, const char *path, const char *library_path,
 enum mpi_kind mpi_detect_library(const char *name, const struct elf_info *info, bool *openmpi)
 {
     const char *found = telling(&info->needed);
-    bool named = version_of(name) >= 0 && mpi_kind_of_library(name) == MPI_PMIX;
-    bool pmix = found != NULL && mpi_kind_of_library(found) == MPI_PMIX;
+    bool named = mpi_names_version(name) >= 0 && mpi_names_kind(name) == MPI_PMIX;
+    bool pmix = found != NULL && mpi_names_kind(found) == MPI_PMIX;
     *openmpi = named;
     for (size_t i = 0; i < info->needed.count && !*openmpi; i++)
         *openmpi = text_begins(info->needed.items[i], "libopen-");
@@ -324,7 +296,7 @@ void mpi_detect_process(pid_t pid, struct mpi_finding *out)
         snprintf(line, sizeof(line), "%.*s", (int)(length < 511 ? length : 511), at);
         const char *path = strchr(line, '/') != NULL ? strchr(line, '/') : "";
         const char *name = text_base_name(path);
-        enum mpi_kind kind = mpi_kind_of_library(name);
+        enum mpi_kind kind = mpi_names_kind(name);
         if (kind != MPI_NONE && !is_companion(name)) {
             say(out, kind, "has %.300s mapped (%s)", path, family_of(name, kind));
             return;

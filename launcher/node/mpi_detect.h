@@ -43,9 +43,6 @@ bool mpi_is_starter(const char *path);
 struct elf_info;
 enum mpi_kind mpi_detect_library(const char *name, const struct elf_info *info, bool *openmpi);
 
-/* By the file name of a library; MPI_NONE when the name does not say. */
-enum mpi_kind mpi_kind_of_library(const char *name);
-
 /* Was a process that runs below a worker started by another launcher, as ranks of an mpirun inside
  * a worker are? Then its environment names a server that is not ours. `given`: what the worker got
  * from us. `nspace`: our PMIx namespace, "" without one. `environment`: NUL-ended pairs, as in

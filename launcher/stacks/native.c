@@ -14,8 +14,8 @@
 #include "base/text.h"
 #include "io/module_open.h"
 #include "io/proc.h"
+#include "model/settings/mpi_names.h"
 #include "stacks/module/unwind_module.h"
-#include "stacks/mpi_names.h"
 #include "stacks/native_test.h"
 #include "stacks/tasks.h"
 

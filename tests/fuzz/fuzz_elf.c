@@ -2,6 +2,7 @@
 /* ELF files: what a program links with, and what an image needs of a host. */
 #include "base/elf.h"
 #include "fuzz.h"
+#include "model/settings/mpi_names.h"
 #include "node/mpi_detect.h"
 #include "transport/boot/agent_image_test.h"
 
@@ -12,7 +13,7 @@ FUZZ_TARGET
     struct error err = ERROR_INIT;
     if (elf_parse(data, size, &info) == 0) {
         for (size_t i = 0; i < info.needed.count; i++)
-            mpi_kind_of_library(info.needed.items[i]);
+            mpi_names_kind(info.needed.items[i]);
     }
     elf_info_destroy(&info);
     fuzz_check_error(image_facts_read(data, size, &facts, &err), &err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The maps of a process, up to the first NUL, and what is in its memory: the bytes behind it. */
-#include "features/libraries/loaded.h"
+#include "features/libraries/libraries.h"
 #include "fuzz.h"
 
 struct memory {

@@ -7,7 +7,7 @@
 #include "base/map.h"
 #include "base/text.h"
 #include "features/hang/place_frame.h"
-#include "stacks/mpi_names.h"
+#include "model/settings/mpi_names.h"
 
 /* Of the program itself, such as an MPI_Op that computes. */
 static bool is_own(const struct stack_frame *frame)

@@ -5,7 +5,7 @@
 
 #include "base/map.h"
 #include "base/text.h"
-#include "stacks/mpi_names.h"
+#include "model/settings/mpi_names.h"
 
 static bool is_installed(const char *file)
 {

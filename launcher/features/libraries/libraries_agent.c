@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "features/libraries/loaded.h"
+#include "features/libraries/libraries.h"
 #include "io/proc.h"
 #include "io/thread_share.h"
 #include "node/descendants.h"

@@ -14,7 +14,7 @@
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
 #include "driver/tell/json_text.h"
-#include "features/libraries/differ.h"
+#include "features/libraries/libraries.h"
 #include "model/plan/rank_list.h"
 #include "wire/control.pb-c.h"
 

@@ -21,6 +21,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/strv.h"
+#include "model/settings/mpi_names.h"
 #include "node/elf_fixture.h"
 #include "node/mpi_detect.h"
 
@@ -62,9 +63,9 @@ static void test_library_names(void **state)
                  {"libmpiP.so", MPI_NONE},
                  {"", MPI_NONE}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        if (mpi_kind_of_library(cases[i].name) != cases[i].kind)
+        if (mpi_names_kind(cases[i].name) != cases[i].kind)
             fail_msg("%s is taken for %s", cases[i].name,
-                     mpi_kind_name(mpi_kind_of_library(cases[i].name)));
+                     mpi_kind_name(mpi_names_kind(cases[i].name)));
     }
 }
 

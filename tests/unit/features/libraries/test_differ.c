@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "features/libraries/differ.h"
+#include "features/libraries/libraries.h"
 
 enum {
     MPI_A,

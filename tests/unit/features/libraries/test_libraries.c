@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "driver/ask_fixture.h"
-#include "features/libraries/loaded.h"
+#include "features/libraries/libraries.h"
 
 struct bench {
     struct fixture *f;

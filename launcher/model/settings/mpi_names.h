@@ -4,6 +4,14 @@
 
 #include <stdbool.h>
 
+#include "model/settings/words.h"
+
+/* What programs need that need this library: MPI_PMIX, MPI_PMI1, or MPI_NONE if the name does not
+ * say. `name`: of the file, without a folder. */
+enum mpi_kind mpi_names_kind(const char *name);
+/* The number behind ".so."; -1: none. */
+long mpi_names_version(const char *name);
+
 /* A library of Open MPI, MPICH or a relative of them that has functions of MPI, or its interface to
  * Fortran or C++. A path or a base name; "libmpi_solver.so" is none. */
 bool mpi_names_library(const char *file);

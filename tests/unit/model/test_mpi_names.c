@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "stacks/mpi_names.h"
+#include "model/settings/mpi_names.h"
 
 static void test_files(void **state)
 {
