@@ -111,11 +111,6 @@ static void refuse_spawn(const struct mpi_world *world, int rank)
     post_message(world->post, FRAME_ABORT, &message.base);
 }
 
-static void pmix_connected(void *context, int rank)
-{
-    (void)context, (void)rank; /* pmix_server_worker_state() remembers it */
-}
-
 /* Open MPI ends the process with _exit() after we answer: what it has printed before would be
  * lost. Until then it waits for the answer. */
 static void flush_printed(const struct mpi_world *world, int rank)
@@ -377,9 +372,7 @@ bool mpi_host_has_thread(const struct mpi_host *host)
 static int need_pmix(struct mpi_host *host, const char *module_path, const char *hostname,
                      struct error *err)
 {
-    static const struct pmix_server_ops ops = {.connected = pmix_connected,
-                                               .finalized = pmix_connected,
-                                               .aborted = pmix_aborted,
+    static const struct pmix_server_ops ops = {.aborted = pmix_aborted,
                                                .log = pmix_log,
                                                .signal = pmix_signal,
                                                .collect = pmix_collect,

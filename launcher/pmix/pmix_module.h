@@ -17,7 +17,7 @@
 #include "base/strv.h"
 #include "pmix/publish_store.h"
 
-#define PMIX_MODULE_VERSION 8
+#define PMIX_MODULE_VERSION 9
 /* for io/module_open.h */
 #define PMIX_MODULE_KIND                                                                          \
     (&(const struct module_kind){"hvdrun-pmix.so", "hvdrun_pmix_module", PMIX_MODULE_VERSION,     \
@@ -89,12 +89,10 @@ struct pmix_table {
 /* A job can have several namespaces at a time, since ranks can spawn others. A rank below is a
  * number among those of all of them: the first of its namespace, and its rank there.
  *
- * Any op but connected, finalized, aborted and log may be NULL, and a server for tools needs only
- * log. What it would do is then refused as unsupported. Only `store` falls back to a store of this
- * node. Memory handed to an op is borrowed for the call. */
+ * Any op but aborted and log may be NULL, and a server for tools needs only log. What it would do
+ * is then refused as unsupported. Only `store` falls back to a store of this node. Memory handed to
+ * an op is borrowed for the call. */
 struct pmix_server_ops {
-    void (*connected)(void *context, int rank);
-    void (*finalized)(void *context, int rank);
     /* PMIx_Abort, MPI_Abort: the rank waits until this returns, then exits. `whole_job`:
      * it wants all ranks to end, as MPI_Abort does. */
     void (*aborted)(void *context, int rank, int status, const char *message, bool whole_job);

@@ -24,14 +24,10 @@ static void run(struct server *server, struct request *base)
 {
     struct client_request *request = (struct client_request *)base;
     struct local *local = server_local_proc(server, &request->proc);
-    if (local != NULL && request->connected) {
+    if (local != NULL && request->connected)
         local->state = PMIX_WORKER_CONNECTED;
-        server->ops.connected(server->context, local_number(local));
-    } else if (local != NULL) {
-        if (local->state == PMIX_WORKER_CONNECTED)
-            local->state = PMIX_WORKER_FINALIZED;
-        server->ops.finalized(server->context, local_number(local));
-    }
+    else if (local != NULL && local->state == PMIX_WORKER_CONNECTED)
+        local->state = PMIX_WORKER_FINALIZED;
     free(request);
 }
 
