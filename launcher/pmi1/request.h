@@ -41,7 +41,7 @@ const char *pmi1_line_get(const struct pmi1_line *line, const char *name);
  * The request of MPI_Comm_spawn on the PMI-1 wire. Each program has a block of lines, from
  * "mcmd=spawn" to "endcmd", and the blocks of one request follow each other. A line is NAME=value,
  * and its value reaches to the end. Names come once, or count up, as in "arg1", "arg2". A request
- * with other lines is refused as a whole: another library sends more than MPICH, or they are the
+ * with other lines is refused as a whole. Another library sends more than MPICH, or they are the
  * rest of a value with a line break.
  */
 #define PMI1_SPAWN_LINE_MAX ((size_t)128 << 10) /* as much as Linux lets an argument have */
