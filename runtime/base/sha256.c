@@ -3,7 +3,15 @@
 
 #include <string.h>
 
+#include "base/sha256_test.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
 #define BLOCK ((size_t)SHA256_BLOCK)
+#define MUCH ((size_t)64 << 10) /* bytes at once, from which on the processor is asked */
 
 /* The first 32 bits of the fractional parts of the cube roots of the first 64 primes. */
 static const uint32_t round_keys[64] = {
@@ -64,6 +72,96 @@ static void add_block(uint32_t state[8], const uint8_t block[BLOCK])
         state[i] += after[i];
 }
 
+static void add_plain(uint32_t state[8], const uint8_t *at, size_t blocks)
+{
+    for (; blocks > 0; blocks--, at += BLOCK)
+        add_block(state, at);
+}
+
+/* ---- with instructions of the processor ------------------------------------------------------ */
+
+#if defined(__x86_64__)
+
+static bool has_instructions(void)
+{
+    unsigned a, b, c, d;
+    if (__get_cpuid_max(0, NULL) < 7)
+        return false;
+    __cpuid(1, a, b, c, d);
+    if ((c & bit_SSSE3) == 0 || (c & bit_SSE4_1) == 0)
+        return false;
+    __cpuid_count(7, 0, a, b, c, d);
+    return (b & bit_SHA) != 0;
+}
+
+/* Four rounds with four words, and the words that take their place. */
+#define ROUNDS(i, words0, words1, words2, words3)                                        \
+    do {                                                                                 \
+        sum = _mm_add_epi32(words0, _mm_loadu_si128((const __m128i *)round_keys + (i))); \
+        cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);                                   \
+        abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));          \
+        words0 = _mm_add_epi32(_mm_sha256msg1_epu32(words0, words1),                     \
+                               _mm_alignr_epi8(words3, words2, 4));                      \
+        words0 = _mm_sha256msg2_epu32(words0, words3);                                   \
+    } while (0)
+
+#define BIG_ENDIAN_WORDS(at) _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(at)), swap)
+
+/* The instructions want the state in this order of its words. */
+__attribute__((target("sha,ssse3,sse4.1"))) static void
+add_by_instructions(uint32_t state[8], const uint8_t *at, size_t blocks)
+{
+    const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+    __m128i badc = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)state), 0xb1);
+    __m128i hgfe = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)state + 1), 0x1b);
+    __m128i abef = _mm_alignr_epi8(badc, hgfe, 8), cdgh = _mm_blend_epi16(hgfe, badc, 0xf0), sum;
+    for (; blocks > 0; blocks--, at += BLOCK) {
+        const __m128i abef_before = abef, cdgh_before = cdgh;
+        __m128i words0 = BIG_ENDIAN_WORDS(at), words1 = BIG_ENDIAN_WORDS(at + 16);
+        __m128i words2 = BIG_ENDIAN_WORDS(at + 32), words3 = BIG_ENDIAN_WORDS(at + 48);
+        for (int i = 0; i < 16; i += 4) {
+            ROUNDS(i, words0, words1, words2, words3);
+            ROUNDS(i + 1, words1, words2, words3, words0);
+            ROUNDS(i + 2, words2, words3, words0, words1);
+            ROUNDS(i + 3, words3, words0, words1, words2);
+        }
+        abef = _mm_add_epi32(abef, abef_before);
+        cdgh = _mm_add_epi32(cdgh, cdgh_before);
+    }
+    __m128i feba = _mm_shuffle_epi32(abef, 0x1b), dchg = _mm_shuffle_epi32(cdgh, 0xb1);
+    _mm_storeu_si128((__m128i *)state, _mm_blend_epi16(feba, dchg, 0xf0));
+    _mm_storeu_si128((__m128i *)state + 1, _mm_alignr_epi8(dchg, feba, 8));
+}
+
+#else
+
+static bool has_instructions(void)
+{
+    return false;
+}
+
+#define add_by_instructions add_plain
+
+#endif
+
+bool sha256_use_instructions(struct sha256 *hash)
+{
+    hash->way = has_instructions() ? SHA256_INSTRUCTIONS : SHA256_PLAIN;
+    return hash->way == SHA256_INSTRUCTIONS;
+}
+
+static void add_blocks(struct sha256 *hash, const uint8_t *at, size_t blocks)
+{
+    if (hash->way == SHA256_NOT_ASKED && blocks >= MUCH / BLOCK)
+        (void)sha256_use_instructions(hash);
+    if (hash->way == SHA256_INSTRUCTIONS)
+        add_by_instructions(hash->state, at, blocks);
+    else
+        add_plain(hash->state, at, blocks);
+}
+
+/* ---- of any bytes ---------------------------------------------------------------------------- */
+
 void sha256_begin(struct sha256 *hash)
 {
     *hash = (struct sha256){.state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
@@ -77,9 +175,10 @@ void sha256_add(struct sha256 *hash, const void *bytes, size_t length)
     hash->length += length;
     while (length > 0) {
         if (kept == 0 && length >= BLOCK) { /* without a copy */
-            add_block(hash->state, at);
-            at += BLOCK;
-            length -= BLOCK;
+            size_t whole = length - length % BLOCK;
+            add_blocks(hash, at, whole / BLOCK);
+            at += whole;
+            length -= whole;
             continue;
         }
         size_t piece = length < BLOCK - kept ? length : BLOCK - kept;
@@ -88,7 +187,7 @@ void sha256_add(struct sha256 *hash, const void *bytes, size_t length)
         length -= piece;
         kept = (kept + piece) % BLOCK;
         if (kept == 0)
-            add_block(hash->state, hash->block);
+            add_blocks(hash, hash->block, 1);
     }
 }
 

@@ -3,6 +3,10 @@
  * SHA-256 (FIPS 180-4) of bytes in memory. There are two reasons not to use a cryptographic
  * library. To load one for the hash of one file would cost more than the hash itself, at every
  * start. And the agent for other hosts depends only on libc.
+ *
+ * Much at once is hashed by the SHA instructions of x86-64, if this processor has them: about seven
+ * times as fast. To ask for them is slow in a virtual machine, so a hash asks once, and a small one
+ * does not.
  */
 #pragma once
 
@@ -19,6 +23,7 @@ struct sha256 {
     uint32_t state[8];
     uint64_t length;
     uint8_t block[SHA256_BLOCK]; /* the bytes since the last full block */
+    enum { SHA256_NOT_ASKED, SHA256_PLAIN, SHA256_INSTRUCTIONS } way;
 };
 
 void sha256_begin(struct sha256 *hash);

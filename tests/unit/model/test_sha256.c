@@ -4,18 +4,40 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "base/mem.h"
 #include "base/sha256.h"
+#include "base/sha256_test.h"
+
+static void expect_both_ways(const char *text, size_t length, const char *wanted)
+{
+    for (int way = 0; way < 2; way++) {
+        struct sha256 hash;
+        uint8_t value[SHA256_SIZE];
+        sha256_begin(&hash);
+        if (way == 0)
+            sha256_use_plain(&hash);
+        else
+            (void)sha256_use_instructions(&hash);
+        sha256_add(&hash, text, length);
+        sha256_end(&hash, value);
+        for (size_t i = 0; i < SHA256_SIZE; i++) {
+            char digits[] = {wanted[2 * i], wanted[2 * i + 1], '\0'};
+            assert_int_equal(value[i], strtoul(digits, NULL, 16));
+        }
+    }
+}
 
 static void expect(const char *text, const char *hash)
 {
     char out[SHA256_TEXT_ROOM];
     sha256_text(text, strlen(text), out);
     assert_string_equal(out, hash);
+    expect_both_ways(text, strlen(text), hash);
 }
 
 static void test_vectors(void **state)
@@ -84,12 +106,38 @@ static void test_pieces(void **state)
     }
 }
 
+/* In pieces below and above the length from which on the processor is asked. */
+static void test_large_pieces(void **state)
+{
+    (void)state;
+    const size_t length = ((size_t)1 << 20) + 17;
+    uint8_t *bytes AUTO_FREE = mem_alloc(length), plain[SHA256_SIZE], pieces[SHA256_SIZE];
+    uint32_t seed = 1;
+    for (size_t i = 0; i < length; i++) {
+        seed = seed * 1103515245 + 12345;
+        bytes[i] = (uint8_t)(seed >> 16);
+    }
+    struct sha256 hash;
+    sha256_begin(&hash);
+    sha256_use_plain(&hash);
+    sha256_add(&hash, bytes, length);
+    sha256_end(&hash, plain);
+    for (size_t step = 30011; step < length; step *= 3) {
+        sha256_begin(&hash);
+        for (size_t at = 0; at < length; at += step)
+            sha256_add(&hash, bytes + at, at + step < length ? step : length - at);
+        sha256_end(&hash, pieces);
+        assert_memory_equal(pieces, plain, sizeof(plain));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_vectors),
         cmocka_unit_test(test_lengths_around_a_block),
         cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_large_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
