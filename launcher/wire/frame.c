@@ -334,6 +334,57 @@ ProtobufCMessage *message_read(const ProtobufCMessageDescriptor *kind, const uin
     return message_unpack(kind, NULL, length, bytes);
 }
 
+/* How many bytes the number has; 0: it is not one. */
+static size_t varint_get(const uint8_t *bytes, size_t length, uint64_t *out)
+{
+    *out = 0;
+    for (size_t i = 0; i < length && i < 10; i++) {
+        *out |= (uint64_t)(bytes[i] & 0x7f) << (7 * i);
+        if ((bytes[i] & 0x80) == 0)
+            return i + 1;
+    }
+    return 0;
+}
+
+/* How many bytes the field has, which begins here, and `head`, those before its value. 0: it cannot
+ * be read, or is of a kind that is not in use. */
+static size_t field_length(const uint8_t *bytes, size_t length, uint64_t *key, size_t *head)
+{
+    uint64_t value;
+    size_t first = varint_get(bytes, length, key);
+    if (first == 0)
+        return 0;
+    size_t second = varint_get(bytes + first, length - first, &value);
+    *head = first + second;
+    switch (*key & 7) {
+    case 0: return second == 0 ? 0 : *head;
+    case 2: return second == 0 || value > length - *head ? 0 : *head + (size_t)value;
+    default: return 0;
+    }
+}
+
+ProtobufCMessage *message_read_head(const ProtobufCMessageDescriptor *kind, const uint8_t *bytes,
+                                    size_t length, unsigned field, const uint8_t **value,
+                                    size_t *value_length)
+{
+    size_t at = 0;
+    *value = NULL;
+    *value_length = 0;
+    while (at < length) {
+        uint64_t key;
+        size_t head, whole = field_length(bytes + at, length - at, &key, &head);
+        if (whole == 0)
+            break; /* whoever reads all says what is wrong */
+        if (key == ((uint64_t)field << 3 | 2) && at + whole == length) {
+            *value = bytes + at + head;
+            *value_length = whole - head;
+            return message_read(kind, bytes, at);
+        }
+        at += whole;
+    }
+    return message_read(kind, bytes, length);
+}
+
 void message_free(ProtobufCMessage *message)
 {
     if (message != NULL)

@@ -147,4 +147,9 @@ struct buf message_head(const ProtobufCMessage *message, unsigned field, size_t 
 /* The reverse of message_pack(). NULL: the bytes are broken. */
 ProtobufCMessage *message_read(const ProtobufCMessageDescriptor *kind, const uint8_t *bytes,
                                size_t length);
-void message_free(ProtobufCMessage *message); /* of message_read(); accepts NULL */
+/* The same, but does not copy the field `field` of bytes if it is the last one, as message_head()
+ * wants it: `*value` is in `bytes`. If it is not, `*value_length` is 0, and the message has all. */
+ProtobufCMessage *message_read_head(const ProtobufCMessageDescriptor *kind, const uint8_t *bytes,
+                                    size_t length, unsigned field, const uint8_t **value,
+                                    size_t *value_length);
+void message_free(ProtobufCMessage *message); /* of these; accepts NULL */

@@ -56,6 +56,8 @@ struct stage_desk {
     struct stage_work *work;
     struct chunk waiting[STAGE_WINDOW];
     size_t waiting_count;
+    uint8_t *spare[STAGE_WINDOW]; /* memory for chunks: new memory costs more than to copy */
+    size_t spare_count;
     struct loop_timer *beats;
     unsigned long beat; /* that the driver knows of */
     uint64_t stream;    /* bytes of the present root */
@@ -63,6 +65,8 @@ struct stage_desk {
     bool failed;        /* the driver knows; what it has sent meanwhile is dropped */
     struct stage_places places;
 };
+
+#define BYTES_FIELD 9 /* of Stage */
 
 /* In the thread */
 
@@ -149,6 +153,12 @@ static void beats(void *context)
     loop_timer_set(desk->beats, BEAT_MS);
 }
 
+static void free_spare(struct stage_desk *desk)
+{
+    while (desk->spare_count > 0)
+        free(desk->spare[--desk->spare_count]);
+}
+
 static void is_over(struct stage_desk *desk)
 {
     struct stage_work *work = desk->work;
@@ -157,6 +167,7 @@ static void is_over(struct stage_desk *desk)
     message.over = true;
     message.had = copy->was_there ? copy->list.stream : copy->list.stream - copy->missing;
     stage_places_put(&desk->places, work->root, stage_copy_place(copy), &copy->list);
+    free_spare(desk);
     desk->open = false;
     tell(desk, &message);
 }
@@ -217,8 +228,11 @@ static void go_on(struct stage_desk *desk)
 static void wrote(struct stage_desk *desk)
 {
     Hvdrun__Staged message = HVDRUN__STAGED__INIT;
-    desk->work->taken += desk->work->chunk_count;
-    free_chunks(desk->work->chunks, &desk->work->chunk_count);
+    struct stage_work *work = desk->work;
+    work->taken += work->chunk_count;
+    for (; work->chunk_count > 0 && desk->spare_count < STAGE_WINDOW; work->chunk_count--)
+        desk->spare[desk->spare_count++] = work->chunks[work->chunk_count - 1].bytes;
+    free_chunks(work->chunks, &work->chunk_count);
     tell(desk, &message);
 }
 
@@ -279,20 +293,26 @@ static const char *take_list(struct stage_desk *desk, const Hvdrun__Stage *messa
     return NULL;
 }
 
-static const char *take_chunk(struct stage_desk *desk, const Hvdrun__Stage *message)
+static uint8_t *keep_bytes(struct stage_desk *desk, const uint8_t *bytes, size_t length)
+{
+    uint8_t *room = desk->spare_count > 0 ? desk->spare[--desk->spare_count]
+                                          : mem_array(STAGE_CHUNK, sizeof(*bytes));
+    memcpy(room, bytes, length);
+    return room;
+}
+
+static const char *take_chunk(struct stage_desk *desk, const Hvdrun__Stage *message,
+                              const uint8_t *bytes, size_t length)
 {
     const struct stage_work *work = desk->work;
     bool busy = desk->thread != NULL && work_thread_is_busy(desk->thread);
     bool told = desk->open && !(busy && work->what != STAGE_WRITE);
     if (!told || message->root != work->root || desk->waiting_count == STAGE_WINDOW)
         return "STAGE has a chunk that nobody has asked for";
-    if (message->bytes.len == 0 ||
-        message->bytes.len != stage_chunk_size(desk->stream, message->chunk))
+    if (length == 0 || length != stage_chunk_size(desk->stream, message->chunk))
         return "STAGE has a chunk of another size";
     desk->waiting[desk->waiting_count++] =
-        (struct chunk){.number = message->chunk,
-                       .bytes = mem_dup(message->bytes.data, message->bytes.len),
-                       .length = message->bytes.len};
+        (struct chunk){message->chunk, keep_bytes(desk, bytes, length), length};
     if (!busy)
         go_on(desk);
     return NULL;
@@ -300,17 +320,23 @@ static const char *take_chunk(struct stage_desk *desk, const Hvdrun__Stage *mess
 
 static void take(struct agent *agent, const struct frame_header *header, const void *body)
 {
-    const Hvdrun__Stage *message = body;
     struct stage_desk *desk = agent_own(agent, stage_desk);
-    (void)header;
+    const char *problem = NULL;
+    const uint8_t *bytes;
+    size_t length;
+    Hvdrun__Stage *message = (Hvdrun__Stage *)message_read_head(
+        &hvdrun__stage__descriptor, body, header->length, BYTES_FIELD, &bytes, &length);
     if (desk == NULL)
         desk = create(agent);
-    if (desk->failed)
-        return;
-    const char *problem =
-        message->list.len > 0 ? take_list(desk, message) : take_chunk(desk, message);
+    if (message == NULL)
+        problem = "STAGE cannot be read";
+    else if (!desk->failed && message->list.len > 0)
+        problem = take_list(desk, message);
+    else if (!desk->failed)
+        problem = take_chunk(desk, message, bytes, length);
     if (problem != NULL)
         agent_end_breach(agent, problem);
+    message_free(message == NULL ? NULL : &message->base);
 }
 
 static void adapt(struct agent *agent, Hvdrun__Prepare *prepare)
@@ -345,12 +371,13 @@ static void close_part(struct agent *agent)
         stage_work_free(&work->task);
     }
     free_chunks(desk->waiting, &desk->waiting_count);
+    free_spare(desk);
     loop_timer_destroy(desk->beats);
     stage_places_destroy(&desk->places);
     free(desk);
 }
 
-static const struct agent_order orders[] = {{FRAME_STAGE, &hvdrun__stage__descriptor, take}, {0}};
+static const struct agent_order orders[] = {{FRAME_STAGE, NULL, take}, {0}};
 
 const struct agent_part stage_desk_agent_part = {
     .name = "stage_desk", .orders = orders, .adapt = adapt, .crew = crew, .close = close_part};

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "base/buf.h"
+#include "base/mem.h"
 #include "wire/control.pb-c.h"
 #include "wire/frame.h"
 
@@ -337,15 +339,84 @@ static void test_rubbish(void **state)
     assert_true(refused > 50000);
 }
 
+/* The last field is left where it is, and nothing is read behind the end. */
+static void test_head(void **state)
+{
+    (void)state;
+    enum { BYTES = 9 };
+    uint8_t content[300], *value_at;
+    const uint8_t *value;
+    size_t length;
+    memset(content, 7, sizeof(content));
+    Hvdrun__Stage message = HVDRUN__STAGE__INIT;
+    message.root = 200;
+    message.dest = "to";
+    message.chunk = 70000;
+    struct buf packed AUTO_BUF = message_head(&message.base, BYTES, sizeof(content));
+    packed.limit += sizeof(content);
+    assert_int_equal(buf_append(&packed, content, sizeof(content)), 0);
+    for (size_t cut = 0; cut <= packed.length; cut++) {
+        uint8_t *bytes AUTO_FREE = mem_dup(buf_text(&packed), packed.length - cut);
+        Hvdrun__Stage *read = (Hvdrun__Stage *)message_read_head(
+            &hvdrun__stage__descriptor, bytes, packed.length - cut, BYTES, &value, &length);
+        if (cut == 0) {
+            value_at = bytes + packed.length - sizeof(content);
+            assert_non_null(read);
+            assert_ptr_equal(value, value_at);
+            assert_int_equal(length, sizeof(content));
+            assert_int_equal(read->root, 200);
+            assert_string_equal(read->dest, "to");
+            assert_int_equal(read->chunk, 70000);
+            assert_int_equal(read->bytes.len, 0);
+        } else {
+            assert_int_equal(length, 0);
+        }
+        message_free(read == NULL ? NULL : &read->base);
+    }
+}
+
+/* Elsewhere it is a field like others. */
+static void test_head_is_not_the_end(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[] = {9 << 3 | 2, 2, 'a', 'b', 1 << 3, 5};
+    static const uint8_t odd[] = {9 << 3 | 5, 1, 2, 3, 4, 9 << 3 | 2, 1, 'a'};
+    static const uint8_t endless[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                                      0xff, 0xff, 0xff, 0xff, 0};
+    const uint8_t *value;
+    size_t length;
+    Hvdrun__Stage *read = (Hvdrun__Stage *)message_read_head(&hvdrun__stage__descriptor, bytes,
+                                                             sizeof(bytes), 9, &value, &length);
+    assert_non_null(read);
+    assert_int_equal(length, 0);
+    assert_int_equal(read->bytes.len, 2);
+    assert_int_equal(read->root, 5);
+    message_free(&read->base);
+    message_free(
+        message_read_head(&hvdrun__stage__descriptor, odd, sizeof(odd), 9, &value, &length));
+    assert_int_equal(length, 0);
+    assert_null(message_read_head(&hvdrun__stage__descriptor, endless, sizeof(endless), 9, &value,
+                                  &length));
+    assert_int_equal(length, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_header_layout),     cmocka_unit_test(test_types),
-        cmocka_unit_test(test_other_versions),    cmocka_unit_test(test_length),
-        cmocka_unit_test(test_data_layout),       cmocka_unit_test(test_data_truncated),
-        cmocka_unit_test(test_data_streams),      cmocka_unit_test(test_prepare_round_trip),
-        cmocka_unit_test(test_exited_round_trip), cmocka_unit_test(test_kv_round_trip),
-        cmocka_unit_test(test_empty_bodies),      cmocka_unit_test(test_rubbish),
+        cmocka_unit_test(test_header_layout),
+        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_other_versions),
+        cmocka_unit_test(test_length),
+        cmocka_unit_test(test_data_layout),
+        cmocka_unit_test(test_data_truncated),
+        cmocka_unit_test(test_data_streams),
+        cmocka_unit_test(test_prepare_round_trip),
+        cmocka_unit_test(test_exited_round_trip),
+        cmocka_unit_test(test_kv_round_trip),
+        cmocka_unit_test(test_head),
+        cmocka_unit_test(test_head_is_not_the_end),
+        cmocka_unit_test(test_empty_bodies),
+        cmocka_unit_test(test_rubbish),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
