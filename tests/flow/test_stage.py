@@ -123,6 +123,18 @@ class Copies(Stage):
         copy, = self.staged("--stage", "src")
         self.assertEqual(tree(copy), tree(self.box.path("src")))
 
+    @nightly("it makes 100,000 files four times")
+    def test_100_000_files(self):
+        names = [f"{number // 1000}/{number}.py" for number in range(100000)]
+        for name in names:
+            self.write(f"src/{name}", f"x = {name!r}\n" * (int(name[-4]) % 3))
+        job = self.stage("-H", "a:1,b:1", "--transport", "local", "--stage", "src", "--log-level", "info", "sh", "-c",
+                         'find "$HVDRUN_STAGED" -type f | wc -l; cat "$HVDRUN_STAGED/99/99998.py"', timeout=patient(300))
+        self.expect_lines(job, [f"[{rank}]<stdout>:{line}" for rank in range(2) for line in
+                                ["100000", "x = '99/99998.py'", "x = '99/99998.py'"]])
+        again = self.stage("-np", 1, "--stage", "src", "--log-level", "info", "true", timeout=patient(300))
+        self.expect_said(again, r"has .*/src \((\d+) of \1 bytes were there\)")
+
     def test_links_that_lead_out(self):
         self.folder("other", x="1")
         src = self.folder(y="1")
@@ -383,11 +395,22 @@ class Refused(Stage):
         result = self.run_job("-np", 1, "--stage", "src", "--stage-dir", "here", "true")
         self.expect_said(self.expect(result, 2), "--stage-dir: 'here' is not an absolute path")
 
-    def test_a_full_disk(self):
-        self.folder(x=os.urandom(3000000), y=os.urandom(3000000))
-        if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", self.store],
+    def mount(self, options):
+        if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", self.store],
                                                check=False, stderr=subprocess.DEVNULL).returncode != 0:
             self.skipTest("needs a file system of its own")
+
+    def test_a_disk_with_room_for_few_files(self):
+        self.folder(**{str(number): bytes([number]) for number in range(60)})
+        self.mount("size=4m,nr_inodes=40")
+        try:
+            self.refused(r"no space for staged files \(another --stage-dir\?\): cannot write .*: No space left", "--stage", "src")
+        finally:
+            subprocess.run(["umount", "-l", self.store], check=True)
+
+    def test_a_full_disk(self):
+        self.folder(x=os.urandom(3000000), y=os.urandom(3000000))
+        self.mount("size=4m")
         try:
             self.refused(r"hvdrun-stage-\d+ has \d MiB of free space, and staged files need 6 MiB", "--stage", "src")
             self.write("src/x", bytes(3000000))

@@ -48,14 +48,21 @@ static bool has_stamp(const struct stat *info, const struct stage_file *file)
            late_ns < COARSE_NS && ((info->st_mode & 0100) != 0) == (file->kind == 'x');
 }
 
+/* What is read at once: new memory costs more than to read a small file. */
+static size_t piece_size(const struct stage_file *file)
+{
+    return file->size < STAGE_CHUNK ? (size_t)file->size + 1 : STAGE_CHUNK;
+}
+
 static bool has_hash(const struct stage_copy *copy, const char *path, const struct stage_file *file)
 {
-    uint8_t found[SHA256_SIZE], *piece AUTO_FREE = mem_alloc(STAGE_CHUNK);
+    const size_t size = piece_size(file);
+    uint8_t found[SHA256_SIZE], *piece AUTO_FREE = mem_alloc(size);
     struct sha256 hash;
     int fd AUTO_FD = fd_open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
-    ssize_t got = fd < 0 ? -1 : fd_read(fd, piece, STAGE_CHUNK);
+    ssize_t got = fd < 0 ? -1 : fd_read(fd, piece, size);
     sha256_begin(&hash);
-    for (; got > 0 && go_on(copy, NULL) == 0; got = fd_read(fd, piece, STAGE_CHUNK))
+    for (; got > 0 && go_on(copy, NULL) == 0; got = fd_read(fd, piece, size))
         sha256_add(&hash, piece, (size_t)got);
     sha256_end(&hash, found);
     return got == 0 && memcmp(found, file->hash, sizeof(found)) == 0;
@@ -150,36 +157,30 @@ static int take_whole(struct stage_copy *copy, struct error *err)
 
 /* Building */
 
-static int fails(const struct stage_copy *copy, const char *path, struct error *err)
+static int fails(const char *path, struct error *err)
 {
-    (void)copy;
-    int code = errno;
-    const char *remedy = code == ENOSPC || code == EDQUOT
-                             ? "no space for staged files (another --stage-dir?): cannot write"
-                             : "cannot write the staged file";
-    return error_errno(err, code, "%s %s", remedy, path);
+    return stage_store_fails(errno, "cannot write", path, err);
 }
 
 /* The file ends: sets what the list says. Closes it. */
-static int finish_file(struct stage_copy *copy, int *fd, const char *path,
-                       const struct stage_file *file, struct error *err)
+static int finish_file(int *fd, const char *path, const struct stage_file *file, struct error *err)
 {
     struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
                                 {.tv_sec = file->seconds, .tv_nsec = file->nanoseconds}};
     bool done = fchmod(*fd, mode_of(file)) == 0 && futimens(*fd, times) == 0;
     if (!done)
-        fails(copy, path, err);
+        fails(path, err);
     int closed = close(*fd); /* a server may say only now that a disk is full */
     *fd = -1;
     if (done && closed < 0)
-        return fails(copy, path, err);
+        return fails(path, err);
     return done ? 0 : -1;
 }
 
-static int create_file(const struct stage_copy *copy, const char *path, struct error *err)
+static int create_file(const char *path, struct error *err)
 {
     int fd = fd_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    return fd >= 0 ? fd : fails(copy, path, err);
+    return fd >= 0 ? fd : fails(path, err);
 }
 
 /* Folders, links and empty files. */
@@ -192,11 +193,11 @@ static int make_frame(struct stage_copy *copy, struct error *err)
             return -1;
         if ((file->kind == 'd' && mkdir(path, 0700) < 0) ||
             (file->kind == 'l' && symlink(file->target, path) < 0))
-            return fails(copy, path, err);
+            return fails(path, err);
         if (!stage_file_is_plain(file) || file->size > 0)
             continue;
-        int fd = create_file(copy, path, err);
-        if (fd < 0 || finish_file(copy, &fd, path, file, err) < 0)
+        int fd = create_file(path, err);
+        if (fd < 0 || finish_file(&fd, path, file, err) < 0)
             return -1;
     }
     return 0;
@@ -206,26 +207,27 @@ static int make_frame(struct stage_copy *copy, struct error *err)
 static int copy_content(struct stage_copy *copy, const char *from, const char *to,
                         const struct stage_file *file, struct error *err)
 {
-    uint8_t found[SHA256_SIZE], *piece AUTO_FREE = mem_alloc(STAGE_CHUNK);
+    const size_t size = piece_size(file);
+    uint8_t found[SHA256_SIZE], *piece AUTO_FREE = mem_alloc(size);
     struct sha256 hash;
     int in AUTO_FD = fd_open(from, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
-    int out AUTO_FD = in < 0 ? -1 : create_file(copy, to, err);
+    int out AUTO_FD = in < 0 ? -1 : create_file(to, err);
     if (in < 0)
         return 0;
     if (out < 0)
         return -1;
     sha256_begin(&hash);
-    ssize_t got = fd_read(in, piece, STAGE_CHUNK);
-    for (; got > 0; got = fd_read(in, piece, STAGE_CHUNK)) {
+    ssize_t got = fd_read(in, piece, size);
+    for (; got > 0; got = fd_read(in, piece, size)) {
         if (fd_write_all(out, piece, (size_t)got) < 0)
-            return fails(copy, to, err);
+            return fails(to, err);
         sha256_add(&hash, piece, (size_t)got);
         if (go_on(copy, err) < 0)
             return -1;
     }
     sha256_end(&hash, found);
     if (got == 0 && memcmp(found, file->hash, sizeof(found)) == 0)
-        return finish_file(copy, &out, to, file, err) < 0 ? -1 : 1;
+        return finish_file(&out, to, file, err) < 0 ? -1 : 1;
     unlink(to);
     return 0;
 }
@@ -236,6 +238,7 @@ struct neighbour { /* a copy that has the shared lock */
     char *id;
     struct stage_list list;
     int lock;
+    bool fresh; /* since the last start of the host */
 };
 
 struct found { /* a content */
@@ -262,10 +265,9 @@ static int adopt_one(struct stage_copy *copy, const struct found *found,
     char *to AUTO_FREE = path_in(copy, file->name);
     bool same = found->file->kind == file->kind && found->file->seconds == file->seconds &&
                 found->file->nanoseconds == file->nanoseconds;
-    bool fresh = stage_store_is_fresh(&copy->store, found->in->id);
     if (go_on(copy, err) < 0)
         return -1;
-    if (!is_good(copy, from, found->file, same && !fresh))
+    if (!is_good(copy, from, found->file, same && !found->in->fresh))
         return 0;
     if (same && link(from, to) == 0)
         return 1;
@@ -298,7 +300,8 @@ static int adopt(struct stage_copy *copy, struct error *err)
     for (size_t i = 0; i < ids.count && i < NEIGHBOURS && go_on(copy, NULL) == 0; i++) {
         struct neighbour *next = &list[count];
         *next = (struct neighbour){.id = ids.items[i],
-                                   .lock = stage_store_take(&copy->store, ids.items[i])};
+                                   .lock = stage_store_take(&copy->store, ids.items[i]),
+                                   .fresh = stage_store_is_fresh(&copy->store, ids.items[i])};
         if (next->lock >= 0 && stage_store_list(&copy->store, next->id, &next->list) == 0)
             count++;
         else
@@ -337,7 +340,7 @@ static int begin_building(struct stage_copy *copy, struct error *err)
     copy->has = mem_array(copy->list.content_count, sizeof(*copy->has));
     char *root AUTO_FREE = mem_printf("%s/copy", copy->folder);
     if (mkdir(root, 0700) < 0)
-        return fails(copy, root, err);
+        return fails(root, err);
     if (make_frame(copy, err) < 0 || adopt(copy, err) < 0 ||
         stage_store_tidy(&copy->store, &copy->config.keep, copy->list.stream, err) < 0)
         return -1;
@@ -382,14 +385,14 @@ static int write_content(struct stage_copy *copy, size_t content, uint64_t at, c
     uint8_t found[SHA256_SIZE];
     if (at == file->at) {
         fd_close(&copy->fd);
-        copy->fd = create_file(copy, path, err);
+        copy->fd = create_file(path, err);
         copy->content = content;
         sha256_begin(&copy->hash);
     }
     if (copy->fd < 0 || copy->content != content)
         return copy->fd < 0 ? -1 : error_set(err, "the chunks of %s are not in order", file->name);
     if (fd_write_all(copy->fd, bytes, length) < 0)
-        return fails(copy, path, err);
+        return fails(path, err);
     sha256_add(&copy->hash, bytes, length);
     if (at + length < file->at + file->size)
         return 0;
@@ -398,7 +401,7 @@ static int write_content(struct stage_copy *copy, size_t content, uint64_t at, c
         return error_set(err, "%s changed while it was staged: stage what nobody writes to",
                          file->name);
     copy->has[content] = true;
-    return finish_file(copy, &copy->fd, path, file, err);
+    return finish_file(&copy->fd, path, file, err);
 }
 
 int stage_copy_write(struct stage_copy *copy, uint64_t chunk, const uint8_t *bytes, size_t length,
@@ -426,7 +429,7 @@ static int close_folders(struct stage_copy *copy, struct error *err)
         const struct stage_file *file = &copy->list.files[i - 1];
         char *path AUTO_FREE = path_in(copy, file->name);
         if (file->kind == 'd' && chmod(path, 0500) < 0)
-            return fails(copy, path, err);
+            return fails(path, err);
     }
     return 0;
 }
@@ -435,11 +438,11 @@ static int write_marks(struct stage_copy *copy, struct error *err)
 {
     char *path AUTO_FREE = mem_printf("%s/list", copy->folder);
     char *boot AUTO_FREE = stage_boot_id();
-    int fd AUTO_FD = create_file(copy, path, err);
+    int fd AUTO_FD = create_file(path, err);
     if (fd < 0)
         return -1;
     if (fd_write_all(fd, copy->list.text, copy->list.length) < 0)
-        return fails(copy, path, err);
+        return fails(path, err);
     if (copy->config.keep.bytes == 0 && stage_store_mark(copy->folder, "once", "", err) < 0)
         return -1;
     return stage_store_mark(copy->folder, "boot", boot, err);

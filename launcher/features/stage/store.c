@@ -22,12 +22,19 @@
 #define LOOK_MS 10
 #define BOOT_MAX 128
 
+int stage_store_fails(int code, const char *what, const char *path, struct error *err)
+{
+    if (code == ENOSPC || code == EDQUOT)
+        return error_errno(err, code, "no space for staged files (another --stage-dir?): %s %s",
+                           what, path);
+    return error_errno(err, code, "--stage: %s %s", what, path);
+}
+
 static int make_folder(const char *path, struct error *err)
 {
     if (mkdir(path, 0700) == 0 || errno == EEXIST)
         return 0;
-    return error_errno(err, errno, "cannot create the folder %s for staged files (--stage-dir)",
-                       path);
+    return stage_store_fails(errno, "cannot create the folder", path, err);
 }
 
 /* In a user namespace, root may have another number, and /proc is always root's. */
@@ -170,7 +177,7 @@ char *stage_store_build(const struct stage_store *store, int *lock, struct error
             mem_printf(".new-%d-%lld", (int)getpid(), (long long)clock_wall_ns());
         char *path AUTO_FREE = mem_printf("%s/%s", store->path, name);
         if (mkdir(path, 0700) < 0) {
-            error_errno(err, errno, "cannot create the folder %s", path);
+            stage_store_fails(errno, "cannot create the folder", path, err);
             return NULL;
         }
         *lock = open_locked(store, name, LOCK_SH);
@@ -196,7 +203,7 @@ int stage_store_finish(const struct stage_store *store, const char *folder, cons
         return 1;
     if (errno == EEXIST || errno == ENOTEMPTY)
         return 0;
-    return error_errno(err, errno, "cannot rename %s", folder);
+    return stage_store_fails(errno, "cannot rename", folder, err);
 }
 
 /* Removing */
@@ -382,7 +389,7 @@ int stage_store_mark(const char *folder, const char *name, const char *text, str
     char *path AUTO_FREE = mem_printf("%s/%s", folder, name);
     int fd AUTO_FD = fd_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 || fd_write_all(fd, text, strlen(text)) < 0)
-        return error_errno(err, errno, "cannot write %s", path);
+        return stage_store_fails(errno, "cannot write", path, err);
     return 0;
 }
 

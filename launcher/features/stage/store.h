@@ -33,6 +33,9 @@ int stage_store_open(const char *place, struct stage_watch *watch, struct stage_
                      struct error *err);
 void stage_store_close(struct stage_store *store); /* accepts an all-zero struct */
 
+/* -1, with the errno `code` of what could not be done. A full disk and a quota read alike. */
+int stage_store_fails(int code, const char *what, const char *path, struct error *err);
+
 /* The shared lock of a complete copy: a descriptor, which the caller closes. -1: there is no such
  * copy. It waits for those who only look. */
 int stage_store_take(const struct stage_store *store, const char *id);

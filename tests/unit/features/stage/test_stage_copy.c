@@ -307,9 +307,25 @@ static void test_interrupted(void **state)
     stage_source_close(&source);
 }
 
+/* What a quota refuses reads like a full disk. */
+static void test_no_space(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    assert_int_equal(stage_store_fails(EDQUOT, "cannot write", "/disk/x", &err), -1);
+    assert_string_equal(err.text, "no space for staged files (another --stage-dir?): cannot write "
+                                  "/disk/x: Disk quota exceeded");
+    assert_int_equal(stage_store_fails(ENOSPC, "cannot write", "/disk/x", &err), -1);
+    assert_string_equal(err.text, "no space for staged files (another --stage-dir?): cannot write "
+                                  "/disk/x: No space left on device");
+    assert_int_equal(stage_store_fails(EROFS, "cannot create the folder", "/disk", &err), -1);
+    assert_string_equal(err.text, "--stage: cannot create the folder /disk: Read-only file system");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_space),
         cmocka_unit_test_setup_teardown(test_whole, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_race, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_order, open_place, close_place),
