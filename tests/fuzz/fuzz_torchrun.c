@@ -3,7 +3,7 @@
  * becomes of them is a line of hvdrun, with a program. */
 #include "cli/flags.h"
 #include "features/torchrun/role.h"
-#include "features/torchrun/translate.h"
+#include "features/torchrun/translation.h"
 #include "fuzz.h"
 
 #define WORDS_MAX 64

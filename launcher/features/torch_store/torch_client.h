@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client of a store, and the answers to it. Only the files of the store look inside. Pure. */
+/* A client of a store: what each of its queries does to the store, and the answers to it. Only the
+ * files of the store look inside. Pure. */
 #pragma once
 
 #include "base/buf.h"
@@ -47,12 +48,10 @@ struct torch_store {
     size_t silent, old; /* connections that have sent nothing; those of the dialects A and B */
 };
 
-/* Answers. Behind the first ones, each counts against the limit of memory until it is sent. Without
- * room for it, `unanswered` is set. A long value is shared with the store. */
-void torch_say(struct torch_client *client, const void *bytes, size_t length);
-void torch_say_byte(struct torch_client *client, uint8_t byte);
-void torch_say_number(struct torch_client *client, int64_t number);
-void torch_say_bytes(struct torch_client *client, struct torch_bytes bytes);
-void torch_say_value(struct torch_client *client, struct shared_block *value); /* NULL: empty */
+/* Carries out a query that has come whole; `at` is behind its type. Its answers are in `out`.
+ * Behind the first ones, each counts against the limit of memory until it is sent. Without room for
+ * one, `unanswered` is set. A long value is shared with the store. -1: the client is to be dropped,
+ * and `err` says why. */
+int torch_carry_out(struct torch_client *client, const uint8_t *at, struct error *err);
 
 int torch_full(struct error *err); /* -1: why a client is dropped when the memory is full */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "features/torch_store/torch_commands.h"
 
 /* Values are shared, and the server reads no more from a client with many answers. */
 #define ANSWERS_MAX (SIZE_MAX / 4)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/torchrun/deepspeed.h"
+#include "features/torchrun/translation.h"
 
 #include <ctype.h>
 

@@ -10,6 +10,7 @@
 #include "features/torchrun/meeting_cli.h"
 #include "features/torchrun/role.h"
 #include "features/torchrun/translate.h"
+#include "features/torchrun/translation.h"
 #include "node/facts.h"
 
 const char torchrun_feature[] = "lines of torchrun, deepspeed and accelerate launch";

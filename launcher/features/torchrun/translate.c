@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/torchrun/translate.h"
+#include "features/torchrun/translation.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,6 @@
 #include "base/plain.h"
 #include "base/status.h"
 #include "features/torchrun/console.h"
-#include "features/torchrun/deepspeed.h"
 
 #define NUMBER_MAX 1000000
 #define PORT_STATIC 29500

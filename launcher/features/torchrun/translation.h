@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files share that translate a line: its words, and the line of hvdrun that comes out. */
+/*
+ * A line of torchrun, deepspeed or accelerate launch as options and a program of hvdrun. Pure.
+ *
+ * An option that has the same value in hvdrun without it is left out. So a line that says little
+ * becomes a short one.
+ */
 #pragma once
 
 #include <stdarg.h>
@@ -17,6 +22,11 @@ struct line_machine {
     bool (*has_file)(const char *path); /* is there such a file? */
 };
 
+/* As line_translate. */
+int translate_line(char *const *words, char *const *envp, const struct line_machine *machine,
+                   struct line *out, struct error *err);
+
+/* What the files share that translate a line: its words, and the line of hvdrun that comes out. */
 struct translation {
     struct line_words in;
     char *const *envp;
@@ -72,3 +82,12 @@ static inline const char *line_variable(char *const *envp, const char *name, con
     }
     return missing;
 }
+
+/* What only DeepSpeed and Accelerate have. */
+
+/* --include HOST:0,1@HOST:0,1, if all hosts have the same devices, or none of them is named; or
+ * else the hostfile. */
+void deepspeed_hosts(struct translation *t);
+
+/* The variables that Accelerate's launcher always sets. */
+void accelerate_variables(struct translation *t);

@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "features/torchrun/translate.h"
+#include "features/torchrun/translation.h"
 
 #define ONE "--map-by ppr:1:node:OVERSUBSCRIBE"
 #define TWO "--map-by ppr:2:node:OVERSUBSCRIBE"
