@@ -228,6 +228,8 @@ struct link *link_create(struct loop *loop, int read_fd, int write_fd, const str
         return NULL;
     }
     widen(write_fd);
+    if (read_fd != write_fd) /* a pipe: what has no room there is in memory of sshd, which grows */
+        (void)fcntl(read_fd, F_SETPIPE_SZ, KERNEL_QUEUE);
     struct link *link = mem_alloc(sizeof(*link));
     *link = (struct link){.loop = loop,
                           .read_fd = read_fd,
