@@ -128,11 +128,11 @@ class Copies(Stage):
         names = [f"{number // 1000}/{number}.py" for number in range(100000)]
         for name in names:
             self.write(f"src/{name}", f"x = {name!r}\n" * (int(name[-4]) % 3))
-        job = self.stage("-H", "a:1,b:1", "--transport", "local", "--stage", "src", "--log-level", "info", "sh", "-c",
+        job = self.stage("-H", "a:1,b:1", "--transport", "local", "--stage", "src", "sh", "-c",
                          'find "$HVDRUN_STAGED" -type f | wc -l; cat "$HVDRUN_STAGED/99/99998.py"', timeout=patient(300))
         self.expect_lines(job, [f"[{rank}]<stdout>:{line}" for rank in range(2) for line in
                                 ["100000", "x = '99/99998.py'", "x = '99/99998.py'"]])
-        again = self.stage("-np", 1, "--stage", "src", "--log-level", "info", "true", timeout=patient(300))
+        again = self.stage("-np", 1, "--verbose", "--stage", "src", "true", timeout=patient(300))
         self.expect_said(again, r"has .*/src \((\d+) of \1 bytes were there\)")
 
     def test_links_that_lead_out(self):
