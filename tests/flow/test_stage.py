@@ -454,9 +454,11 @@ class Refused(Stage):
     def test_files_that_change(self):
         """A writer that goes on: whatever is seen of it, no job runs on half of a file."""
         src = self.folder(x=os.urandom(20000000))
+        before = os.stat(os.path.join(src, "x")).st_mtime_ns
         writer = self.helper(sys.executable, "-c", "import os, sys, time\nfile = open(sys.argv[1], 'r+b')\nwhile True:\n"
                              "    file.seek(19000000); file.write(os.urandom(8)); file.flush()",
                              os.path.join(src, "x"))
+        wait_until(lambda: os.stat(os.path.join(src, "x")).st_mtime_ns != before, "the writer has begun")
         job = self.start("-np", 1, "--stage-dir", self.store, "--stage", "src", "sh", "-c", "echo ran")
         result = self.expect(job.wait(), 125)
         writer.popen.kill()
