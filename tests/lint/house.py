@@ -25,11 +25,11 @@ import tree
 # that must raise a limit says why. The goals of the two paths are a fifth and a third below their first limits.
 LIMITS = {
     "lines": (162500, 116000, "raw lines of .c and .h in launcher and runtime"),
-    "files": (1248, 950, "files"),
+    "files": (1188, 950, "files"),
     "fields": (35, 35, "fields of struct job"),
     "includes": (15, 15, "includes of driver.c"),
     "output": (35, 35, "nodes that a line of output enters"),
-    "stacks": (73, 58, "nodes that 'hvdrun stacks' enters"),
+    "stacks": (71, 58, "nodes that 'hvdrun stacks' enters"),
     "circle": (0, 0, "nodes in the largest circle of calls"),
 }
 

@@ -9,7 +9,6 @@
 #include "cli/features.h"
 #include "features/torchrun/meeting_cli.h"
 #include "features/torchrun/role.h"
-#include "features/torchrun/translate.h"
 #include "features/torchrun/translation.h"
 #include "node/facts.h"
 
