@@ -47,6 +47,7 @@ static void crew_ready_send(const struct post *post, const struct crew_setup *se
     message.jax_port = (uint32_t)setup->jax_port;
     message.mpi = setup->apps.notes.items;
     message.n_mpi = setup->apps.notes.count;
+    message.needs_mpi = setup->apps.needs_mpi;
     message.bindings = setup->binding.pictures.items;
     message.n_bindings = setup->binding.pictures.count;
     if (setup->route.iface != NULL) { /* else it failed before */

@@ -172,6 +172,7 @@ static int choose_kind(struct filling *filling, size_t index, bool here, struct 
     for (enum mpi_kind k = MPI_NONE; !automatic && k <= MPI_PMI1; k++)
         kind = strcmp(message->mpi, mpi_kind_name(k)) == 0 ? k : kind;
     app->requires_mpi = kind != MPI_NONE && (found.linked || loads || !automatic);
+    apps->needs_mpi |= app->requires_mpi;
     bool foreign = !automatic && found.linked && kind != found.kind;
     if (foreign && filling->prepare->parent_epoch != 0 && filling->prepare->n_workers > 0)
         return error_status(err, STATUS_NOT_EXECUTABLE,

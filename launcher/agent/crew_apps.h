@@ -32,6 +32,7 @@ struct crew_apps {
     int *np;              /* by app: its ranks in the whole job */
     struct strv base_env; /* what all workers start from */
     struct strv notes;    /* for READY: the kind of MPI of each, and why */
+    bool needs_mpi;       /* some app requires it */
     int problem;          /* the app that cannot be started; -1: none */
 };
 

@@ -187,10 +187,7 @@ static int fill_mpi(struct crew_setup *setup, const struct mpi_job_ops *ops, voi
                           .oversubscribed = setup->cpu_ranks > node_facts_cpus(config->facts)};
     if (!uses || module != NULL)
         setup->mpi = mpi_world_create(config->mpi, &job, err);
-    bool needed = false;
-    for (size_t i = 0; i < setup->prepare->n_apps; i++)
-        needed = needed || setup->apps.items[i].requires_mpi;
-    if (setup->mpi != NULL || needed)
+    if (setup->mpi != NULL || setup->apps.needs_mpi)
         return setup->mpi != NULL ? 0 : -1;
     /* That a host has no PMIx library is no trouble of the user; a place without space is. */
     log_print(&config->post->log, err->errnum != 0 ? LOG_WARNING : LOG_INFO,

@@ -49,7 +49,7 @@ class Tree(JobCommands):
         """Three levels of agents; each rank finds what the last one has put."""
         for hosts, below in ((4, 2), (20, 17)):
             with self.subTest(hosts=hosts):
-                result = self.run_below(self.words(hosts, "--mpi=pmix"), worker("mpi_fence"), 3, 4096)
+                result = self.run_below(self.words(hosts, "--mpi=pmix"), worker("mpi_fence"), 3, 4096, "random")
                 self.assertRegex(result.stdout, r"fence \d")
                 self.expect_tree(hosts, below)
 
@@ -66,14 +66,14 @@ class Tree(JobCommands):
     def test_mpi(self):
         for kind in ("openmpi", "mpich"):
             with self.subTest(kind=kind):
-                result = self.run_below(self.words(6, {"openmpi": "--mpi=pmix", "mpich": "--mpi=pmi1"}[kind]), mpi_worker("mpi_hello", kind), 5)
+                result = self.run_below(self.words(6, "--mpi-compress", 0, {"openmpi": "--mpi=pmix", "mpich": "--mpi=pmi1"}[kind]), mpi_worker("mpi_hello", kind), 5)
                 self.expect_lines(result, [f"[{rank}]<stdout>:rank {rank} of 6 sum 15" for rank in range(6)])
                 self.expect_tree(6, 4)
 
     @plain
     def test_ranks_that_spawn_others(self):
         words = self.words(4)[2:]
-        self.run_below(("-H", "n[1-4]:2", *words, "--map-by", "node", "-np", 4, "--mpi=pmix"), mpi_worker("mpi_worlds", "openmpi"))
+        self.run_below(("-H", "n[1-4]:4", *words, "--map-by", "node", "-np", 8, "--mpi-compress", 0, "--mpi=pmix"), mpi_worker("mpi_worlds", "openmpi"))
         self.expect_tree(4, 2)
 
     def test_an_agent_that_others_are_below_is_killed(self):
@@ -87,7 +87,7 @@ class Tree(JobCommands):
 
     def test_an_agent_that_others_are_below_stands_still(self):
         """Those below it are direct until it answers again."""
-        job, let_go = self.start_below(self.words(20, "--mpi=pmix"), worker("mpi_fence"), 3, 4096)
+        job, let_go = self.start_below(self.words(20, "--mpi=pmix"), worker("mpi_fence"), 3, 4096, "random")
         agent = self.agent(job, b"n1").pid
         os.kill(agent, signal.SIGSTOP)
         job.wait_output("hvdrun: n1: no heartbeat for", name="stderr", timeout=60)

@@ -4,9 +4,11 @@
 # ctest plain
 
 import json
+import re
 
 from ground import worker
 from hosts import Hosts, main
+from network import LAUNCHER, address
 
 HOSTS = [f"node{number}" for number in range(1, 7)]  # node1 and node2 are below the driver; the others below these
 PAIRS = {3: 1, 4: 1, 5: 2, 6: 2}
@@ -26,7 +28,7 @@ class Tree(Hosts):
         """Fences begin when the caller lets them, and agents are below others."""
         gate, let_go = self.box.gate()
         job = self.ssh_start(*self.words(*words, "--mpi=pmix", "sh", "-c",
-                                         f"until [ -e {gate} ]; do sleep 0.1; done; exec {worker('mpi_fence')} 3 4096"))
+                                         f"until [ -e {gate} ]; do sleep 0.1; done; exec {worker('mpi_fence')} 3 4096 random"))
         job.wait_output(r"hvdrun: 4 of 6 agents are below others", name="stderr", timeout=60)
         return job, let_go
 
@@ -38,15 +40,59 @@ class Tree(Hosts):
         self.assertEqual((tree["hosts"], tree["through_others"]), (6, 4))
         self.assertGreater(tree["frames"], 0)
 
-    def test_hosts_that_do_not_reach_each_other(self):
-        """They go on without, and -v says so."""
+    def run_alone(self, *says):
+        """Agents have 3 s to connect before the fences begin. These do without, and nothing was lost on the way."""
+        result = self.ssh_job(*self.words("--mpi=pmix", "sh", "-c", f"sleep 3; exec {worker('mpi_fence')} 3 4096 random"), timeout=120)
+        self.expect(result, 0)
+        for text in says:
+            self.assertEqual(len(re.findall(text, result.stderr)), 1, result.describe())
+        self.assertEqual({key: self.tree()[key] for key in ("hosts", "through_others", "again")},
+                         {"hosts": 6, "through_others": 0, "again": 0})
+        return result
+
+    def test_some_hosts_do_not_reach_others(self):
         for below, above in PAIRS.items():
             if above == 1:
                 self.rig.one_way(below, above)
-        result = self.ssh_job(*self.words("--mpi=pmix", worker("mpi_fence"), 3, 4096), timeout=120)
+        result = self.ssh_job(*self.words("--mpi=pmix", worker("mpi_fence"), 3, 4096, "random"), timeout=120)
         self.expect(result, 0)
         self.assertEqual(self.tree()["hosts"], 6)
         self.assertLessEqual(self.tree()["through_others"], 2)
+
+    def test_a_firewall_that_drops(self):
+        self.rig.add_rules(f"ip saddr != {LAUNCHER} ip daddr != {LAUNCHER} drop")
+        self.rig.silence = True
+        self.run_alone()
+
+    def test_a_firewall_that_refuses(self):
+        """-v says so in one line for all."""
+        for number in range(1, 7):
+            self.host(number).refuse("!= 22 iifname eth0 tcp flags & (syn | ack) == syn")
+        self.run_alone(r"node\d: not below another agent: Connection refused", "hvdrun: 0 of 6 agents are below others")
+
+    def test_hosts_of_other_networks(self):
+        for below, above in PAIRS.items():
+            way = ("unreachable", address(above))
+            self.host(below).run("ip", "route", "add", *way)
+            self.addCleanup(self.host(below).run, "ip", "route", "del", *way)
+        self.run_alone("node\\d: not below another agent: .*", "hvdrun: 0 of 6 agents are below others")
+
+    def test_a_network_that_loses_large_packets(self):
+        """Agents do not count as connected because small packets arrive."""
+        self.rig.add_rules(f"ip saddr != {LAUNCHER} ip daddr != {LAUNCHER} ip length > 1200 drop")
+        self.rig.silence = True
+        self.run_alone()
+
+    def test_ipv6(self):
+        """The hosts know each other by IPv6 alone."""
+        for number in range(1, 7):
+            self.host(number).run("ip", "addr", "add", f"fd77::{number}/64", "dev", "eth0", "nodad")
+            self.addCleanup(self.host(number).run, "ip", "addr", "del", f"fd77::{number}/64", "dev", "eth0")
+        job, let_go = self.start_below("--network-interfaces", "fd77::/64")
+        let_go()
+        self.expect(job.wait(60), 0)
+        self.assertEqual(self.tree()["through_others"], 4)
+        self.assertGreater(self.tree()["frames"], 0)
 
     def test_a_cable_between_two_hosts_is_cut(self):
         """What is lost on that way comes on the other."""

@@ -12,7 +12,7 @@
 struct entry { /* a frame, as it travels */
     int place;
     uint64_t serial; /* 0: no parcel */
-    uint64_t number; /* of what the driver sends the agent, parcel or not; 0: none */
+    uint64_t number; /* of what the driver sends the agent, parcel or not */
     int64_t said_ms;
 };
 

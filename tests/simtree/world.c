@@ -20,7 +20,7 @@ enum {
     LIMIT_MS = 60000, /* after the last fault */
 };
 
-struct sent { /* also: held */
+struct sent {
     struct parcel parcel;
     struct entry entry;
 };
@@ -30,9 +30,8 @@ enum way { WAY_NONE, WAY_UP, WAY_SWALLOWS, WAY_ENDED };
 
 struct agent {
     struct parcels_out out; /* the driver's */
-    bool began;
-    uint64_t said, heard; /* numbers */
-    struct parcels_in in; /* its own, from here on */
+    uint64_t said, heard;   /* the last number; bit N: number N + 1 */
+    struct parcels_in in;   /* its own, from here on */
     bool dead, joined, tells;
     enum way way; /* to the agent above */
     int64_t stopped_until, last[WIRES];
@@ -160,12 +159,13 @@ static void cast(struct world *world, struct entry *entries, size_t count)
 
 static void driver_again(struct world *world, int place)
 {
-    const struct parcel *parcel = parcels_out_again(&world->agents[place].out, world->ticks);
+    struct parcels_out *out = &world->agents[place].out;
+    const struct parcel *parcel = parcels_out_again(out);
     for (; parcel != NULL && world->lie != LIE_NO_REPEAT; parcel = parcel->next) {
-        struct entry entry = ((const struct sent *)parcel)->entry;
-        cast(world, &entry, 1);
+        send_direct(world, DRIVER, place, FRAMES, &((const struct sent *)parcel)->entry);
         world->outcome.again++;
     }
+    parcels_out_went_direct(out, out->sent);
 }
 
 static void give_up(struct world *world, int place, bool say)
@@ -214,17 +214,8 @@ static void driver_tick(struct world *world)
 
 static void driver_connects(struct world *world, int place)
 {
-    struct agent *agent = &world->agents[place];
-    bool begins = !agent->began;
-    struct entry first = begins ? keep(world, place, 0) : (struct entry){.place = place};
-    agent->began = true;
-    if (begins && world->lie != LIE_FIRST_BY_TREE)
-        cast(world, &first, 1);
     if (!tree_routes_connect(world->routes, place))
         send_direct(world, DRIVER, place, LEFT, NULL);
-    if (begins && world->lie == LIE_FIRST_BY_TREE)
-        cast(world, &first, 1);
-    tick_later(world);
 }
 
 static void join_again(struct world *world, int place)
@@ -241,23 +232,13 @@ static void join_again(struct world *world, int place)
 static void hear(struct world *world, struct agent *agent, const struct entry *entry)
 {
     int64_t waited = world->now - entry->said_ms;
-    if (entry->number == 0)
-        return;
+    uint64_t bit = (uint64_t)1 << (entry->number - 1);
     if (waited > world->outcome.longest_ms)
         world->outcome.longest_ms = waited;
     world->outcome.frames++;
-    if (entry->number != agent->heard + 1)
-        wrong(world,
-              entry->number <= agent->heard ? "a frame came twice" : "a frame came too early");
-    agent->heard = entry->number;
-}
-
-static void hold(struct agent *agent, const struct entry *entry)
-{
-    struct sent *held = mem_alloc(sizeof(*held));
-    held->parcel.serial = entry->serial;
-    held->entry = *entry;
-    parcels_in_hold(&agent->in, &held->parcel);
+    if ((agent->heard & bit) != 0)
+        wrong(world, "a frame came twice");
+    agent->heard |= bit;
 }
 
 static void agent_takes(struct world *world, int place, const struct entry *entry)
@@ -267,19 +248,10 @@ static void agent_takes(struct world *world, int place, const struct entry *entr
         hear(world, agent, entry);
         return;
     }
-    enum parcel_when when = parcels_in_see(&agent->in, entry->serial);
-    bool lie = (when == PARCEL_OLD && world->lie == LIE_TAKES_TWICE) ||
-               (when == PARCEL_EARLY && world->lie == LIE_TAKES_EARLY);
-    if (when == PARCEL_NEXT || lie)
+    if (parcels_in_take(&agent->in, entry->serial) || world->lie == LIE_TAKES_TWICE)
         hear(world, agent, entry);
-    if (when == PARCEL_EARLY)
-        hold(agent, entry);
-    struct sent *next = when == PARCEL_NEXT ? (struct sent *)parcels_in_next(&agent->in) : NULL;
-    while (next != NULL) {
-        hear(world, agent, &next->entry);
-        free(next);
-        next = (struct sent *)parcels_in_next(&agent->in);
-    }
+    if (world->lie == LIE_CONFIRMS_ALL && entry->serial > agent->in.taken)
+        agent->in.taken = entry->serial;
     if (parcels_in_owes(&agent->in) && !agent->tells)
         at(world, world->now + TICK_MS, TICK, place);
     agent->tells |= parcels_in_owes(&agent->in);
@@ -311,9 +283,10 @@ static void agent_joins(struct world *world, int place)
 {
     int parent = tree_parent(shape_of(world), place);
     struct message hello = {.kind = HELLO, .from = place, .to = parent};
-    if (parent == TREE_ROOT)
-        send_direct(world, place, DRIVER, JOINED, NULL);
-    else if (world->agents[parent].dead || (!world->quick && rng_below(&world->rng, 10) == 0))
+    int luck = world->quick ? 10 : rng_below(&world->rng, 10);
+    if (luck == 0)
+        return; /* nothing gets through */
+    if (world->agents[parent].dead || luck == 1)
         return_to_driver(world, place);
     else
         put(world, &hello, place);
@@ -448,10 +421,10 @@ static void say(struct world *world)
         if (agent->dead || (!all && rng_below(&world->rng, 2) == 0))
             continue;
         const struct entry plain = {.place = i, .number = ++agent->said, .said_ms = world->now};
-        if (agent->began)
-            entries[count++] = keep(world, i, plain.number);
-        else
+        if (tree_routes_is_direct(world->routes, i))
             send_direct(world, DRIVER, i, FRAMES, &plain);
+        else
+            entries[count++] = keep(world, i, plain.number);
     }
     cast(world, entries, count);
     tick_later(world);
@@ -518,7 +491,7 @@ static void check_end(struct world *world)
         const struct agent *agent = &world->agents[i];
         if (agent->dead)
             continue;
-        if (agent->heard != agent->said)
+        if (agent->heard != ((uint64_t)1 << agent->said) - 1)
             wrong(world, "a frame never came");
         if (agent->out.first != NULL)
             wrong(world, "a frame that came is not confirmed");
@@ -533,9 +506,9 @@ static void begin(struct world *world)
     for (int i = 0; i < world->size; i++) {
         struct agent *agent = &world->agents[i];
         parcels_out_init(&agent->out, TREE_PATIENCE, free_sent);
-        parcels_in_init(&agent->in, free_sent);
         struct message join = {.kind = JOIN, .from = DRIVER, .to = i, .direct = true};
-        put(world, &join, i);
+        if (tree_parent(shape_of(world), i) != TREE_ROOT)
+            put(world, &join, i);
     }
     for (int i = 0; i < faults; i++)
         at(world, rng_between(&world->rng, 0, FAULTS_UNTIL_MS), FAULT, DRIVER);
@@ -548,11 +521,8 @@ static void begin(struct world *world)
 static void clear(struct world *world)
 {
     network_clear(&world->network);
-    for (int i = 0; i < world->size; i++) {
-        struct agent *agent = &world->agents[i];
-        parcels_out_clear(&agent->out);
-        parcels_in_clear(&agent->in);
-    }
+    for (int i = 0; i < world->size; i++)
+        parcels_out_clear(&world->agents[i].out);
     free(world->agents);
     tree_routes_destroy(world->routes);
 }

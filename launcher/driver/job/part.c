@@ -115,6 +115,11 @@ void parts_ranks_changed(struct job *job)
     TELL_ALL(job, ranks_changed, job)
 }
 
+void parts_steps_begin(struct job *job)
+{
+    TELL_ALL(job, steps_begin, job)
+}
+
 void parts_host_bad(struct job *job, const struct node_link *node, enum host_bad kind,
                     const char *why)
 {

@@ -56,6 +56,7 @@ struct driver_part { /* any function may be NULL */
     void (*output)(struct job *job, int seat, bool is_stderr, const void *bytes, size_t length);
     bool (*waits)(struct job *job, struct stall *stall, uint32_t round);
     void (*ranks_changed)(struct job *job); /* workers have started, or one has exited */
+    void (*steps_begin)(struct job *job);   /* MPI ranks exchange data, for the first time */
 
     /* A node: "node_suspect", "node_heard" or "node_lost", with a text for the user or NULL. */
     void (*node_event)(struct job *job, struct node_link *node, const char *event,
@@ -104,6 +105,7 @@ void parts_node_event(struct job *job, struct node_link *node, const char *event
 void parts_node_lost(struct job *job, struct node_link *node);
 void parts_node_closed(struct job *job, struct node_link *node);
 void parts_ranks_changed(struct job *job);
+void parts_steps_begin(struct job *job);
 void parts_host_bad(struct job *job, const struct node_link *node, enum host_bad kind,
                     const char *why);
 bool parts_hold(struct job *job, uint32_t epoch);          /* does any? */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "features/tree/tree_frames.h"
 #include "io/module_open.h"
 #include "wire/control.pb-c.h"
 
@@ -135,6 +136,7 @@ static int recognize(const struct tree_neighbours *all, const uint8_t *body, siz
 /* A child that comes again has given up its connection from before. */
 static int let_in(struct tree_neighbours *all, struct tree_link *link, int place)
 {
+    uint8_t *proof AUTO_FREE = mem_array(TREE_PROOF_BYTES, 1);
     for (size_t i = 0; i < all->count; i++) {
         if (place >= 0 && all->places[i] == place) {
             drop_child(all, all->links[i]);
@@ -143,7 +145,7 @@ static int let_in(struct tree_neighbours *all, struct tree_link *link, int place
     }
     all->places[index_of(all, link)] = place;
     if (place >= 0)
-        link_send(tree_link_frames(link), FRAME_TREE_JOINED, 0, NULL, 0);
+        link_send(tree_link_frames(link), FRAME_TREE_JOINED, 0, proof, TREE_PROOF_BYTES);
     return place;
 }
 
@@ -205,7 +207,7 @@ static void parent_frame(void *context, struct tree_link *link, const struct fra
 {
     struct tree_neighbours *all = context;
     (void)link;
-    if (!all->joined && header->type == FRAME_TREE_JOINED) {
+    if (!all->joined && header->type == FRAME_TREE_JOINED && header->length == TREE_PROOF_BYTES) {
         all->joined = true;
         all->ops->joined(all->context);
     } else if (!all->joined || header->type != FRAME_TREE_DOWN ||

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The agents next to one agent in the tree: the parent, to which it connects, and the children, for
- * which it waits. TLS proves that both have the key. A child says its place in its first frame, and
- * has joined when the other has answered. After that, only the parent sends. A neighbour that sends
- * anything but what belongs there is dropped.
+ * which it waits. TLS proves that both have the key. A child says its place in its first frame. It
+ * has joined when the other has answered with a large frame: some networks carry only small
+ * packets. After that, only the parent sends. A neighbour that sends anything but what belongs
+ * there is dropped.
  */
 #pragma once
 

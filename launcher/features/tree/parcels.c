@@ -22,16 +22,11 @@ void parcels_out_clear(struct parcels_out *out)
         drop_first(out);
 }
 
-static int64_t due(const struct parcels_out *out, int64_t now)
-{
-    return now + out->patience + (int64_t)(out->bytes / PARCEL_BYTES_A_TICK);
-}
-
 void parcels_out_add(struct parcels_out *out, struct parcel *parcel, int64_t now)
 {
     out->bytes += parcel->bytes;
     parcel->serial = ++out->sent;
-    parcel->due = due(out, now);
+    parcel->due = now + out->patience + (int64_t)(out->bytes / PARCEL_BYTES_A_TICK);
     parcel->next = NULL;
     *out->last = parcel;
     out->last = &parcel->next;
@@ -51,15 +46,12 @@ bool parcels_out_is_late(const struct parcels_out *out, int64_t now)
     return out->first != NULL && out->first->serial > out->direct && now >= out->first->due;
 }
 
-struct parcel *parcels_out_again(struct parcels_out *out, int64_t now)
+struct parcel *parcels_out_again(const struct parcels_out *out)
 {
-    struct parcel *first = NULL;
-    for (struct parcel *parcel = out->first; parcel != NULL; parcel = parcel->next) {
-        parcel->due = due(out, now);
-        if (first == NULL && parcel->serial > out->direct)
-            first = parcel;
-    }
-    return first;
+    struct parcel *parcel = out->first;
+    while (parcel != NULL && parcel->serial <= out->direct)
+        parcel = parcel->next;
+    return parcel;
 }
 
 void parcels_out_went_direct(struct parcels_out *out, uint64_t serial)
@@ -68,60 +60,26 @@ void parcels_out_went_direct(struct parcels_out *out, uint64_t serial)
         out->direct = serial;
 }
 
-void parcels_in_init(struct parcels_in *in, parcel_free *release)
-{
-    *in = (struct parcels_in){.free = release};
-}
-
-void parcels_in_clear(struct parcels_in *in)
-{
-    while (in->held != NULL) {
-        struct parcel *first = in->held;
-        in->held = first->next;
-        in->free(first);
-    }
-    in->held_bytes = 0;
-}
-
-enum parcel_when parcels_in_see(struct parcels_in *in, uint64_t serial)
+bool parcels_in_take(struct parcels_in *in, uint64_t serial)
 {
     if (serial <= in->taken)
-        return PARCEL_OLD;
-    if (serial > in->taken + 1)
-        return PARCEL_EARLY;
-    in->taken = serial;
-    return PARCEL_NEXT;
-}
-
-void parcels_in_hold(struct parcels_in *in, struct parcel *parcel)
-{
-    struct parcel **at = &in->held;
-    while (*at != NULL && (*at)->serial < parcel->serial)
-        at = &(*at)->next;
-    bool known = *at != NULL && (*at)->serial == parcel->serial;
-    if (known || parcel->bytes > PARCEL_HELD_MAX - in->held_bytes) {
-        in->free(parcel);
-        return;
+        return false;
+    uint64_t distance = serial - in->taken - 1;
+    if (distance > PARCEL_WINDOW)
+        return false;
+    if (distance > 0) {
+        uint64_t bit = (uint64_t)1 << (distance - 1);
+        bool fresh = (in->ahead & bit) == 0;
+        in->ahead |= bit;
+        return fresh;
     }
-    parcel->next = *at;
-    *at = parcel;
-    in->held_bytes += parcel->bytes;
-}
-
-/* One that came again meanwhile, and was taken, is of no use any more. */
-struct parcel *parcels_in_next(struct parcels_in *in)
-{
-    while (in->held != NULL && in->held->serial <= in->taken + 1) {
-        struct parcel *first = in->held;
-        in->held = first->next;
-        in->held_bytes -= first->bytes;
-        if (first->serial == in->taken + 1) {
-            in->taken++;
-            return first;
-        }
-        in->free(first);
+    bool more = true;
+    while (more) {
+        more = (in->ahead & 1) != 0;
+        in->ahead >>= 1;
+        in->taken++;
     }
-    return NULL;
+    return true;
 }
 
 bool parcels_in_owes(const struct parcels_in *in)

@@ -19,13 +19,6 @@
 
 #define CHILD_QUEUE_MAX ((size_t)64 << 20) /* bytes; a child that is so slow gets it otherwise */
 
-struct come {
-    struct parcel parcel; /* the first member: parcels.h */
-    enum frame_type type;
-    uint32_t epoch;
-    ProtobufCBinaryData body;
-};
-
 struct tree_desk {
     struct agent *agent;
     struct tree_shape shape;
@@ -34,13 +27,6 @@ struct tree_desk {
     struct parcels_in in;
     struct loop_timer *tell; /* the driver, what has come */
 };
-
-static void free_come(struct parcel *parcel)
-{
-    struct come *come = (struct come *)parcel;
-    free(come->body.data);
-    free(come);
-}
 
 static void tell(void *context)
 {
@@ -68,31 +54,21 @@ static void joined(void *context)
 
 /* Down */
 
-static void deliver(struct tree_desk *desk, const struct come *come)
+static void deliver(struct tree_desk *desk, const Hvdrun__TreeEntry *entry,
+                    const ProtobufCBinaryData *block)
 {
-    struct frame_header header = {.version = FRAME_VERSION,
-                                  .type = (uint8_t)come->type,
-                                  .length = (uint32_t)come->body.len,
-                                  .node = FRAME_NODE_NONE,
-                                  .epoch = come->epoch};
-    if (come->type != FRAME_TREE_BEGIN)
-        desk->agent->take(desk->agent, &header, come->body.data);
-}
-
-static struct come *assemble(const Hvdrun__TreeEntry *entry, const ProtobufCBinaryData *block)
-{
-    struct come *come = mem_alloc(sizeof(*come));
     size_t length = entry->body.len + block->len;
-    *come = (struct come){.type = (enum frame_type)entry->type,
-                          .epoch = entry->epoch,
-                          .body = {length, mem_alloc(length + 1)}};
+    uint8_t *body AUTO_FREE = mem_alloc(length + 1);
+    struct frame_header header = {.version = FRAME_VERSION,
+                                  .type = (uint8_t)entry->type,
+                                  .length = (uint32_t)length,
+                                  .node = FRAME_NODE_NONE,
+                                  .epoch = entry->epoch};
     if (entry->body.len > 0)
-        memcpy(come->body.data, entry->body.data, entry->body.len);
+        memcpy(body, entry->body.data, entry->body.len);
     if (block->len > 0)
-        memcpy(come->body.data + entry->body.len, block->data, block->len);
-    come->parcel.serial = entry->serial;
-    come->parcel.bytes = length + sizeof(*come);
-    return come;
+        memcpy(body + entry->body.len, block->data, block->len);
+    desk->agent->take(desk->agent, &header, body);
 }
 
 /* -1: the driver never sends this. */
@@ -101,15 +77,8 @@ static int take_own(struct tree_desk *desk, const Hvdrun__TreeEntry *entry,
 {
     if (!tree_takes(entry->type) || entry->serial == 0)
         return -1;
-    enum parcel_when when = parcels_in_see(&desk->in, entry->serial);
-    struct come *come = when == PARCEL_OLD ? NULL : assemble(entry, block);
-    if (when == PARCEL_EARLY)
-        parcels_in_hold(&desk->in, &come->parcel);
-    while (when == PARCEL_NEXT && come != NULL) {
-        deliver(desk, come);
-        free_come(&come->parcel);
-        come = (struct come *)parcels_in_next(&desk->in);
-    }
+    if (parcels_in_take(&desk->in, entry->serial))
+        deliver(desk, entry, block);
     if (parcels_in_owes(&desk->in) && !loop_timer_is_set(desk->tell))
         loop_timer_set(desk->tell, TREE_TICK_MS);
     return 0;
@@ -200,7 +169,6 @@ static struct tree_desk *get_desk(struct agent *agent, uint32_t place, uint32_t 
         return desk;
     desk = mem_alloc(sizeof(*desk));
     *desk = (struct tree_desk){.agent = agent, .shape = shape, .place = (int)place};
-    parcels_in_init(&desk->in, free_come);
     desk->neighbours = neighbours_create(agent->loop, &shape, (int)place, key->data,
                                          dead_after_ms(agent), &ops, desk);
     desk->tell = loop_timer_create(agent->loop, tell, desk);
@@ -252,9 +220,7 @@ static void take_join(struct agent *agent, const struct frame_header *header, co
     (void)header;
     if (desk == NULL)
         return;
-    if (tree_parent(&desk->shape, desk->place) == TREE_ROOT)
-        joined(desk);
-    else if (join(desk, message, &err) < 0)
+    if (join(desk, message, &err) < 0)
         return_to_driver(desk, err.text);
 }
 
@@ -278,7 +244,6 @@ static void close_part(struct agent *agent)
 {
     struct tree_desk *desk = agent_own(agent, tree_desk);
     neighbours_destroy(desk->neighbours);
-    parcels_in_clear(&desk->in);
     loop_timer_destroy(desk->tell);
     free(desk);
 }

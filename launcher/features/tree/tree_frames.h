@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What goes through other agents: the results of MPI's steps on all nodes. Each names the step it
- * belongs to, so its order among other frames does not matter. All else goes on the agent's own
- * link to the driver, and so does all that agents send. Pure.
+ * belongs to, so its order does not matter. All else goes on the agent's own link to the driver,
+ * and so does all that agents send. Pure.
  */
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "wire/frame.h"
@@ -14,8 +15,13 @@
 #define TREE_TICK_MS 250
 #define TREE_PATIENCE 20  /* ticks; then what nobody has confirmed is sent again */
 #define TREE_DOWN_BLOCK 2 /* the number of TreeDown.block in control.proto */
+/* More than any packet can carry, so that it only arrives where results do. */
+#define TREE_PROOF_BYTES ((size_t)64 << 10)
+/* Bytes of results. Smaller ones gain nothing, and of larger ones an agent has too many copies. */
+#define TREE_LEAST_BYTES ((size_t)256)
+#define TREE_MOST_BYTES ((size_t)16 << 20)
 
 static inline bool tree_takes(uint32_t type)
 {
-    return type == FRAME_MPI_COLLECTED || type == FRAME_TREE_BEGIN;
+    return type == FRAME_MPI_COLLECTED;
 }

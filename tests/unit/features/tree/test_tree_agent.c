@@ -63,15 +63,6 @@ static void send_open(struct fake_driver *driver)
     fake_send(driver, FRAME_TREE_OPEN, 0, &open.base);
 }
 
-static void send_join(struct fake_driver *driver)
-{
-    Hvdrun__TreeJoin join = HVDRUN__TREE_JOIN__INIT;
-    join.size = SIZE;
-    join.radix = (uint32_t)tree_shape_of(SIZE).radix;
-    join.key = (ProtobufCBinaryData){sizeof(key), key};
-    fake_send(driver, FRAME_TREE_JOIN, 0, &join.base);
-}
-
 /* Where the agent waits. */
 static struct tree_address open_agent(struct fake_driver *driver)
 {
@@ -138,11 +129,10 @@ static void test_parcels_of_one_agent(void **state)
     struct fake_driver driver;
     (void)state;
     fake_open(&driver);
-    send_join(&driver);
-    fake_expect(&driver, FRAME_TREE_JOINED, 0, NO_SEAT);
+    open_agent(&driver);
     send_down(&driver, us, 1, 2, FRAME_MPI_COLLECTED, nothing); /* early, and twice */
     send_down(&driver, us, 1, 2, FRAME_MPI_COLLECTED, nothing);
-    send_down(&driver, us, 1, 1, FRAME_TREE_BEGIN, nothing);
+    send_down(&driver, us, 1, 1, FRAME_MPI_COLLECTED, nothing);
     expect_taken(&driver, 2);
     send_down(&driver, us, 1, 2, FRAME_MPI_COLLECTED, nothing); /* and once more */
     send_down(&driver, us, 1, 3, FRAME_MPI_COLLECTED, nothing);
@@ -219,7 +209,7 @@ static void test_an_address_that_is_not_there(void **state)
 static void test_what_a_driver_never_sends(void **state)
 {
     static const struct {
-        bool joins;
+        bool opens;
         uint32_t place;
         enum frame_type type;
     } wrong[] = {{false, 0, FRAME_MPI_COLLECTED},
@@ -230,10 +220,8 @@ static void test_what_a_driver_never_sends(void **state)
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         struct fake_driver driver;
         fake_open(&driver);
-        if (wrong[i].joins) {
-            send_join(&driver);
-            fake_expect(&driver, FRAME_TREE_JOINED, 0, NO_SEAT);
-        }
+        if (wrong[i].opens)
+            open_agent(&driver);
         send_down(&driver, &wrong[i].place, 1, 1, wrong[i].type, (ProtobufCBinaryData){0, NULL});
         while (!driver.closed)
             run_loop(driver.loop);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parcels: each comes once and in order, and the sender keeps what nobody has confirmed. */
+/* Parcels: each is taken once, and the sender keeps what nobody has confirmed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,72 +56,64 @@ static void test_late(void **state)
     assert_true(parcels_out_is_late(&out, 13));
     parcels_out_went_direct(&out, 1);
     parcels_out_add(&out, parcel_of(0, 3 * PARCEL_BYTES_A_TICK), 13); /* it has more time */
-    assert_int_equal(parcels_out_again(&out, 13)->serial, 2);
+    assert_int_equal(parcels_out_again(&out)->serial, 2);
     assert_false(parcels_out_is_late(&out, 24)); /* the first is on its own link */
     parcels_out_confirm(&out, 1);
     assert_false(parcels_out_is_late(&out, 23));
     assert_true(parcels_out_is_late(&out, 24));
     parcels_out_went_direct(&out, 2);
     parcels_out_went_direct(&out, 1);
-    assert_null(parcels_out_again(&out, 24));
+    assert_null(parcels_out_again(&out));
     assert_false(parcels_out_is_late(&out, 24));
     parcels_out_clear(&out);
 }
 
-static void test_order(void **state)
+static void test_each_once_in_any_order(void **state)
 {
     (void)state;
-    struct parcels_in in;
-    parcels_in_init(&in, release);
+    struct parcels_in in = {.taken = 0};
     assert_false(parcels_in_owes(&in));
-    assert_int_equal(parcels_in_see(&in, 3), PARCEL_EARLY);
-    parcels_in_hold(&in, parcel_of(3, 1));
-    parcels_in_hold(&in, parcel_of(2, 1));
-    parcels_in_hold(&in, parcel_of(5, 1));
-    parcels_in_hold(&in, parcel_of(3, 1)); /* again */
-    assert_int_equal(in.held_bytes, 3);
-    assert_null(parcels_in_next(&in));
-    assert_int_equal(parcels_in_see(&in, 1), PARCEL_NEXT);
-    for (uint64_t serial = 2; serial <= 3; serial++) {
-        struct parcel *next = parcels_in_next(&in);
-        assert_int_equal(next->serial, serial);
-        free(next);
-    }
-    assert_null(parcels_in_next(&in));
-    assert_int_equal(parcels_in_see(&in, 4), PARCEL_NEXT);
-    assert_int_equal(parcels_in_see(&in, 5), PARCEL_NEXT); /* by another way */
-    assert_null(parcels_in_next(&in));
-    assert_int_equal(in.held_bytes, 0);
-    assert_int_equal(parcels_in_see(&in, 2), PARCEL_OLD);
-    parcels_in_hold(&in, parcel_of(9, 1));
-    parcels_in_clear(&in);
+    assert_true(parcels_in_take(&in, 3));
+    assert_true(parcels_in_take(&in, 2));
+    assert_true(parcels_in_take(&in, 5));
+    assert_false(parcels_in_take(&in, 3)); /* again */
+    assert_int_equal(in.taken, 0);
+    assert_true(parcels_in_take(&in, 1));
+    assert_int_equal(in.taken, 3);
+    assert_false(parcels_in_take(&in, 2));
+    assert_false(parcels_in_take(&in, 5));
+    assert_true(parcels_in_take(&in, 4));
+    assert_int_equal(in.taken, 5);
+    assert_true(parcels_in_take(&in, 6));
+    assert_int_equal(in.taken, 6);
+    assert_int_equal(in.ahead, 0);
 }
 
 static void test_what_the_sender_is_told(void **state)
 {
     (void)state;
-    struct parcels_in in;
-    parcels_in_init(&in, release);
-    parcels_in_see(&in, 1);
+    struct parcels_in in = {.taken = 0};
+    parcels_in_take(&in, 1);
     assert_true(parcels_in_owes(&in));
     assert_int_equal(parcels_in_tell(&in), 1);
     assert_false(parcels_in_owes(&in));
-    parcels_in_see(&in, 1); /* it was told that, on a link that loses nothing */
-    parcels_in_see(&in, 3);
+    parcels_in_take(&in, 1); /* it was told that, on a link that loses nothing */
+    parcels_in_take(&in, 3);
     assert_false(parcels_in_owes(&in));
-    parcels_in_clear(&in);
 }
 
-static void test_limit_of_what_is_held(void **state)
+static void test_one_that_is_far_ahead(void **state)
 {
     (void)state;
-    struct parcels_in in;
-    parcels_in_init(&in, release);
-    parcels_in_hold(&in, parcel_of(3, PARCEL_HELD_MAX));
-    parcels_in_hold(&in, parcel_of(2, 1)); /* it will come again */
-    assert_int_equal(in.held_bytes, PARCEL_HELD_MAX);
-    assert_int_equal(in.held->serial, 3);
-    parcels_in_clear(&in);
+    struct parcels_in in = {.taken = 9};
+    assert_false(parcels_in_take(&in, 10 + PARCEL_WINDOW + 1)); /* it will come again */
+    assert_false(parcels_in_take(&in, UINT64_MAX));
+    assert_true(parcels_in_take(&in, 10 + PARCEL_WINDOW));
+    assert_false(parcels_in_take(&in, 10 + PARCEL_WINDOW));
+    for (uint64_t serial = 10; serial < 10 + PARCEL_WINDOW; serial++)
+        assert_true(parcels_in_take(&in, serial));
+    assert_int_equal(in.taken, 10 + PARCEL_WINDOW);
+    assert_int_equal(in.ahead, 0);
 }
 
 int main(void)
@@ -129,9 +121,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kept_until_confirmed),
         cmocka_unit_test(test_late),
-        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_each_once_in_any_order),
         cmocka_unit_test(test_what_the_sender_is_told),
-        cmocka_unit_test(test_limit_of_what_is_held),
+        cmocka_unit_test(test_one_that_is_far_ahead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
