@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "io/listen_address.h"
+#include "io/listener.h"
 #include "io/loop.h"
 
 #define HTTP_CONNECTIONS_MAX 64

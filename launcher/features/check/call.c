@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "io/listener.h"
 
 #define CHUNK ((size_t)256 << 10)
 #define CHUNKS_IN_A_ROW 16     /* then others get their turn */
@@ -199,14 +200,15 @@ static void timer_fired(void *context)
     done(whom, &result);
 }
 
-static void dial(struct check_call *call, const struct sockaddr_storage *to, socklen_t length)
+static void dial(struct check_call *call, const struct socket_address *to)
 {
-    call->fd = socket(to->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    call->fd = socket(to->at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (call->fd < 0) {
         broken(call, errno);
         return;
     }
-    if (connect(call->fd, (const struct sockaddr *)to, length) < 0 && errno != EINPROGRESS) {
+    if (connect(call->fd, (const struct sockaddr *)&to->at, to->length) < 0 &&
+        errno != EINPROGRESS) {
         not_connected(call, errno);
         return;
     }
@@ -220,8 +222,7 @@ check_call_begin(struct loop *loop, const Hvdrun__ProbePeer *peer, int64_t limit
                  int64_t transfer_ms,
                  void (*done)(void *context, const struct check_call_result *result), void *context)
 {
-    struct sockaddr_storage to;
-    socklen_t length;
+    struct socket_address to;
     struct check_call *call = mem_alloc(sizeof(*call));
     *call = (struct check_call){.loop = loop,
                                 .fd = -1,
@@ -233,8 +234,8 @@ check_call_begin(struct loop *loop, const Hvdrun__ProbePeer *peer, int64_t limit
     call->timer = loop_timer_create(loop, timer_fired, call);
     if (peer->token.len == CHECK_TOKEN)
         memcpy(call->token, peer->token.data, CHECK_TOKEN);
-    if (check_socket_address(peer->address, peer->port, &to, &length))
-        dial(call, &to, length);
+    if (socket_address_set(&to, peer->address, peer->port))
+        dial(call, &to);
     else
         over(call, HVDRUN__PROBE_OUTCOME__PROBE_NO_ROUTE);
     return call;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calling end of a probe (features/check/socket.h): one connection to another node, and its
+ * The calling end of a probe (features/check/door.h): one connection to another node, and its
  * result.
  *
  *   state        connected   answer right   sent for transfer_ms   count heard   limit over, error
@@ -12,7 +12,7 @@
  */
 #pragma once
 
-#include "features/check/socket.h"
+#include "features/check/door.h"
 #include "io/loop.h"
 #include "wire/control.pb-c.h"
 

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "features/check/door.h"
 
+#include <arpa/inet.h>
+#include <endian.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/socket.h>
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "io/listener.h"
 
 #define PATIENCE_MS 5000
 #define GUESTS_MAX 1024
-#define AGAIN_MS 200
 #define READ_SIZE ((size_t)256 << 10)
 #define READS_IN_A_ROW 16 /* then others get their turn */
 
@@ -28,10 +31,7 @@ struct guest {
 
 struct check_door {
     struct loop *loop;
-    int fd;
-    struct loop_fd *watch;
-    struct loop_timer *again; /* out of descriptors: it looks later */
-    uint32_t port;
+    struct listener *listener;
     uint8_t token[CHECK_TOKEN];
     int64_t patience_ms;
     struct guest *first;
@@ -118,17 +118,9 @@ static void guest_waited_long(void *context)
     guest_destroy(context);
 }
 
-static void knock(void *context, int what)
+static void come(void *context, int fd)
 {
     struct check_door *door = context;
-    (void)what;
-    int fd = accept4(door->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
-        loop_fd_watch(door->watch, 0);
-        loop_timer_set(door->again, AGAIN_MS);
-    }
-    if (fd < 0)
-        return;
     if (door->guests >= GUESTS_MAX) {
         fd_close(&fd);
         return;
@@ -145,37 +137,18 @@ static void knock(void *context, int what)
     loop_fd_watch(guest->watch, LOOP_READ);
 }
 
-static void listen_again(void *context)
-{
-    const struct check_door *door = context;
-    loop_fd_watch(door->watch, LOOP_READ);
-}
-
 struct check_door *check_door_create(struct loop *loop, const char *address,
                                      const uint8_t token[CHECK_TOKEN], struct error *err)
 {
-    struct sockaddr_storage at;
-    socklen_t length;
-    char own[64];
-    if (!check_socket_address(address, 0, &at, &length)) {
-        error_set(err, "'%s' is not a numeric address", address);
-        return NULL;
-    }
-    int fd = socket(at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (const struct sockaddr *)&at, length) < 0 || listen(fd, SOMAXCONN) < 0) {
-        error_errno(err, errno, "cannot listen on %s", address);
-        fd_close(&fd);
-        return NULL;
-    }
     struct check_door *door = mem_alloc(sizeof(*door));
-    *door = (struct check_door){
-        .loop = loop, .fd = fd, .patience_ms = PATIENCE_MS, .room = mem_alloc(READ_SIZE)};
+    *door =
+        (struct check_door){.loop = loop, .patience_ms = PATIENCE_MS, .room = mem_alloc(READ_SIZE)};
     memcpy(door->token, token, CHECK_TOKEN);
-    door->port = check_socket_own(fd, own);
-    door->watch = loop_fd_create(loop, fd, knock, door);
-    door->again = loop_timer_create(loop, listen_again, door);
-    loop_fd_watch(door->watch, LOOP_READ);
-    return door;
+    door->listener = listener_create(loop, address, come, door, err);
+    if (door->listener != NULL)
+        return door;
+    check_door_destroy(door);
+    return NULL;
 }
 
 void check_door_destroy(struct check_door *door)
@@ -184,19 +157,56 @@ void check_door_destroy(struct check_door *door)
         return;
     while (door->first != NULL)
         guest_destroy(door->first);
-    loop_timer_destroy(door->again);
-    loop_fd_destroy(door->watch);
-    fd_close(&door->fd);
+    listener_destroy(door->listener);
     free(door->room);
     free(door);
 }
 
 uint32_t check_door_port(const struct check_door *door)
 {
-    return door->port;
+    return listener_port(door->listener);
 }
 
 void check_door_set_patience(struct check_door *door, int64_t milliseconds)
 {
     door->patience_ms = milliseconds;
+}
+
+/* The protocol */
+
+uint32_t check_socket_own(int fd, char *text)
+{
+    struct sockaddr_storage own = {0};
+    struct sockaddr_in four;
+    struct sockaddr_in6 six;
+    socklen_t length = sizeof(own);
+    text[0] = '\0';
+    if (getsockname(fd, (struct sockaddr *)&own, &length) < 0)
+        return 0;
+    memcpy(&four, &own, sizeof(four));
+    memcpy(&six, &own, sizeof(six));
+    bool ipv6 = own.ss_family == AF_INET6;
+    const void *bytes = ipv6 ? (const void *)&six.sin6_addr : (const void *)&four.sin_addr;
+    if (inet_ntop(own.ss_family, bytes, text, INET6_ADDRSTRLEN) == NULL)
+        text[0] = '\0';
+    return ntohs(ipv6 ? six.sin6_port : four.sin_port);
+}
+
+void check_token_answer(const uint8_t token[CHECK_TOKEN], uint8_t answer[CHECK_TOKEN])
+{
+    for (int i = 0; i < CHECK_TOKEN; i++)
+        answer[i] = (uint8_t)~token[i];
+}
+
+void check_count_put(uint64_t count, uint8_t out[CHECK_COUNT])
+{
+    count = htobe64(count);
+    memcpy(out, &count, sizeof(count));
+}
+
+uint64_t check_count_get(const uint8_t in[CHECK_COUNT])
+{
+    uint64_t count;
+    memcpy(&count, in, sizeof(count));
+    return be64toh(count);
 }

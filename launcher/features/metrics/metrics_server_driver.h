@@ -17,7 +17,7 @@
 
 #include "driver/job/job.h"
 #include "io/http_server.h"
-#include "io/listen_address.h"
+#include "io/listener.h"
 
 #define METRICS_PATH "/metrics"
 #define METRICS_SERVER_WAITS_MAX 16 /* pages that wait for the end; more are refused */

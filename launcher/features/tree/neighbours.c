@@ -159,12 +159,12 @@ static void child_frame(void *context, struct tree_link *link, const struct fram
         drop_child(all, link);
 }
 
-int neighbours_wait(struct tree_neighbours *all, const struct tree_address *at, int *port,
+int neighbours_wait(struct tree_neighbours *all, const char *address, uint32_t *port,
                     struct error *err)
 {
     static const struct tree_link_ops ops = {child_open, child_frame, child_closed};
     if (all->door == NULL)
-        all->door = tree_door_create(all->loop, at, &all->server, (int)all->room,
+        all->door = tree_door_create(all->loop, address, &all->server, (int)all->room,
                                      all->dead_after_ms, &ops, all, err);
     if (all->door != NULL)
         *port = tree_door_port(all->door);
@@ -216,7 +216,7 @@ static void parent_frame(void *context, struct tree_link *link, const struct fra
     }
 }
 
-int neighbours_join(struct tree_neighbours *all, const struct tree_address *parent,
+int neighbours_join(struct tree_neighbours *all, const struct socket_address *parent,
                     struct error *err)
 {
     static const struct tree_link_ops ops = {parent_open, parent_frame, parent_closed};

@@ -33,10 +33,10 @@ int neighbours_use_tls(struct tree_neighbours *neighbours, const char *module_pa
                        struct error *err);
 
 /* Waits for children. */
-int neighbours_wait(struct tree_neighbours *neighbours, const struct tree_address *at, int *port,
+int neighbours_wait(struct tree_neighbours *neighbours, const char *address, uint32_t *port,
                     struct error *err);
 
-int neighbours_join(struct tree_neighbours *neighbours, const struct tree_address *parent,
+int neighbours_join(struct tree_neighbours *neighbours, const struct socket_address *parent,
                     struct error *err);
 void neighbours_leave(struct tree_neighbours *neighbours); /* the parent, without left() */
 

@@ -189,24 +189,19 @@ static void take_open(struct agent *agent, const struct frame_header *header, co
         get_desk(agent, message->place, message->size, message->radix, &message->key);
     Hvdrun__TreeOpened answer = HVDRUN__TREE_OPENED__INIT;
     struct error err = ERROR_INIT;
-    struct tree_address at;
-    int port = 0;
     (void)header;
     if (desk == NULL)
         return;
-    if (!tree_address_parse(message->address, 0, &at))
-        error_set(&err, "'%s' is not a numeric address", message->address);
-    else if (use_tls(desk, &err) == 0 && neighbours_wait(desk->neighbours, &at, &port, &err) == 0)
-        answer.port = (uint32_t)port;
-    if (port == 0)
+    if (use_tls(desk, &err) < 0 ||
+        neighbours_wait(desk->neighbours, message->address, &answer.port, &err) < 0)
         answer.problem = err.text;
     post_message(&agent->post, FRAME_TREE_OPENED, &answer.base);
 }
 
 static int join(struct tree_desk *desk, const Hvdrun__TreeJoin *message, struct error *err)
 {
-    struct tree_address parent;
-    if (message->port == 0 || !tree_address_parse(message->address, message->port, &parent))
+    struct socket_address parent;
+    if (message->port == 0 || !socket_address_set(&parent, message->address, message->port))
         return error_set(err, "the agent above has no address");
     return use_tls(desk, err) < 0 ? -1 : neighbours_join(desk->neighbours, &parent, err);
 }

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "features/tree/tree_link.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,10 +10,6 @@
 #include "base/mem.h"
 #include "io/tcp_options.h"
 #include "io/tls_stream.h"
-#include "model/net/address.h"
-
-#define BACKLOG 128
-#define AGAIN_MS 200
 
 struct tree_link {
     struct loop *loop;
@@ -42,25 +35,9 @@ struct tree_door {
     int64_t dead_after_ms;
     const struct tree_link_ops *ops;
     void *context;
-    int fd, port;
-    struct loop_fd *watch;
-    struct loop_timer *again; /* out of descriptors: it looks later */
+    struct listener *listener;
     struct tree_link *first;
 };
-
-bool tree_address_parse(const char *text, uint32_t port, struct tree_address *out)
-{
-    struct network_address parsed;
-    if (port > UINT16_MAX || !network_address_parse(text, &parsed))
-        return false;
-    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
-    memcpy(&four.sin_addr, parsed.bytes, sizeof(four.sin_addr));
-    memcpy(&six.sin6_addr, parsed.bytes, sizeof(six.sin6_addr));
-    *out = (struct tree_address){.length = parsed.ipv6 ? sizeof(six) : sizeof(four)};
-    memcpy(&out->at, parsed.ipv6 ? (const void *)&six : (const void *)&four, out->length);
-    return true;
-}
 
 /* At the door */
 
@@ -221,7 +198,7 @@ static struct tree_link *link_new(struct loop *loop, int fd, const struct tree_t
     return link;
 }
 
-struct tree_link *tree_link_call(struct loop *loop, const struct tree_address *to,
+struct tree_link *tree_link_call(struct loop *loop, const struct socket_address *to,
                                  const struct tree_tls *tls, int64_t dead_after_ms,
                                  const struct tree_link_ops *ops, void *context, struct error *err)
 {
@@ -240,17 +217,9 @@ struct tree_link *tree_link_call(struct loop *loop, const struct tree_address *t
 
 /* The door */
 
-static void knock(void *context, int what)
+static void come(void *context, int fd)
 {
     struct tree_door *door = context;
-    (void)what;
-    int fd = accept4(door->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
-        loop_fd_watch(door->watch, 0);
-        loop_timer_set(door->again, AGAIN_MS);
-    }
-    if (fd < 0)
-        return;
     if (door->guests >= door->guests_max) {
         fd_close(&fd);
         return;
@@ -263,24 +232,7 @@ static void knock(void *context, int what)
     door->guests++;
 }
 
-static void listen_again(void *context)
-{
-    const struct tree_door *door = context;
-    loop_fd_watch(door->watch, LOOP_READ);
-}
-
-/* The port, which is at the same place in both families. */
-static int listen_at(int fd, const struct tree_address *at)
-{
-    struct sockaddr_storage own = {.ss_family = AF_UNSPEC};
-    socklen_t length = sizeof(own);
-    if (fd < 0 || bind(fd, (const struct sockaddr *)&at->at, at->length) < 0 ||
-        listen(fd, BACKLOG) < 0 || getsockname(fd, (struct sockaddr *)&own, &length) < 0)
-        return -1;
-    return ntohs(((const struct sockaddr_in *)&own)->sin_port);
-}
-
-struct tree_door *tree_door_create(struct loop *loop, const struct tree_address *at,
+struct tree_door *tree_door_create(struct loop *loop, const char *address,
                                    const struct tree_tls *tls, int guests, int64_t dead_after_ms,
                                    const struct tree_link_ops *ops, void *context,
                                    struct error *err)
@@ -292,18 +244,11 @@ struct tree_door *tree_door_create(struct loop *loop, const struct tree_address 
                                .dead_after_ms = dead_after_ms,
                                .ops = ops,
                                .context = context};
-    door->fd = socket(at->at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    door->port = listen_at(door->fd, at);
-    if (door->port < 0) {
-        error_errno(err, errno, "cannot wait for other agents");
-        fd_close(&door->fd);
-        free(door);
-        return NULL;
-    }
-    door->watch = loop_fd_create(loop, door->fd, knock, door);
-    door->again = loop_timer_create(loop, listen_again, door);
-    loop_fd_watch(door->watch, LOOP_READ);
-    return door;
+    door->listener = listener_create(loop, address, come, door, err);
+    if (door->listener != NULL)
+        return door;
+    tree_door_destroy(door);
+    return NULL;
 }
 
 void tree_door_destroy(struct tree_door *door)
@@ -312,13 +257,11 @@ void tree_door_destroy(struct tree_door *door)
         return;
     while (door->first != NULL)
         tree_link_destroy(door->first);
-    loop_timer_destroy(door->again);
-    loop_fd_destroy(door->watch);
-    fd_close(&door->fd);
+    listener_destroy(door->listener);
     free(door);
 }
 
-int tree_door_port(const struct tree_door *door)
+uint32_t tree_door_port(const struct tree_door *door)
 {
-    return door->port;
+    return listener_port(door->listener);
 }

@@ -10,9 +10,8 @@
  */
 #pragma once
 
-#include <sys/socket.h>
-
 #include "io/link.h"
+#include "io/listener.h"
 #include "io/tls_module.h"
 
 /* To connect, for the handshake and for the first frame. */
@@ -34,17 +33,9 @@ struct tree_link_ops {
     void (*closed)(void *context, struct tree_link *link, const char *why);
 };
 
-struct tree_address {
-    struct sockaddr_storage at;
-    socklen_t length;
-};
-
-/* `port` 0: any that is free, to listen. false: not a numeric address, or no port. */
-bool tree_address_parse(const char *text, uint32_t port, struct tree_address *out);
-
 /* Connects. `ops` is called from the loop, never from within this call. `dead_after_ms`: as
  * tcp_options_set(). NULL: `err` says why. */
-struct tree_link *tree_link_call(struct loop *loop, const struct tree_address *to,
+struct tree_link *tree_link_call(struct loop *loop, const struct socket_address *to,
                                  const struct tree_tls *tls, int64_t dead_after_ms,
                                  const struct tree_link_ops *ops, void *context, struct error *err);
 void tree_link_destroy(struct tree_link *link);        /* accepts NULL */
@@ -53,12 +44,12 @@ struct link *tree_link_frames(struct tree_link *link); /* NULL: it is not open, 
 /* Waits for others. */
 struct tree_door;
 
-/* Listens at `at`. `tls` and `ops` are borrowed. Each link that comes in is a new one, with
+/* Listens at this address. `tls` and `ops` are borrowed. Each link that comes in is a new one, with
  * `context`, and is the receiver's from `open` on. At most `guests` have not come so far at the
  * same time. NULL: `err` says why. */
-struct tree_door *tree_door_create(struct loop *loop, const struct tree_address *at,
+struct tree_door *tree_door_create(struct loop *loop, const char *address,
                                    const struct tree_tls *tls, int guests, int64_t dead_after_ms,
                                    const struct tree_link_ops *ops, void *context,
                                    struct error *err);
 void tree_door_destroy(struct tree_door *door); /* accepts NULL; links that came in live on */
-int tree_door_port(const struct tree_door *door);
+uint32_t tree_door_port(const struct tree_door *door);

@@ -64,14 +64,14 @@ static void send_open(struct fake_driver *driver)
 }
 
 /* Where the agent waits. */
-static struct tree_address open_agent(struct fake_driver *driver)
+static struct socket_address open_agent(struct fake_driver *driver)
 {
-    struct tree_address address;
+    struct socket_address address;
     send_open(driver);
     struct note note = fake_take(driver, FRAME_TREE_OPENED, 0, NO_SEAT);
     Hvdrun__TreeOpened *opened = hvdrun__tree_opened__unpack(NULL, note.length, note.body);
     assert_string_equal(opened->problem, "");
-    assert_true(tree_address_parse("127.0.0.1", opened->port, &address));
+    assert_true(socket_address_set(&address, "127.0.0.1", opened->port));
     hvdrun__tree_opened__free_unpacked(opened, NULL);
     free(note.body);
     return address;
@@ -81,7 +81,7 @@ static struct tree_neighbours *call_as(struct fake_driver *driver, struct child 
                                        const uint8_t *with)
 {
     struct tree_shape shape = tree_shape_of(SIZE);
-    const struct tree_address address = open_agent(driver);
+    const struct socket_address address = open_agent(driver);
     char *modules AUTO_FREE = fake_module_dir();
     char *tls AUTO_FREE = mem_printf("%s/hvdrun-tls.so", modules);
     *child = (struct child){.driver = driver};

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/fd.h"
+#include "base/status.h"
+#include "io/listener.h"
+#include "loop_fixture.h"
+
+static void expect(const char *text, const char *url)
+{
+    struct listen_address address;
+    struct error err = ERROR_INIT;
+    if (listen_address_parse(text, &address, &err) < 0)
+        fail_msg("'%s' was refused: %s", text, err.text);
+    char *got = listen_address_url(&address);
+    assert_string_equal(got, url);
+    assert_true(address.length > 0);
+    free(got);
+}
+
+static void refuse(const char *text)
+{
+    struct listen_address address;
+    struct error err = ERROR_INIT;
+    if (listen_address_parse(text, &address, &err) == 0)
+        fail_msg("'%s' was accepted", text);
+    assert_true(err.text[0] != '\0');
+    assert_int_equal(err.status, STATUS_USAGE);
+}
+
+static void test_accepted(void **state)
+{
+    (void)state;
+    expect("9400", "http://127.0.0.1:9400");
+    expect("0", "http://127.0.0.1:0");
+    expect("localhost:65535", "http://127.0.0.1:65535");
+    expect("0.0.0.0:9400", "http://0.0.0.0:9400");
+    expect("[::1]:9400", "http://[::1]:9400");
+    expect("[::]:1", "http://[::]:1");
+    expect("/run/x.sock", "unix:/run/x.sock");
+    expect("./x:1", "unix:./x:1");
+    expect("unix:x.sock", "unix:x.sock");
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"",        "65536",    "-1",       "x",           ":9400",
+                                        "::1:9",   "[::1]",    "[::1]9",   "[1.2.3.4]:9", "a:9400",
+                                        "1.2.3:9", "1.2.3.4:", "1.2.3.4",  "unix:",       "9400 ",
+                                        "[]:9",    "9400x",    "1.2.3.4:x"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        refuse(texts[i]);
+    char path[200];
+    memset(path, '/', sizeof(path));
+    path[108] = '\0';
+    refuse(path);
+    path[107] = '\0';
+    struct listen_address address;
+    assert_int_equal(listen_address_parse(path, &address, NULL), 0);
+}
+
+static void test_numeric_addresses(void **state)
+{
+    static const char *const wrong[] = {"", "localhost", "1.2.3", "::g", "1.2.3.4:9"};
+    struct socket_address address;
+    (void)state;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        assert_false(socket_address_set(&address, wrong[i], 1));
+    assert_false(socket_address_set(&address, "1.2.3.4", 65536));
+    assert_true(socket_address_set(&address, "1.2.3.4", 65535));
+    assert_int_equal(address.length, sizeof(struct sockaddr_in));
+    assert_int_equal(((const struct sockaddr_in *)&address.at)->sin_port, htons(65535));
+    assert_int_equal(((const struct sockaddr_in *)&address.at)->sin_addr.s_addr, htonl(0x01020304));
+    assert_true(socket_address_set(&address, "fd00::1", 7));
+    assert_int_equal(address.at.ss_family, AF_INET6);
+    assert_int_equal(address.length, sizeof(struct sockaddr_in6));
+    assert_int_equal(((const struct sockaddr_in6 *)&address.at)->sin6_addr.s6_addr[15], 1);
+}
+
+struct fixture {
+    struct loop *loop;
+    struct listener *listener;
+    int came;
+};
+
+static void come(void *context, int fd)
+{
+    struct fixture *f = context;
+    f->came++;
+    assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    assert_true((fcntl(fd, F_GETFL) & O_NONBLOCK) != 0);
+    fd_close(&fd);
+    loop_stop(f->loop);
+}
+
+static int dial(const struct fixture *f)
+{
+    struct socket_address to;
+    assert_true(socket_address_set(&to, "127.0.0.1", listener_port(f->listener)));
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&to.at, to.length), 0);
+    return fd;
+}
+
+static void open_fixture(struct fixture *f)
+{
+    *f = (struct fixture){.loop = loop_create(NULL)};
+    f->listener = listener_create(f->loop, "127.0.0.1", come, f, NULL);
+    assert_non_null(f->listener);
+    assert_int_not_equal(listener_port(f->listener), 0);
+}
+
+static void close_fixture(struct fixture *f)
+{
+    listener_destroy(f->listener);
+    loop_destroy(f->loop);
+}
+
+static void test_connections(void **state)
+{
+    struct fixture f;
+    (void)state;
+    open_fixture(&f);
+    int one = dial(&f), other = dial(&f);
+    while (f.came < 2)
+        run_loop(f.loop);
+    fd_close(&one);
+    fd_close(&other);
+    close_fixture(&f);
+}
+
+/* The lowest descriptor that is free. */
+static int next_descriptor(void)
+{
+    int fd = dup(STDIN_FILENO), lowest = fd;
+    fd_close(&fd);
+    return lowest;
+}
+
+static void test_without_descriptors(void **state)
+{
+    struct fixture f;
+    struct rlimit before, none;
+    (void)state;
+    open_fixture(&f);
+    int one = dial(&f);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = (rlim_t)next_descriptor();
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    run_turns(f.loop, 5);
+    assert_int_equal(f.came, 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    while (f.came == 0)
+        run_loop(f.loop);
+    fd_close(&one);
+    close_fixture(&f);
+}
+
+static void test_what_cannot_be_listened_on(void **state)
+{
+    struct error err = ERROR_INIT;
+    struct loop *loop = loop_create(NULL);
+    (void)state;
+    assert_null(listener_create(loop, "here", come, NULL, &err));
+    assert_string_equal(err.text, "'here' is not a numeric address");
+    err = (struct error)ERROR_INIT;
+    assert_null(listener_create(loop, "192.0.2.1", come, NULL, &err));
+    assert_non_null(strstr(err.text, "cannot listen on 192.0.2.1: "));
+    listener_destroy(NULL);
+    loop_destroy(loop);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_accepted),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_numeric_addresses),
+        cmocka_unit_test(test_connections),
+        cmocka_unit_test(test_without_descriptors),
+        cmocka_unit_test(test_what_cannot_be_listened_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
