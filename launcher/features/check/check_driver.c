@@ -35,7 +35,6 @@
 #include "driver/run/user_signals.h"
 #include "driver/start/handshake.h"
 #include "driver/tell/events.h"
-#include "features/check/between_driver.h"
 #include "features/check/gpus_driver.h"
 #include "features/check/json.h"
 #include "features/check/judge_driver.h"

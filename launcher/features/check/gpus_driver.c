@@ -3,11 +3,22 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "driver/job/ask.h"
 #include "driver/job/job_nodes.h"
 #include "driver/start/machines.h"
+#include "features/check/gpu_test.h"
+#include "features/check/table.h"
+
+#define ROUNDS 2         /* with the host behind it, and the one before it */
+#define PORT_LEAST 20000 /* below those that the kernel gives to clients */
+#define PORTS 10000
+#define INTERFACE_MAX 32
+
+/* Each host alone */
 
 struct check_gpus {
     struct job *job;
@@ -16,7 +27,7 @@ struct check_gpus {
     void *context;
 };
 
-static void take(struct check_host *host, const Hvdrun__GpusAnswer *answer)
+static void take_facts(struct check_host *host, const Hvdrun__GpusAnswer *answer)
 {
     host->gpus = hvdrun__gpu_healths__unpack(NULL, answer->health.len, answer->health.data);
     if (host->gpus == NULL)
@@ -28,14 +39,14 @@ static void take(struct check_host *host, const Hvdrun__GpusAnswer *answer)
         host->gpu_test_problem = mem_strdup(answer->test_problem);
 }
 
-static void answered(void *context, const struct ask *ask)
+static void facts_answered(void *context, const struct ask *ask)
 {
     struct check_gpus *gpus = context;
     for (size_t i = 0; i < ask->count; i++) {
         const struct ask_answer *answer = &ask->answers[i];
         struct check_host *host = &gpus->result->hosts[answer->node->index];
         if (answer->state == ASK_ANSWERED && answer->message != NULL)
-            take(host, (const Hvdrun__GpusAnswer *)answer->message);
+            take_facts(host, (const Hvdrun__GpusAnswer *)answer->message);
         else if (answer->state == ASK_OWES)
             host->gpus_missing = mem_strdup("its agent did not answer in time");
     }
@@ -43,7 +54,7 @@ static void answered(void *context, const struct ask *ask)
 }
 
 /* Two tests on one machine at once would disturb each other. */
-static void ask(struct check_gpus *gpus, const char *python)
+static void ask_facts(struct check_gpus *gpus, const char *python)
 {
     static const struct question question = {&topic_gpus, NULL, .keep = true};
     struct check_result *result = gpus->result;
@@ -52,8 +63,8 @@ static void ask(struct check_gpus *gpus, const char *python)
     int *first AUTO_FREE = mem_array(count, sizeof(*first));
     Hvdrun__GpusRequest request = HVDRUN__GPUS_REQUEST__INIT;
     request.python = (char *)python;
-    struct ask *ask =
-        ask_begin(gpus->job, &question, GPU_FACTS_MS + GPU_TEST_MS + GPU_ANSWER_MS, answered, gpus);
+    struct ask *ask = ask_begin(gpus->job, &question, GPU_FACTS_MS + GPU_TEST_MS + GPU_ANSWER_MS,
+                                facts_answered, gpus);
     for (int i = 0; i < result->count; i++)
         machines[i] = machine_of(result->hosts[i].why == NULL ? result->hosts[i].hello : NULL);
     machine_find_first(machines, result->count, first);
@@ -68,7 +79,7 @@ struct check_gpus *check_gpus_begin(struct job *job, struct check_result *result
 {
     struct check_gpus *gpus = mem_alloc(sizeof(*gpus));
     *gpus = (struct check_gpus){.job = job, .result = result, .done = done, .context = context};
-    ask(gpus, python);
+    ask_facts(gpus, python);
     return gpus;
 }
 
@@ -78,4 +89,166 @@ void check_gpus_destroy(struct check_gpus *gpus)
         return;
     ask_forget(gpus->job, gpus);
     free(gpus);
+}
+
+/* Between hosts */
+
+struct check_between {
+    struct job *job;
+    struct check_result *result;
+    const char *python;
+    int *hosts; /* that take part, by number */
+    int count;
+    int *peer; /* by number of a host: its partner in this round; -1: none */
+    int round;
+    void (*done)(void *context);
+    void *context;
+};
+
+static void next_round(struct check_between *between);
+
+static bool has_pytorch(const struct check_host *host)
+{
+    const struct gpu_test *test = &host->gpu_test;
+    bool cpu = test->none != NULL && strncmp(test->none, "this PyTorch", 12) == 0;
+    return host->gpus != NULL && host->gpus->n_gpus > 0 && (test->torch != NULL || cpu);
+}
+
+/* Of names that are one machine, only the first one takes part. But simulated hosts, which are all
+ * this machine, may. */
+static void choose_hosts(struct check_between *between)
+{
+    const struct check_result *result = between->result;
+    size_t count = (size_t)result->count;
+    struct machine *machines AUTO_FREE = mem_array(count, sizeof(*machines));
+    int *first AUTO_FREE = mem_array(count, sizeof(*first));
+    for (int i = 0; i < result->count; i++)
+        machines[i] = machine_of(result->hosts[i].why == NULL ? result->hosts[i].hello : NULL);
+    machine_find_first(machines, result->count, first);
+    for (int i = 0; i < result->count; i++) {
+        const struct check_host *host = &result->hosts[i];
+        bool is_one = first[i] == i || result->simulated;
+        if (is_one && host->why == NULL && host->address != NULL &&
+            has_pytorch(&result->hosts[first[i]]) && between->job->nodes[i]->state == NODE_UP)
+            between->hosts[between->count++] = i;
+    }
+}
+
+static void take_between(struct check_between *between, int number, const struct ask_answer *answer)
+{
+    struct check_host *host = &between->result->hosts[number];
+    const Hvdrun__GpusAnswer *message = (const Hvdrun__GpusAnswer *)answer->message;
+    struct gpu_test test = {.count = 0};
+    if (answer->state != ASK_ANSWERED || message == NULL)
+        return;
+    gpu_test_read((const char *)message->test.data, message->test.len, &test);
+    host->between_pairs += test.between > 0;
+    if (test.between > host->between)
+        host->between = test.between;
+    if (message->test_problem[0] != '\0' && host->between_problem == NULL) {
+        host->between_problem = mem_strdup(message->test_problem);
+        host->between_peer = between->peer[number];
+    }
+    gpu_test_clear(&test);
+}
+
+static void between_answered(void *context, const struct ask *ask)
+{
+    struct check_between *between = context;
+    for (size_t i = 0; i < ask->count; i++)
+        take_between(between, ask->answers[i].node->index, &ask->answers[i]);
+    next_round(between);
+}
+
+static void ask_one(struct check_between *between, struct ask *ask, int number, int rank,
+                    const char *address, uint32_t port)
+{
+    char interface[INTERFACE_MAX] = "";
+    Hvdrun__GpusRequest request = HVDRUN__GPUS_REQUEST__INIT;
+    check_host_interface(&between->result->hosts[number], interface, sizeof(interface));
+    request.python = (char *)between->python;
+    request.between_address = (char *)address;
+    request.between_port = port;
+    request.between_rank = (uint32_t)rank;
+    request.between_interface = interface;
+    ask_node(ask, between->job->nodes[number], &request.base);
+}
+
+/* The pairs of a round, by their places among those that take part. false: it has none. */
+static bool pair_up(struct check_between *between)
+{
+    int count = between->count;
+    bool any = false;
+    for (int i = 0; i < between->result->count; i++)
+        between->peer[i] = -1;
+    for (int i = between->round; i + 1 < count; i += 2) {
+        any = true;
+        between->peer[between->hosts[i]] = between->hosts[i + 1];
+        between->peer[between->hosts[i + 1]] = between->hosts[i];
+    }
+    return any;
+}
+
+/* Most likely it is free. If not, the all-reduce fails, and says so. */
+static uint32_t some_port(void)
+{
+    uint32_t number = 0;
+    if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
+        number = (uint32_t)clock_mono_ns();
+    return PORT_LEAST + number % PORTS;
+}
+
+static void run_round(struct check_between *between)
+{
+    static const struct question question = {&topic_gpus, NULL, .keep = true};
+    struct ask *ask = ask_begin(between->job, &question, GPU_BETWEEN_MS + GPU_ANSWER_MS,
+                                between_answered, between);
+    for (int i = 0; i < between->result->count; i++) {
+        int peer = between->peer[i];
+        if (peer < i)
+            continue;
+        const char *address = between->result->hosts[i].address;
+        uint32_t port = some_port();
+        ask_one(between, ask, i, 0, address, port);
+        ask_one(between, ask, peer, 1, address, port);
+    }
+}
+
+static void next_round(struct check_between *between)
+{
+    while (++between->round < ROUNDS) {
+        if (pair_up(between)) {
+            run_round(between);
+            return;
+        }
+    }
+    between->done(between->context);
+}
+
+struct check_between *check_between_begin(struct job *job, struct check_result *result,
+                                          const char *python, void (*done)(void *context),
+                                          void *context)
+{
+    struct check_between *between = mem_alloc(sizeof(*between));
+    *between = (struct check_between){.job = job,
+                                      .result = result,
+                                      .python = python,
+                                      .round = -1,
+                                      .hosts = mem_array((size_t)result->count, sizeof(int)),
+                                      .peer = mem_array((size_t)result->count, sizeof(int)),
+                                      .done = done,
+                                      .context = context};
+    choose_hosts(between);
+    next_round(between);
+    return between;
+}
+
+void check_between_destroy(struct check_between *between)
+{
+    if (between == NULL)
+        return;
+    ask_forget(between->job, between);
+    free(between->hosts);
+    free(between->peer);
+    free(between);
 }

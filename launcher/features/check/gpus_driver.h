@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver's part of `hvdrun check --gpu`: asks each machine once about its GPUs. */
+/*
+ * The driver's part of `hvdrun check --gpu`: asks each machine once about its GPUs. Then come
+ * all-reduces between hosts, two at a time, so that a slow host is not hidden by the others, and
+ * each host with its neighbours before and after it. The figure of a host is the better one of its
+ * two: a host beside a slow one is not slow for that.
+ *
+ *   round 0: hosts 0-1, 2-3, 4-5 ...; round 1: hosts 1-2, 3-4 ...; round 2: the last and the first
+ */
 #pragma once
 
 #include "driver/job/job.h"
@@ -12,3 +19,12 @@ struct check_gpus;
 struct check_gpus *check_gpus_begin(struct job *job, struct check_result *result,
                                     const char *python, void (*done)(void *context), void *context);
 void check_gpus_destroy(struct check_gpus *gpus); /* accepts NULL */
+
+struct check_between;
+
+/* Of the hosts whose GPUs were looked at, and that have PyTorch. `done` comes once: from the loop,
+ * or at once if there are not two such hosts. */
+struct check_between *check_between_begin(struct job *job, struct check_result *result,
+                                          const char *python, void (*done)(void *context),
+                                          void *context);
+void check_between_destroy(struct check_between *between); /* accepts NULL */

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "features/tree/shape.h"
+#include "features/tree/routes.h"
 #include "features/tree/tree_link.h"
 
 struct tree_neighbours;
