@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The driver's part of `hvdrun check --gpu`: asks each machine once about its GPUs. Then come
- * all-reduces between hosts, two at a time, so that a slow host is not hidden by the others, and
- * each host with its neighbours before and after it. The figure of a host is the better one of its
- * two: a host beside a slow one is not slow for that.
+ * all-reduces between hosts, each with its neighbours before and after it. That is two hosts at a
+ * time, so that a slow one is not hidden by the others. The figure of a host is the better one of
+ * its two: a host beside a slow one is not slow for that.
  *
  *   round 0: hosts 0-1, 2-3, 4-5 ...; round 1: hosts 1-2, 3-4 ...; round 2: the last and the first
  */
