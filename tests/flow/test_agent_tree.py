@@ -53,6 +53,20 @@ class Tree(JobCommands):
                 self.assertRegex(result.stdout, r"fence \d")
                 self.expect_tree(hosts, below)
 
+    def test_programs_without_mpi_have_no_tree(self):
+        self.expect(self.run_job(*self.words(4), "true"), 0)
+        self.assertIsNone(self.tree())
+
+    def test_programs_of_which_nobody_knew_that_they_use_mpi(self):
+        """Agents connect at the first fence, which the driver still sends to all."""
+        gate, let_go = self.box.gate()
+        fence = f"{worker('mpi_fence')} stay 4096 random"
+        job = self.start(*self.words(6), "-v", "sh", "-c", f"{fence} & until [ -e {gate} ]; do sleep 0.2; done; kill $!; wait $!; exit 0", env=QUIET)
+        job.wait_output(r"hvdrun: 4 of 6 agents are below others", name="stderr", timeout=120)
+        let_go()
+        self.expect(job.wait(120), 0)
+        self.assertEqual(self.tree()["through_others"], 4)
+
     def test_fewer_hosts_and_elastic_jobs_keep_the_star(self):
         self.expect(self.run_job("-H", "a,b,c", "--transport", "local", "--tree-from", 4, "--report",
                                  self.box.path("report.json"), "true"), 0)
