@@ -10,8 +10,12 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "pmi1/request.h"
 
 #define UNSENT_MAX ((size_t)1 << 20)
+#define REFUSED_ENDS_MS 10000 /* a library writes a request at one go */
+#define READ_BYTES 8192
+#define TOLD_MAX 8 /* reasons */
 
 struct line {
     struct pmi1_wire *wire;
@@ -19,6 +23,8 @@ struct line {
     int fd; /* ours; -1: closed */
     struct loop_fd *watch;
     struct buf unsent;
+    struct loop_timer *refused; /* runs since something in a request was refused; NULL: never */
+    struct strv told;           /* why, each reason once */
 };
 
 struct pmi1_wire {
@@ -27,6 +33,7 @@ struct pmi1_wire {
     struct pmi1_engine *engine;
     struct line *lines; /* by local rank */
     int count;
+    bool alone; /* the world has one rank */
     const struct pmi1_wire_ops *ops;
     void *context;
 };
@@ -35,6 +42,8 @@ static void line_close(struct line *line)
 {
     loop_fd_destroy(line->watch);
     line->watch = NULL;
+    loop_timer_destroy(line->refused);
+    line->refused = NULL;
     fd_close(&line->fd);
     buf_destroy(&line->unsent);
 }
@@ -69,10 +78,21 @@ static void line_flush(struct line *line)
     loop_fd_watch(line->watch, LOOP_READ | (line->unsent.length > 0 ? LOOP_WRITE : 0));
 }
 
+/* It has broken the protocol. */
+static void line_break_off(const struct line *line, bool finalized, const struct error *err)
+{
+    struct pmi1_wire *wire = line->wire;
+    shutdown(line->fd, SHUT_WR); /* it waits for no answer */
+    if (finalized)               /* no rank waits for it: a child of its own, or a second program */
+        log_error(wire->log, "%s", err->text);
+    else
+        wire->ops->aborted(wire->context, line->rank, STATUS_LAUNCHER, err->text);
+}
+
 /* false: nothing more is there now. */
 static bool line_read(struct line *line)
 {
-    char bytes[8192];
+    char bytes[READ_BYTES];
     struct error err = ERROR_INIT;
     ssize_t got = fd_read(line->fd, bytes, sizeof(bytes));
     if (got < 0 && errno == EAGAIN)
@@ -83,13 +103,8 @@ static bool line_read(struct line *line)
     }
     struct pmi1_wire *wire = line->wire;
     bool finalized = pmi1_rank_state(wire->engine, line->rank) == PMI1_FINALIZED;
-    if (pmi1_receive(wire->engine, line->rank, bytes, (size_t)got, &err) < 0) {
-        shutdown(line->fd, SHUT_WR); /* it waits for no answer */
-        if (finalized) /* no rank waits for it: a child of its own, or a second program */
-            log_error(wire->log, "%s", err.text);
-        else
-            wire->ops->aborted(wire->context, line->rank, STATUS_LAUNCHER, err.text);
-    }
+    if (pmi1_receive(wire->engine, line->rank, bytes, (size_t)got, &err) < 0)
+        line_break_off(line, finalized, &err);
     return line->fd >= 0;
 }
 
@@ -100,6 +115,17 @@ static void line_ready(void *context, int what)
         line_flush(line);
     if ((what & LOOP_READ) != 0)
         line_read(line);
+}
+
+/* This process may have been stopped meanwhile, so that the end is there and unread. */
+static void refused_for_long(void *context)
+{
+    struct line *line = context;
+    struct error err = ERROR_INIT;
+    for (size_t i = 0; i <= PMI1_SPAWN_BYTES_MAX / READ_BYTES && line_read(line); i++)
+        ;
+    if (line->fd >= 0 && pmi1_spawn_unended(line->wire->engine, line->rank, &err) < 0)
+        line_break_off(line, false, &err);
 }
 
 static int compare_ranks(const void *rank, const void *line)
@@ -137,10 +163,28 @@ static void engine_spawn(void *context, int rank, const struct pmi1_spawn *reque
     wire->ops->spawn(wire->context, rank, request);
 }
 
+static void tell_refusal(struct line *line, const char *what)
+{
+    const struct pmi1_wire *wire = line->wire;
+    for (size_t i = 0; i < line->told.count; i++)
+        if (strcmp(line->told.items[i], what) == 0)
+            return;
+    if (line->told.count == TOLD_MAX)
+        return;
+    strv_add(&line->told, what);
+    log_warning(wire->log, "rank %d cannot spawn ranks: its MPI library sends %s%s", line->rank,
+                what,
+                wire->alone ? "" : "; with MPICH, ranks that asked with it may wait for ever");
+}
+
 static void engine_spawn_refused(void *context, int rank, const char *what)
 {
     const struct pmi1_wire *wire = context;
-    log_warning(wire->log, "rank %d cannot spawn ranks: its MPI library sends %s", rank, what);
+    struct line *line = find_line(wire, rank);
+    tell_refusal(line, what);
+    if (line->refused == NULL)
+        line->refused = loop_timer_create(wire->loop, refused_for_long, line);
+    loop_timer_set(line->refused, REFUSED_ENDS_MS);
 }
 
 static void engine_barrier_in(void *context, const char *bytes, size_t length)
@@ -173,6 +217,7 @@ struct pmi1_wire *pmi1_wire_create(struct loop *loop, const struct log *log,
                                .log = log,
                                .lines = mem_array(count, sizeof(struct line)),
                                .count = (int)count,
+                               .alone = prepare->size == 1,
                                .ops = ops,
                                .context = context};
     int *ranks AUTO_FREE = mem_array(count, sizeof(*ranks));
@@ -202,8 +247,10 @@ void pmi1_wire_destroy(struct pmi1_wire *wire)
 {
     if (wire == NULL)
         return;
-    for (int i = 0; i < wire->count; i++)
+    for (int i = 0; i < wire->count; i++) {
         line_close(&wire->lines[i]);
+        strv_destroy(&wire->lines[i].told);
+    }
     pmi1_engine_destroy(wire->engine);
     free(wire->lines);
     free(wire);

@@ -420,18 +420,18 @@ void pmi1_answer_spawn(struct pmi1_engine *engine, struct member *member, bool o
 int pmi1_block_line(struct pmi1_engine *engine, struct member *member, const char *bytes,
                     size_t length, struct error *err)
 {
+    bool known = member->block.refusal != NULL;
     int complete = spawn_block_line(&member->block, bytes, length, err);
+    if (complete >= 0 && !known && member->block.refusal != NULL)
+        engine->ops.spawn_refused(engine->context, member->rank, member->block.refusal);
     if (complete <= 0)
         return complete;
     struct spawn_block whole = member->block;
     member->block = (struct spawn_block){0};
-    if (whole.refusal != NULL) {
-        engine->ops.spawn_refused(engine->context, member->rank, whole.refusal);
-        pmi1_answer_spawn(engine, member, false);
-    } else {
-        member->asking = PMI1_ASKS_SPAWN;
+    member->asking = PMI1_ASKS_SPAWN;
+    member->refused = whole.refusal != NULL;
+    if (!member->refused)
         engine->ops.spawn(engine->context, member->rank, &whole.request);
-    }
     spawn_block_clear(&whole);
     return 0;
 }

@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/strv.h"
@@ -45,6 +47,7 @@ struct member {
     struct buf input; /* the line that is not complete yet */
     struct spawn_block block;
     enum pmi1_asking asking;
+    bool refused; /* its request is complete: it gets its answer when its bytes are read */
 };
 
 struct space {

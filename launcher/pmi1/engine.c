@@ -109,7 +109,7 @@ static void fill_space(struct pmi1_engine *engine, const struct pmi1_config *con
     char *mapping AUTO_FREE = mapping_text(node_of, config->size, PMI1_VALUE_MAX - 1);
     if (mapping != NULL)
         kvs_put(kvs, PMI1_MAPPING_KEY, mapping);
-    for (size_t i = 0; i + 1 < config->preput_count; i += 2) /* spawn.c has looked at them */
+    for (size_t i = 0; i + 1 < config->preput_count; i += 2) /* request.c has looked at them */
         kvs_put(kvs, config->preput[i], config->preput[i + 1]);
 }
 
@@ -236,6 +236,26 @@ static int take_piece(struct pmi1_engine *engine, struct member *member, const c
     return result;
 }
 
+static int break_off(struct pmi1_engine *engine, struct member *member, struct error *err)
+{
+    if (member->state == PMI1_BARRIER)
+        engine->waiting--;
+    member->state = PMI1_BROKEN;
+    member->asking = PMI1_ASKS_NOTHING;
+    member->refused = false;
+    return error_wrap(err, "rank %d does not speak PMI-1, the MPI start-up protocol", member->rank);
+}
+
+/* A rank that waits has said nothing behind its request. If it has, what seemed to be the end was
+ * not: then it has no answer. */
+static void answer_refused(struct pmi1_engine *engine, struct member *member)
+{
+    if (!member->refused || member->asking != PMI1_ASKS_SPAWN || member->input.length > 0)
+        return;
+    member->refused = false;
+    pmi1_answer_spawn(engine, member, false);
+}
+
 int pmi1_receive(struct pmi1_engine *engine, int rank, const char *bytes, size_t length,
                  struct error *err)
 {
@@ -245,18 +265,24 @@ int pmi1_receive(struct pmi1_engine *engine, int rank, const char *bytes, size_t
     while (length > 0 && member->state != PMI1_BROKEN && member->state != PMI1_ABORTED) {
         const char *newline = memchr(bytes, '\n', length);
         size_t piece = newline != NULL ? (size_t)(newline - bytes) : length;
-        if (take_piece(engine, member, bytes, piece, newline != NULL, err) < 0) {
-            if (member->state == PMI1_BARRIER)
-                engine->waiting--;
-            member->state = PMI1_BROKEN;
-            member->asking = PMI1_ASKS_NOTHING;
-            return error_wrap(err, "rank %d does not speak PMI-1, the MPI start-up protocol", rank);
-        }
+        if (take_piece(engine, member, bytes, piece, newline != NULL, err) < 0)
+            return break_off(engine, member, err);
         size_t used = piece + (newline != NULL ? 1 : 0);
         bytes += used;
         length -= used;
     }
+    answer_refused(engine, member);
     return 0;
+}
+
+int pmi1_spawn_unended(struct pmi1_engine *engine, int rank, struct error *err)
+{
+    struct member *member = find_member(engine, rank);
+    if (member == NULL || (member->block.refusal == NULL && !member->refused) ||
+        member->state == PMI1_BROKEN || member->state == PMI1_ABORTED)
+        return 0;
+    error_set(err, "a spawn without an end");
+    return break_off(engine, member, err);
 }
 
 void pmi1_name_reply(struct pmi1_engine *engine, int rank, enum pmi1_name_request request,

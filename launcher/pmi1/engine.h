@@ -56,6 +56,10 @@ void pmi1_name_reply(struct pmi1_engine *engine, int rank, enum pmi1_name_reques
 /* Answers ops->spawn: the new ranks are about to run, or not. */
 void pmi1_spawn_reply(struct pmi1_engine *engine, int rank, bool ok);
 
+/* Some time after ops->spawn_refused. -1: the end of that request has not come, so that the rank
+ * and we would wait for each other; as after a broken protocol. */
+int pmi1_spawn_unended(struct pmi1_engine *engine, int rank, struct error *err);
+
 enum pmi1_state pmi1_rank_state(const struct pmi1_engine *engine, int rank);
 
 /* Sets in `env` the variables of a worker that inherits `fd`: its rank, the sizes and `fd` itself.

@@ -83,8 +83,8 @@ const char *pmi1_line_get(const struct pmi1_line *line, const char *name)
     return NULL;
 }
 
-/* The likely reason of what programs do not send. */
-#define LINE_BREAK " (an argument with a line break cannot travel over PMI-1)"
+/* One of the reasons of what programs do not send: it cannot travel over PMI-1. */
+#define LINE_BREAK "; perhaps an argument has a line break"
 
 /* ---- The values of a block ------------------------------------------------------------------- */
 
@@ -99,8 +99,10 @@ static struct pmi1_spawn_app *app_of(const struct spawn_block *block)
 static const char *take_execname(struct spawn_block *block, const char *value)
 {
     struct strv *argv = &app_of(block)->argv;
-    if (argv->count > 0 || *value == '\0')
-        return "a program without a name, or behind its arguments";
+    if (argv->count > 0)
+        return "a program behind its arguments";
+    if (*value == '\0')
+        return "a program without a name";
     strv_add(argv, value);
     return NULL;
 }
@@ -114,10 +116,14 @@ static const char *take_argument(struct spawn_block *block, const char *value)
     return NULL;
 }
 
+#define KEY_ALONE "a key without its value"
+
 static const char *take_key(struct spawn_block *block, const char *value)
 {
-    if (block->key != NULL || *value == '\0')
-        return "a key without its value, or an empty one";
+    if (block->key != NULL)
+        return KEY_ALONE;
+    if (*value == '\0')
+        return "an empty key";
     block->key = mem_strdup(value);
     return NULL;
 }
@@ -130,17 +136,25 @@ static bool is_preput(const struct spawn_block *block, const char *key)
     return found;
 }
 
+#define VALUE_ALONE "a value without its key"
+
 /* Each block of a request says the same of them, so that the first one is enough. */
 static const char *take_preput(struct spawn_block *block, const char *value)
 {
     char *key AUTO_FREE = block->key;
     block->key = NULL;
-    if (key == NULL || strlen(key) >= PMI1_KEY_MAX || strlen(value) >= PMI1_VALUE_MAX)
-        return "a value without its key, or too long";
+    if (key == NULL)
+        return VALUE_ALONE;
+    if (strlen(key) >= PMI1_KEY_MAX)
+        return "a key that is too long";
+    if (strlen(value) >= PMI1_VALUE_MAX)
+        return "a value that is too long";
     if (block->request.app_count > 1)
         return NULL;
-    if (block->counts[SPAWN_PREPUT_VAL] > SPAWN_PREPUT_MAX || is_preput(block, key))
-        return "a key that has a value, or too many of them";
+    if (block->counts[SPAWN_PREPUT_VAL] > SPAWN_PREPUT_MAX)
+        return "too many keys";
+    if (is_preput(block, key))
+        return "a key that has a value";
     strv_add(&block->request.preput, key);
     strv_add(&block->request.preput, value);
     return NULL;
@@ -153,7 +167,7 @@ static const char *take_info(struct spawn_block *block, const char *value)
     char *key AUTO_FREE = block->key;
     block->key = NULL;
     if (key == NULL)
-        return "a value without its key";
+        return VALUE_ALONE;
     bool host =
         strcmp(key, "host") == 0 || strcmp(key, "hosts") == 0 || strcmp(key, "add-host") == 0;
     char **place = host                       ? &app->hosts
@@ -170,6 +184,7 @@ static const char *take_info(struct spawn_block *block, const char *value)
 /* ---- The lines of a block -------------------------------------------------------------------- */
 
 #define ONCE (-1)
+#define NO_NUMBER (-1)
 
 static const struct {
     const char *name;
@@ -191,17 +206,18 @@ static const struct {
     [SPAWN_INFO_VAL] = {"info_val_", 0, take_info, 0, 0},
 };
 
-/* The name is known, and it is its turn. */
-static bool fits(const struct spawn_block *block, int i, const char *name)
+/* SPAWN_NAMES: the name is unknown. `*number` is behind the others. */
+static int find_name(const char *name, int64_t *number)
 {
-    int64_t number = 0;
-    size_t length = strlen(values[i].name);
-    if (strncmp(name, values[i].name, length) != 0)
-        return false;
-    if (values[i].first == ONCE)
-        return name[length] == '\0' && block->counts[i] == 0;
-    return parse_int(name + length, 0, INT32_MAX, &number, NULL) == 0 &&
-           number == values[i].first + block->counts[i];
+    for (int i = 0; i < SPAWN_NAMES; i++) {
+        size_t length = strlen(values[i].name);
+        if (strncmp(name, values[i].name, length) != 0)
+            continue;
+        if (values[i].first == ONCE ? name[length] == '\0'
+                                    : parse_int(name + length, 0, INT32_MAX, number, NULL) == 0)
+            return i;
+    }
+    return SPAWN_NAMES;
 }
 
 /* The request will get an error for its answer, if its end can be found. The first reason counts.
@@ -214,31 +230,50 @@ static int refuse(struct spawn_block *block, const char *what)
 }
 
 /* The name is repeated only if it is a plain word: it may be the rest of any argument. */
-static int refuse_name(struct spawn_block *block, const char *name)
+static int refuse_name(struct spawn_block *block, const char *name, const char *why)
 {
     size_t length = strnlen(name, PMI1_KEY_MAX);
     bool plain = name_is_safe(name, length);
     char *what AUTO_FREE =
-        mem_printf("%s%.*s, which is unknown or not in its order" LINE_BREAK,
-                   plain ? "the line " : "a line", plain ? (int)length : 0, name);
+        mem_printf("%s%.*s, which is %s" LINE_BREAK, plain ? "the line " : "a line",
+                   plain ? (int)length : 0, name, why);
     return refuse(block, what);
+}
+
+/* With these, the end of a request is beyond doubt. Without them, or if one of them is wrong,
+ * nobody can say whether the rank waits for an answer. */
+static bool says_the_end(int i)
+{
+    return i == SPAWN_TOTSPAWNS || i == SPAWN_SPAWNSSOFAR;
+}
+
+static int take_number(struct spawn_block *block, int i, const char *value, struct error *err)
+{
+    const char *name = values[i].name;
+    if (parse_int(value, values[i].min, values[i].max, &block->numbers[i], NULL) == 0)
+        return 0;
+    block->numbers[i] = NO_NUMBER;
+    if (says_the_end(i))
+        return error_set(err, "a spawn whose %s is not a number in its range" LINE_BREAK, name);
+    return refuse_name(block, name, "not a number in its range");
 }
 
 static int take(struct spawn_block *block, const char *name, const char *value, struct error *err)
 {
-    int i = 0;
-    while (i < SPAWN_NAMES && !fits(block, i, name))
-        i++;
+    int64_t number = 0;
+    int i = find_name(name, &number);
     if (i == SPAWN_NAMES)
-        return refuse_name(block, name);
+        return refuse_name(block, name, "unknown to hvdrun");
+    if (values[i].first != ONCE && number != values[i].first + block->counts[i])
+        return refuse_name(block, name, "not in its order");
+    if (values[i].first == ONCE && block->counts[i] > 0)
+        return says_the_end(i) ? error_set(err, "a spawn with a second %s" LINE_BREAK, name)
+                               : refuse_name(block, name, "repeated");
     block->counts[i]++;
-    if (values[i].take != NULL) {
-        const char *why = values[i].take(block, value);
-        return why == NULL ? 0 : refuse(block, why);
-    }
-    if (parse_int(value, values[i].min, values[i].max, &block->numbers[i], NULL) < 0)
-        return error_set(err, "a spawn with a number out of its range");
-    return 0;
+    if (values[i].take == NULL)
+        return take_number(block, i, value, err);
+    const char *why = values[i].take(block, value);
+    return why == NULL ? 0 : refuse(block, why);
 }
 
 /* The info key "path" is the folder of the program, as MPICH's launcher understands it. */
@@ -253,12 +288,35 @@ static void enter_path(struct spawn_block *block)
     *program = mem_printf("%s/%s", path, name);
 }
 
-/* Of these, there are as many as the block says. */
-static bool has_all(const struct spawn_block *block)
+/* There are as many of these lines as the block says. */
+static int compare_count(struct spawn_block *block, int counter, int lines, struct error *err)
 {
-    return block->numbers[SPAWN_ARGCNT] == block->counts[SPAWN_ARG] &&
-           block->numbers[SPAWN_PREPUT_NUM] == block->counts[SPAWN_PREPUT_VAL] &&
-           block->numbers[SPAWN_INFO_NUM] == block->counts[SPAWN_INFO_VAL];
+    if (block->counts[counter] == 0 && block->counts[lines] > 0) {
+        char *what AUTO_FREE = mem_printf("lines %s without a line %s" LINE_BREAK,
+                                          values[lines].name, values[counter].name);
+        return refuse(block, what);
+    }
+    int64_t number = block->numbers[counter];
+    if (number != NO_NUMBER && number != block->counts[lines])
+        return error_set(err, "a spawn whose lines are not as many as it says" LINE_BREAK);
+    return 0;
+}
+
+/* Why a request that is complete cannot be understood. */
+static int look_back(struct spawn_block *block, struct error *err)
+{
+    if (compare_count(block, SPAWN_ARGCNT, SPAWN_ARG, err) < 0 ||
+        compare_count(block, SPAWN_PREPUT_NUM, SPAWN_PREPUT_VAL, err) < 0 ||
+        compare_count(block, SPAWN_INFO_NUM, SPAWN_INFO_VAL, err) < 0)
+        return -1;
+    if (block->key != NULL)
+        refuse(block, KEY_ALONE);
+    if (app_of(block)->argv.count == 0)
+        refuse(block, "no program");
+    for (int i = 0; block->refusal != NULL && i < SPAWN_NAMES; i++)
+        if (says_the_end(i) && block->counts[i] == 0)
+            return error_set(err, "a spawn that hvdrun cannot read, without %s", values[i].name);
+    return 0;
 }
 
 static int end_block(struct spawn_block *block, struct error *err)
@@ -267,14 +325,12 @@ static int end_block(struct spawn_block *block, struct error *err)
     size_t number = block->request.app_count;
     /* a request of one program need not say so */
     int64_t total = block->counts[SPAWN_TOTSPAWNS] > 0 ? block->numbers[SPAWN_TOTSPAWNS] : 1;
-    if (!has_all(block))
-        return error_set(err, "a spawn whose lines are not as many as it says" LINE_BREAK);
+    if (look_back(block, err) < 0)
+        return -1;
     if (number > 1 && total != block->total)
         return error_set(err, "a spawn with a number of programs that changes");
     if (block->counts[SPAWN_SPAWNSSOFAR] > 0 && (size_t)block->numbers[SPAWN_SPAWNSSOFAR] != number)
         return error_set(err, "a spawn whose programs are not in their order");
-    if (app->argv.count == 0 || block->key != NULL)
-        refuse(block, "no program, or a key without its value");
     app->np = (int)block->numbers[SPAWN_NPROCS];
     block->total = total;
     if (block->refusal == NULL)
@@ -305,6 +361,8 @@ int spawn_block_line(struct spawn_block *block, const char *bytes, size_t length
     if (strcmp(line, "endcmd") == 0)
         return end_block(block, err);
     char *equals = strchr(line, '=');
+    if (equals == NULL && strncmp(line, "endcmd", strlen("endcmd")) == 0)
+        return error_set(err, "a spawn with more behind endcmd than the end of its line");
     if (equals == NULL)
         return refuse(block, "a line that is not NAME=VALUE" LINE_BREAK);
     *equals = '\0';

@@ -42,7 +42,8 @@ const char *pmi1_line_get(const struct pmi1_line *line, const char *name);
  * "mcmd=spawn" to "endcmd", and the blocks of one request follow each other. A line is NAME=value,
  * and its value reaches to the end. Names come once, or count up, as in "arg1", "arg2". A request
  * with other lines is refused as a whole. Another library sends more than MPICH, or they are the
- * rest of a value with a line break.
+ * rest of a value with a line break. Each of its blocks must then say how many there are, and which
+ * one it is: else nobody knows where the request ends.
  */
 #define PMI1_SPAWN_LINE_MAX ((size_t)128 << 10) /* as much as Linux lets an argument have */
 #define PMI1_SPAWN_BYTES_MAX ((size_t)8 << 20)

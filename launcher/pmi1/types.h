@@ -53,6 +53,7 @@ struct pmi1_ops {
                  const char *port);
     /* Answer with pmi1_spawn_reply(); until then the rank waits. */
     void (*spawn)(void *context, int rank, const struct pmi1_spawn *request);
-    /* A request to spawn was answered with an error: it has `what`, which nobody here knows. */
+    /* A request to spawn has `what`, which nobody here knows. At its end, the rank gets an error
+     * for its answer. If its end does not come in time, call pmi1_spawn_unended(). */
     void (*spawn_refused)(void *context, int rank, const char *what);
 };

@@ -126,7 +126,8 @@ def lead(rank, words):
         rank.say(*words[1].split(";"))
         os._exit(3)
     elif task == "say":
-        print("heard", rank.ask(*words[1].split(";")), flush=True)
+        for lines in words[1:]:
+            print("heard", rank.ask(*lines.split(";")), flush=True)
     if task == "hold":
         time.sleep(600)
 

@@ -353,25 +353,52 @@ class Pmi1(Spawn):
         result = self.pmi1("talk", 1, place=("-H", "localhost:3", "--min-np", 1))
         self.expect_said(self.expect(result, 125), r"(?m)^hvdrun: rank 0 on \S+ asked for MPI_Comm_spawn, which hvdrun does not support in elastic jobs")
 
+    ONE_OF_ONE = "mcmd=spawn;totspawns=1;spawnssofar=1"
+
     def test_rubbish(self):
         """It ends the job in words, and nobody waits."""
         block = "mcmd=spawn;nprocs=1;execname=sleep;argcnt=1;arg1=60;endcmd"
-        for lines, why in (("mcmd=spawn;execname=a;arg1=two;endcmd", "an argument with a line break cannot travel over PMI-1"),
+        for lines, why in (("mcmd=spawn;execname=a;arg1=two;endcmd", "a spawn that hvdrun cannot read, without totspawns"),
+                           ("mcmd=spawn;execname=/bin/x;totspawns=2;totspawns=1;spawnssofar=1;endcmd", "a second totspawns; perhaps an argument has a line break"),
+                           (f"{self.ONE_OF_ONE};execname=a;argcnt=0;endcmd ", "a spawn with more behind endcmd"),
+                           (f"{self.ONE_OF_ONE};execname=a;argcnt=0;endcmd\r", "a spawn with more behind endcmd"),
                            ("mcmd=spawn;execname=a;cmd=get_appnum", "get_appnum came inside a spawn"),
+                           (f"{self.ONE_OF_ONE};execname=a;hat=1;endcmd;{block}", "spawn came before the answer to the last request"),
                            (f"{block};{block}", "spawn came before the answer to the last request")):
             with self.subTest(lines=lines):
                 result = self.expect(self.pmi1("say", lines), 125)
                 self.expect_said(result, why)
 
+    def test_rubbish_without_an_end(self):
+        """The warning comes at once, and some time later the job ends in words."""
+        rest = ("two;lines", "two;lines=2")
+        jobs = [self.start("-H", "localhost:2", "-np", 2, *self.RANK, "say", f"{self.ONE_OF_ONE};execname=a;arg1={one}") for one in rest]
+        for one, job in zip(rest, jobs):
+            with self.subTest(rest=one):
+                result = self.expect(job.wait(60), 125)
+                self.expect_said(result, "rank 0 cannot spawn ranks: its MPI library sends (a|the) line .*; perhaps an argument has a line break")
+                self.expect_said(result, "rank 0 does not speak PMI-1, the MPI start-up protocol: a spawn without an end")
+
     def test_requests_that_nobody_here_knows(self):
         """Of another library: the call gets an error, and the job goes on."""
-        for lines, why in (("mcmd=spawn;endcmd", "no program"), ("mcmd=spawn;execname=a;hat=red;endcmd", "the line hat, which is unknown"),
-                           ("mcmd=spawn;execname=a;argcnt=1;arg1=two;lines;endcmd", "an argument with a line break cannot travel")):
-            with self.subTest(lines=lines):
-                result = self.expect(self.pmi1("say", lines), 0)
-                self.assertEqual(self.lines(result, "heard cmd=spawn_result rc=-1"), ["0"], result.describe())
-                self.assertEqual(self.lines(result, r"rank \d of 2 done"), ["0", "1"])
-                self.expect_said(result, f"rank 0 cannot spawn ranks: its MPI library sends .*{why}")
+        others = "; with MPICH, ranks that asked with it may wait for ever"
+        for lines, why in (("endcmd", "no program"), ("execname=a;hat=red;endcmd", "the line hat, which is unknown to hvdrun; perhaps an argument has a line break"),
+                           ("execname=a;argc=1;arg1=two;endcmd", "the line argc, which is unknown to hvdrun; perhaps an argument has a line break"),
+                           ("nprocs=soft;execname=a;endcmd", "the line nprocs, which is not a number in its range; perhaps an argument has a line break"),
+                           ("execname=a;argcnt=1;arg1=two;lines;endcmd", "a line that is not NAME=VALUE; perhaps an argument has a line break")):
+            for np in (1, 2):
+                with self.subTest(lines=lines, np=np):
+                    result = self.expect(self.pmi1("say", f"{self.ONE_OF_ONE};{lines}", np=np), 0)
+                    self.assertEqual(self.lines(result, "heard cmd=spawn_result rc=-1"), ["0"], result.describe())
+                    self.assertEqual(self.lines(result, rf"rank \d of {np} done"), ["0", "1"][:np])
+                    self.expect_said(result, f"(?m)rank 0 cannot spawn ranks: its MPI library sends {why}{others if np > 1 else ''}$")
+
+    def test_each_reason_is_said_once(self):
+        ask = [f"{self.ONE_OF_ONE};execname=a;{name}=1;endcmd" for name in ("hat", "scarf", "hat", "hat", "scarf", *(f"hat{i}" for i in range(20)))]
+        result = self.expect(self.pmi1("say", *ask), 0)
+        self.assertEqual(self.lines(result, "heard cmd=spawn_result rc=-1"), ["0"] * len(ask), result.describe())
+        said = re.findall("rank 0 cannot spawn ranks: its MPI library sends the line (\\w+)", result.stderr)
+        self.assertEqual(said, ["hat", "scarf", "hat0", "hat1", "hat2", "hat3", "hat4", "hat5"], result.describe())
 
     def test_an_abort_inside_a_block(self):
         result = self.expect(self.pmi1("say", "mcmd=spawn;nprocs=1;cmd=abort exitcode=7 message=enough"), 7)

@@ -429,11 +429,21 @@ static void test_arguments_with_line_breaks(void **state)
     static const struct {
         const char *rest;
         bool answered;
-    } breaks[] = {{"x=y", true},           {"two", true},           {"", true},
-                  {"nprocs=7", true},      {"execname=b", true},    {"argcnt=1", true},
-                  {"totspawns=1", true},   {"spawnssofar=1", true}, {"preput_val_0=x", true},
-                  {"preput_num=0", false}, {"info_num=0", true},    {"info_key_0=host", true},
-                  {"arg2=y", false},       {"endcmd", false},       {"cmd=get_appnum", false},
+    } breaks[] = {{"x=y", true},
+                  {"two", true},
+                  {"", true},
+                  {"nprocs=7", true},
+                  {"execname=b", true},
+                  {"argcnt=1", true},
+                  {"totspawns=1", false},
+                  {"spawnssofar=1", false},
+                  {"preput_val_0=x", true},
+                  {"preput_num=0", false},
+                  {"info_num=0", true},
+                  {"info_key_0=host", true},
+                  {"arg2=y", false},
+                  {"endcmd", false},
+                  {"cmd=get_appnum", false},
                   {"mcmd=spawn", false}};
     for (size_t i = 0; i < sizeof(breaks) / sizeof(breaks[0]); i++) {
         for (int early = 0; early < 2; early++) { /* MPICH's order has changed */
@@ -476,41 +486,88 @@ static void refused(const char *request, const char *what)
 
 /* Another library than MPICH may say more, or something else: this request fails, the job goes on.
  */
+#define ONE_OF_ONE "mcmd=spawn\ntotspawns=1\nspawnssofar=1\n"
+
 static void test_requests_of_other_libraries(void **state)
 {
     (void)state;
-    refused("mcmd=spawn\nexecname=a\nhat=1\nscarf=2\nendcmd\n", "the line hat, which is unknown");
-    refused("mcmd=spawn\nexecname=a\n\033[2J=1\nendcmd\n", " a line, which is unknown");
-    refused("mcmd=spawn\nexecname=a\nhello\nendcmd\n", "not NAME=VALUE");
-    refused("mcmd=spawn\nexecname=a\narg=1\nendcmd\n", "unknown");
-    refused("mcmd=spawn\nexecname=a\narg2=b\nendcmd\n", "not in its order");
-    refused("mcmd=spawn\nexecname=a\nnprocs=1\nnprocs=1\nendcmd\n", "not in its order");
-    refused("mcmd=spawn\nexecname=a\nexecname=b\nendcmd\n", "not in its order");
-    refused("mcmd=spawn\nendcmd\n", "no program");
-    refused("mcmd=spawn\nexecname=\nendcmd\n", "without a name");
-    refused("mcmd=spawn\nargcnt=1\narg1=a\nexecname=a\nendcmd\n", "before the program");
-    refused("mcmd=spawn\nexecname=a\npreput_key_0=k\nendcmd\n", "without its value");
-    refused("mcmd=spawn\nexecname=a\npreput_key_0=k\npreput_key_1=k\nendcmd\n",
+    refused(ONE_OF_ONE "execname=a\nhat=1\nscarf=2\nendcmd\n",
+            "the line hat, which is unknown to hvdrun; perhaps");
+    refused(ONE_OF_ONE "execname=a\n\033[2J=1\nendcmd\n", " a line, which is unknown");
+    refused(ONE_OF_ONE "execname=a\nhello\nendcmd\n", "not NAME=VALUE");
+    refused(ONE_OF_ONE "execname=a\narg=1\nendcmd\n", "unknown");
+    refused(ONE_OF_ONE "execname=a\narg2=b\nendcmd\n", "the line arg2, which is not in its order");
+    refused(ONE_OF_ONE "execname=a\nnprocs=1\nnprocs=1\nendcmd\n", "nprocs, which is repeated");
+    refused(ONE_OF_ONE "execname=a\nexecname=b\nendcmd\n", "execname, which is repeated");
+    refused(ONE_OF_ONE "endcmd\n", "no program");
+    refused(ONE_OF_ONE "execname=\nendcmd\n", "a program without a name");
+    refused(ONE_OF_ONE "argcnt=1\narg1=a\nexecname=a\nendcmd\n", "an argument before the program");
+    refused(ONE_OF_ONE "execname=a\npreput_key_0=k\nendcmd\n", "a key without its value");
+    refused(ONE_OF_ONE "execname=a\npreput_key_0=k\npreput_key_1=k\nendcmd\n",
             "a key without its value");
-    refused("mcmd=spawn\nexecname=a\npreput_key_0=\nendcmd\n", "an empty one");
-    refused("mcmd=spawn\nexecname=a\npreput_num=1\npreput_val_0=v\nendcmd\n",
+    refused(ONE_OF_ONE "execname=a\npreput_key_0=\nendcmd\n", "an empty key");
+    refused(ONE_OF_ONE "execname=a\npreput_num=1\npreput_val_0=v\nendcmd\n",
             "a value without its key");
-    refused("mcmd=spawn\nexecname=a\ninfo_num=1\ninfo_val_0=v\nendcmd\n",
-            "a value without its key");
-    refused("mcmd=spawn\nexecname=a\npreput_num=2\npreput_key_0=k\npreput_val_0=v\n"
-            "preput_key_1=k\npreput_val_1=v\nendcmd\n",
+    refused(ONE_OF_ONE "execname=a\ninfo_num=1\ninfo_val_0=v\nendcmd\n", "a value without its key");
+    refused(ONE_OF_ONE "execname=a\npreput_num=2\npreput_key_0=k\npreput_val_0=v\n"
+                       "preput_key_1=k\npreput_val_1=v\nendcmd\n",
             "a key that has a value");
-    refused("mcmd=spawn\nexecname=a\npreput_num=1\npreput_key_0=PMI_process_mapping\n"
-            "preput_val_0=v\nendcmd\n",
+    refused(ONE_OF_ONE "execname=a\npreput_num=1\npreput_key_0=PMI_process_mapping\n"
+                       "preput_val_0=v\nendcmd\n",
             "a key that has a value");
-    refused("mcmd=spawn\r\nexecname=a\nleft\r\nendcmd\n", "not NAME=VALUE");
+    refused(ONE_OF_ONE "execname=a\nleft\r\nendcmd\n", "not NAME=VALUE");
+    /* the counts have other names, or other values than numbers */
+    refused(ONE_OF_ONE "execname=a\nargc=1\narg1=x\nendcmd\n", "the line argc, which is unknown");
+    refused(ONE_OF_ONE "execname=a\narg1=x\nendcmd\n", "lines arg without a line argcnt");
+    refused(ONE_OF_ONE "execname=a\nargcnt=x\narg1=x\nendcmd\n",
+            "the line argcnt, which is not a number in its range");
+    refused(ONE_OF_ONE "execname=a\nnprocs=soft\nendcmd\n",
+            "the line nprocs, which is not a number in its range");
+    refused(ONE_OF_ONE "execname=a\nnprocs=-1\nendcmd\n", "not a number in its range");
     /* one of two programs: both are refused, with one answer */
     refused("mcmd=spawn\nexecname=a\nhat=1\ntotspawns=2\nspawnssofar=1\nendcmd\n"
             "mcmd=spawn\nexecname=b\ntotspawns=2\nspawnssofar=2\nendcmd\n",
             "the line hat");
-    refused("mcmd=spawn\nexecname=a\ntotspawns=2\nendcmd\n"
-            "mcmd=spawn\nhat=1\nexecname=b\ntotspawns=2\nendcmd\n",
+    refused("mcmd=spawn\nexecname=a\ntotspawns=2\nspawnssofar=1\nendcmd\n"
+            "mcmd=spawn\nhat=1\nexecname=b\ntotspawns=2\nspawnssofar=2\nendcmd\n",
             "the line hat");
+}
+
+/* Something in a request is refused at once. Its end does not come, or it is in doubt. */
+static void test_refused_requests_without_an_end(void **state)
+{
+    (void)state;
+    static const char *const unended[] = {
+        ONE_OF_ONE "execname=a\nhello world\n", ONE_OF_ONE "execname=a\nhat=1\nargcnt",
+        "mcmd=spawn\ntotspawns=2\nspawnssofar=1\nexecname=a\nhat=1\nendcmd\n",
+        ONE_OF_ONE "execname=a\nhat=1\nendcmd\nrest of an argum"};
+    for (size_t i = 0; i < sizeof(unended) / sizeof(unended[0]); i++) {
+        struct world *world = four_ranks();
+        struct error err = ERROR_INIT;
+        assert_int_equal(pmi1_spawn_unended(world->engine, 0, &err), 0);
+        say(world, 0, "mcmd=spawn\n");
+        assert_int_equal(pmi1_spawn_unended(world->engine, 0, &err), 0);
+        say(world, 0, unended[i] + strlen("mcmd=spawn\n"));
+        assert_non_null(strstr(buf_text(&world->asked), "rank 0 refused: "));
+        heard(world, 0, "");
+        assert_int_equal(pmi1_spawn_unended(world->engine, 0, &err), -1);
+        assert_non_null(strstr(err.text, "rank 0 does not speak PMI-1"));
+        assert_non_null(strstr(err.text, "a spawn without an end"));
+        assert_int_equal(pmi1_rank_state(world->engine, 0), PMI1_BROKEN);
+        assert_int_equal(pmi1_spawn_unended(world->engine, 0, &err), 0); /* once */
+        say(world, 0, "\nendcmd\n");
+        heard(world, 0, "");
+        world_destroy(world);
+    }
+    struct world *world = four_ranks();
+    say(world, 0, ONE_OF_ONE "execname=a\nhat=1\n");
+    say(world, 0, "endcmd\n");
+    heard(world, 0, "cmd=spawn_result rc=-1\n");
+    assert_int_equal(pmi1_spawn_unended(world->engine, 0, NULL), 0);
+    say(world, 0, "mcmd=spawn\nhat=1\ncmd=abort exitcode=3\n");
+    assert_int_equal(pmi1_spawn_unended(world->engine, 0, NULL), 0);
+    assert_int_equal(pmi1_spawn_unended(world->engine, 9, NULL), 0); /* nobody */
+    world_destroy(world);
 }
 
 /* As MPICH writes it, for two programs at once. */
@@ -681,14 +738,31 @@ static void test_rubbish(void **state)
     BREAKS("mcmd=spawn\ncmd=get_maxes\n", "inside a spawn");
     BREAKS("mcmd=spawn\ncmd=\n", "unprintable");
     BREAKS("mcmd=spawn\nexecname=a\nargcnt=1\nhat=1\nendcmd\n", "not as many");
+    /* the end is in doubt */
+    BREAKS("mcmd=spawn\nexecname=a\nhat=1\nendcmd\n", "cannot read, without totspawns");
+    BREAKS("mcmd=spawn\nexecname=a\nhat=1\ntotspawns=1\nendcmd\n", "without spawnssofar");
+    BREAKS("mcmd=spawn\nexecname=a\nhat=1\nspawnssofar=1\nendcmd\n", "without totspawns");
+    BREAKS("mcmd=spawn\nexecname=/bin/x\ntotspawns=2\ntotspawns=1\nspawnssofar=1\nendcmd\n",
+           "a second totspawns");
+    BREAKS("mcmd=spawn\nexecname=/bin/x\nspawnssofar=1\ntotspawns=1\nspawnssofar=1\nendcmd\n",
+           "a second spawnssofar");
+    BREAKS("mcmd=spawn\nexecname=a\nhat=1\ntotspawns=2\nspawnssofar=1\nendcmd\n"
+           "mcmd=spawn\nexecname=b\nendcmd\n",
+           "without totspawns");
+    BREAKS("mcmd=spawn\nexecname=a\nhat=1\nendcmd\nmcmd=spawn\nexecname=b\nendcmd\n",
+           "without totspawns");
+    BREAKS("mcmd=spawn\nexecname=a\ntotalspawns=2\nspawnssofar=1\nendcmd\n", "without totspawns");
+    BREAKS(ONE_OF_ONE "execname=a\nhat=1\nendcmd\nmcmd=spawn\nexecname=b\nendcmd\n",
+           "before the answer to the last request");
+    BREAKS(ONE_OF_ONE "execname=a\narg1=x\nendcmd\nargcnt=1\nendcmd\n", "begin with cmd=");
+    BREAKS("mcmd=spawn\r\nexecname=a\r\nargcnt=1\r\nendcmd\r\n", "behind endcmd");
+    BREAKS("mcmd=spawn\r\ntotspawns=1\r\nendcmd\r\n", "totspawns is not a number");
+    BREAKS("mcmd=spawn\nexecname=a\nargcnt=1\nendcmd \n", "behind endcmd");
     BREAKS("mcmd=spawn\nx=\0\n", "zero byte");
     BREAKS("mcmd=spawn\nexecname=a\nargcnt=2\narg1=x\nendcmd\n", "not as many");
     BREAKS("mcmd=spawn\nexecname=a\nspawnssofar=2\nendcmd\n", "order");
-    BREAKS("mcmd=spawn\nexecname=a\narg1=x\nendcmd\n", "not as many");
     BREAKS("mcmd=spawn\nexecname=a\ninfo_num=1\nendcmd\n", "not as many");
     BREAKS("mcmd=spawn\nexecname=a\npreput_num=1\nendcmd\n", "not as many");
-    BREAKS("mcmd=spawn\nnprocs=x\n", "number");
-    BREAKS("mcmd=spawn\nnprocs=-1\n", "number");
     BREAKS("mcmd=spawn\ntotspawns=0\n", "number");
     BREAKS("mcmd=spawn\ntotspawns=5000\n", "number");
     BREAKS("mcmd=spawn\nexecname=a\ntotspawns=2\nendcmd\nmcmd=spawn\nexecname=a\nendcmd\n",
@@ -967,7 +1041,7 @@ static void test_a_flood_of_preput(void **state)
     for (int pairs = SPAWN_PREPUT_MAX; pairs < 1000; pairs += 900) {
         struct world *world = four_ranks();
         buf_clear(&text);
-        buf_printf(&text, "mcmd=spawn\nexecname=a\npreput_num=%d\n", pairs);
+        buf_printf(&text, ONE_OF_ONE "execname=a\npreput_num=%d\n", pairs);
         for (int i = 0; i < pairs; i++)
             buf_printf(&text, "preput_key_%d=k%d\npreput_val_%d=v\n", i, i, i);
         buf_puts(&text, "endcmd\n");
@@ -975,7 +1049,7 @@ static void test_a_flood_of_preput(void **state)
         if (pairs == SPAWN_PREPUT_MAX)
             assert_non_null(strstr(buf_text(&world->asked), "put k63 v\n"));
         else
-            assert_non_null(strstr(buf_text(&world->asked), "too many of them"));
+            assert_non_null(strstr(buf_text(&world->asked), "too many keys"));
         world_destroy(world);
     }
 }
@@ -1022,6 +1096,7 @@ int main(void)
         cmocka_unit_test(test_other_spaces_and_an_abort_inside),
         cmocka_unit_test(test_arguments_with_line_breaks),
         cmocka_unit_test(test_requests_of_other_libraries),
+        cmocka_unit_test(test_refused_requests_without_an_end),
         cmocka_unit_test(test_spawn),
         cmocka_unit_test(test_a_spawned_world),
         cmocka_unit_test(test_abort),
