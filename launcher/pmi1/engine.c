@@ -296,7 +296,7 @@ void pmi1_name_reply(struct pmi1_engine *engine, int rank, enum pmi1_name_reques
 void pmi1_spawn_reply(struct pmi1_engine *engine, int rank, bool ok)
 {
     struct member *member = find_member(engine, rank);
-    if (member != NULL && member->asking == PMI1_ASKS_SPAWN)
+    if (member != NULL && member->asking == PMI1_ASKS_SPAWN && !member->refused)
         pmi1_answer_spawn(engine, member, ok);
 }
 

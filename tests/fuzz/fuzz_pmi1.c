@@ -9,12 +9,16 @@
 struct room {
     struct pmi1_engine *engine;
     int barriers; /* that wait for the other nodes */
+    int owed[6];  /* by rank: answers to requests to spawn */
 };
 
 static void on_send(void *context, int rank, const char *bytes, size_t length)
 {
-    (void)context;
+    static const char answer[] = "cmd=spawn_result ";
+    struct room *room = context;
     FUZZ_CHECK(rank >= 0 && rank < 6 && length > 0 && bytes[length - 1] == '\n');
+    if (length > strlen(answer) && memcmp(bytes, answer, strlen(answer)) == 0)
+        FUZZ_CHECK(room->owed[rank]-- == 1);
 }
 
 static void on_abort(void *context, int rank, int code, const char *text)
@@ -41,8 +45,9 @@ static void on_name(void *context, int rank, enum pmi1_name_request request, con
 
 static void on_spawn(void *context, int rank, const struct pmi1_spawn *request)
 {
-    (void)context;
+    struct room *room = context;
     FUZZ_CHECK(rank == 0 || rank == 2 || rank == 5);
+    FUZZ_CHECK(room->owed[rank]++ == 0);
     FUZZ_CHECK(request->app_count > 0 && request->preput.count % 2 == 0);
     FUZZ_CHECK(request->preput.count <= (size_t)2 * SPAWN_PREPUT_MAX);
     for (size_t i = 0; i < request->app_count; i++)
@@ -51,8 +56,9 @@ static void on_spawn(void *context, int rank, const struct pmi1_spawn *request)
 
 static void on_spawn_refused(void *context, int rank, const char *what)
 {
-    (void)context;
-    FUZZ_CHECK((rank == 0 || rank == 2 || rank == 5) && what != NULL && *what != '\0');
+    struct room *room = context;
+    FUZZ_CHECK((rank == 0 || rank == 2 || rank == 5) && room->owed[rank]++ == 0);
+    FUZZ_CHECK(what != NULL && *what != '\0');
 }
 
 static void speak(struct room *room, uint8_t who, const char *bytes, size_t length)
@@ -66,6 +72,10 @@ static void speak(struct room *room, uint8_t who, const char *bytes, size_t leng
     } else if (who < 0xf8) {
         room->barriers = 0;
         fuzz_check_error(pmi1_barrier_out(room->engine, bytes, length, &err), &err);
+    } else if (who == 0xff) {
+        int rank = ranks[length % 3];
+        if (pmi1_spawn_unended(room->engine, rank, &err) < 0)
+            FUZZ_CHECK(room->owed[rank] == 1 && err.text[0] != '\0');
     } else {
         char *port AUTO_FREE = fuzz_text((const uint8_t *)bytes, length);
         pmi1_name_reply(room->engine, ranks[who % 3], (enum pmi1_name_request)(who % 3),

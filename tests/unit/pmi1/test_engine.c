@@ -549,6 +549,7 @@ static void test_refused_requests_without_an_end(void **state)
         assert_int_equal(pmi1_spawn_unended(world->engine, 0, &err), 0);
         say(world, 0, unended[i] + strlen("mcmd=spawn\n"));
         assert_non_null(strstr(buf_text(&world->asked), "rank 0 refused: "));
+        pmi1_spawn_reply(world->engine, 0, true); /* to another request */
         heard(world, 0, "");
         assert_int_equal(pmi1_spawn_unended(world->engine, 0, &err), -1);
         assert_non_null(strstr(err.text, "rank 0 does not speak PMI-1"));
