@@ -63,7 +63,7 @@ class OpenMpi5(Flow):
 
     def test_sessions(self):
         """MPI_Comm_create_from_group, with and without a session, and inside of one that is kept. (Two sessions one after
-        the other fail now and then: libpmix counts a rank as gone that is between two, under mpirun, too.)"""
+        the other fail often: libpmix counts a rank as gone that is between two, under mpirun, too.)"""
         for hosts in (ONE, TWO):
             for how in ("session", "world", "kept"):
                 with self.subTest(hosts=hosts, how=how):
