@@ -44,7 +44,8 @@ extern char **environ;
 
 /* Found by ASan only if they are exported, which nothing else is here.
  * libpmix keeps what it has allocated, and what it could not unpack. Of each block, ASan keeps the
- * last calls only: what our module allocates while libpmix calls it is not one of libpmix's. */
+ * last calls only: what our module allocates while libpmix calls it is not one of libpmix's. A
+ * block that libpmix allocates for us is, so a leak of it is not found here. */
 #define FOR_ASAN __attribute__((visibility("default")))
 
 FOR_ASAN const char *__lsan_default_suppressions(void)
