@@ -242,7 +242,6 @@ static int break_off(struct pmi1_engine *engine, struct member *member, struct e
         engine->waiting--;
     member->state = PMI1_BROKEN;
     member->asking = PMI1_ASKS_NOTHING;
-    member->refused = false;
     return error_wrap(err, "rank %d does not speak PMI-1, the MPI start-up protocol", member->rank);
 }
 

@@ -98,12 +98,9 @@ static struct pmi1_spawn_app *app_of(const struct spawn_block *block)
 
 static const char *take_execname(struct spawn_block *block, const char *value)
 {
-    struct strv *argv = &app_of(block)->argv;
-    if (argv->count > 0)
-        return "a program behind its arguments";
     if (*value == '\0')
         return "a program without a name";
-    strv_add(argv, value);
+    strv_add(&app_of(block)->argv, value);
     return NULL;
 }
 
@@ -313,8 +310,8 @@ static int look_back(struct spawn_block *block, struct error *err)
         refuse(block, KEY_ALONE);
     if (app_of(block)->argv.count == 0)
         refuse(block, "no program");
-    for (int i = 0; block->refusal != NULL && i < SPAWN_NAMES; i++)
-        if (says_the_end(i) && block->counts[i] == 0)
+    for (int i = SPAWN_TOTSPAWNS; block->refusal != NULL && i <= SPAWN_SPAWNSSOFAR; i++)
+        if (block->counts[i] == 0)
             return error_set(err, "a spawn that hvdrun cannot read, without %s", values[i].name);
     return 0;
 }

@@ -533,6 +533,27 @@ static void test_requests_of_other_libraries(void **state)
             "the line hat");
 }
 
+/* Of a key or a value that is as long as may be, and one byte longer. */
+static void test_long_preputs(void **state)
+{
+    (void)state;
+    for (int key = PMI1_KEY_MAX - 1; key <= PMI1_KEY_MAX; key++) {
+        for (int value = PMI1_VALUE_MAX - 1; value <= PMI1_VALUE_MAX; value++) {
+            struct world *world = four_ranks();
+            char *text AUTO_FREE =
+                mem_printf(ONE_OF_ONE "execname=a\npreput_num=1\n"
+                                      "preput_key_0=%0*d\npreput_val_0=%0*d\nendcmd\n",
+                           key, 1, value, 2);
+            say(world, 0, text);
+            const char *said = key == PMI1_KEY_MAX       ? "refused: a key that is too long\n"
+                               : value == PMI1_VALUE_MAX ? "refused: a value that is too long\n"
+                                                         : "0002\n";
+            assert_non_null(strstr(buf_text(&world->asked), said));
+            world_destroy(world);
+        }
+    }
+}
+
 /* Something in a request is refused at once. Its end does not come, or it is in doubt. */
 static void test_refused_requests_without_an_end(void **state)
 {
@@ -540,7 +561,7 @@ static void test_refused_requests_without_an_end(void **state)
     static const char *const unended[] = {
         ONE_OF_ONE "execname=a\nhello world\n", ONE_OF_ONE "execname=a\nhat=1\nargcnt",
         "mcmd=spawn\ntotspawns=2\nspawnssofar=1\nexecname=a\nhat=1\nendcmd\n",
-        ONE_OF_ONE "execname=a\nhat=1\nendcmd\nrest of an argum"};
+        ONE_OF_ONE "execname=a\nhat=1\nendcmd\nr"};
     for (size_t i = 0; i < sizeof(unended) / sizeof(unended[0]); i++) {
         struct world *world = four_ranks();
         struct error err = ERROR_INIT;
@@ -1097,6 +1118,7 @@ int main(void)
         cmocka_unit_test(test_other_spaces_and_an_abort_inside),
         cmocka_unit_test(test_arguments_with_line_breaks),
         cmocka_unit_test(test_requests_of_other_libraries),
+        cmocka_unit_test(test_long_preputs),
         cmocka_unit_test(test_refused_requests_without_an_end),
         cmocka_unit_test(test_spawn),
         cmocka_unit_test(test_a_spawned_world),
