@@ -17,7 +17,6 @@
 #include "base/strv.h"
 
 #define FILE_MAX (64 * 1024 * 1024)
-#define NAME_MAX_BYTES 255
 #define NAMES_MAX 64 /* of a line that is found by its names */
 
 struct known_line {
@@ -75,11 +74,14 @@ static void forget(struct known_file *file)
 
 static struct map_key key_of(const char *name, size_t length)
 {
-    char lower[NAME_MAX_BYTES];
+    uint64_t hash = HASH_START;
 
-    for (size_t i = 0; i < length; i++)
-        lower[i] = (char)tolower((unsigned char)name[i]);
-    return map_number(hash_of_bytes(lower, length));
+    for (size_t i = 0; i < length; i++) {
+        char lower = (char)tolower((unsigned char)name[i]);
+
+        hash = hash_add(hash, &lower, 1);
+    }
+    return map_number(hash);
 }
 
 static void add_naming(struct known_file *file, size_t line, const char *name, size_t length)
@@ -93,19 +95,18 @@ static void add_naming(struct known_file *file, size_t line, const char *name, s
     (void)map_put(&file->names, key, (void *)(uintptr_t)file->naming_count);
 }
 
-/* Whether the line is found by its names: they are no patterns, and not without end. */
+/* Whether the line is found by its names: they are no patterns, and few. */
 static bool is_plain(struct byte_view names)
 {
-    size_t commas = 0, length = 0;
+    size_t commas = 0;
 
     for (size_t i = 0; i < names.length; i++) {
         char byte = (char)names.at[i];
 
         if (byte == '*' || byte == '?' || byte == '!')
             return false;
-        length = byte == ',' ? 0 : length + 1;
         commas += byte == ',';
-        if (length > NAME_MAX_BYTES || commas >= NAMES_MAX)
+        if (commas >= NAMES_MAX)
             return false;
     }
     return true;
@@ -127,7 +128,7 @@ static void add_names(struct known_file *file, size_t line, struct byte_view nam
 static bool reveal(struct known_file *file, struct name_hasher *hasher, const struct hidden *hidden,
                    const char *name)
 {
-    if (!name || strlen(name) > NAME_MAX_BYTES || !name_hash_matches(hasher, &hidden->hash, name))
+    if (!name || !name_hash_matches(hasher, &hidden->hash, name))
         return false;
     add_naming(file, hidden->line, name, strlen(name));
     return true;
@@ -219,7 +220,7 @@ static size_t find_named(struct ssh_known_files *files, const struct known_file 
 {
     size_t at;
 
-    if (!name || strlen(name) > NAME_MAX_BYTES)
+    if (!name)
         return count;
     at = (uintptr_t)map_get(&file->names, key_of(name, strlen(name)));
     for (; at != 0; at = file->namings[at - 1].next) {

@@ -227,6 +227,26 @@ static void finds_each_of_many_hosts(void **state)
     finish(&f);
 }
 
+/* Of some length around 255, as DNS has it, also when it stands in [ ] with a port. */
+static char *long_name_new(unsigned n)
+{
+    static const int lengths[] = {248, 249, 255, 256};
+    return mem_printf("%0*d", lengths[n % 4], 1);
+}
+
+/* A line of one name, as we append it, and with a mark. */
+static void put_own_line(struct buf *text, unsigned n, struct byte_view key)
+{
+    static const char *const marks[] = {"", "@revoked ", "@cert-authority "};
+    unsigned char salt[20] = {(unsigned char)n, (unsigned char)(n >> 8)};
+    char *AUTO_FREE name = n % 2 == 0 ? mem_printf("a%u", n / 16 % 7) : long_name_new(n / 16);
+    struct known_hosts *known = known_hosts_create(name, n / 2 % 2 == 0 ? 22 : 2222);
+
+    buf_puts(text, marks[n / 4 % 3]);
+    assert_int_equal(known_hosts_line(known, key, n % 5 == 0 ? NULL : salt, text), 0);
+    known_hosts_destroy(known);
+}
+
 /* One more line of any kind; `n` chooses it. */
 static void put_some_line(struct buf *text, unsigned n, struct byte_view key)
 {
@@ -243,9 +263,7 @@ static void put_some_line(struct buf *text, unsigned n, struct byte_view key)
                                         "@cert-authority *%u,b%u " ED "\n",
                                         "\n# %u %u\n"};
     enum { KINDS = sizeof kinds / sizeof kinds[0] };
-    unsigned kind = n % (KINDS + 3), a = n / 16 % 7, b = n / 128 % 7;
-    unsigned char salt[20] = {(unsigned char)n, (unsigned char)(n >> 8)};
-    char *AUTO_FREE name = mem_printf("a%u", a);
+    unsigned kind = n % (KINDS + 7), a = n / 16 % 7, b = n / 128 % 7;
 
     if (kind < KINDS) {
         buf_printf(text, kinds[kind], a, b);
@@ -253,10 +271,8 @@ static void put_some_line(struct buf *text, unsigned n, struct byte_view key)
         for (unsigned i = 0; i < 70; i++)
             buf_printf(text, "c%u,", i);
         buf_printf(text, "b%u " ED "\n", b);
-    } else { /* hashed */
-        struct known_hosts *known = known_hosts_create(name, kind == KINDS + 1 ? 22 : 2222);
-        assert_int_equal(known_hosts_line(known, key, salt, text), 0);
-        known_hosts_destroy(known);
+    } else {
+        put_own_line(text, n / (KINDS + 7), key);
     }
 }
 
@@ -265,6 +281,29 @@ static void read_all_lines(struct known_hosts *known, const struct buf *text)
     struct byte_view left = buf_view(text), line;
     for (int number = 1; known_hosts_next_line(&left, &line); number++)
         known_hosts_read_line(known, "file", number, line);
+}
+
+static void check_same_answer(const struct known_hosts *found, const struct known_hosts *all,
+                              struct byte_view key)
+{
+    struct known_answer a = known_hosts_check(found, key), b = known_hosts_check(all, key);
+
+    assert_int_equal(a.verdict, b.verdict);
+    assert_int_equal(a.line, b.line);
+}
+
+static void check_host(struct files *f, const struct buf *text, const char *name, int port)
+{
+    struct known_hosts *found = known_hosts_create(name, port);
+    struct known_hosts *all = known_hosts_create(name, port);
+    struct error err = ERROR_INIT;
+
+    assert_int_equal(known_files_find(f->known_files, f->list, found, &err), 0);
+    read_all_lines(all, text);
+    check_same_answer(found, all, f->key);
+    check_same_answer(found, all, (struct byte_view){f->key.at, f->key.length - 1});
+    known_hosts_destroy(found);
+    known_hosts_destroy(all);
 }
 
 /* A search by name finds the same lines as one that reads all of them, for each host. */
@@ -282,29 +321,61 @@ static void finds_what_a_search_of_all_lines_finds(void **state)
         for (int i = 0; i < LINES; i++) {
             size_t before = text.length;
             n = n * 1103515245 + 12345;
-            put_some_line(&text, n >> 12, f.key);
+            put_some_line(&text, n >> 8, f.key);
             place_write(f.path, buf_text(&text) + before, true);
-            for (size_t j = i % 3; j < sizeof names / sizeof names[0]; j += 3) {
-                struct known_hosts *known = known_hosts_create(names[j], j % 2 == 0 ? 22 : 2222);
-                struct known_hosts *all = known_hosts_create(names[j], j % 2 == 0 ? 22 : 2222);
-                struct byte_view none = {f.key.at, f.key.length - 1};
-                struct error err = ERROR_INIT;
-                assert_int_equal(known_files_find(f.known_files, f.list, known, &err), 0);
-                read_all_lines(all, &text);
-                struct known_answer a = known_hosts_check(known, f.key);
-                struct known_answer b = known_hosts_check(all, f.key);
-                assert_int_equal(a.verdict, b.verdict);
-                assert_int_equal(a.line, b.line);
-                a = known_hosts_check(known, none);
-                b = known_hosts_check(all, none);
-                assert_int_equal(a.verdict, b.verdict);
-                assert_int_equal(a.line, b.line);
-                known_hosts_destroy(known);
-                known_hosts_destroy(all);
+            for (size_t j = i % 3; j < sizeof names / sizeof names[0]; j += 3)
+                check_host(&f, &text, names[j], j % 2 == 0 ? 22 : 2222);
+            for (unsigned j = i % 3; j < 8; j += 3) {
+                char *AUTO_FREE name = long_name_new(j);
+                check_host(&f, &text, name, j < 4 ? 22 : 2222);
             }
         }
         finish(&f);
     }
+}
+
+/* Each as it is and with another port, readable and hashed. */
+static void long_names_are_found(void **state)
+{
+    (void)state;
+    struct files f;
+    begin(&f);
+    for (unsigned i = 0; i < 16; i++) {
+        char *AUTO_FREE name = long_name_new(i);
+        int port = i / 4 % 2 == 0 ? 22 : 2222;
+        struct known_hosts *known = known_hosts_create(name, port);
+        struct error err = ERROR_INIT;
+        place_write(f.path, "", false);
+        assert_int_equal(known_files_find(f.known_files, f.list, known, &err), 0);
+        assert_int_equal(
+            known_files_append(f.known_files, f.path, known, f.key, i / 8 % 2 == 1, &err), 0);
+        assert_int_equal(known_files_find(f.known_files, f.list, known, &err), 0);
+        assert_int_equal(known_hosts_check(known, f.key).line, 1);
+        known_hosts_destroy(known);
+    }
+    finish(&f);
+}
+
+static void a_revoked_key_of_a_long_name_stays_revoked(void **state)
+{
+    (void)state;
+    struct files f;
+    begin(&f);
+    for (unsigned i = 0; i < 8; i++) {
+        char *AUTO_FREE name = long_name_new(i);
+        struct known_hosts *known = known_hosts_create(name, i < 4 ? 22 : 2222);
+        AUTO_BUF struct buf text = BUF_INIT(65536);
+        struct error err = ERROR_INIT;
+        buf_puts(&text, "@revoked ");
+        assert_int_equal(
+            known_hosts_line(known, f.key, (const unsigned char *)"01234567890123456789", &text),
+            0);
+        place_write(f.path, buf_text(&text), false);
+        assert_int_equal(known_files_find(f.known_files, f.list, known, &err), 0);
+        assert_int_equal(known_hosts_check(known, f.key).verdict, KNOWN_REVOKED);
+        known_hosts_destroy(known);
+    }
+    finish(&f);
 }
 
 static void appends_and_leaves_the_rest_alone(void **state)
@@ -367,6 +438,8 @@ int main(void)
         cmocka_unit_test(refuses_a_file_that_is_too_large),
         cmocka_unit_test(finds_each_of_many_hosts),
         cmocka_unit_test(finds_what_a_search_of_all_lines_finds),
+        cmocka_unit_test(long_names_are_found),
+        cmocka_unit_test(a_revoked_key_of_a_long_name_stays_revoked),
         cmocka_unit_test(appends_and_leaves_the_rest_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
