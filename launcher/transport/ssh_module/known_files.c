@@ -14,7 +14,6 @@
 #include "base/fd.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "base/strv.h"
 
 #define FILE_MAX (64 * 1024 * 1024)
 #define NAMES_MAX 64 /* of a line that is found by its names */
@@ -37,6 +36,12 @@ struct hidden {
     size_t line;
 };
 
+/* A hashed name that we have appended: it tells the name of a line without a try. */
+struct added {
+    struct name_hash hash;
+    char *name; /* owned */
+};
+
 struct known_file {
     struct known_file *next;
     char *path;
@@ -52,7 +57,8 @@ struct known_file {
     size_t pattern_count, pattern_room;
     struct hidden *hidden; /* in any order */
     size_t hidden_count, hidden_room;
-    struct strv added; /* hosts whose hashed names we have appended since the file was read */
+    struct added *added; /* since the file was read */
+    size_t added_count, added_room;
 };
 
 struct ssh_known_files {
@@ -125,36 +131,30 @@ static void add_names(struct known_file *file, size_t line, struct byte_view nam
     }
 }
 
-static bool reveal(struct known_file *file, struct name_hasher *hasher, const struct hidden *hidden,
-                   const char *name)
-{
-    if (!name || !name_hash_matches(hasher, &hidden->hash, name))
-        return false;
-    add_naming(file, hidden->line, name, strlen(name));
-    return true;
-}
-
 /* What we have appended ourselves need not be tried with all hosts that follow. */
-static void add_hidden(struct known_file *file, struct name_hasher *hasher, struct hidden hidden)
+static void add_hidden(struct known_file *file, struct hidden hidden)
 {
-    for (size_t i = 0; i < file->added.count; i++) {
-        if (reveal(file, hasher, &hidden, file->added.items[i]))
+    for (size_t i = 0; i < file->added_count; i++) {
+        const struct added *added = &file->added[i];
+
+        if (memcmp(&added->hash, &hidden.hash, sizeof hidden.hash) == 0) {
+            add_naming(file, hidden.line, added->name, strlen(added->name));
             return;
+        }
     }
     file->hidden =
         mem_one_more(file->hidden, file->hidden_count, &file->hidden_room, sizeof *file->hidden);
     file->hidden[file->hidden_count++] = hidden;
 }
 
-static void add_line(struct known_file *file, struct name_hasher *hasher, struct known_line line,
-                     struct byte_view names)
+static void add_line(struct known_file *file, struct known_line line, struct byte_view names)
 {
     struct hidden hidden = {.line = file->count};
 
     file->lines = mem_one_more(file->lines, file->count, &file->room, sizeof *file->lines);
     file->lines[file->count++] = line;
     if (name_hash_parse(&hidden.hash, names)) {
-        add_hidden(file, hasher, hidden);
+        add_hidden(file, hidden);
     } else if (is_plain(names)) {
         add_names(file, hidden.line, names);
     } else {
@@ -172,7 +172,14 @@ static bool goes_on(const struct buf *old, const struct buf *now)
            memcmp(buf_text(old), buf_text(now), old->length) == 0;
 }
 
-static void set_text(struct known_file *file, struct name_hasher *hasher, struct buf *text)
+static void forget_added(struct known_file *file)
+{
+    for (size_t i = 0; i < file->added_count; i++)
+        mem_free_at(&file->added[i].name);
+    file->added_count = 0;
+}
+
+static void set_text(struct known_file *file, struct buf *text)
 {
     size_t known = goes_on(&file->text, text) ? file->text.length : 0;
     struct byte_view left, line, names;
@@ -191,16 +198,25 @@ static void set_text(struct known_file *file, struct name_hasher *hasher, struct
         file->line_count++;
         names = known_hosts_names(line);
         if (names.length > 0)
-            add_line(file, hasher,
+            add_line(file,
                      (struct known_line){.at = (uint32_t)(line.at - begin),
                                          .length = (uint32_t)line.length,
                                          .number = file->line_count},
                      names);
     }
-    strv_destroy(&file->added);
+    forget_added(file);
 }
 
 /* Looking a host up. */
+
+static bool reveal(struct known_file *file, struct name_hasher *hasher, const struct hidden *hidden,
+                   const char *name)
+{
+    if (!name || !name_hash_matches(hasher, &hidden->hash, name))
+        return false;
+    add_naming(file, hidden->line, name, strlen(name));
+    return true;
+}
 
 static void find_hidden(struct known_file *file, struct name_hasher *hasher,
                         const struct known_hosts *known)
@@ -287,7 +303,8 @@ void known_files_destroy(struct ssh_known_files *files)
         mem_free_at(&file->namings);
         mem_free_at(&file->patterns);
         mem_free_at(&file->hidden);
-        strv_destroy(&file->added);
+        forget_added(file);
+        mem_free_at(&file->added);
         mem_free_at(&file->path);
         mem_free_at(&file);
     }
@@ -312,14 +329,19 @@ static struct known_file *file_of(struct ssh_known_files *files, const char *pat
     return file;
 }
 
-static int bring_up_to_date(struct known_file *file, struct name_hasher *hasher, struct error *err)
+/* A FIFO or a device would make us wait, or never end: they are taken for empty. */
+static bool is_regular(const char *path, struct stat *status)
+{
+    return stat(path, status) == 0 && S_ISREG(status->st_mode);
+}
+
+static int bring_up_to_date(struct known_file *file, struct error *err)
 {
     AUTO_BUF struct buf text = BUF_INIT(FILE_MAX);
     struct file_stamp now = {.size = 0};
     struct stat status;
 
-    /* A FIFO or a device would make us wait, or never end. */
-    if (stat(file->path, &status) == 0 && S_ISREG(status.st_mode))
+    if (is_regular(file->path, &status))
         now = file_stamp_of_stat(&status);
     if (file_stamp_equal(&now, &file->seen))
         return 0;
@@ -332,7 +354,7 @@ static int bring_up_to_date(struct known_file *file, struct name_hasher *hasher,
         buf_clear(&text);
     }
     file->seen = now;
-    set_text(file, hasher, &text);
+    set_text(file, &text);
     return 0;
 }
 
@@ -342,7 +364,7 @@ int known_files_find(struct ssh_known_files *files, char *const *paths, struct k
     for (size_t i = 0; paths && paths[i]; i++) {
         struct known_file *file = file_of(files, paths[i]);
 
-        if (bring_up_to_date(file, files->hasher, err) < 0)
+        if (bring_up_to_date(file, err) < 0)
             return -1;
         find_in(files, file, known);
     }
@@ -375,10 +397,10 @@ static bool ends_with_line_end(int fd)
     return last == '\n';
 }
 
+/* `line`: what was written. */
 static int append(const struct known_hosts *known, const char *path, struct byte_view key,
-                  bool hash_name, struct error *err)
+                  bool hash_name, struct buf *line, struct error *err)
 {
-    AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_BYTES);
     unsigned char salt[NAME_HASH_SIZE];
     AUTO_FD int fd = -1;
     ssize_t written;
@@ -388,26 +410,47 @@ static int append(const struct known_hosts *known, const char *path, struct byte
     if (fd < 0)
         return error_errno(err, errno, "cannot open %s", path);
     if (!ends_with_line_end(fd))
-        (void)buf_putc(&line, '\n');
+        (void)buf_putc(line, '\n');
     if (hash_name && RAND_bytes(salt, sizeof salt) != 1)
         return error_set(err, "cannot get random bytes for the hash of a name");
-    if (known_hosts_line(known, key, hash_name ? salt : NULL, &line) < 0)
+    if (known_hosts_line(known, key, hash_name ? salt : NULL, line) < 0)
         return error_set(err, "the host key is too large for a line");
-    written = fd_write(fd, line.bytes + line.start, line.length);
+    written = fd_write(fd, line->bytes + line->start, line->length);
     if (written < 0)
         return error_errno(err, errno, "cannot write to %s", path);
-    if ((size_t)written != line.length)
+    if ((size_t)written != line->length)
         return error_set(err, "cannot write to %s: the disk is full", path);
     return 0;
+}
+
+/* Until the file is read, which happens to none but a regular one. */
+static void remember(struct known_file *file, const char *name, struct byte_view text)
+{
+    struct added added;
+    struct byte_view line;
+    struct stat status;
+
+    if (!is_regular(file->path, &status))
+        return;
+    while (known_hosts_next_line(&text, &line)) {
+        if (!name_hash_parse(&added.hash, known_hosts_names(line)))
+            continue;
+        added.name = mem_strdup(name);
+        file->added =
+            mem_one_more(file->added, file->added_count, &file->added_room, sizeof *file->added);
+        file->added[file->added_count++] = added;
+    }
 }
 
 int known_files_append(struct ssh_known_files *files, const char *path,
                        const struct known_hosts *known, struct byte_view key, bool hash_name,
                        struct error *err)
 {
-    if (append(known, path, key, hash_name, err) < 0)
+    AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_BYTES);
+
+    if (append(known, path, key, hash_name, &line, err) < 0)
         return -1;
     if (hash_name)
-        strv_add(&file_of(files, path)->added, known_hosts_name(known));
+        remember(file_of(files, path), known_hosts_name(known), buf_view(&line));
     return 0;
 }
