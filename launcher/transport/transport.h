@@ -7,6 +7,9 @@
  * A call is one attempt at one node. It reports through its events, from the loop and never from
  * within transport_call(): each stage when it begins, then `up` or `failed` once. Every stage has a
  * deadline of its own, so one of the two always comes.
+ *
+ * Here are also what all transports share (transport_room), and the one way to an agent that is not
+ * a transport: local_fork(), which forks it at once, without a loop.
  */
 #pragma once
 

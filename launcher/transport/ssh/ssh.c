@@ -146,6 +146,13 @@ static void forward_lost(void *context, const char *why)
     call->events->lost(call->events_context, why);
 }
 
+/* They are 4 KiB. */
+static void drop_addresses(struct ssh_call *call)
+{
+    free(call->addresses);
+    call->addresses = NULL;
+}
+
 static void program_up(void *context, const struct transport_stream *stream)
 {
     struct ssh_call *call = context;
@@ -180,6 +187,7 @@ static void fall_back(void *context, const char *why)
     char line[512];
     snprintf(line, sizeof(line), "hvdrun uses the ssh program for this host: %s", why);
     close_connection(call);
+    drop_addresses(call);
     note(call, line);
     if (call->server == NULL) {
         const struct ssh_config *config = call->config;
@@ -197,8 +205,7 @@ static void stream_up(void *context, int fd)
     snprintf(stream.peer, sizeof(stream.peer), "%s", peer);
     if (call->config != NULL && peer[0] != '\0')
         stream.peer_port = call->config->port;
-    free(call->addresses); /* 4 KiB */
-    call->addresses = NULL;
+    drop_addresses(call);
     leave_window(call);
     call->events->up(call->events_context, &stream);
 }
