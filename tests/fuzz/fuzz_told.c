@@ -9,6 +9,7 @@
 #include "node/route.h"
 #include "transport/boot/boot_test.h"
 #include "transport/exec/complaint.h"
+#include "transport/srun/process.h"
 #include "transport/srun/process_test.h"
 
 static void tell(void *context, const char *line)

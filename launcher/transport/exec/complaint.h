@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/strv.h"
 #include "transport/transport.h"
 
 #define EXEC_COMPLAINT_LINE 240
@@ -23,20 +22,6 @@ struct exec_complaint {
  * of OpenSSH too. false: nothing is. */
 bool exec_complaint_find(const char *text, bool is_ssh, struct exec_complaint *out);
 
-/* What srun, slurmstepd and an agent that cannot dial back print: which nodes it is about, and what
- * it means. */
-
-/* "srun: error: node[2-3]: tasks 1-2: Exited with exit code 2", "srun: error: Node failure on
- * node3", "... failed on node node3: ...", DIAL_BACK_CANNOT "node3: why": appends the nodes to
- * `nodes` and returns what is said about them, a part of `line`. NULL: it names none. */
-const char *srun_complaint_about(const char *line, struct strv *nodes);
-
-/* `said` means that Slurm has taken the node from the job. */
-bool srun_complaint_is_node_failure(const char *said);
-
-/* The agents of this step end on request: a cancelled step or job, a signal to srun. */
-bool srun_complaint_is_end(const char *line);
-
-/* Cause and remedy of the first line in `text` that is known, and the line itself (`room` bytes).
- * NULL: none is. */
+/* The same for what srun and slurmstepd print: cause and remedy, and the line (`room` bytes). NULL:
+ * nothing is found. */
 const char *srun_complaint_find(const char *text, char *line, size_t room);

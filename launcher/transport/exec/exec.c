@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The exec transport: a queue of calls, which begin in their order, so many at the same time. */
 #include "transport/exec/exec.h"
-#include "io/helpers.h"
-#include "io/loop.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,6 +12,8 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/strv.h"
+#include "io/helpers.h"
+#include "io/loop.h"
 #include "io/stderr_pipe.h"
 #include "model/exit/signal_name.h"
 #include "transport/boot/boot.h"

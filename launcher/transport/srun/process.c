@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/srun/process.h"
-#include "io/helpers.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -18,7 +17,9 @@
 #include "base/mem.h"
 #include "base/strv.h"
 #include "io/dial_back_names.h"
+#include "io/helpers.h"
 #include "io/stderr_pipe.h"
+#include "model/hosts/hostlist_range.h"
 #include "transport/srun/process_test.h"
 
 /*
@@ -167,6 +168,87 @@ void srun_command_env(char *const *from, const struct srun_secrets *secrets, str
     strv_printf(env, DIAL_BACK_ENV_DIAL "=%s", buf_text(&dial));
     strv_printf(env, DIAL_BACK_ENV_KEY "=%s", secrets->key);
     strv_printf(env, DIAL_BACK_ENV_JOB "=%s", secrets->job_id);
+}
+
+/* What a line is about. */
+
+#define NODES_MAX ((size_t)100000)
+#define ERROR_MARK "error: "
+#define NODE_FAILURE "Node failure on "
+
+static int add_node(void *context, const char *name, struct error *err)
+{
+    struct strv *nodes = context;
+    (void)err;
+    strv_add(nodes, name);
+    return 0;
+}
+
+static bool is_blank(char byte)
+{
+    return byte == ' ' || byte == '\t';
+}
+
+/* `text` is a list of nodes; commas inside of brackets are the range's. */
+static bool add_nodes(const char *text, size_t length, struct strv *nodes)
+{
+    size_t budget = NODES_MAX, begin = 0;
+    int depth = 0;
+    for (size_t i = 0; i <= length; i++) {
+        char byte = i < length ? text[i] : ',';
+        if (is_blank(byte))
+            return false;
+        depth += (byte == '[') - (byte == ']');
+        if (byte != ',' || (depth > 0 && i < length))
+            continue;
+        if (i == begin ||
+            hostlist_expand(text + begin, i - begin, &budget, add_node, nodes, NULL) < 0)
+            return false;
+        begin = i + 1;
+    }
+    return true;
+}
+
+/* Up to the first colon; what is said follows it. */
+static const char *before_colon(const char *text, struct strv *nodes)
+{
+    const char *colon = strchr(text, ':');
+    if (colon == NULL || !add_nodes(text, (size_t)(colon - text), nodes))
+        return NULL;
+    return colon + 1 + strspn(colon + 1, " ");
+}
+
+const char *srun_complaint_about(const char *line, struct strv *nodes)
+{
+    static const char launch[] = "failed on node ";
+    const size_t cannot = strlen(DIAL_BACK_CANNOT);
+    if (strncmp(line, DIAL_BACK_CANNOT, cannot) == 0)
+        return before_colon(line + cannot, nodes);
+    const char *said = strstr(line, ERROR_MARK);
+    if (strncmp(line, "srun:", 5) != 0 || said == NULL)
+        return NULL;
+    said += strlen(ERROR_MARK);
+    if (srun_complaint_is_node_failure(said)) {
+        const char *list = said + strlen(NODE_FAILURE);
+        return add_nodes(list, strcspn(list, " "), nodes) ? said : NULL;
+    }
+    const char *where = strstr(said, launch);
+    if (where != NULL)
+        return before_colon(where + strlen(launch), nodes) != NULL ? said : NULL;
+    const char *task = strstr(said, ": task");
+    return task != NULL && strchr(said, ':') == task ? before_colon(said, nodes) : NULL;
+}
+
+bool srun_complaint_is_node_failure(const char *said)
+{
+    return strncmp(said, NODE_FAILURE, strlen(NODE_FAILURE)) == 0;
+}
+
+bool srun_complaint_is_end(const char *line)
+{
+    return strstr(line, "forcing job termination") != NULL ||
+           strstr(line, "Job step aborted") != NULL || strstr(line, "CANCELLED AT") != NULL ||
+           strstr(line, "has been revoked") != NULL;
 }
 
 /* The process. */

@@ -75,6 +75,19 @@ const char *srun_process_last_line(const struct srun_process *process);
 /* "srun was killed by signal 9 (Killed)". The caller's. */
 char *srun_process_end(const struct srun_process *process);
 
+/* What a line of srun, slurmstepd, or an agent that cannot dial back, is about. */
+
+/* "srun: error: node[2-3]: tasks 1-2: Exited with exit code 2", "srun: error: Node failure on
+ * node3", "... failed on node node3: ...", DIAL_BACK_CANNOT "node3: why": appends the nodes to
+ * `nodes` and returns what is said about them, a part of `line`. NULL: it names none. */
+const char *srun_complaint_about(const char *line, struct strv *nodes);
+
+/* `said` means that Slurm has taken the node from the job. */
+bool srun_complaint_is_node_failure(const char *said);
+
+/* The agents of this step end on request: a cancelled step or job, a signal to srun. */
+bool srun_complaint_is_end(const char *line);
+
 /* The settings of the srun transport and of its steps, from the driver. */
 struct srun_settings {
     const struct transport_room *room;

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "transport/exec/complaint.h"
+#include "transport/srun/process.h"
 
 /* "node1 node2|what is said", or "" */
 static void expect_about(const char *line, const char *expected)
