@@ -25,6 +25,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 
 import bench
@@ -37,13 +38,14 @@ AGENT_GOAL = 0.003
 AGENT_ROUNDS = 100
 OTHERS = 10000  # hosts in known_hosts that are not of the job
 UP_LIMIT = 120  # s
+END_LIMIT = 30
 MPIRUN_HOSTS = 32  # its daemons share one host name here and get into each other's way
 
 
 class Contest:
 
-    def __init__(self, world, count):
-        self.world, self.count, self.numbers = world, count, range(1, count + 1)
+    def __init__(self, world, count, is_chosen):
+        self.world, self.count, self.numbers, self.is_chosen = world, count, range(1, count + 1), is_chosen
         self.names = [f"h{number}" for number in self.numbers]
         self.values = {}
 
@@ -58,7 +60,7 @@ class Contest:
         if shutil.which("pdsh"):
             found["pdsh"] = ["pdsh", "-R", "ssh", "-w", ",".join(names), "true"]
         found["xargs ssh"] = ["xargs", "-P32", "-I{}", "ssh", "-oBatchMode=yes", "{}", "true"]
-        return found
+        return {name: argv for name, argv in found.items() if self.is_chosen(name)}
 
     def run(self, name, argv):
         options = {}
@@ -71,15 +73,14 @@ class Contest:
     def rounds(self, rounds):
         commands = list(self.commands().items())
         self.world.measure(self.world.hvdrun([1], "true"))  # copies the agent's program to the hosts
-        for turn in range(rounds):
+        for turn in range(rounds if commands else 0):
             for name, argv in commands[turn % len(commands):] + commands[:turn % len(commands)]:
                 self.run(name, argv)
-        for _ in range(rounds):
-            self.world.forget_agent()
-            self.run("hvdrun, first", self.world.hvdrun(self.numbers, "true"))
-        for name, known in (("new keys", {"known": False}), ("many keys", {"others": OTHERS})):
-            for _ in range(rounds):
-                self.world.know_hosts(**known)
+        for name, prepare in (("first", self.world.forget_agent),
+                              ("new keys", lambda: self.world.know_hosts(known=False)),
+                              ("many keys", lambda: self.world.know_hosts(others=OTHERS))):
+            for _ in range(rounds if self.is_chosen(name) else 0):
+                prepare()
                 self.run(f"hvdrun, {name}", self.world.hvdrun(self.numbers, "true"))
         self.world.know_hosts()
 
@@ -94,7 +95,7 @@ class Contest:
                    self.per_host(name, "hosts"), len(values) - len(good)]
 
     def median(self, name, what):
-        return bench.summary([value.get(what) for value in self.values[name]])["median"]
+        return bench.summary([value.get(what) for value in self.values.get(name, [])])["median"]
 
     def per_host(self, name, what):
         value = self.median(name, what)
@@ -116,32 +117,63 @@ def pss_mib(pid):
         return next(int(line.split()[1]) for line in file if line.startswith("Pss:")) / 1024
 
 
-def memory_of(world, argv, lines):
-    """MiB of a launcher when it has written so many lines; then it is told to end, and its hosts are quiet again."""
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          env=world.environment()) as process:
-        os.set_blocking(process.stdout.fileno(), False)
-        got, ends = b"", time.monotonic() + UP_LIMIT
-        while got.count(b"\n") < lines and process.poll() is None and time.monotonic() < ends:
-            got += process.stdout.read(65536) or b""
-            time.sleep(0.02)
-        if process.poll() is not None or got.count(b"\n") < lines:
-            process.kill()
-            raise RuntimeError(f"{argv[0]} has not reached all hosts: {got[-300:]!r}")
-        time.sleep(1)  # until the work that follows the start is done
-        mib = pss_mib(process.pid)
-        process.terminate()
-    world.wait_quiet()
-    return mib
+def lines_that_end(file, word):
+    file.seek(0)
+    return sum(line.endswith(word) for line in file.read().decode(errors="replace").split("\n")[:-1])
 
 
-def memory(world, counts, report):
-    kinds = {"floor": lambda numbers: (world.floor(numbers, "-k"), 1),
-             "hvdrun": lambda numbers: (world.hvdrun(numbers, "sh", "-c", "echo up; exec sleep 600"), len(numbers))}
-    values = {name: [(count, memory_of(world, *kind(range(1, count + 1)))) for count in counts] for name, kind in kinds.items()}
-    rows = [[name, *(f"{mib:.1f}" for _, mib in found), f"{bench.slope(found) * 1024:.0f}"] for name, found in values.items()]
+def end(process):
+    process.terminate()
+    try:
+        process.wait(END_LIMIT)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(END_LIMIT)
+
+
+def memory_of(world, argv, stream, word, lines):
+    """MiB of a launcher, when so many lines on its "stdout" or "stderr" end in the word that says that a host is up. Then
+    it is told to end, and its hosts are quiet again."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        said = {"stdout": out, "stderr": errors}[stream]
+        process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=out, stderr=errors, env=world.environment())
+        try:
+            ends = time.monotonic() + UP_LIMIT
+            while lines_that_end(said, word) < lines:
+                if process.poll() is not None or time.monotonic() > ends:
+                    errors.seek(0)
+                    raise RuntimeError(f"it has not reached all hosts: {errors.read()[-300:].decode(errors='replace')!r}")
+                time.sleep(0.02)
+            time.sleep(1)  # until the work that follows the start is done
+            return pss_mib(process.pid)
+        finally:
+            end(process)
+            process.stdin.close()
+            world.wait_quiet()
+
+
+def memory(world, counts, is_chosen, report):
+    kinds = {"floor": lambda numbers: (world.floor(numbers, "-k"), "stderr", "open", 1),
+             "hvdrun": lambda numbers: (world.hvdrun(numbers, "sh", "-c", "echo up; exec sleep 600"), "stdout", "up", len(numbers))}
+    values, rows, notes = {}, [], []
+    for name in filter(is_chosen, kinds):
+        values[name], cells = [], []
+        for count in counts:
+            try:
+                mib = memory_of(world, *kinds[name](range(1, count + 1)))
+            except (RuntimeError, OSError, subprocess.SubprocessError) as error:
+                cells.append("failed")
+                notes.append(f"\n- {count} hosts, {name}: failed: {error}")
+                continue
+            cells.append(f"{mib:.1f}")
+            values[name].append((count, mib))
+        each = bench.slope(values[name]) * 1024 if len(values[name]) > 1 else None
+        rows.append([name, *cells, "-" if each is None else f"{each:.0f}"])
+    if not counts or not rows:
+        return
     head = ["launcher", *(f"{count} hosts, MiB" for count in counts), "for each host, KiB"]
-    report.add("Memory of a launcher that has sessions open, one to each host", bench.table(head, rows), "memory", values)
+    text = bench.table(head, rows) + ("\n" + "".join(notes) if notes else "")
+    report.add("Memory of a launcher that has sessions open, one to each host", text, "memory", values)
 
 
 def time_of(argv, expected):
@@ -182,21 +214,24 @@ def main():
     parser = bench.arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="rounds (5); with more than 100 hosts, half as many")
     parser.add_argument("--hosts", default="1,8,32,100,300")
-    parser.add_argument("--only", default="", help="only these launchers, separated by commas")
+    parser.add_argument("--only", default="", help="only these, separated by commas: floor, hvdrun, first, new keys, "
+                                                       "many keys, hydra, mpirun, pdsh, xargs ssh")
     parser.add_argument("--memory", default="", help="measure the memory with so many hosts (default: those of --hosts)")
     options = parser.parse_args()
     counts = list(map(int, options.hosts.split(","))) if options.hosts else []
     memory_counts = list(map(int, options.memory.split(","))) if options.memory else counts
-    world = ssh_world.begin("ssh_start", max(counts + memory_counts))
+    chosen = options.only.split(",") if options.only else []
+
+    def is_chosen(name):
+        return not chosen or name in chosen
+
+    world = ssh_world.begin("ssh_start", max(counts + memory_counts, default=1))
     report = bench.Report("ssh_start", options)
     agent_start(report)
     rows, notes, data = [], [], {}
     for count in counts:
         bench.say(f"ssh_start: {count} hosts")
-        contest = Contest(world, count)
-        if options.only:
-            chosen = {name: argv for name, argv in contest.commands().items() if name in options.only.split(",")}
-            contest.commands = lambda chosen=chosen: chosen
+        contest = Contest(world, count, is_chosen)
         contest.rounds(options.rounds if count <= 100 else max(1, options.rounds // 2))
         rows += contest.rows()
         notes += contest.errors()
@@ -204,8 +239,9 @@ def main():
         notes.append(contest.verdict())
     head = ["hosts", "launcher", "n", "median / worst", "best", "/ floor", "hosts/s", "CPU here, ms per host",
             "CPU on hosts, ms per host", "failed"]
-    report.add("Start of `true` on hosts over SSH, seconds", bench.table(head, rows) + "\n\n" + "\n".join(notes), "start", data)
-    memory(world, memory_counts, report)
+    if counts:
+        report.add("Start of `true` on hosts over SSH, seconds", bench.table(head, rows) + "\n\n" + "\n".join(notes), "start", data)
+    memory(world, memory_counts, is_chosen, report)
     report.finish()
     world.close()
 
