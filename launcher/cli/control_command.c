@@ -34,6 +34,7 @@
 struct command {
     struct control_words words;
     struct job_list list;
+    struct job_lists more; /* of ps --slurm-job */
     struct buf out;
 };
 
@@ -287,7 +288,7 @@ static void take_path(struct command *command, char **id)
     char *folder AUTO_FREE = mem_strndup(path, (size_t)(slash - path));
     struct job_list there;
     enum job_record_state state;
-    job_list_read_at(folder, &there);
+    job_list_read_at(folder, NULL, &there);
     json_t *record = there.folder < 0 ? NULL : job_record_read(there.folder, *id, &state);
     if (record == NULL) {
         job_list_destroy(&there);
@@ -304,7 +305,7 @@ static bool take_if_there(void *context, const char *path, const char *user)
     struct command *command = context;
     struct job_list there;
     (void)user;
-    job_list_read_at(path, &there);
+    job_list_read_at(path, command->words.slurm_job, &there);
     bool found = job_list_find(&there, command->words.job, true, NULL) != NULL;
     if (!found) {
         job_list_destroy(&there);
@@ -350,7 +351,8 @@ static int run(struct command *command, struct error *err)
         return of_feature(&command->list, &command->words, &command->out, err);
     switch (command->words.command) {
     case CONTROL_PS:
-        control_ps(&command->list, &command->words, terminal_width(), &command->out);
+        control_ps(&command->list, &command->more, &command->words, terminal_width(),
+                   &command->out);
         return 0;
     case CONTROL_STATUS: return status(command, err);
     case CONTROL_LOGS: return show_logs(command, err);
@@ -368,10 +370,12 @@ static int run(struct command *command, struct error *err)
 
 static int find_and_run(struct command *command, int argc, char *const *argv, struct error *err)
 {
-    char *id AUTO_FREE = NULL, *in_slurm AUTO_FREE = NULL;
-    if (control_slurm_enter(&command->words, argc, argv, &in_slurm, err) < 0)
+    char *id AUTO_FREE = NULL;
+    if (command->words.slurm_job == NULL)
+        job_list_read(&command->list);
+    else if (control_slurm_enter(&command->words, argc, argv, err) < 0 ||
+             control_slurm_jobs(&command->words, &command->list, &command->more, err) < 0)
         return -1;
-    job_list_read(&command->list);
     take_path(command, &id);
     look_at_others(command);
     return check_folder(command, err) < 0 ? -1 : run(command, err);
@@ -391,6 +395,7 @@ int control_command(int argc, char *const *argv)
         result = find_and_run(&command, argc, argv, &err);
     }
     job_list_destroy(&command.list);
+    job_lists_destroy(&command.more);
     if (result >= 0 &&
         fd_write_all(STDOUT_FILENO, buf_text(&command.out), command.out.length) < 0 &&
         errno != EPIPE)

@@ -22,7 +22,6 @@
 #include "driver/control/record.h"
 #include "io/child.h"
 
-#define LIST_MAX 900     /* bytes of the list of jobs in an error */
 #define COMMAND_WIDTH 40 /* of a command in this list */
 
 static int by_name(const void *a, const void *b)
@@ -36,20 +35,49 @@ static void sort(struct strv *ids)
         qsort(ids->items, ids->count, sizeof(*ids->items), by_name);
 }
 
-static void add_short(void *context, const json_t *record)
+static bool has(const struct strv *ids, const char *word)
 {
-    struct strv *ids = context;
-    const char *id = json_string_value(json_object_get(record, "job"));
-    for (size_t i = 0; i < ids->count; i++) {
-        if (strcmp(ids->items[i], id) == 0)
+    bool found = false;
+    for (size_t i = 0; i < ids->count; i++)
+        found = found || strcmp(ids->items[i], word) == 0;
+    return found;
+}
+
+static bool is_in(const json_t *record, const char *slurm_job)
+{
+    return strcmp(control_text_of(record, "slurm_job", ""), slurm_job) == 0;
+}
+
+static void add_job(struct job_list *list, const char *id, const char *slurm_job)
+{
+    if (slurm_job != NULL) {
+        enum job_record_state state;
+        json_t *record = job_record_read(list->folder, id, &state);
+        bool wanted = is_in(record, slurm_job);
+        json_decref(record);
+        if (!wanted)
             return;
     }
-    if (name_is_safe(id, strlen(id)))
-        strv_add(ids, id);
+    strv_add(job_folder_runs(list->folder, id) ? &list->running : &list->over, id);
+}
+
+struct short_jobs {
+    struct strv *ids;
+    const char *slurm_job; /* NULL: any */
+};
+
+static void add_short(void *context, const json_t *record)
+{
+    struct short_jobs *jobs = context;
+    const char *id = json_string_value(json_object_get(record, "job"));
+    bool wanted = jobs->slurm_job == NULL || is_in(record, jobs->slurm_job);
+    if (wanted && name_is_safe(id, strlen(id)) && !has(jobs->ids, id))
+        strv_add(jobs->ids, id);
 }
 
 /* Takes `path` and the descriptor, -1 if there is no folder. */
-static void read_folder(char *path_take, int folder_take, struct job_list *out)
+static void read_folder(char *path_take, int folder_take, const char *slurm_job,
+                        struct job_list *out)
 {
     *out = (struct job_list){.folder = folder_take, .path = path_take};
     int fd = out->folder < 0 ? -1 : fd_openat(out->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -61,29 +89,30 @@ static void read_folder(char *path_take, int folder_take, struct job_list *out)
     for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
         char *id AUTO_FREE = job_folder_job(entry->d_name, JOB_RECORD_SUFFIX);
         if (id != NULL)
-            strv_add(job_folder_runs(out->folder, id) ? &out->running : &out->over, id);
+            add_job(out, id, slurm_job);
     }
     closedir(dir);
+    struct short_jobs short_jobs = {&out->over, slurm_job};
     int64_t since_s = clock_wall_ns() / 1000000000 - JOB_RECORD_AGE_S;
-    job_journal_walk(out->folder, since_s, add_short, &out->over);
+    job_journal_walk(out->folder, since_s, add_short, &short_jobs);
     sort(&out->running);
     sort(&out->over);
 }
 
 void job_list_read(struct job_list *out)
 {
-    job_list_read_in(getenv("TMPDIR"), out);
+    job_list_read_in(getenv("TMPDIR"), NULL, out);
 }
 
-void job_list_read_in(const char *tmpdir, struct job_list *out)
+void job_list_read_in(const char *tmpdir, const char *slurm_job, struct job_list *out)
 {
-    read_folder(job_folder_path_in(tmpdir), job_folder_find_in(tmpdir), out);
+    read_folder(job_folder_path_in(tmpdir), job_folder_find_in(tmpdir), slurm_job, out);
 }
 
-void job_list_read_at(const char *path, struct job_list *out)
+void job_list_read_at(const char *path, const char *slurm_job, struct job_list *out)
 {
     read_folder(mem_strdup(path), fd_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0),
-                out);
+                slurm_job, out);
 }
 
 /* The user of a folder "hvdrun-UID", if it is the user's own. */
@@ -131,6 +160,14 @@ void job_list_destroy(struct job_list *list)
     strv_destroy(&list->over);
 }
 
+void job_lists_destroy(struct job_lists *lists)
+{
+    for (size_t i = 0; i < lists->count; i++)
+        job_list_destroy(&lists->items[i]);
+    mem_free_at(&lists->items);
+    lists->count = 0;
+}
+
 /* The number at the end of an id is the pid of its hvdrun. */
 static bool is_meant(const char *id, const char *word)
 {
@@ -144,7 +181,7 @@ struct job_search {
     int folder;
     const char *found; /* the first one */
     size_t count;
-    struct buf names;
+    struct buf *names;
 };
 
 /* "hvdrun-a-17 (python train.py)" */
@@ -152,12 +189,12 @@ static void add_name(struct job_search *search, const char *id)
 {
     enum job_record_state state;
     json_t *record = job_record_read(search->folder, id, &state);
-    buf_printf(&search->names, "%s%s", search->count > 0 ? ", " : "", id);
+    buf_printf(search->names, "%s%s", search->names->length > 0 ? ", " : "", id);
     const char *command = control_text_of(record, "command", "");
     if (command[0] != '\0') {
-        buf_puts(&search->names, " (");
-        control_show_cut(command, COMMAND_WIDTH, &search->names);
-        buf_putc(&search->names, ')');
+        buf_puts(search->names, " (");
+        control_show_cut(command, COMMAND_WIDTH, search->names);
+        buf_putc(search->names, ')');
     }
     json_decref(record);
 }
@@ -181,25 +218,13 @@ static void take(struct job_search *search, const char *id)
 /* NULL: any job. */
 static void look_in(struct job_search *search, const struct strv *ids, const char *word)
 {
+    bool exact = word != NULL && has(ids, word);
     for (size_t i = 0; i < ids->count; i++) {
         const char *id = ids->items[i];
-        bool exact = word != NULL && strcmp(id, word) == 0;
-        if (exact) {
-            search->count = 1;
-            search->found = id;
-            return;
-        }
-        if (word == NULL || (word[0] != '\0' && is_meant(id, word)))
+        bool meant = word == NULL || (word[0] != '\0' && is_meant(id, word));
+        if (exact ? strcmp(id, word) == 0 : meant)
             take(search, id);
     }
-}
-
-static bool has(const struct strv *ids, const char *word)
-{
-    bool found = false;
-    for (size_t i = 0; i < ids->count; i++)
-        found = found || strcmp(ids->items[i], word) == 0;
-    return found;
 }
 
 static void look_for_name(struct job_search *search, const struct job_list *list, const char *word)
@@ -243,7 +268,8 @@ static const char *slurm_hint(void)
 
 static void say_none(const struct job_list *list, const char *word, struct error *err)
 {
-    struct job_search over = {.folder = list->folder, .names = BUF_INIT(LIST_MAX)};
+    struct buf names AUTO_BUF = BUF_INIT(JOB_LIST_NAMES_MAX);
+    struct job_search over = {.folder = list->folder, .names = &names};
     const char *named = word == NULL ? NULL : job_list_last(list, word);
     const char *folder = list->path;
     if (word == NULL) {
@@ -258,20 +284,19 @@ static void say_none(const struct job_list *list, const char *word, struct error
     else
         look_in(&over, &list->over, word);
     if (over.count > 1)
-        error_set(err, "'%s' matches %zu jobs: %s", word, over.count, buf_text(&over.names));
+        error_set(err, "'%s' matches %zu jobs: %s", word, over.count, buf_text(&names));
     else if (over.count == 1)
         error_set(err, "job %s does not run any more; 'hvdrun status %s' shows how it ended",
                   over.found, over.found);
     else if (!say_other_host(word, err))
         error_set(err, "found no job '%s' of this user in %s (TMPDIR sets that folder)", word,
                   folder);
-    buf_destroy(&over.names);
 }
 
-const char *job_list_find(const struct job_list *list, const char *word, bool over_too,
-                          struct error *err)
+size_t job_list_search(const struct job_list *list, const char *word, bool over_too,
+                       const char **found, struct buf *names)
 {
-    struct job_search search = {.folder = list->folder, .names = BUF_INIT(LIST_MAX)};
+    struct job_search search = {.folder = list->folder, .names = names};
     bool named =
         word != NULL && word[0] != '\0' && !has(&list->running, word) && !has(&list->over, word);
     if (named)
@@ -283,15 +308,23 @@ const char *job_list_find(const struct job_list *list, const char *word, bool ov
         take(&search, last);
     else if (search.count == 0 && over_too && word != NULL)
         look_in(&search, &list->over, word);
-    if (search.count == 0)
+    *found = search.found;
+    return search.count;
+}
+
+const char *job_list_find(const struct job_list *list, const char *word, bool over_too,
+                          struct error *err)
+{
+    struct buf names AUTO_BUF = BUF_INIT(JOB_LIST_NAMES_MAX);
+    const char *found = NULL;
+    size_t count = job_list_search(list, word, over_too, &found, &names);
+    if (count == 0)
         say_none(list, word, err);
-    else if (search.count > 1 && word == NULL)
-        error_set(err, "%zu jobs run here; name one of them: %s", search.count,
-                  buf_text(&search.names));
-    else if (search.count > 1)
-        error_set(err, "'%s' matches %zu jobs: %s", word, search.count, buf_text(&search.names));
-    buf_destroy(&search.names);
-    return search.count == 1 ? search.found : NULL;
+    else if (count > 1 && word == NULL)
+        error_set(err, "%zu jobs run here; name one of them: %s", count, buf_text(&names));
+    else if (count > 1)
+        error_set(err, "'%s' matches %zu jobs: %s", word, count, buf_text(&names));
+    return count == 1 ? found : NULL;
 }
 
 const char *job_list_last(const struct job_list *list, const char *name)

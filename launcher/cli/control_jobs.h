@@ -10,8 +10,11 @@
 
 #include <stdbool.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/strv.h"
+
+#define JOB_LIST_NAMES_MAX 900 /* bytes of the list of jobs in an error */
 
 struct job_list {
     int folder;                /* -1: there is none, and so no job */
@@ -19,17 +22,29 @@ struct job_list {
     struct strv running, over; /* ids, sorted; over: ended or lost */
 };
 
+struct job_lists {
+    struct job_list *items;
+    size_t count;
+};
+
+/* `slurm_job`: only jobs in this job of Slurm; NULL: all. */
 void job_list_read(struct job_list *out); /* of this user */
 /* Of this user, below the TMPDIR of another process (NULL: it has none). */
-void job_list_read_in(const char *tmpdir, struct job_list *out);
+void job_list_read_in(const char *tmpdir, const char *slurm_job, struct job_list *out);
 /* Of another folder, of another user. */
-void job_list_read_at(const char *path, struct job_list *out);
+void job_list_read_at(const char *path, const char *slurm_job, struct job_list *out);
 void job_list_destroy(struct job_list *list);
+void job_lists_destroy(struct job_lists *lists);
 
 /* The job that `word` names. NULL as `word`: the only running job. Borrowed. NULL: there is none,
  * or there are several, and the error says which. `over_too`: it may have ended. */
 const char *job_list_find(const struct job_list *list, const char *word, bool over_too,
                           struct error *err);
+
+/* How many jobs `word` names; NULL: all that run. *found is the first one, borrowed. Appends all to
+ * `names`, with their commands: "a (./train), b (./train)". */
+size_t job_list_search(const struct job_list *list, const char *word, bool over_too,
+                       const char **found, struct buf *names);
 
 /* The job that ended last. `name`: of those with this name; NULL: of all. Borrowed. NULL: there is
  * none. */

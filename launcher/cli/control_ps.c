@@ -189,7 +189,8 @@ static void put_json(const struct row *rows, size_t count, struct buf *out)
 struct gathered {
     struct row *rows;
     size_t count;
-    bool all; /* also those that have ended */
+    bool all;              /* also those that have ended */
+    const char *slurm_job; /* NULL: in any */
 };
 
 /* `user`: NULL if only one user's jobs are shown. */
@@ -216,19 +217,23 @@ static void gather(struct gathered *gathered, const struct job_list *list, const
 
 static bool gather_user(void *context, const char *path, const char *user)
 {
+    struct gathered *gathered = context;
     struct job_list list;
-    job_list_read_at(path, &list);
-    gather(context, &list, user);
+    job_list_read_at(path, gathered->slurm_job, &list);
+    gather(gathered, &list, user);
     job_list_destroy(&list);
     return false;
 }
 
-static void put_jobs(const struct job_list *list, const struct control_words *words, size_t width,
-                     struct buf *out)
+static void put_jobs(const struct job_list *list, const struct job_lists *more,
+                     const struct control_words *words, size_t width, struct buf *out)
 {
-    struct gathered gathered = {.all = words->all};
+    struct gathered gathered = {.all = words->all, .slurm_job = words->slurm_job};
     const struct passwd *me = words->all_users ? getpwuid(geteuid()) : NULL;
-    gather(&gathered, list, !words->all_users ? NULL : me != NULL ? me->pw_name : "?");
+    const char *user = !words->all_users ? NULL : me != NULL ? me->pw_name : "?";
+    gather(&gathered, list, user);
+    for (size_t i = 0; i < more->count; i++)
+        gather(&gathered, &more->items[i], user);
     if (words->all_users)
         job_list_others(gather_user, &gathered);
     if (gathered.count > 1)
@@ -243,8 +248,8 @@ static void put_jobs(const struct job_list *list, const struct control_words *wo
 }
 
 /* For scripts and completions: asks no job. */
-static void put_ids(const struct job_list *list, const struct strv *ids, bool names,
-                    struct buf *out)
+static void put_some(const struct job_list *list, const struct strv *ids, bool names,
+                     struct buf *out)
 {
     for (size_t i = 0; i < ids->count; i++) {
         char *name AUTO_FREE = names ? job_list_name(list, ids->items[i]) : NULL;
@@ -254,14 +259,21 @@ static void put_ids(const struct job_list *list, const struct strv *ids, bool na
     }
 }
 
-void control_ps(const struct job_list *list, const struct control_words *words, size_t width,
-                struct buf *out)
+static void put_ids(const struct job_list *list, const struct control_words *words, struct buf *out)
 {
-    if (words->quiet) {
-        put_ids(list, &list->running, words->names, out);
-        if (words->all)
-            put_ids(list, &list->over, words->names, out);
+    put_some(list, &list->running, words->names, out);
+    if (words->all)
+        put_some(list, &list->over, words->names, out);
+}
+
+void control_ps(const struct job_list *list, const struct job_lists *more,
+                const struct control_words *words, size_t width, struct buf *out)
+{
+    if (!words->quiet) {
+        put_jobs(list, more, words, width, out);
         return;
     }
-    put_jobs(list, words, width, out);
+    put_ids(list, words, out);
+    for (size_t i = 0; i < more->count; i++)
+        put_ids(&more->items[i], words, out);
 }

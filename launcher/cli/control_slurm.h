@@ -4,14 +4,16 @@
  * srun.
  *
  * Its files are on the first node, in a TMPDIR that may be that Slurm job's own. So the command
- * starts itself there with srun, as one more step of the Slurm job. There it takes the TMPDIR of
- * the hvdrun that has the number of the Slurm job in its environment.
+ * starts itself there with srun, as one more step of the Slurm job. There it looks below the
+ * TMPDIR of each process that has the number of the Slurm job in its environment. The records of
+ * jobs have the number, too, so that the command is never about a job elsewhere.
  */
 #pragma once
 
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "cli/control_jobs.h"
 #include "cli/control_words.h"
 
 /* Does this process run on the first node of that job? `env`: of this process. */
@@ -23,8 +25,17 @@ bool control_slurm_is_there(const char *job, char *const *env);
 const char **control_slurm_srun(const struct control_words *words, int argc, char *const *argv,
                                 const char *self, bool terminal, char **job_option);
 
-/* Without --slurm-job, nothing. Elsewhere it becomes srun, and returns only an error. On the node
- * of the job it sets TMPDIR, and names the job in `words` unless the user did. *id is the caller's.
- */
-int control_slurm_enter(struct control_words *words, int argc, char *const *argv, char **id,
+/* On the first node of the Slurm job, does nothing. Elsewhere it becomes srun, and returns only an
+ * error. */
+int control_slurm_enter(const struct control_words *words, int argc, char *const *argv,
                         struct error *err);
+
+/* On that node: the folder of the job that the command is about, with only the jobs of hvdrun in
+ * the Slurm job. Sets TMPDIR to the place of this folder, and `words->job` to the id of the job.
+ * -1: there is no such job, or there are several.
+ *
+ * Without a job in `words`, it is the only running one. For logs and explain it may be the one that
+ * ended last; then `words->job` stays NULL. ps takes all folders: *more has the further ones. A
+ * path stays as it is. */
+int control_slurm_jobs(struct control_words *words, struct job_list *list, struct job_lists *more,
+                       struct error *err);

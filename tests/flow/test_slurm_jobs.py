@@ -37,6 +37,27 @@ class Jobs(Runs):
         job.wait()
         self.wait_no_workers()
 
+    def test_two_jobs_with_a_tmpdir_each(self):
+        """Without the name of one, a command ends none of them."""
+        script = 'for i in 1 2; do mkdir -p /tmp/own$SLURM_JOB_ID.$i; TMPDIR=/tmp/own$SLURM_JOB_ID.$i ' \
+                 f'{HVDRUN} -H localhost:1 --job-name job$i --grace 1 {worker("hang")} & done; wait; ' \
+                 "rm -rf /tmp/own$SLURM_JOB_ID.*"
+        job = self.submit(script, "-N1")
+        job.wait_output("ready", count=2)
+        there = ("--slurm-job", job.id)
+        facts = json.loads(self.ask("ps", "--json", *there).stdout)
+        self.assertEqual(sorted(one["name"] for one in facts), ["job1", "job2"])
+        done = self.ask("stop", *there)
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn(f"2 jobs run in Slurm job {job.id}; name one of them: ", done.stderr)
+        for name in "job1", "job2":
+            done = self.ask("stop", name, *there)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), done)
+            done = self.ask("stop", name, *there)
+            self.assertNotEqual(done.returncode, 0, done)
+        job.wait()
+        self.wait_no_workers()
+
     def test_in_a_terminal(self):
         """Keys reach the command on the node, and it sees the size of the terminal."""
         job = self.hang("-N2", "--ntasks-per-node=1", count=2)

@@ -45,6 +45,7 @@ ALLOWED = {
     ("tests/unit/features/stacks/test_stack_door.c", "geteuid"): "only root can become another user, who is refused",
     ("tests/unit/cli/test_control_command.c", "clock_wall_ns"): "a job of long ago has no record any more",
     ("tests/unit/cli/test_control_command.c", "geteuid"): "only root has jobs of other users to refuse",
+    ("tests/unit/cli/test_control_slurm.c", "geteuid"): "only root may mean the job of another user",
     ("tests/unit/driver/test_control.c", "geteuid"): "only root can become another user, who is refused",
     ("tests/unit/io/test_child.c", "geteuid"): "root becomes another user, who may not do everything",
     ("tests/unit/io/test_child.c", "getuid"): "the same, when it is one",

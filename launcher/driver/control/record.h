@@ -6,7 +6,8 @@
  * is lost.
  *
  *   {"version": 1, "job": ID, "pid": N, "started": SECONDS since 1970, "command": TEXT, "folder":
- * PATH, "size": N (ranks), "host_count": N, "log_folder": PATH (of --log-dir; no key: this folder)}
+ * PATH, "size": N (ranks), "host_count": N, "log_folder": PATH (of --log-dir; no key: this folder),
+ * "slurm_job": TEXT (the Slurm job that hvdrun runs in; no key: none)}
  *
  * The record of an ended job also has these:
  *

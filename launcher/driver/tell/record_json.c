@@ -2,6 +2,7 @@
 #include "driver/tell/record_json.h"
 
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -28,6 +29,9 @@ json_t *record_json_begin(const struct job *job)
     json_t *object = json_object();
     json_object_set_new(object, "version", json_integer(VERSION));
     status_json_identity(job, object);
+    const char *slurm_job = getenv("SLURM_JOB_ID");
+    if (slurm_job != NULL) /* not that of the allocation: -H may name the hosts */
+        json_object_set_new(object, "slurm_job", json_text(slurm_job));
     char *log_folder AUTO_FREE = record_log_folder(job);
     if (log_folder != NULL)
         json_object_set_new(object, "log_folder", json_text(log_folder));

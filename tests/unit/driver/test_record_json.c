@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@ static int open_record(void **state)
     f->job.own[PART_recent] = recent_create(RECENT_BYTES);
     f->request.apps = &f->apps;
     f->request.wdir = "/home/me";
+    unsetenv("SLURM_JOB_ID");
     return 0;
 }
 
@@ -83,6 +85,16 @@ static void test_log_folder(void **state)
     expect_log_folder(f, (char[]){""}, NULL);
     expect_log_folder(f, (char[]){"logs"}, "/home/me/logs");
     expect_log_folder(f, (char[]){"/var/log"}, "/var/log");
+}
+
+static void test_slurm_job(void **state)
+{
+    struct fixture *f = *state;
+    setenv("SLURM_JOB_ID", "812", 1);
+    json_t *record = record_json_begin(&f->job);
+    unsetenv("SLURM_JOB_ID");
+    assert_string_equal(json_string_value(json_object_get(record, "slurm_job")), "812");
+    json_decref(record);
 }
 
 static void test_end(void **state)
@@ -215,6 +227,7 @@ int main(void)
         TEST(test_begin),           TEST(test_log_folder), TEST(test_end),
         TEST(test_one_end),         TEST(test_success),    TEST(test_lines),
         TEST(test_bounds_of_lines), TEST(test_large_job),  TEST(test_brief),
+        TEST(test_slurm_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
