@@ -21,6 +21,7 @@
 #include "driver/control/folder.h"
 #include "driver/control/record.h"
 #include "io/child.h"
+#include "node/runtime_dir.h"
 
 #define COMMAND_WIDTH 40 /* of a command in this list */
 
@@ -101,7 +102,7 @@ static void read_folder(char *path_take, int folder_take, const char *slurm_job,
 
 void job_list_read(struct job_list *out)
 {
-    job_list_read_in(getenv("TMPDIR"), NULL, out);
+    job_list_read_in(runtime_dir_tmpdir(), NULL, out);
 }
 
 void job_list_read_in(const char *tmpdir, const char *slurm_job, struct job_list *out)

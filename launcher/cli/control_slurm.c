@@ -20,6 +20,7 @@
 #include "driver/control/record.h"
 #include "io/child.h"
 #include "io/proc.h"
+#include "node/runtime_dir.h"
 
 #define PATH_ROOM 4096
 #define ENVIRON_MAX ((size_t)4 << 20)
@@ -134,7 +135,7 @@ static void look_at(int64_t pid, const char *slurm_job, struct places *places)
 static void find_places(const char *slurm_job, struct places *places)
 {
     DIR *dir = opendir("/proc");
-    add_place(places, getenv("TMPDIR"), slurm_job);
+    add_place(places, runtime_dir_tmpdir(), slurm_job);
     for (struct dirent *entry = dir == NULL ? NULL : readdir(dir); entry != NULL;
          entry = readdir(dir)) {
         int64_t pid;

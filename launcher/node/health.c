@@ -52,12 +52,6 @@ static void read_folder(const char *what, const char *place, struct health_folde
     runtime_dir_destroy(dir);
 }
 
-static const char *temporary_place(void)
-{
-    const char *place = getenv("TMPDIR");
-    return place == NULL || place[0] != '/' ? "/tmp" : place;
-}
-
 /* The system */
 
 static char *read_system(const char *root)
@@ -225,7 +219,7 @@ static char *read_own_address(const char *root, const char *hostname)
 void health_read(const char *root, const char *hostname, struct health *out)
 {
     *out = (struct health){.adapters = STRV_INIT, .gpus = STRV_INIT};
-    read_folder("tmp", temporary_place(), &out->folders[0]);
+    read_folder("tmp", runtime_dir_tmpdir(), &out->folders[0]);
     read_folder("shm", RUNTIME_DIR_SHARED_MEMORY, &out->folders[1]);
     out->system = read_system(root);
     out->gpu_driver = read_gpu_driver(root);

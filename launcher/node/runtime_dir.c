@@ -64,7 +64,7 @@ static const char *place_of(const char *tmpdir)
     return tmpdir == NULL || tmpdir[0] != '/' ? "/tmp" : tmpdir;
 }
 
-static const char *temporary_place(void)
+const char *runtime_dir_tmpdir(void)
 {
     return place_of(getenv("TMPDIR"));
 }
@@ -201,7 +201,7 @@ static int make_locked(int parent, const char *name)
 
 int runtime_dir_open_kept(const char *name, struct error *err)
 {
-    const char *place = temporary_place();
+    const char *place = runtime_dir_tmpdir();
     char *base AUTO_FREE = runtime_dir_base();
     for (int i = 0; i < TRIES; i++) {
         int parent AUTO_FD = open_parent(base, place, err);
@@ -230,7 +230,7 @@ int runtime_dir_open_kept(const char *name, struct error *err)
 
 char *runtime_dir_base(void)
 {
-    return runtime_dir_base_in(getenv("TMPDIR"));
+    return runtime_dir_base_in(runtime_dir_tmpdir());
 }
 
 char *runtime_dir_base_in(const char *tmpdir)
@@ -240,7 +240,7 @@ char *runtime_dir_base_in(const char *tmpdir)
 
 void runtime_dir_sweep(void)
 {
-    const char *const places[] = {temporary_place(), RUNTIME_DIR_SHARED_MEMORY};
+    const char *const places[] = {runtime_dir_tmpdir(), RUNTIME_DIR_SHARED_MEMORY};
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
         char *path AUTO_FREE = mem_printf("%s/" PARENT_PREFIX "%u", places[i], (unsigned)geteuid());
         int parent AUTO_FD = fd_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -253,7 +253,7 @@ void runtime_dir_sweep(void)
 
 struct runtime_dir *runtime_dir_create(struct error *err)
 {
-    return runtime_dir_create_in(temporary_place(), err);
+    return runtime_dir_create_in(runtime_dir_tmpdir(), err);
 }
 
 struct runtime_dir *runtime_dir_create_in(const char *place, struct error *err)

@@ -16,6 +16,10 @@ struct runtime_dir;
 /* NULL: `err` says why, with its errnum, which is ENOSPC also when a quota is used up. */
 struct runtime_dir *runtime_dir_create(struct error *err);
 
+/* The temporary folder of this process: ${TMPDIR:-/tmp}. Also /tmp if TMPDIR is not an absolute
+ * path. Borrowed. */
+const char *runtime_dir_tmpdir(void);
+
 /* The folder of all runtime folders of this user, which need not exist; the caller frees it. */
 char *runtime_dir_base(void);
 /* That of a process with this TMPDIR (NULL: it has none). */

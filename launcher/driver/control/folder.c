@@ -44,7 +44,7 @@ static char *folder_name(void)
 
 char *job_folder_path(void)
 {
-    return job_folder_path_in(getenv("TMPDIR"));
+    return job_folder_path_in(runtime_dir_tmpdir());
 }
 
 char *job_folder_path_in(const char *tmpdir)

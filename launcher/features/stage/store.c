@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "base/tree.h"
 #include "features/stage/stage.h"
+#include "node/runtime_dir.h"
 
 #define LOOKS 100 /* others have a lock for a moment */
 #define LOOK_MS 10
@@ -75,10 +76,9 @@ static int check_place(const char *place, struct error *err)
 int stage_store_open(const char *place, struct stage_watch *watch, struct stage_store *store,
                      struct error *err)
 {
-    const char *usual = getenv("TMPDIR");
     struct stat info;
     if (place[0] == '\0')
-        place = usual != NULL && usual[0] == '/' ? usual : "/tmp";
+        place = runtime_dir_tmpdir();
     *store = (struct stage_store){.watch = watch};
     if (make_folder(place, err) < 0 || check_place(place, err) < 0)
         return -1;
