@@ -123,11 +123,7 @@ static int read_id(const struct start *start, struct buf *id)
 static int status_of(pid_t child)
 {
     int status = 0;
-    pid_t got;
-    do {
-        got = waitpid(child, &status, 0);
-    } while (got < 0 && errno == EINTR);
-    if (got < 0)
+    if (TEMP_FAILURE_RETRY(waitpid(child, &status, 0)) < 0)
         return STATUS_LAUNCHER;
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

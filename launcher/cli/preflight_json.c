@@ -75,8 +75,7 @@ static int run_check(const struct command_line *line, preflight_check *check, vo
         child(line, check, context, ends[1], self);
     fd_close(&ends[1]);
     int result = read_result(ends[0], out);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
+    (void)!TEMP_FAILURE_RETRY(waitpid(pid, &status, 0));
     int ended = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     if (ended > 128) /* most likely the user's Ctrl-C */
         return error_status(err, ended, "--leave-out-bad: the check was ended by signal %d",

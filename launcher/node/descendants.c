@@ -81,8 +81,8 @@ static pid_t newest_pid(void)
     pid_t pid = vfork();
     if (pid == 0)
         _exit(0);
-    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    if (pid > 0)
+        (void)!TEMP_FAILURE_RETRY(waitpid(pid, NULL, 0));
     return pid > 0 ? pid : 0;
 }
 

@@ -78,11 +78,7 @@ int line_fd(const struct line *line)
 /* As recv(), and without EINTR. The true length of a packet that is too long. */
 static ssize_t receive(int fd, uint8_t bytes[LINE_PACKET_MAX])
 {
-    ssize_t length;
-    do
-        length = recv(fd, bytes, LINE_PACKET_MAX, MSG_TRUNC | MSG_DONTWAIT);
-    while (length < 0 && errno == EINTR);
-    return length;
+    return TEMP_FAILURE_RETRY(recv(fd, bytes, LINE_PACKET_MAX, MSG_TRUNC | MSG_DONTWAIT));
 }
 
 int line_receive(struct line *line, struct line_packet *packet, struct error *err)
@@ -106,10 +102,7 @@ int line_send(struct line *line, const struct line_packet *packet)
 {
     uint8_t bytes[LINE_PACKET_MAX];
     size_t length = line_packet_put(packet, bytes);
-    ssize_t sent;
-    do
-        sent = send(line->fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
-    while (sent < 0 && errno == EINTR);
+    ssize_t sent = TEMP_FAILURE_RETRY(send(line->fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT));
     if (sent >= 0)
         return 1;
     return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? 0 : -1;

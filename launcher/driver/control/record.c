@@ -24,11 +24,8 @@
 
 static int create_file(int folder, const char *file, int flags)
 {
-    int fd;
-    do {
-        fd = openat(folder, file, flags | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    } while (fd < 0 && errno == EINTR);
-    return fd;
+    return (int)TEMP_FAILURE_RETRY(
+        openat(folder, file, flags | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
 }
 
 static int open_journal(int folder)

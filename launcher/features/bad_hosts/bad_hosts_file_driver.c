@@ -35,10 +35,7 @@ static int open_locked(const char *path, struct error *err)
         int fd = fd_open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
         if (fd < 0)
             return error_errno(err, errno, "cannot open %s", path);
-        int locked;
-        do
-            locked = flock(fd, LOCK_EX);
-        while (locked < 0 && errno == EINTR);
+        int locked = (int)TEMP_FAILURE_RETRY(flock(fd, LOCK_EX));
         if (locked < 0)
             error_errno(err, errno, "cannot lock %s", path);
         else if (fstat(fd, &ours) == 0 && stat(path, &named) == 0 && ours.st_ino == named.st_ino &&

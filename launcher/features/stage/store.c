@@ -105,11 +105,7 @@ void stage_store_close(struct stage_store *store)
 
 static bool lock_now(int fd, int how)
 {
-    int result;
-    do
-        result = flock(fd, how | LOCK_NB);
-    while (result < 0 && errno == EINTR);
-    return result == 0;
+    return TEMP_FAILURE_RETRY(flock(fd, how | LOCK_NB)) == 0;
 }
 
 /* The folder that has this name. -1: there is none. */
