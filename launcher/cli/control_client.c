@@ -51,13 +51,13 @@ static int dial_path(const char *path, struct error *err)
     return fd < 0 ? error_errno(err, errno, "cannot connect to the job at %s", path) : fd;
 }
 
-/* A job that has just started has a record before it has a socket. */
 static int lost(const char *job, struct error *err)
 {
     return error_set(err, "job %s is lost: its hvdrun is gone and did not write how the job ended",
                      job);
 }
 
+/* A job that has just started has a record before it has a socket. */
 int control_client_dial_in(const struct job_list *list, const char *job, int64_t until_ms,
                            struct error *err)
 {

@@ -29,6 +29,6 @@ void docgen_control_names(const char *between, struct buf *out);
 void docgen_tool_names(const char *between, struct buf *out);
 
 /* Append a help text for a place between single quotes. That of zsh is a text of _arguments or
- * _describe, to which brackets and colons mean something. */
+ * _describe; the first knows brackets, both know colons. */
 void docgen_quote_zsh(const char *text, struct buf *out);
 void docgen_quote_fish(const char *text, struct buf *out);

@@ -2,7 +2,8 @@
 /*
  * The first word of the command line when it looks like a command, but is neither a command of
  * hvdrun nor a program: `hvdrun list`, `hvdrun statsu`. Without this, hvdrun would start agents
- * first, and then report a missing program. Also `hvdrun help [COMMAND | all]`.
+ * first, and then report a missing program. Also `hvdrun help [COMMAND | all]`, and
+ * the words of `hvdrun check`.
  */
 #pragma once
 

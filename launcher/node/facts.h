@@ -4,6 +4,8 @@
  *
  * What a container hides is not found: CPUs are those that this process may use, within the limits
  * of its cgroup. Nothing here asks another machine (no DNS).
+ *
+ * is_local_*: whether a name or an address of a host means this machine.
  */
 #pragma once
 

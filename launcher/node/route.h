@@ -7,6 +7,8 @@
  * address by which the others know this node; without that, the fittest one. In a job on one
  * machine it is loopback. An interface that the user's filter (model/net/filter.h) excludes is
  * chosen only if the filter excludes all.
+ *
+ * mpi_params_*: whether the user has chosen the interface for Open MPI.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hash tables, and the fast hash for them. Both protect against nobody who chooses the bytes:
- * base/sha256.h does that. */
+/* Hash tables, and the fast hash for them. The hash protects against nobody who chooses the bytes;
+ * for that there is base/sha256.h. */
 #pragma once
 
 #include <stddef.h>
