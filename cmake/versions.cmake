@@ -6,11 +6,7 @@ foreach(library event:libevent protobuf:protobuf-c jansson:jansson inih:inih yam
   string(REPLACE ":" ";" pair ${library})
   list(GET pair 0 key)
   list(GET pair 1 name)
-  # Some packages of inih have "undefined" there.
-  if("${dep_${key}_VERSION}" MATCHES "^[0-9]")
-    string(APPEND name " ${dep_${key}_VERSION}")
-  endif()
-  list(APPEND contained ${name})
+  list(APPEND contained "${name} ${dep_${key}_VERSION}") # some packages of inih have "undefined" there
 endforeach()
 list(JOIN contained ", " contained)
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/help.h"
 
+#include <ctype.h>
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
 #include <stdbool.h>
@@ -383,11 +384,26 @@ static const struct part parts[] = {
     {NULL, "elastic jobs", true},
 };
 
+void version_contained(const char *list, struct buf *out)
+{
+    while (*list != '\0') {
+        size_t length = strcspn(list, ","), name = strcspn(list, " ,");
+        bool known = name < length && isdigit((unsigned char)list[name + 1]);
+        buf_append(out, list, known ? length : name);
+        list += length;
+        size_t between = strspn(list, ", ");
+        buf_append(out, list, between);
+        list += between;
+    }
+}
+
 void version_text(const char *module_dir, struct buf *out)
 {
     buf_printf(out, "hvdrun %s\n", HVDRUN_VERSION);
     buf_printf(out, "built by %s for %s\n", HVDRUN_COMPILER, HVDRUN_MACHINE);
-    buf_printf(out, "contains %s\n", HVDRUN_CONTAINED);
+    buf_puts(out, "contains ");
+    version_contained(HVDRUN_CONTAINED, out);
+    buf_putc(out, '\n');
     buf_puts(out, "loads these libraries when a job needs them:\n");
     library_versions_text(module_dir, out);
 }
