@@ -68,6 +68,14 @@ struct start {
     bool wanted;              /* a process */
 };
 
+/* What programs read if stdout is a terminal. Pagers ask /dev/tty for keys, which does not exist. */
+static void add_terminal_hints(struct strv *hints)
+{
+    strv_add(hints, "TERM=dumb");
+    strv_add(hints, "PAGER=cat");
+    strv_add(hints, "GIT_PAGER=cat");
+}
+
 static void make_vars(struct start *start, const struct crew_setup *setup,
                       const struct crew_progress *progress)
 {
@@ -77,7 +85,7 @@ static void make_vars(struct start *start, const struct crew_setup *setup,
                      &start->hints);
     crew_gpus_env(setup->binding.gpus, message, &start->extra, &start->hints);
     if (setup->prepare->stdout_terminals)
-        strv_add(&start->hints, "TERM=dumb"); /* programs read it if stdout is a terminal */
+        add_terminal_hints(&start->hints);
     start->places = crew_progress_places(progress, start->spawn.worker->seat);
     struct worker_env_rank rank = {.rank = (int)message->rank,
                                    .local_rank = (int)message->local_rank,

@@ -150,6 +150,17 @@ class All(Hostile, Flow):
         self.assertEqual(job.wait(), 0, job.describe())
         self.assertEqual(len(re.findall(r"\[[01]\]<stdout>:33 101", job.output())), 2, job.describe())
 
+    def test_pagers(self):
+        """They ask /dev/tty for keys, which does not exist. Your own are not replaced."""
+        script = 'test -t 1 && seq 1 3 | eval "${PAGER:-cat < /dev/tty}"; echo "git $GIT_PAGER"'
+        result = self.expect(self.all("-np", 1, "--no-label", "sh", "-c", script, env={"PAGER": None, "GIT_PAGER": None}), 0)
+        self.assertEqual(result.lines, ["1", "2", "3", "git cat"], result.describe())
+        result = self.expect(self.all("-np", 1, "--no-label", "sh", "-c", script, env={"PAGER": "tr 1-3 a-c", "GIT_PAGER": "own"}), 0)
+        self.assertEqual(result.lines, ["a", "b", "c", "git own"], result.describe())
+        result = self.expect(self.run_job("-np", 1, "--no-label", "sh", "-c", 'echo "${PAGER-none} ${GIT_PAGER-none}"',
+                                          env={"PAGER": None, "GIT_PAGER": None}), 0)
+        self.assertEqual(result.lines, ["none none"], result.describe())
+
     def test_it_is_nobodys_controlling_terminal(self):
         """So no signal comes from it, whoever opens it once more."""
         script = 'echo more > /dev/stdout; (: < /dev/tty) 2> /dev/null && echo controlling; echo end'
