@@ -142,8 +142,8 @@ static int plumb_output(struct plumbing *p, int i)
     return fd_nonblock(ends[0]);
 }
 
-/* The worker has a session of its own, but this is not its controlling terminal: so no signal comes
- * from it, not even when its master closes. */
+/* The worker has a session of its own, but this is not its controlling terminal, unless root opens
+ * it for reading: so no signal comes from it, not even when its master closes. */
 static int plumb_stdout(const struct worker_shared *shared, struct plumbing *p)
 {
     if (!shared->stdout_terminals)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <termios.h>
 
 #include "base/fd.h"
@@ -40,6 +41,7 @@ int pty_open_output(int ends[2], int rows, int columns)
         return -1;
     int result = tcgetattr(ends[1], &modes);
     cfmakeraw(&modes);
+    (void)fchmod(ends[1], S_IWUSR); /* not if /dev/pts is mounted with uid= */
     if (result == 0 && tcsetattr(ends[1], TCSANOW, &modes) == 0)
         return 0;
     fd_close(&ends[1]);

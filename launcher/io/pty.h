@@ -8,8 +8,11 @@
  * errno. */
 int pty_open(int ends[2], int rows, int columns);
 
-/* The same for output alone: the slave can only be written, and every byte passes unchanged. */
+/* The same for output alone: every byte passes unchanged, and the slave can only be written. If it
+ * is opened once more, too, but for root: who opens it for reading may get a controlling terminal.
+ */
 int pty_open_output(int ends[2], int rows, int columns);
 
-/* How many more the kernel allows in all, at most; -1: unknown. */
+/* How many more the kernel allows in all, at most: in a container, kernel.pty.reserve of them are
+ * for others. -1: unknown. */
 int64_t pty_left(void);

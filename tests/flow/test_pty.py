@@ -162,10 +162,18 @@ class All(Hostile, Flow):
         self.assertEqual(result.lines, ["none none"], result.describe())
 
     def test_it_is_nobodys_controlling_terminal(self):
-        """So no signal comes from it, whoever opens it once more."""
+        """So no signal comes from it, whoever opens it once more for writing."""
         script = 'echo more > /dev/stdout; (: < /dev/tty) 2> /dev/null && echo controlling; echo end'
         result = self.expect(self.all("-np", 2, "--no-label", "sh", "-c", script), 0)
         self.assertEqual(sorted(result.lines), ["end", "end", "more", "more"], result.describe())
+
+    def test_it_cannot_be_opened_for_reading(self):
+        """It would be the controlling terminal of a rank that does, but root may do so."""
+        script = '(sh -c ": <> /dev/stdout" 2> /dev/null && echo opened); command : 3<> /dev/stdout; ' \
+                 '(: < /dev/tty) 2> /dev/null && echo controlling; echo end'
+        start = self.start if os.getuid() != 0 else self.start_as_stranger
+        result = self.expect(start("-np", 1, "--pty", "all", "--no-label", "sh", "-c", script).wait(), 0)
+        self.assertEqual(result.lines, ["end"], result.describe())
 
     def test_a_read_fails(self):
         result = self.expect(self.all("-np", 1, "sh", "-c", "read line <&1 && echo $line || echo nothing"), 0)

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -37,12 +38,15 @@ static void test_both_ways(void **state)
 static void test_output_alone(void **state)
 {
     (void)state;
+    struct stat info;
     static const char bytes[] = "a\nb\tc\r\x03\x04";
     int ends[2];
     char text[64] = "";
     assert_int_equal(pty_open_output(ends, 0, 0), 0);
     expect_size(ends[1], 0, 0);
     assert_int_equal(isatty(ends[1]), 1);
+    assert_int_equal(fstat(ends[1], &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0200);
     assert_int_equal(fd_write(ends[1], bytes, sizeof(bytes)), sizeof(bytes));
     assert_int_equal(fd_read(ends[0], text, sizeof(text)), sizeof(bytes));
     assert_memory_equal(text, bytes, sizeof(bytes));
