@@ -236,8 +236,9 @@ static int plumb(struct worker *worker, struct plumbing *p, struct child_spec *s
         if (err->errnum == ENOSPC) /* pipes never say so */
             error_set(err,
                       "cannot create the terminal of rank %u: this host allows no more terminals; "
-                      "raise kernel.pty.max, or use --pty for one rank only",
-                      worker->rank);
+                      "raise kernel.pty.max or max= of /dev/pts%s",
+                      worker->rank,
+                      worker->shared->stdout_terminals ? ", or use --pty for one rank only" : "");
         err->status = STATUS_LAUNCHER;
         return -1;
     }

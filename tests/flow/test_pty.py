@@ -252,7 +252,15 @@ class All(Hostile, Flow):
     def test_others_have_taken_the_terminals(self):
         script = "mount -t devpts -o newinstance,max=2,ptmxmode=666 none /dev/pts && mount --bind /dev/pts/ptmx /dev/ptmx"
         result = self.expect(self.in_place(script, "-np", 4, "--grace", 1, "--pty", "all", "sleep", 600), 125)
-        self.expect_said(result, r"cannot create the terminal of rank \d: this host allows no more terminals; raise kernel.pty.max")
+        self.expect_said(result, r"cannot create the terminal of rank \d: this host allows no more terminals; "
+                                 r"raise kernel.pty.max or max= of /dev/pts, or use --pty for one rank only")
+
+    def test_no_terminal_for_one_rank(self):
+        script = "mount -t devpts -o newinstance,max=1,ptmxmode=666 none /dev/pts && mount --bind /dev/pts/ptmx /dev/ptmx" \
+                 " && exec 9<>/dev/ptmx"  # which hvdrun keeps
+        result = self.expect(self.in_place(script, "-np", 2, "--grace", 1, "--pty", 1, "sleep", 600), 125)
+        self.expect_said(result, r"cannot create the terminal of rank 1: this host allows no more terminals; "
+                                 r"raise kernel.pty.max or max= of /dev/pts\n")
 
     def test_no_terminals_here(self):
         result = self.expect(self.in_place("mount --bind /dev/null /dev/ptmx", "-np", 2, "--pty", "all", "true"), 125)
