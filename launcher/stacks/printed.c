@@ -112,18 +112,27 @@ static int open_stdout(pid_t pid)
     return fits ? fd_open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0) : -1;
 }
 
+static bool store(int fd, uint64_t at, const void *bytes, size_t length)
+{
+    return lseek(fd, (off_t)at, SEEK_SET) >= 0 && fd_write(fd, bytes, length) == (ssize_t)length;
+}
+
 void printed_flush(pid_t pid)
 {
     int out AUTO_FD = open_stdout(pid);
-    uint64_t file = out >= 0 ? find_file(pid) : 0, at = 0, value = 0;
+    uint64_t file = out >= 0 ? find_file(pid) : 0, at = 0, base = 0;
     char *mem AUTO_FREE = mem_printf("/proc/%d/mem", (int)pid);
     int fd AUTO_FD = file != 0 ? fd_open(mem, O_RDWR | O_CLOEXEC, 0) : -1;
     struct memory memory = {.read = read_memory, .context = &fd, .budget = MEMORY_BUDGET};
     struct buf text AUTO_BUF = BUF_INIT(PRINTED_MAX);
-    if (fd < 0 || printed_read(&memory, file, &text, &at, &value) < 0 ||
-        lseek(fd, (off_t)at, SEEK_SET) < 0)
+    if (fd < 0 || printed_read(&memory, file, &text, &at, &base) < 0)
         return;
     /* one that is full takes nothing of a usual buffer, and the process keeps it */
-    if (fd_write(out, buf_text(&text), text.length) > 0)
-        (void)fd_write(fd, &value, sizeof(value));
+    ssize_t taken = fd_write(out, buf_text(&text), text.length);
+    if (taken <= 0)
+        return;
+    size_t rest = text.length - (size_t)taken; /* goes to the beginning of the buffer */
+    uint64_t end = base + rest;
+    if (rest == 0 || store(fd, base, buf_text(&text) + taken, rest))
+        (void)store(fd, at, &end, sizeof(end));
 }

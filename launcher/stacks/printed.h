@@ -25,6 +25,6 @@ char *printed_library(const char *maps, uint64_t *start);
 int printed_read(struct memory *memory, uint64_t file, struct buf *out, uint64_t *at,
                  uint64_t *value);
 
-/* Writes to the stdout of a process, if it is a pipe or a terminal, what it has printed. No
- * thread of it should print meanwhile. */
+/* Writes to the stdout of a process, if it is a pipe or a terminal, what it has printed. What does
+ * not fit there stays with the process. No thread of it should print meanwhile. */
 void printed_flush(pid_t pid);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a process has printed and not written. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -115,77 +116,111 @@ static void test_what_is_no_file(void **state)
     expect_nothing(&image);
 }
 
+struct process {
+    int output[2], ready[2], go[2];
+    pid_t pid;
+};
+
 /* It prints, waits to be told, and exits: what was taken is not written again. */
-static void print_and_wait(int output, int ready, int go)
+static void print_and_wait(const struct process *process, const char *text, int mode)
 {
+    static char room[8192];
     char byte = 0;
-    dup2(output, STDOUT_FILENO);
-    printf("half a line");
-    if (fd_write(ready, &byte, 1) != 1 || fd_read(go, &byte, 1) != 1)
+    dup2(process->output[1], STDOUT_FILENO);
+    setvbuf(stdout, room, mode, sizeof(room));
+    fputs(text, stdout);
+    if (fd_write(process->ready[1], &byte, 1) != 1 || fd_read(process->go[0], &byte, 1) != 1)
         _exit(1);
     printf(" and the rest");
     exit(0);
 }
 
+/* Its output is there already. */
+static void process_begin(struct process *process, const char *text, int mode)
+{
+    char byte = 0;
+    assert_int_equal(pipe(process->ready) | pipe(process->go), 0);
+    fflush(stdout);
+    process->pid = fork();
+    if (process->pid == 0)
+        print_and_wait(process, text, mode);
+    assert_true(process->pid > 0);
+    fd_close(&process->output[1]);
+    assert_int_equal(fd_read(process->ready[0], &byte, 1), 1);
+}
+
+static void process_end(struct process *process)
+{
+    char byte = 0;
+    int status = -1;
+    assert_int_equal(fd_write(process->go[1], &byte, 1), 1);
+    assert_int_equal(waitpid(process->pid, &status, 0), process->pid);
+    assert_int_equal(status, 0);
+    for (int i = 0; i < 2; i++) {
+        fd_close(&process->ready[i]);
+        fd_close(&process->go[i]);
+    }
+}
+
+static void expect_output(const struct process *process, const char *text)
+{
+    char got[64] = "";
+    assert_int_equal(fd_read(process->output[0], got, sizeof(got) - 1), strlen(text));
+    assert_string_equal(got, text);
+}
+
 static void test_process(void **state)
 {
     (void)state;
-    int output[2], ready[2], go[2], status = -1;
-    char byte = 0, text[64] = "";
-    assert_int_equal(pipe(output) | pipe(ready) | pipe(go), 0);
-    fflush(stdout);
-    pid_t pid = fork();
-    if (pid == 0)
-        print_and_wait(output[1], ready[1], go[0]);
-    assert_true(pid > 0);
-    close(output[1]);
-    assert_int_equal(fd_read(ready[0], &byte, 1), 1);
-    printed_flush(pid);
-    printed_flush(pid);
-    assert_int_equal(fd_read(output[0], text, sizeof(text)), 11);
-    assert_string_equal(text, "half a line");
-    assert_int_equal(fd_write(go[1], &byte, 1), 1);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
-    assert_int_equal(fd_read(output[0], text, sizeof(text)), 13);
-    assert_memory_equal(text, " and the rest", 13);
-    printed_flush(pid);
-    for (int i = 0; i < 2; i++) {
-        close(ready[i]);
-        close(go[i]);
-    }
-    close(output[0]);
+    struct process process;
+    assert_int_equal(pipe(process.output), 0);
+    process_begin(&process, "half a line", _IOFBF);
+    printed_flush(process.pid);
+    printed_flush(process.pid);
+    expect_output(&process, "half a line");
+    process_end(&process);
+    expect_output(&process, " and the rest");
+    printed_flush(process.pid);
+    fd_close(&process.output[0]);
 }
 
 static void test_process_with_a_terminal(void **state)
 {
     (void)state;
-    int output[2], ready[2], go[2], status = -1;
-    char byte = 0, text[64] = "";
-    assert_int_equal(pty_open_output(output, 24, 80), 0);
-    assert_int_equal(pipe(ready) | pipe(go), 0);
-    fflush(stdout);
-    pid_t pid = fork();
-    if (pid == 0) {
-        setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* what a program does whose stdout is a terminal */
-        print_and_wait(output[1], ready[1], go[0]);
-    }
-    assert_true(pid > 0);
-    close(output[1]);
-    assert_int_equal(fd_read(ready[0], &byte, 1), 1);
-    printed_flush(pid);
-    assert_int_equal(fd_read(output[0], text, sizeof(text)), 11);
-    assert_string_equal(text, "half a line");
-    assert_int_equal(fd_write(go[1], &byte, 1), 1);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
-    assert_int_equal(fd_read(output[0], text, sizeof(text)), 13);
-    assert_memory_equal(text, " and the rest", 13);
-    for (int i = 0; i < 2; i++) {
-        close(ready[i]);
-        close(go[i]);
-    }
-    close(output[0]);
+    struct process process;
+    assert_int_equal(pty_open_output(process.output, 24, 80), 0);
+    process_begin(&process, "half a line", _IOLBF); /* as programs do */
+    printed_flush(process.pid);
+    expect_output(&process, "half a line");
+    process_end(&process);
+    expect_output(&process, " and the rest");
+    fd_close(&process.output[0]);
+}
+
+/* It takes a part, and the process keeps the rest. */
+static void test_output_with_little_room(void **state)
+{
+    enum { PAGE = 4096, LENGTH = 6000 };
+    (void)state;
+    struct process process;
+    char page[PAGE], text[LENGTH + 1] = "";
+    memset(page, '-', sizeof(page));
+    for (int i = 0; i < LENGTH; i++)
+        text[i] = (char)('a' + i % 26);
+    assert_int_equal(pipe(process.output), 0);
+    int pages = fcntl(process.output[0], F_GETPIPE_SZ) / PAGE;
+    for (int i = 0; i + 1 < pages; i++)
+        assert_int_equal(fd_write(process.output[1], page, PAGE), PAGE);
+    process_begin(&process, text, _IOFBF);
+    printed_flush(process.pid);
+    for (int i = 0; i < pages; i++)
+        assert_int_equal(fd_read(process.output[0], page, PAGE), PAGE);
+    assert_memory_equal(page, text, PAGE);
+    process_end(&process);
+    assert_int_equal(fd_read(process.output[0], page, LENGTH - PAGE), LENGTH - PAGE);
+    assert_memory_equal(page, text + PAGE, LENGTH - PAGE);
+    expect_output(&process, " and the rest");
+    fd_close(&process.output[0]);
 }
 
 int main(void)
@@ -196,6 +231,7 @@ int main(void)
         cmocka_unit_test(test_what_is_no_file),
         cmocka_unit_test(test_process),
         cmocka_unit_test(test_process_with_a_terminal),
+        cmocka_unit_test(test_output_with_little_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
