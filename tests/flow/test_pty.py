@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+from ground import wait_until
 from hostile import Hostile
 from rig import Flow, main, sanitized, worker
 
@@ -226,10 +227,22 @@ class All(Hostile, Flow):
         result = self.expect(self.all("-np", 2, *QUICK, "--no-label", "sh", "-c", script), 0)
         self.assertEqual(sorted(map(int, result.lines)), sorted(2 * list(range(1, 2001))))
 
+    @staticmethod
+    def has_ended(path):
+        if not os.path.exists(path):
+            return False
+        with open(path, encoding="utf-8") as events:
+            return '"worker_exit"' in events.read()
+
     def test_a_child_that_outlives_its_rank_is_no_more_ended_than_with_a_pipe(self):
-        script = '(sleep 0.3; echo late) & echo early'
-        result = self.expect(self.all("-np", 1, "--no-label", "sh", "-c", script), 0)
-        self.assertEqual(result.lines, ["early", "late"], result.describe())
+        script = '(while [ ! -e "$0" ]; do sleep 0.05; done; echo late) & echo early'
+        for way in ((), ("--pty", "all")):
+            gate, let_go = self.box.gate("gate" + "".join(way))
+            events = self.box.path("events" + "".join(way))
+            job = self.start("-np", 1, "--drain-timeout", "60s", *way, "--no-label", "--events", events, "sh", "-c", script, gate)
+            wait_until(lambda path=events: self.has_ended(path), "the rank's end", 60)
+            let_go()
+            self.assertEqual(self.expect(job.wait(), 0).lines, ["early", "late"])
 
     def test_a_reader_that_waits(self):
         job = self.start("-np", 2, "--grace", 1, "--pty", "all", worker("spew"), "--for-ever", stdout="hold")
