@@ -9,12 +9,14 @@
 #include "base/mem.h"
 #include "io/spawners.h"
 #include "node/facts.h"
+#include "node/usage.h"
 
 #define SPAWNERS_FROM 16 /* workers: fewer start as fast without threads */
 #define SPAWNERS_MAX 8
 #define CPUS_PER_SPAWNER 2
 #define DESCRIPTORS_PER_WORKER 4 /* two streams, its end, its connection to the MPI server */
 #define DESCRIPTORS_BESIDE 128   /* the agent's own, and those of the starts under way */
+#define DEPTH_MAX 64             /* of a worker's tree of processes */
 
 struct crews {
     struct loop *loop;
@@ -271,4 +273,20 @@ bool crews_seat_of(const struct crews *crews, pid_t session, uint32_t *seat)
     for (size_t i = 0; i < crews->count && !found; i++)
         found = crew_seat_of(crews->list[i], session, seat);
     return found;
+}
+
+/* A worker leads a session of its own, under its pid. */
+bool crews_seat_below(const struct crews *crews, pid_t pid, struct buf *scratch, uint32_t *seat)
+{
+    struct process_usage found;
+    for (int depth = 0; pid > 1 && depth < DEPTH_MAX; depth++) {
+        if (crews_seat_of(crews, pid, seat))
+            return true;
+        if (!process_usage_read(pid, scratch, &found))
+            return false;
+        if (crews_seat_of(crews, (pid_t)found.stat.session, seat))
+            return true;
+        pid = (pid_t)found.stat.parent;
+    }
+    return false;
 }

@@ -242,24 +242,6 @@ void gpu_sampler_ask(struct gpu_sampler *sampler,
         loop_timer_set(sampler->wait, sampler->limits.wait);
 }
 
-#define DEPTH_MAX 64 /* of a worker's tree of processes */
-
-/* A worker leads a session of its own, under its pid. */
-bool process_seat(const struct crews *crews, pid_t pid, struct buf *scratch, uint32_t *seat)
-{
-    struct process_usage found;
-    for (int depth = 0; pid > 1 && depth < DEPTH_MAX; depth++) {
-        if (crews_seat_of(crews, pid, seat))
-            return true;
-        if (!process_usage_read(pid, scratch, &found))
-            return false;
-        if (crews_seat_of(crews, (pid_t)found.stat.session, seat))
-            return true;
-        pid = (pid_t)found.stat.parent;
-    }
-    return false;
-}
-
 struct owner_list {
     struct gpu_owner *items;
     size_t count;
@@ -299,7 +281,7 @@ size_t gpu_owners_find(const struct crews *crews, const Hvdrun__GpuUsages *gpus,
         const Hvdrun__GpuUsage *gpu = gpus->gpus[i];
         for (size_t j = 0; j < gpu->n_processes; j++) {
             uint32_t seat;
-            if (process_seat(crews, (pid_t)gpu->processes[j]->pid, &scratch, &seat))
+            if (crews_seat_below(crews, (pid_t)gpu->processes[j]->pid, &scratch, &seat))
                 add_process(&list, seat, (uint32_t)i, gpu->processes[j]);
         }
     }

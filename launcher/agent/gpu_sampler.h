@@ -62,7 +62,3 @@ struct gpu_owner {
  * frees `*out`. `gpus` may be NULL. */
 size_t gpu_owners_find(const struct crews *crews, const Hvdrun__GpuUsages *gpus,
                        struct gpu_owner **out);
-
-/* To which worker does a process belong? To the one in whose session it is, or below which.
- * `scratch` has room for USAGE_TEXT_MAX. false: to none. */
-bool process_seat(const struct crews *crews, pid_t pid, struct buf *scratch, uint32_t *seat);

@@ -17,7 +17,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/crew_config.h"
 #include "agent/worker_end.h"
 #include "base/clock.h"
 #include "base/fd.h"

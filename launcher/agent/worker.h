@@ -13,7 +13,7 @@
  *   RUNNING                                     EXITED
  *   EXITED                                                   FINISHED
  *
- * A worker is STARTING while a spawner has it (crew_config.h). One that is dropped then is PLANNED
+ * A worker is STARTING while a spawner has it. One that is dropped then is PLANNED
  * again. One that is to end alone then is EXITED at once, as if the signal had killed it. It gets
  * other signals when it is RUNNING.
  */
@@ -47,8 +47,21 @@ const char *worker_state_name(enum worker_state state);
 
 enum worker_stdin { WORKER_STDIN_NULL, WORKER_STDIN_PIPE, WORKER_STDIN_TERMINAL };
 
-struct spawner;
 struct worker;
+
+/* What starts the processes of workers in another way than by fork and exec: a part of the agent
+ * offers it. */
+struct spawner {
+    void *own;
+    /* Takes a worker: `done` comes once, later, from the loop. It has the pid of a child of this
+     * process that is as child_spawn() would have made it; or -1 and an error of child_spawn().
+     * `spec` is copied, its descriptors too. False: start it in the usual way. */
+    bool (*spawn)(void *own, const struct child_spec *spec,
+                  void (*done)(void *context, pid_t pid, const struct error *err), void *context);
+    /* The worker with this context is not wanted any more: `done` does not come, and no process
+     * of it runs the user's program. */
+    void (*cancel)(void *own, const void *context);
+};
 
 /* What all workers of an epoch share; the owner keeps it until the last one is destroyed. */
 struct worker_shared {

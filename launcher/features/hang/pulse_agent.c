@@ -161,7 +161,7 @@ static void take_answer(void *context, const char *text, size_t length)
             const struct ras_entry *entry = &report.entries[i];
             uint32_t seat;
             if (entry->pid > 0 && entry->pid <= INT32_MAX && is_here(look, entry->host) &&
-                process_seat(look->crews, (pid_t)entry->pid, &scratch, &seat))
+                crews_seat_below(look->crews, (pid_t)entry->pid, &scratch, &seat))
                 take_entry(look, entry, seat);
         }
         link_signs(look);

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "agent/agent_state.h"
-#include "agent/crew_config.h"
+#include "agent/worker.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "features/warm/mother_agent.h"

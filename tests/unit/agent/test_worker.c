@@ -15,7 +15,6 @@
 #include <cmocka.h>
 
 #include "agent/agent_fixture.h"
-#include "agent/crew_config.h"
 #include "agent/worker.h"
 #include "agent/worker_end.h"
 #include "base/fd.h"
