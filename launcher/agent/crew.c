@@ -113,6 +113,14 @@ static pid_t ops_pid(void *context, int index)
     return worker->state == WORKER_RUNNING ? worker->pid : 0;
 }
 
+static void ops_read(void *context, int index)
+{
+    const struct crew *crew = context;
+    struct worker_stream *output = crew->workers[index].streams[0];
+    if (output != NULL)
+        stream_take(output);
+}
+
 static void make_workers(struct crew *crew, const Hvdrun__Prepare *prepare)
 {
     size_t count = prepare->n_workers;
@@ -155,7 +163,8 @@ static void open_watches(struct crew *crew)
 
 struct crew *crew_create(const struct crew_config *config, Hvdrun__Prepare *prepare)
 {
-    static const struct mpi_job_ops mpi_ops = {.signal = ops_signal, .pid = ops_pid};
+    static const struct mpi_job_ops mpi_ops = {
+        .signal = ops_signal, .pid = ops_pid, .read = ops_read};
     struct crew *crew = mem_alloc(sizeof(*crew));
     struct error err = ERROR_INIT;
     crew->config = *config;

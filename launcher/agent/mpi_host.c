@@ -130,8 +130,10 @@ static void flush_printed(const struct mpi_world *world, int rank)
             return; /* which of them waits for the answer is unknown, and others may print */
         found = one;
     }
-    if (found != 0)
-        printed_flush(found);
+    if (found == 0)
+        return;
+    world->job.ops->read(world->job.context, index);
+    printed_flush(found);
 }
 
 static void pmix_aborted(void *context, int number, int status, const char *message, bool whole_job)

@@ -15,6 +15,8 @@ struct mpi_job_ops {
     /* A worker asked that a rank of this node (or -2: all of them) gets a signal. */
     void (*signal)(void *context, int rank, int signal);
     pid_t (*pid)(void *context, int index); /* 0: does not run */
+    /* Reads what it has written, so that there is room for more. */
+    void (*read)(void *context, int index);
 };
 
 struct mpi_job {

@@ -314,6 +314,18 @@ void stream_cut(struct worker_stream *stream)
         stream_end(stream);
 }
 
+void stream_take(struct worker_stream *stream)
+{
+    ssize_t got = 1;
+    if (stream->fd < 0 || stream->cut)
+        return;
+    for (int left = TERMINAL_HOLDS; left > 0 && got > 0; left -= (int)got) {
+        if (!pool_open(stream->pool) || !has_bytes(stream))
+            return;
+        got = stream_read(stream, 0); /* its end is left to the loop, which sees it again */
+    }
+}
+
 bool stream_missed(const struct worker_stream *stream)
 {
     return stream->missed;

@@ -41,6 +41,9 @@ void stream_destroy(struct worker_stream *stream);
  * its other end. Bytes that wait for credit are not lost: the stream ends when they are read. */
 void stream_cut(struct worker_stream *stream);
 
+/* Reads what is there without waiting, as far as credit goes, so that its writer has room. */
+void stream_take(struct worker_stream *stream);
+
 /* Once it has ended: it was cut while another process still held its other end. */
 bool stream_missed(const struct worker_stream *stream);
 

@@ -567,6 +567,38 @@ static void fill_up(const struct source *source)
         continue;
 }
 
+/* So that there is room for what comes next. */
+static void test_take_from_a_full_terminal(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct source out;
+    char chunk[2000] = "";
+    bench_open(&bench);
+    begin_terminal(&out, &bench);
+    fill_up(&out);
+    bench.pool.granted = 0;
+    stream_take(out.stream);
+    assert_int_equal(fd_write(out.fd, chunk, sizeof(chunk)), -1);
+    bench.pool.granted = UINT64_MAX;
+    stream_take(out.stream);
+    assert_int_equal(fd_write(out.fd, chunk, sizeof(chunk)), sizeof(chunk));
+    size_t taken = bench.pool.used;
+    stream_take(out.stream);
+    assert_int_equal(bench.pool.used, taken + sizeof(chunk));
+    stream_take(out.stream);
+    assert_int_equal(out.ended, 0);
+    fd_close(&out.fd);
+    stream_take(out.stream);
+    assert_int_equal(out.ended, 0);
+    run_until(bench.loop, bench.heard.ends[1] > 0);
+    assert_int_equal(bench.heard.streams[1].length, bench.pool.used);
+    assert_true(bench.heard.in_order);
+    stream_take(out.stream); /* after its end: nothing */
+    end(&out);
+    bench_close(&bench);
+}
+
 /* Credit for one read at a time, so that the terminal is full before each. */
 static void keep_full(struct bench *bench, uint8_t type)
 {
@@ -685,6 +717,7 @@ int main(void)
         cmocka_unit_test(test_cut_of_an_endless_writer),
         cmocka_unit_test(test_terminal),
         cmocka_unit_test(test_cut_of_a_terminal),
+        cmocka_unit_test(test_take_from_a_full_terminal),
         cmocka_unit_test(test_cut_of_a_terminal_without_bytes),
         cmocka_unit_test(test_cut_of_a_terminal_with_an_endless_writer),
         cmocka_unit_test(test_without_a_driver),
