@@ -68,7 +68,8 @@ struct start {
     bool wanted;              /* a process */
 };
 
-/* What programs read if stdout is a terminal. Pagers ask /dev/tty for keys, which does not exist. */
+/* What programs read if stdout is a terminal. Pagers ask /dev/tty for keys, which does not exist.
+ */
 static void add_terminal_hints(struct strv *hints)
 {
     strv_add(hints, "TERM=dumb");

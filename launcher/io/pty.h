@@ -8,9 +8,8 @@
  * errno. */
 int pty_open(int ends[2], int rows, int columns);
 
-/* The same for output alone: every byte passes unchanged, and the slave can only be written. If it
- * is opened once more, too, but for root: who opens it for reading may get a controlling terminal.
- */
+/* The same for output alone: every byte passes unchanged, and the slave can only be written. Only
+ * root can open it once more for reading, and may get a controlling terminal by that. */
 int pty_open_output(int ends[2], int rows, int columns);
 
 /* How many more the kernel allows in all, at most: in a container, kernel.pty.reserve of them are
