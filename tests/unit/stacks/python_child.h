@@ -7,6 +7,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,6 +16,13 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <cmocka.h>
+
+#include "unit.h"
+
+/* How long a program may take to write its byte, to sleep, or to end. */
+enum { PYTHON_CHILD_MS = 20000 };
 
 #define PYTHON_PROGRAM                                                       \
     "import _thread, os, time\n"                                             \
@@ -38,12 +46,14 @@ static inline const char *python_program(void)
     return access(python, X_OK) == 0 ? python : NULL;
 }
 
-/* Waits until its first thread has slept for a while; a program that does not sleep costs 1 s. */
-static inline void python_child_settle(pid_t pid)
+/* Waits until its first thread has slept for a while. false: it did not. */
+static inline bool python_child_settle(pid_t pid)
 {
     char path[64], text[512];
+    int64_t limit_ms = unit_limit_ms(PYTHON_CHILD_MS);
+    int asleep = 0;
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    for (int i = 0, asleep = 0; i < 100 && asleep < 5; i++) {
+    while (asleep < 5 && !unit_is_over(limit_ms)) {
         int fd = open(path, O_RDONLY | O_CLOEXEC);
         ssize_t got = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
         text[got > 0 ? got : 0] = '\0';
@@ -51,6 +61,7 @@ static inline void python_child_settle(pid_t pid)
         close(fd);
         usleep(10000);
     }
+    return asleep >= 5;
 }
 
 /* The groups that run. A test that fails leaves its own to python_children_end(). */
@@ -65,6 +76,29 @@ static inline void python_child_note(pid_t from, pid_t to)
             return;
         }
     }
+}
+
+/* Waits until it has ended, or with WUNTRACED has stopped. false: it did not. */
+static inline bool python_child_wait(pid_t pid, int *status, int options)
+{
+    int64_t limit_ms = unit_limit_ms(PYTHON_CHILD_MS);
+    pid_t found = waitpid(pid, status, options | WNOHANG);
+    while (found == 0 && !unit_is_over(limit_ms)) {
+        unit_pause();
+        found = waitpid(pid, status, options | WNOHANG);
+    }
+    return found == pid;
+}
+
+/* Ends it if it has started. */
+static inline void python_child_end(pid_t pid)
+{
+    if (pid <= 0)
+        return;
+    kill(-pid, SIGKILL); /* and what it has started */
+    kill(pid, SIGKILL);
+    (void)python_child_wait(pid, NULL, 0);
+    python_child_note(pid, 0);
 }
 
 /* Runs a program in a process group of its own, until it has written a byte. -1: it did not. */
@@ -84,36 +118,40 @@ static inline pid_t python_child_run(const char *program, const char *one, const
         _exit(127);
     }
     close(ends[1]);
-    if (pid > 0)
+    if (pid > 0) {
         setpgid(pid, pid); /* one of both is first */
-    python_child_note(0, pid);
-    if (read(ends[0], &byte, 1) != 1) {
-        waitpid(pid, NULL, 0);
-        python_child_note(pid, 0);
-        pid = -1;
+        python_child_note(0, pid);
+        struct pollfd output = {.fd = ends[0], .events = POLLIN};
+        if (poll(&output, 1, PYTHON_CHILD_MS) != 1 || read(ends[0], &byte, 1) != 1) {
+            python_child_end(pid);
+            pid = -1;
+        }
     }
     close(ends[0]);
     return pid;
 }
 
 /* Starts Python, and returns when it has written a byte and, if it `sleeps`, its first thread
- * does. */
+ * does. -1: it did not. */
 static inline pid_t python_child(const char *python, const char *source, bool sleeps)
 {
     static const char loader[] =
         "import sys; exec(compile(sys.argv[1], '/app/train.py', 'exec'), {'__name__': 'train'})";
     pid_t pid = python_child_run(python, "-Ic", loader, source);
-    if (pid > 0 && sleeps)
-        python_child_settle(pid);
+    if (pid > 0 && sleeps && !python_child_settle(pid)) {
+        python_child_end(pid);
+        pid = -1;
+    }
     return pid;
 }
 
-static inline void python_child_end(pid_t pid)
+/* The same for a test, which fails if Python does not start. -1: no Python is here. */
+static inline pid_t python_child_start(const char *source, bool sleeps)
 {
-    kill(-pid, SIGKILL); /* and what it has started */
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
-    python_child_note(pid, 0);
+    const char *python = python_program();
+    pid_t pid = python != NULL ? python_child(python, source, sleeps) : -1;
+    assert_true(python == NULL || pid > 0);
+    return pid;
 }
 
 /* A teardown: also after a failed assertion, nothing runs on. */

@@ -116,8 +116,8 @@ static void expect(const struct found *found)
 static void test_the_python_of_this_machine(void **state)
 {
     (void)state;
-    const char *python = python_program(), *to = getenv("HVDRUN_IMAGE_TO");
-    pid_t pid = python != NULL ? python_child(python, PROGRAM, true) : -1;
+    const char *to = getenv("HVDRUN_IMAGE_TO");
+    pid_t pid = python_child_start(PROGRAM, true);
     if (pid < 0)
         skip();
     char *path AUTO_FREE = mem_printf("/proc/%d/mem", (int)pid);

@@ -29,8 +29,7 @@ static int read_mem(void *context, uint64_t address, void *out, size_t length)
 /* The recorded image of a child that hangs. false: no Python is here. */
 static bool record(struct buf *file)
 {
-    const char *python = python_program();
-    pid_t pid = python != NULL ? python_child(python, PYTHON_PROGRAM, true) : -1;
+    pid_t pid = python_child_start(PYTHON_PROGRAM, true);
     if (pid < 0)
         return false;
     char *path AUTO_FREE = mem_printf("/proc/%d/mem", (int)pid);

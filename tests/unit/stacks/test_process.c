@@ -18,25 +18,24 @@
 
 #define SECOND ((int64_t)1000000000)
 
-static int read_now(pid_t pid, struct process_stacks *out)
+static int read_until(pid_t pid, int64_t deadline_ns, struct process_stacks *out)
 {
     struct runtime_files *files = runtime_files_create();
-    int result = process_stacks_read(files, &rights_own, pid, unit_limit_ns(10 * SECOND), out);
+    int result = process_stacks_read(files, &rights_own, pid, deadline_ns, out);
     runtime_files_destroy(files);
     return result;
 }
 
-static pid_t start(const char *source, bool sleeps)
+static int read_now(pid_t pid, struct process_stacks *out)
 {
-    const char *python = python_program();
-    return python != NULL ? python_child(python, source, sleeps) : -1;
+    return read_until(pid, unit_limit_ns(10 * SECOND), out);
 }
 
 static void test_a_python_that_waits(void **state)
 {
     (void)state;
     struct process_stacks stacks;
-    pid_t pid = start(PYTHON_PROGRAM, true);
+    pid_t pid = python_child_start(PYTHON_PROGRAM, true);
     if (pid < 0)
         skip();
     assert_int_equal(read_now(pid, &stacks), 1);
@@ -64,9 +63,11 @@ static void test_a_python_that_waits(void **state)
  */
 static bool read_until_held(pid_t pid, const char *function, struct process_stacks *out)
 {
-    for (int i = 0; i < 500; i++) {
-        const struct process_thread *first = read_now(pid, out) == 1 ? out->threads : NULL;
-        if (out->count > 0 && first->count > 0 && first->holds_gil &&
+    const int64_t limit_ms = unit_limit_ms(30000), deadline_ns = unit_limit_ns(30 * SECOND);
+    while (!unit_is_over(limit_ms)) {
+        int result = read_until(pid, deadline_ns, out);
+        const struct process_thread *first = result == 1 ? out->threads : NULL;
+        if (first != NULL && out->count > 0 && first->count > 0 && first->holds_gil &&
             strcmp(first->frames[first->count - 1].function, function) == 0)
             return true;
         process_stacks_destroy(out);
@@ -80,19 +81,19 @@ static void test_the_holder_of_the_gil(void **state)
 {
     (void)state;
     struct process_stacks stacks;
-    pid_t pid = start("import _thread, os\n"
-                      "lock = _thread.allocate_lock()\n"
-                      "def other():\n"
-                      "    lock.release()\n"
-                      "    while True: pass\n"
-                      "def spin():\n"
-                      "    lock.acquire()\n"
-                      "    return sum(range(10 ** 15))\n"
-                      "lock.acquire()\n"
-                      "_thread.start_new_thread(other, ())\n"
-                      "os.write(1, b'.')\n"
-                      "spin()\n",
-                      false);
+    pid_t pid = python_child_start("import _thread, os\n"
+                                   "lock = _thread.allocate_lock()\n"
+                                   "def other():\n"
+                                   "    lock.release()\n"
+                                   "    while True: pass\n"
+                                   "def spin():\n"
+                                   "    lock.acquire()\n"
+                                   "    return sum(range(10 ** 15))\n"
+                                   "lock.acquire()\n"
+                                   "_thread.start_new_thread(other, ())\n"
+                                   "os.write(1, b'.')\n"
+                                   "spin()\n",
+                                   false);
     if (pid < 0)
         skip();
     assert_true(read_until_held(pid, "spin", &stacks));
@@ -109,19 +110,20 @@ static void test_the_holder_of_the_gil(void **state)
 static void test_a_python_that_runs(void **state)
 {
     (void)state;
-    pid_t pid = start("import os, threading\n"
-                      "def a(n): return b(n - 1) if n else 0\n"
-                      "def b(n): return a(n - 1) if n else 0\n"
-                      "def gen(n):\n"
-                      "    for i in range(n): yield a(i)\n"
-                      "def work():\n"
-                      "    for i in range(50): sum(gen(9))\n"
-                      "os.write(1, b'.')\n"
-                      "while True:\n"
-                      "    threads = [threading.Thread(target=work) for i in range(4)]\n"
-                      "    for t in threads: t.start()\n"
-                      "    for t in threads: t.join()\n",
-                      false);
+    pid_t pid =
+        python_child_start("import os, threading\n"
+                           "def a(n): return b(n - 1) if n else 0\n"
+                           "def b(n): return a(n - 1) if n else 0\n"
+                           "def gen(n):\n"
+                           "    for i in range(n): yield a(i)\n"
+                           "def work():\n"
+                           "    for i in range(50): sum(gen(9))\n"
+                           "os.write(1, b'.')\n"
+                           "while True:\n"
+                           "    threads = [threading.Thread(target=work) for i in range(4)]\n"
+                           "    for t in threads: t.start()\n"
+                           "    for t in threads: t.join()\n",
+                           false);
     if (pid < 0)
         skip();
     struct runtime_files *files = runtime_files_create();
@@ -151,11 +153,11 @@ static void test_a_python_that_runs(void **state)
 static void test_a_python_that_changes_too_fast(void **state)
 {
     (void)state;
-    pid_t pid = start("import os\n"
-                      "def deep(n): return deep(n - 1) if n else 0\n"
-                      "os.write(1, b'.')\n"
-                      "while True: deep(20)\n",
-                      false);
+    pid_t pid = python_child_start("import os\n"
+                                   "def deep(n): return deep(n - 1) if n else 0\n"
+                                   "os.write(1, b'.')\n"
+                                   "while True: deep(20)\n",
+                                   false);
     if (pid < 0)
         skip();
     for (int round = 0; round < 100; round++) {
@@ -173,12 +175,12 @@ static void test_a_deep_stack(void **state)
 {
     (void)state;
     struct process_stacks stacks;
-    pid_t pid = start("import os, time\n"
-                      "def down(n):\n"
-                      "    if n: down(n - 1)\n"
-                      "    else: os.write(1, b'.'); time.sleep(1000)\n"
-                      "down(200)\n",
-                      true);
+    pid_t pid = python_child_start("import os, time\n"
+                                   "def down(n):\n"
+                                   "    if n: down(n - 1)\n"
+                                   "    else: os.write(1, b'.'); time.sleep(1000)\n"
+                                   "down(200)\n",
+                                   true);
     if (pid < 0)
         skip();
     assert_int_equal(read_now(pid, &stacks), 1);
@@ -195,12 +197,8 @@ static void test_no_python(void **state)
 {
     (void)state;
     struct process_stacks stacks;
-    pid_t pid = fork();
-    if (pid == 0) {
-        execl("/bin/sleep", "sleep", "1000", (char *)NULL);
-        _exit(127);
-    }
-    usleep(50000);
+    pid_t pid = python_child_run("/bin/sh", "-c", "echo; exec sleep 1000", "");
+    assert_true(pid > 0);
     assert_int_equal(read_now(pid, &stacks), 0);
     process_stacks_destroy(&stacks);
     python_child_end(pid);
@@ -210,13 +208,13 @@ static void test_no_python(void **state)
 static void test_nothing_is_stopped(void **state)
 {
     (void)state;
-    pid_t pid = start("import ctypes, os\n"
-                      "libc = ctypes.CDLL(None)\n"
-                      "fd = libc.epoll_create1(0)\n"
-                      "os.write(1, b'.')\n"
-                      "libc.epoll_wait(fd, ctypes.create_string_buffer(64), 1, -1)\n"
-                      "os._exit(9)\n",
-                      true);
+    pid_t pid = python_child_start("import ctypes, os\n"
+                                   "libc = ctypes.CDLL(None)\n"
+                                   "fd = libc.epoll_create1(0)\n"
+                                   "os.write(1, b'.')\n"
+                                   "libc.epoll_wait(fd, ctypes.create_string_buffer(64), 1, -1)\n"
+                                   "os._exit(9)\n",
+                                   true);
     if (pid < 0)
         skip();
     for (int i = 0; i < 100; i++) {
@@ -229,9 +227,9 @@ static void test_nothing_is_stopped(void **state)
     assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
     kill(pid, SIGSTOP); /* as it would have been */
     int status = 0;
-    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    assert_true(python_child_wait(pid, &status, WUNTRACED));
     kill(pid, SIGCONT);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(python_child_wait(pid, &status, 0));
     python_child_note(pid, 0);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 9);
 }
@@ -240,7 +238,7 @@ static void test_too_late(void **state)
 {
     (void)state;
     struct process_stacks stacks;
-    pid_t pid = start(PYTHON_PROGRAM, true);
+    pid_t pid = python_child_start(PYTHON_PROGRAM, true);
     if (pid < 0)
         skip();
     struct runtime_files *files = runtime_files_create();
@@ -257,7 +255,8 @@ static void test_a_process_that_hides(void **state)
     (void)state;
     int ends[2];
     char answer = '?';
-    if (python_program() == NULL)
+    const char *python = python_program();
+    if (python == NULL)
         skip();
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     pid_t reader = fork();
@@ -266,25 +265,30 @@ static void test_a_process_that_hides(void **state)
         if (geteuid() == 0 && (setgid(65534) < 0 || setuid(65534) < 0))
             _exit(1);
         prctl(PR_SET_DUMPABLE, 1);
-        pid_t pid = start("import ctypes, os, time\n"
-                          "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n"
-                          "os.write(1, b'.')\n"
-                          "time.sleep(1000)\n",
-                          true);
+        pid_t pid = python_child(python,
+                                 "import ctypes, os, time\n"
+                                 "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n"
+                                 "os.write(1, b'.')\n"
+                                 "time.sleep(1000)\n",
+                                 true);
         bool hidden = pid > 0 && read_now(pid, &stacks) == 1 && stacks.trouble != NULL &&
                       strstr(stacks.trouble, "its memory cannot be read: ") != NULL;
         python_child_end(pid);
-        pid = start(PYTHON_PROGRAM, true);
+        pid = python_child(python, PYTHON_PROGRAM, true);
         bool shown = pid > 0 && read_now(pid, &stacks) == 1 && stacks.trouble == NULL &&
                      stacks.count == 2 && stacks.threads[0].count == 4;
         python_child_end(pid);
         answer = hidden && shown ? 'y' : hidden ? 'h' : shown ? 's' : 'n';
         _exit(write(ends[1], &answer, 1) == 1 ? 0 : 1);
     }
+    assert_true(reader > 0);
+    python_child_note(0, reader);
     close(ends[1]);
+    struct pollfd output = {.fd = ends[0], .events = POLLIN};
+    assert_int_equal(poll(&output, 1, 6 * PYTHON_CHILD_MS), 1); /* two programs start and end */
     assert_int_equal(read(ends[0], &answer, 1), 1);
     close(ends[0]);
-    waitpid(reader, NULL, 0);
+    python_child_end(reader);
     assert_int_equal(answer, 'y');
 }
 

@@ -109,8 +109,7 @@ static void fill(struct bench *bench, const pid_t *pids, bool native, Hvdrun__St
 static void test_many_processes(void **state)
 {
     struct bench *bench = *state;
-    const char *python = python_program();
-    pid_t pid = python != NULL ? python_child(python, PYTHON_PROGRAM, true) : -1;
+    pid_t pid = python_child_start(PYTHON_PROGRAM, true);
     if (pid < 0)
         skip();
     use(bench, NULL);
@@ -217,8 +216,7 @@ static size_t text_of(const Hvdrun__StateReport *message)
 static void test_much_text(void **state)
 {
     struct bench *bench = *state;
-    const char *python = python_program();
-    pid_t pid = python != NULL ? python_child(python, DEEP_PROGRAM, true) : -1;
+    pid_t pid = python_child_start(DEEP_PROGRAM, true);
     if (pid < 0)
         skip();
     uint32_t seat = 7;
@@ -277,6 +275,7 @@ static void test_what_is_whole(void **state)
     use(bench, NULL);
     for (size_t i = 0; i < 2; i++) {
         pid_t shell = python_child_run("/bin/sh", "-c", commands[i], "");
+        assert_true(shell > 0);
         uint32_t seat = 7;
         Hvdrun__StateReport message = HVDRUN__STATE_REPORT__INIT;
         message.seats = &seat;
@@ -295,12 +294,11 @@ static void test_what_is_whole(void **state)
 static void test_native_frames(void **state)
 {
     struct bench *bench = *state;
-    const char *python = python_program();
-    pid_t pid = python != NULL ? python_child(python, PYTHON_PROGRAM, true) : -1;
+    pid_t pid = python_child_start(PYTHON_PROGRAM, true);
     if (pid < 0)
         skip();
     pid_t sleeper = python_child_run("/bin/sh", "-c", "echo; exec sleep 1000", "");
-    python_child_settle(sleeper);
+    assert_true(sleeper > 0 && python_child_settle(sleeper));
     uint32_t seats[] = {7, 8};
     const pid_t pids[] = {pid, sleeper};
     Hvdrun__StateReport message = HVDRUN__STATE_REPORT__INIT;
