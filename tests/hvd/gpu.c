@@ -66,6 +66,18 @@ static void expect_all(const struct test *test, const float *from, int64_t count
         worker_fail("%s: element %lld is not %g", what, (long long)other, (double)value);
 }
 
+/* Waits for the stream first. */
+static void expect_nan(const struct test *test, const float *from, int64_t count, const char *what)
+{
+    float *values AUTO_FREE = mem_array((size_t)count, sizeof *values);
+    place_sync(&test->place, test->stream);
+    place_get(&test->place, values, from, (size_t)count * sizeof *values);
+    for (int64_t i = 0; i < count; i++)
+        if (!isnan(values[i]))
+            worker_fail("%s: element %lld is %g after a product with a NaN", what, (long long)i,
+                        (double)values[i]);
+}
+
 static struct hvd_tensor tensor_of(const struct test *test, const char *name, float *data)
 {
     struct hvd_tensor tensor = job_tensor(name, HVD_FLOAT32, &length, data, data);
@@ -113,20 +125,22 @@ static void check_step(const struct test *test)
 /* What is multiplied by no number is no number, as in host memory. */
 static void check_nan(const struct test *test, double prescale, double postscale, enum hvd_op op)
 {
+    const int size = test->job.size;
+    const int64_t part = length / size + (test->job.rank < length % size);
     struct hvd_options options = HVD_OPTIONS_INIT;
     struct hvd_tensor tensor = tensor_of(test, "nan", test->data);
-    float *values AUTO_FREE = mem_array((size_t)length, sizeof *values);
     options.op = op;
     options.prescale = prescale;
     options.postscale = postscale;
     fill(test, test->data, length, 1);
     job_expect(hvd_allreduce(&tensor, &options), HVD_OK, "", "a factor that is not a number");
-    place_sync(&test->place, test->stream);
-    place_get(&test->place, values, test->data, (size_t)length * sizeof *values);
-    for (int64_t i = 0; i < length; i++)
-        if (!isnan(values[i]))
-            worker_fail("element %lld is %g after a product with a NaN", (long long)i,
-                        (double)values[i]);
+    expect_nan(test, test->data, length, "allreduce");
+    if (op != HVD_SUM && op != HVD_AVERAGE)
+        return;
+    fill(test, test->data, 2 * length, 1);
+    tensor.output = test->data + length;
+    job_expect(hvd_reducescatter(&tensor, &options), HVD_OK, "", "the same in parts");
+    expect_nan(test, tensor.output, part, "reducescatter");
 }
 
 static void run_rules(struct test *test)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -21,10 +22,18 @@ static struct nccl_reduction plan(enum hvd_type type, enum hvd_op op, double pre
     return out;
 }
 
+/* NAN is equal to itself. */
+static bool same(double found, double expected)
+{
+    return isnan(expected) ? isnan(found) : found == expected;
+}
+
 static void expect(struct nccl_reduction found, int op, double before, double factor, double after)
 {
     assert_int_equal(found.op, op);
-    assert_true(found.before == before && found.factor == factor && found.after == after);
+    assert_true(same(found.before, before));
+    assert_true(same(found.factor, factor));
+    assert_true(same(found.after, after));
 }
 
 static void test_sums(void **state)
@@ -37,6 +46,8 @@ static void test_sums(void **state)
     expect(plan(HVD_FLOAT32, HVD_SUM, 1, 3, 4), NCCL_SUM, 1, 1, 3);
     expect(plan(HVD_FLOAT32, HVD_SUM, 1, -2, 4), NCCL_SUM, 1, 1, -2);
     expect(plan(HVD_FLOAT32, HVD_SUM, 1, 0, 4), NCCL_SUM, 1, 1, 0);
+    expect(plan(HVD_FLOAT32, HVD_SUM, NAN, 1, 4), NCCL_SUM, 1, NAN, 1);
+    expect(plan(HVD_FLOAT32, HVD_SUM, 1, NAN, 4), NCCL_SUM, 1, 1, NAN);
     /* a product before the sum could be too small for float16 */
     expect(plan(HVD_FLOAT16, HVD_SUM, 1, 0.25, 4), NCCL_SUM, 1, 1, 0.25);
     expect(plan(HVD_BFLOAT16, HVD_SUM, 1, 0.25, 4), NCCL_SUM, 1, 0.25, 1);
@@ -48,6 +59,8 @@ static void test_averages(void **state)
     expect(plan(HVD_FLOAT32, HVD_AVERAGE, 1, 1, 3), NCCL_AVERAGE, 1, 1, 1);
     expect(plan(HVD_FLOAT32, HVD_AVERAGE, 1, 2, 4), NCCL_SUM, 1, 0.5, 1);
     expect(plan(HVD_FLOAT32, HVD_AVERAGE, 3, 1, 4), NCCL_SUM, 1, 3, 0.25);
+    expect(plan(HVD_FLOAT32, HVD_AVERAGE, 1, NAN, 4), NCCL_SUM, 1, 1, NAN);
+    expect(plan(HVD_FLOAT32, HVD_AVERAGE, NAN, 1, 4), NCCL_SUM, 1, NAN, 0.25);
     expect(plan(HVD_INT64, HVD_AVERAGE, 1, 1, 3), NCCL_AVERAGE, 1, 1, 1);
 }
 
@@ -57,6 +70,7 @@ static void test_one_rank_has_passes_only(void **state)
     (void)state;
     expect(plan(HVD_FLOAT32, HVD_AVERAGE, 1, 1, 1), NCCL_SUM, 1, 1, 1);
     expect(plan(HVD_FLOAT32, HVD_SUM, 3, 5, 1), NCCL_SUM, 3, 1, 5);
+    expect(plan(HVD_FLOAT32, HVD_SUM, NAN, NAN, 1), NCCL_SUM, NAN, 1, NAN);
     expect(plan(HVD_UINT8, HVD_AVERAGE, 1, 1, 1), NCCL_SUM, 1, 1, 1);
 }
 
