@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "core/factor.h"
 
 #define KIND_ROW(name, text, letter) {text, letter},
 static const struct {
@@ -120,8 +121,7 @@ size_t request_bytes(const struct request *request)
 /* As bits: a NaN agrees with itself. */
 static bool same_scales(const struct request *a, const struct request *b)
 {
-    return memcmp(&a->prescale, &b->prescale, sizeof a->prescale) == 0 &&
-           memcmp(&a->postscale, &b->postscale, sizeof a->postscale) == 0;
+    return factor_equals(a->prescale, b->prescale) && factor_equals(a->postscale, b->postscale);
 }
 
 size_t request_fused_bytes(const struct request *request, int size)

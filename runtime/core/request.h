@@ -12,7 +12,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "core/codec.h"
@@ -46,13 +45,6 @@ struct request {
     int32_t dims;
     int64_t *shape; /* owned; KIND_ADD_SET: the global ranks of the set, ascending */
 };
-
-/* Whether a product with the factor changes nothing. A NaN is not a one. */
-static inline bool factor_is_one(double factor)
-{
-    const double one = 1;
-    return memcmp(&factor, &one, sizeof one) == 0;
-}
 
 #define AUTO_REQUEST __attribute__((cleanup(request_destroy)))
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "core/request.h"
+#include "core/factor.h"
 #include "engine/elements_test.h"
 #include "engine/half.h"
 #include "engine/loops.h"
