@@ -6,8 +6,8 @@
 #include "core/bits.h"
 #include "core/request.h"
 
-/* The response cache: numbers for requests that ranks have agreed on. All ranks
- * change it in the same order, so it is the same on all of them. */
+/* The response cache: numbers for requests that ranks have agreed on. All ranks change it in the
+ * same order, so it is the same on all of them. */
 struct cache_slot {
     struct request request; /* key NULL: free */
     size_t id;              /* the slot's own number */

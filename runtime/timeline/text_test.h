@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of text need, and nobody else. */
+/* What text.c shares with its tests. */
 #pragma once
 
 #include "timeline/text.h"
