@@ -66,6 +66,14 @@ class BuiltFiles(unittest.TestCase):
                 newest = max(tuple(map(int, version.split("."))) for version in versions)
                 self.assertLessEqual(newest, (2, 34), file)
 
+    @unittest.skipIf(sanitized(), "sanitizers bring libraries along")
+    def test_no_library_of_mathematics(self):
+        """Each start of hvdrun and of an agent would load it."""
+        for file in [os.path.join(BUILD, "hvdrun"), os.path.join(BUILD, "lib/hvdrun/hvdrun-agent")]:
+            needed = re.findall(r"\(NEEDED\).*\[(.*)\]", output("readelf", "-d", file, env={**os.environ, "LC_ALL": "C"}))
+            self.assertNotEqual(needed, [], file)
+            self.assertEqual([name for name in needed if name.startswith("libm.")], [], file)
+
     def test_the_loader_is_sent_nowhere_unexpected(self):
         """An empty part of a search path is the current folder, and libraries could be slipped in there."""
         for file in [*self.files(), os.path.join(BUILD, "hvdrun")]:

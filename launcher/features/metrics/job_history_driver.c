@@ -131,10 +131,18 @@ void job_history_end(struct job_history *history)
     history_add(history->history, &point);
 }
 
+/* To four decimal places, without libm: hvdrun needs nothing else of it. */
+static double rounded(double value)
+{
+    double scaled = value * 1e4;
+    bool has_more = scaled >= 0 && scaled < 0x1p52; /* such a number can have other places */
+    return has_more ? (double)(int64_t)(scaled + 0.5) / 1e4 : value;
+}
+
 static void set_known(json_t *object, const char *key, double value)
 {
     if (!isnan(value))
-        json_object_set_new(object, key, json_real(round(value * 1e4) / 1e4));
+        json_object_set_new(object, key, json_real(rounded(value)));
 }
 
 static void set_bytes(json_t *object, const char *key, double bytes)

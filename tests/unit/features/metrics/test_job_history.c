@@ -67,7 +67,7 @@ static void test_sums(void **state)
     struct fixture *f = sampled->f;
     f->job.state = JOB_RUNNING;
     f->job.own[PART_progress_list] = progress_list_create();
-    report(f, 0, 12.5);
+    report(f, 0, 12.3456);
     agents_connect(&sampled->agents, 0);
     struct job_history *history = begin_history(f);
     until_it_asks(sampled);
@@ -75,7 +75,7 @@ static void test_sums(void **state)
     sampled_answer(sampled, 1000000);
     /* two ranks of host a have answered; how many CPUs they use is not known yet */
     expect_json(points_of(history, 0, 1),
-                "[{'ranks': 3, 'progress': 0.125, 'resident_bytes': 8193}]");
+                "[{'ranks': 3, 'progress': 0.1235, 'resident_bytes': 8193}]");
     report(f, 0, 50);
     until_it_asks(sampled);
     sampled_answer(sampled, 1000000);
