@@ -388,9 +388,11 @@ static int write_content(struct stage_copy *copy, size_t content, uint64_t at, c
         copy->fd = create_file(path, err);
         copy->content = content;
         sha256_begin(&copy->hash);
+        if (copy->fd < 0)
+            return -1;
     }
     if (copy->fd < 0 || copy->content != content)
-        return copy->fd < 0 ? -1 : error_set(err, "the chunks of %s are not in order", file->name);
+        return error_set(err, "the chunks of %s are not in order", file->name);
     if (fd_write_all(copy->fd, bytes, length) < 0)
         return fails(path, err);
     sha256_add(&copy->hash, bytes, length);

@@ -171,6 +171,7 @@ static void test_order(void **state)
     scan(p, &source);
     begin(p, &source, &copy);
     assert_int_equal(send(p, &source, &copy, 1, &err), -1);
+    assert_string_equal(err.text, "the chunks of src/x are not in order");
     assert_null(copy.folder); /* what was built is gone */
     stage_source_close(&source);
 }
