@@ -178,6 +178,9 @@ static void has_failed(struct stage_desk *desk)
     message.problem = desk->work->err.text;
     desk->open = false;
     desk->failed = true;
+    free_chunks(desk->waiting, &desk->waiting_count);
+    free_chunks(desk->work->chunks, &desk->work->chunk_count);
+    free_spare(desk);
     tell(desk, &message);
 }
 
@@ -332,8 +335,10 @@ static void take(struct agent *agent, const struct frame_header *header, const v
         problem = "STAGE cannot be read";
     else if (!desk->failed && message->list.len > 0)
         problem = take_list(desk, message);
-    else if (!desk->failed)
+    else if (!desk->failed && length > 0)
         problem = take_chunk(desk, message, bytes, length);
+    else if (!desk->failed)
+        problem = take_chunk(desk, message, message->bytes.data, message->bytes.len);
     if (problem != NULL)
         agent_end_breach(agent, problem);
     message_free(message == NULL ? NULL : &message->base);
