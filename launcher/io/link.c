@@ -14,11 +14,13 @@
 #include "io/send_queue.h"
 
 #define KERNEL_QUEUE (512 << 10)
+#define WIDE_PIPE (256 << 10) /* of 64 MiB that a user may have in all; then pipes become tiny */
 #define PIECE ((size_t)64 << 10)
 
 struct link {
     struct loop *loop;
     int read_fd, write_fd;
+    int usual_room; /* of the pipe that is read and is wide now; 0: it is not */
     struct loop_fd *read_watch, *write_watch;
     struct frame_reader in;
     struct send_queue out;
@@ -228,8 +230,6 @@ struct link *link_create(struct loop *loop, int read_fd, int write_fd, const str
         return NULL;
     }
     widen(write_fd);
-    if (read_fd != write_fd) /* a pipe: what has no room there is in memory of sshd, which grows */
-        (void)fcntl(read_fd, F_SETPIPE_SZ, KERNEL_QUEUE);
     struct link *link = mem_alloc(sizeof(*link));
     *link = (struct link){.loop = loop,
                           .read_fd = read_fd,
@@ -254,6 +254,17 @@ void link_destroy(struct link *link)
         link_shut(link);
     link->destroyed = true;
     link_free(link);
+}
+
+void link_widen(struct link *link, bool wide)
+{
+    if (wide == (link->usual_room > 0))
+        return;
+    int room = wide ? fcntl(link->read_fd, F_GETPIPE_SZ) : link->usual_room;
+    if (wide && (room < 0 || room >= WIDE_PIPE))
+        return;
+    if (fcntl(link->read_fd, F_SETPIPE_SZ, wide ? WIDE_PIPE : room) >= 0)
+        link->usual_room = wide ? room : 0;
 }
 
 void link_set_node(struct link *link, uint32_t node)

@@ -43,6 +43,9 @@ struct link *link_create(struct loop *loop, int read_fd, int write_fd, const str
                          void *context, struct error *err);
 void link_destroy(struct link *link); /* what is queued is lost: see link_flush() */
 
+/* Much comes for a while: a pipe from an sshd gets more room, for what has none grows in the memory
+ * of sshd. Then (false) it gets back what it had. It stays as it is if the system refuses. */
+void link_widen(struct link *link, bool wide);
 void link_set_node(struct link *link, uint32_t node); /* for the headers of what is sent */
 void link_send(struct link *link, enum frame_type type, uint32_t epoch, const void *body,
                size_t length);

@@ -127,6 +127,13 @@ static void stage_work_run(struct work_task *task)
 
 /* In the loop */
 
+static void widen(struct stage_desk *desk, bool wide)
+{
+    struct link *link = post_link(&desk->agent->post);
+    if (link != NULL)
+        link_widen(link, wide);
+}
+
 static void tell(struct stage_desk *desk, Hvdrun__Staged *message)
 {
     message->root = desk->work->root;
@@ -169,6 +176,7 @@ static void is_over(struct stage_desk *desk)
     stage_places_put(&desk->places, work->root, stage_copy_place(copy), &copy->list);
     free_spare(desk);
     desk->open = false;
+    widen(desk, false);
     tell(desk, &message);
 }
 
@@ -181,6 +189,7 @@ static void has_failed(struct stage_desk *desk)
     free_chunks(desk->waiting, &desk->waiting_count);
     free_chunks(desk->work->chunks, &desk->work->chunk_count);
     free_spare(desk);
+    widen(desk, false);
     tell(desk, &message);
 }
 
@@ -292,6 +301,7 @@ static const char *take_list(struct stage_desk *desk, const Hvdrun__Stage *messa
     work->length = message->list.len;
     work->lacks = work->taken = 0;
     run(desk, STAGE_BEGIN);
+    widen(desk, true);
     loop_timer_set(desk->beats, BEAT_MS);
     return NULL;
 }
@@ -335,9 +345,11 @@ static void take(struct agent *agent, const struct frame_header *header, const v
         problem = "STAGE cannot be read";
     else if (!desk->failed && message->list.len > 0)
         problem = take_list(desk, message);
-    else if (!desk->failed && length > 0)
+    else if (desk->failed)
+        widen(desk, false); /* something of what is dropped here was in the pipe before */
+    else if (length > 0)
         problem = take_chunk(desk, message, bytes, length);
-    else if (!desk->failed)
+    else
         problem = take_chunk(desk, message, message->bytes.data, message->bytes.len);
     if (problem != NULL)
         agent_end_breach(agent, problem);
@@ -347,8 +359,10 @@ static void take(struct agent *agent, const struct frame_header *header, const v
 static void adapt(struct agent *agent, Hvdrun__Prepare *prepare)
 {
     struct stage_desk *desk = agent_own(agent, stage_desk);
-    if (desk != NULL)
-        stage_places_adapt(&desk->places, prepare);
+    if (desk == NULL)
+        return;
+    widen(desk, false); /* too much may have been in the pipe before */
+    stage_places_adapt(&desk->places, prepare);
 }
 
 static void crew(struct agent *agent, struct crew_config *config, const Hvdrun__Prepare *prepare,

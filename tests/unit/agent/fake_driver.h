@@ -275,26 +275,31 @@ static inline _Noreturn void fake_agent(int read_fd, int write_fd)
     _exit(FAKE_LEAKS() ? 99 : status);
 }
 
-/* `probe`: words of --preempt-probe, asked every 100 ms; NULL: none. `timeout_ms`: of silence. */
-static inline void fake_open_as(struct fake_driver *driver, char **probe, size_t words,
-                                uint32_t timeout_ms)
+/* What the agent reads and writes, and what the driver does: each two may be one. */
+static inline void fake_begin(struct fake_driver *driver, const int theirs[2], const int ours[2])
 {
     static const struct link_ops ops = {.frame = fake_frame, .closed = fake_closed};
-    int pair[2];
     signal(SIGPIPE, SIG_IGN);
     *driver = (struct fake_driver){.seat = NO_SEAT};
-    assert_int_equal(fd_socketpair(pair), 0);
     driver->agent = fork();
     assert_true(driver->agent >= 0);
     if (driver->agent == 0) {
-        fd_close(&pair[1]);
-        fake_agent(pair[0], pair[0]);
+        close(ours[0]);
+        close(ours[1]);
+        fake_agent(theirs[0], theirs[1]);
     }
-    fd_close(&pair[0]);
+    close(theirs[0]);
+    close(theirs[1]);
     buf_init(&driver->output, 1 << 20);
     driver->loop = loop_create(NULL);
-    driver->link = link_create(driver->loop, pair[1], pair[1], &ops, driver, NULL);
+    driver->link = link_create(driver->loop, ours[0], ours[1], &ops, driver, NULL);
     assert_non_null(driver->link);
+}
+
+/* `probe`: words of --preempt-probe, asked every 100 ms; NULL: none. `timeout_ms`: of silence. */
+static inline void fake_welcome(struct fake_driver *driver, char **probe, size_t words,
+                                uint32_t timeout_ms)
+{
     fake_expect(driver, FRAME_HELLO, 0, NO_SEAT);
     Hvdrun__Welcome welcome = HVDRUN__WELCOME__INIT;
     Hvdrun__Credit credit = HVDRUN__CREDIT__INIT;
@@ -309,6 +314,26 @@ static inline void fake_open_as(struct fake_driver *driver, char **probe, size_t
     credit.bytes = UINT32_MAX;
     fake_send(driver, FRAME_WELCOME, 0, &welcome.base);
     fake_send(driver, FRAME_OUTPUT_CREDIT, 0, &credit.base);
+}
+
+static inline void fake_open_as(struct fake_driver *driver, char **probe, size_t words,
+                                uint32_t timeout_ms)
+{
+    int pair[2];
+    assert_int_equal(fd_socketpair(pair), 0);
+    fake_begin(driver, (int[]){pair[0], pair[0]}, (int[]){pair[1], pair[1]});
+    fake_welcome(driver, probe, words, timeout_ms);
+}
+
+/* As behind an sshd. Returns the pipe to the agent: a descriptor of the link. */
+static inline int fake_open_pipes(struct fake_driver *driver)
+{
+    int there[2], back[2];
+    assert_int_equal(fd_pipe(there), 0);
+    assert_int_equal(fd_pipe(back), 0);
+    fake_begin(driver, (int[]){there[0], back[1]}, (int[]){back[0], there[1]});
+    fake_welcome(driver, NULL, 0, 60000);
+    return there[1];
 }
 
 static inline void fake_open_probe(struct fake_driver *driver, char **probe, size_t words)

@@ -480,6 +480,53 @@ static void test_two_descriptors(void **state)
     end_close(&b);
 }
 
+/* The pipe that it reads, and only while it is asked for. */
+static void test_wide_pipe(void **state)
+{
+    struct fixture *f = *state;
+    int there[2], back[2];
+    struct end a = {.loop = f->loop, .bodies = BUF_INIT(1 << 20)};
+    assert_int_equal(fd_pipe(there), 0);
+    assert_int_equal(fd_pipe(back), 0);
+    if (fcntl(there[1], F_SETPIPE_SZ, 256 << 10) < 0) {
+        print_message("this user may have no wide pipe: not tested\n");
+        skip();
+    }
+    int usual = fcntl(there[1], F_SETPIPE_SZ, 32 << 10);
+    a.link = link_create(f->loop, there[0], back[1], &ops, &a, NULL);
+    assert_int_equal(fcntl(there[1], F_GETPIPE_SZ), usual);
+    link_widen(a.link, false);
+    assert_int_equal(fcntl(there[1], F_GETPIPE_SZ), usual);
+    for (int i = 0; i < 2; i++) {
+        link_widen(a.link, true);
+        assert_int_equal(fcntl(there[1], F_GETPIPE_SZ), 256 << 10);
+    }
+    for (int i = 0; i < 2; i++) {
+        link_widen(a.link, false);
+        assert_int_equal(fcntl(there[1], F_GETPIPE_SZ), usual);
+    }
+    /* what has no room in the usual pipe keeps it wide, until it is asked for again */
+    char bytes[100 << 10] = "";
+    link_widen(a.link, true);
+    assert_int_equal(fd_write_all(there[1], bytes, sizeof(bytes)), 0);
+    link_widen(a.link, false);
+    assert_int_equal(fcntl(there[1], F_GETPIPE_SZ), 256 << 10);
+    assert_int_equal(fd_read(there[0], bytes, sizeof(bytes)), sizeof(bytes));
+    link_widen(a.link, false);
+    assert_int_equal(fcntl(there[1], F_GETPIPE_SZ), usual);
+    link_widen(f->a.link, true); /* a socket: nothing happens */
+    link_widen(f->a.link, false);
+    fcntl(there[1], F_SETPIPE_SZ, 1 << 20); /* the user wants even more, where he may */
+    usual = fcntl(there[1], F_GETPIPE_SZ);
+    if (usual >= 256 << 10) {
+        link_widen(a.link, true);
+        assert_int_equal(fcntl(there[1], F_GETPIPE_SZ), usual);
+    }
+    fd_close(&there[1]);
+    fd_close(&back[0]);
+    end_close(&a);
+}
+
 static void test_bad_descriptor(void **state)
 {
     struct fixture *f = *state;
@@ -510,6 +557,7 @@ int main(void)
         ALONE(test_unknown_type_and_too_long),
         PAIR(test_endless_parts),
         PAIR(test_two_descriptors),
+        PAIR(test_wide_pipe),
         PAIR(test_bad_descriptor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

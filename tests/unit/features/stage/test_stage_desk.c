@@ -20,6 +20,7 @@
 
 #define KEEPS ((uint64_t)1 << 40)
 #define SOME_CHUNKS 11 /* more than may be on the way at once */
+#define WIDE (256 << 10)
 
 struct desk {
     struct fake_driver driver;
@@ -280,6 +281,50 @@ static void test_a_driver_that_breaks_the_protocol(void **state)
     expect_breach(desk, "STAGE cannot be read");
 }
 
+/* Only while there is something to come: a user has little room for all his pipes. */
+static void test_pipe(void **state)
+{
+    struct desk *desk = *state;
+    int pipe = fake_open_pipes(&desk->driver), usual = fcntl(pipe, F_GETPIPE_SZ);
+    bool may = fcntl(pipe, F_SETPIPE_SZ, WIDE) >= 0 && fcntl(pipe, F_SETPIPE_SZ, usual) >= 0;
+    for (int root = 0; may && root < 2; root++) {
+        assert_int_equal(fcntl(pipe, F_GETPIPE_SZ), usual);
+        send_list(desk, 2 * STAGE_CHUNK);
+        hear_told(desk, 2);
+        assert_int_equal(fcntl(pipe, F_GETPIPE_SZ), WIDE);
+        send_chunk(desk, 0);
+        send_chunk(desk, 1);
+        hear_taken(desk, 2);
+        hear_over(desk);
+        assert_int_equal(fcntl(pipe, F_GETPIPE_SZ), usual);
+    }
+    fake_quit(&desk->driver);
+    if (!may) {
+        print_message("this user may have no wide pipe: not tested\n");
+        skip();
+    }
+}
+
+/* Whatever is in it when the write fails. */
+static void test_pipe_after_a_failure(void **state)
+{
+    struct desk *desk = *state;
+    int pipe = fake_open_pipes(&desk->driver), usual = fcntl(pipe, F_GETPIPE_SZ);
+    send_list(desk, 9 * STAGE_CHUNK);
+    hear_told(desk, 9);
+    send_chunk(desk, 1);
+    for (int i = 0; i < 4; i++)
+        send_chunk(desk, 2);
+    Hvdrun__Staged *message = hear(desk, UINT64_MAX);
+    assert_string_not_equal(message->problem, "");
+    hvdrun__staged__free_unpacked(message, NULL);
+    fake_settle(&desk->driver);
+    send_chunk(desk, 3); /* what was in the pipe has gone */
+    fake_settle(&desk->driver);
+    assert_int_equal(fcntl(pipe, F_GETPIPE_SZ), usual);
+    fake_quit(&desk->driver);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -288,6 +333,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_write_that_fails, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(test_quit_in_the_middle, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(test_a_driver_that_breaks_the_protocol, open_folder,
-                                        close_folder)};
+                                        close_folder),
+        cmocka_unit_test_setup_teardown(test_pipe, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(test_pipe_after_a_failure, open_folder, close_folder)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
