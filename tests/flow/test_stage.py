@@ -365,6 +365,7 @@ class Kept(Stage):
 
 
 class Refused(Stage):
+    FULL = r"no space for staged files \(another --stage-dir\?\): "
 
     def reads(self, pid, name):
         folder = f"/proc/{pid}/fd"
@@ -395,6 +396,15 @@ class Refused(Stage):
         result = self.run_job("-np", 1, "--stage", "src", "--stage-dir", "here", "true")
         self.expect_said(self.expect(result, 2), "--stage-dir: 'here' is not an absolute path")
 
+    def test_a_stage_dir_that_cannot_be(self):
+        self.folder(x="1")
+        self.write("file", "")
+        for folder, why in (("missing/a", "No such file or directory"), ("file/a", "Not a directory")):
+            folder = self.box.path(folder)
+            result = self.run_job("-np", 1, "--stage", "src", "--stage-dir", folder, "sh", "-c", "echo ran")
+            self.expect_said(self.expect(result, 125), f"--stage-dir: cannot create the folder {folder}: {why}")
+            self.assertNotIn("ran\n", result.stdout)
+
     def mount(self, options):
         if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", self.store],
                                                check=False, stderr=subprocess.DEVNULL).returncode != 0:
@@ -404,7 +414,7 @@ class Refused(Stage):
         self.folder(**{str(number): bytes([number]) for number in range(60)})
         self.mount("size=4m,nr_inodes=40")
         try:
-            self.refused(r"no space for staged files \(another --stage-dir\?\): cannot write .*: No space left", "--stage", "src")
+            self.refused(self.FULL + "cannot write .*: No space left", "--stage", "src")
         finally:
             subprocess.run(["umount", "-l", self.store], check=True)
 
@@ -412,10 +422,10 @@ class Refused(Stage):
         self.folder(x=os.urandom(3000000), y=os.urandom(3000000))
         self.mount("size=4m")
         try:
-            self.refused(r"hvdrun-stage-\d+ has \d MiB of free space, and staged files need 6 MiB", "--stage", "src")
+            self.refused(self.FULL + r"\S+/hvdrun-stage-\d+ has \d MiB of free space, and they need 6 MiB", "--stage", "src")
             self.write("src/x", bytes(3000000))
             self.write("src/y", os.urandom(3900000))
-            self.refused(r"no space for staged files|of free space", "--stage", "src")
+            self.refused(self.FULL, "--stage", "src")
         finally:
             subprocess.run(["umount", "-l", self.store], check=True)
 
@@ -469,7 +479,7 @@ class Refused(Stage):
     def test_interrupted(self):
         self.folder(x=bytes(1))
         with open(self.box.path("src/sparse"), "wb") as file:
-            file.truncate(40 << 30)  # minutes to read
+            file.truncate(40 << 30)  # half a minute to read, or more
         job = self.start("-np", 1, "--stage-dir", self.store, "--stage", "src", "true")
         wait_until(lambda: self.reads(job.popen.pid, "src/sparse"), "the driver reads")
         job.popen.send_signal(signal.SIGINT)

@@ -327,8 +327,8 @@ static int check_space(const struct stage_copy *copy, struct error *err)
     if (space >= copy->missing)
         return 0;
     return error_set(err,
-                     "%s has %" PRIu64 " MiB of free space, and staged files need %" PRIu64
-                     " MiB: choose another --stage-dir",
+                     "no space for staged files (another --stage-dir?): %s has %" PRIu64
+                     " MiB of free space, and they need %" PRIu64 " MiB",
                      copy->store.path, space >> 20, (copy->missing >> 20) + 1);
 }
 

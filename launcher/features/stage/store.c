@@ -28,7 +28,7 @@ int stage_store_fails(int code, const char *what, const char *path, struct error
     if (code == ENOSPC || code == EDQUOT)
         return error_errno(err, code, "no space for staged files (another --stage-dir?): %s %s",
                            what, path);
-    return error_errno(err, code, "--stage: %s %s", what, path);
+    return error_errno(err, code, "--stage-dir: %s %s", what, path);
 }
 
 static int make_folder(const char *path, struct error *err)

@@ -320,7 +320,7 @@ static void test_no_space(void **state)
     assert_string_equal(err.text, "no space for staged files (another --stage-dir?): cannot write "
                                   "/disk/x: No space left on device");
     assert_int_equal(stage_store_fails(EROFS, "cannot create the folder", "/disk", &err), -1);
-    assert_string_equal(err.text, "--stage: cannot create the folder /disk: Read-only file system");
+    assert_string_equal(err.text, "--stage-dir: cannot create the folder /disk: Read-only file system");
 }
 
 int main(void)
