@@ -130,10 +130,10 @@ static void use(struct stage_copy *copy)
 static int take_whole(struct stage_copy *copy, struct error *err)
 {
     char *folder AUTO_FREE = mem_printf("%s/%s", copy->store.path, copy->id);
-    bool fresh = stage_store_is_fresh(&copy->store, copy->id);
     copy->lock = stage_store_take(&copy->store, copy->id);
     if (copy->lock < 0)
         return go_on(copy, err);
+    bool fresh = stage_store_is_fresh(&copy->store, copy->id);
     const char *bad = damaged(copy, !fresh);
     if (bad == NULL) {
         char *boot AUTO_FREE = stage_boot_id();
@@ -300,8 +300,8 @@ static int adopt(struct stage_copy *copy, struct error *err)
     for (size_t i = 0; i < ids.count && i < NEIGHBOURS && go_on(copy, NULL) == 0; i++) {
         struct neighbour *next = &list[count];
         *next = (struct neighbour){.id = ids.items[i],
-                                   .lock = stage_store_take(&copy->store, ids.items[i]),
-                                   .fresh = stage_store_is_fresh(&copy->store, ids.items[i])};
+                                   .lock = stage_store_take(&copy->store, ids.items[i])};
+        next->fresh = stage_store_is_fresh(&copy->store, next->id); /* of the copy that is locked */
         if (next->lock >= 0 && stage_store_list(&copy->store, next->id, &next->list) == 0)
             count++;
         else
