@@ -20,6 +20,7 @@ import time
 import bench
 
 FOLDER = "/tmp/staged"
+WAYS = ("hvdrun", "rsync", "sbcast")
 STORE = f"/tmp/hvdrun-stage-{os.geteuid()}"
 
 
@@ -154,6 +155,9 @@ def main():
     parser.add_argument("--ways", default="", help="only these, with commas between them")
     parser.add_argument("--in-the-rig", action="store_true", help="used by the program itself")
     options = parser.parse_args()
+    unknown = [way for way in options.ways.split(",") if way not in ("", *WAYS)]
+    if unknown:
+        sys.exit(f"stage.py: --ways: {unknown[0]!r} is none of {', '.join(WAYS)}")
     bench.begin()
     if options.in_the_rig:
         import entrance
