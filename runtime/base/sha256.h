@@ -4,7 +4,7 @@
  * library. To load one for the hash of one file would cost more than the hash itself, at every
  * start. And the agent for other hosts depends only on libc.
  *
- * Much at once is hashed by the SHA instructions of x86-64, if this processor has them: about seven
+ * Much at once is hashed by the SHA instructions of x86-64, if this processor has them: about six
  * times as fast. To ask for them is slow in a virtual machine, so a hash asks once, and a small one
  * does not.
  */
