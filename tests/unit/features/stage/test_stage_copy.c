@@ -2,6 +2,7 @@
 /* A source and its copy on one machine: chunks in order and out of it, and what another one has. */
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -28,6 +30,51 @@ struct place {
     struct stage_copy_config config;
     uint8_t chunk[STAGE_CHUNK];
 };
+
+/* The kernel refuses one call that takes space: the `left`-th of this name. */
+static struct {
+    const char *call; /* NULL: none */
+    int code, left;
+} refused;
+
+static bool is_refused(const char *call)
+{
+    if (refused.call == NULL || strcmp(call, refused.call) != 0 || --refused.left != 0)
+        return false;
+    errno = refused.code;
+    return true;
+}
+
+int open(const char *path, int flags, ...)
+{
+    va_list rest;
+    va_start(rest, flags);
+    mode_t mode = (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    if ((flags & O_CREAT) != 0 && is_refused("open"))
+        return -1;
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+ssize_t write(int fd, const void *bytes, size_t length)
+{
+    return is_refused("write") ? -1 : syscall(SYS_write, fd, bytes, length);
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+    return is_refused("mkdir") ? -1 : (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+}
+
+int symlink(const char *target, const char *path)
+{
+    return is_refused("symlink") ? -1 : (int)syscall(SYS_symlinkat, target, AT_FDCWD, path);
+}
+
+int rename(const char *from, const char *to)
+{
+    return is_refused("rename") ? -1 : (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
 
 static int open_place(void **state)
 {
@@ -320,13 +367,94 @@ static void test_no_space(void **state)
     assert_string_equal(err.text, "no space for staged files (another --stage-dir?): cannot write "
                                   "/disk/x: No space left on device");
     assert_int_equal(stage_store_fails(EROFS, "cannot create the folder", "/disk", &err), -1);
-    assert_string_equal(err.text, "--stage-dir: cannot create the folder /disk: Read-only file system");
+    assert_string_equal(err.text,
+                        "--stage-dir: cannot create the folder /disk: Read-only file system");
+}
+
+static int attempt(struct place *p, struct stage_source *source, struct error *err)
+{
+    struct stage_copy copy;
+    struct stage_list list;
+    list_of(source, &list);
+    int result = stage_copy_begin(&copy, &p->config, &list, err);
+    for (uint64_t chunk = 0; result == 0 && chunk < stage_list_chunks(&source->list); chunk++)
+        result = send(p, source, &copy, chunk, err);
+    if (result == 0)
+        result = stage_copy_end(&copy, err);
+    refused.call = NULL; /* what could not be removed now would go with the next copy */
+    if (result == 0)
+        stage_copy_close(&copy);
+    return result;
+}
+
+/* In the store, whose name has the number of the user. */
+static void expect_none(const char *disk, const char *names)
+{
+    char *pattern AUTO_FREE = mem_printf("%s/hvdrun-stage-*/%s", disk, names);
+    glob_t found;
+    if (glob(pattern, 0, NULL, &found) == 0)
+        fail_msg("%s is left", found.gl_pathv[0]);
+    globfree(&found);
+}
+
+/* Each call in turn that makes or fills something. Nothing is left of the copy. */
+static int refuse_each(struct place *p, struct stage_source *source, const char *call, int code)
+{
+    char *wanted AUTO_FREE =
+        mem_strdup("no space for staged files (another --stage-dir?): cannot ");
+    for (int i = 1;; i++) {
+        struct error err = ERROR_INIT;
+        refused.code = code;
+        refused.left = i;
+        refused.call = call;
+        int result = attempt(p, source, &err);
+        expect_none(p->disk, "*");
+        expect_none(p->disk, ".[!.]*");
+        if (refused.left > 0) {
+            assert_int_equal(result, 0);
+            return i - 1;
+        }
+        if (strncmp(err.text, wanted, strlen(wanted)) != 0)
+            fail_msg("%s %d: '%s'", call, i, err.text);
+        assert_non_null(strstr(err.text, strerror(code)));
+        assert_int_equal(result, -1);
+    }
+}
+
+static void test_each_call_without_space(void **state)
+{
+    struct place *p = *state;
+    struct stage_source source;
+    static const struct {
+        const char *call;
+        int least;
+    } calls[] = {{"open", 5}, {"write", 5}, {"mkdir", 5}, {"symlink", 1}, {"rename", 1}};
+    char *empty AUTO_FREE = mem_printf("%s/src/empty", p->folder);
+    char *folder AUTO_FREE = mem_printf("%s/src/folder", p->folder);
+    char *in AUTO_FREE = mem_printf("%s/src/folder/y", p->folder);
+    char *link AUTO_FREE = mem_printf("%s/src/link", p->folder);
+    fill(p->file, STAGE_CHUNK + 5, 'a');
+    fill(empty, 0, 'a');
+    assert_int_equal(mkdir(folder, 0700), 0);
+    fill(in, 5, 'b');
+    assert_int_equal(symlink("folder/y", link), 0);
+    p->config.keep.bytes = 0;
+    scan(p, &source);
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        for (int full = 0; full < 2; full++) {
+            int code = full != 0 ? ENOSPC : EDQUOT;
+            assert_in_range(refuse_each(p, &source, calls[i].call, code), calls[i].least, 100);
+            (void)!tree_remove(AT_FDCWD, p->disk, NULL);
+        }
+    }
+    stage_source_close(&source);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_space),
+        cmocka_unit_test_setup_teardown(test_each_call_without_space, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_whole, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_race, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_order, open_place, close_place),
