@@ -334,11 +334,14 @@ ProtobufCMessage *message_read(const ProtobufCMessageDescriptor *kind, const uin
     return message_unpack(kind, NULL, length, bytes);
 }
 
-/* How many bytes the number has; 0: it is not one. */
-static size_t varint_get(const uint8_t *bytes, size_t length, uint64_t *out)
+#define HEAD_NUMBER_MAX 5 /* bytes of a key or a length; protobuf-c refuses a longer one */
+#define NUMBER_MAX 10
+
+/* How many bytes the number has; 0: it is not one of at most `most` bytes. */
+static size_t varint_get(const uint8_t *bytes, size_t length, size_t most, uint64_t *out)
 {
     *out = 0;
-    for (size_t i = 0; i < length && i < 10; i++) {
+    for (size_t i = 0; i < length && i < most; i++) {
         *out |= (uint64_t)(bytes[i] & 0x7f) << (7 * i);
         if ((bytes[i] & 0x80) == 0)
             return i + 1;
@@ -351,10 +354,11 @@ static size_t varint_get(const uint8_t *bytes, size_t length, uint64_t *out)
 static size_t field_length(const uint8_t *bytes, size_t length, uint64_t *key, size_t *head)
 {
     uint64_t value;
-    size_t first = varint_get(bytes, length, key);
+    size_t first = varint_get(bytes, length, HEAD_NUMBER_MAX, key);
     if (first == 0)
         return 0;
-    size_t second = varint_get(bytes + first, length - first, &value);
+    size_t most = (*key & 7) == 0 ? NUMBER_MAX : HEAD_NUMBER_MAX;
+    size_t second = varint_get(bytes + first, length - first, most, &value);
     *head = first + second;
     switch (*key & 7) {
     case 0: return second == 0 ? 0 : *head;

@@ -148,7 +148,7 @@ struct buf message_head(const ProtobufCMessage *message, unsigned field, size_t 
 ProtobufCMessage *message_read(const ProtobufCMessageDescriptor *kind, const uint8_t *bytes,
                                size_t length);
 /* The same, but does not copy the field `field` of bytes if it is the last one, as message_head()
- * wants it: `*value` is in `bytes`. If it is not, `*value_length` is 0, and the message has all. */
+ * wants it: `*value` is in `bytes`. If it is not, `*value` is NULL, and the message has all. */
 ProtobufCMessage *message_read_head(const ProtobufCMessageDescriptor *kind, const uint8_t *bytes,
                                     size_t length, unsigned field, const uint8_t **value,
                                     size_t *value_length);

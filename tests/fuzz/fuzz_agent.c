@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A whole agent whose driver is hostile: frames in any order, of which WELCOME, PREPARE and START
- * begin as good ones, then the driver hangs up. The agent must end, with nothing wrong in memory
- * and no process left. Workers are /bin/true; no text that the fuzzer makes is ever run, connected
- * to or taken for a path. NOTIFY and the topics of checks, which go out to other places,
- * are left out.
+ * A whole agent whose driver is hostile: frames in any order, of which WELCOME, PREPARE, START and
+ * STAGE begin as good ones, then the driver hangs up. The agent must end, with nothing wrong in
+ * memory and no process left. Workers are /bin/true. No text that the fuzzer makes is ever run,
+ * connected to or taken for a path: STAGE has a folder of its own. NOTIFY and the topics of checks,
+ * which go out to other places, are left out.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -15,6 +16,8 @@
 
 #include "agent/agent.h"
 #include "base/fd.h"
+#include "base/tree.h"
+#include "features/stage/list.h"
 #include "frames.h"
 
 enum { CHILD_TRIES = 2000, CHILD_TRY_US = 5000 };
@@ -105,7 +108,37 @@ static void put_welcome(struct frames *frames)
     frames_put_message(frames, FRAME_WELCOME, 0, &welcome.base);
 }
 
-static void write_story(struct fuzz_bytes *bytes, struct buf *out)
+/* A list of one file, or its bytes. */
+static void put_stage(struct frames *frames, const char *place)
+{
+    static const char content[] = "some bytes";
+    struct buf list AUTO_BUF = BUF_INIT(1 << 10);
+    struct stage_file file = {.kind = 'f', .name = "file", .size = sizeof(content)};
+    Hvdrun__Stage stage = HVDRUN__STAGE__INIT;
+    char *names[] = {"/src/file"};
+    struct sha256 hash;
+    uint8_t kind = fuzz_u8(frames->bytes);
+    sha256_begin(&hash);
+    sha256_add(&hash, content, sizeof(content));
+    sha256_end(&hash, file.hash);
+    if (kind % 4 == 0)
+        file.size = 0; /* needs no chunk */
+    (void)!stage_list_put(&list, &file);
+    stage.root = kind >> 4 & 3;
+    if (kind % 4 < 3) {
+        stage.names = names;
+        stage.n_names = 1;
+        stage.list = (ProtobufCBinaryData){list.length, (uint8_t *)buf_text(&list)};
+    } else {
+        stage.bytes = (ProtobufCBinaryData){sizeof(content), (uint8_t *)(uintptr_t)content};
+    }
+    frames_change(frames, &stage.base);
+    stage.folder = (char *)(uintptr_t)place;
+    stage.dest = "";
+    frames_put_message(frames, FRAME_STAGE, 0, &stage.base);
+}
+
+static void write_story(struct fuzz_bytes *bytes, struct buf *out, const char *place)
 {
     struct frames frames = {.bytes = bytes, .out = out, .tame = true};
     while (bytes->left > 0) {
@@ -113,6 +146,8 @@ static void write_story(struct fuzz_bytes *bytes, struct buf *out)
         frames.rank = choice >> 6 & 1;
         if (choice % 32 == 30)
             put_welcome(&frames);
+        else if (choice % 32 == 31)
+            put_stage(&frames, place);
         else if (choice % 32 >= 26)
             put_prepare(&frames, choice < 192 ? 1 : fuzz_u32(bytes));
         else
@@ -154,8 +189,10 @@ FUZZ_TARGET
     struct fuzz_bytes bytes = {data, size};
     AUTO_BUF struct buf story = BUF_INIT(FRAMES_MAX + 1024);
     sigset_t mask;
+    char place[] = "/tmp/hvdrun-fuzz-agent-XXXXXX";
     int pair[2];
-    write_story(&bytes, &story);
+    FUZZ_CHECK(mkdtemp(place) != NULL);
+    write_story(&bytes, &story, place);
     FUZZ_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
     fd_nonblock(pair[1]);
     fd_write(pair[1], buf_text(&story), story.length);
@@ -169,5 +206,6 @@ FUZZ_TARGET
     agent_run(&config);
     fd_close(&pair[1]);
     FUZZ_CHECK(no_child_stays());
+    FUZZ_CHECK(tree_remove(AT_FDCWD, place, NULL) == 0);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every message of control.proto: the first byte chooses it. What can be read can be written, in
- * the size that is said before. (Read again it need not be the same: protobuf-c does not keep every
- * unknown field whole.) */
+ * the size that is said before. It is the same without a copy of its bytes. (Read again it need not
+ * be the same: protobuf-c does not keep every unknown field whole.) */
 #include <protobuf-c/protobuf-c.h>
 
 #include "fuzz.h"
@@ -31,13 +31,53 @@ static const ProtobufCMessageDescriptor *const messages[] = {
     &hvdrun__stall__descriptor,        &hvdrun__usage__descriptor,
     &hvdrun__ask__descriptor,          &hvdrun__answer__descriptor,
     &hvdrun__pulse__descriptor,        &hvdrun__evidence__descriptor,
+    &hvdrun__stage__descriptor,        &hvdrun__staged__descriptor,
 };
+
+/* What was left where it came from becomes the message's own. */
+static void give_back(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
+                      const uint8_t *value, size_t length)
+{
+    ProtobufCBinaryData *place = (ProtobufCBinaryData *)((char *)message + field->offset);
+    free(place->data);
+    place->data = length > 0 ? mem_dup(value, length) : NULL;
+    place->len = length;
+}
+
+/* With or without a copy of a field's bytes, the message is the same. */
+static void read_both_ways(const struct fuzz_bytes *bytes, const ProtobufCMessageDescriptor *kind,
+                           const ProtobufCFieldDescriptor *field)
+{
+    const uint8_t *value;
+    size_t length;
+    ProtobufCMessage *whole = message_read(kind, bytes->at, bytes->left);
+    ProtobufCMessage *head =
+        message_read_head(kind, bytes->at, bytes->left, field->id, &value, &length);
+    FUZZ_CHECK((whole == NULL) == (head == NULL));
+    FUZZ_CHECK(value != NULL || length == 0);
+    FUZZ_CHECK(value == NULL || value + length == bytes->at + bytes->left);
+    if (head != NULL && value != NULL)
+        give_back(head, field, value, length);
+    if (head != NULL) {
+        ProtobufCBinaryData one = message_pack(whole), other = message_pack(head);
+        FUZZ_CHECK(one.len == other.len && memcmp(one.data, other.data, one.len) == 0);
+        free(one.data);
+        free(other.data);
+    }
+    message_free(whole);
+    message_free(head);
+}
 
 FUZZ_TARGET
 {
     struct fuzz_bytes bytes = {data, size};
     const ProtobufCMessageDescriptor *kind =
         messages[fuzz_u8(&bytes) % (sizeof(messages) / sizeof(messages[0]))];
+    for (unsigned i = 0; i < kind->n_fields; i++) {
+        const ProtobufCFieldDescriptor *field = &kind->fields[i];
+        if (field->type == PROTOBUF_C_TYPE_BYTES && field->label == PROTOBUF_C_LABEL_NONE)
+            read_both_ways(&bytes, kind, field);
+    }
     ProtobufCMessage *message = protobuf_c_message_unpack(kind, NULL, bytes.left, bytes.at);
     if (message == NULL)
         return 0;

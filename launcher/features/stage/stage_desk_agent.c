@@ -347,7 +347,7 @@ static void take(struct agent *agent, const struct frame_header *header, const v
         problem = take_list(desk, message);
     else if (desk->failed)
         widen(desk, false); /* something of what is dropped here was in the pipe before */
-    else if (length > 0)
+    else if (bytes != NULL)
         problem = take_chunk(desk, message, bytes, length);
     else
         problem = take_chunk(desk, message, message->bytes.data, message->bytes.len);

@@ -400,6 +400,32 @@ static void test_head_is_not_the_end(void **state)
     assert_int_equal(length, 0);
 }
 
+/* What is refused when all is read is refused here, too; and the last of two values counts. */
+static void test_head_is_as_strict(void **state)
+{
+    (void)state;
+    static const uint8_t long_key[] = {9 << 3 | 2 | 0x80, 0x80, 0x80, 0x80, 0x80, 0, 1, 'a'};
+    static const uint8_t long_length[] = {9 << 3 | 2, 0x81, 0x80, 0x80, 0x80, 0x80, 0, 'a'};
+    static const uint8_t five[] = {
+        9 << 3 | 2 | 0x80, 0x80, 0x80, 0x80, 0, 0x81, 0x80, 0x80, 0x80, 0, 'a'};
+    static const uint8_t twice[] = {9 << 3 | 2, 1, 'a', 9 << 3 | 2, 0};
+    const ProtobufCMessageDescriptor *kind = &hvdrun__stage__descriptor;
+    const uint8_t *value;
+    size_t length;
+    assert_null(message_read(kind, long_key, sizeof(long_key)));
+    assert_null(message_read_head(kind, long_key, sizeof(long_key), 9, &value, &length));
+    assert_null(message_read(kind, long_length, sizeof(long_length)));
+    assert_null(message_read_head(kind, long_length, sizeof(long_length), 9, &value, &length));
+    ProtobufCMessage *read = message_read_head(kind, five, sizeof(five), 9, &value, &length);
+    assert_ptr_equal(value, five + sizeof(five) - 1);
+    assert_int_equal(length, 1);
+    message_free(read);
+    read = message_read_head(kind, twice, sizeof(twice), 9, &value, &length);
+    assert_ptr_equal(value, twice + sizeof(twice));
+    assert_int_equal(length, 0);
+    message_free(read);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -415,6 +441,7 @@ int main(void)
         cmocka_unit_test(test_kv_round_trip),
         cmocka_unit_test(test_head),
         cmocka_unit_test(test_head_is_not_the_end),
+        cmocka_unit_test(test_head_is_as_strict),
         cmocka_unit_test(test_empty_bodies),
         cmocka_unit_test(test_rubbish),
     };
