@@ -4,6 +4,7 @@
 
 import os
 import re
+import sys
 
 from ground import patient, wait_until
 from hosts import Hosts, main
@@ -42,6 +43,22 @@ class Stage(Hosts):
         result = self.ssh_job("-v", "-H", "node1,node2", "--stage", "src", "src/run.sh")
         self.expect_said(self.expect(result, 0), r"node1: has \S+ \(5000014 of 5000014 bytes were there\)")
         self.expect_said(result, r"node2: has \S+ \(0 of 5000014 bytes were there\)")
+
+    def test_the_pipe_from_sshd(self):
+        """It is wide only while files come, since a user may have little for all his pipes."""
+        self.folder(5000000)
+        look = self.write("look.py", """
+import fcntl, os
+sizes, folder = [], f"/proc/{os.getppid()}/fd"
+for name in os.listdir(folder):
+    if os.readlink(f"{folder}/{name}").startswith("pipe:"):
+        sizes.append(fcntl.fcntl(os.open(f"{folder}/{name}", os.O_RDONLY | os.O_NONBLOCK), fcntl.F_GETPIPE_SZ))
+usual = fcntl.fcntl(os.pipe()[0], fcntl.F_GETPIPE_SZ)
+print("wide", [size for size in sizes if size > usual], "of", len(sizes) > 0)
+""")
+        for stage in ((), ("--stage", "src")):
+            result = self.expect(self.ssh_job("-H", "node1", *stage, sys.executable, look), 0)
+            self.assertRegex(result.stdout, r"wide \[\] of True")
 
     def test_a_slow_host(self):
         """It takes seconds, with a node timeout below that: the others and the heartbeats do not wait."""
