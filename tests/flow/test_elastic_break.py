@@ -2,7 +2,9 @@
 """Elastic jobs under attack: what once broke them."""
 # ctest waits
 
+import json
 import os
+import re
 import signal
 import subprocess
 
@@ -188,6 +190,38 @@ echo "rank $RANK ends"
         result = self.run_job(*self.where, "-H", "a:150,b:1", "--max-restarts", 10, "sh", "-c", script, timeout=120)
         self.expect(result, 0)
         self.expect_said(result, "6 epochs: 5 crashes, 0 hosts lost")
+
+    def test_ranks_that_never_ran_did_not_succeed(self):
+        """The epoch ends while the host a starts its ranks, and the job waits for the host b, which has gone."""
+        report = self.box.path("report")
+        self.set_hosts("a:150", "b:1")
+        script = 'test $HVDRUN_HOSTNAME = a && exec sleep 1000; echo a:150 > "$1.new"; mv "$1.new" "$1"; exit 1'
+        job = self.start_elastic(
+            *self.discover("a:150", "b:1"), "-np", 151, "--min-np", 151, "--max-restarts", 10, "--grow-delay", "0", "--report", report,
+            "sh", "-c", script, "sh", self.box.path("hosts"))
+        job.wait_output("waiting for 1 more slot", "stderr", timeout=120)
+        job.signal(signal.SIGTERM)
+        self.expect(job.wait(), 128 + signal.SIGTERM)
+        with open(report, encoding="utf-8") as file:
+            ranks = json.load(file)["ranks"]
+        self.assertEqual(len(ranks), 151)
+        self.assertEqual([one for one in ranks if one["exit_code"] == 0], [])
+
+    def test_all_members_die_while_newcomers_start(self):
+        """The first newcomer kills the only member. The others of its host have nothing to end."""
+        gate, _ = self.box.gate("may-end")
+        events, pid = self.box.path("events"), self.box.path("pid")
+        script = ('if test $HVDRUN_HOSTNAME = a; then echo $$ > "$1.new"; mv "$1.new" "$1"; shift; exec "$@"; fi; '
+                  'test $HVDRUN_EPOCH != 2 || kill -9 $(cat "$1") 2> "$1.errors"; exec sleep 1000')
+        job = self.start_elastic(
+            *self.discover("a:1"), "-np", 1, "--min-np", 1, "--max-np", 151, "--max-restarts", 10, "--grow-delay", "0", "--grace", 1,
+            "--events", events, "sh", "-c", script, "sh", pid, worker("elastic_horovod"), "--until", gate, "--alarm", 300)
+        job.wait_output("epoch-round 1 ")
+        self.set_hosts("a:1", "b:150")
+        wait_until(lambda: re.search('"size": ?151', self.events_of(events)) or job.popen.poll() is not None, "all start anew", 120)
+        job.signal(signal.SIGTERM)
+        self.expect(job.wait(), 128 + signal.SIGTERM)
+        self.assertNotIn("node_lost", self.events_of(events))
 
     def test_mpi_starts_anew_often(self):
         for kind in ("mpich", "openmpi"):

@@ -437,19 +437,19 @@ static void finished(struct job *job, int seat)
  * started yet, it never reports. */
 static void end_unstarted(struct job *job, const struct node_link *node)
 {
-    uint32_t epoch = job->epoch; /* the last of them may begin the next one */
-    for (int seat = 0; seat < job->ranks.size; seat++) {
-        struct rank_record *record = &job->ranks.records[seat];
-        if (record->node != node->index || record->epoch != epoch || record->state != RANK_PLANNED)
-            continue;
-        int64_t now_ns = clock_mono_ns();
-        record->ended_by_us = true;
-        rank_exited(&job->ranks, seat, now_ns);
-        rank_finished(&job->ranks, seat);
-        exited(job, &(struct exit_event){
-                        .seat = seat, .signaled = true, .code = SIGTERM, .when_ns = now_ns});
-        finished(job, seat);
+    int *seats AUTO_FREE = NULL;
+    int64_t now_ns = clock_mono_ns();
+    int count = rank_end_unstarted(&job->ranks, node->index, SIGTERM, now_ns, &seats);
+    for (int i = 0; i < count; i++) {
+        struct exit_event exit = {
+            .seat = seats[i], .signaled = true, .code = SIGTERM, .when_ns = now_ns};
+        if (job->ranks.records[seats[i]].state != RANK_FINISHED)
+            continue; /* the last of them may begin the next epoch */
+        exited(job, &exit);
+        finished(job, seats[i]);
     }
+    if (count > 0)
+        parts_ranks_changed(job);
 }
 
 static void ended(struct job *job, struct node_link *node)

@@ -136,3 +136,27 @@ bool rank_finished(struct rank_table *table, int seat)
     table->finished++;
     return true;
 }
+
+/* A seat may have been kept for a worker that never came. */
+static bool is_unstarted(const struct rank_record *record, int node)
+{
+    return record->state == RANK_PLANNED && record->epoch != 0 && record->node == node;
+}
+
+int rank_end_unstarted(struct rank_table *table, int node, int signal, int64_t when_ns, int **seats)
+{
+    int left = table->size - table->running - table->exited, count = 0;
+    *seats = left > 0 ? mem_array((size_t)left, sizeof(**seats)) : NULL;
+    for (int seat = 0; seat < table->size && left > 0; seat++) {
+        struct rank_record *record = &table->records[seat];
+        left -= record->state == RANK_PLANNED;
+        if (!is_unstarted(record, node))
+            continue;
+        record->signaled = record->ended_by_us = true;
+        record->code = signal;
+        rank_exited(table, seat, when_ns);
+        rank_finished(table, seat);
+        (*seats)[count++] = seat;
+    }
+    return count;
+}

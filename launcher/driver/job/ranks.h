@@ -84,3 +84,7 @@ void rank_stopped(struct rank_record *record, const char *why, int64_t when_ns);
 bool rank_started(struct rank_table *table, int seat, pid_t pid, int64_t when_ns);
 bool rank_exited(struct rank_table *table, int seat, int64_t when_ns);
 bool rank_finished(struct rank_table *table, int seat);
+/* The seats on this node whose workers were to start and never have, whatever their epoch. They
+ * have now ended by this signal, which we have sent. Returns how many; the caller frees `seats`. */
+int rank_end_unstarted(struct rank_table *table, int node, int signal, int64_t when_ns,
+                       int **seats);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -164,6 +166,47 @@ static void test_a_seat_is_taken_again(void **state)
     }
 }
 
+static void seat(struct rank_table *table, int number, int node, uint32_t epoch)
+{
+    struct rank_record *record = rank_table_seat(table, number);
+    record->node = node;
+    record->epoch = epoch;
+}
+
+/* Newcomers belong to a later epoch than the members; seats of others, or of nobody, stay. */
+static void test_the_unstarted_of_a_node_end(void **state)
+{
+    (void)state;
+    struct rank_table table;
+    int *seats = NULL;
+    rank_table_init(&table, 0);
+    seat(&table, 0, 0, 3);
+    rank_started(&table, 0, 4711, 10);
+    seat(&table, 1, 0, 3);
+    seat(&table, 2, 1, 3);
+    seat(&table, 4, 0, 4); /* seat 3 was kept for a worker that was never to start */
+    assert_int_equal(rank_end_unstarted(&table, 0, SIGTERM, 77, &seats), 2);
+    assert_int_equal(seats[0], 1);
+    assert_int_equal(seats[1], 4);
+    free(seats);
+    counts(&table, 1, 2, 2);
+    for (int number = 1; number < 5; number += 3) {
+        const struct rank_record *record = &table.records[number];
+        assert_int_equal(record->state, RANK_FINISHED);
+        assert_true(record->signaled);
+        assert_int_equal(record->code, SIGTERM);
+        assert_true(record->ended_by_us);
+        assert_int_equal(record->ended_ns, 77);
+        assert_int_equal(record->pid, 0);
+    }
+    assert_int_equal(table.records[0].state, RANK_RUNNING);
+    assert_int_equal(table.records[2].state, RANK_PLANNED);
+    assert_int_equal(table.records[3].state, RANK_PLANNED);
+    assert_int_equal(rank_end_unstarted(&table, 0, SIGTERM, 78, &seats), 0);
+    free(seats);
+    rank_table_destroy(&table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +217,7 @@ int main(void)
         cmocka_unit_test(test_a_world_is_over),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_a_seat_is_taken_again),
+        cmocka_unit_test(test_the_unstarted_of_a_node_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
