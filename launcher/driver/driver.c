@@ -91,13 +91,17 @@ static void raise_descriptor_limit(struct job *job)
 }
 
 #define LARGE_BLOCK (128 << 10)
+#define HEAP_SPARE (1 << 20)
 
 /* Large blocks, such as the buffers of links, go back to the kernel when they are freed. Otherwise
  * glibc keeps them in the heap from the first one on that is freed. In an elastic job whose hosts
- * come and go, they leave gaps there, and the heap grows with each host that comes. */
+ * come and go, they leave gaps there, and the heap grows with each host that comes. With a
+ * threshold that is set, glibc no longer raises the other one, and would return the end of the heap
+ * often. */
 static void give_back_large_blocks(void)
 {
     mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);
+    mallopt(M_TRIM_THRESHOLD, HEAP_SPARE);
 }
 
 int driver_run(const struct job_request *request, struct error *err)
