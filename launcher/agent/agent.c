@@ -241,6 +241,8 @@ static void on_tick(void *context)
     bool holds = agent->config->holder != NULL;
     if (driver > 0 && (holds ? kill(driver, 0) == 0 : getppid() == driver))
         liveness_heard(&agent->liveness, now); /* it may be stopped (a debugger), but it is there */
+    if (liveness_wants_bytes(&agent->liveness, now) && link_has_come(agent->link))
+        liveness_bytes_wait(&agent->liveness, now);
     if (liveness_tick(&agent->liveness, now) == LIVENESS_LOST) {
         agent_end_driver_silent(agent, liveness_silence_ms(&agent->liveness, now));
         return;

@@ -272,6 +272,12 @@ void link_set_node(struct link *link, uint32_t node)
     link->node = node;
 }
 
+bool link_has_come(const struct link *link)
+{
+    struct pollfd come = {.fd = link->read_fd, .events = POLLIN};
+    return poll(&come, 1, 0) > 0;
+}
+
 size_t link_queued(const struct link *link)
 {
     return send_queue_length(&link->out) + link->pieces.length;

@@ -84,5 +84,6 @@ bool link_ready(struct link *link);
 bool link_data_splice(struct link *link, enum frame_type type, uint32_t epoch,
                       const struct frame_data *data, int fd, size_t length);
 
+bool link_has_come(const struct link *link); /* something waits to be read */
 size_t link_queued(const struct link *link); /* bytes that the kernel has not taken yet */
 bool link_flush(struct link *link);          /* tries to write all now; true when all is written */

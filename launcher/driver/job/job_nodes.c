@@ -115,9 +115,16 @@ static void node_closed(void *context, struct node_link *node, const char *why)
 static void node_suspect(void *context, struct node_link *node, bool silent, int64_t silence_ms)
 {
     struct job *job = context;
-    if (silent)
+    double limit_s = (double)liveness_limit_ms(&node->liveness) / 1000;
+    bool may_answer = node_link_may_answer(node);
+    if (silent && may_answer)
+        log_warning(&job->log,
+                    "%s: no heartbeat for %.1f s; after %.0f s, or %.0f s if it still answers, "
+                    "the host counts as lost",
+                    node->host, (double)silence_ms / 1000, limit_s, 2 * limit_s);
+    else if (silent)
         log_warning(&job->log, "%s: no heartbeat for %.1f s; after %.0f s the host counts as lost",
-                    node->host, (double)silence_ms / 1000, (double)node->liveness.lost_ms / 1000);
+                    node->host, (double)silence_ms / 1000, limit_s);
     else
         log_notice(&job->log, "%s: answers again", node->host);
     parts_node_event(job, node, silent ? "node_suspect" : "node_heard", NULL);

@@ -2,7 +2,6 @@
 #include "driver/job/node_link.h"
 
 #include <netdb.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -106,6 +105,11 @@ static int fill(struct resolve_result *to, const char *numeric)
     return 0;
 }
 
+static bool is_known(const struct transport_stream *stream)
+{
+    return stream->peer[0] != '\0' && stream->peer_port != 0;
+}
+
 /* `answers` comes once or never. NULL: there is no known address to connect to. */
 static struct second_look *second_look_begin(struct loop *loop,
                                              const struct transport_stream *stream,
@@ -113,7 +117,7 @@ static struct second_look *second_look_begin(struct loop *loop,
                                              void *context)
 {
     struct resolve_result peers = {.count = 0};
-    if (stream->peer[0] == '\0' || stream->peer_port == 0 || fill(&peers, stream->peer) < 0)
+    if (!is_known(stream) || fill(&peers, stream->peer) < 0)
         return NULL;
     struct second_look *look = mem_alloc(sizeof(*look));
     *look = (struct second_look){.answers = answers, .context = context};
@@ -152,12 +156,17 @@ static void forget_end(struct node_link *node)
     mem_free_at(&node->end_reason);
 }
 
+static void end_look(struct node_link *node)
+{
+    second_look_end(node->look);
+    node->look = NULL;
+}
+
 static void close_link(struct node_link *node)
 {
     loop_timer_destroy(node->last_words);
     node->last_words = NULL;
-    second_look_end(node->look);
-    node->look = NULL;
+    end_look(node);
     loop_timer_destroy(node->tick);
     node->tick = NULL;
     link_destroy(node->link);
@@ -310,10 +319,7 @@ static void link_frame(void *context, const struct frame_header *header, const u
 {
     struct node_link *node = context;
     liveness_heard(&node->liveness, clock_mono_ms());
-    if (node->look != NULL) {
-        second_look_end(node->look);
-        node->look = NULL;
-    }
+    end_look(node);
     if (node->suspect) {
         node->suspect = false;
         node->ops->suspect(node->context, node, false, 0);
@@ -338,46 +344,44 @@ static void host_answers(void *context)
     liveness_host_answers(&node->liveness);
 }
 
-/* Starts the second look after half of the time limit. This machine needs none: it answers. */
+/* Starts the second look after half of the time limit. This machine needs none: it answers. An
+ * agent that starts has time enough. */
 static void look_again(struct node_link *node, int64_t silence_ms)
 {
     bool due = silence_ms >= node->liveness.lost_ms / 2;
-    if (!node->doubted || !due)
+    if (!node->doubted || node->hello == NULL)
         return;
-    if (node->stream.same_machine)
+    if (node->stream.same_machine && (due || silence_ms >= node->liveness.suspect_ms))
         liveness_host_answers(&node->liveness);
-    else if (node->look == NULL)
+    else if (due && node->look == NULL)
         node->look = second_look_begin(node->loop, &node->stream, node->liveness.lost_ms / 2,
                                        host_answers, node);
-}
-
-/* Many links may be ready at once, and one turn of the loop does not read them all. */
-static bool has_something_to_read(const struct node_link *node)
-{
-    struct pollfd come = {.fd = node->stream.read_fd, .events = POLLIN};
-    return poll(&come, 1, 0) > 0;
 }
 
 static void on_tick(void *context)
 {
     struct node_link *node = context;
     int64_t now = clock_mono_ms();
-    if (liveness_silence_ms(&node->liveness, now) >= node->liveness.suspect_ms &&
-        has_something_to_read(node))
-        liveness_heard(&node->liveness, now);
+    /* many links may be ready at once, and one turn of the loop does not read them all */
+    if (liveness_wants_bytes(&node->liveness, now) && link_has_come(node->link)) {
+        liveness_bytes_wait(&node->liveness, now);
+        end_look(node);
+    }
+    look_again(node, liveness_silence_ms(&node->liveness, now));
     enum liveness_state state = liveness_tick(&node->liveness, now);
     int64_t silence = liveness_silence_ms(&node->liveness, now);
+    if (silence == 0)
+        end_look(node); /* it was we who stood still */
     if (state == LIVENESS_LOST) {
         char why[64];
         snprintf(why, sizeof(why), "no heartbeat for %.1f s", (double)silence / 1000);
         node_closed(node, why);
         return;
     }
-    if (state == LIVENESS_SUSPECT && !node->suspect) {
+    if (state == LIVENESS_SUSPECT && !node->suspect && node->hello != NULL) {
         node->suspect = true;
         node->ops->suspect(node->context, node, true, silence);
     }
-    look_again(node, silence);
     send_heartbeat(node);
     loop_timer_set(node->tick, liveness_next_ms(&node->liveness, now));
 }
@@ -494,6 +498,12 @@ void node_link_drop_pieces(struct node_link *node, uint32_t epoch)
 bool node_link_takes(const struct node_link *node, size_t length)
 {
     return node->link != NULL && link_takes(node->link, length);
+}
+
+bool node_link_may_answer(const struct node_link *node)
+{
+    const struct transport_stream *stream = &node->stream;
+    return node->doubted && !node->liveness.host_answers && is_known(stream);
 }
 
 void node_link_suspend(struct node_link *node, bool suspended)

@@ -116,6 +116,8 @@ void node_link_renew(struct node_link *node);
 void node_link_destroy(struct node_link *node); /* `node` itself too; accepts NULL */
 
 const char *node_state_name(enum node_state state);
+/* A second look is still to come, or not over yet, that may double the limit of its silence. */
+bool node_link_may_answer(const struct node_link *node);
 bool node_link_alive(const struct node_link *node); /* it can be sent to */
 
 void node_link_send(struct node_link *node, enum frame_type type, uint32_t epoch,

@@ -15,9 +15,20 @@ void liveness_heard(struct liveness *l, int64_t now_ms)
 {
     l->heard_ms = now_ms;
     l->late_ms = 0;
-    l->host_answers = false;
+    l->host_answers = l->excused = false;
     if (l->state == LIVENESS_SUSPECT)
         l->state = LIVENESS_ALIVE;
+}
+
+bool liveness_wants_bytes(const struct liveness *l, int64_t now_ms)
+{
+    return !l->excused && liveness_silence_ms(l, now_ms) >= l->suspect_ms;
+}
+
+void liveness_bytes_wait(struct liveness *l, int64_t now_ms)
+{
+    liveness_heard(l, now_ms);
+    l->excused = true;
 }
 
 void liveness_host_answers(struct liveness *l)
@@ -25,7 +36,7 @@ void liveness_host_answers(struct liveness *l)
     l->host_answers = true;
 }
 
-static int64_t limit_ms(const struct liveness *l)
+int64_t liveness_limit_ms(const struct liveness *l)
 {
     return l->host_answers ? 2 * l->lost_ms : l->lost_ms;
 }
@@ -62,7 +73,7 @@ static void count_lateness(struct liveness *l, int64_t now_ms)
 static enum liveness_state judge(struct liveness *l, int64_t now_ms)
 {
     int64_t silence = counted_ms(l, now_ms);
-    if (silence >= limit_ms(l))
+    if (silence >= liveness_limit_ms(l))
         l->state = LIVENESS_LOST;
     else if (silence >= l->suspect_ms)
         l->state = LIVENESS_SUSPECT;
@@ -91,7 +102,7 @@ int64_t liveness_next_ms(const struct liveness *l, int64_t now_ms)
 {
     if (l->suspended)
         return LIVENESS_PERIOD_MS;
-    int64_t limit = l->state == LIVENESS_ALIVE ? l->suspect_ms : limit_ms(l);
+    int64_t limit = l->state == LIVENESS_ALIVE ? l->suspect_ms : liveness_limit_ms(l);
     int64_t left = limit - counted_ms(l, now_ms);
     if (left < 1)
         left = 1;

@@ -5,9 +5,10 @@
  * Rule: silence of `suspect_ms` makes the peer suspect, silence of `lost_ms` makes it lost. Any
  * frame makes it alive again. The time by which the detector's own ticks were late does not count:
  * it may not have read yet what has come. A detector whose ticks came much too late was stalled,
- * and restarts the peer's clock. While suspended, no time passes. A
- * silence may last twice as long if something else has shown that the peer's host answers. On a
- * lossy link TCP delays heartbeats, because it repeats in order.
+ * and restarts the peer's clock. So do bytes that wait to be read, but once only until there is a
+ * whole frame. While suspended, no time passes. A silence may last twice as long if something else
+ * has shown that the peer's host answers. On a lossy link TCP delays heartbeats, because it repeats
+ * in order.
  */
 #pragma once
 
@@ -27,15 +28,21 @@ struct liveness {
     int64_t stalled_ms, stall_ended_ms; /* our own last stall; 0: none yet */
     enum liveness_state state;
     bool suspended, host_answers;
+    bool excused; /* bytes that waited have been taken for a sign of life */
 };
 
 void liveness_init(struct liveness *l, int64_t suspect_ms, int64_t lost_ms, int64_t now_ms);
-void liveness_heard(struct liveness *l, int64_t now_ms);
+void liveness_heard(struct liveness *l, int64_t now_ms); /* a whole frame */
+/* Is it time to ask whether something waits to be read? */
+bool liveness_wants_bytes(const struct liveness *l, int64_t now_ms);
+void liveness_bytes_wait(struct liveness *l, int64_t now_ms); /* something does */
 void liveness_host_answers(struct liveness *l); /* counts until the peer is heard again */
 /* Call it every liveness_next_ms(). Returns the new state. */
 enum liveness_state liveness_tick(struct liveness *l, int64_t now_ms);
 /* Until the next tick is due: a period, or less when the state may change before. */
 int64_t liveness_next_ms(const struct liveness *l, int64_t now_ms);
+/* The silence after which the peer is lost, as things are. */
+int64_t liveness_limit_ms(const struct liveness *l);
 void liveness_suspend(struct liveness *l, bool suspended, int64_t now_ms);
 /* The length of the stall of our own that explains what happens now; 0: there is none. Either no
  * tick has noticed it yet, or it ended less than the time of suspicion ago. */

@@ -30,6 +30,7 @@ struct fixture {
     struct link *agent; /* the other end */
     struct log log;
     int closed, suspected;
+    int64_t limit_ms;
     char why[256];
 };
 
@@ -61,8 +62,9 @@ static void node_closed(void *context, struct node_link *node, const char *why)
 static void node_suspect(void *context, struct node_link *node, bool silent, int64_t silence_ms)
 {
     struct fixture *f = context;
-    (void)node, (void)silence_ms;
+    (void)silence_ms;
     f->suspected += silent;
+    f->limit_ms = liveness_limit_ms(&node->liveness);
 }
 
 static int setup(void **state)
@@ -259,6 +261,33 @@ static void test_an_agent_that_never_says_hello(void **state)
     stop_clock(f);
     tick_until(f, &at_ms, 30000);
     expect_end(f, "no heartbeat for 30.0 s");
+    assert_int_equal(f->suspected, 0); /* it was to send none */
+    unit_clock_run();
+}
+
+/* The limit is long enough without a second look. */
+static void test_a_doubted_agent_that_never_says_hello(void **state)
+{
+    struct fixture *f = *state;
+    f->node->doubted = true;
+    test_an_agent_that_never_says_hello(state);
+}
+
+/* The user reads the limit that holds. */
+static void test_a_doubted_agent_becomes_suspect(void **state)
+{
+    struct fixture *f = *state;
+    int64_t at_ms = 0;
+    stop_clock(f);
+    f->node->doubted = true;
+    f->node->timeout_ms = 60000;
+    say_hello(f);
+    tick_until(f, &at_ms, 4000);
+    assert_int_equal(f->suspected, 0);
+    tick_until(f, &at_ms, 5000);
+    assert_int_equal(f->suspected, 1);
+    assert_int_equal(f->limit_ms, 120000);
+    assert_false(node_link_may_answer(f->node)); /* it does */
     unit_clock_run();
 }
 
@@ -331,6 +360,8 @@ int main(void)
         TEST(test_a_farewell_that_cannot_be_read),
         TEST(test_an_agent_that_starts_slowly),
         TEST(test_an_agent_that_never_says_hello),
+        TEST(test_a_doubted_agent_that_never_says_hello),
+        TEST(test_a_doubted_agent_becomes_suspect),
         TEST(test_a_silent_agent_of_this_machine_that_is_doubted),
         TEST(test_what_has_come_is_read_first),
     };

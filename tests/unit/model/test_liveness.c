@@ -207,11 +207,43 @@ static void a_host_that_answers_gets_twice_the_time(void **state)
     assert_int_equal(tick_until(&l, &at, 6000), LIVENESS_LOST);
 }
 
+/* Whoever sends a byte now and then, and never a frame, does not live for ever. */
+static void bytes_that_wait_excuse_once(void **state)
+{
+    (void)state;
+    struct liveness l;
+    int64_t at = BEGUN;
+    liveness_init(&l, 5000, 7000, BEGUN);
+    tick_until(&l, &at, 4000);
+    assert_false(liveness_wants_bytes(&l, at));
+    assert_true(liveness_wants_bytes(&l, BEGUN + 5000));
+    liveness_bytes_wait(&l, BEGUN + 5000);
+    assert_int_equal(tick_until(&l, &at, 11000), LIVENESS_SUSPECT);
+    assert_false(liveness_wants_bytes(&l, at));
+    assert_int_equal(tick_until(&l, &at, 12000), LIVENESS_LOST);
+    liveness_init(&l, 5000, 7000, BEGUN);
+    liveness_bytes_wait(&l, BEGUN + 5000);
+    liveness_heard(&l, BEGUN + 6000); /* a frame */
+    assert_true(liveness_wants_bytes(&l, BEGUN + 11000));
+}
+
+static void the_limit_that_holds(void **state)
+{
+    (void)state;
+    struct liveness l;
+    liveness_init(&l, 5000, 7000, BEGUN);
+    assert_int_equal(liveness_limit_ms(&l), 7000);
+    liveness_host_answers(&l);
+    assert_int_equal(liveness_limit_ms(&l), 14000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_next_tick_is_never_late_for_a_verdict),
         cmocka_unit_test(a_host_that_answers_gets_twice_the_time),
+        cmocka_unit_test(bytes_that_wait_excuse_once),
+        cmocka_unit_test(the_limit_that_holds),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_heard_again),
         cmocka_unit_test(test_regular_frames_keep_it_alive),
