@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "base/buf.h"
+#include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
 
 #define NODES 1000
@@ -84,12 +86,43 @@ static void test_no_nodes(void **state)
     assert_true(job_all_nodes(&job, has_ended));
 }
 
+static void say(void *context, enum log_level level, const char *line)
+{
+    (void)level;
+    buf_printf(context, "%s\n", line);
+}
+
+/* The user reads when the host is really lost. */
+static void test_a_silent_host(void **state)
+{
+    (void)state;
+    static const struct job_kind kind = {.many_epochs = true, .node_timeout_ms = 30000};
+    AUTO_BUF struct buf said = BUF_INIT(1000);
+    struct settings settings = {.node_timeout = -1};
+    struct job job = {.kind = &kind, .settings = &settings, .log = {LOG_DEBUG, say, &said}};
+    struct node_link *node = job_add_node(&job, "a");
+    job_open_node(&job, node);
+    node->ops->suspect(&job, node, true, 5000);
+    node->stream = (struct transport_stream){.peer = "192.0.2.1", .peer_port = 22};
+    node->ops->suspect(&job, node, true, 5000);
+    liveness_host_answers(&node->liveness);
+    node->ops->suspect(&job, node, true, 6000);
+    assert_string_equal(
+        buf_text(&said),
+        "a: no heartbeat for 5.0 s; after 30 s the host counts as lost\n"
+        "a: no heartbeat for 5.0 s; after 30 s, or 60 s if it still answers, the host counts as "
+        "lost\n"
+        "a: no heartbeat for 6.0 s; after 60 s the host counts as lost\n");
+    clear(&job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_nodes),
         cmocka_unit_test(test_one_comes_back),
         cmocka_unit_test(test_no_nodes),
+        cmocka_unit_test(test_a_silent_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
