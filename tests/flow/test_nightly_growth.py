@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does a job grow? An elastic job on many local agents, with a change every 10 s.
 
-The job has HVDRUN_GROWTH_AGENTS (100) simulated hosts with one rank each, and runs for HVDRUN_GROWTH_MINUTES (10).
+The job has HVDRUN_GROWTH_AGENTS (100) simulated hosts with one rank each, and runs for HVDRUN_GROWTH_MINUTES (7).
 The ranks write lines. In turn, a host leaves the list, returns, a rank is killed, and an agent is killed. Once a minute
 the test asks for the stacks, the usage and the state of all ranks. Then it looks at the driver, and at every agent that
 has been there all the time. Their memory, descriptors and threads must not grow, nor the files of the job.
@@ -29,7 +29,7 @@ from rig import main
 # ctest limit: 7200
 
 AGENTS = int(os.environ.get("HVDRUN_GROWTH_AGENTS", "100"))
-MINUTES = float(os.environ.get("HVDRUN_GROWTH_MINUTES", "10"))
+MINUTES = float(os.environ.get("HVDRUN_GROWTH_MINUTES", "7"))
 CHANGE_S = 10
 LIVE_LONG = max(1, AGENTS // 10)  # hosts to which nothing happens
 WAIT_S = 300  # for a change, on a busy machine
