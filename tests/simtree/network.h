@@ -37,6 +37,7 @@ struct message {
     enum kind kind;
     int from, to; /* -1: the driver */
     bool direct;  /* on the agent's own link, else between an agent and the one above it */
+    int number;   /* JOIN; JOINED and LEFT to the driver: of the last JOIN */
     size_t count;
     struct entry *entries; /* owned */
 };

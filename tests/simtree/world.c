@@ -32,6 +32,7 @@ struct agent {
     struct parcels_out out; /* the driver's */
     uint64_t said, heard;   /* the last number; bit N: number N + 1 */
     struct parcels_in in;   /* its own, from here on */
+    int ordered, order;     /* the number of the last JOIN: the driver's, and its own */
     bool dead, joined, tells;
     enum way way; /* to the agent above */
     int64_t stopped_until, last[WIRES];
@@ -90,6 +91,12 @@ static void send_direct(struct world *world, int from, int to, enum kind kind,
                         const struct entry *entry)
 {
     struct message message = {.kind = kind, .from = from, .to = to, .direct = true};
+    if (kind == LEFT && from == DRIVER && !tree_routes_is_direct(world->routes, to))
+        wrong(world, "an agent is to end a connection that the driver uses");
+    if (kind == JOIN)
+        message.number = ++world->agents[to].ordered;
+    else if (to == DRIVER && (kind == JOINED || kind == LEFT))
+        message.number = world->agents[from].order;
     if (entry != NULL) {
         message.count = 1;
         message.entries = mem_dup(entry, sizeof(*entry));
@@ -212,9 +219,16 @@ static void driver_tick(struct world *world)
         tick_later(world);
 }
 
+static bool is_old(const struct world *world, const struct message *message)
+{
+    return message->number != world->agents[message->from].ordered &&
+           world->lie != LIE_BELIEVES_OLD;
+}
+
 static void driver_connects(struct world *world, int place)
 {
-    if (!tree_routes_connect(world->routes, place))
+    bool known = world->lie != LIE_BELIEVES_OLD && !tree_routes_is_direct(world->routes, place);
+    if (!known && !tree_routes_connect(world->routes, place))
         send_direct(world, DRIVER, place, LEFT, NULL);
 }
 
@@ -335,7 +349,11 @@ static void agent_event(struct world *world, int place, const struct message *me
 {
     switch (message->kind) {
     case FRAMES: agent_passes_on(world, place, message); break;
-    case JOIN: agent_joins(world, place); break;
+    case JOIN:
+        agent_leaves(world, place);
+        world->agents[place].order = message->number;
+        agent_joins(world, place);
+        break;
     case HELLO: agent_lets_in(world, place, message->from); break;
     case JOINED: agent_has_joined(world, place); break;
     case CLOSED:
@@ -393,17 +411,27 @@ static void stop_agent(struct world *world, int place)
     at_driver(world, agent->stopped_until + delay(world), HEARD, place);
 }
 
+/* What it sends takes long: the driver takes it for silent. */
+static void suspect_agent(struct world *world, int place)
+{
+    if (world->agents[place].dead)
+        return;
+    give_up_children(world, place);
+    at_driver(world, world->now + delay(world), HEARD, place);
+}
+
 static void fault(struct world *world)
 {
     int place = rng_below(&world->rng, world->size);
     struct agent *agent = &world->agents[place];
-    switch (world->quick ? 0 : rng_below(&world->rng, 5)) {
+    switch (world->quick ? 0 : rng_below(&world->rng, 6)) {
     case 0:
         stop(world, &world->stopped_until, rng_between(&world->rng, 100, STOPPED_MAX_MS));
         break;
     case 1: end_agent(world, place); break;
     case 2: end_way(world, place); break;
-    case 3:
+    case 3: suspect_agent(world, place); break;
+    case 4:
         if (agent->way == WAY_UP)
             agent->way = WAY_SWALLOWS;
         break;
@@ -440,10 +468,16 @@ static void driver_event(struct world *world, const struct message *message)
 {
     switch (message->kind) {
     case TAKEN: confirm(world, &message->entries[0]); break;
-    case LEFT: give_up(world, message->from, false); break;
+    case LEFT:
+        if (!is_old(world, message))
+            give_up(world, message->from, false);
+        break;
     case TICK: driver_tick(world); break;
     case FAULT: fault(world); break;
-    case JOINED: driver_connects(world, message->from); break;
+    case JOINED:
+        if (!is_old(world, message))
+            driver_connects(world, message->from);
+        break;
     case HEARD: join_again(world, message->from); break;
     case SEND: say(world); break;
     case LOST:
@@ -495,6 +529,9 @@ static void check_end(struct world *world)
             wrong(world, "a frame never came");
         if (agent->out.first != NULL)
             wrong(world, "a frame that came is not confirmed");
+        if (!tree_routes_is_direct(world->routes, i) && agent->way != WAY_UP &&
+            agent->way != WAY_SWALLOWS)
+            wrong(world, "a way leads through a connection that is not there");
     }
 }
 
@@ -506,9 +543,8 @@ static void begin(struct world *world)
     for (int i = 0; i < world->size; i++) {
         struct agent *agent = &world->agents[i];
         parcels_out_init(&agent->out, TREE_PATIENCE, free_sent);
-        struct message join = {.kind = JOIN, .from = DRIVER, .to = i, .direct = true};
         if (tree_parent(shape_of(world), i) != TREE_ROOT)
-            put(world, &join, i);
+            send_direct(world, DRIVER, i, JOIN, NULL);
     }
     for (int i = 0; i < faults; i++)
         at(world, rng_between(&world->rng, 0, FAULTS_UNTIL_MS), FAULT, DRIVER);

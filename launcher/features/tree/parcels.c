@@ -22,11 +22,26 @@ void parcels_out_clear(struct parcels_out *out)
         drop_first(out);
 }
 
+/* `bytes`: its own, and of what is kept before it. */
+static int64_t due(const struct parcels_out *out, size_t bytes, int64_t now)
+{
+    return now + out->patience + (int64_t)(bytes / PARCEL_BYTES_A_TICK);
+}
+
+void parcels_out_wait(struct parcels_out *out, int64_t now)
+{
+    size_t bytes = 0;
+    for (struct parcel *parcel = out->first; parcel != NULL; parcel = parcel->next) {
+        bytes += parcel->bytes;
+        parcel->due = due(out, bytes, now);
+    }
+}
+
 void parcels_out_add(struct parcels_out *out, struct parcel *parcel, int64_t now)
 {
     out->bytes += parcel->bytes;
     parcel->serial = ++out->sent;
-    parcel->due = now + out->patience + (int64_t)(out->bytes / PARCEL_BYTES_A_TICK);
+    parcel->due = due(out, out->bytes, now);
     parcel->next = NULL;
     *out->last = parcel;
     out->last = &parcel->next;

@@ -38,6 +38,8 @@ void parcels_out_clear(struct parcels_out *out);
 
 /* Keeps the parcel, whose `bytes` are known, and gives it its serial. */
 void parcels_out_add(struct parcels_out *out, struct parcel *parcel, int64_t now);
+/* All that is kept may take as long as if it were sent now. */
+void parcels_out_wait(struct parcels_out *out, int64_t now);
 /* All up to this serial have come. -1: it was never sent. */
 int parcels_out_confirm(struct parcels_out *out, uint64_t serial);
 /* Of one that is on the agent's own link, only that link is to blame: it is not late. */

@@ -31,6 +31,7 @@ struct tree_sender {
     struct parcels_out *outs; /* by place */
     int size;
     int64_t passed, repeated;
+    size_t waiting; /* bytes of the blocks of all casts */
     struct cast *first, **last;
     struct loop_timer *flush, *tick;
     int64_t now; /* ticks */
@@ -91,6 +92,7 @@ static struct cast *take_first(struct tree_sender *sender)
     sender->first = cast->next;
     if (sender->first == NULL)
         sender->last = &sender->first;
+    sender->waiting -= cast->block->length;
     return cast;
 }
 
@@ -125,6 +127,7 @@ static void add_to_cast(struct tree_sender *sender, int place, const struct sent
     if (cast == NULL) {
         cast = mem_alloc(sizeof(*cast));
         cast->block = shared_block_hold(sent->block);
+        sender->waiting += sent->block->length;
         *sender->last = cast;
         sender->last = &cast->next;
     }
@@ -178,9 +181,19 @@ void tree_sender_forget(struct tree_sender *sender, int place)
     parcels_out_clear(&sender->outs[place]);
 }
 
+void tree_sender_heard(struct tree_sender *sender, int place)
+{
+    parcels_out_wait(&sender->outs[place], sender->now);
+}
+
 bool tree_sender_is_late(const struct tree_sender *sender, int place)
 {
     return parcels_out_is_late(&sender->outs[place], sender->now);
+}
+
+size_t tree_sender_waiting(const struct tree_sender *sender)
+{
+    return sender->waiting;
 }
 
 int64_t tree_sender_passed(const struct tree_sender *sender)

@@ -24,6 +24,7 @@ struct tree_desk {
     struct tree_shape shape;
     int place;
     struct tree_neighbours *neighbours;
+    uint32_t order; /* the number of the last TREE_JOIN */
     struct parcels_in in;
     struct loop_timer *tell; /* the driver, what has come */
 };
@@ -43,13 +44,17 @@ static void return_to_driver(void *context, const char *why)
     const struct tree_desk *desk = context;
     Hvdrun__TreeLeft message = HVDRUN__TREE_LEFT__INIT;
     message.why = (char *)why; /* protobuf-c only reads it */
+    message.number = desk->order;
     post_message(&desk->agent->post, FRAME_TREE_LEFT, &message.base);
 }
 
 static void joined(void *context)
 {
     const struct tree_desk *desk = context;
-    post_empty(&desk->agent->post, FRAME_TREE_JOINED);
+    Hvdrun__TreeJoined message = HVDRUN__TREE_JOINED__INIT;
+    message.place = (uint32_t)desk->place;
+    message.number = desk->order;
+    post_message(&desk->agent->post, FRAME_TREE_JOINED, &message.base);
 }
 
 /* Down */
@@ -215,6 +220,7 @@ static void take_join(struct agent *agent, const struct frame_header *header, co
     (void)header;
     if (desk == NULL)
         return;
+    desk->order = message->number;
     if (join(desk, message, &err) < 0)
         return_to_driver(desk, err.text);
 }

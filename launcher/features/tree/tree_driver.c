@@ -24,9 +24,10 @@
 const char tree_feature[] = "results of MPI fences go through other agents (--tree-from)";
 
 struct place {
-    char *address; /* where others reach this host */
-    uint32_t port; /* 0: its agent does not wait for others */
-    bool settled;  /* it has connected once, or could not */
+    char *address;  /* where others reach this host */
+    uint32_t port;  /* 0: its agent does not wait for others */
+    uint32_t order; /* the number of the last TREE_JOIN to it; 0: none */
+    bool settled;   /* it has connected once, or could not */
 };
 
 struct tree {
@@ -55,6 +56,16 @@ static struct tree *tree_with(const struct job *job, const struct node_link *nod
     return here && node->place < tree->size ? tree : NULL;
 }
 
+/* Does a result go by way of this agent? Others get some of the same from it, or it is for others.
+ * It leaves most of the queue of that agent's link to what only this agent gets. */
+static bool passes_on(const struct tree *tree, int place, size_t length)
+{
+    int hop = tree_routes_hop(tree->routes, place);
+    return (hop != place || tree_routes_has_below(tree->routes, place)) &&
+           node_link_takes(node_at(tree, hop),
+                           tree_sender_waiting(tree->sender) + length + TREE_SPARE_BYTES);
+}
+
 /* The detour of the nodes. What others cannot bring goes as it does without a tree. */
 static bool take_shared(void *context, struct node_link *node, enum frame_type type, uint32_t epoch,
                         const ProtobufCMessage *message, unsigned field, struct shared_block *block)
@@ -62,7 +73,7 @@ static bool take_shared(void *context, struct node_link *node, enum frame_type t
     const struct tree *tree = context;
     if (!tree_takes(type) || block->length < TREE_LEAST_BYTES || block->length > TREE_MOST_BYTES ||
         node->place < 0 || node->place >= tree->size ||
-        tree_routes_is_direct(tree->routes, node->place))
+        !passes_on(tree, node->place, block->length))
         return false;
     tree_sender_send(tree->sender, node->place, type, epoch, message, field, block);
     return true;
@@ -195,6 +206,7 @@ static void send_join(struct tree *tree, int place)
     message.key = (ProtobufCBinaryData){sizeof(tree->key), tree->key};
     message.address = above->address;
     message.port = above->port;
+    message.number = ++tree->places[place].order;
     node_link_send(node_at(tree, place), FRAME_TREE_JOIN, 0, &message.base);
 }
 
@@ -221,12 +233,23 @@ static int take_opened(struct job *job, struct node_link *node, const struct age
     return 0;
 }
 
+/* An agent that was told to join anew has given up what it says about an older order. -1: it never
+ * had such an order. */
+static int is_of_last_order(const struct tree *tree, const struct node_link *node, uint32_t number)
+{
+    uint32_t last = tree->places[node->place].order;
+    return number == 0 || number > last ? -1 : number == last;
+}
+
 static int take_joined(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     struct tree *tree = tree_with(job, node);
-    (void)frame;
-    if (tree == NULL || tree_parent(tree_routes_shape(tree->routes), node->place) == TREE_ROOT)
-        return -1;
+    const Hvdrun__TreeJoined *message = frame->message;
+    int present = tree == NULL ? -1 : is_of_last_order(tree, node, message->number);
+    if (present <= 0)
+        return present;
+    if (!tree_routes_is_direct(tree->routes, node->place))
+        return 0; /* known */
     if (!tree_routes_connect(tree->routes, node->place))
         say_left(node);
     if (tree_routes_through(tree->routes) > tree->through)
@@ -239,10 +262,9 @@ static int take_left(struct job *job, struct node_link *node, const struct agent
 {
     struct tree *tree = tree_with(job, node);
     const Hvdrun__TreeLeft *message = frame->message;
-    if (tree == NULL)
-        return -1;
-    if (job->state >= JOB_ENDING)
-        return 0;
+    int present = tree == NULL ? -1 : is_of_last_order(tree, node, message->number);
+    if (present <= 0 || job->state >= JOB_ENDING)
+        return present < 0 ? -1 : 0;
     if (message->why[0] != '\0')
         say_why(tree, node, "not below another agent", message->why);
     give_up(tree, node->place, false);
@@ -266,8 +288,10 @@ static void send_orders(struct tree *tree)
 static int64_t patience(const struct job *job)
 {
     int64_t hang_ms = job->settings->hang_timeout;
-    int64_t least = hang_ms / 4 / TREE_TICK_MS;
-    return hang_ms <= 0 || least > TREE_PATIENCE ? TREE_PATIENCE : least < 1 ? 1 : least;
+    int64_t wanted = hang_ms / 4 / TREE_TICK_MS;
+    if (hang_ms <= 0 || wanted > TREE_PATIENCE)
+        return TREE_PATIENCE;
+    return wanted < TREE_PATIENCE_LEAST ? TREE_PATIENCE_LEAST : wanted;
 }
 
 static void begin(void *context)
@@ -363,10 +387,12 @@ static void node_event(struct job *job, struct node_link *node, const char *even
     (void)text;
     if (tree == NULL || job->state >= JOB_ENDING)
         return;
-    if (strcmp(event, "node_suspect") == 0)
+    if (strcmp(event, "node_suspect") == 0) {
         give_up_children(tree, node->place);
-    else if (strcmp(event, "node_heard") == 0)
+    } else if (strcmp(event, "node_heard") == 0) {
+        tree_sender_heard(tree->sender, node->place);
         join_again(tree, node->place);
+    }
 }
 
 static void node_lost(struct job *job, struct node_link *node)
@@ -399,12 +425,11 @@ static void report(const struct job *job, struct json_t *root)
             take, &hvdrun__##name##__descriptor, EPOCHS_ALL, NODE_UP, true \
         }                                                                  \
     }
-static const struct part_frame frames[] = {
-    FRAME(FRAME_TREE_OPENED, take_opened, tree_opened),
-    {FRAME_TREE_JOINED, {take_joined, NULL, EPOCHS_ALL, NODE_UP, true}},
-    FRAME(FRAME_TREE_LEFT, take_left, tree_left),
-    FRAME(FRAME_TREE_TAKEN, take_taken, tree_taken),
-    {0}};
+static const struct part_frame frames[] = {FRAME(FRAME_TREE_OPENED, take_opened, tree_opened),
+                                           FRAME(FRAME_TREE_JOINED, take_joined, tree_joined),
+                                           FRAME(FRAME_TREE_LEFT, take_left, tree_left),
+                                           FRAME(FRAME_TREE_TAKEN, take_taken, tree_taken),
+                                           {0}};
 const struct driver_part tree_part = {.name = "tree",
                                       .open = open_part,
                                       .close = close_part,

@@ -13,13 +13,19 @@
 #include "wire/frame.h"
 
 #define TREE_TICK_MS 250
-#define TREE_PATIENCE 20  /* ticks; then what nobody has confirmed is sent again */
+#define TREE_PATIENCE 20 /* ticks; then what nobody has confirmed is sent again */
+#define TREE_PATIENCE_LEAST                                                                  \
+    5                     /* an agent confirms within one, and each agent on the way is busy \
+                           */
 #define TREE_DOWN_BLOCK 2 /* the number of TreeDown.block in control.proto */
 /* More than any packet can carry, so that it only arrives where results do. */
 #define TREE_PROOF_BYTES ((size_t)64 << 10)
 /* Bytes of results. Smaller ones gain nothing, and of larger ones an agent has too many copies. */
 #define TREE_LEAST_BYTES ((size_t)256)
 #define TREE_MOST_BYTES ((size_t)16 << 20)
+/* What the tree leaves of the part of a link's queue that node_link_takes() grants: the rest is for
+ * data that only this agent has asked for. */
+#define TREE_SPARE_BYTES ((size_t)48 << 20)
 
 static inline bool tree_takes(uint32_t type)
 {

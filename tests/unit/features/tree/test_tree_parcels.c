@@ -68,6 +68,22 @@ static void test_late(void **state)
     parcels_out_clear(&out);
 }
 
+static void test_waits_anew(void **state)
+{
+    (void)state;
+    struct parcels_out out;
+    parcels_out_init(&out, 8, release);
+    parcels_out_wait(&out, 1);
+    parcels_out_add(&out, parcel_of(0, 10), 5);
+    parcels_out_add(&out, parcel_of(0, 3 * PARCEL_BYTES_A_TICK), 6);
+    assert_true(parcels_out_is_late(&out, 20));
+    parcels_out_wait(&out, 20);
+    assert_false(parcels_out_is_late(&out, 27));
+    assert_true(parcels_out_is_late(&out, 28));
+    assert_int_equal(out.first->next->due, 31);
+    parcels_out_clear(&out);
+}
+
 static void test_each_once_in_any_order(void **state)
 {
     (void)state;
@@ -121,6 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kept_until_confirmed),
         cmocka_unit_test(test_late),
+        cmocka_unit_test(test_waits_anew),
         cmocka_unit_test(test_each_once_in_any_order),
         cmocka_unit_test(test_what_the_sender_is_told),
         cmocka_unit_test(test_one_that_is_far_ahead),

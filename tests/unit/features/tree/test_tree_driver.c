@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The driver's side of the tree: nodes whose agents are the test. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "driver/job/job_kind.h"
+#include "driver/job/job_nodes.h"
+#include "driver/job/part.h"
+#include "features/tree/tree_frames.h"
+#include "io/send_queue.h"
+#include "loop_fixture.h"
+
+#define SIZE 20 /* 0, 1 and 2 are below the driver; 3 to 5 below 0, and 12 to 14 below 3 */
+#define KIB ((size_t)1 << 10)
+#define MIB ((size_t)1 << 20)
+
+/* What the agent of a node has got. */
+struct agent {
+    struct link *link;
+    int counts[FRAME_TYPES];
+    uint32_t join;     /* the number of the last order to join */
+    uint64_t serial;   /* of the last parcel for itself */
+    size_t for_others; /* parcels */
+    int place;
+};
+
+struct fixture {
+    struct loop *loop;
+    struct settings settings;
+    struct plan plan;
+    struct job job;
+    struct buf said;
+    struct agent agents[SIZE];
+    Hvdrun__AgentHello hello;
+};
+
+static void say(void *context, enum log_level level, const char *line)
+{
+    (void)level;
+    buf_printf(context, "%s\n", line);
+}
+
+static void take_down(struct agent *agent, const Hvdrun__TreeDown *down)
+{
+    for (size_t i = 0; i < down->n_entries; i++) {
+        if (down->entries[i]->place == (uint32_t)agent->place)
+            agent->serial = down->entries[i]->serial;
+        else
+            agent->for_others++;
+    }
+}
+
+static void on_frame(void *context, const struct frame_header *header, const uint8_t *body)
+{
+    struct agent *agent = context;
+    agent->counts[header->type]++;
+    if (header->type == FRAME_TREE_DOWN) {
+        Hvdrun__TreeDown *down = hvdrun__tree_down__unpack(NULL, header->length, body);
+        assert_non_null(down);
+        take_down(agent, down);
+        hvdrun__tree_down__free_unpacked(down, NULL);
+    } else if (header->type == FRAME_TREE_JOIN) {
+        Hvdrun__TreeJoin *join = hvdrun__tree_join__unpack(NULL, header->length, body);
+        assert_non_null(join);
+        assert_int_equal(join->place, agent->place);
+        agent->join = join->number;
+        hvdrun__tree_join__free_unpacked(join, NULL);
+    }
+}
+
+static void on_closed(void *context, const char *reason)
+{
+    (void)context, (void)reason;
+}
+
+static void open_node(struct fixture *f, int place)
+{
+    static const struct link_ops ops = {.frame = on_frame, .closed = on_closed};
+    struct node_link *node = job_add_node(&f->job, "host");
+    int pair[2];
+    assert_int_equal(fd_socketpair(pair), 0);
+    node->state = NODE_RUNNING;
+    node->hello = &f->hello;
+    node->link = link_create(f->loop, pair[0], pair[0], &ops, &f->agents[place], NULL);
+    f->agents[place] = (struct agent){.place = place};
+    f->agents[place].link = link_create(f->loop, pair[1], pair[1], &ops, &f->agents[place], NULL);
+}
+
+static int setup(void **state)
+{
+    static const struct job_kind kind = {.has_workers = true};
+    static struct fixture f;
+    f = (struct fixture){.said = BUF_INIT(1 << 20), .plan = {.node_count = SIZE}};
+    f.hello = (Hvdrun__AgentHello)HVDRUN__AGENT_HELLO__INIT;
+    f.hello.boot_id = (char *)"one";
+    f.loop = loop_create(NULL);
+    settings_init(&f.settings);
+    f.settings.tree_from = 4;
+    f.job = (struct job){.settings = &f.settings,
+                         .kind = &kind,
+                         .plan = &f.plan,
+                         .log = {LOG_DEBUG, say, &f.said},
+                         .loop = f.loop,
+                         .epoch = 1};
+    for (int i = 0; i < SIZE; i++)
+        open_node(&f, i);
+    job_set_places(&f.job, f.job.nodes);
+    assert_int_equal(tree_part.open(&f.job, NULL), 0);
+    tree_part.steps_begin(&f.job);
+    run_turns(f.loop, 3);
+    *state = &f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    tree_part.close(&f->job);
+    for (int i = 0; i < SIZE; i++) {
+        f->job.nodes[i]->hello = NULL;
+        link_destroy(f->agents[i].link);
+    }
+    job_free_nodes(&f->job);
+    run_turns(f->loop, 2); /* a link with a deferred flush is freed by it */
+    loop_destroy(f->loop);
+    settings_destroy(&f->settings);
+    buf_destroy(&f->said);
+    return 0;
+}
+
+/* A frame of the agent at this place. */
+static int from_agent(struct fixture *f, int place, enum frame_type type, void *message)
+{
+    const struct part_frame *row = tree_part.frames;
+    const struct agent_frame frame = {.type = type, .epoch = 1, .message = message};
+    while (row->type != type)
+        row++;
+    int result = row->rule.take(&f->job, f->job.places[place], &frame);
+    run_turns(f->loop, 3);
+    return result;
+}
+
+static int opened(struct fixture *f, int place, uint32_t port, const char *problem)
+{
+    Hvdrun__TreeOpened message = HVDRUN__TREE_OPENED__INIT;
+    message.port = port;
+    message.problem = (char *)problem;
+    return from_agent(f, place, FRAME_TREE_OPENED, &message);
+}
+
+static int joined(struct fixture *f, int place, uint32_t number)
+{
+    Hvdrun__TreeJoined message = HVDRUN__TREE_JOINED__INIT;
+    message.number = number;
+    return from_agent(f, place, FRAME_TREE_JOINED, &message);
+}
+
+static int left(struct fixture *f, int place, uint32_t number)
+{
+    Hvdrun__TreeLeft message = HVDRUN__TREE_LEFT__INIT;
+    message.number = number;
+    message.why = (char *)"";
+    return from_agent(f, place, FRAME_TREE_LEFT, &message);
+}
+
+static int taken(struct fixture *f, int place, uint64_t serial)
+{
+    Hvdrun__TreeTaken message = HVDRUN__TREE_TAKEN__INIT;
+    message.serial = serial;
+    return from_agent(f, place, FRAME_TREE_TAKEN, &message);
+}
+
+/* 3, 4 and 5 are below 0. */
+static void join_three(struct fixture *f)
+{
+    assert_int_equal(opened(f, 0, 7, ""), 0);
+    for (int i = 3; i <= 5; i++)
+        assert_int_equal(joined(f, i, 1), 0);
+}
+
+/* The same result for these places. */
+static void send_result(struct fixture *f, const int *places, size_t count, size_t length)
+{
+    struct shared_block *block = shared_block_create(length);
+    Hvdrun__MpiCollected message = HVDRUN__MPI_COLLECTED__INIT;
+    memset(block->bytes, 7, length);
+    for (size_t i = 0; i < count; i++)
+        node_link_send_pieces(f->job.places[places[i]], FRAME_MPI_COLLECTED, 1, &message.base,
+                              4 /* data */, block);
+    shared_block_release(block);
+}
+
+static void test_orders(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(f->agents[0].counts[FRAME_TREE_OPEN], 1);
+    assert_int_equal(f->agents[19].counts[FRAME_TREE_OPEN], 0);
+    assert_int_equal(f->agents[3].counts[FRAME_TREE_JOIN], 0);
+    assert_int_equal(opened(f, 0, 7, ""), 0);
+    assert_int_equal(opened(f, 0, 7, ""), -1); /* again */
+    assert_int_equal(opened(f, 1, 0, ""), -1);
+    assert_int_equal(opened(f, 1, 0, "no"), 0);
+    for (int i = 3; i <= 5; i++)
+        assert_int_equal(f->agents[i].join, 1);
+    assert_int_equal(f->agents[6].join, 0);
+    assert_int_equal(joined(f, 6, 1), -1); /* it was never told to */
+    assert_int_equal(left(f, 6, 1), -1);
+    assert_int_equal(joined(f, 3, 2), -1);
+    assert_int_equal(joined(f, 3, 0), -1);
+    assert_int_equal(joined(f, 0, 1), -1); /* nobody is above it */
+    assert_int_equal(taken(f, 3, 1), -1);
+}
+
+/* One frame for all that are reached by way of 0, which has no other copy of its own. */
+static void test_a_result(void **state)
+{
+    static const int all[] = {0, 1, 3, 4, 5};
+    struct fixture *f = *state;
+    join_three(f);
+    send_result(f, all, 5, 4 * KIB);
+    run_turns(f->loop, 5);
+    assert_int_equal(f->agents[0].counts[FRAME_TREE_DOWN], 1);
+    assert_int_equal(f->agents[0].counts[FRAME_MPI_COLLECTED], 0);
+    assert_int_equal(f->agents[0].serial, 1);
+    assert_int_equal(f->agents[0].for_others, 3);
+    assert_int_equal(f->agents[1].counts[FRAME_MPI_COLLECTED], 1);
+    assert_int_equal(f->agents[3].counts[FRAME_TREE_DOWN], 0);
+    assert_int_equal(left(f, 4, 1), 0); /* it comes again, on its own link */
+    assert_int_equal(f->agents[4].serial, 1);
+    assert_int_equal(f->agents[4].counts[FRAME_TREE_LEFT], 0);
+    assert_int_equal(taken(f, 4, 1), 0);
+    assert_int_equal(taken(f, 4, 2), -1);
+}
+
+/* Most of the queue of a link is for what only its agent gets. */
+static void test_an_agent_that_is_slow(void **state)
+{
+    static const int one[] = {3};
+    struct fixture *f = *state;
+    join_three(f);
+    uint8_t *much AUTO_FREE = mem_array(40 * MIB, 1);
+    link_send(f->job.places[0]->link, FRAME_LOG, 0, much, 40 * MIB);
+    for (int i = 0; i < 3; i++)
+        send_result(f, one, 1, 4 * MIB); /* in one turn of the loop */
+    run_until(f->loop,
+              f->agents[0].for_others + (size_t)f->agents[3].counts[FRAME_MPI_COLLECTED] == 3);
+    assert_int_equal(f->agents[0].for_others, 1);
+    assert_int_equal(f->agents[3].counts[FRAME_MPI_COLLECTED], 2);
+}
+
+/* What it says about an older order is about a connection that is no more. */
+static void test_old_words(void **state)
+{
+    static const int one[] = {3};
+    struct fixture *f = *state;
+    join_three(f);
+    tree_part.node_event(&f->job, f->job.places[0], "node_suspect", NULL);
+    run_turns(f->loop, 3);
+    assert_int_equal(f->agents[3].counts[FRAME_TREE_LEFT], 1);
+    tree_part.node_event(&f->job, f->job.places[0], "node_heard", NULL);
+    run_turns(f->loop, 3);
+    assert_int_equal(f->agents[3].join, 2);
+    assert_int_equal(joined(f, 3, 1), 0);
+    assert_int_equal(left(f, 3, 1), 0);
+    send_result(f, one, 1, 4 * KIB);
+    run_turns(f->loop, 5);
+    assert_int_equal(f->agents[3].counts[FRAME_MPI_COLLECTED], 1);
+    assert_int_equal(joined(f, 3, 2), 0);
+    assert_int_equal(left(f, 3, 1), 0);
+    send_result(f, one, 1, 4 * KIB);
+    run_turns(f->loop, 5);
+    assert_int_equal(f->agents[0].for_others, 1);
+    assert_int_equal(f->agents[3].counts[FRAME_TREE_LEFT], 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_orders, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_result, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_agent_that_is_slow, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_old_words, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
