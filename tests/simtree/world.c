@@ -542,7 +542,7 @@ static void begin(struct world *world)
     int faults = rng_below(&world->rng, 7), says = 2 + rng_below(&world->rng, 11);
     for (int i = 0; i < world->size; i++) {
         struct agent *agent = &world->agents[i];
-        parcels_out_init(&agent->out, TREE_PATIENCE, free_sent);
+        parcels_out_init(&agent->out, TREE_PATIENCE, 1, free_sent);
         if (tree_parent(shape_of(world), i) != TREE_ROOT)
             send_direct(world, DRIVER, i, JOIN, NULL);
     }

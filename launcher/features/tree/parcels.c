@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "features/tree/parcels.h"
 
-void parcels_out_init(struct parcels_out *out, int64_t patience, parcel_free *release)
+void parcels_out_init(struct parcels_out *out, int64_t patience, size_t copies,
+                      parcel_free *release)
 {
-    *out = (struct parcels_out){.last = &out->first, .patience = patience, .free = release};
+    *out = (struct parcels_out){
+        .last = &out->first, .patience = patience, .copies = copies, .free = release};
 }
 
 static void drop_first(struct parcels_out *out)
@@ -25,7 +27,7 @@ void parcels_out_clear(struct parcels_out *out)
 /* `bytes`: its own, and of what is kept before it. */
 static int64_t due(const struct parcels_out *out, size_t bytes, int64_t now)
 {
-    return now + out->patience + (int64_t)(bytes / PARCEL_BYTES_A_TICK);
+    return now + out->patience + (int64_t)(bytes * out->copies / PARCEL_BYTES_A_TICK);
 }
 
 void parcels_out_wait(struct parcels_out *out, int64_t now)

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PARCEL_BYTES_A_TICK ((size_t)1 << 20) /* so much more time for what is large */
+#define PARCEL_BYTES_A_TICK ((size_t)8 << 20) /* so much more time for what is large */
 #define PARCEL_WINDOW 64                      /* one that is further ahead has to come again */
 
 struct parcel { /* the first member of what the owner sends */
@@ -30,10 +30,12 @@ struct parcels_out {
     uint64_t direct;              /* up to this serial, they went on the agent's own link */
     size_t bytes;                 /* of all that are kept */
     int64_t patience;             /* ticks */
+    size_t copies;                /* that are sent, one after the other, until one is there */
     parcel_free *free;
 };
 
-void parcels_out_init(struct parcels_out *out, int64_t patience, parcel_free *release);
+void parcels_out_init(struct parcels_out *out, int64_t patience, size_t copies,
+                      parcel_free *release);
 void parcels_out_clear(struct parcels_out *out);
 
 /* Keeps the parcel, whose `bytes` are known, and gives it its serial. */

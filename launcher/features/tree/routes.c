@@ -42,6 +42,14 @@ int tree_children(const struct tree_shape *shape, int place)
     return left < 0 ? 0 : left < shape->radix ? (int)left : shape->radix;
 }
 
+int tree_levels(const struct tree_shape *shape)
+{
+    int levels = 0;
+    for (int place = shape->size - 1; place != TREE_ROOT; place = tree_parent(shape, place))
+        levels++;
+    return levels;
+}
+
 int tree_toward(const struct tree_shape *shape, int from, int to)
 {
     int below = to;

@@ -34,6 +34,8 @@ int tree_parent(const struct tree_shape *shape, int place);
 int tree_first_child(const struct tree_shape *shape, int place); /* the others follow it */
 int tree_children(const struct tree_shape *shape, int place);    /* their number */
 
+int tree_levels(const struct tree_shape *shape); /* of agents */
+
 /* The child of `from` on the way down to `to`; `to` itself if it is `from`. -1: `to` is not below
  * `from`. */
 int tree_toward(const struct tree_shape *shape, int from, int to);

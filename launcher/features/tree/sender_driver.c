@@ -186,6 +186,11 @@ void tree_sender_heard(struct tree_sender *sender, int place)
     parcels_out_wait(&sender->outs[place], sender->now);
 }
 
+bool tree_sender_owes(const struct tree_sender *sender, int place)
+{
+    return sender->outs[place].first != NULL;
+}
+
 bool tree_sender_is_late(const struct tree_sender *sender, int place)
 {
     return parcels_out_is_late(&sender->outs[place], sender->now);
@@ -235,8 +240,10 @@ struct tree_sender *tree_sender_create(struct job *job, const struct tree_routes
                                    .context = context,
                                    .size = tree_routes_shape(routes)->size};
     sender->outs = mem_array((size_t)sender->size, sizeof(*sender->outs));
+    size_t copies =
+        (size_t)tree_routes_shape(routes)->radix * (size_t)tree_levels(tree_routes_shape(routes));
     for (int i = 0; i < sender->size; i++)
-        parcels_out_init(&sender->outs[i], patience, free_sent);
+        parcels_out_init(&sender->outs[i], patience, copies, free_sent);
     sender->last = &sender->first;
     sender->flush = loop_timer_create(job->loop, send_casts, sender);
     sender->tick = loop_timer_create(job->loop, tick, sender);

@@ -29,6 +29,7 @@ int tree_sender_confirm(struct tree_sender *sender, int place, uint64_t serial);
 void tree_sender_forget(struct tree_sender *sender, int place); /* its agent is lost */
 /* Its agent was silent, and answers again: what it got in that time is not late yet. */
 void tree_sender_heard(struct tree_sender *sender, int place);
+bool tree_sender_owes(const struct tree_sender *sender, int place); /* is any not confirmed? */
 bool tree_sender_is_late(const struct tree_sender *sender, int place);
 
 /* Bytes of blocks that leave at the end of the loop's turn, perhaps all on the same link. */

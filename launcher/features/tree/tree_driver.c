@@ -23,11 +23,15 @@
 
 const char tree_feature[] = "results of MPI fences go through other agents (--tree-from)";
 
+static const char alone[] = "no other agent is below it";
+
 struct place {
     char *address;  /* where others reach this host */
     uint32_t port;  /* 0: its agent does not wait for others */
     uint32_t order; /* the number of the last TREE_JOIN to it; 0: none */
     bool settled;   /* it has connected once, or could not */
+    bool was_late;  /* its connection was given up for that, and not tried again */
+    int tries;      /* again after that */
 };
 
 struct tree {
@@ -123,8 +127,10 @@ static void late(void *context, int place)
 {
     struct tree *tree = context;
     int blamed = tree_routes_blame(tree->routes, place, is_late, tree);
-    if (blamed >= 0)
-        give_up(tree, blamed, true);
+    if (blamed < 0)
+        return;
+    give_up(tree, blamed, true);
+    tree->places[blamed].was_late = true;
 }
 
 /* What agents say */
@@ -136,7 +142,16 @@ static void settle(struct tree *tree, int place)
         return;
     tree->places[place].settled = true;
     if (++tree->settled == tree->size)
-        log_info(&tree->job->log, "%d of %d agents are below others", tree->through, tree->size);
+        log_info(&tree->job->log, "%d of %d agents are below others",
+                 tree_routes_through(tree->routes), tree->size);
+}
+
+static void settle_children(struct tree *tree, int place)
+{
+    const struct tree_shape *shape = tree_routes_shape(tree->routes);
+    int first = tree_first_child(shape, place);
+    for (int i = 0; i < tree_children(shape, place); i++)
+        settle(tree, first + i);
 }
 
 /* One for all: a firewall may be in front of each. */
@@ -148,13 +163,6 @@ static void say_why(struct tree *tree, const struct node_link *node, const char 
     else
         log_debug(&tree->job->log, "%s: %s: %s", node->host, what, why);
     tree->said_why = true;
-}
-
-static int take_taken(struct job *job, struct node_link *node, const struct agent_frame *frame)
-{
-    const struct tree *tree = tree_with(job, node);
-    const Hvdrun__TreeTaken *message = frame->message;
-    return tree == NULL ? -1 : tree_sender_confirm(tree->sender, node->place, message->serial);
 }
 
 /* The start */
@@ -210,6 +218,31 @@ static void send_join(struct tree *tree, int place)
     node_link_send(node_at(tree, place), FRAME_TREE_JOIN, 0, &message.base);
 }
 
+/* It may only have been slow. */
+static void try_again(struct tree *tree, int place)
+{
+    struct place *at = &tree->places[place];
+    const struct node_link *above =
+        node_at(tree, tree_parent(tree_routes_shape(tree->routes), place));
+    if (!at->was_late || tree_sender_owes(tree->sender, place) || at->tries >= TREE_TRIES ||
+        !node_link_alive(above) || above->suspect || !tree_routes_renew(tree->routes, place))
+        return;
+    at->was_late = false;
+    at->tries++;
+    send_join(tree, place);
+}
+
+static int take_taken(struct job *job, struct node_link *node, const struct agent_frame *frame)
+{
+    struct tree *tree = tree_with(job, node);
+    const Hvdrun__TreeTaken *message = frame->message;
+    if (tree == NULL || tree_sender_confirm(tree->sender, node->place, message->serial) < 0)
+        return -1;
+    if (tree->places[node->place].was_late && job->state < JOB_ENDING)
+        try_again(tree, node->place);
+    return 0;
+}
+
 static int take_opened(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     struct tree *tree = tree_with(job, node);
@@ -220,15 +253,13 @@ static int take_opened(struct job *job, struct node_link *node, const struct age
     const struct tree_shape *shape = tree_routes_shape(tree->routes);
     int first = tree_first_child(shape, node->place);
     if (!works)
-        say_why(tree, node, "no other agent is below it", message->problem);
+        say_why(tree, node, alone, message->problem);
     tree->places[node->place].port = message->port;
-    for (int i = 0; i < tree_children(shape, node->place); i++) {
-        if (works) {
-            tree_routes_renew(tree->routes, first + i);
-            send_join(tree, first + i);
-        } else {
-            settle(tree, first + i);
-        }
+    if (!works)
+        settle_children(tree, node->place);
+    for (int i = 0; works && i < tree_children(shape, node->place); i++) {
+        tree_routes_renew(tree->routes, first + i);
+        send_join(tree, first + i);
     }
     return 0;
 }
@@ -277,8 +308,13 @@ static void send_orders(struct tree *tree)
 {
     const struct tree_shape *shape = tree_routes_shape(tree->routes);
     for (int i = 0; i < tree->size; i++) {
-        if (tree_children(shape, i) > 0)
+        if (tree_children(shape, i) > 0 && tree->places[i].address[0] != '\0') {
             send_open(tree, i);
+        } else {
+            if (tree_children(shape, i) > 0)
+                say_why(tree, node_at(tree, i), alone, "it has no address that others reach");
+            settle_children(tree, i);
+        }
         if (tree_parent(shape, i) == TREE_ROOT)
             settle(tree, i);
     }
@@ -404,6 +440,7 @@ static void node_lost(struct job *job, struct node_link *node)
     give_up_children(tree, node->place);
     tree_sender_forget(tree->sender, node->place);
     settle(tree, node->place);
+    settle_children(tree, node->place);
 }
 
 static void report(const struct job *job, struct json_t *root)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What goes through other agents: the results of MPI's steps on all nodes. Each names the step it
- * belongs to, so its order does not matter. All else goes on the agent's own link to the driver,
- * and so does all that agents send. Pure.
+ * What goes through other agents: the results of MPI's steps on all nodes. That of a PMIx
+ * fence names its step. A node cannot enter a PMI-1 barrier before it has the result of the last.
+ * All else goes on the agent's own link to the driver, and so does all that agents send. Pure.
  */
 #pragma once
 
@@ -14,9 +14,9 @@
 
 #define TREE_TICK_MS 250
 #define TREE_PATIENCE 20 /* ticks; then what nobody has confirmed is sent again */
-#define TREE_PATIENCE_LEAST                                                                  \
-    5                     /* an agent confirms within one, and each agent on the way is busy \
-                           */
+/* However short --hang-timeout is: an agent confirms within one tick, and others are on the way. */
+#define TREE_PATIENCE_LEAST 5
+#define TREE_TRIES 2      /* times that an agent whose results were late connects again */
 #define TREE_DOWN_BLOCK 2 /* the number of TreeDown.block in control.proto */
 /* More than any packet can carry, so that it only arrives where results do. */
 #define TREE_PROOF_BYTES ((size_t)64 << 10)

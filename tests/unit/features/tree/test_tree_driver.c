@@ -104,6 +104,7 @@ static int setup(void **state)
     f.loop = loop_create(NULL);
     settings_init(&f.settings);
     f.settings.tree_from = 4;
+    f.settings.hang_timeout = 1;
     f.job = (struct job){.settings = &f.settings,
                          .kind = &kind,
                          .plan = &f.plan,
@@ -256,6 +257,57 @@ static void test_an_agent_that_is_slow(void **state)
     assert_int_equal(f->agents[3].counts[FRAME_MPI_COLLECTED], 2);
 }
 
+/* It was only slow. It tries again when it has all, but not for ever. */
+static void test_late(void **state)
+{
+    static const int both[] = {0, 3};
+    struct fixture *f = *state;
+    join_three(f);
+    for (uint32_t i = 1; i <= TREE_TRIES + 1; i++) {
+        send_result(f, both, 2, 4 * KIB);
+        run_until(f->loop, f->agents[3].serial == i); /* on its own link */
+        assert_int_equal(f->agents[3].counts[FRAME_TREE_LEFT], i);
+        assert_int_equal(f->agents[3].join, i);
+        assert_int_equal(taken(f, 0, i), 0);
+        assert_int_equal(taken(f, 3, i), 0);
+        if (i <= TREE_TRIES)
+            assert_int_equal(joined(f, 3, i + 1), 0);
+    }
+    assert_int_equal(f->agents[3].join, TREE_TRIES + 1);
+    assert_int_equal(f->agents[4].counts[FRAME_TREE_LEFT], 0);
+}
+
+/* -v counts those that are below others when the last one has said so. */
+static void test_settled(void **state)
+{
+    struct fixture *f = *state;
+    join_three(f);
+    assert_int_equal(left(f, 4, 1), 0);
+    for (int i = 3; i <= 5; i++)
+        assert_int_equal(opened(f, i, 0, "no"), 0);
+    assert_int_equal(opened(f, 1, 0, "no"), 0);
+    assert_null(strstr(buf_text(&f->said), "agents are below others"));
+    tree_part.node_lost(&f->job, f->job.places[2]);
+    assert_non_null(strstr(buf_text(&f->said), "2 of 20 agents are below others"));
+}
+
+/* Several machines, and none has an address. */
+static void test_without_addresses(void **state)
+{
+    struct fixture *f = *state;
+    Hvdrun__AgentHello other = f->hello;
+    tree_part.close(&f->job);
+    other.boot_id = (char *)"two";
+    f->job.nodes[1]->hello = &other;
+    assert_int_equal(tree_part.open(&f->job, NULL), 0);
+    tree_part.steps_begin(&f->job);
+    run_turns(f->loop, 3);
+    assert_int_equal(f->agents[0].counts[FRAME_TREE_OPEN], 1); /* of the tree before */
+    assert_non_null(strstr(buf_text(&f->said), "it has no address that others reach"));
+    assert_non_null(strstr(buf_text(&f->said), "0 of 20 agents are below others"));
+    f->job.nodes[1]->hello = &f->hello;
+}
+
 /* What it says about an older order is about a connection that is no more. */
 static void test_old_words(void **state)
 {
@@ -288,6 +340,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_result, setup, teardown),
         cmocka_unit_test_setup_teardown(test_an_agent_that_is_slow, setup, teardown),
         cmocka_unit_test_setup_teardown(test_old_words, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_late, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_settled, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_without_addresses, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

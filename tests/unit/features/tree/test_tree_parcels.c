@@ -28,7 +28,7 @@ static void test_kept_until_confirmed(void **state)
 {
     (void)state;
     struct parcels_out out;
-    parcels_out_init(&out, 8, release);
+    parcels_out_init(&out, 8, 3, release);
     assert_false(parcels_out_is_late(&out, 1000));
     for (int i = 0; i < 3; i++)
         parcels_out_add(&out, parcel_of(0, 10), 5);
@@ -50,12 +50,12 @@ static void test_late(void **state)
 {
     (void)state;
     struct parcels_out out;
-    parcels_out_init(&out, 8, release);
+    parcels_out_init(&out, 8, 3, release);
     parcels_out_add(&out, parcel_of(0, 10), 5);
     assert_false(parcels_out_is_late(&out, 12));
     assert_true(parcels_out_is_late(&out, 13));
     parcels_out_went_direct(&out, 1);
-    parcels_out_add(&out, parcel_of(0, 3 * PARCEL_BYTES_A_TICK), 13); /* it has more time */
+    parcels_out_add(&out, parcel_of(0, PARCEL_BYTES_A_TICK), 13); /* it has more time */
     assert_int_equal(parcels_out_again(&out)->serial, 2);
     assert_false(parcels_out_is_late(&out, 24)); /* the first is on its own link */
     parcels_out_confirm(&out, 1);
@@ -72,10 +72,10 @@ static void test_waits_anew(void **state)
 {
     (void)state;
     struct parcels_out out;
-    parcels_out_init(&out, 8, release);
+    parcels_out_init(&out, 8, 3, release);
     parcels_out_wait(&out, 1);
     parcels_out_add(&out, parcel_of(0, 10), 5);
-    parcels_out_add(&out, parcel_of(0, 3 * PARCEL_BYTES_A_TICK), 6);
+    parcels_out_add(&out, parcel_of(0, PARCEL_BYTES_A_TICK), 6);
     assert_true(parcels_out_is_late(&out, 20));
     parcels_out_wait(&out, 20);
     assert_false(parcels_out_is_late(&out, 27));
