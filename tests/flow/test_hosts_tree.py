@@ -5,8 +5,9 @@
 
 import json
 import re
+import subprocess
 
-from ground import worker
+from ground import wait_until, worker
 from hosts import Hosts, main
 from network import LAUNCHER, address
 
@@ -40,15 +41,33 @@ class Tree(Hosts):
         self.assertEqual((tree["hosts"], tree["through_others"]), (6, 4))
         self.assertGreater(tree["frames"], 0)
 
-    def run_alone(self, *says):
-        """Agents have 3 s to connect before the fences begin. These do without, and nothing was lost on the way."""
-        result = self.ssh_job(*self.words("--mpi=pmix", "sh", "-c", f"sleep 3; exec {worker('mpi_fence')} 3 4096 random"), timeout=120)
+    def run_alone(self, *says, until=None):
+        """Agents have tried to connect before the fences begin. These do without, and nothing was lost on the way."""
+        gate, let_go = self.box.gate()
+        job = self.ssh_start(*self.words("--mpi=pmix", "sh", "-c",
+                                         f"until [ -e {gate} ]; do sleep 0.1; done; exec {worker('mpi_fence')} 3 4096 random"))
+        if until is None:
+            job.wait_output("hvdrun: 0 of 6 agents are below others", name="stderr", timeout=60)
+        else:
+            until()
+        let_go()
+        result = job.wait(120)
         self.expect(result, 0)
         for text in says:
             self.assertEqual(len(re.findall(text, result.stderr)), 1, result.describe())
         self.assertEqual({key: self.tree()[key] for key in ("hosts", "through_others", "again")},
                          {"hosts": 6, "through_others": 0, "again": 0})
-        return result
+
+    def drop(self, rule):
+        """Of what goes between hosts. Returns what waits until something was dropped."""
+        self.rig.add_rules(f"ip saddr != {LAUNCHER} ip daddr != {LAUNCHER} {rule} counter drop")
+        self.rig.silence = True
+
+        def dropped():
+            rules = subprocess.run(["nft", "list", "table", "bridge", "rig"], stdout=subprocess.PIPE, check=True, text=True).stdout
+            return any(int(packets) > 0 for packets in re.findall(r"counter packets (\d+)", rules))
+
+        return lambda: wait_until(dropped, "a packet that is dropped", 60)
 
     def test_some_hosts_do_not_reach_others(self):
         for below, above in PAIRS.items():
@@ -60,9 +79,7 @@ class Tree(Hosts):
         self.assertLessEqual(self.tree()["through_others"], 2)
 
     def test_a_firewall_that_drops(self):
-        self.rig.add_rules(f"ip saddr != {LAUNCHER} ip daddr != {LAUNCHER} drop")
-        self.rig.silence = True
-        self.run_alone()
+        self.run_alone(until=self.drop("tcp flags & (syn | ack) == syn"))
 
     def test_a_firewall_that_refuses(self):
         """-v says so in one line for all."""
@@ -79,9 +96,7 @@ class Tree(Hosts):
 
     def test_a_network_that_loses_large_packets(self):
         """Agents do not count as connected because small packets arrive."""
-        self.rig.add_rules(f"ip saddr != {LAUNCHER} ip daddr != {LAUNCHER} ip length > 1200 drop")
-        self.rig.silence = True
-        self.run_alone()
+        self.run_alone(until=self.drop("ip length > 1200"))
 
     def test_ipv6(self):
         """The hosts know each other by IPv6 alone."""
