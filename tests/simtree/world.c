@@ -18,6 +18,7 @@ enum {
     FAULTS_UNTIL_MS = 20000,
     STOPPED_MAX_MS = 12000,
     LIMIT_MS = 60000, /* after the last fault */
+    SAID_MAX = 64,
 };
 
 struct sent {
@@ -29,10 +30,13 @@ enum wire { DIRECT_UP, DIRECT_DOWN, TREE_UP, TREE_DOWN, WIRES };
 enum way { WAY_NONE, WAY_UP, WAY_SWALLOWS, WAY_ENDED };
 
 struct agent {
-    struct parcels_out out; /* the driver's */
-    uint64_t said, heard;   /* the last number; bit N: number N + 1 */
-    struct parcels_in in;   /* its own, from here on */
-    int ordered, order;     /* the number of the last JOIN: the driver's, and its own */
+    struct parcels_out out;  /* the driver's */
+    uint64_t said, heard;    /* the last number; bit N: number N + 1 */
+    struct parcels_in in;    /* its own, from here on */
+    int told, order;         /* the number of the last JOIN: the driver's, and its own */
+    bool ordered, connected; /* the driver's: all that it gets are parcels; it was joined once */
+    struct entry kept[SAID_MAX];
+    size_t kept_count;
     bool dead, joined, tells;
     enum way way; /* to the agent above */
     int64_t stopped_until, last[WIRES];
@@ -94,7 +98,9 @@ static void send_direct(struct world *world, int from, int to, enum kind kind,
     if (kind == LEFT && from == DRIVER && !tree_routes_is_direct(world->routes, to))
         wrong(world, "an agent is to end a connection that the driver uses");
     if (kind == JOIN)
-        message.number = ++world->agents[to].ordered;
+        message.number = ++world->agents[to].told;
+    if (kind == JOIN)
+        world->agents[to].ordered = true;
     else if (to == DRIVER && (kind == JOINED || kind == LEFT))
         message.number = world->agents[from].order;
     if (entry != NULL) {
@@ -167,12 +173,13 @@ static void cast(struct world *world, struct entry *entries, size_t count)
 static void driver_again(struct world *world, int place)
 {
     struct parcels_out *out = &world->agents[place].out;
-    const struct parcel *parcel = parcels_out_again(out);
-    for (; parcel != NULL && world->lie != LIE_NO_REPEAT; parcel = parcel->next) {
+    for (const struct parcel *parcel = parcels_out_again(out); parcel != NULL;
+         parcel = parcels_out_again(out)) {
+        if (world->lie == LIE_NO_REPEAT)
+            continue;
         send_direct(world, DRIVER, place, FRAMES, &((const struct sent *)parcel)->entry);
         world->outcome.again++;
     }
-    parcels_out_went_direct(out, out->sent);
 }
 
 static void give_up(struct world *world, int place, bool say)
@@ -221,8 +228,7 @@ static void driver_tick(struct world *world)
 
 static bool is_old(const struct world *world, const struct message *message)
 {
-    return message->number != world->agents[message->from].ordered &&
-           world->lie != LIE_BELIEVES_OLD;
+    return message->number != world->agents[message->from].told && world->lie != LIE_BELIEVES_OLD;
 }
 
 static void driver_connects(struct world *world, int place)
@@ -252,7 +258,25 @@ static void hear(struct world *world, struct agent *agent, const struct entry *e
     world->outcome.frames++;
     if ((agent->heard & bit) != 0)
         wrong(world, "a frame came twice");
+    else if (agent->heard != bit - 1)
+        wrong(world, "a frame has overtaken another one");
     agent->heard |= bit;
+}
+
+/* Those whose turn has come. */
+static void hear_kept(struct world *world, struct agent *agent)
+{
+    for (size_t i = 0; i < agent->kept_count;) {
+        const struct entry *entry = &agent->kept[i];
+        uint64_t bit = (uint64_t)1 << (entry->number - 1);
+        if (entry->serial > agent->in.taken || agent->heard != bit - 1) {
+            i++;
+            continue;
+        }
+        hear(world, agent, entry);
+        agent->kept[i] = agent->kept[--agent->kept_count];
+        i = 0;
+    }
 }
 
 static void agent_takes(struct world *world, int place, const struct entry *entry)
@@ -262,8 +286,13 @@ static void agent_takes(struct world *world, int place, const struct entry *entr
         hear(world, agent, entry);
         return;
     }
-    if (parcels_in_take(&agent->in, entry->serial) || world->lie == LIE_TAKES_TWICE)
+    enum parcel_turn turn = parcels_in_take(&agent->in, entry->serial);
+    if (turn == PARCEL_NEXT || world->lie == LIE_TAKES_TWICE ||
+        (turn == PARCEL_AHEAD && world->lie == LIE_KEEPS_NOTHING))
         hear(world, agent, entry);
+    else if (turn == PARCEL_AHEAD)
+        agent->kept[agent->kept_count++] = *entry;
+    hear_kept(world, agent);
     if (world->lie == LIE_CONFIRMS_ALL && entry->serial > agent->in.taken)
         agent->in.taken = entry->serial;
     if (parcels_in_owes(&agent->in) && !agent->tells)
@@ -442,17 +471,25 @@ static void fault(struct world *world)
 static void say(struct world *world)
 {
     struct entry *entries AUTO_FREE = mem_array((size_t)world->size, sizeof(*entries));
-    bool all = rng_below(&world->rng, 2) == 0;
+    bool all = rng_below(&world->rng, 2) == 0, small = rng_below(&world->rng, 3) == 0;
     size_t count = 0;
     for (int i = 0; i < world->size; i++) {
         struct agent *agent = &world->agents[i];
         if (agent->dead || (!all && rng_below(&world->rng, 2) == 0))
             continue;
         const struct entry plain = {.place = i, .number = ++agent->said, .said_ms = world->now};
-        if (tree_routes_is_direct(world->routes, i))
+        bool direct = tree_routes_is_direct(world->routes, i) || small;
+        if (direct && !agent->ordered) {
             send_direct(world, DRIVER, i, FRAMES, &plain);
-        else
-            entries[count++] = keep(world, i, plain.number);
+            continue;
+        }
+        entries[count] = keep(world, i, plain.number);
+        if (!direct) {
+            count++;
+            continue;
+        }
+        parcels_out_went_direct(&agent->out, entries[count].serial);
+        send_direct(world, DRIVER, i, FRAMES, &entries[count]);
     }
     cast(world, entries, count);
     tick_later(world);
@@ -469,14 +506,18 @@ static void driver_event(struct world *world, const struct message *message)
     switch (message->kind) {
     case TAKEN: confirm(world, &message->entries[0]); break;
     case LEFT:
-        if (!is_old(world, message))
-            give_up(world, message->from, false);
+        if (is_old(world, message))
+            break;
+        give_up(world, message->from, false);
+        world->agents[message->from].ordered = world->agents[message->from].connected;
         break;
     case TICK: driver_tick(world); break;
     case FAULT: fault(world); break;
     case JOINED:
-        if (!is_old(world, message))
-            driver_connects(world, message->from);
+        if (is_old(world, message))
+            break;
+        driver_connects(world, message->from);
+        world->agents[message->from].connected = true;
         break;
     case HEARD: join_again(world, message->from); break;
     case SEND: say(world); break;

@@ -4,9 +4,9 @@
  * (launcher/features/tree). Each agent has a link of its own to the driver, and perhaps one to the
  * agent above it. Agents end, stand still and go on; connections between agents end, or lose all
  * that is sent without a word. The driver stands still, too. All that it sends has a number, and
- * agents check at once that it comes once. Some agents never get through to the one above. When the
- * faults are over, all that was sent to an agent that lives must come within the limit, and be
- * confirmed. The driver ends no connection that it uses. In an eighth of the
+ * agents check at once that it comes once, and in this order. Some agents never get through to the
+ * one above. When the faults are over, all that was sent to an agent that lives must come within
+ * the limit, and be confirmed. The driver ends no connection that it uses. In an eighth of the
  * schedules, only the driver stands still, and the network is quick; then no way may be given up.
  *
  * Not simulated: TLS, connections that take long, queues that are full, and bodies of frames.
@@ -23,6 +23,7 @@
     X(LIE_CONFIRMS_ALL, "what has not come is confirmed, too")      \
     X(LIE_KEEPS_WAY, "no way is given up")                          \
     X(LIE_COUNTS_PAUSES, "the driver counts while it stands still") \
+    X(LIE_KEEPS_NOTHING, "what is ahead is taken at once")          \
     X(LIE_BELIEVES_OLD, "the driver believes what is about an older order to join")
 
 enum lie {

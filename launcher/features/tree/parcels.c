@@ -44,6 +44,7 @@ void parcels_out_add(struct parcels_out *out, struct parcel *parcel, int64_t now
     out->bytes += parcel->bytes;
     parcel->serial = ++out->sent;
     parcel->due = due(out, out->bytes, now);
+    parcel->direct = false;
     parcel->next = NULL;
     *out->last = parcel;
     out->last = &parcel->next;
@@ -60,35 +61,43 @@ int parcels_out_confirm(struct parcels_out *out, uint64_t serial)
 
 bool parcels_out_is_late(const struct parcels_out *out, int64_t now)
 {
-    return out->first != NULL && out->first->serial > out->direct && now >= out->first->due;
+    return out->first != NULL && !out->first->direct && now >= out->first->due;
 }
 
-struct parcel *parcels_out_again(const struct parcels_out *out)
+bool parcels_out_is_full(const struct parcels_out *out, size_t bytes)
+{
+    return out->first != NULL && (out->sent + 1 - out->first->serial > PARCEL_WINDOW ||
+                                  out->bytes + bytes > PARCEL_AHEAD_BYTES);
+}
+
+struct parcel *parcels_out_again(struct parcels_out *out)
 {
     struct parcel *parcel = out->first;
-    while (parcel != NULL && parcel->serial <= out->direct)
+    while (parcel != NULL && parcel->direct)
         parcel = parcel->next;
+    if (parcel != NULL)
+        parcel->direct = true;
     return parcel;
 }
 
 void parcels_out_went_direct(struct parcels_out *out, uint64_t serial)
 {
-    if (serial > out->direct)
-        out->direct = serial;
+    for (struct parcel *parcel = out->first; parcel != NULL; parcel = parcel->next)
+        parcel->direct |= parcel->serial == serial;
 }
 
-bool parcels_in_take(struct parcels_in *in, uint64_t serial)
+enum parcel_turn parcels_in_take(struct parcels_in *in, uint64_t serial)
 {
     if (serial <= in->taken)
-        return false;
+        return PARCEL_KNOWN;
     uint64_t distance = serial - in->taken - 1;
     if (distance > PARCEL_WINDOW)
-        return false;
+        return PARCEL_KNOWN;
     if (distance > 0) {
         uint64_t bit = (uint64_t)1 << (distance - 1);
         bool fresh = (in->ahead & bit) == 0;
         in->ahead |= bit;
-        return fresh;
+        return fresh ? PARCEL_AHEAD : PARCEL_KNOWN;
     }
     bool more = true;
     while (more) {
@@ -96,7 +105,7 @@ bool parcels_in_take(struct parcels_in *in, uint64_t serial)
         in->ahead >>= 1;
         in->taken++;
     }
-    return true;
+    return PARCEL_NEXT;
 }
 
 bool parcels_in_owes(const struct parcels_in *in)

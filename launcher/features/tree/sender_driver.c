@@ -136,39 +136,51 @@ static void add_to_cast(struct tree_sender *sender, int place, const struct sent
     loop_timer_set(sender->flush, 0);
 }
 
+static void send_direct(const struct tree_sender *sender, int place, const struct sent *sent)
+{
+    Hvdrun__TreeEntry *entry = entry_of(place, sent);
+    Hvdrun__TreeDown message = HVDRUN__TREE_DOWN__INIT;
+    message.entries = &entry;
+    message.n_entries = 1;
+    node_link_send_pieces(sender->job->places[place], FRAME_TREE_DOWN, 0, &message.base,
+                          TREE_DOWN_BLOCK, sent->block);
+    hvdrun__tree_entry__free_unpacked(entry, NULL);
+}
+
 static void tick_later(const struct tree_sender *sender)
 {
     if (!loop_timer_is_set(sender->tick))
         loop_timer_set(sender->tick, TREE_TICK_MS);
 }
 
-void tree_sender_send(struct tree_sender *sender, int place, enum frame_type type, uint32_t epoch,
-                      const ProtobufCMessage *message, unsigned field, struct shared_block *block)
+void tree_sender_again(struct tree_sender *sender, int place)
+{
+    struct parcels_out *out = &sender->outs[place];
+    for (const struct parcel *parcel = parcels_out_again(out); parcel != NULL;
+         parcel = parcels_out_again(out)) {
+        send_direct(sender, place, (const struct sent *)parcel);
+        sender->repeated++;
+    }
+}
+
+void tree_sender_send(struct tree_sender *sender, int place, bool direct, enum frame_type type,
+                      uint32_t epoch, const ProtobufCMessage *message, unsigned field,
+                      struct shared_block *block)
 {
     struct sent *sent = mem_alloc(sizeof(*sent));
     *sent = (struct sent){.type = type, .epoch = epoch, .block = shared_block_hold(block)};
     sent->head = message_head(message, field, block->length);
     sent->parcel.bytes = sizeof(*sent) + sent->head.length + block->length;
+    if (direct && parcels_out_is_full(&sender->outs[place], sent->parcel.bytes))
+        tree_sender_again(sender, place);
     parcels_out_add(&sender->outs[place], &sent->parcel, sender->now);
     tick_later(sender);
-    add_to_cast(sender, place, sent);
-}
-
-void tree_sender_again(struct tree_sender *sender, int place)
-{
-    const struct parcel *parcel = parcels_out_again(&sender->outs[place]);
-    for (; parcel != NULL; parcel = parcel->next) {
-        const struct sent *sent = (const struct sent *)parcel;
-        Hvdrun__TreeEntry *entry = entry_of(place, sent);
-        Hvdrun__TreeDown message = HVDRUN__TREE_DOWN__INIT;
-        message.entries = &entry;
-        message.n_entries = 1;
-        node_link_send_pieces(sender->job->places[place], FRAME_TREE_DOWN, 0, &message.base,
-                              TREE_DOWN_BLOCK, sent->block);
-        hvdrun__tree_entry__free_unpacked(entry, NULL);
-        sender->repeated++;
+    if (direct) {
+        parcels_out_went_direct(&sender->outs[place], sent->parcel.serial);
+        send_direct(sender, place, sent);
+    } else {
+        add_to_cast(sender, place, sent);
     }
-    parcels_out_went_direct(&sender->outs[place], sender->outs[place].sent);
 }
 
 int tree_sender_confirm(struct tree_sender *sender, int place, uint64_t serial)

@@ -19,9 +19,11 @@ struct tree_sender *tree_sender_create(struct job *job, const struct tree_routes
                                        void *context);
 void tree_sender_destroy(struct tree_sender *sender); /* accepts NULL */
 
-/* A message that ends with this field, whose value is the block. */
-void tree_sender_send(struct tree_sender *sender, int place, enum frame_type type, uint32_t epoch,
-                      const ProtobufCMessage *message, unsigned field, struct shared_block *block);
+/* A message that ends with this field, whose value is the block. `direct`: on the link of this
+ * place, at once. */
+void tree_sender_send(struct tree_sender *sender, int place, bool direct, enum frame_type type,
+                      uint32_t epoch, const ProtobufCMessage *message, unsigned field,
+                      struct shared_block *block);
 /* What this place has not confirmed, on its own link: it has waited for long. */
 void tree_sender_again(struct tree_sender *sender, int place);
 /* -1: it was never sent. */

@@ -19,6 +19,14 @@
 
 #define CHILD_QUEUE_MAX ((size_t)64 << 20) /* bytes; a child that is so slow gets it otherwise */
 
+/* A parcel whose turn has not come. */
+struct kept {
+    struct kept *next; /* by serial */
+    uint64_t serial;
+    struct frame_header header;
+    uint8_t *body;
+};
+
 struct tree_desk {
     struct agent *agent;
     struct tree_shape shape;
@@ -26,6 +34,8 @@ struct tree_desk {
     struct tree_neighbours *neighbours;
     uint32_t order; /* the number of the last TREE_JOIN */
     struct parcels_in in;
+    struct kept *kept;
+    size_t kept_bytes;
     struct loop_timer *tell; /* the driver, what has come */
 };
 
@@ -59,21 +69,54 @@ static void joined(void *context)
 
 /* Down */
 
-static void deliver(struct tree_desk *desk, const Hvdrun__TreeEntry *entry,
-                    const ProtobufCBinaryData *block)
+static struct kept *frame_of(const Hvdrun__TreeEntry *entry, const ProtobufCBinaryData *block)
 {
     size_t length = entry->body.len + block->len;
-    uint8_t *body AUTO_FREE = mem_alloc(length + 1);
-    struct frame_header header = {.version = FRAME_VERSION,
-                                  .type = (uint8_t)entry->type,
-                                  .length = (uint32_t)length,
-                                  .node = FRAME_NODE_NONE,
-                                  .epoch = entry->epoch};
+    struct kept *frame = mem_alloc(sizeof(*frame));
+    *frame = (struct kept){.serial = entry->serial, .body = mem_alloc(length + 1)};
+    frame->header = (struct frame_header){.version = FRAME_VERSION,
+                                          .type = (uint8_t)entry->type,
+                                          .length = (uint32_t)length,
+                                          .node = FRAME_NODE_NONE,
+                                          .epoch = entry->epoch};
     if (entry->body.len > 0)
-        memcpy(body, entry->body.data, entry->body.len);
+        memcpy(frame->body, entry->body.data, entry->body.len);
     if (block->len > 0)
-        memcpy(body + entry->body.len, block->data, block->len);
-    desk->agent->take(desk->agent, &header, body);
+        memcpy(frame->body + entry->body.len, block->data, block->len);
+    return frame;
+}
+
+static void kept_free(struct kept *frame)
+{
+    free(frame->body);
+    free(frame);
+}
+
+static void keep(struct tree_desk *desk, struct kept *frame)
+{
+    struct kept **at = &desk->kept;
+    while (*at != NULL && (*at)->serial < frame->serial)
+        at = &(*at)->next;
+    frame->next = *at;
+    *at = frame;
+    desk->kept_bytes += frame->header.length;
+}
+
+static struct kept *take_kept(struct tree_desk *desk)
+{
+    struct kept *frame = desk->kept;
+    desk->kept = frame->next;
+    desk->kept_bytes -= frame->header.length;
+    return frame;
+}
+
+static void deliver_kept(struct tree_desk *desk)
+{
+    while (desk->kept != NULL && desk->kept->serial <= desk->in.taken) {
+        struct kept *frame = take_kept(desk);
+        desk->agent->take(desk->agent, &frame->header, frame->body);
+        kept_free(frame);
+    }
 }
 
 /* -1: the driver never sends this. */
@@ -82,8 +125,12 @@ static int take_own(struct tree_desk *desk, const Hvdrun__TreeEntry *entry,
 {
     if (!tree_takes(entry->type) || entry->serial == 0)
         return -1;
-    if (parcels_in_take(&desk->in, entry->serial))
-        deliver(desk, entry, block);
+    if (entry->serial > desk->in.taken + 1 &&
+        desk->kept_bytes + entry->body.len + block->len > PARCEL_AHEAD_BYTES)
+        return 0;
+    if (parcels_in_take(&desk->in, entry->serial) != PARCEL_KNOWN)
+        keep(desk, frame_of(entry, block));
+    deliver_kept(desk);
     if (parcels_in_owes(&desk->in) && !loop_timer_is_set(desk->tell))
         loop_timer_set(desk->tell, TREE_TICK_MS);
     return 0;
@@ -245,6 +292,8 @@ static void close_part(struct agent *agent)
 {
     struct tree_desk *desk = agent_own(agent, tree_desk);
     neighbours_destroy(desk->neighbours);
+    while (desk->kept != NULL)
+        kept_free(take_kept(desk));
     loop_timer_destroy(desk->tell);
     free(desk);
 }

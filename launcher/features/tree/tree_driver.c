@@ -30,6 +30,8 @@ struct place {
     uint32_t port;  /* 0: its agent does not wait for others */
     uint32_t order; /* the number of the last TREE_JOIN to it; 0: none */
     bool settled;   /* it has connected once, or could not */
+    bool ordered;   /* it was, is or may soon be below another one */
+    bool joined;    /* once */
     bool was_late;  /* its connection was given up for that, and not tried again */
     int tries;      /* again after that */
 };
@@ -70,16 +72,21 @@ static bool passes_on(const struct tree *tree, int place, size_t length)
                            tree_sender_waiting(tree->sender) + length + TREE_SPARE_BYTES);
 }
 
-/* The detour of the nodes. What others cannot bring goes as it does without a tree. */
+/* The detour of the nodes. What others cannot bring goes on the node's own link. It is a parcel
+ * there, too, if something can come another way: so an agent takes all in the order of the driver.
+ */
 static bool take_shared(void *context, struct node_link *node, enum frame_type type, uint32_t epoch,
                         const ProtobufCMessage *message, unsigned field, struct shared_block *block)
 {
     const struct tree *tree = context;
-    if (!tree_takes(type) || block->length < TREE_LEAST_BYTES || block->length > TREE_MOST_BYTES ||
-        node->place < 0 || node->place >= tree->size ||
-        !passes_on(tree, node->place, block->length))
+    if (!tree_takes(type) || node->place < 0 || node->place >= tree->size)
         return false;
-    tree_sender_send(tree->sender, node->place, type, epoch, message, field, block);
+    bool direct = block->length < TREE_LEAST_BYTES || block->length > TREE_MOST_BYTES ||
+                  !passes_on(tree, node->place, block->length);
+    if (direct && !tree->places[node->place].ordered &&
+        !tree_sender_owes(tree->sender, node->place))
+        return false;
+    tree_sender_send(tree->sender, node->place, direct, type, epoch, message, field, block);
     return true;
 }
 
@@ -215,6 +222,7 @@ static void send_join(struct tree *tree, int place)
     message.address = above->address;
     message.port = above->port;
     message.number = ++tree->places[place].order;
+    tree->places[place].ordered = true;
     node_link_send(node_at(tree, place), FRAME_TREE_JOIN, 0, &message.base);
 }
 
@@ -283,6 +291,7 @@ static int take_joined(struct job *job, struct node_link *node, const struct age
         return 0; /* known */
     if (!tree_routes_connect(tree->routes, node->place))
         say_left(node);
+    tree->places[node->place].joined = true;
     if (tree_routes_through(tree->routes) > tree->through)
         tree->through = tree_routes_through(tree->routes);
     settle(tree, node->place);
@@ -299,6 +308,7 @@ static int take_left(struct job *job, struct node_link *node, const struct agent
     if (message->why[0] != '\0')
         say_why(tree, node, "not below another agent", message->why);
     give_up(tree, node->place, false);
+    tree->places[node->place].ordered = tree->places[node->place].joined;
     settle(tree, node->place);
     return 0;
 }

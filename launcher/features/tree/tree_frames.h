@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What goes through other agents: the results of MPI's steps on all nodes. That of a PMIx
- * fence names its step. A node cannot enter a PMI-1 barrier before it has the result of the last.
- * All else goes on the agent's own link to the driver, and so does all that agents send. Pure.
+ * What goes through other agents: the results of MPI's steps on all nodes. An agent takes them in
+ * the order of the driver: a rank may put a key again between two fences, and the last value
+ * counts. All else goes on the agent's own link to the driver, and so does all that agents send.
+ * Pure.
  */
 #pragma once
 

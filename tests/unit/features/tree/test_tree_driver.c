@@ -14,6 +14,7 @@
 #include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
 #include "driver/job/part.h"
+#include "features/tree/parcels.h"
 #include "features/tree/tree_frames.h"
 #include "io/send_queue.h"
 #include "loop_fixture.h"
@@ -241,6 +242,32 @@ static void test_a_result(void **state)
     assert_int_equal(taken(f, 4, 2), -1);
 }
 
+/* A small one does not overtake a large one, and the agent keeps all that is ahead. */
+static void test_order(void **state)
+{
+    static const int hop[] = {0}, below[] = {3};
+    struct fixture *f = *state;
+    join_three(f);
+    send_result(f, hop, 1, 4 * KIB);
+    send_result(f, hop, 1, 1);
+    run_turns(f->loop, 5);
+    assert_int_equal(f->agents[0].counts[FRAME_MPI_COLLECTED], 0);
+    assert_int_equal(f->agents[0].counts[FRAME_TREE_DOWN], 2);
+    assert_int_equal(taken(f, 0, 2), 0);
+    send_result(f, hop, 1, 1); /* it cannot overtake anything */
+    run_turns(f->loop, 5);
+    assert_int_equal(f->agents[0].counts[FRAME_MPI_COLLECTED], 1);
+    send_result(f, below, 1, 4 * KIB);
+    for (int i = 0; i < PARCEL_WINDOW; i++)
+        send_result(f, below, 1, 1);
+    run_turns(f->loop, 5);
+    assert_int_equal(f->agents[3].counts[FRAME_TREE_DOWN], PARCEL_WINDOW);
+    send_result(f, below, 1, 1); /* the agent might not keep this one: the first comes again */
+    run_turns(f->loop, 5);
+    assert_int_equal(f->agents[3].counts[FRAME_TREE_DOWN], PARCEL_WINDOW + 2);
+    assert_int_equal(f->agents[3].serial, PARCEL_WINDOW + 2);
+}
+
 /* Most of the queue of a link is for what only its agent gets. */
 static void test_an_agent_that_is_slow(void **state)
 {
@@ -251,10 +278,9 @@ static void test_an_agent_that_is_slow(void **state)
     link_send(f->job.places[0]->link, FRAME_LOG, 0, much, 40 * MIB);
     for (int i = 0; i < 3; i++)
         send_result(f, one, 1, 4 * MIB); /* in one turn of the loop */
-    run_until(f->loop,
-              f->agents[0].for_others + (size_t)f->agents[3].counts[FRAME_MPI_COLLECTED] == 3);
+    run_until(f->loop, f->agents[0].for_others + (size_t)f->agents[3].counts[FRAME_TREE_DOWN] == 3);
     assert_int_equal(f->agents[0].for_others, 1);
-    assert_int_equal(f->agents[3].counts[FRAME_MPI_COLLECTED], 2);
+    assert_int_equal(f->agents[3].counts[FRAME_TREE_DOWN], 2);
 }
 
 /* It was only slow. It tries again when it has all, but not for ever. */
@@ -324,7 +350,7 @@ static void test_old_words(void **state)
     assert_int_equal(left(f, 3, 1), 0);
     send_result(f, one, 1, 4 * KIB);
     run_turns(f->loop, 5);
-    assert_int_equal(f->agents[3].counts[FRAME_MPI_COLLECTED], 1);
+    assert_int_equal(f->agents[3].counts[FRAME_TREE_DOWN], 1);
     assert_int_equal(joined(f, 3, 2), 0);
     assert_int_equal(left(f, 3, 1), 0);
     send_result(f, one, 1, 4 * KIB);
@@ -340,6 +366,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_result, setup, teardown),
         cmocka_unit_test_setup_teardown(test_an_agent_that_is_slow, setup, teardown),
         cmocka_unit_test_setup_teardown(test_old_words, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_late, setup, teardown),
         cmocka_unit_test_setup_teardown(test_settled, setup, teardown),
         cmocka_unit_test_setup_teardown(test_without_addresses, setup, teardown),
