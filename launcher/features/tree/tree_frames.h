@@ -24,8 +24,8 @@
 /* Bytes of results. Smaller ones gain nothing, and of larger ones an agent has too many copies. */
 #define TREE_LEAST_BYTES ((size_t)256)
 #define TREE_MOST_BYTES ((size_t)16 << 20)
-/* What the tree leaves of the part of a link's queue that node_link_takes() grants: the rest is for
- * data that only this agent has asked for. */
+/* What node_link_takes() must grant beyond a result: the rest of the queue is for data that only
+ * this agent has asked for. */
 #define TREE_SPARE_BYTES ((size_t)48 << 20)
 
 static inline bool tree_takes(uint32_t type)
