@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sockets on which others connect. The address is numeric, or as the user writes it: a port of the
- * loopback interface, an address with a port, or the path of a Unix socket. Who connects to one on
- * a numeric address takes struct socket_address from here, too.
+ * loopback interface, an address with a port, or the path of a Unix socket. Code that connects to a
+ * numeric address uses struct socket_address, too.
  */
 #pragma once
 
