@@ -73,6 +73,8 @@ void agent_end_driver_silent(struct agent *agent, int64_t silence_ms)
 
 void agent_end_breach(struct agent *agent, const char *what)
 {
+    if (agent->link == NULL) /* a frame behind the one that broke it */
+        return;
     log_error(&agent->post.log, "the driver broke the protocol: %s", what);
     link_flush(agent->link);
     agent_end_driver_lost(agent);

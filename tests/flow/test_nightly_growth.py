@@ -35,7 +35,7 @@ LIVE_LONG = max(1, AGENTS // 10)  # hosts to which nothing happens
 WAIT_S = 300  # for a change, on a busy machine
 WARM_UP = 4  # so many changes: each kind once
 # KiB that an allocator may take on its way, and what the driver keeps of each epoch for --report
-DRIVER_KIB, EPOCH_KIB, AGENT_KIB = 768, 4, 64
+DRIVER_KIB, EPOCH_KIB, AGENT_KIB = 768, 4, 128
 
 
 class Lines(threading.Thread):

@@ -233,7 +233,7 @@ static void tick(void *context)
         const struct node_link *node = sender->job->places[i];
         if (!node_link_alive(node))
             continue;
-        if (tree_sender_is_late(sender, i) && !node->suspect && sender->job->state < JOB_ENDING)
+        if (tree_sender_is_late(sender, i) && !node->suspect && sender->job->state < JOB_CLOSING)
             sender->late(sender->context, i);
         more |= sender->outs[i].first != NULL;
     }

@@ -112,20 +112,22 @@ static struct kept *take_kept(struct tree_desk *desk)
 
 static void deliver_kept(struct tree_desk *desk)
 {
-    while (desk->kept != NULL && desk->kept->serial <= desk->in.taken) {
+    while (desk->kept != NULL && desk->kept->serial <= desk->in.taken &&
+           desk->agent->link != NULL) {
         struct kept *frame = take_kept(desk);
         desk->agent->take(desk->agent, &frame->header, frame->body);
         kept_free(frame);
     }
 }
 
-/* -1: the driver never sends this. */
+/* What comes on our own link is never dropped: the driver sends it there once. -1: the driver never
+ * sends this. */
 static int take_own(struct tree_desk *desk, const Hvdrun__TreeEntry *entry,
-                    const ProtobufCBinaryData *block)
+                    const ProtobufCBinaryData *block, bool on_own_link)
 {
     if (!tree_takes(entry->type) || entry->serial == 0)
         return -1;
-    if (entry->serial > desk->in.taken + 1 &&
+    if (!on_own_link && entry->serial > desk->in.taken + 1 &&
         desk->kept_bytes + entry->body.len + block->len > PARCEL_AHEAD_BYTES)
         return 0;
     if (parcels_in_take(&desk->in, entry->serial) != PARCEL_KNOWN)
@@ -180,20 +182,24 @@ static bool is_for_us(const struct tree_desk *desk, const Hvdrun__TreeDown *mess
 }
 
 /* Others first: they have a longer way. */
-static int take_down(void *context, const uint8_t *body, size_t length)
+static int take(struct tree_desk *desk, const uint8_t *body, size_t length, bool on_own_link)
 {
-    struct tree_desk *desk = context;
     Hvdrun__TreeDown *message = hvdrun__tree_down__unpack(NULL, length, body);
     int result = message != NULL && is_for_us(desk, message) ? 0 : -1;
     if (result == 0)
         pass_to_children(desk, message);
     for (size_t i = 0; result == 0 && i < message->n_entries; i++) {
         if (message->entries[i]->place == (uint32_t)desk->place)
-            result = take_own(desk, message->entries[i], &message->block);
+            result = take_own(desk, message->entries[i], &message->block, on_own_link);
     }
     if (message != NULL)
         hvdrun__tree_down__free_unpacked(message, NULL);
     return result;
+}
+
+static int take_down(void *context, const uint8_t *body, size_t length)
+{
+    return take(context, body, length, false);
 }
 
 /* Orders */
@@ -284,7 +290,7 @@ static void take_left(struct agent *agent, const struct frame_header *header, co
 static void take_direct(struct agent *agent, const struct frame_header *header, const void *body)
 {
     struct tree_desk *desk = agent_own(agent, tree_desk);
-    if (desk == NULL || take_down(desk, body, header->length) < 0)
+    if (desk == NULL || take(desk, body, header->length, true) < 0)
         agent_end_breach(agent, "TREE_DOWN cannot be read");
 }
 

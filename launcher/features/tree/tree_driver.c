@@ -246,7 +246,7 @@ static int take_taken(struct job *job, struct node_link *node, const struct agen
     const Hvdrun__TreeTaken *message = frame->message;
     if (tree == NULL || tree_sender_confirm(tree->sender, node->place, message->serial) < 0)
         return -1;
-    if (tree->places[node->place].was_late && job->state < JOB_ENDING)
+    if (tree->places[node->place].was_late && job->state < JOB_CLOSING)
         try_again(tree, node->place);
     return 0;
 }
@@ -303,7 +303,7 @@ static int take_left(struct job *job, struct node_link *node, const struct agent
     struct tree *tree = tree_with(job, node);
     const Hvdrun__TreeLeft *message = frame->message;
     int present = tree == NULL ? -1 : is_of_last_order(tree, node, message->number);
-    if (present <= 0 || job->state >= JOB_ENDING)
+    if (present <= 0 || job->state >= JOB_CLOSING)
         return present < 0 ? -1 : 0;
     if (message->why[0] != '\0')
         say_why(tree, node, "not below another agent", message->why);
@@ -431,7 +431,7 @@ static void node_event(struct job *job, struct node_link *node, const char *even
 {
     struct tree *tree = tree_with(job, node);
     (void)text;
-    if (tree == NULL || job->state >= JOB_ENDING)
+    if (tree == NULL || job->state >= JOB_CLOSING)
         return;
     if (strcmp(event, "node_suspect") == 0) {
         give_up_children(tree, node->place);
@@ -444,7 +444,7 @@ static void node_event(struct job *job, struct node_link *node, const char *even
 static void node_lost(struct job *job, struct node_link *node)
 {
     struct tree *tree = tree_with(job, node);
-    if (tree == NULL || job->state >= JOB_ENDING)
+    if (tree == NULL || job->state >= JOB_CLOSING)
         return;
     give_up(tree, node->place, false);
     give_up_children(tree, node->place);

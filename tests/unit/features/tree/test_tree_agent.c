@@ -140,6 +140,41 @@ static void test_parcels_of_one_agent(void **state)
     fake_quit(&driver);
 }
 
+/* The driver sends it there once, so nothing is dropped, however much is kept. */
+static void test_its_own_link_loses_nothing(void **state)
+{
+    static const uint32_t us[] = {0};
+    static const uint8_t head[] = {0x7a, 0xfb, 0xff, 0xff, 0x05}; /* an unknown field */
+    const size_t length = (size_t)12 << 20;
+    uint8_t *bytes AUTO_FREE = mem_array(length, 1);
+    struct fake_driver driver;
+    (void)state;
+    memcpy(bytes, head, sizeof(head));
+    fake_open(&driver);
+    open_agent(&driver);
+    for (uint64_t serial = 2; serial <= 8; serial++) /* 84 MiB */
+        send_down(&driver, us, 1, serial, FRAME_MPI_COLLECTED,
+                  (ProtobufCBinaryData){length, bytes});
+    send_down(&driver, us, 1, 1, FRAME_MPI_COLLECTED, (ProtobufCBinaryData){0, NULL});
+    expect_taken(&driver, 8);
+    fake_quit(&driver);
+}
+
+static void test_several_that_break_the_protocol(void **state)
+{
+    static const uint32_t us[] = {0};
+    struct fake_driver driver;
+    (void)state;
+    fake_open(&driver);
+    open_agent(&driver);
+    for (uint64_t serial = 3; serial >= 1; serial--)
+        send_down(&driver, us, 1, serial, FRAME_MPI_COLLECTED, (ProtobufCBinaryData){3, key});
+    while (!driver.closed)
+        run_loop(driver.loop);
+    assert_true(fake_wait(&driver) < 128); /* it has not crashed */
+    fake_close(&driver);
+}
+
 static void test_passes_on(void **state)
 {
     static const uint32_t places[] = {3, 4, 13};
@@ -253,6 +288,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parcels_of_one_agent),
+        cmocka_unit_test(test_its_own_link_loses_nothing),
+        cmocka_unit_test(test_several_that_break_the_protocol),
         cmocka_unit_test(test_passes_on),
         cmocka_unit_test(test_a_child_of_another),
         cmocka_unit_test(test_without_the_key),

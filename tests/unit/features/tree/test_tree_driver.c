@@ -303,6 +303,20 @@ static void test_late(void **state)
     assert_int_equal(f->agents[4].counts[FRAME_TREE_LEFT], 0);
 }
 
+/* Workers may still pass a fence after a warning, before they end. */
+static void test_late_while_the_job_ends(void **state)
+{
+    static const int both[] = {0, 3};
+    struct fixture *f = *state;
+    join_three(f);
+    f->job.state = JOB_ENDING;
+    send_result(f, both, 2, 4 * KIB);
+    run_until(f->loop, f->agents[3].serial == 1); /* on its own link */
+    assert_int_equal(taken(f, 0, 1), 0);
+    assert_int_equal(taken(f, 3, 1), 0);
+    f->job.state = JOB_RUNNING;
+}
+
 /* -v counts those that are below others when the last one has said so. */
 static void test_settled(void **state)
 {
@@ -368,6 +382,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_old_words, setup, teardown),
         cmocka_unit_test_setup_teardown(test_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_late, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_late_while_the_job_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(test_settled, setup, teardown),
         cmocka_unit_test_setup_teardown(test_without_addresses, setup, teardown),
     };
