@@ -102,8 +102,12 @@ print("wide", [size for size in sizes if size > usual], "of", len(sizes) > 0)
     def test_an_elastic_job_goes_on_without_a_full_host(self):
         self.folder(3000000)
         self.host(2).mount_tmp("size=2m,mode=1777")
-        result = self.ssh_job("-H", "node1,node2", "--min-np", 1, "--stage", "src", "sh", "-c", SAME)
-        self.expect_said(self.expect(result, 0), "node2: .*free space")
+        gate, let_go = self.box.gate()
+        job = self.ssh_start("-H", "node1,node2", "--min-np", 1, "--stage", "src", "sh", "-c",
+                             f"{SAME}; while ! [ -e {gate} ]; do sleep 0.05; done")
+        job.wait_output("node2: .*free space", "stderr", timeout=patient(60))
+        let_go()
+        result = self.expect(job.wait(), 0)
         self.assertEqual(re.findall(r"(node\d) has", result.stdout), ["node1"])
 
     def test_limits_of_the_start_wait(self):

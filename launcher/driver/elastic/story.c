@@ -10,6 +10,7 @@
 #include "driver/tell/events.h"
 
 #define EPOCHS_KEPT 1000 /* in the report; of further ones only the totals */
+#define HOSTS_KEPT 20000 /* likewise, in all these epochs: some 4 MB */
 #define LINES_KEPT 10
 #define EPOCHS_SHOWN 100 /* in the status */
 #define LINE_MAX_BYTES 1024
@@ -34,6 +35,7 @@ struct elastic_story {
     uint32_t awaits_progress; /* this epoch came after a change, and no report was told; 0: none */
     struct first_progress first_progress;
     int dropped;        /* epochs that the report does not list */
+    int kept_hosts;     /* in those that it lists */
     int64_t meeting_ms; /* from when the ranks ran until they were connected, in all epochs */
 };
 
@@ -185,10 +187,14 @@ void elastic_story_resumed(struct elastic_story *story, const struct elastic_fac
     show_epoch(story, facts, object);
     events_object(story->job, "epoch", object);
     bool wanted = story->job->settings->report != NULL;
-    if (wanted && json_array_size(story->epochs) < EPOCHS_KEPT)
+    wanted = wanted && story->dropped == 0 && json_array_size(story->epochs) < EPOCHS_KEPT &&
+             (story->kept_hosts == 0 || story->kept_hosts + facts->host_count <= HOSTS_KEPT);
+    if (wanted) {
         json_array_append(story->epochs, object);
-    else
+        story->kept_hosts += facts->host_count;
+    } else {
         story->dropped++;
+    }
     json_decref(story->epoch);
     story->epoch = object;
 

@@ -198,15 +198,34 @@ static void test_notes(void **state)
     elastic_story_destroy(NULL);
 }
 
+/* The report of a large job with many epochs stays small. */
+static void test_many_hosts(void **state)
+{
+    enum { HOSTS = 15000 };
+    struct fixture *f = *state;
+    f->settings.report = mem_strdup("report.json");
+    struct elastic_story *story = begin(f);
+    int *hosts AUTO_FREE = mem_array(HOSTS, sizeof(*hosts)); /* all of them are a */
+    struct elastic_facts facts = {.epoch = 1, .size = HOSTS, .host_count = HOSTS, .epochs = 2};
+    struct elastic_plan plan = {.epoch = 1, .size = HOSTS, .host_count = HOSTS, .hosts = hosts};
+    elastic_story_resumed(story, &facts, &plan);
+    elastic_story_resumed(story, &facts, &plan);
+    json_t *root = json_object();
+    elastic_story_report(story, &facts, root);
+    const json_t *part = json_object_get(root, "elastic");
+    assert_int_equal(json_array_size(json_object_get(part, "list")), 1);
+    assert_int_equal(json_integer_value(json_object_get(part, "not_listed")), 1);
+    json_decref(root);
+    end(f, story);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_first_epoch),
-        TEST(test_after_a_loss),
-        TEST(test_after_a_change),
-        TEST(test_notes),
+        TEST(test_first_epoch), TEST(test_after_a_loss), TEST(test_after_a_change),
+        TEST(test_many_hosts),  TEST(test_notes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
