@@ -190,7 +190,10 @@ class Growth(Elastic, JobCommands):
             for kind in samples[0].of[key]:
                 most, least = max(early, key=lambda one: one.of[key][kind]), min(late, key=lambda one: one.of[key][kind])
                 before, after, epochs = most.of[key][kind], least.of[key][kind], least.epoch - most.epoch
-                spare = 0 if kind != "KiB" else DRIVER_KIB + EPOCH_KIB * epochs if key[0] == "driver" else AGENT_KIB
+                # The log of a job has a second file, and never more, when the first one is full.
+                spare = int(key[0] in ("driver", "files") and kind != "threads")
+                if kind == "KiB":
+                    spare = DRIVER_KIB + EPOCH_KIB * epochs if key[0] == "driver" else AGENT_KIB
                 if after > before + spare:
                     said.append(f"{key[0]} (pid {key[1]}): {kind} {before} -> {after}; all: {[one.of[key][kind] for one in samples]}")
         return said
