@@ -15,7 +15,7 @@
 
 #define PARCEL_BYTES_A_TICK ((size_t)8 << 20) /* so much more time for what is large */
 #define PARCEL_WINDOW 64                      /* one that is further ahead has to come again */
-#define PARCEL_AHEAD_BYTES ((size_t)64 << 20) /* nor does it keep more */
+#define PARCEL_AHEAD_BYTES ((size_t)64 << 20) /* nor does it keep more by way of others */
 
 struct parcel { /* the first member of what the owner sends */
     struct parcel *next;
