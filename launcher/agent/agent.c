@@ -364,10 +364,19 @@ static int agent_open(struct agent *agent, struct error *err)
     return 0;
 }
 
+/* What needs no PREPARE is made while the driver reads HELLO. */
+static void make_ahead(struct agent *agent)
+{
+    struct error none = ERROR_INIT; /* the crew tries again, and says why it cannot */
+    link_flush(agent->link);
+    agent->folder = runtime_dir_create(&none);
+}
+
 static void agent_close(struct agent *agent)
 {
     mpi_host_abandon(agent->mpi);
     crews_destroy(agent->crews);
+    runtime_dir_destroy(agent->folder);
     mpi_host_destroy(agent->mpi);
     hello_destroy(agent->hello);
     departure_destroy(agent->departure);
@@ -398,6 +407,7 @@ int agent_run(const struct agent_config *config)
     raise_descriptor_limit();
     if (agent_open(&agent, &err) == 0) {
         agent.hello = hello_create(agent.loop, agent.helpers, &agent.post, agent.facts, config);
+        make_ahead(&agent);
         loop_run(agent.loop);
     } else {
         fprintf(stderr, "hvdrun-agent: %s\n", err.text); /* the driver sees the end of the link */

@@ -43,6 +43,7 @@ struct agent {
     struct modules *modules;
     struct mpi_host *mpi;
     struct crews *crews;
+    struct runtime_dir *folder; /* for the first crew; NULL: it is gone, or cannot be made */
     struct departure *departure;
     void *own[AGENT_PARTS]; /* the data of the parts: agent_own() */
     char *helper_program;   /* of the helper processes */

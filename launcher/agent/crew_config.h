@@ -16,6 +16,7 @@ struct spawner;
 struct spawners;
 struct progress_desk;
 struct progress_door;
+struct runtime_dir;
 
 struct crew_config {
     struct loop *loop;
@@ -28,6 +29,7 @@ struct crew_config {
     const sigset_t *mask; /* for the workers */
     struct modules *modules;
     const char *job_id;
+    struct runtime_dir *folder; /* the crew takes it; NULL: it makes one */
     int64_t drain_ms;
     int rendezvous_port;      /* 0: none */
     const char *line_address; /* of the lines to workers; NULL: none */

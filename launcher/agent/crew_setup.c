@@ -258,6 +258,7 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
     struct error no_dir = ERROR_INIT;
     *setup = (struct crew_setup){.config = config,
                                  .prepare = prepare,
+                                 .runtime_dir = config->folder,
                                  .apps = {.problem = -1},
                                  .master_fd = -1,
                                  .jax_fd = -1};
@@ -279,7 +280,8 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
         (int)(prepare->cpu_ranks > prepare->local_size ? prepare->cpu_ranks : prepare->local_size);
     copy_lists(setup);
     copy_limits(setup);
-    setup->runtime_dir = runtime_dir_create(&no_dir);
+    if (setup->runtime_dir == NULL)
+        setup->runtime_dir = runtime_dir_create(&no_dir);
     if (setup->runtime_dir == NULL)
         log_info(&config->post->log, "%s", no_dir.text);
     else

@@ -46,8 +46,10 @@ static void add_crew(struct agent *agent, uint32_t epoch, Hvdrun__Prepare *messa
                                  .mask = agent->config->mask,
                                  .modules = agent->modules,
                                  .job_id = agent->job_id,
+                                 .folder = agent->folder,
                                  .ready = HVDRUN__READY__INIT,
                                  .drain_ms = agent->drain_ms};
+    agent->folder = NULL;
     agent_parts_adapt(agent, message);
     agent_parts_crew(agent, &config, message, joins);
     departure_inform(agent->departure, crews_add(agent->crews, &config, message));

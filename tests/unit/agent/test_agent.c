@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "agent/fake_driver.h"
+#include "node/runtime_dir.h"
 #include "unit.h"
 
 /* Ends well at TERM; says something, and that it is there. */
@@ -260,6 +261,34 @@ static void test_a_prepared_crew_keeps_its_folder(void **state)
     fake_end(&driver, 2, SIGTERM);
     assert_int_equal(fake_exit(&driver, 2, 0), 0);
     fake_quit(&driver);
+}
+
+/* The agent makes it while the driver reads HELLO: the first crew has no other one. */
+static void test_the_first_folder_is_made_ahead(void **state)
+{
+    (void)state;
+    const struct crew_plan plan = {
+        .script = "echo in \"${HVDRUN_DEADLINE_FILE%/*}\"", .seats = {{0, 0, 0, 0}}, .count = 1};
+    char *base = runtime_dir_base();
+    for (int crews = 0; crews < 2; crews++) {
+        struct fake_driver driver;
+        fake_open(&driver);
+        fake_settle(&driver);
+        char *folder = mem_printf("%s/%d.0", base, (int)driver.agent);
+        assert_true(exists(folder));
+        if (crews > 0) {
+            fake_run(&driver, 1, &plan);
+            assert_int_equal(fake_exit(&driver, 1, 0), 0);
+            char *used = said(&driver, "in ");
+            assert_string_equal(used, folder);
+            free(used);
+            fake_end(&driver, 1, SIGTERM);
+        }
+        fake_quit(&driver);
+        assert_false(exists(folder));
+        free(folder);
+    }
+    free(base);
 }
 
 /* A deadline that is known before the workers are. */
@@ -695,6 +724,7 @@ int main(void)
         cmocka_unit_test(test_restart_with_pmix),
         cmocka_unit_test(test_rejoin),
         cmocka_unit_test(test_a_prepared_crew_keeps_its_folder),
+        cmocka_unit_test(test_the_first_folder_is_made_ahead),
         cmocka_unit_test(test_deadline_before_workers),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_end_worker),
