@@ -74,6 +74,13 @@ class BuiltFiles(unittest.TestCase):
             self.assertNotEqual(needed, [], file)
             self.assertEqual([name for name in needed if name.startswith("libm.")], [], file)
 
+    @unittest.skipIf(sanitized(), "sanitizers have options of their own")
+    def test_functions_are_looked_up_before_the_first_fork(self):
+        """Otherwise driver and agents do it twice, and where functions are found stays writable."""
+        found = output("readelf", "-dlW", os.path.join(BUILD, "hvdrun"), env={**os.environ, "LC_ALL": "C"})
+        self.assertRegex(found, r"\(FLAGS(_1)?\).*NOW")
+        self.assertIn("GNU_RELRO", found)
+
     def test_the_loader_is_sent_nowhere_unexpected(self):
         """An empty part of a search path is the current folder, and libraries could be slipped in there."""
         for file in [*self.files(), os.path.join(BUILD, "hvdrun")]:
