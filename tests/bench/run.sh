@@ -37,6 +37,9 @@ if [[ -z "${HVDRUN_BUILD-}" ]]; then
     export HVDRUN_BUILD="$root/build/bench"
     cmake -S "$root" -B "$HVDRUN_BUILD" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHVDRUN_TESTS=ON </dev/null >/dev/null
     cmake --build "$HVDRUN_BUILD" --target hvdrun hvdrun-agent hvdrun_ssh workers mpi_workers bench_floors bench_engines -- --quiet </dev/null >&2
+    # Users run a copy. What the linker wrote is in smaller pieces in the page cache, and each start takes 0.3 ms more.
+    cp -p "$HVDRUN_BUILD/hvdrun" "$HVDRUN_BUILD/hvdrun.copy"
+    mv "$HVDRUN_BUILD/hvdrun.copy" "$HVDRUN_BUILD/hvdrun"
 fi
 mkdir -p "$HVDRUN_BUILD/bench"
 failed=()
