@@ -15,7 +15,7 @@
 struct seats {
     const struct spawn_request *request;
     bool **taken; /* by node and slot, as many as `room` */
-    int *room;    /* by node: slots, and those beyond that ranks have taken */
+    int *room;    /* by node: slots, and those beyond that ranks have taken, or more */
     int *used;    /* by node */
     int *lowest;  /* by node: no slot below is free */
     int *allowed; /* by node: how many more ranks the present app may put there */
@@ -24,10 +24,10 @@ struct seats {
 static void take(struct seats *seats, int node, int slot)
 {
     if (slot >= seats->room[node]) {
-        size_t more = (size_t)slot + 1;
-        seats->taken[node] = mem_resize_array(seats->taken[node], more, sizeof(bool));
-        memset(seats->taken[node] + seats->room[node], 0, more - (size_t)seats->room[node]);
-        seats->room[node] = slot + 1;
+        size_t before = (size_t)seats->room[node], room = (size_t)slot + 1 + before;
+        seats->taken[node] = mem_resize_array(seats->taken[node], room, sizeof(bool));
+        memset(seats->taken[node] + before, 0, room - before);
+        seats->room[node] = (int)room;
     }
     seats->used[node] += !seats->taken[node][slot];
     seats->taken[node][slot] = true;
