@@ -328,7 +328,7 @@ class Terminal:
                 f"--- terminal\n{self.output()[-4000:]}\n--- processes\n{tree}\n---")
 
     def wait(self, timeout=60):
-        """Waits for the end; returns the status (negative: killed by that signal)."""
+        """Waits for the end, and for all that the terminal got; returns the status (negative: killed by that signal)."""
         try:
             self.popen.wait(limit(timeout))
         except subprocess.TimeoutExpired:
@@ -338,6 +338,12 @@ class Terminal:
         self.reports.join(limit(10))
         last = self.reported()[-1].split()
         self.modes_after = termios.tcgetattr(self.slave)
+        # What came last may still be on its way to the screen, which ends when nobody has the terminal open.
+        os.close(self.slave)
+        self.slave = None
+        self.screen.join(limit(10))
+        if self.screen.is_alive():
+            self.box.complaints.append(f"a process still has the terminal of {self.argv}")
         return int(last[1]) if last[0] == "exited" else -int(last[1])
 
     def kill(self):
@@ -349,7 +355,8 @@ class Terminal:
 
     def close(self):
         for fd in (self.master, self.slave, self.commands):
-            os.close(fd)
+            if fd is not None:
+                os.close(fd)
 
 
 class Helper:
