@@ -153,6 +153,32 @@ static inline void expect_silence(struct fixture *f, int64_t ms)
         fail_msg("told '%s' or '%s'", f->list, f->why);
 }
 
+/* How often the script has run, if each run adds a line to the file `runs`. */
+static inline int count_runs(const struct fixture *f)
+{
+    char *path AUTO_FREE = in_root(f, "runs");
+    AUTO_BUF struct buf text = BUF_INIT(1 << 20);
+    int lines = 0;
+    if (fd_read_file(path, &text, NULL) < 0)
+        return 0;
+    for (const char *at = buf_text(&text); (at = strchr(at, '\n')) != NULL; at++)
+        lines++;
+    return lines;
+}
+
+/* The loop runs until the script has run to its end at least `runs` times more; nothing may come.
+ */
+static inline void expect_silent_runs(struct fixture *f, int runs)
+{
+    int before = count_runs(f), now = before;
+    int64_t limit_ms = unit_limit_ms(RUN_LIMIT_MS);
+    while (now <= before + runs && !unit_is_over(limit_ms)) { /* the first may have begun before */
+        expect_silence(f, 20);
+        now = count_runs(f);
+    }
+    assert_true(now > before + runs);
+}
+
 static inline void expect_list(struct fixture *f, const char *list)
 {
     int before = f->failures;

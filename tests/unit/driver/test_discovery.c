@@ -49,16 +49,15 @@ static void test_change(void **state)
     write_file(f, "hosts", "a:4\nb:2\n", 0644);
     begin(f, "cat hosts; echo x >>runs");
     expect_list(f, "a:4 b:2");
-    expect_silence(f, PERIOD_MS * 10);
+    expect_silent_runs(f, 3);
     shell(f, "printf 'b:2\\na:4\\n' >new && mv new hosts");
-    expect_silence(f, PERIOD_MS * 10);
+    expect_silent_runs(f, 3);
     shell(f, "echo c >>hosts");
     expect_list(f, "b:2 a:4 c:1");
     shell(f, ": >new && mv new hosts");
     expect_list(f, "");
     shell(f, "echo c:3 >new && mv new hosts");
     expect_list(f, "c:3");
-    shell(f, "[ $(wc -l <runs) -ge 5 ]");
     assert_int_equal(f->failures, 0);
 }
 
@@ -101,17 +100,17 @@ static void test_later_failure_is_told_once(void **state)
 {
     struct fixture *f = *state;
     write_file(f, "ill", "", 0644); /* a list, though an empty one */
-    begin(f, ". ./ill");
+    begin(f, "echo x >>runs; . ./ill");
     expect_list(f, "");
     shell(f, "echo 'echo \"12:31:07 down $$\" >&2; exit 1' >new; mv new ill");
     expect_failure(f, false, "exit status 1: 12:31:07 down ");
-    expect_silence(f, PERIOD_MS * 10);
+    expect_silent_runs(f, 3);
     shell(f, "echo 'kill -9 $$' >new; mv new ill");
     expect_failure(f, false, "script was killed by signal 9 (Killed)");
     shell(f, "echo 'echo \"12:31:07 down $$\" >&2; exit 1' >new; mv new ill");
     expect_failure(f, false, "exit status 1: 12:31:07 down ");
     shell(f, ": >new; mv new ill"); /* well again, with the list that was known */
-    expect_silence(f, PERIOD_MS * 10);
+    expect_silent_runs(f, 3);
     shell(f, "echo 'exit 1' >new; mv new ill");
     expect_failure(f, false, "exit status 1");
     shell(f, "echo 'echo b' >new; mv new ill");
@@ -121,11 +120,11 @@ static void test_later_failure_is_told_once(void **state)
 static void test_garbage(void **state)
 {
     struct fixture *f = *state;
-    begin(f, "echo a:4; [ -e ill ] && printf '<html>\\nb;c\\n'; true");
+    begin(f, "echo x >>runs; echo a:4; [ -e ill ] && printf '<html>\\nb;c\\n'; true");
     expect_list(f, "a:4");
     shell(f, ": >ill");
     expect_failure(f, false, "script: line 2: '<html>': not a host name");
-    expect_silence(f, PERIOD_MS * 5);
+    expect_silent_runs(f, 3);
 }
 
 static void test_garbage_at_first(void **state)
@@ -145,23 +144,38 @@ static void test_endless_output(void **state)
     helper_loop_expect_idle(&f->children);
 }
 
+/* A busy machine may not even start a script within a short limit: then a longer one is tried. */
+static const int64_t limits_ms[] = {300, 3000, 30000};
+
 /* What ignores every polite word and has children is killed with them. */
 static void test_slow(void **state)
 {
     struct fixture *f = *state;
-    begin_within(
-        f, "trap '' TERM HUP; echo 'asking the cloud' >&2; echo a; sleep 1000 & sleep 1000", 300);
-    expect_failure(f, true, "script did not end within 0.3 s and was killed; it said: asking");
+    for (size_t i = 0; i < 3 && strstr(f->why, "it said: ") == NULL; i++) {
+        discovery_destroy(f->discovery);
+        f->lists = f->failures = 0;
+        begin_within(f,
+                     "trap '' TERM HUP; echo 'asking the cloud' >&2; echo a; sleep 1000 & sleep "
+                     "1000",
+                     limits_ms[i]);
+        expect_failure(f, true, "script did not end within ");
+    }
+    assert_non_null(strstr(f->why, " s and was killed; it said: asking"));
     helper_loop_expect_idle(&f->children);
 }
 
 static void test_slow_later(void **state)
 {
     struct fixture *f = *state;
-    begin_within(f, "echo a; [ ! -e slow ] || sleep 1000", 1000);
-    expect_list(f, "a:1");
+    for (size_t i = 0; i < 3 && f->lists == 0; i++) {
+        discovery_destroy(f->discovery);
+        f->failures = 0;
+        begin_within(f, "echo a; [ ! -e slow ] || sleep 1000", limits_ms[i]);
+        wait_told(f, 1);
+    }
+    assert_string_equal(f->list, "a:1");
     shell(f, ": >slow");
-    expect_failure(f, false, "did not end within 1 s");
+    expect_failure(f, false, "did not end within ");
     shell(f, "rm slow");
     expect_silence(f, PERIOD_MS * 5);
 }
