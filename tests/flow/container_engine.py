@@ -11,7 +11,7 @@ import stat
 import subprocess
 import sys
 
-from ground import HERE, patient
+from ground import HERE, limit
 
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "rig"))
 import entrance  # noqa: E402
@@ -20,7 +20,7 @@ import entrance  # noqa: E402
 def call(*argv, check=True, timeout=120, **options):
     """A program that ends soon; returns (status, what it printed)."""
     done = subprocess.run([str(word) for word in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, check=False, timeout=patient(timeout), **options)
+                          stderr=subprocess.STDOUT, text=True, check=False, timeout=limit(timeout), **options)
     if check and done.returncode != 0:
         raise AssertionError(f"{' '.join(map(str, argv))}: status {done.returncode}: {done.stdout[-4000:]}")
     return done.returncode, done.stdout

@@ -25,7 +25,7 @@ import sys
 import time
 import unittest
 
-from ground import BUILD, HERE, HVDRUN, SOURCE, WORKERS, Later, limit, patient, wait_until, worker
+from ground import BUILD, HERE, HVDRUN, SOURCE, WORKERS, Later, limit, wait_until, worker
 from jobs import Job
 from procfs import is_alive, kill, processes
 import rig as flow
@@ -130,7 +130,7 @@ class Host:
     def run(self, *argv, check=True, timeout=20):
         """Runs a command there; returns its standard output."""
         done = subprocess.run(self.enter(argv), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-                              timeout=patient(timeout), env={"PATH": SYSTEM_PATH, "HOME": f"{self.rig.top}/home"})
+                              timeout=limit(timeout), env={"PATH": SYSTEM_PATH, "HOME": f"{self.rig.top}/home"})
         if check and done.returncode != 0:
             raise AssertionError(f"{self.name}: {argv} ended with {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout
@@ -461,7 +461,7 @@ class Hosts(flow.Flow):
         """The ssh program with the test's configuration: (status, stdout, stderr)."""
         done = subprocess.run(["ssh", "-F", self.ssh_config, "-o", "BatchMode=yes", name, *map(str, command)],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-                              timeout=patient(timeout), **options)
+                              timeout=limit(timeout), **options)
         return done.returncode, done.stdout, done.stderr
 
 

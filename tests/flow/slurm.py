@@ -23,7 +23,7 @@ import sys
 import time
 import unittest
 
-from ground import HVDRUN, patient, wait_until, worker
+from ground import HVDRUN, limit, wait_until, worker
 import hosts
 from hosts import Hosts, Rig
 from jobs import Job, Result
@@ -42,7 +42,7 @@ def nodes(text):
 def run_tool(*argv, check=True, timeout=30, **options):
     """A program of Slurm that ends soon; returns its standard output."""
     done = subprocess.run([str(word) for word in argv], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          check=False, timeout=patient(timeout), **options)
+                          check=False, timeout=limit(timeout), **options)
     if check and done.returncode != 0:
         raise AssertionError(f"{' '.join(map(str, argv))}: status {done.returncode}: {done.stdout}{done.stderr}")
     return done.stdout

@@ -396,10 +396,14 @@ class WrongKind(Mpi):
 
     def test_open_mpi_under_pmi1_is_noticed(self):
         # what Open MPI 5 leaves when it is killed without a PMIx server is the program's
+        gate, let_go = self.box.gate()
         path = self.write("slow", f'#!/bin/sh\nexport TMPDIR=$(mktemp -d)\n"{mpi_worker("mpi_ring", "openmpi")}" 1048576 100000 &\n'
-                                  f'sleep 4\nkill $!\nwait 2>/dev/null\nrm -rf "$TMPDIR"\nexit 0\n', 0o755)
-        result = self.mpi("-np", 2, "--mpi=pmi1", path)
-        self.expect_said(result, "was started with --mpi=pmi1.*--mpi=pmix")
+                                  f'until test -e "{gate}"; do sleep 0.05; done\nkill $!\nwait 2>/dev/null\nrm -rf "$TMPDIR"\nexit 0\n',
+                          0o755)
+        job = self.start("-np", 2, "--mpi=pmi1", path, env=QUIET)
+        job.wait_output("was started with --mpi=pmi1.*--mpi=pmix", name="stderr", timeout=60)
+        let_go()
+        job.wait()
 
     def test_no_mpi_library_no_warning(self):
         gate, let_go = self.box.gate()

@@ -129,14 +129,12 @@ class Grace(Flow):
         self.assertEqual(result.stdout.count("tidied up"), 2, result.describe())
 
     def test_and_no_more_than_that(self):
-        began = time.monotonic()
         gate, let_go = self.box.gate()
         job = self.start("-np", 1, "--grace", "500ms", worker("exit_with"), "--gate", gate, "0:3", ":",
                          "-np", 1, worker("stubborn"))
         job.wait_output("ready")
         let_go()
         self.expect(job.wait(), 3)
-        self.assertLess(time.monotonic() - began, 30)
 
     def test_no_grace(self):
         job = self.start("-np", 1, "--grace", 0, worker("exit_with"), "0:3:500", ":", "-np", 1, worker("stubborn"))
