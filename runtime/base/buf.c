@@ -8,16 +8,40 @@
 #include "base/mem.h"
 
 #define FIRST_ROOM 256
+#define PAGES_ROOM ((size_t)128 << 10) /* from here on, whole pages */
 
 void buf_init(struct buf *buf, size_t limit)
 {
     *buf = (struct buf){.limit = limit};
 }
 
+static void give_back(struct buf *buf)
+{
+    if (buf->room < PAGES_ROOM)
+        free(buf->bytes);
+    else
+        mem_free_pages(buf->bytes, buf->room);
+}
+
 void buf_destroy(struct buf *buf)
 {
-    free(buf->bytes);
+    give_back(buf);
     *buf = (struct buf){.limit = buf->limit};
+}
+
+/* Its content begins at its start. */
+static void grow(struct buf *buf, size_t room)
+{
+    if (room < PAGES_ROOM) {
+        buf->bytes = mem_resize(buf->bytes, room);
+    } else {
+        char *pages = mem_pages(room);
+        if (buf->length > 0)
+            memcpy(pages, buf->bytes, buf->length);
+        give_back(buf);
+        buf->bytes = pages;
+    }
+    buf->room = room;
 }
 
 /* `room` includes the closing NUL, so this adds 1. */
@@ -34,8 +58,7 @@ void *buf_reserve(struct buf *buf, size_t length)
         size_t room = buf->room > 0 ? buf->room : FIRST_ROOM;
         while (room < needed)
             room *= 2;
-        buf->bytes = mem_resize(buf->bytes, room);
-        buf->room = room;
+        grow(buf, room);
         buf->bytes[buf->start + buf->length] = '\0'; /* even if nothing is committed */
     }
     return buf->bytes + buf->start + buf->length;

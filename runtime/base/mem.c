@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/status.h"
@@ -79,6 +80,19 @@ void *mem_dup(const void *bytes, size_t size)
     if (size > 0)
         memcpy(copy, bytes, size);
     return copy;
+}
+
+void *mem_pages(size_t size)
+{
+    void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED)
+        mem_exhausted();
+    return pages;
+}
+
+void mem_free_pages(void *pages, size_t size)
+{
+    munmap(pages, size);
 }
 
 char *mem_printf(const char *format, ...)

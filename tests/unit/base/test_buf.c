@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -6,6 +8,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -190,6 +194,36 @@ static void test_destroy(void **state)
     assert_string_equal(buf_text(&zero), "");
 }
 
+static bool is_mapped(const char *at)
+{
+    unsigned char resident;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    return mincore((void *)((uintptr_t)at / page * page), 1, &resident) == 0 || errno != ENOMEM;
+}
+
+/* However much room the heap has: there it would leave a hole, and the heap would grow. */
+static void test_large_one_goes_back_to_the_kernel(void **state)
+{
+    (void)state;
+    const size_t large = 300000;
+    mallopt(M_MMAP_THRESHOLD, 16 << 20);
+    mallopt(M_TRIM_THRESHOLD, 16 << 20);
+    AUTO_BUF struct buf buf = BUF_INIT(4 * large);
+    buf_puts(&buf, "-small");
+    buf_consume(&buf, 1);
+    for (size_t length = large; length <= 2 * large; length += large) {
+        const char *before = buf_text(&buf);
+        char *place = buf_reserve(&buf, length);
+        assert_string_equal(buf_text(&buf), "small");
+        memset(place, 'x', length);
+        assert_true(length == large || !is_mapped(before));
+    }
+    const char *last = buf_text(&buf);
+    assert_true(is_mapped(last));
+    buf_destroy(&buf);
+    assert_false(is_mapped(last));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +238,7 @@ int main(void)
         cmocka_unit_test(test_reserve_without_commit),
         cmocka_unit_test(test_take),
         cmocka_unit_test(test_destroy),
+        cmocka_unit_test(test_large_one_goes_back_to_the_kernel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
