@@ -9,8 +9,8 @@
 #include "base/mem.h"
 #include "driver/tell/events.h"
 
-#define EPOCHS_KEPT 1000 /* in the report; of further ones only the totals */
-#define HOSTS_KEPT 20000 /* likewise, in all these epochs: some 4 MB */
+#define EPOCHS_KEPT 1000  /* in the report; of further ones only the totals */
+#define HOSTS_KEPT 100000 /* likewise, in all these epochs: some 1 MB */
 #define LINES_KEPT 10
 #define EPOCHS_SHOWN 100 /* in the status */
 #define LINE_MAX_BYTES 1024
@@ -25,6 +25,7 @@ struct first_progress {
 struct elastic_story {
     struct job *job;
     json_t *epochs;
+    json_t *names;               /* of the nodes; all epochs share them */
     json_t *last;                /* lines with their times */
     json_t *changes;             /* how many epochs each cause has led to */
     json_t *shown;               /* the last epochs, for the status */
@@ -44,6 +45,7 @@ struct elastic_story *elastic_story_create(struct job *job)
     struct elastic_story *story = mem_alloc(sizeof(*story));
     *story = (struct elastic_story){.job = job,
                                     .epochs = json_array(),
+                                    .names = json_array(),
                                     .last = json_array(),
                                     .changes = json_object(),
                                     .shown = json_array()};
@@ -55,6 +57,7 @@ void elastic_story_destroy(struct elastic_story *story)
     if (story == NULL)
         return;
     json_decref(story->epochs);
+    json_decref(story->names);
     json_decref(story->last);
     json_decref(story->epoch);
     json_decref(story->changes);
@@ -102,14 +105,21 @@ static json_t *phases_json(const struct elastic_facts *facts)
                      seconds(facts->started_ms, facts->resumed_ms));
 }
 
+static json_t *name_of(const struct elastic_story *story, size_t node)
+{
+    for (size_t i = json_array_size(story->names); i <= node; i++) {
+        json_t *name = json_string(story->job->nodes[i]->host);
+        json_array_append_new(story->names, name != NULL ? name : json_string("(not UTF-8)"));
+    }
+    return json_array_get(story->names, node);
+}
+
 static json_t *epoch_json(const struct elastic_story *story, const struct elastic_facts *facts,
                           const struct elastic_plan *plan)
 {
     json_t *hosts = json_array();
-    for (int i = 0; i < plan->host_count; i++) {
-        json_t *name = json_string(story->job->nodes[plan->hosts[i]]->host);
-        json_array_append_new(hosts, name != NULL ? name : json_string("(not UTF-8)"));
-    }
+    for (int i = 0; i < plan->host_count; i++)
+        json_array_append(hosts, name_of(story, (size_t)plan->hosts[i]));
     json_t *cause = json_string(facts->cause);
     return json_pack("{s:i, s:i, s:o, s:s, s:o, s:o, s:f}", "epoch", (int)facts->epoch, "size",
                      facts->size, "hosts", hosts, "mode", elastic_mode_name(facts->mode), "cause",

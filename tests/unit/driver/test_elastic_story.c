@@ -201,7 +201,7 @@ static void test_notes(void **state)
 /* The report of a large job with many epochs stays small. */
 static void test_many_hosts(void **state)
 {
-    enum { HOSTS = 15000 };
+    enum { HOSTS = 60000 };
     struct fixture *f = *state;
     f->settings.report = mem_strdup("report.json");
     struct elastic_story *story = begin(f);
@@ -219,13 +219,39 @@ static void test_many_hosts(void **state)
     end(f, story);
 }
 
+/* With many hosts, their names are most of an epoch: each exists once. */
+static void test_names_are_shared(void **state)
+{
+    struct fixture *f = *state;
+    f->settings.report = mem_strdup("report.json");
+    struct elastic_story *story = begin(f);
+    int order[] = {1, 0};
+    struct elastic_facts facts = {.epoch = 1, .size = 2, .host_count = 2, .epochs = 2};
+    struct elastic_plan first = {.epoch = 1, .size = 2, .host_count = 2, .hosts = order};
+    struct elastic_plan second = {.epoch = 2, .size = 2, .host_count = 2, .hosts = both_hosts};
+    elastic_story_resumed(story, &facts, &first);
+    elastic_story_resumed(story, &facts, &second);
+    json_t *root = json_object();
+    elastic_story_report(story, &facts, root);
+    const json_t *list = json_object_get(json_object_get(root, "elastic"), "list");
+    for (size_t node = 0; node < 2; node++) {
+        const json_t *before = json_object_get(json_array_get(list, 0), "hosts");
+        const json_t *after = json_object_get(json_array_get(list, 1), "hosts");
+        assert_string_equal(json_string_value(json_array_get(after, node)),
+                            f->job.nodes[node]->host);
+        assert_ptr_equal(json_array_get(before, 1 - node), json_array_get(after, node));
+    }
+    json_decref(root);
+    end(f, story);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_first_epoch), TEST(test_after_a_loss), TEST(test_after_a_change),
-        TEST(test_many_hosts),  TEST(test_notes),
+        TEST(test_first_epoch), TEST(test_after_a_loss),     TEST(test_after_a_change),
+        TEST(test_many_hosts),  TEST(test_names_are_shared), TEST(test_notes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
