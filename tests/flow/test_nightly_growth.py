@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does a job grow? An elastic job on many local agents, with a change every 10 s.
 
-The job has HVDRUN_GROWTH_AGENTS (100) simulated hosts with one rank each, and runs for HVDRUN_GROWTH_MINUTES (7).
+The job has HVDRUN_GROWTH_AGENTS (100) simulated hosts with one rank each, and runs for HVDRUN_GROWTH_MINUTES (7). Two
+cores are enough for 100 hosts; 1,000 hosts for 30 minutes want some 32. HVDRUN_GROWTH_RECORD is a file that gets each
+look as a line of JSON. HVDRUN_GROWTH_CHANGE_S (10) is the time between two changes.
 The ranks write lines. In turn, a host leaves the list, returns, a rank is killed, and an agent is killed. Once a minute
 the test asks for the stacks, the usage and the state of all ranks. Then it looks at the driver, and at every agent that
 has been there all the time. Their memory, descriptors and threads must not grow, nor the files of the job.
@@ -12,6 +14,7 @@ it keeps none, so that the memory of an agent shows only what the agent holds.
 A machine that is slow makes this test slow, and nothing else. But no host may be lost that the test has not killed.
 """
 
+import collections
 import json
 import os
 import re
@@ -30,12 +33,13 @@ from rig import main
 
 AGENTS = int(os.environ.get("HVDRUN_GROWTH_AGENTS", "100"))
 MINUTES = float(os.environ.get("HVDRUN_GROWTH_MINUTES", "7"))
-CHANGE_S = 10
+CHANGE_S = float(os.environ.get("HVDRUN_GROWTH_CHANGE_S", "10"))
+RECORD = os.environ.get("HVDRUN_GROWTH_RECORD")
 LIVE_LONG = max(1, AGENTS // 10)  # hosts to which nothing happens
 WAIT_S = 300  # for a change, on a busy machine
 WARM_UP = 4  # so many changes: each kind once
-# KiB that an allocator may take on its way, and what the driver keeps of each epoch for --report
-DRIVER_KIB, EPOCH_KIB, AGENT_KIB = 768, 4, 128
+# KiB that an allocator may take on its way, and what the driver keeps of each epoch for --report: a pointer for each host
+DRIVER_KIB, EPOCH_KIB, AGENT_KIB = 768 + AGENTS, 2 + AGENTS / 64, 128
 
 
 class Lines(threading.Thread):
@@ -72,6 +76,24 @@ class Tail:
         return [json.loads(line) for line in whole.splitlines()]
 
 
+def parts(pid):
+    """Where the memory of a process is, in KiB, and of what kinds its descriptors are."""
+    found = collections.Counter()
+    with open(f"/proc/{pid}/smaps", encoding="utf-8", errors="replace") as file:
+        for line in file:
+            if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+                name = line.split(maxsplit=5)[5].strip() if len(line.split(maxsplit=5)) > 5 else ""
+                place = "heap KiB" if name == "[heap]" else "other KiB" if name else "mapped KiB"
+            elif line.startswith("Anonymous:"):
+                found[place] += int(line.split()[1])
+    for number in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found["descriptors of " + os.readlink(f"/proc/{pid}/fd/{number}").split(":[")[0]] += 1
+        except OSError:
+            pass
+    return found
+
+
 class Sample:
     """What the launcher's processes have: {(what, pid): {kind: number}}; and the files of the job."""
 
@@ -84,6 +106,7 @@ class Sample:
                     above = table.get(one.ppid)
                     self.take(one, "driver" if one.pid == driver else "agent" if above and one.comm == above.comm else one.comm)
             time.sleep(0.2)
+        self.parts = parts(driver)
         self.of["files", 0] = {"files": sum(len(names) for top in folders for _, inner, files in os.walk(top) for names in (inner, files))}
 
     def take(self, one, name):
@@ -195,8 +218,24 @@ class Growth(Elastic, JobCommands):
                 if kind == "KiB":
                     spare = DRIVER_KIB + EPOCH_KIB * epochs if key[0] == "driver" else AGENT_KIB
                 if after > before + spare:
-                    said.append(f"{key[0]} (pid {key[1]}): {kind} {before} -> {after}; all: {[one.of[key][kind] for one in samples]}")
+                    where = f"; {self.moved(samples[0], samples[-1])}" if key[0] == "driver" else ""
+                    said.append(f"{key[0]} (pid {key[1]}): {kind} {before} -> {after}; all: {[one.of[key][kind] for one in samples]}{where}")
         return said
+
+    @staticmethod
+    def moved(first, last):
+        """What of the driver differs between two looks, the largest difference first."""
+        more = {name: last.parts[name] - first.parts[name] for name in {*first.parts, *last.parts}}
+        return ", ".join(f"{name} {more[name]:+d}" for name in sorted(more, key=lambda name: -abs(more[name])) if more[name])
+
+    def record(self, sample):
+        if RECORD is None:
+            return
+        agents = [of for (name, pid), of in sample.of.items() if name == "agent" and pid in self.agents]
+        with open(RECORD, "a", encoding="utf-8") as file:
+            print(json.dumps({"time": time.time(), "epoch": sample.epoch, "driver": sample.of["driver", self.job.pid], **sample.parts,
+                              "agents": {kind: sum(of[kind] for of in agents) for kind in agents[0]}, **sample.of["files", 0],
+                              "lines": self.lines.count, "load": os.getloadavg()[0]}), file=file)
 
     def test_growth(self):
         self.assertGreaterEqual(AGENTS, 4, "too few agents: there is one host for each kind of change, and one that stays")
@@ -209,6 +248,7 @@ class Growth(Elastic, JobCommands):
                 began = began or time.monotonic()
                 self.ask_all()
                 samples.append(self.sample())
+                self.record(samples[-1])
                 if time.monotonic() >= began + 60 * MINUTES:
                     break
             time.sleep(max(0, due - time.monotonic()))
