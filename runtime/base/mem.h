@@ -24,8 +24,8 @@ void *mem_one_more(void *items, size_t count, size_t *room, size_t size);
 char *mem_strdup(const char *text); /* NULL stays NULL */
 char *mem_strndup(const char *text, size_t length);
 void *mem_dup(const void *bytes, size_t size);
-/* Whole pages, zeroed. They go back to the kernel when they are freed. malloc() cuts even a large
- * block from the heap if there is room, and there it leaves a hole. */
+/* Whole pages, zeroed. They go back to the kernel when they are freed. From malloc(), even a large
+ * block can be a piece of the heap, where it leaves a hole. */
 void *mem_pages(size_t size);
 void mem_free_pages(void *pages, size_t size);
 char *mem_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -38,7 +38,8 @@ RECORD = os.environ.get("HVDRUN_GROWTH_RECORD")
 LIVE_LONG = max(1, AGENTS // 10)  # hosts to which nothing happens
 WAIT_S = 300  # for a change, on a busy machine
 WARM_UP = 4  # so many changes: each kind once
-# KiB that an allocator may take on its way, and what the driver keeps of each epoch for --report: a pointer for each host
+# KiB that an allocator may take on its way, in the driver also what it keeps of a host once something is known of it; and
+# what it keeps of each epoch for --report: a pointer for each host
 DRIVER_KIB, EPOCH_KIB, AGENT_KIB = 768 + AGENTS, 2 + AGENTS / 64, 128
 
 
