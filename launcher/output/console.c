@@ -76,9 +76,10 @@ static int columns(void *context)
 }
 
 static struct surface *make_surface(struct console *console, const struct output_config *config,
-                                    int stream, bool labelled)
+                                    int stream)
 {
     bool live = is_live(console->fd[stream]);
+    bool labelled = !config->no_label || config->timestamp;
     struct surface_config surface = {
         .live = live,
         .crlf = config->raw_seat >= 0 && isatty(console->fd[stream]) == 1,
@@ -91,7 +92,7 @@ static struct surface *make_surface(struct console *console, const struct output
     return surface_create(&surface);
 }
 
-struct console *console_create(struct sink *sink, const struct output_config *config, bool labelled)
+struct console *console_create(struct sink *sink, const struct output_config *config)
 {
     struct console *console = mem_alloc(sizeof(*console));
     console->sink = sink;
@@ -102,10 +103,10 @@ struct console *console_create(struct sink *sink, const struct output_config *co
         console->target[i] = sink_descriptor(sink, console->fd[i], names[i]);
         console->color[i] = wants_color(config->color, console->fd[i]);
     }
-    console->surface[0] = make_surface(console, config, OUTPUT_STDOUT, labelled);
+    console->surface[0] = make_surface(console, config, OUTPUT_STDOUT);
     console->surface[1] = same_place(console->fd[0], console->fd[1])
                               ? console->surface[0]
-                              : make_surface(console, config, OUTPUT_STDERR, labelled);
+                              : make_surface(console, config, OUTPUT_STDERR);
     return console;
 }
 

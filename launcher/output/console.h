@@ -20,9 +20,7 @@ struct console {
     bool color[2];
 };
 
-/* `labelled`: each line begins with a label. */
-struct console *console_create(struct sink *sink, const struct output_config *config,
-                               bool labelled);
+struct console *console_create(struct sink *sink, const struct output_config *config);
 void console_destroy(struct console *console);
 
 void console_text(struct console *console, int stream, const char *text);

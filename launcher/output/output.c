@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "output/backlog.h"
 #include "output/console.h"
-#include "output/labels.h"
 #include "output/mux.h"
 #include "output/sink.h"
 
@@ -224,7 +223,7 @@ struct output *output_create(struct loop *loop, const struct output_config *conf
         free(output);
         return NULL;
     }
-    output->console = console_create(output->sink, config, labels_wanted(config));
+    output->console = console_create(output->sink, config);
     mux_attach(output->mux, output->console);
     output->submit_timer = loop_timer_create(loop, on_submit, output);
     output->due_timer = loop_timer_create(loop, on_due, output);

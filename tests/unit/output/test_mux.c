@@ -37,7 +37,7 @@ static void only_lines_that_wait_for_their_equals_are_due(void **state)
             .ranks = 2, .raw_seat = -1, .collapse = collapse != 0, .out_fd = null, .err_fd = null};
         struct mux *mux = mux_create(sink, &config, NULL);
         assert_non_null(mux);
-        struct console *console = console_create(sink, &config, true);
+        struct console *console = console_create(sink, &config);
         mux_attach(mux, console);
         assert_int_equal(mux_due_ms(mux), -1);
         if (collapse != 0) {
