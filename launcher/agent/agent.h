@@ -14,7 +14,3 @@
 
 /* Runs until the job is over. Returns the process's exit status. */
 int agent_run(const struct agent_config *config);
-
-struct hello;
-
-struct keeper_line;

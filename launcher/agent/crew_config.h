@@ -18,6 +18,8 @@ struct progress_desk;
 struct progress_door;
 struct runtime_dir;
 
+#define DEADLINE_FILE_NAME "deadline" /* in each runtime folder (departure.c) */
+
 struct crew_config {
     struct loop *loop;
     const struct post *post; /* the agent's; the crew's frames go under its own epoch */

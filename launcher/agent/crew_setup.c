@@ -9,7 +9,6 @@
 #include <sys/resource.h>
 
 #include "agent/crew_apps.h"
-#include "agent/deadline.h"
 #include "agent/modules.h"
 #include "base/error.h"
 #include "base/fd.h"

@@ -19,7 +19,7 @@ struct crew_setup {
     struct rank_places places;
     int cpu_ranks;                   /* ranks of the job that use the CPUs of this machine */
     struct runtime_dir *runtime_dir; /* NULL: none could be made */
-    char *deadline_file;             /* in it (deadline.h); NULL likewise */
+    char *deadline_file;             /* in it; NULL likewise */
     struct runtime_dir *shm_dir;     /* for the memory that MPI ranks share; NULL: none */
     struct crew_apps apps;
     struct strv knobs;

@@ -188,11 +188,13 @@ void crews_cut(struct crews *crews)
         crew_cut(crews->list[i]);
 }
 
-void crews_write_deadline(const struct crews *crews, const struct deadline *deadline,
-                          const struct log *log)
+void crews_walk_folders(const struct crews *crews, void (*each)(void *context, const char *folder),
+                        void *context)
 {
-    for (size_t i = 0; i < crews->count; i++)
-        deadline_write(deadline, crew_folder(crews->list[i]), log);
+    for (size_t i = 0; i < crews->count; i++) {
+        if (crew_folder(crews->list[i]) != NULL)
+            each(context, crew_folder(crews->list[i]));
+    }
 }
 
 /* In the first line: "...; libhvd has completed 12 operations" */

@@ -9,7 +9,6 @@
 #pragma once
 
 #include "agent/crew.h"
-#include "agent/deadline.h"
 #include "agent/worker_lines.h"
 
 struct crews;
@@ -41,8 +40,9 @@ bool crews_release(struct crews *crews, int64_t seat, bool continues);
 void crews_pause(struct crews *crews, bool paused);
 void crews_resize(struct crews *crews, int rows, int columns);
 void crews_cut(struct crews *crews);
-void crews_write_deadline(const struct crews *crews, const struct deadline *deadline,
-                          const struct log *log);
+/* The runtime folder of each crew that has one. */
+void crews_walk_folders(const struct crews *crews, void (*each)(void *context, const char *folder),
+                        void *context);
 /* What all workers are doing. `lines` (may be NULL) say how far each of them has come. */
 void crews_states(const struct crews *crews, const struct worker_lines *lines,
                   const struct descendants_table *processes, struct crew_states *out);

@@ -2,21 +2,79 @@
 #include "agent/departure.h"
 
 #include <ctype.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/departure_test.h"
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/fd.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/plain.h"
 #include "base/strv.h"
-#include "io/helpers.h"
-#include "io/loop.h"
 #include "io/program.h"
+
+/*
+ * The deadline of this node: a spot machine is reclaimed then, or a node is drained until then.
+ * Workers find it in the file that HVDRUN_DEADLINE_FILE names. The file exists only while there is
+ * a deadline. It has one line: seconds since 1970 (UTC, three decimals), a blank, and the reason.
+ */
+
+struct deadline {
+    bool is_set;
+    int64_t at_ms; /* since 1970 */
+    char *why;     /* one line */
+};
+
+static void deadline_clear(struct deadline *deadline)
+{
+    free(deadline->why);
+    *deadline = (struct deadline){.is_set = false};
+}
+
+/* The deadline is `within_ms` after `now_ms` (since 1970). A later call replaces it. */
+static void deadline_set(struct deadline *deadline, int64_t now_ms, int64_t within_ms,
+                         const char *why)
+{
+    deadline_clear(deadline);
+    *deadline = (struct deadline){true, now_ms + within_ms, mem_strdup(why)};
+    plain_line(deadline->why, ' ');
+}
+
+static int write_file(const char *path, const char *text)
+{
+    int fd = fd_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -1;
+    int result = fd_write_all(fd, text, strlen(text));
+    fd_close(&fd);
+    return result;
+}
+
+/* A reader sees all of the file or nothing. Without a deadline there is none. A failure is a
+ * warning. */
+static void deadline_write(const struct deadline *deadline, const char *folder,
+                           const struct log *log)
+{
+    char *path AUTO_FREE = mem_printf("%s/" DEADLINE_FILE_NAME, folder);
+    if (!deadline->is_set) {
+        unlink(path);
+        return;
+    }
+    char *draft AUTO_FREE = mem_printf("%s/." DEADLINE_FILE_NAME, folder);
+    char *text AUTO_FREE = mem_printf("%" PRId64 ".%03d %s\n", deadline->at_ms / 1000,
+                                      (int)(deadline->at_ms % 1000), deadline->why);
+    if (write_file(draft, text) == 0 && rename(draft, path) == 0)
+        return;
+    log_warning(log, "cannot write the deadline of this host for the workers: %s: %s", path,
+                strerror(errno));
+    unlink(draft);
+}
 
 /*
  * The preemption probe: a program of the user that runs again and again, to find out whether this
@@ -207,11 +265,17 @@ void departure_destroy(struct departure *departure)
     free(departure);
 }
 
+static void write_into(void *context, const char *folder)
+{
+    const struct departure *departure = context;
+    deadline_write(&departure->deadline, folder, &departure->post->log);
+}
+
 static void set_deadline(struct departure *departure, uint64_t within_ms, const char *why)
 {
     int64_t within = within_ms < DEADLINE_MAX_MS ? (int64_t)within_ms : DEADLINE_MAX_MS;
     deadline_set(&departure->deadline, clock_wall_ns() / 1000000, within, why);
-    crews_write_deadline(departure->crews, &departure->deadline, &departure->post->log);
+    crews_walk_folders(departure->crews, write_into, departure);
 }
 
 static void notice(void *context, bool has_deadline, int64_t within_ms, const char *why)
@@ -279,7 +343,7 @@ void departure_deadline(struct departure *departure, const Hvdrun__Deadline *mes
 {
     if (message->none) {
         deadline_clear(&departure->deadline);
-        crews_write_deadline(departure->crews, &departure->deadline, &departure->post->log);
+        crews_walk_folders(departure->crews, write_into, departure);
     } else {
         set_deadline(departure, message->within_ms, message->why);
     }
@@ -287,5 +351,6 @@ void departure_deadline(struct departure *departure, const Hvdrun__Deadline *mes
 
 void departure_inform(const struct departure *departure, const struct crew *crew)
 {
-    deadline_write(&departure->deadline, crew_folder(crew), &departure->post->log);
+    if (crew_folder(crew) != NULL)
+        deadline_write(&departure->deadline, crew_folder(crew), &departure->post->log);
 }

@@ -2,7 +2,7 @@
 /*
  * The departure of this node from the job. The agent gets SIGTERM, the preemption probe finds a
  * notice, or the driver has decided it. The agent reports the first two to the driver (TERMINATE),
- * which decides what follows. A known deadline reaches the workers at once (deadline.h).
+ * which decides what follows. A known deadline reaches the workers at once, in a file.
  */
 #pragma once
 

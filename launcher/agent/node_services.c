@@ -4,18 +4,147 @@
  * lines to libhvd, and the news about hosts. They are made for the first crew, and then serve all.
  * While older crews go on, EPOCH says when they leave their epoch.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/agent_state.h"
 #include "agent/crew_config.h"
 #include "agent/notifier.h"
+#include "agent/post.h"
 #include "agent/progress_desk.h"
 #include "agent/progress_door.h"
-#include "agent/rendezvous_door.h"
 #include "agent/worker_lines.h"
+#include "base/mem.h"
+#include "io/loop.h"
 #include "line/line.h"
+#include "rendezvous/http.h"
+#include "rendezvous/proxy.h"
+#include "rendezvous/server.h"
+#include "wire/control.pb-c.h"
 
-/* The rendezvous */
+/*
+ * The rendezvous of this node: HTTP on loopback for our workers, frames to the driver. It belongs
+ * to one epoch at a time, whatever epoch the workers were started in.
+ */
+
+/* Of the link to the driver: a flood of requests must not be what fills it up. */
+#define QUEUE_MAX (LINK_QUEUE_MAX / 2)
+
+struct rendezvous_door {
+    struct post post; /* under the epoch of the door */
+    struct rendezvous_server *server;
+    struct rendezvous_proxy *proxy;
+    const struct progress_door *status; /* the endpoint for POST requests; NULL: none */
+};
+
+/* At once, always: a training step waits for the answer. */
+static void answer_post(struct rendezvous_door *door, uint64_t token,
+                        const struct rendezvous_request *request)
+{
+    char *body AUTO_FREE = NULL;
+    int status = HTTP_NOT_FOUND;
+    if (door->status != NULL)
+        status = progress_door_post(door->status, request, &body);
+    rendezvous_server_reply(door->server, token, status, body, body == NULL ? 0 : strlen(body));
+}
+
+static void server_request(void *context, uint64_t token, const struct rendezvous_request *request)
+{
+    struct rendezvous_door *door = context;
+    const struct link *link = post_link(&door->post);
+    if (request->method == RENDEZVOUS_POST)
+        answer_post(door, token, request);
+    else if (link != NULL && link_queued(link) > QUEUE_MAX) /* the clients come again */
+        rendezvous_server_reply(door->server, token, HTTP_UNAVAILABLE, NULL, 0);
+    else
+        rendezvous_proxy_request(door->proxy, token, request);
+}
+
+static void server_dropped(void *context, uint64_t token)
+{
+    struct rendezvous_door *door = context;
+    rendezvous_proxy_dropped(door->proxy, token);
+}
+
+static void server_starved(void *context, int errnum)
+{
+    struct rendezvous_door *door = context;
+    char text[128];
+    log_warning(&door->post.log,
+                "workers wait: their connections to the rendezvous cannot be accepted: %s",
+                strerror_r(errnum, text, sizeof(text)));
+}
+
+static void proxy_ask(void *context, uint64_t id, const struct rendezvous_request *request)
+{
+    struct rendezvous_door *door = context;
+    Hvdrun__KvRequest message = HVDRUN__KV_REQUEST__INIT;
+    message.token = id;
+    message.method = (uint32_t)request->method;
+    message.scope = (char *)request->scope; /* protobuf-c only reads them */
+    message.key = (char *)request->key;
+    message.body.data = (uint8_t *)request->body;
+    message.body.len = request->length;
+    post_message(&door->post, FRAME_KV_REQUEST, &message.base);
+}
+
+static void proxy_cancel(void *context, uint64_t id)
+{
+    struct rendezvous_door *door = context;
+    Hvdrun__KvNotice message = HVDRUN__KV_NOTICE__INIT;
+    message.token = id;
+    post_message(&door->post, FRAME_KV_DROPPED, &message.base);
+}
+
+static void proxy_answer(void *context, uint64_t token, int status, const void *body, size_t length)
+{
+    struct rendezvous_door *door = context;
+    rendezvous_server_reply(door->server, token, status, body, length);
+}
+
+static void door_destroy(struct rendezvous_door *door)
+{
+    if (door == NULL)
+        return;
+    rendezvous_server_destroy(door->server);
+    rendezvous_proxy_destroy(door->proxy);
+    free(door);
+}
+
+/* NULL: no socket could be opened. */
+static struct rendezvous_door *door_create(struct loop *loop, const struct post *post,
+                                           struct error *err)
+{
+    static const struct rendezvous_server_ops server_ops = {
+        .request = server_request, .dropped = server_dropped, .starved = server_starved};
+    static const struct rendezvous_proxy_ops proxy_ops = {
+        .ask = proxy_ask, .cancel = proxy_cancel, .answer = proxy_answer};
+    struct rendezvous_door *door = mem_alloc(sizeof(*door));
+    post_init_part(&door->post, post, post->epoch);
+    door->proxy = rendezvous_proxy_create(&proxy_ops, door, RENDEZVOUS_CACHE_MAX);
+    door->server = rendezvous_server_create(loop, &server_ops, door, err);
+    if (door->server == NULL) {
+        door_destroy(door);
+        return NULL;
+    }
+    return door;
+}
+
+static void door_begin(struct rendezvous_door *door, uint32_t epoch)
+{
+    if (door->post.epoch == epoch)
+        return; /* what was learnt since then holds */
+    door->post.epoch = epoch;
+    rendezvous_proxy_begin(door->proxy);
+}
+
+/* Limits what it stores to what `size` workers can need, `local_size` of them on this node. */
+static void door_expect(struct rendezvous_door *door, uint32_t size, uint32_t local_size)
+{
+    uint64_t need = rendezvous_memory_need(size);
+    rendezvous_proxy_limit(door->proxy, need < RENDEZVOUS_CACHE_MAX ? need : RENDEZVOUS_CACHE_MAX);
+    rendezvous_server_expect(door->server, local_size < size ? need / size * local_size : need);
+}
 
 static void rendezvous_crew(struct agent *agent, struct crew_config *config,
                             const Hvdrun__Prepare *prepare, bool joins)
@@ -23,7 +152,7 @@ static void rendezvous_crew(struct agent *agent, struct crew_config *config,
     struct error err = ERROR_INIT;
     struct rendezvous_door *door = agent_own(agent, rendezvous_door);
     if (door == NULL)
-        door = rendezvous_door_create(agent->loop, &agent->post, &err);
+        door = door_create(agent->loop, &agent->post, &err);
     agent->own[AGENT_PART_rendezvous_door] = door;
     if (door == NULL) {
         log_warning(&agent->post.log, "no rendezvous for Horovod and no status endpoint: %s",
@@ -31,28 +160,31 @@ static void rendezvous_crew(struct agent *agent, struct crew_config *config,
         return;
     }
     if (prepare->first_seat == 0) /* not for a world that a rank has spawned */
-        rendezvous_door_expect(door, prepare->size, prepare->local_size);
+        door_expect(door, prepare->size, prepare->local_size);
     if (!joins)
-        rendezvous_door_begin(door, config->epoch);
-    config->rendezvous_port = rendezvous_door_port(door);
+        door_begin(door, config->epoch);
+    config->rendezvous_port = rendezvous_server_port(door->server);
 }
 
 static void rendezvous_epoch(struct agent *agent, uint32_t epoch)
 {
-    rendezvous_door_begin(agent_own(agent, rendezvous_door), epoch);
+    door_begin(agent_own(agent, rendezvous_door), epoch);
 }
 
 static void rendezvous_reply(struct agent *agent, const struct frame_header *header,
                              const void *body)
 {
+    struct rendezvous_door *door = agent_own(agent, rendezvous_door);
+    const Hvdrun__KvReply *message = body;
     (void)header;
-    if (agent_own(agent, rendezvous_door) != NULL)
-        rendezvous_door_reply(agent_own(agent, rendezvous_door), body);
+    if (door != NULL)
+        rendezvous_proxy_reply(door->proxy, message->token, (int)message->status,
+                               message->body.data, message->body.len);
 }
 
 static void rendezvous_close(struct agent *agent)
 {
-    rendezvous_door_destroy(agent_own(agent, rendezvous_door));
+    door_destroy(agent_own(agent, rendezvous_door));
 }
 
 static const struct agent_order rendezvous_orders[] = {
@@ -85,8 +217,7 @@ static void progress_crew(struct agent *agent, struct crew_config *config,
         return;
     config->progress_door = progress_door_create(config->progress_desk, has_seat, agent);
     agent->own[AGENT_PART_progress_door] = config->progress_door;
-    if (config->progress_door != NULL)
-        rendezvous_door_posts(rendezvous, progress_door_post, config->progress_door);
+    rendezvous->status = config->progress_door;
 }
 
 static void progress_door_close(struct agent *agent)

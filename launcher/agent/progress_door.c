@@ -83,9 +83,9 @@ static int refuse(char **body, int status, const char *reason, const char *messa
     return status;
 }
 
-int progress_door_post(void *context, const struct rendezvous_request *request, char **body)
+int progress_door_post(const struct progress_door *door, const struct rendezvous_request *request,
+                       char **body)
 {
-    const struct progress_door *door = context;
     struct progress progress AUTO_PROGRESS = PROGRESS_INIT;
     struct error err = ERROR_INIT;
     uint32_t epoch = 0, seat = 0;

@@ -20,8 +20,9 @@ progress_door_create(struct progress_desk *desk,
                      bool (*has_seat)(void *context, uint32_t epoch, uint32_t seat), void *context);
 void progress_door_destroy(struct progress_door *door); /* accepts NULL */
 
-/* For rendezvous_door_posts(). */
-int progress_door_post(void *door, const struct rendezvous_request *request, char **body);
+/* Returns the status of HTTP and makes the body of the answer, which the caller frees. */
+int progress_door_post(const struct progress_door *door, const struct rendezvous_request *request,
+                       char **body);
 
 /* Writes the token into the folder. Returns the path of the file, the caller's; NULL: it cannot. */
 char *progress_door_write_token(const struct progress_door *door, const char *folder);
