@@ -32,7 +32,7 @@
 #include "cli/user_files.h"
 #include "driver/control/folder.h"
 #include "driver/driver.h"
-#include "driver/reach/way_choice.h"
+#include "driver/reach/ways.h"
 #include "driver/tell/dry_run.h"
 #include "driver/tell/json_text.h"
 #include "model/env/horovod.h"

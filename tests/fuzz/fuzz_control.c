@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "driver/control/later.h"
 #include "driver/control/request.h"
 #include "fuzz.h"
 

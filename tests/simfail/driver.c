@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What driver/start/static_kind.c, end/cause_wait.c, end/blame.c and job/node_link.c do. */
+/* What driver/start/static_kind.c, end/blame.c and job/node_link.c do. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,7 +101,7 @@ static void describe(const struct world *world, struct root_cause_rank ranks[RAN
     }
 }
 
-/* The end of the job may wait for its cause: end/cause_wait.c. */
+/* The end of the job may wait for its cause: end/blame.c. */
 
 static void wait_for(struct world *world, int64_t limit_ns)
 {

@@ -17,7 +17,6 @@
 #include "base/parse.h"
 #include "driver/control/control_test.h"
 #include "driver/control/folder.h"
-#include "driver/control/later.h"
 #include "driver/control/request.h"
 #include "io/loop.h"
 

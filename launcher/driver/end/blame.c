@@ -56,28 +56,11 @@ static void find(const struct job *job, int first, struct root_cause *out)
     root_cause_find(ranks, job->ranks.size, first, out);
 }
 
-bool blame_may_follow(const struct job *job, int seat)
-{
-    return may_follow(&job->ranks.records[seat]);
-}
-
-bool blame_comes(const struct job *job, int seat)
-{
-    struct root_cause_rank *ranks AUTO_FREE = describe_all(job);
-    return root_cause_comes(ranks, job->ranks.size, seat);
-}
-
 bool blame_follows(const struct job *job, int seat, const struct node_link *node)
 {
     const struct root_cause_rank rank = describe(job, &job->ranks.records[seat]);
     const struct exit_loss loss = node_link_loss(node);
     return root_cause_follows(&rank, node->index, &loss);
-}
-
-bool blame_came(const struct job *job, int seat)
-{
-    const struct root_cause_rank rank = describe(job, &job->ranks.records[seat]);
-    return root_cause_came(&rank);
 }
 
 /* In words that follow "it". */
@@ -198,4 +181,115 @@ void blame_say(const struct job *job, int seat)
     explain(job, &cause, &text);
     log_notice(&job->log, "%s", buf_text(&text));
     events_likely_cause(job, cause.seat, seat, buf_text(&text));
+}
+
+#define CAUSE_WAIT_MS 3000
+#define OUTPUT_WAIT_MS \
+    200 /* for what the first rank wrote last, if a child keeps its stderr open */
+
+struct cause_wait {
+    struct job *job;
+    void (*over)(struct job *job);
+    struct loop_timer *timer;
+    int first;    /* the rank that failed first; -1: it does not wait */
+    bool is_sure; /* that rank blames a peer */
+};
+
+static void time_over(void *context);
+
+struct cause_wait *cause_wait_create(struct job *job, void (*over)(struct job *job))
+{
+    struct cause_wait *wait = mem_alloc(sizeof(*wait));
+    *wait = (struct cause_wait){.job = job, .over = over, .first = -1};
+    wait->timer = loop_timer_create(job->loop, time_over, wait);
+    return wait;
+}
+
+void cause_wait_destroy(struct cause_wait *wait)
+{
+    if (wait == NULL)
+        return;
+    loop_timer_destroy(wait->timer);
+    free(wait);
+}
+
+void cause_wait_end(struct cause_wait *wait)
+{
+    if (wait->first < 0)
+        return;
+    wait->first = -1;
+    loop_timer_clear(wait->timer);
+    if (wait->job->state == JOB_RUNNING)
+        wait->over(wait->job);
+}
+
+/* root_cause_comes() and root_cause_came() (model/exit/root_cause.h) */
+static bool comes(const struct job *job, int seat)
+{
+    struct root_cause_rank *ranks AUTO_FREE = describe_all(job);
+    return root_cause_comes(ranks, job->ranks.size, seat);
+}
+
+static bool came(const struct job *job, int seat)
+{
+    const struct root_cause_rank rank = describe(job, &job->ranks.records[seat]);
+    return root_cause_came(&rank);
+}
+
+/* All of its output is there, as far as it will come in time. */
+static void take_first(struct cause_wait *wait)
+{
+    if (!comes(wait->job, wait->first)) {
+        cause_wait_end(wait);
+        return;
+    }
+    wait->is_sure = true;
+    loop_timer_set(wait->timer, CAUSE_WAIT_MS);
+}
+
+/* The ranks of a suspended job cannot end. */
+static void time_over(void *context)
+{
+    struct cause_wait *wait = context;
+    if (wait->job->times.suspended)
+        loop_timer_set(wait->timer, CAUSE_WAIT_MS);
+    else if (wait->is_sure)
+        cause_wait_end(wait);
+    else
+        take_first(wait);
+}
+
+static bool has_finished(const struct job *job, int rank)
+{
+    return job->ranks.records[rank].state == RANK_FINISHED;
+}
+
+bool cause_wait_begin(struct cause_wait *wait, int rank)
+{
+    const struct job *job = wait->job;
+    bool finished = has_finished(job, rank);
+    if (!may_follow(&job->ranks.records[rank]) || (finished && !comes(job, rank)))
+        return false;
+    wait->first = rank;
+    wait->is_sure = finished;
+    loop_timer_set(wait->timer, finished ? CAUSE_WAIT_MS : OUTPUT_WAIT_MS);
+    return true;
+}
+
+void cause_wait_exited(struct cause_wait *wait, int rank)
+{
+    if (wait->first >= 0 && rank != wait->first && came(wait->job, rank))
+        cause_wait_end(wait);
+}
+
+void cause_wait_finished(struct cause_wait *wait, int rank)
+{
+    if (wait->first < 0)
+        return;
+    const struct rank_table *ranks = &wait->job->ranks;
+    bool last = ranks->finished == ranks->size;
+    if (rank == wait->first && !wait->is_sure)
+        take_first(wait);
+    else if (last || (rank != wait->first && came(wait->job, rank)))
+        cause_wait_end(wait);
 }

@@ -12,15 +12,33 @@
  * worker has ended. */
 void blame_say(const struct job *job, int seat);
 
-/* The rank has ended in a way that can be the consequence of another rank's error. */
-bool blame_may_follow(const struct job *job, int seat);
-
-/* root_cause_comes() and root_cause_came() (model/exit/root_cause.h) */
-bool blame_comes(const struct job *job, int seat);
-bool blame_came(const struct job *job, int seat);
 /* root_cause_follows(), of a node that has just been lost */
 bool blame_follows(const struct job *job, int seat, const struct node_link *node);
 
 /* Names the likely cause in a verdict that names the first failure. The status becomes that of the
  * cause if it exited with a code of its own, and no --exit-policy asks for another one. */
 void blame_refine(const struct job *job, struct verdict *verdict);
+
+/*
+ * The end of a static job waits for its cause. A rank that calls sys.exit() leaves its peers before
+ * its process ends. So a peer may exit first, with an error about that rank. To end the others at
+ * once would destroy the exit status that the user needs. So the job goes on until a rank has ended
+ * that blames no peer, or a node is lost, for CAUSE_WAIT_MS at most.
+ *
+ * It does not wait if the cause is known. That is so after a crash or a kill, and if the first rank
+ * or another one wrote an error of its own. Nor does it wait if the first rank wrote nothing.
+ */
+
+struct cause_wait;
+
+/* `over` is called once after each cause_wait_begin() that returned true, unless the end of the job
+ * has begun meanwhile. */
+struct cause_wait *cause_wait_create(struct job *job, void (*over)(struct job *job));
+void cause_wait_destroy(struct cause_wait *wait); /* accepts NULL */
+
+/* This rank was the first that failed. False: there is nothing to wait for. */
+bool cause_wait_begin(struct cause_wait *wait, int rank);
+
+void cause_wait_exited(struct cause_wait *wait, int rank);
+void cause_wait_finished(struct cause_wait *wait, int rank); /* its output is complete */
+void cause_wait_end(struct cause_wait *wait);                /* a node is lost */

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/job/part.h"
 
+#include "base/mem.h"
+#include "model/exit/record.h"
+#include "model/exit/signal_name.h"
+
 _Static_assert(PART_COUNT <= 64, "output_parts has a bit for each part");
 
 const struct driver_part *parts_next(const struct job *job, int *at)
@@ -195,4 +199,29 @@ void parts_status(const struct job *job, struct json_t *root)
 void parts_record(const struct job *job, struct json_t *end)
 {
     TELL_ALL(job, record, job, end)
+}
+
+bool incident_raise(struct job *job, const struct incident *incident, void (*done)(void *context),
+                    void *context)
+{
+    EACH_PART (job, part) {
+        if (part->incident != NULL && part->incident(job, incident, done, context))
+            return true;
+    }
+    return false;
+}
+
+char *incident_exit_text(const struct job *job, const struct exit_event *event)
+{
+    const struct rank_record *record = &job->ranks.records[event->seat];
+    const char *host = job_seat_host(job, event->seat);
+    if (record->exec_failed)
+        return mem_printf("rank %d on %s could not start: %s", record->rank, host,
+                          record->text == NULL ? "" : record->text);
+    const char *name = event->signaled ? signal_short_name(event->code) : NULL;
+    if (name != NULL)
+        return mem_printf("rank %d on %s was killed by SIG%s", record->rank, host, name);
+    if (event->signaled)
+        return mem_printf("rank %d on %s was killed by signal %d", record->rank, host, event->code);
+    return mem_printf("rank %d on %s exited with code %d", record->rank, host, event->code);
 }

@@ -10,8 +10,8 @@
 #include "driver/job/agent_frame.h"
 #include "driver/job/job.h"
 
+struct ask;
 struct control_rule;
-struct incident;
 struct json_t;
 struct stall;
 
@@ -24,6 +24,19 @@ enum host_bad {
     HOST_BAD_LOST,     /* too often */
     HOST_BAD_UNKILLED, /* SIGKILL does not end a process there */
     HOST_BAD_CHECKED   /* `hvdrun check` has found it */
+};
+
+enum incident_kind { INCIDENT_FAILURE, INCIDENT_HANG, INCIDENT_TIMEOUT, INCIDENT_KINDS };
+
+/* Something has gone wrong, and the ranks that still run will be ended. A part may look at them
+ * first. */
+struct incident {
+    enum incident_kind kind;
+    const char *text;       /* what has gone wrong */
+    int rank;               /* -1: none */
+    bool once;              /* one look is enough: the ranks are ended meanwhile, or have ended */
+    bool by_nccl;           /* NCCL has named the rank */
+    const struct ask *look; /* at the ranks, that was just taken; NULL */
 };
 
 struct driver_part { /* any function may be NULL */
@@ -80,7 +93,7 @@ struct driver_part { /* any function may be NULL */
     /* The end. `busy`: something of the part must end before the job can. */
     void (*user_ends)(struct job *job, int signal); /* a signal turns out to be the user's */
     void (*ending)(struct job *job);                /* it has begun, once */
-    /* Takes the incident (driver/job/incident.h), and calls `done` later; or does not. */
+    /* Takes the incident, and calls `done` when it is done with the ranks; or does not. */
     bool (*incident)(struct job *job, const struct incident *incident, void (*done)(void *context),
                      void *context);
     bool (*busy)(struct job *job);
@@ -129,3 +142,11 @@ void parts_told(struct job *job);
 
 void parts_status(const struct job *job, struct json_t *root);
 void parts_record(const struct job *job, struct json_t *end);
+
+/* false: no part takes it. Else `done`, if it is not NULL, is called when the ranks are not needed
+ * any more: at once, or from the loop, when the job may have ended. */
+bool incident_raise(struct job *job, const struct incident *incident, void (*done)(void *context),
+                    void *context);
+
+/* "rank 3 on b exited with code 1". The caller frees it. */
+char *incident_exit_text(const struct job *job, const struct exit_event *event);

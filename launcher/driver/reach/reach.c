@@ -10,7 +10,6 @@
 #include "driver/job/job_nodes.h"
 #include "driver/job/part.h"
 #include "driver/reach/call_progress.h"
-#include "driver/reach/way_choice.h"
 #include "driver/reach/ways.h"
 #include "driver/tell/events.h"
 #include "node/facts.h"

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The transports to the hosts of a job. Each one is opened when the first host needs it. */
+/*
+ * The ways to the hosts of a job: which transport a host gets, and the open ones.
+ *
+ * What the host list says about a host goes first, then --launch-agent and --transport, then what
+ * the job and the name of the host suggest. A transport is opened when the first host needs it.
+ */
 #pragma once
 
 #include "driver/job/job.h"
+#include "model/hosts/hosts.h"
 #include "transport/exec/exec.h"
 
 enum way {
@@ -15,6 +21,20 @@ enum way {
     WAY_COMMAND, /* --launch-agent */
     WAYS
 };
+
+/* For a host that is not this machine. In a Slurm job srun is the default, unless the entry names
+ * another user, port, address or key. */
+enum way way_choose(const struct job *job, const struct host_traits *traits);
+
+/* Whether an agent there can start right away: the host is this machine, as known without a
+ * resolver, or counts as this machine. `allocation` may be NULL. */
+bool way_is_here(const struct settings *settings, const struct allocation *allocation,
+                 const char *host, const struct host_traits *traits);
+
+/* Without --transport, a host that is this machine needs no connection, unless the entry names
+ * another user or port. True: only a resolver can tell. `way` is that of way_choose(). */
+bool way_may_be_here(const struct settings *settings, enum way way, const char *host,
+                     const struct host_traits *traits);
 
 struct ways;
 

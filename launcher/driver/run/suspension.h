@@ -9,9 +9,6 @@
 
 struct suspension;
 
-struct suspension *suspension_create(struct job *job);
-void suspension_destroy(struct suspension *suspension); /* accepts NULL */
-
 /* The user suspends the job. Returns at once; the launcher stops when all agents have answered. */
 void suspension_begin(struct suspension *suspension);
 void suspension_end(struct suspension *suspension);

@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "driver/end/teardown.h"
-#include "driver/job/incident.h"
 #include "driver/job/part.h"
 
 struct time_limit {

@@ -24,7 +24,6 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "driver/control/later.h"
 #include "driver/control/request.h"
 #include "driver/job/ask.h"
 #include "driver/job/job_kind.h"

@@ -2,7 +2,7 @@
 /* What goes into a folder of evidence (run/evidence_folder.h), as JSON and as text. */
 #pragma once
 
-#include "driver/job/incident.h"
+#include "driver/job/part.h"
 #include "model/exit/record.h"
 #include "wire/control.pb-c.h"
 

@@ -5,7 +5,6 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
-#include "driver/control/later.h"
 #include "driver/control/request.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"

@@ -10,7 +10,6 @@
 #include "base/mem.h"
 #include "base/plain.h"
 #include "driver/job/ask.h"
-#include "driver/job/incident.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
 #include "driver/tell/json_text.h"

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "driver/reach/way_choice.h"
+#include "driver/reach/ways.h"
 #include "model/allocation/allocation.h"
 
 struct rig {

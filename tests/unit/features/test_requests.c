@@ -9,7 +9,6 @@
 #include <cmocka.h>
 
 #include "driver/ask_fixture.h"
-#include "driver/control/later.h"
 #include "driver/control/request.h"
 #include "driver/elastic/elastic_kind.h"
 #include "driver/parts.h"
