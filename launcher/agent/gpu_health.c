@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/gpu_helper.h"
+#include "agent/gpu_sampler.h"
 #include "agent/helper_program.h"
 #include "base/buf.h"
 #include "base/fd.h"

@@ -2,7 +2,7 @@
 /*
  * What NVIDIA's library knows of the GPUs here (node/nvml.h), after a failure or before a job. A
  * process of its own asks, because a call of the library can block for good on a sick GPU: see
- * agent/gpu_helper.h. It writes each GPU as soon as it knows it. At the time limit it is killed,
+ * agent/gpu_sampler.h. It writes each GPU as soon as it knows it. At the time limit it is killed,
  * and what it has written by then is kept.
  */
 #pragma once

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the GPUs of this node do, from a helper process (agent/gpu_helper.h). The helper starts with
- * the first question, and ends when nobody has asked for a while.
+ * What the GPUs of this node do, from a helper process that asks NVIDIA's library. The helper
+ * starts with the first question, and ends when nobody has asked for a while.
  *
  * Callers wait for a short time only. An answer that comes later is kept for the next question. A
  * helper that does not answer at all is killed. Another one starts after a pause, and only if the
@@ -10,6 +10,7 @@
 #pragma once
 
 #include "agent/crews.h"
+#include "agent/helper_program.h"
 #include "base/buf.h"
 #include "io/helpers.h"
 #include "io/loop.h"
@@ -30,6 +31,12 @@ struct gpu_limits { /* in milliseconds */
     {                                                                            \
         .wait = 600, .sick = 30000, .pause = 60000, .idle = 60000, .fresh = 5000 \
     }
+
+#define GPU_HELPER_NONE                                                      \
+    3 /* exit status of a helper: there is no library, or it finds no driver \
+       */
+
+extern const struct helper_program gpu_helper;
 
 struct gpu_sampler;
 

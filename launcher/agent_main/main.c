@@ -7,7 +7,7 @@
  *   hvdrun-agent --dial            for a scheduler: makes a connection for the frames itself
  *                                  (agent_main/dial_out.h)
  *   hvdrun-agent --dial HOST:PORT  the same for a user (agent_main/dial_words.h)
- *   hvdrun-agent --gpus            a helper of an agent (agent/gpu_helper.h)
+ *   hvdrun-agent --gpus            a helper of an agent (agent/gpu_sampler.h)
  *   hvdrun-agent --stacks NUMBER   another one (features/stacks/stack_helper_agent.h)
  *   hvdrun-agent --warm NUMBER     the holder of `hvdrun warm` (features/warm/holder_agent.h)
  *   hvdrun-agent --version
@@ -23,7 +23,7 @@
 
 #include "agent/agent.h"
 #include "agent/gpu_health.h"
-#include "agent/gpu_helper.h"
+#include "agent/gpu_sampler.h"
 #include "agent/keeper.h"
 #include "agent/modules.h"
 #include "agent_main/dial_out.h"

@@ -53,8 +53,10 @@ bool control_takes_job(enum control_command command)
     return strncmp(control_forms[command].operands, "[JOB]", 5) == 0;
 }
 
-enum control_option control_find_option(enum control_command command, const char *word,
-                                        size_t length)
+/* The option of the command that the first `length` bytes of `word` spell. CONTROL_OPTIONS: there
+ * is none. */
+static enum control_option find_option(enum control_command command, const char *word,
+                                       size_t length)
 {
     int option = 0;
     for (; option < CONTROL_OPTIONS; option++) {
@@ -246,7 +248,7 @@ static int take_option(struct control_words *words, int argc, char *const *argv,
 {
     const char *word = argv[*at], *value = "";
     size_t length = strcspn(word, "=");
-    enum control_option option = control_find_option(words->command, word, length);
+    enum control_option option = find_option(words->command, word, length);
     if (option == CONTROL_OPTIONS)
         return unknown_option(words, word, length, err);
     bool wants_value = control_option_forms[option].value[0] != '\0';

@@ -106,11 +106,6 @@ extern const struct control_option_form control_option_forms[CONTROL_OPTIONS];
 bool control_takes_option(enum control_command command, enum control_option option);
 bool control_takes_job(enum control_command command); /* as an operand */
 
-/* The option of the command that the first `length` bytes of `word` spell. CONTROL_OPTIONS: there
- * is none. */
-enum control_option control_find_option(enum control_command command, const char *word,
-                                        size_t length);
-
 /* Appends "logs [JOB] [--follow] ...": the command with its operands and options. --slurm-job
  * and --help, which all commands have, are not among them, nor is --job if JOB is an operand. */
 void control_put_usage(enum control_command command, struct buf *out);

@@ -77,7 +77,6 @@ static void worker_environment_clear(struct worker_environment *env)
 }
 
 #define TEXT_MAX ((size_t)1 << 30)
-#define DRY_RUN_RANK_MAX ((size_t)1024)
 
 extern char **environ;
 

@@ -23,7 +23,7 @@
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
 #include "driver/reach/reach.h"
-#include "driver/run/hangup.h"
+#include "driver/run/user_signals.h"
 #include "driver/tell/json_text.h"
 #include "driver/tell/line_log.h"
 #include "driver/tell/record_json.h"

@@ -4,7 +4,7 @@
  * our own, so the build does not need it.
  *
  * Each function returns one of the results below. A driver may lack any function but the first two.
- * On a GPU that is sick, a call can block for seconds, or for good. So only gpu_helper.c of the
+ * On a GPU that is sick, a call can block for seconds, or for good. So only gpu_sampler.c of the
  * agent calls these, in a process of its own.
  */
 #pragma once

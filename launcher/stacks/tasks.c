@@ -107,7 +107,8 @@ long task_call(const struct rights *rights, pid_t pid, pid_t tid, bool *running)
     return isdigit((unsigned char)*buf_text(&text)) ? strtol(buf_text(&text), NULL, 10) : -1;
 }
 
-int task_place(const struct rights *rights, pid_t pid, pid_t tid, uint64_t *sp, uint64_t *pc)
+/* Its stack pointer and its next instruction. -1: it runs, or they cannot be read. */
+static int task_place(const struct rights *rights, pid_t pid, pid_t tid, uint64_t *sp, uint64_t *pc)
 {
     struct buf text AUTO_BUF = BUF_INIT(1024);
     if (rights->call(rights->context, pid, tid, &text) < 0)
@@ -120,7 +121,7 @@ int task_place(const struct rights *rights, pid_t pid, pid_t tid, uint64_t *sp, 
     return *sp != 0 && *pc != 0 ? 0 : -1;
 }
 
-bool task_is_stuck(pid_t pid, pid_t tid)
+static bool task_is_stuck(pid_t pid, pid_t tid)
 {
     struct task task;
     return task_read(pid, tid, &task) == 0 && task.stuck;

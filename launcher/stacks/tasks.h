@@ -56,11 +56,6 @@ pid_t task_find(pid_t pid, pid_t inner);
 /* The number of the system call that it is in; -1: none, or not readable. `*running`: it runs. */
 long task_call(const struct rights *rights, pid_t pid, pid_t tid, bool *running);
 
-/* Its stack pointer and its next instruction. -1: it runs, or they cannot be read. */
-int task_place(const struct rights *rights, pid_t pid, pid_t tid, uint64_t *sp, uint64_t *pc);
-
-bool task_is_stuck(pid_t pid, pid_t tid);
-
 /* It ends now, or has ended: if something cannot be read, that is as expected. */
 bool task_is_ending(pid_t pid, pid_t tid);
 

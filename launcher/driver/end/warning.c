@@ -22,11 +22,6 @@
 
 #define OUTPUT_MAX ((size_t)1 << 20)
 
-char *scontrol_find(struct error *err)
-{
-    return child_find("scontrol", getenv("PATH"), NULL, err);
-}
-
 /* Its times then have the same format everywhere (model/allocation/slurm_job.h). */
 static void set_environment(struct strv *env)
 {
@@ -384,7 +379,7 @@ static int check_requeue(const struct job *job, struct error *err)
         return error_status(err, STATUS_USAGE,
                             "%s: this Slurm job has no id (SLURM_JOB_ID is not set)",
                             settings_place(job->settings, OPT_slurm_requeue));
-    char *path AUTO_FREE = scontrol_find(NULL);
+    char *path AUTO_FREE = child_find("scontrol", getenv("PATH"), NULL, NULL);
     if (path == NULL)
         return error_status(err, STATUS_USAGE,
                             "%s: cannot find Slurm's scontrol in PATH; start hvdrun outside the "

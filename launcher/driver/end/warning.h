@@ -42,12 +42,8 @@ void warning_user_ends(struct warning *warning);
 void warning_verdict(const struct warning *warning, struct verdict *out);
 bool warning_wants_requeue(const struct warning *warning);
 
-/* One run of Slurm's scontrol for the job that we are in. The loop goes on meanwhile. */
-/* Where scontrol is; NULL and `err`: it is not in PATH. The caller frees it. */
-char *scontrol_find(struct error *err);
-
-/* Runs `scontrol WORDS JOBID` for at most `limit_ms`; `words` is ended by NULL. For `done` and the
- * result see program_start(). */
+/* Runs Slurm's `scontrol WORDS JOBID` for the job that we are in, for at most `limit_ms`; `words`
+ * is ended by NULL. For `done` and the result see program_start(). */
 struct program *scontrol_start(struct job *job, const char *const *words, int64_t limit_ms,
                                void (*done)(void *context, const struct program_result *result),
                                void *context);

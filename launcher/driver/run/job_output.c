@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/run/job_output.h"
-
+/*
+ * The output of the job as the settings want it, and its log on top of it. Passes output frames to
+ * the output room, and credit back to the agents (D4). The credit belongs to the agent that sent
+ * the bytes. When they have been written, another worker on another node may have their seat. If
+ * its output cannot be delivered, the job ends.
+ */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -14,15 +18,9 @@
 #include "driver/job/job.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
-#include "driver/run/hangup.h"
+#include "driver/run/user_signals.h"
 #include "driver/tell/line_log.h"
 #include "driver/tell/recent.h"
-
-/*
- * Passes output frames to the output room, and credit back to the agents (D4). The credit belongs
- * to the agent that sent the bytes. When they have been written, another worker on another node may
- * have their seat.
- */
 
 /* Bytes of one agent that have not been consumed. */
 struct debt {

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/run/user_signals.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "driver/control/request.h"
@@ -15,7 +19,6 @@
 #include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
 #include "driver/job/part.h"
-#include "driver/run/hangup.h"
 #include "driver/run/suspension.h"
 #include "driver/tell/events.h"
 #include "model/allocation/allocation.h"
@@ -23,6 +26,49 @@
 #include "model/exit/signal_name.h"
 #include "model/exit/signal_rules.h"
 #include "output/terminal.h"
+
+/* isatty(3) fails for a terminal that is gone already. */
+static bool may_be_terminal(int fd)
+{
+    struct stat info;
+    return fstat(fd, &info) == 0 && S_ISCHR(info.st_mode);
+}
+
+int hangup_leave(bool output_too)
+{
+    int null AUTO_FD = fd_open("/dev/null", O_RDWR | O_CLOEXEC, 0);
+    int result = null < 0 ? -1 : 0;
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO && result == 0; fd++) {
+        bool leaves = may_be_terminal(fd) || (output_too && fd != STDIN_FILENO);
+        result = leaves && fd_dup2(null, fd) < 0 ? -1 : 0;
+    }
+    return result;
+}
+
+static bool takes(struct job *job, bool output_too, const char *what)
+{
+    if (job->settings->on_hangup != SET_HANGUP_DETACH || job_part(job, job_control) == NULL)
+        return false;
+    if (hangup_leave(output_too) < 0)
+        return false;
+    job->left_terminal = true;
+    log_notice(&job->log, "the %s is gone, and the job goes on without it", what);
+    return true;
+}
+
+/* HUP has come. True: the job has left its terminal, and the signal means nothing more. The shell
+ * and the kernel each send a HUP when a terminal closes. */
+static bool hangup_takes(struct job *job)
+{
+    if (job->left_terminal)
+        return true;
+    return takes(job, false, "terminal");
+}
+
+bool hangup_takes_reader(struct job *job)
+{
+    return takes(job, true, "reader of the output");
+}
 
 /* Slurm ends a job with TERM. After KillWait (30 s) it kills everything in the job, including
  * the launcher, which could not clean up then. */

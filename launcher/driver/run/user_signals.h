@@ -15,6 +15,9 @@
  *
  * `hvdrun stop` counts as INT. `hvdrun signal` sends workers a signal that means nothing to the job
  * itself.
+ *
+ * With --on-hangup detach, the job does not end when its terminal or the reader of its output goes
+ * away. It goes on without a terminal, and `hvdrun attach` shows its output.
  */
 #pragma once
 
@@ -25,3 +28,10 @@
  * job that ends with any of its nodes, TERMINATE counts as TERM. */
 int user_signals_terminate(struct job *job, struct node_link *node,
                            const struct agent_frame *frame);
+
+/* Of standard input, output and error, those that are a terminal become /dev/null; with
+ * `output_too` also any other output and error. -1: there is no /dev/null. */
+int hangup_leave(bool output_too);
+
+/* The reader of stdout is gone, such as an ssh without a terminal. True: the job goes on. */
+bool hangup_takes_reader(struct job *job);

@@ -14,8 +14,7 @@
 #include "driver/job/job.h"
 
 #define RECENT_BYTES ((size_t)64 * 1024) /* of a job */
-#define RECENT_BYTES_MIN ((size_t)1024)
-#define RECENT_LAUNCHER (-1) /* the rank of hvdrun's own messages */
+#define RECENT_LAUNCHER (-1)             /* the rank of hvdrun's own messages */
 
 struct recent_piece {
     int rank;
@@ -27,7 +26,7 @@ struct recent_piece {
 
 struct recent;
 
-/* `size`: bytes of the ring, which the first piece creates; at least RECENT_BYTES_MIN. */
+/* `size`: bytes of the ring, which the first piece creates, at least 1 KiB. */
 struct recent *recent_create(size_t size);
 void recent_destroy(struct recent *recent); /* accepts NULL */
 

@@ -87,10 +87,16 @@ static bool take(struct guest *guest, const uint8_t *bytes, size_t length)
     return true;
 }
 
+static void count_put(uint64_t count, uint8_t out[CHECK_COUNT])
+{
+    count = htobe64(count);
+    memcpy(out, &count, sizeof(count));
+}
+
 static void say_count(const struct guest *guest)
 {
     uint8_t count[CHECK_COUNT];
-    check_count_put(guest->count, count);
+    count_put(guest->count, count);
     if (guest->shown_length == CHECK_TOKEN)
         (void)say(guest, count, sizeof(count));
 }
@@ -196,12 +202,6 @@ void check_token_answer(const uint8_t token[CHECK_TOKEN], uint8_t answer[CHECK_T
 {
     for (int i = 0; i < CHECK_TOKEN; i++)
         answer[i] = (uint8_t)~token[i];
-}
-
-void check_count_put(uint64_t count, uint8_t out[CHECK_COUNT])
-{
-    count = htobe64(count);
-    memcpy(out, &count, sizeof(count));
 }
 
 uint64_t check_count_get(const uint8_t in[CHECK_COUNT])

@@ -35,5 +35,4 @@ void check_door_set_patience(struct check_door *door, int64_t milliseconds);
 uint32_t check_socket_own(int fd, char *text);
 
 void check_token_answer(const uint8_t token[CHECK_TOKEN], uint8_t answer[CHECK_TOKEN]);
-void check_count_put(uint64_t count, uint8_t out[CHECK_COUNT]);
 uint64_t check_count_get(const uint8_t in[CHECK_COUNT]);

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/evidence/evidence_agent.h"
-
+/*
+ * Answers about the topic "evidence". The first piece comes at once: what this host knows after a
+ * failure (features/evidence/host_evidence.h), and the environment of one of its workers, without
+ * secrets. Files follow: the dumps of PyTorch's flight recorder, what NCCL says (RAS), and what
+ * NVIDIA's library knows of the GPUs.
+ */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -307,15 +311,6 @@ static void take_gpus(void *context, const char *bytes, size_t length, const cha
     desk->gpus = NULL;
 }
 
-struct evidence_desk *evidence_desk_create(struct loop *loop, struct helpers *helpers,
-                                           const char *program)
-{
-    struct evidence_desk *desk = mem_alloc(sizeof(*desk));
-    *desk = (struct evidence_desk){.loop = loop, .helpers = helpers, .program = program};
-    desk->timer = loop_timer_create(loop, look_for_dumps, desk);
-    return desk;
-}
-
 static void forget(struct evidence_desk *desk)
 {
     loop_timer_clear(desk->timer);
@@ -325,15 +320,6 @@ static void forget(struct evidence_desk *desk)
     desk->dumps = NULL;
     desk->ras = NULL;
     desk->gpus = NULL;
-}
-
-void evidence_desk_destroy(struct evidence_desk *desk)
-{
-    if (desk == NULL)
-        return;
-    forget(desk);
-    loop_timer_destroy(desk->timer);
-    free(desk);
 }
 
 static void begin_files(struct evidence_desk *desk, const struct crews *crews,
@@ -361,35 +347,45 @@ static void free_items(const Hvdrun__Evidence *message)
     free(message->items);
 }
 
-void evidence_desk_ask(struct evidence_desk *desk, const struct crews *crews,
-                       const struct asked *asked, uint64_t file_bytes)
+static struct evidence_desk *desk_of(struct agent *agent)
 {
+    struct evidence_desk *desk = agent_own(agent, evidence_desk);
+    if (desk != NULL)
+        return desk;
+    desk = mem_alloc(sizeof(*desk));
+    *desk = (struct evidence_desk){
+        .loop = agent->loop, .helpers = agent->helpers, .program = agent->helper_program};
+    desk->timer = loop_timer_create(desk->loop, look_for_dumps, desk);
+    agent->own[AGENT_PART_evidence_desk] = desk;
+    return desk;
+}
+
+/* A question that comes while files of an earlier one are collected takes its place. */
+static void answer(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
+{
+    struct evidence_desk *desk = desk_of(agent);
     Hvdrun__Evidence message = HVDRUN__EVIDENCE__INIT;
     struct walk walk = {.environment = STRV_INIT};
     forget(desk);
     desk->asked = *asked;
     evidence_collect("", add_item, &message);
-    crews_walk_live(crews, take_worker, &walk);
+    crews_walk_live(agent->crews, take_worker, &walk);
     message.environment = walk.environment.items;
     message.n_environment = walk.environment.count;
     asked_piece(asked, &message.base, true);
-    begin_files(desk, crews, &walk, file_bytes);
+    begin_files(desk, agent->crews, &walk, ((const Hvdrun__EvidenceRequest *)request)->file_bytes);
     free_items(&message);
     strv_destroy(&walk.environment);
 }
 
-static void answer(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
-{
-    if (agent_own(agent, evidence_desk) == NULL)
-        agent->own[AGENT_PART_evidence_desk] =
-            evidence_desk_create(agent->loop, agent->helpers, agent->helper_program);
-    evidence_desk_ask(agent_own(agent, evidence_desk), agent->crews, asked,
-                      ((const Hvdrun__EvidenceRequest *)request)->file_bytes);
-}
-
 static void close_part(struct agent *agent)
 {
-    evidence_desk_destroy(agent_own(agent, evidence_desk));
+    struct evidence_desk *desk = agent_own(agent, evidence_desk);
+    if (desk == NULL)
+        return;
+    forget(desk);
+    loop_timer_destroy(desk->timer);
+    free(desk);
 }
 
 static const struct ask_rule topics[] = {{&topic_evidence, answer}, {.topic = NULL}};

@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "features/evidence/evidence_agent.h"
 #include "model/env/flight_recorder.h"
 
 struct flight_item {

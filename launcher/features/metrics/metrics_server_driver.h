@@ -35,5 +35,3 @@ void metrics_server_finish(struct metrics_server *server);
 const char *metrics_server_url(const struct metrics_server *server); /* with its path */
 /* The address of the status page, with its token. */
 const char *metrics_server_page(const struct metrics_server *server);
-
-struct gate;

@@ -169,8 +169,10 @@ static void add_bare(Hvdrun__StackAnswer *answer, const struct rights *rights, p
     proc_state_destroy(&state);
 }
 
-void stack_answer_fill(const struct rights *rights, pid_t pid, const struct process_stacks *source,
-                       Hvdrun__StackAnswer *out)
+/* Fills in the stacks and the remark. Without frames of Python, one line has the name of the
+ * process and what it does, and native frames if these were read. */
+static void fill_answer(const struct rights *rights, pid_t pid, const struct process_stacks *source,
+                        Hvdrun__StackAnswer *out)
 {
     size_t left = STACK_RANK_BYTES;
     out->remark = mem_strdup(source->remark != NULL ? source->remark : "");
@@ -181,7 +183,8 @@ void stack_answer_fill(const struct rights *rights, pid_t pid, const struct proc
         add_bare(out, rights, pid, source, &left);
 }
 
-void stack_answer_clear(Hvdrun__StackAnswer *answer)
+/* Only what was filled in. */
+static void clear_answer(Hvdrun__StackAnswer *answer)
 {
     for (size_t i = 0; i < answer->n_stacks; i++)
         hvdrun__python_stack__free_unpacked(answer->stacks[i], NULL);
@@ -243,7 +246,7 @@ static void read_stacks(struct helper *helper, const Hvdrun__StackWork *work,
         stacks.remark = mem_strdup(helper->missing);
     if (work->depth >= LOOK_CALLS)
         number_calls(helper, pid, &stacks);
-    stack_answer_fill(&rights, pid, &stacks, answer);
+    fill_answer(&rights, pid, &stacks, answer);
     process_stacks_destroy(&stacks);
 }
 
@@ -257,7 +260,7 @@ static int answer_work(struct helper *helper, const Hvdrun__StackWork *work)
     if (!answer.late)
         read_stacks(helper, work, &answer);
     int result = piped_message_write(STDOUT_FILENO, &answer.base);
-    stack_answer_clear(&answer);
+    clear_answer(&answer);
     return result;
 }
 

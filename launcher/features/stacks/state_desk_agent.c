@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/stacks/state_desk_agent.h"
-
+/*
+ * Answers about the topic "states": what each worker is doing, and its stacks. Helper processes
+ * read these, and the agent goes on meanwhile.
+ */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -295,52 +297,43 @@ static void stacks_are_read(void *context)
     destroy_pending(pending);
 }
 
-struct state_desk *state_desk_create(struct loop *loop, struct helpers *helpers,
-                                     const char *program)
+static struct state_desk *desk_of(struct agent *agent)
 {
-    struct state_desk *desk = mem_alloc(sizeof(*desk));
-    *desk = (struct state_desk){.pool = stack_pool_create(loop, helpers, program)};
+    struct state_desk *desk = agent_own(agent, state_desk);
+    if (desk != NULL)
+        return desk;
+    desk = mem_alloc(sizeof(*desk));
+    desk->pool = stack_pool_create(agent->loop, agent->helpers, agent->helper_program);
+    agent->own[AGENT_PART_state_desk] = desk;
     return desk;
 }
 
-void state_desk_destroy(struct state_desk *desk)
+/* The answer comes as soon as the stacks are there. */
+static void answer(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
 {
+    uint32_t depth = ((const Hvdrun__StateRequest *)request)->depth;
+    struct state_desk *desk = desk_of(agent);
+    struct pending *pending = mem_alloc(sizeof(*pending));
+    struct descendants_table *processes = descendants_table_read(ASKED_THREADS);
+    *pending = (struct pending){.next = desk->first, .desk = desk, .asked = *asked};
+    crews_states(agent->crews, agent_own(agent, worker_lines), processes, &pending->states);
+    pending->stacks = rank_stacks_create(
+        desk->pool, pending->states.pids, pending->states.texts.count, processes,
+        depth < LOOK_CALLS ? (enum look_depth)depth : LOOK_CALLS, stacks_are_read, pending);
+    descendants_table_destroy(processes);
+    desk->first = pending;
+}
+
+/* What was asked for and is not answered yet gets no answer. */
+static void close_part(struct agent *agent)
+{
+    struct state_desk *desk = agent_own(agent, state_desk);
     if (desk == NULL)
         return;
     while (desk->first != NULL)
         destroy_pending(desk->first);
     stack_pool_destroy(desk->pool);
     free(desk);
-}
-
-void state_desk_ask(struct state_desk *desk, const struct crews *crews,
-                    const struct worker_lines *lines, const struct asked *asked,
-                    enum look_depth depth)
-{
-    struct pending *pending = mem_alloc(sizeof(*pending));
-    struct descendants_table *processes = descendants_table_read(ASKED_THREADS);
-    *pending = (struct pending){.next = desk->first, .desk = desk, .asked = *asked};
-    crews_states(crews, lines, processes, &pending->states);
-    pending->stacks =
-        rank_stacks_create(desk->pool, pending->states.pids, pending->states.texts.count, processes,
-                           depth, stacks_are_read, pending);
-    descendants_table_destroy(processes);
-    desk->first = pending;
-}
-
-static void answer(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
-{
-    const Hvdrun__StateRequest *wanted = (const Hvdrun__StateRequest *)request;
-    if (agent_own(agent, state_desk) == NULL)
-        agent->own[AGENT_PART_state_desk] =
-            state_desk_create(agent->loop, agent->helpers, agent->helper_program);
-    state_desk_ask(agent_own(agent, state_desk), agent->crews, agent_own(agent, worker_lines),
-                   asked, wanted->depth < LOOK_CALLS ? (enum look_depth)wanted->depth : LOOK_CALLS);
-}
-
-static void close_part(struct agent *agent)
-{
-    state_desk_destroy(agent_own(agent, state_desk));
 }
 
 static const struct ask_rule topics[] = {{&topic_states, answer}, {.topic = NULL}};

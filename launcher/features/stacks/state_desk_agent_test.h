@@ -6,8 +6,8 @@
 #include <sys/types.h>
 
 #include "features/stacks/stack_pool_agent.h"
-#include "features/stacks/state_desk_agent.h"
 #include "node/descendants.h"
+#include "stacks/stack.h"
 #include "wire/control.pb-c.h"
 
 struct rank_stacks;

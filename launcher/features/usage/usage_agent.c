@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/usage/usage_agent.h"
-
+/*
+ * Answers about the topic "usage": what the workers of this node use. It measures when the driver
+ * asks, and does nothing in between.
+ *
+ * A worker stands for all of its processes: those below it, and those that have left it but not its
+ * session. To find them costs much more than to read them, because the kernel lists children for
+ * each thread. So the list of processes is made again only after LIST_PERIOD_MS, and only if that
+ * takes less than 1/LIST_SHARE of the time. A child that comes in between is found late. Its use is
+ * not lost: when its parent has waited for it, the kernel adds it to that of the parent.
+ *
+ * The GPUs are measured too, by agent/gpu_sampler.h.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -42,24 +52,6 @@ struct usage {
     size_t process_count;
     int64_t list_due_ms;
 };
-
-struct usage *usage_create(const struct crews *crews, struct gpu_sampler *gpus)
-{
-    struct usage *usage = mem_alloc(sizeof(*usage));
-    *usage = (struct usage){.crews = crews, .gpus = gpus};
-    buf_init(&usage->scratch, USAGE_TEXT_MAX);
-    return usage;
-}
-
-void usage_destroy(struct usage *usage)
-{
-    if (usage == NULL)
-        return;
-    buf_destroy(&usage->scratch);
-    free(usage->seats);
-    free(usage->processes);
-    free(usage);
-}
 
 /* For both tables, which begin with the pid. */
 static int by_pid(const void *a, const void *b)
@@ -371,23 +363,31 @@ static void gpus_known(void *context, const Hvdrun__GpuUsages *gpus)
     send(usage, &host, gpus);
 }
 
-void usage_ask(struct usage *usage, const struct asked *asked)
+/* As soon as it is known what the GPUs do, or shortly later without that. A question that comes
+ * meanwhile takes the place of this one. */
+static void answer(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
 {
+    struct usage *usage = agent_own(agent, usage);
+    (void)request;
+    if (usage == NULL) {
+        usage = mem_alloc(sizeof(*usage));
+        *usage = (struct usage){.crews = agent->crews, .gpus = agent->gpus};
+        buf_init(&usage->scratch, USAGE_TEXT_MAX);
+        agent->own[AGENT_PART_usage] = usage;
+    }
     usage->asked = *asked;
     gpu_sampler_ask(usage->gpus, gpus_known, usage);
 }
 
-static void answer(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
-{
-    (void)request;
-    if (agent_own(agent, usage) == NULL)
-        agent->own[AGENT_PART_usage] = usage_create(agent->crews, agent->gpus);
-    usage_ask(agent_own(agent, usage), asked);
-}
-
 static void close_part(struct agent *agent)
 {
-    usage_destroy(agent_own(agent, usage));
+    struct usage *usage = agent_own(agent, usage);
+    if (usage == NULL)
+        return;
+    buf_destroy(&usage->scratch);
+    free(usage->seats);
+    free(usage->processes);
+    free(usage);
 }
 
 static const struct ask_rule topics[] = {{&topic_usage, answer}, {.topic = NULL}};

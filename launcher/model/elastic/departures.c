@@ -25,7 +25,8 @@ static void tell_deadline(struct elastic *e, int number)
     action->text = e->hosts.items[number].drain_reason;
 }
 
-void elastic_departures_shrink(struct elastic *e, int number, const char *text)
+/* Its upper slots drain. */
+static void shrink(struct elastic *e, int number, const char *text)
 {
     const struct elastic_host *host = &e->hosts.items[number];
     if (e->state == ELASTIC_PREPARING && elastic_members_use(e, number))
@@ -46,11 +47,12 @@ void elastic_departures_shrink(struct elastic *e, int number, const char *text)
     }
 }
 
-void elastic_departures_begin(struct elastic *e, int number, const char *text)
+/* A host that is up begins to drain: DRAINING. `text` names it and says why. */
+static void begin(struct elastic *e, int number, const char *text)
 {
     move(e, number, ELASTIC_HOST_DRAINING);
     e->release_again = e->call_again = true;
-    elastic_departures_shrink(e, number, text);
+    shrink(e, number, text);
 }
 
 void elastic_departures_finish(struct elastic *e)
@@ -85,7 +87,7 @@ void elastic_departures_drain(struct elastic *e, int number, const char *text, i
     case ELASTIC_HOST_CALLING: elastic_emit(e, ELASTIC_LET_GO)->host = number; /* fall through */
     case ELASTIC_HOST_KNOWN:
     case ELASTIC_HOST_AWAY: move(e, number, ELASTIC_HOST_DRAINED); break;
-    case ELASTIC_HOST_UP: elastic_departures_begin(e, number, why); break;
+    case ELASTIC_HOST_UP: begin(e, number, why); break;
     case ELASTIC_HOST_DRAINING:
         if (host->drain_deadline_ms != told_ms && host->live > 0)
             tell_deadline(e, number);
@@ -158,7 +160,7 @@ static void unlist(struct elastic *e, int number)
         break;
     case ELASTIC_HOST_UP:
         snprintf(text, sizeof(text), "%.200s is not listed any more", name_of(e, number));
-        elastic_departures_begin(e, number, text);
+        begin(e, number, text);
         break;
     default: break; /* it drains already */
     }
@@ -188,7 +190,7 @@ static void resize(struct elastic *e, int number, int slots)
     char text[300];
     snprintf(text, sizeof(text), "%.200s has only %d slot%s now", name_of(e, number), slots,
              elastic_plural(slots));
-    elastic_departures_shrink(e, number, text);
+    shrink(e, number, text);
 }
 
 static void enter(struct elastic *e, const struct host *entry)

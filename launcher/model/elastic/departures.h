@@ -6,10 +6,6 @@
 
 #include "model/elastic/job.h"
 
-/* A host that is up begins to drain: DRAINING. `text` names it and says why. */
-void elastic_departures_begin(struct elastic *e, int number, const char *text);
-/* Its upper slots drain. */
-void elastic_departures_shrink(struct elastic *e, int number, const char *text);
 /* Lets go the draining hosts that no longer have a worker. */
 void elastic_departures_finish(struct elastic *e);
 

@@ -347,14 +347,15 @@ void mapping_destroy(struct mapping *mapping)
     *mapping = (struct mapping){.rule = MAP_SLOT};
 }
 
-bool mapping_counts(const struct mapping *mapping)
+/* Does the rule itself say how many ranks a host without a slot count gets? */
+static bool counts(const struct mapping *mapping)
 {
     return mapping->rule == MAP_PPR || mapping->rule == MAP_LIST;
 }
 
 bool mapping_has_size(const struct mapping *mapping)
 {
-    return mapping_counts(mapping) || mapping->rule == MAP_SEQ;
+    return counts(mapping) || mapping->rule == MAP_SEQ;
 }
 
 int64_t mapping_size(const struct mapping *mapping, const struct host_list *hosts)
@@ -375,6 +376,6 @@ int64_t mapping_size(const struct mapping *mapping, const struct host_list *host
 
 int mapping_slots(const struct mapping *mapping, const struct host *host, int ranks)
 {
-    bool open = mapping_counts(mapping) && !host->slots_given;
+    bool open = counts(mapping) && !host->slots_given;
     return open && ranks > host->slots ? ranks : host->slots;
 }

@@ -45,9 +45,7 @@ struct mapping {
 int mapping_parse(const char *text, struct mapping *out, struct error *err);
 void mapping_destroy(struct mapping *mapping); /* all zero afterwards */
 
-/* Does the rule itself say how many ranks a host without a slot count gets? And how many there are?
- */
-bool mapping_counts(const struct mapping *mapping);
+/* Does the rule itself say how many ranks there are? */
 bool mapping_has_size(const struct mapping *mapping);
 
 /* How many ranks there are when -np is not given. */

@@ -3,7 +3,7 @@
 #include "node/fake_root.h"
 
 #include "agent/gpu_health.h"
-#include "agent/gpu_helper.h"
+#include "agent/gpu_sampler.h"
 #include "helpers_fixture.h"
 #include "wire/control.pb-c.h"
 
