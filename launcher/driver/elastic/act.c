@@ -86,7 +86,7 @@ static void answer(const struct elastic_parts *parts, const struct elastic_actio
     const struct elastic_member *member = NULL;
     for (int i = 0; action->seat >= 0 && i < plan->size && member == NULL; i++)
         member = plan->members[i].seat == action->seat ? &plan->members[i] : NULL;
-    elastic_rejoin_answer(parts->rejoin, action->request, plan, member);
+    elastic_rendezvous_answer(parts->rendezvous, action->request, plan, member);
 }
 
 static void end_job(struct job *job, const struct elastic_verdict *verdict)
@@ -115,7 +115,7 @@ void elastic_act(const struct elastic_parts *parts, const struct elastic_action 
     case ELASTIC_CANCEL: elastic_epoch_cancel(epoch); break;
     case ELASTIC_START:
         elastic_epoch_start(epoch, elastic_plan(core));
-        elastic_newcomers_admit(parts->newcomers);
+        elastic_rendezvous_admit(parts->rendezvous);
         break;
     case ELASTIC_PREPARE_NEWCOMERS:
         elastic_epoch_prepare_newcomers(epoch, elastic_newcomers(core));
@@ -127,7 +127,7 @@ void elastic_act(const struct elastic_parts *parts, const struct elastic_action 
     case ELASTIC_ANSWER: answer(parts, action); break;
     case ELASTIC_KILL: elastic_act_kill(job, action->seat, action->grace_ms); break;
     case ELASTIC_END_ALL: end_all(job, action->grace_ms); break;
-    case ELASTIC_NOTIFY: elastic_rejoin_notify(parts->rejoin, action->seat); break;
+    case ELASTIC_NOTIFY: elastic_rendezvous_notify(parts->rendezvous, action->seat); break;
     case ELASTIC_DEADLINE: tell_deadline(job, action); break;
     case ELASTIC_SAY:
         log_print(&job->log, (enum log_level)action->level, "%s", action->text);

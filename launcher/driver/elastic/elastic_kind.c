@@ -13,7 +13,6 @@
 #include "driver/elastic/control.h"
 #include "driver/elastic/elastic_kind_test.h"
 #include "driver/elastic/parts.h"
-#include "driver/elastic/rendezvous.h"
 #include "driver/elastic/verdict.h"
 #include "driver/end/blame.h"
 #include "driver/end/teardown.h"
@@ -186,17 +185,13 @@ static int create(struct job *job, struct error *err)
     parts->job = job;
     parts->hub = elastic_hub_create(job, &config, &ops, own);
     parts->epoch = elastic_epoch_create(parts->hub);
-    parts->rejoin = elastic_rejoin_create(parts->hub);
-    parts->newcomers = elastic_newcomers_create(parts->hub);
     parts->story = elastic_story_create(job);
+    parts->rendezvous = elastic_rendezvous_create(parts->hub, parts->story);
     const char *probe = job->settings->preempt_probe;
     if (probe != NULL && words_split(probe, &own->probe, err) < 0)
         return -1;
     parts->source = elastic_source_create(parts->hub, err);
-    if (parts->source == NULL)
-        return -1;
-    elastic_rendezvous_begin(parts);
-    return 0;
+    return parts->source == NULL ? -1 : 0;
 }
 
 static void begin(struct job *job)
@@ -254,9 +249,8 @@ static void destroy(struct job *job)
     if (own == NULL)
         return;
     elastic_source_destroy(own->parts.source);
+    elastic_rendezvous_destroy(own->parts.rendezvous);
     elastic_story_destroy(own->parts.story);
-    elastic_newcomers_destroy(own->parts.newcomers);
-    elastic_rejoin_destroy(own->parts.rejoin);
     elastic_epoch_destroy(own->parts.epoch);
     elastic_hub_destroy(own->parts.hub);
     strv_destroy(&own->probe);
@@ -368,14 +362,7 @@ static void lost(struct job *job, struct node_link *node, const char *why)
     int crashed = elastic_cause_seat(elastic_hub_core(parts->hub));
     bool explains = crashed >= 0 && blame_follows(job, crashed, node);
     first_failure_take(&own->failure, job, -1, mem_printf("lost %s: %s", node->host, why));
-    elastic_rejoin_node_lost(parts->rejoin, node);
-    elastic_newcomers_drop_node(parts->newcomers, node);
-    const struct elastic *core = elastic_hub_core(parts->hub);
-    for (int seat = 0; seat < elastic_seat_count(core); seat++) {
-        struct elastic_worker_facts facts = elastic_worker_facts(core, seat);
-        if (facts.state != ELASTIC_WORKER_FREE && facts.host == node->index)
-            elastic_rendezvous_rank_gone(parts, seat);
-    }
+    elastic_rendezvous_node_lost(parts->rendezvous, node);
     enum elastic_host_state state =
         elastic_host_facts(elastic_hub_core(parts->hub), node->index).state;
     bool came = state != ELASTIC_HOST_CALLING;
@@ -420,10 +407,7 @@ static void exited(struct job *job, const struct exit_event *exit)
                                   .since_ms = exit->when_ns / 1000000 - job->times.stood_still_ms};
     if ((exit->signaled || exit->code != 0) && !record->ended_by_us)
         first_failure_take(&own->failure, job, record->rank, incident_exit_text(job, exit));
-    elastic_rejoin_forget(own->parts.rejoin, exit->seat);
-    elastic_newcomers_drop(own->parts.newcomers, exit->seat);
-    elastic_rendezvous_rank_gone(&own->parts,
-                                 exit->seat); /* before an event that may begin the next epoch */
+    elastic_rendezvous_exited(own->parts.rendezvous, exit->seat);
     feed(job, &event);
 }
 

@@ -6,9 +6,8 @@
  *   hub        the core with its events, actions and clock
  *   source     the hosts that the job may use
  *   epoch      PREPARE, READY, START of one epoch
- *   rejoin     requests of workers to the rendezvous, and the answers
- *   newcomers  the first requests of workers that have not joined yet
  *   story      the lines, events and figures about epochs
+ *   rendezvous requests of workers that rejoin or join, and the answers
  *
  * A host has the same number in the core and in job->nodes.
  */
@@ -16,8 +15,7 @@
 
 #include "driver/elastic/epoch.h"
 #include "driver/elastic/hub.h"
-#include "driver/elastic/newcomers.h"
-#include "driver/elastic/rejoin.h"
+#include "driver/elastic/rendezvous.h"
 #include "driver/elastic/source.h"
 #include "driver/elastic/story.h"
 
@@ -26,9 +24,8 @@ struct elastic_parts {
     struct elastic_hub *hub;
     struct elastic_source *source;
     struct elastic_epoch *epoch;
-    struct elastic_rejoin *rejoin;
-    struct elastic_newcomers_part *newcomers;
     struct elastic_story *story;
+    struct elastic_rendezvous *rendezvous;
 };
 
 /* Of an elastic job, whose kind_data begins with them. */
