@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
-
 static void *open_library(struct error *err)
 {
     void *library = dlopen(NVML_LIBRARY, RTLD_NOW | RTLD_LOCAL);

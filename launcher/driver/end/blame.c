@@ -10,7 +10,6 @@
 #include "driver/job/job_kind.h"
 #include "driver/tell/events.h"
 #include "model/exit/root_cause.h"
-#include "model/settings/words.h"
 
 /* A crash or a kill is never the consequence of another rank's error. */
 static bool may_follow(const struct rank_record *record)

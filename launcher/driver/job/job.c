@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/mem.h"
 #include "model/allocation/allocation.h"
 
 const char *job_state_name(enum job_state state)

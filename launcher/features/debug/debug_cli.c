@@ -15,18 +15,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/plain.h"
 #include "base/status.h"
 #include "cli/control_client.h"
-#include "cli/control_show.h"
 #include "cli/features.h"
 #include "driver/control/request.h"
 #include "features/debug/session_wire.h"
-#include "model/settings/words.h"
 #include "output/terminal.h"
 
 #define TERM_MAX 64

@@ -14,7 +14,6 @@
 #include "agent/agent_state.h"
 #include "agent/gpu_health.h"
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/mem.h"
 #include "base/plain.h"
 #include "base/strv.h"

@@ -10,7 +10,6 @@
 #include "driver/tell/json_text.h"
 #include "driver/tell/report.h"
 #include "model/env/differ.h"
-#include "model/exit/signal_name.h"
 #include "model/usage/gpu_words.h"
 #include "wire/control.pb-c.h"
 

@@ -11,8 +11,6 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/plain.h"
-#include "cli/control_show.h"
-#include "driver/control/folder.h"
 #include "driver/control/record.h"
 #include "features/evidence/explain_cli_test.h"
 #include "features/evidence/explain_json_cli.h"

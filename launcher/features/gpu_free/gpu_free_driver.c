@@ -7,7 +7,6 @@
  */
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/plain.h"
 #include "driver/job/ask.h"

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "base/status.h"
 #include "cli/features.h"
 #include "features/stage/keep.h"

@@ -15,7 +15,6 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/parse.h"
-#include "base/status.h"
 #include "cli/control_show.h"
 #include "cli/place.h"
 #include "features/warm/fields.h"

@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "base/strv.h"
 #include "model/allocation/slurm.h"
 #include "model/allocation/source.h"
 #include "model/hosts/entry.h"

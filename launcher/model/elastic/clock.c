@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "model/elastic/calls.h"
-#include "model/elastic/change.h"
 #include "model/elastic/choice.h"
 #include "model/elastic/newcomers.h"
 #include "model/elastic/verdict.h"

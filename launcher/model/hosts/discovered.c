@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "model/hosts/entry.h"

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/mem.h"
 #include "base/parse.h"
 #include "base/status.h"
 #include "model/settings/split.h"

@@ -6,8 +6,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/mem.h"
-
 struct fields fields_of(const void *bytes, size_t length)
 {
     struct fields fields = {.at = bytes, .left = length};
