@@ -143,7 +143,7 @@ struct job {
     /* Why the job ends; end/verdict.h makes the verdict from it. */
     struct exit_outside outside;
     bool gone;              /* the reader of our output is gone: print nothing more */
-    bool left_terminal;     /* or the reader of our output (run/hangup.h) */
+    bool left_terminal;     /* or the reader of our output (run/user_signals.h) */
     bool output_failed;     /* standard output could not be written */
     bool lost_here;         /* an agent on this machine was lost and could not remove its folders */
     struct verdict verdict; /* at the very end */
