@@ -179,6 +179,22 @@ static int test_gone(void)
     return expect_all("card", 10);
 }
 
+/* The rank leaves and comes back again and again, as with sessions of MPI. In turn, one leaves
+ * late: the others wait in their next fence for it by then. Nobody gets past it without its new
+ * value. */
+static int test_again(void)
+{
+    for (uint32_t round = 0; round < 12; round++) {
+        struct timespec late = {.tv_nsec = round % size == me.rank ? 300000000 : 0};
+        CHECK(put_and_fence("card", me.rank + 100 * round) == 0);
+        CHECK(expect_all("card", 100 * round) == 0 && fence() == PMIX_SUCCESS);
+        nanosleep(&late, NULL);
+        CHECK(PMIx_Finalize(NULL, 0) == PMIX_SUCCESS);
+        CHECK(PMIx_Init(&me, NULL, 0) == PMIX_SUCCESS);
+    }
+    return 0;
+}
+
 /* Much data: 3 MiB from each rank, and as much that is published. */
 static int test_large(void)
 {
@@ -652,7 +668,7 @@ static const struct {
     {"leave", test_leave},       {"large", test_large},     {"called", test_called},
     {"every", test_every},       {"silent", test_silent},   {"told", test_told},
     {"patience", test_patience}, {"rounds", test_rounds},   {"change", test_change},
-    {"gone", test_gone},
+    {"gone", test_gone},         {"again", test_again},
 };
 
 int main(int argc, char **argv)

@@ -99,8 +99,7 @@ static int init_library(const struct server *server, struct error *err)
  * the first worker connects, which is too late. Of a choice of the user we know nothing. */
 static uint64_t space(void)
 {
-    const char *version = PMIx_Get_version();
-    long major = strtol(version + strcspn(version, "0123456789"), NULL, 10);
+    long major = server_library_major();
     return major > 0 && major < 5 && getenv("PMIX_MCA_gds") == NULL ? SPACE_SHARED : SPACE;
 }
 

@@ -263,8 +263,8 @@ static pmix_status_t register_clients(const struct server_job *job)
     for (int i = 0; i < job->local_count; i++) {
         pmix_proc_t proc;
         PMIX_LOAD_PROCID(&proc, job->nspace, (pmix_rank_t)job->locals[i].rank);
-        pmix_status_t status =
-            PMIx_server_register_client(&proc, job->uid, job->gid, NULL, batch_done, batch);
+        pmix_status_t status = PMIx_server_register_client(&proc, job->uid, job->gid,
+                                                           &job->locals[i], batch_done, batch);
         if (status != PMIX_SUCCESS)
             batch_done(status, batch);
     }
@@ -359,7 +359,8 @@ static void end_one(struct server *server, struct server_job **at)
         server_log(server, LOG_WARNING, "the PMIx library does not answer any more");
     empty_folder(job->shm_dir);
     *at = job->next;
-    server_job_destroy(job);
+    if (!server->stuck) /* else late callbacks still have its locals */
+        server_job_destroy(job);
 }
 
 void namespace_end(struct server *server, int first)

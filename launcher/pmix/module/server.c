@@ -50,6 +50,12 @@ bool server_ok(pmix_status_t status)
     return status == PMIX_SUCCESS || status == PMIX_OPERATION_SUCCEEDED;
 }
 
+long server_library_major(void)
+{
+    const char *version = PMIx_Get_version();
+    return strtol(version + strcspn(version, "0123456789"), NULL, 10);
+}
+
 void server_arm_timer(struct server *server)
 {
     int64_t deadline = publish_store_deadline(server->store), other = server->modex_deadline_ms;

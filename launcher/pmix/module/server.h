@@ -20,6 +20,7 @@ struct local {
     const struct server_job *job;
     int rank, app; /* rank: in its namespace */
     enum pmix_worker_state state;
+    int connections; /* that it has not finalized; only PMIx's thread knows */
     pid_t pid;
     bool ended;
     int exit_code;
@@ -95,6 +96,7 @@ void server_arm_timer(struct server *server);
 /* Fills `err` with "cannot <what>: <PMIx's text>". Returns -1. */
 int server_error(struct error *err, pmix_status_t status, const char *what);
 bool server_ok(pmix_status_t status);
+long server_library_major(void); /* of the library that is loaded */
 
 struct server_job *server_job_create(const struct pmix_job *from);
 void server_job_destroy(struct server_job *job); /* accepts NULL */
