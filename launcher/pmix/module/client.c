@@ -64,14 +64,17 @@ static void renewed(pmix_status_t status, void *context)
     (void)status, (void)context;
 }
 
-/* The rank may come back, as each session of Open MPI 5 connects anew. libpmix 5 takes the end of
- * its connection for a death, and completes without it whatever fence the others are in by then. A
- * client that is deregistered has no connection that could end. Both calls only queue: PMIx's
- * thread does them before it writes the answer, so the end of the connection is the answer. On
- * several nodes, the new registration would hide what the rank has published there. libpmix 4 may
- * not hear a later client. */
+/* The rank may come back, as each session of Open MPI 5 connects anew. libpmix 5 and 6 take the end
+ * of its connection for a death, and complete without it whatever fence the others are in by then.
+ * A client that is deregistered has no connection that could end. Both calls only queue: PMIx's
+ * thread does them before it writes the answer, so the end of the connection is the answer.
+ * On several nodes, the new registration would hide what the rank has put there. libpmix 4 may not
+ * hear a later client, and version 7 waits for the rank. */
 static void renew(const pmix_proc_t *proc, struct local *local)
 {
+    long version = server_library_major();
+    if (version < 5 || version > 6)
+        return;
     PMIx_server_deregister_client(proc, renewed, NULL);
     PMIx_server_register_client(proc, local->job->uid, local->job->gid, local, renewed, NULL);
 }
@@ -82,8 +85,7 @@ pmix_status_t up_finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc
     (void)done, (void)done_data;
     struct local *local = object;
     const struct server *server = server_active();
-    if (local != NULL && --local->connections == 0 && server != NULL && server_is_alone(server) &&
-        server_library_major() >= 5)
+    if (local != NULL && --local->connections == 0 && server != NULL && server_is_alone(server))
         renew(proc, local);
     return push(proc, false);
 }
