@@ -258,10 +258,12 @@ static int take_modex_data(struct job *job, struct node_link *node, const struct
     return 0;
 }
 
+/* Each rank that is ended raises an event. All ranks are ended then, and all events for all nodes
+ * would be a square of frames. */
 static int take_event(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     const Hvdrun__MpiEvent *message = frame->message;
-    for (int i = 0; i < job->plan->node_count; i++) {
+    for (int i = 0; i < job->plan->node_count && job->state < JOB_ENDING; i++) {
         if (i != node->place)
             node_link_send(job->places[i], FRAME_MPI_EVENT, frame->epoch, &message->base);
     }
