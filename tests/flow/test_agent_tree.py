@@ -3,10 +3,11 @@
 # ctest waits
 
 import os
+import shutil
 import signal
 
 from ground import mpi_worker
-from rig import main, plain, worker
+from rig import BUILD, HVDRUN, Job, main, plain, worker
 from job_commands import JobCommands
 
 # more ranks than cores, and no complaint about it
@@ -14,6 +15,10 @@ QUIET = {"OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMPI_MCA_mpi_yield
 
 
 class Tree(JobCommands):
+    program = HVDRUN
+
+    def start(self, *args, **options):
+        return Job(self.box, [self.program, *args], **options)
 
     def words(self, hosts, *more):
         return ("-H", f"n[1-{hosts}]", "--transport", "local", "--tree-from", 4, "--start-timeout", 120,
@@ -52,6 +57,26 @@ class Tree(JobCommands):
                 result = self.run_below(self.words(hosts, "--mpi=pmix"), worker("mpi_fence"), 3, 4096, "random")
                 self.assertRegex(result.stdout, r"fence \d")
                 self.expect_tree(hosts, below)
+
+    def test_agents_that_cannot_use_tls(self):
+        """All results come on the own link of each agent, and -v says why."""
+        self.program = shutil.copy(HVDRUN, self.box.path("hvdrun"))
+        modules = os.path.join(BUILD, "lib/hvdrun")
+        os.makedirs(self.box.path("lib/hvdrun"))
+        for name in os.listdir(modules):
+            os.symlink(os.path.join(modules, name), self.box.path("lib/hvdrun", name))
+        for broken in (False, True):
+            with self.subTest(broken=broken):
+                if not broken:
+                    os.unlink(self.box.path("lib/hvdrun/hvdrun-tls.so"))
+                else:
+                    self.write("lib/hvdrun/hvdrun-tls.so", "no module")
+                result = self.run_below(self.words(20, "--mpi=pmix"), worker("mpi_fence"), 3, 4096, "random")
+                self.assertRegex(result.stdout, r"fence \d")
+                self.expect_said(result, r"n\d+: no other agent is below it: .*hvdrun-tls\.so")
+                self.expect_said(result, "0 of 20 agents are below others")
+                tree = self.tree()
+                self.assertEqual((tree["hosts"], tree["through_others"], tree["frames"], tree["again"]), (20, 0, 0, 0))
 
     def test_programs_without_mpi_have_no_tree(self):
         self.expect(self.run_job(*self.words(4), "true"), 0)

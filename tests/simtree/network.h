@@ -13,6 +13,8 @@ struct entry { /* a frame, as it travels */
     int place;
     uint64_t serial; /* 0: no parcel */
     uint64_t number; /* of what the driver sends the agent, parcel or not */
+    uint64_t block;  /* the same for all that get the same */
+    size_t bytes;    /* of the block */
     int64_t said_ms;
 };
 
@@ -24,7 +26,9 @@ enum kind {
     TICK,
     TAKEN, /* entry 0 has the serial */
     FAULT,
+    BEGIN,
     SEND,
+    ANSWER,
     JOIN,
     HELLO, /* to the agent above */
     JOINED,
@@ -38,6 +42,7 @@ struct message {
     int from, to; /* -1: the driver */
     bool direct;  /* on the agent's own link, else between an agent and the one above it */
     int number;   /* JOIN; JOINED and LEFT to the driver: of the last JOIN */
+    size_t bytes;
     size_t count;
     struct entry *entries; /* owned */
 };

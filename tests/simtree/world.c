@@ -8,8 +8,12 @@
 #include "features/tree/parcels.h"
 #include "features/tree/routes.h"
 #include "features/tree/tree_frames.h"
+#include "io/link.h"
 #include "sim/rng.h"
 #include "simtree/network.h"
+
+#define MIB ((size_t)1 << 20)
+#define CHILD_QUEUE_MAX (64 * MIB)
 
 enum {
     DRIVER = -1,
@@ -18,7 +22,6 @@ enum {
     FAULTS_UNTIL_MS = 20000,
     STOPPED_MAX_MS = 12000,
     LIMIT_MS = 60000, /* after the last fault */
-    SAID_MAX = 64,
 };
 
 struct sent {
@@ -26,32 +29,43 @@ struct sent {
     struct entry entry;
 };
 
-enum wire { DIRECT_UP, DIRECT_DOWN, TREE_UP, TREE_DOWN, WIRES };
+/* On a link of the driver, pieces of results go one after the other; all else overtakes them. */
+enum wire { LINK_UP, LINK_DOWN, LINK_PIECES, TREE_UP, TREE_DOWN, WIRES };
 enum way { WAY_NONE, WAY_UP, WAY_SWALLOWS, WAY_ENDED };
 
 struct agent {
-    struct parcels_out out;  /* the driver's */
-    uint64_t said, heard;    /* the last number; bit N: number N + 1 */
-    struct parcels_in in;    /* its own, from here on */
-    int told, order;         /* the number of the last JOIN: the driver's, and its own */
-    bool ordered, connected; /* the driver's: all that it gets are parcels; it was joined once */
-    struct entry kept[SAID_MAX];
-    size_t kept_count;
-    bool dead, joined, tells;
+    struct parcels_out out; /* the driver's */
+    uint64_t said, heard;   /* the last number */
+    uint64_t taken;         /* its own, from here on */
+    int told, order;        /* the number of the last JOIN: the driver's, and its own */
+    bool knows;             /* the driver's: all that it gets are parcels */
+    bool dead, joined;
     enum way way; /* to the agent above */
     int64_t stopped_until, last[WIRES];
+    size_t queued[WIRES]; /* bytes that have not come */
+};
+
+/* What leaves at the end of the driver's turn. */
+struct item {
+    int hop;
+    struct entry entry;
 };
 
 struct world {
     struct rng rng;
     enum lie lie;
     bool quick; /* only the driver stands still */
+    bool lossy; /* connections between agents lose all, and all else is quick and well */
+    int64_t hang_ms, bytes_a_ms;
     struct network network;
     int64_t now;
     int size;
     struct agent *agents;
     struct tree_routes *routes;
-    bool ticking; /* the driver */
+    struct item *items;
+    size_t item_count, item_room, waiting;
+    uint64_t blocks;
+    bool begun, ticking; /* the driver */
     int64_t ticks, ticked_ms, stopped_until;
     struct outcome outcome;
 };
@@ -76,19 +90,50 @@ static const struct tree_shape *shape_of(const struct world *world)
 
 static int64_t delay(struct world *world)
 {
-    return !world->quick && rng_below(&world->rng, 20) == 0 ? rng_between(&world->rng, 1, 3000)
-                                                            : rng_between(&world->rng, 1, 40);
+    bool slow = !world->quick && !world->lossy && rng_below(&world->rng, 20) == 0;
+    return rng_between(&world->rng, 1, slow ? 3000 : 40);
+}
+
+static enum wire wire_of(const struct message *message, int child)
+{
+    bool up = message->from == child;
+    if (!message->direct)
+        return up ? TREE_UP : TREE_DOWN;
+    if (up)
+        return LINK_UP;
+    return message->kind == FRAMES || message->kind == JOIN ? LINK_PIECES : LINK_DOWN;
 }
 
 /* On the wire of `child`: to or from the driver, or the agent above it. */
+static void put_on(struct world *world, struct message *message, int child, enum wire wire)
+{
+    struct agent *agent = &world->agents[child];
+    int64_t at = world->now + delay(world), last = agent->last[wire];
+    if (wire == LINK_PIECES && agent->last[LINK_DOWN] > last)
+        last = agent->last[LINK_DOWN]; /* they overtake nothing */
+    at = at > last ? at : last;
+    agent->last[wire] = message->at = at + (int64_t)message->bytes / world->bytes_a_ms;
+    agent->queued[wire] += message->bytes;
+    if (wire == LINK_PIECES && agent->queued[wire] > LINK_QUEUE_MAX && agent->knows)
+        wrong(world, "a link of the driver breaks: its queue is full");
+    network_add(&world->network, message);
+}
+
 static void put(struct world *world, struct message *message, int child)
 {
-    bool up = message->from == child;
-    enum wire wire = message->direct ? (up ? DIRECT_UP : DIRECT_DOWN) : (up ? TREE_UP : TREE_DOWN);
-    int64_t *last = &world->agents[child].last[wire];
-    int64_t at = world->now + delay(world);
-    *last = message->at = at > *last ? at : *last;
-    network_add(&world->network, message);
+    put_on(world, message, child, wire_of(message, child));
+}
+
+static void come(struct world *world, const struct message *message)
+{
+    if (message->bytes > 0)
+        world->agents[message->to].queued[wire_of(message, message->to)] -= message->bytes;
+}
+
+static bool has_room(const struct world *world, int place, size_t bytes)
+{
+    const struct agent *agent = &world->agents[place];
+    return !agent->dead && agent->queued[LINK_PIECES] + bytes <= LINK_QUEUE_MAX / 2;
 }
 
 static void send_direct(struct world *world, int from, int to, enum kind kind,
@@ -97,17 +142,23 @@ static void send_direct(struct world *world, int from, int to, enum kind kind,
     struct message message = {.kind = kind, .from = from, .to = to, .direct = true};
     if (kind == LEFT && from == DRIVER && !tree_routes_is_direct(world->routes, to))
         wrong(world, "an agent is to end a connection that the driver uses");
-    if (kind == JOIN)
-        message.number = ++world->agents[to].told;
-    if (kind == JOIN)
-        world->agents[to].ordered = true;
-    else if (to == DRIVER && (kind == JOINED || kind == LEFT))
+    if (to == DRIVER && (kind == JOINED || kind == LEFT))
         message.number = world->agents[from].order;
     if (entry != NULL) {
         message.count = 1;
+        message.bytes = entry->bytes;
         message.entries = mem_dup(entry, sizeof(*entry));
     }
     put(world, &message, from == DRIVER ? to : from);
+}
+
+static void send_join(struct world *world, int place)
+{
+    struct agent *agent = &world->agents[place];
+    struct message message = {.kind = JOIN, .from = DRIVER, .to = place, .direct = true};
+    message.number = ++agent->told;
+    agent->knows = true;
+    put_on(world, &message, place, world->lie == LIE_JOIN_OVERTAKES ? LINK_DOWN : LINK_PIECES);
 }
 
 static void at(struct world *world, int64_t when, enum kind kind, int whom)
@@ -124,13 +175,86 @@ static void at_driver(struct world *world, int64_t when, enum kind kind, int abo
 
 /* The driver */
 
-static struct entry keep(struct world *world, int place, uint64_t number)
+static int compare(const void *left, const void *right)
 {
+    const struct item *one = left, *other = right;
+    if (one->hop != other->hop)
+        return one->hop < other->hop ? -1 : 1;
+    return one->entry.serial < other->entry.serial ? -1 : 1;
+}
+
+/* Those with the same block, one message for each hop. */
+static void send_cast(struct world *world, struct item *items, size_t count)
+{
+    qsort(items, count, sizeof(*items), compare);
+    for (size_t i = 0; i < count;) {
+        struct message message = {
+            .kind = FRAMES, .from = DRIVER, .to = items[i].hop, .direct = true};
+        message.bytes = items[i].entry.bytes;
+        message.entries = mem_array(count - i, sizeof(*message.entries));
+        for (; i < count && items[i].hop == message.to; i++)
+            message.entries[message.count++] = items[i].entry;
+        put(world, &message, message.to);
+    }
+}
+
+static void send_items(struct world *world)
+{
+    for (size_t i = 0; i < world->item_count;) {
+        size_t from = i;
+        while (i < world->item_count &&
+               world->items[i].entry.block == world->items[from].entry.block)
+            i++;
+        send_cast(world, &world->items[from], i - from);
+    }
+    world->item_count = 0;
+    world->waiting = 0;
+}
+
+static void add_item(struct world *world, int hop, const struct entry *entry)
+{
+    size_t count = world->item_count;
+    if (count == 0 || world->items[count - 1].entry.block != entry->block)
+        world->waiting += entry->bytes;
+    world->items = mem_one_more(world->items, count, &world->item_room, sizeof(*world->items));
+    world->items[world->item_count++] = (struct item){hop, *entry};
+}
+
+static int way_to(const struct world *world, int place, const struct parcel *parcel)
+{
+    int hop = tree_routes_hop(world->routes, place);
+    bool others = hop != place && !parcel->own_link &&
+                  has_room(world, hop, world->waiting + parcel->bytes + TREE_SPARE_BYTES);
+    return others ? hop : PARCEL_OWN_LINK;
+}
+
+static void send_next(struct world *world, int place)
+{
+    struct parcels_out *out = &world->agents[place].out;
+    while (out->unsent != NULL) {
+        const struct parcel *parcel = out->unsent;
+        int way = way_to(world, place, parcel);
+        bool own = way == PARCEL_OWN_LINK;
+        if ((!parcels_out_may_go(out, way) && world->lie != LIE_MIXES_WAYS) ||
+            (own && !has_room(world, place, world->waiting + parcel->bytes) &&
+             world->lie != LIE_NO_PACE))
+            return;
+        if (world->lie != LIE_NO_REPEAT || parcel->serial > out->reached)
+            add_item(world, own ? place : way, &((const struct sent *)parcel)->entry);
+        parcels_out_goes(out, way, world->ticks);
+    }
+}
+
+static void keep(struct world *world, const struct entry *plain, bool own_link)
+{
+    struct parcels_out *out = &world->agents[plain->place].out;
     struct sent *sent = mem_alloc(sizeof(*sent));
-    parcels_out_add(&world->agents[place].out, &sent->parcel, world->ticks);
-    sent->entry = (struct entry){
-        .place = place, .serial = sent->parcel.serial, .number = number, .said_ms = world->now};
-    return sent->entry;
+    *sent = (struct sent){.entry = *plain};
+    sent->parcel.bytes = plain->bytes;
+    sent->parcel.own_link = own_link;
+    parcels_out_add(out, &sent->parcel);
+    sent->entry.serial = sent->parcel.serial;
+    send_next(world, plain->place);
 }
 
 static void tick_later(struct world *world)
@@ -142,44 +266,10 @@ static void tick_later(struct world *world)
     at(world, world->now + TICK_MS, TICK, DRIVER);
 }
 
-static void cast(struct world *world, struct entry *entries, size_t count)
+static void driver_returns(struct world *world, int place)
 {
-    for (int hop = 0; hop < world->size && count > 0; hop++) {
-        struct message message = {.kind = FRAMES, .from = DRIVER, .to = hop, .direct = true};
-        if (!tree_routes_is_direct(world->routes, hop))
-            continue;
-        message.entries = mem_array(count, sizeof(*entries));
-        size_t kept = 0;
-        for (size_t i = 0; i < count; i++) {
-            int place = entries[i].place;
-            if (tree_routes_hop(world->routes, place) != hop) {
-                entries[kept++] = entries[i];
-                continue;
-            }
-            message.entries[message.count++] = entries[i];
-            if (place == hop)
-                parcels_out_went_direct(&world->agents[place].out, entries[i].serial);
-        }
-        count = kept;
-        if (message.count > 0)
-            put(world, &message, hop);
-        else
-            free(message.entries);
-    }
-    if (count > 0)
-        wrong(world, "a place has no way");
-}
-
-static void driver_again(struct world *world, int place)
-{
-    struct parcels_out *out = &world->agents[place].out;
-    for (const struct parcel *parcel = parcels_out_again(out); parcel != NULL;
-         parcel = parcels_out_again(out)) {
-        if (world->lie == LIE_NO_REPEAT)
-            continue;
-        send_direct(world, DRIVER, place, FRAMES, &((const struct sent *)parcel)->entry);
-        world->outcome.again++;
-    }
+    world->outcome.again += (uint64_t)parcels_out_return(&world->agents[place].out);
+    send_next(world, place);
 }
 
 static void give_up(struct world *world, int place, bool say)
@@ -193,7 +283,7 @@ static void give_up(struct world *world, int place, bool say)
         send_direct(world, DRIVER, place, LEFT, NULL);
     for (int i = place; i < world->size; i++) {
         if (tree_toward(shape_of(world), place, i) >= 0)
-            driver_again(world, i);
+            driver_returns(world, i);
     }
 }
 
@@ -215,12 +305,14 @@ static void driver_tick(struct world *world)
     world->ticking = false;
     world->ticks += world->lie == LIE_COUNTS_PAUSES ? (world->now - world->ticked_ms) / TICK_MS : 1;
     for (int i = 0; i < world->size; i++) {
-        if (world->agents[i].dead)
+        if (world->agents[i].dead || world->agents[i].out.first == NULL)
             continue;
         int blamed = is_late(world, i) ? tree_routes_blame(world->routes, i, is_late, world) : -1;
         if (blamed >= 0)
             give_up(world, blamed, true);
-        more |= world->agents[i].out.first != NULL;
+        else
+            send_next(world, i);
+        more = true;
     }
     if (more)
         tick_later(world);
@@ -243,7 +335,7 @@ static void join_again(struct world *world, int place)
     int first = tree_first_child(shape_of(world), place);
     for (int i = 0; i < tree_children(shape_of(world), place); i++) {
         if (tree_routes_renew(world->routes, first + i))
-            send_direct(world, DRIVER, first + i, JOIN, NULL);
+            send_join(world, first + i);
     }
 }
 
@@ -252,59 +344,37 @@ static void join_again(struct world *world, int place)
 static void hear(struct world *world, struct agent *agent, const struct entry *entry)
 {
     int64_t waited = world->now - entry->said_ms;
-    uint64_t bit = (uint64_t)1 << (entry->number - 1);
     if (waited > world->outcome.longest_ms)
         world->outcome.longest_ms = waited;
+    if (world->lossy && waited > world->hang_ms / 2)
+        wrong(world, "ranks wait for so long that they look as if they hung");
     world->outcome.frames++;
-    if ((agent->heard & bit) != 0)
+    if (entry->number <= agent->heard)
         wrong(world, "a frame came twice");
-    else if (agent->heard != bit - 1)
+    else if (entry->number > agent->heard + 1)
         wrong(world, "a frame has overtaken another one");
-    agent->heard |= bit;
+    agent->heard = entry->number;
 }
 
-/* Those whose turn has come. */
-static void hear_kept(struct world *world, struct agent *agent)
-{
-    for (size_t i = 0; i < agent->kept_count;) {
-        const struct entry *entry = &agent->kept[i];
-        uint64_t bit = (uint64_t)1 << (entry->number - 1);
-        if (entry->serial > agent->in.taken || agent->heard != bit - 1) {
-            i++;
-            continue;
-        }
-        hear(world, agent, entry);
-        agent->kept[i] = agent->kept[--agent->kept_count];
-        i = 0;
-    }
-}
-
-static void agent_takes(struct world *world, int place, const struct entry *entry)
+static void agent_takes(struct world *world, int place, const struct entry *entry, bool own_link)
 {
     struct agent *agent = &world->agents[place];
+    struct entry taken = {.place = place};
     if (entry->serial == 0) {
         hear(world, agent, entry);
         return;
     }
-    enum parcel_turn turn = parcels_in_take(&agent->in, entry->serial);
-    if (turn == PARCEL_NEXT || world->lie == LIE_TAKES_TWICE ||
-        (turn == PARCEL_AHEAD && world->lie == LIE_KEEPS_NOTHING))
+    enum parcel_turn turn = parcel_turn(&agent->taken, entry->serial);
+    if (turn == PARCEL_EARLY && own_link)
+        wrong(world, "one is missing on an agent's own link");
+    if (turn == PARCEL_NEXT || (turn == PARCEL_KNOWN && world->lie == LIE_TAKES_TWICE) ||
+        (turn == PARCEL_EARLY && world->lie == LIE_TAKES_EARLY))
         hear(world, agent, entry);
-    else if (turn == PARCEL_AHEAD)
-        agent->kept[agent->kept_count++] = *entry;
-    hear_kept(world, agent);
-    if (world->lie == LIE_CONFIRMS_ALL && entry->serial > agent->in.taken)
-        agent->in.taken = entry->serial;
-    if (parcels_in_owes(&agent->in) && !agent->tells)
-        at(world, world->now + TICK_MS, TICK, place);
-    agent->tells |= parcels_in_owes(&agent->in);
-}
-
-static void agent_tells(struct world *world, int place)
-{
-    struct agent *agent = &world->agents[place];
-    const struct entry taken = {.place = place, .serial = parcels_in_tell(&agent->in)};
-    agent->tells = false;
+    if (turn == PARCEL_EARLY && world->lie == LIE_CONFIRMS_ALL)
+        agent->taken = entry->serial;
+    else if (turn != PARCEL_NEXT)
+        return;
+    taken.serial = agent->taken;
     send_direct(world, place, DRIVER, TAKEN, &taken);
 }
 
@@ -362,15 +432,17 @@ static void agent_passes_on(struct world *world, int place, const struct message
             if (tree_toward(shape_of(world), first + i, message->entries[k].place) >= 0)
                 on.entries[on.count++] = message->entries[k];
         }
+        const struct agent *child = &world->agents[first + i];
         world->outcome.through += on.count;
-        if (on.count > 0 && world->agents[first + i].way == WAY_UP)
+        on.bytes = message->bytes;
+        if (on.count > 0 && child->way == WAY_UP && child->queued[TREE_DOWN] <= CHILD_QUEUE_MAX)
             put(world, &on, first + i);
         else
             free(on.entries);
     }
     for (size_t k = 0; k < message->count; k++) {
         if (message->entries[k].place == place)
-            agent_takes(world, place, &message->entries[k]);
+            agent_takes(world, place, &message->entries[k], message->direct);
     }
 }
 
@@ -390,7 +462,6 @@ static void agent_event(struct world *world, int place, const struct message *me
             return_to_driver(world, place);
         break;
     case LEFT: agent_leaves(world, place); break;
-    case TICK: agent_tells(world, place); break;
     default: break;
     }
 }
@@ -453,7 +524,9 @@ static void fault(struct world *world)
 {
     int place = rng_below(&world->rng, world->size);
     struct agent *agent = &world->agents[place];
-    switch (world->quick ? 0 : rng_below(&world->rng, 6)) {
+    switch (world->quick   ? 0
+            : world->lossy ? 2 * (1 + rng_below(&world->rng, 2))
+                           : rng_below(&world->rng, 6)) {
     case 0:
         stop(world, &world->stopped_until, rng_between(&world->rng, 100, STOPPED_MAX_MS));
         break;
@@ -468,30 +541,55 @@ static void fault(struct world *world)
     }
 }
 
-static void say(struct world *world)
+static size_t some_bytes(struct world *world)
 {
-    struct entry *entries AUTO_FREE = mem_array((size_t)world->size, sizeof(*entries));
-    bool all = rng_below(&world->rng, 2) == 0, small = rng_below(&world->rng, 3) == 0;
-    size_t count = 0;
-    for (int i = 0; i < world->size; i++) {
-        struct agent *agent = &world->agents[i];
-        if (agent->dead || (!all && rng_below(&world->rng, 2) == 0))
-            continue;
-        const struct entry plain = {.place = i, .number = ++agent->said, .said_ms = world->now};
-        bool direct = tree_routes_is_direct(world->routes, i) || small;
-        if (direct && !agent->ordered) {
-            send_direct(world, DRIVER, i, FRAMES, &plain);
-            continue;
-        }
-        entries[count] = keep(world, i, plain.number);
-        if (!direct) {
-            count++;
-            continue;
-        }
-        parcels_out_went_direct(&agent->out, entries[count].serial);
-        send_direct(world, DRIVER, i, FRAMES, &entries[count]);
+    switch (rng_below(&world->rng, 4)) {
+    case 0: return (size_t)rng_between(&world->rng, 0, TREE_LEAST_BYTES);
+    case 1: return (size_t)rng_between(&world->rng, 256, 1 << 16);
+    default: return (size_t)rng_between(&world->rng, 256, TREE_MOST_BYTES + MIB);
     }
-    cast(world, entries, count);
+}
+
+/* To one agent. `own_link`: not by way of others. */
+static void say(struct world *world, int place, uint64_t block, size_t bytes, bool own_link)
+{
+    struct agent *agent = &world->agents[place];
+    const struct entry plain = {.place = place,
+                                .number = ++agent->said,
+                                .block = block,
+                                .bytes = bytes,
+                                .said_ms = world->now};
+    if (agent->knows)
+        keep(world, &plain, own_link);
+    else
+        send_direct(world, DRIVER, place, FRAMES, &plain);
+}
+
+static void say_result(struct world *world)
+{
+    bool all = rng_below(&world->rng, 2) == 0;
+    size_t bytes = some_bytes(world);
+    bool own_link = bytes < TREE_LEAST_BYTES || bytes > TREE_MOST_BYTES;
+    world->blocks++;
+    for (int i = 0; i < world->size; i++) {
+        if (!world->agents[i].dead && (all || rng_below(&world->rng, 2) == 0))
+            say(world, i, world->blocks, bytes, own_link);
+    }
+    tick_later(world);
+}
+
+/* To a question of one agent. */
+static void say_answer(struct world *world)
+{
+    int place = rng_below(&world->rng, world->size);
+    struct agent *agent = &world->agents[place];
+    size_t bytes = some_bytes(world);
+    bool knows = agent->knows;
+    if (agent->dead || !has_room(world, place, bytes))
+        return;
+    agent->knows = knows && world->lie != LIE_ANSWERS_APART;
+    say(world, place, ++world->blocks, bytes, true);
+    agent->knows = knows;
     tick_later(world);
 }
 
@@ -499,6 +597,16 @@ static void confirm(struct world *world, const struct entry *taken)
 {
     if (parcels_out_confirm(&world->agents[taken->place].out, taken->serial) < 0)
         wrong(world, "what was never sent is confirmed");
+    send_next(world, taken->place);
+}
+
+static void begin_tree(struct world *world)
+{
+    for (int i = 0; i < world->size; i++) {
+        world->agents[i].knows = tree_children(shape_of(world), i) > 0;
+        if (tree_parent(shape_of(world), i) != TREE_ROOT)
+            send_join(world, i);
+    }
 }
 
 static void driver_event(struct world *world, const struct message *message)
@@ -509,7 +617,6 @@ static void driver_event(struct world *world, const struct message *message)
         if (is_old(world, message))
             break;
         give_up(world, message->from, false);
-        world->agents[message->from].ordered = world->agents[message->from].connected;
         break;
     case TICK: driver_tick(world); break;
     case FAULT: fault(world); break;
@@ -517,10 +624,14 @@ static void driver_event(struct world *world, const struct message *message)
         if (is_old(world, message))
             break;
         driver_connects(world, message->from);
-        world->agents[message->from].connected = true;
         break;
-    case HEARD: join_again(world, message->from); break;
-    case SEND: say(world); break;
+    case HEARD:
+        parcels_out_wait(&world->agents[message->from].out, world->ticks);
+        join_again(world, message->from);
+        break;
+    case BEGIN: begin_tree(world); break;
+    case SEND: say_result(world); break;
+    case ANSWER: say_answer(world); break;
     case LOST:
         give_up(world, message->from, false);
         give_up_children(world, message->from);
@@ -528,6 +639,7 @@ static void driver_event(struct world *world, const struct message *message)
         break;
     default: break;
     }
+    send_items(world);
 }
 
 static void put_off(struct world *world, struct message *message, int64_t until)
@@ -551,11 +663,13 @@ static void happen(struct world *world, struct message *message)
     }
     const struct agent *agent = &world->agents[message->to];
     bool through = message->kind == FRAMES && !message->direct;
-    if (agent->dead || (through && agent->way != WAY_UP))
-        return;
-    if (agent->stopped_until > world->now)
+    bool lost = agent->dead || (through && agent->way != WAY_UP);
+    if (!lost && agent->stopped_until > world->now) {
         put_off(world, message, agent->stopped_until);
-    else
+        return;
+    }
+    come(world, message);
+    if (!lost)
         agent_event(world, message->to, message);
 }
 
@@ -566,7 +680,7 @@ static void check_end(struct world *world)
         const struct agent *agent = &world->agents[i];
         if (agent->dead)
             continue;
-        if (agent->heard != ((uint64_t)1 << agent->said) - 1)
+        if (agent->heard != agent->said)
             wrong(world, "a frame never came");
         if (agent->out.first != NULL)
             wrong(world, "a frame that came is not confirmed");
@@ -581,18 +695,23 @@ static void begin(struct world *world)
     world->routes = tree_routes_create(world->size);
     world->agents = mem_array((size_t)world->size, sizeof(*world->agents));
     int faults = rng_below(&world->rng, 7), says = 2 + rng_below(&world->rng, 11);
-    for (int i = 0; i < world->size; i++) {
-        struct agent *agent = &world->agents[i];
-        parcels_out_init(&agent->out, TREE_PATIENCE, 1, free_sent);
-        if (tree_parent(shape_of(world), i) != TREE_ROOT)
-            send_direct(world, DRIVER, i, JOIN, NULL);
-    }
+    bool burst = rng_below(&world->rng, 8) == 0; /* more than any queue takes */
+    int64_t limit =
+        !world->lossy || world->lie == LIE_NO_LIMIT ? INT64_MAX : world->hang_ms / 4 / TICK_MS;
+    size_t copies = (size_t)shape_of(world)->radix * (size_t)tree_levels(shape_of(world));
+    for (int i = 0; i < world->size; i++)
+        parcels_out_init(&world->agents[i].out, TREE_PATIENCE, limit, copies, free_sent);
     for (int i = 0; i < faults; i++)
         at(world, rng_between(&world->rng, 0, FAULTS_UNTIL_MS), FAULT, DRIVER);
-    for (int i = 0; i < 3; i++) /* while agents connect */
+    at(world, rng_between(&world->rng, 0, 100), BEGIN, DRIVER);
+    for (int i = 0; i < 3; i++) /* before, and while agents connect */
         at(world, rng_between(&world->rng, 0, 200), SEND, DRIVER);
     for (int i = 0; i < says; i++)
-        at(world, rng_between(&world->rng, 0, FAULTS_UNTIL_MS + 5000), SEND, DRIVER);
+        at(world, rng_between(&world->rng, 0, FAULTS_UNTIL_MS + 5000),
+           rng_below(&world->rng, 3) == 0 ? ANSWER : SEND, DRIVER);
+    int64_t when = rng_between(&world->rng, 1000, FAULTS_UNTIL_MS);
+    for (int i = 0; i < 60 && burst && !world->lossy; i++)
+        at(world, rng_between(&world->rng, when, when + 1000), SEND, DRIVER);
 }
 
 static void clear(struct world *world)
@@ -601,15 +720,20 @@ static void clear(struct world *world)
     for (int i = 0; i < world->size; i++)
         parcels_out_clear(&world->agents[i].out);
     free(world->agents);
+    free(world->items);
     tree_routes_destroy(world->routes);
 }
 
 struct outcome world_run(uint64_t seed, int agents, enum lie lie)
 {
-    struct world world = {.rng = rng_stream(seed, 1), .lie = lie, .quick = seed % 8 == 0};
+    struct world world = {
+        .rng = rng_stream(seed, 1), .lie = lie, .quick = seed % 8 == 0, .lossy = seed % 8 == 1};
     struct message message;
     world.size = agents > 0 ? agents : (int)rng_between(&world.rng, 2, 60);
     world.outcome.agents = world.size;
+    world.hang_ms = rng_between(&world.rng, TREE_HANG_LEAST_MS, 10 * TREE_HANG_LEAST_MS);
+    world.bytes_a_ms =
+        world.quick || world.lossy ? 1 << 20 : rng_between(&world.rng, 30000, 1 << 20);
     begin(&world);
     while (world.outcome.problem == NULL && network_take(&world.network, &message)) {
         happen(&world, &message);

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "features/tree/parcels.h"
 
-void parcels_out_init(struct parcels_out *out, int64_t patience, size_t copies,
+void parcels_out_init(struct parcels_out *out, int64_t patience, int64_t limit, size_t copies,
                       parcel_free *release)
 {
-    *out = (struct parcels_out){
-        .last = &out->first, .patience = patience, .copies = copies, .free = release};
+    *out = (struct parcels_out){.last = &out->first,
+                                .way = PARCEL_OWN_LINK,
+                                .patience = patience,
+                                .limit = limit,
+                                .copies = copies,
+                                .free = release};
 }
 
 static void drop_first(struct parcels_out *out)
@@ -14,6 +18,10 @@ static void drop_first(struct parcels_out *out)
     out->first = first->next;
     if (out->first == NULL)
         out->last = &out->first;
+    if (out->unsent == first)
+        out->unsent = first->next;
+    else
+        out->flying -= first->bytes;
     out->bytes -= first->bytes;
     out->free(first);
 }
@@ -24,35 +32,46 @@ void parcels_out_clear(struct parcels_out *out)
         drop_first(out);
 }
 
-/* `bytes`: its own, and of what is kept before it. */
-static int64_t due(const struct parcels_out *out, size_t bytes, int64_t now)
+void parcels_out_add(struct parcels_out *out, struct parcel *parcel)
 {
-    return now + out->patience + (int64_t)(bytes * out->copies / PARCEL_BYTES_A_TICK);
-}
-
-void parcels_out_wait(struct parcels_out *out, int64_t now)
-{
-    size_t bytes = 0;
-    for (struct parcel *parcel = out->first; parcel != NULL; parcel = parcel->next) {
-        bytes += parcel->bytes;
-        parcel->due = due(out, bytes, now);
-    }
-}
-
-void parcels_out_add(struct parcels_out *out, struct parcel *parcel, int64_t now)
-{
-    out->bytes += parcel->bytes;
-    parcel->serial = ++out->sent;
-    parcel->due = due(out, out->bytes, now);
-    parcel->direct = false;
+    parcel->serial = ++out->added;
     parcel->next = NULL;
+    out->bytes += parcel->bytes;
+    if (out->unsent == NULL)
+        out->unsent = parcel;
     *out->last = parcel;
     out->last = &parcel->next;
 }
 
+bool parcels_out_may_go(const struct parcels_out *out, int way)
+{
+    if (out->unsent == out->first)
+        return true;
+    return way == out->way &&
+           (way == PARCEL_OWN_LINK || out->flying + out->unsent->bytes <= PARCEL_FLYING_MAX);
+}
+
+/* `bytes`: its own, and of what was sent before it. */
+static int64_t due(const struct parcels_out *out, size_t bytes, int64_t now)
+{
+    int64_t ticks = out->patience + (int64_t)(bytes * out->copies / PARCEL_BYTES_A_TICK);
+    return now + (ticks < out->limit ? ticks : out->limit);
+}
+
+void parcels_out_goes(struct parcels_out *out, int way, int64_t now)
+{
+    struct parcel *parcel = out->unsent;
+    out->way = way;
+    out->unsent = parcel->next;
+    out->flying += parcel->bytes;
+    parcel->due = due(out, out->flying, now);
+    if (out->reached < parcel->serial)
+        out->reached = parcel->serial;
+}
+
 int parcels_out_confirm(struct parcels_out *out, uint64_t serial)
 {
-    if (serial > out->sent)
+    if (serial > out->reached)
         return -1;
     while (out->first != NULL && out->first->serial <= serial)
         drop_first(out);
@@ -61,60 +80,39 @@ int parcels_out_confirm(struct parcels_out *out, uint64_t serial)
 
 bool parcels_out_is_late(const struct parcels_out *out, int64_t now)
 {
-    return out->first != NULL && !out->first->direct && now >= out->first->due;
+    return out->way != PARCEL_OWN_LINK && out->unsent != out->first && now >= out->first->due;
 }
 
-bool parcels_out_is_full(const struct parcels_out *out, size_t bytes)
+void parcels_out_wait(struct parcels_out *out, int64_t now)
 {
-    return out->first != NULL && (out->sent + 1 - out->first->serial > PARCEL_WINDOW ||
-                                  out->bytes + bytes > PARCEL_AHEAD_BYTES);
+    size_t bytes = 0;
+    for (struct parcel *parcel = out->first; parcel != out->unsent; parcel = parcel->next) {
+        bytes += parcel->bytes;
+        parcel->due = due(out, bytes, now);
+    }
 }
 
-struct parcel *parcels_out_again(struct parcels_out *out)
+int parcels_out_return(struct parcels_out *out)
 {
-    struct parcel *parcel = out->first;
-    while (parcel != NULL && parcel->direct)
-        parcel = parcel->next;
-    if (parcel != NULL)
-        parcel->direct = true;
-    return parcel;
-}
-
-void parcels_out_went_direct(struct parcels_out *out, uint64_t serial)
-{
+    int count = 0;
+    if (out->way == PARCEL_OWN_LINK)
+        return 0;
+    for (struct parcel *parcel = out->first; parcel != out->unsent; parcel = parcel->next)
+        count++;
     for (struct parcel *parcel = out->first; parcel != NULL; parcel = parcel->next)
-        parcel->direct |= parcel->serial == serial;
+        parcel->own_link = true;
+    out->unsent = out->first;
+    out->flying = 0;
+    out->way = PARCEL_OWN_LINK;
+    return count;
 }
 
-enum parcel_turn parcels_in_take(struct parcels_in *in, uint64_t serial)
+enum parcel_turn parcel_turn(uint64_t *taken, uint64_t serial)
 {
-    if (serial <= in->taken)
+    if (serial <= *taken)
         return PARCEL_KNOWN;
-    uint64_t distance = serial - in->taken - 1;
-    if (distance > PARCEL_WINDOW)
-        return PARCEL_KNOWN;
-    if (distance > 0) {
-        uint64_t bit = (uint64_t)1 << (distance - 1);
-        bool fresh = (in->ahead & bit) == 0;
-        in->ahead |= bit;
-        return fresh ? PARCEL_AHEAD : PARCEL_KNOWN;
-    }
-    bool more = true;
-    while (more) {
-        more = (in->ahead & 1) != 0;
-        in->ahead >>= 1;
-        in->taken++;
-    }
+    if (serial > *taken + 1)
+        return PARCEL_EARLY;
+    *taken = serial;
     return PARCEL_NEXT;
-}
-
-bool parcels_in_owes(const struct parcels_in *in)
-{
-    return in->told < in->taken;
-}
-
-uint64_t parcels_in_tell(struct parcels_in *in)
-{
-    in->told = in->taken;
-    return in->taken;
 }

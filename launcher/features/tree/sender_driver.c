@@ -16,10 +16,15 @@ struct sent {
 };
 
 /* What ends with the same block, and leaves together at the end of the loop's turn. */
+struct item {
+    int hop; /* to whom */
+    Hvdrun__TreeEntry *entry;
+};
+
 struct cast {
     struct cast *next;
     struct shared_block *block;
-    Hvdrun__TreeEntry **entries;
+    struct item *items;
     size_t count, room;
 };
 
@@ -32,7 +37,7 @@ struct tree_sender {
     int size;
     int64_t passed, repeated;
     size_t waiting; /* bytes of the blocks of all casts */
-    struct cast *first, **last;
+    struct cast *first, *newest;
     struct loop_timer *flush, *tick;
     int64_t now; /* ticks */
 };
@@ -48,41 +53,35 @@ static void free_sent(struct parcel *parcel)
 static void cast_free(struct cast *cast)
 {
     for (size_t i = 0; i < cast->count; i++)
-        hvdrun__tree_entry__free_unpacked(cast->entries[i], NULL);
+        hvdrun__tree_entry__free_unpacked(cast->items[i].entry, NULL);
     shared_block_release(cast->block);
-    free(cast->entries);
+    free(cast->items);
     free(cast);
 }
 
-/* Those of the same hop as entry number `from`, which are no more in the cast then. */
-static void send_to_hop(struct tree_sender *sender, struct cast *cast, int *hops, size_t from)
+/* One agent may be in a cast twice, and its own order holds. */
+static int compare(const void *left, const void *right)
 {
-    Hvdrun__TreeEntry **entries AUTO_FREE = mem_array(cast->count - from, sizeof(*entries));
-    Hvdrun__TreeDown message = HVDRUN__TREE_DOWN__INIT;
-    int hop = hops[from];
-    message.entries = entries;
-    for (size_t i = from; i < cast->count; i++) {
-        if (hops[i] != hop)
-            continue;
-        entries[message.n_entries++] = cast->entries[i];
-        hops[i] = TREE_ROOT;
-        if ((int)cast->entries[i]->place == hop)
-            parcels_out_went_direct(&sender->outs[hop], cast->entries[i]->serial);
-        else
-            sender->passed++;
-    }
-    node_link_send_pieces(sender->job->places[hop], FRAME_TREE_DOWN, 0, &message.base,
-                          TREE_DOWN_BLOCK, cast->block);
+    const struct item *one = left, *other = right;
+    if (one->hop != other->hop)
+        return one->hop < other->hop ? -1 : 1;
+    return one->entry->serial < other->entry->serial ? -1 : 1;
 }
 
 static void send_cast(struct tree_sender *sender, struct cast *cast)
 {
-    int *hops AUTO_FREE = mem_array(cast->count, sizeof(*hops));
-    for (size_t i = 0; i < cast->count; i++)
-        hops[i] = tree_routes_hop(sender->routes, (int)cast->entries[i]->place);
-    for (size_t i = 0; i < cast->count; i++) {
-        if (hops[i] != TREE_ROOT)
-            send_to_hop(sender, cast, hops, i);
+    Hvdrun__TreeEntry **entries AUTO_FREE = mem_array(cast->count, sizeof(*entries));
+    qsort(cast->items, cast->count, sizeof(*cast->items), compare);
+    for (size_t i = 0; i < cast->count;) {
+        Hvdrun__TreeDown message = HVDRUN__TREE_DOWN__INIT;
+        int hop = cast->items[i].hop;
+        message.entries = entries;
+        for (; i < cast->count && cast->items[i].hop == hop; i++) {
+            entries[message.n_entries++] = cast->items[i].entry;
+            sender->passed += (int)cast->items[i].entry->place != hop;
+        }
+        node_link_send_pieces(sender->job->places[hop], FRAME_TREE_DOWN, 0, &message.base,
+                              TREE_DOWN_BLOCK, cast->block);
     }
 }
 
@@ -91,7 +90,7 @@ static struct cast *take_first(struct tree_sender *sender)
     struct cast *cast = sender->first;
     sender->first = cast->next;
     if (sender->first == NULL)
-        sender->last = &sender->first;
+        sender->newest = NULL;
     sender->waiting -= cast->block->length;
     return cast;
 }
@@ -119,51 +118,50 @@ static Hvdrun__TreeEntry *entry_of(int place, const struct sent *sent)
     return entry;
 }
 
-static void add_to_cast(struct tree_sender *sender, int place, const struct sent *sent)
+/* Only to the newest one: so each agent gets its own in order. */
+static void add_to_cast(struct tree_sender *sender, int place, int hop, const struct sent *sent)
 {
-    struct cast *cast = sender->first;
-    while (cast != NULL && cast->block != sent->block)
-        cast = cast->next;
-    if (cast == NULL) {
+    struct cast *cast = sender->newest;
+    if (cast == NULL || cast->block != sent->block) {
         cast = mem_alloc(sizeof(*cast));
-        cast->block = shared_block_hold(sent->block);
+        *cast = (struct cast){.block = shared_block_hold(sent->block)};
+        *(sender->newest == NULL ? &sender->first : &sender->newest->next) = cast;
+        sender->newest = cast;
         sender->waiting += sent->block->length;
-        *sender->last = cast;
-        sender->last = &cast->next;
     }
-    cast->entries = mem_one_more(cast->entries, cast->count, &cast->room, sizeof(*cast->entries));
-    cast->entries[cast->count++] = entry_of(place, sent);
+    cast->items = mem_one_more(cast->items, cast->count, &cast->room, sizeof(*cast->items));
+    cast->items[cast->count++] = (struct item){hop, entry_of(place, sent)};
     loop_timer_set(sender->flush, 0);
 }
 
-static void send_direct(const struct tree_sender *sender, int place, const struct sent *sent)
+/* By way of others, if most of the queue of that agent's link is left for what only it gets. */
+static int way_to(const struct tree_sender *sender, int place, const struct parcel *parcel)
 {
-    Hvdrun__TreeEntry *entry = entry_of(place, sent);
-    Hvdrun__TreeDown message = HVDRUN__TREE_DOWN__INIT;
-    message.entries = &entry;
-    message.n_entries = 1;
-    node_link_send_pieces(sender->job->places[place], FRAME_TREE_DOWN, 0, &message.base,
-                          TREE_DOWN_BLOCK, sent->block);
-    hvdrun__tree_entry__free_unpacked(entry, NULL);
+    int hop = tree_routes_hop(sender->routes, place);
+    bool others = hop != place && !parcel->own_link &&
+                  node_link_takes(sender->job->places[hop],
+                                  sender->waiting + parcel->bytes + TREE_SPARE_BYTES);
+    return others ? hop : PARCEL_OWN_LINK;
 }
 
-static void tick_later(const struct tree_sender *sender)
-{
-    if (!loop_timer_is_set(sender->tick))
-        loop_timer_set(sender->tick, TREE_TICK_MS);
-}
-
-void tree_sender_again(struct tree_sender *sender, int place)
+/* All that may go now. */
+static void send_next(struct tree_sender *sender, int place)
 {
     struct parcels_out *out = &sender->outs[place];
-    for (const struct parcel *parcel = parcels_out_again(out); parcel != NULL;
-         parcel = parcels_out_again(out)) {
-        send_direct(sender, place, (const struct sent *)parcel);
-        sender->repeated++;
+    while (out->unsent != NULL) {
+        const struct parcel *parcel = out->unsent;
+        int way = way_to(sender, place, parcel);
+        if (!parcels_out_may_go(out, way) ||
+            (way == PARCEL_OWN_LINK &&
+             !node_link_takes(sender->job->places[place], sender->waiting + parcel->bytes)))
+            return;
+        add_to_cast(sender, place, way == PARCEL_OWN_LINK ? place : way,
+                    (const struct sent *)parcel);
+        parcels_out_goes(out, way, sender->now);
     }
 }
 
-void tree_sender_send(struct tree_sender *sender, int place, bool direct, enum frame_type type,
+void tree_sender_send(struct tree_sender *sender, int place, bool own_link, enum frame_type type,
                       uint32_t epoch, const ProtobufCMessage *message, unsigned field,
                       struct shared_block *block)
 {
@@ -171,21 +169,24 @@ void tree_sender_send(struct tree_sender *sender, int place, bool direct, enum f
     *sent = (struct sent){.type = type, .epoch = epoch, .block = shared_block_hold(block)};
     sent->head = message_head(message, field, block->length);
     sent->parcel.bytes = sizeof(*sent) + sent->head.length + block->length;
-    if (direct && parcels_out_is_full(&sender->outs[place], sent->parcel.bytes))
-        tree_sender_again(sender, place);
-    parcels_out_add(&sender->outs[place], &sent->parcel, sender->now);
-    tick_later(sender);
-    if (direct) {
-        parcels_out_went_direct(&sender->outs[place], sent->parcel.serial);
-        send_direct(sender, place, sent);
-    } else {
-        add_to_cast(sender, place, sent);
-    }
+    sent->parcel.own_link = own_link;
+    parcels_out_add(&sender->outs[place], &sent->parcel);
+    send_next(sender, place);
+    if (!loop_timer_is_set(sender->tick))
+        loop_timer_set(sender->tick, TREE_TICK_MS);
+}
+
+void tree_sender_return(struct tree_sender *sender, int place)
+{
+    sender->repeated += parcels_out_return(&sender->outs[place]);
+    send_next(sender, place);
 }
 
 int tree_sender_confirm(struct tree_sender *sender, int place, uint64_t serial)
 {
-    return parcels_out_confirm(&sender->outs[place], serial);
+    int result = parcels_out_confirm(&sender->outs[place], serial);
+    send_next(sender, place);
+    return result;
 }
 
 void tree_sender_forget(struct tree_sender *sender, int place)
@@ -208,11 +209,6 @@ bool tree_sender_is_late(const struct tree_sender *sender, int place)
     return parcels_out_is_late(&sender->outs[place], sender->now);
 }
 
-size_t tree_sender_waiting(const struct tree_sender *sender)
-{
-    return sender->waiting;
-}
-
 int64_t tree_sender_passed(const struct tree_sender *sender)
 {
     return sender->passed;
@@ -224,25 +220,35 @@ int64_t tree_sender_repeated(const struct tree_sender *sender)
 }
 
 /* A silent link is judged by its node's liveness: what went through others may have come. */
+static void look_at(struct tree_sender *sender, int place)
+{
+    struct node_link *node = sender->job->places[place];
+    if (sender->outs[place].bytes > TREE_UNCONFIRMED_MAX)
+        node_link_give_up(node, "its agent does not take what MPI ranks exchange");
+    else if (tree_sender_is_late(sender, place) && !node->suspect &&
+             sender->job->state < JOB_CLOSING)
+        sender->late(sender->context, place);
+    else
+        send_next(sender, place);
+}
+
 static void tick(void *context)
 {
     struct tree_sender *sender = context;
     bool more = false;
     sender->now++;
     for (int i = 0; i < sender->size; i++) {
-        const struct node_link *node = sender->job->places[i];
-        if (!node_link_alive(node))
+        if (sender->outs[i].first == NULL || !node_link_alive(sender->job->places[i]))
             continue;
-        if (tree_sender_is_late(sender, i) && !node->suspect && sender->job->state < JOB_CLOSING)
-            sender->late(sender->context, i);
-        more |= sender->outs[i].first != NULL;
+        look_at(sender, i);
+        more = true;
     }
     if (more)
-        tick_later(sender);
+        loop_timer_set(sender->tick, TREE_TICK_MS);
 }
 
 struct tree_sender *tree_sender_create(struct job *job, const struct tree_routes *routes,
-                                       int64_t patience, void (*late)(void *context, int place),
+                                       int64_t limit, void (*late)(void *context, int place),
                                        void *context)
 {
     struct tree_sender *sender = mem_alloc(sizeof(*sender));
@@ -255,8 +261,7 @@ struct tree_sender *tree_sender_create(struct job *job, const struct tree_routes
     size_t copies =
         (size_t)tree_routes_shape(routes)->radix * (size_t)tree_levels(tree_routes_shape(routes));
     for (int i = 0; i < sender->size; i++)
-        parcels_out_init(&sender->outs[i], patience, copies, free_sent);
-    sender->last = &sender->first;
+        parcels_out_init(&sender->outs[i], TREE_PATIENCE, limit, copies, free_sent);
     sender->flush = loop_timer_create(job->loop, send_casts, sender);
     sender->tick = loop_timer_create(job->loop, tick, sender);
     return sender;

@@ -19,35 +19,14 @@
 
 #define CHILD_QUEUE_MAX ((size_t)64 << 20) /* bytes; a child that is so slow gets it otherwise */
 
-/* A parcel whose turn has not come. */
-struct kept {
-    struct kept *next; /* by serial */
-    uint64_t serial;
-    struct frame_header header;
-    uint8_t *body;
-};
-
 struct tree_desk {
     struct agent *agent;
     struct tree_shape shape;
     int place;
     struct tree_neighbours *neighbours;
     uint32_t order; /* the number of the last TREE_JOIN */
-    struct parcels_in in;
-    struct kept *kept;
-    size_t kept_bytes;
-    struct loop_timer *tell; /* the driver, what has come */
+    uint64_t taken; /* the serial of the last parcel that was */
 };
-
-static void tell(void *context)
-{
-    struct tree_desk *desk = context;
-    Hvdrun__TreeTaken message = HVDRUN__TREE_TAKEN__INIT;
-    if (!parcels_in_owes(&desk->in))
-        return;
-    message.serial = parcels_in_tell(&desk->in);
-    post_message(&desk->agent->post, FRAME_TREE_TAKEN, &message.base);
-}
 
 static void return_to_driver(void *context, const char *why)
 {
@@ -69,72 +48,46 @@ static void joined(void *context)
 
 /* Down */
 
-static struct kept *frame_of(const Hvdrun__TreeEntry *entry, const ProtobufCBinaryData *block)
+/* Before what ranks do next: so the driver knows that it may take any way to this agent. */
+static void confirm(const struct tree_desk *desk)
+{
+    Hvdrun__TreeTaken message = HVDRUN__TREE_TAKEN__INIT;
+    message.serial = desk->taken;
+    post_message(&desk->agent->post, FRAME_TREE_TAKEN, &message.base);
+}
+
+static void deliver(const struct tree_desk *desk, const Hvdrun__TreeEntry *entry,
+                    const ProtobufCBinaryData *block)
 {
     size_t length = entry->body.len + block->len;
-    struct kept *frame = mem_alloc(sizeof(*frame));
-    *frame = (struct kept){.serial = entry->serial, .body = mem_alloc(length + 1)};
-    frame->header = (struct frame_header){.version = FRAME_VERSION,
-                                          .type = (uint8_t)entry->type,
-                                          .length = (uint32_t)length,
-                                          .node = FRAME_NODE_NONE,
-                                          .epoch = entry->epoch};
+    uint8_t *body AUTO_FREE = mem_alloc(length + 1);
+    const struct frame_header header = {.version = FRAME_VERSION,
+                                        .type = (uint8_t)entry->type,
+                                        .length = (uint32_t)length,
+                                        .node = FRAME_NODE_NONE,
+                                        .epoch = entry->epoch};
     if (entry->body.len > 0)
-        memcpy(frame->body, entry->body.data, entry->body.len);
+        memcpy(body, entry->body.data, entry->body.len);
     if (block->len > 0)
-        memcpy(frame->body + entry->body.len, block->data, block->len);
-    return frame;
+        memcpy(body + entry->body.len, block->data, block->len);
+    desk->agent->take(desk->agent, &header, body);
 }
 
-static void kept_free(struct kept *frame)
-{
-    free(frame->body);
-    free(frame);
-}
-
-static void keep(struct tree_desk *desk, struct kept *frame)
-{
-    struct kept **at = &desk->kept;
-    while (*at != NULL && (*at)->serial < frame->serial)
-        at = &(*at)->next;
-    frame->next = *at;
-    *at = frame;
-    desk->kept_bytes += frame->header.length;
-}
-
-static struct kept *take_kept(struct tree_desk *desk)
-{
-    struct kept *frame = desk->kept;
-    desk->kept = frame->next;
-    desk->kept_bytes -= frame->header.length;
-    return frame;
-}
-
-static void deliver_kept(struct tree_desk *desk)
-{
-    while (desk->kept != NULL && desk->kept->serial <= desk->in.taken &&
-           desk->agent->link != NULL) {
-        struct kept *frame = take_kept(desk);
-        desk->agent->take(desk->agent, &frame->header, frame->body);
-        kept_free(frame);
-    }
-}
-
-/* What comes on our own link is never dropped: the driver sends it there once. -1: the driver never
- * sends this. */
+/* -1: the driver never sends this. */
 static int take_own(struct tree_desk *desk, const Hvdrun__TreeEntry *entry,
                     const ProtobufCBinaryData *block, bool on_own_link)
 {
     if (!tree_takes(entry->type) || entry->serial == 0)
         return -1;
-    if (!on_own_link && entry->serial > desk->in.taken + 1 &&
-        desk->kept_bytes + entry->body.len + block->len > PARCEL_AHEAD_BYTES)
-        return 0;
-    if (parcels_in_take(&desk->in, entry->serial) != PARCEL_KNOWN)
-        keep(desk, frame_of(entry, block));
-    deliver_kept(desk);
-    if (parcels_in_owes(&desk->in) && !loop_timer_is_set(desk->tell))
-        loop_timer_set(desk->tell, TREE_TICK_MS);
+    if (desk->agent->link == NULL)
+        return 0; /* the agent has broken off */
+    switch (parcel_turn(&desk->taken, entry->serial)) {
+    case PARCEL_KNOWN: return 0;
+    case PARCEL_EARLY: return on_own_link ? -1 : 0; /* the own link loses nothing */
+    case PARCEL_NEXT: break;
+    }
+    confirm(desk);
+    deliver(desk, entry, block);
     return 0;
 }
 
@@ -229,7 +182,6 @@ static struct tree_desk *get_desk(struct agent *agent, uint32_t place, uint32_t 
     *desk = (struct tree_desk){.agent = agent, .shape = shape, .place = (int)place};
     desk->neighbours = neighbours_create(agent->loop, &shape, (int)place, key->data,
                                          dead_after_ms(agent), &ops, desk);
-    desk->tell = loop_timer_create(agent->loop, tell, desk);
     agent->own[AGENT_PART_tree_desk] = desk;
     return desk;
 }
@@ -298,9 +250,6 @@ static void close_part(struct agent *agent)
 {
     struct tree_desk *desk = agent_own(agent, tree_desk);
     neighbours_destroy(desk->neighbours);
-    while (desk->kept != NULL)
-        kept_free(take_kept(desk));
-    loop_timer_destroy(desk->tell);
     free(desk);
 }
 

@@ -30,8 +30,7 @@ struct place {
     uint32_t port;  /* 0: its agent does not wait for others */
     uint32_t order; /* the number of the last TREE_JOIN to it; 0: none */
     bool settled;   /* it has connected once, or could not */
-    bool ordered;   /* it was, is or may soon be below another one */
-    bool joined;    /* once */
+    bool told;      /* its agent knows the tree: all results for it are parcels */
     bool was_late;  /* its connection was given up for that, and not tried again */
     int tries;      /* again after that */
 };
@@ -62,31 +61,17 @@ static struct tree *tree_with(const struct job *job, const struct node_link *nod
     return here && node->place < tree->size ? tree : NULL;
 }
 
-/* Does a result go by way of this agent? Others get some of the same from it, or it is for others.
- * It leaves most of the queue of that agent's link to what only this agent gets. */
-static bool passes_on(const struct tree *tree, int place, size_t length)
-{
-    int hop = tree_routes_hop(tree->routes, place);
-    return (hop != place || tree_routes_has_below(tree->routes, place)) &&
-           node_link_takes(node_at(tree, hop),
-                           tree_sender_waiting(tree->sender) + length + TREE_SPARE_BYTES);
-}
-
-/* The detour of the nodes. What others cannot bring goes on the node's own link. It is a parcel
- * there, too, if something can come another way: so an agent takes all in the order of the driver.
- */
+/* The detour of the nodes. */
 static bool take_shared(void *context, struct node_link *node, enum frame_type type, uint32_t epoch,
                         const ProtobufCMessage *message, unsigned field, struct shared_block *block)
 {
     const struct tree *tree = context;
-    if (!tree_takes(type) || node->place < 0 || node->place >= tree->size)
+    if (!tree_takes(type) || node->place < 0 || node->place >= tree->size ||
+        !tree->places[node->place].told)
         return false;
-    bool direct = block->length < TREE_LEAST_BYTES || block->length > TREE_MOST_BYTES ||
-                  !passes_on(tree, node->place, block->length);
-    if (direct && !tree->places[node->place].ordered &&
-        !tree_sender_owes(tree->sender, node->place))
-        return false;
-    tree_sender_send(tree->sender, node->place, direct, type, epoch, message, field, block);
+    bool own_link = type != FRAME_MPI_COLLECTED || block->length < TREE_LEAST_BYTES ||
+                    block->length > TREE_MOST_BYTES;
+    tree_sender_send(tree->sender, node->place, own_link, type, epoch, message, field, block);
     return true;
 }
 
@@ -111,7 +96,7 @@ static void give_up(struct tree *tree, int place, bool say)
         say_left(node_at(tree, place));
     for (int i = place; i < tree->size; i++) {
         if (tree_toward(shape, place, i) >= 0)
-            tree_sender_again(tree->sender, i);
+            tree_sender_return(tree->sender, i);
     }
 }
 
@@ -207,9 +192,11 @@ static void send_open(struct tree *tree, int place)
     message.radix = (uint32_t)shape->radix;
     message.key = (ProtobufCBinaryData){sizeof(tree->key), tree->key};
     message.address = tree->places[place].address;
+    tree->places[place].told = true;
     node_link_send(node_at(tree, place), FRAME_TREE_OPEN, 0, &message.base);
 }
 
+/* Behind the results that its link still has to send: nothing may come by others before these. */
 static void send_join(struct tree *tree, int place)
 {
     const struct tree_shape *shape = tree_routes_shape(tree->routes);
@@ -222,8 +209,10 @@ static void send_join(struct tree *tree, int place)
     message.address = above->address;
     message.port = above->port;
     message.number = ++tree->places[place].order;
-    tree->places[place].ordered = true;
-    node_link_send(node_at(tree, place), FRAME_TREE_JOIN, 0, &message.base);
+    tree->places[place].told = true;
+    struct shared_block *nothing = shared_block_create(0);
+    node_link_send_pieces(node_at(tree, place), FRAME_TREE_JOIN, 0, &message.base, 0, nothing);
+    shared_block_release(nothing);
 }
 
 /* It may only have been slow. */
@@ -291,7 +280,6 @@ static int take_joined(struct job *job, struct node_link *node, const struct age
         return 0; /* known */
     if (!tree_routes_connect(tree->routes, node->place))
         say_left(node);
-    tree->places[node->place].joined = true;
     if (tree_routes_through(tree->routes) > tree->through)
         tree->through = tree_routes_through(tree->routes);
     settle(tree, node->place);
@@ -308,7 +296,6 @@ static int take_left(struct job *job, struct node_link *node, const struct agent
     if (message->why[0] != '\0')
         say_why(tree, node, "not below another agent", message->why);
     give_up(tree, node->place, false);
-    tree->places[node->place].ordered = tree->places[node->place].joined;
     settle(tree, node->place);
     return 0;
 }
@@ -330,14 +317,12 @@ static void send_orders(struct tree *tree)
     }
 }
 
-/* A user for whom a hang is a short time does not wait for a way that has broken. */
-static int64_t patience(const struct job *job)
+/* Ticks after which what others were to bring is late, however large it is: a rank that waits for
+ * it must not look as if it hung. */
+static int64_t limit_of(const struct job *job)
 {
     int64_t hang_ms = job->settings->hang_timeout;
-    int64_t wanted = hang_ms / 4 / TREE_TICK_MS;
-    if (hang_ms <= 0 || wanted > TREE_PATIENCE)
-        return TREE_PATIENCE;
-    return wanted < TREE_PATIENCE_LEAST ? TREE_PATIENCE_LEAST : wanted;
+    return hang_ms > 0 ? hang_ms / 4 / TREE_TICK_MS : INT64_MAX;
 }
 
 static void begin(void *context)
@@ -356,7 +341,7 @@ static void begin(void *context)
         return;
     }
     tree->routes = tree_routes_create(size);
-    tree->sender = tree_sender_create(job, tree->routes, patience(job), late, tree);
+    tree->sender = tree_sender_create(job, tree->routes, limit_of(job), late, tree);
     for (int i = 0; i < size; i++)
         node_at(tree, i)->detour = &tree->detour;
     send_orders(tree);
@@ -391,8 +376,10 @@ static void steps_begin(struct job *job)
 
 static int open_part(struct job *job, struct error *err)
 {
+    int64_t hang_ms = job->settings->hang_timeout;
     (void)err;
-    if (job->kind->many_epochs || !job->kind->has_workers || job->settings->tree_from <= 0)
+    if (job->kind->many_epochs || !job->kind->has_workers || job->settings->tree_from <= 0 ||
+        (hang_ms > 0 && hang_ms < TREE_HANG_LEAST_MS))
         return 0;
     struct tree *tree = mem_alloc(sizeof(*tree));
     *tree = (struct tree){.job = job, .detour = {take_shared, tree}};

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What goes through other agents: the results of MPI's steps on all nodes. An agent takes them in
- * the order of the driver: a rank may put a key again between two fences, and the last value
- * counts. All else goes on the agent's own link to the driver, and so does all that agents send.
- * Pure.
+ * What goes through other agents: the results of MPI's steps on all nodes. Answers about one rank
+ * are in the same order: a rank may put a key again, and the last value counts. All else goes on
+ * the agent's own link to the driver, and so does all that agents send. Pure.
  */
 #pragma once
 
@@ -15,8 +14,9 @@
 
 #define TREE_TICK_MS 250
 #define TREE_PATIENCE 20 /* ticks; then what nobody has confirmed is sent again */
-/* However short --hang-timeout is: an agent confirms within one tick, and others are on the way. */
-#define TREE_PATIENCE_LEAST 5
+/* Of this, or of a longer --hang-timeout, a quarter is the limit for what is late. With a shorter
+ * one there is no tree. */
+#define TREE_HANG_LEAST_MS 4000
 #define TREE_TRIES 2      /* times that an agent whose results were late connects again */
 #define TREE_DOWN_BLOCK 2 /* the number of TreeDown.block in control.proto */
 /* More than any packet can carry, so that it only arrives where results do. */
@@ -27,8 +27,10 @@
 /* What node_link_takes() must grant beyond a result: the rest of the queue is for data that only
  * this agent has asked for. */
 #define TREE_SPARE_BYTES ((size_t)48 << 20)
+/* An agent to which so much is owed counts as broken. */
+#define TREE_UNCONFIRMED_MAX ((size_t)1 << 30)
 
 static inline bool tree_takes(uint32_t type)
 {
-    return type == FRAME_MPI_COLLECTED;
+    return type == FRAME_MPI_COLLECTED || type == FRAME_MPI_MODEX_DATA;
 }

@@ -14,7 +14,6 @@
 #include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
 #include "driver/job/part.h"
-#include "features/tree/parcels.h"
 #include "features/tree/tree_frames.h"
 #include "io/send_queue.h"
 #include "loop_fixture.h"
@@ -30,6 +29,8 @@ struct agent {
     uint32_t join;     /* the number of the last order to join */
     uint64_t serial;   /* of the last parcel for itself */
     size_t for_others; /* parcels */
+    bool overtaken;    /* one of its own by a later one */
+    char order[8];     /* what came: r for a plain result, j for an order to join, p for a parcel */
     int place;
 };
 
@@ -52,9 +53,10 @@ static void say(void *context, enum log_level level, const char *line)
 static void take_down(struct agent *agent, const Hvdrun__TreeDown *down)
 {
     for (size_t i = 0; i < down->n_entries; i++) {
-        if (down->entries[i]->place == (uint32_t)agent->place)
+        if (down->entries[i]->place == (uint32_t)agent->place) {
+            agent->overtaken |= down->entries[i]->serial != agent->serial + 1;
             agent->serial = down->entries[i]->serial;
-        else
+        } else
             agent->for_others++;
     }
 }
@@ -62,7 +64,13 @@ static void take_down(struct agent *agent, const Hvdrun__TreeDown *down)
 static void on_frame(void *context, const struct frame_header *header, const uint8_t *body)
 {
     struct agent *agent = context;
+    char word = header->type == FRAME_MPI_COLLECTED ? 'r'
+                : header->type == FRAME_TREE_JOIN   ? 'j'
+                : header->type == FRAME_TREE_DOWN   ? 'p'
+                                                    : 0;
     agent->counts[header->type]++;
+    if (word != 0 && strlen(agent->order) + 1 < sizeof(agent->order))
+        agent->order[strlen(agent->order)] = word;
     if (header->type == FRAME_TREE_DOWN) {
         Hvdrun__TreeDown *down = hvdrun__tree_down__unpack(NULL, header->length, body);
         assert_non_null(down);
@@ -105,7 +113,7 @@ static int setup(void **state)
     f.loop = loop_create(NULL);
     settings_init(&f.settings);
     f.settings.tree_from = 4;
-    f.settings.hang_timeout = 1;
+    f.settings.hang_timeout = TREE_HANG_LEAST_MS; /* so results are soon late */
     f.job = (struct job){.settings = &f.settings,
                          .kind = &kind,
                          .plan = &f.plan,
@@ -188,15 +196,31 @@ static void join_three(struct fixture *f)
         assert_int_equal(joined(f, i, 1), 0);
 }
 
+static void send_block(struct fixture *f, int place, enum frame_type type,
+                       struct shared_block *block)
+{
+    Hvdrun__MpiCollected result = HVDRUN__MPI_COLLECTED__INIT;
+    Hvdrun__MpiModexData answer = HVDRUN__MPI_MODEX_DATA__INIT;
+    const ProtobufCMessage *message = type == FRAME_MPI_COLLECTED ? &result.base : &answer.base;
+    node_link_send_pieces(f->job.places[place], type, 1, message, 4 /* data */, block);
+}
+
 /* The same result for these places. */
 static void send_result(struct fixture *f, const int *places, size_t count, size_t length)
 {
     struct shared_block *block = shared_block_create(length);
-    Hvdrun__MpiCollected message = HVDRUN__MPI_COLLECTED__INIT;
     memset(block->bytes, 7, length);
     for (size_t i = 0; i < count; i++)
-        node_link_send_pieces(f->job.places[places[i]], FRAME_MPI_COLLECTED, 1, &message.base,
-                              4 /* data */, block);
+        send_block(f, places[i], FRAME_MPI_COLLECTED, block);
+    shared_block_release(block);
+}
+
+/* To a question of this place. */
+static void send_answer(struct fixture *f, int place, size_t length)
+{
+    struct shared_block *block = shared_block_create(length);
+    memset(block->bytes, 7, length);
+    send_block(f, place, FRAME_MPI_MODEX_DATA, block);
     shared_block_release(block);
 }
 
@@ -233,7 +257,7 @@ static void test_a_result(void **state)
     assert_int_equal(f->agents[0].counts[FRAME_MPI_COLLECTED], 0);
     assert_int_equal(f->agents[0].serial, 1);
     assert_int_equal(f->agents[0].for_others, 3);
-    assert_int_equal(f->agents[1].counts[FRAME_MPI_COLLECTED], 1);
+    assert_int_equal(f->agents[1].serial, 1);
     assert_int_equal(f->agents[3].counts[FRAME_TREE_DOWN], 0);
     assert_int_equal(left(f, 4, 1), 0); /* it comes again, on its own link */
     assert_int_equal(f->agents[4].serial, 1);
@@ -242,30 +266,97 @@ static void test_a_result(void **state)
     assert_int_equal(taken(f, 4, 2), -1);
 }
 
-/* A small one does not overtake a large one, and the agent keeps all that is ahead. */
+/* Nothing overtakes what others bring, also not the answer to a question, and nothing is overtaken.
+ */
 static void test_order(void **state)
 {
-    static const int hop[] = {0}, below[] = {3};
+    static const int below[] = {3};
     struct fixture *f = *state;
     join_three(f);
-    send_result(f, hop, 1, 4 * KIB);
-    send_result(f, hop, 1, 1);
-    run_turns(f->loop, 5);
-    assert_int_equal(f->agents[0].counts[FRAME_MPI_COLLECTED], 0);
-    assert_int_equal(f->agents[0].counts[FRAME_TREE_DOWN], 2);
-    assert_int_equal(taken(f, 0, 2), 0);
-    send_result(f, hop, 1, 1); /* it cannot overtake anything */
-    run_turns(f->loop, 5);
-    assert_int_equal(f->agents[0].counts[FRAME_MPI_COLLECTED], 1);
     send_result(f, below, 1, 4 * KIB);
-    for (int i = 0; i < PARCEL_WINDOW; i++)
-        send_result(f, below, 1, 1);
+    send_result(f, below, 1, 1); /* on its own link */
+    send_answer(f, 3, 4 * KIB);
+    send_result(f, below, 1, 4 * KIB);
     run_turns(f->loop, 5);
-    assert_int_equal(f->agents[3].counts[FRAME_TREE_DOWN], PARCEL_WINDOW);
-    send_result(f, below, 1, 1); /* the agent might not keep this one: the first comes again */
+    assert_int_equal(f->agents[0].for_others, 1);
+    assert_int_equal(f->agents[3].counts[FRAME_TREE_DOWN], 0);
+    assert_int_equal(taken(f, 3, 1), 0);
+    assert_int_equal(f->agents[3].serial, 3);
+    assert_int_equal(f->agents[0].for_others, 1);
+    assert_int_equal(taken(f, 3, 2), 0);
+    assert_int_equal(f->agents[0].for_others, 1);
+    assert_int_equal(taken(f, 3, 3), 0);
+    assert_int_equal(f->agents[0].for_others, 2);
+    assert_int_equal(f->agents[3].counts[FRAME_MPI_COLLECTED], 0);
+    assert_int_equal(f->agents[3].counts[FRAME_MPI_MODEX_DATA], 0);
+    assert_int_equal(f->agents[3].counts[FRAME_TREE_DOWN], 2);
+}
+
+/* Else a result that comes by others could overtake one of the time before the tree. */
+static void test_results_before_the_tree(void **state)
+{
+    static const int leaf[] = {6};
+    struct fixture *f = *state;
+    send_result(f, leaf, 1, 4 * MIB);
+    assert_int_equal(opened(f, 1, 7, ""), 0);
+    send_result(f, leaf, 1, 4 * KIB);
+    run_until(f->loop, strlen(f->agents[6].order) == 3);
+    assert_string_equal(f->agents[6].order, "rjp");
+}
+
+/* A turn may bring a few agents one block, then another one, and then others the first. */
+static void test_order_within_a_turn(void **state)
+{
+    struct fixture *f = *state;
+    struct shared_block *one = shared_block_create(4 * KIB), *other = shared_block_create(4 * KIB);
+    memset(one->bytes, 7, one->length);
+    memset(other->bytes, 7, other->length);
+    join_three(f);
+    send_block(f, 4, FRAME_MPI_COLLECTED, one);
+    send_block(f, 0, FRAME_MPI_COLLECTED, other);
+    send_block(f, 0, FRAME_MPI_COLLECTED, one);
+    send_block(f, 0, FRAME_MPI_COLLECTED, one);
     run_turns(f->loop, 5);
-    assert_int_equal(f->agents[3].counts[FRAME_TREE_DOWN], PARCEL_WINDOW + 2);
-    assert_int_equal(f->agents[3].serial, PARCEL_WINDOW + 2);
+    assert_false(f->agents[0].overtaken);
+    assert_int_equal(f->agents[0].serial, 3);
+    shared_block_release(one);
+    shared_block_release(other);
+}
+
+/* A link breaks if more waits there than it may have. */
+static void test_much_comes_again(void **state)
+{
+    static const int one[] = {3};
+    struct fixture *f = *state;
+    join_three(f);
+    struct shared_block *block = shared_block_create(15 * MIB);
+    memset(block->bytes, 7, block->length);
+    for (int i = 0; i < 20; i++)
+        send_block(f, 3, FRAME_MPI_COLLECTED, block);
+    shared_block_release(block);
+    assert_int_equal(left(f, 3, 1), 0);
+    assert_true(link_queued(f->job.places[3]->link) <= LINK_QUEUE_MAX / 2);
+    for (uint64_t serial = 1; serial <= 20; serial++) {
+        run_until(f->loop, f->agents[3].serial >= serial);
+        assert_int_equal(taken(f, 3, serial), 0);
+    }
+    assert_true(node_link_alive(f->job.places[3]));
+    send_result(f, one, 1, 4 * KIB);
+    run_until(f->loop, f->agents[3].serial == 21);
+}
+
+/* Nothing that is left shows a hang that is none. */
+static void test_a_short_hang_timeout(void **state)
+{
+    struct fixture *f = *state;
+    tree_part.close(&f->job);
+    f->job.own[PART_tree] = NULL;
+    f->settings.hang_timeout = TREE_HANG_LEAST_MS - 1;
+    assert_int_equal(tree_part.open(&f->job, NULL), 0);
+    assert_null(f->job.own[PART_tree]);
+    f->settings.hang_timeout = 0;
+    assert_int_equal(tree_part.open(&f->job, NULL), 0);
+    assert_non_null(f->job.own[PART_tree]);
 }
 
 /* Most of the queue of a link is for what only its agent gets. */
@@ -278,9 +369,11 @@ static void test_an_agent_that_is_slow(void **state)
     link_send(f->job.places[0]->link, FRAME_LOG, 0, much, 40 * MIB);
     for (int i = 0; i < 3; i++)
         send_result(f, one, 1, 4 * MIB); /* in one turn of the loop */
+    run_until(f->loop, f->agents[0].for_others == 1);
+    run_turns(f->loop, 5);
+    assert_int_equal(f->agents[0].for_others, 1); /* the others wait */
+    assert_int_equal(taken(f, 3, 1), 0);
     run_until(f->loop, f->agents[0].for_others + (size_t)f->agents[3].counts[FRAME_TREE_DOWN] == 3);
-    assert_int_equal(f->agents[0].for_others, 1);
-    assert_int_equal(f->agents[3].counts[FRAME_TREE_DOWN], 2);
 }
 
 /* It was only slow. It tries again when it has all, but not for ever. */
@@ -365,6 +458,7 @@ static void test_old_words(void **state)
     send_result(f, one, 1, 4 * KIB);
     run_turns(f->loop, 5);
     assert_int_equal(f->agents[3].counts[FRAME_TREE_DOWN], 1);
+    assert_int_equal(taken(f, 3, 1), 0);
     assert_int_equal(joined(f, 3, 2), 0);
     assert_int_equal(left(f, 3, 1), 0);
     send_result(f, one, 1, 4 * KIB);
@@ -381,6 +475,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_an_agent_that_is_slow, setup, teardown),
         cmocka_unit_test_setup_teardown(test_old_words, setup, teardown),
         cmocka_unit_test_setup_teardown(test_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_order_within_a_turn, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_results_before_the_tree, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_much_comes_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_short_hang_timeout, setup, teardown),
         cmocka_unit_test_setup_teardown(test_late, setup, teardown),
         cmocka_unit_test_setup_teardown(test_late_while_the_job_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(test_settled, setup, teardown),

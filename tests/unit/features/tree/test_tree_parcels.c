@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parcels: each is taken once, and the sender keeps what nobody has confirmed. */
+/* Parcels: each is taken once and in order, and the sender keeps what nobody has confirmed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,33 +16,82 @@ static void release(struct parcel *parcel)
     free(parcel);
 }
 
-static struct parcel *parcel_of(uint64_t serial, size_t bytes)
+static void add(struct parcels_out *out, size_t bytes)
 {
     struct parcel *parcel = mem_alloc(sizeof(*parcel));
-    parcel->serial = serial;
-    parcel->bytes = bytes;
-    return parcel;
+    *parcel = (struct parcel){.bytes = bytes};
+    parcels_out_add(out, parcel);
+}
+
+/* By way of the agent at place 7, or on the own link. */
+static void add_and_send(struct parcels_out *out, size_t bytes, int way, int64_t now)
+{
+    add(out, bytes);
+    assert_true(parcels_out_may_go(out, way));
+    parcels_out_goes(out, way, now);
 }
 
 static void test_kept_until_confirmed(void **state)
 {
     (void)state;
     struct parcels_out out;
-    parcels_out_init(&out, 8, 3, release);
-    assert_false(parcels_out_is_late(&out, 1000));
+    parcels_out_init(&out, 8, 100, 3, release);
     for (int i = 0; i < 3; i++)
-        parcels_out_add(&out, parcel_of(0, 10), 5);
+        add_and_send(&out, 10, 7, 5);
+    add(&out, 10); /* it waits */
     assert_int_equal(out.first->serial, 1);
-    assert_int_equal(out.sent, 3);
-    assert_int_equal(out.bytes, 30);
+    assert_int_equal(out.bytes, 40);
+    assert_int_equal(out.flying, 30);
     assert_int_equal(parcels_out_confirm(&out, 2), 0);
     assert_int_equal(out.first->serial, 3);
     assert_int_equal(parcels_out_confirm(&out, 1), 0); /* known */
     assert_int_equal(parcels_out_confirm(&out, 4), -1);
     assert_int_equal(parcels_out_confirm(&out, 3), 0);
+    assert_ptr_equal(out.first, out.unsent);
+    assert_int_equal(out.flying, 0);
+    parcels_out_goes(&out, 7, 5);
+    assert_int_equal(parcels_out_confirm(&out, 4), 0);
     assert_null(out.first);
-    parcels_out_add(&out, parcel_of(0, 10), 5);
-    assert_int_equal(out.first->serial, 4);
+    assert_null(out.unsent);
+    add(&out, 10);
+    assert_int_equal(out.unsent->serial, 5);
+    parcels_out_clear(&out);
+    assert_int_equal(out.bytes, 0);
+}
+
+/* Else one could overtake another. */
+static void test_one_way_at_a_time(void **state)
+{
+    (void)state;
+    struct parcels_out out;
+    parcels_out_init(&out, 8, 100, 3, release);
+    add_and_send(&out, 10, 7, 5);
+    add(&out, 10);
+    assert_false(parcels_out_may_go(&out, PARCEL_OWN_LINK));
+    assert_false(parcels_out_may_go(&out, 6));
+    assert_true(parcels_out_may_go(&out, 7));
+    parcels_out_confirm(&out, 1);
+    assert_true(parcels_out_may_go(&out, 6));
+    assert_true(parcels_out_may_go(&out, PARCEL_OWN_LINK));
+    parcels_out_goes(&out, PARCEL_OWN_LINK, 5);
+    add(&out, 10);
+    assert_false(parcels_out_may_go(&out, 7));
+    parcels_out_clear(&out);
+}
+
+static void test_how_much_goes_by_others(void **state)
+{
+    (void)state;
+    struct parcels_out out;
+    parcels_out_init(&out, 8, 100, 3, release);
+    add_and_send(&out, 2 * PARCEL_FLYING_MAX, 7, 5); /* the first one always */
+    add(&out, 1);
+    assert_false(parcels_out_may_go(&out, 7));
+    parcels_out_confirm(&out, 1);
+    parcels_out_goes(&out, 7, 5);
+    add_and_send(&out, PARCEL_FLYING_MAX - 1, 7, 5);
+    add(&out, 1);
+    assert_false(parcels_out_may_go(&out, 7));
     parcels_out_clear(&out);
 }
 
@@ -50,19 +99,23 @@ static void test_late(void **state)
 {
     (void)state;
     struct parcels_out out;
-    parcels_out_init(&out, 8, 3, release);
-    parcels_out_add(&out, parcel_of(0, 10), 5);
+    parcels_out_init(&out, 8, 30, 3, release);
+    assert_false(parcels_out_is_late(&out, 1000));
+    add_and_send(&out, 10, 7, 5);
     assert_false(parcels_out_is_late(&out, 12));
     assert_true(parcels_out_is_late(&out, 13));
-    parcels_out_went_direct(&out, 1);
-    parcels_out_add(&out, parcel_of(0, PARCEL_BYTES_A_TICK), 13); /* it has more time */
-    assert_false(parcels_out_is_late(&out, 24));                  /* the first is on its own link */
+    add_and_send(&out, PARCEL_BYTES_A_TICK, 7, 13); /* it has more time */
     parcels_out_confirm(&out, 1);
     assert_false(parcels_out_is_late(&out, 23));
     assert_true(parcels_out_is_late(&out, 24));
-    assert_int_equal(parcels_out_again(&out)->serial, 2);
-    assert_null(parcels_out_again(&out));
-    assert_false(parcels_out_is_late(&out, 24));
+    parcels_out_confirm(&out, 2);
+    assert_false(parcels_out_is_late(&out, 1000));
+    add_and_send(&out, 100 * PARCEL_BYTES_A_TICK, 7, 100); /* but not more than the limit */
+    assert_false(parcels_out_is_late(&out, 129));
+    assert_true(parcels_out_is_late(&out, 130));
+    parcels_out_confirm(&out, 3);
+    add_and_send(&out, 10, PARCEL_OWN_LINK, 5);
+    assert_false(parcels_out_is_late(&out, 1000));
     parcels_out_clear(&out);
 }
 
@@ -70,10 +123,11 @@ static void test_waits_anew(void **state)
 {
     (void)state;
     struct parcels_out out;
-    parcels_out_init(&out, 8, 3, release);
+    parcels_out_init(&out, 8, 100, 3, release);
     parcels_out_wait(&out, 1);
-    parcels_out_add(&out, parcel_of(0, 10), 5);
-    parcels_out_add(&out, parcel_of(0, PARCEL_BYTES_A_TICK), 6);
+    add_and_send(&out, 10, 7, 5);
+    add_and_send(&out, PARCEL_BYTES_A_TICK, 7, 6);
+    add(&out, 1);
     assert_true(parcels_out_is_late(&out, 20));
     parcels_out_wait(&out, 20);
     assert_false(parcels_out_is_late(&out, 27));
@@ -82,86 +136,54 @@ static void test_waits_anew(void **state)
     parcels_out_clear(&out);
 }
 
-/* An agent keeps all that may be ahead. */
-static void test_full(void **state)
+/* And so does all that waits: it is late at most once. */
+static void test_returns_to_the_own_link(void **state)
 {
     (void)state;
     struct parcels_out out;
-    struct parcels_in in = {.taken = 0};
-    parcels_out_init(&out, 8, 1, release);
-    assert_false(parcels_out_is_full(&out, 2 * PARCEL_AHEAD_BYTES)); /* it overtakes nothing */
-    parcels_out_add(&out, parcel_of(0, 10), 5);
-    assert_false(parcels_out_is_full(&out, PARCEL_AHEAD_BYTES - 10));
-    assert_true(parcels_out_is_full(&out, PARCEL_AHEAD_BYTES - 9));
-    while (!parcels_out_is_full(&out, 1)) {
-        parcels_out_add(&out, parcel_of(0, 1), 5);
-        assert_int_equal(parcels_in_take(&in, out.sent), PARCEL_AHEAD);
-    }
-    assert_int_equal(out.sent, PARCEL_WINDOW + 1);
-    assert_int_equal(parcels_in_take(&in, 1), PARCEL_NEXT);
-    assert_int_equal(in.taken, out.sent);
+    parcels_out_init(&out, 8, 100, 3, release);
+    assert_int_equal(parcels_out_return(&out), 0);
+    add_and_send(&out, 10, 7, 5);
+    add_and_send(&out, 10, 7, 5);
+    add(&out, 10);
+    assert_int_equal(parcels_out_return(&out), 2);
+    assert_ptr_equal(out.unsent, out.first);
+    assert_int_equal(out.flying, 0);
+    for (const struct parcel *parcel = out.first; parcel != NULL; parcel = parcel->next)
+        assert_true(parcel->own_link);
+    assert_false(parcels_out_is_late(&out, 1000));
+    assert_int_equal(parcels_out_confirm(&out, 1), 0); /* the first copy has come */
+    assert_int_equal(out.unsent->serial, 2);
+    assert_int_equal(parcels_out_confirm(&out, 3), -1);
+    parcels_out_goes(&out, PARCEL_OWN_LINK, 6);
+    assert_int_equal(parcels_out_return(&out), 0); /* it is there */
+    assert_int_equal(out.unsent->serial, 3);
     parcels_out_clear(&out);
 }
 
-static void test_each_once_in_any_order(void **state)
+static void test_turns(void **state)
 {
     (void)state;
-    struct parcels_in in = {.taken = 0};
-    assert_false(parcels_in_owes(&in));
-    assert_int_equal(PARCEL_AHEAD, parcels_in_take(&in, 3));
-    assert_int_equal(PARCEL_AHEAD, parcels_in_take(&in, 2));
-    assert_int_equal(PARCEL_AHEAD, parcels_in_take(&in, 5));
-    assert_int_equal(PARCEL_KNOWN, parcels_in_take(&in, 3)); /* again */
-    assert_int_equal(in.taken, 0);
-    assert_int_equal(PARCEL_NEXT, parcels_in_take(&in, 1));
-    assert_int_equal(in.taken, 3);
-    assert_int_equal(PARCEL_KNOWN, parcels_in_take(&in, 2));
-    assert_int_equal(PARCEL_KNOWN, parcels_in_take(&in, 5));
-    assert_int_equal(PARCEL_NEXT, parcels_in_take(&in, 4));
-    assert_int_equal(in.taken, 5);
-    assert_int_equal(PARCEL_NEXT, parcels_in_take(&in, 6));
-    assert_int_equal(in.taken, 6);
-    assert_int_equal(in.ahead, 0);
-}
-
-static void test_what_the_sender_is_told(void **state)
-{
-    (void)state;
-    struct parcels_in in = {.taken = 0};
-    parcels_in_take(&in, 1);
-    assert_true(parcels_in_owes(&in));
-    assert_int_equal(parcels_in_tell(&in), 1);
-    assert_false(parcels_in_owes(&in));
-    parcels_in_take(&in, 1); /* it was told that, on a link that loses nothing */
-    parcels_in_take(&in, 3);
-    assert_false(parcels_in_owes(&in));
-}
-
-static void test_one_that_is_far_ahead(void **state)
-{
-    (void)state;
-    struct parcels_in in = {.taken = 9};
-    assert_int_equal(PARCEL_KNOWN,
-                     parcels_in_take(&in, 10 + PARCEL_WINDOW + 1)); /* it will come again */
-    assert_int_equal(PARCEL_KNOWN, parcels_in_take(&in, UINT64_MAX));
-    assert_int_equal(PARCEL_AHEAD, parcels_in_take(&in, 10 + PARCEL_WINDOW));
-    assert_int_equal(PARCEL_KNOWN, parcels_in_take(&in, 10 + PARCEL_WINDOW));
-    for (uint64_t serial = 10; serial < 10 + PARCEL_WINDOW; serial++)
-        assert_int_equal(PARCEL_NEXT, parcels_in_take(&in, serial));
-    assert_int_equal(in.taken, 10 + PARCEL_WINDOW);
-    assert_int_equal(in.ahead, 0);
+    uint64_t taken = 0;
+    assert_int_equal(parcel_turn(&taken, 2), PARCEL_EARLY);
+    assert_int_equal(parcel_turn(&taken, 1), PARCEL_NEXT);
+    assert_int_equal(parcel_turn(&taken, 1), PARCEL_KNOWN);
+    assert_int_equal(parcel_turn(&taken, 3), PARCEL_EARLY);
+    assert_int_equal(parcel_turn(&taken, UINT64_MAX), PARCEL_EARLY);
+    assert_int_equal(parcel_turn(&taken, 2), PARCEL_NEXT);
+    assert_int_equal(taken, 2);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kept_until_confirmed),
+        cmocka_unit_test(test_one_way_at_a_time),
+        cmocka_unit_test(test_how_much_goes_by_others),
         cmocka_unit_test(test_late),
         cmocka_unit_test(test_waits_anew),
-        cmocka_unit_test(test_full),
-        cmocka_unit_test(test_each_once_in_any_order),
-        cmocka_unit_test(test_what_the_sender_is_told),
-        cmocka_unit_test(test_one_that_is_far_ahead),
+        cmocka_unit_test(test_returns_to_the_own_link),
+        cmocka_unit_test(test_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
