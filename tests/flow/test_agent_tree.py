@@ -5,6 +5,7 @@
 import os
 import shutil
 import signal
+import time
 
 from ground import mpi_worker
 from rig import BUILD, HVDRUN, Job, main, plain, worker
@@ -57,6 +58,23 @@ class Tree(JobCommands):
                 result = self.run_below(self.words(hosts, "--mpi=pmix"), worker("mpi_fence"), 3, 4096, "random")
                 self.assertRegex(result.stdout, r"fence \d")
                 self.expect_tree(hosts, below)
+
+    def test_a_key_that_ranks_put_again(self):
+        """Each rank finds what was put last, and in all the same as without a tree, though agents stand still for a while."""
+        program = worker("mpi_order"), 12, 9000, 100
+        plain_result = self.run_job(*self.words(20, "--tree-from", 0, "--mpi=pmix"), *program, timeout=180)
+        self.expect(plain_result, 0)
+        job, let_go = self.start_below(self.words(20, "--mpi=pmix"), *program)
+        let_go()
+        for number, host in enumerate((b"n1", b"n4", b"n2")):
+            job.wait_output(f"round {3 * number}$", name="stderr", timeout=120)
+            agent = self.agent(job, host).pid
+            os.kill(agent, signal.SIGSTOP)
+            time.sleep(0.7)
+            os.kill(agent, signal.SIGCONT)
+        result = self.expect(job.wait(180), 0)
+        self.assertEqual(sorted(result.lines), sorted(plain_result.lines))
+        self.expect_tree(20, 17)
 
     def test_agents_that_cannot_use_tls(self):
         """All results come on the own link of each agent, and -v says why."""

@@ -50,7 +50,7 @@ foreach(flavour OPENMPI MPICH)
 endforeach()
 
 # PMIx clients without MPI.
-foreach(worker mpi_pmix mpi_epochs mpi_fence mpi_group mpi_tool)
+foreach(worker mpi_pmix mpi_epochs mpi_fence mpi_order mpi_group mpi_tool)
   set(program ${WORKERS_DIR}/${worker})
   set(source ${CMAKE_CURRENT_LIST_DIR}/${worker}.c)
   add_custom_command(

@@ -37,6 +37,7 @@ struct tree_sender {
     int size;
     int64_t passed, repeated;
     size_t waiting; /* bytes of the blocks of all casts */
+    bool held;      /* a parcel waits for room on a link */
     struct cast *first, *newest;
     struct loop_timer *flush, *tick;
     int64_t now; /* ticks */
@@ -95,16 +96,6 @@ static struct cast *take_first(struct tree_sender *sender)
     return cast;
 }
 
-static void send_casts(void *context)
-{
-    struct tree_sender *sender = context;
-    while (sender->first != NULL) {
-        struct cast *cast = take_first(sender);
-        send_cast(sender, cast);
-        cast_free(cast);
-    }
-}
-
 static Hvdrun__TreeEntry *entry_of(int place, const struct sent *sent)
 {
     Hvdrun__TreeEntry *entry = mem_alloc(sizeof(*entry));
@@ -159,6 +150,20 @@ static void send_next(struct tree_sender *sender, int place)
                     (const struct sent *)parcel);
         parcels_out_goes(out, way, sender->now);
     }
+}
+
+/* All that leaves in one turn counts for each link, so others may only have waited for its end. */
+static void send_casts(void *context)
+{
+    struct tree_sender *sender = context;
+    while (sender->first != NULL) {
+        struct cast *cast = take_first(sender);
+        send_cast(sender, cast);
+        cast_free(cast);
+    }
+    for (int i = 0; sender->held && i < sender->size; i++)
+        send_next(sender, i);
+    sender->held = sender->first != NULL;
 }
 
 void tree_sender_send(struct tree_sender *sender, int place, bool own_link, enum frame_type type,

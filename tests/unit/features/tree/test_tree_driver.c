@@ -345,6 +345,18 @@ static void test_much_comes_again(void **state)
     run_until(f->loop, f->agents[3].serial == 21);
 }
 
+/* Different bytes for each agent, more in one turn of the loop than the queue of one link takes. */
+static void test_much_for_many(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 3; i < 6; i++)
+        send_answer(f, i, 60 * MIB);
+    run_turns(f->loop, 3); /* not the next tick */
+    assert_true(link_queued(f->job.places[3]->link) + link_queued(f->job.places[4]->link) +
+                    link_queued(f->job.places[5]->link) >
+                96 * MIB);
+}
+
 /* Nothing that is left shows a hang that is none. */
 static void test_a_short_hang_timeout(void **state)
 {
@@ -478,6 +490,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_order_within_a_turn, setup, teardown),
         cmocka_unit_test_setup_teardown(test_results_before_the_tree, setup, teardown),
         cmocka_unit_test_setup_teardown(test_much_comes_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_much_for_many, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_short_hang_timeout, setup, teardown),
         cmocka_unit_test_setup_teardown(test_late, setup, teardown),
         cmocka_unit_test_setup_teardown(test_late_while_the_job_ends, setup, teardown),
