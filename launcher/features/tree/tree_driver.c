@@ -376,10 +376,12 @@ static void steps_begin(struct job *job)
 
 static int open_part(struct job *job, struct error *err)
 {
-    int64_t hang_ms = job->settings->hang_timeout;
+    const struct settings *settings = job->settings;
+    bool short_hang = settings->hang_timeout > 0 && settings->hang_timeout < TREE_HANG_LEAST_MS;
+    bool fetches = settings->mpi_direct >= 0; /* then no large result is sent */
     (void)err;
-    if (job->kind->many_epochs || !job->kind->has_workers || job->settings->tree_from <= 0 ||
-        (hang_ms > 0 && hang_ms < TREE_HANG_LEAST_MS))
+    if (job->kind->many_epochs || !job->kind->has_workers || settings->tree_from <= 0 ||
+        short_hang || fetches)
         return 0;
     struct tree *tree = mem_alloc(sizeof(*tree));
     *tree = (struct tree){.job = job, .detour = {take_shared, tree}};

@@ -357,8 +357,8 @@ static void test_much_for_many(void **state)
                 96 * MIB);
 }
 
-/* Nothing that is left shows a hang that is none. */
-static void test_a_short_hang_timeout(void **state)
+/* A loss must not look like a hang, and large results must be sent at all. */
+static void test_jobs_without_a_tree(void **state)
 {
     struct fixture *f = *state;
     tree_part.close(&f->job);
@@ -367,6 +367,10 @@ static void test_a_short_hang_timeout(void **state)
     assert_int_equal(tree_part.open(&f->job, NULL), 0);
     assert_null(f->job.own[PART_tree]);
     f->settings.hang_timeout = 0;
+    f->settings.mpi_direct = 0;
+    assert_int_equal(tree_part.open(&f->job, NULL), 0);
+    assert_null(f->job.own[PART_tree]);
+    f->settings.mpi_direct = -1;
     assert_int_equal(tree_part.open(&f->job, NULL), 0);
     assert_non_null(f->job.own[PART_tree]);
 }
@@ -491,7 +495,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_results_before_the_tree, setup, teardown),
         cmocka_unit_test_setup_teardown(test_much_comes_again, setup, teardown),
         cmocka_unit_test_setup_teardown(test_much_for_many, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_short_hang_timeout, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_jobs_without_a_tree, setup, teardown),
         cmocka_unit_test_setup_teardown(test_late, setup, teardown),
         cmocka_unit_test_setup_teardown(test_late_while_the_job_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(test_settled, setup, teardown),
