@@ -4,8 +4,8 @@
  *
  * mpi_order ROUNDS BYTES [PAUSE_MS]: in each round, each rank puts a new random value of up to
  * BYTES bytes under the same key. Then it fences, in turns with all ranks, with every second one,
- * and with all of its half of the ranks, and reads the values of some ranks of that fence. It must
- * find what these have put in this round. At the end, each rank prints "rank R sum HEX" over all
+ * and with its half of the ranks. It reads the values of some ranks of that fence, and must find
+ * what these have put in this round. At the end, each rank prints "rank R sum HEX" over all
  * that it has read: the same in each run.
  */
 #include <pmix.h>
