@@ -497,7 +497,9 @@ void node_link_drop_pieces(struct node_link *node, uint32_t epoch)
 
 bool node_link_takes(const struct node_link *node, size_t length)
 {
-    return node->link != NULL && link_takes(node->link, length);
+    const struct node_detour *detour = node->detour;
+    return node->link != NULL && (detour == NULL ? link_takes(node->link, length)
+                                                 : detour->takes(detour->context, node, length));
 }
 
 bool node_link_may_answer(const struct node_link *node)

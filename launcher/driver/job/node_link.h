@@ -62,6 +62,8 @@ struct node_link_ops {
 struct node_detour {
     bool (*take)(void *context, struct node_link *node, enum frame_type type, uint32_t epoch,
                  const ProtobufCMessage *message, unsigned field, struct shared_block *block);
+    /* For node_link_takes(), of a node that is alive. */
+    bool (*takes)(void *context, const struct node_link *node, size_t length);
     void *context;
 };
 

@@ -12,6 +12,12 @@ void parcels_out_init(struct parcels_out *out, int64_t patience, int64_t limit, 
                                 .free = release};
 }
 
+void parcel_release(struct parcel *parcel, parcel_free *release)
+{
+    if (--parcel->holds == 0)
+        release(parcel);
+}
+
 static void drop_first(struct parcels_out *out)
 {
     struct parcel *first = out->first;
@@ -23,7 +29,7 @@ static void drop_first(struct parcels_out *out)
     else
         out->flying -= first->bytes;
     out->bytes -= first->bytes;
-    out->free(first);
+    parcel_release(first, out->free);
 }
 
 void parcels_out_clear(struct parcels_out *out)
@@ -36,6 +42,7 @@ void parcels_out_add(struct parcels_out *out, struct parcel *parcel)
 {
     parcel->serial = ++out->added;
     parcel->next = NULL;
+    parcel->holds++;
     out->bytes += parcel->bytes;
     if (out->unsent == NULL)
         out->unsent = parcel;
@@ -49,6 +56,11 @@ bool parcels_out_may_go(const struct parcels_out *out, int way)
         return true;
     return way == out->way &&
            (way == PARCEL_OWN_LINK || out->flying + out->unsent->bytes <= PARCEL_FLYING_MAX);
+}
+
+size_t parcels_out_held(const struct parcels_out *out)
+{
+    return out->bytes - out->flying;
 }
 
 /* `bytes`: its own, and of what was sent before it. */

@@ -22,13 +22,17 @@
 
 struct parcel { /* the first member of what the owner sends */
     struct parcel *next;
+    const void *block;         /* what others may get, too */
+    size_t bytes, block_bytes; /* of all; of the block */
+    bool own_link;             /* it is not to go another way */
+    int holds;                 /* who still needs it */
     uint64_t serial;
-    size_t bytes;
-    int64_t due;   /* tick */
-    bool own_link; /* it is not to go another way */
+    int64_t due; /* tick */
 };
 
 typedef void parcel_free(struct parcel *parcel);
+
+void parcel_release(struct parcel *parcel, parcel_free *release); /* one hold */
 
 struct parcels_out {
     struct parcel *first, **last; /* all that is not confirmed */
@@ -45,7 +49,7 @@ void parcels_out_init(struct parcels_out *out, int64_t patience, int64_t limit, 
                       parcel_free *release);
 void parcels_out_clear(struct parcels_out *out);
 
-/* Keeps the parcel, whose `bytes` and `own_link` are known, and gives it its serial. */
+/* Keeps the parcel, of which the owner knows the first members, and gives it its serial. */
 void parcels_out_add(struct parcels_out *out, struct parcel *parcel);
 /* May the first unsent one go this way now? */
 bool parcels_out_may_go(const struct parcels_out *out, int way);
@@ -54,6 +58,7 @@ void parcels_out_goes(struct parcels_out *out, int way, int64_t now);
 /* All up to this serial have come. -1: it was never sent. */
 int parcels_out_confirm(struct parcels_out *out, uint64_t serial);
 
+size_t parcels_out_held(const struct parcels_out *out); /* bytes that wait */
 /* By way of others. Of the own link, the liveness of the node is judge. */
 bool parcels_out_is_late(const struct parcels_out *out, int64_t now);
 /* What was sent may take as long as if it were sent now. */

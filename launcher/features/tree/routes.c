@@ -122,17 +122,6 @@ bool tree_routes_renew(struct tree_routes *routes, int place)
     return may;
 }
 
-bool tree_routes_has_below(const struct tree_routes *routes, int place)
-{
-    int first = tree_first_child(&routes->shape, place);
-    int children = tree_children(&routes->shape, place);
-    for (int i = 0; i < children; i++) {
-        if (!tree_routes_is_direct(routes, first + i))
-            return true;
-    }
-    return false;
-}
-
 int tree_routes_hop(const struct tree_routes *routes, int place)
 {
     while (!tree_routes_is_direct(routes, place))

@@ -54,8 +54,6 @@ bool tree_routes_give_up(struct tree_routes *routes, int place);
 bool tree_routes_renew(struct tree_routes *routes, int place);
 bool tree_routes_is_direct(const struct tree_routes *routes, int place);
 
-bool tree_routes_has_below(const struct tree_routes *routes, int place); /* is anyone below it? */
-
 /* To whom the driver sends what is for `place`: a direct agent, perhaps itself. */
 int tree_routes_hop(const struct tree_routes *routes, int place);
 

@@ -40,6 +40,7 @@ struct tree {
     struct node_detour detour;
     struct tree_routes *routes; /* NULL: not begun */
     struct tree_sender *sender;
+    struct outbox *outbox; /* the sender's */
     struct place *places;
     int size, settled, through, returned; /* agents; below others at most; of them back again */
     bool said_why;                        /* one is not below another */
@@ -61,18 +62,31 @@ static struct tree *tree_with(const struct job *job, const struct node_link *nod
     return here && node->place < tree->size ? tree : NULL;
 }
 
+static bool is_told(const struct tree *tree, const struct node_link *node)
+{
+    return node->place >= 0 && node->place < tree->size && tree->places[node->place].told;
+}
+
 /* The detour of the nodes. */
 static bool take_shared(void *context, struct node_link *node, enum frame_type type, uint32_t epoch,
                         const ProtobufCMessage *message, unsigned field, struct shared_block *block)
 {
     const struct tree *tree = context;
-    if (!tree_takes(type) || node->place < 0 || node->place >= tree->size ||
-        !tree->places[node->place].told)
+    if (!tree_takes(type) || !is_told(tree, node))
         return false;
     bool own_link = type != FRAME_MPI_COLLECTED || block->length < TREE_LEAST_BYTES ||
                     block->length > TREE_MOST_BYTES;
     tree_sender_send(tree->sender, node->place, own_link, type, epoch, message, field, block);
     return true;
+}
+
+/* What its link does not take yet waits, and answers keep their turn. */
+static bool takes(void *context, const struct node_link *node, size_t length)
+{
+    const struct tree *tree = context;
+    return is_told(tree, node)
+               ? outbox_waiting(tree->outbox, node->place) + length <= LINK_QUEUE_MAX
+               : link_takes(node->link, length);
 }
 
 /* Ways that are given up */
@@ -96,7 +110,7 @@ static void give_up(struct tree *tree, int place, bool say)
         say_left(node_at(tree, place));
     for (int i = place; i < tree->size; i++) {
         if (tree_toward(shape, place, i) >= 0)
-            tree_sender_return(tree->sender, i);
+            outbox_return(tree->outbox, i);
     }
 }
 
@@ -111,14 +125,23 @@ static void give_up_children(struct tree *tree, int place)
 static bool is_late(void *context, int place)
 {
     const struct tree *tree = context;
-    return tree_sender_is_late(tree->sender, place);
+    return outbox_is_late(tree->outbox, place);
 }
 
-/* Of the sender. */
+/* Of the sender. A silent link is judged by its node's liveness: what went through others may have
+ * come. What waits for the own link only is no fault of others. */
 static void late(void *context, int place)
 {
     struct tree *tree = context;
+    struct node_link *node = node_at(tree, place);
     int blamed = tree_routes_blame(tree->routes, place, is_late, tree);
+    if (!node_link_alive(node) || node->suspect || tree->job->state >= JOB_CLOSING)
+        return;
+    if (outbox_on_own_link(tree->outbox, place)) {
+        if (outbox_waiting(tree->outbox, place) > TREE_OWN_HELD_MAX)
+            node_link_give_up(node, "its agent does not take what MPI ranks exchange");
+        return;
+    }
     if (blamed < 0)
         return;
     give_up(tree, blamed, true);
@@ -221,7 +244,7 @@ static void try_again(struct tree *tree, int place)
     struct place *at = &tree->places[place];
     const struct node_link *above =
         node_at(tree, tree_parent(tree_routes_shape(tree->routes), place));
-    if (!at->was_late || tree_sender_owes(tree->sender, place) || at->tries >= TREE_TRIES ||
+    if (!at->was_late || outbox_owes(tree->outbox, place) || at->tries >= TREE_TRIES ||
         !node_link_alive(above) || above->suspect || !tree_routes_renew(tree->routes, place))
         return;
     at->was_late = false;
@@ -233,7 +256,7 @@ static int take_taken(struct job *job, struct node_link *node, const struct agen
 {
     struct tree *tree = tree_with(job, node);
     const Hvdrun__TreeTaken *message = frame->message;
-    if (tree == NULL || tree_sender_confirm(tree->sender, node->place, message->serial) < 0)
+    if (tree == NULL || outbox_confirm(tree->outbox, node->place, message->serial) < 0)
         return -1;
     if (tree->places[node->place].was_late && job->state < JOB_CLOSING)
         try_again(tree, node->place);
@@ -342,6 +365,7 @@ static void begin(void *context)
     }
     tree->routes = tree_routes_create(size);
     tree->sender = tree_sender_create(job, tree->routes, limit_of(job), late, tree);
+    tree->outbox = tree_sender_outbox(tree->sender);
     for (int i = 0; i < size; i++)
         node_at(tree, i)->detour = &tree->detour;
     send_orders(tree);
@@ -378,13 +402,11 @@ static int open_part(struct job *job, struct error *err)
 {
     const struct settings *settings = job->settings;
     bool short_hang = settings->hang_timeout > 0 && settings->hang_timeout < TREE_HANG_LEAST_MS;
-    bool fetches = settings->mpi_direct >= 0; /* then no large result is sent */
     (void)err;
-    if (job->kind->many_epochs || !job->kind->has_workers || settings->tree_from <= 0 ||
-        short_hang || fetches)
+    if (job->kind->many_epochs || !job->kind->has_workers || settings->tree_from <= 0 || short_hang)
         return 0;
     struct tree *tree = mem_alloc(sizeof(*tree));
-    *tree = (struct tree){.job = job, .detour = {take_shared, tree}};
+    *tree = (struct tree){.job = job, .detour = {take_shared, takes, tree}};
     tree->begin = loop_timer_create(job->loop, begin, tree);
     job->own[PART_tree] = tree;
     return 0;
@@ -411,7 +433,9 @@ static void join_again(struct tree *tree, int place)
     const struct tree_shape *shape = tree_routes_shape(tree->routes);
     int first = tree_first_child(shape, place);
     for (int i = 0; i < tree_children(shape, place) && tree->places[place].port != 0; i++) {
-        if (tree_routes_renew(tree->routes, first + i))
+        if (tree->places[first + i].was_late)
+            try_again(tree, first + i);
+        else if (tree_routes_renew(tree->routes, first + i))
             send_join(tree, first + i);
     }
 }
@@ -425,7 +449,7 @@ static void node_event(struct job *job, struct node_link *node, const char *even
     if (strcmp(event, "node_suspect") == 0) {
         give_up_children(tree, node->place);
     } else if (strcmp(event, "node_heard") == 0) {
-        tree_sender_heard(tree->sender, node->place);
+        outbox_heard(tree->outbox, node->place);
         join_again(tree, node->place);
     }
 }
@@ -433,11 +457,13 @@ static void node_event(struct job *job, struct node_link *node, const char *even
 static void node_lost(struct job *job, struct node_link *node)
 {
     struct tree *tree = tree_with(job, node);
-    if (tree == NULL || job->state >= JOB_CLOSING)
+    if (tree == NULL)
+        return;
+    outbox_forget(tree->outbox, node->place);
+    if (job->state >= JOB_CLOSING)
         return;
     give_up(tree, node->place, false);
     give_up_children(tree, node->place);
-    tree_sender_forget(tree->sender, node->place);
     settle(tree, node->place);
     settle_children(tree, node->place);
 }
@@ -450,8 +476,8 @@ static void report(const struct job *job, struct json_t *root)
     json_object_set_new(root, "tree",
                         json_pack("{s:i,s:i,s:i,s:I,s:I}", "hosts", tree->size, "through_others",
                                   tree->through, "returned", tree->returned, "frames",
-                                  (json_int_t)tree_sender_passed(tree->sender), "again",
-                                  (json_int_t)tree_sender_repeated(tree->sender)));
+                                  (json_int_t)outbox_passed(tree->outbox), "again",
+                                  (json_int_t)outbox_repeated(tree->outbox)));
 }
 
 #define FRAME(type, take, name)                                            \

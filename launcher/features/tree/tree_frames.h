@@ -24,11 +24,13 @@
 /* Bytes of results. Smaller ones gain nothing, and of larger ones an agent has too many copies. */
 #define TREE_LEAST_BYTES ((size_t)256)
 #define TREE_MOST_BYTES ((size_t)16 << 20)
-/* What node_link_takes() must grant beyond a result: the rest of the queue is for data that only
- * this agent has asked for. */
+/* What half of a link's queue must have beyond a result that goes through others: for data
+ * that only this agent has asked for. */
 #define TREE_SPARE_BYTES ((size_t)48 << 20)
-/* An agent to which so much is owed counts as broken. */
-#define TREE_UNCONFIRMED_MAX ((size_t)1 << 30)
+/* If more waits for a way through others, that is given up. It is more than one result. */
+#define TREE_HELD_MAX ((size_t)64 << 20)
+/* An agent that lets more wait for its own link counts as broken. */
+#define TREE_OWN_HELD_MAX ((size_t)1 << 30)
 
 static inline bool tree_takes(uint32_t type)
 {

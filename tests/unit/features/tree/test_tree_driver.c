@@ -90,20 +90,27 @@ static void on_closed(void *context, const char *reason)
     (void)context, (void)reason;
 }
 
+static void node_closed(void *context, struct node_link *node, const char *why)
+{
+    (void)context, (void)node, (void)why;
+}
+
 static void open_node(struct fixture *f, int place)
 {
+    static const struct node_link_ops node_ops = {.closed = node_closed};
     static const struct link_ops ops = {.frame = on_frame, .closed = on_closed};
     struct node_link *node = job_add_node(&f->job, "host");
     int pair[2];
     assert_int_equal(fd_socketpair(pair), 0);
     node->state = NODE_RUNNING;
+    node->ops = &node_ops;
     node->hello = &f->hello;
     node->link = link_create(f->loop, pair[0], pair[0], &ops, &f->agents[place], NULL);
     f->agents[place] = (struct agent){.place = place};
     f->agents[place].link = link_create(f->loop, pair[1], pair[1], &ops, &f->agents[place], NULL);
 }
 
-static int setup(void **state)
+static int set_up(void **state, int64_t hang_ms)
 {
     static const struct job_kind kind = {.has_workers = true};
     static struct fixture f;
@@ -113,7 +120,7 @@ static int setup(void **state)
     f.loop = loop_create(NULL);
     settings_init(&f.settings);
     f.settings.tree_from = 4;
-    f.settings.hang_timeout = TREE_HANG_LEAST_MS; /* so results are soon late */
+    f.settings.hang_timeout = hang_ms;
     f.job = (struct job){.settings = &f.settings,
                          .kind = &kind,
                          .plan = &f.plan,
@@ -128,6 +135,17 @@ static int setup(void **state)
     run_turns(f.loop, 3);
     *state = &f;
     return 0;
+}
+
+static int setup(void **state)
+{
+    return set_up(state, 0);
+}
+
+/* So results are soon late. */
+static int setup_short(void **state)
+{
+    return set_up(state, TREE_HANG_LEAST_MS);
 }
 
 static int teardown(void **state)
@@ -349,15 +367,79 @@ static void test_much_comes_again(void **state)
 static void test_much_for_many(void **state)
 {
     struct fixture *f = *state;
-    for (int i = 3; i < 6; i++)
+    join_three(f);
+    for (int i = 3; i <= 5; i++)
         send_answer(f, i, 60 * MIB);
     run_turns(f->loop, 3); /* not the next tick */
-    assert_true(link_queued(f->job.places[3]->link) + link_queued(f->job.places[4]->link) +
-                    link_queued(f->job.places[5]->link) >
-                96 * MIB);
+    for (int i = 3; i <= 5; i++)
+        assert_true(link_queued(f->job.places[i]->link) > 30 * MIB);
 }
 
-/* A loss must not look like a hang, and large results must be sent at all. */
+/* Also of what comes again: the lowest places are no better off. */
+static void test_much_for_many_comes_again(void **state)
+{
+    struct fixture *f = *state;
+    join_three(f);
+    for (int i = 3; i <= 5; i++) {
+        send_result(f, &i, 1, 15 * MIB);
+        send_answer(f, i, 60 * MIB);
+        send_answer(f, i, 15 * MIB);
+    }
+    tree_part.node_event(&f->job, f->job.places[0], "node_suspect", NULL);
+    run_turns(f->loop, 3); /* not the next tick */
+    for (int i = 3; i <= 5; i++)
+        assert_true(link_queued(f->job.places[i]->link) > 60 * MIB);
+}
+
+static void send_many(struct fixture *f, int place, int count)
+{
+    struct shared_block *block = shared_block_create(60 * MIB);
+    memset(block->bytes, 7, block->length);
+    for (int i = 0; i < count; i++)
+        send_block(f, place, FRAME_MPI_MODEX_DATA, block);
+    shared_block_release(block);
+}
+
+/* The agent is not to blame for what the driver has not sent. */
+static void test_much_waits_for_another_way(void **state)
+{
+    static const int one[] = {3};
+    struct fixture *f = *state;
+    join_three(f);
+    send_result(f, one, 1, 4 * KIB);
+    send_many(f, 3, 18);
+    run_until(f->loop, f->agents[3].counts[FRAME_TREE_LEFT] == 1 && f->agents[3].serial >= 2);
+    assert_true(node_link_alive(f->job.places[3]));
+    assert_int_equal(f->agents[4].counts[FRAME_TREE_LEFT], 0);
+}
+
+static void test_an_agent_that_takes_nothing(void **state)
+{
+    struct fixture *f = *state;
+    join_three(f);
+    f->job.places[3]->suspect = true; /* then its node's liveness is the judge */
+    send_many(f, 3, 20);
+    send_many(f, 4, 20);
+    run_until(f->loop, !node_link_alive(f->job.places[4]));
+    assert_true(node_link_alive(f->job.places[3]));
+    assert_int_equal(f->agents[4].counts[FRAME_TREE_LEFT], 0);
+    f->job.places[3]->suspect = false;
+}
+
+/* An answer may wait, but not too many bytes of them. */
+static void test_room_for_answers(void **state)
+{
+    static const int one[] = {3};
+    struct fixture *f = *state;
+    join_three(f);
+    assert_false(node_link_takes(f->job.places[7], 97 * MIB)); /* it does not know the tree */
+    send_result(f, one, 1, 4 * KIB);
+    send_many(f, 3, 2); /* behind the result, which is not confirmed */
+    assert_true(node_link_takes(f->job.places[3], 60 * MIB));
+    assert_false(node_link_takes(f->job.places[3], 73 * MIB));
+}
+
+/* A loss must not look like a hang. */
 static void test_jobs_without_a_tree(void **state)
 {
     struct fixture *f = *state;
@@ -367,10 +449,6 @@ static void test_jobs_without_a_tree(void **state)
     assert_int_equal(tree_part.open(&f->job, NULL), 0);
     assert_null(f->job.own[PART_tree]);
     f->settings.hang_timeout = 0;
-    f->settings.mpi_direct = 0;
-    assert_int_equal(tree_part.open(&f->job, NULL), 0);
-    assert_null(f->job.own[PART_tree]);
-    f->settings.mpi_direct = -1;
     assert_int_equal(tree_part.open(&f->job, NULL), 0);
     assert_non_null(f->job.own[PART_tree]);
 }
@@ -410,6 +488,30 @@ static void test_late(void **state)
     }
     assert_int_equal(f->agents[3].join, TREE_TRIES + 1);
     assert_int_equal(f->agents[4].counts[FRAME_TREE_LEFT], 0);
+}
+
+/* Not even if the agent above it was silent, too. */
+static void test_late_and_then_silent(void **state)
+{
+    static const int both[] = {0, 3};
+    struct fixture *f = *state;
+    join_three(f);
+    for (uint32_t i = 1; i <= TREE_TRIES + 1; i++) {
+        send_result(f, both, 2, 4 * KIB);
+        run_until(f->loop, f->agents[3].serial == i);
+        f->job.places[0]->suspect = true;
+        tree_part.node_event(&f->job, f->job.places[0], "node_suspect", NULL);
+        assert_int_equal(taken(f, 0, i), 0);
+        assert_int_equal(taken(f, 3, i), 0);
+        assert_int_equal(f->agents[3].join, i);
+        f->job.places[0]->suspect = false;
+        tree_part.node_event(&f->job, f->job.places[0], "node_heard", NULL);
+        run_turns(f->loop, 3);
+        assert_int_equal(f->agents[3].join, i <= TREE_TRIES ? i + 1 : i);
+        if (i <= TREE_TRIES)
+            assert_int_equal(joined(f, 3, i + 1), 0);
+    }
+    assert_int_equal(f->agents[4].join, TREE_TRIES + 2);
 }
 
 /* Workers may still pass a fence after a warning, before they end. */
@@ -495,9 +597,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_results_before_the_tree, setup, teardown),
         cmocka_unit_test_setup_teardown(test_much_comes_again, setup, teardown),
         cmocka_unit_test_setup_teardown(test_much_for_many, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_much_for_many_comes_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_much_waits_for_another_way, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_agent_that_takes_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_room_for_answers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_jobs_without_a_tree, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_late, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_late_while_the_job_ends, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_late, setup_short, teardown),
+        cmocka_unit_test_setup_teardown(test_late_and_then_silent, setup_short, teardown),
+        cmocka_unit_test_setup_teardown(test_late_while_the_job_ends, setup_short, teardown),
         cmocka_unit_test_setup_teardown(test_settled, setup, teardown),
         cmocka_unit_test_setup_teardown(test_without_addresses, setup, teardown),
     };
