@@ -143,16 +143,22 @@ class Tree(JobCommands):
         self.expect_not_said(result, r"lost.*\bn(4|13)\b")
 
     def test_an_agent_that_others_are_below_stands_still(self):
-        """Those below it are direct until it answers again."""
-        job, let_go = self.start_below(self.words(20, "--mpi=pmix"), worker("mpi_fence"), 3, 4096, "random")
+        """Those below it are direct until it answers again. What it had is sent again: round 1 fences half of them without its rank."""
+        program = worker("mpi_order"), 5, 9000, 1500
+        plain_result = self.run_job(*self.words(20, "--tree-from", 0, "--mpi=pmix"), *program, timeout=180)
+        self.expect(plain_result, 0)
+        job, let_go = self.start_below(self.words(20, "--mpi=pmix"), *program)
         agent = self.agent(job, b"n1").pid
+        let_go()
+        job.wait_output("round 0$", name="stderr", timeout=120)
         os.kill(agent, signal.SIGSTOP)
         job.wait_output("hvdrun: n1: no heartbeat for", name="stderr", timeout=60)
-        let_go()
         os.kill(agent, signal.SIGCONT)
-        self.expect(job.wait(120), 0)
+        result = self.expect(job.wait(180), 0)
+        self.assertEqual(sorted(result.lines), sorted(plain_result.lines))
         self.expect_tree(20, 17)
         self.assertGreater(self.tree()["returned"], 0)
+        self.assertGreater(self.tree()["again"], 0)
 
     def test_the_end_of_a_job(self):
         """Status, output of all ranks to the last line, and MPI_Abort."""

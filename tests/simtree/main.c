@@ -12,7 +12,7 @@
 
 #include "simtree/world.h"
 
-#define SELFTEST_COUNT 3000
+#define SELFTEST_COUNT 40000
 
 static const char *const lies[] = {
 #define LIE_TEXT(name, text) text,

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "features/tree/parcels.h"
-#include "features/tree/routes.h"
+#include "features/tree/outbox.h"
 #include "features/tree/tree_frames.h"
 #include "io/link.h"
 #include "sim/rng.h"
@@ -27,6 +26,7 @@ enum {
 struct sent {
     struct parcel parcel;
     struct entry entry;
+    bool went;
 };
 
 /* On a link of the driver, pieces of results go one after the other; all else overtakes them. */
@@ -34,27 +34,21 @@ enum wire { LINK_UP, LINK_DOWN, LINK_PIECES, TREE_UP, TREE_DOWN, WIRES };
 enum way { WAY_NONE, WAY_UP, WAY_SWALLOWS, WAY_ENDED };
 
 struct agent {
-    struct parcels_out out; /* the driver's */
-    uint64_t said, heard;   /* the last number */
-    uint64_t taken;         /* its own, from here on */
-    int told, order;        /* the number of the last JOIN: the driver's, and its own */
-    bool knows;             /* the driver's: all that it gets are parcels */
+    uint64_t said, heard; /* the last number */
+    uint64_t taken;       /* its own, from here on */
+    int told, order;      /* the number of the last JOIN: the driver's, and its own */
+    bool knows;           /* the driver's: all that it gets are parcels */
     bool dead, joined;
     enum way way; /* to the agent above */
     int64_t stopped_until, last[WIRES];
     size_t queued[WIRES]; /* bytes that have not come */
 };
 
-/* What leaves at the end of the driver's turn. */
-struct item {
-    int hop;
-    struct entry entry;
-};
-
 struct world {
     struct rng rng;
     enum lie lie;
     bool quick; /* only the driver stands still */
+    bool burst; /* more results than any queue takes */
     bool lossy; /* connections between agents lose all, and all else is quick and well */
     int64_t hang_ms, bytes_a_ms;
     struct network network;
@@ -62,11 +56,10 @@ struct world {
     int size;
     struct agent *agents;
     struct tree_routes *routes;
-    struct item *items;
-    size_t item_count, item_room, waiting;
+    struct outbox *outbox;
     uint64_t blocks;
     bool begun, ticking; /* the driver */
-    int64_t ticks, ticked_ms, stopped_until;
+    int64_t ticked_ms, stopped_until;
     struct outcome outcome;
 };
 
@@ -130,12 +123,6 @@ static void come(struct world *world, const struct message *message)
         world->agents[message->to].queued[wire_of(message, message->to)] -= message->bytes;
 }
 
-static bool has_room(const struct world *world, int place, size_t bytes)
-{
-    const struct agent *agent = &world->agents[place];
-    return !agent->dead && agent->queued[LINK_PIECES] + bytes <= LINK_QUEUE_MAX / 2;
-}
-
 static void send_direct(struct world *world, int from, int to, enum kind kind,
                         const struct entry *entry)
 {
@@ -175,86 +162,46 @@ static void at_driver(struct world *world, int64_t when, enum kind kind, int abo
 
 /* The driver */
 
-static int compare(const void *left, const void *right)
+static bool takes(void *context, int place, size_t bytes)
 {
-    const struct item *one = left, *other = right;
-    if (one->hop != other->hop)
-        return one->hop < other->hop ? -1 : 1;
-    return one->entry.serial < other->entry.serial ? -1 : 1;
+    const struct world *world = context;
+    const struct agent *agent = &world->agents[place];
+    return !agent->dead &&
+           (world->lie == LIE_NO_PACE || agent->queued[LINK_PIECES] + bytes <= LINK_QUEUE_MAX / 2);
 }
 
-/* Those with the same block, one message for each hop. */
-static void send_cast(struct world *world, struct item *items, size_t count)
+static void ready(void *context)
 {
-    qsort(items, count, sizeof(*items), compare);
-    for (size_t i = 0; i < count;) {
-        struct message message = {
-            .kind = FRAMES, .from = DRIVER, .to = items[i].hop, .direct = true};
-        message.bytes = items[i].entry.bytes;
-        message.entries = mem_array(count - i, sizeof(*message.entries));
-        for (; i < count && items[i].hop == message.to; i++)
-            message.entries[message.count++] = items[i].entry;
-        put(world, &message, message.to);
+    (void)context; /* each turn ends with outbox_flush() */
+}
+
+static void send_parcels(void *context, int hop, struct parcel *const *parcels, size_t count)
+{
+    struct world *world = context;
+    struct message message = {.kind = FRAMES, .from = DRIVER, .to = hop, .direct = true};
+    message.entries = mem_array(count, sizeof(*message.entries));
+    for (size_t i = 0; i < count; i++) {
+        struct sent *sent = (struct sent *)parcels[i];
+        if (sent->went && world->lie == LIE_NO_REPEAT)
+            continue;
+        sent->went = true;
+        sent->entry.serial = sent->parcel.serial;
+        message.bytes = sent->entry.bytes;
+        message.entries[message.count++] = sent->entry;
     }
-}
-
-static void send_items(struct world *world)
-{
-    for (size_t i = 0; i < world->item_count;) {
-        size_t from = i;
-        while (i < world->item_count &&
-               world->items[i].entry.block == world->items[from].entry.block)
-            i++;
-        send_cast(world, &world->items[from], i - from);
-    }
-    world->item_count = 0;
-    world->waiting = 0;
-}
-
-static void add_item(struct world *world, int hop, const struct entry *entry)
-{
-    size_t count = world->item_count;
-    if (count == 0 || world->items[count - 1].entry.block != entry->block)
-        world->waiting += entry->bytes;
-    world->items = mem_one_more(world->items, count, &world->item_room, sizeof(*world->items));
-    world->items[world->item_count++] = (struct item){hop, *entry};
-}
-
-static int way_to(const struct world *world, int place, const struct parcel *parcel)
-{
-    int hop = tree_routes_hop(world->routes, place);
-    bool others = hop != place && !parcel->own_link &&
-                  has_room(world, hop, world->waiting + parcel->bytes + TREE_SPARE_BYTES);
-    return others ? hop : PARCEL_OWN_LINK;
-}
-
-static void send_next(struct world *world, int place)
-{
-    struct parcels_out *out = &world->agents[place].out;
-    while (out->unsent != NULL) {
-        const struct parcel *parcel = out->unsent;
-        int way = way_to(world, place, parcel);
-        bool own = way == PARCEL_OWN_LINK;
-        if ((!parcels_out_may_go(out, way) && world->lie != LIE_MIXES_WAYS) ||
-            (own && !has_room(world, place, world->waiting + parcel->bytes) &&
-             world->lie != LIE_NO_PACE))
-            return;
-        if (world->lie != LIE_NO_REPEAT || parcel->serial > out->reached)
-            add_item(world, own ? place : way, &((const struct sent *)parcel)->entry);
-        parcels_out_goes(out, way, world->ticks);
-    }
+    put(world, &message, hop);
 }
 
 static void keep(struct world *world, const struct entry *plain, bool own_link)
 {
-    struct parcels_out *out = &world->agents[plain->place].out;
     struct sent *sent = mem_alloc(sizeof(*sent));
     *sent = (struct sent){.entry = *plain};
-    sent->parcel.bytes = plain->bytes;
+    sent->parcel.block = (const void *)(uintptr_t)plain->block; /* a name only */
+    sent->parcel.bytes = sent->parcel.block_bytes = plain->bytes;
     sent->parcel.own_link = own_link;
-    parcels_out_add(out, &sent->parcel);
-    sent->entry.serial = sent->parcel.serial;
-    send_next(world, plain->place);
+    outbox_add(world->outbox, plain->place, &sent->parcel);
+    if (world->lie == LIE_BELIEVES_SENT)
+        outbox_confirm(world->outbox, plain->place, sent->parcel.serial);
 }
 
 static void tick_later(struct world *world)
@@ -264,12 +211,6 @@ static void tick_later(struct world *world)
     world->ticking = true;
     world->ticked_ms = world->now;
     at(world, world->now + TICK_MS, TICK, DRIVER);
-}
-
-static void driver_returns(struct world *world, int place)
-{
-    world->outcome.again += (uint64_t)parcels_out_return(&world->agents[place].out);
-    send_next(world, place);
 }
 
 static void give_up(struct world *world, int place, bool say)
@@ -283,7 +224,7 @@ static void give_up(struct world *world, int place, bool say)
         send_direct(world, DRIVER, place, LEFT, NULL);
     for (int i = place; i < world->size; i++) {
         if (tree_toward(shape_of(world), place, i) >= 0)
-            driver_returns(world, i);
+            outbox_return(world->outbox, i);
     }
 }
 
@@ -296,24 +237,24 @@ static void give_up_children(struct world *world, int place)
 static bool is_late(void *context, int place)
 {
     const struct world *world = context;
-    return parcels_out_is_late(&world->agents[place].out, world->ticks);
+    return outbox_is_late(world->outbox, place);
+}
+
+static void late(void *context, int place)
+{
+    struct world *world = context;
+    int blamed = tree_routes_blame(world->routes, place, is_late, world);
+    if (blamed >= 0 && !world->agents[place].dead && !outbox_on_own_link(world->outbox, place))
+        give_up(world, blamed, true);
 }
 
 static void driver_tick(struct world *world)
 {
-    bool more = false;
+    int64_t missed = (world->now - world->ticked_ms) / TICK_MS - 1;
+    bool more = outbox_tick(world->outbox);
+    for (int64_t i = 0; i < missed && world->lie == LIE_COUNTS_PAUSES; i++)
+        outbox_tick(world->outbox);
     world->ticking = false;
-    world->ticks += world->lie == LIE_COUNTS_PAUSES ? (world->now - world->ticked_ms) / TICK_MS : 1;
-    for (int i = 0; i < world->size; i++) {
-        if (world->agents[i].dead || world->agents[i].out.first == NULL)
-            continue;
-        int blamed = is_late(world, i) ? tree_routes_blame(world->routes, i, is_late, world) : -1;
-        if (blamed >= 0)
-            give_up(world, blamed, true);
-        else
-            send_next(world, i);
-        more = true;
-    }
     if (more)
         tick_later(world);
 }
@@ -543,9 +484,10 @@ static void fault(struct world *world)
 
 static size_t some_bytes(struct world *world)
 {
-    switch (rng_below(&world->rng, 4)) {
+    switch (rng_below(&world->rng, world->burst ? 4 : 6)) {
     case 0: return (size_t)rng_between(&world->rng, 0, TREE_LEAST_BYTES);
     case 1: return (size_t)rng_between(&world->rng, 256, 1 << 16);
+    case 5: return (size_t)rng_between(&world->rng, 256, FRAME_MPI_DATA_MAX);
     default: return (size_t)rng_between(&world->rng, 256, TREE_MOST_BYTES + MIB);
     }
 }
@@ -585,7 +527,8 @@ static void say_answer(struct world *world)
     struct agent *agent = &world->agents[place];
     size_t bytes = some_bytes(world);
     bool knows = agent->knows;
-    if (agent->dead || !has_room(world, place, bytes))
+    if (agent->dead || (knows ? outbox_waiting(world->outbox, place) + bytes > LINK_QUEUE_MAX
+                              : !takes(world, place, bytes)))
         return;
     agent->knows = knows && world->lie != LIE_ANSWERS_APART;
     say(world, place, ++world->blocks, bytes, true);
@@ -595,9 +538,8 @@ static void say_answer(struct world *world)
 
 static void confirm(struct world *world, const struct entry *taken)
 {
-    if (parcels_out_confirm(&world->agents[taken->place].out, taken->serial) < 0)
+    if (outbox_confirm(world->outbox, taken->place, taken->serial) < 0)
         wrong(world, "what was never sent is confirmed");
-    send_next(world, taken->place);
 }
 
 static void begin_tree(struct world *world)
@@ -626,7 +568,7 @@ static void driver_event(struct world *world, const struct message *message)
         driver_connects(world, message->from);
         break;
     case HEARD:
-        parcels_out_wait(&world->agents[message->from].out, world->ticks);
+        outbox_heard(world->outbox, message->from);
         join_again(world, message->from);
         break;
     case BEGIN: begin_tree(world); break;
@@ -635,11 +577,11 @@ static void driver_event(struct world *world, const struct message *message)
     case LOST:
         give_up(world, message->from, false);
         give_up_children(world, message->from);
-        parcels_out_clear(&world->agents[message->from].out);
+        outbox_forget(world->outbox, message->from);
         break;
     default: break;
     }
-    send_items(world);
+    outbox_flush(world->outbox);
 }
 
 static void put_off(struct world *world, struct message *message, int64_t until)
@@ -682,7 +624,7 @@ static void check_end(struct world *world)
             continue;
         if (agent->heard != agent->said)
             wrong(world, "a frame never came");
-        if (agent->out.first != NULL)
+        if (outbox_owes(world->outbox, i))
             wrong(world, "a frame that came is not confirmed");
         if (!tree_routes_is_direct(world->routes, i) && agent->way != WAY_UP &&
             agent->way != WAY_SWALLOWS)
@@ -692,15 +634,15 @@ static void check_end(struct world *world)
 
 static void begin(struct world *world)
 {
+    static const struct outbox_ops ops = {takes, ready, send_parcels, late, free_sent};
     world->routes = tree_routes_create(world->size);
     world->agents = mem_array((size_t)world->size, sizeof(*world->agents));
     int faults = rng_below(&world->rng, 7), says = 2 + rng_below(&world->rng, 11);
-    bool burst = rng_below(&world->rng, 8) == 0; /* more than any queue takes */
+    world->burst = rng_below(&world->rng, 8) == 0;
+    bool limited = world->lossy || (!world->quick && rng_below(&world->rng, 2) == 0);
     int64_t limit =
-        !world->lossy || world->lie == LIE_NO_LIMIT ? INT64_MAX : world->hang_ms / 4 / TICK_MS;
-    size_t copies = (size_t)shape_of(world)->radix * (size_t)tree_levels(shape_of(world));
-    for (int i = 0; i < world->size; i++)
-        parcels_out_init(&world->agents[i].out, TREE_PATIENCE, limit, copies, free_sent);
+        !limited || world->lie == LIE_NO_LIMIT ? INT64_MAX : world->hang_ms / 4 / TICK_MS;
+    world->outbox = outbox_create(world->routes, limit, &ops, world);
     for (int i = 0; i < faults; i++)
         at(world, rng_between(&world->rng, 0, FAULTS_UNTIL_MS), FAULT, DRIVER);
     at(world, rng_between(&world->rng, 0, 100), BEGIN, DRIVER);
@@ -710,17 +652,16 @@ static void begin(struct world *world)
         at(world, rng_between(&world->rng, 0, FAULTS_UNTIL_MS + 5000),
            rng_below(&world->rng, 3) == 0 ? ANSWER : SEND, DRIVER);
     int64_t when = rng_between(&world->rng, 1000, FAULTS_UNTIL_MS);
-    for (int i = 0; i < 60 && burst && !world->lossy; i++)
+    for (int i = 0; i < 60 && world->burst && !world->lossy; i++)
         at(world, rng_between(&world->rng, when, when + 1000), SEND, DRIVER);
 }
 
 static void clear(struct world *world)
 {
     network_clear(&world->network);
-    for (int i = 0; i < world->size; i++)
-        parcels_out_clear(&world->agents[i].out);
+    world->outcome.again = (uint64_t)outbox_repeated(world->outbox);
+    outbox_destroy(world->outbox);
     free(world->agents);
-    free(world->items);
     tree_routes_destroy(world->routes);
 }
 

@@ -31,7 +31,7 @@
     X(LIE_KEEPS_WAY, "no way is given up")                                    \
     X(LIE_COUNTS_PAUSES, "the driver counts while it stands still")           \
     X(LIE_TAKES_EARLY, "what is early is taken at once")                      \
-    X(LIE_MIXES_WAYS, "the driver does not wait before it takes another way") \
+    X(LIE_BELIEVES_SENT, "what was sent counts as confirmed")                 \
     X(LIE_JOIN_OVERTAKES, "an order to join overtakes results")               \
     X(LIE_ANSWERS_APART, "answers to questions are no parcels")               \
     X(LIE_NO_PACE, "all that comes again does so at once")                    \

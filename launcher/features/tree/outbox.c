@@ -147,6 +147,16 @@ void outbox_add(struct outbox *outbox, int place, struct parcel *parcel)
     send_next(outbox, place);
 }
 
+/* A way through others has to do something for so much. */
+static bool too_much_waits(const struct outbox *outbox, const struct parcels_out *out)
+{
+    size_t held = parcels_out_held(out);
+    if (out->way == PARCEL_OWN_LINK)
+        return held > TREE_OWN_HELD_MAX;
+    return held > TREE_HELD_MAX && out->unsent != out->first &&
+           outbox->now >= out->first->went + TREE_HELD_TICKS;
+}
+
 /* Each time, another place is the first to get room. */
 bool outbox_tick(struct outbox *outbox)
 {
@@ -158,7 +168,7 @@ bool outbox_tick(struct outbox *outbox)
         if (out->first == NULL)
             continue;
         more = true;
-        if (outbox_is_late(outbox, place) || parcels_out_held(out) > TREE_HELD_MAX)
+        if (outbox_is_late(outbox, place) || too_much_waits(outbox, out))
             outbox->ops->late(outbox->context, place);
         send_next(outbox, place);
     }

@@ -76,6 +76,7 @@ void parcels_out_goes(struct parcels_out *out, int way, int64_t now)
     out->way = way;
     out->unsent = parcel->next;
     out->flying += parcel->bytes;
+    parcel->went = now;
     parcel->due = due(out, out->flying, now);
     if (out->reached < parcel->serial)
         out->reached = parcel->serial;

@@ -27,7 +27,7 @@ struct parcel { /* the first member of what the owner sends */
     bool own_link;             /* it is not to go another way */
     int holds;                 /* who still needs it */
     uint64_t serial;
-    int64_t due; /* tick */
+    int64_t went, due; /* ticks */
 };
 
 typedef void parcel_free(struct parcel *parcel);

@@ -138,8 +138,7 @@ static void late(void *context, int place)
     if (!node_link_alive(node) || node->suspect || tree->job->state >= JOB_CLOSING)
         return;
     if (outbox_on_own_link(tree->outbox, place)) {
-        if (outbox_waiting(tree->outbox, place) > TREE_OWN_HELD_MAX)
-            node_link_give_up(node, "its agent does not take what MPI ranks exchange");
+        node_link_give_up(node, "its agent does not take what MPI ranks exchange");
         return;
     }
     if (blamed < 0)

@@ -27,8 +27,10 @@
 /* What half of a link's queue must have beyond a result that goes through others: for data
  * that only this agent has asked for. */
 #define TREE_SPARE_BYTES ((size_t)48 << 20)
-/* If more waits for a way through others, that is given up. It is more than one result. */
+/* If more waits until others have brought something that was sent so many ticks ago, their way is
+ * given up. */
 #define TREE_HELD_MAX ((size_t)64 << 20)
+#define TREE_HELD_TICKS 4
 /* An agent that lets more wait for its own link counts as broken. */
 #define TREE_OWN_HELD_MAX ((size_t)1 << 30)
 
