@@ -16,7 +16,10 @@
  * way may be given up. In another one, the only faults are connections between agents; then no
  * result may take half of --hang-timeout.
  *
- * Not simulated: TLS, connections that take long, and bodies of frames.
+ * The outbox, the parcels and the routes are the driver's own. Not simulated: TLS, TREE_OPEN,
+ * connections that take long, and bodies of frames; that an agent which was late connects again,
+ * and how often; that no way is blamed for an agent that seems silent, or while a job ends; answers
+ * without data.
  */
 #pragma once
 

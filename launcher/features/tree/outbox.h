@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the driver has for the agents of the tree: which way each parcel takes, and when. What
- * leaves in one turn of the loop, one after the other and with the same block, leaves as one for
- * each agent that the driver reaches itself. Pure: the owner makes the parcels, and knows the
- * links.
+ * What the driver has for the agents of the tree: which way each parcel takes, and when. Parcels of
+ * one turn of the loop that follow each other and have the same block leave as one. There is one
+ * such message for each agent that the driver reaches itself. Pure: the owner makes the parcels,
+ * and knows the links.
  */
 #pragma once
 

@@ -25,7 +25,7 @@ struct parcel { /* the first member of what the owner sends */
     const void *block;         /* what others may get, too */
     size_t bytes, block_bytes; /* of all; of the block */
     bool own_link;             /* it is not to go another way */
-    int holds;                 /* who still needs it */
+    int holds;                 /* lists that still need it */
     uint64_t serial;
     int64_t went, due; /* ticks */
 };
