@@ -96,13 +96,25 @@ void outbox_flush(struct outbox *outbox)
     outbox->count = 0;
 }
 
+static bool is_in_run(const struct outbox *outbox, const struct parcel *parcel)
+{
+    return outbox->count > 0 && outbox->items[outbox->count - 1].parcel->block == parcel->block;
+}
+
+/* Its block may go there anyway. */
+static size_t more_for(const struct outbox *outbox, int place, const struct parcel *parcel)
+{
+    bool known = is_in_run(outbox, parcel) && outbox->hops[place].run == outbox->run;
+    return parcel->bytes - (known ? parcel->block_bytes : 0);
+}
+
 static void go(struct outbox *outbox, int place, int way)
 {
     struct parcel *parcel = outbox->outs[place].unsent;
     struct hop *hop = &outbox->hops[way == PARCEL_OWN_LINK ? place : way];
-    if (outbox->count == 0 || outbox->items[outbox->count - 1].parcel->block != parcel->block)
+    hop->bytes += more_for(outbox, (int)(hop - outbox->hops), parcel);
+    if (!is_in_run(outbox, parcel))
         outbox->run++;
-    hop->bytes += parcel->bytes - (hop->run == outbox->run ? parcel->block_bytes : 0);
     hop->run = outbox->run;
     outbox->items =
         mem_one_more(outbox->items, outbox->count, &outbox->room, sizeof(*outbox->items));
@@ -114,17 +126,17 @@ static void go(struct outbox *outbox, int place, int way)
     parcels_out_goes(&outbox->outs[place], way, outbox->now);
 }
 
-static bool takes(const struct outbox *outbox, int place, size_t bytes)
+static bool takes(const struct outbox *outbox, int place, const struct parcel *parcel, size_t spare)
 {
-    return outbox->ops->takes(outbox->context, place, outbox->hops[place].bytes + bytes);
+    size_t bytes = outbox->hops[place].bytes + more_for(outbox, place, parcel);
+    return outbox->ops->takes(outbox->context, place, bytes + spare);
 }
 
 /* By way of others, if most of the queue of that agent's link is left for what only it gets. */
 static int way_to(const struct outbox *outbox, int place, const struct parcel *parcel)
 {
     int hop = tree_routes_hop(outbox->routes, place);
-    bool others =
-        hop != place && !parcel->own_link && takes(outbox, hop, parcel->bytes + TREE_SPARE_BYTES);
+    bool others = hop != place && !parcel->own_link && takes(outbox, hop, parcel, TREE_SPARE_BYTES);
     return others ? hop : PARCEL_OWN_LINK;
 }
 
@@ -135,7 +147,7 @@ static void send_next(struct outbox *outbox, int place)
     while (out->unsent != NULL) {
         int way = way_to(outbox, place, out->unsent);
         if (!parcels_out_may_go(out, way) ||
-            (way == PARCEL_OWN_LINK && !takes(outbox, place, out->unsent->bytes)))
+            (way == PARCEL_OWN_LINK && !takes(outbox, place, out->unsent, 0)))
             return;
         go(outbox, place, way);
     }
