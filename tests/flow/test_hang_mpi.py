@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--hang-timeout and MPI programs, whose ranks spin while they wait (docs/hangs.md)."""
+"""--hang-timeout and MPI programs, whose ranks spin while they wait (docs/hangs.md), also for one that has left."""
 # ctest waits
 
 import os
@@ -23,7 +23,14 @@ HANGS = {"mismatch": (3, r"rank 2 on localhost is elsewhere: in MPI_Bcast, calle
 LIMIT, LONG = 10, 16
 
 
-class Mpi(Flow):
+class Counters(Flow):
+
+    def skip_without_counters(self, result):
+        if os.geteuid() != 0 and "it cannot be seen whether calls of MPI return" in result.stderr:
+            self.skipTest("the kernel does not say whether calls return")
+
+
+class Mpi(Counters):
 
     def begin(self, kind, way, np, limit, seconds, *more, before=()):
         # MPI-IO makes its file there
@@ -37,10 +44,6 @@ class Mpi(Flow):
                 result = self.expect(job.wait(patient(300)), 0)
                 self.expect_not_said(result, "hangs")
                 self.assertIn("[0]<stdout>:done", result.lines)
-
-    def skip_without_counters(self, result):
-        if os.geteuid() != 0 and "it cannot be seen whether calls of MPI return" in result.stderr:
-            self.skipTest("the kernel does not say whether calls return")
 
     def test_ranks_that_spin(self):
         jobs = {(kind, way): self.begin(kind, way, np, 4, 0, "--timeout", patient(240))
@@ -96,6 +99,56 @@ class Mpi(Flow):
         os.unlink(self.box.path("go"))
         self.expect(result, 124)
         self.expect_not_said(result, "hangs")
+
+
+# A job of a rank that has left ends after a minute, if the others surely wait for it.
+LEFT, LONGER = 60, 75
+
+
+class Left(Counters):
+    """The last of three ranks exits with 0 without MPI_Finalize."""
+
+    def begin(self, kind, way, *options, timeout=patient(300)):
+        return self.start("-np", 3, "-H", "localhost:4", "--grace", 0, "--timeout", timeout, *options,
+                          mpi_worker("mpi_left", kind), way, LONGER, env=QUIET)
+
+    def test_others_that_wait_for_it(self):
+        """The job ends, unless the user wants that they wait."""
+        folder = self.box.path("evidence")
+        jobs = {(kind, way): self.begin(kind, way, "--evidence", folder)
+                for kind, way in (("openmpi", "barrier"), ("mpich", "receive"))}
+        waiting = [self.begin(kind, "barrier", *options, timeout=LONGER + 10)
+                   for kind, *options in (("mpich", "--hang-timeout", 0), ("openmpi", "--on-hang", "warn"))]
+        calls = {"barrier": "ranks 0-1 in MPI_Barrier", "receive": "rank 0 in MPI_Recv, rank 1 in MPI_Barrier"}
+        for (kind, way), job in jobs.items():
+            with self.subTest(kind=kind):
+                result = job.wait(patient(320))
+                self.skip_without_counters(result)
+                self.expect(result, 119)
+                self.expect_said(result, "rank 2 has exited with 0 without MPI_Finalize, and all ranks that run have been in the same calls "
+                                         "of MPI for 10 s; hvdrun ends the job if it is sure of that for a minute, and --hang-timeout 0 "
+                                         "lets them wait")
+                self.expect_said(result, rf"the job hangs: rank 2 has exited with 0 without MPI_Finalize, and all ranks that run have waited "
+                                         rf"for {LEFT} s: {calls[way]}; let each rank call MPI_Finalize, or give --hang-timeout 0 to let the "
+                                         r"others wait")
+        for job in waiting:
+            self.expect_not_said(self.expect(job.wait(patient(200)), 124), "hangs")
+        stories = [self.expect(self.start("explain", os.path.join(folder, name)).wait(), 0).stdout for name in os.listdir(folder)]
+        self.assertEqual(len(stories), 2)
+        for story in stories:
+            self.assertIn("without MPI_Finalize", story)
+
+    def test_others_that_go_on(self):
+        """They compute, sleep, or wait for one that does, for a client or for a child, and then exit without MPI."""
+        ways = [*((kind, way) for kind in KINDS for way in ("compute", "sleep", "late")), ("openmpi", "child")]
+        jobs = {(kind, way): self.begin(kind, way) for kind, way in ways}
+        accepting = self.begin("openmpi", "accept", timeout=LONGER + 10)
+        for (kind, way), job in jobs.items():
+            with self.subTest(kind=kind, way=way):
+                result = self.expect(job.wait(patient(320)), 0)
+                self.assertIn("[0]<stdout>:done", result.lines)
+                self.expect_not_said(result, "hangs")
+        self.expect_not_said(self.expect(accepting.wait(patient(200)), 124), "hangs")
 
 
 if __name__ == "__main__":

@@ -222,15 +222,6 @@ class Ends(Mpi):
     def start_left(self, kind, when, *options):
         return self.start("-np", 3, "--grace", 0, *options, mpi_worker("mpi_die", kind), when, 1, 0, env=QUIET)
 
-    def test_ranks_that_all_wait_after_one_has_left(self):
-        for kind in KINDS:
-            job = self.start_left(kind, "after")
-            job.wait_output(r"rank 1 has exited with 0 without MPI_Finalize, and all ranks that run have been in the same calls of MPI for \d+ s; "
-                            r"--hang-timeout can end such a job", name="stderr", timeout=120)
-            self.assertIsNone(job.popen.poll(), job.output())
-            job.signal(signal.SIGINT)
-            job.wait(120)
-
     def test_a_rank_that_left_ends_nothing_else(self):
         """A rank computes; or the one that left never called MPI_Init; or nothing says that the job may be ended."""
         jobs = [self.start_left(kind, when, "--timeout", 20, *options) for kind in KINDS

@@ -1,26 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Warns once of a job in which a rank has exited with 0 between MPI_Init and MPI_Finalize, when all
- * others seem to wait in MPI (mpi_wait.h). --hang-timeout ends the job, by the rules for all hangs.
+ * A rank has exited with 0 between MPI_Init and MPI_Finalize. Warns once when all others seem to
+ * wait in MPI (mpi_wait.h), and ends the job when they surely do for a minute. --hang-timeout ends
+ * it by the rules for all hangs instead, and with 0 they wait on.
  */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
+#include "base/status.h"
+#include "driver/end/teardown.h"
 #include "driver/job/ask.h"
+#include "driver/job/incident.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
+#include "driver/tell/events.h"
 #include "features/hang/mpi_wait.h"
 #include "features/stacks/look_driver.h"
+
+#define TEXT_MAX ((size_t)1 << 16)
+#define PULSE_LIMIT_MS 60000
 
 struct mpi_left {
     struct job *job;
     struct loop_timer *timer;           /* NULL: no rank has left */
     struct mpi_wait_rank *before, *now; /* by rank, each with `count` entries */
+    uint64_t *io_bytes;                 /* likewise, of the last answer */
     size_t count;
     int64_t period_ms;
-    int looks; /* one after another that show the same */
+    int looks, sure_looks; /* one after another that show the same */
+    bool warned;
+    char *text; /* of the end; NULL */
 };
 
 static bool is_on(const struct job *job)
@@ -33,20 +45,57 @@ static int who_left(const struct job *job)
     return job_seat_rank(job, job->ranks.left_mpi);
 }
 
-static int waited_ms(const struct mpi_left *left)
+/* What comes of it. "": the user has said so. */
+static void put_outlook(const struct mpi_left *left, const struct ask *look, struct buf *out)
 {
-    return (left->looks - 1) * MPI_WAIT_PERIOD_MS;
+    struct buf remarks AUTO_BUF = BUF_INIT(TEXT_MAX);
+    if (left->job->settings->hang_timeout >= 0)
+        return;
+    buf_puts(out, "; hvdrun ends the job if it is sure of that for a minute, and --hang-timeout 0 "
+                  "lets them wait");
+    look_remarks(look, &remarks);
+    if (left->sure_looks == 0 && remarks.length > 0)
+        buf_printf(out, "; it is not sure: %.*s", (int)strcspn(buf_text(&remarks), "\n"),
+                   buf_text(&remarks));
 }
 
 /* That is no verdict: they may yet succeed. */
-static void warn(const struct mpi_left *left)
+static void warn(struct mpi_left *left, const struct ask *look)
 {
-    bool ends = left->job->settings->hang_timeout > 0;
+    struct buf outlook AUTO_BUF = BUF_INIT(TEXT_MAX);
+    put_outlook(left, look, &outlook);
+    left->warned = true;
     log_warning(&left->job->log,
                 "rank %d has exited with 0 without MPI_Finalize, and all ranks that run have been "
                 "in the same calls of MPI for %d s%s",
-                who_left(left->job), waited_ms(left) / 1000,
-                ends ? "" : "; --hang-timeout can end such a job");
+                who_left(left->job), (MPI_WAIT_LOOKS - 1) * MPI_WAIT_PERIOD_MS / 1000,
+                buf_text(&outlook));
+}
+
+/* All that the ranks can show has been collected. */
+static void collected(void *context)
+{
+    struct mpi_left *left = context;
+    if (left->job->state == JOB_RUNNING)
+        teardown_launcher(left->job, STATUS_HANG, left->text);
+}
+
+static void end_job(struct mpi_left *left, const struct ask *look)
+{
+    struct job *job = left->job;
+    struct buf calls AUTO_BUF = BUF_INIT(TEXT_MAX);
+    mpi_wait_text(left->now, job->ranks.size, &calls);
+    left->text = mem_printf(
+        "the job hangs: rank %d has exited with 0 without MPI_Finalize, and all ranks that run "
+        "have waited for %d s: %s; let each rank call MPI_Finalize, or give --hang-timeout 0 to "
+        "let the others wait",
+        who_left(job), (int)(mpi_wait_sure_ms(left->sure_looks) / 1000), buf_text(&calls));
+    look_show(look);
+    events_text(job, "hung", left->text);
+    struct incident incident = {
+        .kind = INCIDENT_HANG, .text = left->text, .rank = who_left(job), .look = look};
+    if (!incident_raise(job, &incident, collected, left))
+        collected(left);
 }
 
 static void take_stack(void *context, int seat, const struct look_stack *source)
@@ -54,6 +103,32 @@ static void take_stack(void *context, int seat, const struct look_stack *source)
     const struct mpi_left *left = context;
     if ((size_t)seat < left->count)
         mpi_wait_add(&left->now[seat], source->stack);
+}
+
+static void take_whole(void *context, int seat)
+{
+    const struct mpi_left *left = context;
+    if ((size_t)seat < left->count)
+        left->now[seat].calls.whole = true;
+}
+
+static int take_pulses(struct job *job, struct node_link *node, ProtobufCMessage **answer)
+{
+    const struct mpi_left *left = job_part(job, mpi_left);
+    const Hvdrun__Pulse *message = (const Hvdrun__Pulse *)*answer;
+    for (size_t i = 0; i < message->n_ranks; i++) {
+        const Hvdrun__RankPulse *pulse = message->ranks[i];
+        if (job_seat_is_on(job, node, pulse->seat) && pulse->seat < left->count)
+            left->io_bytes[pulse->seat] = pulse->io_bytes;
+    }
+    return 0;
+}
+
+static void ask_pulses(struct job *job)
+{
+    static const struct question question = {&topic_pulse, take_pulses, .keep = false};
+    Hvdrun__PulseRequest request = HVDRUN__PULSE_REQUEST__INIT;
+    ask_all(job, &question, &request.base, PULSE_LIMIT_MS, NULL, NULL);
 }
 
 /* Makes room for all ranks: they can spawn others. */
@@ -64,28 +139,46 @@ static void reach_ranks(struct mpi_left *left)
         return;
     left->before = mem_resize_array(left->before, count, sizeof(*left->before));
     left->now = mem_resize_array(left->now, count, sizeof(*left->now));
+    left->io_bytes = mem_resize_array(left->io_bytes, count, sizeof(*left->io_bytes));
+    memset(left->io_bytes + left->count, 0, (count - left->count) * sizeof(*left->io_bytes));
     memset(left->before + left->count, 0, (count - left->count) * sizeof(*left->before));
     memset(left->now + left->count, 0, (count - left->count) * sizeof(*left->now));
     left->count = count;
+}
+
+/* Counts what the look in `now` shows. */
+static void count_look(struct mpi_left *left)
+{
+    int size = left->job->ranks.size;
+    bool on = is_on(left->job);
+    left->looks = on ? mpi_wait_looks(left->before, left->now, size, left->looks) : 0;
+    left->sure_looks =
+        on ? mpi_wait_sure_looks(left->before, left->now, size, left->sure_looks) : 0;
+    int most = left->looks > left->sure_looks ? left->looks : left->sure_looks;
+    left->period_ms = mpi_wait_next_ms(most, left->period_ms);
 }
 
 static void looked(void *context, const struct ask *look)
 {
     struct mpi_left *left = context;
     const struct job *job = left->job;
+    bool ends = job->settings->hang_timeout < 0;
     reach_ranks(left);
     for (int seat = 0; seat < job->ranks.size; seat++) {
         const struct rank_record *record = &job->ranks.records[seat];
-        left->now[seat] =
-            (struct mpi_wait_rank){.runs = record->state == RANK_RUNNING, .output = record->output};
+        left->now[seat] = (struct mpi_wait_rank){.runs = record->state == RANK_RUNNING,
+                                                 .output = record->output,
+                                                 .io_bytes = left->io_bytes[seat]};
     }
     look_walk(look, take_stack, left);
-    left->looks =
-        is_on(job) ? mpi_wait_looks(left->before, left->now, job->ranks.size, left->looks) : 0;
-    left->period_ms = mpi_wait_next_ms(left->looks, left->period_ms);
-    if (left->looks >= MPI_WAIT_LOOKS)
-        warn(left);
-    else
+    look_walk_whole(look, take_whole, left);
+    count_look(left);
+    bool waits = left->looks >= MPI_WAIT_LOOKS || left->sure_looks >= MPI_WAIT_LOOKS;
+    if (waits && !left->warned)
+        warn(left, look);
+    if (ends && left->sure_looks >= MPI_WAIT_SURE_LOOKS)
+        end_job(left, look);
+    else if (ends || !left->warned)
         loop_timer_set(left->timer, left->period_ms);
     struct mpi_wait_rank *last = left->before;
     left->before = left->now;
@@ -95,10 +188,12 @@ static void looked(void *context, const struct ask *look)
 static void look(void *context)
 {
     struct mpi_left *left = context;
-    if (is_on(left->job))
+    if (is_on(left->job)) {
+        ask_pulses(left->job);
         look_ask(left->job, LOOK_CALLS, looked, left);
-    else if (left->job->state == JOB_RUNNING)
+    } else if (left->job->state == JOB_RUNNING) {
         loop_timer_set(left->timer, left->period_ms);
+    }
 }
 
 static void ranks_changed(struct job *job)
@@ -130,6 +225,8 @@ static void close_part(struct job *job)
     loop_timer_destroy(left->timer);
     free(left->before);
     free(left->now);
+    free(left->io_bytes);
+    free(left->text);
     free(left);
 }
 

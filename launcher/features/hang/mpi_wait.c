@@ -5,9 +5,13 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/mem.h"
 #include "base/text.h"
 #include "features/hang/place_frame.h"
+#include "model/plan/rank_list.h"
 #include "model/settings/mpi_names.h"
+
+#define CALLS_SHOWN 3
 
 /* Of the program itself, such as an MPI_Op that computes. */
 static bool is_own(const struct stack_frame *frame)
@@ -29,43 +33,6 @@ uint64_t mpi_wait_place(const struct stack *stack)
         return hash | 1;
     }
     return 0;
-}
-
-/* The number of a call tells more than its place. */
-static uint64_t place_of(const struct stack *stack)
-{
-    uint64_t place = mpi_wait_place(stack), call = stack->call;
-    return place == 0 || call == 0 ? place : hash_add(HASH_START, &call, sizeof(call)) | 1;
-}
-
-void mpi_wait_add(struct mpi_wait_rank *rank, const struct stack *stack)
-{
-    uint64_t place = place_of(stack);
-    if (stack->role == STACK_MAIN || stack->role == STACK_CHILD)
-        rank->place += place; /* in any order */
-    rank->works = rank->works || stack->held ||
-                  (strcmp(stack->doing, STACK_RUNNING) == 0 && place == 0 && !stack->mpi_helper);
-}
-
-int mpi_wait_looks(const struct mpi_wait_rank *before, const struct mpi_wait_rank *now, int count,
-                   int looks)
-{
-    bool same = true, any = false;
-    for (int i = 0; i < count; i++) {
-        if (now[i].runs && (now[i].place == 0 || now[i].works))
-            return 0;
-        any = any || now[i].runs;
-        same = same && now[i].runs == before[i].runs && now[i].place == before[i].place &&
-               now[i].output == before[i].output;
-    }
-    return !any ? 0 : same ? looks + 1 : 1;
-}
-
-int64_t mpi_wait_next_ms(int looks, int64_t period_ms)
-{
-    if (looks > 1)
-        return MPI_WAIT_PERIOD_MS;
-    return period_ms < MPI_WAIT_PERIOD_MAX_MS / 2 ? period_ms * 2 : MPI_WAIT_PERIOD_MAX_MS;
 }
 
 /* A large message takes its time in one call. One who waits does not copy, and has no function of
@@ -104,4 +71,116 @@ void mpi_calls_add(struct mpi_calls *calls, const struct stack *stack)
 uint64_t mpi_calls_place(const struct mpi_calls *calls)
 {
     return calls->whole && !calls->unsure ? calls->place : 0;
+}
+
+/* The number of a call tells more than its place. */
+static uint64_t place_of(const struct stack *stack)
+{
+    uint64_t place = mpi_wait_place(stack), call = stack->call;
+    return place == 0 || call == 0 ? place : hash_add(HASH_START, &call, sizeof(call)) | 1;
+}
+
+static const char *call_of(const struct stack *stack)
+{
+    const char *call = NULL;
+    for (size_t i = 0; i < stack->count && call == NULL; i++)
+        call = place_frame_mpi_call(&stack->frames[i]);
+    return call;
+}
+
+void mpi_wait_add(struct mpi_wait_rank *rank, const struct stack *stack)
+{
+    mpi_calls_add(&rank->calls, stack);
+    if (rank->call == NULL)
+        rank->call = call_of(stack);
+    uint64_t place = place_of(stack);
+    if (stack->role == STACK_MAIN || stack->role == STACK_CHILD)
+        rank->place += place; /* in any order */
+    rank->works = rank->works || stack->held ||
+                  (strcmp(stack->doing, STACK_RUNNING) == 0 && place == 0 && !stack->mpi_helper);
+}
+
+int mpi_wait_looks(const struct mpi_wait_rank *before, const struct mpi_wait_rank *now, int count,
+                   int looks)
+{
+    bool same = true, any = false;
+    for (int i = 0; i < count; i++) {
+        if (now[i].runs && (now[i].place == 0 || now[i].works))
+            return 0;
+        any = any || now[i].runs;
+        same = same && now[i].runs == before[i].runs && now[i].place == before[i].place &&
+               now[i].output == before[i].output;
+    }
+    return !any ? 0 : same ? looks + 1 : 1;
+}
+
+int64_t mpi_wait_next_ms(int looks, int64_t period_ms)
+{
+    if (looks > 1)
+        return MPI_WAIT_PERIOD_MS;
+    return period_ms < MPI_WAIT_PERIOD_MAX_MS / 2 ? period_ms * 2 : MPI_WAIT_PERIOD_MAX_MS;
+}
+
+int mpi_wait_sure_looks(const struct mpi_wait_rank *before, struct mpi_wait_rank *now, int count,
+                        int looks)
+{
+    bool same = true, any = false, missed = false;
+    for (int i = 0; i < count; i++) {
+        same = same && now[i].runs == before[i].runs;
+        if (!now[i].runs)
+            continue;
+        if (!now[i].calls.whole) {
+            now[i].calls = before[i].calls;
+            missed = true;
+        }
+        uint64_t place = mpi_calls_place(&now[i].calls);
+        if (place == 0)
+            return 0;
+        any = true;
+        same = same && place == mpi_calls_place(&before[i].calls) &&
+               now[i].output == before[i].output &&
+               now[i].io_bytes - before[i].io_bytes < MPI_WAIT_IO_BYTES;
+    }
+    return !any ? 0 : !same ? 1 : missed ? looks : looks + 1;
+}
+
+int64_t mpi_wait_sure_ms(int looks)
+{
+    return looks > 2 ? (looks - 2) * (int64_t)MPI_WAIT_PERIOD_MS : 0;
+}
+
+/* Those from `first` on that are in the same call. */
+static int ranks_in(const struct mpi_wait_rank *ranks, int count, int first, int *list)
+{
+    int found = 0;
+    for (int i = first; i < count; i++) {
+        if (ranks[i].runs && ranks[i].call != NULL && strcmp(ranks[i].call, ranks[first].call) == 0)
+            list[found++] = i;
+    }
+    return found;
+}
+
+static bool is_named(const struct mpi_wait_rank *ranks, int at)
+{
+    bool named = false;
+    for (int i = 0; i < at && !named; i++)
+        named =
+            ranks[i].runs && ranks[i].call != NULL && strcmp(ranks[i].call, ranks[at].call) == 0;
+    return named;
+}
+
+void mpi_wait_text(const struct mpi_wait_rank *ranks, int count, struct buf *out)
+{
+    int *list AUTO_FREE = mem_array((size_t)count + 1, sizeof(*list)), shown = 0;
+    for (int i = 0; i < count; i++) {
+        if (!ranks[i].runs || ranks[i].call == NULL || is_named(ranks, i))
+            continue;
+        buf_puts(out, shown == 0 ? "" : ", ");
+        if (shown++ == CALLS_SHOWN) {
+            buf_puts(out, "...");
+            return;
+        }
+        rank_ranges(list, ranks_in(ranks, count, i, list), out);
+        buf_printf(out, " in %s", ranks[i].call);
+    }
 }

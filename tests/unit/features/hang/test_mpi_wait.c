@@ -139,6 +139,116 @@ static void test_looks(void **state)
     assert_int_equal(mpi_wait_looks(none, none, 2, 5), 0);
 }
 
+/* Surely in call `place`. */
+static struct mpi_wait_rank sure(uint64_t place)
+{
+    return (struct mpi_wait_rank){.runs = true, .calls = {.place = place, .whole = true}};
+}
+
+static void test_sure_looks(void **state)
+{
+    (void)state;
+    const struct mpi_wait_rank gone = {.runs = false};
+    const struct mpi_wait_rank none[2] = {gone, gone}, all[2] = {sure(5), sure(7)};
+    struct mpi_wait_rank now[2] = {sure(5), sure(7)};
+    assert_int_equal(mpi_wait_sure_looks(none, now, 2, 0), 1);
+    assert_int_equal(mpi_wait_sure_looks(all, now, 2, 1), 2);
+    assert_int_equal(mpi_wait_sure_looks(all, now, 2, 30), 31);
+    now[1].calls.place = 8;
+    assert_int_equal(mpi_wait_sure_looks(all, now, 2, 30), 1);
+    now[1].calls.place = 0; /* it computes, sleeps, or waits for another job */
+    assert_int_equal(mpi_wait_sure_looks(all, now, 2, 30), 0);
+    now[1] = sure(7);
+    now[1].calls.unsure = true; /* another thread does */
+    assert_int_equal(mpi_wait_sure_looks(all, now, 2, 30), 0);
+    now[1] = gone;
+    assert_int_equal(mpi_wait_sure_looks(all, now, 2, 30), 1);
+    const struct mpi_wait_rank one[2] = {sure(5), gone};
+    assert_int_equal(mpi_wait_sure_looks(one, now, 2, 30), 31);
+    now[1] = sure(7); /* another one has come */
+    assert_int_equal(mpi_wait_sure_looks(one, now, 2, 30), 1);
+    struct mpi_wait_rank ended[2] = {gone, gone};
+    assert_int_equal(mpi_wait_sure_looks(none, ended, 2, 30), 0);
+}
+
+/* One long call may still get its data. */
+static void test_data_of_a_sure_call(void **state)
+{
+    (void)state;
+    const struct mpi_wait_rank before = sure(5);
+    struct mpi_wait_rank now = sure(5);
+    now.io_bytes = MPI_WAIT_IO_BYTES - 1;
+    assert_int_equal(mpi_wait_sure_looks(&before, &now, 1, 30), 31);
+    now.io_bytes = MPI_WAIT_IO_BYTES;
+    assert_int_equal(mpi_wait_sure_looks(&before, &now, 1, 30), 1);
+    now = sure(5);
+    now.output = 1;
+    assert_int_equal(mpi_wait_sure_looks(&before, &now, 1, 30), 1);
+}
+
+/* A look that misses a thread shows neither that it stays nor that it goes on. */
+static void test_looks_that_miss_a_thread(void **state)
+{
+    (void)state;
+    const struct mpi_wait_rank all[2] = {sure(5), sure(7)};
+    struct mpi_wait_rank missed[2] = {sure(5), {.runs = true}}, now[2] = {sure(5), sure(7)};
+    missed[1].calls.unsure = true;
+    assert_int_equal(mpi_wait_sure_looks(all, missed, 2, 30), 30);
+    assert_int_equal(mpi_wait_sure_looks(missed, now, 2, 30), 31);
+    now[1] = sure(8);
+    assert_int_equal(mpi_wait_sure_looks(missed, now, 2, 30), 1);
+    struct mpi_wait_rank first[2] = {sure(5), {.runs = true}}, second[2] = {sure(5), sure(7)};
+    const struct mpi_wait_rank none[2] = {{.runs = true}, {.runs = true}};
+    assert_int_equal(mpi_wait_sure_looks(none, first, 2, 0), 0);
+    assert_int_equal(mpi_wait_sure_looks(first, second, 2, 0), 1);
+}
+
+/* A call may have begun after the first look at it, which sees two that look alike as one. */
+static void test_time_that_is_sure(void **state)
+{
+    (void)state;
+    for (int looks = 0; looks <= 2; looks++)
+        assert_int_equal(mpi_wait_sure_ms(looks), 0);
+    assert_int_equal(mpi_wait_sure_ms(3), MPI_WAIT_PERIOD_MS);
+    assert_int_equal(mpi_wait_sure_ms(MPI_WAIT_SURE_LOOKS), 60000);
+}
+
+static void test_the_name_of_a_call(void **state)
+{
+    (void)state;
+    const struct stack_frame shell = in("wait4", "libc.so.6");
+    const struct stack_frame call[] = {in("main", "train"), in("PMPI_Recv", "libmpi.so.40"),
+                                       in("MPI_Wait", "libmpi.so.40")};
+    struct mpi_wait_rank rank = {.runs = true};
+    mpi_wait_add(&rank, &(struct stack){.doing = "", .frames = &shell, .count = 1});
+    assert_null(rank.call);
+    mpi_wait_add(&rank, &(struct stack){.doing = "", .frames = call, .count = 3});
+    assert_string_equal(rank.call, "MPI_Recv");
+}
+
+static void expect_text(const struct mpi_wait_rank *ranks, int count, const char *expected)
+{
+    struct buf text AUTO_BUF = BUF_INIT(1024);
+    mpi_wait_text(ranks, count, &text);
+    assert_string_equal(buf_text(&text), expected);
+}
+
+static void test_texts(void **state)
+{
+    (void)state;
+    struct mpi_wait_rank ranks[7] = {{.call = NULL}};
+    static const char *const calls[7] = {"MPI_Barrier", "MPI_Recv", "MPI_Barrier", "MPI_Barrier",
+                                         "MPI_Recv",    "MPI_Wait", "MPI_Bcast"};
+    for (int i = 0; i < 7; i++)
+        ranks[i] = (struct mpi_wait_rank){.runs = i != 1, .call = calls[i]};
+    expect_text(ranks, 1, "rank 0 in MPI_Barrier");
+    expect_text(ranks, 5, "ranks 0,2-3 in MPI_Barrier, rank 4 in MPI_Recv");
+    expect_text(ranks, 7,
+                "ranks 0,2-3 in MPI_Barrier, rank 4 in MPI_Recv, rank 5 in MPI_Wait, ...");
+    ranks[0].call = NULL;
+    expect_text(ranks, 2, "");
+}
+
 static void test_pauses(void **state)
 {
     (void)state;
@@ -151,10 +261,19 @@ static void test_pauses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_places),        cmocka_unit_test(test_places_outside),
-        cmocka_unit_test(test_other_threads), cmocka_unit_test(test_child_processes),
-        cmocka_unit_test(test_numbers),       cmocka_unit_test(test_looks),
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_places_outside),
+        cmocka_unit_test(test_other_threads),
+        cmocka_unit_test(test_child_processes),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_looks),
         cmocka_unit_test(test_pauses),
+        cmocka_unit_test(test_sure_looks),
+        cmocka_unit_test(test_data_of_a_sure_call),
+        cmocka_unit_test(test_looks_that_miss_a_thread),
+        cmocka_unit_test(test_time_that_is_sure),
+        cmocka_unit_test(test_the_name_of_a_call),
+        cmocka_unit_test(test_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
