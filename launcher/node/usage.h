@@ -54,3 +54,9 @@ struct activity {
  * there is no such process. */
 bool activity_read(const struct descendants_table *processes, pid_t pid, bool closer,
                    struct activity *out);
+
+/* The bytes that TCP has brought to the same processes, and from them to others. It looks at
+ * *files open files at most, and subtracts those that it saw. false: there were more. Or the kernel
+ * does not say it: before Linux 5.6. */
+bool tcp_bytes_read(const struct descendants_table *processes, pid_t pid, size_t *files,
+                    uint64_t *bytes);

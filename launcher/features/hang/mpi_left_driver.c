@@ -23,11 +23,16 @@
 #define TEXT_MAX ((size_t)1 << 16)
 #define PULSE_LIMIT_MS 60000
 
+struct data { /* that a rank has read and written */
+    bool known;
+    uint64_t bytes;
+};
+
 struct mpi_left {
     struct job *job;
     struct loop_timer *timer;           /* NULL: no rank has left */
     struct mpi_wait_rank *before, *now; /* by rank, each with `count` entries */
-    uint64_t *io_bytes;                 /* likewise, of the last answer */
+    struct data *data;                  /* likewise, of the last answer */
     size_t count;
     int64_t period_ms;
     int looks, sure_looks; /* one after another that show the same */
@@ -119,7 +124,8 @@ static int take_pulses(struct job *job, struct node_link *node, ProtobufCMessage
     for (size_t i = 0; i < message->n_ranks; i++) {
         const Hvdrun__RankPulse *pulse = message->ranks[i];
         if (job_seat_is_on(job, node, pulse->seat) && pulse->seat < left->count)
-            left->io_bytes[pulse->seat] = pulse->io_bytes;
+            left->data[pulse->seat] =
+                (struct data){pulse->has_tcp, pulse->io_bytes + pulse->tcp_bytes};
     }
     return 0;
 }
@@ -128,6 +134,7 @@ static void ask_pulses(struct job *job)
 {
     static const struct question question = {&topic_pulse, take_pulses, .keep = false};
     Hvdrun__PulseRequest request = HVDRUN__PULSE_REQUEST__INIT;
+    request.tcp = true;
     ask_all(job, &question, &request.base, PULSE_LIMIT_MS, NULL, NULL);
 }
 
@@ -139,8 +146,8 @@ static void reach_ranks(struct mpi_left *left)
         return;
     left->before = mem_resize_array(left->before, count, sizeof(*left->before));
     left->now = mem_resize_array(left->now, count, sizeof(*left->now));
-    left->io_bytes = mem_resize_array(left->io_bytes, count, sizeof(*left->io_bytes));
-    memset(left->io_bytes + left->count, 0, (count - left->count) * sizeof(*left->io_bytes));
+    left->data = mem_resize_array(left->data, count, sizeof(*left->data));
+    memset(left->data + left->count, 0, (count - left->count) * sizeof(*left->data));
     memset(left->before + left->count, 0, (count - left->count) * sizeof(*left->before));
     memset(left->now + left->count, 0, (count - left->count) * sizeof(*left->now));
     left->count = count;
@@ -168,10 +175,12 @@ static void looked(void *context, const struct ask *look)
         const struct rank_record *record = &job->ranks.records[seat];
         left->now[seat] = (struct mpi_wait_rank){.runs = record->state == RANK_RUNNING,
                                                  .output = record->output,
-                                                 .io_bytes = left->io_bytes[seat]};
+                                                 .data_bytes = left->data[seat].bytes};
     }
     look_walk(look, take_stack, left);
     look_walk_whole(look, take_whole, left);
+    for (int seat = 0; seat < job->ranks.size; seat++)
+        left->now[seat].calls.unsure |= !left->data[seat].known;
     count_look(left);
     bool waits = left->looks >= MPI_WAIT_LOOKS || left->sure_looks >= MPI_WAIT_LOOKS;
     if (waits && !left->warned)
@@ -225,7 +234,7 @@ static void close_part(struct job *job)
     loop_timer_destroy(left->timer);
     free(left->before);
     free(left->now);
-    free(left->io_bytes);
+    free(left->data);
     free(left->text);
     free(left);
 }

@@ -139,7 +139,7 @@ int mpi_wait_sure_looks(const struct mpi_wait_rank *before, struct mpi_wait_rank
         any = true;
         same = same && place == mpi_calls_place(&before[i].calls) &&
                now[i].output == before[i].output &&
-               now[i].io_bytes - before[i].io_bytes < MPI_WAIT_IO_BYTES;
+               now[i].data_bytes - before[i].data_bytes < MPI_WAIT_DATA_BYTES;
     }
     return !any ? 0 : !same ? 1 : missed ? looks : looks + 1;
 }

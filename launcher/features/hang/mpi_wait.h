@@ -18,7 +18,7 @@
 
 #define MPI_WAIT_LOOKS 6             /* so many are worth a warning */
 #define MPI_WAIT_SURE_LOOKS 32       /* so many that are certain end the job */
-#define MPI_WAIT_IO_BYTES 128        /* between two looks; one who waits reads no data */
+#define MPI_WAIT_DATA_BYTES 4096     /* between two looks; one who waits has less to say */
 #define MPI_WAIT_PERIOD_MS 2000      /* between two looks */
 #define MPI_WAIT_PERIOD_MAX_MS 60000 /* while ranks are elsewhere */
 
@@ -43,10 +43,10 @@ uint64_t mpi_calls_place(const struct mpi_calls *calls);
 
 struct mpi_wait_rank {
     bool runs;
-    uint64_t place;    /* of its main thread, or of child processes; 0: not in MPI */
-    bool works;        /* another thread runs, and not in a library below MPI; or it is stopped */
-    uint64_t output;   /* bytes */
-    uint64_t io_bytes; /* that it has read and written */
+    uint64_t place;      /* of its main thread, or of child processes; 0: not in MPI */
+    bool works;          /* another thread runs, and not in a library below MPI; or it is stopped */
+    uint64_t output;     /* bytes */
+    uint64_t data_bytes; /* that it has read and written, over TCP too */
     struct mpi_calls calls;
     const char *call; /* "MPI_Barrier", of one of its threads; NULL: none. Of the stack. */
 };

@@ -214,14 +214,16 @@ struct pulse_sources {
     const struct crews *crews;
     const struct worker_lines *lines;
     struct closer_look *look;
-    bool held;
+    bool held, tcp;
 };
 
 #define ASKED_THREADS 1000 /* more cost more than a walk through /proc */
+#define TCP_FILES 10000    /* of all workers: nothing waits longer than about 0.1 s for them */
 
 struct pulse {
     const struct pulse_sources *sources;
     struct descendants_table *processes;
+    size_t files;
     Hvdrun__Pulse message;
 };
 
@@ -248,6 +250,8 @@ static void add_rank(void *context, uint32_t seat, pid_t pid)
     rank->receptions = activity.receptions;
     rank->debugged = activity.debugged;
     rank->operations = operations;
+    rank->has_tcp =
+        sources->tcp && tcp_bytes_read(pulse->processes, pid, &pulse->files, &rank->tcp_bytes);
     char *stopped = proc_state_held(pid);
     if (stopped != NULL)
         rank->stopped = stopped;
@@ -262,6 +266,7 @@ static void answer_from(const struct pulse_sources *sources, const struct asked 
 {
     struct pulse pulse = {.sources = sources,
                           .processes = descendants_table_read(ASKED_THREADS),
+                          .files = TCP_FILES,
                           .message = HVDRUN__PULSE__INIT};
     pulse.message.held = sources->held;
     crews_walk_live(sources->crews, add_rank, &pulse);
@@ -286,7 +291,8 @@ static void answer(struct agent *agent, const struct asked *asked, const Protobu
     struct pulse_sources sources = {.crews = agent->crews,
                                     .lines = agent_own(agent, worker_lines),
                                     .look = closer ? agent_own(agent, closer_look) : NULL,
-                                    .held = agent->pool.paused};
+                                    .held = agent->pool.paused,
+                                    .tcp = ((const Hvdrun__PulseRequest *)request)->tcp};
     answer_from(&sources, asked);
     if (agent_own(agent, worker_lines) != NULL)
         worker_lines_ask(agent_own(agent, worker_lines),

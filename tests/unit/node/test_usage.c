@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -10,6 +13,7 @@
 #include <sys/ptrace.h>
 #include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -162,12 +166,75 @@ static void test_no_data(void **state)
     waitpid(child, NULL, 0);
 }
 
+static uint64_t tcp_bytes(pid_t pid)
+{
+    struct descendants_table *processes = descendants_table_read(1000);
+    size_t files = 1000;
+    uint64_t bytes = 0;
+    assert_true(tcp_bytes_read(processes, pid, &files, &bytes));
+    assert_true(files < 1000);
+    files = 1; /* there are more */
+    uint64_t few = 0;
+    assert_false(tcp_bytes_read(processes, pid, &files, &few));
+    descendants_table_destroy(processes);
+    return bytes;
+}
+
+/* Two ends of a connection within this machine. */
+static void connect_ends(int ends[2])
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof(address);
+    int door = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(door, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(door, 1), 0);
+    assert_int_equal(getsockname(door, (struct sockaddr *)&address, &length), 0);
+    ends[0] = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(ends[0], (struct sockaddr *)&address, sizeof(address)), 0);
+    ends[1] = accept(door, NULL, NULL);
+    assert_true(ends[1] >= 0);
+    close(door);
+}
+
+/* Sockets' own calls do not count as read() and write(). */
+static void test_bytes_of_tcp(void **state)
+{
+    (void)state;
+    struct activity before, after;
+    char bytes[4096] = "";
+    int ends[2], pipes[2];
+    if (syscall(438, -1, 0, 0) < 0 && errno != EBADF) /* pidfd_getfd() */
+        skip();
+    connect_ends(ends);
+    assert_int_equal(pipe(pipes), 0);
+    uint64_t none = tcp_bytes(getpid());
+    assert_true(read_own(&before));
+    assert_int_equal(send(ends[0], bytes, sizeof(bytes), 0), (ssize_t)sizeof(bytes));
+    assert_int_equal(recv(ends[1], bytes, sizeof(bytes), MSG_WAITALL), (ssize_t)sizeof(bytes));
+    assert_true(read_own(&after));
+    uint64_t some = tcp_bytes(getpid()); /* what was sent may not be acknowledged yet */
+    assert_true(some - none >= sizeof(bytes) && some - none <= 2 * sizeof(bytes));
+    pid_t child = fork(); /* it has the same files */
+    if (child == 0)
+        pause();
+    assert_true(tcp_bytes(getpid()) >= 2 * some);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(write(pipes[1], bytes, sizeof(bytes)), (ssize_t)sizeof(bytes));
+    assert_true(tcp_bytes(getpid()) - none <= 2 * sizeof(bytes));
+    for (int i = 0; i < 2; i++) {
+        close(ends[i]);
+        close(pipes[i]);
+    }
+    assert_int_equal(tcp_bytes(getpid()), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_own_use),    cmocka_unit_test(test_new_memory),
         cmocka_unit_test(test_a_debugger), cmocka_unit_test(test_data),
-        cmocka_unit_test(test_no_data),
+        cmocka_unit_test(test_no_data),    cmocka_unit_test(test_bytes_of_tcp),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

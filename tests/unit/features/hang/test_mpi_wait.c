@@ -177,9 +177,9 @@ static void test_data_of_a_sure_call(void **state)
     (void)state;
     const struct mpi_wait_rank before = sure(5);
     struct mpi_wait_rank now = sure(5);
-    now.io_bytes = MPI_WAIT_IO_BYTES - 1;
+    now.data_bytes = MPI_WAIT_DATA_BYTES - 1;
     assert_int_equal(mpi_wait_sure_looks(&before, &now, 1, 30), 31);
-    now.io_bytes = MPI_WAIT_IO_BYTES;
+    now.data_bytes = MPI_WAIT_DATA_BYTES;
     assert_int_equal(mpi_wait_sure_looks(&before, &now, 1, 30), 1);
     now = sure(5);
     now.output = 1;
