@@ -136,7 +136,7 @@ class Left(Counters):
         stories = [self.expect(self.start("explain", os.path.join(folder, name)).wait(), 0).stdout for name in os.listdir(folder)]
         self.assertEqual(len(stories), 2)
         for story in stories:
-            self.assertIn("without MPI_Finalize", story)
+            self.assertIn("let rank 2 call MPI_Finalize before it exits", story)
 
     def test_others_that_go_on(self):
         """They compute, sleep, or wait for one that does, for a client or for a child, and then exit without MPI."""

@@ -129,6 +129,11 @@ bool fact_hang_of_starved(const struct view *v)
     return fact_hang_of_rank(v) && is_about(v, "out of memory in its cgroup");
 }
 
+bool fact_hang_of_left(const struct view *v)
+{
+    return fact_hang_of_rank(v) && is_about(v, "without MPI_Finalize");
+}
+
 bool fact_hang_without_folder(const struct view *v)
 {
     return ended_with(v, STATUS_HANG);

@@ -22,7 +22,7 @@ struct view view_of(const struct explain_facts *facts, const struct explain_rank
     X(always) X(has_folder) X(differ) X(nccl_answered) X(has_flights) X(nccl_and_flights)         \
     X(gone) X(success) X(stopped) X(interrupted) X(hung_up) X(reader_gone) X(ctrl_c) X(timeout)   \
     X(hang_of_rank) X(hang_of_stopped) X(hang_of_frozen) X(hang_of_starved) X(hang_of_nobody)     \
-    X(hang_without_folder)                                                                        \
+    X(hang_of_left) X(hang_without_folder)                                                        \
     X(host_was_lost) X(agent_was_killed) X(gpu_is_sick) X(gpu_was_misused) X(full_host)           \
     X(full_folder)                                                                                \
     X(failed) X(ended) X(killed) X(signal_by_request) X(out_of_memory) X(memory_of_child)         \

@@ -51,6 +51,19 @@ static void test_nccl_and_pytorch(void **state)
     expect_part(&facts, "    flight_recorder has the last collectives of 7 ranks, and 'torch");
 }
 
+static void test_a_rank_that_left_mpi(void **state)
+{
+    (void)state;
+    struct explain_rank rank = {.rank = 0, .host = "a", .ended = true, .ended_s = 112};
+    struct explain_facts facts = {.kind = "hang",
+                                  .what = "the job hangs: rank 0 has exited with 0 without "
+                                          "MPI_Finalize, and all ranks that run have waited",
+                                  .ranks = &rank,
+                                  .rank_count = 1,
+                                  .has_folder = true};
+    expect_part(&facts, "let rank 0 call MPI_Finalize before it exits");
+}
+
 static void test_an_error_of_a_rank(void **state)
 {
     (void)state;
@@ -483,6 +496,7 @@ static void test_a_bounded_story(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_rank_that_left_mpi),
         cmocka_unit_test(test_an_error_of_a_rank),
         cmocka_unit_test(test_nccl_and_pytorch),
         cmocka_unit_test(test_no_rank_is_to_blame),
