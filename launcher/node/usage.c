@@ -3,13 +3,16 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -123,6 +126,12 @@ static bool receives(const struct proc_call *call)
     }
 }
 
+/* All of it: nothing of it can be seen any more, and nothing comes of it. */
+static bool has_ended(const struct proc_stat *stat)
+{
+    return stat->state == 'X' || (stat->state == 'Z' && stat->threads <= 1);
+}
+
 static void add_main_thread(pid_t pid, bool closer, struct buf *scratch, struct activity *out)
 {
     struct proc_call call;
@@ -135,6 +144,28 @@ static void add_main_thread(pid_t pid, bool closer, struct buf *scratch, struct 
     out->receptions += waits;
 }
 
+#define SIGNAL_BIT(number) ((uint64_t)1 << ((number)-1))
+
+/* A rank may go on from a function that its own timer calls. NULL: it has none. */
+static const char *timer_of(pid_t pid, struct buf *scratch)
+{
+    uint64_t caught = 0;
+    const char *text = read_of(pid, "status", scratch);
+    if (text == NULL || proc_caught_read(text, &caught) < 0)
+        return "its signals cannot be seen";
+    if ((caught & (SIGNAL_BIT(SIGALRM) | SIGNAL_BIT(SIGVTALRM) | SIGNAL_BIT(SIGPROF))) != 0)
+        return "it takes signals of timers (SIGALRM, SIGVTALRM or SIGPROF)";
+    text = read_of(pid, "timers", scratch); /* an older kernel has no such file */
+    return text != NULL && text[0] != '\0' ? "it has a timer of its own" : NULL;
+}
+
+static const char *doubt_of(pid_t pid, const struct process_usage *found, struct buf *scratch)
+{
+    if (!found->has_io)
+        return "it cannot be seen what it reads and writes";
+    return found->stat.state == 'D' ? "it waits for memory or a file" : timer_of(pid, scratch);
+}
+
 static bool add_process(pid_t pid, bool closer, struct buf *scratch, struct activity *out)
 {
     static const uint64_t us_in_s = 1000000;
@@ -144,6 +175,8 @@ static bool add_process(pid_t pid, bool closer, struct buf *scratch, struct acti
     out->cpu_us += found.stat.cpu_ticks * us_in_s / (uint64_t)sysconf(_SC_CLK_TCK);
     out->faults += found.stat.faults;
     out->debugged = out->debugged || found.stat.state == 't';
+    if (closer && out->doubt == NULL && !has_ended(&found.stat))
+        out->doubt = doubt_of(pid, &found, scratch);
     if (found.has_io)
         out->io_bytes += found.io.read_bytes + found.io.written_bytes;
     add_main_thread(pid, closer, scratch, out);
@@ -160,7 +193,10 @@ bool activity_read(const struct descendants_table *processes, pid_t pid, bool cl
         return false;
     size_t count = descendants_in(processes, pid, &below);
     for (size_t i = 0; i < count && i + 1 < ACTIVITY_PROCESSES_MAX; i++)
-        add_process(below[i], closer, &scratch, out);
+        if (!add_process(below[i], closer, &scratch, out))
+            out->doubt = "a process of it has just ended";
+    if (count >= ACTIVITY_PROCESSES_MAX)
+        out->doubt = "it has too many processes";
     free(below);
     return true;
 }
@@ -172,46 +208,70 @@ bool activity_read(const struct descendants_table *processes, pid_t pid, bool cl
 #define SYS_pidfd_getfd 438
 #endif
 
-/* Of a file that may not be there any more. */
-static bool add_file(int process, int folder, const char *name, uint64_t *bytes)
+#define UNSEEN "its connections cannot be seen"
+
+/* Data on the way, or the first words of a connection, may come however long nothing moves. */
+static const char *add_connection(int copy, uint64_t *bytes)
 {
-    char what[8] = "";
-    if (readlinkat(folder, name, what, sizeof(what)) != (ssize_t)sizeof(what) ||
-        memcmp(what, "socket:[", sizeof(what)) != 0)
-        return true;
-    int copy AUTO_FD = (int)syscall(SYS_pidfd_getfd, process, (int)strtol(name, NULL, 10), 0);
     struct tcp_info info = {.tcpi_state = 0};
     socklen_t length = sizeof(info);
-    if (copy >= 0 && getsockopt(copy, IPPROTO_TCP, TCP_INFO, &info, &length) == 0)
-        *bytes += info.tcpi_bytes_received + info.tcpi_bytes_acked;
-    return copy >= 0 || errno == EBADF;
+    int unread = 0;
+    if (getsockopt(copy, IPPROTO_TCP, TCP_INFO, &info, &length) < 0)
+        return NULL;
+    *bytes += info.tcpi_bytes_received + info.tcpi_bytes_acked;
+    bool flows = info.tcpi_unacked > 0 || info.tcpi_notsent_bytes > 0 ||
+                 (ioctl(copy, SIOCINQ, &unread) == 0 && unread > 0);
+    return flows ? "its connections carry data" : NULL;
 }
 
-static bool add_files(pid_t pid, size_t *files, uint64_t *bytes)
+/* Of a file that may not be there any more. */
+static const char *add_file(int process, int folder, const char *name, uint64_t *bytes)
+{
+    char what[8] = "";
+    ssize_t length = readlinkat(folder, name, what, sizeof(what));
+    if (length < 0 && errno != ENOENT && name[0] != '.')
+        return UNSEEN;
+    if (length != (ssize_t)sizeof(what) || memcmp(what, "socket:[", sizeof(what)) != 0)
+        return NULL;
+    int copy AUTO_FD = (int)syscall(SYS_pidfd_getfd, process, (int)strtol(name, NULL, 10), 0);
+    if (copy < 0)
+        return errno == EBADF ? NULL : UNSEEN;
+    return add_connection(copy, bytes);
+}
+
+static const char *add_files(pid_t pid, size_t *files, uint64_t *bytes)
 {
     char path[32];
+    struct proc_stat stat;
+    if (proc_read_stat(pid, 0, &stat) == 0 && has_ended(&stat))
+        return NULL;
     snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
     int process AUTO_FD = (int)syscall(SYS_pidfd_open, pid, 0);
     DIR *folder = opendir(path);
-    bool known = process >= 0 && folder != NULL;
-    const struct dirent *entry = known ? readdir(folder) : NULL;
-    for (; known && entry != NULL; entry = readdir(folder)) {
-        known = *files > 0 && add_file(process, dirfd(folder), entry->d_name, bytes);
-        *files -= known;
+    const char *doubt = process >= 0 && folder != NULL ? NULL : UNSEEN;
+    errno = 0;
+    const struct dirent *entry = doubt == NULL ? readdir(folder) : NULL;
+    for (; doubt == NULL && entry != NULL; entry = readdir(folder)) {
+        doubt = *files > 0 ? add_file(process, dirfd(folder), entry->d_name, bytes)
+                           : "the ranks of its host have too many open files";
+        *files -= doubt == NULL;
+        errno = 0;
     }
+    if (doubt == NULL && errno != 0)
+        doubt = UNSEEN;
     if (folder != NULL)
         closedir(folder);
-    return known;
+    return doubt;
 }
 
-bool tcp_bytes_read(const struct descendants_table *processes, pid_t pid, size_t *files,
-                    uint64_t *bytes)
+const char *tcp_bytes_read(const struct descendants_table *processes, pid_t pid, size_t *files,
+                           uint64_t *bytes)
 {
     pid_t *below AUTO_FREE = NULL;
     *bytes = 0;
-    bool known = add_files(pid, files, bytes);
+    const char *doubt = add_files(pid, files, bytes);
     size_t count = descendants_in(processes, pid, &below);
-    for (size_t i = 0; i < count && known; i++)
-        known = add_files(below[i], files, bytes);
-    return known;
+    for (size_t i = 0; i < count && doubt == NULL; i++)
+        doubt = add_files(below[i], files, bytes);
+    return doubt;
 }

@@ -48,15 +48,16 @@ struct activity {
     uint64_t receivers;  /* names the main threads that wait for data until it comes; 0: none */
     uint64_t receptions; /* the `waits` of these */
     bool debugged;       /* a debugger holds one of them */
+    const char *doubt;   /* why they may go on even if all that stays the same; static. NULL */
 };
 
-/* At most ACTIVITY_PROCESSES_MAX processes count. `closer`: the receivers are wanted too. false:
- * there is no such process. */
+/* At most ACTIVITY_PROCESSES_MAX processes count. `closer`: receivers and doubts are wanted too.
+ * false: there is no such process. */
 bool activity_read(const struct descendants_table *processes, pid_t pid, bool closer,
                    struct activity *out);
 
 /* The bytes that TCP has brought to the same processes, and from them to others. It looks at
- * *files open files at most, and subtracts those that it saw. false: there were more. Or the kernel
- * does not say it: before Linux 5.6. */
-bool tcp_bytes_read(const struct descendants_table *processes, pid_t pid, size_t *files,
-                    uint64_t *bytes);
+ * *files open files at most, and subtracts those that it saw. Returns NULL, or why more may come:
+ * there were more files, data are on the way, or the kernel does not say it (before Linux 5.6). */
+const char *tcp_bytes_read(const struct descendants_table *processes, pid_t pid, size_t *files,
+                           uint64_t *bytes);

@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 
-from ground import mpi_worker, sanitized, worker
+from ground import mpi_worker, nightly, sanitized, worker
 from hosts import Hosts, main, network
 
 KINDS = ("openmpi", "mpich")
@@ -108,6 +108,7 @@ class Mpi(Hosts):
                     result = self.mpi("-H", self.where(2), "--grace", 2, mpi_worker("mpi_die", kind), when, 2, 6)
                     self.expect_blame(self.expect(result, 6), 2, code=6, host="node2")
 
+    @nightly("jobs on one host tell it every day")
     def test_a_rank_that_has_left(self):
         """It has exited with 0 without MPI_Finalize: the job ends, unless the others may yet go on."""
         jobs = [self.ssh_start("-H", self.where(2), "--grace", 2, mpi_worker("mpi_left", kind), "barrier", 0, env=QUIET)
@@ -116,11 +117,13 @@ class Mpi(Hosts):
             self.expect_said(self.expect(job.wait(240), 119), "rank 3 has exited with 0 without MPI_Finalize, and all ranks that run have "
                                                               "waited for 60 s: ranks 0-2 in MPI_Barrier")
 
+    @nightly("unit tests count the data")
     def test_a_large_message_after_a_rank_has_left(self):
         self.host(1).slow()
-        for kind in KINDS:
+        jobs = {kind: self.ssh_start("-H", "node1:1,node2:2", mpi_worker("mpi_left", kind), "large", 100, env=QUIET) for kind in KINDS}
+        for kind, job in jobs.items():
             with self.subTest(kind=kind):
-                result = self.expect(self.mpi("-H", "node1:1,node2:2", mpi_worker("mpi_left", kind), "large", 100), 0)
+                result = self.expect(job.wait(400), 0)
                 self.expect_said(result, "rank 2 has exited with 0 without MPI_Finalize")
                 self.assertIn("[0]<stdout>:done", result.lines)
 

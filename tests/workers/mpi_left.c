@@ -5,12 +5,14 @@
  *
  * barrier: they wait for the one that has left. receive: likewise, rank 0 in another call.
  * compute, sleep: they do, and never call MPI again.
+ * alarm: they wait, and a timer of their own ends them.
  * late: rank 0 sleeps, and the others wait for its message.
  * accept: rank 0 waits for a client of another job, and the others for rank 0.
  * child: they wait for a child of rank 0, which sleeps and then sends a message.
  * large: rank 0 sends SECONDS times 1 MiB in one message to rank 1. Take three ranks.
  */
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +25,12 @@ static void compute(int seconds)
 {
     for (time_t end = time(NULL) + seconds; time(NULL) < end;)
         continue;
+}
+
+static void on_alarm(int number)
+{
+    (void)number;
+    _exit(rank == 0 && write(STDOUT_FILENO, "done\n", 5) != 5);
 }
 
 /* Rank 0 does not say why it comes late. */
@@ -105,9 +113,11 @@ int main(int argc, char **argv)
     MPI_Barrier(MPI_COMM_WORLD); /* over UCX, a rank that connects to one that ends fails */
     if (parent != MPI_COMM_NULL)
         be_child(parent, seconds);
-    else if (rank == size - 1)
+    if (parent != MPI_COMM_NULL || rank == size - 1)
         _exit(0);
-    else if (strcmp(way, "compute") == 0)
+    if (strcmp(way, "alarm") == 0 && signal(SIGALRM, on_alarm) != SIG_ERR)
+        alarm((unsigned)seconds);
+    if (strcmp(way, "compute") == 0)
         compute(seconds);
     else if (strcmp(way, "sleep") == 0)
         sleep((unsigned)seconds);
@@ -123,7 +133,7 @@ int main(int argc, char **argv)
         child(argv[0], seconds);
     else
         MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == 0 && parent == MPI_COMM_NULL) {
+    if (rank == 0) {
         printf("done\n");
         fflush(stdout);
     }

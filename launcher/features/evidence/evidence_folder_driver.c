@@ -99,7 +99,8 @@ static void clear_answers(struct answers *answers)
     *answers = (struct answers){.host_count = 0};
 }
 
-/* Before the job starts: can there be a folder? */
+/* Before the job starts: is a folder to be expected, for which agents keep more? One that a rank of
+ * MPI has left can get a folder without that. */
 static bool may_come(const struct settings *settings)
 {
     bool by_hang = settings->hang_timeout > 0 || settings->expect.count > 0;

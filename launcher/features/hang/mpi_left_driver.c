@@ -5,6 +5,7 @@
  * it by the rules for all hangs instead, and with 0 they wait on.
  */
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,10 +23,11 @@
 
 #define TEXT_MAX ((size_t)1 << 16)
 #define PULSE_LIMIT_MS 60000
+#define DOUBT_MAX 64
 
-struct data { /* that a rank has read and written */
-    bool known;
-    uint64_t bytes;
+struct data {              /* of a rank */
+    char doubt[DOUBT_MAX]; /* "" */
+    uint64_t bytes, run_ns;
 };
 
 struct mpi_left {
@@ -36,8 +38,8 @@ struct mpi_left {
     size_t count;
     int64_t period_ms;
     int looks, sure_looks; /* one after another that show the same */
-    bool warned;
-    char *text; /* of the end; NULL */
+    bool warned, met;      /* a rank has met another job, and may wait for it */
+    char *text;            /* of the end; NULL */
 };
 
 static bool is_on(const struct job *job)
@@ -51,30 +53,29 @@ static int who_left(const struct job *job)
 }
 
 /* What comes of it. "": the user has said so. */
-static void put_outlook(const struct mpi_left *left, const struct ask *look, struct buf *out)
+static void put_outlook(const struct mpi_left *left, struct buf *out)
 {
-    struct buf remarks AUTO_BUF = BUF_INIT(TEXT_MAX);
+    int rank;
+    const char *doubt = mpi_wait_doubt(left->now, left->job->ranks.size, &rank);
     if (left->job->settings->hang_timeout >= 0)
         return;
     buf_puts(out, "; hvdrun ends the job if it is sure of that for a minute, and --hang-timeout 0 "
                   "lets them wait");
-    look_remarks(look, &remarks);
-    if (left->sure_looks == 0 && remarks.length > 0)
-        buf_printf(out, "; it is not sure: %.*s", (int)strcspn(buf_text(&remarks), "\n"),
-                   buf_text(&remarks));
+    if (left->sure_looks == 0 && doubt != NULL)
+        buf_printf(out, "; it is not sure of rank %d: %s", rank, doubt);
 }
 
 /* That is no verdict: they may yet succeed. */
-static void warn(struct mpi_left *left, const struct ask *look)
+static void warn(struct mpi_left *left)
 {
     struct buf outlook AUTO_BUF = BUF_INIT(TEXT_MAX);
-    put_outlook(left, look, &outlook);
+    put_outlook(left, &outlook);
     left->warned = true;
-    log_warning(&left->job->log,
-                "rank %d has exited with 0 without MPI_Finalize, and all ranks that run have been "
-                "in the same calls of MPI for %d s%s",
-                who_left(left->job), (MPI_WAIT_LOOKS - 1) * MPI_WAIT_PERIOD_MS / 1000,
-                buf_text(&outlook));
+    log_warning(
+        &left->job->log,
+        "rank %d has exited with 0 without MPI_Finalize, and all ranks that run seem to have "
+        "been in the same calls of MPI for %d s%s",
+        who_left(left->job), (MPI_WAIT_LOOKS - 1) * MPI_WAIT_PERIOD_MS / 1000, buf_text(&outlook));
 }
 
 /* All that the ranks can show has been collected. */
@@ -117,6 +118,14 @@ static void take_whole(void *context, int seat)
         left->now[seat].calls.whole = true;
 }
 
+static void take_pulse(struct data *data, const Hvdrun__RankPulse *pulse)
+{
+    static const uint64_t ns_in_us = 1000;
+    data->bytes = pulse->io_bytes + pulse->tcp_bytes;
+    data->run_ns = pulse->main_ns + pulse->cpu_us * ns_in_us;
+    snprintf(data->doubt, sizeof(data->doubt), "%s", pulse->doubt);
+}
+
 static int take_pulses(struct job *job, struct node_link *node, ProtobufCMessage **answer)
 {
     const struct mpi_left *left = job_part(job, mpi_left);
@@ -124,8 +133,7 @@ static int take_pulses(struct job *job, struct node_link *node, ProtobufCMessage
     for (size_t i = 0; i < message->n_ranks; i++) {
         const Hvdrun__RankPulse *pulse = message->ranks[i];
         if (job_seat_is_on(job, node, pulse->seat) && pulse->seat < left->count)
-            left->data[pulse->seat] =
-                (struct data){pulse->has_tcp, pulse->io_bytes + pulse->tcp_bytes};
+            take_pulse(&left->data[pulse->seat], pulse);
     }
     return 0;
 }
@@ -161,7 +169,8 @@ static void count_look(struct mpi_left *left)
     left->looks = on ? mpi_wait_looks(left->before, left->now, size, left->looks) : 0;
     left->sure_looks =
         on ? mpi_wait_sure_looks(left->before, left->now, size, left->sure_looks) : 0;
-    int most = left->looks > left->sure_looks ? left->looks : left->sure_looks;
+    bool sure = left->warned || left->sure_looks > left->looks;
+    int most = sure ? left->sure_looks : left->looks;
     left->period_ms = mpi_wait_next_ms(most, left->period_ms);
 }
 
@@ -173,18 +182,24 @@ static void looked(void *context, const struct ask *look)
     reach_ranks(left);
     for (int seat = 0; seat < job->ranks.size; seat++) {
         const struct rank_record *record = &job->ranks.records[seat];
-        left->now[seat] = (struct mpi_wait_rank){.runs = record->state == RANK_RUNNING,
-                                                 .output = record->output,
-                                                 .data_bytes = left->data[seat].bytes};
+        const struct data *data = &left->data[seat];
+        left->now[seat] = (struct mpi_wait_rank){
+            .runs = record->state == RANK_RUNNING || record->state == RANK_PLANNED,
+            .output = record->output,
+            .data_bytes = data->bytes,
+            .run_ns = data->run_ns,
+            .doubt = data->doubt[0] != '\0' ? data->doubt : NULL};
     }
     look_walk(look, take_stack, left);
     look_walk_whole(look, take_whole, left);
     for (int seat = 0; seat < job->ranks.size; seat++)
-        left->now[seat].calls.unsure |= !left->data[seat].known;
+        left->met = left->met || left->now[seat].meets;
+    for (int seat = 0; left->met && seat < job->ranks.size; seat++)
+        left->now[seat].doubt = "ranks have connected with another job";
     count_look(left);
     bool waits = left->looks >= MPI_WAIT_LOOKS || left->sure_looks >= MPI_WAIT_LOOKS;
     if (waits && !left->warned)
-        warn(left, look);
+        warn(left);
     if (ends && left->sure_looks >= MPI_WAIT_SURE_LOOKS)
         end_job(left, look);
     else if (ends || !left->warned)
@@ -197,6 +212,8 @@ static void looked(void *context, const struct ask *look)
 static void look(void *context)
 {
     struct mpi_left *left = context;
+    for (size_t i = 0; i < left->count; i++)
+        left->data[i] = (struct data){.doubt = "it has not said what it does"};
     if (is_on(left->job)) {
         ask_pulses(left->job);
         look_ask(left->job, LOOK_CALLS, looked, left);

@@ -58,19 +58,61 @@ static bool waits_for_child(const struct stack *stack)
     return text_begins(stack->doing, "calls wait4") || text_begins(stack->doing, "calls waitid");
 }
 
+/* Or it runs. A file, new memory or another device can keep a thread as long as they like. */
+static bool waits_for_ranks(const char *doing)
+{
+    static const char *const calls[] = {
+        "poll",     "ppoll",       "epoll_wait", "epoll_pwait",    "epoll_pwait2", "select",
+        "pselect6", "futex",       "recvfrom",   "recvmsg",        "recvmmsg",     "accept",
+        "accept4",  "sched_yield", "nanosleep",  "clock_nanosleep"};
+    static const char before[] = "calls ";
+    if (!text_begins(doing, before) || strstr(doing, STACK_ON) != NULL)
+        return strcmp(doing, STACK_RUNNING) == 0;
+    const char *name = doing + strlen(before);
+    size_t length = strcspn(name, ",");
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        if (strlen(calls[i]) == length && memcmp(name, calls[i], length) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* NULL: the thread surely waits. `seen`: it surely does something else. */
+static const char *doubt_of(const struct stack *stack, bool *seen)
+{
+    *seen = false;
+    if (!stack->bare)
+        return "it runs Python";
+    if (stack->trouble[0] != '\0')
+        return "a thread of it cannot be seen";
+    if (waits_for_child(stack))
+        return NULL;
+    bool outside = stack->call == 0 && !stack->mpi_helper;
+    if (outside && mpi_wait_place(stack) != 0)
+        return "it cannot be seen whether calls of MPI return";
+    *seen = stack->count > 1 || stack->call != 0;
+    if (outside)
+        return "a thread of it is not in a call of MPI that waits for ranks";
+    if (moves_data(stack))
+        return "it copies data";
+    return stack->held || !waits_for_ranks(stack->doing) ? "it waits for something else in MPI"
+                                                         : NULL;
+}
+
 void mpi_calls_add(struct mpi_calls *calls, const struct stack *stack)
 {
     uint64_t call = stack->call;
-    bool known = call != 0 || stack->mpi_helper || waits_for_child(stack);
-    if (!known || !stack->bare || stack->held || stack->trouble[0] != '\0' || moves_data(stack))
-        calls->unsure = true;
+    bool seen;
+    const char *doubt = doubt_of(stack, &seen);
+    calls->doubt = doubt != NULL ? doubt : calls->doubt;
+    calls->elsewhere |= seen && doubt != NULL;
     if (call != 0) /* in any order */
         calls->place += hash_add(HASH_START, &call, sizeof(call)) | 1;
 }
 
 uint64_t mpi_calls_place(const struct mpi_calls *calls)
 {
-    return calls->whole && !calls->unsure ? calls->place : 0;
+    return calls->whole && calls->doubt == NULL ? calls->place : 0;
 }
 
 /* The number of a call tells more than its place. */
@@ -88,6 +130,14 @@ static const char *call_of(const struct stack *stack)
     return call;
 }
 
+static bool meets_job(const struct stack *stack)
+{
+    bool meets = false;
+    for (size_t i = 0; i < stack->count && !meets; i++)
+        meets = stack->frames[i].native && mpi_names_meets_job(stack->frames[i].function);
+    return meets;
+}
+
 void mpi_wait_add(struct mpi_wait_rank *rank, const struct stack *stack)
 {
     mpi_calls_add(&rank->calls, stack);
@@ -96,6 +146,8 @@ void mpi_wait_add(struct mpi_wait_rank *rank, const struct stack *stack)
     uint64_t place = place_of(stack);
     if (stack->role == STACK_MAIN || stack->role == STACK_CHILD)
         rank->place += place; /* in any order */
+    rank->meets = rank->meets || meets_job(stack);
+    rank->spins = rank->spins || strcmp(stack->doing, STACK_RUNNING) == 0;
     rank->works = rank->works || stack->held ||
                   (strcmp(stack->doing, STACK_RUNNING) == 0 && place == 0 && !stack->mpi_helper);
 }
@@ -129,6 +181,8 @@ int mpi_wait_sure_looks(const struct mpi_wait_rank *before, struct mpi_wait_rank
         same = same && now[i].runs == before[i].runs;
         if (!now[i].runs)
             continue;
+        if (now[i].calls.elsewhere || now[i].doubt != NULL)
+            return 0;
         if (!now[i].calls.whole) {
             now[i].calls = before[i].calls;
             missed = true;
@@ -139,9 +193,21 @@ int mpi_wait_sure_looks(const struct mpi_wait_rank *before, struct mpi_wait_rank
         any = true;
         same = same && place == mpi_calls_place(&before[i].calls) &&
                now[i].output == before[i].output &&
+               (!now[i].spins || now[i].run_ns != before[i].run_ns) &&
                now[i].data_bytes - before[i].data_bytes < MPI_WAIT_DATA_BYTES;
     }
     return !any ? 0 : !same ? 1 : missed ? looks : looks + 1;
+}
+
+const char *mpi_wait_doubt(const struct mpi_wait_rank *ranks, int count, int *rank)
+{
+    for (*rank = 0; *rank < count; ++*rank) {
+        const struct mpi_wait_rank *one = &ranks[*rank];
+        const char *doubt = one->doubt != NULL ? one->doubt : one->calls.doubt;
+        if (one->runs && (doubt != NULL || !one->calls.whole))
+            return doubt != NULL ? doubt : "not all of its threads could be seen";
+    }
+    return NULL;
 }
 
 int64_t mpi_wait_sure_ms(int looks)

@@ -31,8 +31,9 @@
 
 struct mpi_calls { /* of one look at a rank; begin with zeros */
     uint64_t place;
-    bool whole;  /* all threads of all its processes were read: the caller's to set */
-    bool unsure; /* one of them is elsewhere, or copies data */
+    bool whole;        /* all threads of all its processes were read: the caller's to set */
+    const char *doubt; /* why one of them may not wait; static. NULL */
+    bool elsewhere;    /* one of them surely does not */
 };
 
 void mpi_calls_add(struct mpi_calls *calls, const struct stack *stack);
@@ -47,6 +48,10 @@ struct mpi_wait_rank {
     bool works;          /* another thread runs, and not in a library below MPI; or it is stopped */
     uint64_t output;     /* bytes */
     uint64_t data_bytes; /* that it has read and written, over TCP too */
+    uint64_t run_ns;     /* for which it has used processors */
+    bool spins;          /* a thread runs: it gets a processor, or nothing can be said of it */
+    bool meets;          /* it connects with another job */
+    const char *doubt;   /* why it may go on, besides what its threads show; borrowed. NULL */
     struct mpi_calls calls;
     const char *call; /* "MPI_Barrier", of one of its threads; NULL: none. Of the stack. */
 };
@@ -63,9 +68,12 @@ int mpi_wait_looks(const struct mpi_wait_rank *before, const struct mpi_wait_ran
                    int looks);
 
 /* The same for certain, of whole looks. One that has missed a thread of a rank shows what the look
- * before did, and does not count. Data that a rank reads or writes may be those of its call. */
+ * before did, and does not count. It says 0 if another thread of the rank is elsewhere. Data that a
+ * rank reads or writes may be those of its call. */
 int mpi_wait_sure_looks(const struct mpi_wait_rank *before, struct mpi_wait_rank *now, int count,
                         int looks);
+/* Why rank *rank, the first one for which there is a reason, may not wait. NULL: all of them do. */
+const char *mpi_wait_doubt(const struct mpi_wait_rank *ranks, int count, int *rank);
 /* For how long they have surely waited: a call may have begun after the first look at it. */
 int64_t mpi_wait_sure_ms(int looks);
 

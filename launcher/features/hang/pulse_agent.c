@@ -218,7 +218,7 @@ struct pulse_sources {
 };
 
 #define ASKED_THREADS 1000 /* more cost more than a walk through /proc */
-#define TCP_FILES 10000    /* of all workers: nothing waits longer than about 0.1 s for them */
+#define TCP_FILES 40000    /* of all workers: nothing waits longer than about 0.4 s for them */
 
 struct pulse {
     const struct pulse_sources *sources;
@@ -234,7 +234,7 @@ static void add_rank(void *context, uint32_t seat, pid_t pid)
     Hvdrun__Pulse *message = &pulse->message;
     struct activity activity;
     uint64_t operations = 0;
-    if (!activity_read(pulse->processes, pid, sources->look != NULL, &activity))
+    if (!activity_read(pulse->processes, pid, sources->look != NULL || sources->tcp, &activity))
         return;
     if (sources->lines != NULL && !worker_lines_progress(sources->lines, seat, &operations))
         operations = 0;
@@ -250,8 +250,11 @@ static void add_rank(void *context, uint32_t seat, pid_t pid)
     rank->receptions = activity.receptions;
     rank->debugged = activity.debugged;
     rank->operations = operations;
-    rank->has_tcp =
-        sources->tcp && tcp_bytes_read(pulse->processes, pid, &pulse->files, &rank->tcp_bytes);
+    if (sources->tcp) {
+        const char *doubt = tcp_bytes_read(pulse->processes, pid, &pulse->files, &rank->tcp_bytes);
+        doubt = activity.doubt != NULL ? activity.doubt : doubt;
+        rank->doubt = doubt != NULL ? (char *)doubt : rank->doubt; /* protobuf-c only reads it */
+    }
     char *stopped = proc_state_held(pid);
     if (stopped != NULL)
         rank->stopped = stopped;

@@ -27,3 +27,4 @@ const char *mpi_names_call(const char *function);
 bool mpi_names_waits(const char *function);
 /* It waits for a file, or for a program outside of the job: MPI_File_open, MPI_Comm_accept. */
 bool mpi_names_leaves_job(const char *function);
+bool mpi_names_meets_job(const char *function); /* it connects with another job */

@@ -159,6 +159,11 @@ int proc_pending_read(const char *text, uint64_t *out)
     return 0;
 }
 
+int proc_caught_read(const char *text, uint64_t *out)
+{
+    return read_mask(text, "SigCgt:", out);
+}
+
 int proc_run_ns_read(const char *text, uint64_t *out)
 {
     uint64_t ns;

@@ -28,6 +28,7 @@ int proc_waits_read(const char *text, uint64_t *out);
 
 /* /proc/PID/status: the signals that have come, but nobody has taken; signal N is bit N - 1. */
 int proc_pending_read(const char *text, uint64_t *out);
+int proc_caught_read(const char *text, uint64_t *out); /* those for which it has a function */
 
 /* /proc/PID/schedstat: for how many nanoseconds the thread has used the processor. */
 int proc_run_ns_read(const char *text, uint64_t *out);

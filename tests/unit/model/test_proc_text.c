@@ -84,6 +84,9 @@ static void test_pending_signals(void **state)
                                        &pending),
                      0);
     assert_int_equal(pending, 0x41ff);
+    assert_int_equal(proc_caught_read("SigIgn:\t0000000000000001\n", &pending), -1);
+    assert_int_equal(proc_caught_read("SigIgn:\t1\nSigCgt:\t0000000000002000\n", &pending), 0);
+    assert_int_equal(pending, 0x2000);
 }
 
 static void test_time_of_a_thread(void **state)

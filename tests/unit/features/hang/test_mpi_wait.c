@@ -159,7 +159,7 @@ static void test_sure_looks(void **state)
     now[1].calls.place = 0; /* it computes, sleeps, or waits for another job */
     assert_int_equal(mpi_wait_sure_looks(all, now, 2, 30), 0);
     now[1] = sure(7);
-    now[1].calls.unsure = true; /* another thread does */
+    now[1].calls.doubt = "it computes"; /* another thread does */
     assert_int_equal(mpi_wait_sure_looks(all, now, 2, 30), 0);
     now[1] = gone;
     assert_int_equal(mpi_wait_sure_looks(all, now, 2, 30), 1);
@@ -186,13 +186,50 @@ static void test_data_of_a_sure_call(void **state)
     assert_int_equal(mpi_wait_sure_looks(&before, &now, 1, 30), 1);
 }
 
+/* It gets no processor; or there is a reason that looks do not show. */
+static void test_ranks_that_may_go_on(void **state)
+{
+    (void)state;
+    const struct mpi_wait_rank before = sure(5);
+    struct mpi_wait_rank now = sure(5);
+    int rank = -1;
+    now.spins = true;
+    assert_int_equal(mpi_wait_sure_looks(&before, &now, 1, 30), 1);
+    now.run_ns = 1;
+    assert_int_equal(mpi_wait_sure_looks(&before, &now, 1, 30), 31);
+    assert_null(mpi_wait_doubt(&now, 1, &rank));
+    now.doubt = "it has a timer of its own";
+    assert_int_equal(mpi_wait_sure_looks(&before, &now, 1, 30), 0);
+    struct mpi_wait_rank ranks[3] = {{.doubt = "it has ended"}, sure(5), now};
+    assert_string_equal(mpi_wait_doubt(ranks, 3, &rank), now.doubt);
+    assert_int_equal(rank, 2);
+    ranks[1].calls.whole = false;
+    assert_non_null(mpi_wait_doubt(ranks, 3, &rank));
+    assert_int_equal(rank, 1);
+}
+
+static void test_other_jobs(void **state)
+{
+    (void)state;
+    const struct stack_frame accepts[] = {in("main", "train"), in("MPI_Comm_accept", "libmpi.so")},
+                             waits[] = {in("main", "train"), in("MPI_Recv", "libmpi.so")};
+    struct mpi_wait_rank rank = {.runs = true};
+    mpi_wait_add(&rank, &(struct stack){.doing = "", .frames = waits, .count = 2});
+    assert_false(rank.meets);
+    mpi_wait_add(&rank, &(struct stack){.doing = "", .frames = accepts, .count = 2});
+    assert_true(rank.meets);
+}
+
 /* A look that misses a thread shows neither that it stays nor that it goes on. */
 static void test_looks_that_miss_a_thread(void **state)
 {
     (void)state;
     const struct mpi_wait_rank all[2] = {sure(5), sure(7)};
     struct mpi_wait_rank missed[2] = {sure(5), {.runs = true}}, now[2] = {sure(5), sure(7)};
-    missed[1].calls.unsure = true;
+    missed[1].calls.doubt = "a thread of it cannot be seen";
+    missed[1].calls.elsewhere = true; /* another one can */
+    assert_int_equal(mpi_wait_sure_looks(all, missed, 2, 30), 0);
+    missed[1].calls.elsewhere = false;
     assert_int_equal(mpi_wait_sure_looks(all, missed, 2, 30), 30);
     assert_int_equal(mpi_wait_sure_looks(missed, now, 2, 30), 31);
     now[1] = sure(8);
@@ -271,6 +308,8 @@ int main(void)
         cmocka_unit_test(test_sure_looks),
         cmocka_unit_test(test_data_of_a_sure_call),
         cmocka_unit_test(test_looks_that_miss_a_thread),
+        cmocka_unit_test(test_ranks_that_may_go_on),
+        cmocka_unit_test(test_other_jobs),
         cmocka_unit_test(test_time_that_is_sure),
         cmocka_unit_test(test_the_name_of_a_call),
         cmocka_unit_test(test_texts),
