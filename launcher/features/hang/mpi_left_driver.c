@@ -14,7 +14,6 @@
 #include "base/status.h"
 #include "driver/end/teardown.h"
 #include "driver/job/ask.h"
-#include "driver/job/incident.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
 #include "driver/tell/events.h"
