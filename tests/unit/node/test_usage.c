@@ -259,6 +259,8 @@ static void test_data_on_the_way(void **state)
         assert_int_equal(waitpid(child, NULL, 0), child);
         close(ends[1 - way]);
         assert_null(tcp_bytes_read(processes, getpid(), &files, &some));
+        assert_string_equal(tcp_bytes_read(processes, child, &files, &some), /* it is gone */
+                            "its connections cannot be seen");
     }
     free(bytes);
     descendants_table_destroy(processes);
