@@ -24,7 +24,7 @@ import tree
 # files leave room for a feature (1,500 lines, 12 files). A commit that lowers a number lowers its limit too, and one
 # that must raise a limit says why. The goals of the two paths are a fifth and a third below their first limits.
 LIMITS = {
-    "lines": (162500, 116000, "raw lines of .c and .h in launcher and runtime"),
+    "lines": (163000, 116000, "raw lines of .c and .h in launcher and runtime"),
     "files": (1158, 950, "files"),
     "fields": (35, 35, "fields of struct job"),
     "includes": (15, 15, "includes of driver.c"),
