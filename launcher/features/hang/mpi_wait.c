@@ -58,6 +58,24 @@ static bool waits_for_child(const struct stack *stack)
     return text_begins(stack->doing, "calls wait4") || text_begins(stack->doing, "calls waitid");
 }
 
+/* For data of a socket or a pipe, or for a time. The kernel begins some calls again after a stop,
+ * and does not name them then. */
+static bool waits_in_kernel(const char *doing)
+{
+    static const char *const functions[] = {"unix_stream_", "tcp_recvmsg",      "sk_wait_data",
+                                            "pipe_",        "anon_pipe_",       "eventfd_",
+                                            "do_nanosleep", "hrtimer_nanosleep"};
+    static const char before[] = "waits in ";
+    const char *wait = strstr(doing, before);
+    bool known = false;
+    if (wait == NULL || (wait != doing && !text_begins(doing, "calls read,") &&
+                         !text_begins(doing, "calls readv,")))
+        return false;
+    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]) && !known; i++)
+        known = text_begins(wait + strlen(before), functions[i]);
+    return known;
+}
+
 /* Or it runs. A file, new memory or another device can keep a thread as long as they like. */
 static bool waits_for_ranks(const char *doing)
 {
@@ -66,6 +84,8 @@ static bool waits_for_ranks(const char *doing)
         "pselect6", "futex",       "recvfrom",   "recvmsg",        "recvmmsg",     "accept",
         "accept4",  "sched_yield", "nanosleep",  "clock_nanosleep"};
     static const char before[] = "calls ";
+    if (waits_in_kernel(doing))
+        return true;
     if (!text_begins(doing, before) || strstr(doing, STACK_ON) != NULL)
         return strcmp(doing, STACK_RUNNING) == 0;
     const char *name = doing + strlen(before);
@@ -77,9 +97,33 @@ static bool waits_for_ranks(const char *doing)
     return false;
 }
 
+void mpi_calls_add(struct mpi_calls *calls, const struct stack *stack)
+{
+    uint64_t call = stack->call;
+    bool known = call != 0 || stack->mpi_helper || waits_for_child(stack);
+    if (!known || !stack->bare || stack->held || stack->trouble[0] != '\0' || moves_data(stack))
+        calls->unsure = true;
+    if (call != 0) /* in any order */
+        calls->place += hash_add(HASH_START, &call, sizeof(call)) | 1;
+}
+
+uint64_t mpi_calls_place(const struct mpi_calls *calls)
+{
+    return calls->whole && !calls->unsure ? calls->place : 0;
+}
+
+static const char *call_of(const struct stack *stack)
+{
+    const char *call = NULL;
+    for (size_t i = 0; i < stack->count && call == NULL; i++)
+        call = place_frame_mpi_call(&stack->frames[i]);
+    return call;
+}
+
 /* NULL: the thread surely waits. `seen`: it surely does something else. */
 static const char *doubt_of(const struct stack *stack, bool *seen)
 {
+    const char *call = call_of(stack);
     *seen = false;
     if (!stack->bare)
         return "it runs Python";
@@ -95,24 +139,10 @@ static const char *doubt_of(const struct stack *stack, bool *seen)
         return "a thread of it is not in a call of MPI that waits for ranks";
     if (moves_data(stack))
         return "it copies data";
+    if (call != NULL && strcmp(call, "MPI_Comm_disconnect") == 0)
+        return "it may wait for another job";
     return stack->held || !waits_for_ranks(stack->doing) ? "it waits for something else in MPI"
                                                          : NULL;
-}
-
-void mpi_calls_add(struct mpi_calls *calls, const struct stack *stack)
-{
-    uint64_t call = stack->call;
-    bool seen;
-    const char *doubt = doubt_of(stack, &seen);
-    calls->doubt = doubt != NULL ? doubt : calls->doubt;
-    calls->elsewhere |= seen && doubt != NULL;
-    if (call != 0) /* in any order */
-        calls->place += hash_add(HASH_START, &call, sizeof(call)) | 1;
-}
-
-uint64_t mpi_calls_place(const struct mpi_calls *calls)
-{
-    return calls->whole && calls->doubt == NULL ? calls->place : 0;
 }
 
 /* The number of a call tells more than its place. */
@@ -120,14 +150,6 @@ static uint64_t place_of(const struct stack *stack)
 {
     uint64_t place = mpi_wait_place(stack), call = stack->call;
     return place == 0 || call == 0 ? place : hash_add(HASH_START, &call, sizeof(call)) | 1;
-}
-
-static const char *call_of(const struct stack *stack)
-{
-    const char *call = NULL;
-    for (size_t i = 0; i < stack->count && call == NULL; i++)
-        call = place_frame_mpi_call(&stack->frames[i]);
-    return call;
 }
 
 static bool meets_job(const struct stack *stack)
@@ -140,7 +162,11 @@ static bool meets_job(const struct stack *stack)
 
 void mpi_wait_add(struct mpi_wait_rank *rank, const struct stack *stack)
 {
+    bool seen;
+    const char *doubt = doubt_of(stack, &seen);
     mpi_calls_add(&rank->calls, stack);
+    rank->unsure = doubt != NULL ? doubt : rank->unsure;
+    rank->elsewhere |= seen && doubt != NULL;
     if (rank->call == NULL)
         rank->call = call_of(stack);
     uint64_t place = place_of(stack);
@@ -181,7 +207,7 @@ int mpi_wait_sure_looks(const struct mpi_wait_rank *before, struct mpi_wait_rank
         same = same && now[i].runs == before[i].runs;
         if (!now[i].runs)
             continue;
-        if (now[i].calls.elsewhere || now[i].doubt != NULL)
+        if (now[i].elsewhere || now[i].doubt != NULL)
             return 0;
         if (!now[i].calls.whole) {
             now[i].calls = before[i].calls;
@@ -203,7 +229,7 @@ const char *mpi_wait_doubt(const struct mpi_wait_rank *ranks, int count, int *ra
 {
     for (*rank = 0; *rank < count; ++*rank) {
         const struct mpi_wait_rank *one = &ranks[*rank];
-        const char *doubt = one->doubt != NULL ? one->doubt : one->calls.doubt;
+        const char *doubt = one->doubt != NULL ? one->doubt : one->unsure;
         if (one->runs && (doubt != NULL || !one->calls.whole))
             return doubt != NULL ? doubt : "not all of its threads could be seen";
     }

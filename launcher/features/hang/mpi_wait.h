@@ -31,9 +31,8 @@
 
 struct mpi_calls { /* of one look at a rank; begin with zeros */
     uint64_t place;
-    bool whole;        /* all threads of all its processes were read: the caller's to set */
-    const char *doubt; /* why one of them may not wait; static. NULL */
-    bool elsewhere;    /* one of them surely does not */
+    bool whole;  /* all threads of all its processes were read: the caller's to set */
+    bool unsure; /* one of them is elsewhere, or copies data */
 };
 
 void mpi_calls_add(struct mpi_calls *calls, const struct stack *stack);
@@ -53,7 +52,9 @@ struct mpi_wait_rank {
     bool meets;          /* it connects with another job */
     const char *doubt;   /* why it may go on, besides what its threads show; borrowed. NULL */
     struct mpi_calls calls;
-    const char *call; /* "MPI_Barrier", of one of its threads; NULL: none. Of the stack. */
+    const char *unsure; /* why a thread of it may not wait; static. NULL */
+    bool elsewhere;     /* one of them surely does not */
+    const char *call;   /* "MPI_Barrier", of one of its threads; NULL: none. Of the stack. */
 };
 
 /* Adds a stack of the rank. */
@@ -68,7 +69,8 @@ int mpi_wait_looks(const struct mpi_wait_rank *before, const struct mpi_wait_ran
                    int looks);
 
 /* The same for certain, of whole looks. One that has missed a thread of a rank shows what the look
- * before did, and does not count. It says 0 if another thread of the rank is elsewhere. Data that a
+ * before did, and does not count. It says 0 if another thread of the rank is elsewhere. Waits for
+ * more than ranks, such as for a file, are elsewhere too. Data that a
  * rank reads or writes may be those of its call. */
 int mpi_wait_sure_looks(const struct mpi_wait_rank *before, struct mpi_wait_rank *now, int count,
                         int looks);

@@ -140,13 +140,13 @@ bool mpi_names_waits(const char *function)
 
 bool mpi_names_leaves_job(const char *function)
 {
-    static const char *const calls[] = {"file_*", "comm_spawn*", "abort*", NULL};
-    return is_one(function, calls) || mpi_names_meets_job(function);
+    static const char *const calls[] = {"file_*",      "comm_accept",  "comm_connect", "comm_join",
+                                        "comm_spawn*", "lookup_name*", "abort*",       NULL};
+    return is_one(function, calls);
 }
 
 bool mpi_names_meets_job(const char *function)
 {
-    static const char *const calls[] = {"comm_accept",     "comm_connect", "comm_join",
-                                        "comm_disconnect", "lookup_name*", NULL};
+    static const char *const calls[] = {"comm_accept", "comm_connect", "comm_join", NULL};
     return is_one(function, calls);
 }

@@ -43,6 +43,7 @@ static void test_functions(void **state)
     assert_true(mpi_names_leaves_job("MPI_File_open") && mpi_names_leaves_job("PMPI_Comm_accept"));
     assert_false(mpi_names_leaves_job("MPI_Barrier"));
     assert_true(mpi_names_meets_job("PMPI_Comm_accept") && !mpi_names_meets_job("MPI_File_open"));
+    assert_false(mpi_names_leaves_job("MPI_Comm_disconnect"));
 }
 
 int main(void)

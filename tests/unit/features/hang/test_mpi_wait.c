@@ -159,7 +159,7 @@ static void test_sure_looks(void **state)
     now[1].calls.place = 0; /* it computes, sleeps, or waits for another job */
     assert_int_equal(mpi_wait_sure_looks(all, now, 2, 30), 0);
     now[1] = sure(7);
-    now[1].calls.doubt = "it computes"; /* another thread does */
+    now[1].calls.unsure = true; /* another thread computes */
     assert_int_equal(mpi_wait_sure_looks(all, now, 2, 30), 0);
     now[1] = gone;
     assert_int_equal(mpi_wait_sure_looks(all, now, 2, 30), 1);
@@ -169,6 +169,45 @@ static void test_sure_looks(void **state)
     assert_int_equal(mpi_wait_sure_looks(one, now, 2, 30), 1);
     struct mpi_wait_rank ended[2] = {gone, gone};
     assert_int_equal(mpi_wait_sure_looks(none, ended, 2, 30), 0);
+}
+
+/* New memory, a file or a device may keep a thread for as long as they like. */
+static void test_other_waits(void **state)
+{
+    (void)state;
+    static const char *const others[] = {"",
+                                         "sleeping",
+                                         "waits in handle_userfault",
+                                         "calls read",
+                                         "calls read, waits in n_tty_read",
+                                         "calls pread64",
+                                         "calls pread64, waits in pipe_read",
+                                         "calls poll on nfs4",
+                                         "calls pollute",
+                                         "in uninterruptible wait"};
+    static const char *const waits[] = {STACK_RUNNING,
+                                        "calls poll, waits in do_sys_poll",
+                                        "calls futex",
+                                        "calls epoll_wait",
+                                        "calls read, waits in unix_stream_read_generic",
+                                        "calls readv, waits in pipe_read",
+                                        "waits in hrtimer_nanosleep"};
+    const struct stack_frame frames[] = {in("main", "train"), in("MPI_Finalize", "libmpi.so")};
+    struct stack stack = {.bare = true, .trouble = "", .call = 5, .frames = frames, .count = 2};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        struct mpi_wait_rank rank = {.runs = true, .calls.whole = true};
+        stack.doing = others[i];
+        mpi_wait_add(&rank, &stack);
+        assert_int_not_equal(mpi_calls_place(&rank.calls), 0); /* as --hang-timeout counts it */
+        assert_int_equal(mpi_wait_sure_looks(&rank, &rank, 1, 30), 0);
+    }
+    for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
+        struct mpi_wait_rank rank = {.runs = true, .calls.whole = true};
+        stack.doing = waits[i];
+        mpi_wait_add(&rank, &stack);
+        rank.spins = false;
+        assert_int_equal(mpi_wait_sure_looks(&rank, &rank, 1, 30), 31);
+    }
 }
 
 /* One long call may still get its data. */
@@ -212,11 +251,16 @@ static void test_other_jobs(void **state)
 {
     (void)state;
     const struct stack_frame accepts[] = {in("main", "train"), in("MPI_Comm_accept", "libmpi.so")},
-                             waits[] = {in("main", "train"), in("MPI_Recv", "libmpi.so")};
+                             leaves[] = {in("main", "train"),
+                                         in("MPI_Comm_disconnect", "libmpi.so")};
+    struct stack stack = {
+        .bare = true, .trouble = "", .call = 5, .doing = "calls poll", .count = 2};
     struct mpi_wait_rank rank = {.runs = true};
-    mpi_wait_add(&rank, &(struct stack){.doing = "", .frames = waits, .count = 2});
-    assert_false(rank.meets);
-    mpi_wait_add(&rank, &(struct stack){.doing = "", .frames = accepts, .count = 2});
+    stack.frames = leaves;
+    mpi_wait_add(&rank, &stack);
+    assert_true(rank.elsewhere && !rank.meets);
+    stack.frames = accepts;
+    mpi_wait_add(&rank, &stack);
     assert_true(rank.meets);
 }
 
@@ -226,10 +270,10 @@ static void test_looks_that_miss_a_thread(void **state)
     (void)state;
     const struct mpi_wait_rank all[2] = {sure(5), sure(7)};
     struct mpi_wait_rank missed[2] = {sure(5), {.runs = true}}, now[2] = {sure(5), sure(7)};
-    missed[1].calls.doubt = "a thread of it cannot be seen";
-    missed[1].calls.elsewhere = true; /* another one can */
+    missed[1].calls.unsure = true;
+    missed[1].elsewhere = true; /* another thread */
     assert_int_equal(mpi_wait_sure_looks(all, missed, 2, 30), 0);
-    missed[1].calls.elsewhere = false;
+    missed[1].elsewhere = false;
     assert_int_equal(mpi_wait_sure_looks(all, missed, 2, 30), 30);
     assert_int_equal(mpi_wait_sure_looks(missed, now, 2, 30), 31);
     now[1] = sure(8);
@@ -310,6 +354,7 @@ int main(void)
         cmocka_unit_test(test_looks_that_miss_a_thread),
         cmocka_unit_test(test_ranks_that_may_go_on),
         cmocka_unit_test(test_other_jobs),
+        cmocka_unit_test(test_other_waits),
         cmocka_unit_test(test_time_that_is_sure),
         cmocka_unit_test(test_the_name_of_a_call),
         cmocka_unit_test(test_texts),
