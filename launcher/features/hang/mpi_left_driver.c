@@ -22,7 +22,7 @@
 
 #define TEXT_MAX ((size_t)1 << 16)
 #define PULSE_LIMIT_MS 60000
-#define DOUBT_MAX 64
+#define DOUBT_MAX 96
 
 struct data {              /* of a rank */
     char doubt[DOUBT_MAX]; /* "" */
@@ -37,6 +37,7 @@ struct mpi_left {
     size_t count;
     int64_t period_ms;
     int looks, sure_looks; /* one after another that show the same */
+    int answers;           /* of hosts, without a process that a rank has left behind */
     bool warned, met;      /* a rank has met another job, and may wait for it */
     char *text;            /* of the end; NULL */
 };
@@ -127,8 +128,9 @@ static void take_pulse(struct data *data, const Hvdrun__RankPulse *pulse)
 
 static int take_pulses(struct job *job, struct node_link *node, ProtobufCMessage **answer)
 {
-    const struct mpi_left *left = job_part(job, mpi_left);
+    struct mpi_left *left = job_part(job, mpi_left);
     const Hvdrun__Pulse *message = (const Hvdrun__Pulse *)*answer;
+    left->answers += !message->strays;
     for (size_t i = 0; i < message->n_ranks; i++) {
         const Hvdrun__RankPulse *pulse = message->ranks[i];
         if (job_seat_is_on(job, node, pulse->seat) && pulse->seat < left->count)
@@ -173,6 +175,14 @@ static void count_look(struct mpi_left *left)
     left->period_ms = mpi_wait_next_ms(most, left->period_ms);
 }
 
+static int used_hosts(const struct job *job)
+{
+    int used = 0;
+    for (int i = 0; i < job->node_count; i++)
+        used += job->nodes[i]->place >= 0; /* the agents of the others have quit */
+    return used;
+}
+
 static void looked(void *context, const struct ask *look)
 {
     struct mpi_left *left = context;
@@ -193,8 +203,13 @@ static void looked(void *context, const struct ask *look)
     look_walk_whole(look, take_whole, left);
     for (int seat = 0; seat < job->ranks.size; seat++)
         left->met = left->met || left->now[seat].meets;
-    for (int seat = 0; left->met && seat < job->ranks.size; seat++)
-        left->now[seat].doubt = "ranks have connected with another job";
+    const char *doubt = left->met ? "ranks may have connected with another job"
+                        : left->answers < used_hosts(job)
+                            ? "a rank that has exited may go on in a process that it left behind"
+                            : NULL;
+    for (int seat = 0; doubt != NULL && seat < job->ranks.size; seat++)
+        left->now[seat].doubt =
+            left->now[seat].doubt == NULL || left->met ? doubt : left->now[seat].doubt;
     count_look(left);
     bool waits = left->looks >= MPI_WAIT_LOOKS || left->sure_looks >= MPI_WAIT_LOOKS;
     if (waits && !left->warned)
@@ -213,6 +228,7 @@ static void look(void *context)
     struct mpi_left *left = context;
     for (size_t i = 0; i < left->count; i++)
         left->data[i] = (struct data){.doubt = "it has not said what it does"};
+    left->answers = 0;
     if (is_on(left->job)) {
         ask_pulses(left->job);
         look_ask(left->job, LOOK_CALLS, looked, left);

@@ -3,6 +3,8 @@
  * driver sees whether they work. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 #include "agent/agent_state.h"
 #include "agent/crews.h"
@@ -13,6 +15,8 @@
 #include "features/hang/ras.h"
 #include "features/hang/ras_address_agent.h"
 #include "features/hang/ras_client.h"
+#include "io/helpers.h"
+#include "node/descendants.h"
 #include "node/facts.h"
 #include "node/proc_state.h"
 #include "node/usage.h"
@@ -214,7 +218,7 @@ struct pulse_sources {
     const struct crews *crews;
     const struct worker_lines *lines;
     struct closer_look *look;
-    bool held, tcp;
+    bool held, tcp, strays;
 };
 
 #define ASKED_THREADS 1000 /* more cost more than a walk through /proc */
@@ -251,8 +255,9 @@ static void add_rank(void *context, uint32_t seat, pid_t pid)
     rank->debugged = activity.debugged;
     rank->operations = operations;
     if (sources->tcp) {
-        const char *doubt = tcp_bytes_read(pulse->processes, pid, &pulse->files, &rank->tcp_bytes);
-        doubt = activity.doubt != NULL ? activity.doubt : doubt;
+        const char *doubt = activity.doubt;
+        if (doubt == NULL)
+            doubt = tcp_bytes_read(pulse->processes, pid, &pulse->files, &rank->tcp_bytes);
         rank->doubt = doubt != NULL ? (char *)doubt : rank->doubt; /* protobuf-c only reads it */
     }
     char *stopped = proc_state_held(pid);
@@ -265,6 +270,42 @@ static void add_rank(void *context, uint32_t seat, pid_t pid)
     message->ranks[message->n_ranks++] = rank;
 }
 
+struct known {
+    const struct helpers *helpers;
+    pid_t *workers; /* that run */
+    size_t count;
+};
+
+static void add_worker(void *context, uint32_t seat, pid_t pid)
+{
+    struct known *known = context;
+    (void)seat;
+    known->workers = mem_resize_array(known->workers, known->count + 1, sizeof(*known->workers));
+    known->workers[known->count++] = pid;
+}
+
+static bool is_known(const void *context, pid_t pid)
+{
+    const struct known *known = context;
+    bool found = helpers_has(known->helpers, pid);
+    for (size_t i = 0; i < known->count && !found; i++)
+        found = known->workers[i] == pid;
+    return found;
+}
+
+/* A worker that was a shell may have left its program, which goes on as that rank. */
+static bool has_strays(const struct agent *agent)
+{
+    struct known known = {.helpers = agent->helpers};
+    crews_walk_live(agent->crews, add_worker, &known);
+    const struct descendants_spared spared = {is_known, &known};
+    pid_t *strays = NULL;
+    size_t count = descendants_list_except(getpid(), &spared, &strays);
+    free(strays);
+    free(known.workers);
+    return count > 0;
+}
+
 static void answer_from(const struct pulse_sources *sources, const struct asked *asked)
 {
     struct pulse pulse = {.sources = sources,
@@ -272,6 +313,7 @@ static void answer_from(const struct pulse_sources *sources, const struct asked 
                           .files = TCP_FILES,
                           .message = HVDRUN__PULSE__INIT};
     pulse.message.held = sources->held;
+    pulse.message.strays = sources->strays;
     crews_walk_live(sources->crews, add_rank, &pulse);
     descendants_table_destroy(pulse.processes);
     asked_answer(asked, &pulse.message.base);
@@ -296,6 +338,7 @@ static void answer(struct agent *agent, const struct asked *asked, const Protobu
                                     .look = closer ? agent_own(agent, closer_look) : NULL,
                                     .held = agent->pool.paused,
                                     .tcp = ((const Hvdrun__PulseRequest *)request)->tcp};
+    sources.strays = sources.tcp && has_strays(agent);
     answer_from(&sources, asked);
     if (agent_own(agent, worker_lines) != NULL)
         worker_lines_ask(agent_own(agent, worker_lines),
