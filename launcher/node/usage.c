@@ -221,7 +221,7 @@ static const char *add_connection(int copy, uint64_t *bytes)
     *bytes += info.tcpi_bytes_received + info.tcpi_bytes_acked;
     bool flows = info.tcpi_unacked > 0 || info.tcpi_notsent_bytes > 0 ||
                  (ioctl(copy, SIOCINQ, &unread) == 0 && unread > 0);
-    return flows ? "its connections carry data" : NULL;
+    return flows ? "its connections hold data that has not been read or has not arrived" : NULL;
 }
 
 /* Of a file that may not be there any more. */

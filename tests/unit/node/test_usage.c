@@ -254,7 +254,7 @@ static void test_data_on_the_way(void **state)
             pause();
         close(ends[way]);
         assert_string_equal(tcp_bytes_read(processes, getpid(), &files, &some),
-                            "its connections carry data");
+                            "its connections hold data that has not been read or has not arrived");
         kill(child, SIGKILL);
         assert_int_equal(waitpid(child, NULL, 0), child);
         close(ends[1 - way]);
