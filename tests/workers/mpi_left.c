@@ -3,7 +3,8 @@
  * mpi_left WAY SECONDS: the last rank exits with 0 without MPI_Finalize, and so do the others in
  * the end. Until then they are in MPI, or elsewhere for SECONDS:
  *
- * barrier: they wait for the one that has left. receive: likewise, rank 0 in another call.
+ * barrier: they wait for the one that has left. finalize: likewise. receive: rank 0 does so in
+ * another call.
  * compute, sleep: they do, and never call MPI again.
  * alarm: they wait, and a timer of their own ends them.
  * late: rank 0 sleeps, and the others wait for its message.
@@ -127,6 +128,8 @@ int main(int argc, char **argv)
         accept_client();
     else if (strcmp(way, "receive") == 0)
         receive();
+    else if (strcmp(way, "finalize") == 0)
+        MPI_Finalize();
     else if (strcmp(way, "large") == 0)
         large(seconds);
     else if (strcmp(way, "child") == 0)
