@@ -217,9 +217,9 @@ int mpi_wait_sure_looks(const struct mpi_wait_rank *before, struct mpi_wait_rank
         if (place == 0)
             return 0;
         any = true;
+        missed = missed || (now[i].spins && now[i].run_ns == before[i].run_ns);
         same = same && place == mpi_calls_place(&before[i].calls) &&
                now[i].output == before[i].output &&
-               (!now[i].spins || now[i].run_ns != before[i].run_ns) &&
                now[i].data_bytes - before[i].data_bytes < MPI_WAIT_DATA_BYTES;
     }
     return !any ? 0 : !same ? 1 : missed ? looks : looks + 1;

@@ -69,9 +69,9 @@ int mpi_wait_looks(const struct mpi_wait_rank *before, const struct mpi_wait_ran
                    int looks);
 
 /* The same for certain, of whole looks. One that has missed a thread of a rank shows what the look
- * before did, and does not count. It says 0 if another thread of the rank is elsewhere. Waits for
- * more than ranks, such as for a file, are elsewhere too. Data that a
- * rank reads or writes may be those of its call. */
+ * before did, and does not count. Nor does one of a thread that runs, but gets no processor. It
+ * says 0 if another thread of the rank is elsewhere. Waits for more than ranks, such as for a file,
+ * are elsewhere too. Data that a rank reads or writes may be those of its call. */
 int mpi_wait_sure_looks(const struct mpi_wait_rank *before, struct mpi_wait_rank *now, int count,
                         int looks);
 /* Why rank *rank, the first one for which there is a reason, may not wait. NULL: all of them do. */

@@ -233,7 +233,7 @@ static void test_ranks_that_may_go_on(void **state)
     struct mpi_wait_rank now = sure(5);
     int rank = -1;
     now.spins = true;
-    assert_int_equal(mpi_wait_sure_looks(&before, &now, 1, 30), 1);
+    assert_int_equal(mpi_wait_sure_looks(&before, &now, 1, 30), 30);
     now.run_ns = 1;
     assert_int_equal(mpi_wait_sure_looks(&before, &now, 1, 30), 31);
     assert_null(mpi_wait_doubt(&now, 1, &rank));
