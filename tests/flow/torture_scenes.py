@@ -83,7 +83,7 @@ def _twice(test, result):
 
 def ssh_scenes(test):
     """By name. `test` is a Hosts: agents there are not made to fail, they are what the driver has to do with."""
-    args = [*test.ssh_words(), "-np", 2, "-H", "node1:1,node2:1", worker("hello")]
+    args = [*test.ssh_words(), "--start-timeout", "90s", "-np", 2, "-H", "node1:1,node2:1", worker("hello")]
 
     def forget():
         for number in (1, 2):
