@@ -144,8 +144,9 @@ class World(Hosts):
     def test_data_are_fetched_when_they_are_needed(self):
         env = {"OMPI_MCA_pmix_base_async_modex": "1", "OMPI_MCA_mpi_add_procs_cutoff": "0",
                "OMPI_MCA_pmix_base_collect_data": "0"}
-        result = self.mpi(TWO, mpi_worker("mpi_ring", "openmpi"), env=env)
-        self.expect_lines(self.expect(result, 0), ["[0]<stdout>:ring of 4 ok"])
+        # one rank each: libpmix does not wait for what a rank of the same host has yet to commit, under mpirun neither
+        result = self.mpi("a:1,b:1,c:1", mpi_worker("mpi_ring", "openmpi"), env=env)
+        self.expect_lines(self.expect(result, 0), ["[0]<stdout>:ring of 3 ok"])
 
 
 class OnDemand(Hosts):
