@@ -10,7 +10,7 @@
  *   --start-timeout TIME   HVDRUN_START_TIMEOUT  DIAL_WORDS_LIMIT_MS
  *   --grace TIME           HVDRUN_DIAL_GRACE     from SIGTERM until the host goes; not known
  *
- * Three more are for hvdrun itself, which becomes an agent (features/torchrun/meeting_cli.h). With
+ * Three more are for hvdrun itself, which becomes an agent (features/torchrun/torchrun_cli.c). With
  * --no-secret, everyone who knows the id can be its driver. HELLO has --slots and --line.
  */
 #pragma once

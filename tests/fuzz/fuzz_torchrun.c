@@ -2,7 +2,6 @@
 /* Lines of other launchers: a word a line; behind an empty line, variables of the environment. What
  * becomes of them is a line of hvdrun, with a program. */
 #include "cli/flags.h"
-#include "features/torchrun/role.h"
 #include "features/torchrun/translation.h"
 #include "fuzz.h"
 

@@ -9,7 +9,6 @@
 #include "base/parse.h"
 #include "base/plain.h"
 #include "base/status.h"
-#include "features/torchrun/console.h"
 
 #define NUMBER_MAX 1000000
 #define PORT_STATIC 29500
@@ -241,7 +240,115 @@ static void translate_meeting(struct translation *t)
         nodes->meeting_id = mem_strdup(line_value(t, FIELD_RDZV_ID));
 }
 
-/* Output. */
+/* What of a worker's output the console shows, by torchrun's --redirects, --tee and
+ * --local-ranks-filter.
+ *
+ * A stream is `0` (none), `1` (stdout), `2` (stderr) or `3` (both), for all local ranks, or for
+ * some: `0:1,1:2`. */
+
+#define CONSOLE_RANKS 1024 /* local ranks that a list can name */
+#define BOTH 3
+
+struct streams {
+    unsigned char of[CONSOLE_RANKS]; /* by local rank: bit 0 is stdout, bit 1 stderr */
+    unsigned char rest;              /* of all others */
+    int named;                       /* local ranks below this one are in `of` */
+};
+
+/* A number below `limit`. Returns the text behind it, NULL: there is none. */
+static const char *read_number(const char *at, int limit, int *out)
+{
+    int value = 0;
+    if (*at < '0' || *at > '9')
+        return NULL;
+    for (; *at >= '0' && *at <= '9' && value < limit; at++)
+        value = value * 10 + (*at - '0');
+    *out = value;
+    return value < limit ? at : NULL;
+}
+
+static void name_rank(struct streams *streams, int rank, int value)
+{
+    for (int i = streams->named; i <= rank; i++)
+        streams->of[i] = streams->rest;
+    if (rank >= streams->named)
+        streams->named = rank + 1;
+    streams->of[rank] = (unsigned char)value;
+}
+
+/* "0:1,1:2", or the list of a filter: "0,2". */
+static int read_ranks(const char *at, bool filter, struct streams *out)
+{
+    int rank = 0, value = BOTH;
+    while (*at != '\0') {
+        at = read_number(at, CONSOLE_RANKS, &rank);
+        if (at != NULL && !filter)
+            at = *at == ':' ? read_number(at + 1, BOTH + 1, &value) : NULL;
+        if (at == NULL || (*at != ',' && *at != '\0'))
+            return -1;
+        name_rank(out, rank, value);
+        at += *at == ',';
+    }
+    return out->named > 0 ? 0 : -1;
+}
+
+/* NULL is none. -1: the text is not such a value. */
+static int streams_read(const char *text, struct streams *out)
+{
+    int value = 0;
+    const char *at = text == NULL ? "0" : text, *end = read_number(at, BOTH + 1, &value);
+    bool all = end != NULL && *end == '\0';
+    *out = (struct streams){.rest = (unsigned char)(all ? value : 0)};
+    return all ? 0 : read_ranks(at, false, out);
+}
+
+/* NULL: all. */
+static int streams_read_filter(const char *text, struct streams *out)
+{
+    *out = (struct streams){.rest = text == NULL ? BOTH : 0};
+    return text == NULL ? 0 : read_ranks(text, true, out);
+}
+
+static bool streams_any(const struct streams *streams)
+{
+    bool any = streams->rest != 0;
+    for (int i = 0; i < streams->named; i++)
+        any = any || streams->of[i] != 0;
+    return any;
+}
+
+static unsigned streams_of(const struct streams *streams, int rank)
+{
+    return rank < streams->named ? streams->of[rank] : streams->rest;
+}
+
+static void put_shown(unsigned shown, int rank, const char *range, struct buf *out)
+{
+    static const char *const streams[] = {"", ":stdout", ":stderr", ""};
+    if (shown != 0)
+        buf_printf(out, "%sl%d%s%s", out->length > 0 ? "," : "", rank, range, streams[shown]);
+}
+
+/* Appends the value of --ranks. Nothing: the console shows all. A stream that is redirected goes
+ * only to its file, unless it is in `tee`. */
+static void console_ranks(const struct streams *redirected, const struct streams *tee,
+                          const struct streams *filter, struct buf *out)
+{
+    int named = filter->named;
+    bool all = true;
+    named = redirected->named > named ? redirected->named : named;
+    named = tee->named > named ? tee->named : named;
+    for (int rank = 0; rank <= named; rank++) {
+        unsigned shown =
+            streams_of(filter, rank) & ~(streams_of(redirected, rank) & ~streams_of(tee, rank));
+        all = all && shown == BOTH;
+        put_shown(shown, rank, rank < named ? "" : "-", out);
+    }
+    if (all)
+        buf_clear(out);
+    else if (out->length == 0)
+        buf_puts(out, "none");
+}
 
 /* DIR/ID_STAMP/RANK/stdout.log; the percent signs of DIR are doubled. */
 static void put_files(struct translation *t)
@@ -374,4 +481,17 @@ int translate_line(char *const *words, char *const *envp, const struct line_mach
     strv_copy(&out->unknown, strv_items(&t.in.unknown));
     line_words_destroy(&t.in);
     return rc;
+}
+
+enum role role_of(const struct line_nodes *nodes, size_t hosts, bool meets_here)
+{
+    if (hosts >= (size_t)nodes->max)
+        return ROLE_ALONE;
+    if (nodes->meeting_host == NULL)
+        return hosts >= (size_t)nodes->min ? ROLE_ALONE : ROLE_WRONG;
+    if (nodes->is_first >= 0)
+        return nodes->is_first > 0 ? ROLE_DRIVER : ROLE_DIAL;
+    if (nodes->rank >= 0)
+        return nodes->rank == 0 ? ROLE_DRIVER : ROLE_DIAL;
+    return meets_here ? ROLE_DRIVER : ROLE_DIAL;
 }

@@ -26,6 +26,23 @@ struct line_machine {
 int translate_line(char *const *words, char *const *envp, const struct line_machine *machine,
                    struct line *out, struct error *err);
 
+/*
+ * What this copy of hvdrun is, when its line names a number of hosts.
+ *
+ * torchrun is started on each host, and its copies meet at an address. hvdrun can be started once,
+ * with all hosts. If it knows fewer hosts than the line wants, and the line has that address, it is
+ * one of several copies (torchrun_cli.c).
+ */
+enum role {
+    ROLE_ALONE,  /* the hosts that it knows are all: an ordinary job */
+    ROLE_DRIVER, /* the other copies come to this one, at nodes->meeting_port */
+    ROLE_DIAL,   /* it goes to the one at nodes->meeting_host */
+    ROLE_WRONG,  /* there are too few hosts, and nothing says where the others are */
+};
+
+/* `hosts`: how many it knows. `meets_here`: the meeting address is one of this machine. */
+enum role role_of(const struct line_nodes *nodes, size_t hosts, bool meets_here);
+
 /* What the files share that translate a line: its words, and the line of hvdrun that comes out. */
 struct translation {
     struct line_words in;

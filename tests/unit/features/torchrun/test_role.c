@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "features/torchrun/role.h"
+#include "features/torchrun/translation.h"
 
 static void is(enum role expected, size_t hosts, struct line_nodes nodes)
 {
