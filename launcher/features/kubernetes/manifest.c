@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/kubernetes/manifest.h"
+#include "features/kubernetes/kubernetes.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -8,7 +8,6 @@
 
 #include "base/mem.h"
 #include "base/status.h"
-#include "features/kubernetes/yaml_text.h"
 
 #define LABEL_MAX 63
 #define JOBSET_PODS "pod" /* of its one job: JobSet calls its pods NAME-pod-0-INDEX */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/kubernetes/yaml_text.h"
+#include "features/kubernetes/kubernetes.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/status.h"
-#include "features/kubernetes/kube_words.h"
+#include "features/kubernetes/kubernetes.h"
 
 #define WORDS(...) ((char *const[]){__VA_ARGS__, NULL})
 #define WORD(text) ((char *)(text))

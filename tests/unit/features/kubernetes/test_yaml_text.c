@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "features/kubernetes/yaml_text.h"
+#include "features/kubernetes/kubernetes.h"
 
 static void is(const char *text, const char *expected)
 {

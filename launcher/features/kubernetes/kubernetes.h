@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The manifests that run a job in the pods of a cluster. Pure.
+ * `hvdrun kubernetes` prints the manifests that run a job in the pods of a cluster.
  *
  *   job      an indexed Job: pod 0 runs hvdrun, and the others dial in
  *   jobset   the same pods as the one job of a JobSet, which starts all of them again at once
@@ -51,3 +51,22 @@ const char *manifest_kind_word(enum manifest_kind kind);
  * have. STATUS_USAGE. The error may have any bytes of the user. */
 int manifest_check(const struct manifest *manifest, struct error *err);
 void manifest_put(const struct manifest *manifest, struct buf *out); /* it was checked */
+
+/* yaml_text.c: a string of a user as a scalar of YAML 1.1 or 1.2, on one line. */
+
+/* UTF-8, without which there is no scalar. */
+bool yaml_text_is_valid(const char *text);
+
+/* Appends the text as it is if every reader of YAML takes it for that string, or else in double
+ * quotes. It must be valid. */
+void yaml_text_put(const char *text, struct buf *out);
+
+/* kubernetes_cli.c: the command line of `hvdrun kubernetes`. */
+
+struct kube_words {
+    struct manifest manifest; /* its secret is NULL */
+    bool with_secret, help;
+};
+
+/* `words` follow the command's own, and are NULL-ended; the text is borrowed. -1: STATUS_USAGE. */
+int kube_words_read(char *const *words, struct kube_words *out, struct error *err);
