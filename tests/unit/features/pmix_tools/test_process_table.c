@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "features/pmix_tools/process_table.h"
+#include "features/pmix_tools/pmix_tools_cli_test.h"
 
 static int read_text(struct pmix_table *table, const char *text)
 {
