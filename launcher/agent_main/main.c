@@ -9,7 +9,7 @@
  *   hvdrun-agent --dial HOST:PORT  the same for a user (agent_main/dial_words.h)
  *   hvdrun-agent --gpus            a helper of an agent (agent/gpu_sampler.h)
  *   hvdrun-agent --stacks NUMBER   another one (features/stacks/stack_helper_agent.h)
- *   hvdrun-agent --warm NUMBER     the holder of `hvdrun warm` (features/warm/holder_agent.h)
+ *   hvdrun-agent --warm NUMBER     the holder of `hvdrun warm` (features/warm/holder_agent.c)
  *   hvdrun-agent --version
  */
 #include <errno.h>

@@ -8,7 +8,7 @@
  *   inherits   what its processes have inherited (inherited_cli.h)
  *   list       a row for each mother
  *   socket     takes a message of a word: "stop", or "job" with two descriptors, a file with the
- *              folder and the environment of the job (fields.h) and the stream of its agent. The
+ *              folder and the environment of the job (below) and the stream of its agent. The
  *              answer is "yes", or why not.
  *
  * Both ends of the socket check that the other one is of this user.
@@ -21,6 +21,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/strv.h"
 
 #define WARM_WORD "--warm" /* of hvdrun-agent; then the number of a descriptor (holder_agent.c) */
 #define WARM_ANSWER_MAX 256
@@ -50,3 +51,19 @@ void warm_row_write(const struct warm_row *row, struct buf *out);
 bool warm_row_read(char **at, struct warm_row *out);
 
 int64_t warm_bytes(pid_t pid); /* of memory, with its share of what others use too; 0: unknown */
+
+/* Texts, each of which ends with NUL: what the agent, mothers and the holder tell each other. */
+
+void fields_put(struct buf *out, const char *text);
+void fields_put_number(struct buf *out, uint64_t number);
+void fields_put_all(struct buf *out, const struct strv *list);
+void fields_put_list(struct buf *out, const struct strv *list); /* its length first */
+
+struct field_reader { /* what is left to read */
+    const char *at, *end;
+};
+
+/* Borrowed; empty if there is none, or if it does not end with NUL. */
+const char *fields_next(struct field_reader *fields);
+int64_t fields_next_number(struct field_reader *fields); /* -1: it is none */
+void fields_next_list(struct field_reader *fields, struct strv *out);

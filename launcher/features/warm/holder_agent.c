@@ -1,6 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/warm/holder_agent.h"
-
+/*
+ * The holder of a host: mothers outlive a job, and fork ranks for the next one (`hvdrun warm`).
+ *
+ * A rank must be a child of its agent: then the agent gets its status, PDEATHSIG ends it, a tracer
+ * may look at it, and a sweep finds what it leaves behind. A process becomes a child of another one
+ * only if that is an ancestor of its parent. So the agent must be older than the mother. The
+ * process that keeps mothers is therefore the agent itself, of one job after another:
+ *
+ *   keeper (agent/keeper.h) -- holder -- mothers -- ranks, as children of the holder
+ *
+ * Between jobs the holder waits at its socket. A driver of the same user gives it a stream, and it
+ * runs agent_run() on that instead of an agent of that job's own. Afterwards it executes itself
+ * anew, since a job leaves threads and settings behind. The children of a process stay.
+ *
+ * The holder and all below it have inherited cgroup, namespaces, limits and the like from the shell
+ * of `hvdrun warm start`. A driver that has others does without it (inherited_cli.h).
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,6 +31,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/helper_program.h"
 #include "agent/keeper.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -23,7 +39,7 @@
 #include "base/parse.h"
 #include "base/status.h"
 #include "features/warm/holder.h"
-#include "features/warm/kept_agent.h"
+#include "features/warm/warm_agent.h"
 #include "node/descendants.h"
 #include "node/runtime_dir.h"
 
@@ -380,4 +396,5 @@ static int run(const char *operand)
     return STATUS_LAUNCHER;
 }
 
+/* "--warm NUMBER" */
 const struct helper_program warm_holder_program = {WARM_WORD, true, run};

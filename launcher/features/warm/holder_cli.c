@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/warm/holder_cli.h"
-
+/* `hvdrun warm`, and what a job with --warm asks of the holder of this host (holder.h). */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,8 +15,8 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "cli/control_show.h"
+#include "cli/features.h"
 #include "cli/place.h"
-#include "features/warm/fields.h"
 #include "features/warm/holder.h"
 #include "features/warm/inherited_cli.h"
 #include "io/child.h"
@@ -32,6 +31,9 @@
 #define FILE_MAX ((size_t)1 << 20)
 #define IDLE_MS ((int64_t)60 * 60 * 1000)
 #define SHARE 8 /* of the memory of the host: an eighth */
+
+control_run control_warm;
+agent_here warm_agent_here;
 
 extern char **environ;
 
@@ -142,6 +144,8 @@ static char *hand_over(int folder, const char *agent_path, int stream)
     return strcmp(text, "yes") == 0 ? NULL : mem_strdup(text);
 }
 
+/* Gives the agent's end of a new stream to the holder, if there is one that fits. False: the job
+ * needs an agent of its own; a line on stderr says why. */
 bool warm_agent_here(const struct settings *settings, const char *agent_path,
                      struct transport_stream *stream)
 {

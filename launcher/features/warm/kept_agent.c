@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/warm/kept_agent.h"
+#include "features/warm/warm_agent.h"
 
 #include <errno.h>
 #include <signal.h>

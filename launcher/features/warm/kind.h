@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 #include "base/strv.h"
-#include "features/warm/fields.h"
+#include "features/warm/holder.h"
 #include "io/child.h"
 
 /* The command line of a Python interpreter: what its options are, and what it runs. Pure. */

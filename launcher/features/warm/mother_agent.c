@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/warm/mother_agent.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -10,9 +9,8 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/parse.h"
-#include "features/warm/fields.h"
 #include "features/warm/holder.h"
-#include "features/warm/mother_process_agent.h"
+#include "features/warm/warm_agent.h"
 #include "io/reaper.h"
 #include "node/proc_state.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/warm/mother_process_agent.h"
+#include "features/warm/warm_agent.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -9,7 +9,6 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "features/warm/fields.h"
 #include "features/warm/holder.h"
 #include "stacks/python.h"
 

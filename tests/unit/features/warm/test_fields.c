@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "features/warm/fields.h"
+#include "features/warm/holder.h"
 
 static void test_there_and_back(void **state)
 {

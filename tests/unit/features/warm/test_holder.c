@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "features/warm/holder.h"
 #include "features/warm/inherited_cli.h"
-#include "features/warm/kept_agent.h"
+#include "features/warm/warm_agent.h"
 
 static void test_rows(void **state)
 {

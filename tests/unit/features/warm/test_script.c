@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "features/warm/script_agent.h"
+#include "features/warm/warm_agent.h"
 
 static char folder[] = "/tmp/hvdrun-XXXXXX", python[80], script[80], search[80];
 

@@ -9,8 +9,7 @@
 #include "agent/worker.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "features/warm/mother_agent.h"
-#include "features/warm/script_agent.h"
+#include "features/warm/warm_agent.h"
 
 #define STRANGERS_MAX 64
 
