@@ -17,7 +17,7 @@
 #include "agent/agent.h"
 #include "base/fd.h"
 #include "base/tree.h"
-#include "features/stage/list.h"
+#include "features/stage/stage.h"
 #include "frames.h"
 
 enum { CHILD_TRIES = 2000, CHILD_TRY_US = 5000 };

@@ -2,7 +2,6 @@
 /* The list of files that an agent gets: what is taken leads nowhere else, and reads back the same.
  */
 #include "base/buf.h"
-#include "features/stage/list.h"
 #include "features/stage/stage.h"
 #include "fuzz.h"
 

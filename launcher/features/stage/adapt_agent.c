@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "features/stage/paths.h"
+#include "features/stage/stage.h"
 
 #define VARIABLE "HVDRUN_STAGED"
 #define STAGED_MAX ((size_t)1 << 20)

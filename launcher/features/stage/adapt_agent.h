@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "base/strv.h"
-#include "features/stage/list.h"
+#include "features/stage/stage.h"
 #include "wire/control.pb-c.h"
 
 struct stage_place {

@@ -10,9 +10,8 @@
  */
 #pragma once
 
-#include "features/stage/keep.h"
-#include "features/stage/list.h"
 #include "features/stage/source.h"
+#include "features/stage/stage.h"
 #include "features/stage/store.h"
 
 struct stage_copy_config {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/stage/fanout.h"
 
 #include <stdlib.h>
 

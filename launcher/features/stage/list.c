@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/stage/list.h"
 
 #include <inttypes.h>
 #include <limits.h>

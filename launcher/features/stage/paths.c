@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/stage/paths.h"
+#include "features/stage/stage.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -11,9 +11,9 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "base/strv.h"
-#include "features/stage/paths.h"
+#include "base/status.h"
 #include "features/stage/stage.h"
+#include "io/send_queue.h"
 
 #define PIECE STAGE_CHUNK
 
@@ -274,4 +274,85 @@ int stage_source_read(struct stage_source *source, uint64_t chunk, uint8_t *out,
         at = until;
     }
     return 0;
+}
+
+/* All roots */
+
+int stage_roots_add(struct stage_roots *roots, const char *text, const char *here,
+                    struct error *err)
+{
+    struct stage_root_words words = {.path = NULL};
+    if (stage_root_parse(text, &words, err) < 0)
+        return -1;
+    roots->items[roots->count++] =
+        (struct stage_root){.named = stage_path_clean(here, words.path),
+                            .dest = words.dest == NULL ? mem_strdup("") : words.dest};
+    free(words.path);
+    return 0;
+}
+
+/* A link in a root would be part of its next copy. */
+static int check_dest(const struct stage_roots *roots, const char *dest, struct error *err)
+{
+    char *link AUTO_FREE = stage_path_clean(roots->wdir, dest);
+    char *folder AUTO_FREE = mem_strdup(link);
+    char *slash = strrchr(folder, '/');
+    if (dest[0] == '\0')
+        return 0;
+    slash[slash == folder ? 1 : 0] = '\0';
+    char *real AUTO_FREE = realpath(folder, NULL); /* if this machine has it */
+    for (size_t i = 0; i < roots->count; i++) {
+        const struct stage_root *other = &roots->items[i];
+        if (stage_path_below(link, other->named) != NULL ||
+            (real != NULL && stage_path_below(real, other->source.path) != NULL))
+            return error_status(err, STATUS_USAGE,
+                                "--stage cannot make the link %s in %s, which is staged: choose "
+                                "another DEST",
+                                link, other->named);
+    }
+    return 0;
+}
+
+int stage_roots_list(struct stage_roots *roots, struct error *err)
+{
+    for (size_t i = 0; i < roots->count; i++) {
+        struct stage_root *root = &roots->items[i];
+        if (stage_source_open(&root->source, root->named, &roots->watch, err) < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < roots->count; i++) {
+        struct stage_root *root = &roots->items[i];
+        if (check_dest(roots, root->dest, err) < 0 || stage_source_scan(&root->source, err) < 0)
+            return -1;
+        const struct stage_list *list = &root->source.list;
+        root->list = shared_block_create(list->length);
+        memcpy(root->list->bytes, list->text, list->length);
+    }
+    return 0;
+}
+
+int stage_roots_read(struct stage_roots *roots, size_t root, uint64_t chunk,
+                     struct shared_block **blocks, size_t count, struct error *err)
+{
+    struct stage_source *source = &roots->items[root].source;
+    for (size_t i = 0; i < count; i++) {
+        blocks[i] = shared_block_create(stage_list_chunk_size(&source->list, chunk + i));
+        atomic_fetch_add(&roots->watch.beat, 1);
+        if (stage_source_read(source, chunk + i, blocks[i]->bytes, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+void stage_roots_destroy(struct stage_roots *roots)
+{
+    for (size_t i = 0; i < roots->count; i++) {
+        struct stage_root *root = &roots->items[i];
+        stage_source_close(&root->source);
+        shared_block_release(root->list);
+        free(root->named);
+        free(root->dest);
+    }
+    free(roots->items);
+    free(roots->wdir);
 }

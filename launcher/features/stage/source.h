@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A root on the driver's machine: makes its list, and reads the chunks of its stream. It blocks.
+ * The roots on the driver's machine: makes their lists, and reads the chunks of their streams. It
+ * blocks.
  *
  * Every file is read twice: for its hash, without which nobody knows what a host lacks, and to be
  * sent. If it changes after the first time, that is an error. The driver sees it by the stamp, and
@@ -11,7 +12,7 @@
 #include <stdatomic.h>
 
 #include "base/fd.h"
-#include "features/stage/list.h"
+#include "features/stage/stage.h"
 
 struct stage_watch {       /* what another thread may do and see meanwhile */
     atomic_bool stop;      /* ends what runs, with an error */
@@ -41,3 +42,30 @@ int stage_source_scan(struct stage_source *source, struct error *err);
 
 /* `out` has room for stage_list_chunk_size(). */
 int stage_source_read(struct stage_source *source, uint64_t chunk, uint8_t *out, struct error *err);
+
+/* All roots of a job, and their bytes for the hosts. */
+struct shared_block; /* io/send_queue.h */
+
+struct stage_root {
+    char *named; /* as the user calls it, absolute */
+    char *dest;  /* "": none */
+    struct stage_source source;
+    struct shared_block *list; /* NULL: not listed yet */
+};
+
+struct stage_roots {
+    struct stage_root *items; /* the caller makes the room */
+    size_t count;
+    char *wdir; /* owned: where ranks would start without staging */
+    struct stage_watch watch;
+};
+
+/* `text` is that of --stage, relative to the folder `here`. */
+int stage_roots_add(struct stage_roots *roots, const char *text, const char *here,
+                    struct error *err);
+int stage_roots_list(struct stage_roots *roots, struct error *err);
+/* Several: on a busy machine, each turn of this thread and of the loop has to wait. The blocks are
+ * the caller's; after -1, some may be missing (NULL). */
+int stage_roots_read(struct stage_roots *roots, size_t root, uint64_t chunk,
+                     struct shared_block **blocks, size_t count, struct error *err);
+void stage_roots_destroy(struct stage_roots *roots);

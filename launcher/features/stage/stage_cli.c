@@ -6,9 +6,8 @@
 
 #include "base/status.h"
 #include "cli/features.h"
-#include "features/stage/keep.h"
-#include "features/stage/paths.h"
 #include "features/stage/stage.h"
+#include "features/stage/store.h"
 
 settings_check stage_check;
 

@@ -13,11 +13,9 @@
 #include "driver/end/teardown.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
-#include "features/stage/fanout.h"
-#include "features/stage/keep.h"
-#include "features/stage/paths.h"
 #include "features/stage/source.h"
 #include "features/stage/stage.h"
+#include "features/stage/store.h"
 #include "features/stage/work_thread.h"
 #include "io/send_queue.h"
 #include "wire/control.pb-c.h"
@@ -39,21 +37,11 @@ struct staged_node {
     struct staged_node *next;
 };
 
-struct root {
-    char *named; /* as the user calls it, absolute */
-    char *dest;  /* "": none */
-    struct stage_source source;
-    struct shared_block *list; /* NULL: not listed yet */
-};
-
 /* What the thread works on; between tasks it is the part's. */
 struct staging_work {
     struct work_task task;
     struct staging *owner;
-    struct root *roots;
-    size_t count;
-    char *wdir; /* where ranks would start without staging */
-    struct stage_watch watch;
+    struct stage_roots roots;
     size_t root;    /* of the chunk that is read; `count`: list all roots */
     uint64_t chunk; /* the first of these */
     struct shared_block *blocks[STAGE_WINDOW];
@@ -78,85 +66,23 @@ struct staging {
 
 /* In the thread */
 
-/* A link in a root would be part of its next copy. */
-static int check_dest(const struct staging_work *work, const struct root *root, struct error *err)
-{
-    char *link AUTO_FREE = stage_path_clean(work->wdir, root->dest);
-    char *folder AUTO_FREE = mem_strdup(link);
-    char *slash = strrchr(folder, '/');
-    if (root->dest[0] == '\0')
-        return 0;
-    slash[slash == folder ? 1 : 0] = '\0';
-    char *real AUTO_FREE = realpath(folder, NULL); /* if this machine has it */
-    for (size_t i = 0; i < work->count; i++) {
-        const struct root *other = &work->roots[i];
-        if (stage_path_below(link, other->named) != NULL ||
-            (real != NULL && stage_path_below(real, other->source.path) != NULL))
-            return error_status(err, STATUS_USAGE,
-                                "--stage cannot make the link %s in %s, which is staged: choose "
-                                "another DEST",
-                                link, other->named);
-    }
-    return 0;
-}
-
-static int list_roots(struct staging_work *work, struct error *err)
-{
-    for (size_t i = 0; i < work->count; i++) {
-        struct root *root = &work->roots[i];
-        if (stage_source_open(&root->source, root->named, &work->watch, err) < 0)
-            return -1;
-    }
-    for (size_t i = 0; i < work->count; i++) {
-        struct root *root = &work->roots[i];
-        if (check_dest(work, root, err) < 0 || stage_source_scan(&root->source, err) < 0)
-            return -1;
-        const struct stage_list *list = &root->source.list;
-        root->list = shared_block_create(list->length);
-        memcpy(root->list->bytes, list->text, list->length);
-    }
-    return 0;
-}
-
-/* Several: on a busy machine, each turn of this thread and of the loop has to wait. */
-static int read_chunks(struct staging_work *work, struct error *err)
-{
-    struct stage_source *source = &work->roots[work->root].source;
-    for (size_t i = 0; i < work->block_count; i++) {
-        uint64_t chunk = work->chunk + i;
-        struct shared_block *block =
-            shared_block_create(stage_list_chunk_size(&source->list, chunk));
-        work->blocks[i] = block;
-        atomic_fetch_add(&work->watch.beat, 1);
-        if (stage_source_read(source, chunk, block->bytes, err) < 0)
-            return -1;
-    }
-    return 0;
-}
-
 static void work_run(struct work_task *task)
 {
     struct staging_work *work = (struct staging_work *)task;
     error_init(&work->err);
-    work->result =
-        work->root == work->count ? list_roots(work, &work->err) : read_chunks(work, &work->err);
+    work->result = work->root == work->roots.count
+                       ? stage_roots_list(&work->roots, &work->err)
+                       : stage_roots_read(&work->roots, work->root, work->chunk, work->blocks,
+                                          work->block_count, &work->err);
     plain_line(work->err.text, '?'); /* it may have a name of a file */
 }
 
 static void work_discard(struct work_task *task)
 {
     struct staging_work *work = (struct staging_work *)task;
-    for (size_t i = 0; i < work->count; i++) {
-        struct root *root = &work->roots[i];
-        stage_source_close(&root->source);
-        shared_block_release(root->list);
-        free(root->named);
-        free(root->dest);
-    }
+    stage_roots_destroy(&work->roots);
     for (size_t i = 0; i < STAGE_WINDOW; i++)
         shared_block_release(work->blocks[i]);
-    free(work->roots);
-    free(work->wdir);
     free(work);
 }
 
@@ -204,7 +130,7 @@ static void fail(struct staging *own, struct staged_node *node, char *text_take)
 static void send_list(struct staging *own, struct staged_node *node)
 {
     const struct settings *settings = own->job->settings;
-    struct root *root = &own->work->roots[node->root];
+    struct stage_root *root = &own->work->roots.items[node->root];
     char *names[] = {root->named, root->source.path};
     Hvdrun__Stage message = HVDRUN__STAGE__INIT;
     message.root = node->root;
@@ -306,8 +232,8 @@ static void send_lists(struct staging *own)
 static void warn_root(const struct staging *own)
 {
     const struct staging_work *work = own->work;
-    for (size_t i = 0; geteuid() == 0 && i < work->count; i++) {
-        if (stage_path_below(work->wdir, work->roots[i].named) != NULL)
+    for (size_t i = 0; geteuid() == 0 && i < work->roots.count; i++) {
+        if (stage_path_below(work->roots.wdir, work->roots.items[i].named) != NULL)
             log_warning(&own->job->log,
                         "the working folder is in a copy (--stage) that jobs share, and root can "
                         "write there: write results to another place");
@@ -318,7 +244,7 @@ static void work_done(struct work_task *task)
 {
     struct staging_work *work = (struct staging_work *)task;
     struct staging *own = work->owner;
-    bool listed = work->root == work->count;
+    bool listed = work->root == work->roots.count;
     if (own->ends)
         return;
     if (work->result < 0) {
@@ -344,7 +270,7 @@ static bool is_silent(const struct staging *own, const struct staged_node *node)
     if (!node->sent)
         return false;
     if (!node->host.wants)
-        limit_ms += (int64_t)own->work->roots[node->root].list->length / SLOW_BYTES_MS;
+        limit_ms += (int64_t)own->work->roots.items[node->root].list->length / SLOW_BYTES_MS;
     const struct fanout_host *host = &node->host;
     if (host->wants && host->sent == host->taken && host->sent < host->total)
         return false; /* it waits for us */
@@ -359,9 +285,9 @@ static void look(void *context)
     if (own->ends || own->nodes == NULL)
         return;
     loop_timer_set(own->look, LOOK_MS);
-    if (atomic_load(&own->work->watch.beat) != own->beat)
+    if (atomic_load(&own->work->roots.watch.beat) != own->beat)
         own->read_ms = now_ms(own);
-    own->beat = atomic_load(&own->work->watch.beat);
+    own->beat = atomic_load(&own->work->roots.watch.beat);
     bool stuck = work_thread_is_busy(own->thread) && now_ms(own) - own->read_ms >= STAGE_SILENCE_MS;
     while (node != NULL && !is_silent(own, node))
         node = node->next;
@@ -399,10 +325,10 @@ static void has_root(struct staging *own, struct staged_node *node)
     struct job *job = own->job;
     struct node_link *link = node->node;
     log_info(&job->log, "%s: has %s (%llu of %llu bytes were there)", link->host,
-             own->work->roots[node->root].named, (unsigned long long)node->had,
-             (unsigned long long)own->work->roots[node->root].source.list.stream);
+             own->work->roots.items[node->root].named, (unsigned long long)node->had,
+             (unsigned long long)own->work->roots.items[node->root].source.list.stream);
     fanout_host_clear(&node->host);
-    if (++node->root < own->work->count) {
+    if (++node->root < own->work->roots.count) {
         send_list(own, node);
         return;
     }
@@ -428,7 +354,7 @@ static int take_staged(struct job *job, struct node_link *link, const struct age
         fail(own, node, text);
         return 0;
     }
-    const struct stage_list *list = &own->work->roots[node->root].source.list;
+    const struct stage_list *list = &own->work->roots.items[node->root].source.list;
     if (message->told &&
         (node->host.wants || !fanout_host_begin(&node->host, node->root, message->lacks,
                                                 message->n_lacks, stage_list_chunks(list))))
@@ -461,24 +387,11 @@ static void ending(struct job *job)
     if (own == NULL)
         return;
     own->ends = true;
-    atomic_store(&own->work->watch.stop, true);
+    atomic_store(&own->work->roots.watch.stop, true);
     loop_timer_clear(own->look);
 }
 
 /* The part */
-
-static int add_root(struct staging_work *work, const char *text, const char *here,
-                    struct error *err)
-{
-    struct stage_root_words words = {.path = NULL};
-    if (stage_root_parse(text, &words, err) < 0)
-        return -1;
-    struct root *root = &work->roots[work->count++];
-    root->named = stage_path_clean(here, words.path);
-    root->dest = words.dest == NULL ? mem_strdup("") : words.dest;
-    free(words.path);
-    return 0;
-}
 
 static void close_part(struct job *job)
 {
@@ -488,7 +401,7 @@ static void close_part(struct job *job)
     for (size_t i = 0; i < FANOUT_SLOTS; i++)
         shared_block_release(own->cache.slots[i].block);
     loop_timer_destroy(own->look);
-    atomic_store(&own->work->watch.stop, true);
+    atomic_store(&own->work->roots.watch.stop, true);
     if (own->thread == NULL || !work_thread_destroy(own->thread, 0))
         work_discard(&own->work->task);
     free(own);
@@ -505,21 +418,21 @@ static int open_part(struct job *job, struct error *err)
     *own = (struct staging){.job = job, .work = work};
     work->task = (struct work_task){work_run, work_done, work_discard};
     work->owner = own;
-    work->roots = mem_array(settings->stage.count, sizeof(*work->roots));
+    work->roots.items = mem_array(settings->stage.count, sizeof(*work->roots.items));
     own->look = loop_timer_create(job->loop, look, own);
     job->own[PART_staging] = own;
     if (stage_keep_parse(keep, &own->keep, err) < 0)
         return -1;
     const char *here = job->request->wdir;
-    work->wdir = stage_path_clean(here, settings->wdir == NULL ? "" : settings->wdir);
+    work->roots.wdir = stage_path_clean(here, settings->wdir == NULL ? "" : settings->wdir);
     for (size_t i = 0; i < settings->stage.count; i++) {
-        if (add_root(work, settings->stage.items[i], here, err) < 0)
+        if (stage_roots_add(&work->roots, settings->stage.items[i], here, err) < 0)
             return -1;
     }
     own->thread = work_thread_create(job->loop, "stage-read", err);
     if (own->thread == NULL)
         return -1;
-    work->root = work->count;
+    work->root = work->roots.count; /* list them */
     own->read_ms = now_ms(own);
     work_thread_do(own->thread, &work->task);
     return 0;

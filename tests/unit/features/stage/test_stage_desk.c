@@ -15,7 +15,6 @@
 
 #include "agent/fake_driver.h"
 #include "base/tree.h"
-#include "features/stage/list.h"
 #include "features/stage/stage.h"
 
 #define KEEPS ((uint64_t)1 << 40)

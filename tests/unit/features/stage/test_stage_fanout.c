@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "features/stage/fanout.h"
+#include "features/stage/stage.h"
 
 static uint64_t next(struct fanout_host *host, size_t window)
 {

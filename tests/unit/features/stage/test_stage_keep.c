@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/status.h"
-#include "features/stage/keep.h"
+#include "features/stage/store.h"
 
 #define DAY 86400000
 

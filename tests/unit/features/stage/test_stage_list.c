@@ -10,7 +10,6 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "features/stage/list.h"
 #include "features/stage/stage.h"
 
 static void put(struct buf *out, char kind, const char *name, uint64_t size, uint8_t content)

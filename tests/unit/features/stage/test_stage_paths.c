@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "features/stage/paths.h"
+#include "features/stage/stage.h"
 
 #define ENTRY(what, path)              \
     {                                  \
