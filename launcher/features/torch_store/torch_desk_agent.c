@@ -54,7 +54,8 @@ static int serve(struct torch_desk *desk, struct agent *agent, int wanted, struc
     desk->held = port_hold(port_range_read(), wanted, &desk->port, err);
     if (desk->held < 0)
         return -1;
-    desk->server = torch_server_create(agent->loop, desk->port, &agent->post.log, err);
+    desk->server =
+        torch_server_create(agent->loop, desk->port, TORCH_CLIENTS_MAX, &agent->post.log, err);
     return desk->server == NULL ? -1 : 0;
 }
 

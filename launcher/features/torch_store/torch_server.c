@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "features/torch_store/torch_server_test.h"
 #include "io/tcp_options.h"
 
 #define READ_SIZE ((size_t)64 << 10)
@@ -262,17 +261,17 @@ static void knock(void *context, int what)
 }
 
 /* The agent needs some descriptors for other things. */
-static size_t room_for_clients(void)
+static size_t room_for_clients(size_t clients_max)
 {
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur == RLIM_INFINITY)
-        return TORCH_CLIENTS_MAX;
+        return clients_max;
     size_t most = (size_t)(files.rlim_cur - files.rlim_cur / 4);
-    return most < TORCH_CLIENTS_MAX ? most : TORCH_CLIENTS_MAX;
+    return most < clients_max ? most : clients_max;
 }
 
-struct torch_server *torch_server_create(struct loop *loop, int port, const struct log *log,
-                                         struct error *err)
+struct torch_server *torch_server_create(struct loop *loop, int port, size_t clients_max,
+                                         const struct log *log, struct error *err)
 {
     static const struct torch_store_ops ops = {answered};
     int bound, fd = tcp_listen(port, INT16_MAX, &bound); /* as many as the kernel allows */
@@ -284,7 +283,7 @@ struct torch_server *torch_server_create(struct loop *loop, int port, const stru
     *server = (struct torch_server){.loop = loop,
                                     .log = log,
                                     .fd = fd,
-                                    .limit = room_for_clients(),
+                                    .limit = room_for_clients(clients_max),
                                     .bytes = mem_alloc(READ_SIZE)};
     server->store = torch_store_create(TORCH_MEMORY_MAX, &ops, server);
     server->room = loop_timer_create(loop, accept_again, server);
@@ -343,9 +342,4 @@ void torch_server_each_waiting(const struct torch_server *server,
 size_t torch_server_clients(const struct torch_server *server)
 {
     return server->count;
-}
-
-void torch_server_limit(struct torch_server *server, size_t clients)
-{
-    server->limit = clients;
 }

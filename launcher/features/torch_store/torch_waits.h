@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which ranks wait in the store of torch.distributed, and for which others. Pure. */
+/*
+ * Which ranks wait in the store of torch.distributed, and for which others. The store knows only
+ * connections; the sockets of a rank say which of them are its own. Pure.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -7,6 +10,34 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+
+/* Connections to a store, in the text of /proc/net/tcp or tcp6. */
+
+struct torch_peer { /* numeric, without a "::ffff:" in front of IPv4 */
+    char address[48];
+    int port;
+};
+
+struct torch_socket {
+    uint64_t inode;
+    struct torch_peer local;
+};
+
+struct torch_sockets {          /* all zero: none */
+    struct torch_socket *items; /* owned */
+    size_t count, room;
+};
+
+/* Adds the sockets that are connected to `store`. What cannot be read is left out. */
+void torch_sockets_add(struct torch_sockets *sockets, const char *text,
+                       const struct torch_peer *store);
+void torch_sockets_destroy(struct torch_sockets *sockets);
+const struct torch_socket *torch_sockets_find(const struct torch_sockets *sockets, uint64_t inode);
+
+/* The text of an IPv4 address (4 bytes) or an IPv6 address (16), in network order. */
+void torch_peer_name(struct torch_peer *peer, const uint8_t *bytes, size_t length);
+
+/* Ranks */
 
 #define TORCH_WAITS_MS 10000 /* shorter waits are usual */
 

@@ -19,7 +19,6 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "features/torch_store/torch_server.h"
-#include "features/torch_store/torch_server_test.h"
 #include "loop_fixture.h"
 #include "unit.h"
 
@@ -60,7 +59,8 @@ static int open_hall(void **state)
     hall->log = (struct log){.level = LOG_INFO, .emit = say, .context = hall};
     for (int i = 0; i < 20 && hall->server == NULL; i++) {
         hall->port = free_port();
-        hall->server = torch_server_create(hall->loop, hall->port, &hall->log, &err);
+        hall->server =
+            torch_server_create(hall->loop, hall->port, TORCH_CLIENTS_MAX, &hall->log, &err);
     }
     assert_non_null(hall->server);
     *state = hall;
@@ -254,8 +254,11 @@ static void test_rubbish(void **state)
 static void test_too_many(void **state)
 {
     struct hall *hall = *state;
-    torch_server_limit(hall->server, 2);
+    struct error err = ERROR_INIT;
     int fds[3];
+    torch_server_destroy(hall->server);
+    hall->server = torch_server_create(hall->loop, hall->port, 2, &hall->log, &err);
+    assert_non_null(hall->server);
     for (int i = 0; i < 3; i++) {
         fds[i] = call(hall);
         GIVE(fds[i], VALIDATE "\x0d"
@@ -302,7 +305,7 @@ static void test_two_attempts(void **state)
                                                          "nonc");
     EXPECT(old, "nonc");
     torch_server_destroy(hall->server);
-    hall->server = torch_server_create(hall->loop, hall->port, &hall->log, &err);
+    hall->server = torch_server_create(hall->loop, hall->port, TORCH_CLIENTS_MAX, &hall->log, &err);
     assert_non_null(hall->server); /* although the old port has connections in TIME_WAIT */
     expect(hall, old, NULL, 0);
     int new AUTO_FD = call(hall);

@@ -9,7 +9,6 @@
 
 #include <cmocka.h>
 
-#include "features/torch_store/torch_sockets.h"
 #include "features/torch_store/torch_waits.h"
 
 static void expect(const struct torch_rank *ranks, size_t count, size_t strangers, const char *text)
