@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/debug/debug_holds_driver.h"
+#include "features/debug/debug_driver.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,6 @@
 #include "driver/job/ask.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
-#include "features/debug/mpir_driver.h"
 
 #define LINES 8 /* one for each rank; then one for all others */
 #define RELEASE_MS 10000

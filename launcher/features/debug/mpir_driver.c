@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/debug/mpir_driver.h"
+#include "features/debug/debug_driver.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,19 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `hvdrun debug` and `hvdrun shell`: the driver between the user's command and an agent.
- *
- *   {"do": "debug", "rank": 3, "with": "gdb", "term": "xterm", "rows": 24, "columns": 80}
- *   {"do": "shell", "rank": 3}, or "host": "b"; also "argv": [...]
- *   {"do": "continue", "rank": 3}          or without rank: all that wait at their start
- *
- * The answer to the first two is {"ok": true, "host": HOST}; then the connection has the
- * pieces of session_wire.h, the first of them from the client. There is one READ and one WRITE at a
- * time, and the next one begins when the other side has taken what the last one brought. So a
- * session holds two pieces at most, and costs no more than one question for each.
- *
- * While a debugger is there, or a rank waits for one at its start, the clock of the job stands
- * still: nobody may find that this rank hangs or is behind, or that the job takes too long.
- */
+/* The sessions of `hvdrun debug` and `hvdrun shell` (debug_driver.h). */
 #include <errno.h>
 #include <jansson.h>
 #include <poll.h>
@@ -26,22 +12,17 @@
 #include "base/mem.h"
 #include "driver/control/request.h"
 #include "driver/job/ask.h"
-#include "driver/job/job_kind.h"
-#include "driver/job/job_nodes.h"
 #include "driver/job/part.h"
 #include "driver/run/suspension.h"
 #include "driver/tell/events.h"
-#include "features/debug/debug_holds_driver.h"
+#include "features/debug/debug_driver.h"
 #include "features/debug/session_wire.h"
-
-const char debug_feature[] = "a debugger or a shell on a rank (debug, shell, --stop-at-start)";
 
 #define SESSIONS_MAX 8 /* a debugger is for one user's eyes */
 #define OPEN_MS 8000   /* less than a command waits for an answer */
 #define CLOSE_MS 10000
 #define FOREVER_MS ((int64_t)10 * 365 * 86400 * 1000) /* the link says that a node is lost */
 #define LOOK_MS 1000
-#define ARGV_MAX 1024
 #define OUT_MAX (4 * SESSION_BODY_MAX)
 
 struct session {
@@ -49,10 +30,7 @@ struct session {
     struct debug *debug;
     struct control_later *later; /* the answer to the request; NULL once it is given */
     uint32_t number;
-    struct node_link *node;
-    int seat; /* -1: of no rank */
-    int rank;
-    bool of_debugger;
+    struct debug_target on;
     char *by;
     int fd; /* -1: it is not open yet */
     struct loop_fd *ready;
@@ -70,14 +48,14 @@ struct debug {
     uint32_t number; /* of the last session */
 };
 
-static void look_at_clock(struct debug *debug)
+void debug_look_at_clock(struct debug *debug)
 {
     const struct session *session;
     struct job *job = debug->job;
     bool on = debug_holds_any(job);
     LIST_FOREACH (session, &debug->sessions, others)
-        on = on || (session->of_debugger && !session->over &&
-                    job->ranks.records[session->seat].state == RANK_RUNNING);
+        on = on || (session->on.of_debugger && !session->over &&
+                    job->ranks.records[session->on.seat].state == RANK_RUNNING);
     on = on && job->state == JOB_RUNNING;
     if (on != job->times.debugged)
         suspension_debugged(job_part(job, suspension), on);
@@ -96,7 +74,7 @@ static void destroy(struct session *session)
     buf_destroy(&session->out);
     free(session->by);
     free(session);
-    look_at_clock(debug);
+    debug_look_at_clock(debug);
 }
 
 /* Questions to the agent */
@@ -109,8 +87,8 @@ static void ask(struct session *session, Hvdrun__SessionRequest *request, int64_
     struct job *job = session->debug->job;
     request->session = session->number;
     struct ask *ask = ask_begin(job, &question, limit_ms, done, session);
-    if (node_link_alive(session->node))
-        ask_node(ask, session->node, &request->base);
+    if (node_link_alive(session->on.node))
+        ask_node(ask, session->on.node, &request->base);
 }
 
 /* NULL: the host is lost, or has not answered in time. */
@@ -128,16 +106,16 @@ static void close_at_agent(struct session *session)
     Hvdrun__SessionRequest request = HVDRUN__SESSION_REQUEST__INIT;
     request.action = HVDRUN__SESSION_ACTION__SESSION_CLOSE;
     request.session = session->number;
-    if (node_link_alive(session->node))
-        ask_node(ask_begin(session->debug->job, &question, CLOSE_MS, NULL, NULL), session->node,
+    if (node_link_alive(session->on.node))
+        ask_node(ask_begin(session->debug->job, &question, CLOSE_MS, NULL, NULL), session->on.node,
                  &request.base);
 }
 
 static void say_left(const struct session *session, const char *what)
 {
-    if (session->of_debugger)
+    if (session->on.of_debugger)
         log_notice(&session->debug->job->log, "the debugger has left rank %d on %s%s",
-                   session->rank, session->node->host, what);
+                   session->on.rank, session->on.node->host, what);
 }
 
 static void leave(struct session *session)
@@ -154,7 +132,7 @@ static void end(struct session *session)
 {
     session->over = true;
     ask_forget(session->debug->job, session);
-    look_at_clock(session->debug);
+    debug_look_at_clock(session->debug);
     advance(session);
 }
 
@@ -167,7 +145,7 @@ static void break_off(struct session *session, const char *why)
 
 static void lost(struct session *session)
 {
-    char *why AUTO_FREE = mem_printf("lost the host %s", session->node->host);
+    char *why AUTO_FREE = mem_printf("lost the host %s", session->on.node->host);
     break_off(session, why);
 }
 
@@ -191,8 +169,9 @@ static void has_read(void *context, const struct ask *asked)
         return;
     }
     char *remark AUTO_FREE =
-        answer->continued ? mem_printf("rank %d was still stopped, and goes on now", session->rank)
-                          : mem_strdup("");
+        answer->continued
+            ? mem_printf("rank %d was still stopped, and goes on now", session->on.rank)
+            : mem_strdup("");
     session_put_status(&session->out, (uint8_t)answer->status, remark);
     say_left(session, answer->continued ? ", which was still stopped, and goes on now" : "");
     end(session);
@@ -308,19 +287,20 @@ static void has_opened(void *context, const struct ask *asked)
     struct job *job = session->debug->job;
     const Hvdrun__SessionAnswer *answer = answer_of(asked);
     char *why AUTO_FREE = answer == NULL
-                              ? mem_printf("the host %s did not answer", session->node->host)
+                              ? mem_printf("the host %s did not answer", session->on.node->host)
                               : mem_strdup(answer->problem);
     if (why[0] != '\0') {
         if (answer == NULL)
             close_at_agent(session); /* it may come up later */
-        if (answer == NULL && session->of_debugger)
-            debug_holds_release(job, session->seat, NULL); /* which then holds the rank no more */
+        if (answer == NULL && session->on.of_debugger)
+            debug_holds_release(job, session->on.seat,
+                                NULL); /* which then holds the rank no more */
         refuse(session, why);
         return;
     }
-    if (session->of_debugger)
-        debug_holds_forget(job, session->seat);
-    json_t *reply = json_pack("{s:b, s:s}", "ok", 1, "host", session->node->host);
+    if (session->on.of_debugger)
+        debug_holds_forget(job, session->on.seat);
+    json_t *reply = json_pack("{s:b, s:s}", "ok", 1, "host", session->on.node->host);
     session->fd = control_later_take_over(session->later, reply);
     session->later = NULL;
     if (session->fd < 0) {
@@ -331,70 +311,28 @@ static void has_opened(void *context, const struct ask *asked)
     session->look = loop_timer_create(job->loop, look, session);
     loop_timer_set(session->look, LOOK_MS);
     char *text AUTO_FREE =
-        session->of_debugger
+        session->on.of_debugger
             ? mem_printf("%s attaches to rank %d on %s: time limits stand still until it leaves",
-                         session->by, session->rank, session->node->host)
-            : mem_printf("%s opens a shell on %s", session->by, session->node->host);
+                         session->by, session->on.rank, session->on.node->host)
+            : mem_printf("%s opens a shell on %s", session->by, session->on.node->host);
     log_notice(&job->log, "%s", text);
-    events_text(job, session->of_debugger ? "debugger_attached" : "shell_opened", text);
+    events_text(job, session->on.of_debugger ? "debugger_attached" : "shell_opened", text);
     advance(session);
 }
 
 /* Requests */
 
-static int seat_of(const struct job *job, const json_t *rank)
+static int check_room(const struct debug *debug, const struct debug_target *target,
+                      struct error *err)
 {
-    for (int seat = 0; json_is_integer(rank) && seat < job->ranks.size; seat++) {
-        const struct rank_record *record = &job->ranks.records[seat];
-        if (record->rank == json_integer_value(rank) && record->state == RANK_RUNNING)
-            return seat;
-    }
-    return -1;
-}
-
-static struct node_link *node_of(const struct job *job, const char *host)
-{
-    for (int i = 0; i < job->node_count; i++) {
-        struct node_link *node = job->nodes[i];
-        if (strcmp(node->host, host) == 0 && node_link_alive(node) && node->state >= NODE_UP)
-            return node;
-    }
-    return NULL;
-}
-
-/* Which node and rank are meant. -1: none that runs. */
-static int choose(struct session *session, const struct control_asked *asked, struct error *err)
-{
-    const struct job *job = session->debug->job;
-    const json_t *rank = json_object_get(asked->request, "rank");
-    session->seat = seat_of(job, rank);
-    if (session->seat >= 0) {
-        session->rank = job->ranks.records[session->seat].rank;
-        session->node = job->nodes[job->ranks.records[session->seat].node];
-        return 0;
-    }
-    if (json_is_integer(rank))
-        return error_set(err, "rank %lld does not run", (long long)json_integer_value(rank));
-    if (rank != NULL || session->of_debugger)
-        return error_set(err, "\"rank\" is missing or not a number");
-    const char *host = control_host(asked, "host", err);
-    session->node = host == NULL ? NULL : node_of(job, host);
-    if (host != NULL && session->node == NULL)
-        error_set(err, "the job has no host %s that is up", host);
-    return session->node == NULL ? -1 : 0;
-}
-
-static int check_room(const struct session *session, struct error *err)
-{
-    const struct debug *debug = session->debug;
     const struct session *other;
     if (debug->job->state != JOB_RUNNING)
         return error_set(err, "the job does not run");
     if (debug->count >= SESSIONS_MAX)
         return error_set(err, "this job has %d debuggers and shells already", SESSIONS_MAX);
     LIST_FOREACH (other, &debug->sessions, others) {
-        if (session->of_debugger && other->of_debugger && other->seat == session->seat)
-            return error_set(err, "rank %d already has a debugger", session->rank);
+        if (target->of_debugger && other->on.of_debugger && other->on.seat == target->seat)
+            return error_set(err, "rank %d already has a debugger", target->rank);
     }
     return 0;
 }
@@ -421,15 +359,15 @@ static void open_at_agent(struct session *session, const struct control_asked *a
     for (size_t i = 0; i < count; i++)
         argv[i] = (char *)json_string_value(json_array_get(words, i));
     request.action = HVDRUN__SESSION_ACTION__SESSION_OPEN;
-    request.of_rank = session->seat >= 0;
+    request.of_rank = session->on.seat >= 0;
     if (request.of_rank) {
-        request.seat = (uint32_t)session->seat;
-        request.pid = (uint32_t)job->ranks.records[session->seat].pid;
+        request.seat = (uint32_t)session->on.seat;
+        request.pid = (uint32_t)job->ranks.records[session->on.seat].pid;
     }
-    request.debugger = session->of_debugger;
+    request.debugger = session->on.of_debugger;
     request.with = (char *)text_of(asked, "with");
     request.term = (char *)text_of(asked, "term");
-    request.host = session->node->host;
+    request.host = session->on.node->host;
     request.argv = argv;
     request.n_argv = count;
     request.rows = size_of(asked, "rows");
@@ -437,28 +375,13 @@ static void open_at_agent(struct session *session, const struct control_asked *a
     ask(session, &request, OPEN_MS, has_opened);
 }
 
-static bool is_argv(const json_t *words)
+int debug_open(struct debug *debug, const struct debug_target *target,
+               const struct control_asked *asked, struct error *err)
 {
-    size_t texts = 0;
-    for (size_t i = 0; i < json_array_size(words); i++)
-        texts += json_is_string(json_array_get(words, i)) ? 1 : 0;
-    return words == NULL ||
-           (json_is_array(words) && texts == json_array_size(words) && texts <= ARGV_MAX);
-}
-
-static json_t *open_asked(struct job *job, const struct control_asked *asked, bool of_debugger,
-                          struct error *err)
-{
-    struct debug *debug = job_part(job, debug);
-    struct session chosen = {.debug = debug, .of_debugger = of_debugger, .fd = -1};
-    if (!is_argv(json_object_get(asked->request, "argv"))) {
-        error_set(err, "\"argv\" is not a list of %d texts at most", ARGV_MAX);
-        return NULL;
-    }
-    if (choose(&chosen, asked, err) < 0 || check_room(&chosen, err) < 0)
-        return NULL;
+    if (check_room(debug, target, err) < 0)
+        return -1;
     struct session *session = mem_alloc(sizeof(*session));
-    *session = chosen;
+    *session = (struct session){.debug = debug, .on = *target, .fd = -1};
     session->number = ++debug->number;
     session->by = control_asker_text(&asked->asker);
     buf_init(&session->in, 2 * (SESSION_HEADER + SESSION_BODY_MAX));
@@ -467,45 +390,19 @@ static json_t *open_asked(struct job *job, const struct control_asked *asked, bo
     debug->count++;
     session->later = asked->later;
     control_later_take(session->later);
-    look_at_clock(debug);
+    debug_look_at_clock(debug);
     open_at_agent(session, asked);
-    return NULL; /* it comes later */
+    return 0;
 }
 
-static json_t *debug_asked(void *context, const struct control_asked *asked, struct error *err)
-{
-    return open_asked(context, asked, true, err);
-}
+/* All of them */
 
-static json_t *shell_asked(void *context, const struct control_asked *asked, struct error *err)
+struct debug *debug_create(struct job *job)
 {
-    return open_asked(context, asked, false, err);
-}
-
-static json_t *continue_asked(void *context, const struct control_asked *asked, struct error *err)
-{
-    struct job *job = context;
-    const json_t *rank = json_object_get(asked->request, "rank");
-    int seat = seat_of(job, rank);
-    if (rank != NULL && seat < 0) {
-        error_set(err, "no rank of that number runs");
-        return NULL;
-    }
-    return control_accepted(debug_holds_release(job, seat, err));
-}
-
-/* The part */
-
-static int open_part(struct job *job, struct error *err)
-{
-    (void)err;
-    if (!job->kind->has_workers)
-        return 0;
     struct debug *debug = mem_alloc(sizeof(*debug));
     *debug = (struct debug){.job = job};
     LIST_INIT(&debug->sessions);
-    job->own[PART_debug] = debug;
-    return 0;
+    return debug;
 }
 
 static void finish(struct session *session)
@@ -517,23 +414,19 @@ static void finish(struct session *session)
         break_off(session, "the job ends");
 }
 
-static void ending(struct job *job)
+void debug_end(struct debug *debug)
 {
-    struct debug *debug = job_part(job, debug);
-    if (debug == NULL)
-        return;
     for (struct session *session = LIST_FIRST(&debug->sessions), *next; session != NULL;
          session = next) {
         next = LIST_NEXT(session, others);
         if (!session->over)
             finish(session);
     }
-    look_at_clock(debug);
+    debug_look_at_clock(debug);
 }
 
-static void close_part(struct job *job)
+void debug_destroy(struct debug *debug)
 {
-    struct debug *debug = job_part(job, debug);
     while (!LIST_EMPTY(&debug->sessions)) {
         struct session *session = LIST_FIRST(&debug->sessions);
         if (session->later != NULL)
@@ -543,20 +436,3 @@ static void close_part(struct job *job)
     }
     free(debug);
 }
-
-/* A rank that waits at its start keeps the clock of the job. */
-static void ranks_changed(struct job *job)
-{
-    if (job_part(job, debug) != NULL)
-        look_at_clock(job_part(job, debug));
-}
-
-static const struct control_rule requests[] = {
-    {"debug", debug_asked}, {"shell", shell_asked}, {"continue", continue_asked}, {NULL}};
-
-const struct driver_part debug_part = {.name = "debug",
-                                       .open = open_part,
-                                       .close = close_part,
-                                       .requests = requests,
-                                       .ranks_changed = ranks_changed,
-                                       .ending = ending};
