@@ -7,8 +7,8 @@
 #include "base/fd.h"
 #include "cli/control_client.h"
 #include "cli/control_status.h"
-#include "features/usage/top_cli_test.h"
 #include "features/usage/usage_marks.h"
+#include "features/usage/usage_test.h"
 #include "fuzz.h"
 
 #define SENT_MAX ((size_t)64 << 10) /* what a socket takes without a reader */

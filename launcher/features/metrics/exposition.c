@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/metrics/exposition.h"
+#include "features/metrics/metrics.h"
 
 #include <math.h>
 #include <string.h>

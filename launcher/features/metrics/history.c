@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/metrics/history.h"
+#include "features/metrics/metrics.h"
 
 #include <stdlib.h>
 

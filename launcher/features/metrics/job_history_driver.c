@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/metrics/job_history_driver.h"
+#include "features/metrics/metrics_driver.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -11,8 +11,8 @@
 #include "driver/job/part.h"
 #include "driver/tell/json_text.h"
 #include "driver/tell/rank_progress.h"
-#include "features/metrics/history.h"
-#include "features/usage/sampler_driver.h"
+#include "features/metrics/metrics.h"
+#include "features/usage/usage_driver.h"
 
 #define FIRST_MS 500
 #define OLD_NS ((int64_t)10000 * 1000000) /* a sample of a rank whose host does not answer */

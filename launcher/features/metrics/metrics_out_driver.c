@@ -17,8 +17,7 @@
 #include "driver/tell/json_text.h"
 #include "driver/tell/recent.h"
 #include "features/metrics/metrics_driver.h"
-#include "features/metrics/metrics_server_driver.h"
-#include "features/usage/sampler_driver.h"
+#include "features/usage/usage_driver.h"
 
 const char metrics_feature[] = "--metrics, --metrics-file and the status page";
 

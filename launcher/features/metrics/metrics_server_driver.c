@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/metrics/metrics_server_driver.h"
 
 #include <jansson.h>
 #include <limits.h>
@@ -9,11 +8,9 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "features/metrics/job_history_driver.h"
+#include "features/metrics/metrics.h"
 #include "features/metrics/metrics_driver.h"
-#include "features/metrics/page.h"
-#include "features/metrics/page_json_driver.h"
-#include "features/usage/sampler_driver.h"
+#include "features/usage/usage_driver.h"
 #include "io/http_server.h"
 #include "model/net/http_words.h"
 #include "rendezvous/peer.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/metrics/page.h"
+#include "features/metrics/metrics.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/metrics/page_file_driver.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -7,9 +6,8 @@
 
 #include "driver/job/part.h"
 #include "driver/tell/recent.h"
-#include "features/metrics/job_history_driver.h"
-#include "features/metrics/page.h"
-#include "features/metrics/page_json_driver.h"
+#include "features/metrics/metrics.h"
+#include "features/metrics/metrics_driver.h"
 
 #define RANK_TEXT_ROOM 16
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/metrics/page_json_driver.h"
+#include "features/metrics/metrics_driver.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "driver/tell/record_json.h"
 #include "driver/tell/report.h"
 #include "driver/tell/status_json.h"
-#include "features/usage/usage_json_driver.h"
+#include "features/usage/usage_driver.h"
 #include "features/usage/usage_marks.h"
 #include "model/exit/tail.h"
 

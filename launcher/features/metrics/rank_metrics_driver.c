@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/metrics/rank_metrics_driver.h"
+#include "features/metrics/metrics_driver.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "driver/tell/rank_progress.h"
-#include "features/usage/sampler_driver.h"
+#include "features/usage/usage_driver.h"
 
 /* What is known of a rank. */
 struct rank_values {

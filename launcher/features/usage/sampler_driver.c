@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/usage/sampler_driver.h"
+#include "features/usage/usage_driver.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -12,9 +12,11 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "driver/job/part.h"
-#include "features/usage/sampler_driver_test.h"
+#include "features/usage/usage_test.h"
 #include "model/usage/gpu_words.h"
 #include "wire/control.pb-c.h"
+
+const char usage_feature[] = "hvdrun top, and what ranks and hosts use";
 
 /* What a GPU does, and what the GPUs of a rank do, from the message of an agent. Pure. A value that
  * is not known is NAN. */
@@ -41,8 +43,6 @@ void gpu_values_read(const Hvdrun__GpuUsage *message, struct gpu_values *out)
 }
 
 /* A sum that lacks a part is not known. */
-const char usage_feature[] = "hvdrun top, and what ranks and hosts use";
-
 struct rank_gpus rank_gpus_of(const Hvdrun__RankUsage *message, const struct gpu_values *gpus,
                               size_t count)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/usage/top_cli.h"
-
+/*
+ * `hvdrun top`: what a job uses, once or live. It blocks, as control_client.h does. `usage` is the
+ * answer of the job (usage_driver.h), of which nothing is taken for granted.
+ */
 #include <jansson.h>
 #include <math.h>
 #include <poll.h>
@@ -14,21 +16,20 @@
 #include "base/status.h"
 #include "cli/control_client.h"
 #include "cli/control_show.h"
+#include "cli/features.h"
 #include "cli/module/screen_module.h"
 #include "cli/place.h"
 #include "driver/control/folder.h"
 #include "driver/control/request.h"
-#include "features/usage/top_cli_test.h"
 #include "features/usage/usage_marks.h"
+#include "features/usage/usage_test.h"
 #include "io/module_open.h"
 
-/*
- * What a job uses, as `hvdrun top` shows it. Pure. `usage` is the answer of the job
- * (features/usage/usage_json_driver.h), of which nothing is taken for granted.
- */
+control_run control_top;
 
 #define CONTROL_USAGE_MARK '*' /* begins the line of a rank that differs */
-/* The same in parts: a title, and two tables, whose first lines are their titles. */
+
+/* The texts: a title, and two tables, whose first lines are their titles. */
 struct control_usage_views {
     struct buf title, ranks, hosts;
 };
@@ -405,6 +406,8 @@ static int show_live(int fd, struct error *err)
     return result;
 }
 
+/* With --once, the text or JSON goes to `out`. Else it shows a live table on the terminal until the
+ * user leaves or the job ends. */
 int control_top(const struct job_list *list, const struct control_words *words, struct buf *out,
                 struct error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/usage/usage_json_driver.h"
+#include "features/usage/usage_driver.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -9,7 +9,6 @@
 #include "driver/job/part.h"
 #include "driver/tell/json_text.h"
 #include "driver/tell/progress_json.h"
-#include "features/usage/sampler_driver.h"
 
 static void set_bytes(json_t *object, const char *key, uint64_t bytes)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which ranks differ from the others in what they use (model/usage/outliers.h). Pure. `usage` is as
- * in usage_json.h, of which nothing is taken for granted.
+ * in usage_driver.h, of which nothing is taken for granted.
  */
 #pragma once
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "features/metrics/exposition.h"
+#include "features/metrics/metrics.h"
 
 static const struct exposition_family families[] = {
     {"x_job", EXPOSITION_INFO, NULL, "The job."},

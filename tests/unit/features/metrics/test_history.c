@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "features/metrics/history.h"
+#include "features/metrics/metrics.h"
 
 static int create(void **state)
 {

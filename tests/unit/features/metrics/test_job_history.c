@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "driver/tell/rank_progress.h"
-#include "features/metrics/job_history_driver.h"
+#include "features/metrics/metrics_driver.h"
 #include "features/usage/sampled_fixture.h"
 
 static void over(void *context)

@@ -10,10 +10,8 @@
 #include "driver/job/part.h"
 #include "driver/tell/recent.h"
 #include "driver/tell/stalls.h"
-#include "features/metrics/job_history_driver.h"
-#include "features/metrics/page.h"
-#include "features/metrics/page_file_driver.h"
-#include "features/metrics/page_json_driver.h"
+#include "features/metrics/metrics.h"
+#include "features/metrics/metrics_driver.h"
 #include "features/usage/sampled_fixture.h"
 
 #define MANY 4000

@@ -5,7 +5,7 @@
 #include "driver/ask_fixture.h"
 #include "driver/job/part.h"
 #include "driver/tell/recent.h"
-#include "features/usage/sampler_driver.h"
+#include "features/usage/usage_driver.h"
 
 struct sampled {
     struct fixture *f;

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "features/usage/top_cli_test.h"
 #include "features/usage/usage_marks.h"
+#include "features/usage/usage_test.h"
 
 static void expect(const char *json, const char *expected)
 {

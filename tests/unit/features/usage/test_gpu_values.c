@@ -8,7 +8,8 @@
 
 #include <cmocka.h>
 
-#include "features/usage/sampler_driver_test.h"
+#include "features/usage/usage_driver.h"
+#include "features/usage/usage_test.h"
 
 static struct gpu_values read_one(Hvdrun__GpuUsage message)
 {

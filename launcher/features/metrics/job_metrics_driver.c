@@ -10,9 +10,8 @@
 #include "driver/job/job.h"
 #include "driver/job/job_kind.h"
 #include "driver/tell/status_json.h"
-#include "features/metrics/exposition.h"
-#include "features/metrics/rank_metrics_driver.h"
-#include "features/usage/sampler_driver.h"
+#include "features/metrics/metrics.h"
+#include "features/usage/usage_driver.h"
 
 static double load_of(const struct host_sample *host)
 {
