@@ -4,42 +4,95 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
-#include "driver/job/job.h"
 #include "driver/job/job_kind.h"
+#include "driver/tell/rank_progress.h"
 #include "driver/tell/status_json.h"
-#include "features/metrics/metrics.h"
 #include "features/usage/usage_driver.h"
 
-static double load_of(const struct host_sample *host)
-{
-    return host->has_load ? host->load : NAN;
-}
+/*
+ * The lists of metrics: an id, the family of OpenMetrics, and the value, in which NAN is not known.
+ * The first one is that of a host, but for pressure.
+ */
+/* clang-format off */
+#define HOST_METRIC_LIST(X) \
+    X(load, "hvdrun_host_load1", GAUGE, NULL, "Load of the host in the last minute.", \
+      host->has_load ? host->load : NAN) \
+    X(memory, "hvdrun_host_memory_bytes", GAUGE, "bytes", "Memory of the host.", \
+      host->memory_bytes == 0 ? NAN : (double)host->memory_bytes) \
+    X(available, "hvdrun_host_memory_available_bytes", GAUGE, "bytes", \
+      "Memory of the host that programs can still get.", \
+      host->memory_bytes == 0 ? NAN : (double)host->memory_available_bytes)
 
-static double memory_of(const struct host_sample *host)
-{
-    return host->memory_bytes == 0 ? NAN : (double)host->memory_bytes;
-}
+#define GPU_METRIC_LIST(X) \
+    X(gpu_use, "hvdrun_host_gpu_use_ratio", GAUGE, "ratio", \
+      "Time in which some kernel ran on the GPU; it is 1 too while a kernel waits.", \
+      gpu->use_percent / 100) \
+    X(gpu_power, "hvdrun_host_gpu_power_watts", GAUGE, "watts", "Power of the GPU.", gpu->power_w) \
+    X(gpu_memory, "hvdrun_host_gpu_memory_bytes", GAUGE, "bytes", "Memory of the GPU.", \
+      gpu->memory_bytes) \
+    X(gpu_memory_used, "hvdrun_host_gpu_memory_used_bytes", GAUGE, "bytes", \
+      "Memory of the GPU that is in use.", gpu->memory_used_bytes) \
+    X(gpu_energy, "hvdrun_host_gpu_energy_joules", COUNTER, "joules", \
+      "Energy of the GPU since the driver was loaded.", gpu->energy_j) \
+    X(gpu_lost, "hvdrun_host_gpu_failed", GAUGE, NULL, \
+      "1: the driver says that the GPU is lost or needs a reset.", gpu->trouble != NULL)
 
-static double available_of(const struct host_sample *host)
-{
-    return host->memory_bytes == 0 ? NAN : (double)host->memory_available_bytes;
-}
+#define USED(field) (rank->usage == NULL ? NAN : (double)rank->usage->last.field)
+#define MOVED(field) (rank->usage == NULL || !rank->usage->last.has_io ? NAN : USED(field))
+#define ON_GPUS(field) \
+    (rank->usage == NULL || rank->usage->last.gpus.count == 0 ? NAN : rank->usage->last.gpus.field)
 
-/* A line for each metric of a host, but for pressure. */
+#define RANK_METRIC_LIST(X) \
+    X(cpu, "hvdrun_rank_cpu_seconds", COUNTER, "seconds", \
+      "CPU time of all processes of the rank.", USED(cpu_us) / 1e6) \
+    X(resident, "hvdrun_rank_resident_bytes", GAUGE, "bytes", \
+      "Resident memory of all processes of the rank.", USED(resident_bytes)) \
+    X(threads, "hvdrun_rank_threads", GAUGE, NULL, "Threads of the rank.", USED(threads)) \
+    X(processes, "hvdrun_rank_processes", GAUGE, NULL, "Processes of the rank.", USED(processes)) \
+    X(read, "hvdrun_rank_read_bytes", COUNTER, "bytes", \
+      "Bytes that the rank has read from files, pipes and sockets.", MOVED(read_bytes)) \
+    X(written, "hvdrun_rank_written_bytes", COUNTER, "bytes", \
+      "Bytes that the rank has written to files, pipes and sockets.", MOVED(written_bytes)) \
+    X(lines, "hvdrun_rank_output_lines", COUNTER, NULL, "Lines that the rank has printed.", \
+      (double)rank->record->output_lines) \
+    X(last_output, "hvdrun_rank_last_output_timestamp_seconds", GAUGE, "seconds", \
+      "When the rank last printed something, since 1970.", output_s(rank->record)) \
+    X(progress, "hvdrun_rank_progress_ratio", GAUGE, "ratio", \
+      "How far the rank says that it is; 1 is the end.", ratio_of(rank->progress)) \
+    X(eta, "hvdrun_rank_remaining_seconds", GAUGE, "seconds", \
+      "How long the rank says that it still needs.", left_s(rank->progress)) \
+    X(rank_gpu_use, "hvdrun_rank_gpu_use_ratio", GAUGE, "ratio", \
+      "Time in which some kernel ran on the GPUs of the rank; it is 1 too while a kernel waits.", \
+      ON_GPUS(use_percent) / 100) \
+    X(rank_gpu_power, "hvdrun_rank_gpu_power_watts", GAUGE, "watts", \
+      "Power of the GPUs of the rank.", ON_GPUS(power_w)) \
+    X(rank_gpu_memory, "hvdrun_rank_gpu_memory_bytes", GAUGE, "bytes", \
+      "Memory of GPUs that the rank uses.", ON_GPUS(memory_bytes)) \
+    X(rank_gpu_energy, "hvdrun_rank_gpu_energy_joules", COUNTER, "joules", \
+      "Energy of the GPUs of the rank, since the driver was loaded.", ON_GPUS(energy_j))
+/* clang-format on */
+
+#define METRIC_ROW(id, name, type, unit, help, value) \
+    {{name, EXPOSITION_##type, unit, help}, id##_of},
+
+/* Hosts */
+
+#define HOST_VALUE(id, name, type, unit, help, value)     \
+    static double id##_of(const struct host_sample *host) \
+    {                                                     \
+        return value;                                     \
+    }
+HOST_METRIC_LIST(HOST_VALUE)
+
 static const struct host_metric {
     struct exposition_family family;
-    double (*value)(const struct host_sample *host); /* NAN: not known */
-} host_metrics[] = {
-    {{"hvdrun_host_load1", EXPOSITION_GAUGE, NULL, "Load of the host in the last minute."},
-     load_of},
-    {{"hvdrun_host_memory_bytes", EXPOSITION_GAUGE, "bytes", "Memory of the host."}, memory_of},
-    {{"hvdrun_host_memory_available_bytes", EXPOSITION_GAUGE, "bytes",
-      "Memory of the host that programs can still get."},
-     available_of},
-};
+    double (*value)(const struct host_sample *host);
+} host_metrics[] = {HOST_METRIC_LIST(METRIC_ROW)};
 
 static const struct host_sample *sample_of(const struct job *job, int node)
 {
@@ -93,57 +146,19 @@ static void put_all_pressure(const struct job *job, struct exposition *out)
     put_pressure(job, out, &full, true);
 }
 
-static double gpu_use_of(const struct gpu_values *gpu)
-{
-    return gpu->use_percent / 100;
-}
+/* GPUs */
 
-static double gpu_power_of(const struct gpu_values *gpu)
-{
-    return gpu->power_w;
-}
+#define GPU_VALUE(id, name, type, unit, help, value)    \
+    static double id##_of(const struct gpu_values *gpu) \
+    {                                                   \
+        return value;                                   \
+    }
+GPU_METRIC_LIST(GPU_VALUE)
 
-static double gpu_memory_of(const struct gpu_values *gpu)
-{
-    return gpu->memory_bytes;
-}
-
-static double gpu_memory_used_of(const struct gpu_values *gpu)
-{
-    return gpu->memory_used_bytes;
-}
-
-static double gpu_energy_of(const struct gpu_values *gpu)
-{
-    return gpu->energy_j;
-}
-
-static double gpu_lost_of(const struct gpu_values *gpu)
-{
-    return gpu->trouble != NULL;
-}
-
-/* A line for each metric of a GPU. */
 static const struct gpu_metric {
     struct exposition_family family;
-    double (*value)(const struct gpu_values *gpu); /* NAN: not known */
-} gpu_metrics[] = {
-    {{"hvdrun_host_gpu_use_ratio", EXPOSITION_GAUGE, "ratio",
-      "Time in which some kernel ran on the GPU; it is 1 too while a kernel waits."},
-     gpu_use_of},
-    {{"hvdrun_host_gpu_power_watts", EXPOSITION_GAUGE, "watts", "Power of the GPU."}, gpu_power_of},
-    {{"hvdrun_host_gpu_memory_bytes", EXPOSITION_GAUGE, "bytes", "Memory of the GPU."},
-     gpu_memory_of},
-    {{"hvdrun_host_gpu_memory_used_bytes", EXPOSITION_GAUGE, "bytes",
-      "Memory of the GPU that is in use."},
-     gpu_memory_used_of},
-    {{"hvdrun_host_gpu_energy_joules", EXPOSITION_COUNTER, "joules",
-      "Energy of the GPU since the driver was loaded."},
-     gpu_energy_of},
-    {{"hvdrun_host_gpu_failed", EXPOSITION_GAUGE, NULL,
-      "1: the driver says that the GPU is lost or needs a reset."},
-     gpu_lost_of},
-};
+    double (*value)(const struct gpu_values *gpu);
+} gpu_metrics[] = {GPU_METRIC_LIST(METRIC_ROW)};
 
 static void put_gpus_of(const struct job *job, int node, const struct gpu_metric *metric,
                         struct exposition *out)
@@ -177,15 +192,86 @@ static void put_gpus(const struct job *job, struct exposition *out)
     }
 }
 
-/* The metrics of the hosts that are alive, as of the last round of the sampler. A line of a table
- * is a metric. */
+/* Ranks */
 
-static void host_metrics_put(const struct job *job, struct exposition *out)
+/* What is known of a rank. */
+struct rank_values {
+    const struct rank_record *record;
+    const struct rank_usage *usage;         /* NULL: before the first sample */
+    const struct progress_report *progress; /* NULL: it reports none */
+};
+
+static double output_s(const struct rank_record *record)
 {
-    put_hosts(job, out);
-    put_all_pressure(job, out);
-    put_gpus(job, out);
+    if (record->output_ns == 0)
+        return NAN;
+    return (double)(clock_wall_ns() - clock_mono_ns() + record->output_ns) / 1e9;
 }
+
+static double ratio_of(const struct progress_report *progress)
+{
+    return progress == NULL || progress->progress.percent < 0 ? NAN
+                                                              : progress->progress.percent / 100;
+}
+
+static double left_s(const struct progress_report *progress)
+{
+    double left = progress == NULL ? -1 : progress_report_eta_s(progress, clock_mono_ns());
+    return left < 0 ? NAN : left;
+}
+
+#define RANK_VALUE(id, name, type, unit, help, value)     \
+    static double id##_of(const struct rank_values *rank) \
+    {                                                     \
+        return value;                                     \
+    }
+RANK_METRIC_LIST(RANK_VALUE)
+
+static const struct rank_metric {
+    struct exposition_family family;
+    double (*value)(const struct rank_values *rank);
+} rank_metrics[] = {RANK_METRIC_LIST(METRIC_ROW)};
+
+/* The seat of each rank that runs; -1: none. After a change of an elastic job, a worker that ends
+ * and its successor can have the same rank: the later one counts. */
+static int *running_seats(const struct job *job)
+{
+    int *seats = mem_array((size_t)job->ranks.size + 1, sizeof(*seats));
+    for (int i = 0; i < job->ranks.size; i++)
+        seats[i] = -1;
+    for (int seat = 0; seat < job->ranks.size; seat++) {
+        const struct rank_record *record = &job->ranks.records[seat];
+        if (record->state != RANK_RUNNING || record->rank < 0 || record->rank >= job->ranks.size)
+            continue;
+        int other = seats[record->rank];
+        if (other < 0 || job->ranks.records[other].joined < record->joined)
+            seats[record->rank] = seat;
+    }
+    return seats;
+}
+
+static void put_ranks(const struct job *job, struct exposition *out)
+{
+    int *seats AUTO_FREE = running_seats(job);
+    for (size_t i = 0; i < sizeof(rank_metrics) / sizeof(rank_metrics[0]); i++) {
+        exposition_family(out, &rank_metrics[i].family);
+        for (int rank = 0; rank < job->ranks.size; rank++) {
+            char number[16];
+            int seat = seats[rank];
+            if (seat < 0)
+                continue;
+            snprintf(number, sizeof(number), "%d", rank);
+            const struct exposition_label labels[] = {{"rank", number},
+                                                      {"host", job_seat_host(job, seat)}};
+            const struct rank_values values = {&job->ranks.records[seat],
+                                               sampler_rank(job_part(job, sampler), seat),
+                                               rank_progress(job, seat)};
+            exposition_sample(out, labels, 2, rank_metrics[i].value(&values));
+        }
+    }
+}
+
+/* The job */
 
 #define STATES_MAX 32
 
@@ -206,12 +292,6 @@ static const char *text_of(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
     return text == NULL ? "" : text;
-}
-
-static void put_one(struct writer *writer, const struct exposition_family *family, double value)
-{
-    exposition_family(&writer->exposition, family);
-    exposition_sample(&writer->exposition, NULL, 0, value);
 }
 
 /* "not started" becomes not_started: a value that needs no quotes in a query. */
@@ -246,22 +326,25 @@ static void put_job(struct writer *writer)
 
 static void put_totals(struct writer *writer)
 {
-    static const struct exposition_family start = {"hvdrun_job_start_time_seconds",
-                                                   EXPOSITION_GAUGE, "seconds",
-                                                   "When the job started, since 1970."},
-                                          size = {"hvdrun_job_size", EXPOSITION_GAUGE, NULL,
-                                                  "Ranks of the job."},
-                                          epoch = {"hvdrun_job_epoch", EXPOSITION_GAUGE, NULL,
-                                                   "Epoch of the job; 1 if it is not elastic."},
-                                          recovery = {
-                                              "hvdrun_recovery_seconds", EXPOSITION_COUNTER,
-                                              "seconds",
-                                              "Time from changes and failures until the ranks ran "
-                                              "again, of an elastic job."};
-    put_one(writer, &start, number_of(writer->status, "started"));
-    put_one(writer, &size, number_of(writer->status, "size"));
-    put_one(writer, &epoch, writer->job->epoch);
-    put_one(writer, &recovery, number_of(writer->status, "recovery_s"));
+    const struct {
+        struct exposition_family family;
+        double value;
+    } totals[] = {
+        {{"hvdrun_job_start_time_seconds", EXPOSITION_GAUGE, "seconds",
+          "When the job started, since 1970."},
+         number_of(writer->status, "started")},
+        {{"hvdrun_job_size", EXPOSITION_GAUGE, NULL, "Ranks of the job."},
+         number_of(writer->status, "size")},
+        {{"hvdrun_job_epoch", EXPOSITION_GAUGE, NULL, "Epoch of the job; 1 if it is not elastic."},
+         writer->job->epoch},
+        {{"hvdrun_recovery_seconds", EXPOSITION_COUNTER, "seconds",
+          "Time from changes and failures until the ranks ran again, of an elastic job."},
+         number_of(writer->status, "recovery_s")},
+    };
+    for (size_t i = 0; i < sizeof(totals) / sizeof(totals[0]); i++) {
+        exposition_family(&writer->exposition, &totals[i].family);
+        exposition_sample(&writer->exposition, NULL, 0, totals[i].value);
+    }
 }
 
 /* How many entries of a list of the status are in each state. */
@@ -342,8 +425,10 @@ void metrics_text(struct job *job, enum exposition_format format, struct buf *ou
     put_totals(&writer);
     put_all_states(&writer);
     put_restarts(&writer);
-    host_metrics_put(job, &writer.exposition);
-    rank_metrics_put(job, &writer.exposition);
+    put_hosts(job, &writer.exposition);
+    put_all_pressure(job, &writer.exposition);
+    put_gpus(job, &writer.exposition);
+    put_ranks(job, &writer.exposition);
     exposition_end(&writer.exposition);
     json_decref(writer.status);
 }

@@ -20,13 +20,6 @@ struct json_t;
 void metrics_text(struct job *job, enum exposition_format format, struct buf *out);
 
 /*
- * rank_metrics_driver.c: the metrics of the ranks that run, as of the last round of the sampler. A
- * line of a table is a metric.
- */
-
-void rank_metrics_put(const struct job *job, struct exposition *out);
-
-/*
  * metrics_server_driver.c: what the address of --metrics serves over HTTP. Nobody can change
  * anything there.
  *
@@ -55,6 +48,8 @@ void metrics_server_destroy(struct metrics_server *server); /* accepts NULL */
 void metrics_server_finish(struct metrics_server *server);
 
 const char *metrics_server_url(const struct metrics_server *server); /* with its path */
+/* As others reach it, without a path. */
+const char *metrics_server_outside(const struct metrics_server *server);
 /* The address of the status page, with its token. */
 const char *metrics_server_page(const struct metrics_server *server);
 

@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "driver/job/job.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
@@ -117,29 +118,6 @@ static void metrics_file_destroy(struct metrics_file *file)
 
 #define TARGET_MAX ((size_t)64 << 10)
 
-struct metrics_target {
-    char *path;
-};
-
-/* "127.0.0.1:9400" of "http://127.0.0.1:9400/metrics". An address of all networks becomes this
- * machine's name. NULL: it is a Unix socket. The caller frees it. */
-static char *host_of(const char *url)
-{
-    static const char scheme[] = "http://";
-    static const char *const all[] = {"0.0.0.0:", "[::]:"};
-    char here[256] = "";
-    if (strncmp(url, scheme, strlen(scheme)) != 0)
-        return NULL;
-    url += strlen(scheme);
-    gethostname(here, sizeof(here) - 1);
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        size_t length = strlen(all[i]);
-        if (strncmp(url, all[i], length) == 0)
-            return mem_printf("%s:%.*s", here, (int)strcspn(url + length, "/"), url + length);
-    }
-    return mem_strndup(url, strcspn(url, "/"));
-}
-
 static void put_target(const struct job *job, const char *host, struct buf *out)
 {
     json_t *labels = json_object(), *entry = json_object(), *list = json_array();
@@ -155,41 +133,28 @@ static void put_target(const struct job *job, const char *host, struct buf *out)
     json_decref(list);
 }
 
-/* `url` is that of the server. NULL: it cannot be written, which is a warning, or `url` is a Unix
- * socket, from which Prometheus cannot read. */
-static struct metrics_target *metrics_target_create(struct job *job, const char *folder,
-                                                    const char *url)
+/* `url` is that of the server. The path of the file, the caller's. NULL: it cannot be written,
+ * which is a warning, or `url` is a Unix socket, from which Prometheus cannot read. */
+static char *write_target(struct job *job, const char *folder, const char *url)
 {
-    char *host AUTO_FREE = host_of(url);
-    if (host == NULL)
-        return NULL;
+    static const char scheme[] = "http://";
     struct buf text AUTO_BUF = BUF_INIT(TARGET_MAX);
-    struct metrics_target *target = mem_alloc(sizeof(*target));
-    target->path = mem_printf("%s/%s.json", folder, job->request->job_id);
-    char *temporary AUTO_FREE = mem_printf("%s.tmp", target->path);
-    put_target(job, host, &text);
-    if (write_file(target->path, temporary, &text) == 0)
-        return target;
-    log_warning(&job->log, "--metrics-targets: cannot write %s: %s", target->path,
-                strerrordesc_np(errno));
-    free(target->path);
-    free(target);
+    if (!text_begins(url, scheme))
+        return NULL;
+    char *path = mem_printf("%s/%s.json", folder, job->request->job_id);
+    char *temporary AUTO_FREE = mem_printf("%s.tmp", path);
+    put_target(job, url + strlen(scheme), &text);
+    if (write_file(path, temporary, &text) == 0)
+        return path;
+    log_warning(&job->log, "--metrics-targets: cannot write %s: %s", path, strerrordesc_np(errno));
+    free(path);
     return NULL;
-}
-
-static void metrics_target_destroy(struct metrics_target *target)
-{
-    if (target == NULL)
-        return;
-    unlink(target->path);
-    free(target->path);
-    free(target);
 }
 
 struct metrics_out {
     struct metrics_server *server;
     struct metrics_file *file;
-    struct metrics_target *target;
+    char *target;  /* the path of that file; NULL: none is written */
     char *problem; /* why there is no server; NULL: there is one, or none is wanted */
 };
 
@@ -205,8 +170,8 @@ static int open_server(struct job *job, struct metrics_out *metrics, struct erro
                     problem.errnum == EADDRINUSE ? "; --metrics 0 takes a free port" : "");
         metrics->problem = mem_strdup(problem.text);
     } else if (job->settings->metrics_targets != NULL) {
-        const char *url = metrics_server_url(metrics->server);
-        metrics->target = metrics_target_create(job, job->settings->metrics_targets, url);
+        metrics->target = write_target(job, job->settings->metrics_targets,
+                                       metrics_server_outside(metrics->server));
     }
     return 0;
 }
@@ -255,7 +220,9 @@ static void close_part(struct job *job)
     struct metrics_out *metrics = job_part(job, metrics_out);
     metrics_server_destroy(metrics->server);
     metrics_file_destroy(metrics->file);
-    metrics_target_destroy(metrics->target);
+    if (metrics->target != NULL)
+        unlink(metrics->target);
+    free(metrics->target);
     free(metrics->problem);
     free(metrics);
 }

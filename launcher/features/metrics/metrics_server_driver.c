@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
 #include <jansson.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "features/metrics/metrics.h"
 #include "features/metrics/metrics_driver.h"
 #include "features/usage/usage_driver.h"
@@ -90,29 +91,19 @@ static const char *gate_refusal(const struct gate *gate, const struct http_reque
     return NULL;
 }
 
-static const char *gate_token(const struct gate *gate)
-{
-    return gate->token[0] == '\0' ? NULL : gate->token;
-}
-
-/* The address of the status page, as a user opens it. */
-
 #define NAME_ROOM 256
 
-/* `url`: of the server. All addresses of this machine (0.0.0.0 or [::]) become its name. `token`
- * may be NULL: none. The caller frees the result. */
-static char *page_address_new(const char *url, const char *token)
+/* As others reach the server: all addresses of this machine (0.0.0.0 or [::]) become its name. The
+ * caller frees it. */
+static char *outside_of(const char *url)
 {
     static const char *const all[] = {"http://0.0.0.0:", "http://[::]:"};
     char name[NAME_ROOM] = "";
-    char *own AUTO_FREE = NULL;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        size_t length = strlen(all[i]);
-        if (strncmp(url, all[i], length) == 0 && gethostname(name, sizeof(name) - 1) == 0)
-            own = mem_printf("http://%s:%s", name, url + length);
+        if (text_begins(url, all[i]) && gethostname(name, sizeof(name) - 1) == 0)
+            return mem_printf("http://%s:%s", name, url + strlen(all[i]));
     }
-    return mem_printf("%s/%s%s", own == NULL ? url : own,
-                      token == NULL ? "" : "?token=", token == NULL ? "" : token);
+    return mem_strdup(url);
 }
 
 #define PLAIN_TYPE "text/plain; charset=utf-8"
@@ -123,20 +114,20 @@ static char *page_address_new(const char *url, const char *token)
 
 /* A request that waits for the agents, or for the end of the job. */
 struct waiting {
+    LIST_ENTRY(waiting) others;
     struct metrics_server *server;
     struct http_request *request;
     void (*answer)(struct metrics_server *server, const struct waiting *waiting);
     enum exposition_format format;
     struct loop_timer *patience; /* of one for the end; NULL */
-    struct waiting *next;
 };
 
 struct metrics_server {
     struct job *job;
     struct http_server *http;
     struct gate *gate;
-    char *url, *page;
-    struct waiting *waiting;
+    char *url, *outside, *page;
+    LIST_HEAD(, waiting) waiting;
     struct buf job_text; /* the last answer to /job.json, for all who ask at the same time */
     int64_t job_text_ms;
 };
@@ -144,17 +135,14 @@ struct metrics_server {
 static struct waiting *waiting_create(struct metrics_server *server, struct http_request *request)
 {
     struct waiting *waiting = mem_alloc(sizeof(*waiting));
-    *waiting = (struct waiting){.server = server, .request = request, .next = server->waiting};
-    server->waiting = waiting;
+    *waiting = (struct waiting){.server = server, .request = request};
+    LIST_INSERT_HEAD(&server->waiting, waiting, others);
     return waiting;
 }
 
 static void waiting_destroy(struct waiting *waiting)
 {
-    struct waiting **at = &waiting->server->waiting;
-    while (*at != waiting)
-        at = &(*at)->next;
-    *at = waiting->next;
+    LIST_REMOVE(waiting, others);
     ask_forget(waiting->server->job, waiting);
     loop_timer_destroy(waiting->patience);
     free(waiting);
@@ -292,8 +280,9 @@ static void begin_history(struct metrics_server *server, struct http_request *re
 
 static int count_for_end(const struct metrics_server *server)
 {
+    const struct waiting *at;
     int count = 0;
-    for (const struct waiting *at = server->waiting; at != NULL; at = at->next)
+    LIST_FOREACH (at, &server->waiting, others)
         count += at->patience != NULL;
     return count;
 }
@@ -356,13 +345,20 @@ struct metrics_server *metrics_server_create(struct job *job, const struct liste
     }
     const char *url = http_server_url(server->http);
     server->url = mem_printf("%s" METRICS_PATH, url);
-    server->page = page_address_new(url, gate_token(server->gate));
+    server->outside = outside_of(url);
+    const char *token = server->gate->token;
+    server->page = mem_printf("%s/%s%s", server->outside, token[0] == '\0' ? "" : "?token=", token);
     return server;
 }
 
 const char *metrics_server_url(const struct metrics_server *server)
 {
     return server->url;
+}
+
+const char *metrics_server_outside(const struct metrics_server *server)
+{
+    return server->outside;
 }
 
 const char *metrics_server_page(const struct metrics_server *server)
@@ -372,8 +368,8 @@ const char *metrics_server_page(const struct metrics_server *server)
 
 void metrics_server_finish(struct metrics_server *server)
 {
-    while (server->waiting != NULL) {
-        struct waiting *waiting = server->waiting;
+    while (!LIST_EMPTY(&server->waiting)) {
+        struct waiting *waiting = LIST_FIRST(&server->waiting);
         if (waiting->patience != NULL)
             answer_json(waiting->request, page_json_end(server->job));
         else
@@ -387,12 +383,13 @@ void metrics_server_destroy(struct metrics_server *server)
 {
     if (server == NULL)
         return;
-    while (server->waiting != NULL)
-        waiting_destroy(server->waiting);
+    while (!LIST_EMPTY(&server->waiting))
+        waiting_destroy(LIST_FIRST(&server->waiting));
     http_server_destroy(server->http);
     gate_destroy(server->gate);
     buf_destroy(&server->job_text);
     free(server->url);
+    free(server->outside);
     free(server->page);
     free(server);
 }
