@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -28,13 +29,13 @@ const char stage_feature[] = "files on a disk of each host (--stage)";
 #define SLOW_BYTES_MS 100 /* 100 KB/s */
 
 struct staged_node {
+    TAILQ_ENTRY(staged_node) others;
     struct node_link *node;
     struct fanout_host host;
     uint32_t root;    /* that it gets, or waits for */
     bool sent;        /* its list */
     int64_t heard_ms; /* the last sign of progress, on the job's clock; STAGED */
     uint64_t had;     /* bytes that were there */
-    struct staged_node *next;
 };
 
 /* What the thread works on; between tasks it is the part's. */
@@ -55,7 +56,7 @@ struct staging {
     struct work_thread *thread;
     struct staging_work *work;
     struct fanout_cache cache;
-    struct staged_node *nodes; /* that are delayed */
+    TAILQ_HEAD(, staged_node) nodes; /* that are delayed */
     size_t node_count;
     struct loop_timer *look;
     struct stage_keep keep;
@@ -95,18 +96,17 @@ static int64_t now_ms(const struct staging *own)
 
 static struct staged_node *find(const struct staging *own, const struct node_link *node)
 {
-    struct staged_node *at = own->nodes;
-    while (at != NULL && at->node != node)
-        at = at->next;
+    struct staged_node *at;
+    TAILQ_FOREACH (at, &own->nodes, others) {
+        if (at->node == node)
+            break;
+    }
     return at;
 }
 
 static void forget(struct staging *own, struct staged_node *gone)
 {
-    struct staged_node **at = &own->nodes;
-    while (*at != gone)
-        at = &(*at)->next;
-    *at = gone->next;
+    TAILQ_REMOVE(&own->nodes, gone, others);
     own->node_count--;
     fanout_host_clear(&gone->host);
     free(gone);
@@ -164,9 +164,9 @@ static void send_chunk(struct staging *own, struct staged_node *node, uint64_t c
 static void pump(struct staging *own)
 {
     size_t window = fanout_window(own->node_count);
-    struct staged_node *first = NULL;
+    struct staged_node *node, *first = NULL;
     uint64_t chunk, wanted = 0;
-    for (struct staged_node *node = own->nodes; node != NULL; node = node->next) {
+    TAILQ_FOREACH (node, &own->nodes, others) {
         while (fanout_host_next(&node->host, window, &chunk)) {
             struct shared_block *block = fanout_cache_get(&own->cache, node->root, chunk);
             if (block == NULL)
@@ -187,23 +187,10 @@ static void pump(struct staging *own)
     work_thread_do(own->thread, &own->work->task);
 }
 
-/* To the end of the list: it had its turn. */
-static void requeue(struct staging *own, struct staged_node *node)
-{
-    struct staged_node **at = &own->nodes;
-    while (*at != node)
-        at = &(*at)->next;
-    *at = node->next;
-    while (*at != NULL)
-        at = &(*at)->next;
-    node->next = NULL;
-    *at = node;
-}
-
 static void chunks_were_read(struct staging *own)
 {
     struct staging_work *work = own->work;
-    struct staged_node *node = own->nodes;
+    struct staged_node *node;
     uint64_t chunk;
     for (size_t i = 0; i < work->block_count; i++) {
         shared_block_release(
@@ -211,18 +198,22 @@ static void chunks_were_read(struct staging *own)
         work->blocks[i] = NULL;
     }
     own->read_ms = now_ms(own);
-    while (node != NULL &&
-           !(node->root == work->root && fanout_host_next(&node->host, SIZE_MAX, &chunk) &&
-             chunk == work->chunk))
-        node = node->next;
+    TAILQ_FOREACH (node, &own->nodes, others) {
+        if (node->root == work->root && fanout_host_next(&node->host, SIZE_MAX, &chunk) &&
+            chunk == work->chunk)
+            break;
+    }
     pump(own);
-    if (node != NULL)
-        requeue(own, node);
+    if (node == NULL)
+        return;
+    TAILQ_REMOVE(&own->nodes, node, others); /* it had its turn */
+    TAILQ_INSERT_TAIL(&own->nodes, node, others);
 }
 
 static void send_lists(struct staging *own)
 {
-    for (struct staged_node *node = own->nodes; node != NULL; node = node->next) {
+    struct staged_node *node;
+    TAILQ_FOREACH (node, &own->nodes, others) {
         if (!node->sent)
             send_list(own, node);
     }
@@ -281,16 +272,18 @@ static bool is_silent(const struct staging *own, const struct staged_node *node)
 static void look(void *context)
 {
     struct staging *own = context;
-    struct staged_node *node = own->nodes;
-    if (own->ends || own->nodes == NULL)
+    struct staged_node *node;
+    if (own->ends || TAILQ_EMPTY(&own->nodes))
         return;
     loop_timer_set(own->look, LOOK_MS);
     if (atomic_load(&own->work->roots.watch.beat) != own->beat)
         own->read_ms = now_ms(own);
     own->beat = atomic_load(&own->work->roots.watch.beat);
     bool stuck = work_thread_is_busy(own->thread) && now_ms(own) - own->read_ms >= STAGE_SILENCE_MS;
-    while (node != NULL && !is_silent(own, node))
-        node = node->next;
+    TAILQ_FOREACH (node, &own->nodes, others) {
+        if (is_silent(own, node))
+            break;
+    }
     if (stuck)
         teardown_launcher(own->job, STATUS_LAUNCHER,
                           "--stage cannot go on: the folder does not answer from which it reads");
@@ -306,10 +299,10 @@ static bool delays(struct job *job, struct node_link *node)
     if (own == NULL || own->ends)
         return false;
     if (node == NULL)
-        return own->nodes != NULL;
+        return !TAILQ_EMPTY(&own->nodes);
     struct staged_node *added = mem_alloc(sizeof(*added));
-    *added = (struct staged_node){.node = node, .next = own->nodes};
-    own->nodes = added;
+    *added = (struct staged_node){.node = node};
+    TAILQ_INSERT_HEAD(&own->nodes, added, others);
     own->node_count++;
     if (own->listed)
         send_list(own, added);
@@ -396,8 +389,8 @@ static void ending(struct job *job)
 static void close_part(struct job *job)
 {
     struct staging *own = job_part(job, staging);
-    while (own->nodes != NULL)
-        forget(own, own->nodes);
+    while (!TAILQ_EMPTY(&own->nodes))
+        forget(own, TAILQ_FIRST(&own->nodes));
     for (size_t i = 0; i < FANOUT_SLOTS; i++)
         shared_block_release(own->cache.slots[i].block);
     loop_timer_destroy(own->look);
@@ -416,6 +409,7 @@ static int open_part(struct job *job, struct error *err)
     struct staging *own = mem_alloc(sizeof(*own));
     struct staging_work *work = mem_alloc(sizeof(*work));
     *own = (struct staging){.job = job, .work = work};
+    TAILQ_INIT(&own->nodes);
     work->task = (struct work_task){work_run, work_done, work_discard};
     work->owner = own;
     work->roots.items = mem_array(settings->stage.count, sizeof(*work->roots.items));

@@ -20,7 +20,7 @@ struct torch_store_ops {
 
 struct torch_client {
     struct torch_store *store;
-    struct torch_client *next, *previous;
+    LIST_ENTRY(torch_client) others;
     void *owner;
     struct torch_reader reader;
     struct buf in;
@@ -43,7 +43,7 @@ struct torch_store {
     struct torch_keys keys;
     const struct torch_store_ops *ops;
     void *context;
-    struct torch_client *first;
+    LIST_HEAD(, torch_client) all;
     size_t clients;
     size_t silent, old; /* connections that have sent nothing; those of the dialects A and B */
 };

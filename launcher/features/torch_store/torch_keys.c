@@ -103,6 +103,7 @@ static struct torch_key *find_or_make(struct torch_keys *keys, struct torch_byte
     key = mem_alloc(sizeof(*key) + name.length + 1);
     key->length = name.length;
     key->last = &key->first;
+    TAILQ_INIT(&key->waiters);
     if (name.length > 0)
         memcpy(key->name, name.at, name.length);
     map_put(&keys->map, map_bytes(key->name, key->length), key);
@@ -111,7 +112,7 @@ static struct torch_key *find_or_make(struct torch_keys *keys, struct torch_byte
 
 static void forget_if_idle(struct torch_keys *keys, struct torch_key *key)
 {
-    if (key->value != NULL || key->queued > 0 || key->first_waiter != NULL)
+    if (key->value != NULL || key->queued > 0 || !TAILQ_EMPTY(&key->waiters))
         return;
     map_remove(&keys->map, map_bytes(key->name, key->length));
     torch_keys_release(keys, key_cost(key->length));
@@ -218,26 +219,14 @@ static size_t wait_cost(size_t count)
 static void link_waiter(struct torch_wait *wait, struct torch_key *key)
 {
     struct torch_waiter *waiter = &wait->items[wait->count++];
-    *waiter = (struct torch_waiter){.wait = wait, .key = key, .previous = key->last_waiter};
-    if (key->last_waiter != NULL)
-        key->last_waiter->next = waiter;
-    else
-        key->first_waiter = waiter;
-    key->last_waiter = waiter;
+    *waiter = (struct torch_waiter){.wait = wait, .key = key};
+    TAILQ_INSERT_TAIL(&key->waiters, waiter, others);
     wait->missing++;
 }
 
 static void unlink_waiter(struct torch_waiter *waiter)
 {
-    struct torch_key *key = waiter->key;
-    if (waiter->previous != NULL)
-        waiter->previous->next = waiter->next;
-    else
-        key->first_waiter = waiter->next;
-    if (waiter->next != NULL)
-        waiter->next->previous = waiter->previous;
-    else
-        key->last_waiter = waiter->previous;
+    TAILQ_REMOVE(&waiter->key->waiters, waiter, others);
     waiter->key = NULL;
 }
 
@@ -329,14 +318,14 @@ static void wake(struct torch_keys *keys, struct torch_bytes name, bool only_one
                  torch_woken *woken, void *context)
 {
     struct torch_key *key = torch_keys_find(keys, name);
-    struct torch_waiter *waiter = key == NULL ? NULL : key->first_waiter;
+    struct torch_waiter *waiter = key == NULL ? NULL : TAILQ_FIRST(&key->waiters);
     while (waiter != NULL) {
-        struct torch_waiter *next = waiter->next;
+        struct torch_waiter *next = TAILQ_NEXT(waiter, others);
         if (!waiter->wait->barrier || barriers) {
             /* a wait may name a key twice: what follows may end with it */
             while (next != NULL && next->wait == waiter->wait && !only_one) {
                 struct torch_waiter *again = next;
-                next = next->next;
+                next = TAILQ_NEXT(next, others);
                 satisfy(keys, again, woken, context);
             }
             satisfy(keys, waiter, woken, context);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/map.h"
 #include "features/torch_store/torch_query.h"
@@ -20,7 +21,7 @@ struct torch_wait;
 struct torch_waiter { /* one key of a wait */
     struct torch_wait *wait;
     struct torch_key *key; /* NULL: it is there */
-    struct torch_waiter *next, *previous;
+    TAILQ_ENTRY(torch_waiter) others;
 };
 
 /* A client waits for all of these keys. All zero: it does not wait. */
@@ -40,7 +41,7 @@ struct torch_key {
     struct shared_block *value; /* NULL: none */
     struct torch_element *first, **last;
     size_t queued;
-    struct torch_waiter *first_waiter, *last_waiter; /* the oldest first */
+    TAILQ_HEAD(, torch_waiter) waiters; /* the oldest first */
     size_t length;
     char name[];
 };

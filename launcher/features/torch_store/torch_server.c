@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -24,7 +25,7 @@
 
 struct visitor {
     struct torch_server *server;
-    struct visitor *next, *previous;
+    LIST_ENTRY(visitor) others;
     struct torch_client *client;
     int fd;
     struct loop_fd *watch;
@@ -40,7 +41,7 @@ struct torch_server {
     int fd;
     struct loop_fd *watch;
     struct loop_timer *room, *memory; /* until it accepts again, and sends again */
-    struct visitor *first;
+    LIST_HEAD(, visitor) visitors;
     size_t count, limit;
     size_t dropped, named;
     struct error last; /* the reason that was named last */
@@ -51,12 +52,7 @@ struct torch_server {
 static void visitor_destroy(struct visitor *visitor)
 {
     struct torch_server *server = visitor->server;
-    if (visitor->previous != NULL)
-        visitor->previous->next = visitor->next;
-    else
-        server->first = visitor->next;
-    if (visitor->next != NULL)
-        visitor->next->previous = visitor->previous;
+    LIST_REMOVE(visitor, others);
     server->count--;
     torch_store_leave(visitor->client);
     loop_fd_destroy(visitor->watch);
@@ -131,7 +127,8 @@ static void flush(struct visitor *visitor)
 static void send_again(void *context)
 {
     const struct torch_server *server = context;
-    for (struct visitor *visitor = server->first; visitor != NULL; visitor = visitor->next) {
+    struct visitor *visitor;
+    LIST_FOREACH (visitor, &server->visitors, others) {
         if (visitor->lacks)
             flush(visitor);
     }
@@ -199,14 +196,12 @@ static void welcome(struct torch_server *server, int fd, const struct sockaddr_s
 {
     int on = 1;
     struct visitor *visitor = mem_alloc(sizeof(*visitor));
-    *visitor = (struct visitor){.server = server, .next = server->first, .fd = fd};
+    *visitor = (struct visitor){.server = server, .fd = fd};
     name_peer(from, &visitor->peer);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     /* a host that loses its power sends no end; its ranks may be idle for days */
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-    if (server->first != NULL)
-        server->first->previous = visitor;
-    server->first = visitor;
+    LIST_INSERT_HEAD(&server->visitors, visitor, others);
     server->count++;
     visitor->client = torch_store_join(server->store, visitor);
     visitor->watch = loop_fd_create(server->loop, fd, ready, visitor);
@@ -301,9 +296,10 @@ void torch_server_destroy(struct torch_server *server)
     server->watch = NULL;
     /* no connection is left behind that would keep the next attempt off the port */
     const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
-    while (server->first != NULL) {
-        (void)setsockopt(server->first->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-        visitor_destroy(server->first);
+    while (!LIST_EMPTY(&server->visitors)) {
+        struct visitor *visitor = LIST_FIRST(&server->visitors);
+        (void)setsockopt(visitor->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+        visitor_destroy(visitor);
     }
     if (server->dropped > 1)
         log_warning(server->log, "the store of torch.distributed dropped %zu clients",

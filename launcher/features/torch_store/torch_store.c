@@ -33,13 +33,11 @@ void torch_store_destroy(struct torch_store *store)
 struct torch_client *torch_store_join(struct torch_store *store, void *owner)
 {
     struct torch_client *client = mem_alloc(sizeof(*client));
-    *client = (struct torch_client){.store = store, .next = store->first, .owner = owner};
+    *client = (struct torch_client){.store = store, .owner = owner};
     buf_init(&client->in, QUERY_MAX);
     send_queue_init(&client->out, ANSWERS_MAX);
     client->wait.owner = client;
-    if (store->first != NULL)
-        store->first->previous = client;
-    store->first = client;
+    LIST_INSERT_HEAD(&store->all, client, others);
     store->clients++;
     store->silent++;
     return client;
@@ -65,12 +63,7 @@ void torch_store_leave(struct torch_client *client)
     torch_keys_cancel(&store->keys, &client->wait);
     torch_keys_release(&store->keys, client->charged + client->answers);
     count(client, (size_t)-1);
-    if (client->previous != NULL)
-        client->previous->next = client->next;
-    else
-        store->first = client->next;
-    if (client->next != NULL)
-        client->next->previous = client->previous;
+    LIST_REMOVE(client, others);
     store->clients--;
     stop_polling(client);
     buf_destroy(&client->in);
@@ -240,7 +233,8 @@ void torch_store_each_waiting(const struct torch_store *store, int64_t now_ms,
                               void (*each)(void *context, const struct torch_waiting *waiting),
                               void *context)
 {
-    for (const struct torch_client *client = store->first; client != NULL; client = client->next) {
+    const struct torch_client *client;
+    LIST_FOREACH (client, &store->all, others) {
         const struct torch_key *key = first_missing(&client->wait);
         struct torch_waiting waiting = {.owner = client->owner};
         if (key != NULL) {
