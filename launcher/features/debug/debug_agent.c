@@ -36,10 +36,8 @@
 #include "io/proc.h"
 #include "io/pty.h"
 
-#define HANGUP_MS 5000 /* a debugger reads symbols before it looks at its signals */
-#define LATE_MAX                                                                     \
-    ((size_t)256 << 10) /* what it has left in a pipe, and not what others put there \
-                         */
+#define HANGUP_MS 5000               /* a debugger reads symbols before it looks at its signals */
+#define LATE_MAX ((size_t)256 << 10) /* what it has left in a pipe, not what others put there */
 #define KILL_AGAIN_MS 20
 #define KILLS_MAX 250
 
@@ -118,7 +116,12 @@ static void arm(struct session *session)
         loop_fd_watch(session->writable, session->in.length > 0 ? LOOP_WRITE : 0);
 }
 
-static bool is_live(const struct session *session);
+static bool is_live(const struct session *session)
+{
+    uint32_t seat;
+    return crews_seat_of(session->desk->agent->crews, session->worker, &seat) &&
+           seat == session->seat;
+}
 
 /* A worker that the debugger has left stopped: true. One that is about to stop, because the signal
  * for that has not reached it yet, goes on as well. Not one that was stopped before, or that
@@ -246,25 +249,6 @@ static int open_ends(struct session *session, const Hvdrun__SessionRequest *requ
 }
 
 /* What is started */
-
-struct seat_pid {
-    uint32_t seat;
-    pid_t pid;
-    bool found;
-};
-
-static void compare(void *context, uint32_t seat, pid_t pid)
-{
-    struct seat_pid *wanted = context;
-    wanted->found = wanted->found || (seat == wanted->seat && pid == wanted->pid);
-}
-
-static bool is_live(const struct session *session)
-{
-    struct seat_pid wanted = {session->seat, session->worker, false};
-    crews_walk_live(session->desk->agent->crews, compare, &wanted);
-    return wanted.found;
-}
 
 static int spawn(struct session *session, const Hvdrun__SessionRequest *request, const int given[3],
                  struct error *err)

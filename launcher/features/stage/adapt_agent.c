@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "features/stage/copy.h"
 #include "features/stage/stage.h"
 
 #define VARIABLE "HVDRUN_STAGED"
@@ -137,13 +138,6 @@ static void add_variable(const struct stage_places *places, Hvdrun__Prepare *pre
 
 /* Links */
 
-static bool leads_to(const char *path, const char *to)
-{
-    char text[4096];
-    ssize_t length = readlink(path, text, sizeof(text));
-    return length == (ssize_t)strlen(to) && memcmp(text, to, (size_t)length) == 0;
-}
-
 static void make_link(struct stage_places *places, struct stage_place *place,
                       const struct moves *moves, const char *folder)
 {
@@ -157,7 +151,7 @@ static void make_link(struct stage_places *places, struct stage_place *place,
         place->link = mem_strdup(path);
     else if (errno != EEXIST)
         error_errno(&err, errno, "--stage cannot make the link %s", path);
-    else if (!leads_to(path, place->to))
+    else if (!stage_link_leads(path, place->to))
         error_set(&err,
                   "--stage cannot make the link %s: there is something else of that name; remove "
                   "it, or choose another DEST",
@@ -186,6 +180,6 @@ void stage_places_adapt(struct stage_places *places, Hvdrun__Prepare *prepare)
 void stage_places_unlink(const struct stage_places *places, size_t root)
 {
     const struct stage_place *place = &places->items[root];
-    if (place->link != NULL && leads_to(place->link, place->to))
+    if (place->link != NULL && stage_link_leads(place->link, place->to))
         unlink(place->link);
 }

@@ -68,7 +68,7 @@ static bool has_hash(const struct stage_copy *copy, const char *path, const stru
     return got == 0 && memcmp(found, file->hash, sizeof(found)) == 0;
 }
 
-static bool is_link_to(const char *path, const char *target)
+bool stage_link_leads(const char *path, const char *target)
 {
     char text[4096];
     ssize_t length = readlink(path, text, sizeof(text));
@@ -84,7 +84,7 @@ static bool is_good(const struct stage_copy *copy, const char *path, const struc
     if (file->kind == 'd')
         return S_ISDIR(info.st_mode);
     if (file->kind == 'l')
-        return S_ISLNK(info.st_mode) && is_link_to(path, file->target);
+        return S_ISLNK(info.st_mode) && stage_link_leads(path, file->target);
     return has_stamp(&info, file) && (!reads || has_hash(copy, path, file));
 }
 

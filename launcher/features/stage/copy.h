@@ -57,3 +57,6 @@ bool stage_copy_is_alone(const struct stage_copy *copy);
 /* Ends the use of a copy. It is removed if no other job uses it, and if none has kept it. One
  * that was not complete is removed. `*copy` is all zero but for its lock, -1. */
 void stage_copy_close(struct stage_copy *copy);
+
+/* `path` is a link with this text. */
+bool stage_link_leads(const char *path, const char *target);

@@ -163,8 +163,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* All names are read first, so that a deep tree needs one descriptor. */
-static int read_names(const char *path, struct strv *names, struct error *err)
+int stage_names_read(const char *path, struct strv *names, struct error *err)
 {
     DIR *folder = opendir(path);
     if (folder == NULL)
@@ -187,7 +186,8 @@ static int scan_folder(struct scan *scan, const char *path, const char *name,
 {
     struct stage_file file = {.kind = 'd', .name = name};
     AUTO_STRV struct strv names = STRV_INIT;
-    if (read_names(path, &names, err) < 0 || add_record(scan, &file, info, err) < 0)
+    /* all of them first, so that a deep tree needs one descriptor */
+    if (stage_names_read(path, &names, err) < 0 || add_record(scan, &file, info, err) < 0)
         return -1;
     for (size_t i = 0; i < names.count; i++) {
         char *below AUTO_FREE = mem_printf("%s/%s", name, names.items[i]);

@@ -40,6 +40,9 @@ void stage_source_close(struct stage_source *source); /* accepts an all-zero str
 
 int stage_source_scan(struct stage_source *source, struct error *err);
 
+/* Adds the names in a folder, in their order. -1: those that could be read are there. */
+int stage_names_read(const char *path, struct strv *names, struct error *err);
+
 /* `out` has room for stage_list_chunk_size(). */
 int stage_source_read(struct stage_source *source, uint64_t chunk, uint8_t *out, struct error *err);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "features/stage/store.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -207,18 +206,6 @@ int stage_store_finish(const struct stage_store *store, const char *folder, cons
 
 /* Removing */
 
-static void read_names(const char *path, struct strv *out)
-{
-    DIR *folder = opendir(path);
-    struct dirent *entry = folder == NULL ? NULL : readdir(folder);
-    for (; entry != NULL; entry = readdir(folder)) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            strv_add(out, entry->d_name);
-    }
-    if (folder != NULL)
-        closedir(folder);
-}
-
 struct pace {
     struct tree_pace base;
     struct stage_watch *watch;
@@ -258,7 +245,7 @@ static bool is_id(const char *name)
 static void names_of(const struct stage_store *store, bool ids, struct strv *out)
 {
     AUTO_STRV struct strv names = STRV_INIT;
-    read_names(store->path, &names);
+    (void)stage_names_read(store->path, &names, NULL);
     for (size_t i = 0; i < names.count; i++) {
         const char *name = names.items[i];
         bool partial = strncmp(name, ".new-", 5) == 0 || strncmp(name, ".old-", 5) == 0;

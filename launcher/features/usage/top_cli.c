@@ -326,11 +326,6 @@ static json_t *ask_anew(int fd, struct error *err)
     return usage;
 }
 
-static int append_piece(const char *bytes, size_t length, void *out)
-{
-    return buf_append(out, bytes, length);
-}
-
 static int show_once(int fd, const struct control_words *words, struct buf *out, struct error *err)
 {
     json_t *usage = ask_anew(fd, err);
@@ -342,12 +337,10 @@ static int show_once(int fd, const struct control_words *words, struct buf *out,
     if (usage == NULL)
         return -1;
     usage_marks_set(usage);
-    if (words->json) {
-        json_dump_callback(usage, append_piece, out, JSON_INDENT(2) | JSON_REAL_PRECISION(16));
-        buf_putc(out, '\n');
-    } else {
+    if (words->json)
+        control_show_json(usage, out);
+    else
         control_usage_text(usage, out);
-    }
     json_decref(usage);
     return 0;
 }
