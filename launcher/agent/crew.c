@@ -75,6 +75,7 @@ struct crew {
     bool started; /* START has come */
     bool stopped; /* the end has begun: nothing more is spawned */
     bool paused;
+    bool failed; /* a worker was bad */
 };
 
 static struct worker *by_seat_find(const struct crew *crew, uint32_t seat)
@@ -298,6 +299,17 @@ static struct worker *running_worker(const struct crew *crew, pid_t pid)
     return worker != NULL && worker->state == WORKER_RUNNING ? worker : NULL;
 }
 
+/* A rank that exits too early closes its connections before it can be waited for. A peer may fail
+ * in between, and end before it. */
+static void note_first_failure(struct crew *crew, int64_t when_ns)
+{
+    crew->failed = true;
+    for (int i = 0; i < crew->spawned; i++) {
+        if (crew->workers[i].state == WORKER_RUNNING && proc_state_ends(crew->workers[i].pid))
+            crew->workers[i].ends_ns = when_ns;
+    }
+}
+
 bool crew_exited(struct crew *crew, const struct reaper_exit *exit)
 {
     struct worker *worker = running_worker(crew, exit->pid);
@@ -313,6 +325,8 @@ bool crew_exited(struct crew *crew, const struct reaper_exit *exit)
     if (crew->setup.mpi != NULL)
         mpi_world_collect(crew->setup.mpi, index);
     worker_exited(worker, exit, oom);
+    if (worker->bad && !crew->failed && !crew->stopped)
+        note_first_failure(crew, exit->when_ns);
     if (crew->setup.mpi != NULL)
         mpi_world_exited(crew->setup.mpi, index, code, signal);
     return true;

@@ -87,6 +87,7 @@ struct worker {
     pid_t pid;        /* also its process group; 0 before the spawn */
     sigset_t pending; /* signals that came while it was STARTING */
     int64_t started_ns;
+    int64_t ends_ns;  /* it was seen to end, before it could be waited for; 0: it was not */
     bool bad;         /* exited with other than 0 */
     bool held;        /* it waits at its start, and does not go on with the others */
     char *error_file; /* where the program can report its failure; or NULL */

@@ -297,6 +297,19 @@ char *proc_state_held(pid_t pid)
     return read_state(pid, 0, &facts) < 0 || facts.letter == 'R' ? NULL : held_text(&facts);
 }
 
+#define PF_EXITING 0x4 /* of the kernel's sched.h */
+
+bool proc_state_ends(pid_t pid)
+{
+    struct proc_stat stat;
+    pid_t *threads AUTO_FREE = NULL;
+    size_t count = proc_threads(pid, SIZE_MAX, &threads);
+    bool ends = count > 0;
+    for (size_t i = 0; i < count && ends; i++) /* the first may have ended alone */
+        ends = proc_read_stat(pid, threads[i], &stat) < 0 || (stat.flags & PF_EXITING) != 0;
+    return ends;
+}
+
 char *proc_state_thread(pid_t pid, pid_t tid, long call, bool *held)
 {
     struct proc_facts facts = {.call = call};

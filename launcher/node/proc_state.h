@@ -50,6 +50,10 @@ void proc_state_destroy(struct proc_state *state);
  * there is no such process. The caller's. */
 char *proc_state_held(pid_t pid);
 
+/* All of its threads have begun to end. The kernel closes the files of such a process before others
+ * can wait for it. */
+bool proc_state_ends(pid_t pid);
+
 /* What one thread of a process does, without the wait channel unless that is all that is known. */
 char *proc_state_thread(pid_t pid, pid_t tid, long call, bool *held);
 

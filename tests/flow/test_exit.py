@@ -47,15 +47,19 @@ def exchange():
         if not peer.recv(1):
             raise RuntimeError("Connection closed by peer")
 
+if how == "late":  # rank 0 takes the processor from rank 1 as soon as that has closed its connection
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    if rank == 0 and os.geteuid() == 0:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
 exchange()
-if rank == 1 and how == "exit":
+if rank == 1 and how in ("exit", "late"):
     os._exit(0)
 elif rank == 1 and how == "silent":
     shutdown()
 elif rank == 1 and path in how.split(","):
     atexit.register(shutdown)
     raise ValueError("row 7 is broken")
-if path in how or how in ("exit", "silent"):
+if path in how or how in ("exit", "late", "silent"):
     exchange()
     exchange()
 """
@@ -247,9 +251,12 @@ class Exit(Flow):
                 self.assertEqual((last["event"], last["rank"], last["first_rank"]), ("job_end", 1, 0))
 
     def test_the_cause_is_an_early_exit_with_0(self):
-        result = self.expect(self.connected("exit"), 1)
-        self.expect_blame(result, 1, code=0)
-        self.expect_said(result, "rank 1 is most likely the cause: it exited with code 0 before its peers; rank 0 exited")
+        for how in ("exit", "late"):
+            with self.subTest(how=how):
+                result = self.expect(self.connected(how), 1)
+                os.unlink(self.box.path("connected-0"))
+                self.expect_blame(result, 1, code=0)
+                self.expect_said(result, "rank 1 is most likely the cause: it exited with code 0 before its peers; rank 0 exited")
 
     def test_no_cause_is_guessed(self):
         result = self.expect(self.connected("silent"), 1)

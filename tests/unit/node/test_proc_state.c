@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the report of --timeout says about a process. */
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "io/proc.h"
 #include "node/proc_state.h"
 
 static void expect_call(long number, const char *text)
@@ -97,12 +101,45 @@ static void test_own_process(void **state)
     assert_non_null(strstr(buf_text(&text), "): running"));
 }
 
+static void *wait_for_ever(void *none)
+{
+    while (true)
+        pause();
+    return none;
+}
+
+/* Of a rank that exits, its connections end first. That it ends can be seen by then. */
+static void test_processes_that_end(void **state)
+{
+    (void)state;
+    assert_false(proc_state_ends(getpid()));
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(0);
+    siginfo_t info;
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    assert_true(proc_state_ends(pid));
+    waitpid(pid, NULL, 0);
+    assert_false(proc_state_ends(pid));
+
+    pid = fork(); /* its first thread ends, and the other goes on */
+    pthread_t thread;
+    if (pid == 0 && pthread_create(&thread, NULL, wait_for_ever, NULL) == 0)
+        pthread_exit(NULL);
+    struct proc_stat stat = {.state = 'R'};
+    while (stat.state != 'Z' && proc_read_stat(pid, 0, &stat) == 0)
+        usleep(1000);
+    assert_false(proc_state_ends(pid));
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_calls_have_names),    cmocka_unit_test(test_what_a_thread_does),
         cmocka_unit_test(test_what_holds_a_thread), cmocka_unit_test(test_calls_that_begin_again),
-        cmocka_unit_test(test_own_process),
+        cmocka_unit_test(test_own_process),         cmocka_unit_test(test_processes_that_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
