@@ -373,24 +373,36 @@ static void test_a_helper_that_dies_once(void **state)
     assert_in_range(remarks, 1, 2);
 }
 
-/* Whoever is silent keeps one process; it is killed at the deadline. */
-static void test_a_helper_that_is_silent(void **state)
+/* How many processes have no answer at the deadline. One of the helpers says nothing. */
+static size_t count_late(struct bench *bench, int64_t limit_ms)
 {
-    struct bench *bench = *state;
     use(bench, "mkdir $mark 2>/dev/null && exec sleep 1000; exec $real \"$@\"");
     for (size_t i = 0; i < MANY; i++)
         bench->items[i].pid = getpid();
-    look(bench, MANY, false, 3000);
+    look(bench, MANY, false, limit_ms);
     size_t late = 0;
     for (size_t i = 0; i < MANY; i++) {
         assert_null(bench->items[i].why);
         late += bench->items[i].answer == NULL ? 1 : 0;
+        stack_item_clear(&bench->items[i]);
     }
-    assert_int_equal(late, 1);
     stack_pool_destroy(bench->pool);
     bench->pool = NULL;
     helper_loop_expect_idle(&bench->children);
     rmdir(bench->mark);
+    return late;
+}
+
+/* Whoever is silent keeps one process; it is killed at the deadline. On a busy machine, the other
+ * helpers need a later one. */
+static void test_a_helper_that_is_silent(void **state)
+{
+    size_t late = 0;
+    for (int64_t limit_ms = 1000; late != 1 && limit_ms < LONG_MS; limit_ms *= 2) {
+        late = count_late(*state, limit_ms);
+        assert_true(late > 0);
+    }
+    assert_int_equal(late, 1);
 }
 
 static void test_helpers_that_talk_nonsense(void **state)
