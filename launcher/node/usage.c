@@ -211,21 +211,23 @@ bool activity_read(const struct descendants_table *processes, pid_t pid, bool cl
 #define UNSEEN "its connections cannot be seen"
 
 /* Data on the way, or the first words of a connection, may come however long nothing moves. */
-static const char *add_connection(int copy, uint64_t *bytes)
+static const char *add_connection(int copy, struct tcp_bytes *bytes)
 {
     struct tcp_info info = {.tcpi_state = 0};
     socklen_t length = sizeof(info);
     int unread = 0;
     if (getsockopt(copy, IPPROTO_TCP, TCP_INFO, &info, &length) < 0)
         return NULL;
-    *bytes += info.tcpi_bytes_received + info.tcpi_bytes_acked;
+    uint64_t words = (uint64_t)info.tcpi_data_segs_in * 512; /* heartbeats, and what is like them */
+    bytes->all += info.tcpi_bytes_received + info.tcpi_bytes_acked;
+    bytes->data += info.tcpi_bytes_received > words ? info.tcpi_bytes_received - words : 0;
     bool flows = info.tcpi_unacked > 0 || info.tcpi_notsent_bytes > 0 ||
                  (ioctl(copy, SIOCINQ, &unread) == 0 && unread > 0);
     return flows ? "its connections hold data that has not been read or has not arrived" : NULL;
 }
 
 /* Of a file that may not be there any more. */
-static const char *add_file(int process, int folder, const char *name, uint64_t *bytes)
+static const char *add_file(int process, int folder, const char *name, struct tcp_bytes *bytes)
 {
     char what[8] = "";
     ssize_t length = readlinkat(folder, name, what, sizeof(what));
@@ -239,7 +241,7 @@ static const char *add_file(int process, int folder, const char *name, uint64_t 
     return add_connection(copy, bytes);
 }
 
-static const char *add_files(pid_t pid, size_t *files, uint64_t *bytes)
+static const char *add_files(pid_t pid, size_t *files, struct tcp_bytes *bytes)
 {
     char path[32];
     struct proc_stat stat;
@@ -251,12 +253,13 @@ static const char *add_files(pid_t pid, size_t *files, uint64_t *bytes)
     const char *doubt = process >= 0 && folder != NULL ? NULL : UNSEEN;
     errno = 0;
     const struct dirent *entry = doubt == NULL ? readdir(folder) : NULL;
-    for (; doubt == NULL && entry != NULL; entry = readdir(folder)) {
-        doubt = *files > 0 ? add_file(process, dirfd(folder), entry->d_name, bytes)
-                           : "the ranks of its host have too many open files";
-        *files -= doubt == NULL;
+    for (; entry != NULL && *files > 0; entry = readdir(folder), --*files) {
+        const char *why = add_file(process, dirfd(folder), entry->d_name, bytes);
+        doubt = doubt != NULL ? doubt : why;
         errno = 0;
     }
+    if (entry != NULL)
+        doubt = "the ranks of its host have too many open files";
     if (doubt == NULL && errno != 0)
         doubt = UNSEEN;
     if (folder != NULL)
@@ -265,13 +268,15 @@ static const char *add_files(pid_t pid, size_t *files, uint64_t *bytes)
 }
 
 const char *tcp_bytes_read(const struct descendants_table *processes, pid_t pid, size_t *files,
-                           uint64_t *bytes)
+                           struct tcp_bytes *bytes)
 {
     pid_t *below AUTO_FREE = NULL;
-    *bytes = 0;
+    *bytes = (struct tcp_bytes){.all = 0};
     const char *doubt = add_files(pid, files, bytes);
     size_t count = descendants_in(processes, pid, &below);
-    for (size_t i = 0; i < count && doubt == NULL; i++)
-        doubt = add_files(below[i], files, bytes);
+    for (size_t i = 0; i < count; i++) {
+        const char *why = add_files(below[i], files, bytes);
+        doubt = doubt != NULL ? doubt : why;
+    }
     return doubt;
 }

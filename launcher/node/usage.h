@@ -56,8 +56,13 @@ struct activity {
 bool activity_read(const struct descendants_table *processes, pid_t pid, bool closer,
                    struct activity *out);
 
+struct tcp_bytes {
+    uint64_t all;
+    uint64_t data; /* that came, beyond 512 in each segment: heartbeats are smaller */
+};
+
 /* The bytes that TCP has brought to the same processes, and from them to others. It looks at
  * *files open files at most, and subtracts those that it saw. Returns NULL, or why more may come:
  * there were more files, data are on the way, or the kernel does not say it (before Linux 5.6). */
 const char *tcp_bytes_read(const struct descendants_table *processes, pid_t pid, size_t *files,
-                           uint64_t *bytes);
+                           struct tcp_bytes *bytes);

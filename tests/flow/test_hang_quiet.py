@@ -70,6 +70,28 @@ def download():
     while here.recv(65536):
         pass
 
+def receive(size, times):
+    door = socket.create_server(("127.0.0.1", 0))
+    if os.fork() == 0:
+        there = door.accept()[0]
+        for _ in times:
+            there.send(b"x" * size)
+            time.sleep(0.1)
+        os._exit(0)
+    here, buffer = socket.create_connection(door.getsockname()), bytearray(1 << 16)
+    door.close()
+    here.settimeout(5)  # shorter than what counts as a wait for data alone
+    while here.recv_into(buffer):
+        pass
+
+def fetch():
+    receive(30000, until())
+
+def fetch_aside():
+    other = threading.Thread(target=receive, args=(30000, until()))
+    other.start()
+    other.join()
+
 def helper():
     def report():
         for _ in until():
@@ -110,6 +132,9 @@ def inspector():
                     b"waiting for remainder of ranks for more than 60 seconds.\\nMissing ranks:\\n2: [allreduce.x]\\n")
         time.sleep(0.5)
 
+def chat():
+    receive(100, iter(int, 1))
+
 def again():
     while True:
         try:
@@ -147,10 +172,10 @@ class Quiet(Flow):
         self.end({what: self.begin(what, 3, 4) for what in ("child", "thread", "pool", "program")}, 0)
 
     def test_little_by_little(self):
-        self.end({what: self.begin(what, 3, 4) for what in ("trickle", "download", "helper")}, 0)
+        self.end({what: self.begin(what, 3, 4) for what in ("trickle", "download", "fetch", "fetch_aside", "helper")}, 0)
 
     def test_ranks_that_are_stuck(self):
-        self.end({what: self.begin(what, 4, 3) for what in ("heartbeat", "logger", "progress_bar", "inspector", "poll", "again")}, 119)
+        self.end({what: self.begin(what, 4, 3) for what in ("heartbeat", "logger", "progress_bar", "inspector", "poll", "chat", "again")}, 119)
 
     def test_before_the_first_progress(self):
         result = self.expect(self.run_job("-np", 2, "--hang-timeout", 1, "--hang-warning", 0, "sleep", 5), 0)

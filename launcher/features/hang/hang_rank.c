@@ -82,6 +82,7 @@ static void add(struct hang_rank *rank, const struct hang_sample *next, int64_t 
     const struct hang_sample *last = &rank->last;
     struct hang_sums *sums = &rank->sums;
     uint64_t io = grown(last->io_bytes, next->io_bytes);
+    io += last->tcp_data > 0 ? grown(last->tcp_data, next->tcp_data) / HANG_TCP_SHARE : 0;
     rank->past[rank->past_next] = *sums;
     rank->past_next = (rank->past_next + 1) % HANG_SUM;
     rank->past_count += rank->past_count < HANG_SUM;

@@ -18,6 +18,7 @@
 /* Rates that are progress; docs/hangs.md has them too. */
 #define HANG_IO_BYTES 4096 /* at once, or at this rate: */
 #define HANG_IO_PER_S 64
+#define HANG_TCP_SHARE 16 /* so many bytes of TCP are one of these */
 #define HANG_FAULTS_PER_S 16
 #define HANG_FAULTS_MIN 64
 #define HANG_RECEIVE_PER_MINUTE 6
@@ -30,6 +31,7 @@ struct hang_sample {
     uint64_t output;     /* bytes, but not of lines that only say that ranks wait (stall_lines.h) */
     uint64_t operations; /* completed by the library that it uses, and reports of progress */
     uint64_t io_bytes;   /* without its output */
+    uint64_t tcp_data;   /* that came over TCP; 0: it is not known */
     uint64_t cpu_us, faults;
     uint64_t waits;      /* how often its main threads gave up the processor to wait */
     uint64_t main_ns;    /* for which they have used the processor; 0: unknown */

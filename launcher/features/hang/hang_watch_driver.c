@@ -240,6 +240,7 @@ static void take_pulse(struct hang_watch *watch, const Hvdrun__RankPulse *pulse,
                                  .operations = pulse->operations + reports + launches,
                                  .io_bytes =
                                      pulse->io_bytes > output ? pulse->io_bytes - output : 0,
+                                 .tcp_data = pulse->tcp_data,
                                  .cpu_us = pulse->cpu_us,
                                  .faults = pulse->faults,
                                  .waits = pulse->waits,

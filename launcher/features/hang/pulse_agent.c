@@ -254,10 +254,12 @@ static void add_rank(void *context, uint32_t seat, pid_t pid)
     rank->receptions = activity.receptions;
     rank->debugged = activity.debugged;
     rank->operations = operations;
-    if (sources->tcp) {
-        const char *doubt = activity.doubt;
-        if (doubt == NULL)
-            doubt = tcp_bytes_read(pulse->processes, pid, &pulse->files, &rank->tcp_bytes);
+    if (sources->tcp || sources->look != NULL) {
+        struct tcp_bytes tcp;
+        const char *doubt = tcp_bytes_read(pulse->processes, pid, &pulse->files, &tcp);
+        rank->tcp_bytes = tcp.all;
+        rank->tcp_data = tcp.data;
+        doubt = activity.doubt != NULL ? activity.doubt : doubt;
         rank->doubt = doubt != NULL ? (char *)doubt : rank->doubt; /* protobuf-c only reads it */
     }
     char *stopped = proc_state_held(pid);

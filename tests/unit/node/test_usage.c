@@ -167,21 +167,25 @@ static void test_no_data(void **state)
     waitpid(child, NULL, 0);
 }
 
-static uint64_t tcp_bytes(pid_t pid)
+static struct tcp_bytes read_tcp(pid_t pid)
 {
     struct descendants_table *processes = descendants_table_read(1000);
     size_t files = 1000;
-    uint64_t bytes = 0;
+    struct tcp_bytes bytes, few;
     while (tcp_bytes_read(processes, pid, &files, &bytes) != NULL) { /* until all is acknowledged */
         files = 1000;
         unit_pause();
     }
     assert_true(files < 1000);
     files = 1; /* there are more */
-    uint64_t few = 0;
     assert_non_null(strstr(tcp_bytes_read(processes, pid, &files, &few), "too many open files"));
     descendants_table_destroy(processes);
     return bytes;
+}
+
+static uint64_t tcp_bytes(pid_t pid)
+{
+    return read_tcp(pid).all;
 }
 
 /* Two ends of a connection within this machine. */
@@ -233,6 +237,31 @@ static void test_bytes_of_tcp(void **state)
     assert_int_equal(tcp_bytes(getpid()), 0);
 }
 
+static void carry(const int ends[2], size_t count)
+{
+    char bytes[4096] = "";
+    assert_int_equal(send(ends[0], bytes, count, 0), (ssize_t)count);
+    assert_int_equal(recv(ends[1], bytes, count, MSG_WAITALL), (ssize_t)count);
+}
+
+/* Ranks that hang go on with heartbeats. */
+static void test_heartbeats_are_no_data(void **state)
+{
+    (void)state;
+    int ends[2];
+    if (syscall(438, -1, 0, 0) < 0 && errno != EBADF) /* pidfd_getfd() */
+        skip();
+    connect_ends(ends);
+    for (int i = 0; i < 50; i++)
+        carry(ends, 100);
+    assert_int_equal(read_tcp(getpid()).data, 0);
+    for (int i = 0; i < 50; i++)
+        carry(ends, 4096);
+    assert_in_range(read_tcp(getpid()).data, 50 * 3000, 50 * 4096);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 /* A network that has failed carries nothing, and goes on later. */
 static void test_data_on_the_way(void **state)
 {
@@ -244,7 +273,7 @@ static void test_data_on_the_way(void **state)
         skip();
     memset(bytes, 1, (size_t)1 << 20);
     for (int way = 0; way < 2; way++) { /* the other end does not read: of that one, and of this */
-        uint64_t some;
+        struct tcp_bytes some;
         size_t files = 1000;
         connect_ends(ends);
         while (send(ends[0], bytes, way == 0 ? 1 : (size_t)1 << 20, MSG_DONTWAIT) > 0 && way > 0)
@@ -314,10 +343,15 @@ static void test_doubts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_own_use),         cmocka_unit_test(test_new_memory),
-        cmocka_unit_test(test_a_debugger),      cmocka_unit_test(test_data),
-        cmocka_unit_test(test_no_data),         cmocka_unit_test(test_bytes_of_tcp),
-        cmocka_unit_test(test_data_on_the_way), cmocka_unit_test(test_doubts),
+        cmocka_unit_test(test_own_use),
+        cmocka_unit_test(test_new_memory),
+        cmocka_unit_test(test_a_debugger),
+        cmocka_unit_test(test_data),
+        cmocka_unit_test(test_no_data),
+        cmocka_unit_test(test_bytes_of_tcp),
+        cmocka_unit_test(test_heartbeats_are_no_data),
+        cmocka_unit_test(test_data_on_the_way),
+        cmocka_unit_test(test_doubts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

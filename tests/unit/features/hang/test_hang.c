@@ -179,6 +179,7 @@ static void add(struct hang_sample *to, const struct hang_sample *use)
     to->output += use->output;
     to->operations += use->operations;
     to->io_bytes += use->io_bytes;
+    to->tcp_data += use->tcp_data;
     to->cpu_us += use->cpu_us;
     to->faults += use->faults;
     to->waits += use->waits;
@@ -240,6 +241,8 @@ static void test_progress(void **state)
         {.operations = 1},
         {.io_bytes = HANG_IO_BYTES},
         {.io_bytes = 110, .main_ns = 1}, /* little by little */
+        {.tcp_data = 70000},
+        {.tcp_data = 2000, .main_ns = 1},
         {.faults = 64},
         {.faults = 17},
         {.cpu_us = 30000, .waits = 8},
@@ -264,6 +267,21 @@ static void test_noise(void **state)
     assert_int_equal(verdict(&all, 1, same, FOR_EVER), 41);
     const struct hang_sample turns = {.receptions = 1, .receivers = 1, .main_ns = 1};
     assert_int_equal(verdict(&turns, 11, same, FOR_EVER), 41); /* a heartbeat */
+}
+
+/* What came before anybody looked is not new. */
+static void test_connections_that_are_seen_at_last(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 0, 40, 1);
+    int found = 0;
+    for (int i = 0; i < FOR_EVER && found == 0; i++) {
+        f.ranks[0].tcp_data = i % 3 == 0 ? 1 << 30 : 0;
+        found = step(&f) == HANG_FOUND ? i : 0;
+    }
+    assert_true(found > 0);
+    hang_destroy(f.hang);
 }
 
 /* The main thread sleeps, so another one writes. That counts if it may be the one that works. */
@@ -593,6 +611,7 @@ int main(void)
         cmocka_unit_test(test_progress),
         cmocka_unit_test(test_noise),
         cmocka_unit_test(test_what_helper_threads_write),
+        cmocka_unit_test(test_connections_that_are_seen_at_last),
         cmocka_unit_test(test_a_murmur_while_another_one_spins),
         cmocka_unit_test(test_children_and_threads),
         cmocka_unit_test(test_places_of_many_ranks),
