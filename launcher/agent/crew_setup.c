@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "agent/crew_apps.h"
 #include "agent/modules.h"
@@ -279,6 +280,10 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
         (int)(prepare->cpu_ranks > prepare->local_size ? prepare->cpu_ranks : prepare->local_size);
     copy_lists(setup);
     copy_limits(setup);
+    if (setup->runtime_dir != NULL && access(runtime_dir_path(setup->runtime_dir), W_OK) < 0) {
+        runtime_dir_destroy(setup->runtime_dir); /* whoever cleans /tmp was there first */
+        setup->runtime_dir = NULL;
+    }
     if (setup->runtime_dir == NULL)
         setup->runtime_dir = runtime_dir_create(&no_dir);
     if (setup->runtime_dir == NULL)

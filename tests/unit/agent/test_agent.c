@@ -291,6 +291,29 @@ static void test_the_first_folder_is_made_ahead(void **state)
     free(base);
 }
 
+/* Somebody cleans /tmp while the agent waits for its first crew. */
+static void test_a_first_folder_that_is_gone(void **state)
+{
+    (void)state;
+    const struct crew_plan plan = {
+        .script = "test -d \"${HVDRUN_DEADLINE_FILE%/*}\" && echo there || echo gone",
+        .seats = {{0, 0, 0, 0}},
+        .count = 1};
+    struct fake_driver driver;
+    char *base AUTO_FREE = runtime_dir_base();
+    fake_open(&driver);
+    fake_settle(&driver);
+    char *folder AUTO_FREE = mem_printf("%s/%d.0", base, (int)driver.agent);
+    assert_true(exists(folder));
+    runtime_dir_remove(folder);
+    fake_run(&driver, 1, &plan);
+    fake_read(&driver, "1.0:there\n");
+    assert_int_equal(fake_exit(&driver, 1, 0), 0);
+    fake_end(&driver, 1, SIGTERM);
+    fake_quit(&driver);
+    assert_false(exists(folder));
+}
+
 /* A deadline that is known before the workers are. */
 static void test_deadline_before_workers(void **state)
 {
@@ -725,6 +748,7 @@ int main(void)
         cmocka_unit_test(test_rejoin),
         cmocka_unit_test(test_a_prepared_crew_keeps_its_folder),
         cmocka_unit_test(test_the_first_folder_is_made_ahead),
+        cmocka_unit_test(test_a_first_folder_that_is_gone),
         cmocka_unit_test(test_deadline_before_workers),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_end_worker),
