@@ -182,7 +182,7 @@ static const struct row {
          "out.",
      .advice =
          "rank 1 is behind, in operation 119, while others wait in operation 120: look at the "
-         "lines and stacks of that rank first",
+         "lines of that rank first, and at its stacks if it still ran",
      .host = {.cores = CORES_OFF}},
     {.name = "exit 1 without text",
      .code = 1,
@@ -356,6 +356,14 @@ static const struct row {
      .advice =
          "rank 1 is stopped: find out what stopped it, or let it go on with 'kill -CONT 4242' on "
          "b"},
+    {.name = "hang for want of a rank that has ended",
+     .status = 119,
+     .kind = "hang",
+     .what = "the job hangs; rank 1 on b has ended with status 0, and the others have not",
+     .first = "the job hangs; rank 1 on b has ended with status 0, and the others have not",
+     .advice =
+         "stacks.txt has two stacks of rank 1, one second apart, unless it had ended by then; the "
+         "other ranks most likely wait for it"},
     {.name = "hang of a rank that is frozen",
      .signal = SIGKILL,
      .consequence = true,
