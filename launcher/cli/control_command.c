@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -207,6 +208,8 @@ static int stop(struct command *command, struct error *err)
         return -1;
     int fd AUTO_FD = control_client_dial(&command->list, command->words.job, err);
     char *id AUTO_FREE = running_id(command);
+    if (command->words.slurm_job != NULL) /* Slurm ends this step soon after the batch script */
+        signal(SIGTERM, SIG_IGN);
     if (fd < 0 || ask(command, fd, err) < 0)
         return -1;
     buf_clear(&command->out);
