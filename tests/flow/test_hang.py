@@ -68,6 +68,13 @@ class Hang(Flow):
     def run_script(self, what, *options):
         return self.run_job("-np", 3, "--grace", 1, *options, sys.executable, self.write("train.py", SCRIPT), what, timeout=120)
 
+    def end_after(self, line, *options):
+        """A job that goes on after the line."""
+        job = self.start("-np", 3, "--grace", 1, "--no-stack-traces", *options, sys.executable, self.write("train.py", SCRIPT), "sleep")
+        job.wait_output(line, name="stderr")
+        job.signal(signal.SIGTERM)
+        return self.expect(job.wait(patient(60)), 143)
+
     def test_kill(self):
         report, events = self.box.path("report.json"), self.box.path("events")
         result = self.run_script("sleep", "--hang-timeout", 2, "--report", report, "--events", events)
@@ -87,10 +94,12 @@ class Hang(Flow):
         self.expect_said(result, r"\[1\] [^\n]*train.py:\d+ spin; running; holds the GIL")
 
     def test_progress(self):
-        for what in ("work", "pages", "say"):
+        script = self.write("train.py", SCRIPT.replace("seconds=4", "seconds=16"))
+        jobs = {what: self.start("-np", 3, "--grace", 1, "--hang-timeout", 6, "--hang-warning", 6, sys.executable, script, what)
+                for what in ("work", "pages", "say")}
+        for what, job in jobs.items():
             with self.subTest(what=what):
-                result = self.expect(self.run_script(what, "--hang-timeout", 2, "--hang-warning", 2), 0)
-                self.expect_not_said(result, "progress")
+                self.expect_not_said(self.expect(job.wait(patient(120)), 0), "progress")
 
     def test_reports_of_progress(self):
         result = self.expect(self.run_script("report", "--hang-timeout", 6, "--hang-warning", 0), 0)
@@ -99,25 +108,21 @@ class Hang(Flow):
     def test_warn_and_dump(self):
         for action, shown in (("warn", False), ("dump", True)):
             with self.subTest(action=action):
-                result = self.run_script("sleep", "--hang-timeout", 2, "--on-hang", action, "--timeout", 6, "--no-stack-traces")
-                self.expect(result, 124)
-                self.expect_said(result, r"the job hangs: no rank has shown progress")
+                result = self.end_after(r"the job hangs: no rank has shown progress", "--hang-timeout", 2, "--on-hang", action)
                 (self.expect_said if shown else self.expect_not_said)(result, r"train.py:\d+ all_reduce")
 
     def test_the_warning(self):
-        result = self.run_script("sleep", "--hang-warning", 1, "--timeout", 4, "--no-stack-traces")
-        self.expect(result, 124)
-        self.expect_said(result, r"no rank has shown progress for 1 s; 'hvdrun stacks hvdrun-\S+' shows")
+        self.end_after(r"no rank has shown progress for 1 s; 'hvdrun stacks hvdrun-\S+' shows", "--hang-warning", 1)
         result = self.run_script("sleep", "--hang-warning", 0, "--timeout", 3, "--no-stack-traces")
         self.expect_not_said(result, "progress")
 
     def test_a_job_that_is_suspended(self):
         """Its ranks are silent for longer than the limit, but the job's clock stands still."""
-        script = self.write("train.py", SCRIPT.replace("seconds=4", "seconds=9"))
-        job = self.start("-np", 2, "--hang-timeout", 2, "--hang-warning", 2, "--grace", 1, sys.executable, script, "say")
+        script = self.write("train.py", SCRIPT.replace("seconds=4", "seconds=12"))
+        job = self.start("-np", 2, "--hang-timeout", 6, "--hang-warning", 6, "--grace", 1, sys.executable, script, "say")
         job.wait_output("still here")
         job.signal(signal.SIGTSTP)
-        time.sleep(5)
+        time.sleep(10)
         os.kill(job.pid, signal.SIGCONT)
         self.expect_not_said(self.expect(job.wait(60), 0), "progress|hangs")
 

@@ -160,7 +160,7 @@ class Quiet(Flow):
         gate = self.box.path("gate-" + what)
         os.mkfifo(gate)
         return self.start("-np", np, "--hang-timeout", limit, "--hang-warning", 0, "--grace", 1, "--no-stack-traces", *more,
-                          sys.executable, self.write("train.py", SCRIPT), what, gate, 10)
+                          sys.executable, self.write("train.py", SCRIPT), what, gate, 20)
 
     def end(self, jobs, status):
         for what, job in jobs.items():
@@ -169,10 +169,10 @@ class Quiet(Flow):
                 (self.expect_not_said if status == 0 else self.expect_said)(result, "the job hangs")
 
     def test_work_of_children_and_threads(self):
-        self.end({what: self.begin(what, 3, 4) for what in ("child", "thread", "pool", "program")}, 0)
+        self.end({what: self.begin(what, 3, 8) for what in ("child", "thread", "pool", "program")}, 0)
 
     def test_little_by_little(self):
-        self.end({what: self.begin(what, 3, 4) for what in ("trickle", "download", "fetch", "fetch_aside", "helper")}, 0)
+        self.end({what: self.begin(what, 3, 8) for what in ("trickle", "download", "fetch", "fetch_aside", "helper")}, 0)
 
     def test_ranks_that_are_stuck(self):
         self.end({what: self.begin(what, 4, 3) for what in ("heartbeat", "logger", "progress_bar", "inspector", "poll", "chat", "again")}, 119)
@@ -184,8 +184,8 @@ class Quiet(Flow):
     def test_output_that_nobody_reads(self):
         """hvdrun waits for its own reader, and so the ranks wait for hvdrun."""
         script = self.write("flood.py", "import os, time\nfor _ in range(100): os.write(1, b'x' * 999999 + b'\\n')\n")
-        job = self.start("-np", 2, "--hang-timeout", 2, "--hang-warning", 0, "--grace", 1, sys.executable, script, stdout="hold")
-        time.sleep(8)
+        job = self.start("-np", 2, "--hang-timeout", 5, "--hang-warning", 0, "--grace", 1, sys.executable, script, stdout="hold")
+        time.sleep(12)
         job.release()
         self.expect_not_said(self.expect(job.wait(patient(120)), 0), "hangs")
 
@@ -196,7 +196,7 @@ import torch, torch.distributed as dist
 dist.init_process_group("gloo")
 print("ready", flush=True)
 tensor = torch.ones(4)
-for step in range(20):
+for step in range(36):
     time.sleep(0.5)
     dist.all_reduce(tensor)
 """
@@ -208,7 +208,7 @@ class Torch(Flow):
     def test_light_steps(self):
         if subprocess.run([PYTHON, "-c", "import torch.distributed as d; d.is_gloo_available"], capture_output=True).returncode:
             self.skipTest("no torch with Gloo")
-        result = self.run_job("-np", 3, "--hang-timeout", 4, "--hang-warning", 0, "--grace", 1, PYTHON, self.write("train.py", TORCH), timeout=180)
+        result = self.run_job("-np", 3, "--hang-timeout", 8, "--hang-warning", 0, "--grace", 1, PYTHON, self.write("train.py", TORCH), timeout=180)
         self.expect_not_said(self.expect(result, 0), "hangs")
 
 
@@ -221,7 +221,7 @@ class Libhvd(Flow):
                             os.path.join(BUILD, "tests/hvd/hvd_test_steps"), *args, timeout=180)
 
     def test_light_steps(self):
-        self.expect_not_said(self.expect(self.run_steps(3, 3, 25), 0), "hangs")
+        self.expect_not_said(self.expect(self.run_steps(3, 6, 50), 0), "hangs")
 
 
 if __name__ == "__main__":

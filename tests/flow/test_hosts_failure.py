@@ -22,7 +22,7 @@ LOST = 121
 
 class Failure(Hosts):
 
-    timeout = 3  # --node-timeout, in seconds
+    timeout = 8  # --node-timeout, in seconds: a busy machine may keep a process waiting for some of them
 
     def train(self, *more, hosts="node1:2,node2:2", driver=None, count=None):
         """A job whose workers hang, once they all run."""
@@ -169,9 +169,9 @@ class Net(Failure):
         self.wait_no_workers()
 
     def test_suspect_before_lost(self):
-        job = self.train("--node-timeout", 8)
+        job = self.train("--node-timeout", 15)
         self.host(2).cut()
-        job.wait_output(r"node2: no heartbeat for [45]\.\d s", name="stderr")
+        job.wait_output(r"node2: no heartbeat for \d+\.\d s", name="stderr")
         self.assertIsNone(job.popen.poll(), job.describe())
         self.expect_silence(job, "node2")
 
@@ -199,10 +199,10 @@ class Net(Failure):
     def test_slow_link_is_no_failure(self):
         # output fills the link for longer than the limit: control frames and heartbeats still get through
         self.host(2).slow("4mbit")
-        result = self.ssh_job("--node-timeout", self.timeout, "-H", "node1:1,node2:1", worker("spew"), "--lines", 3000,
-                              "--length", 1000, "--rank", 1, timeout=60)
+        result = self.ssh_job("--node-timeout", self.timeout, "-H", "node1:1,node2:1", worker("spew"), "--lines", 7000,
+                              "--length", 1000, "--rank", 1, timeout=90)
         self.expect(result, 0)
-        self.assertEqual(len(result.lines), 3000)
+        self.assertEqual(len(result.lines), 7000)
         self.expect_not_said(result, "lost|no heartbeat")
 
     def test_loss_is_no_failure(self):
@@ -232,10 +232,10 @@ class Driver(Failure):
         job.wait()
         self.wait_no_workers()
 
-    def test_frozen_for_three_seconds_is_no_failure(self):
-        job = self.train("--node-timeout", 6)
+    def test_frozen_for_a_moment_is_no_failure(self):
+        job = self.train("--node-timeout", 14)
         job.signal(signal.SIGSTOP)
-        time.sleep(3)
+        time.sleep(7)
         job.signal(signal.SIGCONT)
         time.sleep(1.5)
         self.assertIsNone(job.popen.poll(), job.describe())
