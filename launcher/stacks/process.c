@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "stacks/asyncio.h"
 #include "stacks/python.h"
 #include "stacks/tasks.h"
 
@@ -54,10 +53,9 @@ static void take_frames(const struct python_stack *stack, struct process_thread 
     }
 }
 
-/* `*loop` is the frame of asyncio's event loop, if the thread has one. */
 static void read_thread(const struct rights *rights, struct python *python, pid_t pid,
                         const struct task *leader, const struct python_thread *source,
-                        struct process_thread *out, uint64_t *loop)
+                        struct process_thread *out)
 {
     struct task before = {.runs = true}, after = {.runs = true};
     struct python_stack stack;
@@ -74,7 +72,6 @@ static void read_thread(const struct rights *rights, struct python *python, pid_
     }
     if (python_stack_read(python, source, &stack) == 0)
         take_frames(&stack, out);
-    *loop = asyncio_loop_frame(&stack);
     python_stack_destroy(&stack);
     bool known = out->tid != 0 && task_read(pid, out->tid, &after) == 0;
     if (known && (before.runs || after.runs || before.switches != after.switches)) {
@@ -83,34 +80,23 @@ static void read_thread(const struct rights *rights, struct python *python, pid_
     }
 }
 
-static void add_task(void *context, const struct python_stack *stack)
-{
-    struct process_stacks *out = context;
-    struct process_thread *task = &out->threads[out->count++];
-    *task = (struct process_thread){.call = -1, .task = true};
-    take_frames(stack, task);
-}
-
 static void read_threads(const struct rights *rights, struct python *python, pid_t pid,
                          struct process_stacks *out)
 {
     struct python_thread *threads = NULL;
     struct task leader;
     size_t count = 0, stacks = 0, unknown = 0;
-    uint64_t loop = 0, found = 0;
     if (task_read(pid, pid, &leader) < 0 || python_threads(python, &threads, &count) < 0) {
         out->trouble = mem_strdup("the list of its threads cannot be read");
         return;
     }
-    out->threads = mem_array(PROCESS_THREADS_MAX + ASYNCIO_TASKS_MAX, sizeof(*out->threads));
+    out->threads = mem_array(PROCESS_THREADS_MAX, sizeof(*out->threads));
     for (size_t i = 0; i < count && out->count < PROCESS_THREADS_MAX; i++) {
         struct process_thread *thread = &out->threads[out->count++];
-        read_thread(rights, python, pid, &leader, &threads[i], thread, &loop);
-        found = loop != 0 ? loop : found;
+        read_thread(rights, python, pid, &leader, &threads[i], thread);
         stacks += thread->frames != NULL ? 1 : 0;
         unknown += thread->frames == NULL && !thread->running ? 1 : 0;
     }
-    asyncio_tasks(python, &(struct asyncio_place){found, threads, count}, add_task, out);
     free(threads);
     if (count == 0)
         out->trouble = mem_strdup("its interpreter has not started, or has ended");

@@ -26,7 +26,6 @@ struct process_thread {
     pid_t tid;                  /* 0: unknown */
     char name[32];              /* "" when it is that of the process */
     bool main;                  /* the process's first thread */
-    bool task;                  /* no thread: a task of asyncio that waits */
     bool holds_gil;             /* it may use the interpreter now; all others wait */
     bool running;               /* it ran while it was read, or would if there was a processor */
     long call;                  /* the system call that it is in; -1: none, or unknown */

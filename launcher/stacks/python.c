@@ -79,7 +79,7 @@ static int read_interpreter(struct python *python, uint64_t interp, struct threa
         read_holder(python, interp, &holder) < 0)
         return -1;
     while (at != 0 && list->count < PYTHON_THREADS_MAX) {
-        struct python_thread thread = {.address = at, .interp = interp, .holds_gil = at == holder};
+        struct python_thread thread = {.address = at, .holds_gil = at == holder};
         if (memory_u64(python->memory, at + layout->thread_interp, &owner) < 0 || owner != interp ||
             read_native(python, &thread) < 0 ||
             memory_pointer(python->memory, at + layout->thread_next, &at) < 0)
@@ -265,22 +265,7 @@ static void take(const struct frame_walk *walk, struct python_stack *out)
     for (size_t i = 0; i < walk->count; i++)
         out->frames[i] = (struct python_frame){.function = walk->links[i].code->function,
                                                .file = walk->links[i].code->file,
-                                               .line = walk->links[i].line,
-                                               .address = walk->links[i].frame};
-}
-
-int python_frame_read(struct python *python, uint64_t address, struct python_frame *out)
-{
-    struct frame_link link = {.frame = address};
-    bool shim = false;
-    uint64_t next = 0;
-    if (read_frame(python, &link, &shim, &next) < 0 || shim)
-        return -1;
-    *out = (struct python_frame){.function = link.code->function,
-                                 .file = link.code->file,
-                                 .line = link.line,
-                                 .address = address};
-    return 0;
+                                               .line = walk->links[i].line};
 }
 
 /* A rank that was forked by --warm has the frames of features/warm/mother.py below its own. */

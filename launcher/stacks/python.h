@@ -28,16 +28,15 @@ struct python {
 };
 
 struct python_thread {
-    uint64_t address, interp; /* of its PyThreadState */
-    uint64_t pthread;         /* pthread_self() */
-    int64_t native;           /* its number in the kernel, in its own PID namespace; 0: unknown */
+    uint64_t address; /* of its PyThreadState */
+    uint64_t pthread; /* pthread_self() */
+    int64_t native;   /* its number in the kernel, in its own PID namespace; 0: unknown */
     bool holds_gil;
 };
 
 struct python_frame {
     const char *function, *file; /* borrowed from the struct python */
     int line;                    /* 0: unknown */
-    uint64_t address;            /* of the struct */
 };
 
 struct python_stack {
@@ -53,9 +52,6 @@ void python_destroy(struct python *python);
 /* The threads of all interpreters, the oldest first, in a new array. None: the interpreter does not
  * run (yet, any more). -1: the list cannot be read; `*out` is NULL. */
 int python_threads(struct python *python, struct python_thread **out, size_t *count);
-
-/* The frame of a coroutine or generator that is suspended. -1: it cannot be read. */
-int python_frame_read(struct python *python, uint64_t address, struct python_frame *out);
 
 /* -1: the frames cannot be read, or change too fast; `out` is empty. */
 int python_stack_read(struct python *python, const struct python_thread *thread,

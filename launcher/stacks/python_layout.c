@@ -135,10 +135,6 @@ static const struct described {
     AT(str_state, 544, 536, 624, 616),
     AT(str_length, 552, 536, 632, 616),
     AT(str_ascii, 560, 0, 640, 0), /* itself the size of a struct */
-    AT(thread_size, 0, 0, 176, 0), /* likewise */
-    AT(frame_top, 0, 0, 296, 248),
-    AT(coro_frame, 0, 0, 680, 664),
-    AT(coro_state, 0, 0, 688, 664),
 #undef AT
 };
 

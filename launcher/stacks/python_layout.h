@@ -38,10 +38,6 @@ struct python_layout {
     uint32_t code_copies;
     uint32_t object_type, type_name, bytes_size, bytes_data;
     uint32_t str_length, str_state, str_ascii, str_wide;
-    /* Only from 3.14 on; asyncio.c knows those of older versions. */
-    uint32_t thread_size; /* of PyThreadState, which a larger struct begins with */
-    uint32_t frame_top;   /* a pointer behind the last value on its stack */
-    uint32_t coro_frame, coro_state;
 };
 
 /* The layout of Python 3.`minor`, whose _PyRuntime is at `runtime`. -1: unknown version, or its

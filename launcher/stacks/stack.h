@@ -10,7 +10,6 @@
 #define STACK_ROLE_LIST(X)                   \
     X(STACK_MAIN, "main", "main threads")    \
     X(STACK_OTHER, "other", "other threads") \
-    X(STACK_TASK, "task", "asyncio tasks")   \
     X(STACK_CHILD, "child", "child processes")
 
 enum stack_role {

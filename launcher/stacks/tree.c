@@ -474,7 +474,7 @@ void stack_tree_print(struct stack_tree *tree, const struct stack_tree_style *st
         STACK_ROLE_LIST(ROLE_HEADING)
 #undef ROLE_HEADING
     };
-    static const char *const nouns[STACK_ROLES] = {"threads", "threads", "tasks", "stacks"};
+    static const char *const nouns[STACK_ROLES] = {"threads", "threads", "stacks"};
     struct text text = {.out = out, .lines_max = style->lines};
     tree_sort(tree);
     for (int i = 0; i < STACK_ROLES; i++) {

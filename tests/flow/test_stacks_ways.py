@@ -121,7 +121,6 @@ class Ways(Asked, Hostile):
         # Ranks whose outer frames are alike are below one line, so the frames of a rank may begin in another line.
         patterns = [rf"(?m)^ +\[{rank}\] .*?stuck\.py:\d+ {way}\b.*{end}" for rank, (way, end) in enumerate(WAYS.items())]
         text = self.until([*patterns,
-                           r"(?s)\nasyncio tasks:\n.*\[30\] stuck\.py:\d+ fetch > locks\.py:\d+ (Event\.)?wait; 3 tasks\n",
                            r"(?s)\nchild processes:\n.*\[19\] process sleep; calls \w+",
                            r"(?s)\nchild processes:\n.*\[20\] process true; ended, not reaped",
                            r"(?s)\nchild processes:\n.*\[31\] .*stuck\.py:\d+ sleep; calls (clock_nanosleep|select)"])

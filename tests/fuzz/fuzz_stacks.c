@@ -6,7 +6,6 @@
 #include "base/buf.h"
 #include "fuzz.h"
 #include "stack_image.h"
-#include "stacks/asyncio.h"
 #include "stacks/python.h"
 #include "stacks/runtime.h"
 #include "stacks/runtime_test.h"
@@ -53,12 +52,6 @@ static void check_tree(struct stack_tree *tree)
     buf_destroy(&text);
 }
 
-static void show_task(void *context, const struct python_stack *stack)
-{
-    FUZZ_CHECK(stack->count > 0 && stack->count <= ASYNCIO_CHAIN_MAX);
-    show(stack, STACK_TASK, context);
-}
-
 static void read_image(struct image *image)
 {
     struct memory memory = {image_read, image, BUDGET};
@@ -69,17 +62,12 @@ static void read_image(struct image *image)
     if (python_init(&python, &memory, image->runtime, image->minor) == 0 &&
         python_threads(&python, &threads, &count) == 0) {
         FUZZ_CHECK(count <= PYTHON_THREADS_MAX);
-        struct asyncio_place place = {.threads = threads,
-                                      .count = count < THREADS_SHOWN ? count : THREADS_SHOWN};
-        for (size_t i = 0; i < place.count; i++) {
+        for (size_t i = 0; i < count && i < THREADS_SHOWN; i++) {
             struct python_stack stack;
             if (python_stack_read(&python, &threads[i], &stack) == 0)
                 show(&stack, (int)i, tree);
-            place.loop_frame =
-                place.loop_frame == 0 ? asyncio_loop_frame(&stack) : place.loop_frame;
             python_stack_destroy(&stack);
         }
-        asyncio_tasks(&python, &place, show_task, tree);
     }
     check_tree(tree);
     stack_tree_destroy(tree);

@@ -68,7 +68,7 @@ static void take_stack(void *context, int seat, const struct look_stack *source)
 {
     const struct hang_looks *looks = context;
     const struct stack *stack = source->stack;
-    if (seat >= looks->job->ranks.size || stack->role == STACK_TASK)
+    if (seat >= looks->job->ranks.size)
         return;
     struct seat_look *its = &looks->seen[seat];
     struct hang_look *seen = &its->look;

@@ -50,7 +50,7 @@ bool place_frame_is_mpi(const struct stack_frame *frame)
     return place_frame_mpi_call(frame) != NULL || (frame->native && mpi_names_library(frame->file));
 }
 
-/* It is of a module that waits for threads, processes or tasks. */
+/* It is of a module that waits for threads or processes. */
 static bool waits_for_others(const struct stack_frame *frame)
 {
     static const char *const modules[] = {

@@ -24,5 +24,5 @@ uint64_t place_frame_hash(const struct stack_frame *frame, uint64_t hash);
 void place_frame_text(const struct stack_frame *frame, struct buf *out);
 
 /* How many of the frames, from the outer end on, say where the stack is. 0: that is unknown.
- * `*waits`: what follows them waits for another thread, process or task of its own. */
+ * `*waits`: what follows them waits for another thread or process of its own. */
 size_t place_frames_telling(const struct stack *stack, bool *waits);

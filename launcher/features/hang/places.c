@@ -231,10 +231,10 @@ static bool is_common(const struct places *places, uint64_t hash)
            bsearch(&hash, places->common, places->common_count, sizeof(hash), by_hash) != NULL;
 }
 
-/* A task, thread or process of the rank, in this order, that is where those of most are not. */
+/* A thread or process of the rank, in this order, that is where those of most are not. */
 static const struct path *own_path(const struct places *places, const struct rank *rank)
 {
-    static const enum stack_role roles[] = {STACK_TASK, STACK_OTHER, STACK_CHILD};
+    static const enum stack_role roles[] = {STACK_OTHER, STACK_CHILD};
     for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
         for (size_t j = 0; j < rank->count; j++) {
             const struct path *path = &rank->paths[j];
@@ -250,9 +250,7 @@ static const struct path *own_path(const struct places *places, const struct ran
 static void add_own(struct rank *rank, const struct path *own)
 {
     char *text AUTO_FREE = text_of(own, own->count), *before = rank->where;
-    const char *noun = own->role == STACK_TASK    ? "an asyncio task"
-                       : own->role == STACK_OTHER ? "another thread"
-                                                  : "a child process";
+    const char *noun = own->role == STACK_OTHER ? "another thread" : "a child process";
     if (own->calls)
         rank->where = mem_printf("%s, and %s of it (%s) %s", before, noun,
                                  own->frames[0].function + strlen("process "), text);

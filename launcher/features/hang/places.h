@@ -9,9 +9,9 @@
  * So a native stack ends where it calls MPI, and without its frames of the C library. A stack that
  * could not be read to its outer end is at an unknown place.
  *
- * A main thread may wait for a thread, a child process or an asyncio task of its own. Then the
- * place of that one belongs to the rank's place, if most other ranks have none there. Without
- * frames, a place is the system call.
+ * A main thread may wait for a thread or a child process of its own. Then the place of that one
+ * belongs to the rank's place, if most other ranks have none there. Without frames, a place is the
+ * system call.
  */
 #pragma once
 

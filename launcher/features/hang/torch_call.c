@@ -92,7 +92,7 @@ static bool calls_compiled_code(const struct stack *stack)
 
 bool torch_call_is_possible(const struct stack *stack)
 {
-    bool works = stack->role != STACK_TASK && !sleeps(stack) && !is_at_file(stack);
+    bool works = !sleeps(stack) && !is_at_file(stack);
     bool possible = !is_plain(stack) || (works && calls_compiled_code(stack));
     for (size_t i = 0; i < stack->count; i++)
         possible = possible || strstr(stack->frames[i].file, TORCH "distributed_c10d") != NULL;

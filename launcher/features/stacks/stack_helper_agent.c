@@ -116,7 +116,7 @@ static void add_python(Hvdrun__StackAnswer *answer, pid_t pid, const struct proc
     for (size_t i = 0; i < source->count; i++) {
         const struct process_thread *thread = &source->threads[i];
         bool is_main = has_main ? thread->main : i == 0; /* the oldest one, if none is known */
-        enum stack_role role = thread->task ? STACK_TASK : is_main ? STACK_MAIN : STACK_OTHER;
+        enum stack_role role = is_main ? STACK_MAIN : STACK_OTHER;
         add_stack(answer, python_stack(pid, thread, role), left);
     }
 }

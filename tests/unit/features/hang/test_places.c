@@ -328,7 +328,7 @@ static void test_a_data_loader(void **state)
                       "all_reduce");
 }
 
-/* All main threads wait at one place, for a thread, a task or a program of their own. */
+/* All main threads wait at one place, for a thread or a program of their own. */
 static void test_all_wait_for_their_own(void **state)
 {
     (void)state;
@@ -345,10 +345,10 @@ static void test_all_wait_for_their_own(void **state)
         add(places, rank, STACK_MAIN,
             "/x/p.py:9 main > " LIB "asyncio/runners.py:118 Runner.run > " LIB
             "selectors.py:468 EpollSelector.select; calls epoll_wait");
-        add(places, rank, STACK_TASK, rank == 0 ? "/x/p.py:4 load" : "/x/p.py:5 all_reduce");
+        add(places, rank, STACK_OTHER, rank == 0 ? "/x/p.py:4 load" : "/x/p.py:5 all_reduce");
     }
     expect_of(places,
-              "rank 0 is elsewhere: in p.py:9 main, and an asyncio task of it is in p.py:4 load");
+              "rank 0 is elsewhere: in p.py:9 main, and another thread of it is in p.py:4 load");
     places = places_create();
     for (int rank = 0; rank < 4; rank++) {
         add(places, rank, STACK_MAIN, "process sh; calls wait4, waits in do_wait");

@@ -111,9 +111,6 @@ static void test_compiled_code_of_other_threads(void **state)
         stack.count = 2;
         stack.frames = idle;
         assert_false(torch_call_is_possible(&stack));
-        stack.frames = frames;
-        stack.role = STACK_TASK; /* it is suspended, or its thread says what it does */
-        assert_false(torch_call_is_possible(&stack));
     }
 }
 
