@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "stacks/python_layout.h"
+#include "stacks/memory.h"
 
 struct code {
     uint64_t address, name_at, file_at, table_at;

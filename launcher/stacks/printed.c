@@ -9,7 +9,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "stacks/symbols.h"
+#include "stacks/runtime.h"
 
 #define MAPS_MAX ((size_t)4 << 20)
 
@@ -70,16 +70,10 @@ int printed_read(struct memory *memory, uint64_t file, struct buf *out, uint64_t
     return 0;
 }
 
-static size_t read_file(void *context, uint64_t offset, void *out, size_t length)
-{
-    const int *fd = context;
-    ssize_t got = offset <= INT64_MAX ? fd_pread(*fd, out, length, (off_t)offset) : -1;
-    return got > 0 ? (size_t)got : 0;
-}
-
 static int read_memory(void *context, uint64_t address, void *out, size_t length)
 {
-    return read_file(context, address, out, length) == length ? 0 : -1;
+    const int *fd = context;
+    return fd_pread(*fd, out, length, (off_t)address) == (ssize_t)length ? 0 : -1;
 }
 
 /* 0: there is no glibc. */
@@ -94,9 +88,8 @@ static uint64_t find_file(pid_t pid)
         return 0;
     char *path AUTO_FREE = mem_printf("/proc/%d/root%s", (int)pid, library);
     int fd AUTO_FD = fd_open_regular(path);
-    const struct elf_source source = {.read = read_file, .context = &fd};
     struct symbols symbols;
-    bool found = fd >= 0 && symbols_read(&source, &symbols) == 0 && symbols.standard_output != 0 &&
+    bool found = fd >= 0 && symbols_read_file(fd, &symbols) == 0 && symbols.standard_output != 0 &&
                  symbols_bias(&symbols, 0, start, &bias) == 0;
     return found ? symbols.standard_output + bias : 0;
 }

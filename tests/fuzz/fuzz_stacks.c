@@ -9,7 +9,6 @@
 #include "stacks/python.h"
 #include "stacks/runtime.h"
 #include "stacks/runtime_test.h"
-#include "stacks/symbols.h"
 #include "stacks/tree.h"
 
 #define BUDGET ((size_t)1 << 20)

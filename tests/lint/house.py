@@ -29,7 +29,7 @@ LIMITS = {
     "fields": (35, 35, "fields of struct job"),
     "includes": (15, 15, "includes of driver.c"),
     "output": (34, 34, "nodes that a line of output enters"),
-    "stacks": (69, 58, "nodes that 'hvdrun stacks' enters"),
+    "stacks": (67, 58, "nodes that 'hvdrun stacks' enters"),
     "circle": (0, 0, "nodes in the largest circle of calls"),
 }
 

@@ -13,8 +13,8 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "stacks/runtime.h"
 #include "stacks/runtime_test.h"
-#include "stacks/symbols.h"
 
 extern char _PyRuntime[64];
 extern const uint32_t Py_Version;
