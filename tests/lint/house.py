@@ -29,7 +29,7 @@ LIMITS = {
     "fields": (35, 35, "fields of struct job"),
     "includes": (15, 15, "includes of driver.c"),
     "output": (34, 34, "nodes that a line of output enters"),
-    "stacks": (67, 58, "nodes that 'hvdrun stacks' enters"),
+    "stacks": (66, 58, "nodes that 'hvdrun stacks' enters"),
     "circle": (0, 0, "nodes in the largest circle of calls"),
 }
 
@@ -64,7 +64,7 @@ PATHS = {
         ("launcher/driver/control/control.c", "connection_ready", ""),
         ("launcher/driver/control/control.c", "ready", ""),
         ("launcher/driver/job_control.c", "find_rule", ""),
-        ("launcher/features/hang/stacks_request_driver.c", "stacks", ""),
+        ("launcher/features/hang/hang_culprit_driver.c", "stacks", ""),
         ("launcher/agent/agent.c", "link_frame", "agent_end_breach"),
         ("launcher/agent/orders.c", "ask", "agent_end_breach"),
         ("launcher/features/stacks/state_desk_agent.c", "answer", ""),
@@ -73,7 +73,7 @@ PATHS = {
         ("launcher/features/stacks/state_desk_agent.c", "stacks_are_read", ""),
         *DRIVER_FRAME,
         ("launcher/driver/job/ask.c", "ask_take", ""),
-        ("launcher/features/hang/stacks_request_driver.c", "looked", ""),
+        ("launcher/features/hang/hang_culprit_driver.c", "looked", ""),
         ("launcher/driver/control/control.c", "later_answered", ""),
     ],
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which rank the others of a job that hangs wait for, from all that the driver knows. */
+/* Which rank the others of a job that hangs wait for, from all that the driver knows. The answer to
+ * `hvdrun stacks` ends with it. */
 #pragma once
 
 #include "driver/job/job.h"
 #include "features/hang/culprit.h"
 #include "features/hang/hang.h"
-#include "features/hang/ras_facts_driver.h"
+#include "features/hang/hang_facts_driver.h"
 #include "features/hang/stall_lines.h"
 #include "features/stacks/look_driver.h"
 
@@ -19,7 +20,3 @@ struct hang_facts {
 struct culprit hang_culprit(const struct job *job, const struct hang *hang,
                             const struct hang_facts *facts, const struct ask *look,
                             struct buf *out);
-
-/* Of one look alone: the ranks at another place than most, or that cannot go on. Appends nothing if
- * no rank stands out. `only`: NULL for all. */
-void hang_culprit_place(const struct ask *look, const struct look_ranks *only, struct buf *out);

@@ -20,9 +20,7 @@
 #include "driver/tell/rank_progress.h"
 #include "features/hang/hang.h"
 #include "features/hang/hang_culprit_driver.h"
-#include "features/hang/hang_looks_driver.h"
-#include "features/hang/hang_waits_driver.h"
-#include "features/hang/ras_facts_driver.h"
+#include "features/hang/hang_facts_driver.h"
 #include "features/hang/stall_lines.h"
 #include "features/stacks/look_driver.h"
 

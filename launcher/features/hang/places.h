@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#include "features/hang/torch_call.h"
+#include "features/hang/place_frame.h"
 #include "stacks/stack.h"
 
 struct program_place {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers about the topic "pulse": what the workers of this node have used so far, so that the
  * driver sees whether they work. */
+#include "features/hang/pulse_agent.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
@@ -13,13 +15,39 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "features/hang/ras.h"
-#include "features/hang/ras_address_agent.h"
 #include "features/hang/ras_client.h"
 #include "io/helpers.h"
+#include "io/proc.h"
 #include "node/descendants.h"
 #include "node/facts.h"
 #include "node/proc_state.h"
 #include "node/usage.h"
+
+#define ENVIRONMENT_MAX ((size_t)4 << 20)
+
+static void take_first(void *context, uint32_t seat, pid_t pid)
+{
+    pid_t *first = context;
+    (void)seat;
+    if (*first == 0)
+        *first = pid;
+}
+
+/* NULL: it has none. */
+static char *address_of(pid_t pid)
+{
+    struct buf text AUTO_BUF = BUF_INIT(ENVIRONMENT_MAX);
+    return proc_read(pid, 0, "environ", &text) ? mem_strdup(proc_variable(&text, "NCCL_RAS_ADDR"))
+                                               : NULL;
+}
+
+char *ras_address_of(const struct crews *crews)
+{
+    pid_t first = 0;
+    crews_walk_live(crews, take_first, &first);
+    char *address = first == 0 ? NULL : address_of(first);
+    return address != NULL || first == 0 ? address : mem_strdup(RAS_USUAL_ADDRESS);
+}
 
 /*
  * What GPUs and NCCL say about the workers of this node, for a job that is quiet. Both are asked in

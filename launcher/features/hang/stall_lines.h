@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The warnings of stall inspectors in what ranks write: they are not
- * progress, and name the ranks that are missing.
- *
- * A line that comes in two pieces, with a sample in between, is not recognised. So it counts as
- * output, as any other line.
+ * What libraries of ranks write while ranks wait: the warnings of stall inspectors, and the lines
+ * of PyTorch's watchdog. Pure.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "model/exit/tail.h"
 
 /*
  * The warnings of stall inspectors: that a tensor waits for ranks that did not submit it. Horovod
  * repeats its warning for as long as the stall lasts, so such lines are not progress. They name
- * the ranks that are missing. Pure.
+ * the ranks that are missing. A line that comes in two pieces, with a sample in between, is not
+ * recognised. So it counts as output, as any other line.
  *
  * Horovod 0.28 writes these lines, with one call:
  *   [...] One or more tensors were submitted to be reduced, gathered or broadcasted by subset of
@@ -55,3 +54,37 @@ uint64_t stall_lines_take(struct stall_lines *lines, int seat, const struct tail
 /* The newest warning that names ranks. NULL: none within the last STALL_LINES_FRESH_NS. */
 #define STALL_LINES_FRESH_NS (INT64_C(150) * 1000000000) /* Horovod writes one every 60 s */
 const struct stall_text *stall_lines_find(const struct stall_lines *lines, int64_t now_ns);
+
+/*
+ * What the watchdog of torch.distributed writes about the collectives of a rank.
+ *
+ * Its lines differ between versions (docs/hangs.md). All that count have "last enqueued" and a
+ * number. Each process group counts for itself, so numbers of two groups cannot be compared. A line
+ * names its group in one of three ways: "[PG 0 Rank 1]", "[PG 0 (default_pg) Rank 1]", "[PG ID 0 PG
+ * GUID 0(default_pg) Rank 1]". A line without a group counts as one of group 0, which has all
+ * ranks.
+ */
+
+struct watchdog_state {
+    int64_t group;
+    int64_t enqueued;  /* the number of the last collective that the rank has begun */
+    int64_t completed; /* -1: the line does not say, or says something impossible */
+};
+
+/* false: it is another line. */
+bool watchdog_read(const char *line, size_t length, struct watchdog_state *out);
+
+#define WATCHDOG_GROUPS 64
+
+/* The last state of each group of one rank. */
+struct watchdog_rank {
+    struct watchdog_state groups[WATCHDOG_GROUPS]; /* of further groups nothing is kept */
+    size_t count;
+};
+
+void watchdog_rank_add(struct watchdog_rank *rank, const struct watchdog_state *state);
+
+/* Takes the groups in which ranks have different numbers, and chooses the one about which most
+ * ranks have written. Sets enqueued[i] to the number of rank i in it; -1: it has written none.
+ * false: no group has different numbers. */
+bool watchdog_compare(const struct watchdog_rank *ranks, size_t count, int64_t *enqueued);

@@ -11,7 +11,7 @@
 #include "driver/ask_fixture.h"
 #include "driver/tell/stalls.h"
 #include "features/hang/hang_culprit_driver.h"
-#include "features/hang/hang_waits_driver.h"
+#include "features/hang/hang_facts_driver.h"
 
 struct bench {
     struct fixture *f;

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "features/hang/ras_facts_driver.h"
+#include "features/hang/hang_facts_driver.h"
 
 #define MANY 2000
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "features/hang/torch_call.h"
+#include "features/hang/place_frame.h"
 
 #define DIST "/usr/lib/python3/dist-packages/torch/distributed/"
 #define RECORD DIST "elastic/multiprocessing/errors/__init__.py"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "features/hang/watchdog.h"
+#include "features/hang/stall_lines.h"
 
 static void expect(const char *line, int64_t group, int64_t enqueued, int64_t completed)
 {
