@@ -6,8 +6,8 @@
  */
 #include <jansson.h>
 
+#include "features/evidence/evidence.h"
 #include "features/evidence/explain_cli_test.h"
-#include "features/evidence/story.h"
 #include "fuzz.h"
 
 #define SECTION 0x1e

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/evidence/cause.h"
+#include "features/evidence/evidence.h"
 
 #include <ctype.h>
 #include <signal.h>
@@ -8,8 +8,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "features/evidence/host_signs.h"
-#include "features/evidence/view.h"
+#include "features/evidence/error_text.h"
 #include "model/exit/signal_name.h"
 
 /* The words: facts are filled into the texts of cause.def. */

@@ -27,7 +27,6 @@
 #include "driver/job/part.h"
 #include "driver/tell/recent.h"
 #include "features/evidence/evidence_json_driver.h"
-#include "features/evidence/evidence_lines_driver.h"
 #include "features/evidence/host_evidence.h"
 #include "features/stacks/look_driver.h"
 
@@ -40,13 +39,6 @@
 #define LIMIT_MS (2 * LOOK_WAIT_MS + EVIDENCE_PAUSE_MS + EVIDENCE_DUMPS_MS)
 
 const char evidence_feature[] = "--evidence, --dump-on-failure, and hvdrun explain";
-
-struct answers {                 /* of the hosts */
-    struct evidence_host *hosts; /* by the node's index */
-    int host_count;
-    struct evidence_file *files;
-    size_t file_count, file_bytes;
-};
 
 struct pending { /* an incident until the first look at the ranks */
     struct job *job;
@@ -69,35 +61,13 @@ struct evidence {
     struct evidence_facts facts;
     char *text;
     struct buf stacks;
-    struct answers answers;
+    struct evidence_answers answers;
     char *path;              /* NULL: there is no place */
     bool looked, hosts_done; /* no look is to come; no answer of a host is */
     bool once;
     void (*done)(void *context);
     void *context;
 };
-
-static void clear_host(struct evidence_host *host)
-{
-    if (host->answer != NULL)
-        hvdrun__evidence__free_unpacked(host->answer, NULL);
-    if (host->gpus != NULL)
-        hvdrun__gpu_healths__free_unpacked(host->gpus, NULL);
-    free(host->gpus_missing);
-}
-
-static void clear_answers(struct answers *answers)
-{
-    for (int i = 0; i < answers->host_count; i++)
-        clear_host(&answers->hosts[i]);
-    for (size_t i = 0; i < answers->file_count; i++) {
-        free(answers->files[i].name);
-        free(answers->files[i].missing);
-    }
-    free(answers->hosts);
-    free(answers->files);
-    *answers = (struct answers){.host_count = 0};
-}
 
 /* Before the job starts: is a folder to be expected, for which agents keep more? One that a rank of
  * MPI has left can get a folder without that. */
@@ -139,7 +109,7 @@ static void clear(struct evidence *evidence)
     loop_timer_clear(evidence->pause);
     loop_timer_clear(evidence->wait);
     ask_forget(evidence->job, evidence);
-    clear_answers(&evidence->answers);
+    evidence_answers_clear(&evidence->answers);
     free(evidence->path);
     evidence->path = NULL;
     evidence->looked = evidence->hosts_done = false;
@@ -255,10 +225,7 @@ static void write_all(struct evidence *evidence)
     const char *path = evidence->path;
     if (path == NULL)
         return;
-    evidence->facts.files = evidence->answers.files;
-    evidence->facts.file_count = evidence->answers.file_count;
-    evidence->facts.hosts = evidence->answers.hosts;
-    evidence->facts.host_count = evidence->answers.host_count;
+    evidence->facts.answers = &evidence->answers;
     char *facts AUTO_FREE = evidence_json_facts(job, &evidence->facts);
     evidence_lines(job, &lines);
     write_file(evidence, path, "facts.json", facts, strlen(facts));
@@ -353,7 +320,7 @@ static char *file_name(const struct job *job, const struct node_link *node,
 static void take_file(struct evidence *evidence, const struct node_link *node,
                       const Hvdrun__EvidenceFile *message)
 {
-    struct answers *answers = &evidence->answers;
+    struct evidence_answers *answers = &evidence->answers;
     struct evidence_file file = {.node = node->index};
     size_t length = message->data.len;
     bool nothing = length == 0 && message->missing[0] == '\0';

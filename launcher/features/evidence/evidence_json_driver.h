@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes into a folder of evidence (run/evidence_folder.h), as JSON and as text. */
+/* What hosts have answered, and what goes into a folder of evidence (evidence_folder_driver.c), as
+ * JSON and as text. */
 #pragma once
 
+#include "driver/job/job.h"
 #include "driver/job/part.h"
 #include "model/exit/record.h"
 #include "wire/control.pb-c.h"
@@ -27,17 +29,23 @@ struct evidence_host {
     char *gpus_missing;       /* why some are not there; NULL */
 };
 
+struct evidence_answers {        /* of the hosts */
+    struct evidence_host *hosts; /* by the node's index */
+    int host_count;
+    struct evidence_file *files;
+    size_t file_count, file_bytes;
+};
+
+void evidence_answers_clear(struct evidence_answers *answers);
+
 struct evidence_facts { /* all borrowed */
     enum incident_kind kind;
-    const char *text;                  /* what has happened, one line */
-    int rank;                          /* that it is about, or that is to blame; -1: none */
-    int64_t when_ns;                   /* the wall clock */
-    int epoch;                         /* in which it happened */
-    const struct evidence_host *hosts; /* by the node's index */
-    int host_count;
-    const struct evidence_file *files;
-    size_t file_count;
-    bool by_nccl; /* NCCL has named the rank */
+    const char *text; /* what has happened, one line */
+    int rank;         /* that it is about, or that is to blame; -1: none */
+    int64_t when_ns;  /* the wall clock */
+    int epoch;        /* in which it happened */
+    bool by_nccl;     /* NCCL has named the rank */
+    const struct evidence_answers *answers;
 };
 
 /* facts.json. The caller frees it. */
@@ -51,3 +59,7 @@ char *evidence_json_report(const struct job *job);
 void evidence_json_record(const struct job *job, const struct strv *paths, struct json_t *end);
 
 struct json_t;
+
+/* lines.txt: what each rank wrote to its stderr and its stdout last, and the last output of all.
+ * Each rank has the same room in `out`, which has a limit. The lines of a rank are indented. */
+void evidence_lines(const struct job *job, struct buf *out);

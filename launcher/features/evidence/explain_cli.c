@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/evidence/explain_cli.h"
+#include "features/evidence/explain_cli_test.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,10 +11,10 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/plain.h"
+#include "cli/features.h"
 #include "driver/control/record.h"
-#include "features/evidence/explain_cli_test.h"
+#include "features/evidence/evidence.h"
 #include "features/evidence/explain_json_cli.h"
-#include "features/evidence/story.h"
 #include "model/exit/tail.h"
 
 /* The story of a failure, as `hvdrun explain` prints it. */
@@ -174,6 +174,8 @@ static bool is_folder(const char *word)
     struct stat info;
     return strchr(word, '/') != NULL || (stat(word, &info) == 0 && S_ISDIR(info.st_mode));
 }
+
+control_run control_explain;
 
 int control_explain(const struct job_list *list, const struct control_words *words, struct buf *out,
                     struct error *err)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For the tests of control_explain alone. */
+/* `hvdrun explain`, as its tests need it. */
 #pragma once
 
 #include "base/buf.h"
-#include "features/evidence/explain_cli.h"
 #include "features/evidence/explain_json_cli.h"
 
 /* At most EXPLAIN_LINES lines, or a JSON object. Nothing in it steers the terminal. */

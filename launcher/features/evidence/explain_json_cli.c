@@ -8,11 +8,11 @@
 
 #include "base/mem.h"
 #include "cli/control_show.h"
-#include "features/evidence/facts.h"
+#include "features/evidence/evidence.h"
 #include "model/plan/rank_list.h"
 #include "model/usage/gpu_words.h"
 
-/* The GPUs of a host (features/evidence/facts.h) from facts.json. */
+/* The GPUs of a host, from facts.json. */
 
 static const char *text_of(const json_t *object, const char *key)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The facts about a failure (features/evidence/facts.h) from what hvdrun has written: the record of
- * a job, or the files of a folder of evidence. What is missing or of a wrong type is not known. */
+/* The facts about a failure (features/evidence/evidence.h) from what hvdrun has written: the record
+ * of a job, or the files of a folder of evidence. What is missing or of a wrong type is not known.
+ */
 #pragma once
 
 #include <jansson.h>
 
 #include "base/buf.h"
 #include "driver/control/record.h"
-#include "features/evidence/facts.h"
+#include "features/evidence/evidence.h"
 
 struct explain_case {
     struct explain_facts facts;

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "features/evidence/xid.h"
+#include "features/evidence/evidence.h"
 #include "node/cgroup.h"
 #include "node/runtime_dir.h"
 

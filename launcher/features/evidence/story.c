@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/evidence/story.h"
+#include "features/evidence/evidence.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,8 +7,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "features/evidence/cause.h"
-#include "features/evidence/host_signs.h"
 #include "model/exit/signal_name.h"
 
 #define LINE_MAX ((size_t)8192)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/evidence/view.h"
+#include "features/evidence/evidence.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
-#include "features/evidence/host_signs.h"
+#include "features/evidence/error_text.h"
 
 struct view view_of(const struct explain_facts *facts, const struct explain_rank *rank)
 {

@@ -11,14 +11,14 @@
 #include "driver/job_fixture.h"
 #include "features/evidence/evidence_json_driver.h"
 
-static json_t *facts_of(struct fixture *f, const struct evidence_host *hosts)
+static json_t *facts_of(struct fixture *f, struct evidence_host *hosts)
 {
+    const struct evidence_answers answers = {.hosts = hosts, .host_count = 2};
     struct evidence_facts facts = {.kind = INCIDENT_FAILURE,
                                    .text = "rank 1 on a exited with code 3",
                                    .rank = 1,
                                    .epoch = 1,
-                                   .hosts = hosts,
-                                   .host_count = 2};
+                                   .answers = &answers};
     char *text AUTO_FREE = evidence_json_facts(&f->job, &facts);
     assert_true(strlen(text) < (size_t)4 << 20);
     json_t *root = json_loads(text, 0, NULL);
@@ -55,7 +55,7 @@ static void test_gpus(void **state)
     odd.trouble = 99;
     gpus.gpus = list;
     gpus.n_gpus = 3;
-    const struct evidence_host hosts[] = {
+    struct evidence_host hosts[] = {
         {.answer = &answer, .gpus = &gpus, .gpus_missing = (char *)"it hangs"}, {.answer = NULL}};
     json_t *root = facts_of(f, hosts), *all = json_object_get(root, "hosts");
     expect_json(json_incref(json_object_get(json_array_get(all, 0), "gpus")),
@@ -102,21 +102,20 @@ static void test_all(void **state)
     a.n_environment = 3;
     b.environment = variables_of_b;
     b.n_environment = 2;
-    const struct evidence_host hosts[] = {{.answer = &a}, {.answer = &b}};
-    const struct evidence_file files[] = {
+    struct evidence_host hosts[] = {{.answer = &a}, {.answer = &b}};
+    struct evidence_file files[] = {
         {.node = 1, .rank = -1, .name = (char *)"ras_1.json"},
         {.node = 0, .rank = -1, .missing = (char *)"NCCL does not answer"},
         {.node = 0, .rank = 0, .name = (char *)"flight_recorder/rank_0"},
         {.node = 1, .rank = 2, .missing = (char *)"it wrote none"}};
+    struct evidence_answers answers = {
+        .hosts = hosts, .host_count = 2, .files = files, .file_count = 4};
     struct evidence_facts facts = {.kind = INCIDENT_HANG,
                                    .text = "rank 0 on a hangs",
                                    .rank = 0,
                                    .when_ns = 1700000008 * SECOND + SECOND / 2,
                                    .epoch = 1,
-                                   .hosts = hosts,
-                                   .host_count = 2,
-                                   .files = files,
-                                   .file_count = 4,
+                                   .answers = &answers,
                                    .by_nccl = true};
     char *text AUTO_FREE = evidence_json_facts(&f->job, &facts);
     assert_int_equal(text[strlen(text) - 1], '\n');
@@ -136,7 +135,7 @@ static void test_all(void **state)
         "{'rank': 2, 'host': 'b', 'missing': 'it wrote none'}], "
         "'environment': {'OMP_NUM_THREADS': {'a': '1', 'b': '8'}, 'ONLY_A': {'a': 'y', 'b': "
         "null}}}");
-    facts.host_count = 1; /* there is nothing to compare with */
+    answers.host_count = 1; /* there is nothing to compare with */
     facts.rank = -1;
     facts.by_nccl = false;
     char *other AUTO_FREE = evidence_json_facts(&f->job, &facts);
@@ -173,7 +172,7 @@ static void test_a_limit(void **state)
     one.n_environment = variables.count;
     other.environment = variables.items;
     other.n_environment = 1;
-    const struct evidence_host hosts[] = {{.answer = &one}, {.answer = &other}};
+    struct evidence_host hosts[] = {{.answer = &one}, {.answer = &other}};
     json_t *root = facts_of(f, hosts), *host = json_array_get(json_object_get(root, "hosts"), 0);
     assert_string_equal(json_string_value(json_object_get(host, "memory")), "MemTotal: 7 kB\n");
     const char *kept = json_string_value(json_object_get(host, "kernel"));

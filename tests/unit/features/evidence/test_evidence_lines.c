@@ -10,7 +10,7 @@
 
 #include "driver/job_fixture.h"
 #include "driver/tell/recent.h"
-#include "features/evidence/evidence_lines_driver.h"
+#include "features/evidence/evidence_json_driver.h"
 
 static int begin(void **state)
 {

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "features/evidence/story.h"
+#include "features/evidence/evidence.h"
 
 #define CORES_OFF \
     "core_pattern: core\nsoft limit: 0 bytes\nthe soft limit is 0, so there are no core files\n"

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "features/evidence/story.h"
+#include "features/evidence/evidence.h"
 
 #define TRACEBACK                                                                                  \
     "Traceback (most recent call last):\n  File \"/home/me/train.py\", line 35, in <module>\n    " \

@@ -2,7 +2,7 @@
 /* One dump: the FIFO of a rank, and the file that it writes in place. */
 #include "node/fake_root.h"
 
-#include "features/evidence/flight_dump.h"
+#include "features/evidence/evidence_agent_test.h"
 
 #define WHOLE "\x80\x02}q\x00."
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "features/evidence/xid.h"
+#include "features/evidence/evidence.h"
 #include "model/usage/gpu_words.h"
 
 static void test_lines(void **state)
