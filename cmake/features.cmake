@@ -66,7 +66,7 @@ set_source_files_properties(features/warm/mother_process_agent.c PROPERTIES
   OBJECT_DEPENDS ${PROJECT_SOURCE_DIR}/launcher/features/warm/mother.py
   COMPILE_DEFINITIONS "HVDRUN_MOTHER=\"${PROJECT_SOURCE_DIR}/launcher/features/warm/mother.py\"")
 
-set_source_files_properties(features/check/gpu_desk_agent.c PROPERTIES
+set_source_files_properties(features/check/check_agent.c PROPERTIES
   OBJECT_DEPENDS ${PROJECT_SOURCE_DIR}/launcher/features/check/gpu_test.py
   COMPILE_DEFINITIONS "HVDRUN_GPU_TEST=\"${PROJECT_SOURCE_DIR}/launcher/features/check/gpu_test.py\"")
 

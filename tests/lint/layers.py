@@ -99,7 +99,7 @@ FENCES = [
 # No descriptor, no clock, no loop: what these rooms must not even see.
 PURE_ROOMS = {"model", "wire", "core"}
 # The same for what a feature has without _agent, _driver or _cli, but for these.
-IMPURE_FILES = re.compile(r"features/(check/(call|door|socket)|evidence/host_evidence|hang/ras_client|"
+IMPURE_FILES = re.compile(r"features/(check/door|evidence/host_evidence|hang/ras_client|"
                           r"metrics/page|stacks/stack_door|stage/(copy|source|store|work_thread)|torch_store/torch_(look|server)|"
                           r"tree/tree_link|warm/holder)$")
 IMPURE = re.compile(r"(base/(fd|clock|log)\.h|fcntl\.h|poll\.h|time\.h|pthread\.h|dirent\.h|netdb\.h|"

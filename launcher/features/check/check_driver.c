@@ -35,11 +35,8 @@
 #include "driver/run/user_signals.h"
 #include "driver/start/handshake.h"
 #include "driver/tell/events.h"
-#include "features/check/gpus_driver.h"
-#include "features/check/json.h"
-#include "features/check/judge_driver.h"
-#include "features/check/probe_driver.h"
-#include "features/check/text.h"
+#include "features/check/check.h"
+#include "features/check/check_steps_driver.h"
 #include "output/output.h"
 
 #define NODE_TIMEOUT_MS 30000 /* as for a static job */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/check/gpu_judge.h"
+#include "features/check/check.h"
 
 #include <inttypes.h>
 #include <math.h>

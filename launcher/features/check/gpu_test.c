@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/check/gpu_test.h"
+#include "features/check/check.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the GPUs of this host with PyTorch, for `hvdrun check --gpu`. gpu_test.h tells what it prints."""
+"""Tests the GPUs of this host with PyTorch, for `hvdrun check --gpu`. check.h tells what it prints."""
 
 import sys
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/check/gpus_driver.h"
+#include "features/check/check_steps_driver.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,7 @@
 #include "driver/job/ask.h"
 #include "driver/job/job_nodes.h"
 #include "driver/start/machines.h"
-#include "features/check/gpu_test.h"
-#include "features/check/table.h"
+#include "features/check/check.h"
 
 #define ROUNDS 2         /* with the host behind it, and the one before it */
 #define PORT_LEAST 20000 /* below those that the kernel gives to clients */

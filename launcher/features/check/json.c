@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/check/json.h"
+#include "features/check/check.h"
 
 #include <jansson.h>
 #include <string.h>
 
-#include "features/check/table.h"
 #include "model/usage/gpu_words.h"
 
 /* Text from hosts may be invalid UTF-8; NULL and "" become null. */

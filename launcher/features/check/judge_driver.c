@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/check/judge_driver.h"
+#include "features/check/check_steps_driver.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/strv.h"
 #include "driver/start/machines.h"
-#include "features/check/gpu_judge.h"
+#include "features/check/check.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define MIB ((uint64_t)1 << 20)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/check/probe_driver.h"
+#include "features/check/check_steps_driver.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -11,7 +11,6 @@
 
 #include "base/mem.h"
 #include "driver/job/ask.h"
-#include "features/check/probe_driver_test.h"
 #include "model/net/network.h"
 
 /*

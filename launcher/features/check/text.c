@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "features/check/text.h"
+#include "features/check/check.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,7 +8,6 @@
 
 #include "base/mem.h"
 #include "base/strv.h"
-#include "features/check/table.h"
 
 #define MATRIX_MAX 10 /* hosts that fit into one matrix */
 #define SLOW_SHOWN 5

@@ -8,9 +8,8 @@
 #include <sys/resource.h>
 
 #include "base/mem.h"
-#include "features/check/judge_driver.h"
-#include "features/check/probe_driver_test.h"
-#include "features/check/result.h"
+#include "features/check/check.h"
+#include "features/check/check_steps_driver.h"
 
 #define FIXTURE_HOSTS 16
 #define GIB ((uint64_t)1 << 30)

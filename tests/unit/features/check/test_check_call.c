@@ -15,7 +15,6 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "features/check/call.h"
 #include "features/check/door.h"
 #include "loop_fixture.h"
 #include "unit.h"

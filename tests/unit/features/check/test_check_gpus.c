@@ -7,9 +7,8 @@
 
 #include <cmocka.h>
 
+#include "features/check/check.h"
 #include "features/check/check_fixture.h"
-#include "features/check/gpu_judge.h"
-#include "features/check/text.h"
 
 #define HOSTS 3
 #define GPUS 8

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "features/check/probe_driver_test.h"
+#include "features/check/check_steps_driver.h"
 
 #define MOST 300
 

@@ -8,9 +8,8 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "features/check/check.h"
 #include "features/check/check_fixture.h"
-#include "features/check/json.h"
-#include "features/check/text.h"
 
 #define TEXT_LIMIT ((size_t)4 << 20)
 

@@ -1,16 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Everything that `hvdrun check` found out, before it is judged: the facts of each host, and the
- * result of each connection between two hosts.
- */
+/* What `hvdrun check` finds out about hosts, and how it is shown. Pure. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "features/check/gpu_test.h"
+#include "base/buf.h"
 #include "wire/control.pb-c.h"
+
+/*
+ * gpu_test.c: what gpu_test.py prints, a line for each fact:
+ *   none REASON                       it tests nothing
+ *   torch VERSION, nccl VERSION
+ *   speed UUID TFLOPS GB/S GB/S       one GPU, in the order of enum gpu_speed_kind
+ *   busy UUID                         others use this GPU, so it is not tested
+ *   reduce GPUS GB/S                  all of these together
+ * As one of two ranks ("between RANK ADDRESS PORT INTERFACE"), it prints only
+ *   between GB/S                      of an all-reduce with the other host
+ */
+
+/* Limits for both ends of `hvdrun check --gpu`. */
+#define GPU_FACTS_MS 20000 /* what NVIDIA's library says of all GPUs of a host */
+#define GPU_TEST_MS 120000 /* PyTorch alone can take 30 s to load from a network */
+#define GPU_BETWEEN_MS 90000
+#define GPU_ANSWER_MS 10000 /* for the rest of an answer */
+#define GPU_TEST_TEXT_MAX ((size_t)64 << 10)
+
+enum gpu_speed_kind {
+    SPEED_COMPUTE, /* TFLOP/s of matrix products in bf16 */
+    SPEED_MEMORY,  /* GB/s read and written, of copies within its memory */
+    SPEED_HOST,    /* GB/s of copies from the host's memory */
+    SPEEDS
+};
+
+struct gpu_speed {
+    char uuid[96];
+    double value[SPEEDS];
+};
+
+struct gpu_test {
+    char *none;         /* why nothing is tested; NULL */
+    char *torch, *nccl; /* versions; NULL */
+    struct gpu_speed *speeds;
+    size_t count;
+    int reduce_gpus; /* 0: there was no all-reduce */
+    double reduce;   /* GB/s that each GPU's links carry */
+    double between;  /* GB/s with another host; 0: there was none */
+};
+
+/* Lines that are not as above are left out. */
+void gpu_test_read(const char *text, size_t length, struct gpu_test *out);
+const struct gpu_speed *gpu_test_find(const struct gpu_test *test, const char *uuid); /* or NULL */
+void gpu_test_clear(struct gpu_test *test);
+
+/*
+ * result.c: everything that `hvdrun check` found out, before it is judged: the facts of each host,
+ * and the result of each connection between two hosts.
+ */
 
 struct check_host {
     const char *name;  /* borrowed */
@@ -104,3 +151,49 @@ void check_findings_sort(struct check_findings *findings);
 
 size_t check_findings_count(const struct check_findings *findings, bool fatal);
 bool check_findings_has(const struct check_findings *findings, int host, bool fatal); /* exactly */
+
+/* One line for each host, for people; and the words in it that the JSON has too. */
+void check_table(const struct check_result *result, const struct check_findings *findings,
+                 struct buf *out);
+
+/* "ok", "warning", or the stage at which the host failed; borrowed. */
+const char *check_state_word(const struct check_result *result,
+                             const struct check_findings *findings, int host);
+
+/* Name of the interface that has the host's address; "" when it is not known. */
+void check_host_interface(const struct check_host *host, char *text, size_t room);
+
+/*
+ * gpu_judge.c: judges what `hvdrun check --gpu` found: facts in, findings out.
+ *
+ * A finding is fatal if a program cannot use a GPU, or if no host has one. The rest are warnings. A
+ * figure is compared with the median of all GPUs of the same model.
+ */
+
+/* Tests of speed: below this share of the median, a GPU is slow. How fast a GPU reads from the host
+ * also depends on its place there. */
+#define GPU_SLOW 0.8
+#define GPU_SLOW_HOST 0.5
+
+/* Appends the findings, in the order of the hosts. */
+void check_judge_gpus(const struct check_result *result, struct check_findings *out);
+
+/*
+ * text.c: the output of `hvdrun check` for people: a table with one line for each host, the facts
+ * that all hosts share, the network, the GPUs, and the findings.
+ */
+
+/* `brief` (--quiet): only the findings. */
+void check_text(const struct check_result *result, const struct check_findings *findings,
+                bool brief, struct buf *out);
+
+/* Parts of check_text(). */
+void check_text_facts(const struct check_result *result, struct buf *out);
+void check_text_network(const struct check_result *result, struct buf *out);
+void check_text_gpus(const struct check_result *result, struct buf *out);
+
+/* json.c: the output of `hvdrun check --json`; docs/check.md describes the format. */
+
+/* -1: it does not fit into `out`. */
+int check_json(const struct check_result *result, const struct check_findings *findings, int status,
+               struct buf *out);
