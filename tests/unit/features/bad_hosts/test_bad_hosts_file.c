@@ -15,7 +15,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "features/bad_hosts/bad_hosts_file_driver.h"
+#include "features/bad_hosts/bad_hosts_driver_test.h"
 
 #define NOW 1795775585
 #define WRITERS 8

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes bad hosts into their file, in a thread: the file may be on a server that does not answer.
- * Several jobs can write at once. Each locks the file, reads it, and puts a new one in its place
- * (rename). So a reader sees the old or the new file, and whole. If anything fails, the old file
- * stays as it is.
+ * The file behind the part bad_hosts, as its tests need it. It writes bad hosts into their file, in
+ * a thread: the file may be on a server that does not answer. Several jobs can write at once. Each
+ * locks the file, reads it, and puts a new one in its place (rename). So a reader sees the old or
+ * the new file, and whole. If anything fails, the old file stays as it is.
  */
 #pragma once
 
