@@ -2,11 +2,13 @@
 #include "features/stacks/stack_helper_agent.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/helper_program.h"
@@ -16,10 +18,61 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "features/stacks/stack_door.h"
+#include "model/exit/signal_name.h"
 #include "node/proc_state.h"
 #include "stacks/native.h"
 #include "stacks/stack.h"
 #include "stacks/tasks.h"
+
+#define WORD "--stacks" /* the argument that makes hvdrun-agent the helper */
+
+/* ---- The agent's end ------------------------------------------------------------------------- */
+
+pid_t stack_helper_start(struct helpers *helpers, const char *program,
+                         void (*exited)(void *context, int wait_status), void *context, int *stream,
+                         int *door, struct error *err)
+{
+    int streams[2] AUTO_FD_PAIR = {-1, -1}, doors[2] AUTO_FD_PAIR = {-1, -1};
+    int null_fd AUTO_FD = fd_open("/dev/null", O_RDWR | O_CLOEXEC, 0);
+    if (null_fd < 0 || fd_socketpair(streams) < 0 || fd_socketpair(doors) < 0)
+        return error_errno(err, errno, "cannot make sockets");
+    char *number AUTO_FREE = mem_printf("%d", doors[1]);
+    char *const argv[] = {(char *)"hvdrun-agent", (char *)WORD, number, NULL};
+    const struct child_spec child = {.path = program,
+                                     .argv = argv,
+                                     .fds = {streams[1], streams[1], null_fd},
+                                     .keep_fd = doors[1]};
+    pid_t pid = helpers_start(helpers, &child, exited, context, err);
+    if (pid < 0)
+        return -1;
+    fd_nonblock(streams[0]);
+    *stream = streams[0];
+    *door = doors[0];
+    streams[0] = doors[0] = -1;
+    return pid;
+}
+
+int stack_helper_answer(struct buf *bytes, Hvdrun__StackAnswer **answer)
+{
+    const uint8_t *body;
+    size_t length;
+    int there = piped_message_next(bytes, STACK_ANSWER_BYTES, &body, &length);
+    *answer = there > 0 ? hvdrun__stack_answer__unpack(NULL, length, body) : NULL;
+    if (*answer == NULL)
+        return there == 0 ? 0 : -1;
+    buf_consume(bytes, PIPED_HEADER + length);
+    return 1;
+}
+
+char *stack_helper_death(int wait_status)
+{
+    const char *name = WIFSIGNALED(wait_status) ? signal_short_name(WTERMSIG(wait_status)) : NULL;
+    if (name != NULL)
+        return mem_printf("hvdrun's helper process was killed by SIG%s", name);
+    return mem_strdup("hvdrun's helper process has failed");
+}
+
+/* ---- What a helper answers of one process ---------------------------------------------------- */
 
 #define FRAME_BYTES 16 /* a frame costs this and its text */
 
@@ -195,6 +248,8 @@ static void clear_answer(Hvdrun__StackAnswer *answer)
     answer->remark = NULL;
 }
 
+/* ---- The helper ------------------------------------------------------------------------------ */
+
 #define WORK_MAX 256 /* bytes of a StackWork */
 
 struct helper {
@@ -314,7 +369,7 @@ static int run(const char *door)
     if (parse_int(door, 3, INT32_MAX, &fd, NULL) < 0)
         return EXIT_FAILURE;
     helper.door.fd = (int)fd;
-    prctl(PR_SET_NAME, STACK_HELPER_NAME);
+    prctl(PR_SET_NAME, "hvdrun-stacks");
     /* Nobody wants its core. With a limit of 0, programs that take cores would get one. */
     setrlimit(RLIMIT_CORE, &(struct rlimit){1, 1});
     /* The first thread only waits. So if the kernel holds the other one, SIGKILL ends the first
@@ -324,4 +379,4 @@ static int run(const char *door)
     return helper.status;
 }
 
-const struct helper_program stack_helper = {STACK_HELPER_WORD, true, run};
+const struct helper_program stack_helper = {WORD, true, run};

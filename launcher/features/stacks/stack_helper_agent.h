@@ -15,14 +15,27 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "io/helpers.h"
 #include "stacks/process.h"
 #include "wire/control.pb-c.h"
 
-#define STACK_HELPER_WORD "--stacks" /* the argument that makes a program the helper */
-#define STACK_HELPER_NAME "hvdrun-stacks"
-
 /* What a helper process answers of one process: its stacks, and what the kernel says of it. */
 #define STACK_RANK_BYTES ((size_t)64 << 10) /* of text, for one worker */
+
+/* Starts one. `program` is a path of hvdrun-agent. `*stream` and `*door` are the agent's ends; the
+ * stream does not block, and the door is for stack_door_create(). -1 */
+pid_t stack_helper_start(struct helpers *helpers, const char *program,
+                         void (*exited)(void *context, int wait_status), void *context, int *stream,
+                         int *door, struct error *err);
+
+#define STACK_ANSWER_BYTES ((size_t)4 << 20) /* a longer one is refused */
+
+/* Takes the answer at the front of what the agent has read: 1, and it is the caller's. 0: not all
+ * of it is there. -1: it is none. */
+int stack_helper_answer(struct buf *bytes, Hvdrun__StackAnswer **answer);
+
+/* "hvdrun's helper process was killed by SIGBUS". The caller frees it. */
+char *stack_helper_death(int wait_status);
 
 /* What a stack costs of STACK_RANK_BYTES. */
 size_t stack_answer_cost(const Hvdrun__PythonStack *stack);

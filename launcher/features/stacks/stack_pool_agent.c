@@ -2,11 +2,9 @@
 #include "features/stacks/stack_pool_agent.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/helper_program.h"
@@ -15,7 +13,6 @@
 #include "base/mem.h"
 #include "features/stacks/stack_door.h"
 #include "features/stacks/stack_helper_agent.h"
-#include "model/exit/signal_name.h"
 #include "node/descendants.h"
 
 #define FIRST 2       /* native frames are more work: as many as there are CPUs, from the start */
@@ -24,7 +21,6 @@
 #define STALL_MS 100  /* without any answer: a helper more */
 #define LATE_MS 50    /* a helper notices the deadline before it is killed */
 #define IDLE_MS 10000 /* a helper that nobody needs ends */
-#define ANSWER_MAX ((size_t)4 << 20)
 
 #define WHY_HELD                                                                           \
     "its memory cannot be read, most likely because a file system or swap space does not " \
@@ -148,13 +144,6 @@ void stack_pool_destroy(struct stack_pool *pool)
 
 static void dispatch(struct stack_look *look);
 
-/* The answers are all there, or the deadline is over: `finished` comes from the timer. */
-static void check_finished(struct stack_look *look)
-{
-    if (look->done == look->count)
-        loop_timer_set(look->timer, 0);
-}
-
 static void set_done(struct stack_look *look, struct stack_item *item, char *why)
 {
     if (item->done)
@@ -217,27 +206,20 @@ static void take_answer(struct helper *helper, Hvdrun__StackAnswer *answer)
     if (helper->count == 0)
         release(helper);
     dispatch(look);
-    check_finished(look);
 }
 
 /* false: no whole answer is there, or the helper sends what is none. */
 static bool next_answer(struct helper *helper)
 {
-    const uint8_t *body;
-    size_t length;
-    int there = piped_message_next(&helper->bytes, ANSWER_MAX, &body, &length);
-    if (there == 0)
-        return false;
-    Hvdrun__StackAnswer *answer =
-        there > 0 ? hvdrun__stack_answer__unpack(NULL, length, body) : NULL;
-    if (answer == NULL) {
+    Hvdrun__StackAnswer *answer;
+    int there = stack_helper_answer(&helper->bytes, &answer);
+    if (there > 0)
+        take_answer(helper, answer);
+    if (there < 0) {
         kill(-helper->pid, SIGKILL);
         close_streams(helper);
-        return false;
     }
-    buf_consume(&helper->bytes, PIPED_HEADER + length);
-    take_answer(helper, answer);
-    return true;
+    return there > 0;
 }
 
 /* false: nothing more is there now. */
@@ -262,15 +244,6 @@ static void answer_ready(void *context, int what)
     read_some(context);
 }
 
-/* "hvdrun's helper process was killed by SIGBUS" */
-static char *death(int wait_status)
-{
-    const char *name = WIFSIGNALED(wait_status) ? signal_short_name(WTERMSIG(wait_status)) : NULL;
-    if (name != NULL)
-        return mem_printf("hvdrun's helper process was killed by SIG%s", name);
-    return mem_strdup("hvdrun's helper process has failed");
-}
-
 /* What it was reading when it died is tried once more without native frames: they need the files of
  * the process, and the kernel kills who has mapped a file that gets shorter. */
 static void bury(struct helper *helper, int wait_status)
@@ -282,16 +255,14 @@ static void bury(struct helper *helper, int wait_status)
         take_back(look, helper->items[i]);
     if (item == NULL || item->done)
         return;
-    char *cause = death(wait_status);
+    char *cause AUTO_FREE = stack_helper_death(wait_status);
     if (look->depth > LOOK_PYTHON && !item->plain) {
         item->plain = true;
         item->remark = mem_printf("process %d: %s; most likely, a file of this process changed",
                                   (int)item->pid, cause);
-        free(cause);
-        return;
+    } else {
+        set_done(look, item, mem_printf("its stack cannot be read: %s", cause));
     }
-    set_done(look, item, mem_printf("its stack cannot be read: %s", cause));
-    free(cause);
 }
 
 static void helper_exited(void *context, int wait_status)
@@ -308,37 +279,23 @@ static void helper_exited(void *context, int wait_status)
     *at = helper->next;
     bury(helper, wait_status);
     destroy_helper(helper);
-    if (look != NULL) {
+    if (look != NULL)
         dispatch(look);
-        check_finished(look);
-    }
 }
 
 static struct helper *start(struct stack_pool *pool, struct error *err)
 {
-    int stream[2] AUTO_FD_PAIR = {-1, -1}, door[2] AUTO_FD_PAIR = {-1, -1};
-    int null_fd AUTO_FD = fd_open("/dev/null", O_RDWR | O_CLOEXEC, 0);
-    if (null_fd < 0 || fd_socketpair(stream) < 0 || fd_socketpair(door) < 0) {
-        error_errno(err, errno, "cannot make sockets");
-        return NULL;
-    }
-    char *number AUTO_FREE = mem_printf("%d", door[1]);
-    char *const argv[] = {(char *)"hvdrun-agent", (char *)STACK_HELPER_WORD, number, NULL};
-    const struct child_spec child = {.path = pool->program,
-                                     .argv = argv,
-                                     .fds = {stream[1], stream[1], null_fd},
-                                     .keep_fd = door[1]};
+    int door = -1;
     struct helper *helper = mem_alloc(sizeof(*helper));
-    *helper = (struct helper){.pool = pool, .fd = -1, .bytes = BUF_INIT(ANSWER_MAX + 65536)};
-    helper->pid = helpers_start(pool->helpers, &child, helper_exited, helper, err);
+    *helper =
+        (struct helper){.pool = pool, .fd = -1, .bytes = BUF_INIT(STACK_ANSWER_BYTES + 65536)};
+    helper->pid = stack_helper_start(pool->helpers, pool->program, helper_exited, helper,
+                                     &helper->fd, &door, err);
     if (helper->pid < 0) {
         destroy_helper(helper);
         return NULL;
     }
-    helper->fd = stream[0];
-    fd_nonblock(helper->fd);
-    helper->door = stack_door_create(pool->loop, door[0], &pool->watches);
-    stream[0] = door[0] = -1;
+    helper->door = stack_door_create(pool->loop, door, &pool->watches);
     helper->readable = loop_fd_create(pool->loop, helper->fd, answer_ready, helper);
     loop_fd_watch(helper->readable, LOOP_READ);
     helper->next = pool->first;
@@ -347,20 +304,14 @@ static struct helper *start(struct stack_pool *pool, struct error *err)
     return helper;
 }
 
-static size_t count_helpers(const struct stack_pool *pool, bool left)
-{
-    size_t count = 0;
-    for (const struct helper *helper = pool->first; helper != NULL; helper = helper->next)
-        count += left ? helper->left_at != 0 : helper->fd >= 0;
-    return count;
-}
-
 /* Who gets the next item; NULL: nobody now. `err` is filled in if nobody ever will. */
 static struct helper *choose(struct stack_look *look, struct error *err)
 {
     struct helper *least = NULL, *idle = NULL;
-    int working = 0;
+    int working = 0, open = 0, left = 0;
     for (struct helper *helper = look->pool->first; helper != NULL; helper = helper->next) {
+        open += helper->fd >= 0;
+        left += helper->left_at != 0;
         if (helper->fd < 0 || helper->stalled || helper->ended)
             continue;
         if (helper->look == NULL)
@@ -371,10 +322,9 @@ static struct helper *choose(struct stack_look *look, struct error *err)
         if (helper->count < AHEAD && (least == NULL || helper->count < least->count))
             least = helper;
     }
-    if (working >= look->wanted || idle != NULL ||
-        count_helpers(look->pool, false) == STACK_POOL_HELPERS)
+    if (working >= look->wanted || idle != NULL || open == STACK_POOL_HELPERS)
         return working < look->wanted && idle != NULL ? idle : least;
-    if (count_helpers(look->pool, true) >= STACK_POOL_HELD)
+    if (left >= STACK_POOL_HELD)
         error_set(err, WHY_MANY);
     else
         idle = start(look->pool, err);
@@ -414,6 +364,8 @@ static void dispatch(struct stack_look *look)
         else if (give(helper, look, number) < 0)
             close_streams(helper); /* it dies, and then the item goes on */
     }
+    if (look->done == look->count)
+        loop_timer_set(look->timer, 0); /* `finished` comes from there */
 }
 
 /* What the silent helpers have not begun goes to others. */
@@ -482,10 +434,9 @@ static void make_order(struct stack_look *look)
 {
     size_t place = 0;
     look->order = mem_array(look->count + 1, sizeof(*look->order));
-    for (size_t i = 0; i < look->count; i++)
-        look->items[i].last = is_slow(look->pool, look->items[i].pid);
     for (int last = 0; last < 2; last++) {
         for (size_t i = 0; i < look->count; i++) {
+            look->items[i].last = is_slow(look->pool, look->items[i].pid);
             if (look->items[i].last == (last == 1))
                 look->order[place++] = i;
         }
