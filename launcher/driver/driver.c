@@ -14,7 +14,7 @@
 #include "driver/parts.h"
 #include "driver/start/handshake.h"
 #include "driver/tell/events.h"
-#include "driver/tell/report.h"
+#include "driver/tell/tell.h"
 #include "io/child.h"
 #include "io/helpers.h"
 

@@ -26,8 +26,7 @@
 #include "driver/run/user_signals.h"
 #include "driver/tell/json_text.h"
 #include "driver/tell/line_log.h"
-#include "driver/tell/record_json.h"
-#include "driver/tell/status_json.h"
+#include "driver/tell/tell.h"
 
 #define AFTER_MS 50
 #define WAITS_MAX ((size_t)4096)

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/parse.h"
-#include "driver/tell/day_time.h"
+#include "driver/tell/json_text.h"
 
 struct control_later {
     void (*answer)(void *context, const json_t *reply); /* NULL: nobody wants it any more */

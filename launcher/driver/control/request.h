@@ -20,7 +20,7 @@
  * job, or one of its parts (job/part.h). A request may have "protocol": N, the CONTROL_PROTOCOL of
  * the client; a job of an older version refuses it. Unknown keys are ignored.
  *
- * driver/tell/status_json.h has the answer to a status request, features/usage/usage_driver.h
+ * driver/tell/tell.h has the answer to a status request, features/usage/usage_driver.h
  * that to a usage request. Such a request also makes the job ask its agents for new values.
  * record.h has most of the answer to "wait". The answer to "stacks" comes after at most a few
  * seconds; with native frames, after 8 s. It has the keys below, and a reader must expect that any

@@ -15,8 +15,8 @@
 #include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
 #include "driver/job/part.h"
-#include "driver/tell/day_time.h"
 #include "driver/tell/events.h"
+#include "driver/tell/json_text.h"
 #include "model/allocation/allocation.h"
 #include "model/exit/signal_rules.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/tell/dry_run.h"
+#include "driver/tell/tell.h"
 
 #include <jansson.h>
 #include <stdbool.h>

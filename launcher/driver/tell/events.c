@@ -49,13 +49,6 @@ static json_t *begin(const char *event)
     return json_pack("{s:f, s:s}", "time", (double)(clock_wall_ns() / 1000) / 1e6, "event", event);
 }
 
-/* Names and texts come from outside and may be invalid UTF-8, which JSON does not allow. */
-static void set_text(json_t *object, const char *key, const char *text)
-{
-    json_t *value = json_string(text);
-    json_object_set_new(object, key, value != NULL ? value : json_string("(not UTF-8)"));
-}
-
 static void emit(const struct job *job, json_t *object)
 {
     struct events *events = job_part(job, events);
@@ -93,9 +86,9 @@ void events_node(const struct job *job, const char *event, const struct node_lin
         return;
     json_t *object = begin(event);
     json_object_set_new(object, "node", json_integer(node->index));
-    set_text(object, "host", node->host);
+    json_object_set_new(object, "host", json_text(node->host));
     if (text != NULL)
-        set_text(object, "text", text);
+        json_object_set_new(object, "text", json_text(text));
     emit(job, object);
 }
 
@@ -106,7 +99,7 @@ void events_rank(const struct job *job, const char *event, int seat)
     const struct rank_record *record = &job->ranks.records[seat];
     json_t *object = begin(event);
     json_object_set_new(object, "rank", json_integer(record->rank));
-    set_text(object, "host", job_seat_host(job, seat));
+    json_object_set_new(object, "host", json_text(job_seat_host(job, seat)));
     json_add_world(object, record);
     json_object_set_new(object, "pid", json_integer(record->pid));
     json_object_set_new(object, "epoch", json_integer(record->epoch));
@@ -130,7 +123,7 @@ void events_likely_cause(const struct job *job, int seat, int first, const char 
     json_t *object = begin("likely_cause");
     set_rank(object, "rank", job, seat);
     set_rank(object, "first_rank", job, first);
-    set_text(object, "text", text);
+    json_object_set_new(object, "text", json_text(text));
     emit(job, object);
 }
 
@@ -139,7 +132,7 @@ void events_text(const struct job *job, const char *event, const char *text)
     if (job_part(job, events) == NULL)
         return;
     json_t *object = begin(event);
-    set_text(object, "text", text);
+    json_object_set_new(object, "text", json_text(text));
     emit(job, object);
 }
 
@@ -151,9 +144,9 @@ void events_straggler(const struct job *job, int seat, bool silent, const char *
     if (silent)
         json_object_set_new(object, "silent", json_true());
     set_rank(object, "rank", job, seat);
-    set_text(object, "host", job_seat_host(job, seat));
+    json_object_set_new(object, "host", json_text(job_seat_host(job, seat)));
     if (text != NULL)
-        set_text(object, "text", text);
+        json_object_set_new(object, "text", json_text(text));
     emit(job, object);
 }
 
@@ -164,8 +157,8 @@ static void tell(struct job *job)
     const struct verdict *verdict = &job->verdict;
     json_t *object = begin("job_end");
     json_object_set_new(object, "status", json_integer(verdict->status));
-    set_text(object, "cause", exit_cause_name(verdict->cause));
-    set_text(object, "text", verdict->explanation);
+    json_object_set_new(object, "cause", json_text(exit_cause_name(verdict->cause)));
+    json_object_set_new(object, "text", json_text(verdict->explanation));
     if (verdict->seat >= 0)
         set_rank(object, "rank", job, verdict->seat);
     if (verdict->likely)

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/strv.h"
 #include "driver/tell/json_text.h"
-#include "driver/tell/status_json.h"
+#include "driver/tell/tell.h"
 #include "io/program.h"
 #include "model/settings/split.h"
 

@@ -2,10 +2,15 @@
 #include "driver/tell/json_text.h"
 
 #include <jansson.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
+#include "driver/tell/rank_progress.h"
 
 json_t *json_text(const char *text)
 {
@@ -27,6 +32,55 @@ void json_add_world(json_t *object, const struct rank_record *record)
         return;
     json_object_set_new(object, "world", json_integer(record->world));
     json_object_set_new(object, "world_rank", json_integer(record->world_rank));
+}
+
+static json_t *metrics_json(const struct progress *progress)
+{
+    json_t *object = json_object();
+    for (size_t i = 0; i < progress->metric_count; i++) {
+        const struct progress_metric *metric = &progress->metrics[i];
+        double value = strtod(metric->value, NULL);
+        json_object_set_new(object, metric->name,
+                            isfinite(value) ? json_real(value) : json_text(metric->value));
+    }
+    return object;
+}
+
+json_t *progress_json_rank(const struct job *job, int seat)
+{
+    const struct progress_report *report = rank_progress(job, seat);
+    if (report == NULL)
+        return NULL;
+    const struct progress *progress = &report->progress;
+    int64_t now = clock_mono_ns();
+    double eta_s = progress_report_eta_s(report, now);
+    bool over = job->state >= JOB_FLUSHING;
+    json_t *object = json_object();
+    json_object_set_new(object, "rank", json_integer(job_seat_rank(job, seat)));
+    if (progress->percent >= 0)
+        json_object_set_new(object, "percent", json_real(progress->percent));
+    if (eta_s >= 0 && !over)
+        json_object_set_new(object, "eta_s", json_real(eta_s));
+    if (progress->text != NULL)
+        json_object_set_new(object, "text", json_text(progress->text));
+    if (progress->metric_count > 0)
+        json_object_set_new(object, "metrics", metrics_json(progress));
+    if (!over)
+        json_object_set_new(object, "age_s", json_real((double)(now - report->when_ns) / 1e9));
+    return object;
+}
+
+json_t *progress_json_job(const struct job *job)
+{
+    return progress_json_rank(job, rank_progress_of_job(job));
+}
+
+void day_time_text(int64_t wall_ns, char *out)
+{
+    time_t when = (time_t)(wall_ns / 1000000000);
+    struct tm parts;
+    if (localtime_r(&when, &parts) == NULL || strftime(out, DAY_TIME_SIZE, "%H:%M:%S", &parts) == 0)
+        snprintf(out, DAY_TIME_SIZE, "?");
 }
 
 /* jansson writes all of it. */

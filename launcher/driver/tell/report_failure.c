@@ -9,7 +9,7 @@
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
 #include "driver/tell/line_log.h"
-#include "driver/tell/report.h"
+#include "driver/tell/tell.h"
 #include "model/exit/symptom.h"
 
 #define ACCOUNT_MAX 2000 /* bytes of the program's error file that are shown */

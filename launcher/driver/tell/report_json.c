@@ -7,9 +7,8 @@
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
 #include "driver/tell/json_text.h"
-#include "driver/tell/progress_json.h"
-#include "driver/tell/report.h"
 #include "driver/tell/stalls.h"
+#include "driver/tell/tell.h"
 #include "model/allocation/allocation.h"
 
 static json_t *ranks_json(const struct stall_ranks *ranks)
@@ -38,7 +37,8 @@ static json_t *stall_json(const struct stall *stall)
     return object;
 }
 
-struct json_t *report_stalls(const struct job *job)
+/* What waits, or waited, for ranks in libhvd. */
+static json_t *stalls_json(const struct job *job)
 {
     json_t *list = json_array();
     const struct stall *stall;
@@ -193,7 +193,7 @@ json_t *report_object(const struct job *job, const struct verdict *verdict, bool
     json_object_set_new(root, "scheduler", scheduler_json(job));
     if (lists)
         put_lists(root, job, verdict);
-    json_object_set_new(root, "stalls", report_stalls(job));
+    json_object_set_new(root, "stalls", stalls_json(job));
     json_t *progress = progress_json_job(job);
     json_object_set_new(root, "progress", progress != NULL ? progress : json_null());
     kind_report(job, root);

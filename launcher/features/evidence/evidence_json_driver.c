@@ -11,7 +11,7 @@
 #include "driver/job/job_kind.h"
 #include "driver/tell/json_text.h"
 #include "driver/tell/recent.h"
-#include "driver/tell/report.h"
+#include "driver/tell/tell.h"
 #include "model/env/differ.h"
 #include "model/exit/tail.h"
 #include "model/usage/gpu_words.h"

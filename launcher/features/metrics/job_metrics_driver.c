@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "driver/job/job_kind.h"
 #include "driver/tell/rank_progress.h"
-#include "driver/tell/status_json.h"
+#include "driver/tell/tell.h"
 #include "features/usage/usage_driver.h"
 
 /*

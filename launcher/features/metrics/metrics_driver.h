@@ -79,7 +79,7 @@ struct json_t *job_history_json(const struct job_history *history, uint64_t sinc
 /*
  * page_json_driver.c: what the status page asks for, as JSON.
  *
- * The job: its status (tell/status_json.h, and what its kind adds) with
+ * The job: its status (driver/tell/tell.h, and what its kind adds) with
  *
  *   "now": SECONDS since 1970, "sampled_s": SECONDS (age of the use; no key: none yet),
  *   "page_file": PATH (that of --page-file; no key: there will be none),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The processes of a job for PMIx tools, from what the driver says of it
- * (driver/tell/status_json.h). Only tests call these from outside.
+ * (driver/tell/tell.h). Only tests call these from outside.
  *
  * Ranks have the namespace that PMIx gives them, with their rank there. So have those of a job
  * without PMIx. A rank that has not started, or could not, is not in the table.

@@ -94,7 +94,7 @@ double rank_usage_cpus(const struct rank_usage *usage);
  *               "written_bytes": N, "last_output_s": SECONDS,
  *               "gpus": N, "gpu_use_percent": N, "gpu_power_w": N, "gpu_energy_j": N,
  *               "gpu_memory_bytes": N,
- *               "progress": {...} (tell/progress_json.h; no key: it reports none)}, ...]}
+ *               "progress": {...} (tell/json_text.h; no key: it reports none)}, ...]}
  *
  * "ranks" has those that run. A value that is not known has no key. Pressure is how much of the
  * last 10 s some task waited. CPUs are between the last two samples, and 1 is one CPU. A rank whose

@@ -8,7 +8,6 @@
 #include "driver/control/request.h"
 #include "driver/job/part.h"
 #include "driver/tell/json_text.h"
-#include "driver/tell/progress_json.h"
 
 static void set_bytes(json_t *object, const char *key, uint64_t bytes)
 {

@@ -25,7 +25,7 @@
 #include "driver/control/folder.h"
 #include "driver/control/record.h"
 #include "driver/control/request.h"
-#include "driver/tell/day_time.h"
+#include "driver/tell/json_text.h"
 #include "loop_fixture.h"
 #include "node/runtime_dir.h"
 #include "unit.h"

@@ -10,7 +10,7 @@
 #include <jansson.h>
 
 #include "base/buf.h"
-#include "driver/tell/dry_run.h"
+#include "driver/tell/tell.h"
 #include "model/hosts/entry.h"
 
 struct fixture {

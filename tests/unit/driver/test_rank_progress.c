@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "driver/job/job.h"
-#include "driver/tell/progress_json.h"
+#include "driver/tell/json_text.h"
 #include "driver/tell/rank_progress.h"
 
 #define SEATS 4

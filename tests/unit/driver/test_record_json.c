@@ -11,7 +11,7 @@
 
 #include "driver/job_fixture.h"
 #include "driver/tell/recent.h"
-#include "driver/tell/record_json.h"
+#include "driver/tell/tell.h"
 
 static int open_record(void **state)
 {

@@ -12,7 +12,7 @@
 #include <jansson.h>
 
 #include "driver/job_fixture.h"
-#include "driver/tell/report.h"
+#include "driver/tell/tell.h"
 
 static const char *block(struct fixture *f)
 {

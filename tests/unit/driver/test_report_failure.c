@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "driver/job_fixture.h"
-#include "driver/tell/report.h"
+#include "driver/tell/tell.h"
 
 /* How many ranks hvdrun terminated, beside those that the block names. */
 

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "driver/job_fixture.h"
-#include "driver/tell/report.h"
 #include "driver/tell/stalls.h"
+#include "driver/tell/tell.h"
 #include "unit.h"
 
 /* The parts of --report that other tests do not read as a whole. */

@@ -11,7 +11,7 @@
 #include "driver/job_fixture.h"
 #include "driver/tell/recent.h"
 #include "driver/tell/stalls.h"
-#include "driver/tell/status_json.h"
+#include "driver/tell/tell.h"
 #include "unit.h"
 
 #define NOW_NS (5000 * SECOND)
