@@ -6,13 +6,11 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
-#include "driver/end/finish.h"
-#include "driver/end/requeue.h"
-#include "driver/end/verdict.h"
+#include "driver/end/end.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
 #include "driver/parts.h"
-#include "driver/start/handshake.h"
+#include "driver/start/start.h"
 #include "driver/tell/events.h"
 #include "driver/tell/tell.h"
 #include "io/child.h"

@@ -2,7 +2,7 @@
 #include "driver/parts.h"
 
 #include "driver/elastic/elastic_kind.h"
-#include "driver/start/static_kind.h"
+#include "driver/start/start.h"
 #include "driver/tell/line_log.h"
 #include "driver/tell/recent.h"
 #include "driver/tell/stalls.h"

@@ -21,7 +21,7 @@
 #include "driver/job/job_nodes.h"
 #include "driver/job/part.h"
 #include "driver/reach/reach.h"
-#include "driver/start/handshake.h"
+#include "driver/start/start.h"
 #include "driver/tell/events.h"
 #include "driver/tell/rank_progress.h"
 #include "model/elastic/elastic.h"

@@ -12,9 +12,7 @@
 #include "driver/reach/reach.h"
 #include "driver/run/job_rendezvous.h"
 #include "driver/run/stdin_feed.h"
-#include "driver/start/handshake.h"
-#include "driver/start/prepare.h"
-#include "driver/start/prepare_epoch.h"
+#include "driver/start/start.h"
 #include "driver/tell/stalls.h"
 
 /*

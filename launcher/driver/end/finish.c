@@ -1,17 +1,88 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/end/finish.h"
+#include "driver/end/end.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
-#include "driver/end/orphans.h"
+#include "base/mem.h"
+#include "base/plain.h"
+#include "base/status.h"
+#include "driver/end/blame.h"
 #include "driver/end/teardown.h"
-#include "driver/end/verdict.h"
+#include "driver/end/warning.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
 #include "driver/job/part.h"
+#include "model/allocation/allocation.h"
 #include "node/runtime_dir.h"
 
 #define CLOSE_WAIT_MS 5000   /* for agents to exit after QUIT */
 #define ORPHANS_WAIT_MS 5000 /* for killing the processes of dead agents */
+#define REQUEUE_LIMIT_MS 10000
+#define WRITTEN_LIMIT_MS 5000
+
+/* Why Slurm did not requeue the job; NULL: it was not asked, or did. */
+static const char *requeue_refused(const struct job *job)
+{
+    const struct requeue *requeue = job_part(job, requeue);
+    return requeue == NULL ? NULL : requeue->refused;
+}
+
+/* The verdict */
+
+static void blame_queue(const struct job *job, struct verdict *out)
+{
+    verdict_set(out, STATUS_LAUNCHER, CAUSE_LAUNCHER, NULL);
+    snprintf(out->explanation, sizeof(out->explanation),
+             "cannot requeue the Slurm job %s: %s; submit it with sbatch --requeue",
+             job->request->allocation->job_id, requeue_refused(job));
+}
+
+/* A job succeeds only if its output was read. That holds even if all ranks had exited with 0
+ * before we noticed that the reader was gone: some of their output was lost. A check has no
+ * other result than its output. */
+static void judge_output(const struct job *job, struct verdict *out)
+{
+    if (out->status != 0)
+        return;
+    if (job->gone)
+        out->status = 128 + SIGPIPE;
+    else if (job->output_failed && !job->kind->has_workers)
+        out->status = STATUS_LAUNCHER;
+}
+
+void verdict_note_output(struct job *job)
+{
+    judge_output(job, &job->verdict);
+}
+
+static void judge(const struct job *job, struct verdict *out)
+{
+    kind_verdict(job, out);
+    blame_refine(job, out);
+    warning_verdict(job_part(job, warning), out);
+    if (requeue_refused(job) != NULL)
+        blame_queue(job, out);
+    judge_output(job, out);
+}
+
+void verdict_make(struct job *job)
+{
+    judge(job, &job->verdict);
+    plain_text(job->verdict.explanation);
+}
+
+/* The exit status as far as it is known: all workers have ended, but the job is not over. */
+static int status_so_far(const struct job *job)
+{
+    struct verdict verdict = job->verdict;
+    judge(job, &verdict);
+    return verdict.status;
+}
+
+/* The last steps */
 
 static void output_written(void *context)
 {
@@ -24,7 +95,7 @@ static void close_agents(struct job *job)
 {
     Hvdrun__Quit message = HVDRUN__QUIT__INIT;
     message.over = true;
-    message.status = (uint32_t)verdict_status_so_far(job);
+    message.status = (uint32_t)status_so_far(job);
     job->state = JOB_CLOSING;
     for (int i = 0; i < job->node_count; i++) {
         struct node_link *node = job->nodes[i];
@@ -70,3 +141,64 @@ void finish_advance(struct job *job)
     if (job->state == JOB_CLOSING && job_all_nodes(job, has_closed) && !parts_busy(job))
         finish(job);
 }
+
+/* Slurm */
+
+static int open_part(struct job *job, struct error *err)
+{
+    (void)err;
+    job->own[PART_requeue] = mem_alloc(sizeof(struct requeue));
+    return 0;
+}
+
+static void close_part(struct job *job)
+{
+    free(job_part(job, requeue)->refused);
+    free(job_part(job, requeue));
+}
+
+static void written(void *context)
+{
+    struct job *job = context;
+    if (job_part(job, requeue)->stage == REQUEUE_WRITING)
+        loop_stop(job->loop);
+}
+
+/* Slurm may end everything as soon as scontrol has asked. */
+static void wait_written(struct job *job)
+{
+    job_part(job, requeue)->stage = REQUEUE_WRITING;
+    struct loop_timer *limit = loop_timer_create(job->loop, written, job);
+    loop_timer_set(limit, WRITTEN_LIMIT_MS);
+    output_flush(job->output, written, job);
+    loop_run(job->loop);
+    loop_timer_destroy(limit);
+}
+
+/* Slurm ends everything in the job as soon as it has requeued it, scontrol too. */
+static void answered(void *context, const struct program_result *result)
+{
+    struct job *job = context;
+    if (result->why != NULL && result->signal != SIGTERM)
+        job_part(job, requeue)->refused = mem_strdup(result->why);
+    loop_stop(job->loop);
+}
+
+int requeue_run(struct job *job)
+{
+    static const char *const words[] = {"requeue", NULL};
+    if (!warning_wants_requeue(job_part(job, warning)))
+        return 0;
+    wait_written(job);
+    job_part(job, requeue)->stage = REQUEUE_ASKING;
+    scontrol_start(job, words, REQUEUE_LIMIT_MS, answered, job);
+    loop_run(job->loop);
+    return requeue_refused(job) == NULL ? 0 : -1;
+}
+
+bool requeue_is_under_way(const struct job *job)
+{
+    return job_part(job, requeue)->stage != REQUEUE_NO;
+}
+
+const struct driver_part requeue_part = {.name = "requeue", .open = open_part, .close = close_part};

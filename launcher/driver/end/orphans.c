@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/end/orphans.h"
+#include "driver/end/end.h"
 
 #include <signal.h>
 #include <stdlib.h>

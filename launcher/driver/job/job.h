@@ -140,7 +140,7 @@ struct job {
     struct job_ports ports;
     struct job_times times;
 
-    /* Why the job ends; end/verdict.h makes the verdict from it. */
+    /* Why the job ends; end/finish.c makes the verdict from it. */
     struct exit_outside outside;
     bool gone;              /* the reader of our output is gone: print nothing more */
     bool left_terminal;     /* or the reader of our output (run/user_signals.h) */

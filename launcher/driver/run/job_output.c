@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "driver/end/end.h"
 #include "driver/end/teardown.h"
-#include "driver/end/verdict.h"
 #include "driver/job/agent_frame.h"
 #include "driver/job/job.h"
 #include "driver/job/job_kind.h"

@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "driver/control/request.h"
-#include "driver/end/requeue.h"
+#include "driver/end/end.h"
 #include "driver/end/teardown.h"
 #include "driver/end/warning.h"
 #include "driver/job/job_kind.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/start/bringup.h"
+#include "driver/start/start.h"
 
 #include <stdlib.h>
 
@@ -11,9 +11,7 @@
 #include "driver/job/part.h"
 #include "driver/reach/call_progress.h"
 #include "driver/reach/reach.h"
-#include "driver/start/bringup_test.h"
-#include "driver/start/handshake.h"
-#include "driver/start/prepare.h"
+#include "driver/start/start_test.h"
 #include "driver/tell/events.h"
 #include "io/child.h"
 

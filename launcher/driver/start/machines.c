@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/start/machines.h"
+#include "driver/start/start.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/start/prepare.h"
+#include "driver/start/start.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,6 @@
 #include "driver/job/job_nodes.h"
 #include "driver/job/part.h"
 #include "driver/reach/reach.h"
-#include "driver/start/machines.h"
-#include "driver/start/prepare_epoch.h"
 #include "io/send_queue.h"
 #include "model/net/network.h"
 #include "output/terminal.h"
@@ -441,6 +439,20 @@ static bool choose_addresses(struct job *job, const struct prepare_epoch *epoch,
     for (size_t i = 0; i < count; i++)
         free(addresses[i]);
     return true;
+}
+
+bool prepare_concerns(const struct prepare_epoch *epoch, int place)
+{
+    if (epoch->world != NULL) /* all nodes know all worlds, as MPI may connect them */
+        return true;
+    const struct plan_node *node = &epoch->plan->nodes[place];
+    if (epoch->members == NULL && node->local_size == 0) /* for worlds that come later */
+        return true;
+    for (int i = 0; i < node->local_size; i++) {
+        if (epoch->members == NULL || epoch->members[node->ranks[i]].is_new)
+            return true;
+    }
+    return false;
 }
 
 bool prepare_send(struct job *job, const struct prepare_epoch *epoch)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/start/static_kind.h"
+#include "driver/start/start.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +16,7 @@
 #include "driver/run/job_rendezvous.h"
 #include "driver/run/stdin_feed.h"
 #include "driver/run/user_signals.h"
-#include "driver/start/bringup.h"
-#include "driver/start/static_kind_test.h"
+#include "driver/start/start_test.h"
 #include "driver/start/worlds.h"
 #include "model/exit/policy.h"
 #include "model/exit/symptom.h"

@@ -33,7 +33,7 @@
 #include "driver/reach/call_progress.h"
 #include "driver/reach/reach.h"
 #include "driver/run/user_signals.h"
-#include "driver/start/handshake.h"
+#include "driver/start/start.h"
 #include "driver/tell/events.h"
 #include "features/check/check.h"
 #include "features/check/check_steps_driver.h"

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "driver/job/ask.h"
 #include "driver/job/job_nodes.h"
-#include "driver/start/machines.h"
+#include "driver/start/start.h"
 #include "features/check/check.h"
 
 #define ROUNDS 2         /* with the host behind it, and the one before it */

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/strv.h"
-#include "driver/start/machines.h"
+#include "driver/start/start.h"
 #include "features/check/check.h"
 
 #define SECOND_NS INT64_C(1000000000)

@@ -10,7 +10,7 @@
 #include "driver/end/teardown.h"
 #include "driver/job/part.h"
 #include "driver/job_fixture.h"
-#include "driver/start/static_kind_test.h"
+#include "driver/start/start_test.h"
 
 /* The fixture's job, whose plan is made again: `late` are its hosts, as the user gave them. */
 struct late {

@@ -15,7 +15,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "driver/end/orphans.h"
+#include "driver/end/end.h"
 #include "driver/job/job_nodes.h"
 #include "driver/job/part.h"
 #include "helpers_fixture.h"

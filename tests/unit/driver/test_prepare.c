@@ -15,7 +15,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "driver/job/job_kind.h"
-#include "driver/start/prepare.h"
+#include "driver/start/start.h"
 #include "loop_fixture.h"
 #include "model/hosts/entry.h"
 #include "wire/runs.h"

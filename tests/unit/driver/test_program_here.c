@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "driver/start/bringup_test.h"
+#include "driver/start/start_test.h"
 
 static void expect(const char *program, const char *wdir, const char *expected)
 {

@@ -10,9 +10,8 @@
 
 #include "base/status.h"
 #include "driver/elastic/verdict.h"
-#include "driver/end/requeue.h"
+#include "driver/end/end.h"
 #include "driver/end/teardown.h"
-#include "driver/end/verdict.h"
 #include "driver/end/warning.h"
 #include "driver/job/part.h"
 #include "driver/job_fixture.h"
