@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/parts.h"
 
-#include "driver/elastic/elastic_kind.h"
+#include "driver/elastic/parts.h"
 #include "driver/start/start.h"
 #include "driver/tell/line_log.h"
 #include "driver/tell/recent.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/elastic/act.h"
+#include "driver/elastic/parts.h"
 
 #include <signal.h>
 

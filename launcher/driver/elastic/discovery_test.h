@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of discovery need, and nobody else. */
+/* What the tests of this folder need, and nobody else. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
-#include "driver/elastic/discovery.h"
 
 /* All zero is ready. */
 struct discovery_settle {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/elastic/elastic_kind.h"
+#include "driver/elastic/parts.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -7,13 +7,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/parse.h"
 #include "base/status.h"
-#include "driver/elastic/act.h"
-#include "driver/elastic/control.h"
-#include "driver/elastic/elastic_kind_test.h"
-#include "driver/elastic/parts.h"
-#include "driver/elastic/verdict.h"
 #include "driver/end/blame.h"
 #include "driver/end/teardown.h"
 #include "driver/end/warning.h"
@@ -24,7 +18,6 @@
 #include "driver/start/start.h"
 #include "driver/tell/events.h"
 #include "driver/tell/rank_progress.h"
-#include "model/elastic/elastic.h"
 #include "model/settings/split.h"
 
 /*
@@ -46,89 +39,6 @@ static void first_failure_take(struct first_failure *failure, struct job *job, i
         return;
     failure->epoch = job->epoch;
     incident_raise(job, &incident, NULL, NULL);
-}
-
-/* Turns the settings of a job into the configuration of its elastic core. */
-
-/* Beyond the grace period and the draining of streams: an agent that takes longer counts as
- * broken. */
-#define AGENT_END_LIMIT_MS 10000
-#define HOLD_LIMIT_MS 60000
-#define HOLD_ANSWER_MS 15000
-
-static enum elastic_mode mode_of(const struct settings *settings)
-{
-    switch (settings->on_failure) {
-    case SET_ON_FAILURE_REJOIN: return ELASTIC_REJOIN;
-    case SET_ON_FAILURE_RESTART: return ELASTIC_RESTART;
-    case SET_ON_FAILURE_STOP: return ELASTIC_STOP;
-    default: return ELASTIC_AUTO;
-    }
-}
-
-/* As horovodrun: without -np the smallest number with which the job goes on, without that number
- * all slots. */
-static int np_of(const struct job *job)
-{
-    const struct settings *settings = job->settings;
-    int slots = hosts_slots(job->request->hosts);
-    if (settings->np > 0)
-        return (int)settings->np;
-    if (settings->min_np > 0)
-        return (int)settings->min_np;
-    if (settings->max_np > 0 && slots > settings->max_np)
-        return (int)settings->max_np;
-    return slots > 0 ? slots : 1;
-}
-
-/* As horovodrun: all available slots, unless --max-np limits them. But a job that only asks for
- * restarts (--max-restarts, --on-failure) has exactly -np workers. */
-static int max_np_of(const struct settings *settings)
-{
-    bool sized = settings->min_np > 0 || settings->max_np > 0 ||
-                 settings->host_discovery_script != NULL || settings->hosts_watch != NULL;
-    return sized ? (int)settings->max_np : (int)settings->np;
-}
-
-/* A restart may wait for GPU memory (features/gpu_free) before it is prepared. The time behind the
- * colon of "90%:60s" has been checked. */
-static int64_t hold_limit(const struct settings *settings)
-{
-    const char *colon = settings->gpu_free == NULL ? NULL : strchr(settings->gpu_free, ':');
-    int64_t limit_ms = settings->gpu_free == NULL ? 0 : HOLD_LIMIT_MS;
-    if (colon != NULL)
-        (void)parse_duration_ms(colon + 1, &limit_ms, NULL);
-    return limit_ms > 0 ? limit_ms + HOLD_ANSWER_MS : 0;
-}
-
-void elastic_config_from(const struct job *job, struct elastic_config *out)
-{
-    const struct settings *settings = job->settings;
-    struct duration_range cooldown = settings->blacklist_cooldown_range;
-    elastic_config_init(out);
-    out->mode = mode_of(settings);
-    out->np = np_of(job);
-    out->min_np = settings->min_np > 0 ? (int)settings->min_np : out->np;
-    out->max_np = max_np_of(settings);
-    out->early = settings->rejoin == SET_REJOIN_EARLY;
-    out->hosts_dial_in = settings->transport == SET_TRANSPORT_DIAL;
-    out->spares = (int)settings->spares;
-    out->failure_limit = (int)settings->blacklist_after;
-    out->reset_limit = (int)settings->reset_limit;
-    out->max_restarts = (int)settings->max_restarts;
-    out->idle_restarts = (int)settings->no_progress_restarts;
-    out->max_preemptions = (int)settings->max_preemptions;
-    out->elastic_timeout_ms = settings->elastic_timeout;
-    out->rejoin_timeout_ms = settings->rejoin_timeout;
-    out->prepare_timeout_ms = settings->start_timeout;
-    out->hold_ms = hold_limit(settings);
-    out->grow_delay_ms = settings->grow_delay;
-    out->gather_ms = job->request->gather_ms > 0 ? job->request->gather_ms : settings->grow_delay;
-    out->patience_ms = settings->drain_timeout + AGENT_END_LIMIT_MS;
-    out->grace_ms = teardown_grace(job, GRACE_AFTER_FAILURE_MS);
-    out->orderly_grace_ms = teardown_grace(job, GRACE_AFTER_SIGNAL_MS);
-    out->cooldown_min_ms = cooldown.min_ms > 0 ? cooldown.min_ms : 0;
-    out->cooldown_max_ms = cooldown.max_ms > 0 ? cooldown.max_ms : 0;
 }
 
 #define NODE_TIMEOUT_MS 5000 /* the job can go on without the node */
@@ -263,7 +173,7 @@ static const char *stranger(struct job *job, const char *name)
 {
     const char *why = "the job ends";
     if (job->state >= JOB_ENDING ||
-        elastic_source_come(of(job)->parts.source, name, max_np_of(job->settings), &why) < 0)
+        elastic_source_come(of(job)->parts.source, name, elastic_max_np(job->settings), &why) < 0)
         return why;
     return NULL;
 }

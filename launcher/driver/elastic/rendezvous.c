@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/elastic/rendezvous.h"
+#include "driver/elastic/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/elastic/story.h"
+#include "driver/elastic/parts.h"
 
 #include <jansson.h>
 #include <stdlib.h>

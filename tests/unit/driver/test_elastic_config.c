@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "driver/elastic/elastic_kind_test.h"
+#include "driver/elastic/parts.h"
 
 static struct elastic_config config_of(const char *after)
 {

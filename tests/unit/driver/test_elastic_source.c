@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "driver/elastic/source.h"
+#include "driver/elastic/parts.h"
 #include "driver/job_fixture.h"
 #include "unit.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "driver/elastic/story.h"
+#include "driver/elastic/parts.h"
 #include "driver/job/part.h"
 #include "driver/job_fixture.h"
 #include "driver/tell/events.h"

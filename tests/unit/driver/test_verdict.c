@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/status.h"
-#include "driver/elastic/verdict.h"
+#include "driver/elastic/parts.h"
 #include "driver/end/end.h"
 #include "driver/end/teardown.h"
 #include "driver/end/warning.h"

@@ -10,7 +10,7 @@
 
 #include "driver/ask_fixture.h"
 #include "driver/control/request.h"
-#include "driver/elastic/elastic_kind.h"
+#include "driver/elastic/parts.h"
 #include "driver/parts.h"
 #include "driver/tell/recent.h"
 #include "driver/tell/stalls.h"
