@@ -9,7 +9,7 @@
 #include "driver/end/end.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
-#include "driver/parts.h"
+#include "driver/job/part.h"
 #include "driver/start/start.h"
 #include "driver/tell/events.h"
 #include "driver/tell/tell.h"

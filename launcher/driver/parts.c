@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/parts.h"
-
+/* The composing page of the driver: all parts of a job (job/part.h) and all kinds of job. */
 #include "driver/elastic/parts.h"
+#include "driver/job/part.h"
 #include "driver/start/start.h"
 #include "driver/tell/line_log.h"
 #include "driver/tell/recent.h"

@@ -15,7 +15,6 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/parse.h"
-#include "driver/control/control_test.h"
 #include "driver/control/folder.h"
 #include "driver/control/request.h"
 #include "io/loop.h"

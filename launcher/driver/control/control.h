@@ -18,6 +18,7 @@
 
 #define CONTROL_PEERS_MAX 16
 #define CONTROL_WAITING_MAX 256
+#define CONTROL_LINE_MAX ((size_t)65536) /* bytes of a request */
 
 struct control;
 

@@ -11,7 +11,6 @@
 #include "driver/end/blame.h"
 #include "driver/end/teardown.h"
 #include "driver/end/warning.h"
-#include "driver/job/job.h"
 #include "driver/job/job_nodes.h"
 #include "driver/job/part.h"
 #include "driver/reach/reach.h"

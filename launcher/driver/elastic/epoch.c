@@ -5,13 +5,12 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "driver/job/job.h"
 #include "driver/job/job_nodes.h"
 #include "driver/job/part.h"
-#include "driver/mpi/job_mpi.h"
+#include "driver/mpi/mpi.h"
 #include "driver/reach/reach.h"
 #include "driver/run/job_rendezvous.h"
-#include "driver/run/stdin_feed.h"
+#include "driver/run/run.h"
 #include "driver/start/start.h"
 #include "driver/tell/stalls.h"
 

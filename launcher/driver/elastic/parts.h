@@ -14,7 +14,7 @@
 #pragma once
 
 #include "driver/control/request.h"
-#include "driver/job/agent_frame.h"
+#include "driver/job/job.h"
 #include "driver/job/job_kind.h"
 #include "model/elastic/elastic.h"
 

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "driver/job/job.h"
 #include "driver/job/part.h"
 
 #define MISSING_SHOWN 8

@@ -11,7 +11,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "driver/job/agent_frame.h"
+#include "driver/job/job.h"
 #include "wire/topic.h"
 
 struct question { /* a constant: how the driver asks about a topic */

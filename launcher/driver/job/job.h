@@ -103,7 +103,7 @@ struct job_times {                     /* monotonic */
     int64_t started_ns;                /* all workers got START; 0: not yet */
     int64_t ended_ns;                  /* nothing more could happen; 0: not yet */
     int64_t wall_begun_ns;             /* since 1970 */
-    bool suspended, debugged;          /* the two reasons to stand still (run/suspension.h) */
+    bool suspended, debugged;          /* the two reasons to stand still (run/suspension.c) */
     int64_t paused_ms, stood_still_ms; /* its clock stands still since (0: not); in all */
 };
 
@@ -143,7 +143,7 @@ struct job {
     /* Why the job ends; end/finish.c makes the verdict from it. */
     struct exit_outside outside;
     bool gone;              /* the reader of our output is gone: print nothing more */
-    bool left_terminal;     /* or the reader of our output (run/user_signals.h) */
+    bool left_terminal;     /* or the reader of our output (run/user_signals.c) */
     bool output_failed;     /* standard output could not be written */
     bool lost_here;         /* an agent on this machine was lost and could not remove its folders */
     struct verdict verdict; /* at the very end */
@@ -152,6 +152,39 @@ struct job {
     uint64_t output_parts;                        /* bits: those that want all output */
     void *own[PART_COUNT];                        /* the data of the parts: job_part() */
     const struct frame_rule *frames[FRAME_TYPES]; /* that the parts take; NULL: none does */
+};
+
+/* A frame from an agent, and the rule for its type: its handler, and when it may come. */
+
+struct agent_frame {
+    uint8_t type;
+    uint32_t epoch; /* 0: the frame does not belong to an epoch */
+    const uint8_t *body;
+    size_t length;
+    void *message; /* the body, if its rule names a message; freed after the call */
+};
+
+/* The epochs from which a frame is taken. Frames of other epochs are late, which is not an
+ * error: they are dropped. */
+enum frame_epochs {
+    EPOCHS_ALL,
+    EPOCHS_PRESENT,
+    /* In a job of many epochs, survivors use the epoch in which they started. An agent may
+     * finish an epoch after the next one has been planned. */
+    EPOCHS_OF_WORKERS,
+};
+
+struct frame_rule {
+    /* -1: the agent broke the protocol. NULL: frames of that type are not allowed. */
+    int (*take)(struct job *job, struct node_link *node, const struct agent_frame *frame);
+    const ProtobufCMessageDescriptor *message; /* of the body; NULL: `take` reads it */
+    enum frame_epochs epochs;
+    /* The earliest state of a node that has only one epoch. A node that sends the frame before
+     * breaks the protocol. In a job of many epochs an agent is up again while workers of earlier
+     * epochs run.
+     */
+    enum node_state least;
+    bool placed; /* dropped if the node is not in the present plan: it has no workers */
 };
 
 /* It is the present epoch, or that of a world beside it. */

@@ -3,6 +3,11 @@
 
 #include "driver/job/part.h"
 
+/* Calls a function of the kind, if it has it. */
+#define TELL(function, ...)          \
+    if (job->kind->function != NULL) \
+        job->kind->function(__VA_ARGS__);
+
 int kind_create(struct job *job, struct error *err)
 {
     return job->kind->create == NULL ? 0 : job->kind->create(job, err);
@@ -10,75 +15,63 @@ int kind_create(struct job *job, struct error *err)
 
 void kind_begin(struct job *job)
 {
-    if (job->kind->begin != NULL)
-        job->kind->begin(job);
+    TELL(begin, job)
 }
 
 void kind_advance(struct job *job)
 {
-    if (job->kind->advance != NULL)
-        job->kind->advance(job);
+    TELL(advance, job)
 }
 
 void kind_pause(struct job *job, bool paused)
 {
-    if (job->kind->pause != NULL)
-        job->kind->pause(job, paused);
+    TELL(pause, job, paused)
 }
 
 void kind_ending(struct job *job)
 {
-    if (job->kind->ending != NULL)
-        job->kind->ending(job);
+    TELL(ending, job)
 }
 
 void kind_over(struct job *job)
 {
-    if (job->kind->over != NULL)
-        job->kind->over(job);
+    TELL(over, job)
 }
 
 void kind_verdict(const struct job *job, struct verdict *out)
 {
-    if (job->kind->verdict != NULL)
-        job->kind->verdict(job, out);
+    TELL(verdict, job, out)
 }
 
 void kind_report(const struct job *job, struct json_t *root)
 {
-    if (job->kind->report != NULL)
-        job->kind->report(job, root);
+    TELL(report, job, root)
 }
 
 void kind_print(const struct job *job)
 {
-    if (job->kind->print != NULL)
-        job->kind->print(job);
+    TELL(print, job)
 }
 
 void kind_status(const struct job *job, struct json_t *root)
 {
-    if (job->kind->status != NULL)
-        job->kind->status(job, root);
+    TELL(status, job, root)
 }
 
 static void close_kind(struct job *job)
 {
-    if (job->kind->destroy != NULL)
-        job->kind->destroy(job);
+    TELL(destroy, job)
     job->kind_data = NULL;
 }
 
 void kind_welcome(const struct job *job, Hvdrun__Welcome *welcome)
 {
-    if (job->kind->welcome != NULL)
-        job->kind->welcome(job, welcome);
+    TELL(welcome, job, welcome)
 }
 
 void kind_hello(struct job *job, struct node_link *node)
 {
-    if (job->kind->hello != NULL)
-        job->kind->hello(job, node);
+    TELL(hello, job, node)
 }
 
 void kind_came(struct job *job, struct node_link *node)
@@ -95,14 +88,12 @@ void kind_welcomed(struct job *job, struct node_link *node)
 
 void kind_unreached(struct job *job, struct node_link *node, const char *why)
 {
-    if (job->kind->unreached != NULL)
-        job->kind->unreached(job, node, why);
+    TELL(unreached, job, node, why)
 }
 
 void kind_note(struct job *job, const struct node_link *node, const char *line)
 {
-    if (job->kind->note != NULL)
-        job->kind->note(job, node, line);
+    TELL(note, job, node, line)
 }
 
 const char *kind_stranger(struct job *job, const char *name)
@@ -113,68 +104,57 @@ const char *kind_stranger(struct job *job, const char *name)
 
 void kind_lost(struct job *job, struct node_link *node, const char *why)
 {
-    if (job->kind->lost != NULL)
-        job->kind->lost(job, node, why);
+    TELL(lost, job, node, why)
 }
 
 void kind_gone(struct job *job, struct node_link *node)
 {
-    if (job->kind->gone != NULL)
-        job->kind->gone(job, node);
+    TELL(gone, job, node)
 }
 
 void kind_ended(struct job *job, struct node_link *node)
 {
-    if (job->kind->ended != NULL)
-        job->kind->ended(job, node);
+    TELL(ended, job, node)
 }
 
 void kind_started(struct job *job, int seat)
 {
-    if (job->kind->started != NULL)
-        job->kind->started(job, seat);
+    TELL(started, job, seat)
 }
 
 void kind_exited(struct job *job, const struct exit_event *event)
 {
-    if (job->kind->exited != NULL)
-        job->kind->exited(job, event);
+    TELL(exited, job, event)
 }
 
 void kind_finished(struct job *job, int seat)
 {
-    if (job->kind->finished != NULL)
-        job->kind->finished(job, seat);
+    TELL(finished, job, seat)
 }
 
 void kind_aborted(struct job *job, const struct exit_event *event, const char *message)
 {
-    if (job->kind->aborted != NULL)
-        job->kind->aborted(job, event, message);
+    TELL(aborted, job, event, message)
 }
 
 void kind_killed(struct job *job, const struct node_link *node, int64_t when_ns)
 {
-    if (job->kind->killed != NULL)
-        job->kind->killed(job, node, when_ns);
+    TELL(killed, job, node, when_ns)
 }
 
 void kind_unkilled(struct job *job, const struct node_link *node, const char *what)
 {
-    if (job->kind->unkilled != NULL)
-        job->kind->unkilled(job, node, what);
+    TELL(unkilled, job, node, what)
 }
 
 void kind_progressed(struct job *job, int seat, int64_t when_ns)
 {
-    if (job->kind->progressed != NULL)
-        job->kind->progressed(job, seat, when_ns);
+    TELL(progressed, job, seat, when_ns)
 }
 
 void kind_hung(struct job *job, int seat)
 {
-    if (job->kind->hung != NULL)
-        job->kind->hung(job, seat);
+    TELL(hung, job, seat)
 }
 
 enum exit_role kind_role(const struct job *job, int seat)

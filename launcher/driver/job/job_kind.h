@@ -6,7 +6,6 @@
  */
 #pragma once
 
-#include "driver/job/agent_frame.h"
 #include "driver/job/job.h"
 #include "model/exit/record.h"
 
@@ -100,3 +99,6 @@ void kind_unkilled(struct job *job, const struct node_link *node, const char *wh
 void kind_progressed(struct job *job, int seat, int64_t when_ns);
 void kind_hung(struct job *job, int seat);
 enum exit_role kind_role(const struct job *job, int seat);
+
+/* The kind of job that a request means. In driver/parts.c, which knows all of them. */
+const struct job_kind *driver_kind(const struct job_request *request);

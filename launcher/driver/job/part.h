@@ -7,7 +7,6 @@
  */
 #pragma once
 
-#include "driver/job/agent_frame.h"
 #include "driver/job/job.h"
 
 struct ask;
@@ -105,6 +104,9 @@ struct driver_part { /* any function may be NULL */
 #define PART(name) extern const struct driver_part name##_part;
 #define FEATURE(name) extern const struct driver_part name##_part __attribute__((weak));
 #include "driver/job/part_list.def"
+
+/* All of them, for job->parts. In driver/parts.c. */
+extern const struct driver_part *const driver_parts[PART_COUNT];
 
 /* The next part from number `*at` on, which becomes the one behind it. NULL: there is none. A
  * part whose feature was left out is skipped. */

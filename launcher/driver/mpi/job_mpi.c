@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/mpi/job_mpi.h"
+#include "driver/mpi/mpi.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,6 @@
 #include "base/status.h"
 #include "driver/end/teardown.h"
 #include "driver/job/part.h"
-#include "driver/mpi/asks.h"
-#include "driver/mpi/names.h"
 #include "driver/mpi/rounds.h"
 
 #define WAITING_BYTES_MAX ((size_t)256 << 20)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/mpi/names.h"
+#include "driver/mpi/mpi.h"
 
 #include <stdlib.h>
 #include <string.h>

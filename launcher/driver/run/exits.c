@@ -10,7 +10,7 @@
 #include "driver/end/teardown.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
-#include "driver/run/job_lines.h"
+#include "driver/run/run.h"
 #include "driver/tell/events.h"
 
 static int take_started(struct job *job, struct node_link *node, const struct agent_frame *frame)

@@ -14,11 +14,9 @@
 #include "base/mem.h"
 #include "driver/end/end.h"
 #include "driver/end/teardown.h"
-#include "driver/job/agent_frame.h"
-#include "driver/job/job.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
-#include "driver/run/user_signals.h"
+#include "driver/run/run.h"
 #include "driver/tell/line_log.h"
 #include "driver/tell/recent.h"
 

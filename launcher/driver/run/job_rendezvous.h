@@ -2,7 +2,6 @@
 /* The store of the rendezvous, which serves the requests that agents pass on as frames (D11). */
 #pragma once
 
-#include "driver/job/agent_frame.h"
 #include "driver/job/job.h"
 #include "rendezvous/store.h"
 

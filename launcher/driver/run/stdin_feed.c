@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/run/stdin_feed.h"
+#include "driver/run/run.h"
 
 #include <errno.h>
 #include <stdlib.h>

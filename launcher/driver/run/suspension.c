@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/run/suspension.h"
+#include "driver/run/run.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -10,7 +10,6 @@
 #include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
 #include "driver/job/part.h"
-#include "driver/run/time_limit.h"
 #include "driver/tell/events.h"
 #include "output/terminal.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/run/time_limit.h"
+#include "driver/run/run.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/run/user_signals.h"
+#include "driver/run/run.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -19,7 +19,6 @@
 #include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
 #include "driver/job/part.h"
-#include "driver/run/suspension.h"
 #include "driver/tell/events.h"
 #include "model/allocation/allocation.h"
 #include "model/exit/record.h"

@@ -10,7 +10,7 @@
 #include "driver/end/teardown.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
-#include "driver/run/time_limit.h"
+#include "driver/run/run.h"
 #include "driver/tell/events.h"
 #include "wire/frame.h"
 

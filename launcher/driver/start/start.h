@@ -2,7 +2,7 @@
 /* How jobs of every kind start their workers, and the static kind. */
 #pragma once
 
-#include "driver/job/agent_frame.h"
+#include "driver/job/job.h"
 #include "driver/job/job_kind.h"
 #include "model/elastic/elastic.h"
 #include "model/net/machine.h"

@@ -23,7 +23,6 @@
  */
 #pragma once
 
-#include "driver/job/agent_frame.h"
 #include "driver/job/job.h"
 
 struct worlds;

@@ -32,7 +32,7 @@
 #include "driver/job/part.h"
 #include "driver/reach/call_progress.h"
 #include "driver/reach/reach.h"
-#include "driver/run/user_signals.h"
+#include "driver/run/run.h"
 #include "driver/start/start.h"
 #include "driver/tell/events.h"
 #include "features/check/check.h"

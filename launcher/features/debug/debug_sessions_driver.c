@@ -13,7 +13,7 @@
 #include "driver/control/request.h"
 #include "driver/job/ask.h"
 #include "driver/job/part.h"
-#include "driver/run/suspension.h"
+#include "driver/run/run.h"
 #include "driver/tell/events.h"
 #include "features/debug/debug_driver.h"
 #include "features/debug/session_wire.h"

@@ -21,7 +21,6 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "driver/control/control.h"
-#include "driver/control/control_test.h"
 #include "driver/control/folder.h"
 #include "driver/control/record.h"
 #include "driver/control/request.h"

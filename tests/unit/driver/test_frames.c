@@ -9,7 +9,7 @@
 
 #include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
-#include "driver/parts.h"
+#include "driver/job/part.h"
 
 /* A job in its second epoch, and one node of it. */
 struct fixture {

@@ -12,7 +12,7 @@
 #include "base/fd.h"
 #include "driver/job/job_nodes.h"
 #include "driver/job/part.h"
-#include "driver/mpi/job_mpi.h"
+#include "driver/mpi/mpi.h"
 #include "loop_fixture.h"
 
 #define SIZE 3

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "driver/mpi/asks.h"
+#include "driver/mpi/mpi.h"
 
 #define OWNER 7
 

@@ -10,7 +10,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "driver/mpi/names.h"
+#include "driver/mpi/mpi.h"
 #include "loop_fixture.h"
 #include "pmix/publish_store.h"
 

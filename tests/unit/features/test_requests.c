@@ -11,7 +11,7 @@
 #include "driver/ask_fixture.h"
 #include "driver/control/request.h"
 #include "driver/elastic/parts.h"
-#include "driver/parts.h"
+#include "driver/job/part.h"
 #include "driver/tell/recent.h"
 #include "driver/tell/stalls.h"
 

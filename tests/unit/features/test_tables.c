@@ -12,7 +12,7 @@
 #include "agent/parts.h"
 #include "base/buf.h"
 #include "cli/features.h"
-#include "driver/parts.h"
+#include "driver/job/part.h"
 
 /* One part answers it, and no other. */
 static void test_each_topic_has_an_answer(void **state)
