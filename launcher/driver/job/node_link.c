@@ -32,8 +32,7 @@ static const char *limit_of(int signal)
     }
 }
 
-/* By the wait status of its process, from waitpid(2). Appends nothing after an exit with 0.
- */
+/* By the wait status of its process, from waitpid(2). Appends nothing after an exit with 0. */
 static void node_end_of_exit(int wait_status, struct buf *out)
 {
     if (WIFSIGNALED(wait_status)) {
@@ -46,9 +45,7 @@ static void node_end_of_exit(int wait_status, struct buf *out)
     }
 }
 
-/* By the agent's last frame. `stall_ms`: how long the driver stood still just before; 0: it did
- * not.
- */
+/* By the agent's last frame. `stall_ms`: how long the driver stood still just before; 0: not. */
 static void node_end_of_farewell(const Hvdrun__Farewell *message, int64_t stall_ms, struct buf *out)
 {
     double silence = message->silence_ms / 1000.0;
@@ -64,79 +61,8 @@ static void node_end_of_farewell(const Hvdrun__Farewell *message, int64_t stall_
                    silence);
 }
 
-/*
- * A second look at a host whose agent has gone silent: does the host still answer? It opens new
- * connections to the address that the transport used, several times within `limit_ms`, and closes
- * them. On a lossy link a new handshake succeeds long before a stream that must repeat its segments
- * in order.
- */
-
-#define TRIES 3 /* attempts start one after the other, and one success is enough */
-
-struct second_look {
-    struct dial *dial;
-    void (*answers)(void *context);
-    void *context;
-};
-
-static void dialed(void *context, const struct dial_result *result)
-{
-    struct second_look *look = context;
-    look->dial = NULL;
-    if (result->fd < 0)
-        return;
-    close(result->fd);
-    look->answers(look->context);
-}
-
-/* -1: it is not a numeric address. */
-static int fill(struct resolve_result *to, const char *numeric)
-{
-    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM};
-    struct addrinfo *found = NULL;
-    if (getaddrinfo(numeric, NULL, &hints, &found) != 0 || found == NULL)
-        return -1;
-    for (size_t i = 0; i < TRIES; i++) {
-        to->addresses[i] = (struct sockaddr_storage){.ss_family = (sa_family_t)found->ai_family};
-        memcpy(&to->addresses[i], found->ai_addr, found->ai_addrlen);
-    }
-    to->count = TRIES;
-    freeaddrinfo(found);
-    return 0;
-}
-
-static bool is_known(const struct transport_stream *stream)
-{
-    return stream->peer[0] != '\0' && stream->peer_port != 0;
-}
-
-/* `answers` comes once or never. NULL: there is no known address to connect to. */
-static struct second_look *second_look_begin(struct loop *loop,
-                                             const struct transport_stream *stream,
-                                             int64_t limit_ms, void (*answers)(void *context),
-                                             void *context)
-{
-    struct resolve_result peers = {.count = 0};
-    if (!is_known(stream) || fill(&peers, stream->peer) < 0)
-        return NULL;
-    struct second_look *look = mem_alloc(sizeof(*look));
-    *look = (struct second_look){.answers = answers, .context = context};
-    look->dial =
-        dial_start(loop, &peers, stream->peer_port, "sshd", limit_ms, limit_ms, dialed, look);
-    return look;
-}
-
-static void second_look_end(struct second_look *look)
-{
-    if (look == NULL)
-        return;
-    dial_cancel(look->dial);
-    free(look);
-}
-
-#define LAST_WORDS_MS                                                           \
-    2000 /* for the exit of a process whose stream has ended, on a busy machine \
-          */
+/* For the exit of a process whose stream has ended, on a busy machine. */
+#define LAST_WORDS_MS 2000
 
 const char *node_state_name(enum node_state state)
 {
@@ -158,8 +84,9 @@ static void forget_end(struct node_link *node)
 
 static void end_look(struct node_link *node)
 {
-    second_look_end(node->look);
+    dial_cancel(node->look);
     node->look = NULL;
+    node->looked = false;
 }
 
 static void close_link(struct node_link *node)
@@ -174,7 +101,7 @@ static void close_link(struct node_link *node)
     credit_release(&node->credit);
 }
 
-static void node_closed(struct node_link *node, const char *why)
+void node_link_give_up(struct node_link *node, const char *why)
 {
     if (node->state >= NODE_GONE)
         return;
@@ -183,18 +110,13 @@ static void node_closed(struct node_link *node, const char *why)
     node->ops->closed(node->context, node, why);
 }
 
-void node_link_give_up(struct node_link *node, const char *why)
-{
-    node_closed(node, why);
-}
-
 /* The link has ended, and what can be known about it is. */
 static void end_explained(void *context)
 {
     struct node_link *node = context;
     AUTO_FREE char *why = mem_strdup(node->lost_why != NULL ? node->lost_why : node->end_reason);
     forget_end(node);
-    node_closed(node, why);
+    node_link_give_up(node, why);
 }
 
 /* The kernel closes the descriptors of a process before it reports its exit, so the end of the link
@@ -338,10 +260,46 @@ static void link_frame(void *context, const struct frame_header *header, const u
     node->ops->frame(node->context, node, header, body);
 }
 
-static void host_answers(void *context)
+/*
+ * A second look at a host whose agent has gone silent: does the host still answer? It opens new
+ * connections to the address that the transport used, several times within half of the limit, and
+ * closes them. On a lossy link a new handshake succeeds long before a stream that must repeat its
+ * segments in order.
+ */
+
+#define TRIES 3 /* attempts start one after the other, and one success is enough */
+
+static void dialed(void *context, const struct dial_result *result)
 {
     struct node_link *node = context;
+    node->look = NULL;
+    if (result->fd < 0)
+        return;
+    close(result->fd);
     liveness_host_answers(&node->liveness);
+}
+
+/* The transport has named a host and its port. */
+static bool has_address(const struct node_link *node)
+{
+    return node->stream.peer[0] != '\0' && node->stream.peer_port != 0;
+}
+
+/* Once in a silence. Does nothing if there is no numeric address to connect to. */
+static void look(struct node_link *node)
+{
+    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    struct resolve_result peers = {.count = TRIES};
+    int64_t limit_ms = node->liveness.lost_ms / 2;
+    node->looked = true;
+    if (!has_address(node) || getaddrinfo(node->stream.peer, NULL, &hints, &found) != 0)
+        return;
+    for (size_t i = 0; i < TRIES; i++)
+        memcpy(&peers.addresses[i], found->ai_addr, found->ai_addrlen);
+    freeaddrinfo(found);
+    node->look = dial_start(node->loop, &peers, node->stream.peer_port, "sshd", limit_ms, limit_ms,
+                            dialed, node);
 }
 
 /* Starts the second look after half of the time limit. This machine needs none: it answers. An
@@ -353,9 +311,8 @@ static void look_again(struct node_link *node, int64_t silence_ms)
         return;
     if (node->stream.same_machine && (due || silence_ms >= node->liveness.suspect_ms))
         liveness_host_answers(&node->liveness);
-    else if (due && node->look == NULL)
-        node->look = second_look_begin(node->loop, &node->stream, node->liveness.lost_ms / 2,
-                                       host_answers, node);
+    else if (due && !node->looked)
+        look(node);
 }
 
 static void on_tick(void *context)
@@ -375,7 +332,7 @@ static void on_tick(void *context)
     if (state == LIVENESS_LOST) {
         char why[64];
         snprintf(why, sizeof(why), "no heartbeat for %.1f s", (double)silence / 1000);
-        node_closed(node, why);
+        node_link_give_up(node, why);
         return;
     }
     if (state == LIVENESS_SUSPECT && !node->suspect && node->hello != NULL) {
@@ -446,7 +403,7 @@ void node_link_destroy(struct node_link *node)
 {
     if (node == NULL)
         return;
-    second_look_end(node->look);
+    dial_cancel(node->look);
     loop_timer_destroy(node->tick);
     link_destroy(node->link);
     forget_agent(node);
@@ -504,8 +461,7 @@ bool node_link_takes(const struct node_link *node, size_t length)
 
 bool node_link_may_answer(const struct node_link *node)
 {
-    const struct transport_stream *stream = &node->stream;
-    return node->doubted && !node->liveness.host_answers && is_known(stream);
+    return node->doubted && !node->liveness.host_answers && has_address(node);
 }
 
 void node_link_suspend(struct node_link *node, bool suspended)

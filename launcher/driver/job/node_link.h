@@ -45,7 +45,7 @@ enum node_state {
 };
 
 struct node_link;
-struct second_look;
+struct dial;
 
 struct node_link_ops {
     /* Every frame except those of the link itself (WELCOME, heartbeats, LOG). */
@@ -81,10 +81,11 @@ struct node_link {
     int64_t timeout_ms; /* silence after which it is lost, once its agent has sent HELLO */
     struct credit credit;
     bool suspect;
-    bool doubted; /* a second look at its host precedes a loss */
-    struct second_look *look;
-    bool twin_told;  /* the user knows that it is the machine of another node */
-    bool same_clock; /* same kernel, so the same monotonic clock */
+    bool doubted;      /* a second look at its host precedes a loss */
+    bool looked;       /* that look has begun in this silence */
+    struct dial *look; /* NULL: it has not begun, or is over */
+    bool twin_told;    /* the user knows that it is the machine of another node */
+    bool same_clock;   /* same kernel, so the same monotonic clock */
     struct clock_offset clock;
     uint64_t alive_ns; /* the last time of its own clock that the agent has sent; 0: none yet */
     Hvdrun__AgentHello *hello;
@@ -151,5 +152,3 @@ struct exit_loss node_link_loss(const struct node_link *node);
 /* The agent's time on our clock, and the possible error. */
 int64_t node_link_time(const struct node_link *node, uint64_t agent_ns);
 int64_t node_link_uncertainty(const struct node_link *node);
-
-struct second_look;
