@@ -32,7 +32,8 @@ enum kind {
     JOIN,
     HELLO, /* to the agent above */
     JOINED,
-    HEARD
+    HEARD,
+    DROPPED /* of the agent above `number` */
 };
 
 struct message {
@@ -41,7 +42,7 @@ struct message {
     enum kind kind;
     int from, to; /* -1: the driver */
     bool direct;  /* on the agent's own link, else between an agent and the one above it */
-    int number;   /* JOIN; JOINED and LEFT to the driver: of the last JOIN */
+    int number;   /* JOIN; JOINED and LEFT to the driver: of the last JOIN. DROPPED: a place */
     size_t bytes;
     size_t count;
     struct entry *entries; /* owned */

@@ -12,7 +12,6 @@
 #include "simtree/network.h"
 
 #define MIB ((size_t)1 << 20)
-#define CHILD_QUEUE_MAX (64 * MIB)
 
 enum {
     DRIVER = -1,
@@ -38,7 +37,7 @@ struct agent {
     uint64_t taken;       /* its own, from here on */
     int told, order;      /* the number of the last JOIN: the driver's, and its own */
     bool knows;           /* the driver's: all that it gets are parcels */
-    bool dead, joined;
+    bool dead, joined, dropped;
     enum way way; /* to the agent above */
     int64_t stopped_until, last[WIRES];
     size_t queued[WIRES]; /* bytes that have not come */
@@ -244,8 +243,16 @@ static void late(void *context, int place)
 {
     struct world *world = context;
     int blamed = tree_routes_blame(world->routes, place, is_late, world);
+    if (blamed >= 0 && world->agents[blamed].dropped && world->agents[blamed].way == WAY_UP)
+        wrong(world, "what a full queue has dropped is noticed because it is late");
     if (blamed >= 0 && !world->agents[place].dead && !outbox_on_own_link(world->outbox, place))
         give_up(world, blamed, true);
+}
+
+static void driver_hears_drop(struct world *world, int place)
+{
+    if (!world->agents[place].dead)
+        give_up(world, place, true);
 }
 
 static void driver_tick(struct world *world)
@@ -297,7 +304,7 @@ static void hear(struct world *world, struct agent *agent, const struct entry *e
     agent->heard = entry->number;
 }
 
-static void agent_takes(struct world *world, int place, const struct entry *entry, bool own_link)
+static void agent_takes(struct world *world, int place, const struct entry *entry)
 {
     struct agent *agent = &world->agents[place];
     struct entry taken = {.place = place};
@@ -306,13 +313,12 @@ static void agent_takes(struct world *world, int place, const struct entry *entr
         return;
     }
     enum parcel_turn turn = parcel_turn(&agent->taken, entry->serial);
-    if (turn == PARCEL_EARLY && own_link)
-        wrong(world, "one is missing on an agent's own link");
-    if (turn == PARCEL_NEXT || (turn == PARCEL_KNOWN && world->lie == LIE_TAKES_TWICE) ||
-        (turn == PARCEL_EARLY && world->lie == LIE_TAKES_EARLY))
+    if (turn == PARCEL_EARLY)
+        wrong(world, "one is missing on the way");
+    if (turn == PARCEL_NEXT || (turn == PARCEL_KNOWN && world->lie == LIE_TAKES_TWICE))
         hear(world, agent, entry);
-    if (turn == PARCEL_EARLY && world->lie == LIE_CONFIRMS_ALL)
-        agent->taken = entry->serial;
+    if (turn == PARCEL_NEXT && world->lie == LIE_CONFIRMS_ALL)
+        agent->taken++;
     else if (turn != PARCEL_NEXT)
         return;
     taken.serial = agent->taken;
@@ -350,6 +356,7 @@ static void agent_lets_in(struct world *world, int place, int child)
 {
     struct message joined = {.kind = JOINED, .from = place, .to = child};
     world->agents[child].way = WAY_UP;
+    world->agents[child].dropped = false;
     put(world, &joined, child);
 }
 
@@ -360,6 +367,26 @@ static void agent_has_joined(struct world *world, int place)
         return;
     agent->joined = true;
     send_direct(world, place, DRIVER, JOINED, NULL);
+}
+
+static void end_way(struct world *world, int child)
+{
+    struct agent *agent = &world->agents[child];
+    if (agent->way != WAY_UP)
+        return;
+    agent->way = WAY_ENDED;
+    at(world, world->now + delay(world), CLOSED, child);
+}
+
+static void agent_drops(struct world *world, int place, int child)
+{
+    struct message word = {.kind = DROPPED, .from = place, .to = DRIVER, .direct = true};
+    word.number = child;
+    world->agents[child].dropped = true;
+    if (world->lie == LIE_DROPS_IN_SILENCE)
+        return;
+    end_way(world, child);
+    put(world, &word, place);
 }
 
 /* From the driver or the agent above: others get theirs first. */
@@ -376,14 +403,18 @@ static void agent_passes_on(struct world *world, int place, const struct message
         const struct agent *child = &world->agents[first + i];
         world->outcome.through += on.count;
         on.bytes = message->bytes;
-        if (on.count > 0 && child->way == WAY_UP && child->queued[TREE_DOWN] <= CHILD_QUEUE_MAX)
+        bool goes = on.count > 0 && child->way == WAY_UP;
+        if (goes && child->queued[TREE_DOWN] <= TREE_CHILD_QUEUE_MAX) {
             put(world, &on, first + i);
-        else
-            free(on.entries);
+            continue;
+        }
+        free(on.entries);
+        if (goes)
+            agent_drops(world, place, first + i);
     }
     for (size_t k = 0; k < message->count; k++) {
         if (message->entries[k].place == place)
-            agent_takes(world, place, &message->entries[k], message->direct);
+            agent_takes(world, place, &message->entries[k]);
     }
 }
 
@@ -408,15 +439,6 @@ static void agent_event(struct world *world, int place, const struct message *me
 }
 
 /* What happens from outside */
-
-static void end_way(struct world *world, int child)
-{
-    struct agent *agent = &world->agents[child];
-    if (agent->way != WAY_UP)
-        return;
-    agent->way = WAY_ENDED;
-    at(world, world->now + delay(world), CLOSED, child);
-}
 
 static void end_agent(struct world *world, int place)
 {
@@ -562,6 +584,7 @@ static void driver_event(struct world *world, const struct message *message)
         break;
     case TICK: driver_tick(world); break;
     case FAULT: fault(world); break;
+    case DROPPED: driver_hears_drop(world, message->number); break;
     case JOINED:
         if (is_old(world, message))
             break;

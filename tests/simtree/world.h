@@ -12,6 +12,9 @@
  * confirmed. The driver ends no connection that it uses. No queue of its links is ever full, though
  * an eighth of the schedules have more results than that.
  *
+ * An agent that is so slow that another one does not pass on any more is not found out by what is
+ * late.
+ *
  * In an eighth of the schedules, only the driver stands still, and the network is quick; then no
  * way may be given up. In another one, the only faults are connections between agents; then no
  * result may take half of --hang-timeout.
@@ -33,12 +36,12 @@
     X(LIE_CONFIRMS_ALL, "what has not come is confirmed, too")                \
     X(LIE_KEEPS_WAY, "no way is given up")                                    \
     X(LIE_COUNTS_PAUSES, "the driver counts while it stands still")           \
-    X(LIE_TAKES_EARLY, "what is early is taken at once")                      \
     X(LIE_BELIEVES_SENT, "what was sent counts as confirmed")                 \
     X(LIE_JOIN_OVERTAKES, "an order to join overtakes results")               \
     X(LIE_ANSWERS_APART, "answers to questions are no parcels")               \
     X(LIE_NO_PACE, "all that comes again does so at once")                    \
     X(LIE_NO_LIMIT, "the driver is patient, however short --hang-timeout is") \
+    X(LIE_DROPS_IN_SILENCE, "nobody says that a full queue drops a result")   \
     X(LIE_BELIEVES_OLD, "the driver believes what is about an older order to join")
 
 enum lie {

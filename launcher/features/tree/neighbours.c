@@ -121,6 +121,15 @@ static void child_closed(void *context, struct tree_link *link, const char *why)
     drop_child(context, link);
 }
 
+void neighbours_drop(struct tree_neighbours *all, int place)
+{
+    size_t i = 0;
+    while (i < all->count && all->places[i] != place)
+        i++;
+    if (i < all->count)
+        drop_child(all, all->links[i]);
+}
+
 /* The place of the child that says who it is; -1: it is none of ours. */
 static int recognize(const struct tree_neighbours *all, const uint8_t *body, size_t length)
 {
@@ -137,12 +146,8 @@ static int recognize(const struct tree_neighbours *all, const uint8_t *body, siz
 static int let_in(struct tree_neighbours *all, struct tree_link *link, int place)
 {
     uint8_t *proof AUTO_FREE = mem_array(TREE_PROOF_BYTES, 1);
-    for (size_t i = 0; i < all->count; i++) {
-        if (place >= 0 && all->places[i] == place) {
-            drop_child(all, all->links[i]);
-            break;
-        }
-    }
+    if (place >= 0)
+        neighbours_drop(all, place);
     all->places[index_of(all, link)] = place;
     if (place >= 0)
         link_send(tree_link_frames(link), FRAME_TREE_JOINED, 0, proof, TREE_PROOF_BYTES);

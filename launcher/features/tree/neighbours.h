@@ -41,3 +41,4 @@ int neighbours_join(struct tree_neighbours *neighbours, const struct socket_addr
 void neighbours_leave(struct tree_neighbours *neighbours); /* the parent, without left() */
 
 struct link *neighbours_child(const struct tree_neighbours *neighbours, int place); /* NULL: none */
+void neighbours_drop(struct tree_neighbours *neighbours, int place); /* a child, if it is there */

@@ -6,9 +6,8 @@
  * What goes one way keeps its order there. Before the driver takes another way, the agent has to
  * confirm all that was sent before, on its own link. Until then, the next one waits here. What
  * others do not bring in time is sent again on the agent's own link, which loses nothing, and so is
- * all that waits. The agent drops what it has, and what others bring too early: that comes again.
- * So each parcel arrives once, whatever becomes of the agents between. Pure: the owner makes and
- * sends the parcels, and counts time in ticks.
+ * all that waits. The agent drops what it has. So each parcel arrives once, whatever becomes of the
+ * agents between. Pure: the owner makes and sends the parcels, and counts time in ticks.
  */
 #pragma once
 
@@ -70,7 +69,7 @@ int parcels_out_return(struct parcels_out *out);
 enum parcel_turn {
     PARCEL_NEXT,  /* it is to be taken */
     PARCEL_KNOWN, /* it has come before */
-    PARCEL_EARLY  /* one before it has not; it will come again */
+    PARCEL_EARLY  /* one before it has not: no way does that */
 };
 
 /* `taken`: the last serial that was taken. */

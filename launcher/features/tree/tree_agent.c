@@ -17,8 +17,6 @@
 #include "features/tree/tree_frames.h"
 #include "io/send_queue.h"
 
-#define CHILD_QUEUE_MAX ((size_t)64 << 20) /* bytes; a child that is so slow gets it otherwise */
-
 struct tree_desk {
     struct agent *agent;
     struct tree_shape shape;
@@ -28,13 +26,19 @@ struct tree_desk {
     uint64_t taken; /* the serial of the last parcel that was */
 };
 
-static void return_to_driver(void *context, const char *why)
+/* `below`: a child; 0: our own connection to the agent above. */
+static void say_left(const struct tree_desk *desk, int below, const char *why)
 {
-    const struct tree_desk *desk = context;
     Hvdrun__TreeLeft message = HVDRUN__TREE_LEFT__INIT;
     message.why = (char *)why; /* protobuf-c only reads it */
     message.number = desk->order;
+    message.below = (uint32_t)below;
     post_message(&desk->agent->post, FRAME_TREE_LEFT, &message.base);
+}
+
+static void return_to_driver(void *context, const char *why)
+{
+    say_left(context, 0, why);
 }
 
 static void joined(void *context)
@@ -73,9 +77,9 @@ static void deliver(const struct tree_desk *desk, const Hvdrun__TreeEntry *entry
     desk->agent->take(desk->agent, &header, body);
 }
 
-/* -1: the driver never sends this. */
+/* -1: the driver never sends this, or one is missing: no way loses any. */
 static int take_own(struct tree_desk *desk, const Hvdrun__TreeEntry *entry,
-                    const ProtobufCBinaryData *block, bool on_own_link)
+                    const ProtobufCBinaryData *block)
 {
     if (!tree_takes(entry->type) || entry->serial == 0)
         return -1;
@@ -83,7 +87,7 @@ static int take_own(struct tree_desk *desk, const Hvdrun__TreeEntry *entry,
         return 0; /* the agent has broken off */
     switch (parcel_turn(&desk->taken, entry->serial)) {
     case PARCEL_KNOWN: return 0;
-    case PARCEL_EARLY: return on_own_link ? -1 : 0; /* the own link loses nothing */
+    case PARCEL_EARLY: return -1;
     case PARCEL_NEXT: break;
     }
     confirm(desk);
@@ -91,7 +95,8 @@ static int take_own(struct tree_desk *desk, const Hvdrun__TreeEntry *entry,
     return 0;
 }
 
-/* Those below one child. The block is made for the first of them that is there. */
+/* Those below one child. The block is made for the first of them that is there. A child that is too
+ * slow gets what waits for it, and all that follows, from the driver. */
 static void pass_on(struct tree_desk *desk, const Hvdrun__TreeDown *message, int child,
                     struct shared_block **block)
 {
@@ -103,8 +108,13 @@ static void pass_on(struct tree_desk *desk, const Hvdrun__TreeDown *message, int
         if (tree_toward(&desk->shape, child, (int)message->entries[i]->place) >= 0)
             entries[down.n_entries++] = message->entries[i];
     }
-    if (to == NULL || down.n_entries == 0 || link_queued(to) > CHILD_QUEUE_MAX)
+    if (to == NULL || down.n_entries == 0)
         return;
+    if (link_queued(to) > TREE_CHILD_QUEUE_MAX) {
+        neighbours_drop(desk->neighbours, child);
+        say_left(desk, child, "");
+        return;
+    }
     if (*block == NULL) {
         *block = shared_block_create(message->block.len);
         if (message->block.len > 0)
@@ -135,24 +145,20 @@ static bool is_for_us(const struct tree_desk *desk, const Hvdrun__TreeDown *mess
 }
 
 /* Others first: they have a longer way. */
-static int take(struct tree_desk *desk, const uint8_t *body, size_t length, bool on_own_link)
+static int take(void *context, const uint8_t *body, size_t length)
 {
+    struct tree_desk *desk = context;
     Hvdrun__TreeDown *message = hvdrun__tree_down__unpack(NULL, length, body);
     int result = message != NULL && is_for_us(desk, message) ? 0 : -1;
     if (result == 0)
         pass_to_children(desk, message);
     for (size_t i = 0; result == 0 && i < message->n_entries; i++) {
         if (message->entries[i]->place == (uint32_t)desk->place)
-            result = take_own(desk, message->entries[i], &message->block, on_own_link);
+            result = take_own(desk, message->entries[i], &message->block);
     }
     if (message != NULL)
         hvdrun__tree_down__free_unpacked(message, NULL);
     return result;
-}
-
-static int take_down(void *context, const uint8_t *body, size_t length)
-{
-    return take(context, body, length, false);
 }
 
 /* Orders */
@@ -168,7 +174,7 @@ static int64_t dead_after_ms(const struct agent *agent)
 static struct tree_desk *get_desk(struct agent *agent, uint32_t place, uint32_t size,
                                   uint32_t radix, const ProtobufCBinaryData *key)
 {
-    static const struct tree_neighbours_ops ops = {joined, return_to_driver, take_down};
+    static const struct tree_neighbours_ops ops = {joined, return_to_driver, take};
     struct tree_desk *desk = agent_own(agent, tree_desk);
     struct tree_shape shape = {(int)(size & INT32_MAX), (int)(radix & INT32_MAX)};
     if (!tree_shape_is_valid(&shape) || place >= size || key->len != TLS_KEY_SIZE ||
@@ -242,7 +248,7 @@ static void take_left(struct agent *agent, const struct frame_header *header, co
 static void take_direct(struct agent *agent, const struct frame_header *header, const void *body)
 {
     struct tree_desk *desk = agent_own(agent, tree_desk);
-    if (desk == NULL || take(desk, body, header->length, true) < 0)
+    if (desk == NULL || take(desk, body, header->length) < 0)
         agent_end_breach(agent, "TREE_DOWN cannot be read");
 }
 

@@ -114,6 +114,13 @@ static void give_up(struct tree *tree, int place, bool say)
     }
 }
 
+/* When it has what it is owed, it may connect again. */
+static void give_up_late(struct tree *tree, int place)
+{
+    give_up(tree, place, true);
+    tree->places[place].was_late = true;
+}
+
 static void give_up_children(struct tree *tree, int place)
 {
     const struct tree_shape *shape = tree_routes_shape(tree->routes);
@@ -143,8 +150,7 @@ static void late(void *context, int place)
     }
     if (blamed < 0)
         return;
-    give_up(tree, blamed, true);
-    tree->places[blamed].was_late = true;
+    give_up_late(tree, blamed);
 }
 
 /* What agents say */
@@ -308,10 +314,23 @@ static int take_joined(struct job *job, struct node_link *node, const struct age
     return 0;
 }
 
+/* The agent above says that it does not pass on any more. */
+static int take_dropped(struct tree *tree, const struct node_link *node, uint32_t below)
+{
+    const struct tree_shape *shape = tree_routes_shape(tree->routes);
+    if (below >= (uint32_t)tree->size || tree_parent(shape, (int)below) != node->place)
+        return -1;
+    if (tree->job->state < JOB_CLOSING && node_link_alive(node_at(tree, (int)below)))
+        give_up_late(tree, (int)below);
+    return 0;
+}
+
 static int take_left(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     struct tree *tree = tree_with(job, node);
     const Hvdrun__TreeLeft *message = frame->message;
+    if (tree != NULL && message->below != 0)
+        return take_dropped(tree, node, message->below);
     int present = tree == NULL ? -1 : is_of_last_order(tree, node, message->number);
     if (present <= 0 || job->state >= JOB_CLOSING)
         return present < 0 ? -1 : 0;

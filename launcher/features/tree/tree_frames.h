@@ -33,6 +33,8 @@
 #define TREE_HELD_TICKS 4
 /* An agent that lets more wait for its own link counts as broken. */
 #define TREE_OWN_HELD_MAX ((size_t)1 << 30)
+/* If more waits at one agent for another, the driver sends it. */
+#define TREE_CHILD_QUEUE_MAX ((size_t)64 << 20)
 
 static inline bool tree_takes(uint32_t type)
 {

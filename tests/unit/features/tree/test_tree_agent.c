@@ -16,17 +16,17 @@
 static uint8_t key[TLS_KEY_SIZE] = {1, 2, 3};
 
 struct child {
-    struct fake_driver *driver;
+    struct loop *loop;
     int downs, places[8];
     size_t count;
-    bool left, joined;
+    bool left, joined, only_counts;
 };
 
 static void child_joined(void *context)
 {
     struct child *child = context;
     child->joined = true;
-    loop_stop(child->driver->loop);
+    loop_stop(child->loop);
 }
 
 static void child_left(void *context, const char *why)
@@ -34,7 +34,7 @@ static void child_left(void *context, const char *why)
     struct child *child = context;
     (void)why;
     child->left = true;
-    loop_stop(child->driver->loop);
+    loop_stop(child->loop);
 }
 
 static int child_down(void *context, const uint8_t *body, size_t length)
@@ -44,10 +44,10 @@ static int child_down(void *context, const uint8_t *body, size_t length)
     assert_non_null(message);
     for (size_t i = 0; i < message->n_entries; i++)
         child->places[child->count++] = (int)message->entries[i]->place;
-    assert_int_equal(message->block.len, 3);
+    assert_int_equal(message->block.len, child->only_counts ? TREE_MOST_BYTES : 3);
     hvdrun__tree_down__free_unpacked(message, NULL);
     child->downs++;
-    loop_stop(child->driver->loop);
+    loop_stop(child->loop);
     return 0;
 }
 
@@ -77,21 +77,28 @@ static struct socket_address open_agent(struct fake_driver *driver)
     return address;
 }
 
-static struct tree_neighbours *call_as(struct fake_driver *driver, struct child *child, int place,
-                                       const uint8_t *with)
+/* In this loop. */
+static struct tree_neighbours *call_from(struct loop *loop, struct fake_driver *driver,
+                                         struct child *child, int place, const uint8_t *with)
 {
     struct tree_shape shape = tree_shape_of(SIZE);
     const struct socket_address address = open_agent(driver);
     char *modules AUTO_FREE = fake_module_dir();
     char *tls AUTO_FREE = mem_printf("%s/hvdrun-tls.so", modules);
-    *child = (struct child){.driver = driver};
+    *child = (struct child){.loop = loop};
     struct tree_neighbours *all =
-        neighbours_create(driver->loop, &shape, place, with, 5000, &child_ops, child);
+        neighbours_create(loop, &shape, place, with, 5000, &child_ops, child);
     assert_int_equal(neighbours_use_tls(all, tls, NULL), 0);
     assert_int_equal(neighbours_join(all, &address, NULL), 0);
     while (!child->joined && !child->left)
-        run_loop(driver->loop);
+        run_loop(loop);
     return all;
+}
+
+static struct tree_neighbours *call_as(struct fake_driver *driver, struct child *child, int place,
+                                       const uint8_t *with)
+{
+    return call_from(driver->loop, driver, child, place, with);
 }
 
 static void expect_taken(struct fake_driver *driver, uint64_t serial)
@@ -169,6 +176,35 @@ static void test_passes_on(void **state)
     assert_int_equal(child.places[0], 3);
     assert_int_equal(child.places[1], 13);
     neighbours_destroy(all);
+    fake_quit(&driver);
+}
+
+/* The driver hears of it at once, and the child's connection ends. */
+static void test_a_child_that_does_not_read(void **state)
+{
+    static const uint32_t below[] = {3};
+    struct fake_driver driver;
+    struct child child;
+    (void)state;
+    fake_open(&driver);
+    struct loop *loop = loop_create(NULL);
+    struct tree_neighbours *all = call_from(loop, &driver, &child, 3, key);
+    assert_true(child.joined);
+    uint8_t *bytes AUTO_FREE = mem_array(TREE_MOST_BYTES, 1);
+    for (uint64_t serial = 1; serial <= 8; serial++)
+        send_down(&driver, below, 1, serial, FRAME_MPI_COLLECTED,
+                  (ProtobufCBinaryData){TREE_MOST_BYTES, bytes});
+    struct note note = fake_take(&driver, FRAME_TREE_LEFT, 0, NO_SEAT);
+    Hvdrun__TreeLeft *left = hvdrun__tree_left__unpack(NULL, note.length, note.body);
+    assert_int_equal(left->below, 3);
+    hvdrun__tree_left__free_unpacked(left, NULL);
+    free(note.body);
+    child.only_counts = true;
+    while (!child.left)
+        run_loop(loop);
+    assert_true(child.downs < 8);
+    neighbours_destroy(all);
+    loop_destroy(loop);
     fake_quit(&driver);
 }
 
@@ -272,6 +308,7 @@ int main(void)
         cmocka_unit_test(test_parcels_of_one_agent),
         cmocka_unit_test(test_several_that_break_the_protocol),
         cmocka_unit_test(test_passes_on),
+        cmocka_unit_test(test_a_child_that_does_not_read),
         cmocka_unit_test(test_a_child_of_another),
         cmocka_unit_test(test_without_the_key),
         cmocka_unit_test(test_an_address_that_is_not_there),

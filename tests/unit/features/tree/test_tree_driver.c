@@ -199,6 +199,13 @@ static int left(struct fixture *f, int place, uint32_t number)
     return from_agent(f, place, FRAME_TREE_LEFT, &message);
 }
 
+static int dropped(struct fixture *f, int place, uint32_t below)
+{
+    Hvdrun__TreeLeft message = HVDRUN__TREE_LEFT__INIT;
+    message.below = below;
+    return from_agent(f, place, FRAME_TREE_LEFT, &message);
+}
+
 static int taken(struct fixture *f, int place, uint64_t serial)
 {
     Hvdrun__TreeTaken message = HVDRUN__TREE_TAKEN__INIT;
@@ -282,6 +289,28 @@ static void test_a_result(void **state)
     assert_int_equal(f->agents[4].counts[FRAME_TREE_LEFT], 0);
     assert_int_equal(taken(f, 4, 1), 0);
     assert_int_equal(taken(f, 4, 2), -1);
+}
+
+/* Too much waits at the agent above: nothing is late for that, and it may connect again. */
+static void test_a_child_that_is_dropped(void **state)
+{
+    static const int below[] = {3, 4};
+    struct fixture *f = *state;
+    join_three(f);
+    send_result(f, below, 2, 4 * KIB);
+    run_turns(f->loop, 5);
+    assert_int_equal(dropped(f, 1, 3), -1); /* not below that one */
+    assert_int_equal(dropped(f, 0, SIZE), -1);
+    assert_int_equal(dropped(f, 0, UINT32_MAX), -1);
+    assert_int_equal(f->agents[3].counts[FRAME_TREE_DOWN], 0);
+    assert_int_equal(dropped(f, 0, 3), 0);
+    assert_int_equal(f->agents[3].serial, 1);
+    assert_int_equal(f->agents[3].counts[FRAME_TREE_LEFT], 1);
+    assert_int_equal(left(f, 3, 1), 0); /* it has seen the end, too */
+    assert_int_equal(f->agents[4].counts[FRAME_TREE_DOWN], 0);
+    assert_int_equal(f->agents[3].join, 1);
+    assert_int_equal(taken(f, 3, 1), 0);
+    assert_int_equal(f->agents[3].join, 2);
 }
 
 /* Nothing overtakes what others bring, also not the answer to a question, and nothing is overtaken.
@@ -595,6 +624,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_result, setup, teardown),
         cmocka_unit_test_setup_teardown(test_an_agent_that_is_slow, setup, teardown),
         cmocka_unit_test_setup_teardown(test_old_words, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_child_that_is_dropped, setup, teardown),
         cmocka_unit_test_setup_teardown(test_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_order_within_a_turn, setup, teardown),
         cmocka_unit_test_setup_teardown(test_results_before_the_tree, setup, teardown),
