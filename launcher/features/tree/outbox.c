@@ -159,16 +159,6 @@ void outbox_add(struct outbox *outbox, int place, struct parcel *parcel)
     send_next(outbox, place);
 }
 
-/* A way through others has to do something for so much. */
-static bool too_much_waits(const struct outbox *outbox, const struct parcels_out *out)
-{
-    size_t held = parcels_out_held(out);
-    if (out->way == PARCEL_OWN_LINK)
-        return held > TREE_OWN_HELD_MAX;
-    return held > TREE_HELD_MAX && out->unsent != out->first &&
-           outbox->now >= out->first->went + TREE_HELD_TICKS;
-}
-
 /* Each time, another place is the first to get room. */
 bool outbox_tick(struct outbox *outbox)
 {
@@ -176,11 +166,10 @@ bool outbox_tick(struct outbox *outbox)
     outbox->now++;
     for (int i = 0; i < outbox->size; i++) {
         int place = (int)((outbox->now + i) % outbox->size);
-        const struct parcels_out *out = &outbox->outs[place];
-        if (out->first == NULL)
+        if (!outbox_owes(outbox, place))
             continue;
         more = true;
-        if (outbox_is_late(outbox, place) || too_much_waits(outbox, out))
+        if (outbox_is_late(outbox, place))
             outbox->ops->late(outbox->context, place);
         send_next(outbox, place);
     }

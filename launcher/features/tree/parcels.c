@@ -93,7 +93,11 @@ int parcels_out_confirm(struct parcels_out *out, uint64_t serial)
 
 bool parcels_out_is_late(const struct parcels_out *out, int64_t now)
 {
-    return out->way != PARCEL_OWN_LINK && out->unsent != out->first && now >= out->first->due;
+    const struct parcel *first = out->first;
+    if (out->way == PARCEL_OWN_LINK)
+        return parcels_out_held(out) > PARCEL_OWN_HELD_MAX;
+    int64_t share = parcels_out_held(out) > PARCEL_HELD_MAX ? 4 : 1;
+    return first != out->unsent && now >= first->went + (first->due - first->went) / share;
 }
 
 void parcels_out_wait(struct parcels_out *out, int64_t now)
@@ -101,6 +105,7 @@ void parcels_out_wait(struct parcels_out *out, int64_t now)
     size_t bytes = 0;
     for (struct parcel *parcel = out->first; parcel != out->unsent; parcel = parcel->next) {
         bytes += parcel->bytes;
+        parcel->went = now;
         parcel->due = due(out, bytes, now);
     }
 }

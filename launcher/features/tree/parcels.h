@@ -17,6 +17,9 @@
 
 #define PARCEL_BYTES_A_TICK ((size_t)8 << 20) /* so much more time for what is large */
 #define PARCEL_FLYING_MAX ((size_t)32 << 20)  /* by way of others; then the next one waits */
+/* If more waits behind what others bring, they have a quarter of the time. */
+#define PARCEL_HELD_MAX ((size_t)64 << 20)
+#define PARCEL_OWN_HELD_MAX ((size_t)1 << 30) /* a link that lets more wait counts as broken */
 #define PARCEL_OWN_LINK (-1)                  /* a way; others are the places of agents */
 
 struct parcel { /* the first member of what the owner sends */
@@ -58,7 +61,8 @@ void parcels_out_goes(struct parcels_out *out, int way, int64_t now);
 int parcels_out_confirm(struct parcels_out *out, uint64_t serial);
 
 size_t parcels_out_held(const struct parcels_out *out); /* bytes that wait */
-/* By way of others. Of the own link, the liveness of the node is judge. */
+/* Does the way bring too little? The own link has all the time, until very much waits: of it, the
+ * liveness of the node is judge. */
 bool parcels_out_is_late(const struct parcels_out *out, int64_t now);
 /* What was sent may take as long as if it were sent now. */
 void parcels_out_wait(struct parcels_out *out, int64_t now);

@@ -13,7 +13,7 @@
 #include "wire/frame.h"
 
 #define TREE_TICK_MS 250
-#define TREE_PATIENCE 20 /* ticks; then what nobody has confirmed is sent again */
+#define TREE_PATIENCE 12 /* ticks; then what nobody has confirmed is sent again */
 /* Of this, or of a longer --hang-timeout, a quarter is the limit for what is late. With a shorter
  * one there is no tree. */
 #define TREE_HANG_LEAST_MS 4000
@@ -27,12 +27,6 @@
 /* What half of a link's queue must have beyond a result that goes through others: for data
  * that only this agent has asked for. */
 #define TREE_SPARE_BYTES ((size_t)48 << 20)
-/* If more waits until others have brought something that was sent so many ticks ago, their way is
- * given up. */
-#define TREE_HELD_MAX ((size_t)64 << 20)
-#define TREE_HELD_TICKS 4
-/* An agent that lets more wait for its own link counts as broken. */
-#define TREE_OWN_HELD_MAX ((size_t)1 << 30)
 /* If more waits at one agent for another, the driver sends it. */
 #define TREE_CHILD_QUEUE_MAX ((size_t)64 << 20)
 
