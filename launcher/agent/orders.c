@@ -199,6 +199,7 @@ struct order {
     crews_order *crews; /* for all crews, whatever their epoch */
     crew_order *crew;   /* for the crew of the header's epoch; without one the frame is stale */
     const ProtobufCMessageDescriptor *message;
+    unsigned large; /* its field of bytes that are not copied; 0: none */
     enum order_time when;
 };
 
@@ -264,9 +265,9 @@ static const struct order orders[] = {
     [FRAME_START] = {.crew = crew_orders_start, MESSAGE(start)},
     [FRAME_STDIN] = {.crew = crew_orders_stdin},
     [FRAME_END_WORKER] = {.crew = crew_orders_end_worker, MESSAGE(end_worker)},
-    [FRAME_MPI_COLLECTED] = {.node = mpi, MESSAGE(mpi_collected)},
+    [FRAME_MPI_COLLECTED] = {.node = mpi, MESSAGE(mpi_collected), .large = 4},
     [FRAME_MPI_MODEX] = {.node = mpi, MESSAGE(mpi_modex)},
-    [FRAME_MPI_MODEX_DATA] = {.node = mpi, MESSAGE(mpi_modex_data)},
+    [FRAME_MPI_MODEX_DATA] = {.node = mpi, MESSAGE(mpi_modex_data), .large = 4},
     [FRAME_MPI_STORE_REPLY] = {.node = mpi, MESSAGE(mpi_store_reply)},
     [FRAME_MPI_EVENT] = {.node = mpi, MESSAGE(mpi_event)},
     [FRAME_SPAWNED] = {.node = mpi, MESSAGE(spawned)},
@@ -313,8 +314,9 @@ void orders_take(struct agent *agent, const struct frame_header *header, const u
     const struct order order = find(header->type);
     const char *problem = breach(agent, &order);
     ProtobufCMessage *message = NULL;
+    ProtobufCBinaryData *borrowed = NULL;
     if (problem == NULL && order.message != NULL) {
-        message = message_read(order.message, body, header->length);
+        message = message_borrow(order.message, body, header->length, order.large, &borrowed);
         problem = message == NULL ? "cannot be read" : NULL;
     }
     if (problem != NULL) {
@@ -324,6 +326,8 @@ void orders_take(struct agent *agent, const struct frame_header *header, const u
         return;
     }
     carry_out(agent, &order, header, order.message != NULL ? (const void *)message : body);
+    if (borrowed != NULL)
+        borrowed->data = NULL;
     message_free(message);
 }
 

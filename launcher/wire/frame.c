@@ -367,22 +367,32 @@ static size_t field_length(const uint8_t *bytes, size_t length, uint64_t *key, s
     }
 }
 
-ProtobufCMessage *message_read_head(const ProtobufCMessageDescriptor *kind, const uint8_t *bytes,
-                                    size_t length, unsigned field, const uint8_t **value,
-                                    size_t *value_length)
+/* The value becomes that of the field. It may have been there twice. */
+static ProtobufCBinaryData *lend(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
+                                 const uint8_t *value, size_t length)
 {
+    ProtobufCBinaryData *place = (ProtobufCBinaryData *)(void *)((char *)message + field->offset);
+    free(place->data);
+    *place = (ProtobufCBinaryData){length, (uint8_t *)value};
+    return place;
+}
+
+ProtobufCMessage *message_borrow(const ProtobufCMessageDescriptor *kind, const uint8_t *bytes,
+                                 size_t length, unsigned field, ProtobufCBinaryData **borrowed)
+{
+    const ProtobufCFieldDescriptor *large = protobuf_c_message_descriptor_get_field(kind, field);
     size_t at = 0;
-    *value = NULL;
-    *value_length = 0;
-    while (at < length) {
+    *borrowed = NULL;
+    while (large != NULL && at < length) {
         uint64_t key;
         size_t head, whole = field_length(bytes + at, length - at, &key, &head);
         if (whole == 0)
             break; /* whoever reads all says what is wrong */
         if (key == ((uint64_t)field << 3 | 2) && at + whole == length) {
-            *value = bytes + at + head;
-            *value_length = whole - head;
-            return message_read(kind, bytes, at);
+            ProtobufCMessage *message = message_read(kind, bytes, at);
+            if (message != NULL)
+                *borrowed = lend(message, large, bytes + at + head, whole - head);
+            return message;
         }
         at += whole;
     }

@@ -148,8 +148,8 @@ struct buf message_head(const ProtobufCMessage *message, unsigned field, size_t 
 ProtobufCMessage *message_read(const ProtobufCMessageDescriptor *kind, const uint8_t *bytes,
                                size_t length);
 /* The same, but does not copy the field `field` of bytes if it is the last one, as message_head()
- * wants it: `*value` is in `bytes`. If it is not, `*value` is NULL, and the message has all. */
-ProtobufCMessage *message_read_head(const ProtobufCMessageDescriptor *kind, const uint8_t *bytes,
-                                    size_t length, unsigned field, const uint8_t **value,
-                                    size_t *value_length);
+ * wants it. Its value `**borrowed` is in `bytes`; whoever frees the message takes it out before. If
+ * it is not, or `field` is 0, `*borrowed` is NULL. */
+ProtobufCMessage *message_borrow(const ProtobufCMessageDescriptor *kind, const uint8_t *bytes,
+                                 size_t length, unsigned field, ProtobufCBinaryData **borrowed);
 void message_free(ProtobufCMessage *message); /* of these; accepts NULL */

@@ -335,10 +335,9 @@ static void take(struct agent *agent, const struct frame_header *header, const v
 {
     struct stage_desk *desk = agent_own(agent, stage_desk);
     const char *problem = NULL;
-    const uint8_t *bytes;
-    size_t length;
-    Hvdrun__Stage *message = (Hvdrun__Stage *)message_read_head(
-        &hvdrun__stage__descriptor, body, header->length, BYTES_FIELD, &bytes, &length);
+    ProtobufCBinaryData *borrowed;
+    Hvdrun__Stage *message = (Hvdrun__Stage *)message_borrow(
+        &hvdrun__stage__descriptor, body, header->length, BYTES_FIELD, &borrowed);
     if (desk == NULL)
         desk = create(agent);
     if (message == NULL)
@@ -347,12 +346,12 @@ static void take(struct agent *agent, const struct frame_header *header, const v
         problem = take_list(desk, message);
     else if (desk->failed)
         widen(desk, false); /* something of what is dropped here was in the pipe before */
-    else if (bytes != NULL)
-        problem = take_chunk(desk, message, bytes, length);
     else
         problem = take_chunk(desk, message, message->bytes.data, message->bytes.len);
     if (problem != NULL)
         agent_end_breach(agent, problem);
+    if (borrowed != NULL)
+        borrowed->data = NULL;
     message_free(message == NULL ? NULL : &message->base);
 }
 

@@ -148,7 +148,9 @@ static bool is_for_us(const struct tree_desk *desk, const Hvdrun__TreeDown *mess
 static int take(void *context, const uint8_t *body, size_t length)
 {
     struct tree_desk *desk = context;
-    Hvdrun__TreeDown *message = hvdrun__tree_down__unpack(NULL, length, body);
+    ProtobufCBinaryData *block;
+    Hvdrun__TreeDown *message = (Hvdrun__TreeDown *)message_borrow(
+        &hvdrun__tree_down__descriptor, body, length, TREE_DOWN_BLOCK, &block);
     int result = message != NULL && is_for_us(desk, message) ? 0 : -1;
     if (result == 0)
         pass_to_children(desk, message);
@@ -156,8 +158,9 @@ static int take(void *context, const uint8_t *body, size_t length)
         if (message->entries[i]->place == (uint32_t)desk->place)
             result = take_own(desk, message->entries[i], &message->block);
     }
-    if (message != NULL)
-        hvdrun__tree_down__free_unpacked(message, NULL);
+    if (block != NULL)
+        block->data = NULL;
+    message_free(message == NULL ? NULL : &message->base);
     return result;
 }
 

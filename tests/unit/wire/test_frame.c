@@ -339,6 +339,20 @@ static void test_rubbish(void **state)
     assert_true(refused > 50000);
 }
 
+/* What it borrows is apart from the message. */
+static ProtobufCMessage *read_head(const ProtobufCMessageDescriptor *kind, const uint8_t *bytes,
+                                   size_t length, unsigned field, const uint8_t **value,
+                                   size_t *value_length)
+{
+    ProtobufCBinaryData *borrowed, nothing = {0, NULL};
+    ProtobufCMessage *message = message_borrow(kind, bytes, length, field, &borrowed);
+    *value = borrowed == NULL ? NULL : borrowed->data;
+    *value_length = borrowed == NULL ? 0 : borrowed->len;
+    if (borrowed != NULL)
+        *borrowed = nothing;
+    return message;
+}
+
 /* The last field is left where it is, and nothing is read behind the end. */
 static void test_head(void **state)
 {
@@ -357,7 +371,7 @@ static void test_head(void **state)
     assert_int_equal(buf_append(&packed, content, sizeof(content)), 0);
     for (size_t cut = 0; cut <= packed.length; cut++) {
         uint8_t *bytes AUTO_FREE = mem_dup(buf_text(&packed), packed.length - cut);
-        Hvdrun__Stage *read = (Hvdrun__Stage *)message_read_head(
+        Hvdrun__Stage *read = (Hvdrun__Stage *)read_head(
             &hvdrun__stage__descriptor, bytes, packed.length - cut, BYTES, &value, &length);
         if (cut == 0) {
             value_at = bytes + packed.length - sizeof(content);
@@ -385,19 +399,51 @@ static void test_head_is_not_the_end(void **state)
                                       0xff, 0xff, 0xff, 0xff, 0};
     const uint8_t *value;
     size_t length;
-    Hvdrun__Stage *read = (Hvdrun__Stage *)message_read_head(&hvdrun__stage__descriptor, bytes,
-                                                             sizeof(bytes), 9, &value, &length);
+    Hvdrun__Stage *read = (Hvdrun__Stage *)read_head(&hvdrun__stage__descriptor, bytes,
+                                                     sizeof(bytes), 9, &value, &length);
     assert_non_null(read);
     assert_int_equal(length, 0);
     assert_int_equal(read->bytes.len, 2);
     assert_int_equal(read->root, 5);
     message_free(&read->base);
-    message_free(
-        message_read_head(&hvdrun__stage__descriptor, odd, sizeof(odd), 9, &value, &length));
+    message_free(read_head(&hvdrun__stage__descriptor, odd, sizeof(odd), 9, &value, &length));
     assert_int_equal(length, 0);
-    assert_null(message_read_head(&hvdrun__stage__descriptor, endless, sizeof(endless), 9, &value,
-                                  &length));
+    assert_null(
+        read_head(&hvdrun__stage__descriptor, endless, sizeof(endless), 9, &value, &length));
     assert_int_equal(length, 0);
+}
+
+/* In the message itself. */
+static void test_borrowed_bytes(void **state)
+{
+    (void)state;
+    static const uint8_t last[] = {1 << 3, 5, 9 << 3 | 2, 2, 'a', 'b'};
+    static const uint8_t other[] = {9 << 3 | 2, 2, 'a', 'b', 1 << 3, 5};
+    static const uint8_t twice[] = {9 << 3 | 2, 1, 'c', 9 << 3 | 2, 2, 'a', 'b'};
+    static const uint8_t no_field[] = {2, 1, 'a'};
+    static const struct row {
+        const uint8_t *bytes;
+        size_t length;
+        bool borrowed;
+    } rows[] = {
+        {last, sizeof(last), true}, {other, sizeof(other), false}, {twice, sizeof(twice), true}};
+    ProtobufCBinaryData *borrowed;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        Hvdrun__Stage *read = (Hvdrun__Stage *)message_borrow(
+            &hvdrun__stage__descriptor, rows[i].bytes, rows[i].length, 9, &borrowed);
+        assert_non_null(read);
+        assert_int_equal(read->bytes.len, 2);
+        assert_memory_equal(read->bytes.data, "ab", 2);
+        assert_ptr_equal(borrowed, rows[i].borrowed ? &read->bytes : NULL);
+        if (borrowed != NULL) {
+            assert_ptr_equal(borrowed->data, rows[i].bytes + rows[i].length - 2);
+            borrowed->data = NULL;
+        }
+        message_free(&read->base);
+    }
+    assert_null(
+        message_borrow(&hvdrun__stage__descriptor, no_field, sizeof(no_field), 0, &borrowed));
+    assert_null(borrowed);
 }
 
 /* What is refused when all is read is refused here, too; and the last of two values counts. */
@@ -413,14 +459,14 @@ static void test_head_is_as_strict(void **state)
     const uint8_t *value;
     size_t length;
     assert_null(message_read(kind, long_key, sizeof(long_key)));
-    assert_null(message_read_head(kind, long_key, sizeof(long_key), 9, &value, &length));
+    assert_null(read_head(kind, long_key, sizeof(long_key), 9, &value, &length));
     assert_null(message_read(kind, long_length, sizeof(long_length)));
-    assert_null(message_read_head(kind, long_length, sizeof(long_length), 9, &value, &length));
-    ProtobufCMessage *read = message_read_head(kind, five, sizeof(five), 9, &value, &length);
+    assert_null(read_head(kind, long_length, sizeof(long_length), 9, &value, &length));
+    ProtobufCMessage *read = read_head(kind, five, sizeof(five), 9, &value, &length);
     assert_ptr_equal(value, five + sizeof(five) - 1);
     assert_int_equal(length, 1);
     message_free(read);
-    read = message_read_head(kind, twice, sizeof(twice), 9, &value, &length);
+    read = read_head(kind, twice, sizeof(twice), 9, &value, &length);
     assert_ptr_equal(value, twice + sizeof(twice));
     assert_int_equal(length, 0);
     message_free(read);
@@ -441,6 +487,7 @@ int main(void)
         cmocka_unit_test(test_kv_round_trip),
         cmocka_unit_test(test_head),
         cmocka_unit_test(test_head_is_not_the_end),
+        cmocka_unit_test(test_borrowed_bytes),
         cmocka_unit_test(test_head_is_as_strict),
         cmocka_unit_test(test_empty_bodies),
         cmocka_unit_test(test_rubbish),

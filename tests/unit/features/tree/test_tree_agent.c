@@ -4,6 +4,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -11,6 +14,7 @@
 #include "features/tree/neighbours.h"
 #include "features/tree/tree_frames.h"
 
+#define LARGE ((size_t)40 << 20) /* bytes */
 #define SIZE 20 /* the agent has place 0; 3 to 5 are below it, and 12 to 14 below 3 */
 
 static uint8_t key[TLS_KEY_SIZE] = {1, 2, 3};
@@ -160,6 +164,48 @@ static void test_several_that_break_the_protocol(void **state)
     fake_close(&driver);
 }
 
+#ifndef __SANITIZE_ADDRESS__ /* which keeps what is freed */
+/* MiB that were resident in the agent at most. */
+static unsigned long most_resident(const struct fake_driver *driver)
+{
+    char *path AUTO_FREE = mem_printf("/proc/%d/status", (int)driver->agent);
+    char line[128], *word = NULL;
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    while (word == NULL && fgets(line, sizeof(line), file) != NULL)
+        word = strncmp(line, "VmHWM:", 6) == 0 ? line + 6 : NULL;
+    fclose(file);
+    assert_non_null(word);
+    return strtoul(word, NULL, 10) >> 10;
+}
+
+/* What came, and the frame that it becomes. */
+static void test_copies_of_a_large_result(void **state)
+{
+    struct fake_driver driver;
+    Hvdrun__MpiCollected result = HVDRUN__MPI_COLLECTED__INIT;
+    Hvdrun__TreeEntry entry = HVDRUN__TREE_ENTRY__INIT, *entries[] = {&entry};
+    Hvdrun__TreeDown down = HVDRUN__TREE_DOWN__INIT;
+    (void)state;
+    fake_open(&driver);
+    open_agent(&driver);
+    uint8_t *bytes AUTO_FREE = mem_array(LARGE, 1);
+    struct buf head AUTO_BUF = message_head(&result.base, 4 /* data */, LARGE);
+    entry.serial = 1;
+    entry.type = FRAME_MPI_COLLECTED;
+    entry.body = (ProtobufCBinaryData){head.length, (uint8_t *)buf_text(&head)};
+    down.entries = entries;
+    down.n_entries = 1;
+    down.block = (ProtobufCBinaryData){LARGE, bytes};
+    unsigned long before = most_resident(&driver);
+    fake_send(&driver, FRAME_TREE_DOWN, 0, &down.base);
+    expect_taken(&driver, 1);
+    fake_settle(&driver);
+    assert_true(most_resident(&driver) - before < 5 * (LARGE >> 20) / 2);
+    fake_quit(&driver);
+}
+#endif
+
 static void test_passes_on(void **state)
 {
     static const uint32_t places[] = {3, 4, 13};
@@ -307,6 +353,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parcels_of_one_agent),
         cmocka_unit_test(test_several_that_break_the_protocol),
+#ifndef __SANITIZE_ADDRESS__
+        cmocka_unit_test(test_copies_of_a_large_result),
+#endif
         cmocka_unit_test(test_passes_on),
         cmocka_unit_test(test_a_child_that_does_not_read),
         cmocka_unit_test(test_a_child_of_another),
