@@ -5,6 +5,7 @@
 import os
 import shutil
 import signal
+import sys
 import time
 
 from ground import mpi_worker
@@ -111,9 +112,10 @@ class Tree(JobCommands):
         self.assertEqual(self.tree()["through_others"], 4)
 
     def test_fewer_hosts_and_elastic_jobs_keep_the_star(self):
-        self.expect(self.run_job("-H", "a,b,c", "--transport", "local", "--tree-from", 4, "--report",
-                                 self.box.path("report.json"), "true"), 0)
-        self.assertIsNone(self.tree())
+        for words in (("--tree-from", 4), ()):
+            self.expect(self.run_job("-H", "a,b,c", "--transport", "local", *words, "--mpi=pmix", "--report",
+                                     self.box.path("report.json"), worker("mpi_fence"), 1), 0)
+            self.assertIsNone(self.tree())
         self.expect(self.run_job(*self.words(4), "--min-np", 2, "true"), 0)
         self.assertIsNone(self.tree())
         self.expect(self.run_job(*self.words(4), "--tree-from", 0, "true"), 0)
@@ -132,6 +134,25 @@ class Tree(JobCommands):
         words = self.words(4)[2:]
         self.run_below(("-H", "n[1-4]:4", *words, "--map-by", "node", "-np", 8, "--mpi-compress", 0, "--mpi=pmix"), mpi_worker("mpi_worlds", "openmpi"))
         self.expect_tree(4, 2)
+
+    def test_several_programs_and_hosts_without_ranks(self):
+        """Hosts without ranks have no agent, and do not count."""
+        fence = worker("mpi_fence"), 3, 4096, "random"
+        for limit, hosts in ((5, 5), (6, None)):
+            with self.subTest(limit=limit):
+                result = self.run_job(*self.words(8, "--mpi=pmix", "--tree-from", limit), "-np", 2, *fence, ":", "-np", 3, *fence, timeout=120)
+                self.expect(result, 0)
+                self.assertEqual((self.tree() or {}).get("hosts"), hosts)
+
+    def test_warm_ranks(self):
+        self.write("sleeps.py", "import os, sys, time\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.1)\n")
+        gate, let_go = self.box.gate()
+        if os.path.exists(gate):
+            os.unlink(gate)
+        job = self.start(*self.words(6, "--mpi=pmix"), "-v", "--warm", sys.executable, self.box.path("sleeps.py"), gate, env=QUIET)
+        job.wait_output(r"hvdrun: 4 of 6 agents are below others", name="stderr", timeout=120)
+        let_go()
+        self.expect_said(self.expect(job.wait(120), 0), "forked")
 
     def test_an_agent_that_others_are_below_is_killed(self):
         """Its host is named, as without a tree."""
