@@ -121,7 +121,7 @@ void transport_hang_up(struct transport_call *call);
  * fork. The child first calls setsid() and closes every descriptor but its own. The driver is a
  * subreaper, so whatever a dying agent leaves behind becomes its child. These agents come up at
  * once, so they are not calls of a transport. Local agents that are needed later are (local_exec in
- * transport/exec/exec.h).
+ * transport/transports.h).
  */
 struct local_agent {
     /* The agent's main function, from the caller; returns the child's exit status. */

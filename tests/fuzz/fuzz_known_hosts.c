@@ -6,7 +6,7 @@
 #include "base/fd.h"
 #include "fuzz.h"
 #include "transport/ssh_module/fields.h"
-#include "transport/ssh_module/known_files.h"
+#include "transport/ssh_module/known_hosts.h"
 
 static void read_all(struct known_hosts *known, const char *text, size_t length)
 {

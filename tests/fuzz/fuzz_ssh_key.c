@@ -3,7 +3,6 @@
 #include "fuzz.h"
 #include "transport/ssh_module/fields.h"
 #include "transport/ssh_module/key.h"
-#include "transport/ssh_module/key_file.h"
 
 FUZZ_TARGET
 {

@@ -7,8 +7,8 @@
 #include "node/cgroup.h"
 #include "node/cgroup_test.h"
 #include "node/route.h"
-#include "transport/boot/boot_test.h"
-#include "transport/exec/complaint.h"
+#include "transport/boot/inside_test.h"
+#include "transport/exec/words.h"
 #include "transport/srun/process.h"
 #include "transport/srun/process_test.h"
 

@@ -3,7 +3,7 @@
 #include "base/strv.h"
 #include "fuzz.h"
 #include "model/settings/split.h"
-#include "transport/exec/exec.h"
+#include "transport/exec/words.h"
 
 FUZZ_TARGET
 {

@@ -13,7 +13,9 @@
 #include "driver/reach/ways.h"
 #include "driver/tell/events.h"
 #include "node/facts.h"
+#include "transport/boot/agent_image.h"
 #include "transport/resolve.h"
+#include "transport/transports.h"
 
 /* How long the end of the job waits for the HELLO of a started agent, which has no workers yet. */
 #define GREETING_MS 3000

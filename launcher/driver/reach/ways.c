@@ -12,9 +12,9 @@
 #include "model/allocation/allocation.h"
 #include "model/net/address.h"
 #include "node/facts.h"
-#include "transport/dial_in/dial_in.h"
-#include "transport/srun/srun.h"
-#include "transport/ssh/ssh.h"
+#include "transport/boot/boot.h"
+#include "transport/exec/words.h"
+#include "transport/transports.h"
 
 enum way way_choose(const struct job *job, const struct host_traits *traits)
 {

@@ -9,7 +9,7 @@
 
 #include "driver/job/job.h"
 #include "model/hosts/hosts.h"
-#include "transport/exec/exec.h"
+#include "transport/transport.h"
 
 enum way {
     WAY_SSH,

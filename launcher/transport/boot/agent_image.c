@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/sha256.h"
-#include "transport/boot/agent_image_test.h"
+#include "transport/boot/inside_test.h"
 
 #ifndef EM_LOONGARCH
 #define EM_LOONGARCH 258 /* the elf.h of an older glibc does not know it */

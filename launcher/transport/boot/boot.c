@@ -15,7 +15,7 @@
 #include "base/plain.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "transport/boot/boot_test.h"
+#include "transport/boot/inside_test.h"
 #include "transport/boot/script.h"
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/dial_in/dial_in.h"
+#include "transport/transports.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -8,7 +8,9 @@
 
 #include "base/mem.h"
 #include "io/dial_secret.h"
+#include "io/loop.h"
 #include "io/module_open.h"
+#include "transport/dial_back.h"
 
 #define GUESTS_BESIDE_NODES 256 /* hosts of an elastic job may be listed later */
 #define REMIND_MS 30000         /* after so long, -v says for which agent an elastic job waits */

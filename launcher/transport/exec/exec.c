@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The exec transport: a queue of calls, which begin in their order, so many at the same time. */
-#include "transport/exec/exec.h"
+#include "transport/transports.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,9 +17,7 @@
 #include "io/stderr_pipe.h"
 #include "model/exit/signal_name.h"
 #include "transport/boot/boot.h"
-#include "transport/exec/complaint.h"
-#include "transport/exec/template.h"
-#include "transport/transport.h"
+#include "transport/exec/words.h"
 
 /*
  * One call, without the queue: the command, its stderr, the boot over it.

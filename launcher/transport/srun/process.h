@@ -5,9 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/strv.h"
 #include "transport/dial_back.h"
-#include "transport/transport.h"
+#include "transport/transports.h"
 
 #define SRUN_OPTION_LIST(X)                      \
     X(SRUN_EXPORT, "export")                     \
@@ -87,20 +86,3 @@ bool srun_complaint_is_node_failure(const char *said);
 
 /* The agents of this step end on request: a cancelled step or job, a signal to srun. */
 bool srun_complaint_is_end(const char *line);
-
-/* The settings of the srun transport and of its steps, from the driver. */
-struct srun_settings {
-    const struct transport_room *room;
-    const char *module_path; /* of hvdrun-tls.so */
-    const char *agent_path;  /* of hvdrun-agent, on the nodes as here */
-    const char *arguments;   /* --srun-args; NULL */
-    char *const *addresses;  /* numeric, of this machine, best first; NULL-ended */
-    int64_t limit_ms;        /* for an agent to come, from its call */
-    int nodes;               /* that may come at the same time */
-    bool one_each;
-    /* A line that belongs to no call: refused connections, what srun says of all nodes. */
-    void (*note)(void *context, enum log_level level, const char *line);
-    /* From the loop: no srun runs any more, see srun_transport_is_idle(). */
-    void (*idle)(void *context);
-    void *context;
-};

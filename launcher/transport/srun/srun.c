@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls that wait, what srun can do, and the list of steps. */
-#include "transport/srun/srun.h"
+#include "transport/transports.h"
 
 #include <stdlib.h>
 #include <string.h>

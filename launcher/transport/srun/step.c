@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "io/stderr_pipe.h"
-#include "transport/exec/complaint.h"
+#include "transport/exec/words.h"
 #include "transport/srun/process.h"
 
 #define LAST_WORDS_MS 1000 /* of srun, until the end of its stderr */

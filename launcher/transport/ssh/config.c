@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
-#include "transport/ssh/config_test.h"
+#include "transport/ssh/inside_test.h"
 
 /* The lines of OpenSSH's configuration files, and of what `ssh -G` prints. Pure. */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/ssh/connection.h"
+#include "transport/ssh/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,6 @@
 #include "io/loop.h"
 #include "transport/boot/boot.h"
 #include "transport/dial.h"
-#include "transport/ssh/proxy.h"
 #include "transport/ssh_module/ssh_module.h"
 #include "transport/transport.h"
 

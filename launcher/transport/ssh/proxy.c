@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/ssh/proxy.h"
+#include "transport/ssh/parts.h"
 
 #include <errno.h>
 #include <signal.h>

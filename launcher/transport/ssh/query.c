@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/ssh/query.h"
+#include "transport/ssh/config.h"
 
 #include <errno.h>
 #include <glob.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/ssh/shared.h"
+#include "transport/ssh/parts.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,11 +11,11 @@
 #include "base/mem.h"
 #include "base/strv.h"
 #include "io/module_open.h"
-#include "transport/exec/exec.h"
+#include "transport/boot/agent_image.h"
+#include "transport/exec/words.h"
 #include "transport/ssh/config.h"
-#include "transport/ssh/query.h"
 #include "transport/ssh_module/ssh_module.h"
-#include "transport/transport.h"
+#include "transport/transports.h"
 
 /*
  * The words of the `ssh` program's template (for the exec transport), for a host that libssh2

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/ssh/ssh.h"
+#include "transport/transports.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,12 +7,9 @@
 #include <sys/random.h>
 
 #include "base/mem.h"
+#include "transport/boot/boot.h"
 #include "transport/dial.h"
-#include "transport/exec/exec.h"
-#include "transport/ssh/connection.h"
-#include "transport/ssh/shared.h"
-#include "transport/ssh/stream.h"
-#include "transport/transport.h"
+#include "transport/ssh/parts.h"
 
 /* One host by the `ssh` program, through the exec transport: for what libssh2 cannot do. */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/ssh/stream.h"
+#include "transport/ssh/parts.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "io/stderr_pipe.h"
 #include "model/exit/signal_name.h"
 #include "transport/boot/boot.h"
-#include "transport/ssh/stream_test.h"
+#include "transport/ssh/inside_test.h"
 #include "transport/ssh_module/ssh_module.h"
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/ssh/window.h"
+#include "transport/ssh/parts.h"
 
 #include <stdlib.h>
 #include <string.h>

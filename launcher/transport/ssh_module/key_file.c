@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/ssh_module/key_file.h"
+#include "transport/ssh_module/key.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,6 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "transport/ssh_module/fields.h"
-#include "transport/ssh_module/key.h"
 
 /* The inside of an "openssh-key-v1" file (PROTOCOL.key of OpenSSH). Pure. */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/ssh_module/keys.h"
+#include "transport/ssh_module/key.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,8 +11,6 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "transport/ssh_module/key.h"
-#include "transport/ssh_module/key_file.h"
 #include "transport/ssh_module/keys_test.h"
 #include "transport/ssh_module/ssh_module.h"
 

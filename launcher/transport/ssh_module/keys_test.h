@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "transport/ssh_module/key.h"
-#include "transport/ssh_module/keys.h"
 
 struct key_agent;
 struct key_agent *key_agent_create(const char *socket_path, struct error *err); /* connects */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/ssh_module/known_files.h"
+#include "transport/ssh_module/known_hosts.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What known_hosts files say about one host, and the files of a job. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "transport/ssh_module/fields.h"
+#include "transport/ssh_module/ssh_module.h"
+
 /*
- * What known_hosts files say about one host: a parser of lines, without a file or a clock.
- * transport/ssh_module/known_files.c decides which lines it gets. (libssh2's own parser ignores
- * wildcards and markers, and would accept a revoked key.)
+ * known_hosts.c: what known_hosts files say about one host: a parser of lines, without a file or a
+ * clock. transport/ssh_module/known_files.c decides which lines it gets. (libssh2's own parser
+ * ignores wildcards and markers, and would accept a revoked key.)
  *
  * It understands what sshd(8) describes: comma lists, `*` and `?`, `!`, `[name]:port`, hashed
  * names, @cert-authority, @revoked, comments. Lines that make no sense are skipped, as OpenSSH
@@ -13,13 +24,6 @@
  * under the plain name is enough, as in OpenSSH. A different key there never counts against the
  * host.
  */
-#pragma once
-
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/buf.h"
-#include "transport/ssh_module/fields.h"
 
 enum known_verdict {
     KNOWN_MATCH,
@@ -89,3 +93,26 @@ void name_hasher_destroy(struct name_hasher *hasher); /* accepts NULL */
 bool name_hash_parse(struct name_hash *out, struct byte_view field);
 
 bool name_hash_matches(struct name_hasher *hasher, const struct name_hash *hash, const char *name);
+
+/*
+ * known_files.c: the known_hosts files of a job. Each is read when the first host is looked up in
+ * it. It is read again only when stat(2) shows that it was written to, as we do ourselves for a new
+ * host.
+ *
+ * A host is looked up by its name: a job of thousands of hosts does not read as many lines for each
+ * of them. Patterns, and hashed names that no host has matched yet, are tried with each host.
+ */
+
+struct ssh_known_files *known_files_create(void);
+void known_files_destroy(struct ssh_known_files *files); /* accepts NULL */
+
+/* Adds what these files (NULL-ended; NULL: none) say about the host. Those that cannot be read are
+ * skipped, as OpenSSH does. -1: one is too large, so that nothing can be said about any host. */
+int known_files_find(struct ssh_known_files *files, char *const *paths, struct known_hosts *known,
+                     struct error *err);
+
+/* Appends a line for the host and its key to the file, with one write, so that the other lines and
+ * other writers are safe. Creates the file, and a folder for it. `hash_name`: as HashKnownHosts. */
+int known_files_append(struct ssh_known_files *files, const char *path,
+                       const struct known_hosts *known, struct byte_view key, bool hash_name,
+                       struct error *err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table by which the launcher knows this module: its only symbol. */
-#include "transport/ssh_module/keys.h"
-#include "transport/ssh_module/known_files.h"
-#include "transport/ssh_module/session.h"
+#include "transport/ssh_module/key.h"
+#include "transport/ssh_module/known_hosts.h"
+#include "transport/ssh_module/parts.h"
 #include "transport/ssh_module/ssh_module.h"
 
 extern const struct ssh_module hvdrun_ssh_module;

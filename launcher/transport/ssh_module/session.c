@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/ssh_module/session.h"
+#include "transport/ssh_module/parts.h"
 
 #include <errno.h>
 #include <libssh2.h>
@@ -7,11 +7,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "transport/ssh_module/auth.h"
-#include "transport/ssh_module/duplex.h"
-#include "transport/ssh_module/host_key.h"
-#include "transport/ssh_module/known_files.h"
-#include "transport/ssh_module/socket.h"
+#include "transport/ssh_module/known_hosts.h"
 
 #define FAST "aes128-ctr"
 

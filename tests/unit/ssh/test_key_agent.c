@@ -8,8 +8,7 @@
 #include <sys/un.h>
 
 #include "ssh/ssh_fixture.h"
-#include "transport/ssh_module/key_file.h"
-#include "transport/ssh_module/keys.h"
+#include "transport/ssh_module/key.h"
 #include "transport/ssh_module/keys_test.h"
 
 struct fixture {

@@ -10,8 +10,7 @@
 
 #include "ssh/ssh_fixture.h"
 #include "transport/ssh_module/fields.h"
-#include "transport/ssh_module/key_file.h"
-#include "transport/ssh_module/keys.h"
+#include "transport/ssh_module/key.h"
 
 #define KEYGEN "/usr/bin/ssh-keygen"
 

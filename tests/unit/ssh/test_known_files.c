@@ -12,7 +12,7 @@
 
 #include "ssh/ssh_fixture.h"
 #include "transport/ssh_module/fields.h"
-#include "transport/ssh_module/known_files.h"
+#include "transport/ssh_module/known_hosts.h"
 
 #define ED_BASE64 "AAAAC3NzaC1lZDI1NTE5AAAAIPi8n9KZ7fdBVWG2HQFAJjZQEBgzUXJHEqk8yNWYdG1j"
 #define ED "ssh-ed25519 " ED_BASE64

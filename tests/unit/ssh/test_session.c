@@ -9,9 +9,9 @@
 #include <cmocka.h>
 
 #include "ssh/ssh_fixture.h"
-#include "transport/ssh_module/keys.h"
-#include "transport/ssh_module/known_files.h"
-#include "transport/ssh_module/session.h"
+#include "transport/ssh_module/key.h"
+#include "transport/ssh_module/known_hosts.h"
+#include "transport/ssh_module/parts.h"
 
 struct place {
     char *folder, *known, *user;

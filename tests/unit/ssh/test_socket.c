@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "transport/ssh_module/socket.h"
+#include "transport/ssh_module/parts.h"
 
 static struct {
     int calls, fd;

@@ -27,7 +27,7 @@
 #include "io/reaper.h"
 #include "loop_fixture.h"
 #include "transport/boot/agent_image.h"
-#include "transport/ssh/ssh.h"
+#include "transport/transports.h"
 
 struct rig {
     char root[64];

@@ -10,7 +10,8 @@
 #include "boot_fixture.h"
 #include "io/helpers.h"
 #include "io/reaper.h"
-#include "transport/exec/exec.h"
+#include "transport/exec/words.h"
+#include "transport/transports.h"
 
 struct rig {
     struct host host;

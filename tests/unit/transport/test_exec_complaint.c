@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "transport/exec/complaint.h"
+#include "transport/exec/words.h"
 
 struct sample {
     const char *text;

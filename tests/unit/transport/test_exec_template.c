@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "base/status.h"
-#include "transport/exec/exec.h"
+#include "transport/exec/words.h"
 
 static const struct transport_target plain = {.host = "c7", .node = 3};
 

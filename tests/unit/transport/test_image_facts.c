@@ -14,8 +14,8 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "transport/boot/agent_image_test.h"
 #include "transport/boot/boot.h"
+#include "transport/boot/inside_test.h"
 #include "transport/boot/script.h"
 
 static void test_own_agent(void **state)

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "transport/boot/boot_test.h"
+#include "transport/boot/inside_test.h"
 
 static void expect_bytes(const char *bytes, size_t length, const char *wanted)
 {

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "transport/ssh/stream_test.h"
+#include "transport/ssh/inside_test.h"
 
 #define LONG_MS 200 /* less than the pump waits for an exit status that does not come */
 

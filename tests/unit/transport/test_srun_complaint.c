@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "transport/exec/complaint.h"
+#include "transport/exec/words.h"
 #include "transport/srun/process.h"
 
 /* "node1 node2|what is said", or "" */

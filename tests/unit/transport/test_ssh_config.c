@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "transport/ssh/config.h"
-#include "transport/ssh/config_test.h"
+#include "transport/ssh/inside_test.h"
 
 static const char *variable(const char *name)
 {

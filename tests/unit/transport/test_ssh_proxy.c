@@ -12,8 +12,7 @@
 
 #include "base/buf.h"
 #include "io/stderr_pipe.h"
-#include "transport/ssh/proxy.h"
-#include "transport/ssh/shared.h"
+#include "transport/ssh/parts.h"
 
 static void assert_words(const struct strv *words, const char *expected)
 {

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "ssh_fixture.h"
-#include "transport/ssh/query.h"
+#include "transport/ssh/parts.h"
 
 #define HOSTS 12
 

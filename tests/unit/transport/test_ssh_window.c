@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "transport/ssh/window.h"
+#include "transport/ssh/parts.h"
 
 static void test_arithmetic(void **state)
 {

@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * The words of a command that reaches a host, and what it prints on stderr when it fails. Pure.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/strv.h"
+#include "transport/transport.h"
+
+/*
  * Templates of commands.
  *
  * A template is first split into words, with quotes and backslashes as in a shell, but nothing is
@@ -9,10 +20,6 @@
  * that word. The rsh agents of other launchers expect the host there, and so does mpi-operator's
  * kubexec.sh.
  */
-#pragma once
-
-#include "base/strv.h"
-#include "transport/transport.h"
 
 #define EXEC_SSH_TEMPLATE                            \
     "ssh -x -T -oBatchMode=yes -oConnectTimeout=10 " \
@@ -25,3 +32,24 @@ int exec_template_parse(const char *text, struct strv *words, struct error *err)
  * is missing or unsafe. */
 int exec_template_fill(const struct strv *words, const struct transport_target *target,
                        const char *last_word, struct strv *argv, struct error *err);
+
+/*
+ * Translates what ssh, kubectl, srun and other programs print on stderr when they
+ * fail: where it failed, why, and what to do.
+ */
+
+#define EXEC_COMPLAINT_LINE 240
+
+struct exec_complaint {
+    enum transport_stage stage;
+    const char *why;                /* cause and remedy; static */
+    char line[EXEC_COMPLAINT_LINE]; /* the line that said it */
+};
+
+/* The first entry of the table that is found in `text`, whose lines are printable. `is_ssh`: those
+ * of OpenSSH too. false: nothing is. */
+bool exec_complaint_find(const char *text, bool is_ssh, struct exec_complaint *out);
+
+/* The same for what srun and slurmstepd print: cause and remedy, and the line (`room` bytes). NULL:
+ * nothing is found. */
+const char *srun_complaint_find(const char *text, char *line, size_t room);

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For the tests of agent_image alone. */
+/* What only the tests of boot.c and agent_image.c use. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
-#include "transport/boot/agent_image.h"
+
+#define PRINTABLE_ROOM 240
+
+/* Trims blanks at both ends, replaces what is not printable ASCII or UTF-8 text by '?', and cuts
+ * what does not fit. */
+void printable_line(const char *bytes, size_t length, char out[PRINTABLE_ROOM]);
 
 struct image_facts {
     const char *machine;          /* as `uname -m` says it there; static */
