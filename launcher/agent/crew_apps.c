@@ -17,7 +17,6 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "io/child.h"
-#include "io/interpreter.h"
 #include "model/env/scrub.h"
 #include "node/mpi_detect.h"
 #include "node/mpi_python.h"

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "io/spawners.h"
+#include "io/threads.h"
 
 static enum worker_stdin stdin_of(const Hvdrun__Prepare *prepare, uint32_t seat)
 {

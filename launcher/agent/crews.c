@@ -7,7 +7,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "io/spawners.h"
+#include "io/threads.h"
 #include "node/facts.h"
 #include "node/usage.h"
 

@@ -125,7 +125,7 @@ struct worker_spawn {
 };
 
 /* Makes the plumbing and the process. It touches nothing but `spawn` and its worker, so another
- * thread may run it (io/spawners.h). */
+ * thread may run it (io/threads.h). */
 void worker_spawn_run(struct worker_spawn *spawn);
 /* Then takes what came of it, and frees the error. On failure EXITED (as not executable) and
  * FINISHED are reported like those of a worker that ran. */

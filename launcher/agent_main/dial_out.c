@@ -14,9 +14,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "io/dial_back_names.h"
-#include "io/dial_lookup.h"
-#include "io/tcp_options.h"
+#include "io/dial_ends.h"
+#include "io/listener.h"
 
 enum {
     SHAKE_MS = 5000, /* limit for TLS and the welcome, at one address */

@@ -9,9 +9,7 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
-#include "io/dial_back_names.h"
-#include "io/dial_lookup.h"
-#include "io/dial_secret.h"
+#include "io/dial_ends.h"
 
 enum word {
     WORD_DIAL,

@@ -31,7 +31,7 @@
 #include "base/fd.h"
 #include "base/status.h"
 #include "io/child.h"
-#include "io/dial_back_names.h"
+#include "io/dial_ends.h"
 #include "io/module_open.h"
 
 #define MARKER_MAX 64

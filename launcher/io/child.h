@@ -62,3 +62,23 @@ pid_t child_spawn(const struct child_spec *spec, bool *in_exec, struct error *er
  * `wdir` is given, since the child goes there first) or NULL, with STATUS_NOT_FOUND or
  * STATUS_NOT_EXECUTABLE. */
 char *child_find(const char *command, const char *search, const char *wdir, struct error *err);
+
+/*
+ * The interpreter that a program names: of a script the one behind "#!" (execve(2)), of an ELF
+ * program its dynamic loader. The system answers ENOENT or EACCES for a program whose interpreter
+ * it cannot execute, although the program itself exists. Only after such an answer it is looked at
+ * here: before, a handler of binfmt_misc could still execute the program without it.
+ */
+
+/* What is behind "#!" in the first line of a script, without blanks at its ends. The caller's;
+ * NULL: there is no such line, or it is longer than all systems read. */
+char *interpreter_line(const char *path);
+
+/* "#!/usr/bin/env NAME" and a carriage return: env exists, and would look for "NAME\r". -1: so it
+ * is, and `err` says so. */
+int interpreter_check_env(const char *path, struct error *err);
+
+/* execve() of `path` has failed with `errnum`, in the folder `wdir` (NULL: the present one).
+ * -1: the interpreter is the reason, and `err` says so. 0: it is not, or cannot be read; `err` is
+ * unchanged. */
+int interpreter_explain(const char *path, const char *wdir, int errnum, struct error *err);

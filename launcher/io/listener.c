@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,15 @@
 
 #define PORT_MAX 65535
 #define PATH_PREFIX "unix:"
-#define AGAIN_MS 200
+
+enum { KEEPALIVE_IDLE_S = 5, KEEPALIVE_INTERVAL_S = 3, KEEPALIVE_PROBES = 3 };
+
+enum {
+    BACKLOG = 4096,
+    ACCEPTS_PER_TURN = 32,
+    FULL_MS = 200,    /* to wait when no descriptor is free */
+    FULL_ROUNDS = 30, /* longer than strangers may stay */
+};
 
 static int parse_path(const char *path, struct listen_address *out, struct error *err)
 {
@@ -105,27 +114,60 @@ bool socket_address_set(struct socket_address *out, const char *text, uint32_t p
     return true;
 }
 
+void tcp_options_set(int fd, int64_t dead_after_ms)
+{
+    const int on = 1, idle = KEEPALIVE_IDLE_S, interval = KEEPALIVE_INTERVAL_S,
+              probes = KEEPALIVE_PROBES;
+    unsigned dead = (unsigned)dead_after_ms;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    /* What is lost of a quiet stream is sent again every RTO, not after twice the last wait, so
+     * that heartbeats get through a lossy network in time. */
+    setsockopt(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &on, sizeof(on));
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead, sizeof(dead));
+}
+
+static int listen_on(int family, int port, int backlog, int *bound)
+{
+    struct sockaddr_storage address = {.ss_family = (sa_family_t)family};
+    socklen_t length =
+        family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    const int off = 0, on = 1;
+    /* The port is at the same place in both families. */
+    in_port_t *number = &((struct sockaddr_in *)&address)->sin_port;
+    *number = htons((uint16_t)port);
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+    if (fd >= 0 && port != 0) /* connections of the job before may be on it for a while */
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (fd >= 0 && (bind(fd, (struct sockaddr *)&address, length) < 0 || listen(fd, backlog) < 0 ||
+                    getsockname(fd, (struct sockaddr *)&address, &length) < 0))
+        fd_close(&fd);
+    *bound = ntohs(*number);
+    return fd;
+}
+
+/* If somebody else has the port in one family, the other one alone is no use: clients of a name
+ * with addresses of both families would come to either of two servers. */
+int tcp_listen(int port, int backlog, int *bound)
+{
+    int fd = listen_on(AF_INET6, port, backlog, bound);
+    return fd < 0 && errno != EADDRINUSE ? listen_on(AF_INET, port, backlog, bound) : fd;
+}
+
 struct listener {
+    const struct listener_ops *ops;
+    void *context;
     int fd;
     uint32_t port;
     struct loop_fd *watch;
-    struct loop_timer *again;
-    void (*come)(void *context, int fd);
-    void *context;
+    struct loop_timer *full;
+    int full_rounds; /* in each of them, connections waited */
 };
-
-static void knock(void *context, int what)
-{
-    struct listener *listener = context;
-    (void)what;
-    int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd >= 0) {
-        listener->come(listener->context, fd);
-    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        loop_fd_watch(listener->watch, 0);
-        loop_timer_set(listener->again, AGAIN_MS);
-    }
-}
 
 static void look_again(void *context)
 {
@@ -133,47 +175,84 @@ static void look_again(void *context)
     loop_fd_watch(listener->watch, LOOP_READ);
 }
 
-/* The port is at the same place in both families. */
-static int open_socket(struct listener *listener, const struct socket_address *at)
+static void be_full(struct listener *listener, const char *cause)
 {
-    struct sockaddr_storage own = {.ss_family = AF_UNSPEC};
-    socklen_t length = sizeof(own);
-    listener->fd = socket(at->at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (listener->fd < 0 || bind(listener->fd, (const struct sockaddr *)&at->at, at->length) < 0 ||
-        listen(listener->fd, SOMAXCONN) < 0 ||
-        getsockname(listener->fd, (struct sockaddr *)&own, &length) < 0)
-        return -1;
-    listener->port = ntohs(((const struct sockaddr_in *)&own)->sin_port);
-    return 0;
+    loop_fd_watch(listener->watch, 0);
+    loop_timer_set(listener->full, FULL_MS);
+    int round = ++listener->full_rounds;
+    bool for_long = round % FULL_ROUNDS == 0;
+    if (listener->ops->full != NULL && (round == 1 || for_long))
+        listener->ops->full(listener->context, cause, for_long);
+}
+
+static void knock(void *context, int what)
+{
+    struct listener *listener = context;
+    (void)what;
+    for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+        struct sockaddr_storage from = {.ss_family = AF_UNSPEC};
+        socklen_t length = sizeof(from);
+        int fd =
+            accept4(listener->fd, (struct sockaddr *)&from, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0) {
+            listener->ops->come(listener->context, fd, &from);
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            if (i == 0) /* else perhaps no connection waits: descriptors come first */
+                be_full(listener, strerror(errno));
+            return;
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            listener->full_rounds = 0;
+            return;
+        } /* else that one has gone again */
+    }
+}
+
+static struct listener *listener_new(struct loop *loop, int fd, uint32_t port,
+                                     const struct listener_ops *ops, void *context)
+{
+    struct listener *listener = mem_alloc(sizeof(*listener));
+    *listener = (struct listener){.ops = ops, .context = context, .fd = fd, .port = port};
+    listener->full = loop_timer_create(loop, look_again, listener);
+    listener->watch = loop_fd_create(loop, fd, knock, listener);
+    loop_fd_watch(listener->watch, LOOP_READ);
+    return listener;
 }
 
 struct listener *listener_create(struct loop *loop, const char *address,
-                                 void (*come)(void *context, int fd), void *context,
-                                 struct error *err)
+                                 const struct listener_ops *ops, void *context, struct error *err)
 {
     struct socket_address at;
     if (!socket_address_set(&at, address, 0)) {
         error_set(err, "'%s' is not a numeric address", address);
         return NULL;
     }
-    struct listener *listener = mem_alloc(sizeof(*listener));
-    *listener = (struct listener){.come = come, .context = context};
-    if (open_socket(listener, &at) < 0) {
+    struct sockaddr_storage own = {.ss_family = AF_UNSPEC};
+    socklen_t length = sizeof(own);
+    int fd = socket(at.at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&at.at, at.length) < 0 ||
+        listen(fd, SOMAXCONN) < 0 || getsockname(fd, (struct sockaddr *)&own, &length) < 0) {
         error_errno(err, errno, "cannot listen on %s", address);
-        listener_destroy(listener);
+        fd_close(&fd);
         return NULL;
     }
-    listener->watch = loop_fd_create(loop, listener->fd, knock, listener);
-    listener->again = loop_timer_create(loop, look_again, listener);
-    loop_fd_watch(listener->watch, LOOP_READ);
-    return listener;
+    /* The port is at the same place in both families. */
+    return listener_new(loop, fd, ntohs(((const struct sockaddr_in *)&own)->sin_port), ops,
+                        context);
+}
+
+struct listener *listener_create_at(struct loop *loop, int port, const struct listener_ops *ops,
+                                    void *context)
+{
+    int bound;
+    int fd = tcp_listen(port, BACKLOG, &bound);
+    return fd < 0 ? NULL : listener_new(loop, fd, (uint32_t)bound, ops, context);
 }
 
 void listener_destroy(struct listener *listener)
 {
     if (listener == NULL)
         return;
-    loop_timer_destroy(listener->again);
+    loop_timer_destroy(listener->full);
     loop_fd_destroy(listener->watch);
     fd_close(&listener->fd);
     free(listener);

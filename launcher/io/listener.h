@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sockets on which others connect. The address is numeric, or as the user writes it: a port of the
- * loopback interface, an address with a port, or the path of a Unix socket. Code that connects to a
- * numeric address uses struct socket_address, too.
+ * loopback interface, an address with a port, or the path of a Unix socket. Code that connects uses
+ * struct socket_address and tcp_options_set(), too.
  */
 #pragma once
 
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -41,13 +42,33 @@ struct socket_address {
 };
 bool socket_address_set(struct socket_address *out, const char *text, uint32_t port);
 
+/* Sets TCP_NODELAY and keepalive probes, the first after 5 s of silence, then every 3 s. After
+ * `dead_after_ms` without an answer, the kernel gives up, and so it does with a peer that does not
+ * read. 0: no probes and no such limit, so the owner has to judge. A kernel that refuses an option
+ * still carries the connection. */
+void tcp_options_set(int fd, int64_t dead_after_ms);
+
+/* Listens on a port of all addresses, IPv6 and IPv4, or of IPv4 alone where there is no other.
+ * `port` 0: any that is free; `*bound` says which. It does not block. -1 and errno. */
+int tcp_listen(int port, int backlog, int *bound);
+
+/* Accepts connections, a few in each turn of the loop, so that thousands may come at once. */
 struct listener;
 
-/* Listens at this address, on a port that the kernel chooses, and gives each connection to `come`,
- * which owns it: non-blocking and close-on-exec. Without descriptors, it looks again later. `come`
- * may not destroy the listener. NULL: `err` says why. */
+struct listener_ops { /* neither may destroy the listener */
+    /* The descriptor is the receiver's: non-blocking and close-on-exec. */
+    void (*come)(void *context, int fd, const struct sockaddr_storage *from);
+    /* No descriptor is free for a connection that waits. The listener tries again. Called when that
+     * begins, and with `for_long` every 6 s that it lasts. May be NULL. */
+    void (*full)(void *context, const char *cause, bool for_long);
+};
+
+/* Borrows `ops`. Listens at this address, on a port that the kernel chooses. NULL: `err` says why.
+ */
 struct listener *listener_create(struct loop *loop, const char *address,
-                                 void (*come)(void *context, int fd), void *context,
-                                 struct error *err);
+                                 const struct listener_ops *ops, void *context, struct error *err);
+/* The same at a port of all addresses, as tcp_listen(). NULL and errno. */
+struct listener *listener_create_at(struct loop *loop, int port, const struct listener_ops *ops,
+                                    void *context);
 void listener_destroy(struct listener *listener); /* accepts NULL */
 uint32_t listener_port(const struct listener *listener);

@@ -11,7 +11,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "io/tcp_options.h"
+#include "io/listener.h"
 
 struct dial_attempt {
     struct dial *dial;

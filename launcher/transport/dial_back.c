@@ -14,11 +14,10 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/strv.h"
+#include "io/listener.h"
 #include "io/loop.h"
-#include "io/tcp_options.h"
 #include "io/tls_stream.h"
 #include "transport/dial.h"
-#include "transport/dial_listener.h"
 
 #define WARNINGS_MAX 8 /* of each kind, each once; then -v tells the rest */
 
@@ -50,7 +49,7 @@ struct dial_back {
     struct dial_back_config config;
     struct tls_party *party;
     char key[2 * TLS_KEY_SIZE + 1];
-    struct dial_listener *listener;
+    struct listener *listener;
     struct dial_back_guest *oldest;
     int guests;
     bool gave_up; /* a claim failed, or ended before its agent came: the agent may still come */
@@ -335,8 +334,9 @@ static void make_room(struct dial_back *dial)
     guest_close(dial->oldest);
 }
 
-static void guest_create(struct dial_back *dial, int fd, const struct sockaddr_storage *address)
+static void guest_create(void *context, int fd, const struct sockaddr_storage *address)
 {
+    struct dial_back *dial = context;
     const struct tls_module *module = dial->config.module;
     struct error err = ERROR_INIT;
     make_room(dial);
@@ -374,11 +374,6 @@ static void fail_all(struct dial_back *dial, const char *cause)
     }
 }
 
-static void accepted(void *context, int fd, const struct sockaddr_storage *address)
-{
-    guest_create(context, fd, address);
-}
-
 static void full(void *context, const char *cause, bool for_long)
 {
     struct dial_back *dial = context;
@@ -408,17 +403,29 @@ static int make_key(struct dial_back *dial, struct error *err)
     return dial->party == NULL ? -1 : 0;
 }
 
+static int open_port(struct dial_back *dial, struct error *err)
+{
+    static const struct listener_ops ops = {.come = guest_create, .full = full};
+    int port = dial->config.port;
+    dial->listener = listener_create_at(dial->config.loop, port, &ops, dial);
+    if (dial->listener != NULL)
+        return 0;
+    if (port == 0)
+        return error_errno(err, errno, "cannot open a port for agents to dial back to");
+    return error_errno(
+        err, errno,
+        "cannot open port %d, where agents dial in (--dial-port, or the address of a "
+        "torchrun line: has another copy node rank 0, too?)",
+        port);
+}
+
 struct dial_back *dial_back_create(const struct dial_back_config *config, struct error *err)
 {
-    static const struct dial_listener_ops ops = {.accepted = accepted, .full = full};
     struct dial_back *dial = mem_alloc(sizeof(*dial));
     *dial = (struct dial_back){.config = *config};
     dial->last = &dial->claims;
-    if (make_key(dial, err) == 0) {
-        dial->listener = dial_listener_create(config->loop, config->port, &ops, dial, err);
-        if (dial->listener != NULL)
-            return dial;
-    }
+    if (make_key(dial, err) == 0 && open_port(dial, err) == 0)
+        return dial;
     dial_back_destroy(dial);
     return NULL;
 }
@@ -429,7 +436,7 @@ void dial_back_destroy(struct dial_back *dial)
         return;
     while (dial->oldest != NULL)
         guest_close(dial->oldest);
-    dial_listener_destroy(dial->listener);
+    listener_destroy(dial->listener);
     dial->config.module->party_destroy(dial->party);
     explicit_bzero(dial->key, sizeof(dial->key));
     strv_destroy(&dial->former);
@@ -440,7 +447,7 @@ void dial_back_destroy(struct dial_back *dial)
 
 int dial_back_port(const struct dial_back *dial)
 {
-    return dial_listener_port(dial->listener);
+    return (int)listener_port(dial->listener);
 }
 
 const char *dial_back_key(const struct dial_back *dial)

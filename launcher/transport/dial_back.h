@@ -18,7 +18,7 @@
  */
 #pragma once
 
-#include "io/dial_back_names.h"
+#include "io/dial_ends.h"
 #include "io/loop.h"
 #include "io/tls_module.h"
 #include "transport/transport.h"

@@ -11,7 +11,7 @@
 #include "agent_main/dial_out.h"
 #include "base/fd.h"
 #include "fake_tls.h"
-#include "io/dial_back_names.h"
+#include "io/dial_ends.h"
 
 #define LIMIT_MS 400 /* less than the time until it tries again */
 

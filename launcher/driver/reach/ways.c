@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "base/strv.h"
 #include "driver/job/job_kind.h"
-#include "io/dial_secret.h"
+#include "io/dial_ends.h"
 #include "model/allocation/allocation.h"
 #include "model/net/address.h"
 #include "node/facts.h"

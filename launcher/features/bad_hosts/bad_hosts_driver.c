@@ -22,7 +22,7 @@
 #include "base/mem.h"
 #include "driver/job/part.h"
 #include "features/bad_hosts/bad_hosts_driver_test.h"
-#include "io/thread_share.h"
+#include "io/threads.h"
 
 /* ---- The file -------------------------------------------------------------------------------- */
 

@@ -127,9 +127,10 @@ static void guest_waited_long(void *context)
     guest_destroy(context);
 }
 
-static void come(void *context, int fd)
+static void come(void *context, int fd, const struct sockaddr_storage *from)
 {
     struct check_door *door = context;
+    (void)from;
     if (door->guests >= GUESTS_MAX) {
         fd_close(&fd);
         return;
@@ -149,11 +150,12 @@ static void come(void *context, int fd)
 struct check_door *check_door_create(struct loop *loop, const char *address,
                                      const uint8_t token[CHECK_TOKEN], struct error *err)
 {
+    static const struct listener_ops ops = {.come = come};
     struct check_door *door = mem_alloc(sizeof(*door));
     *door =
         (struct check_door){.loop = loop, .patience_ms = PATIENCE_MS, .room = mem_alloc(READ_SIZE)};
     memcpy(door->token, token, CHECK_TOKEN);
-    door->listener = listener_create(loop, address, come, door, err);
+    door->listener = listener_create(loop, address, &ops, door, err);
     if (door->listener != NULL)
         return door;
     check_door_destroy(door);

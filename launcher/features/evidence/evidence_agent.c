@@ -26,7 +26,7 @@
 #include "features/hang/ras.h"
 #include "features/hang/ras_client.h"
 #include "io/proc.h"
-#include "io/thread_share.h"
+#include "io/threads.h"
 #include "model/env/flight_recorder.h"
 #include "model/env/secret.h"
 #include "wire/control.pb-c.h"

@@ -19,7 +19,7 @@
 #include "base/mem.h"
 #include "features/libraries/libraries.h"
 #include "io/proc.h"
-#include "io/thread_share.h"
+#include "io/threads.h"
 #include "node/descendants.h"
 #include "wire/control.pb-c.h"
 

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "io/thread_share.h"
+#include "io/threads.h"
 
 struct work_thread {
     struct thread_share share;

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "io/tcp_options.h"
+#include "io/listener.h"
 
 #define READ_SIZE ((size_t)64 << 10)
 #define READS_IN_A_ROW 16    /* then others get their turn */

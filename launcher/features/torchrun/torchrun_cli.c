@@ -30,7 +30,7 @@
 #include "cli/features.h"
 #include "cli/place.h"
 #include "features/torchrun/translation.h"
-#include "io/dial_lookup.h"
+#include "io/dial_ends.h"
 #include "model/allocation/slurm.h"
 #include "model/plan/mapping.h"
 #include "node/facts.h"

@@ -8,7 +8,6 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "io/tcp_options.h"
 #include "io/tls_stream.h"
 
 struct tree_link {
@@ -217,9 +216,10 @@ struct tree_link *tree_link_call(struct loop *loop, const struct socket_address 
 
 /* The door */
 
-static void come(void *context, int fd)
+static void come(void *context, int fd, const struct sockaddr_storage *from)
 {
     struct tree_door *door = context;
+    (void)from;
     if (door->guests >= door->guests_max) {
         fd_close(&fd);
         return;
@@ -237,6 +237,7 @@ struct tree_door *tree_door_create(struct loop *loop, const char *address,
                                    const struct tree_link_ops *ops, void *context,
                                    struct error *err)
 {
+    static const struct listener_ops come_ops = {.come = come};
     struct tree_door *door = mem_alloc(sizeof(*door));
     *door = (struct tree_door){.loop = loop,
                                .tls = tls,
@@ -244,7 +245,7 @@ struct tree_door *tree_door_create(struct loop *loop, const char *address,
                                .dead_after_ms = dead_after_ms,
                                .ops = ops,
                                .context = context};
-    door->listener = listener_create(loop, address, come, door, err);
+    door->listener = listener_create(loop, address, &come_ops, door, err);
     if (door->listener != NULL)
         return door;
     tree_door_destroy(door);

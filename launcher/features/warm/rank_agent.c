@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "features/warm/holder.h"
-#include "io/interpreter.h"
+#include "io/child.h"
 
 #define SPARE_FILES 32 /* that the agent may need for other things */
 

@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 
 #include "base/mem.h"
-#include "io/dial_secret.h"
+#include "io/dial_ends.h"
 #include "io/loop.h"
 #include "io/module_open.h"
 #include "transport/dial_back.h"

@@ -16,7 +16,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/strv.h"
-#include "io/dial_back_names.h"
+#include "io/dial_ends.h"
 #include "io/helpers.h"
 #include "io/stderr_pipe.h"
 #include "model/hosts/hostlist_range.h"

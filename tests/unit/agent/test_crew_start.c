@@ -17,7 +17,7 @@
 #include "agent/crew.h"
 #include "agent/crew_start.h"
 #include "agent_fixture.h"
-#include "io/spawners.h"
+#include "io/threads.h"
 
 #define WORKERS 200 /* more than start in one turn of the loop */
 

@@ -14,8 +14,7 @@
 #include "agent_main/dial_words.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "io/dial_lookup.h"
-#include "io/dial_secret.h"
+#include "io/dial_ends.h"
 
 static char secret[] = "/tmp/hvdrun-test-XXXXXX";
 

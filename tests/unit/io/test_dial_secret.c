@@ -14,7 +14,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "io/dial_secret.h"
+#include "io/dial_ends.h"
 
 #define SECRET "0123456789abcdef"
 

@@ -97,9 +97,10 @@ struct fixture {
     int came;
 };
 
-static void come(void *context, int fd)
+static void come(void *context, int fd, const struct sockaddr_storage *from)
 {
     struct fixture *f = context;
+    (void)from;
     f->came++;
     assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
     assert_true((fcntl(fd, F_GETFL) & O_NONBLOCK) != 0);
@@ -107,10 +108,12 @@ static void come(void *context, int fd)
     loop_stop(f->loop);
 }
 
-static int dial(const struct fixture *f)
+static const struct listener_ops usual = {.come = come};
+
+static int dial(const struct listener *listener)
 {
     struct socket_address to;
-    assert_true(socket_address_set(&to, "127.0.0.1", listener_port(f->listener)));
+    assert_true(socket_address_set(&to, "127.0.0.1", listener_port(listener)));
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(fd, (const struct sockaddr *)&to.at, to.length), 0);
     return fd;
@@ -119,7 +122,7 @@ static int dial(const struct fixture *f)
 static void open_fixture(struct fixture *f)
 {
     *f = (struct fixture){.loop = loop_create(NULL)};
-    f->listener = listener_create(f->loop, "127.0.0.1", come, f, NULL);
+    f->listener = listener_create(f->loop, "127.0.0.1", &usual, f, NULL);
     assert_non_null(f->listener);
     assert_int_not_equal(listener_port(f->listener), 0);
 }
@@ -135,7 +138,7 @@ static void test_connections(void **state)
     struct fixture f;
     (void)state;
     open_fixture(&f);
-    int one = dial(&f), other = dial(&f);
+    int one = dial(f.listener), other = dial(f.listener);
     while (f.came < 2)
         run_loop(f.loop);
     fd_close(&one);
@@ -167,7 +170,7 @@ static void test_without_descriptors(void **state)
     struct rlimit before, none;
     (void)state;
     open_fixture(&f);
-    int one = dial(&f);
+    int one = dial(f.listener);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     none = before;
     none.rlim_cur = (rlim_t)next_descriptor();
@@ -183,15 +186,68 @@ static void test_without_descriptors(void **state)
     close_fixture(&f);
 }
 
+/* Without descriptors at a port of all addresses. */
+struct crowd {
+    int last, came; /* the newest connection, and how many there were */
+    int fulls;
+    bool for_long;
+};
+
+static void come_in(void *context, int fd, const struct sockaddr_storage *from)
+{
+    struct crowd *crowd = context;
+    (void)from;
+    crowd->last = fd;
+    crowd->came++;
+}
+
+/* The newest one leaves its descriptor to the next one. */
+static void full(void *context, const char *cause, bool for_long)
+{
+    struct crowd *crowd = context;
+    (void)cause;
+    crowd->fulls++;
+    crowd->for_long |= for_long;
+    close(crowd->last);
+}
+
+/* While others wait, those that come in have time to show who they are. */
+static void test_one_gives_way_to_the_next(void **state)
+{
+    static const struct listener_ops ops = {.come = come_in, .full = full};
+    struct crowd crowd = {.last = -1};
+    struct loop *loop = loop_create(NULL);
+    struct listener *listener = listener_create_at(loop, 0, &ops, &crowd);
+    struct rlimit old, less;
+    int fds[3];
+    (void)state;
+    assert_non_null(listener);
+    for (int i = 0; i < 3; i++)
+        fds[i] = dial(listener);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    less = old;
+    less.rlim_cur = (rlim_t)next_descriptor() + 1;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &less), 0);
+    run_until(loop, crowd.for_long || crowd.came == 3);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    assert_true(crowd.for_long);
+    assert_int_equal(crowd.came, 2);
+    assert_int_equal(crowd.fulls, 2); /* once at the beginning */
+    for (int i = 0; i < 3; i++)
+        close(fds[i]);
+    listener_destroy(listener);
+    loop_destroy(loop);
+}
+
 static void test_what_cannot_be_listened_on(void **state)
 {
     struct error err = ERROR_INIT;
     struct loop *loop = loop_create(NULL);
     (void)state;
-    assert_null(listener_create(loop, "here", come, NULL, &err));
+    assert_null(listener_create(loop, "here", &usual, NULL, &err));
     assert_string_equal(err.text, "'here' is not a numeric address");
     err = (struct error)ERROR_INIT;
-    assert_null(listener_create(loop, "192.0.2.1", come, NULL, &err));
+    assert_null(listener_create(loop, "192.0.2.1", &usual, NULL, &err));
     assert_non_null(strstr(err.text, "cannot listen on 192.0.2.1: "));
     listener_destroy(NULL);
     loop_destroy(loop);
@@ -205,6 +261,7 @@ int main(void)
         cmocka_unit_test(test_numeric_addresses),
         cmocka_unit_test(test_connections),
         cmocka_unit_test(test_without_descriptors),
+        cmocka_unit_test(test_one_gives_way_to_the_next),
         cmocka_unit_test(test_what_cannot_be_listened_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,7 @@
 
 #include "base/fd.h"
 #include "io/child.h"
-#include "io/spawners.h"
+#include "io/threads.h"
 
 #define CHILDREN 100
 

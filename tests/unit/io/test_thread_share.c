@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/fd.h"
-#include "io/thread_share.h"
+#include "io/threads.h"
 #include "unit.h"
 
 struct work {
