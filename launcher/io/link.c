@@ -15,7 +15,6 @@
 
 #define KERNEL_QUEUE (512 << 10)
 #define WIDE_PIPE (256 << 10) /* of 64 MiB that a user may have in all; then pipes become tiny */
-#define PIECE ((size_t)64 << 10)
 
 struct link {
     struct loop *loop;
@@ -23,10 +22,7 @@ struct link {
     int usual_room; /* of the pipe that is read and is wide now; 0: it is not */
     struct loop_fd *read_watch, *write_watch;
     struct frame_reader in;
-    struct send_queue out;
-    struct piece_list pieces; /* their turn comes when `out` is empty */
-    uint32_t node;
-    uint16_t sent; /* number of the next frame */
+    struct frame_queue out;
     const struct link_ops *ops;
     void *context;
     bool flush_deferred;
@@ -42,8 +38,7 @@ static void link_free(struct link *link)
     if (link->busy > 0 || link->flush_deferred)
         return;
     frame_reader_clear(&link->in);
-    send_queue_destroy(&link->out);
-    piece_list_clear(&link->pieces);
+    frame_queue_destroy(&link->out);
     free(link);
 }
 
@@ -154,24 +149,23 @@ static void link_end_writing(struct link *link)
     const char *reason = mute_reason(link, room, sizeof(room));
     if (reason != NULL && link->ops->mute != NULL)
         link->ops->mute(link->context, reason);
-    send_queue_clear(&link->out);
-    piece_list_clear(&link->pieces);
+    frame_queue_clear(&link->out);
     loop_fd_destroy(link->write_watch);
     link->write_watch = NULL;
     if (shutdown(link->write_fd, SHUT_WR) < 0 && link->write_fd != link->read_fd)
         fd_close(&link->write_fd);
 }
 
-static bool next_piece(struct link *link);
-
 bool link_flush(struct link *link)
 {
-    while (!link->dead && (send_queue_length(&link->out) > 0 || next_piece(link))) {
+    struct send_queue *queue = &link->out.queue;
+    while (!link->dead && (send_queue_length(queue) > 0 ||
+                           (!link->overflowed && frame_queue_next_piece(&link->out)))) {
         size_t length;
-        const void *bytes = send_queue_next(&link->out, &length);
+        const void *bytes = send_queue_next(queue, &length);
         ssize_t put = fd_write(link->write_fd, bytes, length);
         if (put > 0) {
-            send_queue_consume(&link->out, (size_t)put);
+            send_queue_consume(queue, (size_t)put);
         } else if (errno == EAGAIN) {
             loop_fd_watch(link->write_watch, LOOP_WRITE);
             return false;
@@ -231,15 +225,10 @@ struct link *link_create(struct loop *loop, int read_fd, int write_fd, const str
     }
     widen(write_fd);
     struct link *link = mem_alloc(sizeof(*link));
-    *link = (struct link){.loop = loop,
-                          .read_fd = read_fd,
-                          .write_fd = write_fd,
-                          .node = FRAME_NODE_NONE,
-                          .ops = ops,
-                          .context = context};
+    *link = (struct link){
+        .loop = loop, .read_fd = read_fd, .write_fd = write_fd, .ops = ops, .context = context};
     frame_reader_init(&link->in);
-    send_queue_init(&link->out, LINK_QUEUE_MAX);
-    piece_list_init(&link->pieces);
+    frame_queue_init(&link->out, LINK_QUEUE_MAX);
     link->read_watch = loop_fd_create(loop, read_fd, link_readable, link);
     link->write_watch = loop_fd_create(loop, write_fd, link_writable, link);
     loop_fd_watch(link->read_watch, LOOP_READ);
@@ -269,7 +258,7 @@ void link_widen(struct link *link, bool wide)
 
 void link_set_node(struct link *link, uint32_t node)
 {
-    link->node = node;
+    link->out.node = node;
 }
 
 bool link_has_come(const struct link *link)
@@ -280,60 +269,45 @@ bool link_has_come(const struct link *link)
 
 size_t link_queued(const struct link *link)
 {
-    return send_queue_length(&link->out) + link->pieces.length;
+    return frame_queue_length(&link->out);
+}
+
+/* Nothing has ended it, so that sending makes sense. */
+static bool is_open(const struct link *link)
+{
+    return !link->dead && !link->destroyed && link->mute == 0;
+}
+
+/* A frame does not fit. */
+static bool give_up(struct link *link)
+{
+    link->overflowed = true;
+    flush_later(link);
+    return false;
 }
 
 /* May so many bytes be added to all that waits? If not, the link is given up. */
 static bool has_room(struct link *link, size_t length)
 {
     size_t queued = link_queued(link);
-    if (queued <= LINK_QUEUE_MAX && length <= LINK_QUEUE_MAX - queued)
-        return true;
-    link->overflowed = true;
-    flush_later(link);
-    return false;
+    bool fits = queued <= LINK_QUEUE_MAX && length <= LINK_QUEUE_MAX - queued;
+    return fits || give_up(link);
 }
 
-/* A place for one frame in `out`, or NULL after the link was given up. */
-static uint8_t *frame_place(struct link *link, size_t body)
+/* A place for one frame, or NULL: nothing is sent any more. */
+static uint8_t *frame_reserve(struct link *link, size_t body)
 {
-    if (link->dead || link->destroyed || link->mute != 0)
+    if (!is_open(link) || !has_room(link, FRAME_HEADER_SIZE + body))
         return NULL;
-    uint8_t *place =
-        link->overflowed ? NULL : send_queue_reserve(&link->out, FRAME_HEADER_SIZE + body);
-    if (place == NULL) {
-        link->overflowed = true;
-        flush_later(link);
-    }
+    uint8_t *place = link->overflowed ? NULL : frame_queue_reserve(&link->out, body);
+    if (place == NULL)
+        give_up(link);
     return place;
 }
 
-/* The same for bytes that do not wait already. */
-static uint8_t *frame_reserve(struct link *link, size_t body)
+static void frame_commit(struct link *link, enum frame_type type, uint32_t epoch, size_t body)
 {
-    bool sends = !link->dead && !link->destroyed && link->mute == 0;
-    return sends && has_room(link, FRAME_HEADER_SIZE + body) ? frame_place(link, body) : NULL;
-}
-
-/* The header of the next frame; it counts once `sent` is one more. */
-static void header_put(const struct link *link, uint8_t *place, enum frame_type type,
-                       uint32_t epoch, size_t body)
-{
-    struct frame_header header = {.version = FRAME_VERSION,
-                                  .type = (uint8_t)type,
-                                  .number = link->sent,
-                                  .length = (uint32_t)body,
-                                  .node = link->node,
-                                  .epoch = epoch};
-    frame_header_put(&header, place);
-}
-
-static void frame_commit(struct link *link, uint8_t *place, enum frame_type type, uint32_t epoch,
-                         size_t body)
-{
-    header_put(link, place, type, epoch, body);
-    link->sent++;
-    send_queue_commit(&link->out, FRAME_HEADER_SIZE + body);
+    frame_queue_commit(&link->out, type, epoch, body);
     flush_later(link);
 }
 
@@ -345,7 +319,7 @@ static void link_send_one(struct link *link, enum frame_type type, uint32_t epoc
         return;
     if (length > 0)
         memcpy(place + FRAME_HEADER_SIZE, body, length);
-    frame_commit(link, place, type, epoch, length);
+    frame_commit(link, type, epoch, length);
 }
 
 void link_send(struct link *link, enum frame_type type, uint32_t epoch, const void *body,
@@ -371,45 +345,18 @@ void link_send_message(struct link *link, enum frame_type type, uint32_t epoch,
     if (place == NULL)
         return;
     protobuf_c_message_pack(message, place + FRAME_HEADER_SIZE);
-    frame_commit(link, place, type, epoch, length);
+    frame_commit(link, type, epoch, length);
 }
 
-/* One frame or part: `lead` (0: none), what is left of the head, then bytes of the block. */
-static bool send_shared_one(struct link *link, enum frame_type type, uint32_t epoch, uint8_t lead,
+static bool send_shared_one(struct link *link, enum frame_type type, uint32_t epoch,
                             const struct buf *head, struct shared_block *block, size_t offset,
                             size_t length)
 {
-    size_t from = offset < head->length ? offset : head->length;
-    size_t own = head->length - from < length ? head->length - from : length;
-    size_t first = lead != 0;
-    uint8_t *place = frame_place(link, first + own);
-    if (place == NULL)
+    if (!is_open(link))
         return false;
-    if (lead != 0)
-        place[FRAME_HEADER_SIZE] = lead;
-    memcpy(place + FRAME_HEADER_SIZE + first, buf_text(head) + from, own);
-    header_put(link, place, type, epoch, first + length);
-    link->sent++;
-    send_queue_commit(&link->out, FRAME_HEADER_SIZE + first + own);
-    if (send_queue_share(&link->out, block, offset - from, length - own) < 0)
-        link->overflowed = true;
-    return !link->overflowed;
-}
-
-/* Queues the next piece of the first message that may wait. false: there is none. */
-static bool next_piece(struct link *link)
-{
-    const struct pieced *pieced = link->pieces.first;
-    if (pieced == NULL)
-        return false;
-    size_t rest = pieced_rest(pieced), length = rest < PIECE ? rest : PIECE;
-    bool last = rest == length;
-    if (!send_shared_one(link, last ? FRAME_PIECES_END : FRAME_PIECE, pieced->epoch,
-                         last ? (uint8_t)pieced->type : 0, &pieced->head, pieced->block, pieced->at,
-                         length))
-        return false;
-    piece_list_sent(&link->pieces, length);
-    return true;
+    bool fits = !link->overflowed &&
+                frame_queue_share(&link->out, type, epoch, 0, head, block, offset, length);
+    return fits || give_up(link);
 }
 
 void link_send_shared(struct link *link, enum frame_type type, uint32_t epoch,
@@ -422,31 +369,31 @@ void link_send_shared(struct link *link, enum frame_type type, uint32_t epoch,
     if (!has_room(link, whole))
         return;
     for (; whole - at > FRAME_BODY_MAX; at += FRAME_BODY_MAX) {
-        if (!send_shared_one(link, FRAME_PART, epoch, 0, &head, block, at, FRAME_BODY_MAX))
+        if (!send_shared_one(link, FRAME_PART, epoch, &head, block, at, FRAME_BODY_MAX))
             return;
     }
-    send_shared_one(link, type, epoch, 0, &head, block, at, whole - at);
+    send_shared_one(link, type, epoch, &head, block, at, whole - at);
 }
 
 void link_send_pieces(struct link *link, enum frame_type type, uint32_t epoch,
                       const ProtobufCMessage *message, unsigned field, struct shared_block *block)
 {
-    if (link->dead || link->destroyed || link->mute != 0)
+    if (!is_open(link))
         return;
     struct buf head AUTO_BUF = message_head(message, field, block->length);
     size_t whole = head.length + block->length;
     if (!has_room(link, whole))
         return;
-    if (whole <= PIECE && link->pieces.first == NULL)
-        send_shared_one(link, type, epoch, 0, &head, block, 0, whole);
+    if (whole <= LINK_PIECE && link->out.first == NULL)
+        send_shared_one(link, type, epoch, &head, block, 0, whole);
     else
-        piece_list_add(&link->pieces, type, epoch, &head, block);
+        frame_queue_add_pieces(&link->out, type, epoch, &head, block);
     flush_later(link);
 }
 
 void link_drop_pieces(struct link *link, uint32_t epoch)
 {
-    piece_list_drop(&link->pieces, epoch);
+    frame_queue_drop_pieces(&link->out, epoch);
 }
 
 bool link_takes(const struct link *link, size_t length)
@@ -463,22 +410,22 @@ uint8_t *link_data_reserve(struct link *link, size_t room)
 void link_data_commit(struct link *link, enum frame_type type, uint32_t epoch,
                       const struct frame_data *data, size_t length)
 {
-    uint8_t *place = send_queue_reserve(&link->out, FRAME_HEADER_SIZE + FRAME_DATA_PREFIX + length);
+    uint8_t *place = frame_queue_reserve(&link->out, FRAME_DATA_PREFIX + length);
     frame_data_put(data, place + FRAME_HEADER_SIZE);
-    frame_commit(link, place, type, epoch, FRAME_DATA_PREFIX + length);
+    frame_commit(link, type, epoch, FRAME_DATA_PREFIX + length);
 }
 
 static void queue_bytes(struct link *link, const void *bytes, size_t length)
 {
-    memcpy(send_queue_reserve(&link->out, length), bytes, length);
-    send_queue_commit(&link->out, length);
+    memcpy(send_queue_reserve(&link->out.queue, length), bytes, length);
+    send_queue_commit(&link->out.queue, length);
 }
 
 /* The rest of a frame whose header is on its way. Bytes that are not there any more (a worker may
  * read from its own pipe) become zeros: the frame's length has been said. */
 static void queue_rest(struct link *link, int fd, size_t length)
 {
-    uint8_t *place = send_queue_reserve(&link->out, length);
+    uint8_t *place = send_queue_reserve(&link->out.queue, length);
     size_t done = 0;
     while (done < length) {
         ssize_t got = fd_read(fd, place + done, length - done);
@@ -487,12 +434,12 @@ static void queue_rest(struct link *link, int fd, size_t length)
         done += (size_t)got;
     }
     memset(place + done, 0, length - done);
-    send_queue_commit(&link->out, length);
+    send_queue_commit(&link->out.queue, length);
 }
 
 bool link_ready(struct link *link)
 {
-    if (link->dead || link->destroyed || link->mute != 0 || link->flush_deferred)
+    if (!is_open(link) || link->flush_deferred)
         return false;
     struct pollfd now = {.fd = link->write_fd, .events = POLLOUT};
     bool ready = link_queued(link) == 0 && poll(&now, 1, 0) > 0;
@@ -507,12 +454,12 @@ bool link_data_splice(struct link *link, enum frame_type type, uint32_t epoch,
     if (link->dead || link->destroyed || link->overflowed || link_queued(link) > 0)
         return false;
     uint8_t head[FRAME_HEADER_SIZE + FRAME_DATA_PREFIX];
-    header_put(link, head, type, epoch, FRAME_DATA_PREFIX + length);
+    frame_queue_header(&link->out, head, type, epoch, FRAME_DATA_PREFIX + length);
     frame_data_put(data, head + FRAME_HEADER_SIZE);
     ssize_t put = fd_write(link->write_fd, head, sizeof(head));
     if (put < 0)
         return false;
-    link->sent++;
+    link->out.sent++;
     if ((size_t)put < sizeof(head))
         queue_bytes(link, head + put, sizeof(head) - (size_t)put);
     size_t moved = 0;

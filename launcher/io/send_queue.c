@@ -2,6 +2,7 @@
 #include "io/send_queue.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 
@@ -129,60 +130,136 @@ void send_queue_consume(struct send_queue *queue, size_t length)
     }
 }
 
-void piece_list_init(struct piece_list *list)
+struct pieced {
+    struct pieced *next;
+    enum frame_type type;
+    uint32_t epoch;
+    struct buf head;            /* its first bytes */
+    struct shared_block *block; /* all others */
+    size_t at;                  /* how many are in the queue */
+};
+
+void frame_queue_init(struct frame_queue *frames, size_t limit)
 {
-    *list = (struct piece_list){.last = &list->first};
+    *frames = (struct frame_queue){.node = FRAME_NODE_NONE, .last = &frames->first};
+    send_queue_init(&frames->queue, limit);
 }
 
-size_t pieced_rest(const struct pieced *pieced)
+static size_t pieced_rest(const struct pieced *pieced)
 {
     return pieced->head.length + pieced->block->length - pieced->at;
 }
 
-static void drop_pieced(struct piece_list *list, struct pieced **at)
+static void drop_pieced(struct frame_queue *frames, struct pieced **at)
 {
     struct pieced *pieced = *at;
-    list->length -= pieced_rest(pieced);
+    frames->pieces -= pieced_rest(pieced);
     *at = pieced->next;
     if (*at == NULL)
-        list->last = at;
+        frames->last = at;
     buf_destroy(&pieced->head);
     shared_block_release(pieced->block);
     free(pieced);
 }
 
-void piece_list_clear(struct piece_list *list)
+void frame_queue_clear(struct frame_queue *frames)
 {
-    while (list->first != NULL)
-        drop_pieced(list, &list->first);
+    send_queue_clear(&frames->queue);
+    while (frames->first != NULL)
+        drop_pieced(frames, &frames->first);
 }
 
-void piece_list_drop(struct piece_list *list, uint32_t epoch)
+void frame_queue_destroy(struct frame_queue *frames)
 {
-    for (struct pieced **at = &list->first; *at != NULL;) {
-        if ((*at)->epoch == epoch && (*at)->at == 0)
-            drop_pieced(list, at);
-        else
-            at = &(*at)->next;
-    }
+    frame_queue_clear(frames);
+    send_queue_destroy(&frames->queue);
 }
 
-void piece_list_add(struct piece_list *list, enum frame_type type, uint32_t epoch, struct buf *head,
-                    struct shared_block *block)
+size_t frame_queue_length(const struct frame_queue *frames)
+{
+    return send_queue_length(&frames->queue) + frames->pieces;
+}
+
+uint8_t *frame_queue_reserve(struct frame_queue *frames, size_t body)
+{
+    return send_queue_reserve(&frames->queue, FRAME_HEADER_SIZE + body);
+}
+
+void frame_queue_header(const struct frame_queue *frames, uint8_t *place, enum frame_type type,
+                        uint32_t epoch, size_t body)
+{
+    struct frame_header header = {.version = FRAME_VERSION,
+                                  .type = (uint8_t)type,
+                                  .number = frames->sent,
+                                  .length = (uint32_t)body,
+                                  .node = frames->node,
+                                  .epoch = epoch};
+    frame_header_put(&header, place);
+}
+
+void frame_queue_commit(struct frame_queue *frames, enum frame_type type, uint32_t epoch,
+                        size_t body)
+{
+    frame_queue_header(frames, frame_queue_reserve(frames, body), type, epoch, body);
+    frames->sent++;
+    send_queue_commit(&frames->queue, FRAME_HEADER_SIZE + body);
+}
+
+bool frame_queue_share(struct frame_queue *frames, enum frame_type type, uint32_t epoch,
+                       uint8_t lead, const struct buf *head, struct shared_block *block,
+                       size_t offset, size_t length)
+{
+    size_t from = offset < head->length ? offset : head->length;
+    size_t own = head->length - from < length ? head->length - from : length;
+    size_t first = lead != 0;
+    uint8_t *place = frame_queue_reserve(frames, first + own);
+    if (place == NULL)
+        return false;
+    if (lead != 0)
+        place[FRAME_HEADER_SIZE] = lead;
+    memcpy(place + FRAME_HEADER_SIZE + first, buf_text(head) + from, own);
+    frame_queue_header(frames, place, type, epoch, first + length);
+    frames->sent++;
+    send_queue_commit(&frames->queue, FRAME_HEADER_SIZE + first + own);
+    return send_queue_share(&frames->queue, block, offset - from, length - own) == 0;
+}
+
+void frame_queue_add_pieces(struct frame_queue *frames, enum frame_type type, uint32_t epoch,
+                            struct buf *head, struct shared_block *block)
 {
     struct pieced *pieced = mem_alloc(sizeof(*pieced));
     *pieced = (struct pieced){
         .type = type, .epoch = epoch, .head = *head, .block = shared_block_hold(block)};
     buf_init(head, head->limit);
-    list->length += pieced_rest(pieced);
-    *list->last = pieced;
-    list->last = &pieced->next;
+    frames->pieces += pieced_rest(pieced);
+    *frames->last = pieced;
+    frames->last = &pieced->next;
 }
 
-void piece_list_sent(struct piece_list *list, size_t length)
+bool frame_queue_next_piece(struct frame_queue *frames)
 {
-    list->first->at += length;
-    list->length -= length;
-    if (pieced_rest(list->first) == 0)
-        drop_pieced(list, &list->first);
+    struct pieced *pieced = frames->first;
+    if (pieced == NULL)
+        return false;
+    size_t rest = pieced_rest(pieced), length = rest < LINK_PIECE ? rest : LINK_PIECE;
+    bool last = rest == length;
+    if (!frame_queue_share(frames, last ? FRAME_PIECES_END : FRAME_PIECE, pieced->epoch,
+                           last ? (uint8_t)pieced->type : 0, &pieced->head, pieced->block,
+                           pieced->at, length))
+        return false;
+    pieced->at += length;
+    frames->pieces -= length;
+    if (last)
+        drop_pieced(frames, &frames->first);
+    return true;
+}
+
+void frame_queue_drop_pieces(struct frame_queue *frames, uint32_t epoch)
+{
+    for (struct pieced **at = &frames->first; *at != NULL;) {
+        if ((*at)->epoch == epoch && (*at)->at == 0)
+            drop_pieced(frames, at);
+        else
+            at = &(*at)->next;
+    }
 }

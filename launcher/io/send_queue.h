@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -57,32 +58,47 @@ const void *send_queue_next(const struct send_queue *queue, size_t *length);
 void send_queue_consume(struct send_queue *queue, size_t length);
 
 /*
- * Messages that a link sends in pieces, whenever its queue is empty. Each is a head of its own, and
- * a block that many links share. So it costs a slow link its head and a reference.
+ * The frames that a link has still to send, numbered in their order. A message that may wait goes
+ * in pieces, whenever nothing else is queued. It is a head of its own, and a block that many links
+ * share. So it costs a slow link its head and a reference.
  */
-struct pieced {
-    struct pieced *next;
-    enum frame_type type;
-    uint32_t epoch;
-    struct buf head;            /* its first bytes */
-    struct shared_block *block; /* all others */
-    size_t at;                  /* how many have been sent */
-};
+#define LINK_PIECE ((size_t)64 << 10)
 
-struct piece_list {
+struct pieced;
+
+struct frame_queue {
+    struct send_queue queue;
     struct pieced *first, **last;
-    size_t length; /* bytes that have not been sent */
+    size_t pieces; /* bytes of messages in pieces that are not in the queue yet */
+    uint32_t node; /* for the headers */
+    uint16_t sent; /* number of the next frame */
 };
 
-void piece_list_init(struct piece_list *list);
-void piece_list_clear(struct piece_list *list);
-/* Leaves out the messages of this epoch that have not begun. */
-void piece_list_drop(struct piece_list *list, uint32_t epoch);
+void frame_queue_init(struct frame_queue *frames, size_t limit);
+void frame_queue_clear(struct frame_queue *frames);
+void frame_queue_destroy(struct frame_queue *frames);
+size_t frame_queue_length(const struct frame_queue *frames); /* all bytes that wait */
 
-/* Holds the block, and takes the head, which is empty afterwards. */
-void piece_list_add(struct piece_list *list, enum frame_type type, uint32_t epoch, struct buf *head,
-                    struct shared_block *block);
+/* A place for a frame with such a body; frame_queue_commit() writes its header, and sends it. NULL:
+ * over the limit. */
+uint8_t *frame_queue_reserve(struct frame_queue *frames, size_t body);
+void frame_queue_commit(struct frame_queue *frames, enum frame_type type, uint32_t epoch,
+                        size_t body);
 
-/* `length` bytes of the first message have been sent. After its last byte it is gone. */
-void piece_list_sent(struct piece_list *list, size_t length);
-size_t pieced_rest(const struct pieced *pieced);
+/* The header of the next frame; it counts once `sent` is one more. */
+void frame_queue_header(const struct frame_queue *frames, uint8_t *place, enum frame_type type,
+                        uint32_t epoch, size_t body);
+
+/* A frame of `length` bytes of a head and a block that follows it, from `offset`. It begins with
+ * the byte `lead` (0: none). false: over the limit. */
+bool frame_queue_share(struct frame_queue *frames, enum frame_type type, uint32_t epoch,
+                       uint8_t lead, const struct buf *head, struct shared_block *block,
+                       size_t offset, size_t length);
+
+/* A message that may wait. Holds the block, and takes the head, which is empty afterwards. */
+void frame_queue_add_pieces(struct frame_queue *frames, enum frame_type type, uint32_t epoch,
+                            struct buf *head, struct shared_block *block);
+/* Queues the next piece of the first such message. false: there is none, or no room. */
+bool frame_queue_next_piece(struct frame_queue *frames);
+/* Leaves out those of this epoch that have not begun. */
+void frame_queue_drop_pieces(struct frame_queue *frames, uint32_t epoch);
