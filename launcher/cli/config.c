@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/config.h"
+#include "cli/sources.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -15,8 +15,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "cli/config_test.h"
-#include "cli/config_yaml.h"
+#include "cli/cli_test.h"
 #include "cli/spelling.h"
 #include "model/settings/ini_lines.h"
 #include "model/settings/settings.h"

@@ -3,7 +3,7 @@
  * Reads libyaml's events by recursive descent. The depth is always two, whatever the file has, and
  * aliases, lists and further documents are errors. So the size of the file bounds work and memory.
  */
-#include "cli/config_yaml.h"
+#include "cli/sources.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/control_command.h"
+#include "cli/control.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -17,14 +17,10 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "cli/control_client.h"
-#include "cli/control_log.h"
-#include "cli/control_ps.h"
 #include "cli/control_show.h"
-#include "cli/control_slurm.h"
-#include "cli/control_status.h"
 #include "cli/control_words.h"
 #include "cli/features.h"
-#include "cli/help.h"
+#include "cli/texts.h"
 #include "driver/control/folder.h"
 #include "driver/control/request.h"
 

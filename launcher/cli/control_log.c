@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/control_log.h"
+#include "cli/control.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/control_ps.h"
+#include "cli/control.h"
 
 #include <jansson.h>
 #include <pwd.h>
@@ -12,7 +12,6 @@
 #include "base/mem.h"
 #include "cli/control_client.h"
 #include "cli/control_show.h"
-#include "cli/control_status.h"
 
 #define DIAL_MS 1000
 #define ANSWER_MS 2000 /* also for this */

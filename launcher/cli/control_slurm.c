@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/control_slurm.h"
+#include "cli/control.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/status.h"
-#include "cli/config.h"
+#include "cli/sources.h"
 #include "driver/control/folder.h"
 #include "driver/control/record.h"
 #include "io/child.h"

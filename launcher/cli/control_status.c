@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/control_status.h"
+#include "cli/control.h"
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/docgen.h"
+#include "cli/texts.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -5,8 +5,8 @@
 
 #include "base/buf.h"
 #include "base/status.h"
-#include "cli/docgen.h"
 #include "cli/spelling.h"
+#include "cli/texts.h"
 #include "model/settings/option.h"
 
 /* The sections of the manual page about a job: variables of the workers, signals, exit status. */

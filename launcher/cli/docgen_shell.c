@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "cli/docgen.h"
 #include "cli/first_word.h"
 #include "cli/spelling.h"
+#include "cli/texts.h"
 #include "model/settings/option.h"
 
 struct listing {

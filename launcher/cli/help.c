@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/help.h"
+#include "cli/texts.h"
 
 #include <ctype.h>
 #include <dlfcn.h>
@@ -10,10 +10,10 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "cli/cli_test.h"
 #include "cli/control_words.h"
 #include "cli/features.h"
 #include "cli/first_word.h"
-#include "cli/help_test.h"
 #include "cli/spelling.h"
 #include "model/settings/option.h"
 

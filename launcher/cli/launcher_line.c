@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/launcher_line.h"
+#include "cli/sources.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "cli/user_files.h"
+#include "cli/sources.h"
 #include "model/allocation/allocation.h"
 #include "model/allocation/slurm.h"
 #include "model/hosts/entry.h"

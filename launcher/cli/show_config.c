@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/show_config.h"
+#include "cli/texts.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/user_files.h"
+#include "cli/sources.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -77,8 +77,3 @@ char *interpreter_line(const char *path);
 /* "#!/usr/bin/env NAME" and a carriage return: env exists, and would look for "NAME\r". -1: so it
  * is, and `err` says so. */
 int interpreter_check_env(const char *path, struct error *err);
-
-/* execve() of `path` has failed with `errnum`, in the folder `wdir` (NULL: the present one).
- * -1: the interpreter is the reason, and `err` says so. 0: it is not, or cannot be read; `err` is
- * unchanged. */
-int interpreter_explain(const char *path, const char *wdir, int errnum, struct error *err);

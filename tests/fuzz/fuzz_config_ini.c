@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The INI configuration. */
-#include "cli/config_test.h"
+#include "cli/cli_test.h"
 #include "fuzz.h"
 
 FUZZ_TARGET

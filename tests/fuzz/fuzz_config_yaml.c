@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* horovodrun's YAML configuration. */
-#include "cli/config_yaml.h"
+#include "cli/sources.h"
 #include "fuzz.h"
 
 FUZZ_TARGET

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "cli/control.h"
 #include "cli/control_client.h"
-#include "cli/control_status.h"
 #include "features/usage/usage_marks.h"
 #include "features/usage/usage_test.h"
 #include "fuzz.h"

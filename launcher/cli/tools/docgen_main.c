@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tool for the build: `hvdrun-docgen KIND` prints one of the documents of cli/docgen.h. */
+/* A tool for the build: `hvdrun-docgen KIND` prints one of the documents of cli/texts.h. */
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/docgen.h"
+#include "cli/texts.h"
 
 #define TEXT_LIMIT ((size_t)1 << 20)
 

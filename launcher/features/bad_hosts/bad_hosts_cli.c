@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "cli/features.h"
-#include "cli/user_files.h"
+#include "cli/sources.h"
 #include "features/bad_hosts/bad_hosts.h"
 
 #define SHOWN_MAX 5

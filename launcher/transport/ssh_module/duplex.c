@@ -59,6 +59,11 @@ static ssize_t receive(libssh2_socket_t fd, void *bytes, size_t length, int flag
     return n == 0 ? 0 : -state->receive_errno;
 }
 
+static bool socket_broken(const struct ssh_socket *state)
+{
+    return state->ended || state->receive_errno != 0 || state->send_errno != 0;
+}
+
 static ssize_t transmit(libssh2_socket_t fd, const void *bytes, size_t length, int flags,
                         void **abstract)
 {
@@ -95,12 +100,8 @@ void socket_attach(LIBSSH2_SESSION *session)
 #endif
 }
 
-bool socket_broken(const struct ssh_socket *state)
-{
-    return state->ended || state->receive_errno != 0 || state->send_errno != 0;
-}
-
-int socket_errno(const struct ssh_socket *state)
+/* When it is broken; ECONNRESET for an end. */
+static int socket_errno(const struct ssh_socket *state)
 {
     if (state->receive_errno != 0)
         return state->receive_errno;

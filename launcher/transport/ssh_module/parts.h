@@ -101,8 +101,6 @@ struct ssh_socket {
 /* The session's abstract pointer must be the struct ssh_socket. */
 void socket_attach(LIBSSH2_SESSION *session);
 
-bool socket_broken(const struct ssh_socket *socket);
-int socket_errno(const struct ssh_socket *socket); /* when it is broken; ECONNRESET for an end */
 /* "closed by the other side", "Connection reset by peer"; NULL when it is not broken. */
 const char *socket_cause(const struct ssh_socket *socket);
 

@@ -3,7 +3,7 @@
 
 #include <sys/stat.h>
 
-#include "cli/launcher_line.h"
+#include "cli/sources.h"
 
 /* Each spelling of horovodrun 0.28 with the option it sets and the value stored. */
 static const struct {

@@ -5,9 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/config.h"
-#include "cli/config_test.h"
-#include "cli/config_yaml.h"
+#include "cli/cli_test.h"
+#include "cli/sources.h"
 
 static int read_ini(const char *text, struct settings *settings, struct error *err)
 {

@@ -24,7 +24,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/tree.h"
-#include "cli/control_slurm.h"
+#include "cli/control.h"
 #include "driver/control/folder.h"
 #include "driver/control/record.h"
 #include "io/proc.h"

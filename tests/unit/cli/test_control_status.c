@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "cli/control_status.h"
+#include "cli/control.h"
 
 static void expect(const char *json, const char *expected)
 {

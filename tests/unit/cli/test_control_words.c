@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "base/strv.h"
 #include "cli/control_words.h"
-#include "cli/help.h"
+#include "cli/texts.h"
 
 static struct strv split(const char *line)
 {

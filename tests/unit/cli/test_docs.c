@@ -4,11 +4,10 @@
 #include "cli_fixture.h"
 
 #include "base/fd.h"
+#include "cli/cli_test.h"
 #include "cli/control_words.h"
-#include "cli/docgen.h"
-#include "cli/help.h"
-#include "cli/help_test.h"
 #include "cli/spelling.h"
+#include "cli/texts.h"
 
 #define TEXT_LIMIT ((size_t)1 << 20)
 

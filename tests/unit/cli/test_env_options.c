@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli_fixture.h"
 
-#include "cli/config.h"
+#include "cli/sources.h"
 #include "model/env/rank_variables.h"
 
 static int apply(char *const *env, struct settings *settings, struct strv *warnings,

@@ -3,8 +3,8 @@
 #include "cli/foreign.h"
 
 #include "base/fd.h"
-#include "cli/docgen.h"
 #include "cli/spelling.h"
+#include "cli/texts.h"
 #include "cli_fixture.h"
 
 #define TEXT_LIMIT ((size_t)1 << 20)

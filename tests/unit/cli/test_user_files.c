@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
-#include "cli/user_files.h"
+#include "cli/sources.h"
 #include "cli_fixture.h"
 
 static char folder[] = "/tmp/hvdrun-files-XXXXXX";

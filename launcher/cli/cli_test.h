@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For the tests of help alone. */
+/* What only the tests of config.c and help.c use. */
 #pragma once
 
 #include "base/buf.h"
-#include "cli/help.h"
+#include "base/error.h"
+#include "model/settings/settings.h"
+
+/* `text` is the whole file, without NUL bytes. Errors begin with "FILE:LINE: ". */
+int config_ini_read(const char *text, const char *file, enum setting_source source,
+                    struct settings *settings, struct error *err);
 
 /* Appends a list of libraries, "zlib 1.3, inih undefined", without versions that are not numbers.
  */
