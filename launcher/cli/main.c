@@ -25,7 +25,6 @@
 #include "cli/first_word.h"
 #include "cli/forks.h"
 #include "cli/place.h"
-#include "cli/preflight_json.h"
 #include "cli/sources.h"
 #include "cli/texts.h"
 #include "driver/control/folder.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/preflight_json.h"
+#include "cli/place.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "io/stderr_pipe.h"
+#include "io/helpers.h"
 
 #define DRAIN_MS 500 /* reading on after the exit, while another process holds the pipe */
 #define READ_BYTES ((size_t)16384)

@@ -11,12 +11,12 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "output/collapse.h"
-#include "output/console.h"
 #include "output/copies.h"
 #include "output/label.h"
 #include "output/lines.h"
 #include "output/seats.h"
 #include "output/surface.h"
+#include "output/terminal.h"
 #include "output/types.h"
 
 /*

@@ -7,10 +7,10 @@
 #include <time.h>
 
 #include "base/mem.h"
-#include "output/backlog.h"
-#include "output/console.h"
 #include "output/mux.h"
 #include "output/sink.h"
+#include "output/surface.h"
+#include "output/terminal.h"
 
 /* Raw bytes become lines in slices of this size, so that the queue passes its limit by little even
  * when the lines are short and the labels long. */

@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "io/loop.h"
+#include "output/types.h"
 
 struct sink;
 struct output_target;
@@ -71,3 +72,38 @@ void sink_report_failures(struct sink *sink);
 /* Calls drained() once, from the loop: when at most `below` bytes are queued, or `ticket` is
  * reached. A later call replaces the earlier one. Pass 0 for a ticket that is not wanted. */
 void sink_wake(struct sink *sink, size_t below, uint64_t ticket);
+
+/*
+ * The backlog: raw bytes that wait for room in the sink's queue, in the order in which they came.
+ * Between them wait the calls about streams and seats. Nothing here limits its size: the credit
+ * that the driver grants does. Pure.
+ */
+
+enum backlog_what {
+    BACKLOG_BYTES,
+    BACKLOG_SHOW, /* show an unfinished line; no bytes */
+    BACKLOG_END,  /* the stream ends here; no bytes */
+    BACKLOG_SEAT  /* another worker has the seat from here on; no bytes */
+};
+
+struct backlog_chunk {
+    struct backlog_chunk *next;
+    enum backlog_what what;
+    struct output_seat who; /* BACKLOG_SEAT: the host is in `bytes` */
+    int seat, stream;
+    int64_t wall_ns;
+    size_t length, taken;
+    char bytes[];
+};
+
+struct backlog { /* an all-zero struct is empty */
+    struct backlog_chunk *first, *last;
+    uint64_t put, done; /* chunks so far */
+};
+
+void backlog_put(struct backlog *backlog, int seat, int stream, const void *bytes, size_t length,
+                 int64_t wall_ns);
+void backlog_put_word(struct backlog *backlog, enum backlog_what what, int seat, int stream);
+void backlog_put_seat(struct backlog *backlog, int seat, const struct output_seat *who);
+void backlog_drop_first(struct backlog *backlog);
+void backlog_destroy(struct backlog *backlog);

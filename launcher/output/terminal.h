@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The size and the raw mode of the user's terminal. */
+/* The user's terminal: its size and raw mode, and what the launcher prints there. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
+
+struct output_config;
+struct output_target;
+struct sink;
+struct surface;
 
 /* Of the terminal behind stdin, stdout or stderr; 0 by 0 when there is none. */
 void terminal_size(uint32_t *rows, uint32_t *columns);
@@ -20,3 +25,23 @@ void terminal_destroy(struct terminal *terminal);
 
 /* May we read from stdin now? Not when it is a terminal and we are in the background. */
 bool terminal_may_read(void);
+
+/*
+ * The launcher's own stdout and stderr: which of them is a terminal, whether both lead to the same
+ * place, whether labels are coloured. It looks at the descriptors once and writes only to the sink.
+ */
+
+struct console {
+    struct sink *sink;
+    struct output_target *target[2];
+    struct surface *surface[2]; /* equal when both streams lead to the same place */
+    int fd[2];
+    bool color[2];
+};
+
+struct console *console_create(struct sink *sink, const struct output_config *config);
+void console_destroy(struct console *console);
+
+void console_text(struct console *console, int stream, const char *text);
+void console_settle(struct console *console); /* before the bytes are handed over */
+void console_finish(struct console *console);

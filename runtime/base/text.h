@@ -25,6 +25,21 @@ static inline bool blank_is(char c)
 }
 
 /* Moves both ends inwards, past the blanks; the text itself does not change. */
-void blank_trim(const char **text, size_t *length);
+static inline void blank_trim(const char **text, size_t *length)
+{
+    while (*length > 0 && blank_is((*text)[0])) {
+        (*text)++;
+        (*length)--;
+    }
+    while (*length > 0 && blank_is((*text)[*length - 1]))
+        (*length)--;
+}
+
 /* The same, after it has cut off a comment: all from the first # on. */
-void blank_trim_comment(const char **text, size_t *length);
+static inline void blank_trim_comment(const char **text, size_t *length)
+{
+    const char *comment = (const char *)memchr(*text, '#', *length);
+    if (comment != NULL)
+        *length = (size_t)(comment - *text);
+    blank_trim(text, length);
+}

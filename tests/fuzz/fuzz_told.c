@@ -3,7 +3,7 @@
  * log, /proc/PID/cgroup. */
 #include "base/strv.h"
 #include "fuzz.h"
-#include "io/stderr_pipe.h"
+#include "io/helpers.h"
 #include "node/cgroup.h"
 #include "node/cgroup_test.h"
 #include "node/route.h"

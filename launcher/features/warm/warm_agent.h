@@ -14,7 +14,6 @@
 #include "io/child.h"
 #include "io/helpers.h"
 #include "io/loop.h"
-#include "io/stderr_pipe.h"
 
 /*
  * rank_agent.c: a rank that waits for its process: a copy of what child_spawn() needs, with its

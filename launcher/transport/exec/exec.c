@@ -14,7 +14,6 @@
 #include "base/strv.h"
 #include "io/helpers.h"
 #include "io/loop.h"
-#include "io/stderr_pipe.h"
 #include "model/exit/signal_name.h"
 #include "transport/boot/boot.h"
 #include "transport/exec/words.h"

@@ -18,7 +18,6 @@
 #include "base/strv.h"
 #include "io/dial_ends.h"
 #include "io/helpers.h"
-#include "io/stderr_pipe.h"
 #include "model/hosts/hostlist_range.h"
 #include "transport/srun/process_test.h"
 

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "io/stderr_pipe.h"
+#include "io/helpers.h"
 #include "transport/exec/words.h"
 #include "transport/srun/process.h"
 

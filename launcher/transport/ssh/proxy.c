@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/parse.h"
-#include "io/stderr_pipe.h"
+#include "io/helpers.h"
 
 #define COMMAND_MAX 8192
 

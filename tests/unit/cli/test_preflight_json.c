@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/status.h"
-#include "cli/preflight_json.h"
+#include "cli/place.h"
 #include "model/hosts/entry.h"
 
 #define FINDINGS                                                                            \

@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "io/stderr_pipe.h"
+#include "io/helpers.h"
 #include "loop_fixture.h"
 
 struct fixture {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "output/backlog.h"
+#include "output/sink.h"
 
 static void put(struct backlog *backlog, const char *text)
 {

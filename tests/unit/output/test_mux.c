@@ -11,9 +11,9 @@
 #include <fcntl.h>
 
 #include "base/fd.h"
-#include "output/console.h"
 #include "output/mux.h"
 #include "output/sink.h"
+#include "output/terminal.h"
 
 static void ignore(void *context)
 {

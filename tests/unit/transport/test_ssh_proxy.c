@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "io/stderr_pipe.h"
+#include "io/helpers.h"
 #include "transport/ssh/parts.h"
 
 static void assert_words(const struct strv *words, const char *expected)
