@@ -131,7 +131,6 @@ static void make_workers(struct crew *crew, const Hvdrun__Prepare *prepare)
                                           .null_fd = -1,
                                           .drain_ms = crew->config.drain_ms,
                                           .merge_stderr = prepare->merge_stderr,
-                                          .stdout_terminals = prepare->stdout_terminals,
                                           .rows = (int)prepare->terminal_rows,
                                           .columns = (int)prepare->terminal_columns,
                                           .changed = worker_changed,

@@ -166,6 +166,7 @@ static int choose_kind(struct filling *filling, size_t index, bool here, struct 
             return -1;
         found = elsewhere;
     }
+    app->links_mpi = found.linked;
     bool loads = automatic && loads_mpi(filling->prepare, &found);
     enum mpi_kind kind = loads ? MPI_PMIX : found.kind;
     for (enum mpi_kind k = MPI_NONE; !automatic && k <= MPI_PMI1; k++)

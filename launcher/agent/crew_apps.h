@@ -22,6 +22,7 @@ struct crew_app {
     struct strv env;   /* its own -x */
     const char *wdir;  /* borrowed; NULL: where the agent is */
     bool requires_mpi; /* it is linked with MPI, or the user said so */
+    bool links_mpi;    /* it, or what it runs in an image, whatever the user said */
 };
 
 struct crew_apps {

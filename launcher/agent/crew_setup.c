@@ -57,6 +57,7 @@ static int crew_files_check(const Hvdrun__Prepare *prepare, const struct crew_ap
 }
 
 #define SLOT_MAX 1000000
+#define TERMINALS_FOR_OTHERS 64
 
 static char *join_names(char *const *names, size_t count)
 {
@@ -239,11 +240,15 @@ static void choose_interfaces(struct crew_setup *setup)
     route_leave_subnets(&setup->route);
 }
 
-/* Others on this host need some too, so each start may still fail. */
-static int check_terminals(size_t count, struct error *err)
+/* Others on this host need some too, so each start may still fail. Nobody asked for those of MPI
+ * programs, so they must leave enough for logins and other jobs. */
+static int check_terminals(struct crew_setup *setup, struct error *err)
 {
+    size_t count = setup->prepare->n_workers;
     int64_t left = pty_left();
-    if (left < 0 || (uint64_t)left >= count)
+    setup->mpi_terminals = setup->prepare->mpi_terminals &&
+                           (left < 0 || (uint64_t)left >= count + TERMINALS_FOR_OTHERS);
+    if (!setup->prepare->stdout_terminals || left < 0 || (uint64_t)left >= count)
         return 0;
     return error_status(err, STATUS_LAUNCHER,
                         "%zu ranks need a terminal each, but this host allows only %" PRId64
@@ -272,7 +277,7 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
         if (prepare->workers[i]->slot >= SLOT_MAX)
             return error_set(err, "a worker in slot %u", prepare->workers[i]->slot);
     }
-    if (prepare->stdout_terminals && check_terminals(prepare->n_workers, err) < 0)
+    if (check_terminals(setup, err) < 0)
         return -1;
     if (rank_places_read(prepare, &setup->places, err) < 0)
         return -1;

@@ -19,6 +19,13 @@ static enum worker_stdin stdin_of(const Hvdrun__Prepare *prepare, uint32_t seat)
     return WORKER_STDIN_NULL;
 }
 
+static enum worker_stdout stdout_of(const struct crew_setup *setup, const struct crew_app *app)
+{
+    if (setup->prepare->stdout_terminals)
+        return WORKER_STDOUT_TERMINAL;
+    return setup->mpi_terminals && app->links_mpi ? WORKER_STDOUT_EITHER : WORKER_STDOUT_PIPE;
+}
+
 static bool is_stopped(const Hvdrun__Prepare *prepare, uint32_t seat)
 {
     for (size_t i = 0; i < prepare->n_stopped_seats; i++) {
@@ -85,7 +92,8 @@ static void make_vars(struct start *start, const struct crew_setup *setup,
     crew_binding_env(&setup->binding, setup->config->facts->cpu_quota, setup->cpu_ranks, message,
                      &start->hints);
     crew_gpus_env(setup->binding.gpus, message, &start->extra, &start->hints);
-    if (setup->prepare->stdout_terminals)
+    start->spawn.worker->output = stdout_of(setup, app);
+    if (start->spawn.worker->output != WORKER_STDOUT_PIPE)
         add_terminal_hints(&start->hints);
     start->places = crew_progress_places(progress, start->spawn.worker->seat);
     struct worker_env_rank rank = {.rank = (int)message->rank,

@@ -143,14 +143,15 @@ static int plumb_output(struct plumbing *p, int i)
 
 /* The worker has a session of its own, but this is not its controlling terminal, unless root opens
  * it for reading: so no signal comes from it, not even when its master closes. */
-static int plumb_stdout(const struct worker_shared *shared, struct plumbing *p)
+static int plumb_stdout(const struct worker *worker, struct plumbing *p)
 {
-    if (!shared->stdout_terminals)
-        return plumb_output(p, STDOUT_FILENO);
+    const struct worker_shared *shared = worker->shared;
     bool known = shared->rows > 0;
     int ends[2];
+    if (worker->output == WORKER_STDOUT_PIPE)
+        return plumb_output(p, STDOUT_FILENO);
     if (pty_open_output(ends, known ? shared->rows : ROWS, known ? shared->columns : COLUMNS) < 0)
-        return -1;
+        return worker->output == WORKER_STDOUT_EITHER ? plumb_output(p, STDOUT_FILENO) : -1;
     p->ours[STDOUT_FILENO] = ends[0];
     p->child[STDOUT_FILENO] = ends[1];
     return fd_nonblock(ends[0]);
@@ -167,7 +168,7 @@ static int plumb_pipes(const struct worker *worker, struct plumbing *p,
         p->child[0] = ends[0];
         p->ours[0] = ends[1];
     }
-    if (plumb_stdout(worker->shared, p) < 0)
+    if (plumb_stdout(worker, p) < 0)
         return -1;
     if (!worker->shared->merge_stderr)
         return plumb_output(p, STDERR_FILENO);
@@ -237,7 +238,8 @@ static int plumb(struct worker *worker, struct plumbing *p, struct child_spec *s
                       "cannot create the terminal of rank %u: this host allows no more terminals; "
                       "raise kernel.pty.max or max= of /dev/pts%s",
                       worker->rank,
-                      worker->shared->stdout_terminals ? ", or use --pty for one rank only" : "");
+                      worker->output == WORKER_STDOUT_TERMINAL ? ", or use --pty for one rank only"
+                                                               : "");
         err->status = STATUS_LAUNCHER;
         return -1;
     }

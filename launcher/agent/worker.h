@@ -47,6 +47,9 @@ const char *worker_state_name(enum worker_state state);
 
 enum worker_stdin { WORKER_STDIN_NULL, WORKER_STDIN_PIPE, WORKER_STDIN_TERMINAL };
 
+/* Of a worker without a whole terminal. EITHER: a terminal, or a pipe if none can be made. */
+enum worker_stdout { WORKER_STDOUT_PIPE, WORKER_STDOUT_EITHER, WORKER_STDOUT_TERMINAL };
+
 struct worker;
 
 /* What starts the processes of workers in another way than by fork and exec: a part of the agent
@@ -71,9 +74,7 @@ struct worker_shared {
     int null_fd; /* /dev/null, open for reading */
     int64_t drain_ms;
     bool merge_stderr;
-    bool stdout_terminals; /* the stdout of each worker is a terminal, but stdin and stderr are not
-                            */
-    int rows, columns;     /* of the user's terminal; 0: there is none */
+    int rows, columns; /* of the user's terminal; 0: there is none */
     /* Called after EXITED and after FINISHED were sent. */
     void (*changed)(void *context, struct worker *worker);
     void *context;
@@ -87,10 +88,11 @@ struct worker {
     pid_t pid;        /* also its process group; 0 before the spawn */
     sigset_t pending; /* signals that came while it was STARTING */
     int64_t started_ns;
-    int64_t ends_ns;  /* it was seen to end, before it could be waited for; 0: it was not */
-    bool bad;         /* exited with other than 0 */
-    bool held;        /* it waits at its start, and does not go on with the others */
-    char *error_file; /* where the program can report its failure; or NULL */
+    int64_t ends_ns; /* it was seen to end, before it could be waited for; 0: it was not */
+    enum worker_stdout output; /* set it before the start */
+    bool bad;                  /* exited with other than 0 */
+    bool held;                 /* it waits at its start, and does not go on with the others */
+    char *error_file;          /* where the program can report its failure; or NULL */
     struct worker_stream *streams[2];
     struct input *input;
     int open_streams;

@@ -97,7 +97,9 @@ class Mpi(Hosts):
     def test_abort(self):
         for kind in KINDS:
             with self.subTest(kind=kind):
-                result = self.expect(self.mpi("-H", self.where(2), mpi_worker("mpi_abort", kind), 3, 7), 7)
+                result = self.expect(self.mpi("-H", self.where(2), mpi_worker("mpi_abort", kind), 3, 7, "told\n"), 7)
+                for rank in range(4):
+                    self.assertIn(f"[{rank}]<stdout>:told", result.lines, result.describe())
                 self.expect_said(result, r"\brank 3\b.*abort.*\b7\b|abort.*\brank 3\b.*\b7\b")
                 self.wait_no_workers()
 

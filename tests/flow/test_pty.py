@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--pty RANK: a terminal for one rank. --pty all: the stdout of each rank is one."""
+"""--pty RANK: a terminal for one rank. --pty all: the stdout of each rank is one, by default that of MPI programs."""
 
 import os
 import re
@@ -9,7 +9,7 @@ import time
 
 from ground import wait_until
 from hostile import Hostile
-from rig import Flow, main, sanitized, worker
+from rig import Flow, main, mpi_worker, sanitized, worker
 
 QUICK = ("--grace", "200ms", "--drain-timeout", "100ms")
 # What the C library does with stdout decides when the lines of tr come.
@@ -278,6 +278,104 @@ class All(Hostile, Flow):
     def test_no_terminals_here(self):
         result = self.expect(self.in_place("mount --bind /dev/null /dev/ptmx", "-np", 2, "--pty", "all", "true"), 125)
         self.expect_said(result, r"cannot create the pipes or terminal of rank \d: ")
+
+
+class Auto(Hostile, Flow):
+    """Without --pty, MPI programs have what --pty all gives. mpi_exec is one, and then another program."""
+
+    KINDS = ("openmpi", "mpich")
+    FEW = "mount -t devpts -o newinstance,max=2,ptmxmode=666 none /dev/pts && mount --bind /dev/pts/ptmx /dev/ptmx"
+    NONE = {"no device": "mount --bind /dev/null /dev/ptmx", "no file system": "mount -t tmpfs none /dev/pts"}
+
+    def words(self, *script, kind="openmpi"):
+        return (mpi_worker("mpi_exec", kind), *(script or ("sh", "-c", KINDS_OF_STREAM)))
+
+    def seen(self, *args, **options):
+        """What the ranks say of their three streams; hvdrun itself says nothing."""
+        result = self.expect(self.run_job("--no-label", *args, **options), 0)
+        self.assertEqual(result.stderr, "", result.describe())
+        return sorted(result.lines)
+
+    def test_stdout_is_a_terminal(self):
+        for kind in self.KINDS:
+            for args in ((), ("--pty", "none", "--pty", "auto"), ("--mpi=none", "--quiet"), ("-H", "a:1,b:1", "--transport", "local"),
+                         ("-H", "a:2", "--transport", "local", "--min-np", 2)):
+                with self.subTest(kind=kind, args=args):
+                    self.assertEqual(self.seen("-np", 2, *args, *self.words(kind=kind)), ["tty 0 1 0"] * 2)
+
+    def test_none_gives_pipes(self):
+        for kind in self.KINDS:
+            for args in (("--pty", "none"), ("--pty", "all", "--pty", "none")):
+                with self.subTest(kind=kind, args=args):
+                    self.assertEqual(self.seen("-np", 2, *args, *self.words(kind=kind)), ["tty 0 0 0"] * 2)
+
+    def test_other_programs_have_pipes(self):
+        self.assertEqual(self.seen("-np", 2, "sh", "-c", KINDS_OF_STREAM), ["tty 0 0 0"] * 2)
+        self.assertEqual(self.seen("-np", 2, "--mpi=pmix", "sh", "-c", KINDS_OF_STREAM), ["tty 0 0 0"] * 2)
+        self.assertEqual(self.seen("-np", 2, "env", *self.words()), ["tty 0 0 0"] * 2)
+        tty = "import sys; print(sys.stdin.isatty(), sys.stdout.isatty(), sys.stdout.write_through)"
+        self.assertEqual(self.seen("-np", 2, sys.executable, "-c", tty), ["False False True"] * 2)
+
+    def test_each_program_of_the_line(self):
+        result = self.run_job("-np", 1, "sh", "-c", KINDS_OF_STREAM, ":", "-np", 2, *self.words(), ":", "-np", 1, "env", *self.words())
+        self.expect_lines(self.expect(result, 0), [f"[{rank}]<stdout>:tty 0 {int(rank in (1, 2))} 0" for rank in range(4)])
+
+    def test_bytes_are_unchanged(self):
+        """Each value, line ends, and more than a terminal takes as one line of input."""
+        everything = bytes(range(256)) * 2 + b"\r\n\n\r" + b"x" * 100000 + b"\x04\x03\x1a\xff\xff"
+        path = self.box.path("everything")
+        with open(path, "wb") as file:
+            file.write(everything)
+        result = self.expect(self.run_job("-np", 1, "--no-label", "--output-filename", self.box.path("out"), *self.words("cat", path)), 0)
+        self.assertEqual(result.out, everything)
+        with open(self.box.path("out/rank.0/stdout"), "rb") as file:
+            self.assertEqual(file.read(), everything)
+
+    def test_stdin_and_collapse(self):
+        result = self.expect(self.run_job("-np", 2, "--stdin", "all", "--collapse", *self.words("cat"), stdin=b"typed\n"), 0)
+        self.expect_lines(result, ["[0-1]: typed"])
+
+    def test_output_that_goes_elsewhere(self):
+        self.assertEqual(self.seen("-np", 1, *self.words("sh", "-c", 'exec > "$0"; seq 1 3000', self.box.path("own"))), [])
+        with open(self.box.path("own"), encoding="utf-8") as file:
+            self.assertEqual(file.read().split(), [str(number) for number in range(1, 3001)])
+
+    def test_terminals_of_a_rank(self):
+        """One in a session of its own opens another terminal."""
+        code = "import os, pty\nif os.fork() == 0:\n    os.setsid()\n    os._exit(pty.spawn(['sh', '-c', 'echo inner > /dev/tty']) >> 8)\n" \
+               "print('outer', os.waitpid(-1, 0)[1], flush=True)\n"
+        lines = [line.strip() for line in self.seen("-np", 1, *self.words(sys.executable, "-c", code))]
+        self.assertEqual(lines, ["inner", "outer 0"])
+
+    def test_one_that_is_left_behind(self):
+        """It gets no signal when the terminal goes, and does not keep the job."""
+        said = self.box.path("said")
+        script = "(trap 'echo hup > \"$0\"' HUP; trap '' TERM; while :; do sleep 0.05; done) & (setsid sleep 600) & seq 1 2000"
+        result = self.expect(self.run_job("-np", 2, *QUICK, "--no-label", *self.words("sh", "-c", script, said)), 0)
+        self.assertEqual(sorted(map(int, result.lines)), sorted(2 * list(range(1, 2001))))
+        self.assertFalse(os.path.exists(said))
+
+    # a host without terminals
+
+    def in_few(self, script, *args):
+        result = self.expect(self.in_place(script, "--no-label", *args, *self.words()), 0)
+        self.assertEqual(result.stderr, "", result.describe())
+        return sorted(result.lines)
+
+    def test_some_get_the_last_terminals(self):
+        self.assertEqual(self.in_few(self.FEW, "-np", 4), ["tty 0 0 0"] * 2 + ["tty 0 1 0"] * 2)
+
+    def test_a_host_without_terminals(self):
+        for name, script in self.NONE.items():
+            with self.subTest(place=name):
+                self.assertEqual(self.in_few(script, "-np", 2), ["tty 0 0 0"] * 2)
+
+    def test_some_are_left_for_others(self):
+        for most, sees in ((66, "tty 0 0 0"), (67, "tty 0 1 0")):
+            few, none = self.write("max", f"{most}\n"), self.write("nr", "1\n")
+            script = f"mount --bind '{few}' /proc/sys/kernel/pty/max && mount --bind '{none}' /proc/sys/kernel/pty/nr"
+            with self.subTest(most=most):
+                self.assertEqual(self.in_few(script, "-np", 2), [sees] * 2)
 
 
 if __name__ == "__main__":

@@ -74,8 +74,10 @@ class Mpi(Runs):
         self.expect_lines(self.expect(result, 0), ["[0]<stdout>:ring of 3 ok"])
 
     def test_abort(self):
-        result = self.batch(self.hvdrun(mpi_worker("mpi_abort", "openmpi"), 3, 7), "-N2", "--ntasks-per-node=2", env=QUIET)
+        result = self.batch(self.hvdrun(mpi_worker("mpi_abort", "openmpi"), 3, 7, "told\n"), "-N2", "--ntasks-per-node=2", env=QUIET)
         self.expect(result, 7)
+        for rank in range(4):
+            self.assertIn(f"[{rank}]<stdout>:told", result.lines, result.describe())
 
 
 if __name__ == "__main__":

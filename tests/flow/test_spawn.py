@@ -222,6 +222,18 @@ class Job(Spawn):
                 self.assertEqual([rank.get("world") for rank in told["ranks"]], [None, None, 1, 1])
                 self.assertEqual(told["ranks"][3]["role"], "cause")
 
+    def test_their_output_is_a_terminal_too(self):
+        for pty, kind in (("auto", "/dev/pts/"), ("none", "pipe:")):
+            with self.subTest(pty=pty):
+                job = self.start(*PLACES[1], "-np", 1, "--pty", pty, WORLDS, "hold", 2, env=QUIET)
+                job.wait_output(r"\[1\.[01]\]<stdout>:holding", count=2, timeout=60)
+                name, = self.ask("ps", "-q").lines
+                ranks = json.loads(self.ask("status", "--json", name).stdout)["ranks"]
+                found = [os.readlink(f"/proc/{rank['pid']}/fd/1") for rank in ranks]
+                self.assertEqual([path.startswith(kind) for path in found], [True] * 3, found)
+                self.ask("stop", name)
+                job.wait(60)
+
     def test_the_user_ends_it(self):
         for place in PLACES:
             with self.subTest(place=place):

@@ -345,6 +345,7 @@ static struct shared_block *pack_common(const struct job *job, const struct prep
     message.interfaces = parts->interfaces;
     message.pty_seat = settings->pty >= 0 ? (int32_t)settings->pty : -1;
     message.stdout_terminals = settings->pty == SET_RANK_ALL;
+    message.mpi_terminals = settings->pty == SET_RANK_AUTO;
     message.merge_stderr = settings->merge_stderr;
     for (int i = 0; !job->kind->many_epochs && i < job->plan->node_count; i++)
         message.universe_size += (uint32_t)job_node_slots(job, i);

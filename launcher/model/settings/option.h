@@ -25,7 +25,7 @@ enum option_type {
     OPTION_TRISTATE, /* int: -1 unset, 0, 1 */
     OPTION_DURATION, /* int64_t, milliseconds */
     OPTION_RANGE,    /* struct duration_range, milliseconds */
-    OPTION_RANK,     /* int64_t: a rank, or SET_RANK_NONE, SET_RANK_ALL */
+    OPTION_RANK,     /* int64_t: a rank, or SET_RANK_ALL and so on */
     OPTION_ENUM,     /* int: index of the word */
     OPTION_LIST,     /* struct strv: may be given several times */
 };

@@ -158,17 +158,16 @@ static const char *word_list(enum option_id id, struct buf *out)
 
 static int set_rank(enum option_id id, const char *text, int64_t *out, struct error *err)
 {
-    static const int64_t values[] = {SET_RANK_ALL, SET_RANK_NONE}; /* as "all|none|" */
     struct buf words AUTO_BUF = BUF_INIT(256);
     int index = option_word_index(id, text);
     if (index >= 0) {
-        *out = values[index];
+        *out = SET_RANK_ALL - index;
         return 0;
     }
     if (parse_int(text, 0, RANK_MAX, out, NULL) == 0)
         return 0;
-    const char *list = word_list(id, &words), *before = strchr(list, ' ') != NULL ? ", " : " or ";
-    return error_set(err, "'%s' is not a rank: expected a number from 0%s%s", text, before, list);
+    return error_set(err, "'%s' is not a rank: expected a number from 0, %s", text,
+                     word_list(id, &words));
 }
 
 static int set_word(enum option_id id, const char *text, int *out, struct error *err)
@@ -256,7 +255,7 @@ static int format_rank(enum option_id id, int64_t rank, struct buf *out)
     char word[OPTION_NAME_MAX];
     if (rank >= 0)
         return buf_printf(out, "%" PRId64, rank);
-    if (option_word(id, rank == SET_RANK_ALL ? 0 : 1, word) < 0)
+    if (option_word(id, (int)(SET_RANK_ALL - rank), word) < 0)
         return -1;
     return buf_puts(out, word);
 }

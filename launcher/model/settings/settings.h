@@ -20,8 +20,10 @@
 #include "base/strv.h"
 #include "model/settings/option.h"
 
-#define SET_RANK_NONE (-1)
-#define SET_RANK_ALL (-2)
+/* As "all|none|auto|". */
+#define SET_RANK_ALL (-1)
+#define SET_RANK_NONE (-2)
+#define SET_RANK_AUTO (-3)
 
 struct duration_range {
     int64_t min_ms, max_ms; /* both -1: unset */

@@ -562,7 +562,7 @@ static void test_terminal(void **state)
 static void test_terminal_for_stdout(void **state)
 {
     struct fixture *f = *state;
-    f->shared.stdout_terminals = true;
+    f->worker.output = WORKER_STDOUT_TERMINAL;
     run(f,
         "[ -t 0 ] || [ -t 2 ] || echo only stdout; stty size <&1; echo err >&2; printf 'a\\tb'; "
         "exit 5",
@@ -576,7 +576,8 @@ static void test_terminal_for_stdout(void **state)
 static void test_terminal_for_both_outputs(void **state)
 {
     struct fixture *f = *state;
-    f->shared.stdout_terminals = f->shared.merge_stderr = true;
+    f->worker.output = WORKER_STDOUT_EITHER;
+    f->shared.merge_stderr = true;
     f->shared.rows = 33;
     f->shared.columns = 99;
     run(f, "stty size <&2; echo err >&2", WORKER_STDIN_NULL);
@@ -587,7 +588,7 @@ static void test_terminal_for_both_outputs(void **state)
 static void test_a_grandchild_holds_the_terminal(void **state)
 {
     struct fixture *f = *state;
-    f->shared.stdout_terminals = true;
+    f->worker.output = WORKER_STDOUT_TERMINAL;
     f->shared.drain_ms = 50;
     run(f, "sleep 1000 2>/dev/null & seq 1 3000; exit 2", WORKER_STDIN_NULL);
     assert_non_null(strstr(buf_text(&f->bench.heard.streams[1]), "\n3000\n"));

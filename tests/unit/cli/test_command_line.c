@@ -130,6 +130,7 @@ static const struct {
     {"--stdin 3", OPT_stdin_, "3"},
     {"--pty 0", OPT_pty, "0"},
     {"--pty all", OPT_pty, "all"},
+    {"--pty none", OPT_pty, "none"},
     {"--label %r@%h%%:", OPT_label, "%r@%h%%:"},
     {"--no-label", OPT_label, ""},
     {"--color", OPT_color, "always"},
@@ -399,7 +400,7 @@ static void test_defaults(void **state)
     assert_int_equal(s->grace, -1);
     assert_int_equal(s->drain_timeout, 2000);
     assert_int_equal(s->stdin_, 0);
-    assert_int_equal(s->pty, SET_RANK_NONE);
+    assert_int_equal(s->pty, SET_RANK_AUTO);
     assert_int_equal(s->autotune, -1);
     assert_int_equal(s->log_level, -1);
     assert_int_equal(s->mpi, MPI_AUTO);
@@ -450,8 +451,8 @@ static void test_errors(void **state)
                   "--bind-to: 'socket' is not known: expected none, core, numa, l3 or gpu");
     must_fail_env("--stdin some x", NULL,
                   "--stdin: 'some' is not a rank: expected a number from 0, all or none");
-    must_fail_env("--pty none x", NULL,
-                  "--pty: 'none' is not a rank: expected a number from 0 or all");
+    must_fail_env("--pty some x", NULL,
+                  "--pty: 'some' is not a rank: expected a number from 0, all, none or auto");
     must_fail_env("--ranks 4-x x", NULL, "--ranks: '4-x' is not a list of ranks (example: 0,4-7)");
     must_fail_env("--label %q x", NULL,
                   "--label: '%q' has %q: expected % and one of the letters rhlst, or %%");

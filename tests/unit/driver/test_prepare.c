@@ -252,6 +252,7 @@ static void test_a_static_job(void **state)
         }
         assert_int_equal(message->n_stdin_seats, i == 1);
         assert_true(message->stdout_terminals);
+        assert_false(message->mpi_terminals);
         assert_int_equal(message->n_host_env, i == 1);
         assert_string_equal(message->wdir, i == 0 ? "" : i == 1 ? "/here/below" : "/here");
         release(message);
@@ -292,6 +293,7 @@ static void test_workers_join(void **state)
         expect_own(f, message, i);
         assert_true(message->elastic);
         assert_false(message->stdout_terminals);
+        assert_true(message->mpi_terminals);
         assert_int_equal(message->universe_size, 0); /* as many as ranks */
         assert_int_equal(message->restart_count, 2);
         assert_int_equal(message->max_restarts, 3);

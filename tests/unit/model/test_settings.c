@@ -126,7 +126,7 @@ static void test_bad_values(void **state)
     refused(OPT_hosts, "", "here: the value is empty");
     refused(OPT_label, "100%", "here: '100%' ends with a single % (write %% for a percent sign)");
     refused(OPT_ranks, "1,x", "here: '1,x' is not a list of ranks (example: 0,4-7)");
-    refused(OPT_pty, "-1", "here: '-1' is not a rank: expected a number from 0 or all");
+    refused(OPT_pty, "-1", "here: '-1' is not a rank: expected a number from 0, all, none or auto");
     refused(OPT_stdin_, "some",
             "here: 'some' is not a rank: expected a number from 0, all or none");
     refused(OPT_exit_policy, "last", "here: 'last' is not known: expected first, max or rank0");
