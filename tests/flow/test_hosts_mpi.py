@@ -112,9 +112,10 @@ class Mpi(Hosts):
 
     @nightly("jobs on one host tell it every day")
     def test_a_rank_that_has_left(self):
-        """It has exited with 0 without MPI_Finalize: the job ends, unless the others may yet go on."""
-        jobs = [self.ssh_start("-H", self.where(2), "--grace", 2, mpi_worker("mpi_left", kind), "barrier", 0, env=QUIET)
-                for kind in KINDS]
+        """It has exited with 0 without MPI_Finalize: the job ends, unless the others may yet go on. Hosts may have no ranks."""
+        jobs = [self.ssh_start(*where, "--grace", 2, mpi_worker("mpi_left", kind), "barrier", 0, env=QUIET)
+                for kind in KINDS for where in (("-H", self.where(2)), ("-np", 4, "-H", self.where(3)),
+                                                ("-np", 4, "-H", self.where(3), "--idle-hosts"))]
         for job in jobs:
             self.expect_said(self.expect(job.wait(240), 119), "rank 3 has exited with 0 without MPI_Finalize, and all ranks that run have "
                                                               "waited for 60 s: ranks 0-2 in MPI_Barrier")
