@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/agent.h"
+#include "agent/agent_config.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -9,17 +9,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/agent_end.h"
 #include "agent/agent_state.h"
-#include "agent/agent_test.h"
 #include "agent/departure.h"
 #include "agent/ending.h"
 #include "agent/gpu_sampler.h"
 #include "agent/keeper.h"
 #include "agent/mpi_host.h"
-#include "agent/orders.h"
-#include "agent/parts.h"
+#include "agent/part.h"
 #include "agent/post.h"
+#include "agent/room_test.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an agent is started with. */
+/*
+ * The agent: one per node. It serves its driver over one link. When the driver says so or is lost,
+ * the agent ends every process below it, then itself.
+ */
 #pragma once
 
 #include <signal.h>
@@ -25,3 +28,6 @@ struct agent_config {
                                    after this one; NULL */
     int keeper_fd;              /* the line to our keeper (agent/keeper.h); -1: there is none */
 };
+
+/* Runs until the job is over. Returns the process's exit status. */
+int agent_run(const struct agent_config *config);

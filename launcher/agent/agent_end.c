@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/agent_end.h"
+#include "agent/agent_state.h"
 
 #include <signal.h>
 #include <stdio.h>

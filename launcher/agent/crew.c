@@ -8,12 +8,11 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "agent/crew_progress.h"
+#include "agent/crew_config.h"
 #include "agent/crew_setup.h"
-#include "agent/crew_start.h"
+#include "agent/ending.h"
 #include "agent/post.h"
 #include "agent/worker.h"
-#include "agent/worker_end.h"
 #include "base/fd.h"
 #include "base/map.h"
 #include "base/mem.h"

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/crew_apps_test.h"
+#include "agent/room_test.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/fd.h"

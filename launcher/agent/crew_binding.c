@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "agent/crew_apps.h"
-#include "agent/crew_binding_test.h"
+#include "agent/room_test.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/mem.h"

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/crew_progress.h"
+#include "agent/crew_config.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "agent/crew_progress_test.h"
-#include "agent/progress_desk.h"
-#include "agent/progress_door.h"
+#include "agent/progress.h"
+#include "agent/room_test.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"

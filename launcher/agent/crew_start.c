@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/crew_start.h"
+#include "agent/crew_config.h"
+#include "agent/crew_setup.h"
+#include "agent/worker.h"
 
 #include <stdlib.h>
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/departure_test.h"
+#include "agent/room_test.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/ending_test.h"
+#include "agent/ending.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/room_test.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/plain.h"
@@ -24,6 +25,36 @@
 #define HELD_MAX 1024
 #define STATUS_MAX 8192
 
+/* Time that processes get to end. It does not pass while the job is suspended. */
+struct grace {
+    struct loop_timer *timer;
+    int64_t deadline_ms;
+    int64_t left_ms; /* until it, while paused */
+    bool paused;
+};
+
+static void grace_set(struct grace *grace, int64_t after_ms)
+{
+    grace->deadline_ms = clock_mono_ms() + after_ms;
+    grace->left_ms = after_ms;
+    if (!grace->paused)
+        loop_timer_set(grace->timer, after_ms);
+}
+
+/* `runs`: there is a deadline. */
+static void grace_pause(struct grace *grace, bool paused, bool runs)
+{
+    if (grace->paused == paused)
+        return;
+    grace->paused = paused;
+    if (runs && paused) {
+        grace->left_ms = grace->deadline_ms - clock_mono_ms();
+        loop_timer_clear(grace->timer);
+    } else if (runs) {
+        grace_set(grace, grace->left_ms > 0 ? grace->left_ms : 0);
+    }
+}
+
 enum ending_state { ENDING_IDLE, ENDING_ASKED, ENDING_KILLING, ENDING_GONE };
 
 struct ending {
@@ -31,21 +62,10 @@ struct ending {
     const struct ending_ops *ops;
     void *context;
     enum ending_state state;
-    struct loop_timer *timer;
-    int64_t deadline_ms; /* of the present state */
-    int64_t left_ms;     /* of it, while paused */
-    bool paused;
+    struct grace grace;  /* its deadline is that of the present state */
     int kill_rounds;     /* so often has SIGKILL been sent */
     uint64_t kill_ticks; /* when it was first sent, as in proc_stat; 0: it was not */
 };
-
-static void set_deadline(struct ending *ending, int64_t after_ms)
-{
-    ending->deadline_ms = clock_mono_ms() + after_ms;
-    ending->left_ms = after_ms;
-    if (!ending->paused)
-        loop_timer_set(ending->timer, after_ms);
-}
 
 static bool is_helper(const void *context, pid_t pid)
 {
@@ -81,7 +101,7 @@ static void signal_strays(struct ending *ending, int signal)
 static void gone(struct ending *ending, const char *held)
 {
     ending->state = ENDING_GONE;
-    loop_timer_clear(ending->timer);
+    loop_timer_clear(ending->grace.timer);
     ending->ops->gone(ending->context, held);
 }
 
@@ -155,22 +175,22 @@ void ending_check(struct ending *ending)
         return;
     }
     bool only_strays = ending->state == ENDING_ASKED && ending->ops->live(ending->context) == 0;
-    if (only_strays && ending->deadline_ms > clock_mono_ms() + STRAY_GRACE_MS)
-        set_deadline(ending, STRAY_GRACE_MS);
+    if (only_strays && ending->grace.deadline_ms > clock_mono_ms() + STRAY_GRACE_MS)
+        grace_set(&ending->grace, STRAY_GRACE_MS);
 }
 
 static void kill_all(struct ending *ending)
 {
     if (ending->state != ENDING_KILLING) {
         ending->state = ENDING_KILLING;
-        ending->deadline_ms = clock_mono_ms() + KILL_PATIENCE_MS;
+        ending->grace.deadline_ms = clock_mono_ms() + KILL_PATIENCE_MS;
         ending->kill_ticks = now_ticks();
         ending->kill_rounds = 0;
     }
     ending->ops->signal(ending->context, SIGKILL);
     signal_strays(ending, SIGKILL);
-    if (++ending->kill_rounds < KILL_ROUNDS || clock_mono_ms() <= ending->deadline_ms) {
-        loop_timer_set(ending->timer, KILL_AGAIN_MS);
+    if (++ending->kill_rounds < KILL_ROUNDS || clock_mono_ms() <= ending->grace.deadline_ms) {
+        loop_timer_set(ending->grace.timer, KILL_AGAIN_MS);
         return;
     }
     struct buf held AUTO_BUF = BUF_INIT(HELD_MAX);
@@ -189,7 +209,7 @@ struct ending *ending_create(struct loop *loop, const struct helpers *helpers,
 {
     struct ending *ending = mem_alloc(sizeof(*ending));
     *ending = (struct ending){.helpers = helpers, .ops = ops, .context = context};
-    ending->timer = loop_timer_create(loop, timer_fired, ending);
+    ending->grace.timer = loop_timer_create(loop, timer_fired, ending);
     return ending;
 }
 
@@ -197,7 +217,7 @@ void ending_destroy(struct ending *ending)
 {
     if (ending == NULL)
         return;
-    loop_timer_destroy(ending->timer);
+    loop_timer_destroy(ending->grace.timer);
     free(ending);
 }
 
@@ -215,28 +235,18 @@ void ending_begin(struct ending *ending, int signal, int64_t grace_ms)
     } else {
         ending->ops->signal(ending->context, signal);
         signal_strays(ending, signal);
-        if (!ending->paused) { /* one that is stopped could not obey */
+        if (!ending->grace.paused) { /* one that is stopped could not obey */
             ending->ops->signal(ending->context, SIGCONT);
             signal_strays(ending, SIGCONT);
         }
-        set_deadline(ending, grace_ms);
+        grace_set(&ending->grace, grace_ms);
     }
     ending_check(ending);
 }
 
 void ending_pause(struct ending *ending, bool paused)
 {
-    if (ending->paused == paused)
-        return;
-    ending->paused = paused;
-    if (ending->state != ENDING_ASKED)
-        return;
-    if (paused) {
-        ending->left_ms = ending->deadline_ms - clock_mono_ms();
-        loop_timer_clear(ending->timer);
-    } else {
-        set_deadline(ending, ending->left_ms > 0 ? ending->left_ms : 0);
-    }
+    grace_pause(&ending->grace, paused, ending->state == ENDING_ASKED);
 }
 
 void ending_reset(struct ending *ending)
@@ -248,4 +258,131 @@ void ending_reset(struct ending *ending)
 bool ending_is_idle(const struct ending *ending)
 {
     return ending->state == ENDING_IDLE;
+}
+
+void worker_group_signal(pid_t group, int signal)
+{
+    /* Between vfork and its setsid() the child has no group of its own yet. */
+    if (kill(-group, signal) < 0)
+        kill(group, signal);
+}
+
+/* To what a worker that has been waited for left in its group. The group keeps its number while it
+ * has members. If a process of this number runs, it is another one, and gets nothing. */
+static void signal_rest(pid_t group, int signal)
+{
+    pid_t *all AUTO_FREE = NULL;
+    size_t count = descendants_list(getpid(), &all);
+    for (size_t i = 0; i < count; i++) {
+        if (all[i] == group)
+            return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (getpgid(all[i]) == group)
+            kill(all[i], signal);
+    }
+}
+
+enum progress { PLANNED, RUNNING, EXITED, FAILED };
+
+struct worker_end {
+    enum progress progress; /* of the worker */
+    pid_t pid;              /* also its process group; 0: it has not started */
+    struct grace grace;     /* until KILL */
+    int signal;             /* the one that was asked for */
+    int64_t grace_ms;       /* that came with it */
+    bool over;
+};
+
+static void send_signal(const struct worker_end *end, int signal)
+{
+    if (end->progress == RUNNING)
+        worker_group_signal(end->pid, signal);
+    else if (end->progress == EXITED)
+        signal_rest(end->pid, signal);
+}
+
+static void grace_over(void *context)
+{
+    struct worker_end *end = context;
+    send_signal(end, SIGKILL);
+    end->over = true;
+}
+
+struct worker_end *worker_end_create(struct loop *loop, bool paused)
+{
+    struct worker_end *end = mem_alloc(sizeof(*end));
+    *end = (struct worker_end){.progress = PLANNED, .grace.paused = paused, .over = true};
+    end->grace.timer = loop_timer_create(loop, grace_over, end);
+    return end;
+}
+
+void worker_end_destroy(struct worker_end *end)
+{
+    if (end == NULL)
+        return;
+    loop_timer_destroy(end->grace.timer);
+    free(end);
+}
+
+static void act(struct worker_end *end)
+{
+    loop_timer_clear(end->grace.timer);
+    if (end->signal == SIGKILL || end->grace_ms <= 0) {
+        grace_over(end);
+        return;
+    }
+    send_signal(end, end->signal);
+    if (!end->grace.paused) /* one that is stopped could not obey */
+        send_signal(end, SIGCONT);
+    grace_set(&end->grace, end->grace_ms);
+}
+
+void worker_end_begin(struct worker_end *end, int signal, int64_t grace_ms)
+{
+    end->signal = signal;
+    end->grace_ms = grace_ms;
+    end->over = end->progress == FAILED;
+    if (end->progress == RUNNING || end->progress == EXITED)
+        act(end);
+}
+
+void worker_end_started(struct worker_end *end, pid_t pid)
+{
+    if (end == NULL)
+        return;
+    end->progress = RUNNING;
+    end->pid = pid;
+    if (!end->over)
+        act(end);
+}
+
+void worker_end_exited(struct worker_end *end)
+{
+    if (end == NULL)
+        return;
+    end->progress = EXITED;
+    if (end->over || kill(-end->pid, 0) == 0)
+        return;
+    loop_timer_clear(end->grace.timer);
+    end->over = true;
+}
+
+void worker_end_failed(struct worker_end *end)
+{
+    if (end == NULL)
+        return;
+    end->progress = FAILED;
+    end->over = true;
+}
+
+void worker_end_pause(struct worker_end *end, bool paused)
+{
+    if (end != NULL)
+        grace_pause(&end->grace, paused, !end->over && end->progress != PLANNED);
+}
+
+bool worker_end_is_over(const struct worker_end *end)
+{
+    return end == NULL || end->over;
 }

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "agent/helper_program.h"
+#include "agent/modules.h"
 #include "io/helpers.h"
 #include "io/loop.h"
 #include "io/program.h"

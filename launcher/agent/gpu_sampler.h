@@ -10,7 +10,7 @@
 #pragma once
 
 #include "agent/crews.h"
-#include "agent/helper_program.h"
+#include "agent/modules.h"
 #include "base/buf.h"
 #include "io/helpers.h"
 #include "io/loop.h"

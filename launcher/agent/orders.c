@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/orders.h"
+#include "agent/agent_state.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "agent/agent_end.h"
 #include "agent/crews.h"
 #include "agent/departure.h"
 #include "agent/ending.h"
-#include "agent/parts.h"
+#include "agent/part.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "model/hosts/hosts.h"

@@ -5,11 +5,30 @@
  */
 #pragma once
 
-#include "agent/ask.h"
+#include "agent/post.h"
 #include "io/reaper.h"
+#include "wire/control.pb-c.h"
 #include "wire/frame.h"
+#include "wire/topic.h"
 
+struct agent;
 struct crew_config;
+
+/* Questions of the driver (ASK). */
+
+/* Makes the answer about a topic, at once or later. The request is borrowed for the call. */
+struct ask_rule {
+    const struct topic *topic;
+    void (*answer)(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request);
+};
+
+/* The one for the topic of an ASK; NULL: none is. The rules end with one without a topic. */
+const struct ask_rule *asked_rule(const struct ask_rule *rules, const Hvdrun__Ask *message);
+/* NULL, or how the ASK breaks the protocol. */
+const char *asked_take(const struct ask_rule *rule, struct agent *agent, const struct post *post,
+                       const Hvdrun__Ask *message);
+
+/* Parts. */
 
 enum agent_part_id {
 #define PART(name) AGENT_PART_##name,
@@ -46,3 +65,17 @@ struct agent_part { /* any function may be NULL */
 #define PART(name) extern const struct agent_part name##_agent_part;
 #define FEATURE(name) extern const struct agent_part name##_agent_part __attribute__((weak));
 #include "agent/part_list.def"
+
+/* For all parts (parts.c). */
+void agent_parts_open(struct agent *agent);
+void agent_parts_close(struct agent *agent);
+void agent_parts_adapt(struct agent *agent, Hvdrun__Prepare *prepare);
+void agent_parts_crew(struct agent *agent, struct crew_config *config,
+                      const Hvdrun__Prepare *prepare, bool joins);
+void agent_parts_epoch(struct agent *agent, uint32_t epoch);
+
+void agent_parts_stranger(struct agent *agent, const struct reaper_exit *exit);
+
+/* ASK. NULL, or how it breaks the protocol. */
+const char *agent_parts_ask(struct agent *agent, const Hvdrun__Ask *message);
+const struct agent_order *agent_parts_order(uint8_t type); /* NULL: no part takes the frame */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/post.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "io/send_queue.h"
@@ -62,4 +63,19 @@ void post_empty(const struct post *post, enum frame_type type)
     struct link *link = post_link(post);
     if (link != NULL)
         link_send(link, type, post->epoch, NULL, 0);
+}
+
+void asked_piece(const struct asked *asked, const ProtobufCMessage *piece, bool more)
+{
+    Hvdrun__Answer message = HVDRUN__ANSWER__INIT;
+    message.question = asked->number;
+    message.answer = message_pack(piece);
+    message.more = more;
+    post_message(asked->post, FRAME_ANSWER, &message.base);
+    free(message.answer.data);
+}
+
+void asked_answer(const struct asked *asked, const ProtobufCMessage *answer)
+{
+    asked_piece(asked, answer, false);
 }

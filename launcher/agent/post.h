@@ -26,3 +26,15 @@ void post_pieces(const struct post *post, enum frame_type type, const ProtobufCM
 /* As link_takes(). */
 bool post_takes(const struct post *post, size_t length);
 void post_empty(const struct post *post, enum frame_type type);
+
+/* A question of the driver (ASK), for its answer (ANSWER). Whoever answers later keeps a copy. Once
+ * the link has ended, answers go nowhere; the driver drops those that it does not wait for any
+ * more. */
+struct asked {
+    const struct post *post; /* lives as long as the agent */
+    uint32_t number;
+};
+
+void asked_answer(const struct asked *asked, const ProtobufCMessage *answer);
+/* `more`: it is a piece of the answer, and another one follows. */
+void asked_piece(const struct asked *asked, const ProtobufCMessage *piece, bool more);

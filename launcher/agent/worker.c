@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/worker_end.h"
+#include "agent/ending.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"

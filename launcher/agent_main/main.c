@@ -21,7 +21,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "agent/agent_config.h"
 #include "agent/gpu_health.h"
 #include "agent/gpu_sampler.h"
 #include "agent/keeper.h"

@@ -12,7 +12,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "agent/agent_config.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"

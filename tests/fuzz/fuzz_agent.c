@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "agent/agent_config.h"
 #include "base/fd.h"
 #include "base/tree.h"
 #include "features/stage/stage.h"

@@ -7,7 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/departure_test.h"
+#include "agent/departure.h"
+#include "agent/room_test.h"
 #include "node/gpus.h"
 #include "place.h"
 

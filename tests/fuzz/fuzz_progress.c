@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a worker says about its progress: in its file, and in a request to the status endpoint. */
-#include "agent/progress_json.h"
+#include "agent/progress.h"
 #include "fuzz.h"
 #include "model/progress/progress.h"
 

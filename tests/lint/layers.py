@@ -86,7 +86,7 @@ FENCES = [
     ("libyaml", r"yaml\.h$", r"cli/"),
     ("protobuf-c", r"protobuf-c/", r"wire/"),
     ("zlib", r"zlib\.h$", r"wire/packing\.c$"),
-    ("jansson", r"jansson", r"(\w+/)+(\w*_)?(report|events|json|story|trace|dry_run|control|request)(_\w+)?\.[ch]$|driver/control/|features/"),
+    ("jansson", r"jansson", r"(\w+/)+(\w*_)?(report|events|json|story|trace|dry_run|control|request)(_\w+)?\.[ch]$|agent/progress\.c$|driver/control/|features/"),
     ("hwloc", r"hwloc", r"node/module/"),
     ("ncurses", r"n?curses", r"cli/module/screen\.c$"),
     ("elfutils", r"elfutils/|dwarf\.h$|gelf\.h$|libelf\.h$", r"stacks/module/"),

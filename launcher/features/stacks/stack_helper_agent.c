@@ -11,7 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/helper_program.h"
 #include "agent/modules.h"
 #include "base/clock.h"
 #include "base/fd.h"

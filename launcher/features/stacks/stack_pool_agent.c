@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/helper_program.h"
+#include "agent/modules.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"

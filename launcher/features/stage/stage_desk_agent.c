@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/agent_end.h"
 #include "agent/agent_state.h"
 #include "agent/crew_config.h"
 #include "base/clock.h"

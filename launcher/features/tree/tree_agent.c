@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/agent_end.h"
 #include "agent/agent_state.h"
 #include "agent/modules.h"
 #include "agent/part.h"

@@ -30,9 +30,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
-#include "agent/helper_program.h"
+#include "agent/agent_config.h"
 #include "agent/keeper.h"
+#include "agent/modules.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "agent/agent_config.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"

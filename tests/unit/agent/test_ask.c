@@ -7,7 +7,6 @@
 
 #include <cmocka.h>
 
-#include "agent/ask.h"
 #include "agent/fake_driver.h"
 #include "agent/part.h"
 

@@ -9,7 +9,8 @@
 
 #include <cmocka.h>
 
-#include "agent/crew_binding_test.h"
+#include "agent/crew_binding.h"
+#include "agent/room_test.h"
 #include "base/mem.h"
 #include "node/gpus.h"
 

@@ -15,7 +15,9 @@
 #include <cmocka.h>
 
 #include "agent/crew.h"
-#include "agent/crew_start.h"
+#include "agent/crew_config.h"
+#include "agent/crew_setup.h"
+#include "agent/worker.h"
 #include "agent_fixture.h"
 #include "io/threads.h"
 

@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "agent/ending_test.h"
-#include "agent/worker_end.h"
+#include "agent/ending.h"
+#include "agent/room_test.h"
 #include "base/mem.h"
 #include "loop_fixture.h"
 #include "node/descendants.h"

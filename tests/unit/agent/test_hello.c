@@ -12,10 +12,13 @@
 
 #include <cmocka.h>
 
-#include "agent/agent_test.h"
+#include "agent/agent_config.h"
+#include "agent/post.h"
+#include "agent/room_test.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "helpers_fixture.h"
+#include "node/facts.h"
 #include "wire/control.pb-c.h"
 
 /* An agent that has just begun, and a driver that waits for its HELLO. */

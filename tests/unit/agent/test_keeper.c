@@ -17,8 +17,8 @@
 
 #include <cmocka.h>
 
-#include "agent/agent_test.h"
 #include "agent/keeper.h"
+#include "agent/room_test.h"
 #include "base/fd.h"
 
 /* What the agent does once it has started a worker and a daemon. */

@@ -16,7 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/departure_test.h"
+#include "agent/departure.h"
+#include "agent/room_test.h"
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"

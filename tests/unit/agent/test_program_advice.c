@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "agent/crew_apps_test.h"
+#include "agent/room_test.h"
 #include "base/mem.h"
 #include "base/status.h"
 

@@ -15,9 +15,9 @@
 #include <cmocka.h>
 
 #include "agent/agent_fixture.h"
-#include "agent/crew_progress_test.h"
-#include "agent/progress_door.h"
-#include "agent/progress_json.h"
+#include "agent/crew_config.h"
+#include "agent/progress.h"
+#include "agent/room_test.h"
 #include "node/runtime_dir.h"
 #include "rendezvous/http.h"
 

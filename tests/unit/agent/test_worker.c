@@ -15,8 +15,8 @@
 #include <cmocka.h>
 
 #include "agent/agent_fixture.h"
+#include "agent/ending.h"
 #include "agent/worker.h"
-#include "agent/worker_end.h"
 #include "base/fd.h"
 #include "base/status.h"
 #include "io/reaper.h"

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "agent/fake_driver.h"
-#include "agent/parts.h"
+#include "agent/part.h"
 #include "base/buf.h"
 #include "cli/features.h"
 #include "driver/job/part.h"
