@@ -402,7 +402,7 @@ void crew_pause(struct crew *crew, bool paused)
 
 const char *crew_mpi_frame(struct crew *crew, uint8_t type, const void *message)
 {
-    return crew->setup.mpi != NULL ? mpi_world_frame(crew->setup.mpi, type, message) : NULL;
+    return crew->setup.mpi != NULL ? mpi_relay_frame(crew->setup.mpi, type, message) : NULL;
 }
 
 static char *state_of(const struct worker *worker, const struct descendants_table *processes)

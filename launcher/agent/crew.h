@@ -36,7 +36,7 @@ void crew_cut(
     struct crew *crew); /* every process has ended: ends the streams after what is in them */
 void crew_end_worker(struct crew *crew, uint32_t seat, int signal, int64_t grace_ms);
 void crew_pause(struct crew *crew, bool paused); /* the job is suspended: no grace passes */
-/* As mpi_world_frame(). */
+/* As mpi_relay_frame(). */
 const char *crew_mpi_frame(struct crew *crew, uint8_t type, const void *message);
 
 /* What the workers are doing: seats, pids and texts, appended. `finished`: also workers that have

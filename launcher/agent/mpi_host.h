@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hosts MPI for the workers of this node: PMIx through its module, PMI-1 by our own engine on a
- * socketpair per worker. Messages from and to other nodes go through the driver (mpi_relay.h). One
+ * socketpair per worker. Messages from and to other nodes go through the driver (mpi.h). One
  * host lives as long as its agent, since PMIx can be started only once in a process. A *world* is
  * what MPI knows of one crew, and there are several if ranks spawn others.
  */
 #pragma once
 
-#include <sys/types.h>
-
-#include "agent/mpi_job.h"
-#include "agent/post.h"
-#include "base/strv.h"
-#include "io/loop.h"
+#include "agent/mpi.h"
 
 struct mpi_host;
-struct mpi_world;
 
 /* `post` is the agent's. */
 struct mpi_host *mpi_host_create(struct loop *loop, const struct post *post);
@@ -36,21 +30,7 @@ int mpi_host_try_pmix(struct mpi_host *host, const char *module_path, const char
                       struct error *err);
 
 /* Starts the servers that these kinds need. NULL: with an errnum, this machine refused a folder or
- * space. Workers are named by their index in PREPARE. */
+ * space. For what its workers do, see mpi.h. */
 struct mpi_world *mpi_world_create(struct mpi_host *host, const struct mpi_job *job,
                                    struct error *err);
 void mpi_world_destroy(struct mpi_world *world); /* accepts NULL */
-
-/* Adds to `env` what a worker needs to find its server, and to `hints` the settings of its MPI that
- * the user's settings override. `*keep_fd`: a descriptor that the worker inherits under its own
- * number, and that the caller closes after the spawn. -1: none. */
-int mpi_world_worker(struct mpi_world *world, int index, struct strv *env, struct strv *hints,
-                     int *keep_fd, struct error *err);
-void mpi_world_spawned(struct mpi_world *world, int index, pid_t pid);
-void mpi_world_exited(struct mpi_world *world, int index, int code, int signal);
-
-/* Handles now what this worker sent before it ended. */
-void mpi_world_collect(struct mpi_world *world, int index);
-
-/* An MPI_* frame of its epoch, or SPAWNED. Returns what is wrong with it, or NULL. */
-const char *mpi_world_frame(struct mpi_world *world, uint8_t type, const void *message);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/mpi_relay.h"
+#include "agent/mpi.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -275,42 +275,41 @@ int mpi_relay_spawn_pmi1(const struct post *post, int rank, int number,
     return post_spawn(post, &same, &nothing, &message);
 }
 
-static const char *on_collected(const struct mpi_relay_ends *ends,
-                                const Hvdrun__MpiCollected *message)
+static const char *on_collected(const struct mpi_world *world, const Hvdrun__MpiCollected *message)
 {
     bool ok = message->problem[0] == '\0';
     struct error err = ERROR_INIT;
     ProtobufCBinaryData data;
     void *own AUTO_FREE = NULL;
     if (!ok)
-        log_debug(ends->log, "a step of MPI's start-up failed: %s", message->problem);
+        log_debug(&world->job.post->log, "a step of MPI's start-up failed: %s", message->problem);
     if (ok && expand(message, &data, &own) < 0)
         return "MPI_COLLECTED has broken data";
-    if (!message->pmi1 && ends->pmix != NULL)
-        pmix_server_collect_reply(ends->pmix, message->token, ok, message->round,
+    if (!message->pmi1 && world->pmix != NULL)
+        pmix_server_collect_reply(world->pmix, message->token, ok, message->round,
                                   ok ? data.data : NULL, ok ? data.len : 0);
     /* PMI-1 has no way to say that a barrier failed; the job is being ended anyway. */
-    if (message->pmi1 && ok && ends->pmi1 != NULL &&
-        pmi1_wire_barrier_out(ends->pmi1, (const char *)data.data, data.len, &err) < 0)
-        log_error(ends->log, "%s", err.text);
+    if (message->pmi1 && ok && world->pmi1 != NULL &&
+        pmi1_wire_barrier_out(world->pmi1, (const char *)data.data, data.len, &err) < 0)
+        log_error(&world->job.post->log, "%s", err.text);
     return NULL;
 }
 
-static void on_modex(const struct mpi_relay_ends *ends, const Hvdrun__MpiModex *message)
+static void on_modex(const struct mpi_world *world, const Hvdrun__MpiModex *message)
 {
     struct pmix_asker asker = {message->node, message->token};
-    if (ends->pmix != NULL)
-        pmix_server_modex_request(ends->pmix, asker, (int)message->rank);
+    if (world->pmix != NULL)
+        pmix_server_modex_request(world->pmix, asker, (int)message->rank);
 }
 
-static void on_modex_data(const struct mpi_relay_ends *ends, const Hvdrun__MpiModexData *message)
+static void on_modex_data(const struct mpi_world *world, const Hvdrun__MpiModexData *message)
 {
-    if (ends->pmix != NULL)
-        pmix_server_modex_reply(ends->pmix, message->token, message->found, message->data.data,
+    if (world->pmix != NULL)
+        pmix_server_modex_reply(world->pmix, message->token, message->found, message->data.data,
                                 message->data.len);
 }
 
-static void name_reply(const struct mpi_relay_ends *ends, const Hvdrun__MpiStoreReply *message)
+static void name_reply(const struct mpi_world *world, const Hvdrun__MpiStoreReply *message)
 {
     const char *port = message->status == STORE_OK ? "" : NULL;
     enum pmi1_name_request request = message->kind == STORE_ASK_PUBLISH  ? PMI1_PUBLISH
@@ -322,10 +321,10 @@ static void name_reply(const struct mpi_relay_ends *ends, const Hvdrun__MpiStore
         bool whole = value != NULL && value->len > 0 && value->data[value->len - 1] == '\0';
         port = whole ? (const char *)value->data : NULL;
     }
-    pmi1_wire_name_reply(ends->pmi1, (int)message->token, request, port);
+    pmi1_wire_name_reply(world->pmi1, (int)message->token, request, port);
 }
 
-static void store_reply(const struct mpi_relay_ends *ends, const Hvdrun__MpiStoreReply *message)
+static void store_reply(const struct mpi_world *world, const Hvdrun__MpiStoreReply *message)
 {
     struct store_item *items AUTO_FREE = mem_array(message->n_items + 1, sizeof(*items));
     for (size_t i = 0; i < message->n_items; i++) {
@@ -333,49 +332,53 @@ static void store_reply(const struct mpi_relay_ends *ends, const Hvdrun__MpiStor
         items[i] = (struct store_item){
             {item->nspace, item->rank, 0}, item->key, item->value.data, item->value.len};
     }
-    pmix_server_store_reply(ends->pmix, message->token, (enum store_status)message->status, items,
+    pmix_server_store_reply(world->pmix, message->token, (enum store_status)message->status, items,
                             message->n_items);
 }
 
-static void on_store_reply(const struct mpi_relay_ends *ends, const Hvdrun__MpiStoreReply *message)
+static void on_store_reply(const struct mpi_world *world, const Hvdrun__MpiStoreReply *message)
 {
-    if (message->pmi1 && ends->pmi1 != NULL)
-        name_reply(ends, message);
-    else if (!message->pmi1 && ends->pmix != NULL)
-        store_reply(ends, message);
+    if (message->pmi1 && world->pmi1 != NULL)
+        name_reply(world, message);
+    else if (!message->pmi1 && world->pmix != NULL)
+        store_reply(world, message);
 }
 
-static void on_event(const struct mpi_relay_ends *ends, const Hvdrun__MpiEvent *message)
+static void on_event(const struct mpi_world *world, const Hvdrun__MpiEvent *message)
 {
-    if (ends->pmix != NULL)
-        pmix_server_event(ends->pmix, message->data.data, message->data.len);
+    if (world->pmix != NULL)
+        pmix_server_event(world->pmix, message->data.data, message->data.len);
 }
 
-static void on_signal(const struct mpi_relay_ends *ends, const Hvdrun__MpiSignal *message)
+static void on_signal(const struct mpi_world *world, const Hvdrun__MpiSignal *message)
 {
-    ends->signal(ends->context, message->rank, message->signal);
+    int first = (int)world->job.prepare->first_seat; /* the driver knows ranks by their seats */
+    int rank = message->rank < 0 ? message->rank : message->rank - first;
+    world->job.ops->signal(world->job.context, rank, message->signal);
 }
 
-static void on_spawned(const struct mpi_relay_ends *ends, const Hvdrun__Spawned *message)
+static void on_spawned(const struct mpi_world *world, const Hvdrun__Spawned *message)
 {
-    char *nspace AUTO_FREE = mem_printf(PMIX_NSPACE_FORMAT, ends->job_id, message->epoch);
-    if (message->pmi1 && ends->pmi1 != NULL)
-        pmi1_wire_spawn_reply(ends->pmi1, (int)message->token, message->result == PMIX_SPAWNED_OK);
-    else if (!message->pmi1 && ends->pmix != NULL && message->result <= PMIX_SPAWN_FAILED)
-        pmix_server_spawn_reply(ends->pmix, message->token, (enum pmix_spawn_result)message->result,
-                                nspace);
+    char *nspace AUTO_FREE = mem_printf(PMIX_NSPACE_FORMAT, world->job.job_id, message->epoch);
+    if (message->pmi1 && world->pmi1 != NULL)
+        pmi1_wire_spawn_reply(world->pmi1, (int)message->token, message->result == PMIX_SPAWNED_OK);
+    else if (!message->pmi1 && world->pmix != NULL && message->result <= PMIX_SPAWN_FAILED)
+        pmix_server_spawn_reply(world->pmix, message->token,
+                                (enum pmix_spawn_result)message->result, nspace);
 }
 
-const char *mpi_relay_frame(const struct mpi_relay_ends *ends, uint8_t type, const void *message)
+const char *mpi_relay_frame(const struct mpi_world *world, uint8_t type, const void *message)
 {
+    if (world->pmix == NULL && world->pmi1 == NULL)
+        return NULL;
     switch (type) {
-    case FRAME_MPI_COLLECTED: return on_collected(ends, message);
-    case FRAME_MPI_MODEX: on_modex(ends, message); break;
-    case FRAME_MPI_MODEX_DATA: on_modex_data(ends, message); break;
-    case FRAME_MPI_STORE_REPLY: on_store_reply(ends, message); break;
-    case FRAME_MPI_EVENT: on_event(ends, message); break;
-    case FRAME_MPI_SIGNAL: on_signal(ends, message); break;
-    case FRAME_SPAWNED: on_spawned(ends, message); break;
+    case FRAME_MPI_COLLECTED: return on_collected(world, message);
+    case FRAME_MPI_MODEX: on_modex(world, message); break;
+    case FRAME_MPI_MODEX_DATA: on_modex_data(world, message); break;
+    case FRAME_MPI_STORE_REPLY: on_store_reply(world, message); break;
+    case FRAME_MPI_EVENT: on_event(world, message); break;
+    case FRAME_MPI_SIGNAL: on_signal(world, message); break;
+    case FRAME_SPAWNED: on_spawned(world, message); break;
     default: break;
     }
     return NULL;

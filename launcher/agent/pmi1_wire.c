@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/pmi1_wire.h"
+#include "agent/mpi.h"
 
 #include <errno.h>
 #include <stdio.h>
