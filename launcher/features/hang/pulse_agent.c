@@ -303,14 +303,15 @@ static void add_rank(void *context, uint32_t seat, pid_t pid)
 struct known {
     const struct helpers *helpers;
     pid_t *workers; /* that run */
-    size_t count;
+    size_t count, room;
 };
 
 static void add_worker(void *context, uint32_t seat, pid_t pid)
 {
     struct known *known = context;
     (void)seat;
-    known->workers = mem_resize_array(known->workers, known->count + 1, sizeof(*known->workers));
+    known->workers =
+        mem_one_more(known->workers, known->count, &known->room, sizeof(*known->workers));
     known->workers[known->count++] = pid;
 }
 

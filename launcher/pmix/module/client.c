@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A worker's life: it connects and finalizes, aborts, spawns.
+ * A worker's life: its environment, how it connects and finalizes, aborts, spawns, and logs.
  *
  * When workers connect and finalize, we let PMIx go on at once, so that no worker waits for the
  * loop; the loop learns it a moment later, and always before the exit that follows.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "pmix/module/operations.h"
 
@@ -273,4 +275,175 @@ pmix_status_t up_spawn(const pmix_proc_t *proc, const pmix_info_t info[], size_t
         copy_spawn_app(&request->apps[i], &apps[i], info, ninfo);
     bridge_push(&server->bridge, &request->base);
     return PMIX_SUCCESS;
+}
+
+/*
+ * The environment of a worker: what PMIx wants set, what Open MPI programs read about themselves,
+ * and where temporary files go.
+ */
+
+/* The kernel takes no single variable of 128 KiB. */
+#define VALUE_MAX ((size_t)120 << 10)
+
+#define LIST_MAX ((size_t)1 << 16)
+
+static void set_number(struct strv *env, const char *name, int value)
+{
+    char text[16];
+    snprintf(text, sizeof(text), "%d", value);
+    strv_env_set(env, name, text);
+}
+
+static int from_pmix(const struct server_job *job, int rank, struct strv *env, struct error *err)
+{
+    pmix_proc_t proc;
+    PMIX_LOAD_PROCID(&proc, job->nspace, (pmix_rank_t)rank);
+    char **pairs = NULL;
+    pmix_status_t status = PMIx_server_setup_fork(&proc, &pairs);
+    for (char **pair = pairs; pair != NULL && *pair != NULL; pair++) {
+        if (status == PMIX_SUCCESS)
+            strv_env_put(env, *pair);
+        free(*pair);
+    }
+    free(pairs);
+    return status == PMIX_SUCCESS ? 0 : server_error(err, status, "prepare a worker for PMIx");
+}
+
+static void set_app_lists(const struct server_job *job, struct strv *env)
+{
+    struct buf counts AUTO_BUF = BUF_INIT(LIST_MAX);
+    struct buf firsts AUTO_BUF = BUF_INIT(LIST_MAX);
+    for (int i = 0; i < job->app_count; i++) {
+        buf_printf(&counts, i > 0 ? " %d" : "%d", job->apps[i].np);
+        buf_printf(&firsts, i > 0 ? " %d" : "%d", job->apps[i].first_rank);
+    }
+    set_number(env, "OMPI_NUM_APP_CTX", job->app_count);
+    strv_env_set(env, "OMPI_APP_CTX_NUM_PROCS", buf_text(&counts));
+    strv_env_set(env, "OMPI_FIRST_RANKS", buf_text(&firsts));
+}
+
+static void set_open_mpi(const struct server_job *job, const struct local *local, struct strv *env)
+{
+    int local_rank = job->local_rank_of[local->rank];
+    const struct job_app *app = &job->apps[local->app];
+    set_number(env, "OMPI_COMM_WORLD_RANK", local->rank);
+    set_number(env, "OMPI_COMM_WORLD_SIZE", job->size);
+    set_number(env, "OMPI_COMM_WORLD_LOCAL_RANK", local_rank);
+    set_number(env, "OMPI_COMM_WORLD_LOCAL_SIZE", job->local_count);
+    set_number(env, "OMPI_COMM_WORLD_NODE_RANK", local_rank);
+    set_number(env, "OMPI_UNIVERSE_SIZE", job->universe_size);
+    set_number(env, "OMPI_WORLD_SIZE", job->size);
+    set_number(env, "OMPI_WORLD_LOCAL_SIZE", job->local_count);
+    set_number(env, "OMPI_MCA_num_procs", job->size);
+    set_app_lists(job, env);
+    strv_env_set(env, "OMPI_COMMAND", app->command);
+    if (strlen(app->arguments) < VALUE_MAX)
+        strv_env_set(env, "OMPI_ARGV", app->arguments);
+    if (app->wdir != NULL)
+        strv_env_set(env, "OMPI_MCA_initial_wdir", app->wdir);
+}
+
+static void set_hints(const struct server_job *job, struct strv *hints)
+{
+    /* What Open MPI picks anyway; but first each rank would try POSIX shared memory, with a file in
+     * /dev/shm that a rank killed at that moment leaves behind. */
+    strv_env_set(hints, "OMPI_MCA_shmem", "mmap");
+    if (job->shm_dir != NULL) {
+        strv_env_set(hints, "OMPI_MCA_btl_vader_backing_directory", job->shm_dir); /* 4 */
+        strv_env_set(hints, "OMPI_MCA_btl_sm_backing_directory", job->shm_dir);    /* 5 */
+    }
+    if (job->oversubscribed)
+        strv_env_set(hints, "OMPI_MCA_mpi_yield_when_idle", "1");
+}
+
+int worker_env(struct server *server, int number, struct strv *env, struct strv *hints,
+               struct error *err)
+{
+    const struct local *local = server_local(server, number);
+    if (local == NULL)
+        return error_set(err, "rank %d is not one of this node's PMIx ranks", number);
+    if (from_pmix(local->job, local->rank, env, err) < 0)
+        return -1;
+    set_open_mpi(local->job, local, env);
+    strv_env_set(env, "PMIX_SERVER_TMPDIR", server->tmpdir);
+    strv_env_set(env, "PMIX_SYSTEM_TMPDIR", server->tmpdir);
+    strv_env_set(env, "OMPI_MCA_orte_tmpdir_base", server->tmpdir);
+    /* Open MPI 4 asks PMIx only when it believes in a launcher it knows; any value will do. */
+    strv_env_set(env, "JSM_JSRUN_PORT", "hvdrun");
+    strv_env_set(env, "PRTE_LAUNCHED", "1");
+    set_hints(local->job, hints);
+    return 0;
+}
+
+/* PMIx_Log: a worker's text for the launcher's own output. Other destinations (syslog, e-mail, a
+ * data base) are not ours to write to and are refused. The library's own help texts come this way
+ * too, from the namespace of the server. */
+
+struct log_request {
+    struct request base;
+    int rank;
+    bool library; /* no worker says it */
+    struct strv lines;
+    pmix_op_cbfunc_t done;
+    void *done_data;
+};
+
+static void finish_log(struct log_request *request, pmix_status_t status)
+{
+    if (request->done != NULL)
+        request->done(status, request->done_data);
+    strv_destroy(&request->lines);
+    free(request);
+}
+
+static void run_log(struct server *server, struct request *base)
+{
+    struct log_request *request = (struct log_request *)base;
+    for (size_t i = 0; i < request->lines.count; i++) {
+        const char *line = request->lines.items[i];
+        if (request->library)
+            server_complain(server, line, strlen(line));
+        else
+            server_log(server, LOG_NOTICE, "rank %d: %s", request->rank, line);
+    }
+    finish_log(request, request->lines.count > 0 ? PMIX_SUCCESS : PMIX_ERR_NOT_SUPPORTED);
+}
+
+static void drop_log(struct request *base)
+{
+    finish_log((struct log_request *)base, PMIX_ERR_UNREACH);
+}
+
+static const struct request_kind log_kind = {run_log, drop_log};
+
+void up_log(const pmix_proc_t *client, const pmix_info_t data[], size_t ndata,
+            const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t done, void *done_data)
+{
+    (void)directives, (void)ndirs;
+    struct server *server = server_active();
+    if (server == NULL) {
+        if (done != NULL)
+            done(PMIX_ERR_NOT_SUPPORTED, done_data);
+        return;
+    }
+    struct log_request *request = mem_alloc(sizeof(*request));
+    *request = (struct log_request){.base = {.kind = &log_kind},
+                                    .rank = (int)client->rank,
+                                    .library = strcmp(client->nspace, server->nspace) == 0,
+                                    .done = done,
+                                    .done_data = done_data};
+    for (size_t i = 0; i < ndata; i++) {
+        bool ours =
+            PMIX_CHECK_KEY(&data[i], PMIX_LOG_STDERR) || PMIX_CHECK_KEY(&data[i], PMIX_LOG_STDOUT);
+        if (!ours || data[i].value.type != PMIX_STRING || data[i].value.data.string == NULL)
+            continue;
+        /* One log line is one line. */
+        const char *text = data[i].value.data.string;
+        while (*text != '\0') {
+            size_t length = strcspn(text, "\n");
+            strv_add_n(&request->lines, text, length);
+            text += length + (text[length] == '\n' ? 1 : 0);
+        }
+    }
+    bridge_push(&server->bridge, &request->base);
 }

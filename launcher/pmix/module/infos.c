@@ -17,10 +17,7 @@ void infos_destroy(struct infos *list)
 
 void infos_add(struct infos *list, const char *key, const void *value, pmix_data_type_t type)
 {
-    if (list->count == list->room) {
-        list->room = list->room > 0 ? list->room * 2 : 16;
-        list->items = mem_resize_array(list->items, list->room, sizeof(*list->items));
-    }
+    list->items = mem_one_more(list->items, list->count, &list->room, sizeof(*list->items));
     pmix_info_t *info = &list->items[list->count++];
     PMIX_INFO_CONSTRUCT(info);
     PMIX_INFO_LOAD(info, key, (void *)(uintptr_t)value, type);
@@ -54,9 +51,10 @@ void infos_add_true(struct infos *list, const char *key)
     infos_add(list, key, &value, PMIX_BOOL);
 }
 
-void infos_add_list(struct infos *list, const char *key, const struct infos *nested)
+void infos_add_array(struct infos *list, const char *key, pmix_data_type_t type, void *items,
+                     size_t count)
 {
-    pmix_data_array_t array = {.type = PMIX_INFO, .size = nested->count, .array = nested->items};
+    pmix_data_array_t array = {.type = type, .size = count, .array = items};
     infos_add(list, key, &array, PMIX_DATA_ARRAY);
 }
 

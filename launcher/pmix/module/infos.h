@@ -21,7 +21,9 @@ void infos_add_u32(struct infos *list, const char *key, uint32_t value);
 void infos_add_u16(struct infos *list, const char *key, uint16_t value);
 void infos_add_rank(struct infos *list, const char *key, uint32_t rank);
 void infos_add_true(struct infos *list, const char *key);
-void infos_add_list(struct infos *list, const char *key, const struct infos *nested); /* copied */
+/* A deep copy. */
+void infos_add_array(struct infos *list, const char *key, pmix_data_type_t type, void *items,
+                     size_t count);
 
 const pmix_info_t *infos_find(const pmix_info_t *items, size_t count, const char *key);
 bool infos_true(const pmix_info_t *items, size_t count, const char *key);

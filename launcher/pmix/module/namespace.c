@@ -198,7 +198,7 @@ static void add_apps(const struct server_job *job, struct infos *list)
         infos_add_rank(&nested, PMIX_APPLDR, (uint32_t)app->first_rank);
         infos_add_text(&nested, PMIX_WDIR, app->wdir);
         infos_add_text(&nested, PMIX_APP_ARGV, app->arguments);
-        infos_add_list(list, PMIX_APP_INFO_ARRAY, &nested);
+        infos_add_array(list, PMIX_APP_INFO_ARRAY, PMIX_INFO, nested.items, nested.count);
     }
 }
 
@@ -215,7 +215,7 @@ static void add_nodes(const struct server_job *job, const struct pmix_job *from,
         infos_add_u32(&nested, PMIX_NODE_SIZE, (uint32_t)job->node_sizes[n]);
         infos_add_text(&nested, PMIX_LOCAL_PEERS, peers);
         infos_add_rank(&nested, PMIX_LOCALLDR, (uint32_t)from->nodes[n].ranks[0]);
-        infos_add_list(list, PMIX_NODE_INFO_ARRAY, &nested);
+        infos_add_array(list, PMIX_NODE_INFO_ARRAY, PMIX_INFO, nested.items, nested.count);
     }
 }
 
@@ -243,7 +243,7 @@ static void add_ranks(const struct server_job *job, struct infos *list)
         const struct local *local = node == job->my_node ? &job->locals[local_rank] : NULL;
         if (local != NULL && local->cpuset != NULL)
             infos_add_text(&nested, PMIX_CPUSET, local->cpuset);
-        infos_add_list(list, PMIX_PROC_INFO_ARRAY, &nested);
+        infos_add_array(list, PMIX_PROC_INFO_ARRAY, PMIX_INFO, nested.items, nested.count);
     }
 }
 

@@ -12,7 +12,7 @@ int namespace_register(struct server *server, const struct pmix_job *job, struct
 void namespace_end(struct server *server, int first);
 void namespace_end_all(struct server *server);
 
-/* worker_env.c */
+/* client.c */
 int worker_env(struct server *server, int rank, struct strv *env, struct strv *hints,
                struct error *err);
 
@@ -76,12 +76,9 @@ void spawn_reply(struct server *server, uint64_t id, enum pmix_spawn_result resu
 void events_worker_ended(struct server *server, const struct local *local, int code, int signal);
 void events_from_afar(struct server *server, const void *bytes, size_t length);
 
-/* tools.c */
+/* query.c */
 void up_tool_connected(pmix_info_t *info, size_t ninfo, pmix_tool_connection_cbfunc_t done,
                        void *done_data);
-/* Adds the answer to a key that a tool asks for. `nspace`: of this namespace alone; "": of all. */
-pmix_status_t tools_answer(const struct pmix_table *table, const char *key, const char *nspace,
-                           struct infos *list);
 
 /*
  * collective.c: a collective operation, which is a fence, a connect, or a group. PMIx calls us

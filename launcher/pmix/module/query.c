@@ -45,11 +45,11 @@ static void finish(struct query_request *request, pmix_status_t status, struct i
     request_free(request);
 }
 
-static pmix_proc_state_t state_of(const struct local *local)
+static pmix_proc_state_t state_of(bool ended, int exit_code, enum pmix_worker_state state)
 {
-    if (local->ended)
-        return local->exit_code == 0 ? PMIX_PROC_STATE_TERMINATED : PMIX_PROC_STATE_TERM_NON_ZERO;
-    return local->state == PMIX_WORKER_SILENT ? PMIX_PROC_STATE_RUNNING : PMIX_PROC_STATE_CONNECTED;
+    if (ended)
+        return exit_code == 0 ? PMIX_PROC_STATE_TERMINATED : PMIX_PROC_STATE_TERM_NON_ZERO;
+    return state == PMIX_WORKER_SILENT ? PMIX_PROC_STATE_RUNNING : PMIX_PROC_STATE_CONNECTED;
 }
 
 static const char *command_of(const struct server_job *job, int rank)
@@ -86,10 +86,9 @@ static void add_table(const struct server *server, const struct server_job *job,
             continue;
         row->pid = local->pid;
         row->exit_code = local->exit_code;
-        row->state = state_of(local);
+        row->state = state_of(local->ended, local->exit_code, local->state);
     }
-    pmix_data_array_t array = {.type = PMIX_PROC_INFO, .size = count, .array = table};
-    infos_add(list, key, &array, PMIX_DATA_ARRAY); /* a deep copy */
+    infos_add_array(list, key, PMIX_PROC_INFO, table, count);
     free(table);
 }
 
@@ -98,8 +97,7 @@ static void add_group_names(const struct server *server, struct infos *list, con
     struct strv names AUTO_STRV = STRV_INIT;
     for (const struct group *group = server->groups; group != NULL; group = group->next)
         strv_add(&names, group->name);
-    pmix_data_array_t array = {.type = PMIX_STRING, .size = names.count, .array = names.items};
-    infos_add(list, key, &array, PMIX_DATA_ARRAY);
+    infos_add_array(list, key, PMIX_STRING, names.items, names.count);
 }
 
 static bool add_group_members(const struct server *server, struct infos *list, const char *key,
@@ -108,9 +106,7 @@ static bool add_group_members(const struct server *server, struct infos *list, c
     for (const struct group *group = server->groups; group != NULL; group = group->next) {
         if (strcmp(group->name, name) != 0)
             continue;
-        pmix_data_array_t array = {
-            .type = PMIX_PROC, .size = group->count, .array = group->members};
-        infos_add(list, key, &array, PMIX_DATA_ARRAY);
+        infos_add_array(list, key, PMIX_PROC, group->members, group->count);
         return true;
     }
     return false;
@@ -157,6 +153,82 @@ static pmix_status_t answer_rank(const struct server *server, const struct query
     return answer(server, job, list, request->keys.items[i], request->groups.items[i]);
 }
 
+/*
+ * Tools have a server in a process of its own: libpmix 4.2 counts what a tool says into the fences
+ * of the ranks, and ends the process if a tool that it refuses has gone. So none ever meets the
+ * server of a job. Every tool is let in, and the op of the command cuts those of others at each
+ * question.
+ */
+
+/* PMIx's thread. A tool has given itself a name, or gets one. */
+void up_tool_connected(pmix_info_t *info, size_t ninfo, pmix_tool_connection_cbfunc_t done,
+                       void *done_data)
+{
+    struct server *server = server_active();
+    pmix_proc_t proc;
+    const char *nspace = infos_text(info, ninfo, PMIX_NSPACE);
+    const pmix_info_t *rank = infos_find(info, ninfo, PMIX_RANK);
+    char *name AUTO_FREE = nspace != NULL
+                               ? mem_strdup(nspace)
+                               : mem_printf("hvdrun-tool-%u", atomic_fetch_add(&server->tools, 1));
+    bool ranked = rank != NULL && rank->value.type == PMIX_PROC_RANK;
+    PMIX_LOAD_PROCID(&proc, name, ranked ? rank->value.data.rank : 0);
+    done(PMIX_SUCCESS, &proc, done_data);
+}
+
+/* Of one namespace; "": of all. */
+static void add_tool_table(struct infos *list, const char *key, const struct pmix_table *from,
+                           const char *nspace)
+{
+    pmix_proc_info_t *table = mem_array(from->count + 1, sizeof(*table));
+    size_t kept = 0;
+    for (size_t i = 0; i < from->count; i++) {
+        const struct pmix_process *process = &from->rows[i];
+        if (nspace[0] != '\0' && strcmp(process->nspace, nspace) != 0)
+            continue;
+        pmix_proc_info_t *row = &table[kept++];
+        PMIX_LOAD_PROCID(&row->proc, process->nspace, (pmix_rank_t)process->rank);
+        row->hostname = (char *)(uintptr_t)process->host; /* only read */
+        row->executable_name = (char *)(uintptr_t)from->program;
+        row->pid = process->pid;
+        row->exit_code = process->exit_code;
+        row->state = state_of(process->ended, process->exit_code, PMIX_WORKER_SILENT);
+    }
+    infos_add_array(list, key, PMIX_PROC_INFO, table, kept);
+    free(table);
+}
+
+static bool has_namespace(const struct pmix_table *table, const char *nspace)
+{
+    size_t i = 0;
+    while (i < table->nspaces.count && strcmp(table->nspaces.items[i], nspace) != 0)
+        i++;
+    return nspace[0] == '\0' || i < table->nspaces.count;
+}
+
+static void add_tool_namespaces(struct infos *list, const struct pmix_table *table)
+{
+    struct buf names AUTO_BUF = BUF_INIT(NAMES_MAX);
+    for (size_t i = 0; i < table->nspaces.count; i++)
+        buf_printf(&names, "%s%s", i > 0 ? "," : "", table->nspaces.items[i]);
+    infos_add_text(list, PMIX_QUERY_NAMESPACES, buf_text(&names));
+}
+
+/* To a key that a tool asks for. `nspace`: of this namespace alone; "": of all. */
+static pmix_status_t answer_tool(const struct pmix_table *table, const char *key,
+                                 const char *nspace, struct infos *list)
+{
+    if (!has_namespace(table, nspace))
+        return PMIX_ERR_NOT_FOUND;
+    if (strcmp(key, PMIX_QUERY_NAMESPACES) == 0)
+        add_tool_namespaces(list, table);
+    else if (strcmp(key, PMIX_QUERY_PROC_TABLE) == 0)
+        add_tool_table(list, key, table, nspace);
+    else
+        return PMIX_ERR_NOT_SUPPORTED;
+    return PMIX_SUCCESS;
+}
+
 static void run(struct server *server, struct request *base)
 {
     struct query_request *request = (struct query_request *)base;
@@ -167,7 +239,7 @@ static void run(struct server *server, struct request *base)
     size_t known = 0;
     for (size_t i = 0; i < request->keys.count && (table != NULL || !of_tool); i++) {
         pmix_status_t said =
-            of_tool ? tools_answer(table, request->keys.items[i], request->nspaces.items[i], list)
+            of_tool ? answer_tool(table, request->keys.items[i], request->nspaces.items[i], list)
                     : answer_rank(server, request, i, list);
         known += said == PMIX_SUCCESS;
         status = said == PMIX_ERR_NOT_FOUND ? said : status;

@@ -64,7 +64,7 @@ struct server {
     char *tmpdir, *hostname;
     struct server_job *jobs; /* NULL between epochs */
     atomic_bool alone;       /* they have one node */
-    atomic_uint tools;       /* that have been given a name (tools.c) */
+    atomic_uint tools;       /* that have been given a name (query.c) */
     bool stuck; /* PMIx's thread does not answer (namespace.c): it gets no further request */
     struct publish_store *store;
     struct group *groups;
