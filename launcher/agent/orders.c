@@ -165,38 +165,34 @@ static void crew_orders_end_worker(struct crew *crew, const struct frame_header 
     crew_end_worker(crew, message->seat, message->signal, message->grace_ms);
 }
 
-/* For all crews, whatever their epoch. */
-static void crew_orders_signal(struct crews *crews, const struct frame_header *header,
-                               const void *body)
+/* Without seats, for all crews, whatever their epoch. */
+static void node_signal(struct agent *agent, const struct frame_header *header, const void *body)
 {
     const Hvdrun__Signal *message = body;
-    struct crew *crew = message->n_seats > 0 ? crews_find(crews, header->epoch) : NULL;
+    struct crew *crew = message->n_seats > 0 ? crews_find(agent->crews, header->epoch) : NULL;
     if (message->n_seats == 0)
-        crews_signal(crews, message->signal);
+        crews_signal(agent->crews, message->signal);
     for (size_t i = 0; crew != NULL && i < message->n_seats; i++)
         crew_signal_seat(crew, message->seats[i], message->signal);
 }
 
-static void crew_orders_window(struct crews *crews, const struct frame_header *header,
-                               const void *body)
+static void node_window(struct agent *agent, const struct frame_header *header, const void *body)
 {
     const Hvdrun__WindowSize *message = body;
     (void)header;
-    crews_resize(crews, (int)message->rows, (int)message->columns);
+    crews_resize(agent->crews, (int)message->rows, (int)message->columns);
 }
 
 /* `body` is the message that the order names, freed after the call, or the bytes. */
 typedef void node_order(struct agent *agent, const struct frame_header *header, const void *body);
-typedef void crews_order(struct crews *crews, const struct frame_header *header, const void *body);
 typedef void crew_order(struct crew *crew, const struct frame_header *header, const void *body);
 
 enum order_time { AT_ANY_TIME, ONCE, AFTER_WELCOME };
 
-/* One of the three handlers. */
+/* One of the two handlers. */
 struct order {
-    node_order *node;   /* for the whole node */
-    crews_order *crews; /* for all crews, whatever their epoch */
-    crew_order *crew;   /* for the crew of the header's epoch; without one the frame is stale */
+    node_order *node; /* for the whole node */
+    crew_order *crew; /* for the crew of the header's epoch; without one the frame is stale */
     const ProtobufCMessageDescriptor *message;
     unsigned large; /* its field of bytes that are not copied; 0: none */
     enum order_time when;
@@ -208,10 +204,10 @@ static void heartbeat_reply(struct agent *agent, const struct frame_header *head
     (void)agent, (void)header, (void)body; /* orders_frame() notes that the driver was heard */
 }
 
-static void cancel(struct crews *crews, const struct frame_header *header, const void *body)
+static void cancel(struct agent *agent, const struct frame_header *header, const void *body)
 {
     (void)body;
-    crews_cancel(crews, header->epoch);
+    crews_cancel(agent->crews, header->epoch);
 }
 
 static void ask(struct agent *agent, const struct frame_header *header, const void *body)
@@ -258,9 +254,9 @@ static const struct order orders[] = {
     [FRAME_ASK] = {.node = ask, MESSAGE(ask)},
     [FRAME_END] = {.node = end, MESSAGE(end)},
     [FRAME_QUIT] = {.node = quit, MESSAGE(quit)},
-    [FRAME_CANCEL] = {.crews = cancel},
-    [FRAME_SIGNAL] = {.crews = crew_orders_signal, MESSAGE(signal)},
-    [FRAME_WINDOW_SIZE] = {.crews = crew_orders_window, MESSAGE(window_size)},
+    [FRAME_CANCEL] = {.node = cancel},
+    [FRAME_SIGNAL] = {.node = node_signal, MESSAGE(signal)},
+    [FRAME_WINDOW_SIZE] = {.node = node_window, MESSAGE(window_size)},
     [FRAME_START] = {.crew = crew_orders_start, MESSAGE(start)},
     [FRAME_STDIN] = {.crew = crew_orders_stdin},
     [FRAME_END_WORKER] = {.crew = crew_orders_end_worker, MESSAGE(end_worker)},
@@ -286,7 +282,7 @@ static struct order find(uint8_t type)
 /* NULL: the frame may come now. */
 static const char *breach(const struct agent *agent, const struct order *order)
 {
-    if (order->node == NULL && order->crews == NULL && order->crew == NULL)
+    if (order->node == NULL && order->crew == NULL)
         return "is not for an agent";
     bool welcomed = agent->job_id != NULL;
     if (order->when == ONCE && welcomed)
@@ -299,8 +295,6 @@ static void carry_out(struct agent *agent, const struct order *order,
 {
     if (order->node != NULL)
         order->node(agent, header, body);
-    if (order->crews != NULL)
-        order->crews(agent->crews, header, body);
     struct crew *crew = order->crew != NULL ? crews_find(agent->crews, header->epoch) : NULL;
     if (crew != NULL)
         order->crew(crew, header, body);
