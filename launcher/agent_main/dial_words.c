@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent_main/dial_words.h"
+#include "agent_main/dial_out.h"
 
 #include <limits.h>
 #include <stdio.h>

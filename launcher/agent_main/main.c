@@ -6,7 +6,7 @@
  *   hvdrun-agent [--marker WORD]   prints WORD before the first frame (transport/boot/script.h)
  *   hvdrun-agent --dial            for a scheduler: makes a connection for the frames itself
  *                                  (agent_main/dial_out.h)
- *   hvdrun-agent --dial HOST:PORT  the same for a user (agent_main/dial_words.h)
+ *   hvdrun-agent --dial HOST:PORT  the same for a user (agent_main/dial_out.h)
  *   hvdrun-agent --gpus            a helper of an agent (agent/gpu_sampler.h)
  *   hvdrun-agent --stacks NUMBER   another one (features/stacks/stack_helper_agent.h)
  *   hvdrun-agent --warm NUMBER     the holder of `hvdrun warm` (features/warm/holder_agent.c)
@@ -27,7 +27,6 @@
 #include "agent/keeper.h"
 #include "agent/modules.h"
 #include "agent_main/dial_out.h"
-#include "agent_main/dial_words.h"
 #include "base/fd.h"
 #include "base/status.h"
 #include "io/child.h"

@@ -5,7 +5,7 @@
  *
  * An agent below srun finds its orders in its environment and wipes them before anything else can
  * read them. Its name is SLURMD_NODENAME. One that a user starts has them from its command line
- * (agent_main/dial_words.h). The driver sends the first line after the handshake.
+ * (agent_main/dial_out.h). The driver sends the first line after the handshake.
  */
 #pragma once
 

@@ -5,7 +5,7 @@
  *
  * Copies of one line, which a scheduler or the user starts on each host, become one job. The copy
  * at the meeting address is the driver, as if its line had --transport dial with all hosts. The
- * others become agents that dial in (agent_main/dial_words.h). They first look at the line as the
+ * others become agents that dial in (agent_main/dial_out.h). They first look at the line as the
  * driver does, so that each copy says at once what is wrong with it.
  *
  * A copy is such a one if nothing names hosts: no option, and no scheduler but a step of srun with

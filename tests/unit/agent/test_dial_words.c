@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "agent_main/dial_words.h"
+#include "agent_main/dial_out.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "io/dial_ends.h"
