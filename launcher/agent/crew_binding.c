@@ -14,7 +14,6 @@
 #include "model/binding/picture.h"
 #include "model/binding/topology.h"
 #include "node/gpus.h"
-#include "node/pci.h"
 #include "node/topology.h"
 #include "wire/control.pb-c.h"
 

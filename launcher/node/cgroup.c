@@ -16,7 +16,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "node/cgroup_test.h"
+#include "node/room_test.h"
 
 #define FILE_MAX (1 << 16)
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/gpus.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,7 +15,6 @@
 #include "io/loop.h"
 #include "io/program.h"
 #include "model/binding/gpu_visible.h"
-#include "node/pci.h"
 
 #define INFORMATION_MAX ((size_t)64 << 10)
 #define MINOR_MAX 128
@@ -159,11 +159,41 @@ void gpus_list(const char *root, struct device_list *out)
     device_list_sort(out);
 }
 
+int pci_read_number(const char *path, int missing)
+{
+    struct buf text AUTO_BUF = BUF_INIT(64);
+    if (fd_read_file(path, &text, NULL) < 0 || !isdigit((unsigned char)*buf_text(&text)))
+        return missing;
+    long value = strtol(buf_text(&text), NULL, 10);
+    return value < 1000000 ? (int)value : missing;
+}
+
+/* Fills path, numa and cpus of a device whose PCI address is known; what /sys does not have stays
+ * unknown. */
+static void locate(const char *root, struct device *device)
+{
+    device->numa = -1;
+    if (device->pci == NULL)
+        return;
+    char *folder AUTO_FREE = mem_printf("%s/sys/bus/pci/devices/%s", root, device->pci);
+    char *real AUTO_FREE = realpath(folder, NULL);
+    const char *below = real == NULL ? NULL : strstr(real + strlen(root), "/sys/devices/");
+    if (below == NULL)
+        return;
+    device->path = mem_strdup(below + strlen("/sys/devices/"));
+    char *numa AUTO_FREE = mem_printf("%s/numa_node", real);
+    char *cpus AUTO_FREE = mem_printf("%s/local_cpulist", real);
+    struct buf text AUTO_BUF = BUF_INIT(4096);
+    device->numa = pci_read_number(numa, -1);
+    if (fd_read_file(cpus, &text, NULL) == 0)
+        cpu_mask_set_list(&device->cpus, buf_text(&text));
+}
+
 void gpus_read(const char *root, struct device_list *out)
 {
     gpus_list(root, out);
     for (size_t i = 0; i < out->count; i++)
-        pci_locate(root, &out->items[i]);
+        locate(root, &out->items[i]);
 }
 
 void gpus_fill_unknown(struct device_list *out, int count)
@@ -197,6 +227,45 @@ bool gpus_have_control(const char *root)
     char *control AUTO_FREE = mem_printf("%s/dev/nvidiactl", root);
     char *wsl AUTO_FREE = mem_printf("%s/dev/dxg", root);
     return access(control, F_OK) == 0 || access(wsl, F_OK) == 0;
+}
+
+/* Adapters */
+
+static bool is_active(const char *folder, const char *port)
+{
+    char *path AUTO_FREE = mem_printf("%s/ports/%s/state", folder, port);
+    struct buf text AUTO_BUF = BUF_INIT(256);
+    return fd_read_file(path, &text, NULL) == 0 && strstr(buf_text(&text), "ACTIVE") != NULL;
+}
+
+static void add_ports(const char *root, const char *name, struct device_list *out)
+{
+    char *folder AUTO_FREE = mem_printf("%s/sys/class/infiniband/%s", root, name);
+    char *link AUTO_FREE = mem_printf("%s/device", folder);
+    char *ports AUTO_FREE = mem_printf("%s/ports", folder);
+    char *real AUTO_FREE = realpath(link, NULL); /* software adapters have none */
+    const char *address = real == NULL ? NULL : strrchr(real, '/') + 1;
+    DIR *dir = opendir(ports);
+    if (dir == NULL)
+        return;
+    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+        if (!isdigit((unsigned char)entry->d_name[0]) || !is_active(folder, entry->d_name))
+            continue;
+        struct device device = {.kind = DEVICE_NIC,
+                                .name = mem_strdup(name),
+                                .pci = mem_strdup(address),
+                                .number = (int)strtol(entry->d_name, NULL, 10)};
+        locate(root, &device);
+        device_list_add(out, &device);
+    }
+    closedir(dir);
+}
+
+void nics_read(const char *root, struct device_list *out)
+{
+    *out = (struct device_list){0};
+    (void)each_entry(root, "/sys/class/infiniband", add_ports, out);
+    device_list_sort(out);
 }
 
 /* The question to nvidia-smi. */

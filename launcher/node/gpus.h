@@ -8,7 +8,7 @@
  * /dev/nvidiaN themselves count, without a place. AMD: the nodes of the kernel's compute driver
  * (/sys/class/kfd) whose render device we may open; only where there is no NVIDIA GPU.
  *
- * A GPU in MIG mode counts once.
+ * A GPU in MIG mode counts once. At the end there are the InfiniBand and RoCE adapters.
  */
 #pragma once
 
@@ -59,3 +59,9 @@ struct gpus_ask *gpus_ask_create(struct loop *loop, struct helpers *helpers, con
                                  int64_t limit_ms, void (*answered)(void *context, int gpus),
                                  void *context);
 void gpus_ask_destroy(struct gpus_ask *ask); /* kills what still runs; accepts NULL */
+
+/* The adapters whose ports are active, from `root`/sys/class/infiniband, with their places. */
+void nics_read(const char *root, struct device_list *out);
+
+/* A number of at most six digits in a small file; `missing` when there is none. */
+int pci_read_number(const char *path, int missing);

@@ -21,7 +21,7 @@
 #include "model/settings/mpi_names.h"
 #include "model/settings/words.h"
 #include "node/image.h"
-#include "node/mpi_detect_test.h"
+#include "node/room_test.h"
 
 #define LIBRARIES_MAX 192
 

@@ -10,8 +10,8 @@
 #include "base/mem.h"
 #include "io/module_open.h"
 #include "node/facts.h"
+#include "node/gpus.h"
 #include "node/module/topology_module.h"
-#include "node/pci.h"
 
 #define CPU_LIMIT 65536
 #define NUMA_LIMIT 4096

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The CPUs of this machine for model/binding; its devices come from gpus.h and pci.h. Only the
+ * The CPUs of this machine for model/binding; its devices come from gpus.h. Only the
  * description of a simulated machine (topology.simulated) contains devices too.
  *
  * hwloc knows most, but linking it would slow the start of every job. So it is in a module of our

@@ -9,13 +9,12 @@
 
 #include "base/buf.h"
 #include "node/cgroup.h"
-#include "node/cgroup_test.h"
 #include "node/descendants.h"
 #include "node/facts.h"
 #include "node/gpus.h"
 #include "node/health.h"
-#include "node/pci.h"
 #include "node/proc_state.h"
+#include "node/room_test.h"
 #include "place.h"
 #include "rendezvous/peer.h"
 

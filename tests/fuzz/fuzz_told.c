@@ -5,7 +5,7 @@
 #include "fuzz.h"
 #include "io/helpers.h"
 #include "node/cgroup.h"
-#include "node/cgroup_test.h"
+#include "node/room_test.h"
 #include "node/route.h"
 #include "transport/boot/inside_test.h"
 #include "transport/exec/words.h"

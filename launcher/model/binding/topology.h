@@ -30,7 +30,7 @@ int cpu_mask_list(const struct cpu_mask *mask, struct buf *out);
 
 /*
  * Devices that matter to a worker's place: GPUs, and ports of InfiniBand or RoCE adapters. Room
- * node finds them (gpus.h, pci.h).
+ * node finds them (gpus.h).
  */
 enum device_kind { DEVICE_NVIDIA, DEVICE_AMD, DEVICE_NIC };
 

@@ -8,7 +8,8 @@
 
 #include <cmocka.h>
 
-#include "node/mpi_detect_test.h"
+#include "node/mpi_detect.h"
+#include "node/room_test.h"
 
 static void expect_launched(const char *environment, size_t length, enum mpi_kind given,
                             bool by_other)

@@ -12,7 +12,8 @@
 
 #include <cmocka.h>
 
-#include "node/cgroup_test.h"
+#include "node/cgroup.h"
+#include "node/room_test.h"
 
 static void test_records(void **state)
 {
