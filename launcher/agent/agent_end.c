@@ -142,8 +142,6 @@ void agent_end_order(struct agent *agent, uint32_t epoch, const Hvdrun__End *mes
     ending_begin(agent->ending, message->signal, message->grace_ms);
 }
 
-/* After ENDED, or before there was any worker. A driver that sends it at another time wants no more
- * of us: the workers, and what they have left running, are ended as when it is lost. */
 /* An agent that was asked to leave has not done all that it was started for. */
 static int final_status(const struct agent *agent, const Hvdrun__Quit *message)
 {
@@ -157,6 +155,8 @@ static int final_status(const struct agent *agent, const Hvdrun__Quit *message)
     return message->status <= UINT8_MAX ? (int)message->status : STATUS_LAUNCHER;
 }
 
+/* After ENDED, or before there was any worker. A driver that sends it at another time wants no more
+ * of us: the workers, and what they have left running, are ended as when it is lost. */
 void agent_end_quit(struct agent *agent, const Hvdrun__Quit *message)
 {
     agent->quits = true;

@@ -176,7 +176,7 @@ static void pmix_collect(void *context, uint64_t id, const char *operation, cons
         mpi_relay_collect(world->job.post, id, operation, ranks, count, bytes, length) == 0)
         return;
     mpi_too_large(&host->post->log, length);
-    pmix_server_collect_reply(host->pmix, id, false, 0, NULL, 0);
+    host->pmix->module->collect_reply(host->pmix->inner, id, false, 0, NULL, 0);
 }
 
 static void pmix_modex(void *context, uint64_t id, int number)
@@ -186,7 +186,7 @@ static void pmix_modex(void *context, uint64_t id, int number)
     if (world != NULL)
         mpi_relay_modex(world->job.post, id, number);
     else
-        pmix_server_modex_reply(host->pmix, id, false, NULL, 0);
+        host->pmix->module->modex_reply(host->pmix->inner, id, false, NULL, 0);
 }
 
 static void pmix_modex_answer(void *context, struct pmix_asker asker, bool ok, const void *bytes,
@@ -207,7 +207,7 @@ static void pmix_store(void *context, uint64_t id, const struct pmix_store_reque
     if (world != NULL)
         world->published = true;
     if (world == NULL || mpi_relay_store(world->job.post, id, request) < 0)
-        pmix_server_store_reply(host->pmix, id, STORE_FULL, NULL, 0);
+        host->pmix->module->store_reply(host->pmix->inner, id, STORE_FULL, NULL, 0);
 }
 
 static void pmix_event(void *context, const void *bytes, size_t length)
@@ -227,7 +227,7 @@ static void relay_spawn(const struct mpi_world *world, uint64_t id,
     log_warning(&world->job.post->log,
                 "a rank asks for others with more than %zu MiB of arguments and variables",
                 FRAME_MPI_DATA_MAX >> 20);
-    pmix_server_spawn_reply(world->pmix, id, PMIX_SPAWN_FAILED, NULL);
+    world->pmix->module->spawn_reply(world->pmix->inner, id, PMIX_SPAWN_FAILED, NULL);
 }
 
 static void pmix_spawn(void *context, uint64_t id, const struct pmix_spawn *request)
@@ -235,7 +235,7 @@ static void pmix_spawn(void *context, uint64_t id, const struct pmix_spawn *requ
     struct mpi_host *host = context;
     struct mpi_world *world = world_with(host, request->rank);
     if (world == NULL)
-        pmix_server_spawn_reply(host->pmix, id, PMIX_SPAWN_FAILED, NULL);
+        host->pmix->module->spawn_reply(host->pmix->inner, id, PMIX_SPAWN_FAILED, NULL);
     else if (world->job.prepare->elastic)
         mpi_world_refuse_spawn(world, request->rank - mpi_world_first(world));
     else
@@ -246,7 +246,7 @@ static void ready(void *context, int what)
 {
     (void)what;
     const struct mpi_host *host = context;
-    pmix_server_dispatch(host->pmix);
+    host->pmix->module->dispatch(host->pmix->inner);
 }
 
 /* Loads the module and starts the library, if there is room for its files. */
@@ -267,7 +267,7 @@ static struct pmix_server *open_server(struct mpi_host *host, const char *module
         host->dir == NULL ? NULL : pmix_server_load(module_path, &ops, host, err);
     if (server == NULL)
         return NULL;
-    if (runtime_dir_room(host->dir, pmix_server_space(server), "PMIx", err) == 0 &&
+    if (runtime_dir_room(host->dir, server->module->space(), "PMIx", err) == 0 &&
         pmix_server_start(server, runtime_dir_path(host->dir), hostname, err) == 0)
         return server;
     pmix_server_stop(server);
@@ -287,7 +287,8 @@ static int need_pmix(struct mpi_host *host, const char *module_path, const char 
         host->problem = mem_strdup(err->text);
         return -1;
     }
-    host->watch = loop_fd_create(host->loop, pmix_server_fd(host->pmix), ready, host);
+    host->watch =
+        loop_fd_create(host->loop, host->pmix->module->fd(host->pmix->inner), ready, host);
     loop_fd_watch(host->watch, LOOP_READ);
     return 0;
 }
@@ -340,7 +341,7 @@ int mpi_host_try_pmix(struct mpi_host *host, const char *module_path, const char
     if (need_pmix(host, module_path, hostname, err) < 0 ||
         pmix_server_job(host->pmix, &job, err) < 0)
         return -1;
-    pmix_server_job_end(host->pmix, 0);
+    host->pmix->module->job_end(host->pmix->inner, 0);
     return 0;
 }
 
@@ -415,6 +416,6 @@ void mpi_world_destroy(struct mpi_world *world)
         at = &(*at)->next;
     *at = world->next;
     if (world->pmix != NULL && !world->host->abandoned)
-        pmix_server_job_end(world->pmix, mpi_world_first(world));
+        world->pmix->module->job_end(world->pmix->inner, mpi_world_first(world));
     mpi_world_close(world);
 }

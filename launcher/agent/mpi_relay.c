@@ -279,15 +279,15 @@ static const char *on_collected(const struct mpi_world *world, const Hvdrun__Mpi
 {
     bool ok = message->problem[0] == '\0';
     struct error err = ERROR_INIT;
-    ProtobufCBinaryData data;
+    ProtobufCBinaryData data = {0}; /* none, if not ok */
     void *own AUTO_FREE = NULL;
     if (!ok)
         log_debug(&world->job.post->log, "a step of MPI's start-up failed: %s", message->problem);
     if (ok && expand(message, &data, &own) < 0)
         return "MPI_COLLECTED has broken data";
     if (!message->pmi1 && world->pmix != NULL)
-        pmix_server_collect_reply(world->pmix, message->token, ok, message->round,
-                                  ok ? data.data : NULL, ok ? data.len : 0);
+        world->pmix->module->collect_reply(world->pmix->inner, message->token, ok, message->round,
+                                           data.data, data.len);
     /* PMI-1 has no way to say that a barrier failed; the job is being ended anyway. */
     if (message->pmi1 && ok && world->pmi1 != NULL &&
         pmi1_wire_barrier_out(world->pmi1, (const char *)data.data, data.len, &err) < 0)
@@ -299,14 +299,14 @@ static void on_modex(const struct mpi_world *world, const Hvdrun__MpiModex *mess
 {
     struct pmix_asker asker = {message->node, message->token};
     if (world->pmix != NULL)
-        pmix_server_modex_request(world->pmix, asker, (int)message->rank);
+        world->pmix->module->modex_request(world->pmix->inner, asker, (int)message->rank);
 }
 
 static void on_modex_data(const struct mpi_world *world, const Hvdrun__MpiModexData *message)
 {
     if (world->pmix != NULL)
-        pmix_server_modex_reply(world->pmix, message->token, message->found, message->data.data,
-                                message->data.len);
+        world->pmix->module->modex_reply(world->pmix->inner, message->token, message->found,
+                                         message->data.data, message->data.len);
 }
 
 static void name_reply(const struct mpi_world *world, const Hvdrun__MpiStoreReply *message)
@@ -332,8 +332,8 @@ static void store_reply(const struct mpi_world *world, const Hvdrun__MpiStoreRep
         items[i] = (struct store_item){
             {item->nspace, item->rank, 0}, item->key, item->value.data, item->value.len};
     }
-    pmix_server_store_reply(world->pmix, message->token, (enum store_status)message->status, items,
-                            message->n_items);
+    world->pmix->module->store_reply(world->pmix->inner, message->token,
+                                     (enum store_status)message->status, items, message->n_items);
 }
 
 static void on_store_reply(const struct mpi_world *world, const Hvdrun__MpiStoreReply *message)
@@ -347,7 +347,7 @@ static void on_store_reply(const struct mpi_world *world, const Hvdrun__MpiStore
 static void on_event(const struct mpi_world *world, const Hvdrun__MpiEvent *message)
 {
     if (world->pmix != NULL)
-        pmix_server_event(world->pmix, message->data.data, message->data.len);
+        world->pmix->module->event(world->pmix->inner, message->data.data, message->data.len);
 }
 
 static void on_signal(const struct mpi_world *world, const Hvdrun__MpiSignal *message)
@@ -363,8 +363,8 @@ static void on_spawned(const struct mpi_world *world, const Hvdrun__Spawned *mes
     if (message->pmi1 && world->pmi1 != NULL)
         pmi1_wire_spawn_reply(world->pmi1, (int)message->token, message->result == PMIX_SPAWNED_OK);
     else if (!message->pmi1 && world->pmix != NULL && message->result <= PMIX_SPAWN_FAILED)
-        pmix_server_spawn_reply(world->pmix, message->token,
-                                (enum pmix_spawn_result)message->result, nspace);
+        world->pmix->module->spawn_reply(world->pmix->inner, message->token,
+                                         (enum pmix_spawn_result)message->result, nspace);
 }
 
 const char *mpi_relay_frame(const struct mpi_world *world, uint8_t type, const void *message)

@@ -158,7 +158,8 @@ static bool has_spoken(const struct mpi_world *world, int index)
     switch (kind_of(world, index)) {
     case MPI_PMIX:
         return world->pmix != NULL &&
-               pmix_server_worker_state(world->pmix, number_of(world, index)) != PMIX_WORKER_SILENT;
+               world->pmix->module->worker_state(world->pmix->inner, number_of(world, index)) !=
+                   PMIX_WORKER_SILENT;
     case MPI_PMI1: return pmi1_wire_has_spoken(world->pmi1, index);
     default: return false;
     }
@@ -170,7 +171,7 @@ static bool has_finalized(const struct mpi_world *world, int index)
     switch (kind_of(world, index)) {
     case MPI_PMIX: {
         enum pmix_worker_state state =
-            pmix_server_worker_state(world->pmix, number_of(world, index));
+            world->pmix->module->worker_state(world->pmix->inner, number_of(world, index));
         return state == PMIX_WORKER_FINALIZED || state == PMIX_WORKER_ABORTED;
     }
     case MPI_PMI1: return pmi1_wire_has_finalized(world->pmi1, index);
@@ -300,7 +301,8 @@ int mpi_world_worker(struct mpi_world *world, int index, struct strv *env, struc
         strv_env_set(hints, "HWLOC_PLUGINS_BLACKLIST", "hwloc_gl.so,hwloc_xml_libxml.so");
     switch (kind) {
     case MPI_PMIX:
-        return pmix_server_worker_env(world->pmix, number_of(world, index), env, hints, err);
+        return world->pmix->module->worker_env(world->pmix->inner, number_of(world, index), env,
+                                               hints, err);
     case MPI_PMI1: return pmi1_wire_worker(world->pmi1, index, env, keep_fd, err);
     default: return 0;
     }
@@ -309,7 +311,7 @@ int mpi_world_worker(struct mpi_world *world, int index, struct strv *env, struc
 void mpi_world_spawned(struct mpi_world *world, int index, pid_t pid)
 {
     if (kind_of(world, index) == MPI_PMIX && pid > 0)
-        pmix_server_worker_started(world->pmix, number_of(world, index), pid);
+        world->pmix->module->worker_started(world->pmix->inner, number_of(world, index), pid);
 }
 
 void mpi_world_exited(struct mpi_world *world, int index, int code, int signal)
@@ -324,7 +326,7 @@ void mpi_world_exited(struct mpi_world *world, int index, int code, int signal)
     }
     if (kind_of(world, index) != MPI_PMIX)
         return;
-    pmix_server_worker_ended(world->pmix, number_of(world, index), code, signal);
+    world->pmix->module->worker_ended(world->pmix->inner, number_of(world, index), code, signal);
     if (world->published)
         mpi_relay_rank_ended(world->job.post, world->nspace,
                              (int)world->job.prepare->workers[index]->rank);
@@ -333,7 +335,7 @@ void mpi_world_exited(struct mpi_world *world, int index, int code, int signal)
 void mpi_world_collect(struct mpi_world *world, int index)
 {
     if (kind_of(world, index) == MPI_PMIX)
-        pmix_server_dispatch(world->pmix);
+        world->pmix->module->dispatch(world->pmix->inner);
     else if (kind_of(world, index) == MPI_PMI1)
         pmi1_wire_collect(world->pmi1, index);
 }

@@ -103,20 +103,20 @@ struct pmix_server_ops {
     /* Several nodes only. All local participants have entered a fence, connect or group. `ranks`,
      * ascending, are those of all nodes that take part (count 0: all of the namespace whose rank 0
      * is `ranks[0]`). Together with `operation`, they identify it. Answer with
-     * pmix_server_collect_reply(). */
+     * collect_reply(). */
     void (*collect)(void *context, uint64_t id, const char *operation, const int *ranks,
                     size_t count, const void *bytes, size_t length);
-    /* Data of a rank on another node; answer with pmix_server_modex_reply(). */
+    /* Data of a rank on another node; answer with modex_reply(). */
     void (*modex)(void *context, uint64_t id, int rank);
-    /* The outcome of pmix_server_modex_request(): ok, and the data to send back. */
+    /* The outcome of modex_request(): ok, and the data to send back. */
     void (*modex_answer)(void *context, struct pmix_asker asker, bool ok, const void *bytes,
                          size_t length);
-    /* Answer with pmix_server_store_reply(). */
+    /* Answer with store_reply(). */
     void (*store)(void *context, uint64_t id, const struct pmix_store_request *request);
-    /* An event that other nodes should hear of, for their pmix_server_event(). */
+    /* An event that other nodes should hear of, for their event(). */
     void (*event)(void *context, const void *bytes, size_t length);
 
-    /* Answer with pmix_server_spawn_reply(); until then the rank waits. */
+    /* Answer with spawn_reply(); until then the rank waits. */
     void (*spawn)(void *context, uint64_t id, const struct pmix_spawn *request);
 
     /* Makes it a server for tools, which has no job and serves nothing but the table, borrowed
@@ -169,30 +169,48 @@ enum pmix_worker_state {
 
 struct server; /* the module's own */
 
+/* Only dispatch() calls the ops, on the loop's thread, as all of these are called. The ops may call
+ * back into the server, but not stop it. The agent watches fd() for reading and calls dispatch()
+ * when it is ready. It calls it once more before it judges the exit of a worker, to know what that
+ * worker sent before it ended. */
 struct pmix_module {
     int version;
     const char *hvdrun_version;
-    uint64_t (*space)(void);
+    uint64_t (*space)(void); /* how many bytes the library needs for its files where it starts */
     struct server *(*start)(const struct pmix_server_ops *ops, void *context, const char *tmpdir,
                             const char *hostname, struct error *err);
     void (*stop)(struct server *server);
     int (*fd)(const struct server *server);
     void (*dispatch)(struct server *server);
     int (*job)(struct server *server, const struct pmix_job *job, struct error *err);
+    /* Deregisters the namespace whose rank 0 has the number `first`, if there is one. With the last
+     * of them, requests that wait for an answer end as failed. PMIx's thread may have locked up, as
+     * libpmix 4.2 can when a worker is killed while it connects. Then this gives up after 5 s with
+     * a warning, no further job can start, and stop() leaves the library as it is. */
     void (*job_end)(struct server *server, int first);
+    /* Sets in `env` what a local rank needs to find the server: the PMIX_* variables, the names
+     * that Open MPI programs read (OMPI_COMM_WORLD_RANK...), what makes Open MPI 4 ask
+     * (JSM_JSRUN_PORT), and the temporary folders; in `hints` the Open MPI settings that give way
+     * to the user's. */
     int (*worker_env)(struct server *server, int rank, struct strv *env, struct strv *hints,
                       struct error *err);
-    void (*worker_started)(struct server *server, int rank, pid_t pid);
+    void (*worker_started)(struct server *server, int rank, pid_t pid); /* for queries; optional */
+    /* Tells the other workers that asked for such events. `signal` 0: it exited with `code`. */
     void (*worker_ended)(struct server *server, int rank, int code, int signal);
     enum pmix_worker_state (*worker_state)(const struct server *server, int rank);
+    /* Several nodes. `bytes` are those of all nodes, concatenated; `round` is a number that is the
+     * same on all of them, and of this operation alone. */
     void (*collect_reply)(struct server *server, uint64_t id, bool ok, uint64_t round,
                           const void *bytes, size_t length);
     void (*modex_reply)(struct server *server, uint64_t id, bool ok, const void *bytes,
                         size_t length);
+    /* Another node asks for the data of a local rank; ops->modex_answer follows. */
     void (*modex_request)(struct server *server, struct pmix_asker asker, int rank);
     void (*store_reply)(struct server *server, uint64_t id, enum store_status status,
                         const struct store_item *items, size_t count);
+    /* From another node's ops->event; what cannot be read is dropped with a warning. */
     void (*event)(struct server *server, const void *bytes, size_t length);
+    /* `nspace`: of the new ranks; used only if the result is PMIX_SPAWNED_OK. */
     void (*spawn_reply)(struct server *server, uint64_t id, enum pmix_spawn_result result,
                         const char *nspace);
 };

@@ -244,7 +244,7 @@ static int serve(struct stand *stand, struct error *err)
 {
     struct pollfd ready[] = {{stand->signals_fd, POLLIN, 0},
                              {stand->wait_fd, POLLIN, 0},
-                             {pmix_server_fd(stand->pmix), POLLIN, 0}};
+                             {stand->pmix->module->fd(stand->pmix->inner), POLLIN, 0}};
     for (;;) {
         int count = poll(ready, sizeof(ready) / sizeof(ready[0]), STRANGERS_MS);
         if (count > 0 && ready[0].revents != 0)
@@ -253,7 +253,7 @@ static int serve(struct stand *stand, struct error *err)
             return read_end(stand, err);
         cut_strangers(stand);
         if (count > 0)
-            pmix_server_dispatch(stand->pmix);
+            stand->pmix->module->dispatch(stand->pmix->inner);
     }
 }
 

@@ -111,8 +111,9 @@ static void on_collect(void *context, uint64_t id, const char *operation, const 
         buf_append(&world.given, bytes, length);
     }
     bool own = !construct || world.answer == NULL;
-    pmix_server_collect_reply(world.server, id, true, 7, own ? bytes : buf_text(world.answer),
-                              own ? length : world.answer->length);
+    world.server->module->collect_reply(world.server->inner, id, true, 7,
+                                        own ? bytes : buf_text(world.answer),
+                                        own ? length : world.answer->length);
 }
 
 static const struct pmix_server_ops ops = {
@@ -179,9 +180,9 @@ static bool complaints_are_for_v(const char *folder)
         return false;
     int64_t limit = unit_limit_ms(10000);
     while (strstr(buf_text(&world.info), "PMIx: on the system. We will") == NULL) {
-        struct pollfd ready = {pmix_server_fd(world.server), POLLIN, 0};
+        struct pollfd ready = {world.server->module->fd(world.server->inner), POLLIN, 0};
         poll(&ready, 1, 100);
-        pmix_server_dispatch(world.server);
+        world.server->module->dispatch(world.server->inner);
         if (unit_is_over(limit))
             return false;
     }
@@ -251,7 +252,7 @@ static pid_t spawn(int rank, char *const *argv, int output)
     struct strv hints AUTO_STRV = STRV_INIT;
     struct error err = ERROR_INIT;
     strv_copy(&env, environ);
-    if (pmix_server_worker_env(world.server, rank, &env, &hints, &err) < 0)
+    if (world.server->module->worker_env(world.server->inner, rank, &env, &hints, &err) < 0)
         fail_msg("%s", err.text);
     for (size_t i = 0; i < hints.count; i++)
         strv_env_put(&env, hints.items[i]);
@@ -264,7 +265,7 @@ static pid_t spawn(int rank, char *const *argv, int output)
         execve(argv[0], argv, strv_items(&env));
         _exit(127);
     }
-    pmix_server_worker_started(world.server, rank, pid);
+    world.server->module->worker_started(world.server->inner, rank, pid);
     return pid;
 }
 
@@ -277,12 +278,12 @@ static void reap(pid_t *pids, int np, int *left)
         while (rank < np && pids[rank] != pid)
             rank++;
         assert_in_range(rank, 0, np - 1);
-        pmix_server_dispatch(world.server);
-        world.states[rank] = pmix_server_worker_state(world.server, rank);
+        world.server->module->dispatch(world.server->inner);
+        world.states[rank] = world.server->module->worker_state(world.server->inner, rank);
         int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
         int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         world.codes[rank] = number != 0 ? 128 + number : code;
-        pmix_server_worker_ended(world.server, rank, code, number);
+        world.server->module->worker_ended(world.server->inner, rank, code, number);
         pids[rank] = 0;
         (*left)--;
     }
@@ -307,9 +308,9 @@ static void run(int np, char *const *argv, int first_app, bool kill_rest)
     bool killed = false;
     memset(world.codes, 0, sizeof(world.codes));
     while (left > 0) {
-        struct pollfd ready = {pmix_server_fd(world.server), POLLIN, 0};
+        struct pollfd ready = {world.server->module->fd(world.server->inner), POLLIN, 0};
         poll(&ready, 1, 10);
-        pmix_server_dispatch(world.server);
+        world.server->module->dispatch(world.server->inner);
         reap(pids, np, &left);
         for (int rank = 0; kill_rest && rank < np; rank++)
             if (world.codes[rank] != 0 && limit > unit_limit_ms(KILL_REST_AFTER_MS))
@@ -321,12 +322,12 @@ static void run(int np, char *const *argv, int first_app, bool kill_rest)
             killed = true;
         }
     }
-    pmix_server_dispatch(world.server);
+    world.server->module->dispatch(world.server->inner);
     char bytes[4096];
     ssize_t count = 0;
     for (off_t at = 0; (count = pread(output, bytes, sizeof(bytes), at)) > 0; at += count)
         buf_append(&world.output, bytes, (size_t)count);
-    pmix_server_job_end(world.server, 0);
+    world.server->module->job_end(world.server->inner, 0);
 }
 
 static void run_worker(int np, const char *name, const char *one, const char *two, bool kill_rest)
@@ -570,7 +571,8 @@ static void test_environment(void **state)
     char *argv[] = {(char *)"prog", (char *)"arg one", NULL};
     assert_int_equal(begin_job(4, argv, 1, &err), 0);
     strv_add(&env, "PMIX_RANK=77");
-    assert_int_equal(pmix_server_worker_env(world.server, 2, &env, &hints, &err), 0);
+    assert_int_equal(world.server->module->worker_env(world.server->inner, 2, &env, &hints, &err),
+                     0);
     static const char *const expected[][2] = {{"PMIX_RANK", "2"},
                                               {"OMPI_COMM_WORLD_RANK", "2"},
                                               {"OMPI_COMM_WORLD_SIZE", "4"},
@@ -603,10 +605,12 @@ static void test_environment(void **state)
     assert_string_equal(strv_env_get(&env, "PMIX_SYSTEM_TMPDIR"), world.tmpdir);
     assert_non_null(strv_env_get(&env, "JSM_JSRUN_PORT"));
     assert_non_null(strv_env_get(&env, "PMIX_SERVER_URI41"));
-    assert_int_equal(pmix_server_worker_env(world.server, 9, &env, &hints, &err), -1);
+    assert_int_equal(world.server->module->worker_env(world.server->inner, 9, &env, &hints, &err),
+                     -1);
     assert_non_null(strstr(err.text, "rank 9"));
-    pmix_server_job_end(world.server, 0);
-    assert_int_equal(pmix_server_worker_env(world.server, 2, &env, &hints, &err), -1);
+    world.server->module->job_end(world.server->inner, 0);
+    assert_int_equal(world.server->module->worker_env(world.server->inner, 2, &env, &hints, &err),
+                     -1);
 }
 
 /* What the library is told by the environment while it starts is gone afterwards, and the plugins
@@ -640,8 +644,8 @@ static void test_bad_jobs(void **state)
     assert_int_equal(pmix_server_job(world.server, &job, &err), -1);
     assert_int_equal(begin_job(1, argv, 1, &err), 0);
     assert_int_equal(begin_job(1, argv, 1, &err), -1); /* one at a time */
-    pmix_server_job_end(world.server, 0);
-    pmix_server_job_end(world.server, 0); /* harmless */
+    world.server->module->job_end(world.server->inner, 0);
+    world.server->module->job_end(world.server->inner, 0); /* harmless */
 }
 
 /* A second namespace, beside the first: ranks have numbers over both. */
@@ -672,19 +676,25 @@ static void test_two_namespaces(void **state)
     assert_non_null(strstr(err.text, "still has the job"));
     job.first = 2;
     assert_int_equal(pmix_server_job(world.server, &job, &err), 0);
-    assert_int_equal(pmix_server_worker_env(world.server, 4, &env, &hints, &err), 0);
+    assert_int_equal(world.server->module->worker_env(world.server->inner, 4, &env, &hints, &err),
+                     0);
     assert_string_equal(strv_env_get(&env, "PMIX_NAMESPACE"), "spawned");
     assert_string_equal(strv_env_get(&env, "PMIX_RANK"), "2");
     assert_string_equal(strv_env_get(&env, "OMPI_COMM_WORLD_RANK"), "2");
     assert_string_equal(strv_env_get(&env, "OMPI_UNIVERSE_SIZE"), "9");
-    assert_int_equal(pmix_server_worker_env(world.server, 1, &env, &hints, &err), 0);
+    assert_int_equal(world.server->module->worker_env(world.server->inner, 1, &env, &hints, &err),
+                     0);
     assert_string_equal(strv_env_get(&env, "PMIX_NAMESPACE"), world.nspace);
-    assert_int_equal(pmix_server_worker_env(world.server, 5, &env, &hints, &err), -1);
-    pmix_server_job_end(world.server, 0);
-    assert_int_equal(pmix_server_worker_env(world.server, 1, &env, &hints, &err), -1);
-    assert_int_equal(pmix_server_worker_env(world.server, 2, &env, &hints, &err), 0);
-    pmix_server_job_end(world.server, 2);
-    assert_int_equal(pmix_server_worker_env(world.server, 2, &env, &hints, &err), -1);
+    assert_int_equal(world.server->module->worker_env(world.server->inner, 5, &env, &hints, &err),
+                     -1);
+    world.server->module->job_end(world.server->inner, 0);
+    assert_int_equal(world.server->module->worker_env(world.server->inner, 1, &env, &hints, &err),
+                     -1);
+    assert_int_equal(world.server->module->worker_env(world.server->inner, 2, &env, &hints, &err),
+                     0);
+    world.server->module->job_end(world.server->inner, 2);
+    assert_int_equal(world.server->module->worker_env(world.server->inner, 2, &env, &hints, &err),
+                     -1);
 }
 
 static void test_many_epochs(void **state)
@@ -696,7 +706,7 @@ static void test_many_epochs(void **state)
     for (int round = 0; round < 100; round++) {
         if (begin_job(8, argv, 8, &err) < 0)
             fail_msg("round %d: %s", round, err.text);
-        pmix_server_job_end(world.server, 0);
+        world.server->module->job_end(world.server->inner, 0);
         if (round == 10)
             before = entries_of("/proc/self/fd");
     }
