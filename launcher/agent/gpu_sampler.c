@@ -20,7 +20,7 @@
 
 /*
  * The helper process. For each byte on stdin it writes one answer to stdout: a GpuUsages
- * (agent/helper_program.h). It ends with stdin. The energy takes the driver some milliseconds, so
+ * (agent/modules.h). It ends with stdin. The energy takes the driver some milliseconds, so
  * the helper asks for it every GPU_ENERGY_PERIOD_MS at most, and repeats it in between.
  */
 

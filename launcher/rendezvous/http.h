@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* POST /progress/EPOCH.SEAT: the status endpoint of a worker (agent/progress_door.h). */
+/* POST /progress/EPOCH.SEAT: the status endpoint of a worker (agent/progress.h). */
 #define STATUS_SCOPE "progress"
 
 #define RENDEZVOUS_METHOD_LIST(X)  \

@@ -25,11 +25,11 @@ import tree
 # that must raise a limit says why. The goals of the two paths are a fifth and a third below their first limits.
 LIMITS = {
     "lines": (163000, 116000, "raw lines of .c and .h in launcher and runtime"),
-    "files": (990, 950, "files"),
+    "files": (956, 950, "files"),
     "fields": (35, 35, "fields of struct job"),
     "includes": (11, 11, "includes of driver.c"),
     "output": (33, 33, "nodes that a line of output enters"),
-    "stacks": (65, 58, "nodes that 'hvdrun stacks' enters"),
+    "stacks": (63, 58, "nodes that 'hvdrun stacks' enters"),
     "circle": (0, 0, "nodes in the largest circle of calls"),
 }
 

@@ -6,7 +6,7 @@
  * the agent leaves the helper behind (features/stacks/stack_pool_agent.h).
  *
  * On stdin it gets each StackWork, and it writes a StackAnswer for it to stdout, in this order
- * (agent/helper_program.h). It ends with stdin. If it ends while it has stopped a thread of a
+ * (agent/modules.h). It ends with stdin. If it ends while it has stopped a thread of a
  * worker, the kernel lets that thread go on.
  */
 #pragma once
