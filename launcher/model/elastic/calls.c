@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/elastic/calls.h"
+#include "model/elastic/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "model/elastic/change.h"
-#include "model/elastic/departures.h"
-#include "model/elastic/members.h"
-#include "model/elastic/verdict.h"
 
 static const char *name_of(const struct elastic *e, int number)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/elastic/change.h"
+#include "model/elastic/parts.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +7,6 @@
 
 #include "model/elastic/job.h"
 #include "model/elastic/newcomers.h"
-#include "model/elastic/verdict.h"
 
 /*
  * Crashes of the program. Each counts against its slot, until the slot is blacklisted. When the

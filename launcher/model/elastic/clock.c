@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/elastic/clock.h"
+#include "model/elastic/parts.h"
 
 #include <stdio.h>
 
-#include "model/elastic/calls.h"
-#include "model/elastic/choice.h"
 #include "model/elastic/newcomers.h"
-#include "model/elastic/verdict.h"
+#include "model/elastic/placement.h"
 
 static void wait_over(struct elastic *e)
 {

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/elastic/departures.h"
+#include "model/elastic/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-#include "model/elastic/change.h"
-#include "model/elastic/members.h"
 
 static const char *name_of(const struct elastic *e, int number)
 {

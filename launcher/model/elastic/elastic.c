@@ -7,17 +7,10 @@
 
 #include "base/mem.h"
 #include "base/status.h"
-#include "model/elastic/calls.h"
-#include "model/elastic/change.h"
-#include "model/elastic/clock.h"
-#include "model/elastic/departures.h"
-#include "model/elastic/exits.h"
 #include "model/elastic/job.h"
-#include "model/elastic/members.h"
 #include "model/elastic/newcomers.h"
-#include "model/elastic/steps.h"
+#include "model/elastic/parts.h"
 #include "model/elastic/types.h"
-#include "model/elastic/verdict.h"
 
 /* What others may ask. */
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/elastic/exits.h"
+#include "model/elastic/parts.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "model/elastic/change.h"
-#include "model/elastic/members.h"
 #include "model/elastic/newcomers.h"
 
 int64_t elastic_exits_happened(const struct elastic *e, const struct elastic_event *event)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/elastic/members.h"
+#include "model/elastic/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "model/elastic/change.h"
 #include "model/elastic/newcomers.h"
 #include "model/elastic/placement.h"
 

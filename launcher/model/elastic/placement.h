@@ -20,6 +20,7 @@
 
 #include <stdbool.h>
 
+#include "model/elastic/job.h"
 #include "model/elastic/types.h"
 
 struct elastic_offer {
@@ -56,3 +57,22 @@ void elastic_placement_make(const struct elastic_placement_request *request,
 /* Makes a plan of it, whose epoch and restarts the caller fills in. The old content is freed. */
 void elastic_placement_give(struct elastic_placement *placement, struct elastic_plan *plan);
 void elastic_placement_clear(struct elastic_placement *placement);
+
+/*
+ * The hosts that the next epoch would use. Spare hosts count only as far as they are needed.
+ */
+
+struct elastic_choice {
+    int *hosts; /* owned; in the order in which they get new workers */
+    int count;
+    int size;       /* how many workers it would have */
+    int64_t usable; /* slots of all usable hosts, spare ones too */
+};
+
+void elastic_choice_make(const struct elastic *e, struct elastic_choice *choice);
+void elastic_choice_clear(struct elastic_choice *choice);
+
+/* Gives the survivors, and new workers up to the size of the choice, their ranks. */
+void elastic_choice_place(const struct elastic *e, const struct elastic_choice *choice,
+                          const struct elastic_survivor *survivors, int count,
+                          struct elastic_placement *out);

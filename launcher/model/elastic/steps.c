@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/elastic/steps.h"
+#include "model/elastic/parts.h"
 
 #include "base/mem.h"
-#include "model/elastic/calls.h"
-#include "model/elastic/change.h"
-#include "model/elastic/choice.h"
-#include "model/elastic/departures.h"
-#include "model/elastic/members.h"
 #include "model/elastic/newcomers.h"
-#include "model/elastic/verdict.h"
+#include "model/elastic/placement.h"
 
 /* Starts newcomers beside the running epoch, for slots that it does not use. */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/elastic/verdict.h"
+#include "model/elastic/parts.h"
 
 #include <stdarg.h>
 #include <stdio.h>
