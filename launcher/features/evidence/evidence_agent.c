@@ -28,7 +28,7 @@
 #include "io/proc.h"
 #include "io/threads.h"
 #include "model/env/flight_recorder.h"
-#include "model/env/secret.h"
+#include "model/env/scrub.h"
 #include "wire/control.pb-c.h"
 
 #define PICKLE_STOP '.'

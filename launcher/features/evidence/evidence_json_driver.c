@@ -12,7 +12,7 @@
 #include "driver/tell/json_text.h"
 #include "driver/tell/recent.h"
 #include "driver/tell/tell.h"
-#include "model/env/differ.h"
+#include "model/env/rank_variables.h"
 #include "model/exit/tail.h"
 #include "model/usage/gpu_words.h"
 #include "wire/control.pb-c.h"

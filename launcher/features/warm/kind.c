@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "model/env/differ.h"
 #include "model/env/rank_variables.h"
 
 /* GNU and Intel OpenMP bind the interpreter's thread, and choose places for good, when they are

@@ -16,7 +16,6 @@
 #include "base/mem.h"
 #include "base/strv.h"
 #include "model/env/horovod.h"
-#include "model/env/list.h"
 #include "model/env/node_env_test.h"
 #include "model/env/table.h"
 

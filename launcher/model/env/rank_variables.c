@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/env/rank_variables.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/mem.h"
 
 const struct rank_variable rank_variables[] = {
 #define WORKER_VAR(name, value, when) {name, value, when},
@@ -52,4 +55,76 @@ bool rank_variable_applies(const struct rank_variable *variable, enum mpi_kind m
     case INHERITED: break;
     }
     return true;
+}
+
+bool env_differs_by_rank(const char *name)
+{
+    static const char *const beginnings[] = {"HVDRUN_", "PMI", "OMPI_", "SLURM", "MPI_", "JSM_"};
+    static const char *const parts[] = {"RANK", "HOSTNAME"};
+    /* what hvdrun sets for each rank or host */
+    static const char *const whole[] = {"HOROVOD_GLOO_RENDEZVOUS_PORT",
+                                        "JAX_PROCESS_ID",
+                                        "KUBEFLOW_TRAINER_SERVER_TOKEN",
+                                        "KUBEFLOW_TRAINER_SERVER_URL",
+                                        "NCCL_RAS_ADDR",
+                                        "TORCHELASTIC_ERROR_FILE",
+                                        "TORCH_FR_DUMP_TEMP_FILE",
+                                        "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"};
+    for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]); i++) {
+        if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0)
+            return true;
+    }
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (strstr(name, parts[i]) != NULL)
+            return true;
+    }
+    for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
+        if (strcmp(name, whole[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_same(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+static bool differs(const struct env_of_host *hosts, size_t count, const char *name)
+{
+    const char *first = strv_env_get(hosts[0].env, name);
+    for (size_t i = 1; i < count; i++) {
+        if (!is_same(first, strv_env_get(hosts[i].env, name)))
+            return true;
+    }
+    return false;
+}
+
+/* An earlier host has it too, so it was compared already. */
+static bool is_seen(const struct env_of_host *hosts, size_t before, const char *name)
+{
+    for (size_t i = 0; i < before; i++) {
+        if (strv_env_get(hosts[i].env, name) != NULL)
+            return true;
+    }
+    return false;
+}
+
+void env_differ(const struct env_of_host *hosts, size_t count,
+                void (*each)(void *context, const char *name, const char *host, const char *value),
+                void *context)
+{
+    int found = 0;
+    for (size_t h = 0; h < count; h++) {
+        for (size_t i = 0; i < hosts[h].env->count && found < ENV_DIFFER_MAX; i++) {
+            const char *pair = hosts[h].env->items[i];
+            char *name AUTO_FREE = mem_strndup(pair, strcspn(pair, "="));
+            if (env_differs_by_rank(name) || is_seen(hosts, h, name) ||
+                !differs(hosts, count, name))
+                continue;
+            found++;
+            for (size_t j = 0; j < count; j++)
+                each(context, name, hosts[j].host, strv_env_get(hosts[j].env, name));
+        }
+    }
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rank variables: each is one line of worker_vars.def, which gives its name, what its value is,
- * and when a worker gets it. Pure.
+ * and when a worker gets it. Also what else differs from rank to rank, and from host to host. Pure.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/strv.h"
 #include "model/settings/words.h"
 
 enum worker_value {
@@ -81,3 +82,21 @@ bool rank_variable_is_firm(const char *name, size_t length);
 
 /* The names of worker_vars.def; NULL after the last. `inherited` as above. */
 const char *rank_variable_name(size_t i, bool *inherited);
+
+#define ENV_DIFFER_MAX 100 /* variables */
+
+struct env_of_host {
+    const char *host;
+    const struct strv *env; /* "NAME=VALUE" */
+};
+
+/* Finds the variables that do not have the same value on all hosts, at most ENV_DIFFER_MAX. Calls
+ * `each` for each host, variable by variable, in the order of the first host that has it. `value`
+ * is NULL where it is unset. Variables that must differ from rank to rank do not count: names of
+ * ranks and hosts, and those of hvdrun, MPI and Slurm. */
+void env_differ(const struct env_of_host *hosts, size_t count,
+                void (*each)(void *context, const char *name, const char *host, const char *value),
+                void *context);
+
+/* Such a variable must differ from rank to rank. */
+bool env_differs_by_rank(const char *name);

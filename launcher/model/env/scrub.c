@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
@@ -10,6 +11,36 @@
 #include "model/env/rank_variables.h"
 #include "model/env/table.h"
 #include "model/settings/option.h"
+
+static bool contains(const char *name, size_t length, const char *word)
+{
+    size_t size = strlen(word);
+    for (size_t i = 0; i + size <= length; i++) {
+        if (strncasecmp(name + i, word, size) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool secret_is_name(const char *name, size_t length)
+{
+    static const char *const words[] = {"TOKEN", "PASSWORD",   "PASSWD", "SECRET",
+                                        "KEY",   "CREDENTIAL", "AUTH",   "COOKIE"};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (contains(name, length, words[i]))
+            return true;
+    }
+    return false;
+}
+
+void secret_mask(const char *pair, struct buf *out)
+{
+    size_t name = strcspn(pair, "=");
+    if (pair[name] == '=' && secret_is_name(pair, name))
+        buf_printf(out, "%.*s=(hidden, %zu bytes)", (int)name, pair, strlen(pair + name + 1));
+    else
+        buf_puts(out, pair);
+}
 
 #define VALUE_MAX (1 << 20)
 

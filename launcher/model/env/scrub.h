@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part of the launcher's environment that workers get, and what the user adds to it. Pure.
+ * The part of the launcher's environment that workers get, what the user adds to it, and which
+ * variables most likely hold secrets. Pure.
  *
  * Dropped everywhere: rank variables of an outer launcher (they would be wrong for our workers),
  * secrets, shell functions, the terminal session's SSH_*, and the launcher's own options. Dropped
@@ -13,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/strv.h"
 
@@ -53,3 +55,10 @@ int env_spec_apply(const char *spec, char *const *env, struct strv *out, struct 
  */
 int env_file_parse(const char *bytes, size_t length, const char *file, struct strv *out,
                    struct error *err);
+
+/* Most likely a secret, by its name: TOKEN, PASSWORD, PASSWD, SECRET, KEY, CREDENTIAL, AUTH or
+ * COOKIE in any case. */
+bool secret_is_name(const char *name, size_t length);
+
+/* Appends "NAME=VALUE" of an environment, or "NAME=(hidden, 40 bytes)". */
+void secret_mask(const char *pair, struct buf *out);

@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "model/env/flight_recorder.h"
-#include "model/env/list.h"
+#include "model/env/table.h"
 
 /* The kernel takes no single variable of 128 KiB (MAX_ARG_STRLEN); one that would be longer, such
  * as all arguments in one, is omitted. */

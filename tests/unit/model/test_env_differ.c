@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "model/env/differ.h"
+#include "model/env/rank_variables.h"
 
 static void put(void *context, const char *name, const char *host, const char *value)
 {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "model/env/secret.h"
+#include "model/env/scrub.h"
 
 static void expect(const char *pair, const char *wanted)
 {
