@@ -13,7 +13,6 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "model/net/address.h"
-#include "model/net/filter.h"
 
 #define LIST_MAX ((size_t)64 << 10)
 #define ANY_PORT 9 /* discard; UDP's connect sends nothing */

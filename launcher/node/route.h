@@ -5,7 +5,7 @@
  * The rule: the interface of the routes to the other nodes. The kernel is asked; nothing is sent.
  * If the routes differ, the interface of most of them. Without a route, the interface of the
  * address by which the others know this node; without that, the fittest one. In a job on one
- * machine it is loopback. An interface that the user's filter (model/net/filter.h) excludes is
+ * machine it is loopback. An interface that the user's filter (model/net/address.h) excludes is
  * chosen only if the filter excludes all.
  *
  * mpi_params_*: whether the user has chosen the interface for Open MPI.

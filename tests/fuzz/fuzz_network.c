@@ -4,7 +4,6 @@
 #include "base/strv.h"
 #include "fuzz.h"
 #include "model/net/address.h"
-#include "model/net/filter.h"
 #include "model/net/network.h"
 
 static void split(const char *text, struct strv *words)

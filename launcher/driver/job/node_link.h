@@ -19,7 +19,6 @@
 #include "io/link.h"
 #include "io/loop.h"
 #include "model/exit/record.h"
-#include "model/net/clock_offset.h"
 #include "model/net/credit.h"
 #include "model/net/liveness.h"
 #include "transport/transport.h"

@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "model/net/address.h"
-#include "model/net/filter.h"
 
 #define ANCHORS_MAX 16 /* subnets that are compared with */
 #define SHOWN_MAX 400  /* bytes of a host's addresses in an error, about */

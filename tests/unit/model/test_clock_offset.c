@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "model/net/clock_offset.h"
+#include "model/net/liveness.h"
 
 #define MS ((int64_t)1000000)
 #define S (1000 * MS)
