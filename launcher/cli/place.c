@@ -20,7 +20,7 @@
 #include "model/hosts/hostfile.h"
 #include "model/hosts/hosts.h"
 #include "model/plan/mapping.h"
-#include "model/plan/rankfile.h"
+#include "model/plan/rank_list.h"
 #include "model/settings/settings.h"
 #include "node/gpus.h"
 

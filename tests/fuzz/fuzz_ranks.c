@@ -3,7 +3,7 @@
 #include "base/parse.h"
 #include "fuzz.h"
 #include "model/hosts/entry.h"
-#include "model/plan/rankfile.h"
+#include "model/plan/rank_list.h"
 #include "model/settings/shown.h"
 
 static void resolve(int result, struct rank_list *list, const struct host_list *hosts)

@@ -45,7 +45,7 @@ struct plan_rank {
     int local_rank;
     int slot; /* of its node: no two ranks that run have the same */
     int cross_rank, cross_size;
-    char *cpus; /* that a rankfile gives it (model/plan/rankfile.h); NULL: none */
+    char *cpus; /* that a rankfile gives it (model/plan/rank_list.h); NULL: none */
 };
 
 struct plan_node {

@@ -14,7 +14,7 @@
 #include "model/hosts/entry.h"
 #include "model/plan/mapping.h"
 #include "model/plan/plan.h"
-#include "model/plan/rankfile.h"
+#include "model/plan/rank_list.h"
 
 struct shape {
     const char *map_by;   /* NULL: slot */

@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "model/plan/rankfile.h"
+#include "model/plan/rank_list.h"
 
 /* "host cpus; ..." of all ranks. */
 static void expect(const char *file, const char *expected)
