@@ -10,7 +10,6 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "model/binding/gpu_visible.h"
-#include "model/binding/nic_near.h"
 #include "model/binding/picture.h"
 #include "model/binding/topology.h"
 #include "node/gpus.h"

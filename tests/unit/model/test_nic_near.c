@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "model/binding/nic_near.h"
+#include "model/binding/topology.h"
 
 static void add(struct device_list *list, const char *name, const char *path, int numa)
 {

@@ -2,8 +2,8 @@
 /* The module on machines that hwloc makes up, and the kernel's files from a folder written here. */
 #include "fake_root.h"
 #include "model/binding/binding.h"
-#include "model/binding/nic_near.h"
 #include "model/binding/picture.h"
+#include "model/binding/topology.h"
 #include "node/facts.h"
 #include "node/topology.h"
 
