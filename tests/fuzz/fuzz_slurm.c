@@ -4,7 +4,7 @@
 #include "base/parse.h"
 #include "base/strv.h"
 #include "fuzz.h"
-#include "model/allocation/slurm_job.h"
+#include "model/allocation/slurm.h"
 #include "model/allocation/slurm_test.h"
 
 FUZZ_TARGET

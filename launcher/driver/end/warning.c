@@ -22,7 +22,7 @@
 
 #define OUTPUT_MAX ((size_t)1 << 20)
 
-/* Its times then have the same format everywhere (model/allocation/slurm_job.h). */
+/* Its times then have the same format everywhere (model/allocation/slurm.h). */
 static void set_environment(struct strv *env)
 {
     for (char **one = environ; *one != NULL; one++) {

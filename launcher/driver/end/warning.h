@@ -20,7 +20,7 @@
 
 #include "driver/job/job.h"
 #include "io/program.h"
-#include "model/allocation/slurm_job.h"
+#include "model/allocation/slurm.h"
 #include "model/exit/signal_rules.h"
 
 struct warning;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/allocation/slurm_job.h"
+#include "model/allocation/slurm.h"
 
 #include <string.h>
 

@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
-#include "model/allocation/slurm_job.h"
+#include "model/allocation/slurm.h"
 
 /* Slurm 22.05 */
 #define SHOWN                                                                                      \
