@@ -14,7 +14,7 @@
 #include "model/hosts/hosts.h"
 #include "wire/control.pb-c.h"
 #include "wire/frame.h"
-#include "wire/runs.h"
+#include "wire/packing.h"
 
 /* Frames about the whole node: its place in the job, epochs, credit, suspension. */
 
@@ -54,7 +54,7 @@ static void add_crew(struct agent *agent, uint32_t epoch, Hvdrun__Prepare *messa
     departure_inform(agent->departure, crews_add(agent->crews, &config, message));
 }
 
-/* Those that come packed (wire/runs.h). -1: they are not. */
+/* Those that come packed (wire/packing.h). -1: they are not. */
 static int expand_lists(Hvdrun__Prepare *message)
 {
     if (text_runs_expand(&message->hosts, &message->n_hosts, HOSTS_MAX) < 0 ||

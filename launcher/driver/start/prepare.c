@@ -15,7 +15,7 @@
 #include "model/net/network.h"
 #include "output/terminal.h"
 #include "wire/control.pb-c.h"
-#include "wire/runs.h"
+#include "wire/packing.h"
 
 /*
  * The lists in PREPARE, in the form of its messages: made once for all nodes; each node gets its
@@ -39,7 +39,7 @@ struct prepare_parts {
     struct strv *envs; /* by app: the user's -x, then the app's own */
     char **wdirs;      /* by app; "": the job's */
     size_t app_count;
-    struct strv hosts;     /* packed, as the three below (wire/runs.h) */
+    struct strv hosts;     /* packed, as the three below (wire/packing.h) */
     struct strv hostnames; /* as MPI knows the nodes; none: by their names in `hosts` */
     struct strv addresses; /* for the workers' own traffic */
     uint32_t *host_ranks;

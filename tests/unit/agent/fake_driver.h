@@ -403,7 +403,7 @@ static inline void fake_prepare(struct fake_driver *driver, uint32_t epoch,
     message.size = message.local_size = size;
     message.host = hosts[0];
     message.hosts = hosts;
-    uint32_t host_ranks[] = {size, 1}; /* packed (wire/runs.h) */
+    uint32_t host_ranks[] = {size, 1}; /* packed (wire/packing.h) */
     message.host_ranks = host_ranks;
     message.app_sizes = &size;
     message.n_host_ranks = 2;

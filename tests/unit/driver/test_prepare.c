@@ -18,7 +18,7 @@
 #include "driver/start/start.h"
 #include "loop_fixture.h"
 #include "model/hosts/entry.h"
-#include "wire/runs.h"
+#include "wire/packing.h"
 
 #define NODES_MAX 100
 #define LARGE ((size_t)1500 << 10) /* more than a frame holds */

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "wire/runs.h"
+#include "wire/packing.h"
 
 #define COUNT(items) (sizeof(items) / sizeof((items)[0]))
 
