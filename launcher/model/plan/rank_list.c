@@ -41,7 +41,11 @@ void rank_ranges_bare(const int *ranks, int count, struct buf *out)
 
 /* The places. */
 
-struct rank_place *rank_list_at(struct rank_list *list, size_t rank)
+#define PLACE_NONE INT32_MIN
+#define COUNTED_MAX 1000000 /* +nK: K is below */
+
+/* The place of `rank`; makes it, and all below it, as PLACE_NONE. Borrowed until the next call. */
+static struct rank_place *place_at(struct rank_list *list, size_t rank)
 {
     if (rank >= list->room) {
         size_t twice = list->room * 2;
@@ -49,7 +53,7 @@ struct rank_place *rank_list_at(struct rank_list *list, size_t rank)
         list->items = mem_resize_array(list->items, list->room, sizeof(*list->items));
     }
     for (; list->count <= rank; list->count++)
-        list->items[list->count] = (struct rank_place){.host = RANK_PLACE_NONE};
+        list->items[list->count] = (struct rank_place){.host = PLACE_NONE};
     return &list->items[rank];
 }
 
@@ -62,11 +66,12 @@ static int64_t counted(const char *text, size_t length)
         (text[1] != 'n' && text[1] != 'N') || text[2] < '0' || text[2] > '9')
         return -1;
     memcpy(digits, text + 2, length - 2);
-    return parse_int(digits, 0, RANK_PLACE_COUNTED_MAX - 1, &number, NULL) < 0 ? -1 : number;
+    return parse_int(digits, 0, COUNTED_MAX - 1, &number, NULL) < 0 ? -1 : number;
 }
 
-int rank_list_host(struct rank_list *list, const char *text, size_t length, int *out,
-                   struct error *err)
+/* Reads a host, counted or by its name. An IPv6 address may be in brackets. */
+static int read_host(struct rank_list *list, const char *text, size_t length, int *out,
+                     struct error *err)
 {
     int64_t number = counted(text, length);
     bool brackets = length > 2 && text[0] == '[' && text[length - 1] == ']';
@@ -280,9 +285,9 @@ static int parse_line(struct rest *rest, int line, size_t most, struct rank_list
                             (long long)rank, out->items[rank].line);
     length = take_word(rest, &word);
     int host = 0;
-    if (rank_list_host(out, word, length, &host, err) < 0)
+    if (read_host(out, word, length, &host, err) < 0)
         return -1;
-    struct rank_place *place = rank_list_at(out, (size_t)rank);
+    struct rank_place *place = place_at(out, (size_t)rank);
     *place = (struct rank_place){.host = host, .line = line};
     return take_cpus(rest, &place->cpus, err);
 }

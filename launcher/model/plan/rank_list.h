@@ -13,13 +13,10 @@
 #include "model/hosts/hosts.h"
 
 struct rank_place {
-    int host;   /* index into `names`; below 0: the host +nK as -1 - K; RANK_PLACE_NONE: not said */
+    int host;   /* index into `names`; below 0: the host +nK as -1 - K */
     char *cpus; /* as the rankfile says, checked for its form; NULL: none */
     int line;   /* of the rankfile; 0: none */
 };
-
-#define RANK_PLACE_NONE INT32_MIN
-#define RANK_PLACE_COUNTED_MAX 1000000 /* +nK: K is below */
 
 /* All zero is an empty list. */
 struct rank_list {
@@ -28,15 +25,6 @@ struct rank_list {
     struct host_list names; /* in the order of their first rank; slots: how many ranks name it */
     char *source;           /* name of the rankfile */
 };
-
-/* The place of `rank`; makes it, and all below it, as RANK_PLACE_NONE. Borrowed until the next
- * call. */
-struct rank_place *rank_list_at(struct rank_list *list, size_t rank);
-
-/* Reads a host, counted or by its name; STATUS_USAGE when it is neither. An IPv6 address may be in
- * brackets. */
-int rank_list_host(struct rank_list *list, const char *text, size_t length, int *out,
-                   struct error *err);
 
 /* The index into `hosts` of each rank's host, `count` entries, which the caller owns. NULL and
  * STATUS_USAGE: `hosts` has no such host; the text says which and where it was named. */
