@@ -103,5 +103,17 @@ enum bind_unit { BIND_UNIT_WORDS(WORD_ENUM) };
 enum exit_rule { EXIT_RULE_WORDS(WORD_ENUM) };
 #undef WORD_ENUM
 
-const char *mpi_kind_name(enum mpi_kind kind);
-const char *bind_unit_name(enum bind_unit unit);
+#define WORD_NAME(id, text) [id] = (text),
+
+static inline const char *mpi_kind_name(enum mpi_kind kind)
+{
+    static const char *const names[] = {MPI_KIND_WORDS(WORD_NAME)};
+    return names[kind];
+}
+
+static inline const char *bind_unit_name(enum bind_unit unit)
+{
+    static const char *const names[] = {BIND_UNIT_WORDS(WORD_NAME)};
+    return names[unit];
+}
+#undef WORD_NAME
