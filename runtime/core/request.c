@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "core/factor.h"
 
 #define KIND_ROW(name, text, letter) {text, letter},
 static const struct {

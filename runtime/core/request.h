@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "core/codec.h"
@@ -99,3 +100,17 @@ enum { FUSION_ALONE = 2 << 20 };
  * ranks. Returns the number of groups. */
 size_t fusion_groups(const struct request *const *requests, size_t count, int size,
                      size_t threshold, size_t *groups);
+
+/* Factors with which operations multiply. They are compared by their bits: all ranks must multiply
+ * with the same one, and a NaN counts. */
+
+static inline bool factor_equals(double a, double b)
+{
+    return memcmp(&a, &b, sizeof a) == 0;
+}
+
+/* Whether a product with the factor changes nothing. A NaN is not a one. */
+static inline bool factor_is_one(double factor)
+{
+    return factor_equals(factor, 1);
+}

@@ -6,7 +6,6 @@
 
 #include "base/mem.h"
 #include "engine/half.h"
-#include "engine/loops.h"
 
 /* ---- The arithmetic for two vectors, of which the caller may have only a part ---------------- */
 

@@ -1,13 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/elements.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#ifdef __x86_64__
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
 
-#include "core/factor.h"
+#include "core/request.h"
 #include "engine/elements_test.h"
 #include "engine/half.h"
-#include "engine/loops.h"
+
+/*
+ * Some loops exist twice on x86-64: with the instructions of every processor, and with AVX2 and
+ * F16C, which converts eight fp16 at once. The processor at hand decides, at each search. Both give
+ * the same bits, except that a NaN may be another one.
+ */
+#define INLINE static inline __attribute__((always_inline))
+
+#ifdef __x86_64__
+#define HAVE_AVX2 1
+#define AVX2 __attribute__((target("avx2,f16c")))
+
+/* Whether this processor has both. */
+static inline bool avx2_is_here(void)
+{
+    unsigned a, b, c = 0, d; /* not every compiler's cpu_supports knows f16c */
+    return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
+}
+
+AVX2 INLINE __m256 avx2_load_fp16(const uint16_t *from)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)from));
+}
+
+/* Rounds to the nearest. */
+AVX2 INLINE void avx2_store_fp16(uint16_t *to, __m256 values)
+{
+    _mm_storeu_si128((__m128i *)(void *)to, _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT));
+}
+#else
+#define HAVE_AVX2 0
+#endif
 
 /* ---- Reductions of the 16-bit types ---------------------------------------------------------- */
 

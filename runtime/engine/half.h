@@ -64,3 +64,11 @@ static inline uint16_t bf16_of_float(float value)
     uint32_t quiet = bits >> 16 | 0x0040;
     return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
 }
+
+/* INDEPENDENT before a loop says that no turn reads what another turn writes. The compiler cannot
+ * see that when the output may be an input, at the same place, and would not vectorize the loop. */
+#ifdef __clang__
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif

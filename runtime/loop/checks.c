@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "core/factor.h"
+#include "core/request.h"
 #include "engine/adasum.h"
 #include "engine/elements.h"
 #include "engine/nccl/operations.h"

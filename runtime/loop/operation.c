@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "core/factor.h"
+#include "core/request.h"
 #include "engine/elements.h"
 
 /* ---- Allreduce ------------------------------------------------------------------------------- */

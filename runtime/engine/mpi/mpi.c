@@ -20,7 +20,6 @@
 
 #include "base/mem.h"
 #include "engine/engine.h"
-#include "engine/mpi/operations.h"
 #include "engine/mpi/request.h"
 #include "engine/setup.h"
 

@@ -6,14 +6,13 @@
  * MPI counts elements and offsets in int. So broadcasts and reductions of more than `piece` bytes
  * are several, and moves of more are messages from rank to rank.
  */
-#include "engine/mpi/operations.h"
+#include "engine/mpi/request.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "engine/messages.h"
-#include "engine/mpi/request.h"
 
 enum { TAG_MESSAGE = 1, TAG_PIECE = 2 };
 

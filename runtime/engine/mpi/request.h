@@ -10,10 +10,9 @@
  */
 #pragma once
 
+#include <mpi.h>
 #include <pthread.h>
 #include <stdatomic.h>
-
-#include <mpi.h>
 
 #include "engine/engine.h"
 
@@ -80,3 +79,25 @@ void mpi_types_destroy(struct mpi_types *types); /* mpi_types_init() is enough *
 /* Whether the pair exists. Then fills both. */
 bool mpi_types_find(const struct mpi_types *types, enum hvd_type type, enum hvd_op op,
                     MPI_Datatype *mpi_type, MPI_Op *mpi_op);
+
+/* operations.c: the operations of the engine mpi. See engine/engine.h for each. */
+
+enum hvd_status mpi_allreduce(struct engine_comm *comm, void *data, size_t count,
+                              enum hvd_type type, enum hvd_op op, struct error *err);
+enum hvd_status mpi_allgatherv(struct engine_comm *comm, const void *in, void *out,
+                               const size_t *bytes, struct error *err);
+enum hvd_status mpi_broadcast(struct engine_comm *comm, void *data, size_t bytes, int root,
+                              struct error *err);
+enum hvd_status mpi_alltoallv(struct engine_comm *comm, const void *in, const size_t *send_bytes,
+                              void *out, const size_t *receive_bytes, struct error *err);
+enum hvd_status mpi_reducescatter(struct engine_comm *comm, const void *in, void *out,
+                                  const size_t *counts, enum hvd_type type, enum hvd_op op,
+                                  struct error *err);
+enum hvd_status mpi_barrier(struct engine_comm *comm, struct error *err);
+enum hvd_status mpi_gather_messages(struct engine_comm *comm, const void *message, size_t length,
+                                    struct buf *all, size_t *lengths, int64_t timeout_ms,
+                                    struct error *err);
+enum hvd_status mpi_broadcast_message(struct engine_comm *comm, struct buf *message,
+                                      int64_t timeout_ms, struct error *err);
+enum hvd_status mpi_and_words(struct engine_comm *comm, uint64_t *words, size_t count,
+                              int64_t timeout_ms, struct error *err);

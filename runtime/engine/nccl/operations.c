@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/factor.h"
+#include "core/request.h"
 #include "engine/half.h"
 #include "engine/nccl/libraries.h"
 
