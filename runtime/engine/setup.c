@@ -7,8 +7,7 @@
 #define RANKS_MAX (1 << 24)
 #define TIMEOUT_SECONDS 30 /* as in Horovod */
 
-/* An empty variable counts as one that is not set. */
-static const char *value_of(setup_get *get, const char *name)
+const char *setup_value(setup_get *get, const char *name)
 {
     const char *text = get(name);
     return text != NULL && text[0] != '\0' ? text : NULL;
@@ -17,7 +16,7 @@ static const char *value_of(setup_get *get, const char *name)
 static int read_number(setup_get *get, const char *name, int64_t min, int64_t max, int *out,
                        struct error *err)
 {
-    const char *text = value_of(get, name);
+    const char *text = setup_value(get, name);
     if (text == NULL)
         return 0;
     int64_t value;
@@ -76,9 +75,9 @@ static int read_place(struct engine_place *place, setup_get *get, struct error *
 enum hvd_status setup_read(struct engine_setup *setup, setup_get *get, struct error *err)
 {
     *setup = (struct engine_setup){
-        .address = value_of(get, "HOROVOD_GLOO_RENDEZVOUS_ADDR"),
-        .host = value_of(get, "HOROVOD_HOSTNAME"),
-        .interface = value_of(get, "HOROVOD_GLOO_IFACE"),
+        .address = setup_value(get, "HOROVOD_GLOO_RENDEZVOUS_ADDR"),
+        .host = setup_value(get, "HOROVOD_HOSTNAME"),
+        .interface = setup_value(get, "HOROVOD_GLOO_IFACE"),
     };
     int seconds = TIMEOUT_SECONDS, no_threads = 0;
     if (read_place(&setup->place, get, err) != 0 ||

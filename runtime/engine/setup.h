@@ -13,6 +13,9 @@
 /* The value of a variable, or NULL. getenv() is one. */
 typedef char *setup_get(const char *name);
 
+/* The same, but an empty variable counts as one that is not set. */
+const char *setup_value(setup_get *get, const char *name);
+
 /* Fills `setup`, whose texts are borrowed from `get`. HVD_ERR_ARGUMENT: a variable is wrong, and
  * the error names it. Without HOROVOD_SIZE, the place has size 0. */
 enum hvd_status setup_read(struct engine_setup *setup, setup_get *get, struct error *err);

@@ -29,15 +29,9 @@ static const char cycle[] = "HOROVOD_CYCLE_TIME", threshold[] = "HOROVOD_FUSION_
                   points[] = "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES",
                   at_launch[] = "HOROVOD_ENABLE_ASYNC_COMPLETION";
 
-static const char *value_of(setup_get *get, const char *name)
-{
-    const char *text = get(name);
-    return text != NULL && text[0] != '\0' ? text : NULL;
-}
-
 static int read_int(setup_get *get, const char *name, int64_t max, int64_t *out, struct error *err)
 {
-    const char *text = value_of(get, name);
+    const char *text = setup_value(get, name);
     if (text == NULL || parse_int(text, 0, max, out, err) == 0)
         return 0;
     return error_wrap(err, "%s", name);
@@ -45,7 +39,7 @@ static int read_int(setup_get *get, const char *name, int64_t max, int64_t *out,
 
 static int read_cycle(setup_get *get, struct knobs *knobs, struct error *err)
 {
-    const char *text = value_of(get, cycle);
+    const char *text = setup_value(get, cycle);
     double ms = 1;
     if (text != NULL && parse_double(text, 0, CYCLE_MS_MAX, &ms, err) != 0)
         return error_wrap(err, "%s", cycle);
@@ -62,12 +56,12 @@ static int read_tuner(setup_get *get, struct knobs *knobs, struct error *err)
         read_int(get, points, SAMPLES_MAX, &most, err) != 0)
         return -1;
     knobs->tuner = (struct tuner_setup){.on = on > 0,
-                                        .threshold_fixed = value_of(get, threshold) != NULL,
-                                        .cycle_fixed = value_of(get, cycle) != NULL,
+                                        .threshold_fixed = setup_value(get, threshold) != NULL,
+                                        .cycle_fixed = setup_value(get, cycle) != NULL,
                                         .warm_up = (int)rounds,
                                         .steps = steps < 1 ? 1 : (int)steps,
                                         .points = most < 1 ? 1 : (int)most};
-    knobs->tune_log = value_of(get, tune_log);
+    knobs->tune_log = setup_value(get, tune_log);
     return 0;
 }
 
