@@ -18,11 +18,6 @@ static void set_problem(struct elastic_host *host, const char *text)
     host->problem = mem_strdup(text);
 }
 
-static void move(struct elastic *e, int number, enum elastic_host_state to)
-{
-    elastic_hosts_move(&e->hosts, number, to);
-}
-
 static bool is_blacklisted(const struct elastic_host *host)
 {
     return elastic_hosts_blacklisted(host) || host->slots <= host->blacklisted_slots;
@@ -94,7 +89,7 @@ void elastic_calls_make(struct elastic *e)
             extra++;
         else
             return;
-        move(e, i, ELASTIC_HOST_CALLING);
+        elastic_hosts_move(&e->hosts, i, ELASTIC_HOST_CALLING);
         if (e->config.max_np > 0) /* else all are called anyway */
             elastic_hosts_called(&e->hosts, i, e->now_ms);
         elastic_emit(e, ELASTIC_CALL)->host = i;
@@ -104,7 +99,7 @@ void elastic_calls_make(struct elastic *e)
 void elastic_calls_came(struct elastic *e, int number, const char *boot_id)
 {
     struct elastic_host *host = &e->hosts.items[number];
-    move(e, number, ELASTIC_HOST_UP);
+    elastic_hosts_move(&e->hosts, number, ELASTIC_HOST_UP);
     host->came_ms = e->now_ms;
     host->unseen = false;
     set_problem(host, NULL);
@@ -116,14 +111,14 @@ void elastic_calls_came(struct elastic *e, int number, const char *boot_id)
     }
     e->grow_again = true;
     if (host->drained) { /* still the machine that drains */
-        move(e, number, ELASTIC_HOST_DRAINING);
+        elastic_hosts_move(&e->hosts, number, ELASTIC_HOST_DRAINING);
         e->release_again = true;
     }
 }
 
 static void away(struct elastic *e, int number)
 {
-    move(e, number, ELASTIC_HOST_AWAY);
+    elastic_hosts_move(&e->hosts, number, ELASTIC_HOST_AWAY);
     e->call_again = true;
     struct elastic_host *host = &e->hosts.items[number];
     if (!host->listed || host->relisted)
@@ -132,7 +127,7 @@ static void away(struct elastic *e, int number)
         elastic_hosts_back_off(&e->hosts, number, e->config.reconnect_min_ms,
                                e->config.reconnect_max_ms, e->now_ms);
     else
-        move(e, number, ELASTIC_HOST_ABSENT);
+        elastic_hosts_move(&e->hosts, number, ELASTIC_HOST_ABSENT);
 }
 
 void elastic_calls_unreached(struct elastic *e, int number, const char *text)

@@ -9,11 +9,6 @@ static const char *name_of(const struct elastic *e, int number)
     return elastic_hosts_name(&e->hosts, number);
 }
 
-static void move(struct elastic *e, int number, enum elastic_host_state to)
-{
-    elastic_hosts_move(&e->hosts, number, to);
-}
-
 static void tell_deadline(struct elastic *e, int number)
 {
     struct elastic_action *action = elastic_emit(e, ELASTIC_DEADLINE);
@@ -47,7 +42,7 @@ static void shrink(struct elastic *e, int number, const char *text)
 /* A host that is up begins to drain: DRAINING. `text` names it and says why. */
 static void begin(struct elastic *e, int number, const char *text)
 {
-    move(e, number, ELASTIC_HOST_DRAINING);
+    elastic_hosts_move(&e->hosts, number, ELASTIC_HOST_DRAINING);
     e->release_again = e->call_again = true;
     shrink(e, number, text);
 }
@@ -59,11 +54,11 @@ void elastic_departures_finish(struct elastic *e)
         if (host->state != ELASTIC_HOST_DRAINING || host->seats > 0)
             continue;
         elastic_emit(e, ELASTIC_LET_GO)->host = i;
-        move(e, i, ELASTIC_HOST_DRAINED);
+        elastic_hosts_move(&e->hosts, i, ELASTIC_HOST_DRAINED);
         elastic_say(e, ELASTIC_NOTICE, "%s has left the job", name_of(e, i));
         if (host->listed && !host->relisted)
             continue;
-        move(e, i, host->listed ? ELASTIC_HOST_KNOWN : ELASTIC_HOST_ABSENT);
+        elastic_hosts_move(&e->hosts, i, host->listed ? ELASTIC_HOST_KNOWN : ELASTIC_HOST_ABSENT);
         elastic_hosts_undrain(host);
         e->call_again = true;
     }
@@ -83,7 +78,7 @@ void elastic_departures_drain(struct elastic *e, int number, const char *text, i
     switch (host->state) {
     case ELASTIC_HOST_CALLING: elastic_emit(e, ELASTIC_LET_GO)->host = number; /* fall through */
     case ELASTIC_HOST_KNOWN:
-    case ELASTIC_HOST_AWAY: move(e, number, ELASTIC_HOST_DRAINED); break;
+    case ELASTIC_HOST_AWAY: elastic_hosts_move(&e->hosts, number, ELASTIC_HOST_DRAINED); break;
     case ELASTIC_HOST_UP: begin(e, number, why); break;
     case ELASTIC_HOST_DRAINING:
         if (host->drain_deadline_ms != told_ms && host->live > 0)
@@ -104,9 +99,9 @@ void elastic_departures_undrain(struct elastic *e, int number)
         tell_deadline(e, number); /* that there is none any more */
     e->call_again = e->grow_again = true;
     if (host->state == ELASTIC_HOST_DRAINED)
-        move(e, number, ELASTIC_HOST_KNOWN);
+        elastic_hosts_move(&e->hosts, number, ELASTIC_HOST_KNOWN);
     else if (host->state == ELASTIC_HOST_DRAINING && host->listed)
-        move(e, number, ELASTIC_HOST_UP);
+        elastic_hosts_move(&e->hosts, number, ELASTIC_HOST_UP);
 }
 
 void elastic_departures_expire(struct elastic *e, int number)
@@ -152,7 +147,7 @@ static void unlist(struct elastic *e, int number)
     case ELASTIC_HOST_KNOWN:
     case ELASTIC_HOST_AWAY:
     case ELASTIC_HOST_DRAINED:
-        move(e, number, ELASTIC_HOST_ABSENT);
+        elastic_hosts_move(&e->hosts, number, ELASTIC_HOST_ABSENT);
         elastic_hosts_undrain(host);
         break;
     case ELASTIC_HOST_UP:
@@ -199,9 +194,9 @@ static void enter(struct elastic *e, const struct host *entry)
         host->listed = host->unseen = true;
         e->call_again = e->grow_again = true;
         if (host->state == ELASTIC_HOST_ABSENT)
-            move(e, number, ELASTIC_HOST_KNOWN);
+            elastic_hosts_move(&e->hosts, number, ELASTIC_HOST_KNOWN);
         else if (host->state == ELASTIC_HOST_DRAINING && !host->drained)
-            move(e, number, ELASTIC_HOST_UP);
+            elastic_hosts_move(&e->hosts, number, ELASTIC_HOST_UP);
         else if (host->state == ELASTIC_HOST_DRAINING)
             host->relisted = true; /* the next machine of this name, once this one has left */
     }
