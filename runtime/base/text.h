@@ -11,6 +11,12 @@ static inline bool text_begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
+/* Either may be NULL. */
+static inline bool text_same(const char *one, const char *other)
+{
+    return one == NULL || other == NULL ? one == other : strcmp(one, other) == 0;
+}
+
 /* What is behind the last slash of a path; the whole path if that is nothing. */
 static inline const char *text_base_name(const char *path)
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "model/env/rank_variables.h"
 
 /* GNU and Intel OpenMP bind the interpreter's thread, and choose places for good, when they are
@@ -73,11 +74,6 @@ const char *warm_kind_read(const struct child_spec *spec, const struct warm_comm
     return problem;
 }
 
-static bool is_same(const char *a, const char *b)
-{
-    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
-}
-
 static bool is_same_environment(const struct warm_kind *kind, char *const *envp)
 {
     size_t i = 0;
@@ -97,7 +93,7 @@ bool warm_kind_is(const struct warm_kind *kind, const struct child_spec *spec,
                   const struct warm_command *command)
 {
     bool same = strcmp(kind->path, spec->path) == 0 && kind->command == command->kind &&
-                strcmp(kind->target, command->target) == 0 && is_same(kind->wdir, spec->wdir) &&
+                strcmp(kind->target, command->target) == 0 && text_same(kind->wdir, spec->wdir) &&
                 kind->interpreter.count == command->options;
     for (size_t i = 0; same && i < command->options; i++)
         same = strcmp(kind->interpreter.items[i], spec->argv[i]) == 0;

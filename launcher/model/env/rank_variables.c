@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 
 const struct rank_variable rank_variables[] = {
 #define WORKER_VAR(name, value, when) {name, value, when},
@@ -85,16 +86,11 @@ bool env_differs_by_rank(const char *name)
     return false;
 }
 
-static bool is_same(const char *a, const char *b)
-{
-    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
-}
-
 static bool differs(const struct env_of_host *hosts, size_t count, const char *name)
 {
     const char *first = strv_env_get(hosts[0].env, name);
     for (size_t i = 1; i < count; i++) {
-        if (!is_same(first, strv_env_get(hosts[i].env, name)))
+        if (!text_same(first, strv_env_get(hosts[i].env, name)))
             return true;
     }
     return false;

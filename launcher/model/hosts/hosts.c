@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 
 void host_traits_clear(struct host_traits *traits)
 {
@@ -34,15 +35,10 @@ void host_traits_copy(struct host_traits *to, const struct host_traits *from)
         strv_add(&to->env, from->env.items[i]);
 }
 
-static bool same_text(const char *one, const char *other)
-{
-    return one == NULL || other == NULL ? one == other : strcmp(one, other) == 0;
-}
-
 bool host_traits_equal(const struct host_traits *one, const struct host_traits *other)
 {
-    bool same = same_text(one->user, other->user) && same_text(one->address, other->address) &&
-                same_text(one->identity, other->identity) && same_text(one->wdir, other->wdir) &&
+    bool same = text_same(one->user, other->user) && text_same(one->address, other->address) &&
+                text_same(one->identity, other->identity) && text_same(one->wdir, other->wdir) &&
                 one->port == other->port && one->transport == other->transport &&
                 one->gpus == other->gpus && one->came == other->came &&
                 one->env.count == other->env.count;
