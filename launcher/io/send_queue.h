@@ -79,8 +79,8 @@ void frame_queue_clear(struct frame_queue *frames);
 void frame_queue_destroy(struct frame_queue *frames);
 size_t frame_queue_length(const struct frame_queue *frames); /* all bytes that wait */
 
-/* A place for a frame with such a body; frame_queue_commit() writes its header, and sends it. NULL:
- * over the limit. */
+/* A place for a frame with at most such a body; frame_queue_commit() writes its header, and sends
+ * it. NULL: over the limit. */
 uint8_t *frame_queue_reserve(struct frame_queue *frames, size_t body);
 void frame_queue_commit(struct frame_queue *frames, enum frame_type type, uint32_t epoch,
                         size_t body);

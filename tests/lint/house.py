@@ -24,11 +24,11 @@ import tree
 # files leave room for a feature (1,500 lines, 12 files). A commit that lowers a number lowers its limit too, and one
 # that must raise a limit says why. The goals of the two paths are a fifth and a third below their first limits.
 LIMITS = {
-    "lines": (163000, 116000, "raw lines of .c and .h in launcher and runtime"),
-    "files": (956, 950, "files"),
+    "lines": (161800, 116000, "raw lines of .c and .h in launcher and runtime"),
+    "files": (928, 950, "files"),
     "fields": (35, 35, "fields of struct job"),
     "includes": (11, 11, "includes of driver.c"),
-    "output": (33, 33, "nodes that a line of output enters"),
+    "output": (32, 32, "nodes that a line of output enters"),
     "stacks": (63, 58, "nodes that 'hvdrun stacks' enters"),
     "circle": (0, 0, "nodes in the largest circle of calls"),
 }
