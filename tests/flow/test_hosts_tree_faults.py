@@ -7,6 +7,7 @@ import json
 
 from ground import worker
 from hosts import Hosts, main
+from network import LAUNCHER
 
 HOSTS = 12  # node1 and node2 are below the driver, node3 and node4 below node1, node7 and node8 below node3
 
@@ -14,24 +15,54 @@ HOSTS = 12  # node1 and node2 are below the driver, node3 and node4 below node1,
 class Tree(Hosts):
     count = HOSTS + 1
 
-    def start_below(self, rounds, size, pause_ms, *words):
+    def start_below(self, rounds, size, pause_ms, *words, below=HOSTS - 2):
         """Each rank checks what the others have put. Fences begin when the caller lets them, and agents are below others."""
         gate, let_go = self.box.gate()
         job = self.ssh_start("-H", f"node[1-{HOSTS}]", "--tree-from", 2, "--report", self.box.path("report.json"), "-v", *words,
                              "--mpi=pmix", "--mpi-compress", 0, "sh", "-c",
                              f"until [ -e {gate} ]; do sleep 0.1; done; exec {worker('mpi_order')} {rounds} {size} {pause_ms}")
-        job.wait_output(rf"hvdrun: {HOSTS - 2} of {HOSTS} agents are below others", name="stderr", timeout=120)
+        job.wait_output(rf"hvdrun: {below} of {HOSTS} agents are below others", name="stderr", timeout=120)
         return job, let_go
 
-    def expect_right(self, job):
+    def expect_right(self, job, below=HOSTS - 2):
         """Every rank got what others had put, and most of it by way of others."""
         result = self.expect(job.wait(240), 0)
         self.assertEqual(len(result.lines), HOSTS)
         with open(self.box.path("report.json"), encoding="utf-8") as file:
             tree = json.load(file)["tree"]
-        self.assertEqual((tree["hosts"], tree["through_others"]), (HOSTS, HOSTS - 2))
-        self.assertGreater(tree["frames"], 0)
+        self.assertEqual((tree["hosts"], tree["through_others"]), (HOSTS, below))
+        self.assertEqual(tree["frames"] > 0, below > 0)
         return tree
+
+    def part_hosts(self):
+        """From now on, agents reach the launcher only. Their connections get no end."""
+        self.rig.add_rules(f"ip saddr != {LAUNCHER} ip daddr != {LAUNCHER} drop")
+        self.rig.silence = True
+
+    def expect_sums(self, job, rounds, size):
+        """As with the star."""
+        star = self.ssh_job("-H", f"node[1-{HOSTS}]", "--tree-from", 0, "--mpi=pmix", worker("mpi_order"), rounds, size, timeout=120)
+        self.expect(star, 0)
+        self.assertEqual(sorted(job.wait(1).lines), sorted(star.lines))
+
+    def test_hosts_that_never_reach_each_other(self):
+        self.part_hosts()
+        job, let_go = self.start_below(6, 50_000, 0, below=0)
+        let_go()
+        tree = self.expect_right(job, below=0)
+        self.assertEqual((tree["returned"], tree["again"]), (0, 0))
+        self.expect_sums(job, 6, 50_000)
+
+    def test_hosts_that_do_not_reach_each_other_any_more(self):
+        """Each way is given up, also those below one that was."""
+        job, let_go = self.start_below(20, 50_000, 300, "--node-timeout", "60s")
+        let_go()
+        job.wait_output("round 2$", name="stderr", timeout=120)
+        self.part_hosts()
+        tree = self.expect_right(job)
+        self.assertEqual(tree["returned"], HOSTS - 2)
+        self.assertGreater(tree["again"], 0)
+        self.expect_sums(job, 20, 50_000)
 
     def test_a_slow_host(self):
         """Others are below it."""
