@@ -14,7 +14,8 @@
 #include "features/tree/neighbours.h"
 #include "features/tree/tree_frames.h"
 
-#define LARGE ((size_t)40 << 20) /* bytes */
+/* Bytes. Above 32 MiB, malloc() always maps a block of its own, which free() gives back. */
+#define LARGE ((size_t)40 << 20)
 #define SIZE 20 /* the agent has place 0; 3 to 5 are below it, and 12 to 14 below 3 */
 
 static uint8_t key[TLS_KEY_SIZE] = {1, 2, 3};
@@ -179,7 +180,8 @@ static unsigned long most_resident(const struct fake_driver *driver)
     return strtoul(word, NULL, 10) >> 10;
 }
 
-/* What came, and the frame that it becomes. */
+/* What came, and the frame that it becomes: two, and not four as with a copy in each message. Three
+ * is as far from both. */
 static void test_copies_of_a_large_result(void **state)
 {
     struct fake_driver driver;
@@ -201,7 +203,7 @@ static void test_copies_of_a_large_result(void **state)
     fake_send(&driver, FRAME_TREE_DOWN, 0, &down.base);
     expect_taken(&driver, 1);
     fake_settle(&driver);
-    assert_true(most_resident(&driver) - before < 5 * (LARGE >> 20) / 2);
+    assert_true(most_resident(&driver) - before < 3 * (LARGE >> 20));
     fake_quit(&driver);
 }
 #endif
