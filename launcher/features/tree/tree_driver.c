@@ -31,8 +31,9 @@ struct place {
     uint32_t order; /* the number of the last TREE_JOIN to it; 0: none */
     bool settled;   /* it has connected once, or could not */
     bool told;      /* its agent knows the tree: all results for it are parcels */
-    bool was_late;  /* its connection was given up for that, and not tried again */
-    int tries;      /* again after that */
+    /* Why its connection was given up, and not tried again: */
+    bool was_late, above_was_silent;
+    int tries; /* again after it was late */
 };
 
 struct tree {
@@ -125,8 +126,10 @@ static void give_up_children(struct tree *tree, int place)
 {
     const struct tree_shape *shape = tree_routes_shape(tree->routes);
     int first = tree_first_child(shape, place);
-    for (int i = 0; i < tree_children(shape, place); i++)
+    for (int i = 0; i < tree_children(shape, place); i++) {
         give_up(tree, first + i, true);
+        tree->places[first + i].above_was_silent = true;
+    }
 }
 
 static bool is_late(void *context, int place)
@@ -238,22 +241,24 @@ static void send_join(struct tree *tree, int place)
     message.port = above->port;
     message.number = ++tree->places[place].order;
     tree->places[place].told = true;
+    tree->places[place].was_late = tree->places[place].above_was_silent = false;
     struct shared_block *nothing = shared_block_create(0);
     node_link_send_pieces(node_at(tree, place), FRAME_TREE_JOIN, 0, &message.base, 0, nothing);
     shared_block_release(nothing);
 }
 
-/* It may only have been slow. */
+/* It, or the agent above, may only have been slow. Not before it has all that its own link brings.
+ */
 static void try_again(struct tree *tree, int place)
 {
     struct place *at = &tree->places[place];
-    const struct node_link *above =
-        node_at(tree, tree_parent(tree_routes_shape(tree->routes), place));
-    if (!at->was_late || outbox_owes(tree->outbox, place) || at->tries >= TREE_TRIES ||
-        !node_link_alive(above) || above->suspect || !tree_routes_renew(tree->routes, place))
+    int parent = tree_parent(tree_routes_shape(tree->routes), place);
+    bool may = at->was_late ? at->tries < TREE_TRIES : at->above_was_silent;
+    if (!may || outbox_owes(tree->outbox, place) || tree->places[parent].port == 0 ||
+        !node_link_alive(node_at(tree, parent)) || node_at(tree, parent)->suspect ||
+        !tree_routes_renew(tree->routes, place))
         return;
-    at->was_late = false;
-    at->tries++;
+    at->tries += at->was_late;
     send_join(tree, place);
 }
 
@@ -263,7 +268,7 @@ static int take_taken(struct job *job, struct node_link *node, const struct agen
     const Hvdrun__TreeTaken *message = frame->message;
     if (tree == NULL || outbox_confirm(tree->outbox, node->place, message->serial) < 0)
         return -1;
-    if (tree->places[node->place].was_late && job->state < JOB_CLOSING)
+    if (job->state < JOB_CLOSING)
         try_again(tree, node->place);
     return 0;
 }
@@ -334,7 +339,7 @@ static int take_left(struct job *job, struct node_link *node, const struct agent
     int present = tree == NULL ? -1 : is_of_last_order(tree, node, message->number);
     if (present <= 0 || job->state >= JOB_CLOSING)
         return present < 0 ? -1 : 0;
-    if (message->why[0] != '\0')
+    if (message->why[0] != '\0' && !tree->places[node->place].was_late) /* else it is known */
         say_why(tree, node, "not below another agent", message->why);
     give_up(tree, node->place, false);
     settle(tree, node->place);
@@ -450,12 +455,8 @@ static void join_again(struct tree *tree, int place)
 {
     const struct tree_shape *shape = tree_routes_shape(tree->routes);
     int first = tree_first_child(shape, place);
-    for (int i = 0; i < tree_children(shape, place) && tree->places[place].port != 0; i++) {
-        if (tree->places[first + i].was_late)
-            try_again(tree, first + i);
-        else if (tree_routes_renew(tree->routes, first + i))
-            send_join(tree, first + i);
-    }
+    for (int i = 0; i < tree_children(shape, place); i++)
+        try_again(tree, first + i);
 }
 
 static void node_event(struct job *job, struct node_link *node, const char *event, const char *text)

@@ -191,12 +191,17 @@ static int joined(struct fixture *f, int place, uint32_t number)
     return from_agent(f, place, FRAME_TREE_JOINED, &message);
 }
 
-static int left(struct fixture *f, int place, uint32_t number)
+static int left_since(struct fixture *f, int place, uint32_t number, const char *why)
 {
     Hvdrun__TreeLeft message = HVDRUN__TREE_LEFT__INIT;
     message.number = number;
-    message.why = (char *)"";
+    message.why = (char *)why;
     return from_agent(f, place, FRAME_TREE_LEFT, &message);
+}
+
+static int left(struct fixture *f, int place, uint32_t number)
+{
+    return left_since(f, place, number, "");
 }
 
 static int dropped(struct fixture *f, int place, uint32_t below)
@@ -306,11 +311,14 @@ static void test_a_child_that_is_dropped(void **state)
     assert_int_equal(dropped(f, 0, 3), 0);
     assert_int_equal(f->agents[3].serial, 1);
     assert_int_equal(f->agents[3].counts[FRAME_TREE_LEFT], 1);
-    assert_int_equal(left(f, 3, 1), 0); /* it has seen the end, too */
+    assert_int_equal(left_since(f, 3, 1, "the end"), 0); /* it has seen it, too */
+    assert_null(strstr(buf_text(&f->said), "not below another agent"));
     assert_int_equal(f->agents[4].counts[FRAME_TREE_DOWN], 0);
     assert_int_equal(f->agents[3].join, 1);
     assert_int_equal(taken(f, 3, 1), 0);
     assert_int_equal(f->agents[3].join, 2);
+    assert_int_equal(left_since(f, 3, 2, "another end"), 0);
+    assert_non_null(strstr(buf_text(&f->said), "not below another agent: another end"));
 }
 
 /* Nothing overtakes what others bring, also not the answer to a question, and nothing is overtaken.
@@ -522,6 +530,32 @@ static void test_late(void **state)
     assert_int_equal(f->agents[4].counts[FRAME_TREE_LEFT], 0);
 }
 
+/* It has its own results first, and then connects again, once. */
+static void test_silent_with_results_on_the_way(void **state)
+{
+    static const int one[] = {3};
+    struct fixture *f = *state;
+    struct node_link *above = f->job.places[0];
+    join_three(f);
+    send_result(f, one, 1, 4 * KIB);
+    run_turns(f->loop, 3);
+    above->suspect = true;
+    tree_part.node_event(&f->job, above, "node_suspect", NULL);
+    run_until(f->loop, f->agents[3].serial == 1);
+    above->suspect = false;
+    tree_part.node_event(&f->job, above, "node_heard", NULL);
+    run_turns(f->loop, 3);
+    assert_int_equal(f->agents[3].join, 1);
+    assert_int_equal(f->agents[4].join, 2);
+    assert_int_equal(taken(f, 3, 1), 0);
+    assert_int_equal(f->agents[3].join, 2);
+    assert_int_equal(joined(f, 3, 2), 0);
+    assert_int_equal(left(f, 3, 2), 0);
+    send_result(f, one, 1, 4 * KIB);
+    assert_int_equal(taken(f, 3, 2), 0);
+    assert_int_equal(f->agents[3].join, 2);
+}
+
 /* Not even if the agent above it was silent, too. */
 static void test_late_and_then_silent(void **state)
 {
@@ -635,6 +669,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_an_agent_that_takes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_room_for_answers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_jobs_without_a_tree, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_silent_with_results_on_the_way, setup, teardown),
         cmocka_unit_test_setup_teardown(test_late, setup_short, teardown),
         cmocka_unit_test_setup_teardown(test_late_and_then_silent, setup_short, teardown),
         cmocka_unit_test_setup_teardown(test_late_while_the_job_ends, setup_short, teardown),
