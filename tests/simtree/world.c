@@ -249,6 +249,13 @@ static void late(void *context, int place)
         give_up(world, blamed, true);
 }
 
+/* Nothing but confirmations is on the way up. */
+static int64_t behind(void *context, int place)
+{
+    (void)context, (void)place;
+    return 0;
+}
+
 static void driver_hears_drop(struct world *world, int place)
 {
     if (!world->agents[place].dead)
@@ -657,7 +664,7 @@ static void check_end(struct world *world)
 
 static void begin(struct world *world)
 {
-    static const struct outbox_ops ops = {takes, ready, send_parcels, late, free_sent};
+    static const struct outbox_ops ops = {takes, ready, send_parcels, late, behind, free_sent};
     world->routes = tree_routes_create(world->size);
     world->agents = mem_array((size_t)world->size, sizeof(*world->agents));
     int faults = rng_below(&world->rng, 7), says = 2 + rng_below(&world->rng, 11);

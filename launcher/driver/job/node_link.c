@@ -165,6 +165,7 @@ void node_link_unreached(struct node_link *node)
  * among each other and relative to our kills. */
 static void on_heartbeat_reply(struct node_link *node, const Hvdrun__Heartbeat *beat)
 {
+    node->answered_ns = (int64_t)beat->sent_ns;
     if (!node->same_clock && node->state < NODE_ENDING)
         clock_offset_sample(&node->clock, (int64_t)beat->sent_ns, (int64_t)beat->reply_ns,
                             clock_mono_ns());

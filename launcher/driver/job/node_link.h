@@ -86,7 +86,8 @@ struct node_link {
     bool twin_told;    /* the user knows that it is the machine of another node */
     bool same_clock;   /* same kernel, so the same monotonic clock */
     struct clock_offset clock;
-    uint64_t alive_ns; /* the last time of its own clock that the agent has sent; 0: none yet */
+    int64_t answered_ns; /* when we sent the last heartbeat that has its answer; 0: none has */
+    uint64_t alive_ns;   /* the last time of its own clock that the agent has sent; 0: none yet */
     Hvdrun__AgentHello *hello;
     int64_t hello_ns, ready_ns; /* when they came, on our clock; 0: not yet */
     int64_t killed_ns;          /* when it last began to end all workers, on our clock; 0: never */

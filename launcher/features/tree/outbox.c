@@ -206,7 +206,8 @@ bool outbox_owes(const struct outbox *outbox, int place)
 
 bool outbox_is_late(const struct outbox *outbox, int place)
 {
-    return parcels_out_is_late(&outbox->outs[place], outbox->now);
+    int64_t behind = outbox->ops->behind(outbox->context, place);
+    return parcels_out_is_late(&outbox->outs[place], outbox->now - behind);
 }
 
 bool outbox_on_own_link(const struct outbox *outbox, int place)

@@ -21,6 +21,9 @@ struct outbox_ops {
     void (*send)(void *context, int hop, struct parcel *const *parcels, size_t count);
     /* Parcels for this place are late, or too many wait. It may give up ways. */
     void (*late)(void *context, int place);
+    /* Ticks since its agent had sent all that has come from it: what it confirmed then may not be
+     * here, as output is before it. */
+    int64_t (*behind)(void *context, int place);
     parcel_free *free;
 };
 

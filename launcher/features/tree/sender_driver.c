@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "features/tree/tree_frames.h"
 
@@ -73,6 +74,15 @@ static void late(void *context, int place)
     sender->late(sender->context, place);
 }
 
+/* A heartbeat is answered behind all that the agent has sent before. The last one may be a period
+ * ago on any link. */
+static int64_t behind(void *context, int place)
+{
+    const struct tree_sender *sender = context;
+    int64_t since_ms = clock_mono_ms() - sender->job->places[place]->answered_ns / 1000000;
+    return since_ms < LIVENESS_PERIOD_MS ? 0 : (since_ms - LIVENESS_PERIOD_MS) / TREE_TICK_MS;
+}
+
 static void flush(void *context)
 {
     const struct tree_sender *sender = context;
@@ -90,7 +100,7 @@ struct tree_sender *tree_sender_create(struct job *job, const struct tree_routes
                                        int64_t limit, void (*late_place)(void *context, int place),
                                        void *context)
 {
-    static const struct outbox_ops ops = {takes, ready, send_parcels, late, free_sent};
+    static const struct outbox_ops ops = {takes, ready, send_parcels, late, behind, free_sent};
     struct tree_sender *sender = mem_alloc(sizeof(*sender));
     *sender = (struct tree_sender){.job = job, .late = late_place, .context = context};
     sender->outbox = outbox_create(routes, limit, &ops, sender);

@@ -105,6 +105,7 @@ static void open_node(struct fixture *f, int place)
     node->state = NODE_RUNNING;
     node->ops = &node_ops;
     node->hello = &f->hello;
+    node->answered_ns = INT64_MAX; /* nothing is before what its agent says */
     node->link = link_create(f->loop, pair[0], pair[0], &ops, &f->agents[place], NULL);
     f->agents[place] = (struct agent){.place = place};
     f->agents[place].link = link_create(f->loop, pair[1], pair[1], &ops, &f->agents[place], NULL);
@@ -530,6 +531,22 @@ static void test_late(void **state)
     assert_int_equal(f->agents[4].counts[FRAME_TREE_LEFT], 0);
 }
 
+/* Each heartbeat has its answer behind what the ranks have printed. */
+static void test_a_busy_way_back(void **state)
+{
+    static const int both[] = {3, 4};
+    struct fixture *f = *state;
+    join_three(f);
+    f->job.places[3]->answered_ns = -INT64_MAX; /* long ago */
+    send_result(f, both, 2, 4 * KIB);
+    run_until(f->loop, f->agents[4].serial == 1); /* on its own link */
+    run_turns(f->loop, 5);
+    assert_int_equal(f->agents[3].counts[FRAME_TREE_LEFT], 0);
+    f->job.places[3]->answered_ns = INT64_MAX;
+    run_until(f->loop, f->agents[3].serial == 1);
+    assert_int_equal(f->agents[3].counts[FRAME_TREE_LEFT], 1);
+}
+
 /* It has its own results first, and then connects again, once. */
 static void test_silent_with_results_on_the_way(void **state)
 {
@@ -670,6 +687,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_room_for_answers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_jobs_without_a_tree, setup, teardown),
         cmocka_unit_test_setup_teardown(test_silent_with_results_on_the_way, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_busy_way_back, setup_short, teardown),
         cmocka_unit_test_setup_teardown(test_late, setup_short, teardown),
         cmocka_unit_test_setup_teardown(test_late_and_then_silent, setup_short, teardown),
         cmocka_unit_test_setup_teardown(test_late_while_the_job_ends, setup_short, teardown),

@@ -20,6 +20,7 @@ struct fixture {
     struct tree_routes *routes;
     struct outbox *outbox;
     int late[SIZE], sent[SIZE];
+    int64_t behind[SIZE];
 };
 
 static bool takes(void *context, int place, size_t bytes)
@@ -46,6 +47,12 @@ static void late(void *context, int place)
     f->late[place]++;
 }
 
+static int64_t behind(void *context, int place)
+{
+    const struct fixture *f = context;
+    return f->behind[place];
+}
+
 static void release(struct parcel *parcel)
 {
     free(parcel);
@@ -53,7 +60,7 @@ static void release(struct parcel *parcel)
 
 static int setup(void **state)
 {
-    static const struct outbox_ops ops = {takes, ready, send_parcels, late, release};
+    static const struct outbox_ops ops = {takes, ready, send_parcels, late, behind, release};
     static struct fixture f;
     f = (struct fixture){.routes = tree_routes_create(SIZE)};
     f.outbox = outbox_create(f.routes, INT64_MAX, &ops, &f);
@@ -115,6 +122,22 @@ static void test_much_waits_for_others(void **state)
     assert_int_equal(f->late[3], 1);
 }
 
+/* What the agent has confirmed is still behind its output. */
+static void test_a_busy_way_back(void **state)
+{
+    static const char one;
+    struct fixture *f = *state;
+    add(f, 3, &one, 1000, false);
+    for (f->behind[3] = 0; f->behind[3] < 3 * (int64_t)TREE_PATIENCE; f->behind[3]++)
+        outbox_tick(f->outbox);
+    assert_int_equal(f->late[3], 0);
+    assert_false(outbox_is_late(f->outbox, 3));
+    f->behind[3] = 2 * (int64_t)TREE_PATIENCE; /* by then, it had not confirmed anything */
+    assert_true(outbox_is_late(f->outbox, 3));
+    outbox_tick(f->outbox);
+    assert_int_equal(f->late[3], 1);
+}
+
 /* What waits for its own link only is much later a reason. */
 static void test_much_waits_for_the_own_link(void **state)
 {
@@ -137,6 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_one_block_for_many, setup, teardown),
         cmocka_unit_test_setup_teardown(test_much_waits_for_others, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_busy_way_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_much_waits_for_the_own_link, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
