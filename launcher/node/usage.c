@@ -209,6 +209,7 @@ bool activity_read(const struct descendants_table *processes, pid_t pid, bool cl
 #endif
 
 #define UNSEEN "its connections cannot be seen"
+#define TOO_MANY "the ranks of its host have too many open files"
 
 /* Data on the way, or the first words of a connection, may come however long nothing moves. */
 static const char *add_connection(int copy, struct tcp_bytes *bytes)
@@ -226,18 +227,24 @@ static const char *add_connection(int copy, struct tcp_bytes *bytes)
     return flows ? "its connections hold data that has not been read or has not arrived" : NULL;
 }
 
+static const char *unseen(struct tcp_bytes *bytes, const char *why)
+{
+    bytes->partial = true;
+    return why;
+}
+
 /* Of a file that may not be there any more. */
 static const char *add_file(int process, int folder, const char *name, struct tcp_bytes *bytes)
 {
     char what[8] = "";
     ssize_t length = readlinkat(folder, name, what, sizeof(what));
     if (length < 0 && errno != ENOENT && name[0] != '.')
-        return UNSEEN;
+        return unseen(bytes, UNSEEN);
     if (length != (ssize_t)sizeof(what) || memcmp(what, "socket:[", sizeof(what)) != 0)
         return NULL;
     int copy AUTO_FD = (int)syscall(SYS_pidfd_getfd, process, (int)strtol(name, NULL, 10), 0);
     if (copy < 0)
-        return errno == EBADF ? NULL : UNSEEN;
+        return errno == EBADF ? NULL : unseen(bytes, UNSEEN);
     return add_connection(copy, bytes);
 }
 
@@ -247,10 +254,12 @@ static const char *add_files(pid_t pid, size_t *files, struct tcp_bytes *bytes)
     struct proc_stat stat;
     if (proc_read_stat(pid, 0, &stat) == 0 && has_ended(&stat))
         return NULL;
+    if (*files == 0)
+        return unseen(bytes, TOO_MANY);
     snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
     int process AUTO_FD = (int)syscall(SYS_pidfd_open, pid, 0);
     DIR *folder = opendir(path);
-    const char *doubt = process >= 0 && folder != NULL ? NULL : UNSEEN;
+    const char *doubt = process >= 0 && folder != NULL ? NULL : unseen(bytes, UNSEEN);
     errno = 0;
     const struct dirent *entry = doubt == NULL ? readdir(folder) : NULL;
     for (; entry != NULL && *files > 0; entry = readdir(folder), --*files) {
@@ -259,9 +268,9 @@ static const char *add_files(pid_t pid, size_t *files, struct tcp_bytes *bytes)
         errno = 0;
     }
     if (entry != NULL)
-        doubt = "the ranks of its host have too many open files";
-    if (doubt == NULL && errno != 0)
-        doubt = UNSEEN;
+        doubt = unseen(bytes, TOO_MANY);
+    else if (folder != NULL && errno != 0)
+        doubt = unseen(bytes, UNSEEN);
     if (folder != NULL)
         closedir(folder);
     return doubt;
@@ -278,5 +287,6 @@ const char *tcp_bytes_read(const struct descendants_table *processes, pid_t pid,
         const char *why = add_files(below[i], files, bytes);
         doubt = doubt != NULL ? doubt : why;
     }
+    bytes->data = bytes->partial ? 0 : bytes->data;
     return doubt;
 }

@@ -58,7 +58,10 @@ bool activity_read(const struct descendants_table *processes, pid_t pid, bool cl
 
 struct tcp_bytes {
     uint64_t all;
-    uint64_t data; /* that came, beyond 512 in each segment: heartbeats are smaller */
+    /* That came, beyond 512 for each segment, in the whole life of a connection. 0: not known. One
+     * that mostly carries small messages, such as heartbeats, has none. It can become less. */
+    uint64_t data;
+    bool partial; /* there are files that it has not seen */
 };
 
 /* The bytes that TCP has brought to the same processes, and from them to others. It looks at

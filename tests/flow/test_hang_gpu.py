@@ -42,6 +42,8 @@ def serve(listener):
                 while True:
                     peer.sendall(b"x" * 65536)
             else:
+                if manner == "spreads":  # NCCL asks its other ranks over TCP
+                    spread.sendall(b"x" * 200000)
                 peer.sendall(answer(number).encode())
         except OSError:
             pass
@@ -53,6 +55,17 @@ def all_reduce():
 def load():
     time.sleep(seconds)
 
+def take(door):
+    peer, buffer = door.accept()[0], bytearray(65536)
+    peer.settimeout(5)  # shorter than what counts as a wait for data alone
+    while peer.recv_into(buffer):
+        pass
+
+if manner == "spreads" and rank == 1:
+    door = socket.create_server(("127.0.0.1", 0))
+    threading.Thread(target=take, args=(door,), daemon=True).start()
+    with open(os.path.join(folder, "door"), "w") as file:
+        file.write(str(door.getsockname()[1]))
 with open(os.path.join(folder, f"pid.{rank}.new"), "w") as file:
     file.write(str(os.getpid()))
 os.rename(os.path.join(folder, f"pid.{rank}.new"), os.path.join(folder, f"pid.{rank}"))
@@ -62,6 +75,8 @@ if rank == 0:
         while not os.path.exists(os.path.join(folder, f"pid.{other}")):
             time.sleep(0.01)
         pids.append(open(os.path.join(folder, f"pid.{other}")).read())
+    if manner == "spreads":
+        spread = socket.create_connection(("127.0.0.1", int(open(os.path.join(folder, "door")).read())))
     recorded = open(os.path.join(sys.argv[4], "hung")).read()
     host, port = os.environ["NCCL_RAS_ADDR"].split(":")
     listener = socket.socket()
@@ -106,6 +121,10 @@ class Nccl(Gpus):
         self.assertEqual([rank["collective_counts"] for rank in answer["communicators"][0]["ranks"]],
                          [rank["collective_counts"] for rank in communicators[0]["ranks"]])
         self.assertIn("ras_0.json has NCCL's own numbers", self.run_job("explain", folder).stdout)
+
+    def test_questions_to_nccl_are_no_progress(self):
+        """Its answers go from rank to rank over TCP. That must not keep the job going."""
+        self.expect(self.run_nccl("spreads", "--hang-timeout", 2), 119)
 
     def test_operations_are_progress(self):
         """Only while they go on."""

@@ -99,6 +99,10 @@ void rank_waits(struct scene *scene, struct rank *rank)
         wake(rank, times);
         tick(scene, rank);
         break;
+    case WAIT_ASKED:
+        rank->sample.tcp_data += scene->nccl ? some(scene, 120, 1 << 20) : 0;
+        tick(scene, rank);
+        break;
     case WAITS: break;
     }
     if (!rank->readable)
@@ -243,6 +247,11 @@ bool rank_moves(struct scene *scene, struct rank *rank, enum phase phase, bool e
     case PHASE_TRICKLE:
         wake(rank, 1);
         sample->io_bytes += at_rate(scene, rank, least_bytes(scene));
+        return true;
+    case PHASE_FETCH:
+        if (scene->nccl)
+            download(scene, rank);
+        sample->tcp_data += (uint64_t)scene->ms * 70 + some(scene, 65536, 1 << 20);
         return true;
     case PHASE_DOWNLOAD: download(scene, rank); return true;
     case PHASE_ASIDE: compute_aside(scene, rank, true); return true;

@@ -7,14 +7,15 @@
 #include "simhang/world.h"
 
 /* How a rank waits. X(name, text) */
-#define WAIT_LIST(X)                                                        \
-    X(WAIT_ASLEEP, "in one system call; its other threads look at a clock") \
-    X(WAIT_SPINS, "in a loop")                                              \
-    X(WAIT_CALL, "in a loop of MPI, which cannot be read in each look")     \
-    X(WAIT_POLLS, "in a loop that sleeps, and is elsewhere for moments")    \
-    X(WAIT_RETRIES, "trying the same again and again, here and there")      \
-    X(WAIT_MURMURS, "asleep, and a logger or a progress bar writes")        \
-    X(WAIT_HEARTBEAT, "for a message, and gets one now and then that says nothing")
+#define WAIT_LIST(X)                                                                \
+    X(WAIT_ASLEEP, "in one system call; its other threads look at a clock")         \
+    X(WAIT_SPINS, "in a loop")                                                      \
+    X(WAIT_CALL, "in a loop of MPI, which cannot be read in each look")             \
+    X(WAIT_POLLS, "in a loop that sleeps, and is elsewhere for moments")            \
+    X(WAIT_RETRIES, "trying the same again and again, here and there")              \
+    X(WAIT_MURMURS, "asleep, and a logger or a progress bar writes")                \
+    X(WAIT_HEARTBEAT, "for a message, and gets one now and then that says nothing") \
+    X(WAIT_ASKED, "asleep, and what hvdrun asks NCCL travels over its connections")
 
 enum wait {
 #define WAIT_ENUM(name, text) name,
@@ -46,6 +47,7 @@ struct scene {
     int64_t now_ms, ms; /* since the sample before */
     int64_t limit_ms;   /* the shortest */
     int64_t period_ms;
+    bool nccl; /* it answers: what comes over TCP is not known */
 };
 
 void rank_waits(struct scene *scene, struct rank *rank);

@@ -137,6 +137,8 @@ static void send_sample(struct world *world, int i, bool more)
 {
     struct rank *rank = &world->ranks[i];
     struct hang_sample sample = rank->sample;
+    bool whole = more && !world->scene.nccl && !rng_chance(&world->rng, 10);
+    sample.tcp_data = whole ? sample.tcp_data : 0; /* of too many files, it is not known */
     sample.has_gpu = sample.has_gpu && more;
     sample.receivers = more ? rank->receivers : 0;
     sample.receptions = sample.receivers != 0 ? rank->receptions : 0;
@@ -283,6 +285,7 @@ static void init(struct world *world, uint64_t seed)
     int which = rng_below(&world->rng, 3);
     int64_t limit = rng_between(&world->rng, 1000, 1800000);
     world->scene.rng = &world->rng;
+    world->scene.nccl = rng_chance(&world->rng, 50);
     world->limits.hang_ms = which != 0 ? limit : 0;
     world->limits.warning_ms = which != 1 ? rng_between(&world->rng, limit / 2, limit * 2) : 0;
     if (rng_chance(&world->rng, 50))

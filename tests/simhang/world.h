@@ -32,6 +32,7 @@
     X(PHASE_LOAD, "one reads slowly, nearly without the processor")                    \
     X(PHASE_DOWNLOAD, "one gets data from a socket, and keeps none")                   \
     X(PHASE_RECEIVE, "one fills its memory from a socket")                             \
+    X(PHASE_FETCH, "a helper thread of one gets data over TCP")                        \
     X(PHASE_COMPILE, "one computes and takes memory")                                  \
     X(PHASE_COMPUTE, "one computes in Python, and does nothing else")                  \
     X(PHASE_ASIDE, "one waits for its child or thread, which computes in Python")      \

@@ -86,6 +86,7 @@ struct closer_look {
     Hvdrun__RasPlace **ras_list;
     size_t ras_count;
     int64_t ras_ms;
+    bool ras_talks; /* it has answered, however badly: answers reach it over TCP of the ranks */
 };
 
 static struct closer_look *closer_look_create(struct loop *loop, const struct crews *crews,
@@ -186,6 +187,7 @@ static void take_answer(void *context, const char *text, size_t length)
     struct closer_look *look = context;
     struct buf scratch AUTO_BUF = BUF_INIT(USAGE_TEXT_MAX);
     struct ras_report report = {.count = 0};
+    look->ras_talks = look->ras_talks || text != NULL;
     if (text != NULL && ras_json_read(text, length, &report, NULL) == 0) {
         look->ras_count = 0;
         look->ras_ms = clock_mono_ms();
@@ -241,16 +243,18 @@ static void closer_look_fill(struct closer_look *look, Hvdrun__RankPulse *pulse)
 /* The pulse. */
 
 /* Where it comes from. `lines` (may be NULL) say how far each worker has come. `look` (may be NULL)
- * adds what it knows. `held`: nobody reads the output of the workers. */
+ * adds what it knows. `held`: nobody reads the output of the workers. `echo`: the data of TCP may
+ * be answers to us. */
 struct pulse_sources {
     const struct crews *crews;
     const struct worker_lines *lines;
     struct closer_look *look;
-    bool held, tcp, strays;
+    bool held, tcp, strays, echo;
 };
 
 #define ASKED_THREADS 1000 /* more cost more than a walk through /proc */
-#define TCP_FILES 40000    /* of all workers: nothing waits longer than about 0.4 s for them */
+#define TCP_FILES 40000    /* of all workers: nothing waits longer than about 1.1 s for them */
+#define CLOSER_FILES 4000  /* again and again: 0.1 s */
 
 struct pulse {
     const struct pulse_sources *sources;
@@ -286,7 +290,7 @@ static void add_rank(void *context, uint32_t seat, pid_t pid)
         struct tcp_bytes tcp;
         const char *doubt = tcp_bytes_read(pulse->processes, pid, &pulse->files, &tcp);
         rank->tcp_bytes = tcp.all;
-        rank->tcp_data = tcp.data;
+        rank->tcp_data = sources->echo ? 0 : tcp.data;
         doubt = activity.doubt != NULL ? activity.doubt : doubt;
         rank->doubt = doubt != NULL ? (char *)doubt : rank->doubt; /* protobuf-c only reads it */
     }
@@ -341,7 +345,7 @@ static void answer_from(const struct pulse_sources *sources, const struct asked 
 {
     struct pulse pulse = {.sources = sources,
                           .processes = descendants_table_read(ASKED_THREADS),
-                          .files = TCP_FILES,
+                          .files = sources->tcp ? TCP_FILES : CLOSER_FILES,
                           .message = HVDRUN__PULSE__INIT};
     pulse.message.held = sources->held;
     pulse.message.strays = sources->strays;
@@ -362,11 +366,14 @@ static void answer(struct agent *agent, const struct asked *asked, const Protobu
     if (closer && agent_own(agent, closer_look) == NULL)
         agent->own[AGENT_PART_closer_look] =
             closer_look_create(agent->loop, agent->crews, agent->gpus, agent->facts);
+    struct closer_look *look = closer ? agent_own(agent, closer_look) : NULL;
+    bool echo = closer && (look->ras_talks || look->client != NULL);
     if (closer)
-        closer_look_ask(agent_own(agent, closer_look));
+        closer_look_ask(look);
     struct pulse_sources sources = {.crews = agent->crews,
                                     .lines = agent_own(agent, worker_lines),
-                                    .look = closer ? agent_own(agent, closer_look) : NULL,
+                                    .look = look,
+                                    .echo = echo,
                                     .held = agent->pool.paused,
                                     .tcp = ((const Hvdrun__PulseRequest *)request)->tcp};
     sources.strays = sources.tcp && has_strays(agent);

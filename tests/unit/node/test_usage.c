@@ -262,6 +262,46 @@ static void test_heartbeats_are_no_data(void **state)
     close(ends[1]);
 }
 
+/* What is cut off, or cannot be seen, may be elsewhere in the next look. */
+static void test_data_that_is_not_seen_whole(void **state)
+{
+    (void)state;
+    int ends[2], ready[2];
+    char byte;
+    if (syscall(438, -1, 0, 0) < 0 && errno != EBADF) /* pidfd_getfd() */
+        skip();
+    connect_ends(ends);
+    for (int i = 0; i < 50; i++)
+        carry(ends, 4096);
+    assert_int_equal(pipe(ready), 0);
+    pid_t below = fork(); /* it has the same files */
+    if (below == 0) {
+        close(ready[1]);
+        _exit((int)read(ready[0], &byte, 1));
+    }
+    size_t all = 1000, files;
+    struct tcp_bytes bytes = read_tcp(getpid());
+    assert_false(bytes.partial);
+    assert_true(bytes.data > 0);
+    struct descendants_table *processes = descendants_table_read(1000);
+    files = all;
+    tcp_bytes_read(processes, getpid(), &files, &bytes);
+    all -= files;
+    for (int i = 0; i < 2; i++) {
+        files = i == 0 ? all - 1 : all / 2; /* within the second process, or before it */
+        assert_non_null(strstr(tcp_bytes_read(processes, getpid(), &files, &bytes), "too many"));
+        assert_int_equal(files, 0);
+        assert_true(bytes.partial);
+        assert_int_equal(bytes.data, 0);
+    }
+    descendants_table_destroy(processes);
+    close(ready[1]);
+    waitpid(below, NULL, 0);
+    close(ready[0]);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 /* A network that has failed carries nothing, and goes on later. */
 static void test_data_on_the_way(void **state)
 {
@@ -350,6 +390,7 @@ int main(void)
         cmocka_unit_test(test_no_data),
         cmocka_unit_test(test_bytes_of_tcp),
         cmocka_unit_test(test_heartbeats_are_no_data),
+        cmocka_unit_test(test_data_that_is_not_seen_whole),
         cmocka_unit_test(test_data_on_the_way),
         cmocka_unit_test(test_doubts),
     };
