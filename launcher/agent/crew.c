@@ -74,7 +74,7 @@ struct crew {
     bool started; /* START has come */
     bool stopped; /* the end has begun: nothing more is spawned */
     bool paused;
-    bool failed; /* a worker was bad */
+    bool ended, failed; /* a worker has ended; it was bad */
 };
 
 static struct worker *by_seat_find(const struct crew *crew, uint32_t seat)
@@ -297,14 +297,14 @@ static struct worker *running_worker(const struct crew *crew, pid_t pid)
     return worker != NULL && worker->state == WORKER_RUNNING ? worker : NULL;
 }
 
-/* A rank that exits too early closes its connections before it can be waited for. A peer may fail
- * in between, and end before it. */
-static void note_first_failure(struct crew *crew, int64_t when_ns)
+/* A rank closes its connections before it can be waited for. A peer may notice that in between, and
+ * end before it. So both have the time of the first one: nobody can tell which began. */
+static void note_ends(struct crew *crew, int64_t when_ns)
 {
-    crew->failed = true;
     for (int i = 0; i < crew->spawned; i++) {
-        if (crew->workers[i].state == WORKER_RUNNING && proc_state_ends(crew->workers[i].pid))
-            crew->workers[i].ends_ns = when_ns;
+        struct worker *worker = &crew->workers[i];
+        if (worker->state == WORKER_RUNNING && worker->ends_ns == 0 && proc_state_ends(worker->pid))
+            worker->ends_ns = when_ns;
     }
 }
 
@@ -322,9 +322,13 @@ bool crew_exited(struct crew *crew, const struct reaper_exit *exit)
     crew_progress_ended(crew->progress, worker->seat);
     if (crew->setup.mpi != NULL)
         mpi_world_collect(crew->setup.mpi, index);
+    if (crew->failed && exit->wait_status != 0)
+        worker->ends_ns = 0; /* failures keep their order */
     worker_exited(worker, exit, oom);
-    if (worker->bad && !crew->failed && !crew->stopped)
-        note_first_failure(crew, exit->when_ns);
+    if ((!crew->ended || (worker->bad && !crew->failed)) && !crew->stopped)
+        note_ends(crew, exit->when_ns);
+    crew->ended = true;
+    crew->failed = crew->failed || worker->bad;
     if (crew->setup.mpi != NULL)
         mpi_world_exited(crew->setup.mpi, index, code, signal);
     return true;

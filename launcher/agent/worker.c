@@ -357,9 +357,7 @@ void worker_exited(struct worker *worker, const struct reaper_exit *exit, bool o
     message.signaled = WIFSIGNALED(status);
     message.code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
     message.core = WIFSIGNALED(status) && WCOREDUMP(status);
-    /* a failure keeps its place in the order of the ends */
-    message.when_ns =
-        (uint64_t)(status == 0 && worker->ends_ns > 0 ? worker->ends_ns : exit->when_ns);
+    message.when_ns = (uint64_t)(worker->ends_ns > 0 ? worker->ends_ns : exit->when_ns);
     message.oom = oom;
     message.user_us =
         (uint64_t)exit->usage.ru_utime.tv_sec * 1000000 + (uint64_t)exit->usage.ru_utime.tv_usec;

@@ -306,7 +306,7 @@ bool proc_state_ends(pid_t pid)
     size_t count = proc_threads(pid, SIZE_MAX, &threads);
     bool ends = count > 0;
     for (size_t i = 0; i < count && ends; i++) /* the first may have ended alone */
-        ends = proc_read_stat(pid, threads[i], &stat) < 0 || (stat.flags & PF_EXITING) != 0;
+        ends = proc_read_stat(pid, threads[i], &stat) == 0 && (stat.flags & PF_EXITING) != 0;
     return ends;
 }
 

@@ -45,6 +45,7 @@ def exchange():
         peer.sendall(b"x")
     for peer in peers:
         if not peer.recv(1):
+            time.sleep(0.5 if how == "exit" else 0)  # the agent sees the end of that peer before this one
             raise RuntimeError("Connection closed by peer")
 
 if how == "late":  # rank 0 takes the processor from rank 1 as soon as that has closed its connection
@@ -62,6 +63,24 @@ elif rank == 1 and path in how.split(","):
 if path in how or how in ("exit", "late", "silent"):
     exchange()
     exchange()
+"""
+
+# Rank 0 fails because of another service, and rank 1 goes as soon as it sees that.
+FAILS = """
+import os, socket, sys, time
+path, one = sys.argv[1], socket.socket(socket.AF_UNIX)
+if os.environ["RANK"] == "0":
+    one.bind(path + ".new")
+    one.listen()
+    os.rename(path + ".new", path)
+    peer = one.accept()[0]
+    os.write(2, b"ConnectionResetError: [Errno 104] Connection reset by peer\\n")
+    os._exit(1)
+while not os.path.exists(path):
+    time.sleep(0.01)
+one.connect(path)
+one.recv(1)
+os._exit(0)
 """
 
 class Exit(Flow):
@@ -255,8 +274,20 @@ class Exit(Flow):
             with self.subTest(how=how):
                 result = self.expect(self.connected(how), 1)
                 os.unlink(self.box.path("connected-0"))
+                if how == "late" and "at the same time" in result.said:
+                    self.expect_blame(result, 0, code=1)
+                    self.expect_said(result, "rank 1 exited with code 0 at the same time, and hvdrun cannot tell what failed first")
+                    continue
                 self.expect_blame(result, 1, code=0)
                 self.expect_said(result, "rank 1 is most likely the cause: it exited with code 0 before its peers; rank 0 exited")
+
+    def test_a_peer_that_ends_because_of_a_failure(self):
+        """Rank 1 exits with 0 as soon as rank 0 has failed by itself. It may be seen to end before rank 0 can be waited for."""
+        script = self.write("fails.py", FAILS)
+        for number in range(8):
+            result = self.expect(self.run_job("-np", 2, sys.executable, "-S", script, f"peer-{number}"), 1)
+            self.expect_blame(result, 0, code=1)
+            self.expect_not_said(result, "most likely")
 
     def test_no_cause_is_guessed(self):
         result = self.expect(self.connected("silent"), 1)

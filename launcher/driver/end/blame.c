@@ -116,12 +116,17 @@ static int own_status(const struct rank_record *record)
 }
 
 /* The verdict names a consequence, since nothing better is known. */
-static void note_unknown(struct verdict *verdict, const struct symptom *blame)
+static void note_unknown(const struct job *job, struct verdict *verdict,
+                         const struct root_cause *cause)
 {
     size_t length = strlen(verdict->explanation);
+    char other[64] = "";
+    if (cause->tied >= 0)
+        snprintf(other, sizeof(other), ", rank %d exited with code 0 at the same time",
+                 job_seat_rank(job, cause->tied));
     snprintf(verdict->explanation + length, sizeof(verdict->explanation) - length,
-             "; its error is about %s, and hvdrun cannot tell what failed first",
-             blame->of_rank ? "another rank" : "a connection");
+             "; its error is about %s%s, and hvdrun cannot tell what failed first",
+             cause->symptom.of_rank ? "another rank" : "a connection", other);
 }
 
 void blame_refine(const struct job *job, struct verdict *verdict)
@@ -135,7 +140,7 @@ void blame_refine(const struct job *job, struct verdict *verdict)
     if (cause.kind == ROOT_CAUSE_NONE)
         return;
     if (cause.kind == ROOT_CAUSE_UNKNOWN) {
-        note_unknown(verdict, &cause.symptom);
+        note_unknown(job, verdict, &cause);
         return;
     }
     struct buf text AUTO_BUF = BUF_INIT(sizeof(verdict->explanation) - 1);

@@ -41,12 +41,6 @@ static bool surely_before(struct moment a, struct moment b)
     return b.when_ns - a.when_ns > doubt_ns(a.rank, b.rank);
 }
 
-/* An agent that collects two exits in one turn gives them the same time. */
-static bool not_after(struct moment a, struct moment b)
-{
-    return b.when_ns - a.when_ns >= doubt_ns(a.rank, b.rank);
-}
-
 struct root_cause_search {
     const struct root_cause_rank *ranks;
     struct symptom blame;   /* of the first exit */
@@ -56,6 +50,7 @@ struct root_cause_search {
     struct symptom best_symptom;
     bool doubtful; /* a rank whose errors are MIXED */
     int clean;     /* exited with 0 before; -1: none, -2: several */
+    int tied;      /* exited with 0 at the same time; likewise */
 };
 
 static struct symptom read_rank(const struct root_cause_search *s,
@@ -75,12 +70,19 @@ static bool is_candidate(const struct root_cause_search *s, const struct root_ca
     return symptom->kind == SYMPTOM_OWN && !failed;
 }
 
+static void note_clean(struct root_cause_search *s, int seat)
+{
+    const struct root_cause_rank *rank = &s->ranks[seat], *first = s->blamed.rank;
+    int *found = rank->ended_ns < first->ended_ns ? &s->clean : &s->tied;
+    if (rank->took_part && rank->clean && rank->ended_ns <= first->ended_ns)
+        *found = *found == -1 && rank->app == first->app ? seat : -2;
+}
+
 static void look_at(struct root_cause_search *s, int seat)
 {
     const struct root_cause_rank *rank = &s->ranks[seat];
     struct symptom symptom = read_rank(s, rank);
-    if (rank->took_part && rank->clean && rank->ended_ns <= s->blamed.rank->ended_ns)
-        s->clean = s->clean == -1 && rank->app == s->blamed.rank->app ? seat : -2;
+    note_clean(s, seat);
     if (symptom.kind == SYMPTOM_MIXED)
         s->doubtful = true;
     if (blames_peer(&symptom) && symptom.when_ns < s->earliest.when_ns)
@@ -127,7 +129,7 @@ static bool explains_exit(const struct root_cause_search *s)
     struct moment exit = {&s->ranks[s->clean], s->ranks[s->clean].ended_ns};
     struct moment first = {s->blamed.rank, s->blamed.rank->ended_ns};
     struct moment closed = {exit.rank, exit.when_ns - EXIT_LATE_NS};
-    return not_after(exit, first) && surely_before(closed, s->earliest) &&
+    return surely_before(exit, first) && surely_before(closed, s->earliest) &&
            is_recent(s, exit.when_ns, EXIT_WITHIN_NS);
 }
 
@@ -222,7 +224,7 @@ static void explain(const struct root_cause_search *s, int count, int first,
         return;
     if (s->best >= 0) {
         if (explains_error(s) && is_alone(s, count, first))
-            *out = (struct root_cause){ROOT_CAUSE_ERROR, s->best, s->best_symptom, false};
+            *out = (struct root_cause){ROOT_CAUSE_ERROR, s->best, s->best_symptom, false, -1};
         return;
     }
     int left = find_left(s->ranks, count, w), crash = find_crash(s, count);
@@ -239,7 +241,7 @@ void root_cause_find(const struct root_cause_rank *ranks, int count, int first,
 {
     *out = (struct root_cause){.kind = ROOT_CAUSE_NONE, .seat = -1};
     struct root_cause_search s = {
-        .ranks = ranks, .blame = read_whole(&ranks[first]), .best = -1, .clean = -1};
+        .ranks = ranks, .blame = read_whole(&ranks[first]), .best = -1, .clean = -1, .tied = -1};
     if (!ranks[first].may_follow || !blames_peer(&s.blame))
         return;
     s.blamed = s.earliest = (struct moment){&ranks[first], s.blame.when_ns};
@@ -249,8 +251,8 @@ void root_cause_find(const struct root_cause_rank *ranks, int count, int first,
     struct witnesses w = hear_all(ranks, count, first);
     /* a connection that ended may be that to another service, if all is well with the other ranks
      */
-    if (s.blame.of_rank || w.troubled > 1)
-        *out = (struct root_cause){ROOT_CAUSE_UNKNOWN, -1, s.blame, false};
+    if (s.blame.of_rank || w.troubled > 1 || s.tied >= 0)
+        *out = (struct root_cause){ROOT_CAUSE_UNKNOWN, -1, s.blame, false, s.tied};
     explain(&s, count, first, &w, out);
 }
 

@@ -15,7 +15,9 @@
  *   text are equal.
  * - EARLY_EXIT: no rank wrote an error of its own, and exactly one rank exited with 0 before the
  *   first exit. It is of the same app. The kernel closes the connections of a process before its
- *   end is known, so a peer's error may be 0.1 s older than the exit.
+ *   end is known, so a peer's error may be 0.1 s older than the exit. One at the same time
+ *   does not count: it may be the cause, or a consequence. The agent saw both in one turn, or that
+ *   the rank was ending.
  * - CRASH: no rank wrote an error of its own, and one crashed or was killed from outside, up to
  *   0.1 s after the first exit. An agent may see an end late. If there are several, the first one
  *   counts.
@@ -64,6 +66,7 @@ struct root_cause {
     int seat;
     struct symptom symptom; /* ERROR: what it wrote. UNKNOWN: what the first rank wrote */
     bool left;              /* LEFT: a peer says that a rank has shut its library down */
+    int tied;               /* UNKNOWN: it exited with 0 at the same time; below 0: none, or many */
 };
 
 /* This rank has failed, and says that another one has gone. All that have finished say so, too, and

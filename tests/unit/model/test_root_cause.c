@@ -229,7 +229,7 @@ static void not_too_long_ago(void **state)
 static void an_early_exit(void **state)
 {
     (void)state;
-    static const int64_t times[] = {-4000, 900, 1005, 1010};
+    static const int64_t times[] = {-4000, 900, 1005, 1009};
     for (size_t i = 0; i < 4; i++) {
         struct fixture f = failed_job(CLOSED);
         exits(&f, 2, 0, times[i]);
@@ -238,6 +238,35 @@ static void an_early_exit(void **state)
     struct fixture f = failed_job(TIMED_OUT);
     exits(&f, 2, 0, -30 * 60000);
     finds(&f, 2, NULL);
+}
+
+/* It was ending when the agent saw the first exit, because of that one or before it. */
+static void an_exit_at_the_same_time(void **state)
+{
+    (void)state;
+    static const char *const blames[] = {
+        CLOSED, "ConnectionResetError: [Errno 104] Connection reset by peer\n"};
+    for (size_t i = 0; i < 2; i++) {
+        struct fixture f = failed_job(blames[i]);
+        exits(&f, 2, 0, 1010);
+        struct root_cause cause = find(&f);
+        assert_int_equal(cause.kind, ROOT_CAUSE_UNKNOWN);
+        assert_int_equal(cause.seat, -1);
+        assert_int_equal(cause.tied, 2);
+    }
+    struct fixture f = failed_job(CLOSED); /* one was surely before */
+    exits(&f, 1, 0, 900);
+    exits(&f, 2, 0, 1010);
+    finds(&f, 1, NULL);
+    f = failed_job(CLOSED); /* several */
+    exits(&f, 1, 0, 1010);
+    exits(&f, 2, 0, 1010);
+    struct root_cause cause = find(&f);
+    assert_int_equal(cause.kind, ROOT_CAUSE_UNKNOWN);
+    assert_true(cause.tied < 0);
+    f = failed_job("ConnectionResetError: [Errno 104] Connection reset by peer\n");
+    exits(&f, 2, 0, 1011); /* afterwards */
+    finds_nothing(&f);
 }
 
 static void an_exit_that_is_not_early(void **state)
@@ -487,6 +516,7 @@ int main(void)
         cmocka_unit_test(two_clocks),
         cmocka_unit_test(not_too_long_ago),
         cmocka_unit_test(an_early_exit),
+        cmocka_unit_test(an_exit_at_the_same_time),
         cmocka_unit_test(an_exit_that_is_not_early),
         cmocka_unit_test(a_rank_that_the_others_name),
         cmocka_unit_test(the_only_rank_that_blames_no_peer),
