@@ -198,14 +198,21 @@ static int check_target(const struct command *command, struct error *err)
     return 0;
 }
 
+static void ignore_once(int number)
+{
+    (void)number;
+}
+
 static int stop(struct command *command, struct error *err)
 {
+    /* Slurm ends this step soon after the batch script. A second SIGTERM is meant. */
+    const struct sigaction once = {.sa_handler = ignore_once, .sa_flags = (int)SA_RESETHAND};
     if (check_target(command, err) < 0)
         return -1;
     int fd AUTO_FD = control_client_dial(&command->list, command->words.job, err);
     char *id AUTO_FREE = running_id(command);
-    if (command->words.slurm_job != NULL) /* Slurm ends this step soon after the batch script */
-        signal(SIGTERM, SIG_IGN);
+    if (command->words.slurm_job != NULL)
+        sigaction(SIGTERM, &once, NULL);
     if (fd < 0 || ask(command, fd, err) < 0)
         return -1;
     buf_clear(&command->out);

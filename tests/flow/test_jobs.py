@@ -249,18 +249,31 @@ class Control(Jobs):
         self.assertEqual(self.ask("stop", name, "--grace", "200ms").stdout, f"{name} ended with status 130\n")
         self.expect_said(self.expect(job.wait(), 130), "stopped by .*: the workers have 0.2 s to exit")
 
+    def catches_term(self, pid):
+        with open(f"/proc/{pid}/status") as file:
+            caught, = re.findall(r"^SigCgt:\t(\w+)$", file.read(), re.M)
+        return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
+
     def test_stop_in_a_step_of_slurm(self):
         """Slurm ends the command with the batch script. It still says how the job ended."""
         step = {"SLURM_JOB_ID": "812", "SLURM_NODEID": "0", "SLURMD_NODENAME": "n"}
-        gate, let_go = self.box.gate()
-        job, name = self.begin("-np", 1, "--scheduler", "none", "sh", "-c",
-                               "trap 'echo got INT' INT; echo ready; until test -e \"$1\"; do sleep 0.05; done", "sh", gate, env=step)
-        command = self.start("stop", name, "--slurm-job", "812", env=step)
-        job.wait_output("got INT")
-        command.signal(signal.SIGTERM)
-        let_go()
-        self.assertRegex(self.expect(command.wait(), 0).stdout, rf"\A{name} ended with status \d+\n")
-        job.wait()
+        for again in False, True:
+            gate, let_go = self.box.gate()
+            job, name = self.begin("-np", 1, "--scheduler", "none", "sh", "-c",
+                                   "trap 'echo got INT' INT; echo ready; until test -e \"$1\"; do sleep 0.05; done", "sh", gate, env=step)
+            command = self.start("stop", name, "--slurm-job", "812", env=step)
+            job.wait_output("got INT")
+            wait_until(lambda one=command: self.catches_term(one.pid), "the command waits for the end of the job")
+            command.signal(signal.SIGTERM)
+            wait_until(lambda one=command: not self.catches_term(one.pid), "SIGTERM has come")
+            if again:  # the second one ends it
+                command.signal(signal.SIGTERM)
+                self.expect(command.wait(), -signal.SIGTERM)
+            let_go()
+            if not again:
+                self.assertRegex(self.expect(command.wait(), 0).stdout, rf"\A{name} ended with status \d+\n")
+            job.wait()
+            os.unlink(gate)
 
     def test_signal(self):
         job, name = self.begin("-np", 3, "sh", "-c", TRAP, count=3)
