@@ -43,6 +43,11 @@ struct hang *hang_create(const struct hang_limits *limits, struct expects *expec
     return hang;
 }
 
+bool hang_sign_is_fresh(int64_t now_ms, int64_t said_ms, int64_t asked_ms)
+{
+    return said_ms != 0 && (now_ms - said_ms < HANG_FRESH_MS || said_ms >= asked_ms);
+}
+
 void hang_destroy(struct hang *hang)
 {
     if (hang != NULL)

@@ -43,6 +43,7 @@
 #define HANG_PERIODS 40 /* samples within a limit */
 #define HANG_PERIOD_MIN_MS 100
 #define HANG_PERIOD_MAX_MS 30000
+#define HANG_FRESH_MS 20000
 
 struct hang_limits {
     int64_t warning_ms, hang_ms; /* 0: never */
@@ -64,6 +65,9 @@ struct hang;
 struct hang *hang_create(const struct hang_limits *limits, struct expects *expects);
 void hang_destroy(struct hang *hang);            /* accepts NULL */
 int64_t hang_period_ms(const struct hang *hang); /* between two samples */
+/* Does a sample at `now` use what GPUs or NCCL said at `said` (0: never)? It may be up to 20 s old,
+ * or as old as the question of the sample before, `asked`, since periods may be longer. */
+bool hang_sign_is_fresh(int64_t now_ms, int64_t said_ms, int64_t asked_ms);
 
 /* Which worker runs there; 0: none. Each worker of a seat has a number of its own. */
 void hang_seat(struct hang *hang, int seat, uint64_t worker);

@@ -14,6 +14,7 @@
 #include "agent/worker_lines.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "features/hang/hang.h"
 #include "features/hang/ras.h"
 #include "features/hang/ras_client.h"
 #include "io/helpers.h"
@@ -51,14 +52,12 @@ char *ras_address_of(const struct crews *crews)
 
 /*
  * What GPUs and NCCL say about the workers of this node, for a job that is quiet. Both are asked in
- * the background, so that nothing waits for them. What they last said goes into the pulse, if it
- * is younger than CLOSER_FRESH_MS.
+ * the background, so that nothing waits for them. What they last said goes into the next pulses,
+ * while it is fresh.
  *
  * NCCL is asked at the address in NCCL_RAS_ADDR of the first worker that runs. Of its answer, only
  * the workers of this node count: those with the address of this machine, and a pid of theirs.
  */
-
-#define CLOSER_FRESH_MS 20000
 
 struct gpu_sign {
     uint32_t seat;
@@ -86,6 +85,7 @@ struct closer_look {
     Hvdrun__RasPlace **ras_list;
     size_t ras_count;
     int64_t ras_ms;
+    int64_t asked_ms, asked_before_ms; /* when both were asked, and asked before that */
     bool ras_talks; /* it has answered, however badly: answers reach it over TCP of the ranks */
 };
 
@@ -214,25 +214,28 @@ static void ask_nccl(struct closer_look *look)
 
 static void closer_look_ask(struct closer_look *look)
 {
+    look->asked_before_ms = look->asked_ms;
+    look->asked_ms = clock_mono_ms();
     gpu_sampler_ask(look->gpus, take_gpus, look);
     ask_nccl(look);
 }
 
-static bool is_fresh(int64_t when_ms)
+static bool is_fresh(const struct closer_look *look, int64_t said_ms)
 {
-    return when_ms != 0 && clock_mono_ms() - when_ms < CLOSER_FRESH_MS;
+    return hang_sign_is_fresh(look->asked_ms, said_ms, look->asked_before_ms);
 }
 
 /* Adds what is known to a worker's pulse, which borrows it until the next turn of the loop. */
 static void closer_look_fill(struct closer_look *look, Hvdrun__RankPulse *pulse)
 {
-    const struct gpu_sign *gpu = is_fresh(look->gpu_ms) ? gpu_sign_of(look, pulse->seat) : NULL;
+    const struct gpu_sign *gpu =
+        is_fresh(look, look->gpu_ms) ? gpu_sign_of(look, pulse->seat) : NULL;
     if (gpu != NULL && gpu->known) {
         pulse->has_gpu = true;
         pulse->gpu_power_mw = gpu->power_mw;
         pulse->gpu_memory_use = gpu->memory_use;
     }
-    for (size_t i = 0; is_fresh(look->ras_ms) && i < look->ras_count; i++) {
+    for (size_t i = 0; is_fresh(look, look->ras_ms) && i < look->ras_count; i++) {
         if (look->ras_signs[i].seat != pulse->seat)
             continue;
         pulse->ras = pulse->n_ras == 0 ? &look->ras_list[i] : pulse->ras;

@@ -598,6 +598,19 @@ static void test_periods_and_strangers(void **state)
     hang_destroy(f.hang);
 }
 
+/* With a limit of 20 minutes and more, the next sample comes 30 s after the question. */
+static void test_signs_of_a_long_period(void **state)
+{
+    (void)state;
+    const int64_t asked = 1000, said = 1500, later = asked + HANG_PERIOD_MAX_MS;
+    assert_true(hang_sign_is_fresh(later, said, asked));
+    assert_false(
+        hang_sign_is_fresh(later + HANG_PERIOD_MAX_MS, said, later)); /* it did not answer again */
+    assert_true(hang_sign_is_fresh(said + HANG_FRESH_MS - 1, said,
+                                   said + 100)); /* late, in short periods */
+    assert_false(hang_sign_is_fresh(later, 0, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -624,6 +637,7 @@ int main(void)
         cmocka_unit_test(test_a_rank_that_ends_after_the_verdict),
         cmocka_unit_test(test_not_armed),
         cmocka_unit_test(test_periods_and_strangers),
+        cmocka_unit_test(test_signs_of_a_long_period),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
