@@ -31,9 +31,13 @@ if __name__ == "__main__":
         print(sum(number for number, _ in done), max(rank for _, rank in done) < workers, flush=True)
 """
 TASKS = ("talk 3", "again 2 3", "nest 2 2", "many 2 1", "names 2")
-HVDRUN = f"{BUILD}/hvdrun -H localhost:64 -np"
+HVDRUN = f"{BUILD}/hvdrun -H localhost:64 --start-timeout 5m -np"
 OUTCOMES = "/srv/outcomes"
 BINDS = [(place, place) for place in (SOURCE, BUILD, *filter(None, [os.environ.get("HVDRUN_MPI4PY")]))]
+
+
+def ended(outcomes, ranks):
+    return sum("all" in tests for tests in outcomes.values()) == ranks
 
 
 @unittest.skipIf(sanitized(), "a clean system has no sanitizers")
@@ -78,23 +82,39 @@ class Mpich(Flow):
         self.assertTrue(theirs[0], f"{command}\n{said}")
         self.assertEqual(ours, theirs, f"{command}\n{said}")
 
-    def outcomes(self, launcher, ranks, path):
+    def outcomes(self, launcher, ranks, path, limit):
         """What comes of each test of a file of mpi4py, by rank and test, and whether the job fails. It may hang: then
         the last test of a rank only begins."""
         job = f"{launcher} {ranks} python3 -B {SOURCE}/tests/flow/mpi4py_outcomes.py {path} {OUTCOMES}"
-        job = f"PYTHONPATH={os.path.dirname(path)} {self.ENV} timeout -k 10 300 {job} >said 2>&1; echo $?"
+        job = f"PYTHONPATH={os.path.dirname(path)} {self.ENV} timeout -k 10 {limit} {job} >said 2>&1; echo $?"
         failed = self.system.run("sh", "-c", f"rm -rf {OUTCOMES}; mkdir {OUTCOMES}; cd /srv; {job}", binds=BINDS) != "0\n"
         places = pathlib.Path(self.system.root + OUTCOMES).iterdir()
         return failed, {place.name: dict(line.rsplit(": ", 1) for line in place.read_text("utf-8").splitlines()) for place in places}
+
+    def see_file(self, path, ranks):
+        """Where only their launcher does not come to the end, as Open MPI's may hang in spawn, what it came to is the same,
+        and no other test fails under hvdrun. hvdrun has more time: both are slow on a busy machine."""
+        (they_fail, theirs), (we_fail, ours) = self.outcomes(self.launcher, ranks, path, 300), self.outcomes(HVDRUN, ranks, path, 900)
+        pairs = {f"{rank} {test}": (ours.get(rank, {}).get(test), theirs.get(rank, {}).get(test))
+                 for rank in {*ours, *theirs} for test in {*ours.get(rank, {}), *theirs.get(rank, {})}}
+        unlike = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+        if ended(theirs, ranks) or not ended(ours, ranks):
+            unlike.update({"job fails": (we_fail, they_fail)} if we_fail != they_fail else {})
+        else:
+            print(f"{self.launcher} {ranks} {os.path.basename(path)}: has no end")
+            unlike = {name: (our, their) for name, (our, their) in unlike.items()
+                      if their not in ("begins", None) or our not in ("ok", "skip", "end")}
+        said = self.system.run("tail", "-c", 4000, "/srv/said")
+        self.assertEqual(unlike, {}, f"{path}\n{said}")  # without the rest: a comparison of all takes minutes
+        return ours
 
     def see_suite(self, sources):
         counts = collections.Counter()
         for path in sorted(glob.glob(f"{sources}/test/test_*.py")):
             for ranks in (1, 2, 3, 4):
                 with self.subTest(file=os.path.basename(path), ranks=ranks):
-                    theirs, ours = (self.outcomes(launcher, ranks, path) for launcher in (self.launcher, HVDRUN))
-                    self.assertEqual(ours, theirs)
-                    counts.update(outcome.split()[0] for tests in ours[1].values() for outcome in tests.values())
+                    ours = self.see_file(path, ranks)
+                    counts.update(outcome.split()[0] for tests in ours.values() for outcome in tests.values())
         print(self.launcher, dict(counts))
         self.assertGreater(counts["ok"], 0)
 
