@@ -362,8 +362,18 @@ class Auto(Hostile, Flow):
         self.assertEqual(result.stderr, "", result.describe())
         return sorted(result.lines)
 
+    def together(self, count):
+        """A rank that has ended frees its terminal, so each of them waits until all have said what they have."""
+        self.folders = getattr(self, "folders", 0) + 1
+        folder = self.box.path(f"said{self.folders}")
+        os.mkdir(folder)
+        ranks = " ".join(map(str, range(count)))
+        return self.words("sh", "-c", f'{KINDS_OF_STREAM}; : > "$0/$RANK"; '
+                          f'for r in {ranks}; do while [ ! -e "$0/$r" ]; do sleep 0.05; done; done', folder)
+
     def test_some_get_the_last_terminals(self):
-        self.assertEqual(self.in_few(self.FEW, "-np", 4), ["tty 0 0 0"] * 2 + ["tty 0 1 0"] * 2)
+        result = self.expect(self.in_place(self.FEW, "--no-label", "-np", 4, *self.together(4)), 0)
+        self.assertEqual((sorted(result.lines), result.stderr), (["tty 0 0 0"] * 2 + ["tty 0 1 0"] * 2, ""))
 
     def test_a_host_without_terminals(self):
         for name, script in self.NONE.items():
