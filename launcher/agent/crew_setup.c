@@ -246,8 +246,8 @@ static int check_terminals(struct crew_setup *setup, struct error *err)
 {
     size_t count = setup->prepare->n_workers;
     int64_t left = pty_left();
-    setup->mpi_terminals = setup->prepare->mpi_terminals &&
-                           (left < 0 || (uint64_t)left >= count + TERMINALS_FOR_OTHERS);
+    if (left >= 0 && (uint64_t)left < count + TERMINALS_FOR_OTHERS)
+        setup->no_terminal = ENOSPC;
     if (!setup->prepare->stdout_terminals || left < 0 || (uint64_t)left >= count)
         return 0;
     return error_status(err, STATUS_LAUNCHER,

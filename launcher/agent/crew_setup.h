@@ -35,8 +35,9 @@ struct crew_setup {
     size_t limit_count;
     int master_fd, jax_fd; /* held ports; -1 */
     int master_port, jax_port;
-    int ras_port;       /* of NCCL; 0: none was free */
-    bool mpi_terminals; /* the stdout of workers that are linked with MPI may be one */
+    int ras_port;    /* of NCCL; 0: none was free */
+    int no_terminal; /* errno: workers that are linked with MPI get a pipe as stdout; 0 */
+    int pipes;       /* workers that have got one instead of a terminal */
 };
 
 /* Takes `prepare`. -1: `err` says why the crew cannot start; destroy works in either case. */

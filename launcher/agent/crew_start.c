@@ -3,7 +3,9 @@
 #include "agent/crew_setup.h"
 #include "agent/worker.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -25,7 +27,8 @@ static enum worker_stdout stdout_of(const struct crew_setup *setup, const struct
 {
     if (setup->prepare->stdout_terminals)
         return WORKER_STDOUT_TERMINAL;
-    return setup->mpi_terminals && app->links_mpi ? WORKER_STDOUT_EITHER : WORKER_STDOUT_PIPE;
+    return setup->prepare->mpi_terminals && app->links_mpi ? WORKER_STDOUT_EITHER
+                                                           : WORKER_STDOUT_PIPE;
 }
 
 static bool is_stopped(const Hvdrun__Prepare *prepare, uint32_t seat)
@@ -77,15 +80,6 @@ struct start {
     bool wanted;              /* a process */
 };
 
-/* What programs read if stdout is a terminal. Pagers ask /dev/tty for keys, which does not exist.
- */
-static void add_terminal_hints(struct strv *hints)
-{
-    strv_add(hints, "TERM=dumb");
-    strv_add(hints, "PAGER=cat");
-    strv_add(hints, "GIT_PAGER=cat");
-}
-
 static void make_vars(struct start *start, const struct crew_setup *setup,
                       const struct crew_progress *progress)
 {
@@ -94,10 +88,15 @@ static void make_vars(struct start *start, const struct crew_setup *setup,
     crew_binding_env(&setup->binding, setup->config->facts->cpu_quota, setup->cpu_ranks, message,
                      &start->hints);
     crew_gpus_env(setup->binding.gpus, message, &start->extra, &start->hints);
-    start->spawn.worker->output = stdout_of(setup, app);
-    if (start->spawn.worker->output != WORKER_STDOUT_PIPE)
-        add_terminal_hints(&start->hints);
-    start->places = crew_progress_places(progress, start->spawn.worker->seat);
+    struct worker *worker = start->spawn.worker;
+    worker->output = stdout_of(setup, app);
+    worker->no_terminal = worker->output == WORKER_STDOUT_EITHER ? setup->no_terminal : 0;
+    if (worker->output != WORKER_STDOUT_PIPE && worker->no_terminal == 0) {
+        strv_add(&start->hints, "TERM=dumb");
+        strv_add(&start->hints, "PAGER=cat"); /* others ask /dev/tty for keys: there is none */
+        strv_add(&start->hints, "GIT_PAGER=cat");
+    }
+    start->places = crew_progress_places(progress, worker->seat);
     struct worker_env_rank rank = {.rank = (int)message->rank,
                                    .local_rank = (int)message->local_rank,
                                    .slot = (int)message->slot,
@@ -170,6 +169,14 @@ static void finish(struct start *start, struct crew_setup *setup)
         free(start->spawn.err);
     }
     clear(start);
+    setup->pipes += worker->no_terminal != 0;
+    if (worker->no_terminal != 0) /* the next ones need not try */
+        setup->no_terminal = worker->no_terminal;
+    if (setup->pipes > 0 && (size_t)start->index + 1 == setup->prepare->n_workers)
+        log_info(&setup->config->post->log, "%d of %zu ranks got no terminal, but a pipe: %s",
+                 setup->pipes, setup->prepare->n_workers,
+                 setup->no_terminal == ENOSPC ? "too few terminals are free"
+                                              : strerrordesc_np(setup->no_terminal));
 }
 
 /* With threads, some starts are always under way while this one prepares others. Without, each gets

@@ -143,22 +143,25 @@ static int plumb_output(struct plumbing *p, int i)
 
 /* The worker has a session of its own, but this is not its controlling terminal, unless root opens
  * it for reading: so no signal comes from it, not even when its master closes. */
-static int plumb_stdout(const struct worker *worker, struct plumbing *p)
+static int plumb_stdout(struct worker *worker, struct plumbing *p)
 {
     const struct worker_shared *shared = worker->shared;
     bool known = shared->rows > 0;
     int ends[2];
-    if (worker->output == WORKER_STDOUT_PIPE)
+    if (worker->output == WORKER_STDOUT_PIPE || worker->no_terminal != 0)
         return plumb_output(p, STDOUT_FILENO);
-    if (pty_open_output(ends, known ? shared->rows : ROWS, known ? shared->columns : COLUMNS) < 0)
-        return worker->output == WORKER_STDOUT_EITHER ? plumb_output(p, STDOUT_FILENO) : -1;
+    if (pty_open_output(ends, known ? shared->rows : ROWS, known ? shared->columns : COLUMNS) < 0) {
+        if (worker->output != WORKER_STDOUT_EITHER)
+            return -1;
+        worker->no_terminal = errno;
+        return plumb_output(p, STDOUT_FILENO);
+    }
     p->ours[STDOUT_FILENO] = ends[0];
     p->child[STDOUT_FILENO] = ends[1];
     return fd_nonblock(ends[0]);
 }
 
-static int plumb_pipes(const struct worker *worker, struct plumbing *p,
-                       enum worker_stdin stdin_kind)
+static int plumb_pipes(struct worker *worker, struct plumbing *p, enum worker_stdin stdin_kind)
 {
     p->child[0] = worker->shared->null_fd;
     if (stdin_kind == WORKER_STDIN_PIPE) {

@@ -90,6 +90,7 @@ struct worker {
     int64_t started_ns;
     int64_t ends_ns; /* it was seen to end, before it could be waited for; 0: it was not */
     enum worker_stdout output; /* set it before the start */
+    int no_terminal;           /* errno: EITHER is a pipe; 0 */
     bool bad;                  /* exited with other than 0 */
     bool held;                 /* it waits at its start, and does not go on with the others */
     char *error_file;          /* where the program can report its failure; or NULL */

@@ -375,6 +375,23 @@ class Auto(Hostile, Flow):
         result = self.expect(self.in_place(self.FEW, "--no-label", "-np", 4, *self.together(4)), 0)
         self.assertEqual((sorted(result.lines), result.stderr), (["tty 0 0 0"] * 2 + ["tty 0 1 0"] * 2, ""))
 
+    def test_verbose_says_how_many_have_pipes(self):
+        most, none = self.write("max", "66\n"), self.write("nr", "1\n")
+        left = f"mount --bind '{most}' /proc/sys/kernel/pty/max && mount --bind '{none}' /proc/sys/kernel/pty/nr"
+        few = "too few terminals are free"
+        for script, count, why in ((self.FEW, 2, few), (left, 4, few), *((script, 4, "[A-Z].*") for script in self.NONE.values())):
+            with self.subTest(script=script):
+                words = ("-np", 4, *self.together(4), ":", "-np", 1, "true")
+                result = self.expect(self.in_place(script, "-v", *words), 0)
+                self.assertEqual(len(re.findall(f": {count} of 5 ranks got no terminal, but a pipe: {why}\n", result.stderr)), 1,
+                                 result.describe())
+
+    def test_verbose_says_nothing_of_pipes_that_were_meant(self):
+        for words in (("-np", 2, "true"), ("-np", 2, "--pty", "none", *self.words("true")), ("-np", 2, *self.words("true"))):
+            with self.subTest(words=words):
+                result = self.expect(self.in_place("true", "-v", *words), 0)
+                self.assertNotIn("got no terminal", result.stderr)
+
     def test_a_host_without_terminals(self):
         for name, script in self.NONE.items():
             with self.subTest(place=name):
