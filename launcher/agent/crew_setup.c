@@ -240,12 +240,20 @@ static void choose_interfaces(struct crew_setup *setup)
     route_leave_subnets(&setup->route);
 }
 
+static bool wants_terminals(const struct crew_setup *setup)
+{
+    bool wants = setup->prepare->stdout_terminals;
+    for (size_t i = 0; i < setup->apps.count && setup->prepare->mpi_terminals; i++)
+        wants = wants || setup->apps.items[i].links_mpi;
+    return wants;
+}
+
 /* Others on this host need some too, so each start may still fail. Nobody asked for those of MPI
  * programs, so they must leave enough for logins and other jobs. */
 static int check_terminals(struct crew_setup *setup, struct error *err)
 {
     size_t count = setup->prepare->n_workers;
-    int64_t left = pty_left();
+    int64_t left = wants_terminals(setup) ? pty_left() : -1;
     if (left >= 0 && (uint64_t)left < count + TERMINALS_FOR_OTHERS)
         setup->no_terminal = ENOSPC;
     if (!setup->prepare->stdout_terminals || left < 0 || (uint64_t)left >= count)
@@ -277,8 +285,6 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
         if (prepare->workers[i]->slot >= SLOT_MAX)
             return error_set(err, "a worker in slot %u", prepare->workers[i]->slot);
     }
-    if (check_terminals(setup, err) < 0)
-        return -1;
     if (rank_places_read(prepare, &setup->places, err) < 0)
         return -1;
     setup->cpu_ranks =
@@ -298,7 +304,8 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
             mem_printf("%s/" DEADLINE_FILE_NAME, runtime_dir_path(setup->runtime_dir));
     int apps = crew_apps_fill(&setup->apps, prepare, config->mpi != NULL, &config->post->log, err);
     choose_interfaces(setup); /* by the PATH and HOME of the workers */
-    if (apps < 0 || fill_ports(setup, err) < 0 || bind_workers(setup, err) < 0)
+    if (apps < 0 || check_terminals(setup, err) < 0 || fill_ports(setup, err) < 0 ||
+        bind_workers(setup, err) < 0)
         return -1;
     if (fill_mpi(setup, mpi_ops, context, err) < 0)
         return -1;
