@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "node/room_test.h"
 
 #define FILE_MAX (1 << 16)
@@ -80,12 +81,9 @@ static int64_t first_number(const char *text)
 
 static int64_t number_after(const char *text, const char *key)
 {
-    size_t length = strlen(key);
-    for (; *text != '\0'; text += strcspn(text, "\n") + (text[strcspn(text, "\n")] == '\n')) {
-        if (strncmp(text, key, length) == 0 && text[length] == ' ')
-            return first_number(text + length + 1);
-    }
-    return -1;
+    char *begin AUTO_FREE = mem_printf("%s ", key);
+    const char *number = text_line_after(text, begin);
+    return number != NULL ? first_number(number) : -1;
 }
 
 int64_t cgroup_memory_counter(const char *v2_file, const char *v1_file, const char *key)
@@ -105,10 +103,8 @@ static bool file_says(const char *root, const char *path, const char *file, cons
 {
     struct buf text AUTO_BUF = BUF_INIT(FILE_MAX);
     char *full AUTO_FREE = mem_printf("%s%s/%s", root, path != NULL ? path : "", file);
-    if (path == NULL || fd_read_file(full, &text, NULL) < 0)
-        return false;
-    const char *found = strstr(buf_text(&text), line);
-    return found != NULL && (found == buf_text(&text) || found[-1] == '\n');
+    return path != NULL && fd_read_file(full, &text, NULL) == 0 &&
+           text_line_after(buf_text(&text), line) != NULL;
 }
 
 bool cgroup_is_frozen(pid_t pid)
@@ -202,8 +198,7 @@ static int64_t machine_kills(void)
     struct buf text AUTO_BUF = BUF_INIT(1 << 16);
     if (fd_read_file("/proc/vmstat", &text, NULL) < 0)
         return -1;
-    const char *line = strstr(buf_text(&text), "\noom_kill ");
-    return line != NULL ? strtoll(line + 10, NULL, 10) : -1;
+    return number_after(buf_text(&text), "oom_kill");
 }
 
 bool oom_log_has_our_pids(void)

@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "io/helpers.h"
 #include "io/loop.h"
 #include "io/program.h"
@@ -56,16 +57,11 @@ static bool makes_files_later(const char *root)
 /* The text after "name:" in lines of "name: value"; NULL: no such line. The caller owns it. */
 static char *value_of(const char *text, const char *name)
 {
-    size_t length = strlen(name);
-    for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
-        line += line[0] == '\n';
-        if (strncmp(line, name, length) != 0)
-            continue;
-        line += length;
-        line += strspn(line, ": \t");
-        return mem_strndup(line, strcspn(line, "\r\n"));
-    }
-    return NULL;
+    const char *value = text_line_after(text, name);
+    if (value == NULL)
+        return NULL;
+    value += strspn(value, ": \t");
+    return mem_strndup(value, strcspn(value, "\r\n"));
 }
 
 static void add_nvidia(const char *root, const char *address, struct device_list *out)
@@ -291,11 +287,10 @@ char *gpus_ask_program(const char *root, const char *search)
 /* Lines "GPU 0: NVIDIA H100 (UUID: GPU-...)"; MIG devices have lines of their own below. */
 static int count_gpus(const char *text)
 {
+    static const char begin[] = "GPU ";
     int count = 0;
-    for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
-        line += line[0] == '\n';
-        count += strncmp(line, "GPU ", 4) == 0;
-    }
+    for (text = text_line_after(text, begin); text != NULL; text = text_line_after(text, begin))
+        count++;
     return count;
 }
 

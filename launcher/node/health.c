@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "node/gpus.h"
 #include "node/runtime_dir.h"
 
@@ -57,17 +58,11 @@ static void read_folder(const char *what, const char *place, struct health_folde
 static char *read_system(const char *root)
 {
     char *text AUTO_FREE = read_text(root, "/etc/os-release");
-    static const char key[] = "PRETTY_NAME=";
-    const char *line = text;
-    while (line != NULL && strncmp(line, key, sizeof(key) - 1) != 0) {
-        line = strchr(line, '\n');
-        line = line == NULL ? NULL : line + 1;
-    }
-    if (line == NULL)
+    const char *name = text_line_after(text, "PRETTY_NAME=");
+    if (name == NULL)
         return mem_strdup("");
-    line += sizeof(key) - 1;
-    line += strspn(line, "\"'");
-    return mem_strndup(line, strcspn(line, "\"'\n"));
+    name += strspn(name, "\"'");
+    return mem_strndup(name, strcspn(name, "\"'\n"));
 }
 
 /* "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  ...": the first word that begins
@@ -101,13 +96,11 @@ static char *read_model(const char *root, const char *pci)
 {
     char *path AUTO_FREE = mem_printf("/proc/driver/nvidia/gpus/%s/information", pci);
     char *text AUTO_FREE = read_text(root, path);
-    static const char key[] = "Model:";
-    const char *line = strstr(text, key);
-    if (line == NULL)
+    const char *model = text_line_after(text, "Model:");
+    if (model == NULL)
         return mem_strdup("NVIDIA");
-    line += sizeof(key) - 1;
-    line += strspn(line, " \t");
-    return mem_strndup(line, strcspn(line, "\n"));
+    model += strspn(model, " \t");
+    return mem_strndup(model, strcspn(model, "\n"));
 }
 
 static void read_gpus(const char *root, struct strv *out)

@@ -410,8 +410,8 @@ static long mount_of(const char *root, pid_t tid, int fd)
     char *path AUTO_FREE = mem_printf("%s/proc/%d/fdinfo/%d", root, (int)tid, fd);
     if (fd_read_file(path, &text, NULL) < 0)
         return -1;
-    const char *found = strstr(buf_text(&text), "mnt_id:");
-    return found == NULL ? -1 : strtol(found + strlen("mnt_id:"), NULL, 10);
+    const char *found = text_line_after(buf_text(&text), "mnt_id:");
+    return found == NULL ? -1 : strtol(found, NULL, 10);
 }
 
 /* "42 28 0:40 / /data rw,relatime shared:1 - nfs4 server:/data rw" */

@@ -17,6 +17,17 @@ static inline bool text_same(const char *one, const char *other)
     return one == NULL || other == NULL ? one == other : strcmp(one, other) == 0;
 }
 
+/* What is behind `with` in the first line that begins with it; NULL: none does. */
+static inline const char *text_line_after(const char *text, const char *with)
+{
+    for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
+        line += line[0] == '\n';
+        if (text_begins(line, with))
+            return line + strlen(with);
+    }
+    return NULL;
+}
+
 /* What is behind the last slash of a path; the whole path if that is nothing. */
 static inline const char *text_base_name(const char *path)
 {
