@@ -12,75 +12,46 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-static void put32(uint8_t *out, uint32_t value)
+/* The lowest `size` bytes of a number, the highest of them first. */
+static void put(uint8_t *out, uint64_t value, size_t size)
 {
-    value = htobe32(value);
-    memcpy(out, &value, sizeof(value));
+    value = htobe64(value << 8 * (sizeof(value) - size));
+    memcpy(out, &value, size);
 }
 
-static void put64(uint8_t *out, uint64_t value)
+static uint64_t get(const uint8_t *in, size_t size)
 {
-    value = htobe64(value);
-    memcpy(out, &value, sizeof(value));
+    uint64_t value = 0;
+    memcpy(&value, in, size);
+    return be64toh(value) >> 8 * (sizeof(value) - size);
 }
 
-static void put16(uint8_t *out, uint16_t value)
-{
-    value = htobe16(value);
-    memcpy(out, &value, sizeof(value));
-}
-
-static uint16_t get16(const uint8_t *in)
-{
-    uint16_t value;
-    memcpy(&value, in, sizeof(value));
-    return be16toh(value);
-}
-
-static uint32_t get32(const uint8_t *in)
-{
-    uint32_t value;
-    memcpy(&value, in, sizeof(value));
-    return be32toh(value);
-}
-
-static uint64_t get64(const uint8_t *in)
-{
-    uint64_t value;
-    memcpy(&value, in, sizeof(value));
-    return be64toh(value);
-}
-
-const char *frame_name(uint8_t type)
+/* NULL: the type is unknown. */
+static const char *name_of(uint8_t type)
 {
     switch (type) {
 #define FRAME_NAME(name, number) \
     case name: return #name + sizeof("FRAME_") - 1;
         FRAME_LIST(FRAME_NAME)
 #undef FRAME_NAME
-    default: return "unknown";
+    default: return NULL;
     }
 }
 
-static int type_is_known(uint8_t type)
+const char *frame_name(uint8_t type)
 {
-    switch (type) {
-#define FRAME_KNOWN(name, number) case name:
-        FRAME_LIST(FRAME_KNOWN)
-#undef FRAME_KNOWN
-        return 1;
-    default: return 0;
-    }
+    const char *name = name_of(type);
+    return name != NULL ? name : "unknown";
 }
 
 void frame_header_put(const struct frame_header *header, uint8_t out[FRAME_HEADER_SIZE])
 {
     out[0] = header->version;
     out[1] = header->type;
-    put16(out + 2, header->number);
-    put32(out + 4, header->length);
-    put32(out + 8, header->node);
-    put32(out + 12, header->epoch);
+    put(out + 2, header->number, 2);
+    put(out + 4, header->length, 4);
+    put(out + 8, header->node, 4);
+    put(out + 12, header->epoch, 4);
 }
 
 int frame_header_get(const uint8_t in[FRAME_HEADER_SIZE], struct frame_header *header,
@@ -88,16 +59,16 @@ int frame_header_get(const uint8_t in[FRAME_HEADER_SIZE], struct frame_header *h
 {
     *header = (struct frame_header){.version = in[0],
                                     .type = in[1],
-                                    .number = get16(in + 2),
-                                    .length = get32(in + 4),
-                                    .node = get32(in + 8),
-                                    .epoch = get32(in + 12)};
+                                    .number = (uint16_t)get(in + 2, 2),
+                                    .length = (uint32_t)get(in + 4, 4),
+                                    .node = (uint32_t)get(in + 8, 4),
+                                    .epoch = (uint32_t)get(in + 12, 4)};
     if (header->version != FRAME_VERSION)
         return error_set(err,
                          "the other side speaks protocol %d and this program %d; install the "
                          "same version of hvdrun on both",
                          header->version, FRAME_VERSION);
-    if (!type_is_known(header->type))
+    if (name_of(header->type) == NULL)
         return error_set(err, "unknown frame type %d", header->type);
     if (header->length > FRAME_BODY_MAX)
         return error_set(err, "a %s frame of %u bytes is over the limit of %u",
@@ -107,11 +78,10 @@ int frame_header_get(const uint8_t in[FRAME_HEADER_SIZE], struct frame_header *h
 
 void frame_data_put(const struct frame_data *data, uint8_t out[FRAME_DATA_PREFIX])
 {
-    put32(out, data->seat);
-    memset(out + 4, 0, 4);
-    out[4] = data->stream;
-    put64(out + 8, data->offset);
-    put64(out + 16, data->when_ns);
+    put(out, data->seat, 4);
+    put(out + 4, (uint64_t)data->stream << 24, 4); /* and three zeros */
+    put(out + 8, data->offset, 8);
+    put(out + 16, data->when_ns, 8);
 }
 
 int frame_data_get(const uint8_t *body, uint32_t length, struct frame_data *data, struct error *err)
@@ -120,10 +90,10 @@ int frame_data_get(const uint8_t *body, uint32_t length, struct frame_data *data
         return error_set(err, "a data frame of %u bytes is too short", length);
     if (body[4] > 2)
         return error_set(err, "a data frame names stream %d", body[4]);
-    *data = (struct frame_data){.seat = get32(body),
+    *data = (struct frame_data){.seat = (uint32_t)get(body, 4),
                                 .stream = body[4],
-                                .offset = get64(body + 8),
-                                .when_ns = get64(body + 16)};
+                                .offset = get(body + 8, 8),
+                                .when_ns = get(body + 16, 8)};
     return 0;
 }
 
@@ -202,7 +172,7 @@ static bool is_fragment(uint8_t type)
 /* A frame that ends pieces becomes the one that it names. */
 static int take_name(struct frame_header *header, const uint8_t **body, struct error *err)
 {
-    if (header->length == 0 || !type_is_known((*body)[0]) || is_fragment((*body)[0]))
+    if (header->length == 0 || name_of((*body)[0]) == NULL || is_fragment((*body)[0]))
         return error_set(err, "the other side sent pieces of an unknown message");
     header->type = (*body)[0];
     header->length--;
