@@ -58,6 +58,7 @@ struct mpi_job {
 struct mpi_world {
     struct mpi_world *next;
     struct mpi_host *host;
+    struct loop *loop;
     struct mpi_job job;
     struct pmix_server *pmix; /* that has its namespace; NULL: none has */
     struct pmi1_wire *pmi1;   /* NULL likewise */
@@ -83,8 +84,8 @@ void mpi_world_exited(struct mpi_world *world, int index, int code, int signal);
 void mpi_world_collect(struct mpi_world *world, int index);
 
 /* For mpi_host.c, which makes and destroys worlds. */
-void mpi_world_open(struct mpi_world *world, struct loop *loop);
-void mpi_world_open_pmi1(struct mpi_world *world, struct loop *loop);
+void mpi_world_open(struct mpi_world *world);
+void mpi_world_open_pmi1(struct mpi_world *world);
 void mpi_world_look(struct mpi_world *world); /* from now on */
 void mpi_world_close(struct mpi_world *world);
 
@@ -105,33 +106,18 @@ void mpi_too_large(const struct log *log, size_t length); /* an error: the data 
  * PMI_FD. */
 struct pmi1_wire;
 
-/* What the engine leaves to its owner; see pmi1/engine.h. */
-struct pmi1_wire_ops {
-    void (*aborted)(void *context, int rank, int code, const char *text);
-    void (*spawn)(void *context, int rank, const struct pmi1_spawn *request);
-    void (*barrier_in)(void *context, const char *bytes, size_t length);
-    void (*name)(void *context, int rank, enum pmi1_name_request request, const char *service,
-                 const char *port);
-};
-
-struct pmi1_wire *pmi1_wire_create(struct loop *loop, const struct log *log,
-                                   const struct mpi_job *job, const char *kvsname,
-                                   const struct pmi1_wire_ops *ops, void *context);
+/* `ops`: what the engine leaves to the world, which is their context; all but `send` and
+ * `spawn_refused`. */
+struct pmi1_wire *pmi1_wire_create(struct mpi_world *world, const struct pmi1_ops *ops);
 void pmi1_wire_destroy(struct pmi1_wire *wire);
+struct pmi1_engine *pmi1_wire_engine(const struct pmi1_wire *wire);
 
 /* Opens the worker's connection; `*worker_fd` is the end that it inherits, the caller's to close.
  */
 int pmi1_wire_worker(struct pmi1_wire *wire, int local_rank, struct strv *env, int *worker_fd,
                      struct error *err);
-bool pmi1_wire_has_spoken(const struct pmi1_wire *wire, int local_rank);
-bool pmi1_wire_has_finalized(const struct pmi1_wire *wire, int local_rank);
+enum pmi1_state pmi1_wire_state(const struct pmi1_wire *wire, int local_rank);
 void pmi1_wire_collect(struct pmi1_wire *wire, int local_rank); /* reads what is there */
-
-int pmi1_wire_barrier_out(struct pmi1_wire *wire, const char *bytes, size_t length,
-                          struct error *err);
-void pmi1_wire_spawn_reply(struct pmi1_wire *wire, int rank, bool ok);
-void pmi1_wire_name_reply(struct pmi1_wire *wire, int rank, enum pmi1_name_request request,
-                          const char *port);
 
 /*
  * mpi_relay.c: connects the MPI servers of this node (PMIx and our PMI-1 engine) with the driver.

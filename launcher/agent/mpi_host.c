@@ -387,7 +387,7 @@ static int open_servers(struct mpi_world *world, struct error *err)
     if (check_workers(job, err) < 0 || (pmix && register_world(world, err) < 0))
         return -1;
     if (pmi1)
-        mpi_world_open_pmi1(world, world->host->loop);
+        mpi_world_open_pmi1(world);
     /* Workers that may rejoin others have no MPI, whatever their libraries map. */
     if (!job->prepare->elastic || pmix || pmi1)
         mpi_world_look(world);
@@ -398,8 +398,9 @@ struct mpi_world *mpi_world_create(struct mpi_host *host, const struct mpi_job *
                                    struct error *err)
 {
     struct mpi_world *world = mem_alloc(sizeof(*world));
-    *world = (struct mpi_world){.next = host->worlds, .host = host, .job = *job};
-    mpi_world_open(world, host->loop);
+    *world =
+        (struct mpi_world){.next = host->worlds, .host = host, .loop = host->loop, .job = *job};
+    mpi_world_open(world);
     host->worlds = world;
     if (open_servers(world, err) == 0)
         return world;

@@ -290,7 +290,8 @@ static const char *on_collected(const struct mpi_world *world, const Hvdrun__Mpi
                                            data.data, data.len);
     /* PMI-1 has no way to say that a barrier failed; the job is being ended anyway. */
     if (message->pmi1 && ok && world->pmi1 != NULL &&
-        pmi1_wire_barrier_out(world->pmi1, (const char *)data.data, data.len, &err) < 0)
+        pmi1_barrier_out(pmi1_wire_engine(world->pmi1), (const char *)data.data, data.len, &err) <
+            0)
         log_error(&world->job.post->log, "%s", err.text);
     return NULL;
 }
@@ -321,7 +322,7 @@ static void name_reply(const struct mpi_world *world, const Hvdrun__MpiStoreRepl
         bool whole = value != NULL && value->len > 0 && value->data[value->len - 1] == '\0';
         port = whole ? (const char *)value->data : NULL;
     }
-    pmi1_wire_name_reply(world->pmi1, (int)message->token, request, port);
+    pmi1_name_reply(pmi1_wire_engine(world->pmi1), (int)message->token, request, port);
 }
 
 static void store_reply(const struct mpi_world *world, const Hvdrun__MpiStoreReply *message)
@@ -361,7 +362,8 @@ static void on_spawned(const struct mpi_world *world, const Hvdrun__Spawned *mes
 {
     char *nspace AUTO_FREE = mem_printf(PMIX_NSPACE_FORMAT, world->job.job_id, message->epoch);
     if (message->pmi1 && world->pmi1 != NULL)
-        pmi1_wire_spawn_reply(world->pmi1, (int)message->token, message->result == PMIX_SPAWNED_OK);
+        pmi1_spawn_reply(pmi1_wire_engine(world->pmi1), (int)message->token,
+                         message->result == PMIX_SPAWNED_OK);
     else if (!message->pmi1 && world->pmix != NULL && message->result <= PMIX_SPAWN_FAILED)
         world->pmix->module->spawn_reply(world->pmix->inner, message->token,
                                          (enum pmix_spawn_result)message->result, nspace);

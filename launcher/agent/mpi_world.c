@@ -160,7 +160,7 @@ static bool has_spoken(const struct mpi_world *world, int index)
         return world->pmix != NULL &&
                world->pmix->module->worker_state(world->pmix->inner, number_of(world, index)) !=
                    PMIX_WORKER_SILENT;
-    case MPI_PMI1: return pmi1_wire_has_spoken(world->pmi1, index);
+    case MPI_PMI1: return pmi1_wire_state(world->pmi1, index) != PMI1_SILENT;
     default: return false;
     }
 }
@@ -174,7 +174,7 @@ static bool has_finalized(const struct mpi_world *world, int index)
             world->pmix->module->worker_state(world->pmix->inner, number_of(world, index));
         return state == PMIX_WORKER_FINALIZED || state == PMIX_WORKER_ABORTED;
     }
-    case MPI_PMI1: return pmi1_wire_has_finalized(world->pmi1, index);
+    case MPI_PMI1: return pmi1_wire_state(world->pmi1, index) == PMI1_FINALIZED;
     default: return true;
     }
 }
@@ -248,21 +248,19 @@ static void look_around(void *context)
                        look_at_ms[world->look.looked] - look_at_ms[world->look.looked - 1]);
 }
 
-void mpi_world_open(struct mpi_world *world, struct loop *loop)
+void mpi_world_open(struct mpi_world *world)
 {
     world->look.early = -1;
-    world->look.timer = loop_timer_create(loop, look_around, world);
+    world->look.timer = loop_timer_create(world->loop, look_around, world);
 }
 
-void mpi_world_open_pmi1(struct mpi_world *world, struct loop *loop)
+void mpi_world_open_pmi1(struct mpi_world *world)
 {
-    static const struct pmi1_wire_ops ops = {.aborted = pmi1_aborted,
-                                             .barrier_in = pmi1_barrier_in,
-                                             .name = pmi1_name,
-                                             .spawn = pmi1_spawn};
-    const struct mpi_job *job = &world->job;
-    char *kvsname AUTO_FREE = mem_printf("%s_%u", job->job_id, job->post->epoch);
-    world->pmi1 = pmi1_wire_create(loop, &job->post->log, job, kvsname, &ops, world);
+    static const struct pmi1_ops ops = {.abort = pmi1_aborted,
+                                        .barrier_in = pmi1_barrier_in,
+                                        .name = pmi1_name,
+                                        .spawn = pmi1_spawn};
+    world->pmi1 = pmi1_wire_create(world, &ops);
 }
 
 void mpi_world_look(struct mpi_world *world)

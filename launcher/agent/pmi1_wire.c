@@ -28,15 +28,17 @@ struct line {
 };
 
 struct pmi1_wire {
-    struct loop *loop;
-    const struct log *log;
+    struct mpi_world *world;
     struct pmi1_engine *engine;
     struct line *lines; /* by local rank */
     int count;
-    bool alone; /* the world has one rank */
-    const struct pmi1_wire_ops *ops;
-    void *context;
+    struct pmi1_ops ops; /* of the engine; their context is the world */
 };
+
+static const struct log *log_of(const struct pmi1_wire *wire)
+{
+    return &wire->world->job.post->log;
+}
 
 static void line_close(struct line *line)
 {
@@ -58,7 +60,7 @@ static void line_give_up(const struct line *line, int errnum)
     if (errnum == EPIPE || errnum == ECONNRESET)
         return; /* it has gone */
     snprintf(why, sizeof(why), "cannot answer its PMI requests: %s", strerrordesc_np(errnum));
-    wire->ops->aborted(wire->context, line->rank, STATUS_LAUNCHER, why);
+    wire->ops.abort(wire->world, line->rank, STATUS_LAUNCHER, why);
 }
 
 /* A worker that has gone is noticed by its exit, not here. */
@@ -84,9 +86,9 @@ static void line_break_off(const struct line *line, bool finalized, const struct
     struct pmi1_wire *wire = line->wire;
     shutdown(line->fd, SHUT_WR); /* it waits for no answer */
     if (finalized)               /* no rank waits for it: a child of its own, or a second program */
-        log_error(wire->log, "%s", err->text);
+        log_error(log_of(wire), "%s", err->text);
     else
-        wire->ops->aborted(wire->context, line->rank, STATUS_LAUNCHER, err->text);
+        wire->ops.abort(wire->world, line->rank, STATUS_LAUNCHER, err->text);
 }
 
 /* false: nothing more is there now. */
@@ -142,25 +144,14 @@ static struct line *find_line(const struct pmi1_wire *wire, int rank)
 
 static void engine_send(void *context, int rank, const char *bytes, size_t length)
 {
-    struct pmi1_wire *wire = context;
-    struct line *line = find_line(wire, rank);
+    const struct mpi_world *world = context;
+    struct line *line = find_line(world->pmi1, rank);
     if (line->fd < 0)
         return;
     if (buf_append(&line->unsent, bytes, length) < 0)
-        log_error(wire->log, "rank %d does not read the answers to its PMI requests", rank);
+        log_error(log_of(world->pmi1), "rank %d does not read the answers to its PMI requests",
+                  rank);
     line_flush(line);
-}
-
-static void engine_abort(void *context, int rank, int code, const char *text)
-{
-    struct pmi1_wire *wire = context;
-    wire->ops->aborted(wire->context, rank, code, text);
-}
-
-static void engine_spawn(void *context, int rank, const struct pmi1_spawn *request)
-{
-    struct pmi1_wire *wire = context;
-    wire->ops->spawn(wire->context, rank, request);
 }
 
 static void tell_refusal(struct line *line, const char *what)
@@ -172,54 +163,36 @@ static void tell_refusal(struct line *line, const char *what)
     if (line->told.count == TOLD_MAX)
         return;
     strv_add(&line->told, what);
-    log_warning(wire->log, "rank %d cannot spawn ranks: its MPI library sends %s%s", line->rank,
+    log_warning(log_of(wire), "rank %d cannot spawn ranks: its MPI library sends %s%s", line->rank,
                 what,
-                wire->alone ? "" : "; with MPICH, ranks that asked with it may wait for ever");
+                wire->world->job.prepare->size == 1
+                    ? ""
+                    : "; with MPICH, ranks that asked with it may wait for ever");
 }
 
 static void engine_spawn_refused(void *context, int rank, const char *what)
 {
-    const struct pmi1_wire *wire = context;
-    struct line *line = find_line(wire, rank);
+    const struct mpi_world *world = context;
+    struct line *line = find_line(world->pmi1, rank);
     tell_refusal(line, what);
     if (line->refused == NULL)
-        line->refused = loop_timer_create(wire->loop, refused_for_long, line);
+        line->refused = loop_timer_create(world->loop, refused_for_long, line);
     loop_timer_set(line->refused, REFUSED_ENDS_MS);
 }
 
-static void engine_barrier_in(void *context, const char *bytes, size_t length)
+struct pmi1_wire *pmi1_wire_create(struct mpi_world *world, const struct pmi1_ops *ops)
 {
-    struct pmi1_wire *wire = context;
-    wire->ops->barrier_in(wire->context, bytes, length);
-}
-
-static void engine_name(void *context, int rank, enum pmi1_name_request request,
-                        const char *service, const char *port)
-{
-    struct pmi1_wire *wire = context;
-    wire->ops->name(wire->context, rank, request, service, port);
-}
-
-struct pmi1_wire *pmi1_wire_create(struct loop *loop, const struct log *log,
-                                   const struct mpi_job *job, const char *kvsname,
-                                   const struct pmi1_wire_ops *ops, void *context)
-{
+    const struct mpi_job *job = &world->job;
     const Hvdrun__Prepare *prepare = job->prepare;
-    const struct pmi1_ops engine_ops = {.send = engine_send,
-                                        .abort = engine_abort,
-                                        .barrier_in = engine_barrier_in,
-                                        .name = engine_name,
-                                        .spawn = engine_spawn,
-                                        .spawn_refused = engine_spawn_refused};
+    char *kvsname AUTO_FREE = mem_printf("%s_%u", job->job_id, job->post->epoch);
     size_t count = prepare->n_workers;
     struct pmi1_wire *wire = mem_alloc(sizeof(*wire));
-    *wire = (struct pmi1_wire){.loop = loop,
-                               .log = log,
+    *wire = (struct pmi1_wire){.world = world,
                                .lines = mem_array(count, sizeof(struct line)),
                                .count = (int)count,
-                               .alone = prepare->size == 1,
-                               .ops = ops,
-                               .context = context};
+                               .ops = *ops};
+    wire->ops.send = engine_send;
+    wire->ops.spawn_refused = engine_spawn_refused;
     int *ranks AUTO_FREE = mem_array(count, sizeof(*ranks));
     int *apps AUTO_FREE = mem_array(count, sizeof(*apps));
     for (size_t i = 0; i < count; i++) {
@@ -239,7 +212,7 @@ struct pmi1_wire *pmi1_wire_create(struct loop *loop, const struct log *log,
                                  .local_apps = apps,
                                  .node_of = job->places->node_of,
                                  .node_count = (int)prepare->n_host_ranks};
-    wire->engine = pmi1_engine_create(&config, &engine_ops, wire);
+    wire->engine = pmi1_engine_create(&config, &wire->ops, world);
     return wire;
 }
 
@@ -256,6 +229,11 @@ void pmi1_wire_destroy(struct pmi1_wire *wire)
     free(wire);
 }
 
+struct pmi1_engine *pmi1_wire_engine(const struct pmi1_wire *wire)
+{
+    return wire->engine;
+}
+
 int pmi1_wire_worker(struct pmi1_wire *wire, int local_rank, struct strv *env, int *worker_fd,
                      struct error *err)
 {
@@ -265,21 +243,16 @@ int pmi1_wire_worker(struct pmi1_wire *wire, int local_rank, struct strv *env, i
         return error_errno(err, errno, "cannot create the PMI connection of rank %d", line->rank);
     fd_nonblock(ends[0]);
     line->fd = ends[0];
-    line->watch = loop_fd_create(wire->loop, line->fd, line_ready, line);
+    line->watch = loop_fd_create(wire->world->loop, line->fd, line_ready, line);
     loop_fd_watch(line->watch, LOOP_READ);
     *worker_fd = ends[1];
     pmi1_worker_env(wire->engine, line->rank, ends[1], env);
     return 0;
 }
 
-bool pmi1_wire_has_spoken(const struct pmi1_wire *wire, int local_rank)
+enum pmi1_state pmi1_wire_state(const struct pmi1_wire *wire, int local_rank)
 {
-    return pmi1_rank_state(wire->engine, wire->lines[local_rank].rank) != PMI1_SILENT;
-}
-
-bool pmi1_wire_has_finalized(const struct pmi1_wire *wire, int local_rank)
-{
-    return pmi1_rank_state(wire->engine, wire->lines[local_rank].rank) == PMI1_FINALIZED;
+    return pmi1_rank_state(wire->engine, wire->lines[local_rank].rank);
 }
 
 void pmi1_wire_collect(struct pmi1_wire *wire, int local_rank)
@@ -288,21 +261,4 @@ void pmi1_wire_collect(struct pmi1_wire *wire, int local_rank)
     bool more = line->fd >= 0;
     while (more)
         more = line_read(line);
-}
-
-int pmi1_wire_barrier_out(struct pmi1_wire *wire, const char *bytes, size_t length,
-                          struct error *err)
-{
-    return pmi1_barrier_out(wire->engine, bytes, length, err);
-}
-
-void pmi1_wire_name_reply(struct pmi1_wire *wire, int rank, enum pmi1_name_request request,
-                          const char *port)
-{
-    pmi1_name_reply(wire->engine, rank, request, port);
-}
-
-void pmi1_wire_spawn_reply(struct pmi1_wire *wire, int rank, bool ok)
-{
-    pmi1_spawn_reply(wire->engine, rank, ok);
 }
