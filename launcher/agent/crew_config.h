@@ -54,7 +54,8 @@ struct crew_config {
  */
 struct crew_progress;
 
-/* `folder` is the runtime folder. The seats are copied. */
+/* `folder` is the runtime folder, or NULL. The seats are copied. What the files say goes to the
+ * desk. NULL: there is no folder, or no desk. */
 struct crew_progress *crew_progress_create(const struct crew_config *config, const char *folder,
                                            const uint32_t *seats, size_t count);
 void crew_progress_destroy(struct crew_progress *progress); /* accepts NULL */
@@ -68,7 +69,8 @@ struct crew_progress_places {
 struct crew_progress_places crew_progress_places(const struct crew_progress *progress,
                                                  uint32_t seat); /* accepts NULL */
 
-void crew_progress_ended(struct crew_progress *progress, uint32_t seat); /* accepts NULL */
+/* The worker has ended: what it wrote last is taken now. Accepts NULL. */
+void crew_progress_ended(struct crew_progress *progress, uint32_t seat);
 
 /* crew_start.c: the start of the workers of a crew, and what differs between them. */
 #define CREW_START_MAX 128 /* workers in one turn of the loop */

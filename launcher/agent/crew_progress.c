@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include "agent/progress.h"
-#include "agent/room_test.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -39,10 +38,10 @@ struct file {
     size_t told_length;
 };
 
-struct progress_files {
-    struct progress_desk *desk;
+struct crew_progress {
+    const struct crew_config *config;
     char *folder;
-    uint32_t epoch;
+    char *token;        /* path of its file; NULL: no status endpoint */
     struct file *items; /* by ascending seat */
     size_t count;
     struct file_stamp stamp; /* of the folder */
@@ -56,7 +55,7 @@ static int by_seat(const void *a, const void *b)
     return (one->seat > other->seat) - (one->seat < other->seat);
 }
 
-static char *progress_files_path(const char *folder, uint32_t seat)
+static char *path_of(const char *folder, uint32_t seat)
 {
     return mem_printf("%s/progress.%u", folder, seat);
 }
@@ -87,7 +86,7 @@ static bool was_told(const struct file *file, const char *bytes, size_t length)
            memcmp(file->told, bytes, length) == 0;
 }
 
-static void tell(struct progress_files *files, struct file *file, const char *bytes, size_t length,
+static void tell(struct crew_progress *crew, struct file *file, const char *bytes, size_t length,
                  int64_t when_ns)
 {
     struct progress progress AUTO_PROGRESS = PROGRESS_INIT;
@@ -95,12 +94,13 @@ static void tell(struct progress_files *files, struct file *file, const char *by
     file->told = mem_dup(bytes, length);
     file->told_length = length;
     if (progress_parse(bytes, length, true, &progress, NULL) == 0)
-        progress_desk_take(files->desk, files->epoch, file->seat, when_ns, &progress);
+        progress_desk_take(crew->config->progress_desk, crew->config->epoch, file->seat, when_ns,
+                           &progress);
 }
 
 /* The file has changed, or may have (`changed` is false). `last`: nobody writes any more. */
-static void read_file(struct progress_files *files, struct file *file, const char *path,
-                      bool changed, bool last)
+static void read_file(struct crew_progress *crew, struct file *file, const char *path, bool changed,
+                      bool last)
 {
     char bytes[PROGRESS_LINE_MAX];
     int64_t when_ns = 0;
@@ -110,121 +110,88 @@ static void read_file(struct progress_files *files, struct file *file, const cha
     bool waits = bytes[length - 1] != '\n' && changed && !file->open_end && !last;
     file->open_end = waits;
     if (!waits)
-        tell(files, file, bytes, (size_t)length, when_ns);
+        tell(crew, file, bytes, (size_t)length, when_ns);
 }
 
-static void look_at(struct progress_files *files, struct file *file, bool last)
+static void look_at(struct crew_progress *crew, struct file *file, bool last)
 {
-    char *path AUTO_FREE = progress_files_path(files->folder, file->seat);
+    char *path AUTO_FREE = path_of(crew->folder, file->seat);
     struct file_stamp stamp = file_stamp_of(path);
     bool changed = !file_stamp_equal(&stamp, &file->stamp), looks = changed || file->again || last;
     file->there = stamp.inode != 0;
     file->stamp = stamp;
     file->again = changed;
     if (file->there && looks)
-        read_file(files, file, path, changed, last);
+        read_file(crew, file, path, changed, last);
 }
 
 static void look(void *context)
 {
-    struct progress_files *files = context;
-    struct file_stamp stamp = file_stamp_of(files->folder);
-    bool changed = !file_stamp_equal(&stamp, &files->stamp), all = changed || files->again;
+    struct crew_progress *crew = context;
+    struct file_stamp stamp = file_stamp_of(crew->folder);
+    bool changed = !file_stamp_equal(&stamp, &crew->stamp), all = changed || crew->again;
     bool any = false;
-    files->stamp = stamp;
-    files->again = changed;
-    for (size_t i = 0; i < files->count; i++) {
-        if (all || files->items[i].there)
-            look_at(files, &files->items[i], false);
-        any = any || files->items[i].there;
+    crew->stamp = stamp;
+    crew->again = changed;
+    for (size_t i = 0; i < crew->count; i++) {
+        if (all || crew->items[i].there)
+            look_at(crew, &crew->items[i], false);
+        any = any || crew->items[i].there;
     }
-    loop_timer_set(files->timer, any ? LOOK_MS : IDLE_LOOK_MS);
+    loop_timer_set(crew->timer, any ? LOOK_MS : IDLE_LOOK_MS);
 }
-
-struct progress_files *progress_files_create(struct loop *loop, struct progress_desk *desk,
-                                             const char *folder, uint32_t epoch,
-                                             const uint32_t *seats, size_t count)
-{
-    struct progress_files *files = mem_alloc(sizeof(*files));
-    *files = (struct progress_files){
-        .desk = desk, .folder = mem_strdup(folder), .epoch = epoch, .count = count, .again = true};
-    files->items = mem_array(count, sizeof(*files->items));
-    for (size_t i = 0; i < count; i++)
-        files->items[i].seat = seats[i];
-    qsort(files->items, count, sizeof(*files->items), by_seat);
-    files->timer = loop_timer_create(loop, look, files);
-    loop_timer_set(files->timer, IDLE_LOOK_MS);
-    return files;
-}
-
-void progress_files_destroy(struct progress_files *files)
-{
-    if (files == NULL)
-        return;
-    loop_timer_destroy(files->timer);
-    for (size_t i = 0; i < files->count; i++)
-        free(files->items[i].told);
-    free(files->items);
-    free(files->folder);
-    free(files);
-}
-
-void progress_files_ended(struct progress_files *files, uint32_t seat)
-{
-    const struct file wanted = {.seat = seat};
-    struct file *file = bsearch(&wanted, files->items, files->count, sizeof(wanted), by_seat);
-    if (file != NULL)
-        look_at(files, file, true);
-    progress_desk_flush(files->desk);
-}
-
-struct crew_progress {
-    const struct crew_config *config;
-    char *folder;
-    char *token; /* path of its file; NULL: no status endpoint */
-    struct progress_files *files;
-};
 
 struct crew_progress *crew_progress_create(const struct crew_config *config, const char *folder,
                                            const uint32_t *seats, size_t count)
 {
     if (folder == NULL || config->progress_desk == NULL)
         return NULL;
-    struct crew_progress *progress = mem_alloc(sizeof(*progress));
-    *progress = (struct crew_progress){.config = config, .folder = mem_strdup(folder)};
+    struct crew_progress *crew = mem_alloc(sizeof(*crew));
+    *crew = (struct crew_progress){
+        .config = config, .folder = mem_strdup(folder), .count = count, .again = true};
     if (config->progress_door != NULL && config->rendezvous_port > 0)
-        progress->token = progress_door_write_token(config->progress_door, folder);
-    progress->files = progress_files_create(config->loop, config->progress_desk, folder,
-                                            config->epoch, seats, count);
-    return progress;
+        crew->token = progress_door_write_token(config->progress_door, folder);
+    crew->items = mem_array(count, sizeof(*crew->items));
+    for (size_t i = 0; i < count; i++)
+        crew->items[i].seat = seats[i];
+    qsort(crew->items, count, sizeof(*crew->items), by_seat);
+    crew->timer = loop_timer_create(config->loop, look, crew);
+    loop_timer_set(crew->timer, IDLE_LOOK_MS);
+    return crew;
 }
 
-void crew_progress_destroy(struct crew_progress *progress)
+void crew_progress_destroy(struct crew_progress *crew)
 {
-    if (progress == NULL)
+    if (crew == NULL)
         return;
-    progress_files_destroy(progress->files);
-    free(progress->token);
-    free(progress->folder);
-    free(progress);
+    loop_timer_destroy(crew->timer);
+    for (size_t i = 0; i < crew->count; i++)
+        free(crew->items[i].told);
+    free(crew->items);
+    free(crew->token);
+    free(crew->folder);
+    free(crew);
 }
 
-struct crew_progress_places crew_progress_places(const struct crew_progress *progress,
-                                                 uint32_t seat)
+struct crew_progress_places crew_progress_places(const struct crew_progress *crew, uint32_t seat)
 {
     struct crew_progress_places places = {NULL, NULL, NULL};
-    if (progress == NULL)
+    if (crew == NULL)
         return places;
-    places.file = progress_files_path(progress->folder, seat);
-    places.token = progress->token;
-    if (progress->token != NULL)
-        places.url =
-            progress_door_url(progress->config->rendezvous_port, progress->config->epoch, seat);
+    places.file = path_of(crew->folder, seat);
+    places.token = crew->token;
+    if (crew->token != NULL)
+        places.url = progress_door_url(crew->config->rendezvous_port, crew->config->epoch, seat);
     return places;
 }
 
-void crew_progress_ended(struct crew_progress *progress, uint32_t seat)
+void crew_progress_ended(struct crew_progress *crew, uint32_t seat)
 {
-    if (progress != NULL)
-        progress_files_ended(progress->files, seat);
+    const struct file wanted = {.seat = seat};
+    if (crew == NULL)
+        return;
+    struct file *file = bsearch(&wanted, crew->items, crew->count, sizeof(wanted), by_seat);
+    if (file != NULL)
+        look_at(crew, file, true);
+    progress_desk_flush(crew->config->progress_desk);
 }

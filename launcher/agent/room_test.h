@@ -20,7 +20,6 @@ struct device_list;
 struct ending;
 struct node_facts;
 struct post;
-struct progress_desk;
 struct topology;
 
 /* agent.c */
@@ -64,19 +63,6 @@ const struct device_list *crew_gpus_seen(const struct crew_gpus *gpus);
 /* The numbers of those that the worker in `slot` has or is near, "2,3"; NULL: none. The caller owns
  * it. `gpus` may be NULL here and below. */
 char *crew_gpus_of(const struct crew_gpus *gpus, size_t slot);
-
-/* crew_progress.c */
-
-struct progress_files;
-
-/* `seats` (copied) are those of the crew. What the files say goes to the desk. */
-struct progress_files *progress_files_create(struct loop *loop, struct progress_desk *desk,
-                                             const char *folder, uint32_t epoch,
-                                             const uint32_t *seats, size_t count);
-void progress_files_destroy(struct progress_files *files); /* accepts NULL */
-
-/* The worker has ended: what it wrote last is taken now. */
-void progress_files_ended(struct progress_files *files, uint32_t seat);
 
 /* departure.c */
 

@@ -26,7 +26,8 @@
 struct fixture {
     struct bench bench;
     struct progress_desk *desk;
-    struct progress_files *files;
+    struct crew_config config;
+    struct crew_progress *files;
     struct progress_door *door;
     char folder[64];
     int wanted; /* PROGRESS frames; then the loop stops */
@@ -49,7 +50,9 @@ static int setup(void **state)
     f->desk = progress_desk_create(f->bench.loop, &f->bench.post);
     snprintf(f->folder, sizeof(f->folder), "/tmp/hvdrun-unit-XXXXXX");
     assert_non_null(mkdtemp(f->folder));
-    f->files = progress_files_create(f->bench.loop, f->desk, f->folder, EPOCH, seats, 2);
+    f->config =
+        (struct crew_config){.loop = f->bench.loop, .progress_desk = f->desk, .epoch = EPOCH};
+    f->files = crew_progress_create(&f->config, f->folder, seats, 2);
     *state = f;
     return 0;
 }
@@ -57,7 +60,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    progress_files_destroy(f->files);
+    crew_progress_destroy(f->files);
     progress_door_destroy(f->door);
     progress_desk_destroy(f->desk);
     bench_close(&f->bench);
@@ -172,7 +175,7 @@ static void test_at_the_end(void **state)
     heard(f, 2, 1);
     write_file(f, "progress.2", "100 done");
     write_file(f, "progress.7", "3\n");
-    progress_files_ended(f->files, 2);
+    crew_progress_ended(f->files, 2);
     run_turns(f->bench.loop, 20);
     assert_true(f->bench.heard.progress->workers[0]->percent > 99); /* it did not wait */
     heard(f, 2, 100);
