@@ -89,7 +89,8 @@ static void ending_signal(void *context, int signal)
 static bool ending_is_worker_group(void *context, pid_t group)
 {
     const struct agent *agent = context;
-    return crews_has_group(agent->crews, group);
+    uint32_t seat; /* a worker leads its session and its group */
+    return crews_seat_of(agent->crews, group, &seat);
 }
 
 static int ending_live(void *context)

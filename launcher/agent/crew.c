@@ -509,11 +509,6 @@ bool crew_has_seat(const struct crew *crew, uint32_t seat)
     return by_seat_find(crew, seat) != NULL;
 }
 
-bool crew_has_group(const struct crew *crew, pid_t group)
-{
-    return running_worker(crew, group) != NULL;
-}
-
 bool crew_seat_of(const struct crew *crew, pid_t session, uint32_t *seat)
 {
     const struct worker *worker = running_worker(crew, session);

@@ -62,6 +62,5 @@ bool crew_is_elastic(const struct crew *crew);
 bool crew_is_finished(const struct crew *crew); /* also when it never started */
 bool crew_is_over(const struct crew *crew); /* it started, and no process of it is left to end */
 bool crew_has_seat(const struct crew *crew, uint32_t seat);
-bool crew_has_group(const struct crew *crew, pid_t group); /* of a live worker */
 /* The seat of the live worker that leads this session, which is also its group; false: none. */
 bool crew_seat_of(const struct crew *crew, pid_t session, uint32_t *seat);

@@ -261,14 +261,6 @@ void crews_leave_folders(struct crews *crews)
     }
 }
 
-bool crews_has_group(const struct crews *crews, pid_t group)
-{
-    bool has = false;
-    for (size_t i = 0; i < crews->count && !has; i++)
-        has = crew_has_group(crews->list[i], group);
-    return has;
-}
-
 bool crews_seat_of(const struct crews *crews, pid_t session, uint32_t *seat)
 {
     bool found = false;

@@ -53,7 +53,6 @@ void crews_walk_live(const struct crews *crews,
 int crews_live(const struct crews *crews);
 bool crews_is_finished(const struct crews *crews);
 void crews_leave_folders(struct crews *crews); /* as crew_leave_folders() */
-bool crews_has_group(const struct crews *crews, pid_t group);
 bool crews_seat_of(const struct crews *crews, pid_t session, uint32_t *seat);
 /* To which worker does a process belong? To the one in whose session it is, or below which.
  * `scratch` has room for USAGE_TEXT_MAX. false: to none. */
