@@ -214,14 +214,14 @@ static void draw(const Hvdrun__Prepare *prepare, const struct topology *topology
     binding_report(topology, crew_gpus_seen(out->gpus), unit, workers, count, &out->pictures);
 }
 
-static void warn(const struct crew_binding_request *request, const struct binding *binding)
+static void warn(const struct log *log, const Hvdrun__Prepare *prepare,
+                 const struct binding *binding)
 {
-    const struct log *log = request->log;
     if (binding->narrow)
         log_warning(log,
                     "--cpus-per-proc %u: a worker has fewer cores, because there are no more where "
                     "it is bound",
-                    request->prepare->cpus_per_proc);
+                    prepare->cpus_per_proc);
     else if (binding->sharing > 0)
         log_warning(log,
                     "%zu of %zu workers share their cores with others: hvdrun may use only %zu",
@@ -242,10 +242,10 @@ static bool is_description_lost(const struct topology *topology)
     return described && !topology->simulated && getenv("HWLOC_THISSYSTEM") == NULL;
 }
 
-static int bind_to(const struct crew_binding_request *asked, const struct topology *topology,
-                   bool wanted, struct crew_binding *out, struct error *err)
+static int bind_to(const struct log *log, const Hvdrun__Prepare *prepare,
+                   const struct topology *topology, bool wanted, struct crew_binding *out,
+                   struct error *err)
 {
-    const Hvdrun__Prepare *prepare = asked->prepare;
     int slots = slots_of(prepare);
     char **lists AUTO_FREE = lists_of(prepare, slots);
     struct binding_request request = {.unit = (enum bind_unit)prepare->bind,
@@ -262,13 +262,13 @@ static int bind_to(const struct crew_binding_request *asked, const struct topolo
     if (prepare->report_bindings)
         draw(prepare, topology, binding, out);
     if (wanted)
-        warn(asked, binding);
+        warn(log, prepare, binding);
     if (wanted && topology->simulated)
-        log_warning(asked->log, "HWLOC_SYNTHETIC or HWLOC_XMLFILE describes another machine: "
-                                "hvdrun does not bind workers");
+        log_warning(log, "HWLOC_SYNTHETIC or HWLOC_XMLFILE describes another machine: "
+                         "hvdrun does not bind workers");
     if (is_description_lost(topology))
-        log_warning(asked->log, "hwloc cannot read the description in HWLOC_SYNTHETIC or "
-                                "HWLOC_XMLFILE: hvdrun uses the topology of this machine");
+        log_warning(log, "hwloc cannot read the description in HWLOC_SYNTHETIC or "
+                         "HWLOC_XMLFILE: hvdrun uses the topology of this machine");
     if (wanted && !topology->simulated)
         out->cpus = binding;
     else
@@ -276,10 +276,10 @@ static int bind_to(const struct crew_binding_request *asked, const struct topolo
     return 0;
 }
 
-int crew_binding_fill(struct crew_binding *out, const struct crew_binding_request *request,
+int crew_binding_fill(struct crew_binding *out, const struct crew_config *config,
+                      const Hvdrun__Prepare *prepare, const struct crew_apps *apps,
                       struct error *err)
 {
-    const Hvdrun__Prepare *prepare = request->prepare;
     struct topology topology = {.count = 0};
     if (prepare->bind > BIND_GPU)
         return error_set(err, "a binding of unknown kind %u", prepare->bind);
@@ -288,15 +288,15 @@ int crew_binding_fill(struct crew_binding *out, const struct crew_binding_reques
     bool wanted = prepare->bind != BIND_NONE || prepare->cpus_per_proc > 0 || has_lists(prepare);
     bool needs_topology = wanted || prepare->report_bindings;
     if (needs_topology) {
-        const char *module = modules_find(request->modules, "hvdrun-topology.so", err);
+        const char *module = modules_find(config->modules, "hvdrun-topology.so", err);
         if (module == NULL || topology_read(module, &topology, err) < 0)
             return -1;
     }
-    out->gpus = crew_gpus_create(prepare, request->apps, request->facts->gpus_told,
+    out->gpus = crew_gpus_create(prepare, apps, config->facts->gpus_told,
                                  topology.simulated ? &topology : NULL);
     int result = out->gpus == NULL ? 0 : crew_gpus_check(out->gpus, slots_of(prepare), err);
     if (result == 0 && needs_topology)
-        result = bind_to(request, &topology, wanted, out, err);
+        result = bind_to(&config->post->log, prepare, &topology, wanted, out, err);
     topology_destroy(&topology);
     return result;
 }

@@ -4,11 +4,10 @@
 #pragma once
 
 #include "agent/crew_apps.h"
-#include "agent/modules.h"
+#include "agent/crew_config.h"
 #include "base/error.h"
 #include "model/binding/binding.h"
 #include "model/binding/topology.h"
-#include "node/facts.h"
 #include "wire/control.pb-c.h"
 
 struct crew_binding {       /* all zero: no worker is bound */
@@ -17,17 +16,10 @@ struct crew_binding {       /* all zero: no worker is bound */
     struct strv pictures;   /* for READY */
 };
 
-struct crew_binding_request {
-    const Hvdrun__Prepare *prepare;
-    const struct crew_apps *apps;
-    const struct node_facts *facts;
-    struct modules *modules;
-    const struct log *log;
-};
-
 /* Binds as PREPARE asks, and reads nothing that it does not ask for. `prepare` and `apps` are
  * borrowed until crew_binding_destroy(). -1: `err` says why the crew cannot start. */
-int crew_binding_fill(struct crew_binding *out, const struct crew_binding_request *request,
+int crew_binding_fill(struct crew_binding *out, const struct crew_config *config,
+                      const Hvdrun__Prepare *prepare, const struct crew_apps *apps,
                       struct error *err);
 void crew_binding_destroy(struct crew_binding *binding);
 

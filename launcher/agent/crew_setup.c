@@ -137,17 +137,6 @@ static int fill_ports(struct crew_setup *setup, struct error *err)
     return 0;
 }
 
-static int bind_workers(struct crew_setup *setup, struct error *err)
-{
-    const struct crew_config *config = setup->config;
-    struct crew_binding_request request = {.prepare = setup->prepare,
-                                           .apps = &setup->apps,
-                                           .facts = config->facts,
-                                           .modules = config->modules,
-                                           .log = &config->post->log};
-    return crew_binding_fill(&setup->binding, &request, err);
-}
-
 static bool uses_pmix(const struct crew_setup *setup)
 {
     bool uses = false;
@@ -305,7 +294,7 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
     int apps = crew_apps_fill(&setup->apps, prepare, config->mpi != NULL, &config->post->log, err);
     choose_interfaces(setup); /* by the PATH and HOME of the workers */
     if (apps < 0 || check_terminals(setup, err) < 0 || fill_ports(setup, err) < 0 ||
-        bind_workers(setup, err) < 0)
+        crew_binding_fill(&setup->binding, config, prepare, &setup->apps, err) < 0)
         return -1;
     if (fill_mpi(setup, mpi_ops, context, err) < 0)
         return -1;

@@ -24,11 +24,11 @@ struct fixture {
     struct crew_apps apps;
     struct node_facts facts;
     struct modules *modules;
-    struct crew_binding_request request;
+    struct post post;
+    struct crew_config config;
     struct crew_binding binding;
     struct crew_gpus *gpus;
     struct topology machine; /* with three GPUs and two adapters */
-    struct log log;
     struct buf said;
     struct error err;
 };
@@ -78,14 +78,10 @@ static int setup(void **state)
     f.prepare.workers = f.list;
     f.prepare.n_workers = f.prepare.local_size = WORKERS;
     f.apps = (struct crew_apps){.items = f.items, .count = 2};
-    f.log = (struct log){LOG_DEBUG, say, &f.said};
+    f.post.log = (struct log){LOG_DEBUG, say, &f.said};
     char *module AUTO_FREE = mem_strdup(HVDRUN_TOPOLOGY_MODULE);
     f.modules = modules_create(dirname(module));
-    f.request = (struct crew_binding_request){.prepare = &f.prepare,
-                                              .apps = &f.apps,
-                                              .facts = &f.facts,
-                                              .modules = f.modules,
-                                              .log = &f.log};
+    f.config = (struct crew_config){.post = &f.post, .facts = &f.facts, .modules = f.modules};
     add_device(&f.machine.gpus, DEVICE_NVIDIA, "GPU-a", "0000:11:00.0", "pci0/a/0000:11:00.0");
     add_device(&f.machine.gpus, DEVICE_NVIDIA, "GPU-b", "0000:22:00.0", "pci0/b/0000:22:00.0");
     add_device(&f.machine.gpus, DEVICE_NVIDIA, "GPU-c", "0000:33:00.0", "pci0/c/0000:33:00.0");
@@ -258,7 +254,7 @@ static void test_gpus_that_only_a_program_knows(void **state)
 
 static void fill(struct fixture *f)
 {
-    if (crew_binding_fill(&f->binding, &f->request, &f->err) < 0)
+    if (crew_binding_fill(&f->binding, &f->config, &f->prepare, &f->apps, &f->err) < 0)
         fail_msg("%s", f->err.text);
 }
 
@@ -266,7 +262,7 @@ static void test_not_bound(void **state)
 {
     struct fixture *f = *state;
     modules_destroy(f->modules); /* nothing is read that nobody asks for */
-    f->request.modules = f->modules = modules_create("/nonexistent");
+    f->config.modules = f->modules = modules_create("/nonexistent");
     fill(f);
     assert_null(f->binding.cpus);
     assert_null(f->binding.gpus);
@@ -274,7 +270,8 @@ static void test_not_bound(void **state)
     crew_binding_env(&f->binding, 0, 0, &f->workers[0], &hints);
     assert_int_equal(hints.count, 0);
     f->prepare.bind = BIND_GPU + 1;
-    assert_int_equal(crew_binding_fill(&f->binding, &f->request, &f->err), -1);
+    assert_int_equal(crew_binding_fill(&f->binding, &f->config, &f->prepare, &f->apps, &f->err),
+                     -1);
     assert_non_null(strstr(f->err.text, "a binding of unknown kind"));
 }
 
@@ -435,7 +432,8 @@ static void test_gpus_of_bound_workers(void **state)
     f->prepare.bind = BIND_CORE;
     f->prepare.report_bindings = true;
     strv_add(&f->apps.base_env, "CUDA_VISIBLE_DEVICES=-1");
-    assert_int_equal(crew_binding_fill(&f->binding, &f->request, &f->err), -1);
+    assert_int_equal(crew_binding_fill(&f->binding, &f->config, &f->prepare, &f->apps, &f->err),
+                     -1);
     assert_int_equal(f->err.status, 123);
     assert_int_equal(f->binding.pictures.count, 0);
     crew_binding_destroy(&f->binding);
