@@ -19,6 +19,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "model/net/address.h"
 #include "node/cgroup.h"
 #include "node/gpus.h"
 
@@ -55,7 +56,6 @@ static void read_limits(struct node_facts *facts)
         struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
         (void)getrlimit((__rlimit_resource_t)known[i].resource, &limit);
         facts->limits[i] = known[i];
-        facts->limits[i].soft = limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
         facts->limits[i].hard = limit.rlim_max == RLIM_INFINITY ? UINT64_MAX : limit.rlim_max;
     }
 }
@@ -70,19 +70,34 @@ static void read_boot_id(struct node_facts *facts)
         memcpy(facts->boot_id, buf_text(&text), length);
 }
 
+/* The bytes of an address, in network order; NULL: the family is none of IP's. */
+static const uint8_t *bytes_of(int family, const struct sockaddr *address, size_t *length)
+{
+    const uint8_t *bytes = (const uint8_t *)address;
+    *length = family == AF_INET ? sizeof(struct in_addr) : sizeof(struct in6_addr);
+    switch (family) {
+    case AF_INET: return bytes + offsetof(struct sockaddr_in, sin_addr);
+    case AF_INET6: return bytes + offsetof(struct sockaddr_in6, sin6_addr);
+    default: return NULL;
+    }
+}
+
 /* The bits that are set in a netmask; -1 without one. */
 static int prefix_of(int family, const struct sockaddr *mask)
 {
-    struct sockaddr_in v4 = {0};
-    struct sockaddr_in6 v6 = {0};
-    if (mask == NULL)
-        return -1;
-    memcpy(family == AF_INET ? (void *)&v4 : (void *)&v6, mask,
-           family == AF_INET ? sizeof(v4) : sizeof(v6));
-    int bits = __builtin_popcount(v4.sin_addr.s_addr);
-    for (size_t i = 0; i < sizeof(v6.sin6_addr.s6_addr); i++)
-        bits += __builtin_popcount(v6.sin6_addr.s6_addr[i]);
+    size_t length;
+    const uint8_t *bytes = bytes_of(family, mask, &length);
+    int bits = mask == NULL ? -1 : 0;
+    for (size_t i = 0; mask != NULL && i < length; i++)
+        bits += __builtin_popcount(bytes[i]);
     return bits;
+}
+
+static bool address_text(const struct sockaddr *address, char text[INET6_ADDRSTRLEN])
+{
+    size_t length;
+    const uint8_t *bytes = address == NULL ? NULL : bytes_of(address->sa_family, address, &length);
+    return bytes != NULL && inet_ntop(address->sa_family, bytes, text, INET6_ADDRSTRLEN) != NULL;
 }
 
 size_t node_addresses_read(struct node_address **out)
@@ -93,28 +108,16 @@ size_t node_addresses_read(struct node_address **out)
         return 0;
     size_t count = 0;
     for (const struct ifaddrs *at = list; at != NULL; at = at->ifa_next) {
-        int family = at->ifa_addr != NULL ? at->ifa_addr->sa_family : AF_UNSPEC;
-        if (family != AF_INET && family != AF_INET6)
-            continue;
-        struct sockaddr_in v4 = {0};
-        struct sockaddr_in6 v6 = {0};
-        memcpy(family == AF_INET ? (void *)&v4 : (void *)&v6, at->ifa_addr,
-               family == AF_INET ? sizeof(v4) : sizeof(v6));
         char text[INET6_ADDRSTRLEN];
-        const void *bytes =
-            family == AF_INET ? (const void *)&v4.sin_addr : (const void *)&v6.sin6_addr;
-        if (inet_ntop(family, bytes, text, sizeof(text)) == NULL)
+        if (!address_text(at->ifa_addr, text))
             continue;
         *out = mem_resize_array(*out, count + 1, sizeof(**out));
         (*out)[count++] = (struct node_address){
             .iface = mem_strdup(at->ifa_name),
             .text = mem_strdup(text),
-            .prefix = prefix_of(family, at->ifa_netmask),
-            .ipv6 = family == AF_INET6,
+            .prefix = prefix_of(at->ifa_addr->sa_family, at->ifa_netmask),
+            .ipv6 = at->ifa_addr->sa_family == AF_INET6,
             .up = (at->ifa_flags & IFF_UP) != 0 && (at->ifa_flags & IFF_RUNNING) != 0,
-            .loopback = (at->ifa_flags & IFF_LOOPBACK) != 0,
-            .link_local = family == AF_INET6 ? IN6_IS_ADDR_LINKLOCAL(&v6.sin6_addr)
-                                             : ntohl(v4.sin_addr.s_addr) >> 16 == 0xa9feu,
         };
     }
     freeifaddrs(list);
@@ -153,8 +156,7 @@ struct node_facts *node_facts_read(void)
     read_boot_id(facts);
     long online = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES);
     facts->cpus_online = online > 0 ? (int)online : 1;
-    facts->page_size = sysconf(_SC_PAGESIZE);
-    facts->memory_bytes = pages > 0 ? (uint64_t)pages * (uint64_t)facts->page_size : 0;
+    facts->memory_bytes = pages > 0 ? (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
     size_t size = 0;
     cpu_set_t *set AUTO_FREE = facts_affinity(&size);
     facts->cpus_allowed = CPU_COUNT_S(size, set);
@@ -181,36 +183,16 @@ int node_facts_cpus(const struct node_facts *facts)
     return cpus > 0 ? cpus : 1;
 }
 
-static bool is_interface_address(const char *text)
+static bool is_own_address(const struct network_address *address)
 {
     struct node_address *addresses = NULL;
+    if (address->fitness == NETWORK_LOOPBACK)
+        return true;
     size_t count = node_addresses_read(&addresses), i = 0;
-    while (i < count && strcmp(addresses[i].text, text) != 0)
+    while (i < count && strcmp(addresses[i].text, address->text) != 0)
         i++;
     node_addresses_destroy(addresses, count);
     return i < count;
-}
-
-/* A numeric address: written in the one form that interfaces are listed in. */
-static bool is_own_address(int family, const void *bytes)
-{
-    struct in6_addr six = {0};
-    struct in_addr four = {0};
-    if (family == AF_INET6) {
-        memcpy(&six, bytes, sizeof(six));
-        if (IN6_IS_ADDR_LOOPBACK(&six))
-            return true;
-        if (IN6_IS_ADDR_V4MAPPED(&six))
-            return is_own_address(AF_INET, &six.s6_addr[12]);
-    } else {
-        memcpy(&four, bytes, sizeof(four));
-        if (ntohl(four.s_addr) >> 24 == 127)
-            return true;
-    }
-    char text[INET6_ADDRSTRLEN];
-    if (inet_ntop(family, bytes, text, sizeof(text)) == NULL)
-        return false;
-    return is_interface_address(text);
 }
 
 static bool is_own_name(const char *name)
@@ -231,30 +213,14 @@ static bool is_own_name(const char *name)
 
 enum local_answer is_local_obviously(const char *name)
 {
-    /* fe80::1%eth0: the scope names an interface here, the address is what counts */
-    char plain[INET6_ADDRSTRLEN + 1] = "";
-    size_t length = strcspn(name, "%");
-    if (length < sizeof(plain))
-        memcpy(plain, name, length);
-    struct in6_addr bytes;
-    if (inet_pton(AF_INET, plain, &bytes) == 1)
-        return is_own_address(AF_INET, &bytes) ? LOCAL_YES : LOCAL_NO;
-    if (inet_pton(AF_INET6, plain, &bytes) == 1)
-        return is_own_address(AF_INET6, &bytes) ? LOCAL_YES : LOCAL_NO;
+    struct network_address address;
+    if (network_address_parse(name, &address))
+        return is_own_address(&address) ? LOCAL_YES : LOCAL_NO;
     return is_own_name(name) ? LOCAL_YES : LOCAL_UNKNOWN;
 }
 
 bool is_local_address(const struct sockaddr *address)
 {
-    struct sockaddr_in four = {0};
-    struct sockaddr_in6 six = {0};
-    switch (address->sa_family) {
-    case AF_INET:
-        memcpy(&four, address, sizeof(four));
-        return is_own_address(AF_INET, &four.sin_addr);
-    case AF_INET6:
-        memcpy(&six, address, sizeof(six));
-        return is_own_address(AF_INET6, &six.sin6_addr);
-    default: return false;
-    }
+    char text[INET6_ADDRSTRLEN];
+    return address_text(address, text) && is_local_obviously(text) == LOCAL_YES;
 }

@@ -18,15 +18,14 @@ struct node_address {
     char *iface; /* name of the interface */
     char *text;  /* numeric address, without a scope */
     int prefix;  /* bits of its subnet; -1: not known */
-    bool ipv6, up, loopback;
-    bool link_local;
+    bool ipv6, up;
 };
 
 /* A resource limit; UINT64_MAX is unlimited. */
 struct node_limit {
     const char *name; /* static: "nofile" */
     int resource;     /* RLIMIT_* */
-    uint64_t soft, hard;
+    uint64_t hard;
 };
 
 #define NODE_LIMITS 8
@@ -43,7 +42,6 @@ struct node_facts {
     int gpus_listed;  /* seen or not */
     bool gpu_driver;  /* there are GPUs, or there may be some that gpus.h does not list */
     int gpus_told;    /* by nvidia-smi, where nothing else lists them; all, seen or not */
-    long page_size;
     uint64_t memory_bytes;
     struct node_limit limits[NODE_LIMITS];
     struct node_address *addresses; /* in the system's order */

@@ -16,7 +16,7 @@
 #define UP .up = true
 
 static struct node_address own[] = {
-    {.iface = (char *)"lo", .text = (char *)"127.0.0.1", .prefix = 8, UP, .loopback = true},
+    {.iface = (char *)"lo", .text = (char *)"127.0.0.1", .prefix = 8, UP},
     {.iface = (char *)"docker0", .text = (char *)"172.17.0.1", .prefix = 16, UP},
     {.iface = (char *)"eth0", .text = (char *)"192.168.1.1", .prefix = 24, UP},
     {.iface = (char *)"eth0", .text = (char *)"192.168.1.77", .prefix = 24, UP},
