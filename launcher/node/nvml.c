@@ -69,13 +69,17 @@ static bool took(int *trouble, int result)
     return result == NVML_SUCCESS;
 }
 
-static void read_uuid(const struct nvml *nvml, void *device, struct gpu_usage *out)
+/* Did the library give a value of the device? It may lack the function. */
+#define GAVE(function, ...) \
+    (nvml->function != NULL && took(&out->trouble, nvml->function(device, __VA_ARGS__)))
+
+/* Empty, if the library does not give it. */
+static void read_text(int (*function)(void *device, char *text, unsigned size), void *device,
+                      char *out, unsigned size, int *trouble)
 {
-    char text[sizeof(out->uuid)] = "";
-    if (nvml->uuid == NULL || !took(&out->trouble, nvml->uuid(device, text, sizeof(text))))
-        return;
-    memcpy(out->uuid, text, sizeof(text));
-    out->uuid[sizeof(text) - 1] = '\0';
+    if (function == NULL || !took(trouble, function(device, out, size)))
+        out[0] = '\0';
+    out[size - 1] = '\0';
 }
 
 /* Both functions have the same layout. The list may grow between two calls, so what is too long for
@@ -100,37 +104,12 @@ void gpu_usage_read(const struct nvml *nvml, unsigned index, bool energy, struct
     *out = (struct gpu_usage){.index = index};
     if (!took(&out->trouble, nvml->device(index, &device)))
         return;
-    read_uuid(nvml, device, out);
-    out->has_use =
-        nvml->utilization != NULL && took(&out->trouble, nvml->utilization(device, &out->use));
-    out->has_power =
-        nvml->power != NULL && took(&out->trouble, nvml->power(device, &out->power_mw));
-    out->has_memory =
-        nvml->memory != NULL && took(&out->trouble, nvml->memory(device, &out->memory));
-    out->has_energy = energy && nvml->energy != NULL &&
-                      took(&out->trouble, nvml->energy(device, &out->energy_mj));
+    read_text(nvml->uuid, device, out->uuid, sizeof(out->uuid), &out->trouble);
+    out->has_use = GAVE(utilization, &out->use);
+    out->has_power = GAVE(power, &out->power_mw);
+    out->has_memory = GAVE(memory, &out->memory);
+    out->has_energy = energy && GAVE(energy, &out->energy_mj);
     read_processes(nvml, device, out);
-}
-
-static void read_names(const struct nvml *nvml, void *device, struct gpu_health *out)
-{
-    struct nvml_pci pci = {.domain = 0};
-    char uuid[sizeof(out->uuid)] = "", name[sizeof(out->name)] = "";
-    if (nvml->name != NULL && took(&out->trouble, nvml->name(device, name, sizeof(name))))
-        snprintf(out->name, sizeof(out->name), "%.*s", (int)sizeof(name) - 1, name);
-    if (nvml->uuid != NULL && took(&out->trouble, nvml->uuid(device, uuid, sizeof(uuid))))
-        snprintf(out->uuid, sizeof(out->uuid), "%.*s", (int)sizeof(uuid) - 1, uuid);
-    if (nvml->pci != NULL && took(&out->trouble, nvml->pci(device, &pci)))
-        snprintf(out->pci, sizeof(out->pci), "%.*s", (int)sizeof(pci.text) - 1, pci.text);
-}
-
-/* The function has two names, and the newer one can be there without an answer. */
-static void read_reasons(const struct nvml *nvml, void *device, struct gpu_health *out)
-{
-    if (nvml->reasons != NULL)
-        out->has_reasons = took(&out->trouble, nvml->reasons(device, &out->reasons));
-    if (!out->has_reasons && nvml->reasons_old != NULL)
-        out->has_reasons = took(&out->trouble, nvml->reasons_old(device, &out->reasons));
 }
 
 static void read_ecc(const struct nvml *nvml, void *device, struct gpu_health *out)
@@ -138,8 +117,7 @@ static void read_ecc(const struct nvml *nvml, void *device, struct gpu_health *o
     for (int type = 0; type < NVML_ECC_TYPES; type++) {
         for (int counter = 0; counter < NVML_ECC_COUNTERS; counter++) {
             uint64_t count = 0;
-            bool known = nvml->ecc_errors != NULL &&
-                         took(&out->trouble, nvml->ecc_errors(device, type, counter, &count));
+            bool known = GAVE(ecc_errors, type, counter, &count);
             out->ecc[type][counter] = known ? count : GPU_ECC_UNKNOWN;
             out->has_ecc = out->has_ecc || known;
         }
@@ -149,23 +127,19 @@ static void read_ecc(const struct nvml *nvml, void *device, struct gpu_health *o
 static void read_rows(const struct nvml *nvml, void *device, struct gpu_health *out)
 {
     unsigned pending = 0, failed = 0;
-    if (nvml->remapped_rows == NULL)
-        return;
     out->has_rows =
-        took(&out->trouble, nvml->remapped_rows(device, &out->rows_corrected,
-                                                &out->rows_uncorrected, &pending, &failed));
+        GAVE(remapped_rows, &out->rows_corrected, &out->rows_uncorrected, &pending, &failed);
     out->rows_pending = pending != 0;
     out->rows_failed = failed != 0;
 }
 
 static void read_links(const struct nvml *nvml, void *device, struct gpu_health *out)
 {
-    for (unsigned i = 0; nvml->link != NULL && i < NVML_LINKS_MAX; i++) {
+    for (unsigned i = 0; i < NVML_LINKS_MAX; i++) {
         int is_up = 0;
-        if (!took(&out->trouble, nvml->link(device, i, &is_up)))
-            continue;
-        out->links++;
-        out->links_up += is_up != 0;
+        bool known = GAVE(link, i, &is_up);
+        out->links += known;
+        out->links_up += known && is_up != 0;
     }
 }
 
@@ -175,11 +149,14 @@ void gpu_health_read(const struct nvml *nvml, unsigned index, struct gpu_health 
     *out = (struct gpu_health){.index = index};
     if (!took(&out->trouble, nvml->device(index, &device)))
         return;
-    read_names(nvml, device, out);
-    out->has_temperature =
-        nvml->temperature != NULL &&
-        took(&out->trouble, nvml->temperature(device, NVML_SENSOR_GPU, &out->celsius));
-    read_reasons(nvml, device, out);
+    struct nvml_pci pci = {.domain = 0};
+    read_text(nvml->name, device, out->name, sizeof(out->name), &out->trouble);
+    read_text(nvml->uuid, device, out->uuid, sizeof(out->uuid), &out->trouble);
+    if (GAVE(pci, &pci))
+        snprintf(out->pci, sizeof(out->pci), "%.*s", (int)sizeof(pci.text) - 1, pci.text);
+    out->has_temperature = GAVE(temperature, NVML_SENSOR_GPU, &out->celsius);
+    /* The function has two names, and the newer one can be there without an answer. */
+    out->has_reasons = GAVE(reasons, &out->reasons) || GAVE(reasons_old, &out->reasons);
     read_ecc(nvml, device, out);
     read_rows(nvml, device, out);
     read_links(nvml, device, out);
