@@ -2,7 +2,6 @@
 #include "agent/crew_apps.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,17 +12,15 @@
 #include "agent/room_test.h"
 #include "base/buf.h"
 #include "base/error.h"
-#include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "io/child.h"
 #include "model/env/scrub.h"
 #include "node/mpi_detect.h"
 #include "node/mpi_python.h"
+#include "node/python_files.h"
 
 /* What the user can do about a program that cannot be executed. */
-
-#define LINE_MAX_BYTES 256 /* as much of a #! line as the kernel reads */
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -31,33 +28,16 @@ static bool ends_with(const char *text, const char *end)
     return length > tail && strcmp(text + length - tail, end) == 0;
 }
 
-/* The interpreter of "#!/bin/sh -e" and "#!/usr/bin/env python3". The caller's; NULL: none. */
-static char *interpreter_of(const char *line)
-{
-    static const char blanks[] = " \t\r\n";
-    if (strncmp(line, "#!", 2) != 0)
-        return NULL;
-    line += 2 + strspn(line + 2, blanks);
-    size_t length = strcspn(line, blanks);
-    char *first AUTO_FREE = mem_strndup(line, length);
-    line += length + strspn(line + length, blanks);
-    if (ends_with(first, "/env") && *line != '\0' && *line != '-')
-        return mem_strndup(line, strcspn(line, blanks));
-    return length == 0 ? NULL : mem_strdup(first);
-}
-
-/* The caller's. NULL: it is not a script. */
+/* The interpreter of a script: of "#!/bin/sh -e", "#!/usr/bin/env python3" or "train.py". The
+ * caller's; NULL: it is no script. */
 static char *interpreter(const char *path)
 {
-    char line[LINE_MAX_BYTES];
-    int fd AUTO_FD = fd_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
-    ssize_t got = fd < 0 ? -1 : fd_read(fd, line, sizeof(line) - 1);
-    line[got > 0 ? got : 0] = '\0';
-    line[strcspn(line, "\n")] = '\0';
-    char *found = interpreter_of(line);
-    if (found == NULL && ends_with(path, ".py"))
-        return mem_strdup("python3");
-    return found;
+    AUTO_STRV struct strv words = STRV_INIT;
+    script_words(path, &words);
+    if (words.count == 0)
+        return ends_with(path, ".py") ? mem_strdup("python3") : NULL;
+    bool env = words.count > 1 && ends_with(words.items[0], "/env") && words.items[1][0] != '-';
+    return mem_strdup(words.items[env ? 1 : 0]);
 }
 
 void program_advice(const char *program, const char *wdir, struct error *err)

@@ -193,15 +193,6 @@ static int fill_mpi(struct crew_setup *setup, const struct mpi_job_ops *ops, voi
     return setup->mpi != NULL ? 0 : -1;
 }
 
-static void split_words(const char *text, struct strv *out)
-{
-    for (text += strspn(text, ","); *text != '\0'; text += strspn(text, ",")) {
-        size_t length = strcspn(text, ",");
-        strv_add_n(out, text, length);
-        text += length;
-    }
-}
-
 /* The interfaces for the workers' own traffic: by the routes to the other nodes. A driver that does
  * not say their addresses has one machine only. */
 static void choose_interfaces(struct crew_setup *setup)
@@ -209,7 +200,7 @@ static void choose_interfaces(struct crew_setup *setup)
     const Hvdrun__Prepare *prepare = setup->prepare;
     const struct node_facts *facts = setup->config->facts;
     AUTO_STRV struct strv words = STRV_INIT, peers = STRV_INIT;
-    split_words(prepare->interfaces, &words);
+    strv_split(&words, prepare->interfaces, ",");
     for (size_t i = 0; i < prepare->n_addresses; i++) {
         if (i != prepare->node_index)
             strv_add(&peers, prepare->addresses[i]);

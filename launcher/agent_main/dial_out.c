@@ -77,16 +77,6 @@ static int read_key(const char *hex, uint8_t *key)
     return 0;
 }
 
-static void add_addresses(struct strv *addresses, const char *list)
-{
-    while (*list != '\0' && addresses->count < DIAL_OUT_ADDRESSES_MAX) {
-        size_t length = strcspn(list, ",");
-        if (length > 0)
-            strv_add_n(addresses, list, length);
-        list += length + (list[length] == ',');
-    }
-}
-
 /* The address of the host where srun runs, as Slurm itself uses it, goes before all others. */
 static void add_launch_address(struct strv *addresses, const char *list)
 {
@@ -123,7 +113,9 @@ int dial_out_read(struct dial_out *dial, struct error *err)
     if (result < 0)
         return -1;
     add_launch_address(&dial->addresses, list);
-    add_addresses(&dial->addresses, list);
+    strv_split(&dial->addresses, list, ",");
+    while (dial->addresses.count > DIAL_OUT_ADDRESSES_MAX)
+        mem_free_at(&dial->addresses.items[--dial->addresses.count]);
     dial->identity = mem_printf(DIAL_BACK_IDENTITY ":%s:%s", job, node);
     return 0;
 }

@@ -12,7 +12,7 @@
 #include "io/child.h"
 #include "node/image.h"
 
-#define LINE_MAX_BYTES 256
+#define LINE_MAX_BYTES 256 /* as much of a #! line as the kernel reads */
 #define CONFIG_MAX ((size_t)64 << 10)
 
 /* The interpreter */
@@ -25,16 +25,17 @@ bool python_is(const char *path)
     return length > 0 && name[length + strspn(name + length, "0123456789.t")] == '\0';
 }
 
-static struct strv words_of(const char *line)
+bool script_words(const char *path, struct strv *words)
 {
-    static const char blanks[] = " \t\r\n";
-    struct strv words = STRV_INIT;
-    for (line += strspn(line, blanks); *line != '\0'; line += strspn(line, blanks)) {
-        size_t length = strcspn(line, blanks);
-        strv_add_n(&words, line, length);
-        line += length;
-    }
-    return words;
+    char line[LINE_MAX_BYTES];
+    int fd AUTO_FD = fd_open_regular(path);
+    ssize_t got = fd < 0 ? -1 : fd_read(fd, line, sizeof(line) - 1);
+    line[got > 0 ? got : 0] = '\0';
+    line[strcspn(line, "\n")] = '\0';
+    bool script = text_begins(line, "#!");
+    if (script)
+        strv_split(words, line + 2, " \t\r");
+    return script;
 }
 
 char *python_find(const struct python_place *place, const char *command)
@@ -45,19 +46,12 @@ char *python_find(const struct python_place *place, const char *command)
 
 char *python_interpreter(const struct python_place *place, bool *script)
 {
-    char line[LINE_MAX_BYTES];
+    AUTO_STRV struct strv words = STRV_INIT;
     *script = false;
     if (python_is(place->path))
         return mem_strdup(place->path);
     char *real AUTO_FREE = image_real(place->root, place->path);
-    int fd AUTO_FD = real != NULL ? fd_open_regular(real) : -1;
-    ssize_t got = fd < 0 ? -1 : fd_read(fd, line, sizeof(line) - 1);
-    line[got > 0 ? got : 0] = '\0';
-    line[strcspn(line, "\n")] = '\0';
-    *script = strncmp(line, "#!", 2) == 0;
-    if (!*script)
-        return NULL;
-    AUTO_STRV struct strv words = words_of(line + 2);
+    *script = real != NULL && script_words(real, &words);
     size_t word = words.count > 1 && strcmp(text_base_name(words.items[0]), "env") == 0 ? 1 : 0;
     if (word >= words.count || !python_is(words.items[word]))
         return NULL;

@@ -19,6 +19,9 @@ struct python_place {
     const char *user_base, *no_user_site; /* PYTHONUSERBASE, PYTHONNOUSERSITE */
 };
 
+/* Appends the words behind the "#!" of a script, which is a path for us. false: it is none. */
+bool script_words(const char *path, struct strv *words);
+
 /* The program itself, or, as a path likewise, that of a script with "#!/usr/bin/python3" or
  * "#!/usr/bin/env python3". The caller frees it. NULL: it is not Python, maybe another script. */
 char *python_interpreter(const struct python_place *place, bool *script);

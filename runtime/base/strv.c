@@ -36,6 +36,15 @@ void strv_add_n(struct strv *v, const char *text, size_t length)
     strv_add_take(v, mem_strndup(text, length));
 }
 
+void strv_split(struct strv *v, const char *text, const char *between)
+{
+    for (text += strspn(text, between); *text != '\0'; text += strspn(text, between)) {
+        size_t length = strcspn(text, between);
+        strv_add_n(v, text, length);
+        text += length;
+    }
+}
+
 void strv_printf(struct strv *v, const char *format, ...)
 {
     char *text = NULL;

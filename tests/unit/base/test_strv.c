@@ -45,6 +45,22 @@ static void test_adds(void **state)
     assert_null(strv_items(&v)[5]);
 }
 
+static void test_splits(void **state)
+{
+    (void)state;
+    AUTO_STRV struct strv v = STRV_INIT;
+    strv_split(&v, "", ",");
+    strv_split(&v, " \t ", " \t");
+    assert_int_equal(v.count, 0);
+    strv_split(&v, ",one,,two three,", ",");
+    strv_split(&v, "four\tfive", " \t");
+    assert_int_equal(v.count, 4);
+    assert_string_equal(v.items[0], "one");
+    assert_string_equal(v.items[1], "two three");
+    assert_string_equal(v.items[2], "four");
+    assert_string_equal(v.items[3], "five");
+}
+
 static void test_stays_null_ended_while_it_grows(void **state)
 {
     (void)state;
@@ -125,6 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_adds),
+        cmocka_unit_test(test_splits),
         cmocka_unit_test(test_stays_null_ended_while_it_grows),
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_own_value),
