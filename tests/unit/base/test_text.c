@@ -37,6 +37,17 @@ static void test_comment(void **state)
     expect(blank_trim_comment, " a ", "a");
 }
 
+static void test_line_after(void **state)
+{
+    (void)state;
+    static const char text[] = "\n\noom_kill_disable 0\nunder oom_kill 3\noom_kill 7\noom_kill 9";
+    assert_string_equal(text_line_after(text, "oom_kill "), "7\noom_kill 9");
+    assert_string_equal(text_line_after(text, "oom_kill_"), strstr(text, "disable"));
+    assert_string_equal(text_line_after("a b", "a "), "b");
+    assert_null(text_line_after(text, "oom_kill 8"));
+    assert_null(text_line_after("", "a"));
+}
+
 static void test_reads_no_further(void **state)
 {
     (void)state;
@@ -51,6 +62,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_trim),
         cmocka_unit_test(test_comment),
+        cmocka_unit_test(test_line_after),
         cmocka_unit_test(test_reads_no_further),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
