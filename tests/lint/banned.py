@@ -50,7 +50,6 @@ ALLOWED = {
     ("tests/unit/io/test_child.c", "geteuid"): "root becomes another user, who may not do everything",
     ("tests/unit/io/test_child.c", "getuid"): "the same, when it is one",
     ("tests/unit/node/test_facts.c", "gethostname"): "the facts of this machine are tested",
-    ("tests/unit/node/test_facts.c", "sysconf"): "the facts of this machine are tested",
     ("tests/unit/node/test_facts.c", "uname"): "the facts of this machine are tested",
     ("tests/unit/node/test_health.c", "geteuid"): "the name of the user's folder has the number",
     ("tests/unit/node/test_is_local.c", "gethostname"): "what is local depends on this name",
