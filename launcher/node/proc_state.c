@@ -34,127 +34,13 @@ const char *proc_state_word(char letter)
     }
 }
 
-/* Where programs spend their time, or hang. */
-#define CALL_LIST(X)     \
-    X(read)              \
-    X(write)             \
-    X(pread64)           \
-    X(pwrite64)          \
-    X(readv)             \
-    X(writev)            \
-    X(preadv)            \
-    X(pwritev)           \
-    X(sendfile)          \
-    X(splice)            \
-    X(copy_file_range)   \
-    X(lseek)             \
-    X(ioctl)             \
-    X(close)             \
-    X(futex)             \
-    X(ppoll)             \
-    X(pselect6)          \
-    X(epoll_pwait)       \
-    X(sched_yield)       \
-    X(nanosleep)         \
-    X(clock_nanosleep)   \
-    X(wait4)             \
-    X(waitid)            \
-    X(rt_sigsuspend)     \
-    X(rt_sigtimedwait)   \
-    X(rt_sigprocmask)    \
-    X(kill)              \
-    X(tgkill)            \
-    X(exit_group)        \
-    X(execve)            \
-    X(clone)             \
-    X(recvfrom)          \
-    X(recvmsg)           \
-    X(recvmmsg)          \
-    X(sendto)            \
-    X(sendmsg)           \
-    X(sendmmsg)          \
-    X(accept)            \
-    X(accept4)           \
-    X(connect)           \
-    X(shutdown)          \
-    X(openat)            \
-    X(newfstatat)        \
-    X(statx)             \
-    X(statfs)            \
-    X(fstatfs)           \
-    X(getdents64)        \
-    X(readlinkat)        \
-    X(faccessat)         \
-    X(unlinkat)          \
-    X(mkdirat)           \
-    X(flock)             \
-    X(fcntl)             \
-    X(fsync)             \
-    X(fdatasync)         \
-    X(sync)              \
-    X(syncfs)            \
-    X(fallocate)         \
-    X(ftruncate)         \
-    X(truncate)          \
-    X(mount)             \
-    X(umount2)           \
-    X(mmap)              \
-    X(munmap)            \
-    X(mremap)            \
-    X(mprotect)          \
-    X(madvise)           \
-    X(msync)             \
-    X(brk)               \
-    X(mlock)             \
-    X(mlockall)          \
-    X(mbind)             \
-    X(move_pages)        \
-    X(semop)             \
-    X(semtimedop)        \
-    X(semget)            \
-    X(msgrcv)            \
-    X(msgsnd)            \
-    X(shmat)             \
-    X(shmdt)             \
-    X(mq_timedreceive)   \
-    X(mq_timedsend)      \
-    X(io_getevents)      \
-    X(io_uring_enter)    \
-    X(process_vm_readv)  \
-    X(process_vm_writev) \
-    X(sched_setaffinity) \
-    X(sched_getaffinity) \
-    X(getrandom)         \
-    X(restart_syscall)
-
-#ifdef SYS_poll /* older calls, which newer machines lack */
-#define OLDER_CALL_LIST(X) \
-    X(poll)                \
-    X(select)              \
-    X(epoll_wait)          \
-    X(pause)               \
-    X(open)                \
-    X(stat)                \
-    X(lstat)               \
-    X(access)              \
-    X(unlink)              \
-    X(rename)              \
-    X(mkdir)               \
-    X(rmdir)               \
-    X(readlink)            \
-    X(vfork)               \
-    X(fork)
-#else
-#define OLDER_CALL_LIST(X)
-#endif
-
+/* The build makes the list. */
 static const char *call_name(long number)
 {
-#define CALL_CASE(name) \
+#define CALL(name) \
     case SYS_##name: return #name;
     switch (number) {
-        CALL_LIST(CALL_CASE)
-        OLDER_CALL_LIST(CALL_CASE)
+#include "node/calls.def"
     default: return NULL;
     }
 }

@@ -57,7 +57,7 @@ bool proc_state_ends(pid_t pid);
 /* What one thread of a process does, without the wait channel unless that is all that is known. */
 char *proc_state_thread(pid_t pid, pid_t tid, long call, bool *held);
 
-/* "calls futex"; a call that is not in our list appears by its number. The caller's. */
+/* "calls futex"; a call that the build did not know appears by its number. The caller's. */
 char *proc_state_call(long number);
 
 /* The word for a state letter of /proc/PID/stat: 'D' is "uninterruptible wait". Static. */

@@ -106,7 +106,7 @@ IMPURE = re.compile(r"(base/(fd|clock|log)\.h|fcntl\.h|poll\.h|time\.h|pthread\.
                     r"sys/(socket|time|epoll|wait|stat|select|mman|ioctl|uio|un)\.h)$")
 
 # Written by the build (protoc-c makes it from wire/control.proto): belongs to its room all the same.
-GENERATED = {"wire/control.pb-c.h": "launcher/wire/control.pb-c.h"}
+GENERATED = {"wire/control.pb-c.h": "launcher/wire/control.pb-c.h", "node/calls.def": "launcher/node/calls.def"}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 
