@@ -16,7 +16,6 @@ struct mpi_host;
 struct spawner;
 struct spawners;
 struct progress_desk;
-struct progress_door;
 struct runtime_dir;
 struct worker;
 
@@ -40,9 +39,8 @@ struct crew_config {
     Hvdrun__Ready ready;      /* what parts say in READY; the texts are theirs */
     const char *problem;      /* NULL, or why a part has not what these workers need */
     struct progress_desk *progress_desk;
-    struct progress_door *progress_door; /* NULL: none */
-    const struct spawner *spawner;       /* NULL: workers are started in the usual way */
-    struct spawners *spawners;           /* that start them side by side; NULL: one by one */
+    const struct spawner *spawner; /* NULL: workers are started in the usual way */
+    struct spawners *spawners;     /* that start them side by side; NULL: one by one */
     /* Every worker is FINISHED. Called from inside the crew: do not destroy it here. */
     void (*finished)(void *context);
     void *context;

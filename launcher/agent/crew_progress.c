@@ -149,8 +149,8 @@ struct crew_progress *crew_progress_create(const struct crew_config *config, con
     struct crew_progress *crew = mem_alloc(sizeof(*crew));
     *crew = (struct crew_progress){
         .config = config, .folder = mem_strdup(folder), .count = count, .again = true};
-    if (config->progress_door != NULL && config->rendezvous_port > 0)
-        crew->token = progress_door_write_token(config->progress_door, folder);
+    if (config->rendezvous_port > 0)
+        crew->token = progress_desk_write_token(config->progress_desk, folder);
     crew->items = mem_array(count, sizeof(*crew->items));
     for (size_t i = 0; i < count; i++)
         crew->items[i].seat = seats[i];
@@ -181,7 +181,7 @@ struct crew_progress_places crew_progress_places(const struct crew_progress *cre
     places.file = path_of(crew->folder, seat);
     places.token = crew->token;
     if (crew->token != NULL)
-        places.url = progress_door_url(crew->config->rendezvous_port, crew->config->epoch, seat);
+        places.url = progress_desk_url(crew->config->rendezvous_port, crew->config->epoch, seat);
     return places;
 }
 

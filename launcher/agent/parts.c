@@ -155,7 +155,7 @@ struct rendezvous_door {
     struct post post; /* under the epoch of the door */
     struct rendezvous_server *server;
     struct rendezvous_proxy *proxy;
-    const struct progress_door *status; /* the endpoint for POST requests; NULL: none */
+    struct progress_desk *status; /* for POST requests; NULL: none */
 };
 
 /* At once, always: a training step waits for the answer. */
@@ -165,7 +165,7 @@ static void answer_post(struct rendezvous_door *door, uint64_t token,
     char *body AUTO_FREE = NULL;
     int status = HTTP_NOT_FOUND;
     if (door->status != NULL)
-        status = progress_door_post(door->status, request, &body);
+        status = progress_desk_post(door->status, request, &body);
     rendezvous_server_reply(door->server, token, status, body, body == NULL ? 0 : strlen(body));
 }
 
@@ -331,30 +331,20 @@ static void progress_crew(struct agent *agent, struct crew_config *config,
     struct rendezvous_door *rendezvous = agent_own(agent, rendezvous_door);
     (void)prepare, (void)joins;
     if (agent_own(agent, progress_desk) == NULL)
-        agent->own[AGENT_PART_progress_desk] = progress_desk_create(agent->loop, &agent->post);
+        agent->own[AGENT_PART_progress_desk] =
+            progress_desk_create(agent->loop, &agent->post, has_seat, agent);
     config->progress_desk = agent_own(agent, progress_desk);
-    config->progress_door = agent_own(agent, progress_door);
-    if (config->progress_door != NULL || rendezvous == NULL)
-        return;
-    config->progress_door = progress_door_create(config->progress_desk, has_seat, agent);
-    agent->own[AGENT_PART_progress_door] = config->progress_door;
-    rendezvous->status = config->progress_door;
+    if (rendezvous != NULL)
+        rendezvous->status = config->progress_desk;
 }
 
-static void progress_door_close(struct agent *agent)
-{
-    progress_door_destroy(agent_own(agent, progress_door));
-}
-
-static void progress_desk_close(struct agent *agent)
+static void progress_close(struct agent *agent)
 {
     progress_desk_destroy(agent_own(agent, progress_desk));
 }
 
-const struct agent_part progress_desk_agent_part = {.name = "progress_desk",
-                                                    .close = progress_desk_close};
-const struct agent_part progress_door_agent_part = {
-    .name = "progress_door", .crew = progress_crew, .close = progress_door_close};
+const struct agent_part progress_desk_agent_part = {
+    .name = "progress_desk", .crew = progress_crew, .close = progress_close};
 
 /* Lines */
 

@@ -22,8 +22,11 @@
 
 struct progress_desk;
 
-/* `post` is the agent's. */
-struct progress_desk *progress_desk_create(struct loop *loop, const struct post *post);
+/* `post` is the agent's. `has_seat`: a worker of this node was started on the seat in that epoch.
+ */
+struct progress_desk *
+progress_desk_create(struct loop *loop, const struct post *post,
+                     bool (*has_seat)(void *context, uint32_t epoch, uint32_t seat), void *context);
 void progress_desk_destroy(struct progress_desk *desk); /* accepts NULL */
 
 /* Takes what `progress` owns. The worker sits on `seat`, was started in `epoch`, and said so at
@@ -41,22 +44,15 @@ void progress_desk_flush(struct progress_desk *desk);
  * the token, which the agent writes into a file in the runtime folder of each crew. Answers have
  * the form of Kubeflow's server.
  */
-struct progress_door;
-
-/* `has_seat`: a worker of this node was started on the seat in that epoch. NULL: there is no
- * randomness for a token. */
-struct progress_door *
-progress_door_create(struct progress_desk *desk,
-                     bool (*has_seat)(void *context, uint32_t epoch, uint32_t seat), void *context);
-void progress_door_destroy(struct progress_door *door); /* accepts NULL */
 
 /* Returns the status of HTTP and makes the body of the answer, which the caller frees. */
-int progress_door_post(const struct progress_door *door, const struct rendezvous_request *request,
+int progress_desk_post(struct progress_desk *desk, const struct rendezvous_request *request,
                        char **body);
 
-/* Writes the token into the folder. Returns the path of the file, the caller's; NULL: it cannot. */
-char *progress_door_write_token(const struct progress_door *door, const char *folder);
-char *progress_door_url(int port, uint32_t epoch, uint32_t seat); /* the caller frees it */
+/* Writes the token into the folder. Returns the path of the file, the caller's; NULL: it cannot, or
+ * there is no randomness for a token. */
+char *progress_desk_write_token(const struct progress_desk *desk, const char *folder);
+char *progress_desk_url(int port, uint32_t epoch, uint32_t seat); /* the caller frees it */
 
 /*
  * The body that Hugging Face Transformers and the SDK of Kubeflow post to the status endpoint of a

@@ -28,7 +28,6 @@ struct fixture {
     struct progress_desk *desk;
     struct crew_config config;
     struct crew_progress *files;
-    struct progress_door *door;
     char folder[64];
     int wanted; /* PROGRESS frames; then the loop stops */
 };
@@ -40,6 +39,12 @@ static void frame(struct bench *bench, uint8_t type)
         loop_stop(bench->loop);
 }
 
+static bool has_seat(void *context, uint32_t epoch, uint32_t seat)
+{
+    (void)context;
+    return epoch == EPOCH && seat == 7;
+}
+
 static int setup(void **state)
 {
     static const uint32_t seats[] = {7, 2};
@@ -47,7 +52,7 @@ static int setup(void **state)
     bench_open(&f->bench);
     f->bench.frame = frame;
     f->bench.context = f;
-    f->desk = progress_desk_create(f->bench.loop, &f->bench.post);
+    f->desk = progress_desk_create(f->bench.loop, &f->bench.post, has_seat, f);
     snprintf(f->folder, sizeof(f->folder), "/tmp/hvdrun-unit-XXXXXX");
     assert_non_null(mkdtemp(f->folder));
     f->config =
@@ -61,7 +66,6 @@ static int teardown(void **state)
 {
     struct fixture *f = *state;
     crew_progress_destroy(f->files);
-    progress_door_destroy(f->door);
     progress_desk_destroy(f->desk);
     bench_close(&f->bench);
     runtime_dir_remove(f->folder);
@@ -202,12 +206,6 @@ static void test_a_flood(void **state)
 
 /* The status endpoint */
 
-static bool has_seat(void *context, uint32_t epoch, uint32_t seat)
-{
-    (void)context;
-    return epoch == EPOCH && seat == 7;
-}
-
 static int post(struct fixture *f, const char *key, const char *authorization, const char *body)
 {
     struct rendezvous_request request = {.method = RENDEZVOUS_POST,
@@ -217,7 +215,7 @@ static int post(struct fixture *f, const char *key, const char *authorization, c
                                          .length = body == NULL ? 0 : strlen(body),
                                          .authorization = authorization};
     char *answer AUTO_FREE = NULL;
-    int status = progress_door_post(f->door, &request, &answer);
+    int status = progress_desk_post(f->desk, &request, &answer);
     assert_non_null(answer);
     if (status == HTTP_OK)
         assert_string_equal(answer, body);
@@ -229,11 +227,9 @@ static int post(struct fixture *f, const char *key, const char *authorization, c
 static void test_endpoint(void **state)
 {
     struct fixture *f = *state;
-    f->door = progress_door_create(f->desk, has_seat, f);
-    assert_non_null(f->door);
-    char *path AUTO_FREE = progress_door_write_token(f->door, f->folder);
+    char *path AUTO_FREE = progress_desk_write_token(f->desk, f->folder);
     assert_non_null(path);
-    assert_null(progress_door_write_token(f->door, f->folder)); /* never over another file */
+    assert_null(progress_desk_write_token(f->desk, f->folder)); /* never over another file */
     AUTO_BUF struct buf token = BUF_INIT(100);
     struct stat info;
     assert_int_equal(fd_read_file(path, &token, NULL), 0);
