@@ -25,27 +25,6 @@
  * a deadline. It has one line: seconds since 1970 (UTC, three decimals), a blank, and the reason.
  */
 
-struct deadline {
-    bool is_set;
-    int64_t at_ms; /* since 1970 */
-    char *why;     /* one line */
-};
-
-static void deadline_clear(struct deadline *deadline)
-{
-    free(deadline->why);
-    *deadline = (struct deadline){.is_set = false};
-}
-
-/* The deadline is `within_ms` after `now_ms` (since 1970). A later call replaces it. */
-static void deadline_set(struct deadline *deadline, int64_t now_ms, int64_t within_ms,
-                         const char *why)
-{
-    deadline_clear(deadline);
-    *deadline = (struct deadline){true, now_ms + within_ms, mem_strdup(why)};
-    plain_line(deadline->why, ' ');
-}
-
 static int write_file(const char *path, const char *text)
 {
     int fd = fd_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -54,26 +33,6 @@ static int write_file(const char *path, const char *text)
     int result = fd_write_all(fd, text, strlen(text));
     fd_close(&fd);
     return result;
-}
-
-/* A reader sees all of the file or nothing. Without a deadline there is none. A failure is a
- * warning. */
-static void deadline_write(const struct deadline *deadline, const char *folder,
-                           const struct log *log)
-{
-    char *path AUTO_FREE = mem_printf("%s/" DEADLINE_FILE_NAME, folder);
-    if (!deadline->is_set) {
-        unlink(path);
-        return;
-    }
-    char *draft AUTO_FREE = mem_printf("%s/." DEADLINE_FILE_NAME, folder);
-    char *text AUTO_FREE = mem_printf("%" PRId64 ".%03d %s\n", deadline->at_ms / 1000,
-                                      (int)(deadline->at_ms % 1000), deadline->why);
-    if (write_file(draft, text) == 0 && rename(draft, path) == 0)
-        return;
-    log_warning(log, "cannot write the deadline of this host for the workers: %s: %s", path,
-                strerror(errno));
-    unlink(draft);
 }
 
 /*
@@ -251,7 +210,8 @@ struct departure {
     int64_t period_ms;
     struct preempt *preempt;   /* NULL: it is not asked now */
     struct loop_timer *resume; /* set: it is asked again after a pause */
-    struct deadline deadline;
+    char *why;                 /* of the deadline, one line; NULL: there is none */
+    int64_t deadline_ms;       /* since 1970 */
 };
 
 void departure_destroy(struct departure *departure)
@@ -261,20 +221,41 @@ void departure_destroy(struct departure *departure)
     departure_pause(departure);
     loop_timer_destroy(departure->resume);
     strv_destroy(&departure->probe);
-    deadline_clear(&departure->deadline);
+    free(departure->why);
     free(departure);
 }
 
+/* A reader sees all of the file or nothing. Without a deadline there is none. A failure is a
+ * warning. */
 static void write_into(void *context, const char *folder)
 {
     const struct departure *departure = context;
-    deadline_write(&departure->deadline, folder, &departure->post->log);
+    int64_t at_ms = departure->deadline_ms;
+    char *path AUTO_FREE = mem_printf("%s/" DEADLINE_FILE_NAME, folder);
+    if (departure->why == NULL) {
+        unlink(path);
+        return;
+    }
+    char *draft AUTO_FREE = mem_printf("%s/." DEADLINE_FILE_NAME, folder);
+    char *text AUTO_FREE =
+        mem_printf("%" PRId64 ".%03d %s\n", at_ms / 1000, (int)(at_ms % 1000), departure->why);
+    if (write_file(draft, text) == 0 && rename(draft, path) == 0)
+        return;
+    log_warning(&departure->post->log,
+                "cannot write the deadline of this host for the workers: %s: %s", path,
+                strerror(errno));
+    unlink(draft);
 }
 
+/* NULL: there is no deadline any more. A later call replaces it. */
 static void set_deadline(struct departure *departure, uint64_t within_ms, const char *why)
 {
     int64_t within = within_ms < DEADLINE_MAX_MS ? (int64_t)within_ms : DEADLINE_MAX_MS;
-    deadline_set(&departure->deadline, clock_wall_ns() / 1000000, within, why);
+    free(departure->why);
+    departure->why = mem_strdup(why);
+    departure->deadline_ms = clock_wall_ns() / 1000000 + within;
+    if (departure->why != NULL)
+        plain_line(departure->why, ' ');
     crews_walk_folders(departure->crews, write_into, departure);
 }
 
@@ -333,24 +314,19 @@ void departure_resume(struct departure *departure)
 
 void departure_sigterm(struct departure *departure, int64_t grace_ms)
 {
-    const struct deadline *known = &departure->deadline; /* a second signal brings no later one */
-    bool is_news =
-        grace_ms > 0 && (!known->is_set || clock_wall_ns() / 1000000 + grace_ms < known->at_ms);
+    /* a second signal brings no later one */
+    bool is_news = grace_ms > 0 && (departure->why == NULL ||
+                                    clock_wall_ns() / 1000000 + grace_ms < departure->deadline_ms);
     notice(departure, is_news, grace_ms, "");
 }
 
 void departure_deadline(struct departure *departure, const Hvdrun__Deadline *message)
 {
-    if (message->none) {
-        deadline_clear(&departure->deadline);
-        crews_walk_folders(departure->crews, write_into, departure);
-    } else {
-        set_deadline(departure, message->within_ms, message->why);
-    }
+    set_deadline(departure, message->within_ms, message->none ? NULL : message->why);
 }
 
-void departure_inform(const struct departure *departure, const struct crew *crew)
+void departure_inform(struct departure *departure, const struct crew *crew)
 {
     if (crew_folder(crew) != NULL)
-        deadline_write(&departure->deadline, crew_folder(crew), &departure->post->log);
+        write_into(departure, crew_folder(crew));
 }

@@ -27,4 +27,4 @@ void departure_resume(struct departure *departure);
 void departure_deadline(struct departure *departure, const Hvdrun__Deadline *message);
 
 /* Informs a new crew. */
-void departure_inform(const struct departure *departure, const struct crew *crew);
+void departure_inform(struct departure *departure, const struct crew *crew);
