@@ -12,15 +12,19 @@
 #include "base/mem.h"
 #include "io/threads.h"
 
+static bool is_among(uint32_t seat, const uint32_t *seats, size_t count)
+{
+    while (count > 0 && seats[count - 1] != seat)
+        count--;
+    return count > 0;
+}
+
 static enum worker_stdin stdin_of(const Hvdrun__Prepare *prepare, uint32_t seat)
 {
     if (prepare->pty_seat >= 0 && (uint32_t)prepare->pty_seat == seat)
         return WORKER_STDIN_TERMINAL;
-    for (size_t i = 0; i < prepare->n_stdin_seats; i++) {
-        if (prepare->stdin_seats[i] == seat)
-            return WORKER_STDIN_PIPE;
-    }
-    return WORKER_STDIN_NULL;
+    return is_among(seat, prepare->stdin_seats, prepare->n_stdin_seats) ? WORKER_STDIN_PIPE
+                                                                        : WORKER_STDIN_NULL;
 }
 
 static enum worker_stdout stdout_of(const struct crew_setup *setup, const struct crew_app *app)
@@ -33,11 +37,7 @@ static enum worker_stdout stdout_of(const struct crew_setup *setup, const struct
 
 static bool is_stopped(const Hvdrun__Prepare *prepare, uint32_t seat)
 {
-    for (size_t i = 0; i < prepare->n_stopped_seats; i++) {
-        if (prepare->stopped_seats[i] == seat)
-            return true;
-    }
-    return prepare->stop_all;
+    return prepare->stop_all || is_among(seat, prepare->stopped_seats, prepare->n_stopped_seats);
 }
 
 static struct child_spec spec_of(const struct crew_setup *setup, int index,

@@ -37,28 +37,15 @@ static const char *name_of(const struct mpi_job *job, size_t node)
     return node < prepare->n_hostnames ? prepare->hostnames[node] : prepare->hosts[node];
 }
 
-/* The bindings of the workers as texts for PMIx; NULL when no worker is bound. The caller frees
- * both levels. */
-static char **binding_texts(const struct mpi_job *job)
+/* The bindings of the workers as texts for PMIx; none, if no worker is bound. */
+static void add_cpusets(const struct mpi_job *job, struct strv *out)
 {
-    const struct binding *binding = job->binding;
     const Hvdrun__Prepare *prepare = job->prepare;
-    if (binding == NULL)
-        return NULL;
-    char **texts = mem_array(prepare->n_workers + 1, sizeof(*texts));
-    for (size_t i = 0; i < prepare->n_workers; i++) {
+    for (size_t i = 0; job->binding != NULL && i < prepare->n_workers; i++) {
         struct buf text = BUF_INIT(65536);
-        cpu_mask_list(&binding->ranks[prepare->workers[i]->slot], &text);
-        texts[i] = buf_take(&text);
+        cpu_mask_list(&job->binding->ranks[prepare->workers[i]->slot], &text);
+        strv_add_take(out, buf_take(&text));
     }
-    return texts;
-}
-
-static void free_texts(char **texts)
-{
-    for (char **text = texts; text != NULL && *text != NULL; text++)
-        free(*text);
-    free(texts);
 }
 
 /* As PREPARE describes it. */
@@ -84,7 +71,8 @@ static int register_job(struct pmix_server *pmix, const struct mpi_job *from, co
         nodes[i] = (struct pmix_job_node){name_of(from, i), rank_places_of(from->places, (int)i),
                                           rank_places_count(from->places, (int)i)};
     char *wdir AUTO_FREE = getcwd(NULL, 0);
-    char **cpusets = binding_texts(from);
+    AUTO_STRV struct strv cpusets = STRV_INIT;
+    add_cpusets(from, &cpusets);
     char *parent AUTO_FREE =
         prepare->parent_epoch == 0
             ? NULL
@@ -106,9 +94,8 @@ static int register_job(struct pmix_server *pmix, const struct mpi_job *from, co
         .wdir = prepare->wdir[0] == '\0' ? wdir : prepare->wdir,
         .shm_dir = from->shm_dir,
         .oversubscribed = from->oversubscribed,
-        .cpusets = (const char *const *)cpusets};
+        .cpusets = (const char *const *)cpusets.items};
     int result = pmix_server_job(pmix, &job, err);
-    free_texts(cpusets);
     for (size_t i = 0; i < prepare->n_apps; i++)
         strv_destroy(&argvs[i]);
     return result;

@@ -31,21 +31,19 @@ static enum mpi_kind kind_of(const struct mpi_world *world, int index)
     return world->job.kinds[world->job.prepare->workers[index]->app];
 }
 
+static int compare(const void *a, const void *b)
+{
+    int one = *(const int *)a, other = *(const int *)b;
+    return (one > other) - (one < other);
+}
+
 int mpi_world_index(const struct mpi_world *world, int rank)
 {
     const struct rank_places *places = world->job.places;
-    int low = 0, high = rank_places_count(places, places->here);
     const int *ranks = rank_places_of(places, places->here);
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (ranks[middle] == rank)
-            return middle;
-        if (ranks[middle] < rank)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return -1;
+    size_t count = (size_t)rank_places_count(places, places->here);
+    const int *found = bsearch(&rank, ranks, count, sizeof(rank), compare);
+    return found == NULL ? -1 : (int)(found - ranks);
 }
 
 /* As the driver knows a rank of this node. */
