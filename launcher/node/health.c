@@ -174,20 +174,13 @@ static void read_adapters(const char *root, struct strv *out)
 
 /* /etc/hosts */
 
-/* Is `name` among the words of the line behind the address? */
-static bool line_names(const char *line, size_t length, const char *name)
+/* Is `name` among the words behind the address? */
+static bool names_it(const struct strv *words, const char *name)
 {
-    size_t at = 0, wanted = strlen(name);
-    while (at < length) {
-        size_t word = strcspn(line + at, " \t\r\n#");
-        if (word == wanted && strncasecmp(line + at, name, word) == 0)
-            return true;
-        at += word;
-        if (at < length && line[at] == '#')
-            return false;
-        at += strspn(line + at, " \t\r");
-    }
-    return false;
+    size_t i = 1;
+    while (i < words->count && strcasecmp(words->items[i], name) != 0)
+        i++;
+    return i < words->count;
 }
 
 /* The resolver takes the first line, so that one counts. */
@@ -195,16 +188,14 @@ static char *read_own_address(const char *root, const char *hostname)
 {
     char *text AUTO_FREE = read_text(root, "/etc/hosts");
     for (const char *line = text; *line != '\0';) {
-        size_t length = strcspn(line, "\n");
-        size_t blank = strspn(line, " \t");
-        size_t address = strcspn(line + blank, " \t\r\n#");
-        const char *names = line + blank + address;
-        if (address > 0 && memchr(line + blank, ':', address) == NULL &&
-            line_names(names, length - blank - address, hostname)) {
-            bool loops = strncmp(line + blank, "127.", 4) == 0;
-            return loops ? mem_strndup(line + blank, address) : mem_strdup("");
-        }
-        line += length + (line[length] == '\n');
+        AUTO_STRV struct strv words = STRV_INIT;
+        char *before AUTO_FREE = mem_strndup(line, strcspn(line, "#\n")); /* a comment */
+        strv_split(&words, before, " \t\r");
+        bool found = names_it(&words, hostname) && strchr(words.items[0], ':') == NULL;
+        if (found)
+            return mem_strdup(text_begins(words.items[0], "127.") ? words.items[0] : "");
+        line += strcspn(line, "\n");
+        line += *line == '\n';
     }
     return mem_strdup("");
 }
