@@ -162,31 +162,20 @@ static int run(const char *operand)
     return EXIT_SUCCESS;
 }
 
-struct gpu_health_question {
-    struct program *program;
-    void (*done)(void *context, const char *bytes, size_t length, const char *missing);
-    void *context;
-};
-
-static void answered(void *context, const struct program_result *result)
+const char *gpu_health_missing(const struct program_result *result)
 {
-    struct gpu_health_question *question = context;
     bool ended = result->signal == 0 || result->signal == SIGKILL || result->signal == SIGTERM;
-    const char *missing = "";
-    if (result->why != NULL && result->status != GPU_HELPER_NONE)
-        missing = result->status < 0 && ended ? "NVIDIA's library did not answer in time"
-                                              : "NVIDIA's library has failed";
-    question->program = NULL;
-    question->done(question->context, result->text, result->length, missing);
+    if (result->why == NULL || result->status == GPU_HELPER_NONE)
+        return "";
+    return result->status < 0 && ended ? "NVIDIA's library did not answer in time"
+                                       : "NVIDIA's library has failed";
 }
 
-struct gpu_health_question *gpu_health_ask(struct loop *loop, struct helpers *helpers,
-                                           const char *program, const char *what, int64_t limit_ms,
-                                           void (*done)(void *context, const char *bytes,
-                                                        size_t length, const char *missing),
-                                           void *context)
+struct program *gpu_health_ask(struct loop *loop, struct helpers *helpers, const char *program,
+                               const char *what, int64_t limit_ms,
+                               void (*done)(void *context, const struct program_result *result),
+                               void *context)
 {
-    struct gpu_health_question *question = mem_alloc(sizeof(*question));
     char *const argv[] = {(char *)"hvdrun-agent", (char *)GPU_HEALTH_WORD, (char *)what, NULL};
     const struct program_spec spec = {.loop = loop,
                                       .helpers = helpers,
@@ -194,17 +183,7 @@ struct gpu_health_question *gpu_health_ask(struct loop *loop, struct helpers *he
                                       .argv = argv,
                                       .output_max = GPU_HEALTH_MAX,
                                       .time_max_ms = limit_ms};
-    *question = (struct gpu_health_question){.done = done, .context = context};
-    question->program = program_start(&spec, answered, question);
-    return question;
-}
-
-void gpu_health_cancel(struct gpu_health_question *question)
-{
-    if (question == NULL)
-        return;
-    program_cancel(question->program);
-    free(question);
+    return program_start(&spec, done, context);
 }
 
 const struct helper_program gpu_health_helper = {GPU_HEALTH_WORD, true, run};

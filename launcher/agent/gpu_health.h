@@ -18,15 +18,14 @@
 #define GPU_HEALTH_LIMIT_MS 5000
 #define GPU_HEALTH_MAX ((size_t)256 << 10) /* bytes of an answer */
 
-/* `program`: a path of hvdrun-agent. `what`: one of the words above. `done` comes once, from the
- * loop, with GpuHealths. Its text is not empty if some of it is missing because the library hangs
- * or fails; it is static. Without a driver both are empty. */
-struct gpu_health_question;
-struct gpu_health_question *gpu_health_ask(struct loop *loop, struct helpers *helpers,
-                                           const char *program, const char *what, int64_t limit_ms,
-                                           void (*done)(void *context, const char *bytes,
-                                                        size_t length, const char *missing),
-                                           void *context);
-void gpu_health_cancel(struct gpu_health_question *question); /* accepts NULL */
+/* As program_start(), whose result has GpuHealths. `program`: a path of hvdrun-agent. `what`: one
+ * of the words above. */
+struct program *gpu_health_ask(struct loop *loop, struct helpers *helpers, const char *program,
+                               const char *what, int64_t limit_ms,
+                               void (*done)(void *context, const struct program_result *result),
+                               void *context);
+
+/* Not empty, if some of the result is missing because the library hangs or fails. Static. */
+const char *gpu_health_missing(const struct program_result *result);
 
 extern const struct helper_program gpu_health_helper;

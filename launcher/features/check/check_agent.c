@@ -37,8 +37,8 @@ struct gpu_desk {
     struct helpers *helpers;
     const char *helper_program;
     struct asked asked;
-    struct gpu_health_question *question; /* NULL: none is under way */
-    struct program *test;                 /* likewise */
+    struct program *question; /* NULL: none is under way */
+    struct program *test;     /* likewise */
     char *python;
     uint8_t *health;
     size_t health_length;
@@ -48,7 +48,7 @@ struct gpu_desk {
 
 static void forget(struct gpu_desk *desk)
 {
-    gpu_health_cancel(desk->question);
+    program_cancel(desk->question);
     program_cancel(desk->test);
     free(desk->python);
     free(desk->health);
@@ -113,21 +113,21 @@ static void begin_test(struct gpu_desk *desk)
 }
 
 /* No test if no GPU of NVIDIA is known, or if the library hangs: CUDA would hang, too. */
-static void take_health(void *context, const char *bytes, size_t length, const char *missing)
+static void take_health(void *context, const struct program_result *result)
 {
     struct gpu_desk *desk = context;
-    Hvdrun__GpuHealths *gpus = hvdrun__gpu_healths__unpack(NULL, length, (const uint8_t *)bytes);
+    Hvdrun__GpuHealths *gpus =
+        hvdrun__gpu_healths__unpack(NULL, result->length, (const uint8_t *)result->text);
     bool any = gpus != NULL && gpus->n_gpus > 0;
     if (gpus != NULL)
         hvdrun__gpu_healths__free_unpacked(gpus, NULL);
-    gpu_health_cancel(desk->question);
     desk->question = NULL;
-    desk->health = mem_alloc(length + 1);
-    if (length > 0)
-        memcpy(desk->health, bytes, length);
-    desk->health_length = length;
-    desk->missing = mem_strdup(missing);
-    if (desk->python[0] != '\0' && any && missing[0] == '\0')
+    desk->health = mem_alloc(result->length + 1);
+    if (result->length > 0)
+        memcpy(desk->health, result->text, result->length);
+    desk->health_length = result->length;
+    desk->missing = mem_strdup(gpu_health_missing(result));
+    if (desk->python[0] != '\0' && any && desk->missing[0] == '\0')
         begin_test(desk);
     else
         answer(desk, NULL);

@@ -308,9 +308,9 @@ struct evidence_desk {
     struct helpers *helpers;
     const char *program;
     struct loop_timer *timer;
-    struct flight_dumps *dumps;       /* NULL: none are to come */
-    struct ras_client *ras;           /* likewise */
-    struct gpu_health_question *gpus; /* likewise */
+    struct flight_dumps *dumps; /* NULL: none are to come */
+    struct ras_client *ras;     /* likewise */
+    struct program *gpus;       /* likewise */
     struct asked asked;
     size_t to_come; /* files */
 };
@@ -362,12 +362,12 @@ static void take_ras(void *context, const char *text, size_t length)
     desk->ras = NULL;
 }
 
-static void take_gpus(void *context, const char *bytes, size_t length, const char *missing)
+static void take_gpus(void *context, const struct program_result *result)
 {
     struct evidence_desk *desk = context;
-    send_file(desk, EVIDENCE_FILE_GPUS, 0, bytes, length, missing);
-    gpu_health_cancel(desk->gpus);
     desk->gpus = NULL;
+    send_file(desk, EVIDENCE_FILE_GPUS, 0, result->text, result->length,
+              gpu_health_missing(result));
 }
 
 static void forget(struct evidence_desk *desk)
@@ -375,7 +375,7 @@ static void forget(struct evidence_desk *desk)
     loop_timer_clear(desk->timer);
     flight_dumps_destroy(desk->dumps);
     ras_client_destroy(desk->ras);
-    gpu_health_cancel(desk->gpus);
+    program_cancel(desk->gpus);
     desk->dumps = NULL;
     desk->ras = NULL;
     desk->gpus = NULL;

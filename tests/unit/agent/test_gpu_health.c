@@ -37,12 +37,13 @@ static int close_asking(void **state)
     return 0;
 }
 
-static void on_answer(void *context, const char *bytes, size_t length, const char *missing)
+static void on_answer(void *context, const struct program_result *result)
 {
     struct asking *asking = context;
-    Hvdrun__GpuHealths *gpus = hvdrun__gpu_healths__unpack(NULL, length, (const uint8_t *)bytes);
+    Hvdrun__GpuHealths *gpus =
+        hvdrun__gpu_healths__unpack(NULL, result->length, (const uint8_t *)result->text);
     asking->answers++;
-    asking->missing = missing;
+    asking->missing = gpu_health_missing(result);
     asking->gpus = gpus == NULL ? -1 : (int)gpus->n_gpus;
     if (gpus != NULL)
         hvdrun__gpu_healths__free_unpacked(gpus, NULL);
@@ -58,13 +59,11 @@ static int answer_of(struct asking *asking, const char *script, int64_t limit_ms
     put_file(asking->root, "helper", text);
     assert_int_equal(chmod(program, 0700), 0);
     asking->answers = 0;
-    struct gpu_health_question *question =
-        gpu_health_ask(asking->children.loop, asking->children.helpers, program, GPU_HEALTH_NOW,
-                       limit_ms, on_answer, asking);
+    (void)gpu_health_ask(asking->children.loop, asking->children.helpers, program, GPU_HEALTH_NOW,
+                         limit_ms, on_answer, asking);
     run_loop(asking->children.loop);
     run_turns(asking->children.loop, 3);
     assert_int_equal(asking->answers, 1);
-    gpu_health_cancel(question);
     return asking->gpus;
 }
 
@@ -108,8 +107,8 @@ static void test_cancel(void **state)
     put_file(asking->root, "helper", "#!/bin/sh\nexec sleep 600\n");
     char *program AUTO_FREE = fake_path(asking->root, "helper");
     assert_int_equal(chmod(program, 0700), 0);
-    gpu_health_cancel(gpu_health_ask(asking->children.loop, asking->children.helpers, program,
-                                     GPU_HEALTH_NOW, RUN_LIMIT_MS, on_answer, asking));
+    program_cancel(gpu_health_ask(asking->children.loop, asking->children.helpers, program,
+                                  GPU_HEALTH_NOW, RUN_LIMIT_MS, on_answer, asking));
     run_turns(asking->children.loop, 3);
     assert_int_equal(asking->answers, 0);
 }
