@@ -110,26 +110,16 @@ static void node_heartbeat(struct agent *agent, const struct frame_header *heade
 }
 
 /* The workers are in sessions of their own, where SIGTSTP has no effect: SIGSTOP has. */
-static void suspend_job(struct agent *agent, bool suspend)
+static void node_suspend(struct agent *agent, const struct frame_header *header, const void *body)
 {
+    bool suspend = header->type == FRAME_SUSPEND;
+    (void)body;
     liveness_suspend(&agent->liveness, suspend, clock_mono_ms());
     ending_pause(agent->ending, suspend);
     crews_pause(agent->crews, suspend);
     crews_signal(agent->crews, suspend ? SIGSTOP : SIGCONT);
     if (suspend)
         post_empty(&agent->post, FRAME_SUSPENDED);
-}
-
-static void node_suspend(struct agent *agent, const struct frame_header *header, const void *body)
-{
-    (void)header, (void)body;
-    suspend_job(agent, true);
-}
-
-static void node_resume(struct agent *agent, const struct frame_header *header, const void *body)
-{
-    (void)header, (void)body;
-    suspend_job(agent, false);
 }
 
 static void node_deadline(struct agent *agent, const struct frame_header *header, const void *body)
@@ -248,7 +238,7 @@ static const struct order orders[] = {
     [FRAME_PREPARE] = {.node = node_prepare, .when = AFTER_WELCOME},
     [FRAME_EPOCH] = {.node = node_epoch},
     [FRAME_SUSPEND] = {.node = node_suspend},
-    [FRAME_RESUME] = {.node = node_resume},
+    [FRAME_RESUME] = {.node = node_suspend},
     [FRAME_OUTPUT_CREDIT] = {.node = node_credit, MESSAGE(credit)},
     [FRAME_DEADLINE] = {.node = node_deadline, MESSAGE(deadline)},
     [FRAME_ASK] = {.node = ask, MESSAGE(ask)},
