@@ -40,30 +40,11 @@ static const char usage[] =
     "hvdrun-agent --dial HOST:PORT --dial-secret FILE [--dial-id ID] [--name NAME|auto]\n"
     "             [--start-timeout TIME] [--grace TIME]\n";
 
-struct start {
-    int read_fd, write_fd;
-    const struct tls_end *tls; /* NULL: the stream is plain */
-    bool ends_as_job;
-    int64_t term_grace_ms;
-    int slots;
-    const char *line; /* NULL: none */
-    const sigset_t *mask;
-};
-
 static int agent_main(void *context, int line_fd)
 {
-    const struct start *start = context;
-    struct agent_config config = {.read_fd = start->read_fd,
-                                  .write_fd = start->write_fd,
-                                  .tls = start->tls,
-                                  .ends_as_job = start->ends_as_job,
-                                  .term_grace_ms = start->term_grace_ms,
-                                  .slots = start->slots,
-                                  .line = start->line,
-                                  .module_dir = "",
-                                  .mask = start->mask,
-                                  .keeper_fd = line_fd};
-    return agent_run(&config);
+    struct agent_config *config = context;
+    config->keeper_fd = line_fd;
+    return agent_run(config);
 }
 
 static int cannot_start(const char *what)
@@ -87,11 +68,11 @@ static int leave_streams(void)
 
 /* Moves the stream away from descriptors 0 and 1, so that no other code writes to it. 2 still leads
  * to the transport. */
-static int move_stream(struct start *start)
+static int move_stream(struct agent_config *agent)
 {
-    start->read_fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
-    start->write_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-    if (start->read_fd < 0 || start->write_fd < 0)
+    agent->read_fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+    agent->write_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (agent->read_fd < 0 || agent->write_fd < 0)
         return cannot_start("its standard input and output must be a stream to hvdrun");
     return leave_streams();
 }
@@ -106,15 +87,15 @@ static int print_marker(const char *marker)
 }
 
 /* The keeper gets a copy of the stream, only to notice when the driver closes it. */
-static int run_kept(struct start *start)
+static int run_kept(struct agent_config *agent)
 {
     struct error err = ERROR_INIT;
-    int watched = fcntl(start->read_fd, F_DUPFD_CLOEXEC, 3);
+    int watched = fcntl(agent->read_fd, F_DUPFD_CLOEXEC, 3);
     struct keeper_config config = {.stream_fd = watched,
-                                   .agent_fds = {start->read_fd, start->write_fd},
-                                   .mask = start->mask,
+                                   .agent_fds = {agent->read_fd, agent->write_fd},
+                                   .mask = agent->mask,
                                    .agent = agent_main,
-                                   .context = start};
+                                   .context = agent};
     int status = keeper_run(&config, &err);
     if (status < 0) {
         fprintf(stderr, "hvdrun-agent: %s\n", err.text);
@@ -171,15 +152,16 @@ static int run_dialed(char *const *words, const sigset_t *mask)
     }
     leave_at_signals(false);
     explicit_bzero(dial.key, sizeof(dial.key));
-    struct start start = {.read_fd = end.fd,
-                          .write_fd = -1,
-                          .tls = &end,
-                          .ends_as_job = is_user,
-                          .term_grace_ms = dial.term_grace_ms,
-                          .slots = dial.slots,
-                          .line = dial.line,
-                          .mask = mask};
-    int status = run_kept(&start);
+    struct agent_config agent = {.read_fd = end.fd,
+                                 .write_fd = -1,
+                                 .tls = &end,
+                                 .ends_as_job = is_user,
+                                 .term_grace_ms = dial.term_grace_ms,
+                                 .slots = dial.slots,
+                                 .line = dial.line,
+                                 .module_dir = "",
+                                 .mask = mask};
+    int status = run_kept(&agent);
     end.module->destroy(end.session); /* this process's copy of it */
     dial_out_clear(&dial);
     return is_user ? status : 0;
@@ -224,8 +206,8 @@ int main(int argc, char **argv)
     sigprocmask(SIG_SETMASK, NULL, &mask);
     if (dials)
         return leave_streams() < 0 ? STATUS_LAUNCHER : run_dialed(is_user ? argv + 1 : NULL, &mask);
-    struct start start = {.mask = &mask};
-    if ((marked && print_marker(argv[2]) < 0) || move_stream(&start) < 0)
+    struct agent_config agent = {.module_dir = "", .mask = &mask};
+    if ((marked && print_marker(argv[2]) < 0) || move_stream(&agent) < 0)
         return STATUS_LAUNCHER;
-    return run_kept(&start);
+    return run_kept(&agent);
 }
