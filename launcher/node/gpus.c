@@ -19,6 +19,7 @@
 
 #define INFORMATION_MAX ((size_t)64 << 10)
 #define MINOR_MAX 128
+#define CONTROL "/dev/nvidiactl" /* of the driver */
 
 /* Calls `each` for the entries of root/folder that do not begin with a dot; false: no such folder.
  */
@@ -38,20 +39,24 @@ static bool each_entry(const char *root, const char *folder,
     return true;
 }
 
+static bool can(const char *root, const char *file, int how)
+{
+    char *path AUTO_FREE = mem_printf("%s%s", root, file);
+    return access(path, how) == 0;
+}
+
 /* access() asks the devices cgroup too, so a device of another job is not counted. */
 static bool may_open(const char *root, const char *prefix, int number)
 {
-    char *path AUTO_FREE = mem_printf("%s/dev/%s%d", root, prefix, number);
-    return access(path, R_OK | W_OK) == 0;
+    char *file AUTO_FREE = mem_printf("/dev/%s%d", prefix, number);
+    return can(root, file, R_OK | W_OK);
 }
 
 /* The device files are made at the first use where this program is installed and nothing has used
  * a GPU since the boot; then all of them can be opened. */
 static bool makes_files_later(const char *root)
 {
-    char *control AUTO_FREE = mem_printf("%s/dev/nvidiactl", root);
-    char *program AUTO_FREE = mem_printf("%s/usr/bin/nvidia-modprobe", root);
-    return access(control, F_OK) < 0 && access(program, X_OK) == 0;
+    return !can(root, CONTROL, F_OK) && can(root, "/usr/bin/nvidia-modprobe", X_OK);
 }
 
 /* The text after "name:" in lines of "name: value"; NULL: no such line. The caller owns it. */
@@ -102,9 +107,8 @@ static void add_bound(const char *root, const char *address, struct device_list 
  * counts, without places. */
 static void match_files(const char *root, struct device_list *out)
 {
-    char *control AUTO_FREE = mem_printf("%s/dev/nvidiactl", root);
     int files = 0;
-    if (access(control, F_OK) < 0) {
+    if (!can(root, CONTROL, F_OK)) {
         if (out->count > 0 && !makes_files_later(root))
             device_list_destroy(out);
         return;
@@ -220,9 +224,7 @@ int gpus_count(const char *root)
 
 bool gpus_have_control(const char *root)
 {
-    char *control AUTO_FREE = mem_printf("%s/dev/nvidiactl", root);
-    char *wsl AUTO_FREE = mem_printf("%s/dev/dxg", root);
-    return access(control, F_OK) == 0 || access(wsl, F_OK) == 0;
+    return can(root, CONTROL, F_OK) || can(root, "/dev/dxg", F_OK);
 }
 
 /* Adapters */
