@@ -67,8 +67,8 @@ struct mpi_world {
     struct {
         struct loop_timer *timer;
         int looked;
-        bool warned;
-        int early; /* index of one that ended well but without MPI_Finalize; -1: none */
+        bool warned; /* of a wrong kind */
+        int early;   /* index of one that ended well but without MPI_Finalize; -1: none */
     } look;
 };
 

@@ -229,8 +229,8 @@ static void look_around(void *context)
 {
     struct mpi_world *world = context;
     size_t count = world->job.prepare->n_workers;
-    world->look.warned = look_for_waiting(world);
-    for (size_t i = 0; i < count && !world->look.warned; i++) {
+    bool waits = look_for_waiting(world);
+    for (size_t i = 0; i < count && !waits && !world->look.warned; i++) {
         pid_t pid = pid_of(world, (int)i);
         if (pid == 0 || has_spoken(world, (int)i))
             continue;
@@ -241,7 +241,8 @@ static void look_around(void *context)
             world->look.warned = look_at(world, (int)i, below[j]);
     }
     world->look.looked++;
-    if (!world->look.warned && world->look.looked < LOOKS)
+    bool more = !waits && (!world->look.warned || world->look.early >= 0);
+    if (more && world->look.looked < LOOKS)
         loop_timer_set(world->look.timer,
                        look_at_ms[world->look.looked] - look_at_ms[world->look.looked - 1]);
 }

@@ -395,6 +395,18 @@ class WrongKind(Mpi):
         let_go()
         job.wait()
 
+    def test_it_is_said_once(self):
+        # a rank that ends without MPI_Finalize makes the watcher look again
+        gate, let_go = self.box.gate()
+        path = self.write("slow", f'#!/bin/sh\nexport TMPDIR=$(mktemp -d)\n"{mpi_worker("mpi_ring", "openmpi")}" 1048576 100000 &\n'
+                                  f'until test -e "{gate}"; do sleep 0.05; done\ntest "$RANK" = 0 || sleep 3\nkill $!\n'
+                                  f'wait 2>/dev/null\nrm -rf "$TMPDIR"\nexit 0\n', 0o755)
+        job = self.start("-np", 2, "--mpi=pmi1", path, env=QUIET)
+        job.wait_output("was started with --mpi=pmi1.*--mpi=pmix", name="stderr", timeout=60)
+        let_go()
+        result = job.wait()
+        self.assertEqual(result.stderr.count("start the job with --mpi=pmix"), 1, result.describe())
+
     def test_no_mpi_library_no_warning(self):
         gate, let_go = self.box.gate()
         job = self.start("-np", 2, "--mpi=pmix", worker("hang"), "--until", gate)
