@@ -58,8 +58,6 @@ void program_advice(const char *program, const char *wdir, struct error *err)
     err->errnum = why.errnum;
 }
 
-#define ARGUMENTS_MAX ((size_t)8 << 20)
-
 /* Limits of execve(), see its manual. */
 #define EXEC_BYTES_LEAST ((size_t)128 << 10)
 #define EXEC_PAGES_MAX 32 /* of one argument */
@@ -70,16 +68,6 @@ struct filling {
     const struct log *log;
     bool offers_mpi;
 };
-
-static char *join_arguments(const Hvdrun__App *app)
-{
-    struct buf text = BUF_INIT(ARGUMENTS_MAX);
-    for (size_t i = 1; i < app->n_argv; i++) {
-        buf_puts(&text, i > 1 ? " " : "");
-        buf_puts(&text, app->argv[i]);
-    }
-    return buf_take(&text);
-}
 
 /* On another machine than the driver's, names like HOME are this host's own. */
 static void copy_base_env(struct crew_apps *apps, const Hvdrun__Prepare *prepare)
@@ -236,7 +224,7 @@ static int fill_app(struct filling *filling, size_t index, struct error *err)
     app->wdir = message->wdir[0] == '\0' ? job_wdir : message->wdir;
     for (size_t i = 0; i < message->n_argv; i++)
         strv_add(&app->argv, message->argv[i]);
-    app->arguments = join_arguments(message);
+    app->arguments = strv_join(message->argv + 1, message->n_argv - 1, " ");
     for (size_t i = 0; i < filling->prepare->n_host_env; i++)
         strv_env_put(&app->env, filling->prepare->host_env[i]);
     for (size_t i = 0; i < message->n_env; i++)

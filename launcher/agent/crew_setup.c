@@ -59,16 +59,6 @@ static int crew_files_check(const Hvdrun__Prepare *prepare, const struct crew_ap
 #define SLOT_MAX 1000000
 #define TERMINALS_FOR_OTHERS 64
 
-static char *join_names(char *const *names, size_t count)
-{
-    struct buf text = BUF_INIT((size_t)8 << 20);
-    for (size_t i = 0; i < count; i++) {
-        buf_puts(&text, i > 0 ? "," : "");
-        buf_puts(&text, names[i]);
-    }
-    return buf_take(&text);
-}
-
 static void copy_lists(struct crew_setup *setup)
 {
     const Hvdrun__Prepare *prepare = setup->prepare;
@@ -84,7 +74,7 @@ static void copy_lists(struct crew_setup *setup)
         names[setup->node_count] = prepare->hosts[i];
         setup->node_sizes[setup->node_count++] = (int)prepare->host_ranks[i];
     }
-    setup->node_names = join_names(names, setup->node_count);
+    setup->node_names = strv_join(names, setup->node_count, ",");
 }
 
 /* The soft limits of the user's shell, as far as workers do not inherit them from us: mostly none
@@ -292,15 +282,6 @@ int crew_setup_fill(struct crew_setup *setup, const struct crew_config *config,
     return crew_files_check(prepare, &setup->apps, err);
 }
 
-static void set_interfaces(const struct crew_setup *setup, struct node_env_job *job)
-{
-    job->iface = setup->route.iface;
-    job->ifaces = setup->route.ifaces;
-    job->ifaces_from_flag = setup->prepare->interfaces[0] != '\0';
-    job->subnets = setup->route.include;
-    job->unfit_subnets = setup->route.exclude;
-}
-
 void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start)
 {
     const Hvdrun__Prepare *prepare = setup->prepare;
@@ -346,8 +327,12 @@ void crew_setup_env(struct crew_setup *setup, const Hvdrun__Start *start)
         .base = &setup->apps.base_env,
         .knobs = &setup->knobs,
         .app_count = (int)prepare->n_apps,
-        .app_np = setup->apps.np};
-    set_interfaces(setup, &job);
+        .app_np = setup->apps.np,
+        .iface = setup->route.iface,
+        .ifaces = setup->route.ifaces,
+        .ifaces_from_flag = prepare->interfaces[0] != '\0',
+        .subnets = setup->route.include,
+        .unfit_subnets = setup->route.exclude};
     setup->env = node_env_create(&job);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/departure.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,6 +16,7 @@
 #include "base/parse.h"
 #include "base/plain.h"
 #include "base/strv.h"
+#include "base/text.h"
 #include "io/program.h"
 
 /*
@@ -85,11 +85,7 @@ void preempt_destroy(struct preempt *preempt)
 /* Once for each text; a probe that puts the time into it must not fill the log either. */
 static void warn(struct preempt *preempt, const char *text)
 {
-    for (size_t i = 0; i < preempt->warned.count; i++) {
-        if (strcmp(preempt->warned.items[i], text) == 0)
-            return;
-    }
-    if (preempt->warned.count >= WARNINGS_MAX)
+    if (preempt->warned.count >= WARNINGS_MAX || strv_has(&preempt->warned, text))
         return;
     strv_add(&preempt->warned, text);
     log_warning(preempt->log, "preemption probe %s: %s; hvdrun runs it again every %.3g s",
@@ -102,10 +98,7 @@ static void warn(struct preempt *preempt, const char *text)
 /* A part of the probe's output, without control bytes and not too long. The caller frees it. */
 static char *clean(const char *text, size_t length)
 {
-    while (length > 0 && isspace((unsigned char)text[0]))
-        text++, length--;
-    while (length > 0 && isspace((unsigned char)text[length - 1]))
-        length--;
+    blank_trim(&text, &length);
     char *line = mem_strndup(text, length < WHY_MAX ? length : WHY_MAX);
     for (char *at = line; *at != '\0'; at++) {
         if (*at == '\t')

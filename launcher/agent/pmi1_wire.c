@@ -157,10 +157,7 @@ static void engine_send(void *context, int rank, const char *bytes, size_t lengt
 static void tell_refusal(struct line *line, const char *what)
 {
     const struct pmi1_wire *wire = line->wire;
-    for (size_t i = 0; i < line->told.count; i++)
-        if (strcmp(line->told.items[i], what) == 0)
-            return;
-    if (line->told.count == TOLD_MAX)
+    if (line->told.count == TOLD_MAX || strv_has(&line->told, what))
         return;
     strv_add(&line->told, what);
     log_warning(log_of(wire), "rank %d cannot spawn ranks: its MPI library sends %s%s", line->rank,

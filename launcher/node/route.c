@@ -12,9 +12,9 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/strv.h"
 #include "model/net/address.h"
 
-#define LIST_MAX ((size_t)64 << 10)
 #define ANY_PORT 9 /* discard; UDP's connect sends nothing */
 
 /* This node's addresses: all, and those that the filter lets pass. */
@@ -153,37 +153,23 @@ static const struct network_address *fittest(const struct own *own)
     return best;
 }
 
-static bool listed(const struct buf *list, const char *word)
+static void add_word(struct strv *list, const char *word)
 {
-    const char *at = buf_text(list);
-    size_t length = strlen(word);
-    while (*at != '\0') {
-        size_t item = strcspn(at, ",");
-        if (item == length && memcmp(at, word, length) == 0)
-            return true;
-        at += item + (at[item] == ',' ? 1 : 0);
-    }
-    return false;
+    if (!strv_has(list, word))
+        strv_add(list, word);
 }
 
-static void add_word(struct buf *list, const char *word)
+/* NULL of none. */
+static char *joined(const struct strv *list)
 {
-    if (!listed(list, word))
-        buf_printf(list, "%s%s", list->length > 0 ? "," : "", word);
-}
-
-static char *take_list(struct buf *list)
-{
-    char *text = list->length > 0 ? buf_take(list) : NULL;
-    buf_destroy(list);
-    return text;
+    return list->count > 0 ? strv_join(list->items, list->count, ",") : NULL;
 }
 
 /* What the filter includes, as far as it is as fit as the chosen one. */
 static void fill_included(const struct own *own, const struct network_address *chosen, bool several,
                           struct route *out)
 {
-    struct buf names = BUF_INIT(LIST_MAX), subnets = BUF_INIT(LIST_MAX);
+    AUTO_STRV struct strv names = STRV_INIT, subnets = STRV_INIT;
     for (size_t i = 0; i < own->count; i++) {
         if (own->list[i].fitness > chosen->fitness)
             continue;
@@ -192,17 +178,13 @@ static void fill_included(const struct own *own, const struct network_address *c
         if (own->list[i].ipv6 == chosen->ipv6)
             add_word(&subnets, subnet);
     }
-    out->ifaces = take_list(&names);
-    out->include = take_list(&subnets);
-    if (!several) {
-        free(out->include);
-        out->include = NULL;
-    }
+    out->ifaces = joined(&names);
+    out->include = several ? joined(&subnets) : NULL;
 }
 
 static char *unfit_subnets(const struct own *own, const struct network_address *chosen)
 {
-    struct buf subnets = BUF_INIT(LIST_MAX);
+    AUTO_STRV struct strv subnets = STRV_INIT;
     for (size_t i = 0; i < own->all_count; i++) {
         const struct network_address *at = &own->all[i];
         bool unfit = at->fitness == NETWORK_VIRTUAL || at->fitness == NETWORK_LINK_LOCAL;
@@ -212,7 +194,7 @@ static char *unfit_subnets(const struct own *own, const struct network_address *
         char *subnet AUTO_FREE = network_address_subnet(at);
         add_word(&subnets, subnet);
     }
-    return take_list(&subnets);
+    return joined(&subnets);
 }
 
 static bool names_nobody(const struct route_request *request)

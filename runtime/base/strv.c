@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 
 void strv_destroy(struct strv *v)
@@ -43,6 +44,24 @@ void strv_split(struct strv *v, const char *text, const char *between)
         strv_add_n(v, text, length);
         text += length;
     }
+}
+
+bool strv_has(const struct strv *v, const char *text)
+{
+    size_t i = 0;
+    while (i < v->count && strcmp(v->items[i], text) != 0)
+        i++;
+    return i < v->count;
+}
+
+char *strv_join(char *const *texts, size_t count, const char *between)
+{
+    struct buf text = BUF_INIT(SIZE_MAX / 2);
+    for (size_t i = 0; i < count; i++) {
+        buf_puts(&text, i > 0 ? between : "");
+        buf_puts(&text, texts[i]);
+    }
+    return buf_take(&text);
 }
 
 void strv_printf(struct strv *v, const char *format, ...)

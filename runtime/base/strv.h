@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct strv {
@@ -24,6 +25,9 @@ void strv_add_n(struct strv *v, const char *text, size_t length);
 void strv_printf(struct strv *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Appends the words of a text, between which are one or more of the bytes `between`. */
 void strv_split(struct strv *v, const char *text, const char *between);
+bool strv_has(const struct strv *v, const char *text);
+/* The texts with `between` between them; the caller's. */
+char *strv_join(char *const *texts, size_t count, const char *between);
 void strv_copy(struct strv *to, char *const *from); /* appends; `from` may be NULL */
 char *const *strv_items(const struct strv *v);      /* NULL-ended, never NULL; borrowed */
 

@@ -59,6 +59,23 @@ static void test_splits(void **state)
     assert_string_equal(v.items[1], "two three");
     assert_string_equal(v.items[2], "four");
     assert_string_equal(v.items[3], "five");
+    assert_true(strv_has(&v, "one") && strv_has(&v, "five"));
+    assert_false(strv_has(&v, "two") || strv_has(&v, ""));
+}
+
+static void test_joins(void **state)
+{
+    (void)state;
+    AUTO_STRV struct strv v = STRV_INIT;
+    char *none AUTO_FREE = strv_join(v.items, v.count, ",");
+    strv_add(&v, "one");
+    char *one AUTO_FREE = strv_join(v.items, v.count, ",");
+    strv_add(&v, "");
+    strv_add(&v, "three");
+    char *all AUTO_FREE = strv_join(v.items, v.count, ", ");
+    assert_string_equal(none, "");
+    assert_string_equal(one, "one");
+    assert_string_equal(all, "one, , three");
 }
 
 static void test_stays_null_ended_while_it_grows(void **state)
@@ -142,6 +159,7 @@ int main(void)
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_adds),
         cmocka_unit_test(test_splits),
+        cmocka_unit_test(test_joins),
         cmocka_unit_test(test_stays_null_ended_while_it_grows),
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_own_value),
