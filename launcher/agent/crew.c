@@ -141,15 +141,6 @@ static void make_workers(struct crew *crew, const Hvdrun__Prepare *prepare)
                     prepare->first_seat + prepare->workers[i]->rank);
 }
 
-static void open_progress(struct crew *crew)
-{
-    uint32_t *seats AUTO_FREE = mem_array((size_t)crew->count, sizeof(*seats));
-    for (int i = 0; i < crew->count; i++)
-        seats[i] = crew->workers[i].seat;
-    crew->progress =
-        crew_progress_create(&crew->config, crew_folder(crew), seats, (size_t)crew->count);
-}
-
 /* What can be done while the driver waits for READY of all nodes. */
 static void open_watches(struct crew *crew)
 {
@@ -157,7 +148,11 @@ static void open_watches(struct crew *crew)
     if (link != NULL)
         link_flush(link);
     crew->oom = oom_watch_create();
-    open_progress(crew);
+    uint32_t *seats AUTO_FREE = mem_array((size_t)crew->count, sizeof(*seats));
+    for (int i = 0; i < crew->count; i++)
+        seats[i] = crew->workers[i].seat;
+    crew->progress =
+        crew_progress_create(&crew->config, crew_folder(crew), seats, (size_t)crew->count);
 }
 
 struct crew *crew_create(const struct crew_config *config, Hvdrun__Prepare *prepare)

@@ -50,8 +50,7 @@ static int unpack_in_memory(const struct module_image *image)
 /* A file that is open has no need of its name. */
 static int unpack_in_folder(const char *place, const struct module_image *image, struct error *err)
 {
-    struct runtime_dir *dir =
-        place == NULL ? runtime_dir_create(err) : runtime_dir_create_in(place, err);
+    struct runtime_dir *dir = runtime_dir_create_in(place, err);
     if (dir == NULL)
         return -1;
     char *path AUTO_FREE = mem_printf("%s/%s", runtime_dir_path(dir), image->name);
@@ -78,7 +77,7 @@ char *modules_unpack(const struct module_image *image, bool in_memory, struct er
     struct error first = ERROR_INIT;
     int fd = in_memory ? unpack_in_memory(image) : -1;
     if (fd < 0)
-        fd = unpack_in_folder(NULL, image, &first);
+        fd = unpack_in_folder(runtime_dir_tmpdir(), image, &first);
     if (fd < 0)
         fd = unpack_in_folder(RUNTIME_DIR_SHARED_MEMORY, image, NULL);
     if (fd >= 0)

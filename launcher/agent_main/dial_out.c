@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "io/dial_ends.h"
 #include "io/listener.h"
 
@@ -237,19 +238,12 @@ static bool read_line(struct attempt *attempt, const struct tls_module *module,
     return false;
 }
 
-/* What follows `word` in the line. NULL: the line begins with another one. */
-static const char *after(const char *line, const char *word)
-{
-    size_t length = strlen(word);
-    return strncmp(line, word, length) == 0 ? line + length : NULL;
-}
-
 /* The driver has the key. True: the agent is in. */
 static bool take_answer(struct dialing *dialing, const char *line)
 {
-    const char *version = after(line, DIAL_BACK_WELCOME);
-    const char *wait = after(line, DIAL_BACK_WAIT);
-    const char *why = wait != NULL ? wait : after(line, DIAL_BACK_REFUSED);
+    const char *version = text_line_after(line, DIAL_BACK_WELCOME);
+    const char *wait = text_line_after(line, DIAL_BACK_WAIT);
+    const char *why = wait != NULL ? wait : text_line_after(line, DIAL_BACK_REFUSED);
     if (wait != NULL) /* as long as it says so */
         dialing->deadline_ms = clock_mono_ms() + dialing->dial->limit_ms;
     if (why != NULL)
