@@ -69,13 +69,12 @@ static char *read_system(const char *root)
  * with a digit and has a point. */
 static char *nvidia_version(const char *text)
 {
-    size_t line = strcspn(text, "\n");
-    for (size_t at = 0; at < line;) {
-        size_t length = strcspn(text + at, " \t\n");
-        const char *point = memchr(text + at, '.', length);
-        if (length > 0 && isdigit((unsigned char)text[at]) && point != NULL)
-            return mem_printf("NVIDIA %.*s", (int)length, text + at);
-        at += length + strspn(text + at + length, " \t");
+    AUTO_STRV struct strv words = STRV_INIT;
+    char *line AUTO_FREE = mem_strndup(text, strcspn(text, "\n"));
+    strv_split(&words, line, " \t");
+    for (size_t i = 0; i < words.count; i++) {
+        if (isdigit((unsigned char)words.items[i][0]) && strchr(words.items[i], '.') != NULL)
+            return mem_printf("NVIDIA %s", words.items[i]);
     }
     return NULL;
 }

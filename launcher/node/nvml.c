@@ -94,8 +94,8 @@ static void read_processes(const struct nvml *nvml, void *device, struct gpu_usa
         count = GPU_PROCESSES_MAX;
         result = nvml->processes_v2(device, &count, out->processes);
     }
-    out->has_processes = took(&out->trouble, result) && count <= GPU_PROCESSES_MAX;
-    out->process_count = out->has_processes ? count : 0;
+    if (took(&out->trouble, result) && count <= GPU_PROCESSES_MAX)
+        out->process_count = count;
 }
 
 void gpu_usage_read(const struct nvml *nvml, unsigned index, bool energy, struct gpu_usage *out)

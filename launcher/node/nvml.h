@@ -105,7 +105,7 @@ int nvml_open(struct nvml *nvml, struct error *err); /* both */
 struct gpu_usage {
     unsigned index; /* in the order of PCI addresses, not that of CUDA */
     char uuid[96];  /* "": not known */
-    bool has_use, has_power, has_memory, has_energy, has_processes;
+    bool has_use, has_power, has_memory, has_energy;
     struct nvml_utilization use;
     unsigned power_mw;
     struct nvml_memory memory;
