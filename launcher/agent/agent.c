@@ -40,7 +40,7 @@ struct hello {
     const struct post *post;
     struct node_facts *facts;
     const struct agent_config *config;
-    struct gpus_ask *ask; /* NULL: no program was asked */
+    struct program *asked; /* NULL: no program was asked, or it has answered */
 };
 
 static void send_hello(const struct hello *hello)
@@ -73,25 +73,27 @@ static void send_hello(const struct hello *hello)
     post_message(hello->post, FRAME_HELLO, &message.base);
 }
 
-static void answered(void *context, int gpus)
+static void answered(void *context, const struct program_result *result)
 {
     struct hello *hello = context;
+    int gpus = gpus_answered(result);
     struct device_list unknown = {.count = 0};
     gpus_fill_unknown(&unknown, gpus);
+    hello->asked = NULL;
     hello->facts->gpus_told = gpus;
     hello->facts->gpus = gpus_seen(&unknown);
     device_list_destroy(&unknown);
     send_hello(hello);
 }
 
-static struct gpus_ask *ask(struct hello *hello, struct loop *loop, struct helpers *helpers)
+static struct program *ask(struct hello *hello, struct loop *loop, struct helpers *helpers)
 {
     if (hello->facts->gpus_listed > 0 || !hello->facts->gpu_driver)
         return NULL;
     char *program AUTO_FREE = gpus_ask_program("", getenv("PATH"));
     if (program == NULL)
         return NULL;
-    return gpus_ask_create(loop, helpers, program, GPUS_ASK_LIMIT_MS, answered, hello);
+    return gpus_ask(loop, helpers, program, GPUS_ASK_LIMIT_MS, answered, hello);
 }
 
 struct hello *hello_create(struct loop *loop, struct helpers *helpers, const struct post *post,
@@ -99,8 +101,8 @@ struct hello *hello_create(struct loop *loop, struct helpers *helpers, const str
 {
     struct hello *hello = mem_alloc(sizeof(*hello));
     *hello = (struct hello){.post = post, .facts = facts, .config = config};
-    hello->ask = ask(hello, loop, helpers);
-    if (hello->ask == NULL)
+    hello->asked = ask(hello, loop, helpers);
+    if (hello->asked == NULL)
         send_hello(hello);
     return hello;
 }
@@ -109,7 +111,7 @@ void hello_destroy(struct hello *hello)
 {
     if (hello == NULL)
         return;
-    gpus_ask_destroy(hello->ask);
+    program_cancel(hello->asked);
     free(hello);
 }
 

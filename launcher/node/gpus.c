@@ -12,9 +12,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "io/helpers.h"
-#include "io/loop.h"
-#include "io/program.h"
+#include "io/child.h"
 #include "model/binding/gpu_visible.h"
 
 #define INFORMATION_MAX ((size_t)64 << 10)
@@ -271,12 +269,6 @@ void nics_read(const char *root, struct device_list *out)
 #define WSL_FOLDER "/usr/lib/wsl/lib"
 #define ANSWER_MAX ((size_t)64 << 10)
 
-struct gpus_ask {
-    struct program *program; /* NULL: it has answered */
-    void (*answered)(void *context, int gpus);
-    void *context;
-};
-
 char *gpus_ask_program(const char *root, const char *search)
 {
     if (!gpus_have_control(root))
@@ -287,28 +279,21 @@ char *gpus_ask_program(const char *root, const char *search)
 }
 
 /* Lines "GPU 0: NVIDIA H100 (UUID: GPU-...)"; MIG devices have lines of their own below. */
-static int count_gpus(const char *text)
+int gpus_answered(const struct program_result *result)
 {
     static const char begin[] = "GPU ";
+    const char *line = result->why == NULL ? text_line_after(result->text, begin) : NULL;
     int count = 0;
-    for (text = text_line_after(text, begin); text != NULL; text = text_line_after(text, begin))
+    for (; line != NULL; line = text_line_after(strchrnul(line, '\n'), begin))
         count++;
     return count;
 }
 
-static void program_done(void *context, const struct program_result *result)
+struct program *gpus_ask(struct loop *loop, struct helpers *helpers, const char *program,
+                         int64_t limit_ms,
+                         void (*done)(void *context, const struct program_result *result),
+                         void *context)
 {
-    struct gpus_ask *ask = context;
-    ask->program = NULL;
-    ask->answered(ask->context, result->why == NULL ? count_gpus(result->text) : 0);
-}
-
-struct gpus_ask *gpus_ask_create(struct loop *loop, struct helpers *helpers, const char *program,
-                                 int64_t limit_ms, void (*answered)(void *context, int gpus),
-                                 void *context)
-{
-    struct gpus_ask *ask = mem_alloc(sizeof(*ask));
-    *ask = (struct gpus_ask){.answered = answered, .context = context};
     char *const argv[] = {(char *)"nvidia-smi", (char *)"-L", NULL};
     const struct program_spec spec = {.loop = loop,
                                       .helpers = helpers,
@@ -317,14 +302,5 @@ struct gpus_ask *gpus_ask_create(struct loop *loop, struct helpers *helpers, con
                                       .output_max = ANSWER_MAX,
                                       .drops_excess = true,
                                       .time_max_ms = limit_ms};
-    ask->program = program_start(&spec, program_done, ask);
-    return ask;
-}
-
-void gpus_ask_destroy(struct gpus_ask *ask)
-{
-    if (ask == NULL)
-        return;
-    program_cancel(ask->program);
-    free(ask);
+    return program_start(&spec, done, context);
 }

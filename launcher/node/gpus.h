@@ -15,8 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "io/helpers.h"
-#include "io/loop.h"
+#include "io/program.h"
 #include "model/binding/topology.h"
 
 /* `root` is put in front of /proc, /sys and /dev: "" except in tests. Does not fill in places. */
@@ -47,18 +46,16 @@ bool gpus_have_control(const char *root);
  */
 #define GPUS_ASK_LIMIT_MS 3000
 
-struct gpus_ask;
-
 /* The path of the program; NULL when there is no driver, or no such program. The caller frees it.
  * `root`: "" except in tests. `search`: a PATH value; WSL's folder is searched after it. */
 char *gpus_ask_program(const char *root, const char *search);
 
-/* `answered` comes once, from the loop; after that only gpus_ask_destroy() is allowed. A program
- * that cannot be started answers 0 too. */
-struct gpus_ask *gpus_ask_create(struct loop *loop, struct helpers *helpers, const char *program,
-                                 int64_t limit_ms, void (*answered)(void *context, int gpus),
-                                 void *context);
-void gpus_ask_destroy(struct gpus_ask *ask); /* kills what still runs; accepts NULL */
+/* As program_start(). */
+struct program *gpus_ask(struct loop *loop, struct helpers *helpers, const char *program,
+                         int64_t limit_ms,
+                         void (*done)(void *context, const struct program_result *result),
+                         void *context);
+int gpus_answered(const struct program_result *result); /* 0 too, if it has failed */
 
 /* The adapters whose ports are active, from `root`/sys/class/infiniband, with their places. */
 void nics_read(const char *root, struct device_list *out);

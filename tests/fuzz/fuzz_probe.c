@@ -79,9 +79,9 @@ static void ask_probe(struct loop *loop, const char *status, size_t size)
     helpers_destroy(helpers);
 }
 
-static void counted(void *context, int gpus)
+static void counted(void *context, const struct program_result *result)
 {
-    *(int *)context = gpus;
+    *(int *)context = gpus_answered(result);
 }
 
 static void ask_vendor(struct loop *loop, const uint8_t *data, size_t size)
@@ -91,12 +91,11 @@ static void ask_vendor(struct loop *loop, const uint8_t *data, size_t size)
     /* The program has no argument but its own: it prints what stands behind it. */
     place_write("list", data, size);
     struct helpers *helpers = helpers_create();
-    struct gpus_ask *ask = gpus_ask_create(loop, helpers, program, 1000000, counted, &gpus);
+    (void)gpus_ask(loop, helpers, program, 1000000, counted, &gpus);
     run_program(loop, helpers, size);
     for (size_t i = 0; i < size; i++)
         lines += data[i] == '\n';
     FUZZ_CHECK(gpus >= 0 && gpus <= lines + 1);
-    gpus_ask_destroy(ask);
     helpers_destroy(helpers);
 }
 

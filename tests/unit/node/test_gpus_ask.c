@@ -7,15 +7,16 @@
 struct asking {
     char root[sizeof(FAKE_ROOT)];
     struct helper_loop children;
-    struct gpus_ask *ask;
+    struct program *ask;
     int answers, gpus;
 };
 
-static void on_answer(void *context, int gpus)
+static void on_answer(void *context, const struct program_result *result)
 {
     struct asking *asking = context;
+    asking->ask = NULL;
     asking->answers++;
-    asking->gpus = gpus;
+    asking->gpus = gpus_answered(result);
     loop_stop(asking->children.loop);
 }
 
@@ -32,7 +33,7 @@ static int open_asking(void **state)
 static int close_asking(void **state)
 {
     struct asking *asking = *state;
-    gpus_ask_destroy(asking->ask);
+    program_cancel(asking->ask);
     helper_loop_close(&asking->children);
     fake_remove(asking->root);
     free(asking);
@@ -50,11 +51,10 @@ static char *put_program(const struct asking *asking, const char *script)
 
 static int answer_of_program(struct asking *asking, const char *program, int64_t limit_ms)
 {
-    gpus_ask_destroy(asking->ask);
     asking->answers = 0;
     asking->gpus = -1;
-    asking->ask = gpus_ask_create(asking->children.loop, asking->children.helpers, program,
-                                  limit_ms, on_answer, asking);
+    asking->ask = gpus_ask(asking->children.loop, asking->children.helpers, program, limit_ms,
+                           on_answer, asking);
     run_loop(asking->children.loop);
     run_turns(asking->children.loop, 3);
     assert_int_equal(asking->answers, 1);
@@ -78,6 +78,7 @@ static void test_answers(void **state)
                                RUN_LIMIT_MS),
                      2);
     assert_int_equal(answer_of(asking, "#!/bin/sh\necho 'GPU 0: x'; exit 9\n", RUN_LIMIT_MS), 0);
+    assert_int_equal(answer_of(asking, "#!/bin/sh\necho 'GPU GPU GPU 7'\n", RUN_LIMIT_MS), 1);
     assert_int_equal(answer_of(asking, "#!/bin/sh\necho 'No devices found.'\n", RUN_LIMIT_MS), 0);
     assert_int_equal(answer_of(asking, "#!/bin/sh\nkill -9 $$\n", RUN_LIMIT_MS), 0);
 }
@@ -89,12 +90,11 @@ static void test_hanging(void **state)
     assert_int_equal(answer_of(asking, "#!/bin/sh\necho 'GPU 0: x'; exec sleep 600\n", 50), 0);
     /* destroyed while it runs: the program goes too */
     char *program AUTO_FREE = put_program(asking, "#!/bin/sh\nexec sleep 600\n");
-    gpus_ask_destroy(asking->ask);
-    asking->ask = gpus_ask_create(asking->children.loop, asking->children.helpers, program,
-                                  RUN_LIMIT_MS, on_answer, asking);
+    asking->ask = gpus_ask(asking->children.loop, asking->children.helpers, program, RUN_LIMIT_MS,
+                           on_answer, asking);
     assert_non_null(asking->ask);
     mem_free_at(&program);
-    gpus_ask_destroy(asking->ask);
+    program_cancel(asking->ask);
     asking->ask = NULL;
     int64_t end = loop_now_ms(asking->children.loop) + RUN_LIMIT_MS;
     while (reaper_has_children() && loop_now_ms(asking->children.loop) < end)
