@@ -115,8 +115,6 @@ static size_t take(struct pids *pids, pid_t **out)
     return pids->count;
 }
 
-static size_t scan(pid_t pid, const struct descendants_spared *spared, pid_t **out);
-
 size_t descendants_list_except(pid_t pid, const struct descendants_spared *spared, pid_t **out)
 {
     struct pids pids = {.spared = spared};
@@ -131,7 +129,7 @@ size_t descendants_list_except(pid_t pid, const struct descendants_spared *spare
     if (known)
         return take(&pids, out);
     free(pids.items);
-    return scan(pid, spared, out);
+    return descendants_scan(pid, spared, out);
 }
 
 size_t descendants_list(pid_t pid, pid_t **out)
@@ -220,18 +218,13 @@ size_t descendants_in(const struct descendants_table *table, pid_t pid, pid_t **
     return below(table, pid, NULL, out);
 }
 
-static size_t scan(pid_t pid, const struct descendants_spared *spared, pid_t **out)
+size_t descendants_scan(pid_t pid, const struct descendants_spared *spared, pid_t **out)
 {
     struct descendants_table table = {.all = {.items = NULL}};
     read_all(&table);
     size_t count = below(&table, pid, spared, out);
     clear(&table);
     return count;
-}
-
-size_t descendants_scan(pid_t pid, pid_t **out)
-{
-    return scan(pid, NULL, out);
 }
 
 /* Children that the kernel holds. */

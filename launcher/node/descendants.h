@@ -30,7 +30,7 @@ struct descendants_spared {
 size_t descendants_list_except(pid_t pid, const struct descendants_spared *spared, pid_t **out);
 
 /* The walk through /proc, whatever the kernel offers. */
-size_t descendants_scan(pid_t pid, pid_t **out);
+size_t descendants_scan(pid_t pid, const struct descendants_spared *spared, pid_t **out);
 
 /* One reading for many questions about what is below this process. It asks up to `threads` threads
  * for their children. Where these are more, it walks through /proc: a thread costs nothing then,

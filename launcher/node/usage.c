@@ -48,29 +48,6 @@ bool process_usage_read(pid_t pid, struct buf *scratch, struct process_usage *ou
     return true;
 }
 
-/* How often its main thread gave up the processor to wait; 0: the process is gone. */
-static uint64_t process_waits_read(pid_t pid, struct buf *scratch)
-{
-    uint64_t waits = 0;
-    const char *status = read_of(pid, "status", scratch);
-    return status != NULL && proc_waits_read(status, &waits) == 0 ? waits : 0;
-}
-
-/* For how long its main thread has used the processor; 0: unknown. */
-static uint64_t process_run_ns_read(pid_t pid, struct buf *scratch)
-{
-    uint64_t ns = 0;
-    const char *text = read_of(pid, "schedstat", scratch);
-    return text != NULL && proc_run_ns_read(text, &ns) == 0 ? ns : 0;
-}
-
-/* The system call in which its main thread waits. false: it runs, or that cannot be read. */
-static bool process_call_read(pid_t pid, struct buf *scratch, struct proc_call *out)
-{
-    const char *text = read_of(pid, "syscall", scratch);
-    return text != NULL && proc_call_read(text, out) == 0;
-}
-
 void host_usage_read(struct buf *scratch, struct host_usage *out)
 {
     static const char *const files[HOST_RESOURCES] = {[HOST_CPU] = "/proc/pressure/cpu",
@@ -135,10 +112,17 @@ static bool has_ended(const struct proc_stat *stat)
 static void add_main_thread(pid_t pid, bool closer, struct buf *scratch, struct activity *out)
 {
     struct proc_call call;
-    uint64_t waits = process_waits_read(pid, scratch);
+    uint64_t waits = 0, ns = 0; /* they stay 0 if the process is gone, or the kernel does not say */
+    const char *text = read_of(pid, "status", scratch);
+    if (text != NULL)
+        (void)proc_waits_read(text, &waits);
+    text = read_of(pid, "schedstat", scratch);
+    if (text != NULL)
+        (void)proc_run_ns_read(text, &ns);
     out->waits += waits;
-    out->main_ns += process_run_ns_read(pid, scratch);
-    if (!closer || !process_call_read(pid, scratch, &call) || !receives(&call))
+    out->main_ns += ns;
+    text = closer ? read_of(pid, "syscall", scratch) : NULL;
+    if (text == NULL || proc_call_read(text, &call) < 0 || !receives(&call))
         return;
     out->receivers = hash_add(out->receivers != 0 ? out->receivers : HASH_START, &pid, sizeof(pid));
     out->receptions += waits;

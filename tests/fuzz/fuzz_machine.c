@@ -105,7 +105,7 @@ static void ask_processes(void)
     FUZZ_CHECK(out.length <= 4096);
     FUZZ_CHECK(descendants_list(getpid(), &pids) <= DESCENDANTS_MAX);
     free(pids);
-    FUZZ_CHECK(descendants_scan(getpid(), &pids) <= DESCENDANTS_MAX);
+    FUZZ_CHECK(descendants_scan(getpid(), NULL, &pids) <= DESCENDANTS_MAX);
     free(pids);
 }
 

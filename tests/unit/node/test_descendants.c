@@ -187,7 +187,7 @@ static void test_tree(void **state)
     assert_true(count == 5);
     assert_same(expected, found, count, 5);
     free(found);
-    count = descendants_scan(getpid(), &found);
+    count = descendants_scan(getpid(), NULL, &found);
     assert_same(expected, found, count, 5);
     free(found);
 
@@ -206,7 +206,7 @@ static void test_tree(void **state)
     }
     assert_int_equal(descendants_list(getpid(), &found), 0);
     assert_null(found);
-    assert_int_equal(descendants_scan(getpid(), &found), 0);
+    assert_int_equal(descendants_scan(getpid(), NULL, &found), 0);
     close(tree.hold[0]);
     close(tree.tells[0]);
     close(tree.tells[1]);
