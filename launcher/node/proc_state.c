@@ -237,7 +237,7 @@ static bool describe(pid_t pid, struct buf *out)
 size_t proc_state_report(const struct descendants_table *table, pid_t pid, size_t max,
                          struct buf *out)
 {
-    pid_t *below = NULL;
+    pid_t *below AUTO_FREE = NULL;
     size_t count = descendants_in(table, pid, &below), shown = 0, more = 0;
     for (size_t i = 0; i <= count; i++) {
         if (shown < max)
@@ -247,7 +247,6 @@ size_t proc_state_report(const struct descendants_table *table, pid_t pid, size_
     }
     if (more > 0)
         buf_printf(out, "  and %zu more processes\n", more);
-    free(below);
     return shown;
 }
 

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/strv.h"
+#include "base/text.h"
 #include "model/net/address.h"
 
 #define ANY_PORT 9 /* discard; UDP's connect sends nothing */
@@ -279,35 +280,27 @@ void route_destroy(struct route *route)
 #define FILE_MAX ((size_t)1 << 20)
 #define FILE_NAME "openmpi-mca-params.conf"
 
-static bool line_chooses(const char *at, const char *end)
+static bool line_chooses(const char *line)
 {
     static const char *const names[] = {"btl_tcp_if_include", "btl_tcp_if_exclude"};
-    while (at < end && (*at == ' ' || *at == '\t'))
-        at++;
+    line += strspn(line, " \t");
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        size_t length = strlen(names[i]);
-        if ((size_t)(end - at) <= length || memcmp(at, names[i], length) != 0)
-            continue;
-        const char *after = at + length;
-        while (after < end && (*after == ' ' || *after == '\t'))
-            after++;
-        if (after < end && *after == '=')
+        const char *after = line + (text_begins(line, names[i]) ? strlen(names[i]) : 0);
+        if (after > line && after[strspn(after, " \t")] == '=')
             return true;
     }
     return false;
 }
 
-bool mpi_params_text_chooses_tcp(const char *bytes, size_t length)
+bool mpi_params_text_chooses_tcp(const char *text)
 {
-    const char *end = bytes + length;
-    bool chooses = false;
-    for (const char *at = bytes; !chooses && at < end;) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        const char *line_end = stop == NULL ? end : stop;
-        chooses = line_chooses(at, line_end);
-        at = line_end + 1;
+    while (!line_chooses(text)) {
+        text = strchr(text, '\n');
+        if (text == NULL)
+            return false;
+        text++;
     }
-    return chooses;
+    return true;
 }
 
 static bool file_chooses(const char *path)
@@ -315,7 +308,7 @@ static bool file_chooses(const char *path)
     struct buf text AUTO_BUF = BUF_INIT(FILE_MAX);
     if (fd_read_file(path, &text, NULL) < 0)
         return false;
-    return mpi_params_text_chooses_tcp(buf_text(&text), text.length);
+    return mpi_params_text_chooses_tcp(buf_text(&text));
 }
 
 /* PREFIX/bin in PATH: an installation that belongs to PREFIX has its files in PREFIX/etc. */

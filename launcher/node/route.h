@@ -61,5 +61,5 @@ bool route_source(const char *peer, char *text);
  */
 bool mpi_params_choose_tcp(const char *home, const char *path);
 
-/* Do the bytes of such a file set one of the two? */
-bool mpi_params_text_chooses_tcp(const char *bytes, size_t length);
+/* Does the text of such a file set one of the two? */
+bool mpi_params_text_chooses_tcp(const char *text);

@@ -171,7 +171,7 @@ bool activity_read(const struct descendants_table *processes, pid_t pid, bool cl
                    struct activity *out)
 {
     AUTO_BUF struct buf scratch = BUF_INIT(USAGE_TEXT_MAX);
-    pid_t *below = NULL;
+    pid_t *below AUTO_FREE = NULL;
     *out = (struct activity){.cpu_us = 0};
     if (!add_process(pid, closer, &scratch, out))
         return false;
@@ -181,7 +181,6 @@ bool activity_read(const struct descendants_table *processes, pid_t pid, bool cl
             out->doubt = "a process of it has just ended";
     if (count >= ACTIVITY_PROCESSES_MAX)
         out->doubt = "it has too many processes";
-    free(below);
     return true;
 }
 

@@ -59,7 +59,7 @@ FUZZ_TARGET
         read_lines(data, size);
     read_srun(text);
     exec_complaint_find(text, true, &complaint);
-    mpi_params_text_chooses_tcp(text, size);
+    mpi_params_text_chooses_tcp(text);
     oom_victim_in(text);
     free(cgroup_path_in(text, ""));
     free(cgroup_path_in(text, "memory"));

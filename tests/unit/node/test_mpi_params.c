@@ -14,24 +14,18 @@
 #include "base/mem.h"
 #include "node/route.h"
 
-static bool chooses(const char *text)
-{
-    return mpi_params_text_chooses_tcp(text, strlen(text));
-}
-
 static void test_text(void **state)
 {
     (void)state;
-    assert_true(chooses("btl_tcp_if_include=eth0"));
-    assert_true(chooses("# x\n\n \tbtl_tcp_if_exclude \t= lo\n"));
-    assert_true(chooses("btl = tcp\nbtl_tcp_if_exclude=\n"));
-    assert_false(chooses(""));
-    assert_false(chooses("# btl_tcp_if_include = eth0\n"));
-    assert_false(chooses("btl_tcp_if_include"));
-    assert_false(chooses("btl_tcp_if_include\n= eth0"));
-    assert_false(chooses("btl_tcp_if_includes = eth0\n"));
-    assert_false(chooses("oob_tcp_if_include = eth0\n"));
-    assert_false(mpi_params_text_chooses_tcp(NULL, 0));
+    assert_true(mpi_params_text_chooses_tcp("btl_tcp_if_include=eth0"));
+    assert_true(mpi_params_text_chooses_tcp("# x\n\n \tbtl_tcp_if_exclude \t= lo\n"));
+    assert_true(mpi_params_text_chooses_tcp("btl = tcp\nbtl_tcp_if_exclude=\n"));
+    assert_false(mpi_params_text_chooses_tcp(""));
+    assert_false(mpi_params_text_chooses_tcp("# btl_tcp_if_include = eth0\n"));
+    assert_false(mpi_params_text_chooses_tcp("btl_tcp_if_include"));
+    assert_false(mpi_params_text_chooses_tcp("btl_tcp_if_include\n= eth0"));
+    assert_false(mpi_params_text_chooses_tcp("btl_tcp_if_includes = eth0\n"));
+    assert_false(mpi_params_text_chooses_tcp("oob_tcp_if_include = eth0\n"));
 }
 
 static void write_file(const char *folder, const char *name, const char *text)
