@@ -9,7 +9,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "agent/crew_apps.h"
 #include "agent/modules.h"
 #include "base/error.h"
 #include "base/fd.h"
@@ -17,12 +16,11 @@
 #include "base/status.h"
 #include "io/pty.h"
 #include "node/ports.h"
-#include "node/route.h"
 #include "wire/control.pb-c.h"
 
 /* Does the limit of open files leave room for a crew's workers? */
 
-#define WHILE_SPAWNING 8 /* the worker's ends of its pipes, stdin of one, files that are read */
+#define WHILE_SPAWNING 8 /* the worker's ends of its pipes, files that are read */
 
 /* What stays open for one worker: its pidfd, its pipes, its connection to the MPI server. */
 static uint64_t files_of(const Hvdrun__Prepare *prepare, const struct crew_apps *apps,
@@ -40,7 +38,7 @@ static int crew_files_check(const Hvdrun__Prepare *prepare, const struct crew_ap
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
         return 0;
-    uint64_t allowed = (uint64_t)limit.rlim_cur, needed = WHILE_SPAWNING;
+    uint64_t allowed = (uint64_t)limit.rlim_cur, needed = WHILE_SPAWNING + prepare->n_stdin_seats;
     for (size_t i = 0; i < prepare->n_workers; i++)
         needed += files_of(prepare, apps, prepare->workers[i]);
     /* the kernel gives the lowest number that is free, so it is how many there are */

@@ -243,6 +243,38 @@ static void test_environment_of_the_host(void **state)
     bench_close(&bench);
 }
 
+/* Can a crew start with so many open files? `readers`: workers with a pipe as stdin. */
+static bool fits(rlim_t files, size_t readers)
+{
+    static const struct mpi_job_ops ops;
+    struct error err = ERROR_INIT;
+    struct rlimit before, few;
+    struct bench bench;
+    Hvdrun__Prepare *prepare = prepare_of("", true, false);
+    bench_prepare(&bench);
+    prepare->stdin_seats = mem_array(readers + 1, sizeof(uint32_t));
+    prepare->n_stdin_seats = readers;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = (struct rlimit){files, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    int result = crew_setup_fill(&bench.setup, &bench.config, prepare, &ops, NULL, &err);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    bench.vars = NULL;
+    bench_close(&bench);
+    return result == 0;
+}
+
+static void test_open_files(void **state)
+{
+    (void)state;
+    rlim_t least = 3;
+    while (!fits(least, 0))
+        least++;
+    assert_false(fits(least, 10));
+    assert_false(fits(least + 9, 10));
+    assert_true(fits(least + 10, 10));
+}
+
 /* In an elastic job a new worker joins two on its node that go on: no MPI for it, and ranks and
  * sizes of the whole node, of which PREPARE names only the new worker. */
 static void test_a_worker_that_joins(void **state)
@@ -451,6 +483,7 @@ int main(void)
         cmocka_unit_test(test_a_driver_that_says_no_addresses),
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_environment_of_the_host),
+        cmocka_unit_test(test_open_files),
         cmocka_unit_test(test_a_worker_that_joins),
         cmocka_unit_test(test_ranks_of_other_nodes_use_the_cpus_too),
         cmocka_unit_test(test_a_world_that_was_spawned),
