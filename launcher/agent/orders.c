@@ -3,12 +3,9 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "agent/crews.h"
 #include "agent/departure.h"
 #include "agent/ending.h"
-#include "agent/part.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "model/hosts/hosts.h"
@@ -130,29 +127,29 @@ static void node_deadline(struct agent *agent, const struct frame_header *header
 
 /* Frames about workers. */
 
-/* About one worker or one start: for the crew of the header's epoch. */
-static void crew_orders_start(struct crew *crew, const struct frame_header *header,
-                              const void *body)
+/* About one worker or one start: for the crew of the header's epoch. Without one they are stale. */
+static void crew_of_start(struct agent *agent, const struct frame_header *header, const void *body)
 {
-    (void)header;
-    crew_start(crew, body);
+    struct crew *crew = crews_find(agent->crews, header->epoch);
+    if (crew != NULL)
+        crew_start(crew, body);
 }
 
-static void crew_orders_stdin(struct crew *crew, const struct frame_header *header,
-                              const void *body)
+static void crew_of_stdin(struct agent *agent, const struct frame_header *header, const void *body)
 {
+    struct crew *crew = crews_find(agent->crews, header->epoch);
     struct frame_data data;
-    if (frame_data_get(body, header->length, &data, NULL) == 0)
+    if (crew != NULL && frame_data_get(body, header->length, &data, NULL) == 0)
         crew_input(crew, &data, (const uint8_t *)body + FRAME_DATA_PREFIX,
                    header->length - FRAME_DATA_PREFIX);
 }
 
-static void crew_orders_end_worker(struct crew *crew, const struct frame_header *header,
-                                   const void *body)
+static void crew_of_end(struct agent *agent, const struct frame_header *header, const void *body)
 {
+    struct crew *crew = crews_find(agent->crews, header->epoch);
     const Hvdrun__EndWorker *message = body;
-    (void)header;
-    crew_end_worker(crew, message->seat, message->signal, message->grace_ms);
+    if (crew != NULL)
+        crew_end_worker(crew, message->seat, message->signal, message->grace_ms);
 }
 
 /* Without seats, for all crews, whatever their epoch. */
@@ -175,14 +172,11 @@ static void node_window(struct agent *agent, const struct frame_header *header, 
 
 /* `body` is the message that the order names, freed after the call, or the bytes. */
 typedef void node_order(struct agent *agent, const struct frame_header *header, const void *body);
-typedef void crew_order(struct crew *crew, const struct frame_header *header, const void *body);
 
 enum order_time { AT_ANY_TIME, ONCE, AFTER_WELCOME };
 
-/* One of the two handlers. */
 struct order {
-    node_order *node; /* for the whole node */
-    crew_order *crew; /* for the crew of the header's epoch; without one the frame is stale */
+    node_order *take;
     const ProtobufCMessageDescriptor *message;
     unsigned large; /* its field of bytes that are not copied; 0: none */
     enum order_time when;
@@ -230,33 +224,33 @@ static void quit(struct agent *agent, const struct frame_header *header, const v
 #define MESSAGE(name) .message = &hvdrun__##name##__descriptor
 
 static const struct order orders[] = {
-    [FRAME_HEARTBEAT] = {.node = node_heartbeat, MESSAGE(heartbeat)},
-    [FRAME_HEARTBEAT_REPLY] = {.node = heartbeat_reply},
-    [FRAME_WELCOME] = {.node = node_welcome,
+    [FRAME_HEARTBEAT] = {.take = node_heartbeat, MESSAGE(heartbeat)},
+    [FRAME_HEARTBEAT_REPLY] = {.take = heartbeat_reply},
+    [FRAME_WELCOME] = {.take = node_welcome,
                        MESSAGE(welcome),
                        .when = ONCE}, /* crews point to its values */
-    [FRAME_PREPARE] = {.node = node_prepare, .when = AFTER_WELCOME},
-    [FRAME_EPOCH] = {.node = node_epoch},
-    [FRAME_SUSPEND] = {.node = node_suspend},
-    [FRAME_RESUME] = {.node = node_suspend},
-    [FRAME_OUTPUT_CREDIT] = {.node = node_credit, MESSAGE(credit)},
-    [FRAME_DEADLINE] = {.node = node_deadline, MESSAGE(deadline)},
-    [FRAME_ASK] = {.node = ask, MESSAGE(ask)},
-    [FRAME_END] = {.node = end, MESSAGE(end)},
-    [FRAME_QUIT] = {.node = quit, MESSAGE(quit)},
-    [FRAME_CANCEL] = {.node = cancel},
-    [FRAME_SIGNAL] = {.node = node_signal, MESSAGE(signal)},
-    [FRAME_WINDOW_SIZE] = {.node = node_window, MESSAGE(window_size)},
-    [FRAME_START] = {.crew = crew_orders_start, MESSAGE(start)},
-    [FRAME_STDIN] = {.crew = crew_orders_stdin},
-    [FRAME_END_WORKER] = {.crew = crew_orders_end_worker, MESSAGE(end_worker)},
-    [FRAME_MPI_COLLECTED] = {.node = mpi, MESSAGE(mpi_collected), .large = 4},
-    [FRAME_MPI_MODEX] = {.node = mpi, MESSAGE(mpi_modex)},
-    [FRAME_MPI_MODEX_DATA] = {.node = mpi, MESSAGE(mpi_modex_data), .large = 4},
-    [FRAME_MPI_STORE_REPLY] = {.node = mpi, MESSAGE(mpi_store_reply)},
-    [FRAME_MPI_EVENT] = {.node = mpi, MESSAGE(mpi_event)},
-    [FRAME_SPAWNED] = {.node = mpi, MESSAGE(spawned)},
-    [FRAME_MPI_SIGNAL] = {.node = mpi, MESSAGE(mpi_signal)},
+    [FRAME_PREPARE] = {.take = node_prepare, .when = AFTER_WELCOME},
+    [FRAME_EPOCH] = {.take = node_epoch},
+    [FRAME_SUSPEND] = {.take = node_suspend},
+    [FRAME_RESUME] = {.take = node_suspend},
+    [FRAME_OUTPUT_CREDIT] = {.take = node_credit, MESSAGE(credit)},
+    [FRAME_DEADLINE] = {.take = node_deadline, MESSAGE(deadline)},
+    [FRAME_ASK] = {.take = ask, MESSAGE(ask)},
+    [FRAME_END] = {.take = end, MESSAGE(end)},
+    [FRAME_QUIT] = {.take = quit, MESSAGE(quit)},
+    [FRAME_CANCEL] = {.take = cancel},
+    [FRAME_SIGNAL] = {.take = node_signal, MESSAGE(signal)},
+    [FRAME_WINDOW_SIZE] = {.take = node_window, MESSAGE(window_size)},
+    [FRAME_START] = {.take = crew_of_start, MESSAGE(start)},
+    [FRAME_STDIN] = {.take = crew_of_stdin},
+    [FRAME_END_WORKER] = {.take = crew_of_end, MESSAGE(end_worker)},
+    [FRAME_MPI_COLLECTED] = {.take = mpi, MESSAGE(mpi_collected), .large = 4},
+    [FRAME_MPI_MODEX] = {.take = mpi, MESSAGE(mpi_modex)},
+    [FRAME_MPI_MODEX_DATA] = {.take = mpi, MESSAGE(mpi_modex_data), .large = 4},
+    [FRAME_MPI_STORE_REPLY] = {.take = mpi, MESSAGE(mpi_store_reply)},
+    [FRAME_MPI_EVENT] = {.take = mpi, MESSAGE(mpi_event)},
+    [FRAME_SPAWNED] = {.take = mpi, MESSAGE(spawned)},
+    [FRAME_MPI_SIGNAL] = {.take = mpi, MESSAGE(mpi_signal)},
 };
 
 /* Those of the table, and those that parts take. */
@@ -265,29 +259,19 @@ static struct order find(uint8_t type)
     bool known = type < sizeof(orders) / sizeof(orders[0]);
     const struct agent_order *of_part = agent_parts_order(type);
     if (of_part != NULL)
-        return (struct order){.node = of_part->take, .message = of_part->message};
-    return known ? orders[type] : (struct order){.node = NULL};
+        return (struct order){.take = of_part->take, .message = of_part->message};
+    return known ? orders[type] : (struct order){.take = NULL};
 }
 
 /* NULL: the frame may come now. */
 static const char *breach(const struct agent *agent, const struct order *order)
 {
-    if (order->node == NULL && order->crew == NULL)
+    if (order->take == NULL)
         return "is not for an agent";
     bool welcomed = agent->job_id != NULL;
     if (order->when == ONCE && welcomed)
         return "came twice";
     return order->when == AFTER_WELCOME && !welcomed ? "before WELCOME" : NULL;
-}
-
-static void carry_out(struct agent *agent, const struct order *order,
-                      const struct frame_header *header, const void *body)
-{
-    if (order->node != NULL)
-        order->node(agent, header, body);
-    struct crew *crew = order->crew != NULL ? crews_find(agent->crews, header->epoch) : NULL;
-    if (crew != NULL)
-        order->crew(crew, header, body);
 }
 
 void orders_take(struct agent *agent, const struct frame_header *header, const uint8_t *body)
@@ -308,7 +292,7 @@ void orders_take(struct agent *agent, const struct frame_header *header, const u
         agent_end_breach(agent, what);
         return;
     }
-    carry_out(agent, &order, header, order.message != NULL ? (const void *)message : body);
+    order.take(agent, header, order.message != NULL ? (const void *)message : body);
     if (borrowed != NULL)
         borrowed->data = NULL;
     message_free(message);
