@@ -3,18 +3,14 @@
 
 #include <stdlib.h>
 
-#include "agent/crew_apps.h"
 #include "agent/room_test.h"
 #include "base/buf.h"
-#include "base/error.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "model/binding/gpu_visible.h"
 #include "model/binding/picture.h"
-#include "model/binding/topology.h"
 #include "node/gpus.h"
 #include "node/topology.h"
-#include "wire/control.pb-c.h"
 
 /*
  * The GPUs of a crew's workers. Local rank i is near GPU i of those that the node's
@@ -118,7 +114,7 @@ const struct device_list *crew_gpus_seen(const struct crew_gpus *gpus)
 /* The first of the GPUs of a slot, and how many; false: there is none. */
 static bool gpus_of(const struct crew_gpus *gpus, size_t slot, size_t *first, size_t *count)
 {
-    size_t all = gpus == NULL ? 0 : gpus->visible.devices.count;
+    size_t all = gpus->visible.devices.count;
     *count = gpus->prepare->gpus_per_proc > 0 ? gpus->prepare->gpus_per_proc : 1;
     *first = all == 0 ? 0 : slot * *count % all;
     return all > 0;

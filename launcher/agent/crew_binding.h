@@ -7,7 +7,6 @@
 #include "agent/crew_config.h"
 #include "base/error.h"
 #include "model/binding/binding.h"
-#include "model/binding/topology.h"
 #include "wire/control.pb-c.h"
 
 struct crew_binding {       /* all zero: no worker is bound */
@@ -31,6 +30,6 @@ void crew_binding_env(const struct crew_binding *binding, int cpu_quota, int cpu
 struct crew_gpus;
 
 /* Appends "NAME=value": to `own` what --gpus-per-proc gives the worker, to `hints` the names that
- * it gets unless they are set already. */
+ * it gets unless they are set already. `gpus` may be NULL. */
 void crew_gpus_env(const struct crew_gpus *gpus, const Hvdrun__Worker *worker, struct strv *own,
                    struct strv *hints);

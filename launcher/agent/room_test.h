@@ -61,7 +61,7 @@ int crew_gpus_check(const struct crew_gpus *gpus, int slots, struct error *err);
 const struct device_list *crew_gpus_seen(const struct crew_gpus *gpus);
 
 /* The numbers of those that the worker in `slot` has or is near, "2,3"; NULL: none. The caller owns
- * it. `gpus` may be NULL here and below. */
+ * it. */
 char *crew_gpus_of(const struct crew_gpus *gpus, size_t slot);
 
 /* departure.c */
