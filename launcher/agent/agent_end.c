@@ -10,7 +10,6 @@
 #include "base/mem.h"
 #include "base/plain.h"
 #include "base/status.h"
-#include "io/reaper.h"
 
 static void stop_now(void *context)
 {

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "agent/crew_config.h"
 #include "agent/crew_setup.h"
 #include "agent/ending.h"
 #include "agent/post.h"

@@ -2,7 +2,6 @@
 #include "agent/crew_apps.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -10,8 +9,6 @@
 #include <unistd.h>
 
 #include "agent/room_test.h"
-#include "base/buf.h"
-#include "base/error.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "io/child.h"

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "agent/gpu_sampler.h"
-#include "agent/modules.h"
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"

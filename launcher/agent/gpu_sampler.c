@@ -10,13 +10,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/modules.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "node/nvml.h"
 #include "node/usage.h"
-#include "wire/control.pb-c.h"
 
 /*
  * The helper process. For each byte on stdin it writes one answer to stdout: a GpuUsages

@@ -11,7 +11,6 @@
 
 #include "agent/crews.h"
 #include "agent/modules.h"
-#include "base/buf.h"
 #include "io/helpers.h"
 #include "io/loop.h"
 #include "wire/control.pb-c.h"

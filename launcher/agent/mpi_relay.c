@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "wire/control.pb-c.h"
 #include "wire/packing.h"
 
 /* The namespace of PMI-1's names in the store: they have no owner, so that any rank may unpublish

@@ -8,7 +8,6 @@
 #include "agent/agent_state.h"
 #include "agent/crew_config.h"
 #include "agent/notifier.h"
-#include "agent/post.h"
 #include "agent/progress.h"
 #include "agent/worker_lines.h"
 #include "base/mem.h"
@@ -17,7 +16,6 @@
 #include "rendezvous/http.h"
 #include "rendezvous/proxy.h"
 #include "rendezvous/server.h"
-#include "wire/control.pb-c.h"
 
 /* Questions */
 

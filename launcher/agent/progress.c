@@ -12,7 +12,6 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/parse.h"
-#include "rendezvous/http.h"
 #include "wire/control.pb-c.h"
 
 #define FRAME_REPORTS 64 /* in one frame: at most some 300 KiB */

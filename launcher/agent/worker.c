@@ -3,9 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -13,7 +10,6 @@
 #include <sys/pidfd.h>
 #endif
 #include <sys/stat.h>
-#include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,7 +18,6 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "io/loop.h"
 #include "io/pty.h"
 #include "wire/control.pb-c.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The modules as parts of hvdrun-agent. The build defines the names of their files. */
-#include <stddef.h>
 
 #include "agent/modules.h"
 

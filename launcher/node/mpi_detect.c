@@ -4,12 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -19,7 +15,6 @@
 #include "base/text.h"
 #include "io/proc.h"
 #include "model/settings/mpi_names.h"
-#include "model/settings/words.h"
 #include "node/image.h"
 #include "node/room_test.h"
 

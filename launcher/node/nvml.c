@@ -2,10 +2,7 @@
 #include "node/nvml.h"
 
 #include <dlfcn.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void *open_library(struct error *err)

@@ -7,23 +7,18 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/types.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/fd.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "io/proc.h"
-#include "node/descendants.h"
 
 /* The text, or NULL. Borrowed until the next call. */
 static const char *read_text(const char *path, struct buf *scratch)

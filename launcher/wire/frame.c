@@ -2,14 +2,9 @@
 #include "wire/frame.h"
 
 #include <endian.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/error.h"
 #include "base/mem.h"
 
 /* The lowest `size` bytes of a number, the highest of them first. */

@@ -2,7 +2,6 @@
 #include "wire/packing.h"
 
 #define ZLIB_CONST /* its input is only read */
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
