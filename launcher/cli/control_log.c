@@ -18,12 +18,12 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/plain.h"
 #include "cli/control_client.h"
 #include "cli/log_reader.h"
 #include "driver/control/folder.h"
 #include "driver/control/record.h"
 #include "driver/tell/recent.h"
-#include "model/exit/tail.h"
 
 /*
  * Prints lines of a log with labels, as the job itself did. Lines of stdout go to stdout; all
@@ -207,7 +207,7 @@ static int append_piece(const char *bytes, size_t length, void *out)
 static void put_json(struct follower *follower, const struct log_line *line)
 {
     char *text AUTO_FREE = mem_strndup(line->text, line->length);
-    tail_make_valid(text, strlen(text));
+    plain_valid(text, strlen(text));
     json_t *object = json_pack("{s:f, s:o, s:s, s:s}", "time", (double)line->wall_ms / 1000, "rank",
                                line->rank < 0 ? json_null() : json_integer(line->rank), "stream",
                                line->is_stderr ? "stderr" : "stdout", "text", text);

@@ -7,7 +7,6 @@
 
 #include "base/mem.h"
 #include "base/plain.h"
-#include "model/exit/tail.h"
 
 #define DAY_S ((long long)24 * 3600)
 
@@ -34,7 +33,7 @@ static size_t prefix(const char *text, size_t width)
 void control_show_cut(const char *text, size_t width, struct buf *out)
 {
     char *valid AUTO_FREE = mem_strdup(text);
-    tail_make_valid(valid, strlen(valid));
+    plain_valid(valid, strlen(valid));
     bool fits = valid[prefix(valid, width)] == '\0';
     if (!fits)
         valid[prefix(valid, width - 3)] = '\0';

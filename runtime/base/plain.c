@@ -47,6 +47,17 @@ size_t plain_character(const char *text, size_t length)
     return overlong || surrogate || too_high ? 0 : wanted;
 }
 
+void plain_valid(char *text, size_t length)
+{
+    size_t at = 0;
+    while (at < length) {
+        size_t one = text[at] == '\0' ? 0 : plain_character(text + at, length - at);
+        if (one == 0)
+            text[at] = '?';
+        at += one == 0 ? 1 : one;
+    }
+}
+
 size_t plain_cut(const char *text, size_t max)
 {
     while (max > 0 && ((unsigned char)text[max] & 0xc0) == 0x80)

@@ -15,6 +15,9 @@ void plain_line(char *text, char instead);
 /* The length of the UTF-8 character that begins `text`, which has `length` bytes; 0: it is none. */
 size_t plain_character(const char *text, size_t length);
 
+/* Replaces each byte that is not part of valid UTF-8, or is NUL, by '?'. */
+void plain_valid(char *text, size_t length);
+
 /* At most `max` bytes of a text that is longer: a few less, so as not to cut a character. */
 size_t plain_cut(const char *text, size_t max);
 

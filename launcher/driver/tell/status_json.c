@@ -9,10 +9,10 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/plain.h"
 #include "driver/tell/json_text.h"
 #include "driver/tell/recent.h"
 #include "model/allocation/allocation.h"
-#include "model/exit/tail.h"
 
 #define COMMAND_MAX ((size_t)1024)
 #define FAILURE_MAX ((size_t)64 * 1024)
@@ -34,7 +34,7 @@ char *status_command(const struct job *job)
         }
     }
     char *text = buf_take(&line);
-    tail_make_valid(text, strlen(text));
+    plain_valid(text, strlen(text));
     return text;
 }
 
@@ -221,7 +221,7 @@ static json_t *line_json(const struct last_line *line)
     size_t length = line->length < RECORD_LINE_BYTES ? line->length : RECORD_LINE_BYTES;
     char *text AUTO_FREE = mem_alloc(length + 1);
     memcpy(text, line->text, length);
-    tail_make_valid(text, length);
+    plain_valid(text, length);
     json_t *object = json_object();
     json_object_set_new(object, "time", json_real((double)(line->wall_ns / 1000) / 1e6));
     json_object_set_new(object, "rank", line->rank < 0 ? json_null() : json_integer(line->rank));

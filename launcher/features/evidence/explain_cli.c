@@ -15,7 +15,6 @@
 #include "driver/control/record.h"
 #include "features/evidence/evidence.h"
 #include "features/evidence/explain_json_cli.h"
-#include "model/exit/tail.h"
 
 /* The story of a failure, as `hvdrun explain` prints it. */
 
@@ -50,7 +49,7 @@ static void make_line(char *text)
 {
     for (char *at = text; (at = strpbrk(at, "\n\t")) != NULL;)
         *at = ' ';
-    tail_make_valid(text, strlen(text));
+    plain_valid(text, strlen(text));
     plain_text(text);
 }
 

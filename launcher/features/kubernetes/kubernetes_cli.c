@@ -11,7 +11,6 @@
 #include "base/status.h"
 #include "cli/features.h"
 #include "features/kubernetes/kubernetes.h"
-#include "model/exit/tail.h"
 #include "model/settings/suggest.h"
 
 const char kubernetes_feature[] = "manifests that run a job on Kubernetes";
@@ -201,7 +200,7 @@ int kube_words_read(char *const *words, struct kube_words *out, struct error *er
 {
     int result = read_words(words, out, err);
     if (result < 0 && err != NULL) { /* it may have any bytes of the user */
-        tail_make_valid(err->text, strlen(err->text));
+        plain_valid(err->text, strlen(err->text));
         plain_line(err->text, '?');
     }
     return result;

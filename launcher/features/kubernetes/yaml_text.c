@@ -6,12 +6,12 @@
 #include <strings.h>
 
 #include "base/mem.h"
-#include "model/exit/tail.h"
+#include "base/plain.h"
 
 bool yaml_text_is_valid(const char *text)
 {
     char *copy AUTO_FREE = mem_strdup(text);
-    tail_make_valid(copy, strlen(copy));
+    plain_valid(copy, strlen(copy));
     return strcmp(copy, text) == 0;
 }
 

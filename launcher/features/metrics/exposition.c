@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "model/exit/tail.h"
+#include "base/plain.h"
 
 #define EXACT_MAX 9007199254740992.0 /* all whole numbers up to 2^53 are exact */
 
@@ -42,7 +42,7 @@ void exposition_family(struct exposition *exposition, const struct exposition_fa
 static void put_label(struct buf *out, const struct exposition_label *label)
 {
     char *value AUTO_FREE = mem_strdup(label->value);
-    tail_make_valid(value, strlen(value));
+    plain_valid(value, strlen(value));
     buf_printf(out, "%s=\"", label->name);
     for (const char *at = value; *at != '\0'; at++) {
         if (*at == '\n')

@@ -7,13 +7,13 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/plain.h"
 #include "driver/job/job_kind.h"
 #include "driver/tell/json_text.h"
 #include "driver/tell/recent.h"
 #include "driver/tell/tell.h"
 #include "features/usage/usage_driver.h"
 #include "features/usage/usage_marks.h"
-#include "model/exit/tail.h"
 
 #define FAILURE_MAX ((size_t)64 << 10)
 #define END_FAILURE_MAX ((size_t)8 << 10) /* JSON makes at most 6 bytes of one */
@@ -88,7 +88,7 @@ static json_t *line_json(const struct recent_piece *piece, const char *text, siz
 {
     char *copy AUTO_FREE = mem_alloc(length + 1);
     memcpy(copy, text, length); /* it may have zeros */
-    tail_make_valid(copy, length);
+    plain_valid(copy, length);
     json_t *line = json_object();
     json_object_set_new(line, "time", json_real((double)(piece->wall_ns / 1000) / 1e6));
     json_object_set_new(line, "rank",
@@ -159,7 +159,7 @@ json_t *page_json_output(const struct job *job, int rank)
         json_object_set_new(object, "rank", json_integer(rank));
     if (bar != NULL) {
         char *copy AUTO_FREE = mem_strdup(bar);
-        tail_make_valid(copy, strlen(copy));
+        plain_valid(copy, strlen(copy));
         json_object_set_new(object, "bar", json_text(copy));
     }
     json_object_set_new(object, "lines",

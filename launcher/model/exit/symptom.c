@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/plain.h"
 #include "model/exit/record.h"
 
 enum sign_kind {
@@ -111,7 +112,7 @@ static void quote(struct symptom *out, const struct tail_line *line)
     char *whole AUTO_FREE = mem_strndup(line->text, line->length);
     char *text AUTO_FREE = exit_text(whole, SYMPTOM_LINE_MAX);
     if (text != NULL) {
-        tail_make_valid(text, strlen(text));
+        plain_valid(text, strlen(text));
         memcpy(out->line, text, strlen(text) + 1);
     }
 }

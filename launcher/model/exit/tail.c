@@ -133,17 +133,6 @@ bool tail_walk_next(struct tail_walk *walk, struct tail_line *line)
     return true;
 }
 
-void tail_make_valid(char *text, size_t length)
-{
-    size_t at = 0;
-    while (at < length) {
-        size_t one = text[at] == '\0' ? 0 : plain_character(text + at, length - at);
-        if (one == 0)
-            text[at] = '?';
-        at += one == 0 ? 1 : one;
-    }
-}
-
 static char *last_lines(const char *bytes, size_t length, bool cut_before)
 {
     const char *end = bytes + length;
@@ -163,7 +152,7 @@ static char *last_lines(const char *bytes, size_t length, bool cut_before)
     size_t rest = (size_t)(end - from);
     char *text = mem_alloc(rest + 1);
     memcpy(text, from, rest);
-    tail_make_valid(text, rest);
+    plain_valid(text, rest);
     return text;
 }
 

@@ -49,9 +49,6 @@ void tail_elsewhere(struct tail *tail, int64_t when_ns);
  * borrowed until the next call with this tail. */
 const char *tail_text(struct tail *tail);
 
-/* Replaces each byte that is not part of valid UTF-8, or is NUL, by '?'. */
-void tail_make_valid(char *text, size_t length);
-
 /* Walks through all lines that are kept, the oldest first. A line ends with \n or \r. */
 struct tail_line {
     const char *text; /* not terminated; borrowed until tail_walk_end() */

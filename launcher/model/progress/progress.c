@@ -7,7 +7,6 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/plain.h"
-#include "model/exit/tail.h"
 
 #define BLANKS " \t\r"
 #define NUMBER_MAX 32 /* bytes of a number */
@@ -54,7 +53,7 @@ void progress_set_text(struct progress *progress, const char *text, size_t lengt
     length = length > PROGRESS_TEXT_MAX ? plain_cut(text, PROGRESS_TEXT_MAX) : length;
     char *copy = mem_alloc(length + 1);
     memcpy(copy, text, length);
-    tail_make_valid(copy, length);
+    plain_valid(copy, length);
     plain_line(copy, ' ');
     progress->text = copy;
 }

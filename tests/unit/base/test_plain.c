@@ -56,9 +56,18 @@ static void test_characters(void **state)
     assert_int_equal(plain_cut("\202\202\202", 2), 0);
 }
 
+static void test_bytes_that_are_no_text(void **state)
+{
+    (void)state;
+    char text[] = "a\302\265\265\0b\342\202";
+    plain_valid(text, sizeof(text) - 1);
+    assert_string_equal(text, "a\302\265??b??");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_control_characters),
-                                       cmocka_unit_test(test_characters)};
+                                       cmocka_unit_test(test_characters),
+                                       cmocka_unit_test(test_bytes_that_are_no_text)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
