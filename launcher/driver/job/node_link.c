@@ -82,18 +82,12 @@ static void forget_end(struct node_link *node)
     mem_free_at(&node->end_reason);
 }
 
-static void end_look(struct node_link *node)
-{
-    dial_cancel(node->look);
-    node->look = NULL;
-    node->looked = false;
-}
-
 static void close_link(struct node_link *node)
 {
     loop_timer_destroy(node->last_words);
     node->last_words = NULL;
-    end_look(node);
+    dial_cancel(node->look);
+    node->look = NULL;
     loop_timer_destroy(node->tick);
     node->tick = NULL;
     link_destroy(node->link);
@@ -242,7 +236,6 @@ static void link_frame(void *context, const struct frame_header *header, const u
 {
     struct node_link *node = context;
     liveness_heard(&node->liveness, clock_mono_ms());
-    end_look(node);
     if (node->suspect) {
         node->suspect = false;
         node->ops->suspect(node->context, node, false, 0);
@@ -270,6 +263,12 @@ static void link_frame(void *context, const struct frame_header *header, const u
 
 #define TRIES 3 /* attempts start one after the other, and one success is enough */
 
+/* In this silence: the next one begins when the peer has been heard. */
+static bool has_looked(const struct node_link *node)
+{
+    return node->looked_ms == node->liveness.heard_ms;
+}
+
 static void dialed(void *context, const struct dial_result *result)
 {
     struct node_link *node = context;
@@ -277,7 +276,8 @@ static void dialed(void *context, const struct dial_result *result)
     if (result->fd < 0)
         return;
     close(result->fd);
-    liveness_host_answers(&node->liveness);
+    if (has_looked(node))
+        liveness_host_answers(&node->liveness);
 }
 
 /* The transport has named a host and its port. */
@@ -293,12 +293,13 @@ static void look(struct node_link *node)
     struct addrinfo *found = NULL;
     struct resolve_result peers = {.count = TRIES};
     int64_t limit_ms = node->liveness.lost_ms / 2;
-    node->looked = true;
+    node->looked_ms = node->liveness.heard_ms;
     if (!has_address(node) || getaddrinfo(node->stream.peer, NULL, &hints, &found) != 0)
         return;
     for (size_t i = 0; i < TRIES; i++)
         memcpy(&peers.addresses[i], found->ai_addr, found->ai_addrlen);
     freeaddrinfo(found);
+    dial_cancel(node->look); /* of an earlier silence */
     node->look = dial_start(node->loop, &peers, node->stream.peer_port, "sshd", limit_ms, limit_ms,
                             dialed, node);
 }
@@ -312,7 +313,7 @@ static void look_again(struct node_link *node, int64_t silence_ms)
         return;
     if (node->stream.same_machine && (due || silence_ms >= node->liveness.suspect_ms))
         liveness_host_answers(&node->liveness);
-    else if (due && !node->looked)
+    else if (due && !has_looked(node))
         look(node);
 }
 
@@ -321,15 +322,11 @@ static void on_tick(void *context)
     struct node_link *node = context;
     int64_t now = clock_mono_ms();
     /* many links may be ready at once, and one turn of the loop does not read them all */
-    if (liveness_wants_bytes(&node->liveness, now) && link_has_come(node->link)) {
+    if (liveness_wants_bytes(&node->liveness, now) && link_has_come(node->link))
         liveness_bytes_wait(&node->liveness, now);
-        end_look(node);
-    }
     look_again(node, liveness_silence_ms(&node->liveness, now));
     enum liveness_state state = liveness_tick(&node->liveness, now);
     int64_t silence = liveness_silence_ms(&node->liveness, now);
-    if (silence == 0)
-        end_look(node); /* it was we who stood still */
     if (state == LIVENESS_LOST) {
         char why[64];
         snprintf(why, sizeof(why), "no heartbeat for %.1f s", (double)silence / 1000);

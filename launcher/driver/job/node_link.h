@@ -81,7 +81,7 @@ struct node_link {
     struct credit credit;
     bool suspect;
     bool doubted;      /* a second look at its host precedes a loss */
-    bool looked;       /* that look has begun in this silence */
+    int64_t looked_ms; /* the silence since then has had its look */
     struct dial *look; /* NULL: it has not begun, or is over */
     bool twin_told;    /* the user knows that it is the machine of another node */
     bool same_clock;   /* same kernel, so the same monotonic clock */

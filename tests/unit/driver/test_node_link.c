@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the link to an agent ends, and what the driver then knows about the reason. */
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -9,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -306,6 +309,37 @@ static void test_a_silent_agent_of_this_machine_that_is_doubted(void **state)
     unit_clock_run();
 }
 
+/* Each silence has a look of its own at a host that is not this machine. */
+static void test_a_second_look_at_a_host(void **state)
+{
+    struct fixture *f = *state;
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof(name);
+    int64_t at_ms = 0;
+    int door = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_return_code(bind(door, (struct sockaddr *)&name, length), 0);
+    assert_return_code(listen(door, 8), 0);
+    assert_return_code(getsockname(door, (struct sockaddr *)&name, &length), 0);
+    f->node->doubted = true;
+    f->node->stream.same_machine = false;
+    f->node->stream.peer_port = ntohs(name.sin_port);
+    snprintf(f->node->stream.peer, sizeof(f->node->stream.peer), "127.0.0.1");
+    stop_clock(f);
+    say_hello(f);
+    for (int silence = 0; silence < 2; silence++) {
+        assert_true(node_link_may_answer(f->node));
+        tick_until(f, &at_ms, at_ms + 3000); /* half of the limit, and a tick */
+        run_until(f->loop, f->node->look == NULL);
+        assert_false(node_link_may_answer(f->node)); /* it has answered */
+        send_heartbeat(f);
+        run_turns(f->loop, 3);
+    }
+    assert_true(node_link_may_answer(f->node));
+    assert_int_equal(f->closed, 0);
+    unit_clock_run();
+    close(door);
+}
+
 #define OTHERS 32 /* so many descriptors the loop serves in its first turn */
 
 static void other_ready(void *context, int what)
@@ -363,6 +397,7 @@ int main(void)
         TEST(test_a_doubted_agent_that_never_says_hello),
         TEST(test_a_doubted_agent_becomes_suspect),
         TEST(test_a_silent_agent_of_this_machine_that_is_doubted),
+        TEST(test_a_second_look_at_a_host),
         TEST(test_what_has_come_is_read_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
