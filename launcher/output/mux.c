@@ -57,6 +57,20 @@ static void labels_clear(struct labels *labels)
     buf_destroy(&labels->scratch);
 }
 
+static struct label_facts seat_facts(const struct seat_stream *stream)
+{
+    static const char *const names[] = {"stdout", "stderr"};
+    return (struct label_facts){
+        .rank = stream->seat->rank,
+        .local_rank = stream->seat->local_rank,
+        .world = stream->seat->world,
+        .world_rank = stream->seat->world_rank,
+        .host = stream->seat->host,
+        .stream = names[stream->index],
+        .wall_ns = stream->wall_ns,
+    };
+}
+
 static void render(struct labels *labels, const struct seat_stream *own, bool color)
 {
     static const char *const colors[] = {"36", "33", "35", "32", "34",

@@ -90,17 +90,3 @@ void seat_take(const struct seats *seats, struct seat *seat, const struct output
         seat->streams[i].shown = shown_has(seats->ranks_shown, who->rank, who->local_rank, i);
     }
 }
-
-struct label_facts seat_facts(const struct seat_stream *stream)
-{
-    static const char *const names[] = {"stdout", "stderr"};
-    return (struct label_facts){
-        .rank = stream->seat->rank,
-        .local_rank = stream->seat->local_rank,
-        .world = stream->seat->world,
-        .world_rank = stream->seat->world_rank,
-        .host = stream->seat->host,
-        .stream = names[stream->index],
-        .wall_ns = stream->wall_ns,
-    };
-}

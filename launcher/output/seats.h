@@ -14,7 +14,6 @@
 #include <stdint.h>
 
 #include "output/copies.h"
-#include "output/label.h"
 #include "output/lines.h"
 #include "output/types.h"
 
@@ -60,5 +59,3 @@ struct seat *seats_reach(struct seats *seats, int number);
 
 /* Gives the seat to another worker and forgets the one before. The streams must be empty. */
 void seat_take(const struct seats *seats, struct seat *seat, const struct output_seat *who);
-
-struct label_facts seat_facts(const struct seat_stream *stream);
