@@ -3,7 +3,7 @@
  * Sends one output stream of a worker to the driver. A pipe (or terminal) is read while the driver
  * has granted credit and the link is not congested, directly into the link's queue.
  *
- * The agent decides when the driver shows an unfinished line (model/net/hold.h): only the agent
+ * The agent decides when the driver shows an unfinished line (model/net/flow.h): only the agent
  * sees that the pipe is empty. Bytes that wait for credit, or for a slow driver or reader, never
  * tear a line.
  */
@@ -13,7 +13,7 @@
 
 #include "agent/post.h"
 #include "io/loop.h"
-#include "model/net/hold.h"
+#include "model/net/flow.h"
 
 /* The node's credit, shared by all its streams; cumulative bytes (D4). */
 struct stream_pool {
@@ -23,7 +23,7 @@ struct stream_pool {
     int wide;                            /* pipes that hold more than usual */
     bool paused;                         /* a stream waits for stream_pool_resume() */
     TAILQ_HEAD(, worker_stream) streams; /* all; first those that were read longest ago */
-    struct hold hold;
+    struct line_hold hold;
     struct loop_timer *timer; /* for unfinished lines; NULL until there was one */
     int64_t due_ms;           /* what it is set for */
 };

@@ -19,7 +19,7 @@
 #include "io/link.h"
 #include "io/loop.h"
 #include "model/exit/record.h"
-#include "model/net/credit.h"
+#include "model/net/flow.h"
 #include "model/net/liveness.h"
 #include "transport/transport.h"
 #include "wire/control.pb-c.h"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "model/net/credit.h"
+#include "model/net/flow.h"
 
 static void test_first_window(void **state)
 {

@@ -6,13 +6,13 @@
 
 #include <cmocka.h>
 
-#include "model/net/hold.h"
+#include "model/net/flow.h"
 
 /* Nothing else happens, or little: at once. */
 static void test_a_prompt(void **state)
 {
     (void)state;
-    struct hold hold = {0};
+    struct line_hold hold = {0};
     assert_int_equal(hold_due_ms(&hold, 5000), 5000 + HOLD_MS);
     hold_passed(&hold, 6, 5000);
     for (int64_t now = 5000; now < 6000; now += 10)
@@ -25,7 +25,7 @@ static void test_a_prompt(void **state)
 static void test_a_prompt_beside_a_busy_worker(void **state)
 {
     (void)state;
-    struct hold hold = {0};
+    struct line_hold hold = {0};
     int64_t since = 5000, now = since;
     while (hold_due_ms(&hold, since) > now || now == since) {
         hold_passed(&hold, 64 << 10, now);
@@ -39,7 +39,7 @@ static void test_a_prompt_beside_a_busy_worker(void **state)
 static void test_the_storm_is_over(void **state)
 {
     (void)state;
-    struct hold hold = {0};
+    struct line_hold hold = {0};
     for (int64_t now = 5000; now <= 5700; now += 10)
         hold_passed(&hold, 64 << 10, now);
     assert_int_equal(hold_due_ms(&hold, 5650), 5700 + HOLD_MS);
@@ -53,7 +53,7 @@ static void test_the_storm_is_over(void **state)
 static void test_no_processor(void **state)
 {
     (void)state;
-    struct hold hold = {0};
+    struct line_hold hold = {0};
     int64_t due = hold_due_ms(&hold, 5000);
     hold_woke(&hold, due, due + HOLD_LATE_MS);
     assert_int_equal(hold_due_ms(&hold, 5000), due);
@@ -66,7 +66,7 @@ static void test_no_processor(void **state)
 static void test_a_slow_driver(void **state)
 {
     (void)state;
-    struct hold hold = {0};
+    struct line_hold hold = {0};
     hold_blocked(&hold, 5100);
     assert_int_equal(hold_due_ms(&hold, 5000), 5100 + HOLD_MS);
     hold_blocked(&hold, 9000);
