@@ -393,8 +393,36 @@ static int not_found(const char *command, const char *search, struct error *err)
                         is_like_host(command) ? "; if it is a host, write -H a:4,b:4" : "");
 }
 
+/* The first one that can be executed. NULL: none, and *denied is the first one that may not be.
+ * What a folder has that we may not search is not known. */
+static char *search_for(const char *command, const char *search, const char *wdir, char **denied)
+{
+    for (const char *at = search; *command != '\0';) {
+        size_t length = strcspn(at, ":");
+        char *path = path_of(length == 0 ? "." : at, length == 0 ? 1 : (int)length, command, wdir);
+        int errnum = check_executable(path);
+        if (errnum == 0)
+            return path;
+        if (errnum == EACCES && *denied == NULL && exists(path))
+            *denied = mem_strdup(path);
+        mem_free_at(&path);
+        if (at[length] == '\0')
+            break;
+        at += length + 1;
+    }
+    return NULL;
+}
+
+char *child_in_path(const char *command)
+{
+    const char *search = getenv("PATH");
+    char *denied AUTO_FREE = NULL;
+    return search_for(command, search != NULL ? search : _PATH_DEFPATH, NULL, &denied);
+}
+
 char *child_find(const char *command, const char *search, const char *wdir, struct error *err)
 {
+    char *denied AUTO_FREE = NULL;
     if (strchr(command, '/') != NULL) {
         char *path = path_of("", 0, command, wdir);
         int errnum = check_executable(path);
@@ -406,28 +434,11 @@ char *child_find(const char *command, const char *search, const char *wdir, stru
     }
     if (search == NULL)
         search = _PATH_DEFPATH;
-    char *denied AUTO_FREE = NULL;
-    int denied_errnum = 0;
-    for (const char *at = search; *command != '\0';) {
-        size_t length = strcspn(at, ":");
-        char *path = path_of(length == 0 ? "." : at, length == 0 ? 1 : (int)length, command, wdir);
-        int errnum = check_executable(path);
-        if (errnum == 0)
-            return path;
-        /* What a folder has that we may not search is not known. */
-        if (errnum == EACCES && denied == NULL && exists(path)) {
-            denied = mem_strdup(path);
-            denied_errnum = errnum;
-        }
-        mem_free_at(&path);
-        if (at[length] == '\0')
-            break;
-        at += length + 1;
-    }
-    if (err == NULL) /* to look for what it resembles takes long */
-        return NULL;
+    char *found = search_for(command, search, wdir, &denied);
+    if (found != NULL || err == NULL) /* to look for what it resembles takes long */
+        return found;
     if (denied != NULL)
-        return not_executable(denied, denied_errnum, err);
+        return not_executable(denied, EACCES, err);
     char *near AUTO_FREE = path_of(".", 1, command, wdir);
     int errnum = check_executable(near);
     size_t length = strlen(command);

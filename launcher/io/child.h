@@ -63,6 +63,10 @@ pid_t child_spawn(const struct child_spec *spec, bool *in_exec, struct error *er
  * STATUS_NOT_EXECUTABLE. */
 char *child_find(const char *command, const char *search, const char *wdir, struct error *err);
 
+/* Finds a program, without a slash in its name, along our own PATH. The caller's; NULL: it is not
+ * there. */
+char *child_in_path(const char *command);
+
 /*
  * The interpreter that a program names: of a script the one behind "#!" (execve(2)), of an ELF
  * program its dynamic loader. The system answers ENOENT or EACCES for a program whose interpreter

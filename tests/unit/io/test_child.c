@@ -595,6 +595,9 @@ static void test_find(void **state)
     char *shell AUTO_FREE = child_find("sh", NULL, NULL, NULL); /* no PATH: the system's own */
     assert_non_null(shell);
     assert_string_equal(strrchr(shell, '/'), "/sh");
+    char *same AUTO_FREE = child_in_path("sh");
+    assert_string_equal(strrchr(same, '/'), "/sh");
+    assert_null(child_in_path("no-such-program"));
     finds_not("denied", bin, NULL, STATUS_NOT_EXECUTABLE, denied);
     finds_not(denied, NULL, NULL, STATUS_NOT_EXECUTABLE, "denied");
     finds_not("folder", bin, NULL, STATUS_NOT_FOUND, "'folder'");
