@@ -16,6 +16,7 @@ static void test_empty(void **state)
     (void)state;
     struct strv v = STRV_INIT;
     assert_non_null(strv_items(&v));
+    assert_false(strv_has(&v, ""));
     assert_null(strv_items(&v)[0]);
     assert_null(strv_env_get(&v, "A"));
     strv_env_unset(&v, "A");
@@ -43,6 +44,8 @@ static void test_adds(void **state)
     assert_string_equal(v.items[3], "four=4");
     assert_string_equal(v.items[4], "");
     assert_null(strv_items(&v)[5]);
+    assert_true(strv_has(&v, "two") && strv_has(&v, ""));
+    assert_false(strv_has(&v, "thre"));
 }
 
 static void test_splits(void **state)
