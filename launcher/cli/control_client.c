@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/control_client.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,15 +16,197 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/parse.h"
 #include "base/plain.h"
+#include "base/text.h"
+#include "cli/control_show.h"
 #include "driver/control/control.h"
 #include "driver/control/folder.h"
 #include "driver/control/record.h"
+#include "io/child.h"
 
 #define ANSWER_MAX ((size_t)256 << 20)
 #define POLL_MS 60000
 #define PAUSE_MS 10
-#define END_TRIES 100 /* of a driver that closes its socket and then its record */
+#define COMMAND_WIDTH 40 /* of a command in a list of jobs */
+#define END_TRIES 100    /* of a driver that closes its socket and then its record */
+
+/* The number at the end of an id is the pid of its hvdrun. */
+static bool is_meant(const char *id, const char *word)
+{
+    const char *number = id + strlen(id);
+    while (number > id && isdigit((unsigned char)number[-1]))
+        number--;
+    return text_begins(id, word) || text_begins(number, word);
+}
+
+struct job_search {
+    int folder;
+    const char *found; /* the first one */
+    size_t count;
+    struct buf *names;
+};
+
+/* What the record of a job says; "": nothing. The caller frees it. */
+static char *recorded(int folder, const char *id, const char *key)
+{
+    enum job_record_state state;
+    json_t *record = job_record_read(folder, id, &state);
+    char *text = mem_strdup(control_text_of(record, key, ""));
+    json_decref(record);
+    return text;
+}
+
+char *job_list_name(const struct job_list *list, const char *id)
+{
+    char *name = recorded(list->folder, id, "name");
+    if (!name_is_safe(name, strlen(name)))
+        mem_free_at(&name);
+    return name;
+}
+
+/* It is "hvdrun-a-17 (python train.py)" in the list. */
+static void take(struct job_search *search, const char *id)
+{
+    char *command AUTO_FREE = recorded(search->folder, id, "command");
+    buf_printf(search->names, "%s%s", search->names->length > 0 ? ", " : "", id);
+    if (command[0] != '\0') {
+        buf_puts(search->names, " (");
+        control_show_cut(command, COMMAND_WIDTH, search->names);
+        buf_putc(search->names, ')');
+    }
+    search->found = search->count++ == 0 ? id : search->found;
+}
+
+/* NULL: any job. */
+static void look_in(struct job_search *search, const struct strv *ids, const char *word)
+{
+    bool exact = word != NULL && strv_has(ids, word);
+    for (size_t i = 0; i < ids->count; i++) {
+        const char *id = ids->items[i];
+        bool meant = word == NULL || (word[0] != '\0' && is_meant(id, word));
+        if (exact ? strcmp(id, word) == 0 : meant)
+            take(search, id);
+    }
+}
+
+static void look_for_name(struct job_search *search, const struct job_list *list, const char *word)
+{
+    for (size_t i = 0; i < list->running.count; i++) {
+        char *name AUTO_FREE = job_list_name(list, list->running.items[i]);
+        if (name != NULL && strcmp(name, word) == 0)
+            take(search, list->running.items[i]);
+    }
+}
+
+/* An id, "hvdrun-HOST-NUMBER", names the host of its hvdrun. */
+static bool say_other_host(const char *word, struct error *err)
+{
+    static const char begin[] = "hvdrun-";
+    char here[256] = "";
+    gethostname(here, sizeof(here) - 1);
+    const char *end = strrchr(word, '-');
+    const char *host = word + strlen(begin);
+    if (strncmp(word, begin, strlen(begin)) != 0 || end <= host || end[1] == '\0' ||
+        end[1 + strspn(end + 1, "0123456789")] != '\0')
+        return false;
+    size_t length = (size_t)(end - host);
+    if (strlen(here) == length && memcmp(host, here, length) == 0)
+        return false;
+    error_set(
+        err,
+        "found no job '%s': the id is one of host '%.*s', and this is '%s'; run the command there",
+        word, (int)length, host, here);
+    return true;
+}
+
+/* On the login node of a cluster, the job of who asks is most likely in Slurm. */
+static const char *slurm_hint(void)
+{
+    char *squeue AUTO_FREE = child_in_path("squeue");
+    if (squeue == NULL || getenv("SLURMD_NODENAME") != NULL)
+        return "";
+    return "; for a job in Slurm, add --slurm-job and the number that squeue shows";
+}
+
+static void say_none(const struct job_list *list, const char *word, struct error *err)
+{
+    struct buf names AUTO_BUF = BUF_INIT(JOB_LIST_NAMES_MAX);
+    struct job_search over = {.folder = list->folder, .names = &names};
+    const char *named = word == NULL ? NULL : job_list_last(list, word);
+    const char *folder = list->path;
+    if (word == NULL) {
+        error_set(err, "found no running job of this user in %s (TMPDIR sets that folder)%s%s",
+                  folder,
+                  list->over.count > 0 ? "; 'hvdrun ps -a' lists the jobs that have ended" : "",
+                  slurm_hint());
+        return;
+    }
+    if (named != NULL)
+        take(&over, named);
+    else
+        look_in(&over, &list->over, word);
+    if (over.count > 1)
+        error_set(err, "'%s' matches %zu jobs: %s", word, over.count, buf_text(&names));
+    else if (over.count == 1)
+        error_set(err, "job %s does not run any more; 'hvdrun status %s' shows how it ended",
+                  over.found, over.found);
+    else if (!say_other_host(word, err))
+        error_set(err, "found no job '%s' of this user in %s (TMPDIR sets that folder)", word,
+                  folder);
+}
+
+size_t job_list_search(const struct job_list *list, const char *word, bool over_too,
+                       const char **found, struct buf *names)
+{
+    struct job_search search = {.folder = list->folder, .names = names};
+    bool named = word != NULL && word[0] != '\0' && !strv_has(&list->running, word) &&
+                 !strv_has(&list->over, word);
+    if (named)
+        look_for_name(&search, list, word);
+    if (search.count == 0)
+        look_in(&search, &list->running, word);
+    const char *last = named && over_too && search.count == 0 ? job_list_last(list, word) : NULL;
+    if (last != NULL)
+        take(&search, last);
+    else if (search.count == 0 && over_too && word != NULL)
+        look_in(&search, &list->over, word);
+    *found = search.found;
+    return search.count;
+}
+
+const char *job_list_find(const struct job_list *list, const char *word, bool over_too,
+                          struct error *err)
+{
+    struct buf names AUTO_BUF = BUF_INIT(JOB_LIST_NAMES_MAX);
+    const char *found = NULL;
+    size_t count = job_list_search(list, word, over_too, &found, &names);
+    if (count == 0)
+        say_none(list, word, err);
+    else if (count > 1 && word == NULL)
+        error_set(err, "%zu jobs run here; name one of them: %s", count, buf_text(&names));
+    else if (count > 1)
+        error_set(err, "'%s' matches %zu jobs: %s", word, count, buf_text(&names));
+    return count == 1 ? found : NULL;
+}
+
+const char *job_list_last(const struct job_list *list, const char *name)
+{
+    const char *last = NULL;
+    double latest = -1;
+    for (size_t i = 0; i < list->over.count; i++) {
+        enum job_record_state state;
+        json_t *record = job_record_read(list->folder, list->over.items[i], &state);
+        double ended = json_number_value(json_object_get(record, "ended"));
+        bool wanted = name == NULL || strcmp(control_text_of(record, "name", ""), name) == 0;
+        if (record != NULL && wanted && ended > latest) {
+            latest = ended;
+            last = list->over.items[i];
+        }
+        json_decref(record);
+    }
+    return last;
+}
 
 /* Connects to the socket `name` in a folder. -1 and errno: no process listens there, or its queue
  * of connections stays full. */

@@ -1,19 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asks a running job over its control socket (driver/control/control.h). These functions block,
- * because the program that calls them does nothing else. `until_ms` is a time of clock_mono_ms().
+ * The job that a command is about: finds it among those of this machine, and asks it over its
+ * control socket (driver/control/control.h). These functions block, because the program that calls
+ * them does nothing else. `until_ms` is a time of clock_mono_ms().
+ *
+ * A command takes the id of a job, its name, the beginning of its id, or the beginning of the
+ * number at its end. A running job comes before one that has ended. Of jobs with one name
+ * that have ended, the last one is meant.
  */
 #pragma once
 
 #include <jansson.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "cli/control_jobs.h"
 
 #define CONTROL_DIAL_MS 3000
 #define CONTROL_ANSWER_MS 10000
 #define CONTROL_FOREVER_MS (INT64_MAX / 2)
+
+#define JOB_LIST_NAMES_MAX 900 /* bytes of the list of jobs in an error */
+
+/* The job that `word` names. NULL as `word`: the only running job. Borrowed. NULL: there is none,
+ * or there are several, and the error says which. `over_too`: it may have ended. */
+const char *job_list_find(const struct job_list *list, const char *word, bool over_too,
+                          struct error *err);
+
+/* How many jobs `word` names; NULL: all that run. *found is the first one, borrowed. Appends all to
+ * `names`, with their commands: "a (./train), b (./train)". */
+size_t job_list_search(const struct job_list *list, const char *word, bool over_too,
+                       const char **found, struct buf *names);
+
+/* The job that ended last. `name`: of those with this name; NULL: of all. Borrowed. NULL: there is
+ * none. */
+const char *job_list_last(const struct job_list *list, const char *name);
+
+/* The name of a job (--job-name). The caller frees it. NULL: it has none. */
+char *job_list_name(const struct job_list *list, const char *id);
 
 /* Connects to `job` and returns the descriptor. `job` is a job as job_list_find() takes it, or the
  * path of a control socket. -1: there is no such job, or several. */

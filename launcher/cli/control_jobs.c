@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/control_jobs.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -10,20 +9,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/parse.h"
-#include "base/text.h"
 #include "cli/control_show.h"
 #include "driver/control/folder.h"
 #include "driver/control/record.h"
-#include "io/child.h"
 #include "node/runtime_dir.h"
-
-#define COMMAND_WIDTH 40 /* of a command in this list */
 
 static int by_name(const void *a, const void *b)
 {
@@ -36,17 +30,9 @@ static void sort(struct strv *ids)
         qsort(ids->items, ids->count, sizeof(*ids->items), by_name);
 }
 
-static bool has(const struct strv *ids, const char *word)
-{
-    bool found = false;
-    for (size_t i = 0; i < ids->count; i++)
-        found = found || strcmp(ids->items[i], word) == 0;
-    return found;
-}
-
 static bool is_in(const json_t *record, const char *slurm_job)
 {
-    return strcmp(control_text_of(record, "slurm_job", ""), slurm_job) == 0;
+    return slurm_job == NULL || strcmp(control_text_of(record, "slurm_job", ""), slurm_job) == 0;
 }
 
 static void add_job(struct job_list *list, const char *id, const char *slurm_job)
@@ -71,8 +57,7 @@ static void add_short(void *context, const json_t *record)
 {
     struct short_jobs *jobs = context;
     const char *id = json_string_value(json_object_get(record, "job"));
-    bool wanted = jobs->slurm_job == NULL || is_in(record, jobs->slurm_job);
-    if (wanted && name_is_safe(id, strlen(id)) && !has(jobs->ids, id))
+    if (is_in(record, jobs->slurm_job) && name_is_safe(id, strlen(id)) && !strv_has(jobs->ids, id))
         strv_add(jobs->ids, id);
 }
 
@@ -167,181 +152,4 @@ void job_lists_destroy(struct job_lists *lists)
         job_list_destroy(&lists->items[i]);
     mem_free_at(&lists->items);
     lists->count = 0;
-}
-
-/* The number at the end of an id is the pid of its hvdrun. */
-static bool is_meant(const char *id, const char *word)
-{
-    const char *number = id + strlen(id);
-    while (number > id && isdigit((unsigned char)number[-1]))
-        number--;
-    return text_begins(id, word) || text_begins(number, word);
-}
-
-struct job_search {
-    int folder;
-    const char *found; /* the first one */
-    size_t count;
-    struct buf *names;
-};
-
-/* "hvdrun-a-17 (python train.py)" */
-static void add_name(struct job_search *search, const char *id)
-{
-    enum job_record_state state;
-    json_t *record = job_record_read(search->folder, id, &state);
-    buf_printf(search->names, "%s%s", search->names->length > 0 ? ", " : "", id);
-    const char *command = control_text_of(record, "command", "");
-    if (command[0] != '\0') {
-        buf_puts(search->names, " (");
-        control_show_cut(command, COMMAND_WIDTH, search->names);
-        buf_putc(search->names, ')');
-    }
-    json_decref(record);
-}
-
-char *job_list_name(const struct job_list *list, const char *id)
-{
-    enum job_record_state state;
-    json_t *record = job_record_read(list->folder, id, &state);
-    const char *name = control_text_of(record, "name", "");
-    char *copy = name_is_safe(name, strlen(name)) ? mem_strdup(name) : NULL;
-    json_decref(record);
-    return copy;
-}
-
-static void take(struct job_search *search, const char *id)
-{
-    add_name(search, id);
-    search->found = search->count++ == 0 ? id : search->found;
-}
-
-/* NULL: any job. */
-static void look_in(struct job_search *search, const struct strv *ids, const char *word)
-{
-    bool exact = word != NULL && has(ids, word);
-    for (size_t i = 0; i < ids->count; i++) {
-        const char *id = ids->items[i];
-        bool meant = word == NULL || (word[0] != '\0' && is_meant(id, word));
-        if (exact ? strcmp(id, word) == 0 : meant)
-            take(search, id);
-    }
-}
-
-static void look_for_name(struct job_search *search, const struct job_list *list, const char *word)
-{
-    for (size_t i = 0; i < list->running.count; i++) {
-        char *name AUTO_FREE = job_list_name(list, list->running.items[i]);
-        if (name != NULL && strcmp(name, word) == 0)
-            take(search, list->running.items[i]);
-    }
-}
-
-/* An id, "hvdrun-HOST-NUMBER", names the host of its hvdrun. */
-static bool say_other_host(const char *word, struct error *err)
-{
-    static const char begin[] = "hvdrun-";
-    char here[256] = "";
-    gethostname(here, sizeof(here) - 1);
-    const char *end = strrchr(word, '-');
-    const char *host = word + strlen(begin);
-    if (strncmp(word, begin, strlen(begin)) != 0 || end <= host || end[1] == '\0' ||
-        end[1 + strspn(end + 1, "0123456789")] != '\0')
-        return false;
-    size_t length = (size_t)(end - host);
-    if (strlen(here) == length && memcmp(host, here, length) == 0)
-        return false;
-    error_set(
-        err,
-        "found no job '%s': the id is one of host '%.*s', and this is '%s'; run the command there",
-        word, (int)length, host, here);
-    return true;
-}
-
-/* On the login node of a cluster, the job of who asks is most likely in Slurm. */
-static const char *slurm_hint(void)
-{
-    char *squeue AUTO_FREE = child_find("squeue", getenv("PATH"), NULL, NULL);
-    if (squeue == NULL || getenv("SLURMD_NODENAME") != NULL)
-        return "";
-    return "; for a job in Slurm, add --slurm-job and the number that squeue shows";
-}
-
-static void say_none(const struct job_list *list, const char *word, struct error *err)
-{
-    struct buf names AUTO_BUF = BUF_INIT(JOB_LIST_NAMES_MAX);
-    struct job_search over = {.folder = list->folder, .names = &names};
-    const char *named = word == NULL ? NULL : job_list_last(list, word);
-    const char *folder = list->path;
-    if (word == NULL) {
-        error_set(err, "found no running job of this user in %s (TMPDIR sets that folder)%s%s",
-                  folder,
-                  list->over.count > 0 ? "; 'hvdrun ps -a' lists the jobs that have ended" : "",
-                  slurm_hint());
-        return;
-    }
-    if (named != NULL)
-        take(&over, named);
-    else
-        look_in(&over, &list->over, word);
-    if (over.count > 1)
-        error_set(err, "'%s' matches %zu jobs: %s", word, over.count, buf_text(&names));
-    else if (over.count == 1)
-        error_set(err, "job %s does not run any more; 'hvdrun status %s' shows how it ended",
-                  over.found, over.found);
-    else if (!say_other_host(word, err))
-        error_set(err, "found no job '%s' of this user in %s (TMPDIR sets that folder)", word,
-                  folder);
-}
-
-size_t job_list_search(const struct job_list *list, const char *word, bool over_too,
-                       const char **found, struct buf *names)
-{
-    struct job_search search = {.folder = list->folder, .names = names};
-    bool named =
-        word != NULL && word[0] != '\0' && !has(&list->running, word) && !has(&list->over, word);
-    if (named)
-        look_for_name(&search, list, word);
-    if (search.count == 0)
-        look_in(&search, &list->running, word);
-    const char *last = named && over_too && search.count == 0 ? job_list_last(list, word) : NULL;
-    if (last != NULL)
-        take(&search, last);
-    else if (search.count == 0 && over_too && word != NULL)
-        look_in(&search, &list->over, word);
-    *found = search.found;
-    return search.count;
-}
-
-const char *job_list_find(const struct job_list *list, const char *word, bool over_too,
-                          struct error *err)
-{
-    struct buf names AUTO_BUF = BUF_INIT(JOB_LIST_NAMES_MAX);
-    const char *found = NULL;
-    size_t count = job_list_search(list, word, over_too, &found, &names);
-    if (count == 0)
-        say_none(list, word, err);
-    else if (count > 1 && word == NULL)
-        error_set(err, "%zu jobs run here; name one of them: %s", count, buf_text(&names));
-    else if (count > 1)
-        error_set(err, "'%s' matches %zu jobs: %s", word, count, buf_text(&names));
-    return count == 1 ? found : NULL;
-}
-
-const char *job_list_last(const struct job_list *list, const char *name)
-{
-    const char *last = NULL;
-    double latest = -1;
-    for (size_t i = 0; i < list->over.count; i++) {
-        enum job_record_state state;
-        json_t *record = job_record_read(list->folder, list->over.items[i], &state);
-        double ended = json_number_value(json_object_get(record, "ended"));
-        bool wanted = name == NULL || strcmp(control_text_of(record, "name", ""), name) == 0;
-        if (record != NULL && wanted && ended > latest) {
-            latest = ended;
-            last = list->over.items[i];
-        }
-        json_decref(record);
-    }
-    return last;
 }

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/status.h"
+#include "cli/control_client.h"
 #include "cli/sources.h"
 #include "driver/control/folder.h"
 #include "driver/control/record.h"

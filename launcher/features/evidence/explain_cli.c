@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/plain.h"
+#include "cli/control_client.h"
 #include "cli/features.h"
 #include "driver/control/record.h"
 #include "features/evidence/evidence.h"

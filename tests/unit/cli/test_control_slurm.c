@@ -25,6 +25,7 @@
 #include "base/status.h"
 #include "base/tree.h"
 #include "cli/control.h"
+#include "cli/control_client.h"
 #include "driver/control/folder.h"
 #include "driver/control/record.h"
 #include "io/proc.h"
