@@ -3,26 +3,62 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/worker_line.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "line/line.h"
+#include "line/packet.h"
 
 enum {
     BACKLOG = 4096,
-    ACCEPT_BATCH = 64,      /* in one turn of the loop */
-    RETRY_MS = 1000,        /* after an accept that failed for want of descriptors or memory */
-    LINES_OF_WORKER = 4,    /* a program and what it runs may each have the library */
-    ENDED_MAX = 1024 * 1024 /* ranks in one epoch */
+    ACCEPT_BATCH = 64,       /* in one turn of the loop */
+    RETRY_MS = 1000,         /* after an accept that failed for want of descriptors or memory */
+    LINES_OF_WORKER = 4,     /* a program and what it runs may each have the library */
+    ENDED_MAX = 1024 * 1024, /* ranks in one epoch */
+    READ_BATCH = 16,         /* packets in one turn of the loop */
+    ASK_AGAIN_MS = 5000,     /* if there was no answer */
+    WAITS_AGAIN_MS = 1000,
+    WAITS_MAX = 16,     /* WAITS in answer to one question */
+    STALLED_SETS = 8,   /* process sets of which one worker may report a stall */
+    STALL_BURST = 8,    /* stalls that may come at once, */
+    STALL_REFILL = 1000 /* and one more in so many milliseconds */
 };
 
 #ifndef SO_PEERPIDFD /* of Linux 6.5, which older headers do not know */
 #define SO_PEERPIDFD 77
 #endif
+
+/* Ranks of one epoch that have ended, in the order in which the driver named them. */
+struct ended_ranks {
+    uint32_t epoch;
+    struct line_ended *list;
+    size_t count, room;
+};
+
+/* One connection of a worker. */
+struct worker_line {
+    struct worker_lines *lines;
+    int fd;
+    struct loop_fd *watch;
+    uint32_t seat;
+    bool epoch_told, hosts_due;
+    bool asked; /* and has not answered */
+    int64_t asked_ms;
+    uint32_t round; /* of the last question for WAITS; 0: none */
+    int64_t round_ms;
+    int waits;   /* that the worker may still send in this round */
+    size_t told; /* of the ended ranks */
+    bool has_progress;
+    uint64_t operations;
+    uint32_t stalled[STALLED_SETS]; /* the driver knows these */
+    int stalled_count;
+    int allowance; /* of stalls */
+    int64_t refilled_ms;
+};
 
 struct worker_lines {
     struct loop *loop;
@@ -33,34 +69,276 @@ struct worker_lines {
     char *address;
     struct loop_fd *watch;
     struct loop_timer *retry;
-    struct worker_line_shared shared;
     struct worker_line **list;
     size_t count;
     struct ended_ranks ended;
     bool opened; /* the driver knows that this epoch has a line here */
 };
 
-static void drop(struct worker_lines *lines, struct worker_line *line)
+/* One line */
+
+static void post_over(const struct worker_line *line, uint32_t set)
 {
-    for (size_t i = 0; i < lines->count; i++) {
-        if (lines->list[i] != line)
-            continue;
-        lines->list[i] = lines->list[--lines->count];
-        worker_line_destroy(line);
+    Hvdrun__Stall message = HVDRUN__STALL__INIT;
+    message.seat = line->seat;
+    message.set = set;
+    message.over = true;
+    post_message(&line->lines->post, FRAME_STALL, &message.base);
+}
+
+/* The driver learns that its stalls are over. */
+static void drop(struct worker_line *line)
+{
+    struct worker_lines *lines = line->lines;
+    size_t at = 0;
+    while (lines->list[at] != line)
+        at++;
+    lines->list[at] = lines->list[--lines->count];
+    for (int i = 0; i < line->stalled_count; i++)
+        post_over(line, line->stalled[i]);
+    loop_fd_destroy(line->watch);
+    fd_close(&line->fd);
+    free(line);
+}
+
+/* To the worker */
+
+/* 1: sent; 0: not now; -1: the line is over. */
+static int send_packet(const struct worker_line *line, const struct line_packet *packet)
+{
+    uint8_t bytes[LINE_PACKET_MAX];
+    size_t length = line_packet_put(packet, bytes);
+    if (send(line->fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
+        return 1;
+    return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ? 0 : -1;
+}
+
+static int tell_epoch(struct worker_line *line)
+{
+    struct line_packet packet = {.type = LINE_EPOCH, .epoch = line->lines->ended.epoch};
+    int sent = line->epoch_told ? 1 : send_packet(line, &packet);
+    line->epoch_told = sent > 0;
+    return sent;
+}
+
+static int tell_ended(struct worker_line *line)
+{
+    const struct ended_ranks *ended = &line->lines->ended;
+    int sent = 1;
+    while (sent > 0 && line->told < ended->count) {
+        struct line_packet packet = {.type = LINE_ENDED, .epoch = ended->epoch};
+        size_t left = ended->count - line->told;
+        packet.ended_count = (uint16_t)(left < LINE_ENDED_MAX ? left : LINE_ENDED_MAX);
+        memcpy(packet.ended, ended->list + line->told,
+               packet.ended_count * sizeof(packet.ended[0]));
+        sent = send_packet(line, &packet);
+        if (sent > 0)
+            line->told += packet.ended_count;
+    }
+    return sent;
+}
+
+static int tell_hosts(struct worker_line *line)
+{
+    struct line_packet packet = {.type = LINE_HOSTS};
+    int sent = line->hosts_due ? send_packet(line, &packet) : 1;
+    line->hosts_due = sent <= 0;
+    return sent;
+}
+
+static int ask_waits(struct worker_line *line, int64_t now)
+{
+    struct line_packet packet = {.type = LINE_ASK_WAITS, .round = line->round + 1};
+    if (line->round != 0 && now - line->round_ms < WAITS_AGAIN_MS)
+        return 1;
+    int sent = send_packet(line, &packet);
+    if (sent > 0) {
+        line->round++;
+        line->round_ms = now;
+        line->waits = WAITS_MAX;
+    }
+    return sent;
+}
+
+/* One question at a time: a worker that does not read gets few of them. */
+static void ask(struct worker_line *line, bool waits)
+{
+    static const struct line_packet packet = {.type = LINE_ASK};
+    int64_t now = loop_now_ms(line->lines->loop);
+    if (line->asked && now - line->asked_ms < ASK_AGAIN_MS)
         return;
+    int sent = waits ? ask_waits(line, now) : 1;
+    if (sent > 0)
+        sent = send_packet(line, &packet);
+    if (sent > 0) {
+        line->asked = true;
+        line->asked_ms = now;
+    }
+    if (sent < 0)
+        drop(line);
+}
+
+static void tell(struct worker_line *line, bool anew)
+{
+    if (anew) {
+        line->epoch_told = false;
+        line->told = 0;
+    }
+    int sent = tell_epoch(line);
+    if (sent > 0)
+        sent = tell_ended(line);
+    if (sent > 0)
+        sent = tell_hosts(line);
+    if (sent < 0)
+        drop(line);
+    else
+        loop_fd_watch(line->watch, sent > 0 ? LOOP_READ : LOOP_READ | LOOP_WRITE);
+}
+
+/* From the worker */
+
+static int stalled_at(const struct worker_line *line, uint32_t set)
+{
+    for (int i = 0; i < line->stalled_count; i++) {
+        if (line->stalled[i] == set)
+            return i;
+    }
+    return -1;
+}
+
+/* The driver prints every stall that it hears of: a worker must not flood the user's terminal. */
+static bool may_report(struct worker_line *line)
+{
+    int64_t now = loop_now_ms(line->lines->loop);
+    int64_t more = (now - line->refilled_ms) / STALL_REFILL;
+    if (more > 0) {
+        line->allowance =
+            more < STALL_BURST - line->allowance ? line->allowance + (int)more : STALL_BURST;
+        line->refilled_ms = now;
+    }
+    return line->allowance-- > 0 || (line->allowance = 0);
+}
+
+/* Pairs of first and last. The caller frees it. */
+static uint32_t *flat(const struct line_ranks *ranks)
+{
+    uint32_t *list = mem_array((size_t)ranks->count * 2 + 1, sizeof(*list));
+    for (size_t i = 0; i < ranks->count; i++) {
+        list[2 * i] = ranks->ranges[i].first;
+        list[2 * i + 1] = ranks->ranges[i].last;
+    }
+    return list;
+}
+
+static void post_stall(const struct worker_line *line, struct line_packet *packet)
+{
+    AUTO_FREE uint32_t *waiting = flat(&packet->waiting);
+    AUTO_FREE uint32_t *missing = flat(&packet->missing);
+    Hvdrun__Stall message = HVDRUN__STALL__INIT;
+    message.seat = line->seat;
+    message.set = packet->set;
+    message.seconds = packet->seconds;
+    message.others = packet->others;
+    message.operation = packet->operation;
+    message.name = packet->name;
+    message.waiting = waiting;
+    message.n_waiting = 2 * (size_t)packet->waiting.count;
+    message.missing = missing;
+    message.n_missing = 2 * (size_t)packet->missing.count;
+    message.more_waiting = packet->waiting.more;
+    message.more_missing = packet->missing.more;
+    message.round = packet->type == LINE_WAITS ? packet->round : 0;
+    post_message(&line->lines->post, FRAME_STALL, &message.base);
+}
+
+static void take_stall(struct worker_line *line, struct line_packet *packet)
+{
+    bool known = stalled_at(line, packet->set) >= 0;
+    if ((!known && line->stalled_count == STALLED_SETS) || !may_report(line))
+        return;
+    if (!known)
+        line->stalled[line->stalled_count++] = packet->set;
+    post_stall(line, packet);
+}
+
+static void take_waits(struct worker_line *line, struct line_packet *packet)
+{
+    if (packet->round != line->round || line->waits == 0)
+        return;
+    line->waits--;
+    post_stall(line, packet);
+}
+
+static void take_goes_on(struct worker_line *line, uint32_t set)
+{
+    int at = stalled_at(line, set);
+    if (at < 0)
+        return;
+    line->stalled[at] = line->stalled[--line->stalled_count];
+    post_over(line, set);
+}
+
+static void take(struct worker_line *line, struct line_packet *packet)
+{
+    switch (packet->type) {
+    case LINE_STALLED: take_stall(line, packet); break;
+    case LINE_WAITS: take_waits(line, packet); break;
+    case LINE_GOES_ON: take_goes_on(line, packet->set); break;
+    case LINE_PROGRESS:
+        line->asked = false;
+        line->has_progress = true;
+        line->operations = packet->operations;
+        break;
+    case LINE_EPOCH:
+    case LINE_ENDED:
+    case LINE_HOSTS:
+    case LINE_ASK:
+    case LINE_ASK_WAITS: /* only agents send these */
+    case LINE_UNKNOWN: break;
     }
 }
 
-static void line_closed(void *context, struct worker_line *line)
+/* 1: there may be more; 0: not now; -1: the line is over. */
+static int read_packet(struct worker_line *line)
 {
-    drop(context, line);
+    uint8_t bytes[LINE_PACKET_MAX];
+    struct line_packet packet;
+    struct error err = ERROR_INIT;
+    ssize_t length = recv(line->fd, bytes, sizeof(bytes), MSG_TRUNC | MSG_DONTWAIT);
+    if (length < 0 && errno == ECONNRESET)
+        return 1; /* once: it did not read all, and what it sent is still there */
+    if (length < 0)
+        return errno == EAGAIN || errno == EINTR ? 0 : -1;
+    if (length == 0)
+        return -1;
+    if (line_packet_get(bytes, (size_t)length, &packet, &err) < 0) {
+        log_debug(&line->lines->post.log, "closed a line to seat %u: a packet: %s", line->seat,
+                  err.text);
+        return -1;
+    }
+    take(line, &packet);
+    return 1;
 }
+
+static void ready(void *context, int what)
+{
+    struct worker_line *line = context;
+    int more = 1;
+    for (int i = 0; (what & LOOP_READ) != 0 && i < READ_BATCH && more > 0; i++)
+        more = read_packet(line);
+    if (more < 0)
+        drop(line);
+    else if ((what & LOOP_WRITE) != 0)
+        tell(line, false);
+}
+
+/* All lines */
 
 /* Backwards: a line that closes gives its place to the last one, which has been told. */
 static void tell_all(struct worker_lines *lines, bool anew)
 {
     for (size_t i = lines->count; i-- > 0;)
-        worker_line_tell(lines->list[i], anew);
+        tell(lines->list[i], anew);
 }
 
 static void tell_driver(struct worker_lines *lines)
@@ -75,7 +353,7 @@ static size_t lines_of(const struct worker_lines *lines, uint32_t seat)
 {
     size_t count = 0;
     for (size_t i = 0; i < lines->count; i++)
-        count += worker_line_seat(lines->list[i]) == seat;
+        count += lines->list[i]->seat == seat;
     return count;
 }
 
@@ -111,11 +389,14 @@ static void admit(struct worker_lines *lines, int fd)
         fd_close(&fd);
         return;
     }
-    struct worker_line *line = worker_line_create(&lines->shared, fd, seat);
+    struct worker_line *line = mem_alloc(sizeof(*line));
+    *line = (struct worker_line){.lines = lines, .fd = fd, .seat = seat, .allowance = STALL_BURST};
+    line->refilled_ms = loop_now_ms(lines->loop);
+    line->watch = loop_fd_create(lines->loop, fd, ready, line);
     lines->list = mem_resize_array(lines->list, lines->count + 1, sizeof(struct worker_line *));
     lines->list[lines->count++] = line;
     tell_driver(lines);
-    worker_line_tell(line, true);
+    tell(line, true);
 }
 
 static void accept_ready(void *context, int what)
@@ -167,11 +448,6 @@ struct worker_lines *worker_lines_create(struct loop *loop, const struct post *p
     *lines = (struct worker_lines){.loop = loop, .fd = -1, .seat_of = seat_of, .context = context};
     post_init_part(&lines->post, post, post->epoch);
     lines->ended.epoch = post->epoch;
-    lines->shared = (struct worker_line_shared){.loop = loop,
-                                                .post = &lines->post,
-                                                .ended = &lines->ended,
-                                                .closed = line_closed,
-                                                .context = lines};
     lines->retry = loop_timer_create(loop, retry, lines);
     if (listen_here(lines, err) < 0) {
         worker_lines_destroy(lines);
@@ -187,7 +463,7 @@ void worker_lines_destroy(struct worker_lines *lines)
     if (lines == NULL)
         return;
     while (lines->count > 0)
-        drop(lines, lines->list[0]);
+        drop(lines->list[lines->count - 1]);
     free(lines->list);
     free(lines->ended.list);
     loop_timer_destroy(lines->retry);
@@ -214,15 +490,6 @@ void worker_lines_begin(struct worker_lines *lines, uint32_t epoch)
     tell_all(lines, true);
 }
 
-/* Doubles its room, since each loss may bring only one rank. */
-static void add_ended(struct ended_ranks *ended, const struct line_ended *rank)
-{
-    if ((ended->count & (ended->count - 1)) == 0)
-        ended->list = mem_resize_array(ended->list, ended->count == 0 ? 1 : 2 * ended->count,
-                                       sizeof(*ended->list));
-    ended->list[ended->count++] = *rank;
-}
-
 void worker_lines_ended(struct worker_lines *lines, uint32_t epoch,
                         const Hvdrun__RanksEnded *message)
 {
@@ -230,10 +497,11 @@ void worker_lines_ended(struct worker_lines *lines, uint32_t epoch,
                 message->n_code == message->n_ranks &&
                 message->n_ranks <= ENDED_MAX - lines->ended.count;
     for (size_t i = 0; fits && i < message->n_ranks; i++) {
-        struct line_ended rank = {.rank = message->ranks[i],
-                                  .how = (uint8_t)message->how[i],
-                                  .code = (uint8_t)message->code[i]};
-        add_ended(&lines->ended, &rank);
+        struct ended_ranks *ended = &lines->ended;
+        ended->list = mem_one_more(ended->list, ended->count, &ended->room, sizeof(*ended->list));
+        ended->list[ended->count++] = (struct line_ended){.rank = message->ranks[i],
+                                                          .how = (uint8_t)message->how[i],
+                                                          .code = (uint8_t)message->code[i]};
     }
     if (fits)
         tell_all(lines, false);
@@ -243,10 +511,12 @@ bool worker_lines_hosts(struct worker_lines *lines, uint32_t seat)
 {
     bool found = false;
     for (size_t i = lines->count; i-- > 0;) {
-        if (worker_line_seat(lines->list[i]) != seat)
+        struct worker_line *line = lines->list[i];
+        if (line->seat != seat)
             continue;
         found = true;
-        worker_line_hosts(lines->list[i]);
+        line->hosts_due = true; /* several that wait are one */
+        tell(line, false);
     }
     return found;
 }
@@ -255,19 +525,19 @@ bool worker_lines_hosts(struct worker_lines *lines, uint32_t seat)
 void worker_lines_ask(struct worker_lines *lines, bool waits)
 {
     for (size_t i = lines->count; i-- > 0;)
-        worker_line_ask(lines->list[i], waits);
+        ask(lines->list[i], waits);
 }
 
 bool worker_lines_progress(const struct worker_lines *lines, uint32_t seat, uint64_t *operations)
 {
-    uint64_t one = 0;
     bool known = false;
     *operations = 0;
     for (size_t i = 0; i < lines->count; i++) {
-        if (worker_line_seat(lines->list[i]) != seat || !worker_line_progress(lines->list[i], &one))
-            continue;
-        known = true;
-        *operations += one;
+        const struct worker_line *line = lines->list[i];
+        if (line->seat == seat && line->has_progress) {
+            known = true;
+            *operations += line->operations;
+        }
     }
     return known;
 }

@@ -6,13 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include "agent/worker_line.h"
+#include "agent/worker_lines.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "line/packet.h"
 #include "loop_fixture.h"
 #include "wire/control.pb-c.h"
 
@@ -24,9 +26,7 @@ struct fixture {
     struct loop *loop;
     struct link *driver;
     struct post post;
-    struct ended_ranks ended;
-    struct worker_line_shared shared;
-    struct worker_line *line;
+    struct worker_lines *lines;
     int worker;
     Hvdrun__Stall *stalls[STALLS_MAX];
     size_t count;
@@ -35,6 +35,8 @@ struct fixture {
 static void take_frame(void *context, const struct frame_header *header, const uint8_t *body)
 {
     struct fixture *f = context;
+    if (header->type == FRAME_LINE_OPENED)
+        return;
     assert_int_equal(header->type, FRAME_STALL);
     assert_true(f->count < STALLS_MAX);
     f->stalls[f->count] = hvdrun__stall__unpack(NULL, header->length, body);
@@ -51,12 +53,32 @@ static void ignore_end(void *context, const char *reason)
     (void)context, (void)reason;
 }
 
-static void line_closed(void *context, struct worker_line *line)
+static bool seat_of(void *context, pid_t session, uint32_t *seat)
 {
-    struct fixture *f = context;
-    assert_ptr_equal(line, f->line);
-    worker_line_destroy(line);
-    f->line = NULL;
+    (void)context, (void)session;
+    *seat = SEAT;
+    return true;
+}
+
+static int connect_to(const char *address)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    size_t length = strlen(address);
+    memcpy(name.sun_path + 1, address + 1, length - 1);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&name, size), 0);
+    return fd;
+}
+
+static void settle(struct fixture *f)
+{
+    run_turns(f->loop, 20);
+}
+
+static void expect_closed(struct fixture *f)
+{
+    assert_false(worker_lines_hosts(f->lines, SEAT));
 }
 
 static int setup(void **state)
@@ -64,18 +86,17 @@ static int setup(void **state)
     static const struct link_ops agent_ops = {.frame = ignore_frame, .closed = ignore_end};
     static const struct link_ops driver_ops = {.frame = take_frame, .closed = ignore_end};
     static struct fixture f;
-    int pair[2], ends[2];
+    int pair[2];
     f = (struct fixture){.loop = loop_create(NULL)};
-    if (fd_socketpair(pair) < 0 ||
-        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
+    if (fd_socketpair(pair) < 0)
         return -1;
     post_init(&f.post, link_create(f.loop, pair[0], pair[0], &agent_ops, NULL, NULL));
     f.driver = link_create(f.loop, pair[1], pair[1], &driver_ops, &f, NULL);
-    f.ended.epoch = 1;
-    f.shared = (struct worker_line_shared){
-        .loop = f.loop, .post = &f.post, .ended = &f.ended, .closed = line_closed, .context = &f};
-    f.line = worker_line_create(&f.shared, ends[0], SEAT);
-    f.worker = ends[1];
+    f.post.epoch = 1;
+    f.lines = worker_lines_create(f.loop, &f.post, seat_of, NULL, NULL);
+    assert_non_null(f.lines);
+    f.worker = connect_to(worker_lines_address(f.lines));
+    settle(&f);
     *state = &f;
     return 0;
 }
@@ -83,7 +104,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    worker_line_destroy(f->line);
+    worker_lines_destroy(f->lines);
     fd_close(&f->worker);
     link_destroy(f->driver);
     link_destroy(f->post.link);
@@ -92,11 +113,6 @@ static int teardown(void **state)
     for (size_t i = 0; i < f->count; i++)
         hvdrun__stall__free_unpacked(f->stalls[i], NULL);
     return 0;
-}
-
-static void settle(struct fixture *f)
-{
-    run_turns(f->loop, 20);
 }
 
 static void sends(struct fixture *f, const struct line_packet *packet)
@@ -176,7 +192,7 @@ static void test_ends_of_stalls(void **state)
     expect_over(f, 3, 9);
     fd_close(&f->worker);
     settle(f);
-    assert_null(f->line);
+    expect_closed(f);
     assert_int_equal(f->count, 6);
     expect_over(f, 4, 5);
     expect_over(f, 5, 7);
@@ -217,11 +233,10 @@ static void test_progress(void **state)
     struct fixture *f = *state;
     struct line_packet packet = {.type = LINE_PROGRESS, .operations = 41};
     uint64_t operations;
-    assert_false(worker_line_progress(f->line, &operations));
+    assert_false(worker_lines_progress(f->lines, SEAT, &operations));
     sends(f, &packet);
-    assert_true(worker_line_progress(f->line, &operations));
+    assert_true(worker_lines_progress(f->lines, SEAT, &operations));
     assert_int_equal(operations, 41);
-    assert_int_equal(worker_line_seat(f->line), SEAT);
 }
 
 /* How many questions the worker has got. */
@@ -243,12 +258,12 @@ static int questions(const struct fixture *f)
 static void test_a_question(void **state)
 {
     struct fixture *f = *state;
-    worker_line_ask(f->line, false);
+    worker_lines_ask(f->lines, false);
     assert_int_equal(questions(f), 1);
-    worker_line_ask(f->line, false);
+    worker_lines_ask(f->lines, false);
     assert_int_equal(questions(f), 0);
     sends(f, &(struct line_packet){.type = LINE_PROGRESS, .operations = 3});
-    worker_line_ask(f->line, false);
+    worker_lines_ask(f->lines, false);
     assert_int_equal(questions(f), 1);
 }
 
@@ -277,8 +292,8 @@ static void test_waits(void **state)
     line_ranks_add(&packet.missing, 3);
     sends(f, &packet); /* nobody has asked */
     assert_int_equal(f->count, 0);
-    worker_line_ask(f->line, true);
-    worker_line_ask(f->line, true);
+    worker_lines_ask(f->lines, true);
+    worker_lines_ask(f->lines, true);
     assert_int_equal(round_asked(f), 1);
     packet.round = 2;
     sends(f, &packet);
@@ -301,13 +316,12 @@ static void test_last_words(void **state)
     struct fixture *f = *state;
     struct line_packet packet = {.type = LINE_STALLED, .set = 1, .operation = "barrier"};
     uint8_t bytes[LINE_PACKET_MAX];
-    worker_line_tell(f->line, true);
     line_ranks_add(&packet.missing, 3);
     size_t length = line_packet_put(&packet, bytes);
     assert_int_equal(send(f->worker, bytes, length, MSG_NOSIGNAL), length);
     fd_close(&f->worker);
     settle(f);
-    assert_null(f->line);
+    expect_closed(f);
     assert_int_equal(f->count, 2);
     assert_string_equal(f->stalls[0]->operation, "barrier");
     expect_over(f, 1, 1);
@@ -318,8 +332,8 @@ static void test_nobody_is_there(void **state)
 {
     struct fixture *f = *state;
     fd_close(&f->worker);
-    worker_line_hosts(f->line);
-    assert_null(f->line);
+    assert_true(worker_lines_hosts(f->lines, SEAT));
+    expect_closed(f);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
