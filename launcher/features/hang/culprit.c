@@ -446,12 +446,28 @@ static int rank_to_blame(const struct culprit_search *search)
     return first_odd(search)->rank;
 }
 
-struct culprit culprit_find(const struct culprit_rank *ranks, int count,
+void culprit_place(const struct places *places, struct culprit_rank *rank)
+{
+    const struct program_place *place = places_of(places, rank->rank);
+    if (place != NULL)
+        rank->place = *place;
+    rank->held = places_held(places, rank->rank, &rank->held_below);
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct culprit_rank *first = a, *second = b;
+    return first->rank < second->rank ? -1 : first->rank > second->rank;
+}
+
+struct culprit culprit_find(struct culprit_rank *ranks, int count,
                             const struct culprit_stall *stall, const struct culprit_ended *ended,
                             struct buf *out)
 {
     struct culprit_search search = {.ranks = ranks, .count = count, .stall = stall, .ended = ended};
     struct culprit culprit = {CULPRIT_NONE, -1};
+    if (count > 1)
+        qsort(ranks, (size_t)count, sizeof(*ranks), by_rank);
     search.odd.list = mem_array((size_t)count + 1, sizeof(*search.odd.list));
     for (size_t i = 0; i < sizeof(evidence) / sizeof(evidence[0]); i++) {
         if (!evidence[i].find(&search))

@@ -70,9 +70,12 @@ struct culprit {
     int rank; /* the first one that stands out; -1: none does, or they are on several hosts */
 };
 
-/* The ranks are those that run, in ascending order. `stall` is NULL if libhvd reports nothing, and
+/* Fills in the place of this rank, and whether it is held. */
+void culprit_place(const struct places *places, struct culprit_rank *rank);
+
+/* The ranks are those that run; it sorts them. `stall` is NULL if libhvd reports nothing, and
  * `ended` if no rank has ended. Appends a part of a sentence without its end, and always something.
  */
-struct culprit culprit_find(const struct culprit_rank *ranks, int count,
+struct culprit culprit_find(struct culprit_rank *ranks, int count,
                             const struct culprit_stall *stall, const struct culprit_ended *ended,
                             struct buf *out);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which rank the others of a job that hangs wait for, from all that the driver knows. The answer to
- * `hvdrun stacks` ends with it. */
+/* Which rank the others of a job that hangs wait for, from all that the driver knows. */
 #pragma once
 
 #include "driver/job/job.h"

@@ -26,7 +26,7 @@ static void fill(struct culprit_rank *ranks, int count)
             .last_ns = 100 * SECOND};
 }
 
-static void expect(const struct culprit_rank *ranks, int count, const struct culprit_stall *stall,
+static void expect(struct culprit_rank *ranks, int count, const struct culprit_stall *stall,
                    enum culprit_kind kind, const char *wanted)
 {
     struct buf text AUTO_BUF = BUF_INIT(10000);
@@ -207,7 +207,7 @@ static void test_fewer_operations(void **state)
            "ranks 1-2 are behind: 7 of 128,802 allreduces; rank 1 is in x.py:1 f");
 }
 
-static int blamed(const struct culprit_rank *ranks, const struct culprit_stall *stall)
+static int blamed(struct culprit_rank *ranks, const struct culprit_stall *stall)
 {
     struct buf text AUTO_BUF = BUF_INIT(10000);
     return culprit_find(ranks, COUNT, stall, NULL, &text).rank;
