@@ -22,14 +22,15 @@ import tree
 
 # What is measured: (limit, goal, what it is). A limit is the number of the day on which it was set; those of lines and
 # files leave room for a feature (1,500 lines, 12 files). A commit that lowers a number lowers its limit too, and one
-# that must raise a limit says why. The goals of the two paths are a fifth and a third below their first limits.
+# that must raise a limit says why. Both paths are at their goals, a third below
+# their first limits, which were 44 (output) and 85 (stacks).
 LIMITS = {
     "lines": (161800, 116000, "raw lines of .c and .h in launcher and runtime"),
     "files": (928, 950, "files"),
     "fields": (35, 35, "fields of struct job"),
     "includes": (11, 11, "includes of driver.c"),
-    "output": (32, 32, "nodes that a line of output enters"),
-    "stacks": (63, 58, "nodes that 'hvdrun stacks' enters"),
+    "output": (29, 29, "nodes that a line of output enters"),
+    "stacks": (58, 58, "nodes that 'hvdrun stacks' enters"),
     "circle": (0, 0, "nodes in the largest circle of calls"),
 }
 
@@ -64,7 +65,7 @@ PATHS = {
         ("launcher/driver/control/control.c", "connection_ready", ""),
         ("launcher/driver/control/control.c", "ready", ""),
         ("launcher/driver/job_control.c", "find_rule", ""),
-        ("launcher/features/hang/hang_culprit_driver.c", "stacks", ""),
+        ("launcher/features/hang/stacks_driver.c", "stacks", ""),
         ("launcher/agent/agent.c", "link_frame", "agent_end_breach"),
         ("launcher/agent/orders.c", "ask", "agent_end_breach"),
         ("launcher/features/stacks/state_desk_agent.c", "answer", ""),
@@ -73,7 +74,7 @@ PATHS = {
         ("launcher/features/stacks/state_desk_agent.c", "stacks_are_read", ""),
         *DRIVER_FRAME,
         ("launcher/driver/job/ask.c", "ask_take", ""),
-        ("launcher/features/hang/hang_culprit_driver.c", "looked", ""),
+        ("launcher/features/hang/stacks_driver.c", "looked", ""),
         ("launcher/driver/control/control.c", "later_answered", ""),
     ],
 }
