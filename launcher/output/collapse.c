@@ -24,7 +24,7 @@ struct group {
 
 struct collapse {
     int ranks;
-    int talking[2];
+    int talking[2];     /* how many ranks will write to each of the two streams */
     uint64_t *ended[2]; /* bit sets of ranks, by stream */
     void (*emit)(void *context, const struct collapse_line *line);
     void *context;
@@ -41,13 +41,12 @@ static size_t set_words(int ranks)
     return ((size_t)ranks + 63) / 64;
 }
 
-struct collapse *collapse_create(int ranks, const int talking[2],
+struct collapse *collapse_create(int ranks,
                                  void (*emit)(void *context, const struct collapse_line *line),
                                  void *context)
 {
     struct collapse *collapse = mem_alloc(sizeof(*collapse));
     collapse->ranks = ranks;
-    memcpy(collapse->talking, talking, sizeof(collapse->talking));
     collapse->emit = emit;
     collapse->context = context;
     collapse->end = &collapse->first;

@@ -32,8 +32,8 @@ struct collapse_line {
     const uint64_t *ranks; /* bit set: those that wrote it */
 };
 
-/* `talking[stream]`: how many ranks will write to each of the two streams. */
-struct collapse *collapse_create(int ranks, const int talking[2],
+/* None of the ranks writes yet: collapse_joined(). */
+struct collapse *collapse_create(int ranks,
                                  void (*emit)(void *context, const struct collapse_line *line),
                                  void *context);
 void collapse_destroy(struct collapse *collapse); /* drops what waits */

@@ -144,9 +144,9 @@ void copies_share(struct copies *copies)
 static struct copy *add_copy(struct copies *copies, const char *path)
 {
     struct copy *copy = mem_alloc(sizeof(*copy));
-    copy->target = sink_file(copies->sink, path, copies->append, true);
+    copy->target = sink_keep(copies->sink, target_file(path, copies->append, true));
     sink_open(copies->sink, copy->target);
-    map_put(&copies->by_path, map_text(sink_target_name(copy->target)), copy);
+    map_put(&copies->by_path, map_text(copy->target->path), copy);
     return copy;
 }
 
@@ -215,6 +215,6 @@ void copies_finish(struct copies *copies, struct copy_end *end)
     if (copy->owner == end)
         copy->owner = NULL;
     if (--copy->streams == 0)
-        sink_rest(copies->sink, copy->target);
+        sink_end(copies->sink, copy->target, TARGET_REST);
     end->copy = NULL;
 }

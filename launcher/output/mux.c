@@ -302,8 +302,7 @@ static void end_lines(struct mux *mux, struct seat_stream *own)
 
 static void start_collapse(struct mux *mux)
 {
-    static const int nobody[2] = {0, 0};
-    mux->collapse = collapse_create(mux->seats.count, nobody, on_group, mux);
+    mux->collapse = collapse_create(mux->seats.count, on_group, mux);
     for (int i = 0; i < mux->seats.count * 2; i++)
         expect(mux, stream_of(mux, i / 2, i % 2));
 }
@@ -329,10 +328,12 @@ static int configure(struct mux *mux, const struct output_config *config, struct
     return 0;
 }
 
-struct mux *mux_create(struct sink *sink, const struct output_config *config, struct error *err)
+struct mux *mux_create(struct sink *sink, struct console *console,
+                       const struct output_config *config, struct error *err)
 {
     struct mux *mux = mem_alloc(sizeof(*mux));
     mux->sink = sink;
+    mux->console = console;
     mux->raw_seat = config->raw_seat;
     mux->tap = config->tap;
     if (configure(mux, config, err) != 0) {
@@ -342,11 +343,6 @@ struct mux *mux_create(struct sink *sink, const struct output_config *config, st
         return NULL;
     }
     return mux;
-}
-
-void mux_attach(struct mux *mux, struct console *console)
-{
-    mux->console = console;
 }
 
 void mux_destroy(struct mux *mux)

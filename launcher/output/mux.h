@@ -16,8 +16,9 @@
 struct console;
 struct mux;
 
-struct mux *mux_create(struct sink *sink, const struct output_config *config, struct error *err);
-void mux_attach(struct mux *mux, struct console *console); /* before the first byte */
+/* NULL and STATUS_USAGE: a template, pattern or list of ranks is wrong. */
+struct mux *mux_create(struct sink *sink, struct console *console,
+                       const struct output_config *config, struct error *err);
 void mux_destroy(struct mux *mux);
 
 /* Another worker has the seat from now on; a new seat is made. The last text of the worker before

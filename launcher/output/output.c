@@ -190,7 +190,7 @@ static void on_failed(void *context, struct output_target *target, int errnum)
             continue;
         AUTO_FREE char *text =
             mem_printf("cannot write to %s: %s; hvdrun drops all further output for it",
-                       sink_target_name(target), strerrordesc_np(errnum));
+                       target->path, strerrordesc_np(errnum));
         output->ops.failed(output->context, (enum output_stream)i, errnum, text);
         return;
     }
@@ -199,7 +199,7 @@ static void on_failed(void *context, struct output_target *target, int errnum)
     output->file_failed = true;
     AUTO_FREE char *text = mem_printf("cannot write '%s': %s; the job goes on, and files that "
                                       "hvdrun cannot write stay incomplete",
-                                      sink_target_name(target), strerrordesc_np(errnum));
+                                      target->path, strerrordesc_np(errnum));
     output_message(output, LOG_WARNING, text);
 }
 
@@ -217,14 +217,14 @@ struct output *output_create(struct loop *loop, const struct output_config *conf
     output->seats = config->ranks;
     output->level = config->quiet ? LOG_ERROR : config->verbose ? LOG_DEBUG : LOG_NOTICE;
     output->sink = sink_create(loop, &sink_ops, output);
-    output->mux = mux_create(output->sink, config, err);
+    output->console = console_create(output->sink, config);
+    output->mux = mux_create(output->sink, output->console, config, err);
     if (output->mux == NULL) {
+        console_destroy(output->console);
         sink_destroy(output->sink, 0);
         free(output);
         return NULL;
     }
-    output->console = console_create(output->sink, config);
-    mux_attach(output->mux, output->console);
     output->submit_timer = loop_timer_create(loop, on_submit, output);
     output->due_timer = loop_timer_create(loop, on_due, output);
     return output;
@@ -389,10 +389,8 @@ void output_flush(struct output *output, void (*done)(void *context), void *cont
 static struct output_file *add_file(struct output *output, struct output_target *target)
 {
     struct output_file *file = mem_alloc(sizeof(*file));
-    file->output = output;
-    file->target = target;
-    sink_open(output->sink, file->target);
-    file->next = output->files;
+    *file = (struct output_file){output->files, output, sink_keep(output->sink, target)};
+    sink_open(output->sink, target);
     output->files = file;
     arm(output);
     return file;
@@ -400,12 +398,12 @@ static struct output_file *add_file(struct output *output, struct output_target 
 
 struct output_file *output_file_open(struct output *output, const char *path, bool append)
 {
-    return add_file(output, sink_file(output->sink, path, append, false));
+    return add_file(output, target_file(path, append, false));
 }
 
 struct output_file *output_file_open_new(struct output *output, const char *path)
 {
-    return add_file(output, sink_new_file(output->sink, path));
+    return add_file(output, target_new_file(path));
 }
 
 void output_file_put(struct output *output, const char *path, char *text)
@@ -420,7 +418,7 @@ struct output_file *
 output_file_open_whole(struct output *output, const char *path,
                        void (*failed)(void *context, const char *path, int errnum), void *context)
 {
-    return add_file(output, sink_whole_file(output->sink, path, failed, context));
+    return add_file(output, target_whole_file(path, failed, context));
 }
 
 void output_file_write(struct output_file *file, const void *bytes, size_t length)
@@ -429,7 +427,7 @@ void output_file_write(struct output_file *file, const void *bytes, size_t lengt
     arm(file->output);
 }
 
-static void end_file(struct output_file *file, void (*end)(struct sink *, struct output_target *))
+static void end_file(struct output_file *file, enum target_end end)
 {
     if (file == NULL)
         return;
@@ -438,17 +436,17 @@ static void end_file(struct output_file *file, void (*end)(struct sink *, struct
     while (*place != file)
         place = &(*place)->next;
     *place = file->next;
-    end(output->sink, file->target);
+    sink_end(output->sink, file->target, end);
     arm(output);
     free(file);
 }
 
 void output_file_close(struct output_file *file)
 {
-    end_file(file, sink_close);
+    end_file(file, TARGET_CLOSE);
 }
 
 void output_file_remove(struct output_file *file)
 {
-    end_file(file, sink_remove);
+    end_file(file, TARGET_REMOVE);
 }

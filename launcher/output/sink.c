@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "output/target.h"
 #include "output/writer.h"
 
 struct sink {
@@ -63,34 +62,9 @@ static void start(struct sink *sink)
     }
 }
 
-struct output_target *sink_descriptor(struct sink *sink, int fd, const char *name)
+struct output_target *sink_keep(struct sink *sink, struct output_target *target_take)
 {
-    return writer_keep(sink->writer, target_descriptor(fd, name));
-}
-
-struct output_target *sink_file(struct sink *sink, const char *path, bool append, bool folders)
-{
-    return writer_keep(sink->writer, target_file(path, append, folders));
-}
-
-struct output_target *sink_new_file(struct sink *sink, const char *path)
-{
-    return writer_keep(sink->writer, target_new_file(path));
-}
-
-struct output_target *sink_whole_file(struct sink *sink, const char *path,
-                                      void (*failed)(void *context, const char *path, int errnum),
-                                      void *context)
-{
-    struct output_target *target = target_whole_file(path);
-    target->failed = failed;
-    target->failed_context = context;
-    return writer_keep(sink->writer, target);
-}
-
-const char *sink_target_name(const struct output_target *target)
-{
-    return target->path;
+    return writer_keep(sink->writer, target_take);
 }
 
 static void push(struct sink *sink, bool even_if_busy)
@@ -136,7 +110,7 @@ static struct segment *segment_for(struct sink *sink, struct output_target *targ
     struct block *block = sink->current;
     if (block != NULL && block->segments > 0 && block->length < BLOCK_BYTES) {
         struct segment *last = &block->segment[block->segments - 1];
-        if (last->target == target && last->offset < BLOCK_BYTES_END)
+        if (last->target == target && last->offset < BLOCK_END)
             return last;
     }
     return add_segment(sink, target);
@@ -176,19 +150,9 @@ void sink_open(struct sink *sink, struct output_target *target)
     segment_for(sink, target);
 }
 
-void sink_rest(struct sink *sink, struct output_target *target)
+void sink_end(struct sink *sink, struct output_target *target, enum target_end end)
 {
-    add_segment(sink, target)->offset = BLOCK_REST;
-}
-
-void sink_close(struct sink *sink, struct output_target *target)
-{
-    add_segment(sink, target)->offset = BLOCK_CLOSE;
-}
-
-void sink_remove(struct sink *sink, struct output_target *target)
-{
-    add_segment(sink, target)->offset = BLOCK_REMOVE;
+    add_segment(sink, target)->offset = BLOCK_END + (uint32_t)end;
 }
 
 size_t sink_queued(const struct sink *sink)

@@ -17,10 +17,10 @@
 
 #include "base/error.h"
 #include "io/loop.h"
+#include "output/target.h"
 #include "output/types.h"
 
 struct sink;
-struct output_target;
 
 struct sink_ops {
     void (*drained)(void *context); /* the condition of sink_wake() is met */
@@ -33,16 +33,8 @@ struct sink *sink_create(struct loop *loop, const struct sink_ops *ops, void *co
  * write; it ends when that write returns. No callback runs after this. */
 bool sink_destroy(struct sink *sink, int64_t wait_ms);
 
-/* Targets live as long as the sink. Neither of these calls touches the file or descriptor. */
-struct output_target *sink_descriptor(struct sink *sink, int fd, const char *name);
-/* As target_whole_file(). `failed` comes instead of ops.failed. */
-struct output_target *sink_whole_file(struct sink *sink, const char *path,
-                                      void (*failed)(void *context, const char *path, int errnum),
-                                      void *context);
-struct output_target *sink_new_file(struct sink *sink, const char *path); /* target_new_file() */
-struct output_target *sink_file(struct sink *sink, const char *path, bool append,
-                                bool folders);                    /* makes missing ones */
-const char *sink_target_name(const struct output_target *target); /* its path */
+/* Takes a new target (output/target.h), which lives as long as the sink, and returns it. */
+struct output_target *sink_keep(struct sink *sink, struct output_target *target_take);
 
 void sink_append(struct sink *sink, struct output_target *target, const void *bytes, size_t length);
 
@@ -51,14 +43,10 @@ void sink_append(struct sink *sink, struct output_target *target, const void *by
 char *sink_place(struct sink *sink, struct output_target *target, size_t *room);
 void sink_placed(struct sink *sink, size_t length);
 
-void sink_open(struct sink *sink,
-               struct output_target *target); /* makes the file, even if it is empty */
-void sink_rest(struct sink *sink,
-               struct output_target *target); /* gives its descriptor back for now */
-void sink_close(struct sink *sink, struct output_target *target);
-void sink_remove(struct sink *sink,
-                 struct output_target *target); /* closes and unlinks the file; these three after
-                                                   what has been appended */
+/* Makes the file, even if it is empty. */
+void sink_open(struct sink *sink, struct output_target *target);
+/* After what has been appended. */
+void sink_end(struct sink *sink, struct output_target *target, enum target_end end);
 void sink_submit(struct sink *sink);
 
 size_t sink_queued(const struct sink *sink); /* bytes appended and not written yet */

@@ -34,9 +34,13 @@ struct output_target *target_file(const char *path, bool append, bool folders)
     return target;
 }
 
-struct output_target *target_whole_file(const char *path)
+struct output_target *target_whole_file(const char *path,
+                                        void (*failed)(void *context, const char *path, int errnum),
+                                        void *context)
 {
     struct output_target *target = target_file(path, false, true);
+    target->failed = failed;
+    target->failed_context = context;
     target->part = mem_printf("%s.part", path);
     return target;
 }
@@ -247,13 +251,6 @@ int target_write(struct output_target_set *set, struct output_target *target, co
     return write_all(set, target->fd, bytes, length) == 0 ? 0 : fail(set, target);
 }
 
-int target_rest(struct output_target_set *set, struct output_target *target)
-{
-    if (target->is_file && target->fd >= 0)
-        shut(set, target);
-    return report_once(target);
-}
-
 /* Gives a file its name if it is whole. */
 static void settle(struct output_target *target)
 {
@@ -265,12 +262,16 @@ static void settle(struct output_target *target)
         unlink(target->part);
 }
 
-int target_close(struct output_target_set *set, struct output_target *target)
+int target_end(struct output_target_set *set, struct output_target *target, enum target_end end)
 {
     if (target->is_file && target->fd >= 0)
         shut(set, target);
-    settle(target);
-    target->closed = true;
+    if (end != TARGET_REST) {
+        settle(target);
+        target->closed = true;
+    }
+    if (end == TARGET_REMOVE)
+        unlink(target->path);
     return report_once(target);
 }
 
@@ -278,12 +279,5 @@ void target_abandon(struct output_target_set *set, struct output_target *target)
 {
     if (target->part != NULL && !target->closed && target->errnum == 0)
         target->errnum = ECANCELED;
-    target_close(set, target);
-}
-
-int target_remove(struct output_target_set *set, struct output_target *target)
-{
-    int result = target_close(set, target);
-    unlink(target->path);
-    return result;
+    (void)target_end(set, target, TARGET_CLOSE);
 }

@@ -162,7 +162,7 @@ struct console *console_create(struct sink *sink, const struct output_config *co
     console->fd[OUTPUT_STDERR] = config->err_fd > 0 ? config->err_fd : STDERR_FILENO;
     static const char *const names[] = {"standard output", "standard error"};
     for (int i = 0; i < 2; i++) {
-        console->target[i] = sink_descriptor(sink, console->fd[i], names[i]);
+        console->target[i] = sink_keep(sink, target_descriptor(console->fd[i], names[i]));
         console->color[i] = wants_color(config->color, console->fd[i]);
     }
     console->surface[0] = make_surface(console, config, OUTPUT_STDOUT);

@@ -107,12 +107,9 @@ static void note_failure(struct writer *writer, struct output_target *target)
 static int write_segment(struct writer *writer, const struct block *block,
                          const struct segment *segment)
 {
-    if (segment->offset == BLOCK_CLOSE)
-        return target_close(&writer->targets, segment->target);
-    if (segment->offset == BLOCK_REMOVE)
-        return target_remove(&writer->targets, segment->target);
-    if (segment->offset == BLOCK_REST)
-        return target_rest(&writer->targets, segment->target);
+    if (segment->offset >= BLOCK_END)
+        return target_end(&writer->targets, segment->target,
+                          (enum target_end)(segment->offset - BLOCK_END));
     return target_write(&writer->targets, segment->target, block->bytes + segment->offset,
                         segment->length);
 }

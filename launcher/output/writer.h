@@ -15,10 +15,7 @@
 
 #define BLOCK_BYTES (108 * 1024)
 #define BLOCK_SEGMENTS 1024
-#define BLOCK_CLOSE UINT32_MAX        /* as an offset: close the target */
-#define BLOCK_REST (UINT32_MAX - 1)   /* as an offset: give its descriptor back */
-#define BLOCK_REMOVE (UINT32_MAX - 2) /* as an offset: close the target and unlink it */
-#define BLOCK_BYTES_END BLOCK_REMOVE  /* an offset of bytes is below */
+#define BLOCK_END 0x80000000u /* as an offset: this and an enum target_end; bytes are below */
 
 struct segment {
     struct output_target *target;

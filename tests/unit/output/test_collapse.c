@@ -27,12 +27,21 @@ static void on_line(void *context, const struct collapse_line *line)
     assert_true((line->ranks[line->first_rank / 64] >> (line->first_rank % 64) & 1) != 0);
 }
 
+/* All ranks write to both streams. */
+static struct collapse *
+create(int ranks, void (*emit)(void *context, const struct collapse_line *line), void *context)
+{
+    struct collapse *collapse = collapse_create(ranks, emit, context);
+    for (int i = 0; i < 2 * ranks; i++)
+        collapse_joined(collapse, i / 2, i % 2);
+    return collapse;
+}
+
 static struct collapse *start(struct shown *shown, int ranks)
 {
     buf_init(&shown->text, 1 << 24);
     shown->ranks = ranks;
-    int talking[2] = {ranks, ranks};
-    return collapse_create(ranks, talking, on_line, shown);
+    return create(ranks, on_line, shown);
 }
 
 static void add(struct collapse *collapse, int rank, const char *line, int64_t now)
@@ -227,8 +236,7 @@ static void nothing_is_lost(void **state)
         buf_init(&witness->in[rank], 1 << 20);
         buf_init(&witness->out[rank], 1 << 20);
     }
-    int talking[2] = {70, 70};
-    struct collapse *collapse = collapse_create(70, talking, on_witnessed, witness);
+    struct collapse *collapse = create(70, on_witnessed, witness);
     unsigned seed = 3;
     for (int i = 0; i < 20000; i++) {
         int rank = rand_r(&seed) % 70;
@@ -307,8 +315,7 @@ static void one_who_does_not_talk_may_end(void **state)
 {
     (void)state;
     struct shown shown = {.text = BUF_INIT(1 << 20), .ranks = 4};
-    const int nobody[2] = {0, 0};
-    struct collapse *collapse = collapse_create(4, nobody, on_line, &shown);
+    struct collapse *collapse = collapse_create(4, on_line, &shown);
     collapse_ended(collapse, 0, 0);
     collapse_joined(collapse, 1, 0);
     collapse_joined(collapse, 2, 0);

@@ -35,10 +35,9 @@ static void only_lines_that_wait_for_their_equals_are_due(void **state)
         int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
         struct output_config config = {
             .ranks = 2, .raw_seat = -1, .collapse = collapse != 0, .out_fd = null, .err_fd = null};
-        struct mux *mux = mux_create(sink, &config, NULL);
-        assert_non_null(mux);
         struct console *console = console_create(sink, &config);
-        mux_attach(mux, console);
+        struct mux *mux = mux_create(sink, console, &config, NULL);
+        assert_non_null(mux);
         assert_int_equal(mux_due_ms(mux), -1);
         if (collapse != 0) {
             mux_bytes(mux, 0, OUTPUT_STDOUT, "a\n", 2, 0, 1000);

@@ -66,7 +66,7 @@ static struct output_target *file(struct bench *bench, const char *name)
 {
     char path[256];
     snprintf(path, sizeof(path), "%s/%s", folder, name);
-    return sink_file(bench->sink, path, false, false);
+    return sink_keep(bench->sink, target_file(path, false, false));
 }
 
 /* Does this process have a descriptor of the target's file? */
@@ -78,7 +78,7 @@ static bool is_open(const struct output_target *target)
         char link[300], path[256] = "";
         snprintf(link, sizeof(link), "/proc/self/fd/%s", entry->d_name);
         if (readlink(link, path, sizeof(path) - 1) > 0)
-            found |= strcmp(path, sink_target_name(target)) == 0;
+            found |= strcmp(path, target->path) == 0;
     }
     closedir(dir);
     return found;
@@ -111,20 +111,20 @@ static void a_descriptor_is_kept_until_it_is_given_back(void **state)
     bench_start(&bench);
     struct output_target *target = file(&bench, "kept");
     settle(&bench);
-    assert_int_equal(access(sink_target_name(target), F_OK), -1);
+    assert_int_equal(access(target->path, F_OK), -1);
     sink_open(bench.sink, target);
     settle(&bench);
     expect_file("kept", "");
     assert_true(is_open(target));
     sink_append(bench.sink, target, "one", 3);
-    sink_rest(bench.sink, target);
+    sink_end(bench.sink, target, TARGET_REST);
     settle(&bench);
     assert_false(is_open(target));
     sink_append(bench.sink, target, " two", 4);
     settle(&bench);
     assert_true(is_open(target));
     sink_append(bench.sink, target, " three", 6);
-    sink_close(bench.sink, target);
+    sink_end(bench.sink, target, TARGET_CLOSE);
     settle(&bench);
     assert_false(is_open(target));
     expect_file("kept", "one two three");
@@ -202,7 +202,7 @@ static void not_before_the_ticket_is_reached(void **state)
     bench_start(&bench);
     int ends[2];
     assert_int_equal(fd_pipe(ends), 0);
-    struct output_target *target = sink_descriptor(bench.sink, ends[1], "a pipe");
+    struct output_target *target = sink_keep(bench.sink, target_descriptor(ends[1], "a pipe"));
     size_t total = 0, first = 0;
     for (int i = 0; i < 8; i++) {
         size_t room;
@@ -263,7 +263,7 @@ static void a_failure_is_told_without_a_question(void **state)
     struct bench bench = {.loop = loop_create(NULL)};
     const struct sink_ops ops = {.drained = on_drained, .failed = on_told};
     bench.sink = sink_create(bench.loop, &ops, &bench);
-    struct output_target *full = sink_file(bench.sink, "/dev/full", true, false);
+    struct output_target *full = sink_keep(bench.sink, target_file("/dev/full", true, false));
     sink_append(bench.sink, full, "x", 1);
     sink_submit(bench.sink);
     drained_meanwhile(&bench);
@@ -287,7 +287,7 @@ static void without_a_thread(void **state)
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
     none = usual;
     none.rlim_cur = 0;
-    struct output_target *pipe = sink_descriptor(bench.sink, ends[1], "a pipe");
+    struct output_target *pipe = sink_keep(bench.sink, target_descriptor(ends[1], "a pipe"));
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
     sink_append(bench.sink, pipe, "one", 3);
     sink_submit(bench.sink);

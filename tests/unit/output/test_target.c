@@ -78,19 +78,19 @@ static void folders_are_made(void **state)
     expect(target, "");
     assert_int_equal(target_write(&set, target, "hello", 5), 0);
     expect(target, "hello");
-    assert_int_equal(target_close(&set, target), 0);
+    assert_int_equal(target_end(&set, target, TARGET_CLOSE), 0);
     assert_int_equal(set.open, 0);
     assert_int_equal(target_write(&set, target, "late", 4), 0); /* swallowed */
     expect(target, "hello");
     target_destroy(target);
     target = file("a/b/c", true);
     target_write(&set, target, " again", 6);
-    target_close(&set, target);
+    target_end(&set, target, TARGET_CLOSE);
     expect(target, "hello again");
     target_destroy(target);
     target = file("a/b/c", false);
     target_write(&set, target, "new", 3);
-    target_close(&set, target);
+    target_end(&set, target, TARGET_CLOSE);
     expect(target, "new");
     target_destroy(target);
 }
@@ -107,7 +107,7 @@ static void folders_are_not_made(void **state)
     assert_int_equal(target_write(&set, target, "x", 1), -1);
     assert_int_equal(target->errnum, ENOENT);
     assert_int_equal(access(parent, F_OK), -1);
-    target_close(&set, target);
+    target_end(&set, target, TARGET_CLOSE);
     target_destroy(target);
 }
 
@@ -117,19 +117,19 @@ static void a_file_that_rests_goes_on(void **state)
     struct output_target_set set = {.open_max = 4, .give_up = &give_up};
     struct output_target *target = file("rests", true);
     target_write(&set, target, "older\n", 6);
-    target_close(&set, target);
+    target_end(&set, target, TARGET_CLOSE);
     target_destroy(target);
     target = file("rests", false);
-    assert_int_equal(target_rest(&set, target), 0); /* it was never opened */
+    assert_int_equal(target_end(&set, target, TARGET_REST), 0); /* it was never opened */
     for (int i = 0; i < 3; i++) {
         assert_int_equal(target_write(&set, target, "x", 1), 0);
         assert_int_equal(set.open, 1);
-        assert_int_equal(target_rest(&set, target), 0);
-        assert_int_equal(target_rest(&set, target), 0);
+        assert_int_equal(target_end(&set, target, TARGET_REST), 0);
+        assert_int_equal(target_end(&set, target, TARGET_REST), 0);
         assert_int_equal(set.open, 0);
     }
     expect(target, "xxx");
-    assert_int_equal(target_close(&set, target), 0);
+    assert_int_equal(target_end(&set, target, TARGET_CLOSE), 0);
     target_destroy(target);
 }
 
@@ -153,7 +153,7 @@ static void few_descriptors_for_many_files(void **state)
         }
     }
     for (int i = 0; i < 30; i++) {
-        assert_int_equal(target_close(&set, targets[i]), 0);
+        assert_int_equal(target_end(&set, targets[i], TARGET_CLOSE), 0);
         if (i > 0)
             expect(targets[i], "xyz");
         target_destroy(targets[i]);
@@ -171,7 +171,7 @@ static void failures_are_told_once(void **state)
     assert_int_equal(target_write(&set, full, "x", 1), -1);
     assert_int_equal(full->errnum, ENOSPC);
     assert_int_equal(target_write(&set, full, "x", 1), 0);
-    assert_int_equal(target_close(&set, full), 0);
+    assert_int_equal(target_end(&set, full, TARGET_CLOSE), 0);
     assert_int_equal(set.open, 0);
     target_destroy(full);
 
@@ -181,7 +181,7 @@ static void failures_are_told_once(void **state)
     assert_int_equal(target_write(&set, wrong, "x", 1), -1);
     assert_int_equal(wrong->errnum, ENOTDIR);
     assert_int_equal(target_write(&set, wrong, "x", 1), 0);
-    target_close(&set, below_file);
+    target_end(&set, below_file, TARGET_CLOSE);
     target_destroy(below_file);
     target_destroy(wrong);
 }
@@ -197,7 +197,7 @@ static void a_closed_pipe_is_a_failure(void **state)
     fd_close(&ends[0]);
     assert_int_equal(target_write(&set, target, "x", 1), -1);
     assert_int_equal(target->errnum, EPIPE);
-    target_close(&set, target);
+    target_end(&set, target, TARGET_CLOSE);
     assert_int_not_equal(fcntl(ends[1], F_GETFD), -1); /* not ours to close */
     target_destroy(target);
     fd_close(&ends[1]);
@@ -249,7 +249,7 @@ static void the_limit_of_the_process(void **state)
     assert_true(set.open > 0);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     for (int i = 0; i < 20; i++) {
-        assert_int_equal(target_close(&set, targets[i]), 0);
+        assert_int_equal(target_end(&set, targets[i], TARGET_CLOSE), 0);
         expect(targets[i], "ab");
         target_destroy(targets[i]);
     }
@@ -268,7 +268,7 @@ static void a_failure_leaves_the_others_open(void **state)
     assert_true(good->fd >= 0);
     assert_int_equal(target_write(&set, good, "y", 1), 0);
     expect(good, "xy");
-    target_close(&set, good);
+    target_end(&set, good, TARGET_CLOSE);
     target_destroy(good);
     target_destroy(wrong);
 }
@@ -289,7 +289,7 @@ static void the_oldest_is_closed_first(void **state)
     assert_true(three->fd >= 0);
     struct output_target *const all[] = {one, two, three};
     for (int i = 0; i < 3; i++) {
-        target_close(&set, all[i]);
+        target_end(&set, all[i], TARGET_CLOSE);
         target_destroy(all[i]);
     }
     assert_int_equal(set.open, 0);
@@ -367,7 +367,7 @@ static void descriptors_of_others_take_no_place(void **state)
         assert_ptr_equal(set.newest, plain);
     }
     assert_int_equal(fcntl(ends[1], F_GETPIPE_SZ), size); /* small writes need no larger pipe */
-    target_close(&set, plain);
+    target_end(&set, plain, TARGET_CLOSE);
     assert_int_equal(set.open, 0);
     expect(plain, "xxx");
     target_destroy(plain);
@@ -383,13 +383,13 @@ static void a_whole_file(void **state)
     char *path AUTO_FREE = mem_printf("%s/new/whole", folder);
     char *part AUTO_FREE = mem_printf("%s/new/whole.part", folder);
     struct output_target_set set = {.open_max = 4, .give_up = &give_up};
-    struct output_target *target = target_whole_file(path);
+    struct output_target *target = target_whole_file(path, NULL, NULL);
     struct stat info;
     assert_int_equal(target_write(&set, target, "hello", 5), 0);
-    assert_int_equal(target_rest(&set, target), 0);
+    assert_int_equal(target_end(&set, target, TARGET_REST), 0);
     assert_int_equal(target_write(&set, target, " again", 6), 0);
     assert_int_equal(access(path, F_OK), -1);
-    assert_int_equal(target_close(&set, target), 0);
+    assert_int_equal(target_end(&set, target, TARGET_CLOSE), 0);
     assert_int_equal(access(part, F_OK), -1);
     assert_int_equal(stat(path, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0600);
@@ -397,7 +397,7 @@ static void a_whole_file(void **state)
     target_destroy(target);
     unlink(path);
     /* nobody closes it */
-    target = target_whole_file(path);
+    target = target_whole_file(path, NULL, NULL);
     assert_int_equal(target_write(&set, target, "hello", 5), 0);
     assert_int_equal(access(part, F_OK), 0);
     target_abandon(&set, target);
@@ -405,10 +405,10 @@ static void a_whole_file(void **state)
     assert_int_equal(access(part, F_OK), -1);
     target_destroy(target);
     /* it cannot have its name */
-    target = target_whole_file(path);
+    target = target_whole_file(path, NULL, NULL);
     assert_int_equal(target_write(&set, target, "hello", 5), 0);
     assert_int_equal(mkdir(path, 0700), 0);
-    assert_int_equal(target_close(&set, target), -1);
+    assert_int_equal(target_end(&set, target, TARGET_CLOSE), -1);
     assert_int_equal(target->errnum, EISDIR);
     assert_int_equal(access(part, F_OK), -1);
     target_destroy(target);
@@ -423,7 +423,7 @@ static void write_new(const char *path, const char *text, int errnum)
     struct output_target *target = target_new_file(path);
     char *part AUTO_FREE = mem_printf("%s.part", path);
     target_write(&set, target, text, strlen(text));
-    target_close(&set, target);
+    target_end(&set, target, TARGET_CLOSE);
     assert_int_equal(target->errnum, errnum);
     assert_int_equal(access(part, F_OK), -1);
     target_destroy(target);
@@ -492,7 +492,7 @@ static void a_file_that_is_not_whole(void **state)
     char *path AUTO_FREE = mem_printf("%s/whole", folder);
     char *part AUTO_FREE = mem_printf("%s/whole.part", folder);
     struct output_target_set set = {.open_max = 4, .give_up = &give_up};
-    struct output_target *target = target_whole_file(path);
+    struct output_target *target = target_whole_file(path, NULL, NULL);
     struct rlimit before, small = {.rlim_cur = 4096, .rlim_max = 4096};
     char bytes[8192] = "";
     signal(SIGXFSZ, SIG_IGN);
@@ -504,7 +504,7 @@ static void a_file_that_is_not_whole(void **state)
     assert_int_equal(target->errnum, EFBIG);
     assert_int_equal(access(part, F_OK), -1);
     assert_int_equal(target_write(&set, target, bytes, sizeof(bytes)), 0);
-    assert_int_equal(target_close(&set, target), 0);
+    assert_int_equal(target_end(&set, target, TARGET_CLOSE), 0);
     assert_int_equal(access(path, F_OK), -1);
     target_destroy(target);
 }
