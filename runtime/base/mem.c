@@ -60,6 +60,16 @@ void *mem_one_more(void *items, size_t count, size_t *room, size_t size)
     return mem_resize_array(items, *room, size);
 }
 
+void *mem_reach(void *items, size_t *count, size_t wanted, size_t size)
+{
+    if (wanted <= *count)
+        return items;
+    char *reached = mem_resize_array(items, wanted, size);
+    memset(reached + *count * size, 0, (wanted - *count) * size);
+    *count = wanted;
+    return reached;
+}
+
 char *mem_strdup(const char *text)
 {
     return text == NULL ? NULL : mem_dup(text, strlen(text) + 1);

@@ -21,6 +21,9 @@ void *mem_resize_array(void *old, size_t count, size_t size);
 /* For an array that grows one by one: makes room for an item behind the first `count`. `*room` at
  * least doubles if it is full. Returns the array, perhaps moved; new items are not zeroed. */
 void *mem_one_more(void *items, size_t count, size_t *room, size_t size);
+/* Makes an array have at least `wanted` items; the new ones are zeroed. Sets *count. Returns the
+ * array, perhaps moved. */
+void *mem_reach(void *items, size_t *count, size_t wanted, size_t size);
 char *mem_strdup(const char *text); /* NULL stays NULL */
 char *mem_strndup(const char *text, size_t length);
 void *mem_dup(const void *bytes, size_t size);

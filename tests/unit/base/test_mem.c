@@ -147,12 +147,29 @@ static void test_out_of_memory(void **state)
     out_of_memory(ask_resize_array, SIZE_MAX / 8 + 2); /* the product would be small */
 }
 
+static void test_reach(void **state)
+{
+    (void)state;
+    size_t count = 0;
+    int *items = mem_reach(NULL, &count, 2, sizeof(*items));
+    assert_int_equal(count, 2);
+    items[0] = items[1] = 7;
+    items = mem_reach(items, &count, 1, sizeof(*items));
+    assert_int_equal(count, 2);
+    items = mem_reach(items, &count, 1000, sizeof(*items));
+    assert_int_equal(count, 1000);
+    assert_int_equal(items[1], 7);
+    assert_int_equal(items[2] | items[999], 0);
+    free(items);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_zeroed),   cmocka_unit_test(test_nothing_is_something),
-        cmocka_unit_test(test_one_more), cmocka_unit_test(test_resize),
-        cmocka_unit_test(test_copies),   cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_zeroed),        cmocka_unit_test(test_nothing_is_something),
+        cmocka_unit_test(test_one_more),      cmocka_unit_test(test_reach),
+        cmocka_unit_test(test_resize),        cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
