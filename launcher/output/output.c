@@ -43,7 +43,7 @@ struct output {
     struct console *console;
     struct mux *mux;
     uint8_t *fresh; /* by seat, a bit per stream: bytes have come since it was shown */
-    int fresh_count;
+    size_t fresh_count;
     struct backlog backlog;
     struct loop_timer *submit_timer; /* hands over what this turn of the loop has appended */
     struct loop_timer *due_timer;
@@ -279,12 +279,8 @@ void output_seat(struct output *output, int seat, const struct output_seat *who)
 /* Returns what it was. */
 static bool set_fresh(struct output *output, int seat, enum output_stream stream, bool fresh)
 {
-    if (seat >= output->fresh_count) {
-        size_t count = (size_t)output->seats;
-        output->fresh = mem_resize_array(output->fresh, count, sizeof(*output->fresh));
-        memset(output->fresh + output->fresh_count, 0, count - (size_t)output->fresh_count);
-        output->fresh_count = output->seats;
-    }
+    output->fresh = mem_reach(output->fresh, &output->fresh_count, (size_t)output->seats,
+                              sizeof(*output->fresh));
     uint8_t bit = (uint8_t)(1u << stream), was = output->fresh[seat] & bit;
     output->fresh[seat] = (uint8_t)(fresh ? output->fresh[seat] | bit : output->fresh[seat] & ~bit);
     return was != 0;

@@ -134,7 +134,7 @@ static bool odd_held(struct culprit_search *search)
 {
     search->odd.count = 0;
     for (int i = 0; i < search->count; i++) {
-        if (search->ranks[i].held != NULL)
+        if (search->ranks[i].place.held != NULL)
             search->odd.list[search->odd.count++] = i;
     }
     return search->odd.count > 0;
@@ -335,13 +335,13 @@ static void put_held(const struct culprit_search *search, struct buf *out)
 {
     const struct culprit_rank *first = first_odd(search);
     put_odd(search, out);
-    if (first->held_below)
+    if (first->place.held_below)
         buf_printf(out,
                    search->odd.count == 1 ? ": a child process of it is %s"
                                           : ": child processes of them are %s",
-                   first->held);
+                   first->place.held);
     else
-        buf_printf(out, " %s %s", search->odd.count == 1 ? "is" : "are", first->held);
+        buf_printf(out, " %s %s", search->odd.count == 1 ? "is" : "are", first->place.held);
 }
 
 static void put_ended(const struct culprit_search *search, struct buf *out)
@@ -356,14 +356,12 @@ static void put_ended(const struct culprit_search *search, struct buf *out)
 
 static void put_way(const struct culprit_search *search, struct buf *out)
 {
-    bool spins = first_odd(search)->way == HANG_SPINS, one = search->odd.count == 1;
+    bool spins = first_odd(search)->way == HANG_SPINS;
     put_odd(search, out);
-    if (spins)
-        buf_puts(out, one ? " uses the processor, and the others wait"
-                          : " use the processor, and the others wait");
-    else
-        buf_puts(out, one ? " waits, and the others use the processor"
-                          : " wait, and the others use the processor");
+    buf_printf(out,
+               spins ? " use%s the processor, and the others wait"
+                     : " wait%s, and the others use the processor",
+               search->odd.count == 1 ? "s" : "");
     put_where(search, ": ", out);
 }
 
@@ -415,10 +413,10 @@ static void put_stall(const struct culprit_search *search, struct buf *out)
         return;
     const struct culprit_rank *first = first_odd(search);
     buf_printf(out, "; rank %d is on %s", first->rank, first->host);
-    if (first->place.where != NULL)
-        buf_puts(out, ", ");
-    if (first->place.where != NULL)
-        put_there(&first->place, "in ", out);
+    if (first->place.where == NULL)
+        return;
+    buf_puts(out, ", ");
+    put_there(&first->place, "in ", out);
 }
 
 /* The strongest first. */
@@ -444,14 +442,6 @@ static int rank_to_blame(const struct culprit_search *search)
             return -1;
     }
     return first_odd(search)->rank;
-}
-
-void culprit_place(const struct places *places, struct culprit_rank *rank)
-{
-    const struct program_place *place = places_of(places, rank->rank);
-    if (place != NULL)
-        rank->place = *place;
-    rank->held = places_held(places, rank->rank, &rank->held_below);
 }
 
 static int by_rank(const void *a, const void *b)

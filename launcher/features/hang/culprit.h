@@ -29,8 +29,6 @@ struct culprit_rank {
     int rank;
     const char *host;           /* NULL: it is not to be said */
     struct program_place place; /* as places_of() */
-    const char *held;           /* "stopped (SIGSTOP)": it cannot go on; NULL */
-    bool held_below;            /* that is a child process of it */
     bool asleep;                /* it has not run since it is quiet, and the job has two ranks */
     enum hang_way way;          /* HANG_MOVES: unknown */
     int64_t launched;           /* of `operation`, by NCCL's RAS; -1: it does not say */
@@ -69,9 +67,6 @@ struct culprit {
     enum culprit_kind kind;
     int rank; /* the first one that stands out; -1: none does, or they are on several hosts */
 };
-
-/* Fills in the place of this rank, and whether it is held. */
-void culprit_place(const struct places *places, struct culprit_rank *rank);
 
 /* The ranks are those that run; it sorts them. `stall` is NULL if libhvd reports nothing, and
  * `ended` if no rank has ended. Appends a part of a sentence without its end, and always something.

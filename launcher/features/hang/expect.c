@@ -126,11 +126,6 @@ static struct expect_pattern *pattern_create(const char *text, struct error *err
     return NULL;
 }
 
-static const char *pattern_text(const struct expect_pattern *pattern)
-{
-    return pattern->text;
-}
-
 static void start_again(struct expect_pattern *pattern)
 {
     struct error err = ERROR_INIT;
@@ -154,10 +149,11 @@ static bool pattern_matches(struct expect_pattern *pattern, const char *line, si
 
 #define STREAMS 2
 
-struct expect {
+struct item {
+    struct expect is;
     struct expect_pattern *pattern;
-    int64_t limit_ms, since_ms, last_ms; /* last_ms: of a line */
-    bool armed, met;
+    int64_t since_ms;
+    bool armed;
 };
 
 /* The line that has begun on a stream. */
@@ -167,7 +163,7 @@ struct started {
 };
 
 struct expects {
-    struct expect items[EXPECT_MAX];
+    struct item items[EXPECT_MAX];
     int count;
     struct started *lines; /* STREAMS for each seat */
     size_t line_count;
@@ -183,18 +179,19 @@ static int wrong(struct error *err, const char *place, const char *text, const c
 static int add(struct expects *expects, const char *place, const char *text, struct error *err)
 {
     const char *colon = strrchr(text, ':');
-    struct expect *item = &expects->items[expects->count];
+    struct item *item = &expects->items[expects->count];
     struct error why = ERROR_INIT;
     if (expects->count == EXPECT_MAX)
         return error_status(err, STATUS_USAGE, "%s: at most %d of these are allowed", place,
                             EXPECT_MAX);
-    if (colon == NULL || colon == text || parse_duration_ms(colon + 1, &item->limit_ms, &why) < 0 ||
-        item->limit_ms == 0)
+    if (colon == NULL || colon == text ||
+        parse_duration_ms(colon + 1, &item->is.limit_ms, &why) < 0 || item->is.limit_ms == 0)
         return wrong(err, place, text, "expected REGEX:TIME, as in 'step [0-9]+:10m'");
     char *pattern AUTO_FREE = mem_strndup(text, (size_t)(colon - text));
     item->pattern = pattern_create(pattern, &why);
     if (item->pattern == NULL)
         return wrong(err, place, pattern, why.text);
+    item->is.pattern = item->pattern->text;
     expects->count++;
     if (pattern_matches(item->pattern, "", 0))
         return wrong(err, place, pattern, "every line matches it, even an empty one");
@@ -230,11 +227,16 @@ void expects_destroy(struct expects *expects)
     free(expects);
 }
 
+static int count_of(const struct expects *expects)
+{
+    return expects == NULL ? 0 : expects->count;
+}
+
 int64_t expects_shortest_ms(const struct expects *expects)
 {
     int64_t shortest = 0;
-    for (int i = 0; i < expects_count(expects); i++) {
-        int64_t limit = expects->items[i].limit_ms;
+    for (int i = 0; i < count_of(expects); i++) {
+        int64_t limit = expects->items[i].is.limit_ms;
         shortest = shortest == 0 || limit < shortest ? limit : shortest;
     }
     return shortest;
@@ -243,13 +245,8 @@ int64_t expects_shortest_ms(const struct expects *expects)
 static struct started *line_of(struct expects *expects, int seat, int stream)
 {
     size_t at = (size_t)seat * STREAMS + (size_t)stream;
-    if (at >= expects->line_count) {
-        size_t count = ((size_t)seat + 1) * STREAMS;
-        expects->lines = mem_resize_array(expects->lines, count, sizeof(*expects->lines));
-        for (size_t i = expects->line_count; i < count; i++)
-            expects->lines[i] = (struct started){.bytes = NULL};
-        expects->line_count = count;
-    }
+    expects->lines =
+        mem_reach(expects->lines, &expects->line_count, at + 1, sizeof(*expects->lines));
     return &expects->lines[at];
 }
 
@@ -258,11 +255,11 @@ static void take_line(struct expects *expects, const char *line, size_t length, 
     memcpy(expects->text, line, length);
     expects->text[length] = '\0';
     for (int i = 0; i < expects->count; i++) {
-        struct expect *item = &expects->items[i];
+        struct item *item = &expects->items[i];
         if (!pattern_matches(item->pattern, expects->text, length))
             continue;
-        item->armed = item->met = true;
-        item->last_ms = item->since_ms = now_ms;
+        item->armed = item->is.met = true;
+        item->is.last_ms = item->since_ms = now_ms;
     }
 }
 
@@ -306,52 +303,32 @@ void expects_bytes(struct expects *expects, int seat, int stream, const void *by
 
 void expects_disarm(struct expects *expects)
 {
-    for (int i = 0; i < expects_count(expects); i++)
+    for (int i = 0; i < count_of(expects); i++)
         expects->items[i].armed = false;
 }
 
 void expects_restart(struct expects *expects, int64_t now_ms)
 {
-    for (int i = 0; i < expects_count(expects); i++)
+    for (int i = 0; i < count_of(expects); i++)
         expects->items[i].since_ms = now_ms;
 }
 
 bool expects_is_overdue(const struct expects *expects, int which, int64_t seen_ms)
 {
-    const struct expect *item = &expects->items[which];
-    return item->armed && seen_ms - item->since_ms >= item->limit_ms;
+    const struct item *item = &expects->items[which];
+    return item->armed && seen_ms - item->since_ms >= item->is.limit_ms;
 }
 
 int expects_overdue(const struct expects *expects, int64_t seen_ms)
 {
-    for (int i = 0; i < expects_count(expects); i++) {
+    for (int i = 0; i < count_of(expects); i++) {
         if (expects_is_overdue(expects, i, seen_ms))
             return i;
     }
     return -1;
 }
 
-int64_t expects_last_ms(const struct expects *expects, int which)
+const struct expect *expects_at(const struct expects *expects, int which)
 {
-    return expects->items[which].last_ms;
-}
-
-const char *expects_pattern(const struct expects *expects, int which)
-{
-    return pattern_text(expects->items[which].pattern);
-}
-
-int64_t expects_limit_ms(const struct expects *expects, int which)
-{
-    return expects->items[which].limit_ms;
-}
-
-bool expects_never_met(const struct expects *expects, int which)
-{
-    return !expects->items[which].met;
-}
-
-int expects_count(const struct expects *expects)
-{
-    return expects == NULL ? 0 : expects->count;
+    return which < count_of(expects) ? &expects->items[which].is : NULL;
 }

@@ -46,9 +46,12 @@ void expects_restart(struct expects *expects, int64_t now_ms);
 int expects_overdue(const struct expects *expects, int64_t seen_ms);
 bool expects_is_overdue(const struct expects *expects, int which, int64_t seen_ms);
 
-const char *expects_pattern(const struct expects *expects, int which);
-int64_t expects_limit_ms(const struct expects *expects, int which);
-int64_t expects_last_ms(const struct expects *expects, int which); /* of a line that matched */
-/* No line has ever matched it. */
-bool expects_never_met(const struct expects *expects, int which);
-int expects_count(const struct expects *expects); /* 0 for NULL */
+struct expect {
+    const char *pattern;
+    int64_t limit_ms;
+    int64_t last_ms; /* of a line that matched */
+    bool met;        /* a line has ever matched it */
+};
+
+/* NULL: there are not so many. Accepts NULL. */
+const struct expect *expects_at(const struct expects *expects, int which);

@@ -15,7 +15,7 @@ struct hang {
     struct hang_limits limits;
     int64_t period_ms;
     struct hang_rank *ranks;
-    int count;
+    size_t count;
     bool sampled, armed, warned, found;
     int64_t quiet_ms; /* when it was last judged: less silence now means progress meanwhile */
     struct expects *expects;
@@ -63,20 +63,15 @@ int64_t hang_period_ms(const struct hang *hang)
 /* The silence of all begins anew. */
 static void all_move(struct hang *hang)
 {
-    for (int seat = 0; seat < hang->count; seat++)
+    for (size_t seat = 0; seat < hang->count; seat++)
         hang_rank_moves(&hang->ranks[seat]);
 }
 
 void hang_seat(struct hang *hang, int seat, uint64_t worker)
 {
-    if (seat >= hang->count && worker == 0)
+    if ((size_t)seat >= hang->count && worker == 0)
         return;
-    if (seat >= hang->count) {
-        hang->ranks = mem_resize_array(hang->ranks, (size_t)seat + 1, sizeof(*hang->ranks));
-        for (int i = hang->count; i <= seat; i++)
-            hang->ranks[i] = (struct hang_rank){.worker = 0};
-        hang->count = seat + 1;
-    }
+    hang->ranks = mem_reach(hang->ranks, &hang->count, (size_t)seat + 1, sizeof(*hang->ranks));
     if (hang->ranks[seat].worker == worker)
         return;
     bool ended = hang->ranks[seat].worker != 0;
@@ -86,7 +81,7 @@ void hang_seat(struct hang *hang, int seat, uint64_t worker)
     if (hang->sampled) /* the first workers may have printed before anybody looked at them */
         expects_disarm(hang->expects);
     bool any = false;
-    for (int i = 0; i < hang->count; i++)
+    for (size_t i = 0; i < hang->count; i++)
         any = any || (hang->ranks[i].worker != 0 && hang->ranks[i].sampled);
     hang->armed = hang->armed && any; /* of the workers that come next, nobody has begun */
 }
@@ -104,12 +99,10 @@ static void arm(struct hang *hang)
     all_move(hang);
 }
 
-/* NULL: nobody is there. */
+/* NULL: nobody was ever there. */
 static struct hang_rank *rank_at(const struct hang *hang, int seat)
 {
-    if (seat < 0 || seat >= hang->count || hang->ranks[seat].worker == 0)
-        return NULL;
-    return &hang->ranks[seat];
+    return seat >= 0 && (size_t)seat < hang->count ? &hang->ranks[seat] : NULL;
 }
 
 /* Whether nothing is unknown between its last sample and now. */
@@ -127,7 +120,7 @@ static bool is_told(const struct hang *hang)
 void hang_sample(struct hang *hang, int seat, const struct hang_sample *sample, int64_t now_ms)
 {
     struct hang_rank *rank = rank_at(hang, seat);
-    if (rank == NULL)
+    if (rank == NULL || rank->worker == 0)
         return;
     bool follows = follows_at(hang, rank, now_ms);
     hang->sampled = true;
@@ -144,20 +137,21 @@ void hang_sample(struct hang *hang, int seat, const struct hang_sample *sample, 
 void hang_looked(struct hang *hang, int seat, const struct hang_look *look)
 {
     struct hang_rank *rank = rank_at(hang, seat);
-    if (rank != NULL)
+    if (rank != NULL && rank->worker != 0)
         hang_rank_look(rank, look);
 }
 
 void hang_missed(struct hang *hang, int seat)
 {
-    if (seat >= 0 && seat < hang->count)
-        hang->ranks[seat].missed = true;
+    struct hang_rank *rank = rank_at(hang, seat);
+    if (rank != NULL)
+        rank->missed = true;
 }
 
 int64_t hang_quiet_ms(const struct hang *hang, int64_t now_ms)
 {
     int64_t quiet = INT64_MAX;
-    for (int seat = 0; seat < hang->count; seat++) {
+    for (size_t seat = 0; seat < hang->count; seat++) {
         const struct hang_rank *rank = &hang->ranks[seat];
         bool known = follows_at(hang, rank, now_ms) || is_told(hang);
         int64_t its = known ? rank->quiet_ms : 0;
@@ -178,7 +172,7 @@ static struct tally count_ranks(const struct hang *hang)
 {
     struct tally tally = {.ranks = 0};
     bool unsure = false, unsure_awake = false;
-    for (int seat = 0; seat < hang->count; seat++) {
+    for (size_t seat = 0; seat < hang->count; seat++) {
         const struct hang_rank *rank = &hang->ranks[seat];
         if (rank->worker == 0)
             continue;
@@ -200,7 +194,7 @@ static void judge_together(struct hang *hang)
 {
     struct tally tally = count_ranks(hang);
     bool work = tally.busy > 0, stray = 2 * tally.stray >= tally.ranks;
-    for (int seat = 0; seat < hang->count; seat++) {
+    for (size_t seat = 0; seat < hang->count; seat++) {
         struct hang_rank *rank = &hang->ranks[seat];
         if (work && rank->murmurs)
             hang_rank_accept_murmurs(rank);
@@ -211,7 +205,7 @@ static void judge_together(struct hang *hang)
 
 static void forget_looks(struct hang *hang)
 {
-    for (int seat = 0; seat < hang->count; seat++)
+    for (size_t seat = 0; seat < hang->count; seat++)
         hang_rank_forget_looks(&hang->ranks[seat]);
 }
 
@@ -219,7 +213,7 @@ static void forget_looks(struct hang *hang)
 static int64_t seen_ms(const struct hang *hang)
 {
     int64_t seen = INT64_MAX;
-    for (int seat = 0; seat < hang->count; seat++) {
+    for (size_t seat = 0; seat < hang->count; seat++) {
         const struct hang_rank *rank = &hang->ranks[seat];
         int64_t last = rank->sampled ? rank->last_ms : 0;
         seen = rank->worker != 0 && last < seen ? last : seen;
@@ -231,7 +225,7 @@ static enum hang_news judge_expects(struct hang *hang, int64_t now_ms)
 {
     int64_t seen = seen_ms(hang);
     if (hang->unmet >= 0 && !expects_is_overdue(hang->expects, hang->unmet, seen)) {
-        bool met = expects_last_ms(hang->expects, hang->unmet) > hang->unmet_ms;
+        bool met = expects_at(hang->expects, hang->unmet)->last_ms > hang->unmet_ms;
         hang->unmet = -1;
         return met ? HANG_PASSED : HANG_NOTHING;
     }
@@ -301,14 +295,15 @@ int hang_unmet(const struct hang *hang)
 
 bool hang_sleeps(const struct hang *hang, int seat)
 {
-    const struct hang_rank *rank = seat >= 0 && seat < hang->count ? &hang->ranks[seat] : NULL;
+    const struct hang_rank *rank = rank_at(hang, seat);
     return rank != NULL && rank->quiet_ms > 0 && rank->last.main_ns > 0 &&
            !hang_rank_is_awake(rank);
 }
 
 enum hang_way hang_way(const struct hang *hang, int seat)
 {
-    if (seat < 0 || seat >= hang->count || hang->ranks[seat].quiet_ms == 0)
+    const struct hang_rank *rank = rank_at(hang, seat);
+    if (rank == NULL || rank->quiet_ms == 0)
         return HANG_MOVES;
-    return hang->ranks[seat].spins ? HANG_SPINS : HANG_WAITS;
+    return rank->spins ? HANG_SPINS : HANG_WAITS;
 }

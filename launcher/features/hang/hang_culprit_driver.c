@@ -72,7 +72,10 @@ static int collect_ranks(const struct job *job, const struct hang *hang,
                                              .asleep = pair && hang_sleeps(hang, seat),
                                              .way = hang_way(hang, seat),
                                              .last_ns = record->output_ns};
-        culprit_place(places, &ranks[count++]);
+        const struct program_place *place = places_of(places, ranks[count].rank);
+        if (place != NULL)
+            ranks[count].place = *place;
+        count++;
     }
     add_launched(of, ranks, count);
     add_enqueued(watchdogs, ranks, count);

@@ -154,7 +154,7 @@ struct seat_places {
 
 struct ras_facts {
     struct seat_places *seats;
-    int count;
+    size_t count;
 };
 
 struct ras_facts *ras_facts_create(void)
@@ -173,22 +173,11 @@ void ras_facts_destroy(struct ras_facts *facts)
 
 void ras_facts_forget(struct ras_facts *facts)
 {
-    for (int i = 0; i < facts->count; i++) {
+    for (size_t i = 0; i < facts->count; i++) {
         free(facts->seats[i].places);
         facts->seats[i].places = NULL;
         facts->seats[i].count = 0;
     }
-}
-
-static struct seat_places *seat_at(struct ras_facts *facts, int index)
-{
-    if (index >= facts->count) {
-        facts->seats = mem_resize_array(facts->seats, (size_t)index + 1, sizeof(*facts->seats));
-        for (int i = facts->count; i <= index; i++)
-            facts->seats[i] = (struct seat_places){.count = 0};
-        facts->count = index + 1;
-    }
-    return &facts->seats[index];
 }
 
 static struct ras_rank rank_of(const struct seat_places *seat)
@@ -216,8 +205,9 @@ static void copy_places(struct seat_places *seat, const Hvdrun__RankPulse *pulse
 uint64_t ras_facts_take(struct ras_facts *facts, int seat, const Hvdrun__RankPulse *pulse)
 {
     if (pulse->n_ras == 0)
-        return seat < facts->count ? facts->seats[seat].moves : 0;
-    struct seat_places *its = seat_at(facts, seat);
+        return (size_t)seat < facts->count ? facts->seats[seat].moves : 0;
+    facts->seats = mem_reach(facts->seats, &facts->count, (size_t)seat + 1, sizeof(*facts->seats));
+    struct seat_places *its = &facts->seats[seat];
     struct ras_rank rank = rank_of(its);
     bool known = rank.count > 0;
     uint64_t before = ras_mark(&rank);
@@ -229,7 +219,7 @@ uint64_t ras_facts_take(struct ras_facts *facts, int seat, const Hvdrun__RankPul
 
 struct ras_rank ras_facts_of(const struct ras_facts *facts, int seat)
 {
-    return seat < facts->count ? rank_of(&facts->seats[seat]) : (struct ras_rank){.count = 0};
+    return (size_t)seat < facts->count ? rank_of(&facts->seats[seat]) : (struct ras_rank){0};
 }
 
 /* ---- Looks ----------------------------------------------------------------------------------- */
@@ -256,7 +246,7 @@ struct hang_looks {
     struct hang *hang;
     struct seat_look *seen; /* by seat: the look that is being read */
     struct seat_past *past; /* likewise */
-    int past_count;
+    size_t past_count;
     bool under_way, calls;
     int troubles;
 };
@@ -337,15 +327,6 @@ static enum stay stay_of(const struct hang_looks *looks, const struct seat_look 
     return stays ? STAYS : ELSEWHERE;
 }
 
-static void reach_past(struct hang_looks *looks, int count)
-{
-    if (count <= looks->past_count)
-        return;
-    looks->past = mem_resize_array(looks->past, (size_t)count, sizeof(*looks->past));
-    while (looks->past_count < count)
-        looks->past[looks->past_count++] = (struct seat_past){.misses = 0};
-}
-
 /* Whether looks at calls of MPI may tell more: a program spins, or a shell waits for one. */
 static bool want_calls(const struct hang_looks *looks)
 {
@@ -385,7 +366,7 @@ static enum stay stay_of_all(struct hang_looks *looks, int count)
 /* A busy machine may not stop a thread in time. That says nothing, unless it goes on so. */
 static void take_looks(struct hang_looks *looks, int count)
 {
-    reach_past(looks, count);
+    looks->past = mem_reach(looks->past, &looks->past_count, (size_t)count, sizeof(*looks->past));
     enum stay all = stay_of_all(looks, count);
     for (int seat = 0; seat < count; seat++) {
         const struct seat_look *its = &looks->seen[seat];

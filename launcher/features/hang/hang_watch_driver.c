@@ -46,15 +46,13 @@ struct seat_stir {
 
 struct hang_stir {
     struct seat_stir *seats;
-    int count;
+    size_t count;
     bool asks;
 };
 
 struct hang_stir *hang_stir_create(void)
 {
-    struct hang_stir *stir = mem_alloc(sizeof(*stir));
-    *stir = (struct hang_stir){.count = 0};
-    return stir;
+    return mem_alloc(sizeof(struct hang_stir));
 }
 
 void hang_stir_destroy(struct hang_stir *stir)
@@ -68,7 +66,7 @@ void hang_stir_destroy(struct hang_stir *stir)
 void hang_stir_asks(struct hang_stir *stir, bool asks)
 {
     stir->asks = asks;
-    for (int i = 0; asks && i < stir->count; i++)
+    for (size_t i = 0; asks && i < stir->count; i++)
         stir->seats[i].late = LATE_SAMPLES;
 }
 
@@ -84,10 +82,7 @@ static void take(struct number *number, bool hide, uint64_t *value)
 
 void hang_stir_take(struct hang_stir *stir, int seat, struct hang_sample *sample)
 {
-    while (stir->count <= seat) {
-        stir->seats = mem_resize_array(stir->seats, (size_t)stir->count + 1, sizeof(*stir->seats));
-        stir->seats[stir->count++] = (struct seat_stir){.late = 0};
-    }
+    stir->seats = mem_reach(stir->seats, &stir->count, (size_t)seat + 1, sizeof(*stir->seats));
     struct seat_stir *its = &stir->seats[seat];
     bool hide = stir->asks || its->late > 0;
     if (!stir->asks && its->late > 0)
@@ -132,13 +127,13 @@ static void warn(const struct hang_watch *watch)
 static void put_cause(const struct hang_watch *watch, struct buf *out)
 {
     int unmet = hang_unmet(watch->hang);
-    if (unmet < 0)
+    const struct expect *expect = unmet < 0 ? NULL : expects_at(watch->expects, unmet);
+    if (expect == NULL)
         buf_printf(out, "no rank has shown progress for --hang-timeout %.1f s",
                    (double)watch->job->settings->hang_timeout / 1000);
     else
-        buf_printf(out, "no line has matched --expect '%s' for %.1f s",
-                   expects_pattern(watch->expects, unmet),
-                   (double)expects_limit_ms(watch->expects, unmet) / 1000);
+        buf_printf(out, "no line has matched --expect '%s' for %.1f s", expect->pattern,
+                   (double)expect->limit_ms / 1000);
 }
 
 /* The text of a hang, for the user; free it. `look` may be NULL. */
@@ -350,10 +345,11 @@ static void ending(struct job *job)
     if (watch == NULL || watch->job->times.started_ns == 0)
         return;
     int64_t ran_ms = (clock_mono_ns() - watch->job->times.started_ns) / 1000000;
-    for (int i = 0; i < expects_count(watch->expects); i++) {
-        if (expects_never_met(watch->expects, i) && ran_ms > expects_limit_ms(watch->expects, i))
+    const struct expect *expect;
+    for (int i = 0; (expect = expects_at(watch->expects, i)) != NULL; i++) {
+        if (!expect->met && ran_ms > expect->limit_ms)
             log_warning(&watch->job->log, "no line has ever matched --expect '%s'",
-                        expects_pattern(watch->expects, i));
+                        expect->pattern);
     }
 }
 

@@ -31,8 +31,6 @@ struct rank {
     size_t parting; /* of an odd one: the frame with which it leaves the others */
     struct program_place place;
     char *where, *shared;
-    const char *held;
-    bool held_below;
     enum torch_call call; /* of the main thread */
     bool may_call;        /* another thread or process of it */
 };
@@ -113,9 +111,9 @@ void places_add(struct places *places, const struct stack *stack)
 {
     struct rank *rank = make_rank(places, stack->rank);
     const char *system = strstr(stack->doing, STACK_ON);
-    if (stack->held && rank->held == NULL) {
-        rank->held = stack->doing;
-        rank->held_below = stack->role == STACK_CHILD;
+    if (stack->held && rank->place.held == NULL) {
+        rank->place.held = stack->doing;
+        rank->place.held_below = stack->role == STACK_CHILD;
     }
     if (stack->role != STACK_MAIN)
         rank->may_call = rank->may_call || torch_call_is_possible(stack);
@@ -488,11 +486,4 @@ const struct program_place *places_of(const struct places *places, int rank)
 {
     const struct rank *found = find_rank(places, rank);
     return found != NULL ? &found->place : NULL;
-}
-
-const char *places_held(const struct places *places, int rank, bool *below)
-{
-    const struct rank *found = find_rank(places, rank);
-    *below = found != NULL && found->held_below;
-    return found != NULL ? found->held : NULL;
 }

@@ -27,6 +27,8 @@ struct program_place {
     bool calls;         /* both say what it does: "calls openat" */
     bool mpi;           /* `where` is a call of MPI */
     enum torch_call call;
+    const char *held; /* "stopped (SIGSTOP)": the rank cannot go on; NULL */
+    bool held_below;  /* that is a child process of it */
 };
 
 struct places;
@@ -45,8 +47,6 @@ int places_rank(const struct places *places, size_t number);
 
 /* NULL: no stack of this rank was added. Borrowed. */
 const struct program_place *places_of(const struct places *places, int rank);
-/* Why the rank cannot go on: "stopped (SIGSTOP)"; NULL. `*below`: that is a child process of it. */
-const char *places_held(const struct places *places, int rank, bool *below);
 
 /* One rank, or a quarter at most, and there are others. */
 bool places_are_few(size_t count, size_t all);

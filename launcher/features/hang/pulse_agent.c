@@ -245,22 +245,14 @@ static void closer_look_fill(struct closer_look *look, Hvdrun__RankPulse *pulse)
 
 /* The pulse. */
 
-/* Where it comes from. `lines` (may be NULL) say how far each worker has come. `look` (may be NULL)
- * adds what it knows. `held`: nobody reads the output of the workers. `echo`: the data of TCP may
- * be answers to us. */
-struct pulse_sources {
-    const struct crews *crews;
-    const struct worker_lines *lines;
-    struct closer_look *look;
-    bool held, tcp, strays, echo;
-};
-
 #define ASKED_THREADS 1000 /* more cost more than a walk through /proc */
 #define TCP_FILES 40000    /* of all workers: nothing waits longer than about 1.1 s for them */
 #define CLOSER_FILES 4000  /* again and again: 0.1 s */
 
 struct pulse {
-    const struct pulse_sources *sources;
+    const struct worker_lines *lines; /* they say how far each worker has come; NULL: none */
+    struct closer_look *look;         /* adds what it knows; NULL: nobody has asked for it */
+    bool tcp, echo;                   /* echo: the data of TCP may be answers to us */
     struct descendants_table *processes;
     size_t files;
     Hvdrun__Pulse message;
@@ -269,13 +261,12 @@ struct pulse {
 static void add_rank(void *context, uint32_t seat, pid_t pid)
 {
     struct pulse *pulse = context;
-    const struct pulse_sources *sources = pulse->sources;
     Hvdrun__Pulse *message = &pulse->message;
     struct activity activity;
     uint64_t operations = 0;
-    if (!activity_read(pulse->processes, pid, sources->look != NULL || sources->tcp, &activity))
+    if (!activity_read(pulse->processes, pid, pulse->look != NULL || pulse->tcp, &activity))
         return;
-    if (sources->lines != NULL && !worker_lines_progress(sources->lines, seat, &operations))
+    if (pulse->lines != NULL && !worker_lines_progress(pulse->lines, seat, &operations))
         operations = 0;
     Hvdrun__RankPulse *rank = mem_alloc(sizeof(*rank));
     hvdrun__rank_pulse__init(rank);
@@ -289,19 +280,19 @@ static void add_rank(void *context, uint32_t seat, pid_t pid)
     rank->receptions = activity.receptions;
     rank->debugged = activity.debugged;
     rank->operations = operations;
-    if (sources->tcp || sources->look != NULL) {
+    if (pulse->tcp || pulse->look != NULL) {
         struct tcp_bytes tcp;
         const char *doubt = tcp_bytes_read(pulse->processes, pid, &pulse->files, &tcp);
         rank->tcp_bytes = tcp.all;
-        rank->tcp_data = sources->echo ? 0 : tcp.data;
+        rank->tcp_data = pulse->echo ? 0 : tcp.data;
         doubt = activity.doubt != NULL ? activity.doubt : doubt;
         rank->doubt = doubt != NULL ? (char *)doubt : rank->doubt; /* protobuf-c only reads it */
     }
     char *stopped = proc_state_held(pid);
     if (stopped != NULL)
         rank->stopped = stopped;
-    if (sources->look != NULL)
-        closer_look_fill(sources->look, rank);
+    if (pulse->look != NULL)
+        closer_look_fill(pulse->look, rank);
     message->ranks =
         mem_resize_array(message->ranks, message->n_ranks + 1, sizeof(Hvdrun__RankPulse *));
     message->ranks[message->n_ranks++] = rank;
@@ -344,46 +335,46 @@ static bool has_strays(const struct agent *agent)
     return count > 0;
 }
 
-static void answer_from(const struct pulse_sources *sources, const struct asked *asked)
+static void clear(Hvdrun__Pulse *message)
 {
-    struct pulse pulse = {.sources = sources,
-                          .processes = descendants_table_read(ASKED_THREADS),
-                          .files = sources->tcp ? TCP_FILES : CLOSER_FILES,
-                          .message = HVDRUN__PULSE__INIT};
-    pulse.message.held = sources->held;
-    pulse.message.strays = sources->strays;
-    crews_walk_live(sources->crews, add_rank, &pulse);
-    descendants_table_destroy(pulse.processes);
-    asked_answer(asked, &pulse.message.base);
-    for (size_t i = 0; i < pulse.message.n_ranks; i++) {
-        if (pulse.message.ranks[i]->stopped[0] != '\0')
-            free(pulse.message.ranks[i]->stopped);
-        free(pulse.message.ranks[i]);
+    for (size_t i = 0; i < message->n_ranks; i++) {
+        if (message->ranks[i]->stopped[0] != '\0')
+            free(message->ranks[i]->stopped);
+        free(message->ranks[i]);
     }
-    free(pulse.message.ranks);
+    free(message->ranks);
+}
+
+static struct closer_look *closer_look_of(struct agent *agent)
+{
+    if (agent_own(agent, closer_look) == NULL)
+        agent->own[AGENT_PART_closer_look] =
+            closer_look_create(agent->loop, agent->crews, agent->gpus, agent->facts);
+    return agent_own(agent, closer_look);
 }
 
 static void answer(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
 {
-    bool closer = ((const Hvdrun__PulseRequest *)request)->closer;
-    if (closer && agent_own(agent, closer_look) == NULL)
-        agent->own[AGENT_PART_closer_look] =
-            closer_look_create(agent->loop, agent->crews, agent->gpus, agent->facts);
-    struct closer_look *look = closer ? agent_own(agent, closer_look) : NULL;
-    bool echo = closer && (look->ras_talks || look->client != NULL);
-    if (closer)
-        closer_look_ask(look);
-    struct pulse_sources sources = {.crews = agent->crews,
-                                    .lines = agent_own(agent, worker_lines),
-                                    .look = look,
-                                    .echo = echo,
-                                    .held = agent->pool.paused,
-                                    .tcp = ((const Hvdrun__PulseRequest *)request)->tcp};
-    sources.strays = sources.tcp && has_strays(agent);
-    answer_from(&sources, asked);
-    if (agent_own(agent, worker_lines) != NULL)
-        worker_lines_ask(agent_own(agent, worker_lines),
-                         closer); /* the next pulse has the answers */
+    const Hvdrun__PulseRequest *wanted = (const Hvdrun__PulseRequest *)request;
+    struct worker_lines *lines = agent_own(agent, worker_lines);
+    struct pulse pulse = {.lines = lines,
+                          .tcp = wanted->tcp,
+                          .files = wanted->tcp ? TCP_FILES : CLOSER_FILES,
+                          .message = HVDRUN__PULSE__INIT};
+    if (wanted->closer) {
+        pulse.look = closer_look_of(agent);
+        pulse.echo = pulse.look->ras_talks || pulse.look->client != NULL;
+        closer_look_ask(pulse.look);
+    }
+    pulse.message.held = agent->pool.paused;
+    pulse.message.strays = wanted->tcp && has_strays(agent);
+    pulse.processes = descendants_table_read(ASKED_THREADS);
+    crews_walk_live(agent->crews, add_rank, &pulse);
+    descendants_table_destroy(pulse.processes);
+    asked_answer(asked, &pulse.message.base);
+    clear(&pulse.message);
+    if (lines != NULL)
+        worker_lines_ask(lines, wanted->closer); /* the next pulse has the answers */
 }
 
 static void close_part(struct agent *agent)

@@ -49,7 +49,7 @@ static void put_odd_places(const struct ask *look, const struct look_ranks *only
     for (size_t i = 0; i < count; i++) {
         ranks[i] = (struct culprit_rank){
             .rank = places_rank(places, i), .way = HANG_MOVES, .launched = -1, .enqueued = -1};
-        culprit_place(places, &ranks[i]);
+        ranks[i].place = *places_of(places, ranks[i].rank);
     }
     size_t length = out->length;
     if (culprit_find(ranks, (int)count, NULL, NULL, out).kind == CULPRIT_NONE)

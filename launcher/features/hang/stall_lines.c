@@ -73,7 +73,7 @@ struct seat_lines {
 
 struct stall_lines {
     struct seat_lines *seats;
-    int count;
+    size_t count;
 };
 
 struct stall_lines *stall_lines_create(void)
@@ -85,21 +85,10 @@ void stall_lines_destroy(struct stall_lines *lines)
 {
     if (lines == NULL)
         return;
-    for (int i = 0; i < lines->count; i++)
+    for (size_t i = 0; i < lines->count; i++)
         free(lines->seats[i].text);
     free(lines->seats);
     free(lines);
-}
-
-static struct seat_lines *seat_at(struct stall_lines *lines, int seat)
-{
-    if (seat >= lines->count) {
-        lines->seats = mem_resize_array(lines->seats, (size_t)seat + 1, sizeof(*lines->seats));
-        for (int i = lines->count; i <= seat; i++)
-            lines->seats[i] = (struct seat_lines){.seen = 0};
-        lines->count = seat + 1;
-    }
-    return &lines->seats[seat];
 }
 
 /* The lines that have come since the last time. */
@@ -126,7 +115,8 @@ static void search(struct seat_lines *seat, const struct tail *tail, int64_t now
 uint64_t stall_lines_take(struct stall_lines *lines, int seat, const struct tail *tail, bool quiet,
                           int64_t now_ns)
 {
-    struct seat_lines *its = seat_at(lines, seat);
+    lines->seats = mem_reach(lines->seats, &lines->count, (size_t)seat + 1, sizeof(*lines->seats));
+    struct seat_lines *its = &lines->seats[seat];
     if (tail->total < its->seen) { /* another worker has the seat */
         free(its->text);
         *its = (struct seat_lines){.seen = 0};
@@ -140,7 +130,7 @@ uint64_t stall_lines_take(struct stall_lines *lines, int seat, const struct tail
 const struct stall_text *stall_lines_find(const struct stall_lines *lines, int64_t now_ns)
 {
     const struct seat_lines *newest = NULL;
-    for (int i = 0; i < lines->count; i++) {
+    for (size_t i = 0; i < lines->count; i++) {
         const struct seat_lines *seat = &lines->seats[i];
         bool fresh = seat->text != NULL && seat->text->count > 0 &&
                      now_ns - seat->when_ns < STALL_LINES_FRESH_NS;
@@ -187,31 +177,28 @@ bool watchdog_read(const char *line, size_t length, struct watchdog_state *out)
     return out->enqueued >= 0;
 }
 
-static struct watchdog_state *find(struct watchdog_rank *rank, int64_t group)
+/* rank->count: it is not there. */
+static size_t find(const struct watchdog_rank *rank, int64_t group)
 {
-    for (size_t i = 0; i < rank->count; i++) {
-        if (rank->groups[i].group == group)
-            return &rank->groups[i];
-    }
-    return NULL;
+    size_t i = 0;
+    while (i < rank->count && rank->groups[i].group != group)
+        i++;
+    return i;
 }
 
 void watchdog_rank_add(struct watchdog_rank *rank, const struct watchdog_state *state)
 {
-    struct watchdog_state *place = find(rank, state->group);
-    if (place == NULL && rank->count < WATCHDOG_GROUPS)
-        place = &rank->groups[rank->count++];
-    if (place != NULL)
-        *place = *state;
+    size_t place = find(rank, state->group);
+    if (place == WATCHDOG_GROUPS)
+        return;
+    rank->count += place == rank->count;
+    rank->groups[place] = *state;
 }
 
 static int64_t enqueued_of(const struct watchdog_rank *rank, int64_t group)
 {
-    for (size_t i = 0; i < rank->count; i++) {
-        if (rank->groups[i].group == group)
-            return rank->groups[i].enqueued;
-    }
-    return -1;
+    size_t place = find(rank, group);
+    return place < rank->count ? rank->groups[place].enqueued : -1;
 }
 
 /* How many ranks have written of the group; 0: all of them the same. */

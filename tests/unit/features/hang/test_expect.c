@@ -80,7 +80,7 @@ static void test_what_is_accepted(void **state)
     assert_int_equal(expects_create(&none, "--expect", &expects, &err), 0);
     assert_null(expects);
     assert_int_equal(expects_shortest_ms(NULL), 0);
-    assert_int_equal(expects_count(NULL), 0);
+    assert_null(expects_at(NULL, 0));
     assert_int_equal(expects_overdue(NULL, 1000), -1);
     expects_destroy(NULL);
     struct strv many = STRV_INIT;
@@ -96,16 +96,17 @@ static void test_overdue(void **state)
     (void)state;
     struct expects *expects = create("^step [0-9]+:10s", "saved:60s");
     assert_int_equal(expects_shortest_ms(expects), 10000);
-    assert_int_equal(expects_count(expects), 2);
-    assert_string_equal(expects_pattern(expects, 1), "saved");
-    assert_int_equal(expects_limit_ms(expects, 1), 60000);
+    const struct expect *first = expects_at(expects, 0), *second = expects_at(expects, 1);
+    assert_null(expects_at(expects, 2));
+    assert_string_equal(second->pattern, "saved");
+    assert_int_equal(second->limit_ms, 60000);
     say(expects, 0, "starting step 1\n", 1000);
     assert_int_equal(expects_overdue(expects, 100000), -1); /* not armed */
-    assert_true(expects_never_met(expects, 0));
+    assert_false(first->met);
     say(expects, 3, "step 1\nx", 100000);
-    assert_false(expects_never_met(expects, 0));
-    assert_true(expects_never_met(expects, 1));
-    assert_int_equal(expects_last_ms(expects, 0), 100000);
+    assert_true(first->met);
+    assert_false(second->met);
+    assert_int_equal(first->last_ms, 100000);
     assert_int_equal(expects_overdue(expects, 109999), -1);
     assert_int_equal(expects_overdue(expects, 110000), 0);
     say(expects, 1, "step 2\n", 109000); /* any rank */
@@ -120,7 +121,8 @@ static void test_overdue(void **state)
 
 static int64_t met_at(struct expects *expects)
 {
-    return expects_never_met(expects, 0) ? -1 : expects_last_ms(expects, 0);
+    const struct expect *expect = expects_at(expects, 0);
+    return expect->met ? expect->last_ms : -1;
 }
 
 static void test_lines(void **state)

@@ -87,7 +87,6 @@ static void expect_of(struct places *places, const char *expected)
         ranks[i] = (struct culprit_rank){
             .rank = places_rank(places, (size_t)i), .launched = -1, .enqueued = -1};
         ranks[i].place = *places_of(places, ranks[i].rank);
-        ranks[i].held = places_held(places, ranks[i].rank, &ranks[i].held_below);
     }
     (void)culprit_find(ranks, count, NULL, NULL, &text);
     assert_string_equal(buf_text(&text), expected);
