@@ -280,20 +280,19 @@ static bool is_in_library(const struct stack *stack)
            (strstr(file, "/python3") != NULL && strstr(file, "-packages/") == NULL);
 }
 
-static void take_stack(void *context, int seat, const struct look_stack *source)
+static void take_stack(void *context, int seat, const struct stack *stack)
 {
     const struct hang_looks *looks = context;
-    const struct stack *stack = source->stack;
     if (seat >= looks->job->ranks.size)
         return;
     struct seat_look *its = &looks->seen[seat];
     struct hang_look *seen = &its->look;
-    uint64_t place = source->bare ? 0 : look_place(stack);
+    uint64_t place = stack->bare ? 0 : look_place(stack);
     bool runs = strcmp(stack->doing, STACK_RUNNING) == 0;
     mpi_calls_add(&its->calls, stack);
     its->runs = its->runs || (runs && stack->role != STACK_OTHER);
     if (stack->role == STACK_MAIN) {
-        its->bare = source->bare;
+        its->bare = stack->bare;
         seen->main = place;
         seen->main_runs = runs;
         seen->waits_for_own = !runs && is_in_library(stack);

@@ -104,11 +104,11 @@ static void end_job(struct mpi_left *left, const struct ask *look)
         collected(left);
 }
 
-static void take_stack(void *context, int seat, const struct look_stack *source)
+static void take_stack(void *context, int seat, const struct stack *stack)
 {
     const struct mpi_left *left = context;
     if ((size_t)seat < left->count)
-        mpi_wait_add(&left->now[seat], source->stack);
+        mpi_wait_add(&left->now[seat], stack);
 }
 
 static void take_whole(void *context, int seat)

@@ -21,14 +21,14 @@ struct asked {
     const struct look_ranks *ranks; /* NULL: all */
 };
 
-static void take_stack(void *context, int seat, const struct look_stack *stack)
+static void take_stack(void *context, int seat, const struct stack *stack)
 {
     const struct asked *asked = context;
-    int rank = stack->stack->rank;
+    int rank = stack->rank;
     (void)seat;
     if (asked->ranks == NULL ||
         (rank >= 0 && rank < asked->ranks->count && asked->ranks->wanted[rank]))
-        places_add(asked->places, stack->stack);
+        places_add(asked->places, stack);
 }
 
 struct places *stacks_places(const struct ask *look, const struct look_ranks *ranks)

@@ -249,7 +249,7 @@ static bool is_wanted(const struct look_ranks *ranks, int rank)
 }
 
 struct stack_walk {
-    void (*each)(void *context, int seat, const struct look_stack *stack);
+    void (*each)(void *context, int seat, const struct stack *stack);
     void *context;
     const struct look_ranks *ranks;
     bool bare;
@@ -282,7 +282,7 @@ static void walk_stack(const struct stack_walk *walk, const struct job *job,
     }
     stack.frames = frames;
     stack.count = source->n_frames;
-    walk->each(walk->context, (int)source->seat, &(struct look_stack){&stack, source->bare});
+    walk->each(walk->context, (int)source->seat, &stack);
 }
 
 static void walk_all(const struct stack_walk *walk, const struct ask *look)
@@ -297,7 +297,7 @@ static void walk_all(const struct stack_walk *walk, const struct ask *look)
 }
 
 void look_walk(const struct ask *look,
-               void (*each)(void *context, int seat, const struct look_stack *stack), void *context)
+               void (*each)(void *context, int seat, const struct stack *stack), void *context)
 {
     walk_all(&(struct stack_walk){.each = each, .context = context, .bare = true}, look);
 }
@@ -313,10 +313,10 @@ void look_walk_whole(const struct ask *look, void (*each)(void *context, int sea
     }
 }
 
-static void add_to_tree(void *context, int seat, const struct look_stack *stack)
+static void add_to_tree(void *context, int seat, const struct stack *stack)
 {
     (void)seat;
-    stack_tree_add(context, stack->stack);
+    stack_tree_add(context, stack);
 }
 
 struct stack_tree *look_tree(const struct ask *look, bool bare, const struct look_ranks *ranks)

@@ -25,15 +25,9 @@ struct look_ranks { /* the wanted ones; NULL: all */
 /* The stacks, as a new tree. With `bare`, also processes that do not run Python. */
 struct stack_tree *look_tree(const struct ask *look, bool bare, const struct look_ranks *ranks);
 
-struct look_stack {
-    const struct stack *stack;
-    bool bare; /* a process that does not run Python */
-};
-
 /* Calls `each` for every stack; what it gets is borrowed. */
 void look_walk(const struct ask *look,
-               void (*each)(void *context, int seat, const struct look_stack *stack),
-               void *context);
+               void (*each)(void *context, int seat, const struct stack *stack), void *context);
 
 /* Calls `each` for every seat of which look_walk() shows all threads of all processes, with all
  * their native frames. None of its processes runs Python. */

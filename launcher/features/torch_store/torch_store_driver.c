@@ -248,12 +248,12 @@ static int first_absent(const struct torch_rank *ranks, size_t count)
     return -1;
 }
 
-static void take_stack(void *context, int seat, const struct look_stack *stack)
+static void take_stack(void *context, int seat, const struct stack *stack)
 {
     const struct torch_waits *waits = context;
     (void)seat;
-    if (stack->stack->rank == waits->absent)
-        places_add(waits->places, stack->stack);
+    if (stack->rank == waits->absent)
+        places_add(waits->places, stack);
 }
 
 static void looked(void *context, const struct ask *look)
