@@ -394,31 +394,11 @@ static size_t shown_frames(const struct native_thread *source, bool python)
     return count;
 }
 
-static void add_frame(struct process_thread *out, const char *function, const char *file, int line)
-{
-    out->frames[out->count++] = (struct stack_frame){
-        .function = mem_strdup(function), .file = mem_strdup(file), .line = line, .native = true};
-}
-
-/* Of a long stack, both ends. The outermost first. */
 static void add_frames(const struct native_thread *source, struct process_thread *out)
 {
-    bool python = out->count > 0;
-    size_t shown = shown_frames(source, python);
-    size_t left_out = shown > PROCESS_NATIVE_FRAMES_MAX ? shown - PROCESS_NATIVE_FRAMES_MAX : 0;
-    out->frames = mem_resize_array(out->frames, out->count + PROCESS_NATIVE_FRAMES_MAX + 2,
-                                   sizeof(*out->frames));
-    if (!source->whole && shown == source->count && shown > 0)
-        add_frame(out, STACK_MORE_FRAMES, "", 0);
-    for (size_t i = 0; i < shown; i++) {
-        if (left_out > 0 && i == OUTER_FRAMES) {
-            char *text AUTO_FREE = mem_printf("(%zu frames)", left_out);
-            add_frame(out, text, "", 0);
-            i += left_out;
-        }
-        const struct stack_frame *frame = &source->frames[shown - 1 - i];
-        add_frame(out, frame->function, frame->file, frame->line);
-    }
+    size_t shown = shown_frames(source, out->count > 0);
+    bool cut = !source->whole && shown == source->count && shown > 0;
+    process_frames_add(out, source->frames, shown, PROCESS_NATIVE_FRAMES_MAX, OUTER_FRAMES, cut);
 }
 
 /* A thread that runs no Python. */

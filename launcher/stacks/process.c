@@ -29,27 +29,29 @@ static int read_access(void *context, uint64_t address, void *out, size_t length
 }
 
 static void add_frame(struct process_thread *thread, const char *function, const char *file,
-                      int line)
+                      int line, bool native)
 {
-    thread->frames[thread->count++] = (struct stack_frame){
-        .function = mem_strdup(function), .file = mem_strdup(file), .line = line};
+    thread->frames[thread->count++] =
+        (struct stack_frame){mem_strdup(function), mem_strdup(file), line, native};
 }
 
-/* Takes the frames with the outermost first. Of a long stack, both ends. */
-static void take_frames(const struct python_stack *stack, struct process_thread *out)
+void process_frames_add(struct process_thread *thread, const struct stack_frame *source,
+                        size_t count, size_t max, size_t outer, bool cut)
 {
-    size_t left_out = stack->count > PROCESS_FRAMES_MAX ? stack->count - PROCESS_FRAMES_MAX : 0;
-    out->frames = mem_array(PROCESS_FRAMES_MAX + 2, sizeof(*out->frames));
-    if (stack->cut)
-        add_frame(out, STACK_MORE_FRAMES, "", 0);
-    for (size_t i = 0; i < stack->count; i++) {
-        if (left_out > 0 && i == OUTER_FRAMES) {
+    size_t left_out = count > max ? count - max : 0;
+    bool native = count > 0 && source[0].native;
+    thread->frames =
+        mem_resize_array(thread->frames, thread->count + max + 2, sizeof(*thread->frames));
+    if (cut)
+        add_frame(thread, STACK_MORE_FRAMES, "", 0, native);
+    for (size_t i = 0; i < count; i++) {
+        if (left_out > 0 && i == outer) {
             char *text AUTO_FREE = mem_printf("(%zu frames)", left_out);
-            add_frame(out, text, "", 0);
+            add_frame(thread, text, "", 0, native);
             i += left_out;
         }
-        const struct python_frame *frame = &stack->frames[stack->count - 1 - i];
-        add_frame(out, frame->function, frame->file, frame->line);
+        const struct stack_frame *frame = &source[count - 1 - i];
+        add_frame(thread, frame->function, frame->file, frame->line, native);
     }
 }
 
@@ -71,7 +73,8 @@ static void read_thread(const struct rights *rights, struct python *python, pid_
             memcpy(out->name, before.name, sizeof(out->name));
     }
     if (python_stack_read(python, source, &stack) == 0)
-        take_frames(&stack, out);
+        process_frames_add(out, stack.frames, stack.count, PROCESS_FRAMES_MAX, OUTER_FRAMES,
+                           stack.cut);
     python_stack_destroy(&stack);
     bool known = out->tid != 0 && task_read(pid, out->tid, &after) == 0;
     if (known && (before.runs || after.runs || before.switches != after.switches)) {

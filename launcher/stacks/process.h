@@ -51,4 +51,9 @@ struct process_stacks {
 int process_stacks_read(struct runtime_files *files, const struct rights *rights, pid_t pid,
                         int64_t deadline_ns, struct process_stacks *out);
 void process_stacks_destroy(struct process_stacks *stacks);
+/* Adds copies of frames, the outermost first. `source` has the innermost first. Of more than `max`,
+ * both ends are added, with `outer` frames of the outer one. `cut`: further out, more are unknown.
+ */
+void process_frames_add(struct process_thread *thread, const struct stack_frame *source,
+                        size_t count, size_t max, size_t outer, bool cut);
 void process_frames_free(struct stack_frame *frames, size_t count); /* with their texts */

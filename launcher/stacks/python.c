@@ -263,9 +263,9 @@ static void take(const struct frame_walk *walk, struct python_stack *out)
                                  .count = walk->count,
                                  .cut = walk->cut};
     for (size_t i = 0; i < walk->count; i++)
-        out->frames[i] = (struct python_frame){.function = walk->links[i].code->function,
-                                               .file = walk->links[i].code->file,
-                                               .line = walk->links[i].line};
+        out->frames[i] = (struct stack_frame){.function = walk->links[i].code->function,
+                                              .file = walk->links[i].code->file,
+                                              .line = walk->links[i].line};
 }
 
 /* A rank that was forked by --warm has the frames of features/warm/mother.py below its own. */

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "stacks/code.h"
+#include "stacks/stack.h"
 
 #define PYTHON_FRAMES_MAX 1000 /* the innermost; deeper ones are left out */
 #define PYTHON_THREADS_MAX 1024
@@ -34,13 +35,8 @@ struct python_thread {
     bool holds_gil;
 };
 
-struct python_frame {
-    const char *function, *file; /* borrowed from the struct python */
-    int line;                    /* 0: unknown */
-};
-
 struct python_stack {
-    struct python_frame *frames; /* the innermost first */
+    struct stack_frame *frames; /* the innermost first; texts are borrowed from the struct python */
     size_t count;
     bool cut; /* there are more */
 };

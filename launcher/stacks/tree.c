@@ -130,15 +130,20 @@ static void tree_node_destroy(struct tree_node *node)
     free(node);
 }
 
-/* Appends "loader.py:112 read". */
-static void tree_node_frame(const struct tree_node *node, struct buf *out)
+void stack_frame_text(const struct stack_frame *frame, struct buf *out)
 {
-    if (node->file[0] == '\0')
-        buf_puts(out, node->function);
-    else if (node->line > 0)
-        buf_printf(out, "%s:%d %s", text_base_name(node->file), node->line, node->function);
+    if (frame->file[0] == '\0')
+        buf_puts(out, frame->function);
+    else if (frame->line > 0)
+        buf_printf(out, "%s:%d %s", text_base_name(frame->file), frame->line, frame->function);
     else
-        buf_printf(out, "%s %s", text_base_name(node->file), node->function);
+        buf_printf(out, "%s %s", text_base_name(frame->file), frame->function);
+}
+
+/* Borrowed. */
+static struct stack_frame frame_of(const struct tree_node *node)
+{
+    return (struct stack_frame){node->function, node->file, node->line, node->native};
 }
 
 static int odd_first(const void *a, const void *b)
@@ -354,8 +359,7 @@ static void visit_node(struct visit *visit, const struct tree_node *node, size_t
         const struct tree_node *child = node->children[i];
         bool framed = child->trouble == NULL;
         if (framed)
-            visit->frames[depth] =
-                (struct stack_frame){child->function, child->file, child->line, child->native};
+            visit->frames[depth] = frame_of(child);
         visit_node(visit, child, depth + (framed ? 1 : 0));
     }
 }
@@ -387,20 +391,18 @@ static void put_ranks(const struct rank_set *ranks, struct buf *out)
 /* What is known of the stacks that end at the end of a line. */
 static void put_leaf(const struct tree_leaf *leaf, const char *noun, struct buf *out)
 {
-    struct buf doing AUTO_BUF = BUF_INIT(4096);
-    put_words(&leaf->doings, true, &doing);
-    if (doing.length > 0)
-        buf_printf(out, "; %s", buf_text(&doing));
+    if (leaf->doings.count > 0)
+        buf_puts(out, "; ");
+    put_words(&leaf->doings, true, out);
     if (leaf->gil.count > 0) {
         bool all = leaf->gil.count == leaf->ranks.count;
         buf_puts(out, all ? "; holds the GIL" : "; holds the GIL: ");
         if (!all)
             put_ranks(&leaf->gil, out);
     }
-    struct buf names AUTO_BUF = BUF_INIT(4096);
-    put_words(&leaf->names, false, &names);
-    if (names.length > 0)
-        buf_printf(out, "; thread%s %s", leaf->names.count > 1 ? "s" : "", buf_text(&names));
+    if (leaf->names.count > 0)
+        buf_puts(out, leaf->names.count > 1 ? "; threads " : "; thread ");
+    put_words(&leaf->names, false, out);
     if (leaf->stacks > leaf->ranks.count)
         buf_printf(out, "; %zu %s", leaf->stacks, noun);
 }
@@ -421,7 +423,8 @@ static void put_chain(const struct tree_node *node, size_t length, struct buf *o
             buf_printf(out, " > (%zu more)", length - HEAD_FRAMES - TAIL_FRAMES);
         if (!cut || i < HEAD_FRAMES || i >= length - TAIL_FRAMES) {
             buf_puts(out, i > 0 ? " > " : "");
-            tree_node_frame(node, out);
+            struct stack_frame frame = frame_of(node);
+            stack_frame_text(&frame, out);
         }
         node = i + 1 < length ? node->children[0] : node;
     }

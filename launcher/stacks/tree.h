@@ -14,6 +14,9 @@
 #define STACK_TREE_LINES 60
 #define STACK_TREE_ALL_LINES 100000
 
+/* Appends "train.py:6 read_batch". */
+void stack_frame_text(const struct stack_frame *frame, struct buf *out);
+
 struct stack_tree;
 
 struct stack_tree *stack_tree_create(void);

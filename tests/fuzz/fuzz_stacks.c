@@ -25,7 +25,7 @@ static void show(const struct python_stack *stack, int rank, struct stack_tree *
     struct stack_frame *frames = mem_array(stack->count + 1, sizeof(*frames));
     FUZZ_CHECK(stack->count <= PYTHON_FRAMES_MAX);
     for (size_t i = 0; i < stack->count; i++) {
-        const struct python_frame *frame = &stack->frames[stack->count - 1 - i];
+        const struct stack_frame *frame = &stack->frames[stack->count - 1 - i];
         check_text(frame->function);
         check_text(frame->file);
         FUZZ_CHECK(frame->line >= 0);

@@ -72,16 +72,6 @@ uint64_t place_frame_hash(const struct stack_frame *frame, uint64_t hash)
     return hash_add(hash, &frame->line, sizeof(frame->line));
 }
 
-void place_frame_text(const struct stack_frame *frame, struct buf *out)
-{
-    if (frame->file[0] == '\0')
-        buf_puts(out, frame->function);
-    else if (frame->line > 0)
-        buf_printf(out, "%s:%d %s", text_base_name(frame->file), frame->line, frame->function);
-    else
-        buf_printf(out, "%s %s", text_base_name(frame->file), frame->function);
-}
-
 /* The frames that count at all: of Python those of Python, of others those up to a call of MPI. */
 static size_t counting(const struct stack *stack)
 {

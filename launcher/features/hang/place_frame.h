@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/buf.h"
 #include "stacks/stack.h"
 
 /* Of Python's standard library, or of the C library: it says how a thread waits, not for what. */
@@ -18,8 +17,6 @@ const char *place_frame_mpi_call(const struct stack_frame *frame);
 
 /* Function, line and the base name of the file: hosts may have a program in different folders. */
 uint64_t place_frame_hash(const struct stack_frame *frame, uint64_t hash);
-/* Appends "train.py:6 read_batch". */
-void place_frame_text(const struct stack_frame *frame, struct buf *out);
 
 /* How many of the frames, from the outer end on, say where the stack is. 0: that is unknown.
  * `*waits`: what follows them waits for another thread or process of its own. */

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "features/hang/place_frame.h"
+#include "stacks/tree.h"
 
 #define WHERE_MAX 1024
 #define LEVELS_MAX 8 /* how often the ranks that go on may part again */
@@ -165,7 +166,7 @@ static void put_mpi_call(const struct path *path, size_t count, struct buf *out)
     if (at == 0 || !path->frames[at - 1].native)
         return;
     buf_puts(out, ", called by ");
-    place_frame_text(&path->frames[at - 1], out);
+    stack_frame_text(&path->frames[at - 1], out);
 }
 
 static char *text_of(const struct path *path, size_t count)
@@ -174,7 +175,7 @@ static char *text_of(const struct path *path, size_t count)
     if (mpi_call(path, count) != NULL)
         put_mpi_call(path, count, &text);
     else
-        place_frame_text(telling_frame(path, count), &text);
+        stack_frame_text(telling_frame(path, count), &text);
     if (path->system != NULL && count == path->count)
         buf_printf(&text, " (%s)", path->system);
     return buf_take(&text);
@@ -378,7 +379,7 @@ static char *with_parting(const struct rank *rank, size_t depth, const char *whe
     const struct path *path = main_path(rank);
     struct buf text AUTO_BUF = BUF_INIT(WHERE_MAX);
     if (depth < path->count)
-        place_frame_text(&path->frames[depth], &text);
+        stack_frame_text(&path->frames[depth], &text);
     if (depth >= path->count || strcmp(buf_text(&text), where) == 0)
         return mem_strdup(where);
     return mem_printf("%s > %s", buf_text(&text), where);

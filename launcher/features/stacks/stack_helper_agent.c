@@ -94,21 +94,32 @@ static Hvdrun__PythonFrame *new_frame(const struct stack_frame *source)
     return frame;
 }
 
-static Hvdrun__PythonStack *new_stack(enum stack_role role)
+/* `thread`: NULL for none. `above`: a frame above all others; NULL. The caller sets `doing`. */
+static Hvdrun__PythonStack *new_stack(enum stack_role role, const char *trouble,
+                                      const struct process_thread *thread, const char *above)
 {
     Hvdrun__PythonStack *stack = mem_alloc(sizeof(*stack));
+    size_t count = thread != NULL ? thread->count : 0;
     hvdrun__python_stack__init(stack);
     stack->role = role;
-    stack->doing = stack->trouble = stack->name = NULL;
+    stack->doing = NULL;
+    stack->trouble = mem_strdup(trouble != NULL ? trouble : "");
+    stack->name = mem_strdup(thread != NULL ? thread->name : "");
+    stack->call = thread != NULL ? thread->mpi_call : 0;
+    stack->mpi_helper = thread != NULL && thread->helper;
+    stack->frames = mem_array(count + 1, sizeof(Hvdrun__PythonFrame *));
+    if (above != NULL)
+        stack->frames[stack->n_frames++] =
+            new_frame(&(struct stack_frame){.function = above, .file = ""});
+    for (size_t i = 0; i < count; i++)
+        stack->frames[stack->n_frames++] = new_frame(&thread->frames[i]);
     return stack;
 }
 
 Hvdrun__PythonStack *stack_answer_trouble(const char *trouble)
 {
-    Hvdrun__PythonStack *stack = new_stack(STACK_MAIN);
+    Hvdrun__PythonStack *stack = new_stack(STACK_MAIN, trouble, NULL, NULL);
     stack->doing = mem_strdup("");
-    stack->trouble = mem_strdup(trouble);
-    stack->name = mem_strdup("");
     return stack;
 }
 
@@ -143,22 +154,6 @@ static void set_doing(pid_t pid, const struct process_thread *thread, Hvdrun__Py
         free(doing);
 }
 
-static Hvdrun__PythonStack *python_stack(pid_t pid, const struct process_thread *thread,
-                                         enum stack_role role)
-{
-    Hvdrun__PythonStack *stack = new_stack(role);
-    set_doing(pid, thread, stack);
-    stack->trouble = mem_strdup("");
-    stack->name = mem_strdup(thread->name);
-    stack->holds_gil = thread->holds_gil;
-    stack->call = thread->mpi_call;
-    stack->mpi_helper = thread->helper;
-    stack->frames = mem_array(thread->count + 1, sizeof(Hvdrun__PythonFrame *));
-    for (size_t i = 0; i < thread->count; i++)
-        stack->frames[stack->n_frames++] = new_frame(&thread->frames[i]);
-    return stack;
-}
-
 static void add_python(Hvdrun__StackAnswer *answer, pid_t pid, const struct process_stacks *source,
                        size_t *left)
 {
@@ -168,8 +163,11 @@ static void add_python(Hvdrun__StackAnswer *answer, pid_t pid, const struct proc
     for (size_t i = 0; i < source->count; i++) {
         const struct process_thread *thread = &source->threads[i];
         bool is_main = has_main ? thread->main : i == 0; /* the oldest one, if none is known */
-        enum stack_role role = is_main ? STACK_MAIN : STACK_OTHER;
-        add_stack(answer, python_stack(pid, thread, role), left);
+        Hvdrun__PythonStack *stack =
+            new_stack(is_main ? STACK_MAIN : STACK_OTHER, NULL, thread, NULL);
+        set_doing(pid, thread, stack);
+        stack->holds_gil = thread->holds_gil;
+        add_stack(answer, stack, left);
     }
 }
 
@@ -180,27 +178,18 @@ static Hvdrun__PythonStack *bare_stack(pid_t pid, const struct proc_state *state
                                        const struct process_thread *thread)
 {
     bool is_main = thread == NULL || thread->main;
-    Hvdrun__PythonStack *stack = new_stack(is_main ? STACK_MAIN : STACK_OTHER);
-    size_t count = thread != NULL ? thread->count : 0;
     char *text AUTO_FREE = source->trouble == NULL
                                ? mem_printf("process %s", state->name)
                                : mem_printf("process %s (%s)", state->name, source->trouble);
+    Hvdrun__PythonStack *stack =
+        new_stack(is_main ? STACK_MAIN : STACK_OTHER, source->trouble, thread, text);
+    stack->bare = true;
     if (is_main) {
         stack->doing = mem_strdup(state->doing);
         stack->held = state->held;
     } else {
         set_doing(pid, thread, stack);
     }
-    stack->trouble = mem_strdup(source->trouble != NULL ? source->trouble : "");
-    stack->name = mem_strdup(thread != NULL ? thread->name : "");
-    stack->bare = true;
-    stack->call = thread != NULL ? thread->mpi_call : 0;
-    stack->mpi_helper = thread != NULL && thread->helper;
-    stack->frames = mem_array(count + 1, sizeof(Hvdrun__PythonFrame *));
-    stack->frames[stack->n_frames++] =
-        new_frame(&(struct stack_frame){.function = text, .file = ""});
-    for (size_t i = 0; i < count; i++)
-        stack->frames[stack->n_frames++] = new_frame(&thread->frames[i]);
     return stack;
 }
 

@@ -59,7 +59,7 @@ static bool record(struct buf *file)
     return true;
 }
 
-static void expect_frame(const struct python_frame *frame, const char *function, int line)
+static void expect_frame(const struct stack_frame *frame, const char *function, int line)
 {
     assert_string_equal(frame->function, function);
     assert_string_equal(frame->file, "/app/train.py");

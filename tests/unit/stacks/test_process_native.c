@@ -21,8 +21,10 @@ static struct native_thread thread_of(pid_t tid, bool whole, const char *const *
     struct native_thread thread = {.tid = tid, .whole = whole};
     for (; functions[thread.count] != NULL; thread.count++) {
         thread.frames = mem_resize_array(thread.frames, thread.count + 1, sizeof(*thread.frames));
-        thread.frames[thread.count] = (struct stack_frame){
-            .function = mem_strdup(functions[thread.count]), .file = mem_strdup("/lib/x.so")};
+        thread.frames[thread.count] =
+            (struct stack_frame){.function = mem_strdup(functions[thread.count]),
+                                 .file = mem_strdup("/lib/x.so"),
+                                 .native = true};
     }
     return thread;
 }

@@ -199,7 +199,7 @@ static void begin_threads(struct world *world, struct reading *reading, size_t w
     assert_int_equal(reading->count, wanted);
 }
 
-static void expect_frame(const struct python_frame *frame, const char *function, int line)
+static void expect_frame(const struct stack_frame *frame, const char *function, int line)
 {
     assert_string_equal(frame->function, function);
     assert_string_equal(frame->file, "/app/train.py");
