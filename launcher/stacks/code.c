@@ -154,21 +154,11 @@ static bool has_type(struct memory *memory, const struct python_layout *layout, 
 
 static void put_utf8(struct buf *out, uint32_t point)
 {
-    if (point < 0x80) {
-        buf_putc(out, (char)point);
-    } else if (point < 0x800) {
-        buf_putc(out, (char)(0xc0 | point >> 6));
-        buf_putc(out, (char)(0x80 | (point & 63)));
-    } else if (point < 0x10000) {
-        buf_putc(out, (char)(0xe0 | point >> 12));
-        buf_putc(out, (char)(0x80 | (point >> 6 & 63)));
-        buf_putc(out, (char)(0x80 | (point & 63)));
-    } else {
-        buf_putc(out, (char)(0xf0 | point >> 18));
-        buf_putc(out, (char)(0x80 | (point >> 12 & 63)));
-        buf_putc(out, (char)(0x80 | (point >> 6 & 63)));
-        buf_putc(out, (char)(0x80 | (point & 63)));
-    }
+    static const unsigned char leads[] = {0, 0xc0, 0xe0, 0xf0};
+    unsigned more = point < 0x80 ? 0 : point < 0x800 ? 1 : point < 0x10000 ? 2 : 3;
+    buf_putc(out, (char)(leads[more] | point >> 6 * more));
+    while (more-- > 0)
+        buf_putc(out, (char)(0x80 | (point >> 6 * more & 63)));
 }
 
 /* Control characters and halves of pairs become '?'. */

@@ -283,9 +283,10 @@ static void *trace(void *context)
     return NULL;
 }
 
-void snapshot_stopping(pid_t pid, int memory_fd, int64_t deadline_ns, struct snapshot_order *orders,
-                       size_t count)
+static void stop_threads(void *context, pid_t pid, int memory_fd, int64_t deadline_ns,
+                         struct snapshot_order *orders, size_t count)
 {
+    (void)context;
     struct tracer tracer = {pid, memory_fd, deadline_ns, orders, count};
     pthread_t thread;
     for (size_t i = 0; i < count; i++) {
@@ -313,13 +314,6 @@ static int read_call(void *context, pid_t pid, pid_t tid, struct buf *out)
     (void)context;
     char *path AUTO_FREE = mem_printf("/proc/%d/task/%d/syscall", (int)pid, (int)tid);
     return fd_read_file(path, out, NULL) == 0 && out->length > 0 ? 0 : -1;
-}
-
-static void stop_threads(void *context, pid_t pid, int memory_fd, int64_t deadline_ns,
-                         struct snapshot_order *orders, size_t count)
-{
-    (void)context;
-    snapshot_stopping(pid, memory_fd, deadline_ns, orders, count);
 }
 
 const struct rights rights_own = {NULL, open_memory, read_call, stop_threads};

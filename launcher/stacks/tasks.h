@@ -28,7 +28,7 @@ struct rights {
     int (*memory)(void *context, pid_t pid);
     /* Appends /proc/PID/task/TID/syscall; -1: it cannot be read. */
     int (*call)(void *context, pid_t pid, pid_t tid, struct buf *out);
-    /* As snapshot_stopping(). */
+    /* Stops these threads of a process, one after another. `deadline_ns` is of clock_mono_ns(). */
     void (*stop)(void *context, pid_t pid, int memory_fd, int64_t deadline_ns,
                  struct snapshot_order *orders, size_t count);
 };
@@ -87,10 +87,6 @@ struct snapshot_order {
     int error; /* 0: `out` is filled in; ETIMEDOUT: the thread did not stop, or it is too late */
     struct snapshot out;
 };
-
-/* Stops these threads of a process, one after another. `deadline_ns` is of clock_mono_ns(). */
-void snapshot_stopping(pid_t pid, int memory_fd, int64_t deadline_ns, struct snapshot_order *orders,
-                       size_t count);
 
 void snapshot_destroy(struct snapshot *snapshot);
 

@@ -99,7 +99,7 @@ static void *stop_thread(void *context)
     struct snapshot_order order = {.tid = question->tid};
     (void)fd_own_table(stop->fd); /* what it has open stays open when the agent has ended */
     int memory AUTO_FD = rights_own.memory(NULL, question->pid);
-    snapshot_stopping(question->pid, memory, question->deadline_ns, &order, 1);
+    rights_own.stop(NULL, question->pid, memory, question->deadline_ns, &order, 1);
     if (order.error == 0)
         send_stopped(stop->fd, &order.out);
     else
@@ -190,8 +190,7 @@ static bool receive_all(int fd, void *out, size_t length)
 }
 
 /* Asks and receives the reply. The descriptor that came with it, if any, is in `*passed`. */
-static int ask(const struct stack_door_way *way, const struct question *question,
-               struct reply *reply, int *passed)
+static int ask(int fd, const struct question *question, struct reply *reply, int *passed)
 {
     union control control;
     struct iovec part = {reply, sizeof(*reply)};
@@ -201,8 +200,8 @@ static int ask(const struct stack_door_way *way, const struct question *question
                              .msg_controllen = sizeof(control.bytes)};
     *passed = -1;
     *reply = (struct reply){.error = EPIPE};
-    if (fd_send_all(way->fd, question, sizeof(*question)) < 0 ||
-        recvmsg(way->fd, &message, MSG_WAITALL | MSG_CMSG_CLOEXEC) != (ssize_t)sizeof(*reply))
+    if (fd_send_all(fd, question, sizeof(*question)) < 0 ||
+        recvmsg(fd, &message, MSG_WAITALL | MSG_CMSG_CLOEXEC) != (ssize_t)sizeof(*reply))
         return -1;
     const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
     if (header != NULL && header->cmsg_type == SCM_RIGHTS)
@@ -217,13 +216,14 @@ static bool is_refused(int error)
 
 static int get_memory(void *context, pid_t pid)
 {
+    const int *door = context;
     struct reply reply;
     int fd = rights_own.memory(NULL, pid), passed;
     if (fd >= 0 || !is_refused(errno))
         return fd;
     int error = errno;
     const struct question question = {.wish = WISH_MEMORY, .pid = pid};
-    if (ask(context, &question, &reply, &passed) == 0 && passed >= 0)
+    if (ask(*door, &question, &reply, &passed) == 0 && passed >= 0)
         return passed;
     errno = reply.error != 0 && reply.error != EPIPE ? reply.error : error;
     return -1;
@@ -231,66 +231,64 @@ static int get_memory(void *context, pid_t pid)
 
 static int get_call(void *context, pid_t pid, pid_t tid, struct buf *out)
 {
-    const struct stack_door_way *way = context;
+    const int *door = context;
     struct reply reply;
     char text[CALL_MAX];
     int passed;
     if (rights_own.call(NULL, pid, tid, out) == 0)
         return 0;
     const struct question question = {.wish = WISH_CALL, .pid = pid, .tid = tid};
-    if (!is_refused(errno) || ask(way, &question, &reply, &passed) < 0 || reply.error != 0 ||
-        reply.length > sizeof(text) || !receive_all(way->fd, text, reply.length))
+    if (!is_refused(errno) || ask(*door, &question, &reply, &passed) < 0 || reply.error != 0 ||
+        reply.length > sizeof(text) || !receive_all(*door, text, reply.length))
         return -1;
     return buf_append(out, text, reply.length);
 }
 
-static int get_stopped(const struct stack_door_way *way, const struct reply *reply,
-                       struct snapshot *out)
+static int get_stopped(int fd, const struct reply *reply, struct snapshot *out)
 {
     struct stopped stopped;
     if (reply->error != 0)
         return reply->error;
     if (reply->length < sizeof(stopped) || reply->length > sizeof(stopped) + SNAPSHOT_STACK ||
-        !receive_all(way->fd, &stopped, sizeof(stopped)))
+        !receive_all(fd, &stopped, sizeof(stopped)))
         return EPROTO;
     size_t length = reply->length - sizeof(stopped);
     *out = (struct snapshot){.registers = stopped.registers,
                              .stack_at = stopped.stack_at,
                              .stack = mem_alloc(length + 1),
                              .stack_length = length};
-    return receive_all(way->fd, out->stack, length) ? 0 : EPROTO;
+    return receive_all(fd, out->stack, length) ? 0 : EPROTO;
 }
 
 static void get_stops(void *context, pid_t pid, int memory_fd, int64_t deadline_ns,
                       struct snapshot_order *orders, size_t count)
 {
-    const struct stack_door_way *way = context;
+    const int *door = context;
     rights_own.stop(NULL, pid, memory_fd, deadline_ns, orders, count);
     for (size_t i = 0; i < count; i++) {
         struct snapshot_order *order = &orders[i];
         const struct question question = {deadline_ns, WISH_STOP, pid, order->tid, 0};
         struct reply reply;
         int passed;
-        if (is_refused(order->error) && ask(way, &question, &reply, &passed) == 0)
-            order->error = get_stopped(way, &reply, &order->out);
+        if (is_refused(order->error) && ask(*door, &question, &reply, &passed) == 0)
+            order->error = get_stopped(*door, &reply, &order->out);
     }
 }
 
-struct rights stack_door_rights(struct stack_door_way *way)
+struct rights stack_door_rights(int *fd)
 {
-    return (struct rights){way, get_memory, get_call, get_stops};
+    return (struct rights){fd, get_memory, get_call, get_stops};
 }
 
-uint64_t stack_door_call_number(const struct stack_door_way *way, pid_t pid, pid_t tid,
-                                uint64_t address)
+uint64_t stack_door_call_number(int fd, pid_t pid, pid_t tid, uint64_t address)
 {
     struct reply reply;
     uint64_t number = 0;
     int passed;
     const struct question question = {
         .wish = WISH_NUMBER, .pid = pid, .tid = tid, .address = address};
-    if (ask(way, &question, &reply, &passed) == 0 && reply.length == sizeof(number) &&
-        receive_all(way->fd, &number, sizeof(number)) && number != 0)
+    if (ask(fd, &question, &reply, &passed) == 0 && reply.length == sizeof(number) &&
+        receive_all(fd, &number, sizeof(number)) && number != 0)
         return number;
     errno = reply.error;
     return 0;

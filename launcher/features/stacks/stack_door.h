@@ -19,11 +19,7 @@ struct stack_door;
 struct stack_door *stack_door_create(struct loop *loop, int fd, struct call_watches **watches);
 void stack_door_destroy(struct stack_door *door); /* accepts NULL */
 
-/* The helper's end: what it may do itself it does itself. */
-struct stack_door_way {
-    int fd;
-};
-struct rights stack_door_rights(struct stack_door_way *way);
+/* The helper's end is `fd`, which lives longer. What the helper may do itself it does itself. */
+struct rights stack_door_rights(int *fd);
 /* As call_watches_number(). */
-uint64_t stack_door_call_number(const struct stack_door_way *way, pid_t pid, pid_t tid,
-                                uint64_t address);
+uint64_t stack_door_call_number(int fd, pid_t pid, pid_t tid, uint64_t address);

@@ -241,7 +241,7 @@ static void clear_answer(Hvdrun__StackAnswer *answer)
 #define WORK_MAX 256 /* bytes of a StackWork */
 
 struct helper {
-    struct stack_door_way door;
+    int door; /* of features/stacks/stack_door.h */
     struct runtime_files *files;
     struct modules *modules;
     const struct unwind_module *module; /* NULL: not loaded yet, or it cannot be */
@@ -266,7 +266,7 @@ static void number_calls(const struct helper *helper, pid_t pid, struct process_
         struct process_thread *thread = &stacks->threads[i];
         if (thread->back == 0)
             continue;
-        thread->mpi_call = stack_door_call_number(&helper->door, pid, thread->tid, thread->back);
+        thread->mpi_call = stack_door_call_number(helper->door, pid, thread->tid, thread->back);
         if (thread->mpi_call == 0 && errno != ESRCH && stacks->remark == NULL)
             stacks->remark = call_watches_refusal(errno);
     }
@@ -356,7 +356,7 @@ static int run(const char *door)
     pthread_t thread;
     if (parse_int(door, 3, INT32_MAX, &fd, NULL) < 0)
         return EXIT_FAILURE;
-    helper.door.fd = (int)fd;
+    helper.door = (int)fd;
     prctl(PR_SET_NAME, "hvdrun-stacks");
     /* Nobody wants its core. With a limit of 0, programs that take cores would get one. */
     setrlimit(RLIMIT_CORE, &(struct rlimit){1, 1});

@@ -77,8 +77,7 @@ static int use_rights(const struct rights *rights, pid_t waiting, pid_t spinning
 /* As a user who may do nothing to the targets. */
 static int be_helper(int fd, pid_t waiting, pid_t spinning)
 {
-    struct stack_door_way way = {fd};
-    struct rights rights = stack_door_rights(&way);
+    struct rights rights = stack_door_rights(&fd);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (setgid(NOBODY) < 0 || setuid(NOBODY) < 0)
         return 20;
@@ -115,8 +114,8 @@ static void test_another_user(void **state)
 static void test_own_rights(void **state)
 {
     (void)state;
-    struct stack_door_way way = {-1};
-    struct rights rights = stack_door_rights(&way);
+    int none = -1;
+    struct rights rights = stack_door_rights(&none);
     pid_t waiting = start_target(false), spinning = start_target(true);
     int result = use_rights(&rights, waiting, spinning);
     kill(waiting, SIGKILL);
