@@ -81,7 +81,7 @@ static void arm(struct output *output)
 
 static void hand_over(struct output *output)
 {
-    console_settle(output->console);
+    surface_settle(output->console->surface[OUTPUT_STDERR]);
     sink_submit(output->sink);
 }
 
@@ -250,7 +250,8 @@ bool output_destroy(struct output *output, int64_t wait_ms)
     while (output->backlog.first != NULL)
         take_slice(output, &seat);
     mux_finish(output->mux);
-    console_finish(output->console);
+    surface_finish(output->console->surface[OUTPUT_STDOUT]);
+    surface_finish(output->console->surface[OUTPUT_STDERR]);
     free_lists(output);
     loop_timer_destroy(output->submit_timer);
     loop_timer_destroy(output->due_timer);
@@ -348,16 +349,20 @@ void output_message(struct output *output, enum log_level level, const char *lin
     output_block(output, text);
 }
 
+static void put_text(struct output *output, enum output_stream stream, const char *text)
+{
+    surface_text(output->console->surface[stream], stream, text, strlen(text));
+    arm(output);
+}
+
 void output_block(struct output *output, const char *text)
 {
-    console_text(output->console, OUTPUT_STDERR, text);
-    arm(output);
+    put_text(output, OUTPUT_STDERR, text);
 }
 
 void output_print(struct output *output, const char *text)
 {
-    console_text(output->console, OUTPUT_STDOUT, text);
-    arm(output);
+    put_text(output, OUTPUT_STDOUT, text);
 }
 
 void output_progress(struct output *output, const char *text)

@@ -54,8 +54,7 @@ static void on_wake(void *context, int what)
 /* A launcher that may not have one more thread still has to print: then it blocks. */
 static void start(struct sink *sink)
 {
-    writer_start(sink->writer);
-    int wake_fd = writer_wake_fd(sink->writer);
+    int wake_fd = writer_start(sink->writer);
     if (sink->watch == NULL && wake_fd >= 0) {
         sink->watch = loop_fd_create(sink->loop, wake_fd, on_wake, sink);
         loop_fd_watch(sink->watch, LOOP_READ);
@@ -233,10 +232,4 @@ void backlog_drop_first(struct backlog *backlog)
         backlog->last = NULL;
     backlog->done++;
     free(chunk);
-}
-
-void backlog_destroy(struct backlog *backlog)
-{
-    while (backlog->first != NULL)
-        backlog_drop_first(backlog);
 }

@@ -94,4 +94,3 @@ void backlog_put(struct backlog *backlog, int seat, int stream, const void *byte
 void backlog_put_word(struct backlog *backlog, enum backlog_what what, int seat, int stream);
 void backlog_put_seat(struct backlog *backlog, int seat, const struct output_seat *who);
 void backlog_drop_first(struct backlog *backlog);
-void backlog_destroy(struct backlog *backlog);

@@ -181,19 +181,3 @@ void console_destroy(struct console *console)
     surface_destroy(console->surface[0]);
     free(console);
 }
-
-void console_text(struct console *console, int stream, const char *text)
-{
-    surface_text(console->surface[stream], stream, text, strlen(text));
-}
-
-void console_settle(struct console *console)
-{
-    surface_settle(console->surface[OUTPUT_STDERR]);
-}
-
-void console_finish(struct console *console)
-{
-    surface_finish(console->surface[OUTPUT_STDOUT]);
-    surface_finish(console->surface[OUTPUT_STDERR]);
-}

@@ -41,7 +41,3 @@ struct console {
 
 struct console *console_create(struct sink *sink, const struct output_config *config);
 void console_destroy(struct console *console);
-
-void console_text(struct console *console, int stream, const char *text);
-void console_settle(struct console *console); /* before the bytes are handed over */
-void console_finish(struct console *console);

@@ -183,18 +183,14 @@ static void *run(void *argument)
 
 /* ---- on the loop's thread ---- */
 
-void writer_start(struct writer *writer)
+int writer_start(struct writer *writer)
 {
     if (writer->started || writer->inline_only)
-        return;
+        return writer->wake_fd;
     writer->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     writer->started =
         writer->wake_fd >= 0 && thread_start(&writer->thread, "hvdrun-sink", run, writer) == 0;
     writer->inline_only = !writer->started;
-}
-
-int writer_wake_fd(const struct writer *writer)
-{
     return writer->wake_fd;
 }
 

@@ -34,9 +34,8 @@ struct writer;
 
 struct writer *writer_create(void);
 
-/* Starts the thread, once. wake_fd: see writer_wake(). */
-void writer_start(struct writer *writer);
-int writer_wake_fd(const struct writer *writer); /* -1: there is none */
+/* Starts the thread, once. Returns the wake_fd (writer_wake()); -1: there is none. */
+int writer_start(struct writer *writer);
 
 /* Writes what is queued, waiting at most `wait_ms`, ends the thread and frees everything. False:
  * the thread is blocked in a write; it does the rest when that write returns. */
