@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "features/hang/place_frame.h"
 #include "stacks/tree.h"
 
@@ -250,9 +251,11 @@ static void add_own(struct rank *rank, const struct path *own)
 {
     char *text AUTO_FREE = text_of(own, own->count), *before = rank->where;
     const char *noun = own->role == STACK_OTHER ? "another thread" : "a child process";
+    const char *name = own->frames[0].function;
     if (own->calls)
-        rank->where = mem_printf("%s, and %s of it (%s) %s", before, noun,
-                                 own->frames[0].function + strlen("process "), text);
+        rank->where =
+            mem_printf("%s, and %s of it (%s) %s", before, noun,
+                       text_begins(name, "process ") ? name + strlen("process ") : name, text);
     else
         rank->where = mem_printf("%s, and %s of it is in %s", before, noun, text);
     free(before);

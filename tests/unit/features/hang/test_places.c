@@ -300,6 +300,27 @@ static void test_a_child_process(void **state)
                       "calls read, waits in pipe_read; 3 others are in p.py:9 all_reduce");
 }
 
+/* What an agent sends need not begin as it should. */
+static void test_a_child_process_of_a_liar(void **state)
+{
+    (void)state;
+    struct places *places = places_create();
+    const struct stack_frame frame = {.function = "tar", .file = ""};
+    for (int rank = 0; rank < 4; rank++)
+        add(places, rank, STACK_MAIN,
+            rank == 2 ? "/x/p.py:7 unpack > " LIB "subprocess.py:1955 Popen._try_wait; calls wait4"
+                      : "/x/p.py:9 all_reduce; calls recvfrom");
+    places_add(places, &(struct stack){.rank = 2,
+                                       .role = STACK_CHILD,
+                                       .bare = true,
+                                       .doing = "calls read",
+                                       .frames = &frame,
+                                       .count = 1,
+                                       .trouble = ""});
+    expect_of(places, "rank 2 is elsewhere: in p.py:7 unpack, and a child process of it (tar) "
+                      "calls read; 3 others are in p.py:9 all_reduce");
+}
+
 /* PyTorch's DataLoader: two worker processes for each rank. */
 static void test_a_data_loader(void **state)
 {
@@ -419,6 +440,7 @@ int main(void)
         TEST(test_native_frames_of_python),
         TEST(test_the_standard_library),
         TEST(test_a_child_process),
+        TEST(test_a_child_process_of_a_liar),
         TEST(test_a_data_loader),
         TEST(test_all_wait_for_their_own),
         TEST(test_system_calls),
