@@ -18,6 +18,11 @@ json_t *json_text(const char *text)
     return value != NULL ? value : json_string("(not UTF-8)");
 }
 
+json_t *json_text_or_null(const char *text)
+{
+    return text[0] != '\0' ? json_text(text) : json_null();
+}
+
 json_t *json_wall_time(const struct job *job, int64_t mono_ns)
 {
     if (mono_ns == 0)

@@ -10,6 +10,7 @@ struct json_t;
 
 /* Names and texts come from outside and may be invalid UTF-8, which JSON does not allow. */
 struct json_t *json_text(const char *text);
+struct json_t *json_text_or_null(const char *text); /* null for "" */
 
 /* Our monotonic time as seconds since 1970; null for 0. */
 struct json_t *json_wall_time(const struct job *job, int64_t mono_ns);

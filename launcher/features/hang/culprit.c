@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "features/hang/culprit.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +16,20 @@ struct odd {
 };
 
 struct culprit_search {
+    const struct culprit_sign *sign; /* that is looked for */
     const struct culprit_rank *ranks;
     int count;
     const struct culprit_stall *stall; /* NULL: none */
     const struct culprit_ended *ended; /* likewise */
     struct odd odd;
+};
+
+/* The strongest first. */
+struct culprit_sign {
+    enum culprit_kind kind;
+    bool (*find)(struct culprit_search *search); /* fills `odd` */
+    void (*put)(const struct culprit_search *search, struct buf *out);
+    size_t number; /* the member of a rank that odd_lowest() compares */
 };
 
 /* Key 0: unknown. True: more than a half of all ranks have the same key, and a few of those that
@@ -55,14 +65,20 @@ static uint64_t way_key(const struct culprit_rank *rank)
     return rank->way == HANG_MOVES ? 0 : (uint64_t)rank->way;
 }
 
+static int64_t number_of(const struct culprit_search *search, int rank)
+{
+    int64_t number;
+    memcpy(&number, (const char *)&search->ranks[rank] + search->sign->number, sizeof(number));
+    return number;
+}
+
 /* The ranks with the lowest number; those without one do not count. */
-static bool odd_lowest(struct culprit_search *search,
-                       int64_t (*number)(const struct culprit_rank *rank))
+static bool odd_lowest(struct culprit_search *search)
 {
     int64_t least = INT64_MAX, most = -1;
     search->odd.count = 0;
     for (int i = 0; i < search->count; i++) {
-        int64_t its = number(&search->ranks[i]);
+        int64_t its = number_of(search, i);
         if (its > most) {
             most = its;
             search->odd.other = i;
@@ -71,30 +87,10 @@ static bool odd_lowest(struct culprit_search *search,
             least = its;
     }
     for (int i = 0; i < search->count; i++) {
-        if (number(&search->ranks[i]) == least)
+        if (number_of(search, i) == least)
             search->odd.list[search->odd.count++] = i;
     }
     return most > least && 2 * search->odd.count <= search->count;
-}
-
-static int64_t launched_of(const struct culprit_rank *rank)
-{
-    return rank->launched;
-}
-
-static int64_t enqueued_of(const struct culprit_rank *rank)
-{
-    return rank->enqueued;
-}
-
-static bool odd_launched(struct culprit_search *search)
-{
-    return odd_lowest(search, launched_of);
-}
-
-static bool odd_behind(struct culprit_search *search)
-{
-    return odd_lowest(search, enqueued_of);
 }
 
 static bool odd_place(struct culprit_search *search)
@@ -419,17 +415,16 @@ static void put_stall(const struct culprit_search *search, struct buf *out)
     put_there(&first->place, "in ", out);
 }
 
-/* The strongest first. */
-static const struct culprit_sign {
-    enum culprit_kind kind;
-    bool (*find)(struct culprit_search *search); /* fills `odd` */
-    void (*put)(const struct culprit_search *search, struct buf *out);
-} evidence[] = {
-    {CULPRIT_HELD, odd_held, put_held},       {CULPRIT_LAUNCHED, odd_launched, put_launched},
-    {CULPRIT_STALL, odd_stalled, put_stall},  {CULPRIT_BEHIND, odd_behind, put_behind},
-    {CULPRIT_PLACE, odd_place, put_place},    {CULPRIT_ABSENT, odd_absent, put_absent},
-    {CULPRIT_WAY, odd_way, put_way},          {CULPRIT_ENDED, odd_ended, put_ended},
-    {CULPRIT_SILENT, odd_silent, put_silent},
+static const struct culprit_sign evidence[] = {
+    {CULPRIT_HELD, odd_held, put_held, 0},
+    {CULPRIT_LAUNCHED, odd_lowest, put_launched, offsetof(struct culprit_rank, launched)},
+    {CULPRIT_STALL, odd_stalled, put_stall, 0},
+    {CULPRIT_BEHIND, odd_lowest, put_behind, offsetof(struct culprit_rank, enqueued)},
+    {CULPRIT_PLACE, odd_place, put_place, 0},
+    {CULPRIT_ABSENT, odd_absent, put_absent, 0},
+    {CULPRIT_WAY, odd_way, put_way, 0},
+    {CULPRIT_ENDED, odd_ended, put_ended, 0},
+    {CULPRIT_SILENT, odd_silent, put_silent, 0},
 };
 
 /* All that stand out are on its host. */
@@ -460,10 +455,11 @@ struct culprit culprit_find(struct culprit_rank *ranks, int count,
         qsort(ranks, (size_t)count, sizeof(*ranks), by_rank);
     search.odd.list = mem_array((size_t)count + 1, sizeof(*search.odd.list));
     for (size_t i = 0; i < sizeof(evidence) / sizeof(evidence[0]); i++) {
-        if (!evidence[i].find(&search))
+        search.sign = &evidence[i];
+        if (!search.sign->find(&search))
             continue;
-        evidence[i].put(&search, out);
-        culprit = (struct culprit){evidence[i].kind, rank_to_blame(&search)};
+        search.sign->put(&search, out);
+        culprit = (struct culprit){search.sign->kind, rank_to_blame(&search)};
         break;
     }
     if (culprit.kind == CULPRIT_NONE) {

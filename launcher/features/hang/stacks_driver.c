@@ -81,11 +81,9 @@ static json_t *answer_of(const struct ask *look, const struct look_ranks *ranks)
     stack_tree_print(tree, &style, &text);
     json_object_set_new(answer, "stacks", stacks_json(tree));
     json_object_set_new(answer, "text", json_text(buf_text(&text)));
-    json_object_set_new(answer, "missing",
-                        missing.length > 0 ? json_text(buf_text(&missing)) : json_null());
-    json_object_set_new(answer, "remarks",
-                        remarks.length > 0 ? json_text(buf_text(&remarks)) : json_null());
-    json_object_set_new(answer, "odd", odd.length > 0 ? json_text(buf_text(&odd)) : json_null());
+    json_object_set_new(answer, "missing", json_text_or_null(buf_text(&missing)));
+    json_object_set_new(answer, "remarks", json_text_or_null(buf_text(&remarks)));
+    json_object_set_new(answer, "odd", json_text_or_null(buf_text(&odd)));
     stack_tree_destroy(tree);
     return answer;
 }

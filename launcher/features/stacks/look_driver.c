@@ -34,8 +34,7 @@ static json_t *frames_json(const struct stack_leaf *leaf)
         const struct stack_frame *frame = &leaf->frames[i];
         json_t *object = json_object();
         json_object_set_new(object, "function", json_text(frame->function));
-        json_object_set_new(object, "file",
-                            frame->file[0] != '\0' ? json_text(frame->file) : json_null());
+        json_object_set_new(object, "file", json_text_or_null(frame->file));
         json_object_set_new(object, "line",
                             frame->line > 0 ? json_integer(frame->line) : json_null());
         if (frame->native)
@@ -52,22 +51,18 @@ static void add_leaf(void *context, const struct stack_leaf *leaf)
         STACK_ROLE_LIST(ROLE_WORD)
 #undef ROLE_WORD
     };
-    json_t *list = context, *object = json_object();
-    if (json_array_size(list) >= LEAVES_MAX) {
-        json_decref(object);
+    json_t *list = context;
+    if (json_array_size(list) >= LEAVES_MAX)
         return;
-    }
+    json_t *object = json_object();
     json_object_set_new(object, "ranks", numbers(leaf->ranks, leaf->rank_count));
     json_object_set_new(object, "thread", json_string(words[leaf->role]));
     json_object_set_new(object, "count", json_integer((json_int_t)leaf->stacks));
-    json_object_set_new(object, "doing",
-                        leaf->doing[0] != '\0' ? json_text(leaf->doing) : json_null());
-    json_object_set_new(object, "names",
-                        leaf->names[0] != '\0' ? json_text(leaf->names) : json_null());
+    json_object_set_new(object, "doing", json_text_or_null(leaf->doing));
+    json_object_set_new(object, "names", json_text_or_null(leaf->names));
     json_object_set_new(object, "gil_ranks", numbers(leaf->gil_ranks, leaf->gil_count));
     json_object_set_new(object, "frames", frames_json(leaf));
-    json_object_set_new(object, "trouble",
-                        leaf->trouble[0] != '\0' ? json_text(leaf->trouble) : json_null());
+    json_object_set_new(object, "trouble", json_text_or_null(leaf->trouble));
     json_array_append_new(list, object);
 }
 
