@@ -111,8 +111,7 @@ struct copies {
     struct map by_path;
     size_t held;
     struct buf path;
-    struct copy *writing; /* what the callback of lines.h works on */
-    const struct copy_end *writer;
+    const struct copy_end *writer; /* what the callback of lines.h works on */
 };
 
 struct copies *copies_create(struct sink *sink, struct files *files, bool append)
@@ -152,9 +151,10 @@ static struct copy *add_copy(struct copies *copies, const char *path)
 
 /* ---- writing ---- */
 
-static void write_bytes(struct copies *copies, struct copy *copy, const struct copy_end *writer,
-                        const char *bytes, size_t length)
+static void write_bytes(struct copies *copies, const struct copy_end *writer, const char *bytes,
+                        size_t length)
 {
+    struct copy *copy = writer->copy;
     if (length == 0)
         return;
     if (copy->unfinished && copy->owner != writer)
@@ -167,13 +167,7 @@ static void write_bytes(struct copies *copies, struct copy *copy, const struct c
 static void on_piece(void *context, const struct lines_piece *piece)
 {
     struct copies *copies = context;
-    write_bytes(copies, copies->writing, copies->writer, piece->text, piece->length);
-}
-
-static void select_writer(struct copies *copies, const struct copy_end *end)
-{
-    copies->writing = end->copy;
-    copies->writer = end;
+    write_bytes(copies, copies->writer, piece->text, piece->length);
 }
 
 /* ---- public functions ---- */
@@ -193,10 +187,10 @@ void copies_begin(struct copies *copies, struct copy_end *end, const struct labe
 void copies_add(struct copies *copies, struct copy_end *end, const char *bytes, size_t length)
 {
     if (!copies->shared) {
-        write_bytes(copies, end->copy, end, bytes, length);
+        write_bytes(copies, end, bytes, length);
         return;
     }
-    select_writer(copies, end);
+    copies->writer = end;
     copies->held -= end->lines.length;
     lines_add(&end->lines, bytes, length, on_piece, copies);
     if (copies->held + end->lines.length > HELD_MAX && end->lines.length > HELD_LONG)
@@ -209,7 +203,7 @@ void copies_finish(struct copies *copies, struct copy_end *end)
     struct copy *copy = end->copy;
     if (copy == NULL)
         return;
-    select_writer(copies, end);
+    copies->writer = end;
     copies->held -= end->lines.length;
     lines_finish(&end->lines, on_piece, copies);
     if (copy->owner == end)

@@ -71,12 +71,6 @@ bool terminal_may_read(void)
     return front < 0 || front == getpgrp();
 }
 
-static bool is_set(const char *name)
-{
-    const char *value = getenv(name);
-    return value != NULL && *value != '\0';
-}
-
 /* A terminal on which a line can be rewritten. */
 static bool is_live(int fd)
 {
@@ -86,8 +80,9 @@ static bool is_live(int fd)
 
 static bool wants_color(enum output_color color, int fd)
 {
+    const char *no = getenv("NO_COLOR");
     if (color == OUTPUT_COLOR_AUTO)
-        return is_live(fd) && !is_set("NO_COLOR");
+        return is_live(fd) && (no == NULL || *no == '\0');
     return color == OUTPUT_COLOR_ALWAYS;
 }
 

@@ -25,7 +25,7 @@
 #define FRESH_BYTES 65536
 
 struct expect_pattern {
-    char *text, *whole;
+    char *whole;
     regex_t compiled;
     bool usable;    /* memory may have run out for another start */
     size_t matched; /* bytes, since it was compiled */
@@ -96,34 +96,18 @@ static int compile(const char *text, regex_t *out, struct error *err)
     return error_set(err, "%s", why);
 }
 
-static void pattern_destroy(struct expect_pattern *pattern)
-{
-    if (pattern == NULL)
-        return;
-    if (pattern->usable)
-        regfree(&pattern->compiled);
-    free(pattern->text);
-    free(pattern->whole);
-    free(pattern);
-}
-
-/* NULL: it is not a regular expression, or one that can be slow; `err` says why. */
-static struct expect_pattern *pattern_create(const char *text, struct error *err)
+/* -1: it is not a regular expression, or one that can be slow; `err` says why. */
+static int pattern_init(struct expect_pattern *pattern, const char *text, struct error *err)
 {
     regex_t alone;
     if (check(text, err) < 0 || compile(text, &alone, err) < 0)
-        return NULL;
+        return -1;
     regfree(&alone);
-    struct expect_pattern *pattern = mem_alloc(sizeof(*pattern));
-    pattern->text = mem_strdup(text);
     /* At one place only, the library needs one pass through the line. Otherwise it tries a match at
      * each byte. */
     pattern->whole = mem_printf("^.*(%s)", text);
     pattern->usable = compile(pattern->whole, &pattern->compiled, err) == 0;
-    if (pattern->usable)
-        return pattern;
-    pattern_destroy(pattern);
-    return NULL;
+    return pattern->usable ? 0 : -1;
 }
 
 static void start_again(struct expect_pattern *pattern)
@@ -151,7 +135,8 @@ static bool pattern_matches(struct expect_pattern *pattern, const char *line, si
 
 struct item {
     struct expect is;
-    struct expect_pattern *pattern;
+    char *text; /* is.pattern */
+    struct expect_pattern pattern;
     int64_t since_ms;
     bool armed;
 };
@@ -187,14 +172,12 @@ static int add(struct expects *expects, const char *place, const char *text, str
     if (colon == NULL || colon == text ||
         parse_duration_ms(colon + 1, &item->is.limit_ms, &why) < 0 || item->is.limit_ms == 0)
         return wrong(err, place, text, "expected REGEX:TIME, as in 'step [0-9]+:10m'");
-    char *pattern AUTO_FREE = mem_strndup(text, (size_t)(colon - text));
-    item->pattern = pattern_create(pattern, &why);
-    if (item->pattern == NULL)
-        return wrong(err, place, pattern, why.text);
-    item->is.pattern = item->pattern->text;
+    item->is.pattern = item->text = mem_strndup(text, (size_t)(colon - text));
     expects->count++;
-    if (pattern_matches(item->pattern, "", 0))
-        return wrong(err, place, pattern, "every line matches it, even an empty one");
+    if (pattern_init(&item->pattern, item->text, &why) < 0)
+        return wrong(err, place, item->text, why.text);
+    if (pattern_matches(&item->pattern, "", 0))
+        return wrong(err, place, item->text, "every line matches it, even an empty one");
     return 0;
 }
 
@@ -219,8 +202,13 @@ void expects_destroy(struct expects *expects)
 {
     if (expects == NULL)
         return;
-    for (int i = 0; i < expects->count; i++)
-        pattern_destroy(expects->items[i].pattern);
+    for (int i = 0; i < expects->count; i++) {
+        struct item *item = &expects->items[i];
+        if (item->pattern.usable)
+            regfree(&item->pattern.compiled);
+        free(item->pattern.whole);
+        free(item->text);
+    }
     for (size_t i = 0; i < expects->line_count; i++)
         free(expects->lines[i].bytes);
     free(expects->lines);
@@ -256,7 +244,7 @@ static void take_line(struct expects *expects, const char *line, size_t length, 
     expects->text[length] = '\0';
     for (int i = 0; i < expects->count; i++) {
         struct item *item = &expects->items[i];
-        if (!pattern_matches(item->pattern, expects->text, length))
+        if (!pattern_matches(&item->pattern, expects->text, length))
             continue;
         item->armed = item->is.met = true;
         item->is.last_ms = item->since_ms = now_ms;
