@@ -21,95 +21,30 @@ static char *number_text(int64_t number)
     return mem_printf("%lld", (long long)number);
 }
 
-static char *copy(const char *text)
+static char *name_of(const struct explain_host *host)
 {
-    return text == NULL ? NULL : mem_strdup(text);
+    return host == NULL ? NULL : mem_strdup(host->host);
 }
 
-static char *rank_word(const struct view *v)
+static char *full_folder_of(const struct explain_host *host)
 {
-    return v->rank == NULL ? NULL : number_text(v->rank->rank);
-}
-
-static char *host_word(const struct view *v)
-{
-    return v->rank == NULL ? NULL : copy(v->rank->host);
-}
-
-static char *pid_word(const struct view *v)
-{
-    return v->rank == NULL || v->rank->pid <= 0 ? NULL : number_text(v->rank->pid);
-}
-
-static char *signal_word(const struct view *v)
-{
-    const char *name = v->rank == NULL ? NULL : signal_short_name(v->rank->code);
-    return name == NULL ? mem_strdup("signal") : mem_printf("SIG%s", name);
-}
-
-static char *killer_word(const struct view *v)
-{
-    bool by_kernel = v->rank != NULL && v->rank->code == SIGKILL;
-    return mem_strdup(by_kernel ? "the OOM killer" : "a program");
-}
-
-static char *request_word(const struct view *v)
-{
-    return v->rank == NULL ? NULL : copy(v->rank->request);
-}
-
-static char *lost_host_word(const struct view *v)
-{
-    const struct explain_host *host = view_lost_host(v);
-    return host == NULL ? NULL : copy(host->host);
-}
-
-static char *gpu_host_word(const struct view *v)
-{
-    const struct explain_host *host = view_gpu_host(v, GPU_FAULT_GPU);
-    host = host != NULL ? host : view_gpu_host(v, GPU_FAULT_PROGRAM);
-    return host == NULL ? NULL : copy(host->host);
-}
-
-static char *folder_word(const struct view *v)
-{
-    return v->host == NULL ? NULL : host_signs_full_folder(v->host);
-}
-
-static char *full_host_word(const struct view *v)
-{
-    const struct explain_host *host = view_full_host(v);
-    return host == NULL ? NULL : copy(host->host);
-}
-
-static char *full_host_folder_word(const struct view *v)
-{
-    const struct explain_host *host = view_full_host(v);
     return host == NULL ? NULL : host_signs_full_folder(host);
 }
 
-static char *place_word(const struct view *v)
+static char *signal_of(const struct explain_rank *rank)
 {
-    return error_text_place(v->error);
+    const char *name = rank == NULL ? NULL : signal_short_name(rank->code);
+    return name == NULL ? mem_strdup("signal") : mem_printf("SIG%s", name);
 }
 
-static char *lines_word(const struct view *v)
+static const struct explain_host *gpu_host(const struct view *v)
 {
-    return mem_strdup(v->facts->has_folder ? "lines.txt" : "'hvdrun logs'");
-}
-
-static char *nccl_word(const struct view *v)
-{
-    return copy(v->facts->nccl);
-}
-
-static char *flights_word(const struct view *v)
-{
-    return mem_printf("%zu rank%s", v->facts->flights, v->facts->flights == 1 ? "" : "s");
+    const struct explain_host *host = view_gpu_host(v, GPU_FAULT_GPU);
+    return host != NULL ? host : view_gpu_host(v, GPU_FAULT_PROGRAM);
 }
 
 /* "rank 1 is", "ranks 1,3 are" */
-static char *behind_word(const struct view *v)
+static char *those_behind(const struct view *v)
 {
     int64_t first, last;
     struct buf list AUTO_BUF = BUF_INIT(TEXT_MAX);
@@ -124,22 +59,15 @@ static char *behind_word(const struct view *v)
                       count == 1 ? "is" : "are");
 }
 
-static char *behind_at_word(const struct view *v)
+static char *collective_text(const struct view *v, bool of_first)
 {
     int64_t first, last;
     view_collectives(v, &first, &last);
-    return number_text(first);
-}
-
-static char *ahead_at_word(const struct view *v)
-{
-    int64_t first, last;
-    view_collectives(v, &first, &last);
-    return number_text(last);
+    return number_text(of_first ? first : last);
 }
 
 /* What stands in quotes in the line that was found. An apostrophe within a word is none. */
-static char *name_word(const struct view *v)
+static char *quoted_name(const struct view *v)
 {
     if (v->at >= v->error->count)
         return NULL;
@@ -156,7 +84,7 @@ static char *name_word(const struct view *v)
 }
 
 /* In a line of NCCL: "from peer 10.0.0.2<36707> with status=12" */
-static char *peer_word(const struct view *v)
+static char *peer_address(const struct view *v)
 {
     static const char mark[] = "from peer ";
     if (v->at >= v->error->count)
@@ -173,29 +101,45 @@ static char *peer_word(const struct view *v)
     return length == 0 || length > NAME_MAX ? NULL : mem_strndup(peer, length);
 }
 
+/* The words of the texts, and the facts that they stand for. */
+/* clang-format off */
+#define WORD_LIST(X) \
+    X(rank, v->rank == NULL ? NULL : number_text(v->rank->rank)) \
+    X(host, v->rank == NULL ? NULL : mem_strdup(v->rank->host)) \
+    X(pid, v->rank == NULL || v->rank->pid <= 0 ? NULL : number_text(v->rank->pid)) \
+    X(signal, signal_of(v->rank)) \
+    X(killer, mem_strdup(v->rank != NULL && v->rank->code == SIGKILL ? "the OOM killer" \
+                                                                      : "a program")) \
+    X(request, v->rank == NULL ? NULL : mem_strdup(v->rank->request)) \
+    X(lost_host, name_of(view_lost_host(v))) \
+    X(gpu_host, name_of(gpu_host(v))) \
+    X(folder, full_folder_of(v->host)) \
+    X(full_host, name_of(view_full_host(v))) \
+    X(full_host_folder, full_folder_of(view_full_host(v))) \
+    X(place, error_text_place(v->error)) \
+    X(lines, mem_strdup(v->facts->has_folder ? "lines.txt" : "'hvdrun logs'")) \
+    X(nccl, mem_strdup(v->facts->nccl)) \
+    X(flights, mem_printf("%zu rank%s", v->facts->flights, v->facts->flights == 1 ? "" : "s")) \
+    X(behind, those_behind(v)) \
+    X(behind_at, collective_text(v, true)) \
+    X(ahead_at, collective_text(v, false)) \
+    X(name, quoted_name(v)) \
+    X(peer, peer_address(v))
+/* clang-format on */
+
+#define WORD_TEXT(name, value)                     \
+    static char *name##_word(const struct view *v) \
+    {                                              \
+        return value;                              \
+    }
+WORD_LIST(WORD_TEXT)
+
+#define WORD_ROW(name, value) {#name, name##_word},
+
 static const struct word {
     const char *name;
     char *(*text)(const struct view *v);
-} words[] = {{"rank", rank_word},
-             {"host", host_word},
-             {"pid", pid_word},
-             {"signal", signal_word},
-             {"killer", killer_word},
-             {"request", request_word},
-             {"lost_host", lost_host_word},
-             {"gpu_host", gpu_host_word},
-             {"folder", folder_word},
-             {"full_host", full_host_word},
-             {"full_host_folder", full_host_folder_word},
-             {"place", place_word},
-             {"lines", lines_word},
-             {"nccl", nccl_word},
-             {"flights", flights_word},
-             {"behind", behind_word},
-             {"behind_at", behind_at_word},
-             {"ahead_at", ahead_at_word},
-             {"name", name_word},
-             {"peer", peer_word}};
+} words[] = {WORD_LIST(WORD_ROW)};
 
 /* The fact `name`, which the caller frees; NULL: it is not known. */
 static char *word_of(const struct view *v, const char *name, size_t length)
