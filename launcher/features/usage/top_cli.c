@@ -29,56 +29,29 @@ control_run control_top;
 
 #define CONTROL_USAGE_MARK '*' /* begins the line of a rank that differs */
 
-/* The texts: a title, and two tables, whose first lines are their titles. */
-struct control_usage_views {
-    struct buf title, ranks, hosts;
-};
-
 #define CELL_MAX ((size_t)4096)
-
-static void put_share(double cpus, struct buf *out)
-{
-    buf_printf(out, "%.0f %%", cpus * 100);
-}
-
-static void put_count(double count, struct buf *out)
-{
-    buf_printf(out, "%.0f", count);
-}
-
-static void put_percentage(double percent, struct buf *out)
-{
-    buf_printf(out, "%.0f %%", percent);
-}
-
-static void put_watts(double watts, struct buf *out)
-{
-    buf_printf(out, "%.0f W", watts);
-}
-
-static void put_progress(double percent, struct buf *out)
-{
-    buf_printf(out, "%.1f %%", percent);
-}
 
 /* The values of a rank. */
 static const struct column {
     const char *key, *title;
-    void (*put)(double value, struct buf *out);
+    void (*put)(double value, struct buf *out); /* NULL: as a number */
+    int places;                                 /* of the number, before the unit */
+    double scale;
+    const char *unit;
     bool if_any; /* only if a rank has such a value */
 } columns[] = {
     /* the most important ones first: a narrow terminal does not show the last ones */
-    {"cpus", "cpu", put_share, false},
-    {"last_output_s", "last output", control_show_duration, false},
-    {"progress", "progress", put_progress, true},
-    {"resident_bytes", "memory", control_show_bytes, false},
-    {"gpu_use_percent", "gpu", put_percentage, true},
-    {"gpu_power_w", "gpu power", put_watts, true},
-    {"gpu_memory_bytes", "gpu memory", control_show_bytes, true},
-    {"read_bytes", "read", control_show_bytes, false},
-    {"written_bytes", "written", control_show_bytes, false},
-    {"threads", "threads", put_count, false},
-    {"processes", "processes", put_count, false},
+    {"cpus", "cpu", NULL, 0, 100, " %", false},
+    {"last_output_s", "last output", control_show_duration, .if_any = false},
+    {"progress", "progress", NULL, 1, 1, " %", true},
+    {"resident_bytes", "memory", control_show_bytes, .if_any = false},
+    {"gpu_use_percent", "gpu", NULL, 0, 1, " %", true},
+    {"gpu_power_w", "gpu power", NULL, 0, 1, " W", true},
+    {"gpu_memory_bytes", "gpu memory", control_show_bytes, .if_any = true},
+    {"read_bytes", "read", control_show_bytes, .if_any = false},
+    {"written_bytes", "written", control_show_bytes, .if_any = false},
+    {"threads", "threads", NULL, 0, 1, "", false},
+    {"processes", "processes", NULL, 0, 1, "", false},
 };
 
 #define COLUMNS (sizeof(columns) / sizeof(columns[0]))
@@ -102,15 +75,6 @@ static void put_job(const json_t *usage, struct buf *out)
     buf_putc(out, '\n');
 }
 
-static void put_percent(const json_t *object, const char *key, struct buf *out)
-{
-    double percent = usage_value(object, key);
-    if (isnan(percent))
-        buf_putc(out, '-');
-    else
-        buf_printf(out, "%.0f %%", percent);
-}
-
 static void add_host(struct text_table *table, const json_t *host)
 {
     static const char *const resources[] = {"cpu", "memory", "io"};
@@ -131,7 +95,8 @@ static void add_host(struct text_table *table, const json_t *host)
     }
     add_cell(table, &cell);
     for (size_t i = 0; i < sizeof(resources) / sizeof(resources[0]); i++) {
-        put_percent(json_object_get(host, "pressure"), resources[i], &cell);
+        double percent = usage_value(json_object_get(host, "pressure"), resources[i]);
+        buf_printf(&cell, isnan(percent) ? "-" : "%.0f %%", percent);
         add_cell(table, &cell);
     }
 }
@@ -184,8 +149,11 @@ static void add_rank(struct text_table *table, const json_t *rank, const struct 
         const char *mark = control_text_of(marks, columns[i].key, "");
         if (isnan(value))
             buf_puts(&cell, mark[0] == 'n' ? "none yet" : "-");
-        else
+        else if (columns[i].put != NULL)
             columns[i].put(value, &cell);
+        else
+            buf_printf(&cell, "%.*f%s", columns[i].places, value * columns[i].scale,
+                       columns[i].unit);
         if (mark[0] != '\0')
             buf_puts(&cell, mark[0] == 'm' ? " >" : " <");
         else if (shown[i].marked)
@@ -224,28 +192,6 @@ void control_usage_text(const json_t *usage, struct buf *out)
     put_ranks(json_object_get(usage, "ranks"), out);
     buf_putc(out, '\n');
     put_hosts(json_object_get(usage, "hosts"), out);
-}
-
-static void views_clear(struct control_usage_views *views)
-{
-    buf_clear(&views->title);
-    buf_clear(&views->ranks);
-    buf_clear(&views->hosts);
-}
-
-static void views_make(const json_t *usage, struct control_usage_views *out)
-{
-    views_clear(out);
-    put_job(usage, &out->title);
-    put_ranks(json_object_get(usage, "ranks"), &out->ranks);
-    put_hosts(json_object_get(usage, "hosts"), &out->hosts);
-}
-
-static void views_destroy(struct control_usage_views *views)
-{
-    buf_destroy(&views->title);
-    buf_destroy(&views->ranks);
-    buf_destroy(&views->hosts);
 }
 
 /* Orders that a user can choose, after that of the marks. */
@@ -352,35 +298,41 @@ static const struct screen_module *open_module(struct error *err)
     return module_open(path, SCREEN_MODULE_KIND, err);
 }
 
+/* Until a key is pressed, or for a period. */
+static enum screen_key show(json_t *usage, size_t order, const struct screen_module *module,
+                            struct screen *screen)
+{
+    struct buf title AUTO_BUF = BUF_INIT(TEXT_MAX), ranks AUTO_BUF = BUF_INIT(TEXT_MAX),
+                     hosts AUTO_BUF = BUF_INIT(TEXT_MAX);
+    json_t *sorted = json_copy(usage);
+    control_usage_sort(sorted, order);
+    put_job(sorted, &title);
+    put_ranks(json_object_get(sorted, "ranks"), &ranks);
+    put_hosts(json_object_get(sorted, "hosts"), &hosts);
+    json_decref(sorted);
+    const struct screen_view tables[] = {{"ranks", buf_text(&ranks)}, {"hosts", buf_text(&hosts)}};
+    return module->show(screen, buf_text(&title), tables, control_usage_order_name(order),
+                        CONTROL_USAGE_MARK, PERIOD_MS);
+}
+
 /* Until the user leaves: 0. -1: the job does not answer. */
 static int show_all(int fd, const struct screen_module *module, struct screen *screen,
                     struct error *err)
 {
-    struct control_usage_views views = {
-        .title = BUF_INIT(TEXT_MAX), .ranks = BUF_INIT(TEXT_MAX), .hosts = BUF_INIT(TEXT_MAX)};
     enum screen_key key = SCREEN_NONE;
     size_t order = 0;
-    json_t *usage = NULL;
     while (key != SCREEN_LEAVES) {
-        usage = ask_anew(fd, err);
+        json_t *usage = ask_anew(fd, err);
         if (usage == NULL)
-            break;
+            return -1;
         usage_marks_set(usage);
         do {
-            json_t *sorted = json_copy(usage);
-            control_usage_sort(sorted, order);
-            views_make(sorted, &views);
-            json_decref(sorted);
-            const struct screen_view tables[] = {{"ranks", buf_text(&views.ranks)},
-                                                 {"hosts", buf_text(&views.hosts)}};
-            key = module->show(screen, buf_text(&views.title), tables,
-                               control_usage_order_name(order), CONTROL_USAGE_MARK, PERIOD_MS);
+            key = show(usage, order, module, screen);
             order += key == SCREEN_SORT;
         } while (key == SCREEN_SORT);
         json_decref(usage);
     }
-    views_destroy(&views);
-    return usage == NULL ? -1 : 0;
+    return 0;
 }
 
 static int show_live(int fd, struct error *err)
