@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "cli/control_show.h"
 #include "features/evidence/evidence.h"
 #include "model/plan/rank_list.h"
@@ -49,14 +50,6 @@ static struct explain_gpu gpu_of(const json_t *object)
                                 .remapping_pending = json_is_true(json_object_get(rows, "pending")),
                                 .remapping_failed = json_is_true(json_object_get(rows, "failed")),
                                 .uncorrected = count_of(ecc, "volatile", INT64_MAX)};
-}
-
-/* `list`: JSON of features/evidence/evidence_json_driver.h, or anything else. `out` has a place for
- * each element, and borrows from it. */
-static void explain_json_gpus(const json_t *list, struct explain_gpu *out)
-{
-    for (size_t i = 0; i < json_array_size(list); i++)
-        out[i] = gpu_of(json_array_get(list, i));
 }
 
 #define HOSTS_SHOWN 4 /* of a variable */
@@ -114,11 +107,6 @@ static void take_ranks(struct explain_case *out)
     out->facts.rank_count = count;
 }
 
-static const char *known(const json_t *object, const char *key)
-{
-    return json_string_value(json_object_get(object, key));
-}
-
 static const json_t *host_in(const json_t *list, const char *host)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
@@ -169,17 +157,17 @@ static void take_hosts(struct explain_case *out)
                                   .lost = is_lost(object) && is_about_loss(&out->facts),
                                   .lost_later = is_lost(object) && !is_about_loss(&out->facts),
                                   .silent = json_is_false(json_object_get(answer, "answered")),
-                                  .pressure = known(answer, "pressure"),
-                                  .memory = known(answer, "memory"),
-                                  .cores = known(answer, "cores"),
-                                  .folders = known(answer, "folders"),
-                                  .kernel = known(answer, "kernel"),
-                                  .xid = known(answer, "xid"),
+                                  .pressure = text_of(answer, "pressure"),
+                                  .memory = text_of(answer, "memory"),
+                                  .cores = text_of(answer, "cores"),
+                                  .folders = text_of(answer, "folders"),
+                                  .kernel = text_of(answer, "kernel"),
+                                  .xid = text_of(answer, "xid"),
                                   .gpus = out->gpus + gpus,
                                   .gpu_count = json_array_size(its),
-                                  .gpus_missing = known(answer, "gpus_missing")};
-        explain_json_gpus(its, out->gpus + gpus);
-        gpus += json_array_size(its);
+                                  .gpus_missing = text_of(answer, "gpus_missing")};
+        for (size_t j = 0; j < json_array_size(its); j++)
+            out->gpus[gpus++] = gpu_of(json_array_get(its, j));
     }
     out->facts.hosts = out->hosts;
     out->facts.host_count = count;
@@ -202,40 +190,40 @@ static void take_first(struct explain_case *out)
     bool likely = json_is_true(json_object_get(cause, "likely"));
     bool revised = likely || is_revised(out, cause);
     const json_t *source = out->evidence != NULL && !revised ? out->evidence : cause;
-    out->facts.cause = known(cause, "kind");
-    out->facts.what = known(source, "text");
+    out->facts.cause = text_of(cause, "kind");
+    out->facts.what = text_of(source, "text");
     out->facts.rank = int_of(source, "rank", -1);
-    out->facts.kind = known(out->evidence, "kind");
+    out->facts.kind = text_of(out->evidence, "kind");
     out->facts.when_s = number_of(out->evidence, "time");
 }
 
 /* Files that the evidence has besides its own. */
-static void take_files(struct explain_case *out)
+static void take_names(struct explain_case *out)
 {
     const json_t *flights = json_object_get(out->evidence, "flight_recorder"),
                  *hosts = json_object_get(out->evidence, "hosts");
     for (size_t i = 0; i < json_array_size(flights); i++)
-        out->facts.flights += known(json_array_get(flights, i), "file") != NULL;
+        out->facts.flights += text_of(json_array_get(flights, i), "file") != NULL;
     if (strcmp(control_text_of(out->evidence, "rank_by", ""), "nccl") != 0)
         return;
     for (size_t i = 0; i < json_array_size(hosts) && out->facts.nccl == NULL; i++)
-        out->facts.nccl = known(json_array_get(hosts, i), "ras");
+        out->facts.nccl = text_of(json_array_get(hosts, i), "ras");
 }
 
 static void take_end(struct explain_case *out, enum job_record_state state)
 {
     const json_t *job = json_object_get(out->report, "job");
-    const char *id = known(job, "id");
+    const char *id = text_of(job, "id");
     struct explain_facts *facts = &out->facts;
-    facts->job = out->record != NULL ? known(out->record, "job") : id;
+    facts->job = out->record != NULL ? text_of(out->record, "job") : id;
     if (facts->job == NULL)
-        facts->job = known(out->evidence, "job");
+        facts->job = text_of(out->evidence, "job");
     facts->gone = out->record != NULL && state == JOB_RECORD_LOST;
     facts->ended = json_is_integer(json_object_get(job, "status"));
     facts->status = int_of(job, "status", 0);
     facts->started_s = number_of(job != NULL ? job : out->record, "started");
     facts->ended_s = number_of(job, "ended");
-    facts->store_waits = known(json_object_get(out->report, "torch_store"), "text");
+    facts->store_waits = text_of(json_object_get(out->report, "torch_store"), "text");
 }
 
 /* Keeps the end. */
@@ -248,65 +236,6 @@ static void add_line(struct buf *out, const char *text, size_t length)
     }
     buf_append(out, text, length);
     buf_putc(out, '\n');
-}
-
-/* From lines.txt: those below the heading of the rank, which are indented. */
-static void said_in_file(const char *text, const char *stream, int rank, struct buf *out)
-{
-    char *heading AUTO_FREE = mem_printf("last lines of %s, rank %d on ", stream, rank);
-    bool inside = false;
-    while (*text != '\0') {
-        size_t length = strcspn(text, "\n"), indent = strspn(text, " ");
-        indent = indent < LINE_INDENT ? indent : LINE_INDENT;
-        if (text[0] != ' ')
-            inside = strncmp(text, heading, strlen(heading)) == 0;
-        else if (inside)
-            add_line(out, text + indent, length - indent);
-        text += length + (text[length] == '\n');
-    }
-}
-
-/* What hvdrun quoted of the rank at the end of the job. */
-static bool said_in_failure(const char *text, struct buf *out)
-{
-    static const char heading[] = "hvdrun: last lines of its stderr:\n";
-    const char *found = strstr(text, heading);
-    for (text = found == NULL ? "" : found + sizeof(heading) - 1; text[0] == ' ';) {
-        size_t length = strcspn(text, "\n"), indent = strspn(text, " ");
-        indent = indent < LINE_INDENT ? indent : LINE_INDENT;
-        add_line(out, text + indent, length - indent);
-        text += length + (text[length] == '\n');
-    }
-    return found != NULL;
-}
-
-/* The last lines of the job may have none of the rank. */
-static void said_in_record(const json_t *record, const char *stream, int rank, struct buf *out)
-{
-    const json_t *list = json_object_get(record, "lines");
-    if (strcmp(stream, "stderr") == 0 &&
-        said_in_failure(control_text_of(record, "failure", ""), out))
-        return;
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *line = json_array_get(list, i);
-        const char *text = control_text_of(line, "text", "");
-        if (int_of(line, "rank", -1) == rank &&
-            strcmp(control_text_of(line, "stream", ""), stream) == 0)
-            add_line(out, text, strcspn(text, "\n"));
-    }
-}
-
-/* What the rank that the story is about wrote to this stream last. */
-static const char *take_said(const struct explain_case *explained, const char *stream,
-                             const char *lines, struct buf *out)
-{
-    int rank = explained->facts.rank;
-    buf_init(out, SAID_MAX + TEXT_MAX + 1);
-    if (rank >= 0 && lines != NULL)
-        said_in_file(lines, stream, rank, out);
-    else if (rank >= 0)
-        said_in_record(explained->record, stream, rank, out);
-    return buf_text(out);
 }
 
 /* The number of the collective operation in which NCCL's watchdog of a rank gave up. */
@@ -323,32 +252,62 @@ static void take_collective(struct explain_case *out, int rank, const char *line
     }
 }
 
-static void collectives_in_file(const char *text, struct explain_case *out)
+/* `to`: the lines of the rank that the story is about, in this stream. */
+static void take_line(struct explain_case *out, int rank, const char *text, size_t length,
+                      struct buf *to)
 {
-    static const char heading[] = "last lines of stderr, rank ";
-    int rank = -1;
-    while (*text != '\0') {
-        size_t length = strcspn(text, "\n");
-        if (text[0] != ' ')
-            rank = strncmp(text, heading, sizeof(heading) - 1) == 0
-                       ? (int)strtol(text + sizeof(heading) - 1, NULL, 10)
-                       : -1;
-        else if (rank >= 0)
-            take_collective(out, rank, text, length);
+    if (rank < 0)
+        return;
+    if (rank == out->facts.rank)
+        add_line(to, text, length);
+    take_collective(out, rank, text, length);
+}
+
+/* Lines that are indented, up to the first one that is not. Returns what follows. */
+static const char *take_indented(struct explain_case *out, int rank, const char *text,
+                                 struct buf *to)
+{
+    while (text[0] == ' ') {
+        size_t length = strcspn(text, "\n"), indent = strspn(text, " ");
+        indent = indent < LINE_INDENT ? indent : LINE_INDENT;
+        take_line(out, rank, text + indent, length - indent, to);
         text += length + (text[length] == '\n');
+    }
+    return text;
+}
+
+/* lines.txt: those of a rank are below its heading. */
+static void take_file(const char *text, struct explain_case *out)
+{
+    static const char *const headings[] = {"last lines of stderr, rank ",
+                                           "last lines of stdout, rank "};
+    while (*text != '\0') {
+        bool printed = text_begins(text, headings[1]);
+        bool known = printed || text_begins(text, headings[0]);
+        int rank = known ? (int)strtol(text + strlen(headings[0]), NULL, 10) : -1;
+        text += strcspn(text, "\n");
+        text += *text == '\n';
+        text = take_indented(out, rank, text, printed ? &out->printed : &out->said);
     }
 }
 
-static void take_collectives(const char *lines, struct explain_case *out)
+/* The last lines of the job. They may have none of the rank: what hvdrun quoted of it at the end
+ * is better. */
+static void take_record(struct explain_case *out)
 {
+    static const char heading[] = "hvdrun: last lines of its stderr:\n";
     const json_t *list = json_object_get(out->record, "lines");
-    if (lines != NULL) {
-        collectives_in_file(lines, out);
-        return;
-    }
+    struct buf other AUTO_BUF = BUF_INIT(SAID_MAX + TEXT_MAX + 1);
+    const char *failure = strstr(control_text_of(out->record, "failure", ""), heading);
+    if (failure != NULL)
+        take_indented(out, out->facts.rank, failure + strlen(heading), &out->said);
     for (size_t i = 0; i < json_array_size(list); i++) {
-        const char *text = control_text_of(json_array_get(list, i), "text", "");
-        take_collective(out, int_of(json_array_get(list, i), "rank", -1), text, strlen(text));
+        const json_t *line = json_array_get(list, i);
+        const char *text = control_text_of(line, "text", ""),
+                   *stream = control_text_of(line, "stream", "");
+        struct buf *quoted = failure == NULL ? &out->said : &other;
+        take_line(out, int_of(line, "rank", -1), text, strcspn(text, "\n"),
+                  strcmp(stream, "stderr") == 0 ? quoted : &out->printed);
     }
 }
 
@@ -400,7 +359,7 @@ static void take_libraries(struct explain_case *out)
     for (size_t i = 0; i < json_array_size(files); i++) {
         const json_t *file = json_array_get(files, i);
         struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX);
-        const char *path = known(file, "path"), *id = known(file, "build_id");
+        const char *path = text_of(file, "path"), *id = text_of(file, "build_id");
         if (path == NULL)
             continue;
         put_ranks(json_object_get(file, "ranks"), &text);
@@ -430,10 +389,15 @@ void explain_json_take(json_t *record, enum job_record_state state, json_t *evid
     take_hosts(out);
     take_differences(out);
     take_libraries(out);
-    take_files(out);
-    out->facts.said = take_said(out, "stderr", lines, &out->said);
-    out->facts.printed = take_said(out, "stdout", lines, &out->printed);
-    take_collectives(lines, out);
+    take_names(out);
+    buf_init(&out->said, SAID_MAX + TEXT_MAX + 1);
+    buf_init(&out->printed, SAID_MAX + TEXT_MAX + 1);
+    if (lines != NULL)
+        take_file(lines, out);
+    else
+        take_record(out);
+    out->facts.said = buf_text(&out->said);
+    out->facts.printed = buf_text(&out->printed);
 }
 
 void explain_case_destroy(struct explain_case *explained)
