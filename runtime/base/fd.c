@@ -164,21 +164,27 @@ int fd_send_all(int fd, const void *bytes, size_t length)
     return 0;
 }
 
+int fd_read_rest(int fd, struct buf *out)
+{
+    char chunk[16384];
+    ssize_t got = fd_read(fd, chunk, sizeof(chunk));
+    while (got > 0 && buf_append(out, chunk, (size_t)got) == 0)
+        got = fd_read(fd, chunk, sizeof(chunk));
+    if (got > 0)
+        errno = EFBIG;
+    return got == 0 ? 0 : -1;
+}
+
 int fd_read_file(const char *path, struct buf *out, struct error *err)
 {
     int fd AUTO_FD = fd_open(path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
         return error_errno(err, errno, "cannot open %s", path);
-    for (;;) {
-        char chunk[16384];
-        ssize_t got = fd_read(fd, chunk, sizeof(chunk));
-        if (got < 0)
-            return error_errno(err, errno, "cannot read %s", path);
-        if (got == 0)
-            return 0;
-        if (buf_append(out, chunk, (size_t)got) < 0)
-            return error_set(err, "%s is larger than %zu bytes", path, out->limit);
-    }
+    if (fd_read_rest(fd, out) == 0)
+        return 0;
+    if (errno == EFBIG)
+        return error_set(err, "%s is larger than %zu bytes", path, out->limit);
+    return error_errno(err, errno, "cannot read %s", path);
 }
 
 struct file_stamp file_stamp_of_stat(const struct stat *status)

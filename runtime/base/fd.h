@@ -44,6 +44,8 @@ ssize_t fd_read(int fd, void *bytes, size_t length); /* read() without EINTR */
 ssize_t fd_pread(int fd, void *bytes, size_t length, off_t offset);
 ssize_t fd_write(int fd, const void *bytes, size_t length); /* write() without EINTR */
 
+/* Appends all up to the end to `out`, which keeps what fits. -1 and errno; EFBIG: its limit. */
+int fd_read_rest(int fd, struct buf *out);
 /* Appends the whole file to `out`, whose limit bounds the size. The error names the path. */
 int fd_read_file(const char *path, struct buf *out, struct error *err);
 

@@ -62,15 +62,6 @@ int flight_dump_ask(struct flight_dump *dump, const char *pipe, const char *path
     return fd >= 0 && fd_write(fd, "1", 1) == 1 ? 0 : -1;
 }
 
-static bool read_whole(int fd, struct buf *out)
-{
-    char bytes[16384];
-    ssize_t got = fd_read(fd, bytes, sizeof(bytes));
-    while (got > 0 && buf_append(out, bytes, (size_t)got) == 0)
-        got = fd_read(fd, bytes, sizeof(bytes));
-    return got == 0;
-}
-
 enum flight_state flight_dump_look(struct flight_dump *dump, const char *path, struct buf *out)
 {
     struct stat info;
@@ -84,7 +75,8 @@ enum flight_state flight_dump_look(struct flight_dump *dump, const char *path, s
     if ((uint64_t)info.st_size > out->limit)
         return FLIGHT_TOO_LARGE;
     buf_clear(out);
-    if (read_whole(fd, out) && out->length > 0 && buf_text(out)[out->length - 1] == PICKLE_STOP)
+    if (fd_read_rest(fd, out) == 0 && out->length > 0 &&
+        buf_text(out)[out->length - 1] == PICKLE_STOP)
         return FLIGHT_TAKEN;
     return FLIGHT_WAITS;
 }
@@ -101,7 +93,7 @@ enum flight_state flight_dump_look(struct flight_dump *dump, const char *path, s
 #define LATE_MS 500 /* the thread notices the deadline before we give it up */
 
 /* Shared with the thread; the last one frees it. */
-struct dump_work {
+struct flight_dumps {
     struct thread_share share;
     struct flight_item *items;
     size_t count, room;
@@ -109,109 +101,102 @@ struct dump_work {
     int64_t deadline_ms;
 };
 
-struct flight_dumps {
-    struct dump_work *work;
-    bool *told;
-};
-
 /* With the mutex locked, which it unlocks. */
-static void leave(struct dump_work *work)
+static void leave(struct flight_dumps *dumps)
 {
-    if (!thread_share_leave(&work->share))
+    if (!thread_share_leave(&dumps->share))
         return;
-    for (size_t i = 0; i < work->count; i++) {
-        flight_places_clear(&work->items[i].places);
-        free(work->items[i].bytes);
+    for (size_t i = 0; i < dumps->count; i++) {
+        flight_places_clear(&dumps->items[i].places);
+        free(dumps->items[i].bytes);
     }
-    free(work->items);
-    free(work);
+    free(dumps->items);
+    free(dumps);
 }
 
-static void end_item(struct dump_work *work, struct flight_item *item, const char *missing)
+static void end_item(struct flight_dumps *dumps, struct flight_item *item, const char *missing)
 {
-    thread_share_lock(&work->share);
+    thread_share_lock(&dumps->share);
     item->missing = missing;
     item->ended = true;
-    thread_share_unlock(&work->share);
+    thread_share_unlock(&dumps->share);
 }
 
-static void take_bytes(struct dump_work *work, struct flight_item *item, const struct buf *text)
+static void take_bytes(struct flight_dumps *dumps, struct flight_item *item, const struct buf *text)
 {
-    if (text->length > work->room) {
-        end_item(work, item, "the dumps of this host are too large in total");
+    if (text->length > dumps->room) {
+        end_item(dumps, item, "the dumps of this host are too large in total");
         return;
     }
-    work->room -= text->length;
+    dumps->room -= text->length;
     item->bytes = mem_alloc(text->length);
     memcpy(item->bytes, buf_text(text), text->length);
     item->length = text->length;
-    end_item(work, item, NULL);
+    end_item(dumps, item, NULL);
 }
 
-static void look_at(struct dump_work *work, struct flight_item *item, struct flight_dump *dump)
+static void look_at(struct flight_dumps *dumps, struct flight_item *item, struct flight_dump *dump)
 {
     struct buf text AUTO_BUF = BUF_INIT(FLIGHT_FILE_MAX);
     enum flight_state state = flight_dump_look(dump, item->places.dump, &text);
     if (state == FLIGHT_TAKEN)
-        take_bytes(work, item, &text);
+        take_bytes(dumps, item, &text);
     else if (state == FLIGHT_TOO_LARGE)
-        end_item(work, item, "it has more than 4 MiB");
+        end_item(dumps, item, "it has more than 4 MiB");
 }
 
 /* Until it is time to look again. false: it is too late for that. */
-static bool wait_a_while(struct dump_work *work)
+static bool wait_a_while(struct flight_dumps *dumps)
 {
     int64_t until_ms = clock_mono_ms() + FLIGHT_PAUSE_MS;
-    thread_share_lock(&work->share);
-    while (!work->abandoned && thread_share_wait(&work->share, until_ms)) {
+    thread_share_lock(&dumps->share);
+    while (!dumps->abandoned && thread_share_wait(&dumps->share, until_ms)) {
     }
-    bool goes_on = !work->abandoned && clock_mono_ms() <= work->deadline_ms;
-    thread_share_unlock(&work->share);
+    bool goes_on = !dumps->abandoned && clock_mono_ms() <= dumps->deadline_ms;
+    thread_share_unlock(&dumps->share);
     return goes_on;
 }
 
 /* Only this thread writes to items that have not ended, so it reads them without the mutex. */
 static void *collect(void *context)
 {
-    struct dump_work *work = context;
-    struct flight_dump *dumps AUTO_FREE = mem_array(work->count + 1, sizeof(*dumps));
+    struct flight_dumps *dumps = context;
+    struct flight_dump *looks AUTO_FREE = mem_array(dumps->count + 1, sizeof(*looks));
     size_t open = 0;
-    for (size_t i = 0; i < work->count; i++) {
-        struct flight_item *item = &work->items[i];
-        if (flight_dump_ask(&dumps[i], item->places.pipe, item->places.dump) < 0)
-            end_item(work, item, NULL);
+    for (size_t i = 0; i < dumps->count; i++) {
+        struct flight_item *item = &dumps->items[i];
+        if (flight_dump_ask(&looks[i], item->places.pipe, item->places.dump) < 0)
+            end_item(dumps, item, NULL);
         else
             open++;
     }
-    while (open > 0 && wait_a_while(work)) {
+    while (open > 0 && wait_a_while(dumps)) {
         open = 0;
-        for (size_t i = 0; i < work->count; i++) {
-            if (!work->items[i].ended)
-                look_at(work, &work->items[i], &dumps[i]);
-            open += !work->items[i].ended;
+        for (size_t i = 0; i < dumps->count; i++) {
+            if (!dumps->items[i].ended)
+                look_at(dumps, &dumps->items[i], &looks[i]);
+            open += !dumps->items[i].ended;
         }
     }
-    for (size_t i = 0; i < work->count; i++) {
-        if (!work->items[i].ended)
-            end_item(work, &work->items[i], "it did not come in time");
+    for (size_t i = 0; i < dumps->count; i++) {
+        if (!dumps->items[i].ended)
+            end_item(dumps, &dumps->items[i], "it did not come in time");
     }
-    thread_share_lock(&work->share);
-    leave(work);
+    thread_share_lock(&dumps->share);
+    leave(dumps);
     return NULL;
 }
 
 struct flight_dumps *flight_dumps_create(struct flight_item *items_take, size_t count, size_t room)
 {
     struct flight_dumps *dumps = mem_alloc(sizeof(*dumps));
-    struct dump_work *work = mem_alloc(sizeof(*work));
-    *work = (struct dump_work){.items = items_take,
-                               .count = count,
-                               .room = room,
-                               .deadline_ms = clock_mono_ms() + FLIGHT_WAIT_MS};
-    thread_share_init(&work->share);
-    *dumps = (struct flight_dumps){.work = work, .told = mem_array(count + 1, sizeof(bool))};
-    if (thread_share_start(&work->share, "evidence", collect, work) != 0)
-        work->deadline_ms = 0; /* all is missing */
+    *dumps = (struct flight_dumps){.items = items_take,
+                                   .count = count,
+                                   .room = room,
+                                   .deadline_ms = clock_mono_ms() + FLIGHT_WAIT_MS};
+    thread_share_init(&dumps->share);
+    if (thread_share_start(&dumps->share, "evidence", collect, dumps) != 0)
+        dumps->deadline_ms = 0; /* all is missing */
     return dumps;
 }
 
@@ -219,21 +204,19 @@ bool flight_dumps_advance(struct flight_dumps *dumps,
                           void (*each)(void *context, const struct flight_item *item),
                           void *context)
 {
-    struct dump_work *work = dumps->work;
     size_t open = 0;
-    thread_share_lock(&work->share);
-    bool late = clock_mono_ms() > work->deadline_ms + LATE_MS;
-    for (size_t i = 0; i < work->count; i++) {
-        struct flight_item none = {.seat = work->items[i].seat,
-                                   .missing = "its folder does not answer"};
-        bool ended = work->items[i].ended;
-        if (!dumps->told[i] && (ended || late)) {
-            each(context, ended ? &work->items[i] : &none);
-            dumps->told[i] = true;
+    thread_share_lock(&dumps->share);
+    bool late = clock_mono_ms() > dumps->deadline_ms + LATE_MS;
+    for (size_t i = 0; i < dumps->count; i++) {
+        struct flight_item *item = &dumps->items[i];
+        struct flight_item none = {.seat = item->seat, .missing = "its folder does not answer"};
+        if (!item->told && (item->ended || late)) {
+            each(context, item->ended ? item : &none);
+            item->told = true;
         }
-        open += !dumps->told[i];
+        open += !item->told;
     }
-    thread_share_unlock(&work->share);
+    thread_share_unlock(&dumps->share);
     return open == 0;
 }
 
@@ -241,12 +224,10 @@ void flight_dumps_destroy(struct flight_dumps *dumps)
 {
     if (dumps == NULL)
         return;
-    thread_share_lock(&dumps->work->share);
-    dumps->work->abandoned = true;
-    pthread_cond_signal(&dumps->work->share.changed);
-    leave(dumps->work);
-    free(dumps->told);
-    free(dumps);
+    thread_share_lock(&dumps->share);
+    dumps->abandoned = true;
+    pthread_cond_signal(&dumps->share.changed);
+    leave(dumps);
 }
 
 #define ADVANCE_MS 50
@@ -440,8 +421,6 @@ static void answer(struct agent *agent, const struct asked *asked, const Protobu
 static void close_part(struct agent *agent)
 {
     struct evidence_desk *desk = agent_own(agent, evidence_desk);
-    if (desk == NULL)
-        return;
     forget(desk);
     loop_timer_destroy(desk->timer);
     free(desk);

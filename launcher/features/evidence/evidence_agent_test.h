@@ -13,8 +13,8 @@
 struct flight_item {
     uint32_t seat;
     struct flight_places places;
-    bool ended;
-    char *bytes; /* NULL: none */
+    bool ended, told; /* by the thread; by flight_dumps_advance() */
+    char *bytes;      /* NULL: none */
     size_t length;
     const char *missing; /* why; static. NULL without bytes: the worker records nothing */
 };

@@ -78,7 +78,6 @@ void explain_json_show(const struct explain_case *explained, bool json, struct b
 /* What the story is about. */
 
 #define FILE_BYTES_MAX ((size_t)16 << 20)
-#define CHUNK ((size_t)65536)
 
 /* -1 and errno. */
 static int read_file(const char *folder, const char *name, struct buf *out)
@@ -88,15 +87,10 @@ static int read_file(const char *folder, const char *name, struct buf *out)
     int fd AUTO_FD = fd_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);
     if (fd < 0 || fstat(fd, &info) < 0)
         return -1;
-    for (ssize_t got = 1; got > 0;) {
-        void *room = S_ISREG(info.st_mode) ? buf_reserve(out, CHUNK) : NULL;
-        errno = EFBIG; /* or not a file at all */
-        got = room == NULL ? -1 : fd_read(fd, room, CHUNK);
-        if (got < 0)
-            return -1;
-        buf_commit(out, (size_t)got);
-    }
-    return 0;
+    if (S_ISREG(info.st_mode))
+        return fd_read_rest(fd, out);
+    errno = EFBIG; /* not a file at all */
+    return -1;
 }
 
 /* The caller owns it. NULL: there is none, or it is damaged and `err` says so. */

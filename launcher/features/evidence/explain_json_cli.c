@@ -252,13 +252,13 @@ static void take_collective(struct explain_case *out, int rank, const char *line
     }
 }
 
-/* `to`: the lines of the rank that the story is about, in this stream. */
+/* `to`: the lines of the rank that the story is about, in this stream; NULL: not wanted. */
 static void take_line(struct explain_case *out, int rank, const char *text, size_t length,
                       struct buf *to)
 {
     if (rank < 0)
         return;
-    if (rank == out->facts.rank)
+    if (rank == out->facts.rank && to != NULL)
         add_line(to, text, length);
     take_collective(out, rank, text, length);
 }
@@ -297,7 +297,6 @@ static void take_record(struct explain_case *out)
 {
     static const char heading[] = "hvdrun: last lines of its stderr:\n";
     const json_t *list = json_object_get(out->record, "lines");
-    struct buf other AUTO_BUF = BUF_INIT(SAID_MAX + TEXT_MAX + 1);
     const char *failure = strstr(control_text_of(out->record, "failure", ""), heading);
     if (failure != NULL)
         take_indented(out, out->facts.rank, failure + strlen(heading), &out->said);
@@ -305,9 +304,9 @@ static void take_record(struct explain_case *out)
         const json_t *line = json_array_get(list, i);
         const char *text = control_text_of(line, "text", ""),
                    *stream = control_text_of(line, "stream", "");
-        struct buf *quoted = failure == NULL ? &out->said : &other;
+        struct buf *to = failure == NULL ? &out->said : NULL;
         take_line(out, int_of(line, "rank", -1), text, strcspn(text, "\n"),
-                  strcmp(stream, "stderr") == 0 ? quoted : &out->printed);
+                  strcmp(stream, "stderr") == 0 ? to : &out->printed);
     }
 }
 

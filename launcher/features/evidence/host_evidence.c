@@ -29,10 +29,8 @@ static void read_file(const char *root, const char *path, struct buf *out)
 {
     char *whole AUTO_FREE = mem_printf("%s%s", root, path);
     int fd AUTO_FD = fd_open(whole, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
-    char bytes[4096];
-    ssize_t got = fd < 0 ? 0 : fd_read(fd, bytes, sizeof(bytes));
-    while (got > 0 && buf_append(out, bytes, (size_t)got) == 0)
-        got = fd_read(fd, bytes, sizeof(bytes));
+    if (fd >= 0)
+        (void)fd_read_rest(fd, out);
 }
 
 static void pressure(const char *root, struct buf *out)

@@ -382,8 +382,6 @@ static void answer(struct agent *agent, const struct asked *asked, const Protobu
 static void close_part(struct agent *agent)
 {
     struct usage *usage = agent_own(agent, usage);
-    if (usage == NULL)
-        return;
     buf_destroy(&usage->scratch);
     free(usage->seats);
     free(usage->processes);
