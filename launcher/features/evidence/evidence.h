@@ -76,19 +76,15 @@ struct explain_facts {
 /* host_signs.c: what stands out in the evidence of a host: memory kills, GPUs, pressure, full
  * folders, lines of the kernel. */
 
-/* `host` is one of the facts. The text is borrowed. */
+/* `host` is one of the facts. Lines of the kernel that are older than the job are about something
+ * else. */
 void host_signs(const struct explain_facts *facts, const struct explain_host *host,
-                void (*each)(void *context, const char *host, const char *text), void *context);
+                struct strv *out);
 
 /* "oom_kill", of the cgroup; 0: none, or not known. */
 long host_signs_memory_kills(const struct explain_host *host);
 /* A folder that is full. The caller frees it. NULL: none. */
 char *host_signs_full_folder(const struct explain_host *host);
-
-/* One text for each GPU, those with errors first. It is borrowed. `since_s`: older lines of the
- * kernel are about something else; 0: not known. */
-void gpu_signs(const struct explain_host *host, double since_s,
-               void (*each)(void *context, const char *text), void *context);
 
 enum gpu_fault {
     GPU_FAULT_NONE,
@@ -96,7 +92,7 @@ enum gpu_fault {
     GPU_FAULT_GPU,
 };
 
-/* The worst one. */
+/* The worst one. `since_s`: older lines of the kernel do not count; 0: not known. */
 enum gpu_fault gpu_signs_fault(const struct explain_host *host, double since_s);
 
 /* The lines in which NVIDIA's driver reports an error of a GPU to the kernel's log:

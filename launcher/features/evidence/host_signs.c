@@ -38,23 +38,22 @@ static const struct row {
 
 static const struct row *find(int number)
 {
+    static const struct row other = {0, XID_NOBODY, NULL};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (rows[i].number == number)
             return &rows[i];
     }
-    return NULL;
+    return &other;
 }
 
 const char *xid_text(int number)
 {
-    const struct row *row = find(number);
-    return row == NULL ? NULL : row->text;
+    return find(number)->text;
 }
 
 enum xid_blame xid_blame(int number)
 {
-    const struct row *row = find(number);
-    return row == NULL ? XID_NOBODY : row->blame;
+    return find(number)->blame;
 }
 
 /* What follows the key, up to a comma. */
@@ -117,13 +116,17 @@ struct xids {
     size_t count;
 };
 
+static bool is_old(const char *line, double since_s)
+{
+    return line[0] == '[' && strtod(line + 1, NULL) < since_s;
+}
+
 /* Those of the job, in order. */
 static void read_xids(const struct explain_host *host, double since_s, struct xids *out)
 {
     *out = (struct xids){.count = 0};
     for (const char *line = host->xid; line != NULL && *line != '\0' && out->count < XIDS_MAX;) {
-        bool old = line[0] == '[' && strtod(line + 1, NULL) < since_s;
-        if (!old && xid_read(line, &out->list[out->count]))
+        if (!is_old(line, since_s) && xid_read(line, &out->list[out->count]))
             out->count++;
         line = strchr(line, '\n');
         line = line == NULL ? NULL : line + 1;
@@ -186,18 +189,15 @@ static size_t put_xids(const struct xids *xids, const char *pci, struct buf *out
     return count;
 }
 
-static void tell_errors(const struct explain_host *host, const struct xids *xids,
-                        void (*each)(void *context, const char *text), void *context)
+static void tell_errors(const struct explain_host *host, const struct xids *xids, struct strv *out)
 {
     for (size_t i = 0; i < host->gpu_count; i++) {
         const struct explain_gpu *gpu = &host->gpus[i];
-        struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX), line AUTO_BUF = BUF_INIT(TEXT_MAX);
+        struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX);
         put_xids(xids, gpu->pci == NULL ? "" : gpu->pci, &text);
         put_errors(gpu, &text);
-        if (text.length == 0)
-            continue;
-        buf_printf(&line, "GPU %d: %s", gpu->index, buf_text(&text));
-        each(context, buf_text(&line));
+        if (text.length > 0)
+            strv_printf(out, "GPU %d: %s", gpu->index, buf_text(&text));
     }
 }
 
@@ -212,7 +212,7 @@ static bool is_listed(const struct explain_host *host, const struct xid *xid)
 
 /* A GPU that has fallen off the bus may be unknown to the library. One line for each address. */
 static void tell_unlisted(const struct explain_host *host, const struct xids *xids,
-                          void (*each)(void *context, const char *text), void *context)
+                          struct strv *out)
 {
     for (size_t i = 0; i < xids->count; i++) {
         const struct xid *xid = &xids->list[i];
@@ -221,38 +221,36 @@ static void tell_unlisted(const struct explain_host *host, const struct xids *xi
             told = strcmp(xids->list[j].pci, xid->pci) == 0;
         if (told)
             continue;
-        struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX), line AUTO_BUF = BUF_INIT(TEXT_MAX);
+        struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX);
         put_xid(xid, &text);
-        buf_printf(&line, "the GPU at %s: %s", xid->pci, buf_text(&text));
-        each(context, buf_text(&line));
+        strv_printf(out, "the GPU at %s: %s", xid->pci, buf_text(&text));
     }
 }
 
-static void tell_slow(const struct explain_host *host,
-                      void (*each)(void *context, const char *text), void *context)
+static void tell_slow(const struct explain_host *host, struct strv *out)
 {
     for (size_t i = 0; i < host->gpu_count; i++) {
         const struct explain_gpu *gpu = &host->gpus[i];
-        struct buf line AUTO_BUF = BUF_INIT(TEXT_MAX);
+        struct buf heat AUTO_BUF = BUF_INIT(TEXT_MAX);
         if (gpu->slowed_by == NULL || has_errors(gpu))
             continue;
-        buf_printf(&line, "GPU %d has lower clocks: %s", gpu->index, gpu->slowed_by);
         if (gpu->celsius > 0)
-            buf_printf(&line, ", at %d degrees Celsius", gpu->celsius);
-        each(context, buf_text(&line));
+            buf_printf(&heat, ", at %d degrees Celsius", gpu->celsius);
+        strv_printf(out, "GPU %d has lower clocks: %s%s", gpu->index, gpu->slowed_by,
+                    buf_text(&heat));
     }
 }
 
-void gpu_signs(const struct explain_host *host, double since_s,
-               void (*each)(void *context, const char *text), void *context)
+/* One text for each GPU, those with errors first. */
+static void gpu_signs(const struct explain_host *host, double since_s, struct strv *out)
 {
     struct xids xids;
     read_xids(host, since_s, &xids);
-    tell_errors(host, &xids, each, context);
-    tell_unlisted(host, &xids, each, context);
+    tell_errors(host, &xids, out);
+    tell_unlisted(host, &xids, out);
     if (host->gpus_missing != NULL)
-        each(context, host->gpus_missing);
-    tell_slow(host, each, context);
+        strv_add(out, host->gpus_missing);
+    tell_slow(host, out);
 }
 
 enum gpu_fault gpu_signs_fault(const struct explain_host *host, double since_s)
@@ -320,11 +318,6 @@ static double memory_pressure(const struct explain_host *host)
     return value == NULL ? 0 : strtod(value, NULL);
 }
 
-static bool is_old(const char *line, double since_s)
-{
-    return line[0] == '[' && strtod(line + 1, NULL) < since_s;
-}
-
 static bool has_number(const char *text, const char *number)
 {
     size_t length = strlen(number);
@@ -355,6 +348,15 @@ static bool may_be_ours(const char *line, const struct explain_facts *facts,
     return pid[0] != '\0' && facts->said != NULL && has_number(facts->said, pid);
 }
 
+static bool has_word(const char *line)
+{
+    for (size_t i = 0; i < sizeof(kernel_words) / sizeof(kernel_words[0]); i++) {
+        if (strstr(line, kernel_words[i]) != NULL)
+            return true;
+    }
+    return false;
+}
+
 /* The last line with one of the words. The caller frees it. NULL: none. */
 static char *kernel_line(const struct explain_facts *facts, const struct explain_host *host)
 {
@@ -362,63 +364,37 @@ static char *kernel_line(const struct explain_facts *facts, const struct explain
     for (const char *line = host->kernel; line != NULL && *line != '\0';) {
         size_t length = strcspn(line, "\n");
         char *copy = mem_strndup(line, length);
-        bool wanted = false;
-        for (size_t i = 0; i < sizeof(kernel_words) / sizeof(kernel_words[0]); i++)
-            wanted = wanted || strstr(copy, kernel_words[i]) != NULL;
-        wanted = wanted && !is_old(copy, facts->started_s) && may_be_ours(copy, facts, host);
-        char *other = wanted ? last : copy;
-        last = wanted ? copy : last;
-        free(other);
+        if (has_word(copy) && !is_old(copy, facts->started_s) && may_be_ours(copy, facts, host)) {
+            free(last);
+            last = copy;
+        } else {
+            free(copy);
+        }
         line += length + (line[length] == '\n');
     }
     return last;
 }
 
-struct listener {
-    const char *host;
-    void (*each)(void *context, const char *host, const char *text);
-    void *context;
-};
-
-static void take_gpu(void *context, const char *text)
-{
-    const struct listener *listener = context;
-    listener->each(listener->context, listener->host, text);
-}
-
 void host_signs(const struct explain_facts *facts, const struct explain_host *host,
-                void (*each)(void *context, const char *host, const char *text), void *context)
+                struct strv *out)
 {
     long kills = host_signs_memory_kills(host);
     double pressure = memory_pressure(host);
     char *full AUTO_FREE = host_signs_full_folder(host), *line AUTO_FREE = kernel_line(facts, host);
-    char *text AUTO_FREE = NULL;
     if (host->lost)
-        each(context, host->host, "the host was lost");
+        strv_add(out, "the host was lost");
     else if (host->lost_later)
-        each(context, host->host, "its agent was lost, too");
+        strv_add(out, "its agent was lost, too");
     else if (host->silent)
-        each(context, host->host, "its agent did not answer");
-    if (kills > 0) {
-        text = mem_printf("the kernel has killed %ld process%s of its cgroup for lack of memory",
-                          kills, kills == 1 ? "" : "es");
-        each(context, host->host, text);
-    }
-    struct listener listener = {host->host, each, context};
-    gpu_signs(host, facts->started_s, take_gpu, &listener);
-    if (pressure > PRESSURE) {
-        free(text);
-        text = mem_printf("all tasks waited for memory during %.0f %% of 10 s", pressure);
-        each(context, host->host, text);
-    }
-    if (full != NULL) {
-        free(text);
-        text = mem_printf("%s is full", full);
-        each(context, host->host, text);
-    }
-    if (line != NULL) {
-        free(text);
-        text = mem_printf("its kernel: %s", line);
-        each(context, host->host, text);
-    }
+        strv_add(out, "its agent did not answer");
+    if (kills > 0)
+        strv_printf(out, "the kernel has killed %ld process%s of its cgroup for lack of memory",
+                    kills, kills == 1 ? "" : "es");
+    gpu_signs(host, facts->started_s, out);
+    if (pressure > PRESSURE)
+        strv_printf(out, "all tasks waited for memory during %.0f %% of 10 s", pressure);
+    if (full != NULL)
+        strv_printf(out, "%s is full", full);
+    if (line != NULL)
+        strv_printf(out, "its kernel: %s", line);
 }

@@ -129,9 +129,13 @@ static void tell_caused(const struct explain_facts *facts, struct explain_story 
             first != NULL ? "other " : "", ended == 1 ? "" : "s");
 }
 
-static void take_sign(void *context, const char *host, const char *text)
+static void tell_host(const struct explain_facts *facts, const struct explain_host *host,
+                      struct explain_story *story)
 {
-    say(context, EXPLAIN_HOSTS, "%s: %s", host, text);
+    struct strv signs AUTO_STRV = STRV_INIT;
+    host_signs(facts, host, &signs);
+    for (size_t i = 0; i < signs.count; i++)
+        say(story, EXPLAIN_HOSTS, "%s: %s", host->host, signs.items[i]);
 }
 
 static void tell_hosts(const struct explain_facts *facts, struct explain_story *story)
@@ -141,7 +145,7 @@ static void tell_hosts(const struct explain_facts *facts, struct explain_story *
         for (size_t i = 0; i < facts->host_count; i++) {
             const struct explain_host *host = &facts->hosts[i];
             if ((rank != NULL && strcmp(host->host, rank->host) == 0) == (its == 1))
-                host_signs(facts, host, take_sign, story);
+                tell_host(facts, host, story);
         }
     }
     for (size_t i = 0; i < facts->differ.count; i++)
