@@ -404,8 +404,7 @@ static void open_asked(struct agent *agent, const struct asked *asked,
     struct debug_desk *desk = agent_own(agent, debug_desk);
     if (desk == NULL) {
         desk = mem_alloc(sizeof(*desk));
-        *desk = (struct debug_desk){.agent = agent};
-        LIST_INIT(&desk->sessions);
+        desk->agent = agent;
         agent->own[AGENT_PART_debug_desk] = desk;
     }
     if (ending_is_idle(agent->ending)) {

@@ -24,7 +24,6 @@
 /* debug_sessions_driver.c: the debuggers and shells of a job. */
 
 struct control_asked; /* driver/control/request.h */
-struct debug;
 
 struct debug_target { /* of a session */
     struct node_link *node;
@@ -33,14 +32,15 @@ struct debug_target { /* of a session */
     bool of_debugger;
 };
 
-struct debug *debug_create(struct job *job);
-void debug_destroy(struct debug *debug);
-
 /* Answers the request later. -1: there can be no such session. */
-int debug_open(struct debug *debug, const struct debug_target *target,
+int debug_open(struct job *job, const struct debug_target *target,
                const struct control_asked *asked, struct error *err);
-void debug_end(struct debug *debug);           /* the job ends: says so in each session */
-void debug_look_at_clock(struct debug *debug); /* a rank has another state */
+
+/* What the part does (job/part.h). */
+int debug_begin(struct job *job, struct error *err);
+void debug_ending(struct job *job);        /* says so in each session */
+void debug_ranks_changed(struct job *job); /* one that waits at its start keeps the clock */
+void debug_close(struct job *job);
 
 /* debug_holds_driver.c: the ranks of --stop-at-start, which wait until a debugger comes. */
 

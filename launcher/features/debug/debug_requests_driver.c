@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "driver/control/request.h"
-#include "driver/job/job_kind.h"
 #include "driver/job/part.h"
 #include "features/debug/debug_driver.h"
 
@@ -70,7 +69,7 @@ static json_t *open_asked(struct job *job, const struct control_asked *asked, bo
     if (!is_argv(json_object_get(asked->request, "argv")))
         error_set(err, "\"argv\" is not a list of %d texts at most", ARGV_MAX);
     else if (choose(job, asked, &target, err) == 0)
-        (void)debug_open(job_part(job, debug), &target, asked, err);
+        (void)debug_open(job, &target, asked, err);
     return NULL; /* it comes later, or `err` */
 }
 
@@ -96,40 +95,12 @@ static json_t *continue_asked(void *context, const struct control_asked *asked, 
     return control_accepted(debug_holds_release(job, seat, err));
 }
 
-/* The part */
-
-static int open_part(struct job *job, struct error *err)
-{
-    (void)err;
-    if (job->kind->has_workers)
-        job->own[PART_debug] = debug_create(job);
-    return 0;
-}
-
-static void ending(struct job *job)
-{
-    if (job_part(job, debug) != NULL)
-        debug_end(job_part(job, debug));
-}
-
-static void close_part(struct job *job)
-{
-    debug_destroy(job_part(job, debug));
-}
-
-/* A rank that waits at its start keeps the clock of the job. */
-static void ranks_changed(struct job *job)
-{
-    if (job_part(job, debug) != NULL)
-        debug_look_at_clock(job_part(job, debug));
-}
-
 static const struct control_rule requests[] = {
     {"debug", debug_asked}, {"shell", shell_asked}, {"continue", continue_asked}, {NULL}};
 
 const struct driver_part debug_part = {.name = "debug",
-                                       .open = open_part,
-                                       .close = close_part,
+                                       .open = debug_begin,
+                                       .close = debug_close,
                                        .requests = requests,
-                                       .ranks_changed = ranks_changed,
-                                       .ending = ending};
+                                       .ranks_changed = debug_ranks_changed,
+                                       .ending = debug_ending};

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "driver/control/request.h"
 #include "driver/job/ask.h"
+#include "driver/job/job_kind.h"
 #include "driver/job/part.h"
 #include "driver/run/run.h"
 #include "driver/tell/events.h"
@@ -48,7 +49,7 @@ struct debug {
     uint32_t number; /* of the last session */
 };
 
-void debug_look_at_clock(struct debug *debug)
+static void look_at_clock(struct debug *debug)
 {
     const struct session *session;
     struct job *job = debug->job;
@@ -74,7 +75,7 @@ static void destroy(struct session *session)
     buf_destroy(&session->out);
     free(session->by);
     free(session);
-    debug_look_at_clock(debug);
+    look_at_clock(debug);
 }
 
 /* Questions to the agent */
@@ -132,7 +133,7 @@ static void end(struct session *session)
 {
     session->over = true;
     ask_forget(session->debug->job, session);
-    debug_look_at_clock(session->debug);
+    look_at_clock(session->debug);
     advance(session);
 }
 
@@ -375,9 +376,10 @@ static void open_at_agent(struct session *session, const struct control_asked *a
     ask(session, &request, OPEN_MS, has_opened);
 }
 
-int debug_open(struct debug *debug, const struct debug_target *target,
+int debug_open(struct job *job, const struct debug_target *target,
                const struct control_asked *asked, struct error *err)
 {
+    struct debug *debug = job_part(job, debug);
     if (check_room(debug, target, err) < 0)
         return -1;
     struct session *session = mem_alloc(sizeof(*session));
@@ -390,19 +392,22 @@ int debug_open(struct debug *debug, const struct debug_target *target,
     debug->count++;
     session->later = asked->later;
     control_later_take(session->later);
-    debug_look_at_clock(debug);
+    look_at_clock(debug);
     open_at_agent(session, asked);
     return 0;
 }
 
-/* All of them */
+/* The part */
 
-struct debug *debug_create(struct job *job)
+int debug_begin(struct job *job, struct error *err)
 {
+    (void)err;
+    if (!job->kind->has_workers)
+        return 0;
     struct debug *debug = mem_alloc(sizeof(*debug));
-    *debug = (struct debug){.job = job};
-    LIST_INIT(&debug->sessions);
-    return debug;
+    debug->job = job;
+    job->own[PART_debug] = debug;
+    return 0;
 }
 
 static void finish(struct session *session)
@@ -414,19 +419,23 @@ static void finish(struct session *session)
         break_off(session, "the job ends");
 }
 
-void debug_end(struct debug *debug)
+void debug_ending(struct job *job)
 {
+    struct debug *debug = job_part(job, debug);
+    if (debug == NULL)
+        return;
     for (struct session *session = LIST_FIRST(&debug->sessions), *next; session != NULL;
          session = next) {
         next = LIST_NEXT(session, others);
         if (!session->over)
             finish(session);
     }
-    debug_look_at_clock(debug);
+    look_at_clock(debug);
 }
 
-void debug_destroy(struct debug *debug)
+void debug_close(struct job *job)
 {
+    struct debug *debug = job_part(job, debug);
     while (!LIST_EMPTY(&debug->sessions)) {
         struct session *session = LIST_FIRST(&debug->sessions);
         if (session->later != NULL)
@@ -435,4 +444,10 @@ void debug_destroy(struct debug *debug)
             destroy(session);
     }
     free(debug);
+}
+
+void debug_ranks_changed(struct job *job)
+{
+    if (job_part(job, debug) != NULL)
+        look_at_clock(job_part(job, debug));
 }
