@@ -1,35 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "features/metrics/metrics.h"
 
-#include <stdlib.h>
-
-#include "base/mem.h"
-
-struct history {
-    struct history_point points[HISTORY_POINTS]; /* a ring: by the number of the point */
-    uint64_t first, next;
-    int64_t begun_ms; /* the time of the very first point */
-};
-
-struct history *history_create(void)
-{
-    return mem_alloc(sizeof(struct history));
-}
-
-void history_destroy(struct history *history)
-{
-    free(history);
-}
-
-uint64_t history_first(const struct history *history)
-{
-    return history->first;
-}
-
-uint64_t history_next(const struct history *history)
-{
-    return history->next;
-}
+#include <stddef.h>
 
 const struct history_point *history_point(const struct history *history, uint64_t number)
 {

@@ -19,7 +19,7 @@
 
 struct job_history {
     struct job *job;
-    struct history *history;
+    struct history points;
     struct loop_timer *timer;
     bool ended;
 };
@@ -78,7 +78,7 @@ static void note(struct job_history *history)
 {
     struct history_point point = point_now(history->job);
     if (point.ranks > 0)
-        history_add(history->history, &point);
+        history_add(&history->points, &point);
 }
 
 static void answered(void *context, const struct ask *ask)
@@ -93,7 +93,7 @@ static void is_due(void *context)
     const struct job *job = history->job;
     if (job->state >= JOB_CLOSING)
         return;
-    loop_timer_set(history->timer, history_wait_ms(history->history));
+    loop_timer_set(history->timer, history_wait_ms(&history->points));
     if (job->ranks.running > 0 && !sampler_ask(job_part(job, sampler), answered, history))
         note(history);
 }
@@ -106,7 +106,7 @@ static int open_part(struct job *job, struct error *err)
     if (!job->kind->has_workers || (settings->metrics == NULL && settings->page_file == NULL))
         return 0;
     struct job_history *history = mem_alloc(sizeof(*history));
-    *history = (struct job_history){.job = job, .history = history_create()};
+    history->job = job;
     history->timer = loop_timer_create(job->loop, is_due, history);
     loop_timer_set(history->timer, FIRST_MS);
     job->own[PART_job_history] = history;
@@ -118,7 +118,6 @@ static void close_part(struct job *job)
     struct job_history *history = job_part(job, job_history);
     ask_forget(history->job, history);
     loop_timer_destroy(history->timer);
-    history_destroy(history->history);
     free(history);
 }
 
@@ -128,7 +127,7 @@ void job_history_end(struct job_history *history)
         return;
     struct history_point point = point_now(history->job);
     history->ended = true;
-    history_add(history->history, &point);
+    history_add(&history->points, &point);
 }
 
 /* To four decimal places, without libm: hvdrun needs nothing else of it. */
@@ -168,12 +167,12 @@ static json_t *point_json(const struct job *job, const struct history_point *poi
 
 json_t *job_history_json(const struct job_history *history, uint64_t since)
 {
-    const struct history *points = history->history;
-    uint64_t first = history_first(points), next = history_next(points);
+    const struct history *points = &history->points;
+    uint64_t number = since > points->first ? since : points->first;
     json_t *object = json_object(), *list = json_array();
-    for (uint64_t number = since > first ? since : first; number < next; number++)
+    for (; number < points->next; number++)
         json_array_append_new(list, point_json(history->job, history_point(points, number)));
-    json_object_set_new(object, "next", json_integer((json_int_t)next));
+    json_object_set_new(object, "next", json_integer((json_int_t)points->next));
     json_object_set_new(object, "points", list);
     return object;
 }

@@ -79,10 +79,11 @@ struct history_point {
     bool after_gap; /* set by the history: nothing is known of the time before */
 };
 
-struct history;
-
-struct history *history_create(void);
-void history_destroy(struct history *history); /* accepts NULL */
+struct history {                                 /* all zero: empty */
+    struct history_point points[HISTORY_POINTS]; /* a ring: by the number of the point */
+    uint64_t first, next; /* numbers: the first one that is kept, and the one to come */
+    int64_t begun_ms;     /* the time of the very first point */
+};
 
 /* A point that is not later than the last one is ignored. Points that are HISTORY_SPAN_MS older
  * than this one are forgotten. */
@@ -90,11 +91,6 @@ void history_add(struct history *history, const struct history_point *point);
 
 /* After this time comes the next point. */
 int64_t history_wait_ms(const struct history *history);
-
-/* The numbers of the points: from the first one that is kept up to the next one, which is not there
- * yet. They are equal if there are none. */
-uint64_t history_first(const struct history *history);
-uint64_t history_next(const struct history *history);
 
 /* Borrowed until the next call of history_add(). NULL: there is no point of this number any more,
  * or not yet. */

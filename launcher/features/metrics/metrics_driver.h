@@ -47,11 +47,13 @@ void metrics_server_destroy(struct metrics_server *server); /* accepts NULL */
 /* The job has its verdict, and the loop runs no more: every client that waits gets an answer. */
 void metrics_server_finish(struct metrics_server *server);
 
-const char *metrics_server_url(const struct metrics_server *server); /* with its path */
-/* As others reach it, without a path. */
-const char *metrics_server_outside(const struct metrics_server *server);
-/* The address of the status page, with its token. */
-const char *metrics_server_page(const struct metrics_server *server);
+struct metrics_urls {
+    char *metrics; /* with its path */
+    char *outside; /* as others reach the server, without a path */
+    char *page;    /* with its token */
+};
+
+const struct metrics_urls *metrics_server_urls(const struct metrics_server *server);
 
 /*
  * job_history_driver.c: the history of a job (metrics.h), for the status page. It asks the sampler

@@ -171,7 +171,7 @@ static int open_server(struct job *job, struct metrics_out *metrics, struct erro
         metrics->problem = mem_strdup(problem.text);
     } else if (job->settings->metrics_targets != NULL) {
         metrics->target = write_target(job, job->settings->metrics_targets,
-                                       metrics_server_outside(metrics->server));
+                                       metrics_server_urls(metrics->server)->outside);
     }
     return 0;
 }
@@ -234,8 +234,9 @@ static void status(const struct job *job, json_t *root)
     if (metrics == NULL)
         return;
     if (metrics->server != NULL) {
-        json_object_set_new(root, "metrics", json_text(metrics_server_url(metrics->server)));
-        json_object_set_new(root, "page", json_text(metrics_server_page(metrics->server)));
+        const struct metrics_urls *urls = metrics_server_urls(metrics->server);
+        json_object_set_new(root, "metrics", json_text(urls->metrics));
+        json_object_set_new(root, "page", json_text(urls->page));
     }
     if (metrics->problem != NULL)
         json_object_set_new(root, "no_metrics", json_text(metrics->problem));

@@ -37,30 +37,17 @@ static bool is_loopback(const struct listen_address *address)
            ntohl(address->at.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
-static void gate_destroy(struct gate *gate)
+/* -1: there is no randomness for a token. */
+static int gate_init(struct gate *gate, const struct listen_address *address, struct error *err)
 {
-    if (gate == NULL)
-        return;
-    rendezvous_peer_destroy(gate->peer);
-    free(gate);
-}
-
-/* NULL: there is no randomness for a token. */
-static struct gate *gate_create(const struct listen_address *address, struct error *err)
-{
-    struct gate *gate = mem_alloc(sizeof(*gate));
-    *gate = (struct gate){.is_path = address->is_path};
+    gate->is_path = address->is_path;
     if (gate->is_path)
-        return gate;
-    if (is_loopback(address)) {
+        return 0;
+    if (is_loopback(address))
         gate->peer = rendezvous_peer_create();
-        return gate;
-    }
-    if (random_text(gate->token) == 0)
-        return gate;
-    error_set(err, "the kernel has no randomness yet for the token of the status page");
-    gate_destroy(gate);
-    return NULL;
+    else if (random_text(gate->token) < 0)
+        return error_set(err, "the kernel has no randomness yet for the token of the status page");
+    return 0;
 }
 
 static bool is_own(const struct gate *gate, const struct http_request *request)
@@ -125,8 +112,8 @@ struct waiting {
 struct metrics_server {
     struct job *job;
     struct http_server *http;
-    struct gate *gate;
-    char *url, *outside, *page;
+    struct gate gate;
+    struct metrics_urls urls;
     LIST_HEAD(, waiting) waiting;
     struct buf job_text; /* the last answer to /job.json, for all who ask at the same time */
     int64_t job_text_ms;
@@ -319,7 +306,7 @@ static void asked(void *context, struct http_request *request, const struct http
         const struct page_route *route = &routes[i];
         if (strcmp(question->path, route->path) != 0)
             continue;
-        const char *refusal = route->gated ? gate_refusal(server->gate, request, question) : NULL;
+        const char *refusal = route->gated ? gate_refusal(&server->gate, request, question) : NULL;
         if (refusal != NULL)
             answer_text(request, 403, refusal);
         else
@@ -336,34 +323,23 @@ struct metrics_server *metrics_server_create(struct job *job, const struct liste
     static const struct http_server_ops ops = {.asked = asked};
     struct metrics_server *server = mem_alloc(sizeof(*server));
     *server = (struct metrics_server){.job = job, .job_text = BUF_INIT(METRICS_TEXT_MAX)};
-    server->gate = gate_create(address, err);
-    if (server->gate != NULL)
+    if (gate_init(&server->gate, address, err) == 0)
         server->http = http_server_create(job->loop, address, &ops, server, err);
     if (server->http == NULL) {
         metrics_server_destroy(server);
         return NULL;
     }
-    const char *url = http_server_url(server->http);
-    server->url = mem_printf("%s" METRICS_PATH, url);
-    server->outside = outside_of(url);
-    const char *token = server->gate->token;
-    server->page = mem_printf("%s/%s%s", server->outside, token[0] == '\0' ? "" : "?token=", token);
+    const char *url = http_server_url(server->http), *token = server->gate.token;
+    struct metrics_urls *urls = &server->urls;
+    urls->metrics = mem_printf("%s" METRICS_PATH, url);
+    urls->outside = outside_of(url);
+    urls->page = mem_printf("%s/%s%s", urls->outside, token[0] == '\0' ? "" : "?token=", token);
     return server;
 }
 
-const char *metrics_server_url(const struct metrics_server *server)
+const struct metrics_urls *metrics_server_urls(const struct metrics_server *server)
 {
-    return server->url;
-}
-
-const char *metrics_server_outside(const struct metrics_server *server)
-{
-    return server->outside;
-}
-
-const char *metrics_server_page(const struct metrics_server *server)
-{
-    return server->page;
+    return &server->urls;
 }
 
 void metrics_server_finish(struct metrics_server *server)
@@ -386,10 +362,10 @@ void metrics_server_destroy(struct metrics_server *server)
     while (!LIST_EMPTY(&server->waiting))
         waiting_destroy(LIST_FIRST(&server->waiting));
     http_server_destroy(server->http);
-    gate_destroy(server->gate);
+    rendezvous_peer_destroy(server->gate.peer);
     buf_destroy(&server->job_text);
-    free(server->url);
-    free(server->outside);
-    free(server->page);
+    free(server->urls.metrics);
+    free(server->urls.outside);
+    free(server->urls.page);
     free(server);
 }

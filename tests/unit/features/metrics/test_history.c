@@ -4,20 +4,22 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
+#include "base/mem.h"
 #include "features/metrics/metrics.h"
 
 static int create(void **state)
 {
-    *state = history_create();
+    *state = mem_alloc(sizeof(struct history));
     return 0;
 }
 
 static int destroy(void **state)
 {
-    history_destroy(*state);
+    free(*state);
     return 0;
 }
 
@@ -42,13 +44,13 @@ static void expect(const struct history *history, uint64_t number, int64_t when_
 static void test_points(void **state)
 {
     struct history *history = *state;
-    assert_int_equal(history_first(history), 0);
-    assert_int_equal(history_next(history), 0);
+    assert_int_equal(history->first, 0);
+    assert_int_equal(history->next, 0);
     assert_null(history_point(history, 0));
     add(history, 1000);
     add(history, 3000);
-    assert_int_equal(history_first(history), 0);
-    assert_int_equal(history_next(history), 2);
+    assert_int_equal(history->first, 0);
+    assert_int_equal(history->next, 2);
     expect(history, 0, 1000, false);
     expect(history, 1, 3000, false);
     assert_null(history_point(history, 2));
@@ -61,9 +63,9 @@ static void test_order(void **state)
     add(history, 3000);
     add(history, 3000);
     add(history, 2999);
-    assert_int_equal(history_next(history), 1);
+    assert_int_equal(history->next, 1);
     add(history, 3001);
-    assert_int_equal(history_next(history), 2);
+    assert_int_equal(history->next, 2);
 }
 
 static void test_gap(void **state)
@@ -94,11 +96,11 @@ static void test_an_hour(void **state)
         add(history, now);
         assert_int_equal(history_wait_ms(history), HISTORY_PERIOD_MS);
     }
-    assert_int_equal(history_first(history), 0);
-    assert_int_equal(history_next(history), 757); /* both ends of the hour */
+    assert_int_equal(history->first, 0);
+    assert_int_equal(history->next, 757); /* both ends of the hour */
     for (int i = 0; i < 2 * HISTORY_POINTS; i++, now += history_wait_ms(history))
         add(history, now);
-    uint64_t first = history_first(history), next = history_next(history);
+    uint64_t first = history->first, next = history->next;
     assert_int_equal(next, 757 + 2 * HISTORY_POINTS);
     assert_int_equal(next - first, HISTORY_SPAN_MS / HISTORY_PERIOD_MS + 1);
     assert_null(history_point(history, first - 1));
@@ -112,9 +114,9 @@ static void test_overflow(void **state)
     struct history *history = *state;
     for (int i = 1; i <= HISTORY_POINTS; i++)
         add(history, i);
-    assert_int_equal(history_first(history), 0);
+    assert_int_equal(history->first, 0);
     add(history, HISTORY_POINTS + 1);
-    assert_int_equal(history_first(history), 1);
+    assert_int_equal(history->first, 1);
     assert_null(history_point(history, 0));
     expect(history, 1, 2, false);
     expect(history, HISTORY_POINTS, HISTORY_POINTS + 1, false);
@@ -127,11 +129,11 @@ static void test_all_is_old(void **state)
     add(history, 1);
     add(history, 2);
     add(history, 2 + HISTORY_SPAN_MS); /* as old as may be */
-    assert_int_equal(history_first(history), 1);
+    assert_int_equal(history->first, 1);
     expect(history, 1, 2, false);
     add(history, 3 + 2 * HISTORY_SPAN_MS);
-    assert_int_equal(history_first(history), 3);
-    assert_int_equal(history_next(history), 4);
+    assert_int_equal(history->first, 3);
+    assert_int_equal(history->next, 4);
     expect(history, 3, 3 + 2 * HISTORY_SPAN_MS, true);
     add(history, 4 + 2 * HISTORY_SPAN_MS);
     expect(history, 4, 4 + 2 * HISTORY_SPAN_MS, false);
