@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -23,7 +24,7 @@
 
 struct guest {
     struct check_door *door;
-    struct guest *next, *previous;
+    LIST_ENTRY(guest) others;
     int fd;
     struct loop_fd *watch;
     struct loop_timer *timer;
@@ -37,71 +38,47 @@ struct check_door {
     struct listener *listener;
     uint8_t token[CHECK_TOKEN];
     int64_t patience_ms;
-    struct guest *first;
-    int guests;
+    LIST_HEAD(, guest) guests;
+    int count;
     uint8_t *room; /* what comes is read into; the same for all */
 };
 
 static void guest_destroy(struct guest *guest)
 {
-    struct check_door *door = guest->door;
-    if (guest->previous != NULL)
-        guest->previous->next = guest->next;
-    else
-        door->first = guest->next;
-    if (guest->next != NULL)
-        guest->next->previous = guest->previous;
-    door->guests--;
+    LIST_REMOVE(guest, others);
+    guest->door->count--;
     loop_timer_destroy(guest->timer);
     loop_fd_destroy(guest->watch);
     fd_close(&guest->fd);
     free(guest);
 }
 
-/* A few bytes into a socket that has sent none: either all of them fit or it is broken. */
-static bool say(const struct guest *guest, const void *bytes, size_t length)
+/* A few bytes go into a socket that has sent none: either all of them fit or it is broken. */
+static bool answer_token(const struct guest *guest)
 {
-    return fd_send_all(guest->fd, bytes, length) == 0;
+    uint8_t different = 0, answer[CHECK_TOKEN];
+    for (int i = 0; i < CHECK_TOKEN; i++)
+        different |= (uint8_t)(guest->shown[i] ^ guest->door->token[i]);
+    check_token_answer(guest->door->token, answer);
+    return different == 0 && fd_send_all(guest->fd, answer, sizeof(answer)) == 0;
 }
 
-/* false: it is not one of us. */
-static bool take_token(struct guest *guest, const uint8_t *bytes, size_t length)
+/* false: it is not one of us, and is to be shown out. */
+static bool take(struct guest *guest, const uint8_t *bytes, size_t length)
 {
     size_t wanted = CHECK_TOKEN - guest->shown_length;
     size_t used = length < wanted ? length : wanted;
     memcpy(guest->shown + guest->shown_length, bytes, used);
     guest->shown_length += used;
     guest->count += length - used;
-    if (guest->shown_length < CHECK_TOKEN)
-        return true;
-    uint8_t different = 0, answer[CHECK_TOKEN];
-    for (int i = 0; i < CHECK_TOKEN; i++)
-        different |= (uint8_t)(guest->shown[i] ^ guest->door->token[i]);
-    check_token_answer(guest->door->token, answer);
-    return different == 0 && say(guest, answer, sizeof(answer));
-}
-
-/* false: it is to be shown out. */
-static bool take(struct guest *guest, const uint8_t *bytes, size_t length)
-{
-    if (guest->shown_length < CHECK_TOKEN)
-        return take_token(guest, bytes, length);
-    guest->count += length;
-    return true;
-}
-
-static void count_put(uint64_t count, uint8_t out[CHECK_COUNT])
-{
-    count = htobe64(count);
-    memcpy(out, &count, sizeof(count));
+    return used == 0 || guest->shown_length < CHECK_TOKEN || answer_token(guest);
 }
 
 static void say_count(const struct guest *guest)
 {
-    uint8_t count[CHECK_COUNT];
-    count_put(guest->count, count);
+    uint64_t count = htobe64(guest->count);
     if (guest->shown_length == CHECK_TOKEN)
-        (void)say(guest, count, sizeof(count));
+        (void)fd_send_all(guest->fd, &count, CHECK_COUNT);
 }
 
 static void guest_ready(void *context, int what)
@@ -131,16 +108,14 @@ static void come(void *context, int fd, const struct sockaddr_storage *from)
 {
     struct check_door *door = context;
     (void)from;
-    if (door->guests >= GUESTS_MAX) {
+    if (door->count >= GUESTS_MAX) {
         fd_close(&fd);
         return;
     }
     struct guest *guest = mem_alloc(sizeof(*guest));
-    *guest = (struct guest){.door = door, .next = door->first, .fd = fd};
-    if (door->first != NULL)
-        door->first->previous = guest;
-    door->first = guest;
-    door->guests++;
+    *guest = (struct guest){.door = door, .fd = fd};
+    LIST_INSERT_HEAD(&door->guests, guest, others);
+    door->count++;
     guest->timer = loop_timer_create(door->loop, guest_waited_long, guest);
     loop_timer_set(guest->timer, door->patience_ms);
     guest->watch = loop_fd_create(door->loop, fd, guest_ready, guest);
@@ -166,8 +141,8 @@ void check_door_destroy(struct check_door *door)
 {
     if (door == NULL)
         return;
-    while (door->first != NULL)
-        guest_destroy(door->first);
+    while (!LIST_EMPTY(&door->guests))
+        guest_destroy(LIST_FIRST(&door->guests));
     listener_destroy(door->listener);
     free(door->room);
     free(door);
@@ -187,20 +162,16 @@ void check_door_set_patience(struct check_door *door, int64_t milliseconds)
 
 uint32_t check_socket_own(int fd, char *text)
 {
-    struct sockaddr_storage own = {0};
-    struct sockaddr_in four;
-    struct sockaddr_in6 six;
-    socklen_t length = sizeof(own);
+    struct listen_address own = {.length = sizeof(own.at)};
     text[0] = '\0';
-    if (getsockname(fd, (struct sockaddr *)&own, &length) < 0)
+    if (getsockname(fd, &own.at.any, &own.length) < 0)
         return 0;
-    memcpy(&four, &own, sizeof(four));
-    memcpy(&six, &own, sizeof(six));
-    bool ipv6 = own.ss_family == AF_INET6;
-    const void *bytes = ipv6 ? (const void *)&six.sin6_addr : (const void *)&four.sin_addr;
-    if (inet_ntop(own.ss_family, bytes, text, INET6_ADDRSTRLEN) == NULL)
+    bool ipv6 = own.at.any.sa_family == AF_INET6;
+    const void *bytes =
+        ipv6 ? (const void *)&own.at.v6.sin6_addr : (const void *)&own.at.v4.sin_addr;
+    if (inet_ntop(own.at.any.sa_family, bytes, text, INET6_ADDRSTRLEN) == NULL)
         text[0] = '\0';
-    return ntohs(ipv6 ? six.sin6_port : four.sin_port);
+    return ntohs(ipv6 ? own.at.v6.sin6_port : own.at.v4.sin_port);
 }
 
 void check_token_answer(const uint8_t token[CHECK_TOKEN], uint8_t answer[CHECK_TOKEN])
@@ -392,12 +363,13 @@ static void timer_fired(void *context)
         stop_sending(call);
         return;
     }
-    if (call->state != OVER)
-        call->result.outcome = call->state == COUNTING ? HVDRUN__PROBE_OUTCOME__PROBE_BROKEN
-                                                       : HVDRUN__PROBE_OUTCOME__PROBE_SILENCE;
-    if (call->state == COUNTING)
+    if (call->state == COUNTING) {
+        call->result.outcome = HVDRUN__PROBE_OUTCOME__PROBE_BROKEN;
         snprintf(call->result.text, sizeof(call->result.text),
                  "the data that was sent did not arrive in time");
+    } else if (call->state != OVER) {
+        call->result.outcome = HVDRUN__PROBE_OUTCOME__PROBE_SILENCE;
+    }
     struct check_call_result result = call->result;
     void (*done)(void *, const struct check_call_result *) = call->done;
     void *whom = call->context;
