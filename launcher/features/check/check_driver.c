@@ -52,7 +52,6 @@ struct check_job {
     int open;   /* hosts that have neither answered nor failed */
     struct loop_timer *start_limit;
     struct check_probe *probe;     /* NULL: still looking */
-    struct check_gpus *gpus;       /* NULL: not asked yet */
     struct check_between *between; /* NULL: not yet */
     bool over;
 };
@@ -79,9 +78,10 @@ static void finish(void *context)
     teardown_begin(check->job, SIGTERM, 0);
 }
 
-static void tested(void *context)
+static void tested(void *context, const struct ask *ask)
 {
     struct check_job *check = context;
+    check_gpus_take(&check->result, ask);
     if (is_ending(check))
         return;
     check->between =
@@ -94,8 +94,7 @@ static void connected(void *context)
     if (is_ending(check))
         return;
     if (check->request->gpu)
-        check->gpus =
-            check_gpus_begin(check->job, &check->result, check->request->python, tested, check);
+        check_gpus_ask(check->job, &check->result, check->request->python, tested, check);
     else
         finish(check);
 }
@@ -301,7 +300,6 @@ static void destroy(struct job *job)
     if (check == NULL)
         return;
     check_probe_destroy(check->probe);
-    check_gpus_destroy(check->gpus);
     check_between_destroy(check->between);
     ask_forget(job, check);
     loop_timer_destroy(check->start_limit);

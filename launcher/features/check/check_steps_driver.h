@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "driver/job/ask.h"
 #include "driver/job/job.h"
 #include "features/check/check.h"
 
@@ -44,13 +45,10 @@ struct check_route *check_plan(int hosts, size_t *count, int *rounds);
  *   round 0: hosts 0-1, 2-3, 4-5 ...; round 1: hosts 1-2, 3-4 ...; round 2: the last and the first
  */
 
-struct check_gpus;
-
-/* Asks all hosts in `result` that have not failed, and writes what they say there. `done` comes
- * once, from the loop, never from within this call. */
-struct check_gpus *check_gpus_begin(struct job *job, struct check_result *result,
-                                    const char *python, void (*done)(void *context), void *context);
-void check_gpus_destroy(struct check_gpus *gpus); /* accepts NULL */
+/* Asks all hosts in `result` that have not failed; and writes there what they have said. */
+void check_gpus_ask(struct job *job, const struct check_result *result, const char *python,
+                    ask_done *done, void *context);
+void check_gpus_take(struct check_result *result, const struct ask *ask);
 
 struct check_between;
 
@@ -68,6 +66,10 @@ void check_between_destroy(struct check_between *between); /* accepts NULL */
  * folder, no network, or a connection between two hosts that cannot be set up. Everything else is a
  * warning: some jobs run anyway, others are slower or fail late.
  */
+
+/* By number of a host: the first one that is the same machine; the caller frees it. A host that has
+ * failed is like no other, unless `failed` too. */
+int *check_first_names(const struct check_result *result, bool failed);
 
 /* Appends the findings, fatal ones first, otherwise in the order of the hosts. */
 void check_judge(const struct check_result *result, struct check_findings *out);

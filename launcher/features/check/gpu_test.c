@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/strv.h"
+#include "base/text.h"
 #include "node/nvml.h"
 
 #define LINE_MAX_BYTES 256
@@ -30,60 +31,56 @@ static void split(const char *line, struct strv *out)
     }
 }
 
-static void read_speed(const char *line, struct gpu_test *out)
+/* The number at a place of the line. */
+static bool read_rate(const struct strv *words, size_t at, double *out)
+{
+    return at < words->count &&
+           parse_double(words->items[at], SPEED_LEAST, SPEED_MOST, out, NULL) == 0;
+}
+
+static void read_speed(const struct strv *words, struct gpu_test *out)
 {
     struct gpu_speed speed;
-    struct strv words AUTO_STRV = STRV_INIT;
-    split(line, &words);
-    if (out->count == GPUS_MAX || words.count != WORDS ||
-        strlen(words.items[1]) >= sizeof(speed.uuid) || gpu_test_find(out, words.items[1]) != NULL)
+    if (out->count == GPUS_MAX || words->count != WORDS ||
+        strlen(words->items[1]) >= sizeof(speed.uuid) ||
+        gpu_test_find(out, words->items[1]) != NULL)
         return;
-    memcpy(speed.uuid, words.items[1], strlen(words.items[1]) + 1);
-    for (int i = 0; i < SPEEDS; i++) {
-        if (parse_double(words.items[2 + i], SPEED_LEAST, SPEED_MOST, &speed.value[i], NULL) < 0)
+    memcpy(speed.uuid, words->items[1], strlen(words->items[1]) + 1);
+    for (size_t i = 0; i < SPEEDS; i++) {
+        if (!read_rate(words, 2 + i, &speed.value[i]))
             return;
     }
     out->speeds = mem_resize_array(out->speeds, out->count + 1, sizeof(*out->speeds));
     out->speeds[out->count++] = speed;
 }
 
-static void read_reduce(const char *line, struct gpu_test *out)
+static void read_reduce(const struct strv *words, struct gpu_test *out)
 {
-    struct strv words AUTO_STRV = STRV_INIT;
     int64_t gpus;
     double speed;
-    split(line, &words);
-    if (words.count != 3 || parse_int(words.items[1], 2, GPUS_MAX, &gpus, NULL) < 0 ||
-        parse_double(words.items[2], SPEED_LEAST, SPEED_MOST, &speed, NULL) < 0)
+    if (words->count != 3 || parse_int(words->items[1], 2, GPUS_MAX, &gpus, NULL) < 0 ||
+        !read_rate(words, 2, &speed))
         return;
     out->reduce_gpus = (int)gpus;
     out->reduce = speed;
 }
 
-static void read_between(const char *line, struct gpu_test *out)
-{
-    struct strv words AUTO_STRV = STRV_INIT;
-    double speed;
-    split(line, &words);
-    if (words.count == 2 &&
-        parse_double(words.items[1], SPEED_LEAST, SPEED_MOST, &speed, NULL) == 0)
-        out->between = speed;
-}
-
 static void read_line(const char *line, struct gpu_test *out)
 {
-    if (strncmp(line, "none ", 5) == 0)
+    struct strv words AUTO_STRV = STRV_INIT;
+    split(line, &words);
+    if (text_begins(line, "none "))
         set_text(&out->none, line + 5);
-    else if (strncmp(line, "torch ", 6) == 0)
+    else if (text_begins(line, "torch "))
         set_text(&out->torch, line + 6);
-    else if (strncmp(line, "nccl ", 5) == 0)
+    else if (text_begins(line, "nccl "))
         set_text(&out->nccl, line + 5);
-    else if (strncmp(line, "speed ", 6) == 0)
-        read_speed(line, out);
-    else if (strncmp(line, "reduce ", 7) == 0)
-        read_reduce(line, out);
-    else if (strncmp(line, "between ", 8) == 0)
-        read_between(line, out);
+    else if (text_begins(line, "speed "))
+        read_speed(&words, out);
+    else if (text_begins(line, "reduce "))
+        read_reduce(&words, out);
+    else if (text_begins(line, "between ") && words.count == 2)
+        (void)read_rate(&words, 1, &out->between);
 }
 
 void gpu_test_read(const char *text, size_t length, struct gpu_test *out)

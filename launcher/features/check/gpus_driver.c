@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "driver/job/ask.h"
 #include "driver/job/job_nodes.h"
-#include "driver/start/start.h"
 #include "features/check/check.h"
 
 #define ROUNDS 2         /* with the host behind it, and the one before it */
@@ -18,13 +17,6 @@
 #define INTERFACE_MAX 32
 
 /* Each host alone */
-
-struct check_gpus {
-    struct job *job;
-    struct check_result *result;
-    void (*done)(void *context);
-    void *context;
-};
 
 static void take_facts(struct check_host *host, const Hvdrun__GpusAnswer *answer)
 {
@@ -38,56 +30,32 @@ static void take_facts(struct check_host *host, const Hvdrun__GpusAnswer *answer
         host->gpu_test_problem = mem_strdup(answer->test_problem);
 }
 
-static void facts_answered(void *context, const struct ask *ask)
+void check_gpus_take(struct check_result *result, const struct ask *ask)
 {
-    struct check_gpus *gpus = context;
     for (size_t i = 0; i < ask->count; i++) {
         const struct ask_answer *answer = &ask->answers[i];
-        struct check_host *host = &gpus->result->hosts[answer->node->index];
+        struct check_host *host = &result->hosts[answer->node->index];
         if (answer->state == ASK_ANSWERED && answer->message != NULL)
             take_facts(host, (const Hvdrun__GpusAnswer *)answer->message);
         else if (answer->state == ASK_OWES)
             host->gpus_missing = mem_strdup("its agent did not answer in time");
     }
-    gpus->done(gpus->context);
 }
 
 /* Two tests on one machine at once would disturb each other. */
-static void ask_facts(struct check_gpus *gpus, const char *python)
+void check_gpus_ask(struct job *job, const struct check_result *result, const char *python,
+                    ask_done *done, void *context)
 {
     static const struct question question = {&topic_gpus, NULL, .keep = true};
-    struct check_result *result = gpus->result;
-    size_t count = (size_t)result->count;
-    struct machine *machines AUTO_FREE = mem_array(count, sizeof(*machines));
-    int *first AUTO_FREE = mem_array(count, sizeof(*first));
+    int *first AUTO_FREE = check_first_names(result, false);
     Hvdrun__GpusRequest request = HVDRUN__GPUS_REQUEST__INIT;
     request.python = (char *)python;
-    struct ask *ask = ask_begin(gpus->job, &question, GPU_FACTS_MS + GPU_TEST_MS + GPU_ANSWER_MS,
-                                facts_answered, gpus);
-    for (int i = 0; i < result->count; i++)
-        machines[i] = machine_of(result->hosts[i].why == NULL ? result->hosts[i].hello : NULL);
-    machine_find_first(machines, result->count, first);
+    struct ask *ask =
+        ask_begin(job, &question, GPU_FACTS_MS + GPU_TEST_MS + GPU_ANSWER_MS, done, context);
     for (int i = 0; i < result->count; i++) {
-        if (first[i] == i && result->hosts[i].why == NULL && gpus->job->nodes[i]->state == NODE_UP)
-            ask_node(ask, gpus->job->nodes[i], &request.base);
+        if (first[i] == i && result->hosts[i].why == NULL && job->nodes[i]->state == NODE_UP)
+            ask_node(ask, job->nodes[i], &request.base);
     }
-}
-
-struct check_gpus *check_gpus_begin(struct job *job, struct check_result *result,
-                                    const char *python, void (*done)(void *context), void *context)
-{
-    struct check_gpus *gpus = mem_alloc(sizeof(*gpus));
-    *gpus = (struct check_gpus){.job = job, .result = result, .done = done, .context = context};
-    ask_facts(gpus, python);
-    return gpus;
-}
-
-void check_gpus_destroy(struct check_gpus *gpus)
-{
-    if (gpus == NULL)
-        return;
-    ask_forget(gpus->job, gpus);
-    free(gpus);
 }
 
 /* Between hosts */
@@ -118,12 +86,7 @@ static bool has_pytorch(const struct check_host *host)
 static void choose_hosts(struct check_between *between)
 {
     const struct check_result *result = between->result;
-    size_t count = (size_t)result->count;
-    struct machine *machines AUTO_FREE = mem_array(count, sizeof(*machines));
-    int *first AUTO_FREE = mem_array(count, sizeof(*first));
-    for (int i = 0; i < result->count; i++)
-        machines[i] = machine_of(result->hosts[i].why == NULL ? result->hosts[i].hello : NULL);
-    machine_find_first(machines, result->count, first);
+    int *first AUTO_FREE = check_first_names(result, false);
     for (int i = 0; i < result->count; i++) {
         const struct check_host *host = &result->hosts[i];
         bool is_one = first[i] == i || result->simulated;

@@ -205,9 +205,8 @@ static void judge_values(const struct check_result *result, struct check_finding
         machine[i] = host->hello->machine;
         driver[i] = host->facts->gpu_driver;
         nccl[i] = host->gpu_test.nccl;
+        gpus[i] = gpu_texts.items[i];
     }
-    for (size_t i = 0; i < count; i++)
-        gpus[i] = result->hosts[i].facts == NULL ? NULL : gpu_texts.items[i];
     judge_odd(result, machine, "architecture", "provide your programs for each architecture", out);
     judge_odd(result, pmix, "PMIx library", "MPI programs need the same version on all hosts", out);
     judge_odd(result, gpus, "GPUs", "check for a GPU that is broken or hidden", out);
@@ -215,14 +214,25 @@ static void judge_values(const struct check_result *result, struct check_finding
     judge_odd(result, nccl, "NCCL", "use the same PyTorch on all hosts", out);
 }
 
-static void judge_twins(const struct check_result *result, struct check_findings *out)
+int *check_first_names(const struct check_result *result, bool failed)
 {
     size_t count = (size_t)result->count;
     struct machine *machines AUTO_FREE = mem_array(count, sizeof(*machines));
-    int *first AUTO_FREE = mem_array(count, sizeof(*first));
-    for (size_t i = 0; i < count; i++)
-        machines[i] = machine_of(result->hosts[i].hello);
+    int *first = mem_array(count, sizeof(*first));
+    for (size_t i = 0; i < count; i++) {
+        const struct check_host *host = &result->hosts[i];
+        machines[i] = machine_of(host->why == NULL || failed ? host->hello : NULL);
+    }
     machine_find_first(machines, result->count, first);
+    return first;
+}
+
+static void judge_together(const struct check_result *result, struct check_findings *out)
+{
+    int *first AUTO_FREE = check_first_names(result, true);
+    if (result->network_problem != NULL)
+        check_findings_add(out, -1, true, "%s", result->network_problem);
+    judge_values(result, out);
     for (int i = 0; i < result->count && !result->simulated; i++) {
         if (first[i] != i)
             check_findings_add(out, i, false,
@@ -230,14 +240,6 @@ static void judge_twins(const struct check_result *result, struct check_findings
                                "twice; name it once",
                                result->hosts[first[i]].name);
     }
-}
-
-static void judge_together(const struct check_result *result, struct check_findings *out)
-{
-    if (result->network_problem != NULL)
-        check_findings_add(out, -1, true, "%s", result->network_problem);
-    judge_values(result, out);
-    judge_twins(result, out);
 }
 
 /* Connections that failed: one finding for a host that is cut off completely, otherwise one for
