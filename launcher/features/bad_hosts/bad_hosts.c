@@ -199,18 +199,19 @@ static char *reason_of(const struct bad_host *host)
     return reason;
 }
 
-static void put_host(const struct bad_host *host, struct buf *out)
+/* -1: it does not fit. */
+static int put_host(const struct bad_host *host, struct buf *out)
 {
     char since[UTC_TEXT_SIZE], until[UTC_TEXT_SIZE];
     char *reason AUTO_FREE = reason_of(host);
+    const char *job = host->job == NULL ? "" : host->job;
+    bool named = job[0] != '\0' && job[strcspn(job, BLANKS "\n#")] == '\0';
     for (char *mark = strchr(reason, '#'); mark != NULL; mark = strchr(mark, '#'))
         *mark = '.'; /* it would begin a comment */
     utc_text(host->since_s, since);
     utc_text(host->until_s, until);
-    buf_printf(out, "%s since=%s until=%s", host->name, since, until);
-    if (host->job != NULL && host->job[strcspn(host->job, BLANKS "\n#")] == '\0')
-        buf_printf(out, " job=%s", host->job);
-    buf_printf(out, " %s\n", reason);
+    return buf_printf(out, "%s since=%s until=%s%s%s %s\n", host->name, since, until,
+                      named ? " job=" : "", named ? job : "", reason);
 }
 
 static void count_lines(const char *text, size_t length, struct update *update)
@@ -257,7 +258,7 @@ int bad_hosts_update(const char *text, size_t length, const struct bad_host_list
     int result = keep_lines(text, length, &update, out);
     for (size_t i = 0; i < news->count && result == 0; i++) {
         if (bad_hosts_find(&update.for_good, news->items[i].name) == NULL)
-            put_host(&news->items[i], out);
+            result = put_host(&news->items[i], out);
     }
     bad_hosts_destroy(&update.for_good);
     return result;

@@ -197,12 +197,34 @@ static void test_oldest_lines_go(void **state)
     bad_hosts_destroy(&again);
 }
 
+/* What does not fit is an error: the caller keeps the old file. */
+static void test_no_room(void **state)
+{
+    (void)state;
+    static const char before[] = "forever\n";
+    struct bad_host_list news = {.count = 0};
+    struct buf whole AUTO_BUF = BUF_INIT(BAD_HOSTS_FILE_MAX);
+    bad_hosts_add(&news, &(struct bad_host){.name = (char *)"b",
+                                            .since_s = NOW,
+                                            .until_s = NOW + YEAR,
+                                            .job = (char *)"train",
+                                            .reason = (char *)"lost"});
+    assert_int_equal(bad_hosts_update(before, strlen(before), &news, NOW, &whole), 0);
+    for (size_t limit = 1; limit <= whole.length; limit++) {
+        struct buf out AUTO_BUF = BUF_INIT(limit);
+        int result = bad_hosts_update(before, strlen(before), &news, NOW, &out);
+        assert_int_equal(result, limit < whole.length ? -1 : 0);
+    }
+    bad_hosts_destroy(&news);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),          cmocka_unit_test(test_expiry),
         cmocka_unit_test(test_wrong_lines),    cmocka_unit_test(test_update),
         cmocka_unit_test(test_longest_reason), cmocka_unit_test(test_oldest_lines_go),
+        cmocka_unit_test(test_no_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
