@@ -10,6 +10,7 @@
 #include "base/parse.h"
 #include "base/plain.h"
 #include "base/status.h"
+#include "base/text.h"
 
 #define LINE_MAX_BYTES 4096
 #define BLANKS " \t\r"
@@ -70,13 +71,6 @@ static void cut_comment(char *text)
     }
 }
 
-static bool begins(const char *word, const char *key, char **value)
-{
-    size_t length = strlen(key);
-    *value = (char *)word + length;
-    return strncmp(word, key, length) == 0;
-}
-
 static enum line_kind is_wrong(struct bad_line *line, const char *word, const char *wrong)
 {
     line->word = word;
@@ -87,15 +81,14 @@ static enum line_kind is_wrong(struct bad_line *line, const char *word, const ch
 /* LINE_HOST: it was a key and its value; LINE_EMPTY: the reason begins here. */
 static enum line_kind take_key(struct bad_line *line, const char *word)
 {
-    char *value;
     bool fine = true;
     size_t letters = strspn(word, "abcdefghijklmnopqrstuvwxyz");
-    if (begins(word, "since=", &value))
-        fine = parse_utc(value, &line->host.since_s) == 0;
-    else if (begins(word, "until=", &value))
-        fine = parse_utc(value, &line->host.until_s) == 0;
-    else if (begins(word, "job=", &value))
-        line->host.job = value;
+    if (text_begins(word, "since="))
+        fine = parse_utc(word + 6, &line->host.since_s) == 0;
+    else if (text_begins(word, "until="))
+        fine = parse_utc(word + 6, &line->host.until_s) == 0;
+    else if (text_begins(word, "job="))
+        line->host.job = (char *)word + 4;
     else if (letters > 0 && word[letters] == '=')
         return is_wrong(line, word, "is not a key; expected since=, until= or job=, then a reason");
     else
@@ -214,33 +207,23 @@ static int put_host(const struct bad_host *host, struct buf *out)
                       named ? " job=" : "", named ? job : "", reason);
 }
 
-static void count_lines(const char *text, size_t length, struct update *update)
+/* The lines that stay go to `out`; NULL: counts them. -1: too large. */
+static int walk_lines(const char *text, size_t length, struct update *update, struct buf *out)
 {
     struct bad_line *line AUTO_FREE = mem_alloc(sizeof(*line));
     for (size_t at = 0, size; at < length;) {
         const char *begin = next_line(text, length, &at, &size);
         enum line_kind kind = read_line(begin, size, line);
-        if (kind != LINE_HOST || !stays(update, kind, &line->host))
-            continue;
-        if (line->host.until_s == BAD_HOST_FOR_GOOD)
-            bad_hosts_add(&update->for_good, &line->host);
-        else
-            update->timed++;
-    }
-}
-
-static int keep_lines(const char *text, size_t length, struct update *update, struct buf *out)
-{
-    struct bad_line *line AUTO_FREE = mem_alloc(sizeof(*line));
-    for (size_t at = 0, size; at < length;) {
-        const char *begin = next_line(text, length, &at, &size);
-        enum line_kind kind = read_line(begin, size, line);
+        bool timed = kind == LINE_HOST && line->host.until_s != BAD_HOST_FOR_GOOD;
         if (!stays(update, kind, &line->host))
             continue;
-        bool timed = kind == LINE_HOST && line->host.until_s != BAD_HOST_FOR_GOOD;
-        if (timed && update->drop > 0)
+        if (out == NULL && timed)
+            update->timed++;
+        else if (out == NULL && kind == LINE_HOST)
+            bad_hosts_add(&update->for_good, &line->host);
+        else if (out != NULL && timed && update->drop > 0)
             update->drop--;
-        else if (buf_append(out, begin, size) < 0 || buf_putc(out, '\n') < 0)
+        else if (out != NULL && (buf_append(out, begin, size) < 0 || buf_putc(out, '\n') < 0))
             return -1;
     }
     return 0;
@@ -252,10 +235,10 @@ int bad_hosts_update(const char *text, size_t length, const struct bad_host_list
     struct update update = {.news = news, .now_s = now_s};
     if (length == 0)
         buf_puts(out, head);
-    count_lines(text, length, &update);
+    (void)walk_lines(text, length, &update, NULL);
     size_t total = update.timed + news->count;
     update.drop = total > BAD_HOSTS_MAX ? total - BAD_HOSTS_MAX : 0;
-    int result = keep_lines(text, length, &update, out);
+    int result = walk_lines(text, length, &update, out);
     for (size_t i = 0; i < news->count && result == 0; i++) {
         if (bad_hosts_find(&update.for_good, news->items[i].name) == NULL)
             result = put_host(&news->items[i], out);

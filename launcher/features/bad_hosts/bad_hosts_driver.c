@@ -22,22 +22,10 @@
 #include "base/mem.h"
 #include "driver/job/part.h"
 #include "features/bad_hosts/bad_hosts_driver_test.h"
-#include "io/threads.h"
 
 /* ---- The file -------------------------------------------------------------------------------- */
 
 #define TURNS_MAX 100 /* of other jobs that put a new file in its place before us */
-
-/* Shared with the thread; the last one frees it. */
-struct bad_hosts_write {
-    struct thread_share share;
-    bool over;
-    char *path;
-    struct bad_host_list news;
-    int64_t now_s;
-    int result;
-    struct error err;
-};
 
 /* The file may have been replaced while we waited for the lock. */
 static int open_locked(const char *path, struct error *err)
@@ -156,17 +144,6 @@ bool bad_hosts_write_wait(struct bad_hosts_write *write, int64_t limit_ms)
     return over;
 }
 
-const struct bad_host_list *bad_hosts_write_news(const struct bad_hosts_write *write)
-{
-    return &write->news;
-}
-
-int bad_hosts_write_result(const struct bad_hosts_write *write, struct error *err)
-{
-    *err = write->err;
-    return write->result;
-}
-
 void bad_hosts_write_destroy(struct bad_hosts_write *write)
 {
     if (write == NULL)
@@ -218,17 +195,15 @@ static const char *why_not_remembered(const struct job *job, const char *name)
 static void say_outcome(struct bad_hosts *own)
 {
     const struct log *log = &own->job->log;
-    const struct bad_host_list *news = bad_hosts_write_news(own->write);
-    struct error err = ERROR_INIT;
-    int result = bad_hosts_write_result(own->write, &err);
+    const struct bad_host_list *news = &own->write->news;
     for (size_t i = 0; i < news->count; i++) {
         const struct bad_host *host = &news->items[i];
-        if (result == 0)
+        if (own->write->result == 0)
             log_warning(log, "%s is bad: %s; %s remembers it for %d h", host->name, host->reason,
                         own->path, (int)((host->until_s - host->since_s) / 3600));
         else
             log_warning(log, "%s is bad: %s; other jobs do not learn of it: %s", host->name,
-                        host->reason, err.text);
+                        host->reason, own->write->err.text);
     }
     bad_hosts_write_destroy(own->write);
     own->write = NULL;
@@ -375,7 +350,7 @@ static void tell(struct job *job)
             continue;
         if (!bad_hosts_write_wait(own->write, left)) {
             struct buf names AUTO_BUF = BUF_INIT(NAMES_MAX);
-            list_names(bad_hosts_write_news(own->write), &names);
+            list_names(&own->write->news, &names);
             log_warning(&job->log,
                         "%s is bad, but hvdrun could not write that to %s within %d s: "
                         "its file system does not answer, or another program has locked it",

@@ -10,8 +10,18 @@
 #include <stdbool.h>
 
 #include "features/bad_hosts/bad_hosts.h"
+#include "io/threads.h"
 
-struct bad_hosts_write;
+/* Shared with the thread; the last one frees it. */
+struct bad_hosts_write {
+    struct thread_share share;
+    bool over; /* then the result is there, and the thread needs nothing of it */
+    char *path;
+    struct bad_host_list news;
+    int64_t now_s;
+    int result; /* 0, or -1 and why */
+    struct error err;
+};
 
 /* Takes what `news` owns. */
 struct bad_hosts_write *bad_hosts_write_begin(const char *path, struct bad_host_list *news,
@@ -19,10 +29,6 @@ struct bad_hosts_write *bad_hosts_write_begin(const char *path, struct bad_host_
 
 /* Waits for the thread, at most so long. */
 bool bad_hosts_write_wait(struct bad_hosts_write *write, int64_t limit_ms);
-/* What was to be written. Borrowed. */
-const struct bad_host_list *bad_hosts_write_news(const struct bad_hosts_write *write);
-/* When it is over: 0, or -1 and why. */
-int bad_hosts_write_result(const struct bad_hosts_write *write, struct error *err);
 /* A thread that still waits for the file frees it later. Accepts NULL. */
 void bad_hosts_write_destroy(struct bad_hosts_write *write);
 

@@ -149,14 +149,13 @@ static void test_a_thread(void **state)
 {
     const struct place *place = *state;
     struct bad_host_list news = {.count = 0}, hosts = {.count = 0};
-    struct error err = ERROR_INIT;
     bad_hosts_add(&news, &(struct bad_host){.name = (char *)"a", .until_s = NOW + 1});
     struct bad_hosts_write *write = bad_hosts_write_begin(place->path, &news, NOW);
     assert_int_equal(news.count, 0);
     while (!bad_hosts_write_wait(write, 1000))
         ;
-    assert_string_equal(bad_hosts_write_news(write)->items[0].name, "a");
-    assert_int_equal(bad_hosts_write_result(write, &err), 0);
+    assert_string_equal(write->news.items[0].name, "a");
+    assert_int_equal(write->result, 0);
     bad_hosts_write_destroy(write);
     bad_hosts_write_destroy(NULL);
     read_hosts(place->path, &hosts);
