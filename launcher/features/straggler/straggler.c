@@ -11,15 +11,16 @@
 #define GAP_PERIODS 3
 #define WINDOWS_BEFORE 3
 
+enum reason { SLOW, QUIET, SILENT, REASONS }; /* by its percent, by its output, by their lack */
+
 struct straggler_rank {
     bool runs;
     double percent;
     uint64_t output, output_then; /* output_then: at the start of the window */
     int64_t behind_ms;            /* by its percent, since then; -1: it is not */
     int usual;                    /* windows in a row in which it has written as much as others */
-    bool slow, quiet;             /* marked by its percent; by its output */
     int64_t silent_ms;            /* it lacks what most others have, since then; -1: it does not */
-    bool silent;                  /* marked for that */
+    bool marked[REASONS];
 };
 
 struct stragglers {
@@ -74,11 +75,9 @@ void stragglers_seat(struct stragglers *stragglers, int seat, bool runs)
     struct straggler_rank *rank = &stragglers->ranks[seat];
     if (rank->runs == runs)
         return;
-    *rank = (struct straggler_rank){.runs = runs,
-                                    .percent = -1,
-                                    .slow = rank->slow, /* the next tick takes these back */
-                                    .quiet = rank->quiet,
-                                    .silent = rank->silent};
+    rank->runs = runs; /* the next tick takes the marks back */
+    rank->percent = -1;
+    rank->output = 0;
     begin_again(stragglers, stragglers->last_ms);
 }
 
@@ -99,24 +98,21 @@ struct check {
     int running;
 };
 
-static void mark(const struct check *check, int seat, bool *marked, bool now, const char *text)
+static bool is_one(const struct straggler_rank *rank, enum straggler_kind kind)
 {
-    if (*marked == now)
-        return;
-    const struct straggler_rank *rank = &check->stragglers->ranks[seat];
-    bool before = rank->slow || rank->quiet;
-    *marked = now;
-    bool after = rank->slow || rank->quiet;
-    if (before != after)
-        check->each(check->context, seat, STRAGGLER_BEHIND, after ? text : NULL);
+    return kind == STRAGGLER_SILENT ? rank->marked[SILENT]
+                                    : rank->marked[SLOW] || rank->marked[QUIET];
 }
 
-static void mark_silent(const struct check *check, int seat, bool now, const char *text)
+/* `text`: why; NULL: not any more. */
+static void mark(const struct check *check, int seat, enum reason reason, const char *text)
 {
-    bool *marked = &check->stragglers->ranks[seat].silent;
-    if (*marked != now)
-        check->each(check->context, seat, STRAGGLER_SILENT, now ? text : NULL);
-    *marked = now;
+    enum straggler_kind kind = reason == SILENT ? STRAGGLER_SILENT : STRAGGLER_BEHIND;
+    struct straggler_rank *rank = &check->stragglers->ranks[seat];
+    bool before = is_one(rank, kind);
+    rank->marked[reason] = text != NULL;
+    if (is_one(rank, kind) != before)
+        check->each(check->context, seat, kind, text);
 }
 
 static double spread_of(const struct check *check, double median)
@@ -154,9 +150,9 @@ static void check_percents(struct check *check)
             rank->behind_ms = check->now_ms;
         bool near = !(median - check->values[i] > limit / 2);
         if (behind && check->now_ms - rank->behind_ms >= all->window_ms)
-            mark(check, i, &rank->slow, true, text);
+            mark(check, i, SLOW, text);
         else if (!enough || near)
-            mark(check, i, &rank->slow, false, NULL);
+            mark(check, i, SLOW, NULL);
     }
 }
 
@@ -182,10 +178,10 @@ static void check_outputs(struct check *check)
                  check->values[i], (double)all->window_ms / 60000, median);
         if (check->values[i] >= median / 2) {
             rank->usual++;
-            mark(check, i, &rank->quiet, false, NULL);
+            mark(check, i, QUIET, NULL);
         } else if (check->values[i] < median / 4 && rank->usual >= WINDOWS_BEFORE) {
-            mark(check, i, &rank->quiet, true, text);
-        } else if (!rank->quiet) {
+            mark(check, i, QUIET, text);
+        } else if (!rank->marked[QUIET]) {
             rank->usual = 0;
         }
     }
@@ -216,7 +212,7 @@ static void check_silence(struct check *check)
         else if (rank->silent_ms < 0)
             rank->silent_ms = check->now_ms;
         if (!lacks || check->now_ms - rank->silent_ms >= all->window_ms)
-            mark_silent(check, i, lacks, text);
+            mark(check, i, SILENT, lacks ? text : NULL);
     }
 }
 
@@ -224,12 +220,8 @@ static void check_silence(struct check *check)
 static void forget_ended(const struct check *check)
 {
     for (int i = 0; i < check->stragglers->count; i++) {
-        struct straggler_rank *rank = &check->stragglers->ranks[i];
-        if (rank->runs)
-            continue;
-        mark(check, i, &rank->slow, false, NULL);
-        mark(check, i, &rank->quiet, false, NULL);
-        mark_silent(check, i, false, NULL);
+        for (int reason = 0; reason < REASONS && !check->stragglers->ranks[i].runs; reason++)
+            mark(check, i, (enum reason)reason, NULL);
     }
 }
 
