@@ -85,8 +85,11 @@ void stragglers_sample(struct stragglers *stragglers, int seat, double percent, 
 {
     if (seat < 0 || seat >= stragglers->count || !stragglers->ranks[seat].runs)
         return;
+    bool is_other = output < stragglers->ranks[seat].output; /* another worker has the seat */
     stragglers->ranks[seat].percent = percent;
     stragglers->ranks[seat].output = output;
+    if (is_other)
+        begin_again(stragglers, stragglers->last_ms);
 }
 
 struct check {

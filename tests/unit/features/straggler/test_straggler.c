@@ -161,6 +161,21 @@ static void test_a_rank_that_starts_or_ends(void **state)
     end(&world);
 }
 
+/* Between two samples, most seats have got another worker, which has written less. */
+static void test_new_workers(void **state)
+{
+    (void)state;
+    struct world world;
+    const uint64_t all[] = {1000, 1000, 1000, 1000, 1000};
+    begin(&world, 5);
+    pass(&world, 24, NULL, all);
+    for (int i = 1; i < 5; i++)
+        world.output[i] = 0;
+    pass(&world, 24, NULL, all);
+    expect(&world, "");
+    end(&world);
+}
+
 /* The machine of hvdrun slept, or the job was suspended. */
 static void test_a_gap(void **state)
 {
@@ -265,6 +280,7 @@ int main(void)
         cmocka_unit_test(test_what_is_not_behind),
         cmocka_unit_test(test_output),
         cmocka_unit_test(test_a_rank_that_starts_or_ends),
+        cmocka_unit_test(test_new_workers),
         cmocka_unit_test(test_a_gap),
         cmocka_unit_test(test_noise),
     };
