@@ -85,6 +85,7 @@ struct check_host {
 
 struct check_link {
     int from, to; /* numbers of hosts */
+    int round;    /* of transfers */
     bool tried;
     Hvdrun__ProbeOutcome outcome;
     char *text; /* with PROBE_BROKEN; NULL */
@@ -142,8 +143,10 @@ struct check_findings {
     size_t count;
 };
 
-void check_findings_add(struct check_findings *findings, int host, bool fatal, const char *format,
-                        ...) __attribute__((format(printf, 4, 5)));
+/* Returns it, borrowed until the next one. */
+struct check_finding *check_findings_add(struct check_findings *findings, int host, bool fatal,
+                                         const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 void check_findings_clear(struct check_findings *findings);
 
 /* Fatal findings first; otherwise in the order in which they were added. */

@@ -103,10 +103,8 @@ static void gather(const struct check_result *result, struct all *out)
 }
 
 /* The host is bad for that. A reason of which it is not sure only gets a warning. */
-#define ADD_BAD_IF(sure, findings, ...)         \
-    (check_findings_add(findings, __VA_ARGS__), \
-     (void)((findings)->items[(findings)->count - 1].bad = (sure)))
-#define ADD_BAD(findings, ...) ADD_BAD_IF(true, findings, __VA_ARGS__)
+#define ADD_BAD_IF(sure, ...) (check_findings_add(__VA_ARGS__)->bad = (sure))
+#define ADD_BAD(...) ADD_BAD_IF(true, __VA_ARGS__)
 
 static double median_of(const struct all *all, const struct one *one, int figure)
 {
@@ -285,19 +283,29 @@ static bool is_alike(const struct check_host *one, const struct check_host *othe
            strcmp(one->gpus->gpus[0]->name, other->gpus->gpus[0]->name) == 0;
 }
 
+static double speed_of(const struct check_host *host, bool between)
+{
+    return between ? host->between : host->gpu_test.reduce;
+}
+
+static double median_of_alike(const struct check_result *result, const struct check_host *host,
+                              bool between)
+{
+    double *values AUTO_FREE = mem_array((size_t)result->count, sizeof(*values));
+    size_t count = 0;
+    for (int i = 0; i < result->count; i++) {
+        const struct check_host *other = &result->hosts[i];
+        if (speed_of(other, between) > 0 && is_alike(host, other))
+            values[count++] = speed_of(other, between);
+    }
+    return outliers_median(values, count);
+}
+
 static void judge_reduce(const struct check_result *result, int number, struct check_findings *out)
 {
     const struct check_host *host = &result->hosts[number];
-    double *values AUTO_FREE = mem_array((size_t)result->count, sizeof(*values));
-    size_t count = 0;
-    if (host->gpus == NULL || host->gpus->n_gpus == 0 || host->gpu_test.reduce_gpus == 0)
-        return;
-    for (int i = 0; i < result->count; i++) {
-        if (is_alike(host, &result->hosts[i]))
-            values[count++] = result->hosts[i].gpu_test.reduce;
-    }
-    double median = outliers_median(values, count);
-    if (host->gpu_test.reduce < GPU_SLOW * median)
+    double median = median_of_alike(result, host, false);
+    if (host->gpu_test.reduce > 0 && host->gpu_test.reduce < GPU_SLOW * median)
         ADD_BAD_IF(!has_disturbed(host), out, number, false,
                    "an all-reduce of its %d GPUs is slow: %.0f GB/s (median %.0f): see "
                    "nvidia-smi topo -m and nvidia-smi nvlink -s",
@@ -318,13 +326,7 @@ static unsigned gpus_known(const struct check_host *host)
 static void judge_between(const struct check_result *result, int number, struct check_findings *out)
 {
     const struct check_host *host = &result->hosts[number];
-    double *values AUTO_FREE = mem_array((size_t)result->count, sizeof(*values));
-    size_t count = 0;
-    for (int i = 0; host->between > 0 && i < result->count; i++) {
-        if (result->hosts[i].between > 0 && is_alike(host, &result->hosts[i]))
-            values[count++] = result->hosts[i].between;
-    }
-    double median = outliers_median(values, count);
+    double median = median_of_alike(result, host, true);
     if (!result->simulated && host->between > 0 && host->between < GPU_SLOW * median)
         ADD_BAD_IF(host->between_pairs > 1 && !has_disturbed(host), out, number, false,
                    "all-reduces with other hosts are slow: %.2f GB/s (median %.2f): check its "

@@ -360,8 +360,8 @@ static void judge_pair(const struct check_result *result, const struct check_lin
     explain(result, link, &why);
     check_findings_add(out, link->from, true, "it cannot reach %s at %s%s: %s",
                        result->hosts[link->to].name, address_of(result, link->to),
-                       one_way ? ", although the other direction works" : "", buf_text(&why));
-    out->items[out->count - 1].pair = true;
+                       one_way ? ", although the other direction works" : "", buf_text(&why))
+        ->pair = true;
 }
 
 static void judge_transfers(const struct check_result *result, struct check_findings *out)
@@ -373,8 +373,8 @@ static void judge_transfers(const struct check_result *result, struct check_find
         check_findings_add(
             out, link->from, true,
             "a transfer to %s failed: %s; large packets may get lost (check the MTU)",
-            result->hosts[link->to].name, link->transfer_problem);
-        out->items[out->count - 1].pair = true;
+            result->hosts[link->to].name, link->transfer_problem)
+            ->pair = true;
     }
 }
 

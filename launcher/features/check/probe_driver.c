@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "driver/job/ask.h"
+#include "features/check/door.h"
 #include "model/net/network.h"
 
 /*
@@ -88,15 +89,14 @@ struct check_route *check_plan(int hosts, size_t *count, int *rounds)
 #define CONNECT_MS 5000
 #define TRANSFER_MS 200
 #define SLACK_MS 5000 /* for the agents' own delays */
-#define TOKEN 16
-#define LONG_S 10 /* a longer measurement is announced */
+#define LONG_S 10     /* a longer measurement is announced */
 
 enum phase { OPENING, TRYING, SENDING, OVER };
 
 struct probe_host {
     bool in;       /* it takes part */
     uint32_t port; /* 0: it does not listen */
-    uint8_t token[TOKEN];
+    uint8_t token[CHECK_TOKEN];
 };
 
 struct check_probe {
@@ -107,7 +107,6 @@ struct check_probe {
     void *context;
     enum phase phase;
     struct probe_host *hosts; /* by number of the host */
-    int *rounds_of;           /* by link */
     int rounds, round;
     struct loop_timer *end; /* calls `done` */
 };
@@ -183,11 +182,9 @@ static void make_links(struct check_probe *probe)
     }
     struct check_route *routes AUTO_FREE = check_plan(count, &result->link_count, &probe->rounds);
     result->links = mem_array(result->link_count, sizeof(*result->links));
-    probe->rounds_of = mem_array(result->link_count, sizeof(*probe->rounds_of));
     for (size_t i = 0; i < result->link_count; i++) {
-        result->links[i].from = hosts[routes[i].from];
-        result->links[i].to = hosts[routes[i].to];
-        probe->rounds_of[i] = routes[i].round;
+        result->links[i] = (struct check_link){
+            .from = hosts[routes[i].from], .to = hosts[routes[i].to], .round = routes[i].round};
     }
 }
 
@@ -201,21 +198,20 @@ static void open_doors(struct check_probe *probe, struct ask *ask)
         if (!host->in)
             continue;
         message.listen = probe->result->hosts[i].address;
-        message.token = (ProtobufCBinaryData){TOKEN, host->token};
+        message.token = (ProtobufCBinaryData){CHECK_TOKEN, host->token};
         ask_node(ask, probe->job->nodes[i], &message.base);
     }
 }
 
 /* Whether this step uses the link: in TRYING all of them, in SENDING the links of the present
  * round that were reached. */
-static bool is_wanted(const struct check_probe *probe, size_t index)
+static bool is_wanted(const struct check_probe *probe, const struct check_link *link)
 {
-    const struct check_link *link = &probe->result->links[index];
     if (!probe->hosts[link->from].in || probe->hosts[link->to].port == 0)
         return false;
     if (probe->phase == TRYING)
         return true;
-    return probe->rounds_of[index] == probe->round && probe->hosts[link->to].in && link->tried &&
+    return link->round == probe->round && probe->hosts[link->to].in && link->tried &&
            link->outcome == HVDRUN__PROBE_OUTCOME__PROBE_REACHED;
 }
 
@@ -227,13 +223,13 @@ static void send_peers(struct check_probe *probe, struct ask *ask, size_t first,
     size_t count = 0;
     for (size_t i = first; i < end; i++) {
         int to = result->links[i].to;
-        if (!is_wanted(probe, i))
+        if (!is_wanted(probe, &result->links[i]))
             continue;
         peers[count] = (Hvdrun__ProbePeer)HVDRUN__PROBE_PEER__INIT;
         peers[count].node = (uint32_t)to;
         peers[count].address = result->hosts[to].address;
         peers[count].port = probe->hosts[to].port;
-        peers[count].token = (ProtobufCBinaryData){TOKEN, probe->hosts[to].token};
+        peers[count].token = (ProtobufCBinaryData){CHECK_TOKEN, probe->hosts[to].token};
         pointers[count] = &peers[count];
         count++;
     }
@@ -375,7 +371,7 @@ void check_probe_host_failed(struct check_probe *probe, int host)
 static int make_tokens(struct check_probe *probe)
 {
     for (int i = 0; i < probe->result->count; i++) {
-        if (getrandom(probe->hosts[i].token, TOKEN, 0) != TOKEN)
+        if (getrandom(probe->hosts[i].token, CHECK_TOKEN, 0) != CHECK_TOKEN)
             return errno == 0 ? EIO : errno;
     }
     return 0;
@@ -409,6 +405,5 @@ void check_probe_destroy(struct check_probe *probe)
     ask_forget(probe->job, probe);
     loop_timer_destroy(probe->end);
     free(probe->hosts);
-    free(probe->rounds_of);
     free(probe);
 }

@@ -108,8 +108,8 @@ void check_size_text(uint64_t bytes, char text[16])
 
 #define TEXT_MAX ((size_t)16 << 10)
 
-void check_findings_add(struct check_findings *findings, int host, bool fatal, const char *format,
-                        ...)
+struct check_finding *check_findings_add(struct check_findings *findings, int host, bool fatal,
+                                         const char *format, ...)
 {
     struct buf text = BUF_INIT(TEXT_MAX);
     va_list args;
@@ -118,8 +118,9 @@ void check_findings_add(struct check_findings *findings, int host, bool fatal, c
     va_end(args);
     findings->items =
         mem_resize_array(findings->items, findings->count + 1, sizeof(*findings->items));
-    findings->items[findings->count++] =
-        (struct check_finding){.host = host, .fatal = fatal, .text = buf_take(&text)};
+    struct check_finding *finding = &findings->items[findings->count++];
+    *finding = (struct check_finding){.host = host, .fatal = fatal, .text = buf_take(&text)};
+    return finding;
 }
 
 void check_findings_clear(struct check_findings *findings)

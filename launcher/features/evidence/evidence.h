@@ -186,29 +186,27 @@ void explain_finding_destroy(struct explain_finding *finding);
 
 #define EXPLAIN_LINES 26
 
-/* X(name, key in JSON, title, lines at most) */
-#define EXPLAIN_PART_LIST(X)                                        \
-    X(EXPLAIN_FIRST, "first", "what happened first", 4)             \
-    X(EXPLAIN_WHERE, "where", "where", 2)                           \
-    X(EXPLAIN_CAUSED, "caused", "what followed", 3)                 \
-    X(EXPLAIN_HOSTS, "hosts", "what the hosts say", 3)              \
-    X(EXPLAIN_LOADED, "libraries", "what the ranks have loaded", 5) \
-    X(EXPLAIN_DO, "do", "what to do", 2)
-
 enum explain_part {
-#define EXPLAIN_ENUM(name, key, title, most) name,
-    EXPLAIN_PART_LIST(EXPLAIN_ENUM)
-#undef EXPLAIN_ENUM
-        EXPLAIN_PARTS
+    EXPLAIN_FIRST,
+    EXPLAIN_WHERE,
+    EXPLAIN_CAUSED,
+    EXPLAIN_HOSTS,
+    EXPLAIN_LOADED,
+    EXPLAIN_DO,
+    EXPLAIN_PARTS
 };
+
+extern const struct explain_title {
+    const char *key, *title; /* in JSON; for people */
+    size_t most;             /* lines of this part */
+} explain_titles[EXPLAIN_PARTS];
 
 struct explain_story {
     char *headline;
-    struct strv parts[EXPLAIN_PARTS]; /* no part has more lines than the list says */
+    struct strv parts[EXPLAIN_PARTS]; /* no part has more lines than its title says */
 };
 
 void explain_tell(const struct explain_facts *facts, struct explain_story *out);
 void explain_story_destroy(struct explain_story *story);
 
-const char *explain_part_key(enum explain_part part);
 void explain_story_text(const struct explain_story *story, struct buf *out);

@@ -37,7 +37,7 @@ static void put_json(const struct explain_case *explained, const struct explain_
         json_t *list = json_array();
         for (size_t i = 0; i < story->parts[part].count; i++)
             json_array_append_new(list, json_string(story->parts[part].items[i]));
-        json_object_set_new(root, explain_part_key((enum explain_part)part), list);
+        json_object_set_new(root, explain_titles[part].key, list);
     }
     json_dump_callback(root, append_piece, out, JSON_INDENT(2));
     buf_putc(out, '\n');

@@ -174,13 +174,14 @@ static const char *record_text(char *record, double offset_s, double *seconds)
     return text;
 }
 
-/* Calls `each` with each record. -1 and errno: the log cannot be read. */
-static int walk_kernel(const char *root,
-                       void (*each)(void *context, double seconds, const char *text), void *context)
+/* Keeps records of the kernel's log: all, or those of NVIDIA's driver about errors. -1 and errno:
+ * the log cannot be read. */
+static int walk_kernel(const char *root, bool all, struct last_lines *kept)
 {
     char *path AUTO_FREE = mem_printf("%s/dev/kmsg", root);
     char record[KERNEL_RECORD + 1];
     double offset_s = (double)(clock_wall_ns() - clock_mono_ns()) / 1e9, seconds;
+    struct xid xid;
     int fd AUTO_FD = fd_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     if (fd < 0)
         return -1;
@@ -192,37 +193,25 @@ static int walk_kernel(const char *root,
             break;
         record[got] = '\0';
         const char *text = record_text(record, offset_s, &seconds);
-        if (text != NULL)
-            each(context, seconds, text);
+        if (text != NULL && (all || xid_read(text, &xid)))
+            keep_line(kept, seconds, text);
     }
     return 0;
-}
-
-static void keep_any(void *context, double seconds, const char *text)
-{
-    keep_line(context, seconds, text);
 }
 
 static void kernel(const char *root, struct buf *out)
 {
     struct last_lines kept = {.most = KERNEL_LINES};
-    if (walk_kernel(root, keep_any, &kept) < 0)
+    if (walk_kernel(root, true, &kept) < 0)
         buf_printf(out, "the kernel's log cannot be read: %s\n", strerror(errno));
     put_last(&kept, out);
-}
-
-static void keep_xid(void *context, double seconds, const char *text)
-{
-    struct xid xid;
-    if (xid_read(text, &xid))
-        keep_line(context, seconds, text);
 }
 
 /* Apart from the other lines, because the driver writes many lines after such an error. */
 static void xid(const char *root, struct buf *out)
 {
     struct last_lines kept = {.most = XID_LINES};
-    walk_kernel(root, keep_xid, &kept);
+    walk_kernel(root, false, &kept);
     put_last(&kept, out);
 }
 

@@ -11,26 +11,21 @@
 
 #define LINE_MAX ((size_t)8192)
 
-static const struct part {
-    const char *key, *title;
-    size_t most;
-} parts[] = {
-#define EXPLAIN_ROW(name, key, title, most) [name] = {key, title, most},
-    EXPLAIN_PART_LIST(EXPLAIN_ROW)
-#undef EXPLAIN_ROW
+const struct explain_title explain_titles[EXPLAIN_PARTS] = {
+    [EXPLAIN_FIRST] = {"first", "what happened first", 4},
+    [EXPLAIN_WHERE] = {"where", "where", 2},
+    [EXPLAIN_CAUSED] = {"caused", "what followed", 3},
+    [EXPLAIN_HOSTS] = {"hosts", "what the hosts say", 3},
+    [EXPLAIN_LOADED] = {"libraries", "what the ranks have loaded", 5},
+    [EXPLAIN_DO] = {"do", "what to do", 2},
 };
-
-const char *explain_part_key(enum explain_part part)
-{
-    return parts[part].key;
-}
 
 __attribute__((format(printf, 3, 4))) static void
 say(struct explain_story *story, enum explain_part part, const char *format, ...)
 {
     struct buf line AUTO_BUF = BUF_INIT(LINE_MAX);
     va_list args;
-    if (story->parts[part].count >= parts[part].most)
+    if (story->parts[part].count >= explain_titles[part].most)
         return;
     va_start(args, format);
     buf_vprintf(&line, format, args);
@@ -121,7 +116,7 @@ static void tell_caused(const struct explain_facts *facts, struct explain_story 
         put_end(rank, &how);
         if (first != NULL && first->ended && first->ended_s > 0 && rank->ended_s >= first->ended_s)
             buf_printf(&how, ", %.1f s later", rank->ended_s - first->ended_s);
-        if (story->parts[EXPLAIN_CAUSED].count + 1 < parts[EXPLAIN_CAUSED].most)
+        if (story->parts[EXPLAIN_CAUSED].count + 1 < explain_titles[EXPLAIN_CAUSED].most)
             say(story, EXPLAIN_CAUSED, "rank %d on %s %s", rank->rank, rank->host, buf_text(&how));
     }
     if (ended > 0)
@@ -154,7 +149,7 @@ static void tell_hosts(const struct explain_facts *facts, struct explain_story *
 
 static void tell_loaded(const struct explain_facts *facts, struct explain_story *story)
 {
-    size_t count = facts->loaded.count, most = parts[EXPLAIN_LOADED].most;
+    size_t count = facts->loaded.count, most = explain_titles[EXPLAIN_LOADED].most;
     size_t shown = count > most ? most - 1 : count;
     for (size_t i = 0; i < shown; i++)
         say(story, EXPLAIN_LOADED, "%s", facts->loaded.items[i]);
@@ -191,7 +186,7 @@ void explain_story_text(const struct explain_story *story, struct buf *out)
     for (int part = 0; part < EXPLAIN_PARTS; part++) {
         const struct strv *lines = &story->parts[part];
         if (lines->count > 0)
-            buf_printf(out, "%s:\n", parts[part].title);
+            buf_printf(out, "%s:\n", explain_titles[part].title);
         for (size_t i = 0; i < lines->count; i++)
             buf_printf(out, "    %s\n", lines->items[i]);
     }

@@ -91,23 +91,15 @@ static void close_part(struct job *job)
     free(sampler);
 }
 
-static void grow(struct sampler *sampler)
+/* New items are zero. */
+static void *grow(void *items, int *count, int wanted, size_t size)
 {
-    const struct job *job = sampler->job;
-    if (job->node_count > sampler->host_count) {
-        sampler->hosts =
-            mem_resize_array(sampler->hosts, (size_t)job->node_count, sizeof(*sampler->hosts));
-        for (int i = sampler->host_count; i < job->node_count; i++)
-            sampler->hosts[i] = (struct host_sample){.when_ns = 0};
-        sampler->host_count = job->node_count;
-    }
-    if (job->ranks.size > sampler->rank_count) {
-        sampler->ranks =
-            mem_resize_array(sampler->ranks, (size_t)job->ranks.size, sizeof(*sampler->ranks));
-        for (int i = sampler->rank_count; i < job->ranks.size; i++)
-            sampler->ranks[i] = (struct rank_usage){.pid = 0};
-        sampler->rank_count = job->ranks.size;
-    }
+    if (wanted <= *count)
+        return items;
+    char *grown = mem_resize_array(items, (size_t)wanted, size);
+    memset(grown + (size_t)*count * size, 0, (size_t)(wanted - *count) * size);
+    *count = wanted;
+    return grown;
 }
 
 /* A seat of this node, or NULL. */
@@ -154,7 +146,6 @@ static struct host_pressure pressure_of(const Hvdrun__Pressure *message)
         return (struct host_pressure){.known = false};
     return (struct host_pressure){.known = true,
                                   .some_percent = message->some_percent,
-                                  .full_percent = message->full_percent,
                                   .some_s = (double)message->some_us / 1e6,
                                   .full_s = (double)message->full_us / 1e6};
 }
@@ -196,7 +187,11 @@ static int take(struct job *job, struct node_link *node, ProtobufCMessage **answ
 bool sampler_ask(struct sampler *sampler, ask_done *done, void *context)
 {
     static const struct question question = {&topic_usage, take, .keep = false};
-    grow(sampler);
+    const struct job *job = sampler->job;
+    sampler->hosts =
+        grow(sampler->hosts, &sampler->host_count, job->node_count, sizeof(*sampler->hosts));
+    sampler->ranks =
+        grow(sampler->ranks, &sampler->rank_count, job->ranks.size, sizeof(*sampler->ranks));
     return ask_all(sampler->job, &question, NULL, SAMPLER_LIMIT_MS, done, context);
 }
 

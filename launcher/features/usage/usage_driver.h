@@ -58,8 +58,8 @@ struct host_sample {
     uint64_t memory_bytes, memory_available_bytes; /* 0: not known */
     struct host_pressure {
         bool known;
-        double some_percent, full_percent; /* of the last 10 s */
-        double some_s, full_s;             /* since the host started */
+        double some_percent;   /* of the last 10 s */
+        double some_s, full_s; /* since the host started */
     } cpu, memory, io;
     struct gpu_values *gpus;
     size_t gpu_count;
