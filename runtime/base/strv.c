@@ -80,14 +80,6 @@ void strv_copy(struct strv *to, char *const *from)
         strv_add(to, *from);
 }
 
-bool strv_has(const struct strv *v, const char *text)
-{
-    size_t i = 0;
-    while (i < v->count && strcmp(v->items[i], text) != 0)
-        i++;
-    return i < v->count;
-}
-
 char *const *strv_items(const struct strv *v)
 {
     static char *const none[] = {NULL};
