@@ -358,10 +358,11 @@ static void judge_pair(const struct check_result *result, const struct check_lin
     const struct check_link *back = check_result_link(result, link->to, link->from);
     bool one_way = back != NULL && !is_bad(result, back);
     explain(result, link, &why);
-    check_findings_add(out, link->from, true, "it cannot reach %s at %s%s: %s",
-                       result->hosts[link->to].name, address_of(result, link->to),
-                       one_way ? ", although the other direction works" : "", buf_text(&why))
-        ->pair = true;
+    struct check_finding *finding =
+        check_findings_add(out, link->from, true, "it cannot reach %s at %s%s: %s",
+                           result->hosts[link->to].name, address_of(result, link->to),
+                           one_way ? ", although the other direction works" : "", buf_text(&why));
+    finding->pair = true;
 }
 
 static void judge_transfers(const struct check_result *result, struct check_findings *out)
@@ -370,11 +371,11 @@ static void judge_transfers(const struct check_result *result, struct check_find
         const struct check_link *link = &result->links[i];
         if (link->transfer_problem == NULL || !counts(result, link))
             continue;
-        check_findings_add(
+        struct check_finding *finding = check_findings_add(
             out, link->from, true,
             "a transfer to %s failed: %s; large packets may get lost (check the MTU)",
-            result->hosts[link->to].name, link->transfer_problem)
-            ->pair = true;
+            result->hosts[link->to].name, link->transfer_problem);
+        finding->pair = true;
     }
 }
 

@@ -244,29 +244,22 @@ static json_t *request_of(const char *what, const struct control_words *words, s
     char term[TERM_MAX] = "";
     const char *own = getenv("TERM");
     uint32_t rows = 0, columns = 0;
-    json_t *request = json_pack("{s:s, s:i}", "do", what, "protocol", CONTROL_PROTOCOL);
-    control_client_sign(request, control_forms[words->command].word);
-    if (words->rank >= 0)
-        json_object_set_new(request, "rank", json_integer(words->rank));
-    if (words->host != NULL)
-        said = json_object_set_new(request, "host", json_string(words->host)) == 0;
-    if (words->with != NULL)
-        said = json_object_set_new(request, "with", json_string(words->with)) == 0 && said;
-    if (words->argv != NULL) {
-        json_t *argv = json_array();
-        for (char *const *at = words->argv; *at != NULL; at++)
-            said = json_array_append_new(argv, json_string(*at)) == 0 && said;
-        json_object_set_new(request, "argv", argv);
-    }
+    json_t *argv = words->argv == NULL ? NULL : json_array();
+    for (char *const *at = words->argv; at != NULL && *at != NULL; at++)
+        said = json_array_append_new(argv, json_string(*at)) == 0 && said;
     if (has_terminal()) {
         snprintf(term, sizeof(term), "%s", own == NULL || own[0] == '\0' ? "dumb" : own);
         terminal_size(&rows, &columns);
     }
-    json_object_set_new(request, "term", json_string(term));
-    json_object_set_new(request, "rows", json_integer(rows));
-    json_object_set_new(request, "columns", json_integer(columns));
-    if (said)
+    json_t *request =
+        json_pack("{s:s, s:i, s:s*, s:s*, s:o*, s:o*, s:s, s:I, s:I}", "do", what, "protocol",
+                  CONTROL_PROTOCOL, "host", words->host, "with", words->with, "argv", argv, "rank",
+                  words->rank >= 0 ? json_integer(words->rank) : NULL, "term", term, "rows",
+                  (json_int_t)rows, "columns", (json_int_t)columns);
+    if (said && request != NULL) {
+        control_client_sign(request, control_forms[words->command].word);
         return request;
+    }
     json_decref(request);
     error_status(err, STATUS_USAGE,
                  "%s takes only words in UTF-8: put others into a script on the host",

@@ -210,15 +210,6 @@ static bool applies(const struct cause *cause, struct view *v, bool *near)
     return match != ERROR_TEXT_NOT;
 }
 
-static bool has(const struct strv *list, const char *text)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        if (strcmp(list->items[i], text) == 0)
-            return true;
-    }
-    return false;
-}
-
 static void take(const struct cause *cause, const struct view *v, bool near,
                  struct explain_finding *out)
 {
@@ -229,7 +220,7 @@ static void take(const struct cause *cause, const struct view *v, bool near,
         out->plain = mem_printf("%s%s", near && !says_so ? likely : "", plain);
     }
     char *advice AUTO_FREE = cause->advice == NULL ? NULL : words_fill(v, cause->advice);
-    if (advice != NULL && !has(&out->advice, advice))
+    if (advice != NULL && !strv_has(&out->advice, advice))
         strv_add(&out->advice, advice);
 }
 

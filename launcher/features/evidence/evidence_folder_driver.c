@@ -142,15 +142,6 @@ static bool wants(const struct job *job, enum incident_kind kind)
            (kind == INCIDENT_FAILURE && settings->dump_on_failure);
 }
 
-static bool has(const struct strv *list, const char *text)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        if (strcmp(list->items[i], text) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* "DIR/JOB.20261123-013400", and "-2" behind it if another failure was in the same second. */
 static char *new_path(const struct evidence *evidence)
 {
@@ -165,7 +156,7 @@ static char *new_path(const struct evidence *evidence)
     gmtime_r(&seconds, &when);
     strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &when);
     char *path = NULL, number[16] = "";
-    for (int i = 2; path == NULL || has(&evidence->paths, path); i++) {
+    for (int i = 2; path == NULL || strv_has(&evidence->paths, path); i++) {
         free(path);
         path = mem_printf("%s/%s.%s%s%s", folder, evidence->job->request->job_id, stamp, number,
                           settings->evidence != NULL ? "" : ".evidence");
@@ -178,7 +169,7 @@ static char *new_path(const struct evidence *evidence)
 static void note_incomplete(struct evidence *evidence, const char *folder, const char *path,
                             int errnum)
 {
-    if (has(&evidence->incomplete, folder))
+    if (strv_has(&evidence->incomplete, folder))
         return;
     strv_add(&evidence->incomplete, folder);
     log_warning(&evidence->job->log,
@@ -212,7 +203,7 @@ static void written(void *context)
 {
     struct evidence *evidence = context;
     const char *folder = evidence->paths.items[evidence->told++];
-    if (!has(&evidence->incomplete, folder))
+    if (!strv_has(&evidence->incomplete, folder))
         log_notice(&evidence->job->log,
                    "the evidence of this failure is in %s; 'hvdrun explain' says what happened",
                    folder);
@@ -476,12 +467,12 @@ static void tell(struct job *job)
     evidence->done = NULL;
     if (evidence->collects)
         finish(evidence);
-    for (size_t i = 0; i < evidence->paths.count; i++) {
-        char *report AUTO_FREE = evidence_json_report(job);
-        size_t length = strlen(report);
-        if (length <= EVIDENCE_FILE_MAX)
-            write_file(evidence, evidence->paths.items[i], "report.json", report, length);
-    }
+    if (evidence->paths.count == 0)
+        return;
+    char *report AUTO_FREE = evidence_json_report(job);
+    size_t length = strlen(report);
+    for (size_t i = 0; i < evidence->paths.count && length <= EVIDENCE_FILE_MAX; i++)
+        write_file(evidence, evidence->paths.items[i], "report.json", report, length);
 }
 
 static void record(const struct job *job, struct json_t *end)

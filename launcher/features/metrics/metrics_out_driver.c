@@ -45,9 +45,14 @@ static int write_file(const char *path, const char *temporary, const struct buf 
 #define METRICS_FILE_MS 10000
 #define FIRST_MS 1000 /* a job that ends at once needs none */
 
-struct metrics_file {
+struct metrics_out {
     struct job *job;
-    char *path, *temporary;
+    struct metrics_server *server;
+    char *target;  /* the path of that file; NULL: none is written */
+    char *problem; /* why there is no server; NULL: there is one, or none is wanted */
+
+    /* Of the file; NULL: none is wanted */
+    char *temporary;
     struct loop_timer *timer;
     bool written, complained;
 };
@@ -60,18 +65,19 @@ static char *temporary_for(const char *path)
     return mem_printf("%.*s.%s.tmp", folder, path, path + folder);
 }
 
-static void write_now(struct metrics_file *file)
+static void write_now(struct metrics_out *metrics)
 {
+    struct job *job = metrics->job;
+    const char *path = job->settings->metrics_file;
     struct buf text AUTO_BUF = BUF_INIT(METRICS_TEXT_MAX);
-    metrics_text(file->job, EXPOSITION_TEXT, &text);
-    if (write_file(file->path, file->temporary, &text) == 0) {
-        file->written = true;
-    } else if (!file->complained) {
-        file->complained = true;
-        log_warning(&file->job->log, "cannot write the metrics to %s: %s", file->path,
-                    strerrordesc_np(errno));
+    metrics_text(job, EXPOSITION_TEXT, &text);
+    if (write_file(path, metrics->temporary, &text) == 0) {
+        metrics->written = true;
+    } else if (!metrics->complained) {
+        metrics->complained = true;
+        log_warning(&job->log, "cannot write the metrics to %s: %s", path, strerrordesc_np(errno));
     }
-    loop_timer_set(file->timer, METRICS_FILE_MS);
+    loop_timer_set(metrics->timer, METRICS_FILE_MS);
 }
 
 static void answered(void *context, const struct ask *ask)
@@ -82,33 +88,19 @@ static void answered(void *context, const struct ask *ask)
 
 static void is_due(void *context)
 {
-    struct metrics_file *file = context;
-    bool over = file->job->state >= JOB_CLOSING;
-    if (!over && !sampler_ask(job_part(file->job, sampler), answered, file))
-        write_now(file);
+    struct metrics_out *metrics = context;
+    struct job *job = metrics->job;
+    bool over = job->state >= JOB_CLOSING;
+    if (!over && !sampler_ask(job_part(job, sampler), answered, metrics))
+        write_now(metrics);
 }
 
-static struct metrics_file *metrics_file_create(struct job *job, const char *path)
+static void open_file(struct metrics_out *metrics)
 {
-    struct metrics_file *file = mem_alloc(sizeof(*file));
-    *file = (struct metrics_file){
-        .job = job, .path = mem_strdup(path), .temporary = temporary_for(path)};
-    file->timer = loop_timer_create(job->loop, is_due, file);
-    loop_timer_set(file->timer, FIRST_MS);
-    return file;
-}
-
-static void metrics_file_destroy(struct metrics_file *file)
-{
-    if (file == NULL)
-        return;
-    ask_forget(file->job, file);
-    loop_timer_destroy(file->timer);
-    if (file->written)
-        unlink(file->path);
-    free(file->path);
-    free(file->temporary);
-    free(file);
+    struct job *job = metrics->job;
+    metrics->temporary = temporary_for(job->settings->metrics_file);
+    metrics->timer = loop_timer_create(job->loop, is_due, metrics);
+    loop_timer_set(metrics->timer, FIRST_MS);
 }
 
 /*
@@ -151,13 +143,6 @@ static char *write_target(struct job *job, const char *folder, const char *url)
     return NULL;
 }
 
-struct metrics_out {
-    struct metrics_server *server;
-    struct metrics_file *file;
-    char *target;  /* the path of that file; NULL: none is written */
-    char *problem; /* why there is no server; NULL: there is one, or none is wanted */
-};
-
 static int open_server(struct job *job, struct metrics_out *metrics, struct error *err)
 {
     struct listen_address address;
@@ -184,11 +169,12 @@ static int open_part(struct job *job, struct error *err)
     if (settings->metrics == NULL && settings->metrics_file == NULL)
         return 0;
     struct metrics_out *metrics = mem_alloc(sizeof(*metrics));
+    metrics->job = job;
     job->own[PART_metrics_out] = metrics;
     if (settings->metrics != NULL)
         rank_tails_want(job);
     if (settings->metrics_file != NULL)
-        metrics->file = metrics_file_create(job, settings->metrics_file);
+        open_file(metrics);
     return settings->metrics == NULL ? 0 : open_server(job, metrics, err);
 }
 
@@ -219,7 +205,11 @@ static void close_part(struct job *job)
 {
     struct metrics_out *metrics = job_part(job, metrics_out);
     metrics_server_destroy(metrics->server);
-    metrics_file_destroy(metrics->file);
+    ask_forget(job, metrics);
+    loop_timer_destroy(metrics->timer);
+    if (metrics->written)
+        unlink(job->settings->metrics_file);
+    free(metrics->temporary);
     if (metrics->target != NULL)
         unlink(metrics->target);
     free(metrics->target);
