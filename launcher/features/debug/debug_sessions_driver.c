@@ -82,12 +82,13 @@ static void destroy(struct session *session)
 
 static const struct question question = {&topic_session, NULL, .keep = true};
 
+/* With NULL as `done`, the answer is not needed, and the session may be gone by then. */
 static void ask(struct session *session, Hvdrun__SessionRequest *request, int64_t limit_ms,
                 ask_done *done)
 {
-    struct job *job = session->debug->job;
     request->session = session->number;
-    struct ask *ask = ask_begin(job, &question, limit_ms, done, session);
+    struct ask *ask =
+        ask_begin(session->debug->job, &question, limit_ms, done, done == NULL ? NULL : session);
     if (node_link_alive(session->on.node))
         ask_node(ask, session->on.node, &request->base);
 }
@@ -106,10 +107,7 @@ static void close_at_agent(struct session *session)
 {
     Hvdrun__SessionRequest request = HVDRUN__SESSION_REQUEST__INIT;
     request.action = HVDRUN__SESSION_ACTION__SESSION_CLOSE;
-    request.session = session->number;
-    if (node_link_alive(session->on.node))
-        ask_node(ask_begin(session->debug->job, &question, CLOSE_MS, NULL, NULL), session->on.node,
-                 &request.base);
+    ask(session, &request, CLOSE_MS, NULL);
 }
 
 static void say_left(const struct session *session, const char *what)

@@ -21,31 +21,31 @@
 /* clang-format off */
 #define HOST_METRIC_LIST(X) \
     X(load, "hvdrun_host_load1", GAUGE, NULL, "Load of the host in the last minute.", \
-      host->has_load ? host->load : NAN) \
+      of->host->has_load ? of->host->load : NAN) \
     X(memory, "hvdrun_host_memory_bytes", GAUGE, "bytes", "Memory of the host.", \
-      host->memory_bytes == 0 ? NAN : (double)host->memory_bytes) \
+      of->host->memory_bytes == 0 ? NAN : (double)of->host->memory_bytes) \
     X(available, "hvdrun_host_memory_available_bytes", GAUGE, "bytes", \
       "Memory of the host that programs can still get.", \
-      host->memory_bytes == 0 ? NAN : (double)host->memory_available_bytes)
+      of->host->memory_bytes == 0 ? NAN : (double)of->host->memory_available_bytes)
 
 #define GPU_METRIC_LIST(X) \
     X(gpu_use, "hvdrun_host_gpu_use_ratio", GAUGE, "ratio", \
       "Time in which some kernel ran on the GPU; it is 1 too while a kernel waits.", \
-      gpu->use_percent / 100) \
-    X(gpu_power, "hvdrun_host_gpu_power_watts", GAUGE, "watts", "Power of the GPU.", gpu->power_w) \
+      of->gpu->use_percent / 100) \
+    X(gpu_power, "hvdrun_host_gpu_power_watts", GAUGE, "watts", "Power of the GPU.", of->gpu->power_w) \
     X(gpu_memory, "hvdrun_host_gpu_memory_bytes", GAUGE, "bytes", "Memory of the GPU.", \
-      gpu->memory_bytes) \
+      of->gpu->memory_bytes) \
     X(gpu_memory_used, "hvdrun_host_gpu_memory_used_bytes", GAUGE, "bytes", \
-      "Memory of the GPU that is in use.", gpu->memory_used_bytes) \
+      "Memory of the GPU that is in use.", of->gpu->memory_used_bytes) \
     X(gpu_energy, "hvdrun_host_gpu_energy_joules", COUNTER, "joules", \
-      "Energy of the GPU since the driver was loaded.", gpu->energy_j) \
+      "Energy of the GPU since the driver was loaded.", of->gpu->energy_j) \
     X(gpu_lost, "hvdrun_host_gpu_failed", GAUGE, NULL, \
-      "1: the driver says that the GPU is lost or needs a reset.", gpu->trouble != NULL)
+      "1: the driver says that the GPU is lost or needs a reset.", of->gpu->trouble != NULL)
 
-#define USED(field) (rank->usage == NULL ? NAN : (double)rank->usage->last.field)
-#define MOVED(field) (rank->usage == NULL || !rank->usage->last.has_io ? NAN : USED(field))
+#define USED(field) (of->usage == NULL ? NAN : (double)of->usage->last.field)
+#define MOVED(field) (of->usage == NULL || !of->usage->last.has_io ? NAN : USED(field))
 #define ON_GPUS(field) \
-    (rank->usage == NULL || rank->usage->last.gpus.count == 0 ? NAN : rank->usage->last.gpus.field)
+    (of->usage == NULL || of->usage->last.gpus.count == 0 ? NAN : of->usage->last.gpus.field)
 
 #define RANK_METRIC_LIST(X) \
     X(cpu, "hvdrun_rank_cpu_seconds", COUNTER, "seconds", \
@@ -59,13 +59,13 @@
     X(written, "hvdrun_rank_written_bytes", COUNTER, "bytes", \
       "Bytes that the rank has written to files, pipes and sockets.", MOVED(written_bytes)) \
     X(lines, "hvdrun_rank_output_lines", COUNTER, NULL, "Lines that the rank has printed.", \
-      (double)rank->record->output_lines) \
+      (double)of->record->output_lines) \
     X(last_output, "hvdrun_rank_last_output_timestamp_seconds", GAUGE, "seconds", \
-      "When the rank last printed something, since 1970.", output_s(rank->record)) \
+      "When the rank last printed something, since 1970.", output_s(of->record)) \
     X(progress, "hvdrun_rank_progress_ratio", GAUGE, "ratio", \
-      "How far the rank says that it is; 1 is the end.", ratio_of(rank->progress)) \
+      "How far the rank says that it is; 1 is the end.", ratio_of(of->progress)) \
     X(eta, "hvdrun_rank_remaining_seconds", GAUGE, "seconds", \
-      "How long the rank says that it still needs.", left_s(rank->progress)) \
+      "How long the rank says that it still needs.", left_s(of->progress)) \
     X(rank_gpu_use, "hvdrun_rank_gpu_use_ratio", GAUGE, "ratio", \
       "Time in which some kernel ran on the GPUs of the rank; it is 1 too while a kernel waits.", \
       ON_GPUS(use_percent) / 100) \
@@ -77,22 +77,53 @@
       "Energy of the GPUs of the rank, since the driver was loaded.", ON_GPUS(energy_j))
 /* clang-format on */
 
+/* What values are of: a host, one of its GPUs, or a rank. */
+struct source {
+    const struct host_sample *host;
+    const struct gpu_values *gpu;
+    const struct rank_record *record;
+    const struct rank_usage *usage;         /* NULL: before the first sample */
+    const struct progress_report *progress; /* NULL: it reports none */
+};
+
+static double output_s(const struct rank_record *record)
+{
+    if (record->output_ns == 0)
+        return NAN;
+    return (double)(clock_wall_ns() - clock_mono_ns() + record->output_ns) / 1e9;
+}
+
+static double ratio_of(const struct progress_report *progress)
+{
+    return progress == NULL || progress->progress.percent < 0 ? NAN
+                                                              : progress->progress.percent / 100;
+}
+
+static double left_s(const struct progress_report *progress)
+{
+    double left = progress == NULL ? -1 : progress_report_eta_s(progress, clock_mono_ns());
+    return left < 0 ? NAN : left;
+}
+
+#define METRIC_VALUE(id, name, type, unit, help, value) \
+    static double id##_of(const struct source *of)      \
+    {                                                   \
+        return value;                                   \
+    }
+HOST_METRIC_LIST(METRIC_VALUE)
+GPU_METRIC_LIST(METRIC_VALUE)
+RANK_METRIC_LIST(METRIC_VALUE)
+
 #define METRIC_ROW(id, name, type, unit, help, value) \
     {{name, EXPOSITION_##type, unit, help}, id##_of},
 
-/* Hosts */
-
-#define HOST_VALUE(id, name, type, unit, help, value)     \
-    static double id##_of(const struct host_sample *host) \
-    {                                                     \
-        return value;                                     \
-    }
-HOST_METRIC_LIST(HOST_VALUE)
-
-static const struct host_metric {
+static const struct metric {
     struct exposition_family family;
-    double (*value)(const struct host_sample *host);
-} host_metrics[] = {HOST_METRIC_LIST(METRIC_ROW)};
+    double (*value)(const struct source *of);
+} host_metrics[] = {HOST_METRIC_LIST(METRIC_ROW)}, gpu_metrics[] = {GPU_METRIC_LIST(METRIC_ROW)},
+  rank_metrics[] = {RANK_METRIC_LIST(METRIC_ROW)};
+
+/* Hosts */
 
 static const struct host_sample *sample_of(const struct job *job, int node)
 {
@@ -107,8 +138,9 @@ static void put_hosts(const struct job *job, struct exposition *out)
         for (int node = 0; node < job->node_count; node++) {
             const struct host_sample *host = sample_of(job, node);
             const struct exposition_label label = {"host", job->nodes[node]->host};
+            const struct source source = {.host = host};
             if (host != NULL)
-                exposition_sample(out, &label, 1, host_metrics[i].value(host));
+                exposition_sample(out, &label, 1, host_metrics[i].value(&source));
         }
     }
 }
@@ -148,19 +180,7 @@ static void put_all_pressure(const struct job *job, struct exposition *out)
 
 /* GPUs */
 
-#define GPU_VALUE(id, name, type, unit, help, value)    \
-    static double id##_of(const struct gpu_values *gpu) \
-    {                                                   \
-        return value;                                   \
-    }
-GPU_METRIC_LIST(GPU_VALUE)
-
-static const struct gpu_metric {
-    struct exposition_family family;
-    double (*value)(const struct gpu_values *gpu);
-} gpu_metrics[] = {GPU_METRIC_LIST(METRIC_ROW)};
-
-static void put_gpus_of(const struct job *job, int node, const struct gpu_metric *metric,
+static void put_gpus_of(const struct job *job, int node, const struct metric *metric,
                         struct exposition *out)
 {
     const struct host_sample *host = sample_of(job, node);
@@ -169,7 +189,8 @@ static void put_gpus_of(const struct job *job, int node, const struct gpu_metric
         snprintf(number, sizeof(number), "%u", host->gpus[i].index);
         const struct exposition_label labels[] = {
             {"host", job->nodes[node]->host}, {"gpu", number}, {"uuid", host->gpus[i].uuid}};
-        exposition_sample(out, labels, 3, metric->value(&host->gpus[i]));
+        const struct source source = {.gpu = &host->gpus[i]};
+        exposition_sample(out, labels, 3, metric->value(&source));
     }
 }
 
@@ -185,7 +206,8 @@ static bool has_gpus(const struct job *job)
 
 static void put_gpus(const struct job *job, struct exposition *out)
 {
-    for (size_t i = 0; has_gpus(job) && i < sizeof(gpu_metrics) / sizeof(gpu_metrics[0]); i++) {
+    bool wanted = has_gpus(job);
+    for (size_t i = 0; wanted && i < sizeof(gpu_metrics) / sizeof(gpu_metrics[0]); i++) {
         exposition_family(out, &gpu_metrics[i].family);
         for (int node = 0; node < job->node_count; node++)
             put_gpus_of(job, node, &gpu_metrics[i], out);
@@ -193,44 +215,6 @@ static void put_gpus(const struct job *job, struct exposition *out)
 }
 
 /* Ranks */
-
-/* What is known of a rank. */
-struct rank_values {
-    const struct rank_record *record;
-    const struct rank_usage *usage;         /* NULL: before the first sample */
-    const struct progress_report *progress; /* NULL: it reports none */
-};
-
-static double output_s(const struct rank_record *record)
-{
-    if (record->output_ns == 0)
-        return NAN;
-    return (double)(clock_wall_ns() - clock_mono_ns() + record->output_ns) / 1e9;
-}
-
-static double ratio_of(const struct progress_report *progress)
-{
-    return progress == NULL || progress->progress.percent < 0 ? NAN
-                                                              : progress->progress.percent / 100;
-}
-
-static double left_s(const struct progress_report *progress)
-{
-    double left = progress == NULL ? -1 : progress_report_eta_s(progress, clock_mono_ns());
-    return left < 0 ? NAN : left;
-}
-
-#define RANK_VALUE(id, name, type, unit, help, value)     \
-    static double id##_of(const struct rank_values *rank) \
-    {                                                     \
-        return value;                                     \
-    }
-RANK_METRIC_LIST(RANK_VALUE)
-
-static const struct rank_metric {
-    struct exposition_family family;
-    double (*value)(const struct rank_values *rank);
-} rank_metrics[] = {RANK_METRIC_LIST(METRIC_ROW)};
 
 /* The seat of each rank that runs; -1: none. After a change of an elastic job, a worker that ends
  * and its successor can have the same rank: the later one counts. */
@@ -263,10 +247,10 @@ static void put_ranks(const struct job *job, struct exposition *out)
             snprintf(number, sizeof(number), "%d", rank);
             const struct exposition_label labels[] = {{"rank", number},
                                                       {"host", job_seat_host(job, seat)}};
-            const struct rank_values values = {&job->ranks.records[seat],
-                                               sampler_rank(job_part(job, sampler), seat),
-                                               rank_progress(job, seat)};
-            exposition_sample(out, labels, 2, rank_metrics[i].value(&values));
+            const struct source source = {.record = &job->ranks.records[seat],
+                                          .usage = sampler_rank(job_part(job, sampler), seat),
+                                          .progress = rank_progress(job, seat)};
+            exposition_sample(out, labels, 2, rank_metrics[i].value(&source));
         }
     }
 }

@@ -114,10 +114,9 @@ struct json_t *job_history_json(const struct job_history *history, uint64_t sinc
 bool page_json_has_output(const struct job *job, int rank); /* -1: all */
 
 /* The results are the caller's. */
-struct json_t *page_json_job(struct job *job);            /* also asks for new values */
-struct json_t *page_json_job_last(const struct job *job); /* at its end: with the last values */
-struct json_t *page_json_output(const struct job *job, int rank); /* -1: all */
-struct json_t *page_json_end(const struct job *job);              /* with a verdict */
+struct json_t *page_json_job(const struct job *job, struct json_t *usage); /* takes it */
+struct json_t *page_json_output(const struct job *job, int rank);          /* -1: all */
+struct json_t *page_json_end(const struct job *job);                       /* with a verdict */
 
 /* Consumes the object. Beyond the limit of the buffer, nothing is there. */
 void page_json_put(struct json_t *object, struct buf *out);

@@ -99,12 +99,15 @@ static char *outside_of(const char *url)
 #define END_WAIT_MS (HTTP_CONNECTION_MS * 4 / 5)
 #define RANKS_MOST (1 << 24)
 
+struct waiting;
+typedef void answer_later(struct metrics_server *server, const struct waiting *waiting);
+
 /* A request that waits for the agents, or for the end of the job. */
 struct waiting {
     LIST_ENTRY(waiting) others;
     struct metrics_server *server;
     struct http_request *request;
-    void (*answer)(struct metrics_server *server, const struct waiting *waiting);
+    answer_later *answer;
     enum exposition_format format;
     struct loop_timer *patience; /* of one for the end; NULL */
 };
@@ -119,10 +122,11 @@ struct metrics_server {
     int64_t job_text_ms;
 };
 
-static struct waiting *waiting_create(struct metrics_server *server, struct http_request *request)
+static struct waiting *waiting_create(struct metrics_server *server, struct http_request *request,
+                                      answer_later *answer)
 {
     struct waiting *waiting = mem_alloc(sizeof(*waiting));
-    *waiting = (struct waiting){.server = server, .request = request};
+    *waiting = (struct waiting){.server = server, .request = request, .answer = answer};
     LIST_INSERT_HEAD(&server->waiting, waiting, others);
     return waiting;
 }
@@ -172,7 +176,7 @@ static void answer_job(struct metrics_server *server, const struct waiting *wait
     int64_t now = clock_mono_ms();
     if (server->job_text.length == 0 || now - server->job_text_ms >= topic_usage.fresh_ms) {
         buf_clear(&server->job_text);
-        page_json_put(page_json_job(server->job), &server->job_text);
+        page_json_put(page_json_job(server->job, usage_json(server->job)), &server->job_text);
         server->job_text_ms = now;
     }
     http_request_answer(waiting->request, 200, JSON_TYPE, buf_text(&server->job_text),
@@ -204,8 +208,7 @@ static void ask_agents(struct waiting *waiting)
 static void begin_metrics(struct metrics_server *server, struct http_request *request,
                           const struct http_question *question)
 {
-    struct waiting *waiting = waiting_create(server, request);
-    waiting->answer = answer_metrics;
+    struct waiting *waiting = waiting_create(server, request, answer_metrics);
     waiting->format = exposition_format_for(question->accept);
     ask_agents(waiting);
 }
@@ -227,10 +230,8 @@ static void begin_page(struct metrics_server *server, struct http_request *reque
 static void begin_job(struct metrics_server *server, struct http_request *request,
                       const struct http_question *question)
 {
-    struct waiting *waiting = waiting_create(server, request);
     (void)question;
-    waiting->answer = answer_job;
-    ask_agents(waiting);
+    ask_agents(waiting_create(server, request, answer_job));
 }
 
 static void answer_no_rank(struct http_request *request, int rank)
@@ -282,8 +283,7 @@ static void begin_end(struct metrics_server *server, struct http_request *reques
         answer_text(request, 503, "too many pages wait for the end of the job\n");
         return;
     }
-    struct waiting *waiting = waiting_create(server, request);
-    waiting->answer = answer_not_ended;
+    struct waiting *waiting = waiting_create(server, request, answer_not_ended);
     waiting->patience = loop_timer_create(server->job->loop, over, waiting);
     loop_timer_set(waiting->patience, END_WAIT_MS);
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include "driver/tell/recent.h"
 #include "features/metrics/metrics.h"
 #include "features/metrics/metrics_driver.h"
+#include "features/usage/usage_driver.h"
 
 #define RANK_TEXT_ROOM 16
 
@@ -92,7 +92,7 @@ static size_t put_outputs(const struct job *job, const json_t *ranks, json_t *ou
 
 json_t *page_file_json(const struct job *job)
 {
-    json_t *shown = page_json_job_last(job), *end = page_json_end(job);
+    json_t *shown = page_json_job(job, usage_json_last(job)), *end = page_json_end(job);
     json_t *outputs = json_object(), *left_out = json_object(), *root = json_object();
     json_t *ranks = sorted(json_object_get(shown, "ranks"), json_object_get(end, "ranks"));
     size_t hosts =

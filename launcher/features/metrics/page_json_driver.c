@@ -56,8 +56,7 @@ void page_json_put(json_t *object, struct buf *out)
     json_decref(object);
 }
 
-/* Takes the usage. */
-static json_t *job_with(const struct job *job, json_t *usage)
+json_t *page_json_job(const struct job *job, json_t *usage)
 {
     json_t *object = status_json(job);
     const json_t *age = json_object_get(usage, "sampled_s");
@@ -72,16 +71,6 @@ static json_t *job_with(const struct job *job, json_t *usage)
         json_object_set_new(object, "page_file", json_text(job->settings->page_file));
     json_decref(usage);
     return object;
-}
-
-json_t *page_json_job(struct job *job)
-{
-    return job_with(job, usage_json(job));
-}
-
-json_t *page_json_job_last(const struct job *job)
-{
-    return job_with(job, usage_json_last(job));
 }
 
 static json_t *line_json(const struct recent_piece *piece, const char *text, size_t length)
