@@ -117,7 +117,8 @@ struct check_link *check_result_find(const struct check_result *result, int from
 const struct check_link *check_result_link(const struct check_result *result, int from, int to);
 
 /* The limit of a worker on this host: ours, or the limit of the host if that is lower. */
-uint64_t check_host_limit(const struct check_host *host, const char *name, uint64_t ours);
+uint64_t check_host_limit(const struct check_result *result, const struct check_host *host,
+                          const char *name);
 
 /* "known", "added" (to known_hosts, by this run), "new" (could not be added), "" without a host
  * key. Static. */
@@ -177,6 +178,10 @@ void check_host_interface(const struct check_host *host, char *text, size_t room
  * also depends on its place there. */
 #define GPU_SLOW 0.8
 #define GPU_SLOW_HOST 0.5
+
+/* Uncorrected ECC errors since the driver was loaded; UINT64_MAX: not known. The message has
+ * corrected and uncorrected ones, each since then and ever. */
+uint64_t check_gpu_errors(const Hvdrun__GpuHealth *gpu);
 
 /* Appends the findings, in the order of the hosts. */
 void check_judge_gpus(const struct check_result *result, struct check_findings *out);

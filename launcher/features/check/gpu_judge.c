@@ -40,12 +40,9 @@ struct all {
     size_t model_count;
 };
 
-/* Since the driver was loaded. The message has corrected and uncorrected ones, each since then and
- * ever. */
-static double uncorrected(const Hvdrun__GpuHealth *gpu)
+uint64_t check_gpu_errors(const Hvdrun__GpuHealth *gpu)
 {
-    bool known = gpu->n_ecc_errors == 4 && gpu->ecc_errors[2] != UINT64_MAX;
-    return known ? (double)gpu->ecc_errors[2] : (double)NAN;
+    return gpu->n_ecc_errors == 4 ? gpu->ecc_errors[2] : UINT64_MAX;
 }
 
 static size_t model_of(struct all *all, const char *name)
@@ -69,7 +66,8 @@ static void add_gpu(const struct check_host *host, int number, const Hvdrun__Gpu
     one->figure[CELSIUS] = gpu->has_temperature ? (double)gpu->celsius : (double)NAN;
     one->figure[USED_MIB] = gpu->has_memory ? (double)(gpu->memory_used_bytes / MIB) : (double)NAN;
     one->figure[LINKS_UP] = gpu->links > 0 ? (double)gpu->links_up : (double)NAN;
-    one->figure[ECC] = uncorrected(gpu);
+    uint64_t errors = check_gpu_errors(gpu);
+    one->figure[ECC] = errors == UINT64_MAX ? (double)NAN : (double)errors;
     for (int i = 0; i < SPEEDS; i++)
         one->figure[SPEED + i] = speed == NULL ? (double)NAN : speed->value[i];
 }

@@ -15,6 +15,7 @@ static json_t *text_or_null(const char *text)
     return string != NULL ? string : json_string("(not UTF-8)");
 }
 
+/* UINT64_MAX: unlimited, or not known. */
 static json_t *limit_number(uint64_t value)
 {
     return value == UINT64_MAX ? json_null() : json_integer((json_int_t)value);
@@ -43,24 +44,15 @@ static json_t *describe_folders(const Hvdrun__Facts *facts)
     return object;
 }
 
-static uint64_t ours(const struct check_result *result, const char *name)
-{
-    if (strcmp(name, "nofile") == 0)
-        return result->nofile;
-    if (strcmp(name, "nproc") == 0)
-        return result->nproc;
-    return strcmp(name, "memlock") == 0 ? result->memlock : UINT64_MAX;
-}
-
-static json_t *describe_limits(const struct check_result *result, const Hvdrun__Facts *facts)
+static json_t *describe_limits(const struct check_result *result, const struct check_host *host)
 {
     json_t *object = json_object();
-    for (size_t i = 0; i < facts->n_limits; i++) {
-        const Hvdrun__CheckLimit *limit = facts->limits[i];
-        uint64_t own = ours(result, limit->name);
+    for (size_t i = 0; i < host->facts->n_limits; i++) {
+        const Hvdrun__CheckLimit *limit = host->facts->limits[i];
+        uint64_t workers = check_host_limit(result, host, limit->name);
         json_object_set_new(object, limit->name,
                             json_pack("{s:o, s:o}", "hard", limit_number(limit->hard), "workers",
-                                      limit_number(limit->hard < own ? limit->hard : own)));
+                                      limit_number(workers)));
     }
     return object;
 }
@@ -94,7 +86,7 @@ static void add_facts(json_t *object, const struct check_result *result,
                         describe_library(facts->pmix, facts->pmix_file, facts->pmix_problem));
     json_object_set_new(object, "hwloc", describe_library(facts->hwloc, "", facts->hwloc_problem));
     json_object_set_new(object, "folders", describe_folders(facts));
-    json_object_set_new(object, "limits", describe_limits(result, facts));
+    json_object_set_new(object, "limits", describe_limits(result, host));
     json_object_set_new(object, "gpus",
                         json_pack("{s:I, s:o, s:o}", "count", (json_int_t)host->hello->gpus,
                                   "names", texts(facts->gpus, facts->n_gpus), "driver",
@@ -133,15 +125,13 @@ static json_t *describe_gpu(const Hvdrun__GpuHealth *gpu, const struct gpu_test 
                                               [SPEED_MEMORY] = "memory_gb_per_s",
                                               [SPEED_HOST] = "host_gb_per_s"};
     const struct gpu_speed *speed = gpu_test_find(test, gpu->uuid);
-    bool ecc = gpu->n_ecc_errors == 4 && gpu->ecc_errors[2] != UINT64_MAX;
     json_t *object = json_pack("{s:I, s:o, s:o, s:o, s:o}", "index", (json_int_t)gpu->index, "uuid",
                                text_or_null(gpu->uuid), "pci", text_or_null(gpu->pci), "name",
                                text_or_null(gpu->name), "trouble",
                                text_or_null(gpu_trouble_text((int)gpu->trouble)));
     json_object_set_new(object, "temperature_celsius",
                         count_or_null(gpu->has_temperature, gpu->celsius));
-    json_object_set_new(object, "uncorrected_ecc_errors",
-                        count_or_null(ecc, ecc ? gpu->ecc_errors[2] : 0));
+    json_object_set_new(object, "uncorrected_ecc_errors", limit_number(check_gpu_errors(gpu)));
     json_object_set_new(object, "memory_bytes", count_or_null(gpu->has_memory, gpu->memory_bytes));
     json_object_set_new(object, "memory_used_bytes",
                         count_or_null(gpu->has_memory, gpu->memory_used_bytes));

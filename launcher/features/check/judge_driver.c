@@ -100,8 +100,8 @@ static void judge_shm(const struct check_host *host, int number, struct check_fi
 static void judge_limits(const struct check_result *result, int number, struct check_findings *out)
 {
     const struct check_host *host = &result->hosts[number];
-    uint64_t nofile = check_host_limit(host, "nofile", result->nofile);
-    uint64_t memlock = check_host_limit(host, "memlock", result->memlock);
+    uint64_t nofile = check_host_limit(result, host, "nofile");
+    uint64_t memlock = check_host_limit(result, host, "memlock");
     char text[16];
     if (nofile < NOFILE_LOW)
         check_findings_add(out, number, false,

@@ -62,14 +62,22 @@ const struct check_link *check_result_link(const struct check_result *result, in
     return link != NULL && link->tried ? link : NULL;
 }
 
-uint64_t check_host_limit(const struct check_host *host, const char *name, uint64_t ours)
+uint64_t check_host_limit(const struct check_result *result, const struct check_host *host,
+                          const char *name)
 {
+    const struct {
+        const char *name;
+        uint64_t limit;
+    } own[] = {{"nofile", result->nofile}, {"nproc", result->nproc}, {"memlock", result->memlock}};
+    uint64_t limit = UINT64_MAX;
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+        limit = strcmp(own[i].name, name) == 0 ? own[i].limit : limit;
     for (size_t i = 0; host->facts != NULL && i < host->facts->n_limits; i++) {
-        const Hvdrun__CheckLimit *limit = host->facts->limits[i];
-        if (strcmp(limit->name, name) == 0)
-            return limit->hard < ours ? limit->hard : ours;
+        const Hvdrun__CheckLimit *its = host->facts->limits[i];
+        if (strcmp(its->name, name) == 0)
+            return its->hard < limit ? its->hard : limit;
     }
-    return ours;
+    return limit;
 }
 
 const char *check_host_key(const struct check_host *host)

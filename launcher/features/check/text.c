@@ -41,10 +41,10 @@ static void add_adapters(const Hvdrun__Facts *facts, struct strv *out)
     strv_add(out, buf_text(&text));
 }
 
-static void add_limit(const struct check_host *host, const char *name, uint64_t ours, bool bytes,
-                      struct strv *out)
+static void add_limit(const struct check_result *result, const struct check_host *host,
+                      const char *name, bool bytes, struct strv *out)
 {
-    uint64_t limit = check_host_limit(host, name, ours);
+    uint64_t limit = check_host_limit(result, host, name);
     char text[16];
     check_size_text(limit, text);
     if (limit == UINT64_MAX)
@@ -69,9 +69,9 @@ static void read_facts(const struct check_result *result, const struct check_hos
     strv_printf(out, "%s%s", facts->hwloc[0] == '\0' ? "none" : "API ", facts->hwloc);
     strv_add(out, facts->gpu_driver);
     add_adapters(facts, out);
-    add_limit(host, "nofile", result->nofile, false, out);
-    add_limit(host, "nproc", result->nproc, false, out);
-    add_limit(host, "memlock", result->memlock, true, out);
+    add_limit(result, host, "nofile", false, out);
+    add_limit(result, host, "nproc", false, out);
+    add_limit(result, host, "memlock", true, out);
 }
 
 /* Words in one paragraph, wrapped at WIDTH. */

@@ -377,16 +377,6 @@ static void begin_files(struct evidence_desk *desk, const struct crews *crews,
     desk->to_come = walk_take->count + 1 + (desk->ras != NULL ? 1 : 0);
 }
 
-static void free_items(const Hvdrun__Evidence *message)
-{
-    for (size_t i = 0; i < message->n_items; i++) {
-        free(message->items[i]->name);
-        free(message->items[i]->text);
-        free(message->items[i]);
-    }
-    free(message->items);
-}
-
 static struct evidence_desk *desk_of(struct agent *agent)
 {
     struct evidence_desk *desk = agent_own(agent, evidence_desk);
@@ -404,18 +394,18 @@ static struct evidence_desk *desk_of(struct agent *agent)
 static void answer(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
 {
     struct evidence_desk *desk = desk_of(agent);
-    Hvdrun__Evidence message = HVDRUN__EVIDENCE__INIT;
+    Hvdrun__Evidence *message = mem_alloc(sizeof(*message));
     struct walk walk = {.environment = STRV_INIT};
+    hvdrun__evidence__init(message);
     forget(desk);
     desk->asked = *asked;
-    evidence_collect("", add_item, &message);
+    evidence_collect("", add_item, message);
     crews_walk_live(agent->crews, take_worker, &walk);
-    message.environment = walk.environment.items;
-    message.n_environment = walk.environment.count;
-    asked_piece(asked, &message.base, true);
+    message->environment = walk.environment.items;
+    message->n_environment = walk.environment.count;
+    asked_piece(asked, &message->base, true);
     begin_files(desk, agent->crews, &walk, ((const Hvdrun__EvidenceRequest *)request)->file_bytes);
-    free_items(&message);
-    strv_destroy(&walk.environment);
+    hvdrun__evidence__free_unpacked(message, NULL); /* with the environment */
 }
 
 static void close_part(struct agent *agent)

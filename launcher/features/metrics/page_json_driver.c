@@ -88,16 +88,9 @@ static json_t *line_json(const struct recent_piece *piece, const char *text, siz
     return line;
 }
 
-static void count_lines(void *context, const struct recent_piece *piece)
-{
-    size_t *count = context;
-    for (size_t i = 0; i < piece->length; i++)
-        *count += piece->text[i] == '\n' || i + 1 == piece->length;
-}
-
 struct page_lines {
     json_t *list;
-    size_t skip, line_max;
+    size_t most, line_max;
 };
 
 static size_t cut(ptrdiff_t length, size_t most)
@@ -112,24 +105,18 @@ static void add_lines(void *context, const struct recent_piece *piece)
     for (const char *at = piece->text; at < end;) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         const char *stop = newline == NULL ? end : newline;
-        if (lines->skip > 0)
-            lines->skip--;
-        else
-            json_array_append_new(lines->list,
-                                  line_json(piece, at, cut(stop - at, lines->line_max)));
+        json_array_append_new(lines->list, line_json(piece, at, cut(stop - at, lines->line_max)));
+        if (json_array_size(lines->list) > lines->most)
+            json_array_remove(lines->list, 0);
         at = newline == NULL ? end : newline + 1;
     }
 }
 
 static json_t *lines_json(const struct recent *recent, size_t most, size_t line_max)
 {
-    struct page_lines lines = {.list = json_array(), .line_max = line_max};
-    size_t count = 0;
-    if (recent == NULL)
-        return lines.list;
-    recent_walk(recent, count_lines, &count);
-    lines.skip = count > most ? count - most : 0;
-    recent_walk(recent, add_lines, &lines);
+    struct page_lines lines = {json_array(), most, line_max};
+    if (recent != NULL)
+        recent_walk(recent, add_lines, &lines);
     return lines.list;
 }
 
