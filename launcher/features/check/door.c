@@ -43,8 +43,9 @@ struct check_door {
     uint8_t *room; /* what comes is read into; the same for all */
 };
 
-static void guest_destroy(struct guest *guest)
+static void guest_destroy(void *context)
 {
+    struct guest *guest = context;
     LIST_REMOVE(guest, others);
     guest->door->count--;
     loop_timer_destroy(guest->timer);
@@ -99,11 +100,6 @@ static void guest_ready(void *context, int what)
     }
 }
 
-static void guest_waited_long(void *context)
-{
-    guest_destroy(context);
-}
-
 static void come(void *context, int fd, const struct sockaddr_storage *from)
 {
     struct check_door *door = context;
@@ -116,7 +112,7 @@ static void come(void *context, int fd, const struct sockaddr_storage *from)
     *guest = (struct guest){.door = door, .fd = fd};
     LIST_INSERT_HEAD(&door->guests, guest, others);
     door->count++;
-    guest->timer = loop_timer_create(door->loop, guest_waited_long, guest);
+    guest->timer = loop_timer_create(door->loop, guest_destroy, guest);
     loop_timer_set(guest->timer, door->patience_ms);
     guest->watch = loop_fd_create(door->loop, fd, guest_ready, guest);
     loop_fd_watch(guest->watch, LOOP_READ);

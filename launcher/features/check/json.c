@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "model/usage/gpu_words.h"
 
 /* Text from hosts may be invalid UTF-8; NULL and "" become null. */
@@ -231,11 +232,6 @@ static json_t *describe_findings(const struct check_result *result,
     return array;
 }
 
-static int append(const char *bytes, size_t length, void *context)
-{
-    return buf_append(context, bytes, length);
-}
-
 int check_json(const struct check_result *result, const struct check_findings *findings, int status,
                struct buf *out)
 {
@@ -249,7 +245,7 @@ int check_json(const struct check_result *result, const struct check_findings *f
     json_t *root =
         json_pack("{s:s, s:i, s:o, s:o, s:o}", "hvdrun", HVDRUN_VERSION, "status", status, "hosts",
                   hosts, "connections", links, "findings", describe_findings(result, findings));
-    int rc = json_dump_callback(root, append, out, JSON_INDENT(2));
+    char *text AUTO_FREE = json_dumps(root, JSON_INDENT(2));
     json_decref(root);
-    return rc < 0 ? -1 : buf_putc(out, '\n');
+    return text == NULL || buf_puts(out, text) < 0 ? -1 : buf_putc(out, '\n');
 }

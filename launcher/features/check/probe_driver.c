@@ -89,7 +89,6 @@ struct check_route *check_plan(int hosts, size_t *count, int *rounds)
 #define CONNECT_MS 5000
 #define TRANSFER_MS 200
 #define SLACK_MS 5000 /* for the agents' own delays */
-#define LONG_S 10     /* a longer measurement is announced */
 
 enum phase { OPENING, TRYING, SENDING, OVER };
 
@@ -253,13 +252,8 @@ static void call_peers(struct check_probe *probe, struct ask *ask)
     }
 }
 
-/* Announces a long measurement. */
-static void announce(const struct check_probe *probe)
+static void show_round(const struct check_probe *probe)
 {
-    int seconds = probe->rounds * (TRANSFER_MS + 20) / 1000;
-    if (probe->round == 0 && seconds >= LONG_S)
-        log_notice(&probe->job->log, "measuring %zu transfers in %d rounds takes about %d s",
-                   probe->result->link_count, probe->rounds, seconds);
     char line[64];
     snprintf(line, sizeof(line), "measuring: round %d of %d", probe->round + 1, probe->rounds);
     output_progress(probe->job->output, line);
@@ -346,7 +340,7 @@ static void begin_step(struct check_probe *probe)
     if (probe->phase != OPENING)
         limit_ms += 2 * CONNECT_MS + TRANSFER_MS;
     if (probe->phase == SENDING)
-        announce(probe);
+        show_round(probe);
     struct ask *ask = ask_begin(probe->job, &question, limit_ms, step_over, probe);
     if (probe->phase == OPENING)
         open_doors(probe, ask);

@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "driver/control/request.h"
 #include "driver/job/part.h"
 #include "features/debug/debug_driver.h"
@@ -62,25 +63,16 @@ static bool is_argv(const json_t *words)
            (json_is_array(words) && texts == json_array_size(words) && texts <= ARGV_MAX);
 }
 
-static json_t *open_asked(struct job *job, const struct control_asked *asked, bool of_debugger,
-                          struct error *err)
+/* "debug" or "shell" */
+static json_t *open_asked(void *context, const struct control_asked *asked, struct error *err)
 {
-    struct debug_target target = {.of_debugger = of_debugger};
+    const char *what = json_string_value(json_object_get(asked->request, "do"));
+    struct debug_target target = {.of_debugger = text_same(what, "debug")};
     if (!is_argv(json_object_get(asked->request, "argv")))
         error_set(err, "\"argv\" is not a list of %d texts at most", ARGV_MAX);
-    else if (choose(job, asked, &target, err) == 0)
-        (void)debug_open(job, &target, asked, err);
+    else if (choose(context, asked, &target, err) == 0)
+        (void)debug_open(context, &target, asked, err);
     return NULL; /* it comes later, or `err` */
-}
-
-static json_t *debug_asked(void *context, const struct control_asked *asked, struct error *err)
-{
-    return open_asked(context, asked, true, err);
-}
-
-static json_t *shell_asked(void *context, const struct control_asked *asked, struct error *err)
-{
-    return open_asked(context, asked, false, err);
 }
 
 static json_t *continue_asked(void *context, const struct control_asked *asked, struct error *err)
@@ -96,7 +88,7 @@ static json_t *continue_asked(void *context, const struct control_asked *asked, 
 }
 
 static const struct control_rule requests[] = {
-    {"debug", debug_asked}, {"shell", shell_asked}, {"continue", continue_asked}, {NULL}};
+    {"debug", open_asked}, {"shell", open_asked}, {"continue", continue_asked}, {NULL}};
 
 const struct driver_part debug_part = {.name = "debug",
                                        .open = debug_begin,

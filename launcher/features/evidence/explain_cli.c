@@ -12,17 +12,13 @@
 #include "base/mem.h"
 #include "base/plain.h"
 #include "cli/control_client.h"
+#include "cli/control_show.h"
 #include "cli/features.h"
 #include "driver/control/record.h"
 #include "features/evidence/evidence.h"
 #include "features/evidence/explain_json_cli.h"
 
 /* The story of a failure, as `hvdrun explain` prints it. */
-
-static int append_piece(const char *bytes, size_t length, void *out)
-{
-    return buf_append(out, bytes, length);
-}
 
 static void put_json(const struct explain_case *explained, const struct explain_story *story,
                      struct buf *out)
@@ -39,8 +35,7 @@ static void put_json(const struct explain_case *explained, const struct explain_
             json_array_append_new(list, json_string(story->parts[part].items[i]));
         json_object_set_new(root, explain_titles[part].key, list);
     }
-    json_dump_callback(root, append_piece, out, JSON_INDENT(2));
-    buf_putc(out, '\n');
+    control_show_json(root, out);
     json_decref(root);
 }
 

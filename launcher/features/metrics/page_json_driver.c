@@ -44,15 +44,11 @@ static void merge(const json_t *to, const json_t *from, const char *key, const c
     }
 }
 
-static int append_piece(const char *bytes, size_t length, void *out)
-{
-    return buf_append(out, bytes, length);
-}
-
 void page_json_put(json_t *object, struct buf *out)
 {
-    if (json_dump_callback(object, append_piece, out, JSON_COMPACT | JSON_REAL_PRECISION(16)) < 0)
-        buf_clear(out);
+    char *text AUTO_FREE = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(16));
+    if (text != NULL)
+        buf_puts(out, text);
     json_decref(object);
 }
 

@@ -90,10 +90,10 @@ static void add_seat(void *context, uint32_t seat, pid_t pid)
 }
 
 /* The workers of now, with the last values of those that were there before. */
-static void update_seats(struct usage *usage, const struct crews *crews)
+static void update_seats(struct usage *usage)
 {
     struct seat_list list = {.items = NULL};
-    crews_walk_live(crews, add_seat, &list);
+    crews_walk_live(usage->crews, add_seat, &list);
     if (list.count > 0)
         qsort(list.items, list.count, sizeof(*list.items), by_pid);
     for (size_t i = 0; i < list.count; i++) {
@@ -106,23 +106,18 @@ static void update_seats(struct usage *usage, const struct crews *crews)
     usage->seat_count = list.count;
 }
 
-static void add_process(struct usage *usage, const struct process *process)
-{
-    usage->processes =
-        mem_resize_array(usage->processes, usage->process_count + 1, sizeof(*usage->processes));
-    usage->processes[usage->process_count++] = *process;
-}
-
 static void list_process(struct usage *usage, pid_t pid)
 {
     struct process_usage found;
     if (!process_usage_read(pid, &usage->scratch, &found))
         return;
-    struct process process = {.pid = pid,
-                              .start_ticks = found.stat.start_ticks,
-                              .parent = (pid_t)found.stat.parent,
-                              .session = (pid_t)found.stat.session};
-    add_process(usage, &process);
+    usage->processes =
+        mem_resize_array(usage->processes, usage->process_count + 1, sizeof(*usage->processes));
+    usage->processes[usage->process_count++] =
+        (struct process){.pid = pid,
+                         .start_ticks = found.stat.start_ticks,
+                         .parent = (pid_t)found.stat.parent,
+                         .session = (pid_t)found.stat.session};
 }
 
 static pid_t owner_of(const struct usage *usage, const struct process *process)
@@ -356,7 +351,7 @@ static void gpus_known(void *context, const Hvdrun__GpuUsages *gpus)
 {
     struct usage *usage = context;
     struct host_usage host;
-    update_seats(usage, usage->crews);
+    update_seats(usage);
     update_processes(usage);
     read_seats(usage);
     host_usage_read(&usage->scratch, &host);
