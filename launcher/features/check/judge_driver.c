@@ -330,17 +330,17 @@ static void judge_whole_hosts(const struct check_result *result, struct tally *t
     for (int i = 0; i < result->count; i++) {
         struct tally *tally = &tallies[i];
         struct buf why AUTO_BUF = BUF_INIT(TEXT_MAX);
-        if (tally->in >= 2 && tally->in_bad == tally->in) {
-            tally->told = true;
-            explain(result, example(result, i, true), &why);
+        bool no_in = tally->in >= 2 && tally->in_bad == tally->in;
+        tally->told = no_in || (tally->out >= 2 && tally->out_bad == tally->out);
+        if (!tally->told)
+            continue;
+        explain(result, example(result, i, no_in), &why);
+        if (no_in)
             check_findings_add(out, i, true, "none of %d hosts can reach it at %s: %s", tally->in,
                                address_of(result, i), buf_text(&why));
-        } else if (tally->out >= 2 && tally->out_bad == tally->out) {
-            tally->told = true;
-            explain(result, example(result, i, false), &why);
+        else
             check_findings_add(out, i, true, "it cannot reach any of %d hosts: %s", tally->out,
                                buf_text(&why));
-        }
     }
 }
 

@@ -370,12 +370,9 @@ static int open_session(struct session *session, const Hvdrun__SessionRequest *r
     return 0;
 }
 
-static void begin(struct agent *agent, const struct asked *asked,
-                  const Hvdrun__SessionRequest *request)
+static int begin(struct debug_desk *desk, const Hvdrun__SessionRequest *request, struct error *err)
 {
-    struct debug_desk *desk = agent_own(agent, debug_desk);
-    struct error err = ERROR_INIT;
-    Hvdrun__SessionAnswer message = HVDRUN__SESSION_ANSWER__INIT;
+    struct loop *loop = desk->agent->loop;
     struct session *session = mem_alloc(sizeof(*session));
     *session = (struct session){.desk = desk,
                                 .number = request->session,
@@ -386,15 +383,14 @@ static void begin(struct agent *agent, const struct asked *asked,
                                 .input = -1};
     buf_init(&session->in, SESSION_BODY_MAX);
     LIST_INSERT_HEAD(&desk->sessions, session, others);
-    session->patience = loop_timer_create(agent->loop, settle, session);
-    if (open_session(session, request, &err) < 0) {
-        message.problem = err.text;
+    session->patience = loop_timer_create(loop, settle, session);
+    if (open_session(session, request, err) < 0) {
         destroy(session);
-    } else {
-        session->ready = loop_fd_create(agent->loop, session->master, may_read, session);
-        session->writable = loop_fd_create(agent->loop, session->input, may_write, session);
+        return -1;
     }
-    asked_answer(asked, &message.base);
+    session->ready = loop_fd_create(loop, session->master, may_read, session);
+    session->writable = loop_fd_create(loop, session->input, may_write, session);
+    return 0;
 }
 
 static void open_asked(struct agent *agent, const struct asked *asked,
@@ -402,16 +398,16 @@ static void open_asked(struct agent *agent, const struct asked *asked,
 {
     Hvdrun__SessionAnswer message = HVDRUN__SESSION_ANSWER__INIT;
     struct debug_desk *desk = agent_own(agent, debug_desk);
+    struct error err = ERROR_INIT;
     if (desk == NULL) {
         desk = mem_alloc(sizeof(*desk));
         desk->agent = agent;
         agent->own[AGENT_PART_debug_desk] = desk;
     }
-    if (ending_is_idle(agent->ending)) {
-        begin(agent, asked, request);
-        return;
-    }
-    message.problem = (char *)"the job is ending";
+    if (!ending_is_idle(agent->ending))
+        message.problem = (char *)"the job is ending";
+    else if (begin(desk, request, &err) < 0)
+        message.problem = err.text;
     asked_answer(asked, &message.base);
 }
 

@@ -58,8 +58,6 @@ char *evidence_json_report(const struct job *job);
 /* Where the folders are, in the record of the end; nothing if there are none. */
 void evidence_json_record(const struct job *job, const struct strv *paths, struct json_t *end);
 
-struct json_t;
-
 /* lines.txt: what each rank wrote to its stderr and its stdout last, and the last output of all.
  * Each rank has the same room in `out`, which has a limit. The lines of a rank are indented. */
 void evidence_lines(const struct job *job, struct buf *out);

@@ -48,36 +48,27 @@ static double up_of(const json_t *rank)
     return state == NULL || strcmp(state, "running") == 0 ? usage_value(rank, "up_s") : NAN;
 }
 
-static void mark_missing(const json_t *ranks, const struct rule *rule, const double *values)
-{
-    size_t count = json_array_size(ranks);
-    double *up_s AUTO_FREE = mem_array(count + 1, sizeof(*up_s));
-    bool *found AUTO_FREE = mem_array(count + 1, sizeof(*found));
-    for (size_t i = 0; i < count; i++)
-        up_s[i] = up_of(json_array_get(ranks, i));
-    outliers_missing(values, up_s, count, EXPECTED_S, found);
-    for (size_t i = 0; i < count; i++) {
-        json_t *marks = json_object_get(json_array_get(ranks, i), "marks");
-        if (found[i])
-            json_object_set_new(marks, rule->key, json_string("none"));
-    }
-}
-
 static void mark(const json_t *ranks, const struct rule *rule)
 {
     size_t count = json_array_size(ranks);
     double *values AUTO_FREE = mem_array(count + 1, sizeof(*values));
+    double *up_s AUTO_FREE = mem_array(count + 1, sizeof(*up_s));
     int *found AUTO_FREE = mem_array(count + 1, sizeof(*found));
-    for (size_t i = 0; i < count; i++)
+    bool *missing AUTO_FREE = mem_array(count + 1, sizeof(*missing));
+    for (size_t i = 0; i < count; i++) {
         values[i] = usage_value(json_array_get(ranks, i), rule->key);
+        up_s[i] = up_of(json_array_get(ranks, i));
+    }
     outliers_find(values, count, &rule->rule, found);
+    if (rule->expected)
+        outliers_missing(values, up_s, count, EXPECTED_S, missing);
     for (size_t i = 0; i < count; i++) {
         json_t *marks = json_object_get(json_array_get(ranks, i), "marks");
         if (found[i] != 0)
             json_object_set_new(marks, rule->key, json_string(found[i] < 0 ? "less" : "more"));
+        if (missing[i])
+            json_object_set_new(marks, rule->key, json_string("none"));
     }
-    if (rule->expected)
-        mark_missing(ranks, rule, values);
 }
 
 /* Ranks with most marks first, then in the order in which they came. */
