@@ -58,4 +58,4 @@ int debug_holds_release(struct job *job, int seat, struct error *err);
 
 bool mpir_is_debugged(void); /* a tool says that it debugs the job */
 /* All ranks wait at their start: a tool may attach to them now. Returns when it lets us go on. */
-void mpir_spawned(struct job *job);
+void mpir_spawned(void);

@@ -166,7 +166,7 @@ static void ranks_changed(struct job *job)
         job->ranks.running + job->ranks.exited < job->plan->size)
         return;
     holds->for_tool = false;
-    mpir_spawned(job);
+    mpir_spawned();
     if (holds->text[0] == '\0')
         debug_holds_release(job, -1, NULL);
 }

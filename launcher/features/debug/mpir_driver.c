@@ -104,9 +104,8 @@ static void ranks_changed(struct job *job)
     MPIR_proctable_size = size;
 }
 
-void mpir_spawned(struct job *job)
+void mpir_spawned(void)
 {
-    (void)job;
     if (MPIR_proctable == NULL)
         return; /* a rank could not be executed: the job ends, and the tool has nothing to attach to
                  */

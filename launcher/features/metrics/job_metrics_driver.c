@@ -257,8 +257,6 @@ static void put_ranks(const struct job *job, struct exposition *out)
 
 /* The job */
 
-#define STATES_MAX 32
-
 /* What the families are written from. */
 struct writer {
     struct job *job;
@@ -331,42 +329,31 @@ static void put_totals(struct writer *writer)
     }
 }
 
-/* How many entries of a list of the status are in each state. */
-struct state_counts {
-    const char *names[STATES_MAX]; /* borrowed */
-    int counts[STATES_MAX];
-    size_t count;
-};
-
-static void count_state(struct state_counts *counts, const char *name, int more)
+static void count_state(json_t *counts, const char *name, int more)
 {
-    size_t at = 0;
-    while (at < counts->count && strcmp(counts->names[at], name) != 0)
-        at++;
-    if (at == STATES_MAX)
-        return;
-    counts->count = at == counts->count ? at + 1 : counts->count;
-    counts->names[at] = name;
-    counts->counts[at] += more;
+    json_int_t before = json_integer_value(json_object_get(counts, name));
+    json_object_set_new(counts, name, json_integer(before + more));
 }
 
-/* `usual`: states that are there even if nothing is in them, so that an alert can rely on them. */
+/* How many entries of a list of the status are in each state. `usual`: states that are there even
+ * if nothing is in them, so that an alert can rely on them. */
 static void put_states(struct writer *writer, const struct exposition_family *family,
                        const char *list, const char *const *usual)
 {
     const json_t *entries = json_object_get(writer->status, list);
-    struct state_counts counts = {.count = 0};
+    json_t *counts = json_object(), *count;
+    const char *name;
     for (size_t i = 0; usual[i] != NULL; i++)
-        count_state(&counts, usual[i], 0);
+        count_state(counts, usual[i], 0);
     for (size_t i = 0; i < json_array_size(entries); i++) {
         const json_t *state = json_object_get(json_array_get(entries, i), "state");
         if (json_is_string(state))
-            count_state(&counts, json_string_value(state), 1);
+            count_state(counts, json_string_value(state), 1);
     }
     exposition_family(&writer->exposition, family);
-    for (size_t i = 0; i < counts.count; i++) {
-        put_state(writer, counts.names[i], counts.counts[i]);
-    }
+    json_object_foreach(counts, name, count)
+        put_state(writer, name, (int)json_integer_value(count));
+    json_decref(counts);
 }
 
 static void put_all_states(struct writer *writer)
