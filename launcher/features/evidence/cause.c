@@ -11,7 +11,7 @@
 #include "features/evidence/error_text.h"
 #include "model/exit/signal_name.h"
 
-/* The words: facts are filled into the texts of cause.def. */
+/* The words: facts are filled into the texts of cause_list.def. */
 
 #define TEXT_MAX ((size_t)4096)
 #define NAME_MAX 200 /* of a file or module that an error names */
@@ -189,7 +189,7 @@ struct cause {
 static const struct cause causes[] = {
 #define CAUSE(group, when, signal, words, plain, advice) \
     {group, fact_##when, signal, words, plain, advice},
-#include "features/evidence/cause.def"
+#include "features/evidence/cause_list.def"
 #undef CAUSE
 };
 

@@ -122,7 +122,7 @@ enum xid_blame xid_blame(int number);
 /* Is it about the GPU with this address, "00000000:3B:00.0"? */
 bool xid_is_of(const struct xid *xid, const char *pci);
 
-/* view.c: what the table of causes (cause.def) asks about a failure: facts that hold or do not
+/* view.c: what the table of causes (cause_list.def) asks about a failure: facts that hold or do not
  * hold. */
 
 struct error_text;
@@ -137,22 +137,9 @@ struct view { /* all is borrowed */
 
 struct view view_of(const struct explain_facts *facts, const struct explain_rank *rank);
 
-/* clang-format off */
-#define FACT_LIST(X)                                                                              \
-    X(always) X(has_folder) X(differ) X(nccl_answered) X(has_flights) X(nccl_and_flights)         \
-    X(gone) X(success) X(stopped) X(interrupted) X(hung_up) X(reader_gone) X(ctrl_c) X(timeout)   \
-    X(hang_of_rank) X(hang_of_stopped) X(hang_of_frozen) X(hang_of_starved) X(hang_of_nobody)     \
-    X(hang_of_left) X(hang_without_folder)                                                        \
-    X(host_was_lost) X(agent_was_killed) X(gpu_is_sick) X(gpu_was_misused) X(full_host)           \
-    X(full_folder)                                                                                \
-    X(failed) X(ended) X(killed) X(signal_by_request) X(out_of_memory) X(memory_of_child)         \
-    X(left_early) X(silent) X(raised) X(wrote) X(not_run) X(behind)                               \
-    X(core_is_there) X(core_is_off) X(core_is_piped)
-/* clang-format on */
-
-#define FACT_PROTOTYPE(name) bool fact_##name(const struct view *v);
-FACT_LIST(FACT_PROTOTYPE)
-#undef FACT_PROTOTYPE
+#define CAUSE(group, when, signal, words, plain, advice) bool fact_##when(const struct view *v);
+#include "features/evidence/cause_list.def"
+#undef CAUSE
 
 /* The host that the facts are about. NULL: there is none. */
 const struct explain_host *view_lost_host(const struct view *v);
@@ -163,7 +150,7 @@ const struct explain_host *view_full_host(const struct view *v);
 void view_collectives(const struct view *v, int64_t *behind, int64_t *ahead);
 
 /* cause.c: why a rank or a job failed, in plain words, and what to do, by the table in
- * cause.def. */
+ * cause_list.def. */
 
 struct explain_finding {
     char *plain;        /* what happened first is this; NULL: nothing to add */

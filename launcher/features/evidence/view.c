@@ -102,6 +102,11 @@ static bool is_crash(int signal)
            signal == SIGABRT;
 }
 
+static bool has_ended(const struct view *v)
+{
+    return is_culprit(v) && v->rank->ended && !v->rank->consequence;
+}
+
 static bool has_crashed(const struct view *v)
 {
     return fact_killed(v) && is_crash(v->rank->code);
@@ -109,7 +114,7 @@ static bool has_crashed(const struct view *v)
 
 static bool has_code(const struct view *v)
 {
-    return fact_ended(v) && !v->rank->signaled;
+    return has_ended(v) && !v->rank->signaled;
 }
 
 static bool memory_ran_out(const struct view *v)
@@ -194,8 +199,7 @@ FACT(full_host, view_full_host(v) != NULL)
 FACT(full_folder, is_full(v->host))
 
 /* The rank */
-FACT(ended, is_culprit(v) && v->rank->ended && !v->rank->consequence)
-FACT(killed, fact_ended(v) && v->rank->signaled)
+FACT(killed, has_ended(v) && v->rank->signaled)
 FACT(signal_by_request, fact_killed(v) && v->rank->request != NULL)
 FACT(memory_of_child, fact_failed(v) && memory_ran_out(v))
 FACT(left_early, has_code(v) && v->rank->code == 0)
