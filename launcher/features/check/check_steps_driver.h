@@ -42,7 +42,7 @@ struct check_route *check_plan(int hosts, size_t *count, int *rounds);
  * at a time, so that a slow one is not hidden by the others. The figure of a host is the better one
  * of its two: a host beside a slow one is not slow for that.
  *
- *   round 0: hosts 0-1, 2-3, 4-5 ...; round 1: hosts 1-2, 3-4 ...; round 2: the last and the first
+ *   round 0: hosts 0-1, 2-3, 4-5 ...; round 1: hosts 1-2, 3-4 ...
  */
 
 /* Asks all hosts in `result` that have not failed; and writes there what they have said. */
