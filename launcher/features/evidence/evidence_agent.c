@@ -33,13 +33,6 @@
 
 #define PICKLE_STOP '.'
 
-static bool same_file(const struct stat *one, const struct stat *other)
-{
-    return one->st_ino == other->st_ino && one->st_size == other->st_size &&
-           one->st_mtim.tv_sec == other->st_mtim.tv_sec &&
-           one->st_mtim.tv_nsec == other->st_mtim.tv_nsec;
-}
-
 /* A link, a FIFO or a file of somebody else is not what the rank has written. */
 static int open_own(const char *path, int flags, mode_t kind, struct stat *info)
 {
@@ -55,9 +48,10 @@ static int open_own(const char *path, int flags, mode_t kind, struct stat *info)
 int flight_dump_ask(struct flight_dump *dump, const char *pipe, const char *path)
 {
     struct stat info;
-    *dump = (struct flight_dump){.had = false};
-    int file AUTO_FD = open_own(path, O_RDONLY, S_IFREG, &dump->before);
-    dump->had = file >= 0;
+    *dump = (struct flight_dump){.before = {.size = 0}};
+    int file AUTO_FD = open_own(path, O_RDONLY, S_IFREG, &info);
+    if (file >= 0)
+        dump->before = file_stamp_of_stat(&info);
     int fd AUTO_FD = open_own(pipe, O_WRONLY, S_IFIFO, &info);
     return fd >= 0 && fd_write(fd, "1", 1) == 1 ? 0 : -1;
 }
@@ -66,10 +60,13 @@ enum flight_state flight_dump_look(struct flight_dump *dump, const char *path, s
 {
     struct stat info;
     int fd AUTO_FD = open_own(path, O_RDONLY, S_IFREG, &info);
-    if (fd < 0 || info.st_size == 0 || (dump->had && same_file(&info, &dump->before)))
+    if (fd < 0 || info.st_size == 0)
         return FLIGHT_WAITS;
-    bool still = same_file(&info, &dump->last);
-    dump->last = info;
+    struct file_stamp now = file_stamp_of_stat(&info);
+    bool still = file_stamp_equal(&now, &dump->last);
+    dump->last = now;
+    if (file_stamp_equal(&now, &dump->before))
+        return FLIGHT_WAITS;
     if (!still)
         return FLIGHT_WAITS;
     if ((uint64_t)info.st_size > out->limit)

@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/stat.h>
 
 #include "base/buf.h"
+#include "base/fd.h"
 #include "model/env/flight_recorder.h"
 
 struct flight_item {
@@ -40,9 +40,8 @@ void flight_dumps_destroy(struct flight_dumps *dumps); /* accepts NULL */
  */
 
 struct flight_dump {
-    bool had;
-    struct stat before; /* the file of an earlier dump, with `had` */
-    struct stat last;   /* as it was looked at last */
+    struct file_stamp before; /* the file of an earlier dump; all zero: there was none */
+    struct file_stamp last;   /* as it was looked at last */
 };
 
 /* Writes a byte into the FIFO. -1: no process of ours reads there. */

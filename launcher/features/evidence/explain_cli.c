@@ -2,7 +2,6 @@
 #include "features/evidence/explain_cli_test.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -78,14 +77,8 @@ void explain_json_show(const struct explain_case *explained, bool json, struct b
 static int read_file(const char *folder, const char *name, struct buf *out)
 {
     char *path AUTO_FREE = mem_printf("%s/%s", folder, name);
-    struct stat info;
-    int fd AUTO_FD = fd_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);
-    if (fd < 0 || fstat(fd, &info) < 0)
-        return -1;
-    if (S_ISREG(info.st_mode))
-        return fd_read_rest(fd, out);
-    errno = EFBIG; /* not a file at all */
-    return -1;
+    int fd AUTO_FD = fd_open_regular(path);
+    return fd < 0 ? -1 : fd_read_rest(fd, out);
 }
 
 /* The caller owns it. NULL: there is none, or it is damaged and `err` says so. */
