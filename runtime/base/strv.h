@@ -29,7 +29,7 @@ bool strv_has(const struct strv *v, const char *text);
 /* The texts with `between` between them; the caller's. */
 char *strv_join(char *const *texts, size_t count, const char *between);
 void strv_copy(struct strv *to, char *const *from); /* appends; `from` may be NULL */
-char *const *strv_items(const struct strv *v); /* NULL-ended, never NULL; borrowed */
+char *const *strv_items(const struct strv *v);      /* NULL-ended, never NULL; borrowed */
 
 /* The vector as an environment ("NAME=value"). After set and put a name occurs once, and after
  * unset not at all, even if the environment had it twice before. */
