@@ -245,7 +245,7 @@ static void hear(struct core *core, const struct elastic_event *event, int64_t n
 
 void core_event(struct core *core, const struct elastic_event *event, int64_t now_ms)
 {
-    elastic_actions_clear(&core->actions);
+    core->actions.count = 0;
     hear(core, event, now_ms);
     if (core->mutation != MUTATION_NONE) {
         mutate_added(core, event);

@@ -4,48 +4,20 @@
 #include <stdlib.h>
 
 #define ELASTIC_NAME(name, text) [name] = (text),
+#define ELASTIC_NAMES(function, kind, list)                      \
+    const char *function(enum kind value)                        \
+    {                                                            \
+        static const char *const names[] = {list(ELASTIC_NAME)}; \
+        return names[value];                                     \
+    }
 
-const char *elastic_state_name(enum elastic_state state)
-{
-    static const char *const names[] = {ELASTIC_STATE_LIST(ELASTIC_NAME)};
-    return names[state];
-}
-
-const char *elastic_host_state_name(enum elastic_host_state state)
-{
-    static const char *const names[] = {ELASTIC_HOST_LIST(ELASTIC_NAME)};
-    return names[state];
-}
-
-const char *elastic_worker_state_name(enum elastic_worker_state state)
-{
-    static const char *const names[] = {ELASTIC_WORKER_LIST(ELASTIC_NAME)};
-    return names[state];
-}
-
-const char *elastic_mode_name(enum elastic_mode mode)
-{
-    static const char *const names[] = {ELASTIC_MODE_LIST(ELASTIC_NAME)};
-    return names[mode];
-}
-
-const char *elastic_event_name(enum elastic_event_kind kind)
-{
-    static const char *const names[] = {ELASTIC_EVENT_LIST(ELASTIC_NAME)};
-    return names[kind];
-}
-
-const char *elastic_action_name(enum elastic_action_kind kind)
-{
-    static const char *const names[] = {ELASTIC_ACTION_LIST(ELASTIC_NAME)};
-    return names[kind];
-}
-
-const char *elastic_end_name(enum elastic_end end)
-{
-    static const char *const names[] = {ELASTIC_END_LIST(ELASTIC_NAME)};
-    return names[end];
-}
+ELASTIC_NAMES(elastic_state_name, elastic_state, ELASTIC_STATE_LIST)
+ELASTIC_NAMES(elastic_host_state_name, elastic_host_state, ELASTIC_HOST_LIST)
+ELASTIC_NAMES(elastic_worker_state_name, elastic_worker_state, ELASTIC_WORKER_LIST)
+ELASTIC_NAMES(elastic_mode_name, elastic_mode, ELASTIC_MODE_LIST)
+ELASTIC_NAMES(elastic_event_name, elastic_event_kind, ELASTIC_EVENT_LIST)
+ELASTIC_NAMES(elastic_action_name, elastic_action_kind, ELASTIC_ACTION_LIST)
+ELASTIC_NAMES(elastic_end_name, elastic_end, ELASTIC_END_LIST)
 
 void elastic_config_init(struct elastic_config *config)
 {
@@ -72,11 +44,6 @@ void elastic_config_init(struct elastic_config *config)
         .renotify_ms = 500,
         .failure_limit = 3,
     };
-}
-
-void elastic_actions_clear(struct elastic_actions *actions)
-{
-    actions->count = 0;
 }
 
 void elastic_actions_destroy(struct elastic_actions *actions)

@@ -204,12 +204,10 @@ struct elastic_action {
     const char *text; /* borrowed until the next event */
 };
 
-/* Keep one and call elastic_actions_clear() before each event. */
 struct elastic_actions {
     struct elastic_action *items;
     size_t count, room;
 };
-void elastic_actions_clear(struct elastic_actions *actions);
 void elastic_actions_destroy(struct elastic_actions *actions);
 
 struct elastic_member {

@@ -77,7 +77,7 @@ static inline void story_note(struct story *s, const struct elastic_action *a)
 
 static inline void story_event(struct story *s, struct elastic_event event)
 {
-    elastic_actions_clear(&s->actions);
+    s->actions.count = 0;
     elastic_event(s->e, &event, s->now, &s->actions);
     for (size_t i = 0; i < s->actions.count; i++)
         story_note(s, &s->actions.items[i]);
