@@ -57,11 +57,8 @@ static void note_places(struct elastic *e, const struct elastic_choice *choice,
                         const struct elastic_placement *placement)
 {
     for (int i = 0; i < choice->count; i++) {
-        if (placement->places[i] < 0)
-            continue;
-        struct elastic_host *host = &e->hosts.items[choice->hosts[i]];
-        host->next_place = placement->places[i];
-        host->prepared_epoch = e->plan.epoch;
+        if (placement->places[i] >= 0)
+            e->hosts.items[choice->hosts[i]].next_place = placement->places[i];
     }
 }
 
@@ -82,11 +79,11 @@ static void take_places(struct elastic *e)
     }
 }
 
-static void take_plan(struct elastic *e, struct elastic_placement *placement, uint32_t epoch,
-                      bool fresh)
+/* Empties `next`, the plan without its numbers. PREPARE. */
+static void prepare(struct elastic *e, struct elastic_plan *next, uint32_t epoch, bool fresh)
 {
     struct elastic_plan *plan = &e->plan;
-    elastic_placement_give(placement, plan);
+    elastic_plan_move(plan, next);
     plan->epoch = epoch;
     plan->restart_count = fresh ? e->fresh_started : e->fresh_started - 1;
     plan->fresh = fresh;
@@ -98,17 +95,15 @@ static void take_plan(struct elastic *e, struct elastic_placement *placement, ui
             member->seat = elastic_workers_seat(&e->workers, member->host, member->slot);
         e->workers.items[member->seat].placed = true;
     }
-}
-
-static void begin_preparing(struct elastic *e)
-{
-    bool restarts = e->plan.fresh && e->plan.restart_count > 0;
+    for (int h = 0; h < plan->host_count; h++)
+        e->hosts.items[plan->hosts[h]].prepared_epoch = epoch;
+    bool restarts = fresh && plan->restart_count > 0;
     e->change.planned_ms = e->now_ms;
     elastic_timer_set(e, ELASTIC_TIMER_PREPARE,
                       e->now_ms + e->config.prepare_timeout_ms +
                           (restarts ? e->config.hold_ms : 0));
     e->state = ELASTIC_PREPARING;
-    elastic_emit(e, ELASTIC_PREPARE)->epoch = e->plan.epoch;
+    elastic_emit(e, ELASTIC_PREPARE)->epoch = epoch;
 }
 
 void elastic_members_prepare(struct elastic *e, const struct elastic_choice *choice)
@@ -117,10 +112,9 @@ void elastic_members_prepare(struct elastic *e, const struct elastic_choice *cho
     struct elastic_survivor *survivors AUTO_FREE = list_survivors(e, &survivor_count);
     struct elastic_placement placement;
     elastic_choice_place(e, choice, survivors, survivor_count, &placement);
-    take_plan(e, &placement, ++e->last_epoch, survivor_count == 0);
+    prepare(e, &placement.plan, ++e->last_epoch, survivor_count == 0);
     note_places(e, choice, &placement);
     elastic_placement_clear(&placement);
-    begin_preparing(e);
 }
 
 bool elastic_members_can_join(const struct elastic *e)
@@ -132,24 +126,24 @@ bool elastic_members_can_join(const struct elastic *e)
     return elastic_newcomers_expect(e, survivors, count);
 }
 
+/* Only who and where; the caller owns it. */
+static struct elastic_plan copy_plan(const struct elastic_plan *plan)
+{
+    return (struct elastic_plan){
+        .size = plan->size,
+        .members = mem_dup(plan->members, (size_t)plan->size * sizeof(*plan->members)),
+        .host_count = plan->host_count,
+        .hosts = mem_dup(plan->hosts, (size_t)plan->host_count * sizeof(*plan->hosts))};
+}
+
 /* The plan keeps the number that the newcomers know, unless another epoch has come after it. */
 void elastic_members_join(struct elastic *e)
 {
-    const struct elastic_plan *theirs = &e->newcomers.plan;
-    uint32_t epoch = theirs->epoch > e->plan.epoch ? theirs->epoch : ++e->last_epoch;
-    struct elastic_placement placement = {.size = theirs->size, .host_count = theirs->host_count};
-    placement.members = mem_array((size_t)theirs->size, sizeof(*placement.members));
-    placement.hosts = mem_array((size_t)theirs->host_count, sizeof(*placement.hosts));
-    for (int r = 0; r < theirs->size; r++) {
-        placement.members[r] = theirs->members[r];
-        placement.members[r].is_new = false; /* its process runs */
-    }
-    for (int h = 0; h < theirs->host_count; h++)
-        placement.hosts[h] = theirs->hosts[h];
-    take_plan(e, &placement, epoch, false);
-    for (int h = 0; h < e->plan.host_count; h++)
-        e->hosts.items[e->plan.hosts[h]].prepared_epoch = epoch;
-    begin_preparing(e);
+    struct elastic_plan next = copy_plan(&e->newcomers.plan);
+    uint32_t theirs = e->newcomers.plan.epoch;
+    for (int r = 0; r < next.size; r++)
+        next.members[r].is_new = false; /* its process runs */
+    prepare(e, &next, theirs > e->plan.epoch ? theirs : ++e->last_epoch, false);
 }
 
 static bool is_held(const struct elastic *e, const struct elastic_member *member)
@@ -179,20 +173,11 @@ bool elastic_members_can_repair(const struct elastic *e)
 
 void elastic_members_repair(struct elastic *e)
 {
-    struct elastic_placement placement = {.size = e->plan.size, .host_count = e->plan.host_count};
-    placement.members = mem_array((size_t)e->plan.size, sizeof(*placement.members));
-    placement.hosts = mem_array((size_t)e->plan.host_count, sizeof(*placement.hosts));
-    for (int r = 0; r < e->plan.size; r++) {
-        placement.members[r] = e->plan.members[r];
-        placement.members[r].is_new = !is_held(e, &e->plan.members[r]);
-    }
-    for (int h = 0; h < e->plan.host_count; h++)
-        placement.hosts[h] = e->plan.hosts[h];
-    take_plan(e, &placement, ++e->last_epoch, false);
-    e->plan.repairs = true;
-    for (int h = 0; h < e->plan.host_count; h++)
-        e->hosts.items[e->plan.hosts[h]].prepared_epoch = e->plan.epoch;
-    begin_preparing(e);
+    struct elastic_plan next = copy_plan(&e->plan);
+    next.repairs = true;
+    for (int r = 0; r < next.size; r++)
+        next.members[r].is_new = !is_held(e, &next.members[r]);
+    prepare(e, &next, ++e->last_epoch, false);
 }
 
 bool elastic_members_use(const struct elastic *e, int host)

@@ -9,7 +9,7 @@ bool elastic_newcomers_any(const struct elastic *e)
 void elastic_newcomers_begin(struct elastic *e, struct elastic_placement *placement)
 {
     struct elastic_plan *plan = &e->newcomers.plan;
-    elastic_placement_give(placement, plan);
+    elastic_plan_move(plan, &placement->plan);
     plan->epoch = ++e->last_epoch;
     plan->restart_count = e->fresh_started - 1;
     for (int r = 0; r < plan->size; r++) {

@@ -134,7 +134,7 @@ static void give_places(struct sites *sites, struct elastic_placement *out)
     }
 }
 
-static void add_member(struct sites *sites, struct elastic_placement *out, int offer, int cell)
+static void add_member(struct sites *sites, struct elastic_plan *out, int offer, int cell)
 {
     int who = sites->who[cell];
     struct elastic_member *member = &out->members[out->size];
@@ -149,14 +149,14 @@ static void add_member(struct sites *sites, struct elastic_placement *out, int o
     };
 }
 
-static void add_newcomers(struct sites *sites, struct elastic_placement *out, int offer)
+static void add_newcomers(struct sites *sites, struct elastic_plan *out, int offer)
 {
     for (int cell = sites->first[offer]; cell < sites->first[offer + 1]; cell++)
         if (sites->who[cell] == NEWCOMER)
             add_member(sites, out, offer, cell);
 }
 
-static void set_ranks(struct sites *sites, struct elastic_placement *out)
+static void set_ranks(struct sites *sites, struct elastic_plan *out)
 {
     out->members = mem_array((size_t)sites->request->size, sizeof(*out->members));
     for (int i = 0; i < sites->request->survivor_count; i++) {
@@ -172,7 +172,7 @@ static void set_ranks(struct sites *sites, struct elastic_placement *out)
     }
 }
 
-static void set_local_ranks(struct sites *sites, struct elastic_placement *out)
+static void set_local_ranks(struct sites *sites, struct elastic_plan *out)
 {
     int *local AUTO_FREE = filled(sites->first[sites->request->offer_count], 0);
     for (int o = 0; o < sites->request->offer_count; o++) {
@@ -185,7 +185,7 @@ static void set_local_ranks(struct sites *sites, struct elastic_placement *out)
         out->members[r].local_rank = local[out->members[r].local_rank];
 }
 
-static void list_hosts(struct sites *sites, struct elastic_placement *out)
+static void list_hosts(struct sites *sites, struct elastic_plan *out)
 {
     bool *listed AUTO_FREE = mem_array((size_t)sites->request->offer_count + 1, sizeof(*listed));
     out->hosts = filled(sites->request->offer_count, -1);
@@ -198,7 +198,7 @@ static void list_hosts(struct sites *sites, struct elastic_placement *out)
 }
 
 /* A host has every local rank below its local size, so the hosts in their order count it up. */
-static void set_cross_ranks(struct sites *sites, struct elastic_placement *out)
+static void set_cross_ranks(struct sites *sites, struct elastic_plan *out)
 {
     int *across AUTO_FREE = filled(out->size, 0);
     int *order AUTO_FREE = filled(sites->request->host_total, 0);
@@ -224,35 +224,31 @@ void elastic_placement_make(const struct elastic_placement_request *request,
 {
     struct sites sites;
     sites_init(&sites, request);
-    *out = (struct elastic_placement){.size = 0};
+    *out = (struct elastic_placement){.places = NULL};
     seat_survivors(&sites);
     seat_newcomers(&sites);
     give_places(&sites, out);
-    set_ranks(&sites, out);
-    set_local_ranks(&sites, out);
-    list_hosts(&sites, out);
-    set_cross_ranks(&sites, out);
+    set_ranks(&sites, &out->plan);
+    set_local_ranks(&sites, &out->plan);
+    list_hosts(&sites, &out->plan);
+    set_cross_ranks(&sites, &out->plan);
     sites_clear(&sites);
 }
 
-void elastic_placement_give(struct elastic_placement *placement, struct elastic_plan *plan)
+void elastic_plan_move(struct elastic_plan *to, struct elastic_plan *from)
 {
-    free(plan->members);
-    free(plan->hosts);
-    *plan = (struct elastic_plan){.size = placement->size,
-                                  .members = placement->members,
-                                  .host_count = placement->host_count,
-                                  .hosts = placement->hosts};
-    placement->members = NULL;
-    placement->hosts = NULL;
+    free(to->members);
+    free(to->hosts);
+    *to = *from;
+    *from = (struct elastic_plan){.size = 0};
 }
 
 void elastic_placement_clear(struct elastic_placement *placement)
 {
-    free(placement->members);
-    free(placement->hosts);
+    free(placement->plan.members);
+    free(placement->plan.hosts);
     free(placement->places);
-    *placement = (struct elastic_placement){.size = 0};
+    *placement = (struct elastic_placement){.places = NULL};
 }
 
 /* The order of hosts: those with survivors, then those of the present epoch, then the others. */

@@ -45,18 +45,16 @@ struct elastic_placement_request {
 };
 
 struct elastic_placement {
-    int size;
-    struct elastic_member *members; /* seat of new ones: -1 */
-    int host_count;
-    int *hosts;  /* those with members, in the order of their first rank */
-    int *places; /* of each offer; -1: it got no member */
+    struct elastic_plan plan; /* without epoch and restarts; the seats of new members are -1 */
+    int *places;              /* of each offer; -1: it got no member */
 };
 
 void elastic_placement_make(const struct elastic_placement_request *request,
                             struct elastic_placement *out);
-/* Makes a plan of it, whose epoch and restarts the caller fills in. The old content is freed. */
-void elastic_placement_give(struct elastic_placement *placement, struct elastic_plan *plan);
 void elastic_placement_clear(struct elastic_placement *placement);
+
+/* Frees what `to` had, and empties `from`. */
+void elastic_plan_move(struct elastic_plan *to, struct elastic_plan *from);
 
 /*
  * The hosts that the next epoch would use. Spare hosts count only as far as they are needed.

@@ -26,8 +26,8 @@ static void expect(const struct elastic_offer *offers, int offer_count,
                                                                survivor_count, size, 26},
                            &made);
     struct buf text AUTO_BUF = BUF_INIT(65536);
-    for (int r = 0; r < made.size; r++) {
-        const struct elastic_member *m = &made.members[r];
+    for (int r = 0; r < made.plan.size; r++) {
+        const struct elastic_member *m = &made.plan.members[r];
         assert_int_equal(m->rank, r);
         assert_int_equal(m->is_new, m->seat < 0);
         buf_printf(&text, "%s%s%c%d l%d/%d x%d/%d", r > 0 ? ", " : "", m->is_new ? "+" : "",
@@ -36,8 +36,8 @@ static void expect(const struct elastic_offer *offers, int offer_count,
     }
     assert_string_equal(buf_text(&text), members);
     buf_clear(&text);
-    for (int h = 0; h < made.host_count; h++)
-        buf_printf(&text, "%c", 'a' + made.hosts[h]);
+    for (int h = 0; h < made.plan.host_count; h++)
+        buf_printf(&text, "%c", 'a' + made.plan.hosts[h]);
     assert_string_equal(buf_text(&text), hosts);
     elastic_placement_clear(&made);
 }
@@ -155,11 +155,11 @@ static void test_many(void **state)
     elastic_placement_make(
         &(struct elastic_placement_request){offers, HOSTS, &survivor, 1, HOSTS * EACH, HOSTS},
         &made);
-    assert_int_equal(made.size, HOSTS * EACH);
-    assert_int_equal(made.members[0].host, 25);
-    assert_int_equal(made.members[0].local_rank, 999);
-    for (int r = 0; r < made.size; r++)
-        assert_int_equal(made.members[r].cross_size, HOSTS);
+    assert_int_equal(made.plan.size, HOSTS * EACH);
+    assert_int_equal(made.plan.members[0].host, 25);
+    assert_int_equal(made.plan.members[0].local_rank, 999);
+    for (int r = 0; r < made.plan.size; r++)
+        assert_int_equal(made.plan.members[r].cross_size, HOSTS);
     elastic_placement_clear(&made);
 }
 
