@@ -198,9 +198,7 @@ void elastic_change_expect(struct elastic *e, int seat)
 void elastic_change_kill(struct elastic *e, int seat)
 {
     e->change.killed++;
-    elastic_emit(e, ELASTIC_KILL)->seat = seat;
-    elastic_workers_move(&e->workers, seat, ELASTIC_WORKER_KILLED);
-    elastic_workers_expect(&e->workers, seat, e->now_ms + e->config.patience_ms);
+    elastic_remove(e, seat, ELASTIC_WORKER_KILLED);
 }
 
 void elastic_change_stuck(struct elastic *e, int seat)

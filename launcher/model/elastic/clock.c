@@ -15,11 +15,6 @@ static void wait_over(struct elastic *e)
     elastic_verdict_no_hosts(e, e->started == 0 ? e->config.np : e->config.min_np, found);
 }
 
-static void gather_over(struct elastic *e)
-{
-    (void)e; /* that it is over is seen by gather_until_ms */
-}
-
 static void grow_over(struct elastic *e)
 {
     e->grow_again = true; /* and elastic_grow() finds that the delay has passed */
@@ -109,17 +104,13 @@ static void worker_over(struct elastic *e, int seat)
     if (worker->state == ELASTIC_WORKER_REMOVED) {
         elastic_say(e, ELASTIC_NOTICE, "%s: a removed worker did not exit in time: killing it",
                     host);
-    } else {
-        elastic_say(e, ELASTIC_WARNING,
-                    "rank %d on %s did not rejoin within %lld s: killing and replacing it",
-                    worker->rank, host, (long long)(e->config.rejoin_timeout_ms / 1000));
-        e->change.killed++;
+        elastic_remove(e, seat, ELASTIC_WORKER_KILLED);
+        return;
     }
-    struct elastic_action *action = elastic_emit(e, ELASTIC_KILL);
-    action->seat = seat;
-    action->grace_ms = 0;
-    elastic_workers_move(&e->workers, seat, ELASTIC_WORKER_KILLED);
-    elastic_workers_expect(&e->workers, seat, e->now_ms + e->config.patience_ms);
+    elastic_say(e, ELASTIC_WARNING,
+                "rank %d on %s did not rejoin within %lld s: killing and replacing it",
+                worker->rank, host, (long long)(e->config.rejoin_timeout_ms / 1000));
+    elastic_change_kill(e, seat);
 }
 
 static void workers_over(struct elastic *e)
@@ -133,16 +124,12 @@ static void workers_over(struct elastic *e)
     elastic_workers_find_due(&e->workers);
 }
 
+/* That ELASTIC_TIMER_GATHER is over is seen by gather_until_ms. */
 static void (*const over[ELASTIC_TIMERS])(struct elastic *e) = {
-    [ELASTIC_TIMER_WAIT] = wait_over,
-    [ELASTIC_TIMER_GATHER] = gather_over,
-    [ELASTIC_TIMER_GROW] = grow_over,
-    [ELASTIC_TIMER_NOTIFY] = notify_again,
-    [ELASTIC_TIMER_PREPARE] = prepare_over,
-    [ELASTIC_TIMER_START] = start_over,
-    [ELASTIC_TIMER_NEWCOMERS] = newcomers_over,
-    [ELASTIC_TIMER_STOP] = stop_over,
-    [ELASTIC_TIMER_END] = end_over,
+    [ELASTIC_TIMER_WAIT] = wait_over,      [ELASTIC_TIMER_GROW] = grow_over,
+    [ELASTIC_TIMER_NOTIFY] = notify_again, [ELASTIC_TIMER_PREPARE] = prepare_over,
+    [ELASTIC_TIMER_START] = start_over,    [ELASTIC_TIMER_NEWCOMERS] = newcomers_over,
+    [ELASTIC_TIMER_STOP] = stop_over,      [ELASTIC_TIMER_END] = end_over,
 };
 
 /* The earliest timer, or -1. */
@@ -174,7 +161,8 @@ bool elastic_clock_fire(struct elastic *e)
     int timer = earliest(e);
     if (timer >= 0 && e->timers[timer] == next) {
         elastic_timer_off(e, (enum elastic_timer)timer);
-        over[timer](e);
+        if (over[timer] != NULL)
+            over[timer](e);
     } else if (e->hosts.due_ms == next) {
         elastic_calls_due(e);
     } else {

@@ -124,10 +124,7 @@ void elastic_departures_expire(struct elastic *e, int number)
         if (!elastic_worker_lives(worker) || worker->state == ELASTIC_WORKER_KILLED ||
             elastic_worker_is_newcomer(worker))
             continue; /* newcomers were dismissed when the host began to drain */
-        elastic_emit(e, ELASTIC_KILL)->seat = seat;
-        elastic_workers_move(&e->workers, seat, ELASTIC_WORKER_KILLED);
-        elastic_workers_expect(&e->workers, seat, e->now_ms + e->config.patience_ms);
-        e->change.killed++;
+        elastic_change_kill(e, seat);
     }
     if (e->state == ELASTIC_WAITING)
         e->state = ELASTIC_AGREEING; /* until they have ended */

@@ -167,7 +167,7 @@ int elastic_hosts_usable(const struct elastic_host *host)
 
 bool elastic_hosts_slot_usable(const struct elastic_host *host, int slot)
 {
-    return slot < host->slots &&
+    return elastic_hosts_usable(host) > 0 && slot < host->slots &&
            (slot >= host->slot_room || host->slot_records[slot].blacklisted_until_ms == 0);
 }
 

@@ -254,6 +254,13 @@ struct elastic_action *elastic_emit(struct elastic *e, enum elastic_action_kind 
     return action;
 }
 
+void elastic_remove(struct elastic *e, int seat, enum elastic_worker_state state)
+{
+    elastic_emit(e, ELASTIC_KILL)->seat = seat;
+    elastic_workers_move(&e->workers, seat, state);
+    elastic_workers_expect(&e->workers, seat, e->now_ms + e->config.patience_ms);
+}
+
 static struct elastic_action *emit_text(struct elastic *e, enum elastic_action_kind kind,
                                         const char *format, va_list args)
 {

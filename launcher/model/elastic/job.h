@@ -189,6 +189,9 @@ struct elastic {
 
 /* An action with host and seat -1. Valid until the next one. */
 struct elastic_action *elastic_emit(struct elastic *e, enum elastic_action_kind kind);
+
+/* Kills a worker at once, and expects its end. It becomes KILLED or DISMISSED. */
+void elastic_remove(struct elastic *e, int seat, enum elastic_worker_state state);
 void elastic_say(struct elastic *e, int level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void elastic_host_bad(struct elastic *e, int host, const char *format, ...)

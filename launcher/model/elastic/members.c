@@ -10,9 +10,8 @@
 
 static bool can_stay(const struct elastic *e, const struct elastic_worker *worker)
 {
-    const struct elastic_host *host = &e->hosts.items[worker->host];
-    return worker->state == ELASTIC_WORKER_ASKED && elastic_hosts_usable(host) > 0 &&
-           elastic_hosts_slot_usable(host, worker->slot);
+    return worker->state == ELASTIC_WORKER_ASKED &&
+           elastic_hosts_slot_usable(&e->hosts.items[worker->host], worker->slot);
 }
 
 int elastic_members_survivors(const struct elastic *e)
@@ -161,8 +160,7 @@ bool elastic_members_can_repair(const struct elastic *e)
         return false;
     for (int r = 0; r < e->plan.size; r++) {
         const struct elastic_member *member = &e->plan.members[r];
-        const struct elastic_host *host = &e->hosts.items[member->host];
-        if (elastic_hosts_usable(host) == 0 || !elastic_hosts_slot_usable(host, member->slot))
+        if (!elastic_hosts_slot_usable(&e->hosts.items[member->host], member->slot))
             return false;
         held += is_held(e, member);
     }

@@ -148,9 +148,7 @@ void elastic_newcomers_dismiss(struct elastic *e)
                                         worker->state == ELASTIC_WORKER_READY);
         if (!waits)
             continue;
-        elastic_emit(e, ELASTIC_KILL)->seat = seat;
-        elastic_workers_move(&e->workers, seat, ELASTIC_WORKER_DISMISSED);
-        elastic_workers_expect(&e->workers, seat, e->now_ms + e->config.patience_ms);
+        elastic_remove(e, seat, ELASTIC_WORKER_DISMISSED);
     }
 }
 
@@ -158,9 +156,8 @@ void elastic_newcomers_dismiss(struct elastic *e)
 static bool is_there(const struct elastic *e, const struct elastic_member *member)
 {
     const struct elastic_worker *worker = elastic_workers_at(&e->workers, member->seat);
-    const struct elastic_host *host = &e->hosts.items[member->host];
     if (worker == NULL || worker->host != member->host || worker->slot != member->slot ||
-        elastic_hosts_usable(host) == 0 || !elastic_hosts_slot_usable(host, member->slot))
+        !elastic_hosts_slot_usable(&e->hosts.items[member->host], member->slot))
         return false;
     if (e->newcomers.stage == ELASTIC_NEWCOMERS_PREPARING)
         return worker->state == ELASTIC_WORKER_PLANNED && !worker->placed;

@@ -70,7 +70,7 @@ void elastic_change_nobody_left(struct elastic *e);
 /* This survivor has to ask (again) within the limit. */
 void elastic_change_expect(struct elastic *e, int seat);
 
-/* Kills a worker at once, and expects its end. */
+/* Kills a member of the epoch at once, and expects its end. */
 void elastic_change_kill(struct elastic *e, int seat);
 
 /* This survivor is in a rendezvous that cannot succeed: kills it. */

@@ -9,9 +9,8 @@
 
 static bool can_stay(const struct elastic *e, const struct elastic_worker *worker)
 {
-    const struct elastic_host *host = &e->hosts.items[worker->host];
-    return worker->state == ELASTIC_WORKER_RUNNING && elastic_hosts_usable(host) > 0 &&
-           elastic_hosts_slot_usable(host, worker->slot);
+    return worker->state == ELASTIC_WORKER_RUNNING &&
+           elastic_hosts_slot_usable(&e->hosts.items[worker->host], worker->slot);
 }
 
 /* Now is a good time: every member of the running epoch can stay, and the newcomers of an earlier
@@ -147,11 +146,6 @@ static void step_waiting(struct elastic *e)
     elastic_choice_clear(&choice);
 }
 
-static void step_preparing(struct elastic *e)
-{
-    (void)e;
-}
-
 static void step_running(struct elastic *e)
 {
     if (!e->resumed && e->workers.in_state[ELASTIC_WORKER_STARTING] == 0)
@@ -185,9 +179,9 @@ static void step_ending(struct elastic *e)
 }
 
 static void (*const steps[ELASTIC_STATES])(struct elastic *e) = {
-    [ELASTIC_WAITING] = step_waiting,   [ELASTIC_PREPARING] = step_preparing,
-    [ELASTIC_RUNNING] = step_running,   [ELASTIC_AGREEING] = step_agreeing,
-    [ELASTIC_STOPPING] = step_stopping, [ELASTIC_ENDING] = step_ending,
+    [ELASTIC_WAITING] = step_waiting,   [ELASTIC_RUNNING] = step_running,
+    [ELASTIC_AGREEING] = step_agreeing, [ELASTIC_STOPPING] = step_stopping,
+    [ELASTIC_ENDING] = step_ending,
 };
 
 /* Slots that a failure has left free are filled at once. */
