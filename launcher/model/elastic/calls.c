@@ -7,11 +7,6 @@
 
 #include "base/mem.h"
 
-static const char *name_of(const struct elastic *e, int number)
-{
-    return elastic_hosts_name(&e->hosts, number);
-}
-
 static void set_problem(struct elastic_host *host, const char *text)
 {
     free(host->problem);
@@ -135,32 +130,22 @@ void elastic_calls_unreached(struct elastic *e, int number, const char *text)
     struct elastic_host *host = &e->hosts.items[number];
     const char *why = text != NULL ? text : "could not reach it";
     if (host->problem == NULL || strcmp(host->problem, why) != 0)
-        elastic_say(e, ELASTIC_WARNING, "%s: %s; hvdrun will try again", name_of(e, number), why);
+        elastic_say(e, ELASTIC_WARNING, "%s: %s; hvdrun will try again",
+                    elastic_host_name(e, number), why);
     set_problem(host, why);
     away(e, number);
-}
-
-static void say_blacklisted(struct elastic *e, int number, const char *why)
-{
-    int64_t until = e->hosts.items[number].record.blacklisted_until_ms;
-    if (until == ELASTIC_FOR_GOOD)
-        elastic_say(e, ELASTIC_WARNING, "%s is blacklisted for the rest of the job: %s",
-                    name_of(e, number), why);
-    else
-        elastic_say(e, ELASTIC_WARNING, "%s is blacklisted for %lld s: %s", name_of(e, number),
-                    (long long)((until - e->now_ms + 999) / 1000), why);
 }
 
 static void count_lost_host(struct elastic *e, int number)
 {
     struct elastic_host *host = &e->hosts.items[number];
-    if (!elastic_record_failure(&host->record, &e->blacklist_rule, e->now_ms))
+    if (!elastic_record_failure(&host->record, &e->config, e->now_ms))
         return;
-    elastic_hosts_blacklist(&e->hosts, number, &e->blacklist_rule, e->now_ms);
+    elastic_hosts_blacklist(&e->hosts, number, &e->config, e->now_ms);
     char why[64];
     snprintf(why, sizeof(why), "it was lost %d time%s", e->config.failure_limit,
              elastic_plural(e->config.failure_limit));
-    say_blacklisted(e, number, why);
+    elastic_say_blacklisted(e, number, -1, why);
     if (!host->has_hung) /* else not all of them were losses */
         elastic_host_bad(e, number, "%s, the last time: %.200s", why, host->problem);
 }
@@ -178,11 +163,10 @@ void elastic_calls_count_hang(struct elastic *e, int number)
 {
     struct elastic_host *host = &e->hosts.items[number];
     host->has_hung = true;
-    if (!elastic_record_failure(&host->record, &e->blacklist_rule, e->now_ms) ||
-        !can_spare(e, number))
+    if (!elastic_record_failure(&host->record, &e->config, e->now_ms) || !can_spare(e, number))
         return;
-    elastic_hosts_blacklist(&e->hosts, number, &e->blacklist_rule, e->now_ms);
-    say_blacklisted(e, number, "the last failure there is a hang");
+    elastic_hosts_blacklist(&e->hosts, number, &e->config, e->now_ms);
+    elastic_say_blacklisted(e, number, -1, "the last failure there is a hang");
     e->call_again = true;
 }
 
@@ -190,8 +174,9 @@ void elastic_calls_unkilled(struct elastic *e, int number, const char *text)
 {
     if (elastic_hosts_blacklisted(&e->hosts.items[number]) || !can_spare(e, number))
         return;
-    elastic_hosts_blacklist(&e->hosts, number, &e->blacklist_rule, e->now_ms);
-    say_blacklisted(e, number, text != NULL ? text : "not even SIGKILL ends a process there");
+    elastic_hosts_blacklist(&e->hosts, number, &e->config, e->now_ms);
+    elastic_say_blacklisted(e, number, -1,
+                            text != NULL ? text : "not even SIGKILL ends a process there");
     e->call_again = true;
     if (e->state == ELASTIC_PREPARING && elastic_members_use(e, number))
         elastic_members_cancel(e); /* its agent has not ended the last epoch yet */
@@ -236,7 +221,8 @@ static void lose(struct elastic *e, int number, const char *text, int64_t since_
         .rank = -1,
         .since_ms = since_ms,
     };
-    snprintf(failure.text, sizeof(failure.text), "lost %.200s: %.170s", name_of(e, number), text);
+    snprintf(failure.text, sizeof(failure.text), "lost %.200s: %.170s",
+             elastic_host_name(e, number), text);
     bool planned = e->state == ELASTIC_PREPARING && elastic_members_use(e, number);
     int unread = unread_rank(e, number);
     set_problem(host, text);
@@ -301,12 +287,12 @@ void elastic_calls_prepare_failed(struct elastic *e, int number, const char *tex
     if (all_failed_to_prepare(e)) {
         struct elastic_failure failure = {
             .host = number, .slot = -1, .seat = -1, .rank = -1, .code = code};
-        elastic_verdict_give(e, ELASTIC_END_PREPARE, &failure, "%.200s: %.800s", name_of(e, number),
-                             why);
+        elastic_verdict_give(e, ELASTIC_END_PREPARE, &failure, "%.200s: %.800s",
+                             elastic_host_name(e, number), why);
         return;
     }
-    elastic_hosts_blacklist(&e->hosts, number, &e->blacklist_rule, e->now_ms);
-    say_blacklisted(e, number, why);
+    elastic_hosts_blacklist(&e->hosts, number, &e->config, e->now_ms);
+    elastic_say_blacklisted(e, number, -1, why);
     e->call_again = true;
     if (e->state == ELASTIC_PREPARING && elastic_members_use(e, number))
         elastic_members_cancel(e);
@@ -321,7 +307,7 @@ void elastic_calls_due(struct elastic *e)
             elastic_departures_expire(e, i);
         if (elastic_hosts_end_cooldowns(host, e->now_ms)) {
             e->grow_again = true;
-            elastic_say(e, ELASTIC_NOTICE, "a cooldown on %s is over", name_of(e, i));
+            elastic_say(e, ELASTIC_NOTICE, "a cooldown on %s is over", elastic_host_name(e, i));
         }
     }
     e->call_again = true;

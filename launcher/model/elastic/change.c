@@ -19,7 +19,7 @@ static bool crashes_everywhere(const struct elastic *e)
     int crashed = 0;
     for (int i = 0; i < e->hosts.count; i++) {
         const struct elastic_host *host = &e->hosts.items[i];
-        bool has_crashed = elastic_hosts_has_crashed(host, &e->blacklist_rule, e->now_ms);
+        bool has_crashed = elastic_hosts_has_crashed(host, &e->config, e->now_ms);
         if (elastic_hosts_usable(host) > 0 && !has_crashed)
             return false;
         crashed += has_crashed;
@@ -33,7 +33,7 @@ static bool elsewhere_it_runs(const struct elastic *e, int than)
     for (int i = 0; i < e->hosts.count; i++) {
         const struct elastic_host *host = &e->hosts.items[i];
         if (i != than && elastic_hosts_usable(host) > 0 &&
-            !elastic_hosts_has_crashed(host, &e->blacklist_rule, e->now_ms))
+            !elastic_hosts_has_crashed(host, &e->config, e->now_ms))
             return true;
     }
     return false;
@@ -57,7 +57,7 @@ static bool count_crash(struct elastic *e, const struct elastic_failure *failure
                              "%s, which says that no other try can succeed", failure->text);
         return false;
     }
-    if (!elastic_hosts_slot_failed(host, failure->slot, &e->blacklist_rule, e->now_ms))
+    if (!elastic_hosts_slot_failed(host, failure->slot, &e->config, e->now_ms))
         return true;
     bool elsewhere = elsewhere_it_runs(e, failure->host);
     if (e->change.mode == ELASTIC_RESTART && e->config.max_restarts >= 0 &&
@@ -69,10 +69,7 @@ static bool count_crash(struct elastic *e, const struct elastic_failure *failure
                              failure->text);
         return false;
     }
-    elastic_hosts_blacklist_slot(&e->hosts, failure->host, failure->slot, &e->blacklist_rule,
-                                 e->now_ms);
-    elastic_say_slot_blacklisted(e, failure->host, failure->slot);
-    e->call_again = true;
+    elastic_blacklist_slot(e, failure->host, failure->slot);
     return true;
 }
 
@@ -111,8 +108,8 @@ void elastic_change_note_added(struct elastic *e)
         if (e->hosts.items[host].member_epoch == e->coming.epoch)
             continue; /* it was in the last epoch that ran */
         added++;
-        if (shown < SHOWN_ADDED_MAX && buf_printf(&names, "%s%s", shown > 0 ? ", " : "",
-                                                  elastic_hosts_name(&e->hosts, host)) == 0)
+        if (shown < SHOWN_ADDED_MAX &&
+            buf_printf(&names, "%s%s", shown > 0 ? ", " : "", elastic_host_name(e, host)) == 0)
             shown++;
     }
     if (added > shown)
@@ -335,7 +332,7 @@ static void say_what_follows(struct elastic *e, const struct elastic_failure *fa
         follows = "no worker remains";
     if (e->change.mode == ELASTIC_RESTART && e->done > 0 && done->seat != failure->seat)
         elastic_say(e, ELASTIC_WARNING, "%s; %s, also rank %d on %s, which had exited with code 0",
-                    failure->text, follows, done->rank, elastic_hosts_name(&e->hosts, done->host));
+                    failure->text, follows, done->rank, elastic_host_name(e, done->host));
     else
         elastic_say(e, ELASTIC_WARNING, "%s; %s", failure->text, follows);
 }
@@ -387,8 +384,7 @@ void elastic_change_revise(struct elastic *e, const struct elastic_failure *loss
     struct elastic_change *change = &e->change;
     const struct elastic_failure crash = change->cause;
     elastic_say(e, ELASTIC_WARNING, "%s, before %s", loss->text, crash.text);
-    elastic_hosts_slot_excused(&e->hosts.items[crash.host], crash.slot, &e->blacklist_rule,
-                               e->now_ms);
+    elastic_hosts_slot_excused(&e->hosts.items[crash.host], crash.slot, &e->config, e->now_ms);
     e->facts.crashes--;
     change->cause = *loss;
     if (loss->since_ms < change->happened_ms)
@@ -426,7 +422,7 @@ void elastic_change_asked(struct elastic *e, int seat)
     *asker = (struct elastic_failure){
         .host = worker->host, .slot = -1, .seat = -1, .rank = -1, .since_ms = e->now_ms};
     snprintf(asker->text, sizeof(asker->text), "rank %d on %.200s asked to rejoin", worker->rank,
-             elastic_hosts_name(&e->hosts, worker->host));
+             elastic_host_name(e, worker->host));
     open_change(e, e->now_ms);
     if (ended_earlier(e, asker))
         return;

@@ -83,7 +83,7 @@ static void newcomer_over(struct elastic *e, int seat)
                                       .rank = worker->rank};
     snprintf(failure.text, sizeof(failure.text),
              "rank %d on %.200s did not come to the rendezvous within %lld s: killing it",
-             worker->rank, elastic_hosts_name(&e->hosts, worker->host),
+             worker->rank, elastic_host_name(e, worker->host),
              (long long)(e->config.elastic_timeout_ms / 1000));
     elastic_newcomers_dismiss(e);
     elastic_newcomers_failed(e, &failure);
@@ -92,7 +92,7 @@ static void newcomer_over(struct elastic *e, int seat)
 static void worker_over(struct elastic *e, int seat)
 {
     const struct elastic_worker *worker = &e->workers.items[seat];
-    const char *host = elastic_hosts_name(&e->hosts, worker->host);
+    const char *host = elastic_host_name(e, worker->host);
     if (worker->state == ELASTIC_WORKER_JOINING) {
         newcomer_over(e, seat);
         return;

@@ -4,11 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *name_of(const struct elastic *e, int number)
-{
-    return elastic_hosts_name(&e->hosts, number);
-}
-
 static void tell_deadline(struct elastic *e, int number)
 {
     struct elastic_action *action = elastic_emit(e, ELASTIC_DEADLINE);
@@ -55,7 +50,7 @@ void elastic_departures_finish(struct elastic *e)
             continue;
         elastic_emit(e, ELASTIC_LET_GO)->host = i;
         elastic_hosts_move(&e->hosts, i, ELASTIC_HOST_DRAINED);
-        elastic_say(e, ELASTIC_NOTICE, "%s has left the job", name_of(e, i));
+        elastic_say(e, ELASTIC_NOTICE, "%s has left the job", elastic_host_name(e, i));
         if (host->listed && !host->relisted)
             continue;
         elastic_hosts_move(&e->hosts, i, host->listed ? ELASTIC_HOST_KNOWN : ELASTIC_HOST_ABSENT);
@@ -73,7 +68,7 @@ void elastic_departures_drain(struct elastic *e, int number, const char *text, i
     elastic_hosts_drain(&e->hosts, number, text, deadline_ms);
     e->call_again = true;
     char why[400];
-    snprintf(why, sizeof(why), "draining %.200s%s%.170s", name_of(e, number),
+    snprintf(why, sizeof(why), "draining %.200s%s%.170s", elastic_host_name(e, number),
              text != NULL && text[0] != '\0' ? ": " : "", text != NULL ? text : "");
     switch (host->state) {
     case ELASTIC_HOST_CALLING: elastic_emit(e, ELASTIC_LET_GO)->host = number; /* fall through */
@@ -118,7 +113,7 @@ void elastic_departures_expire(struct elastic *e, int number)
                                       .rank = -1,
                                       .since_ms = e->now_ms};
     snprintf(failure.text, sizeof(failure.text), "the deadline for draining %.200s has passed",
-             name_of(e, number));
+             elastic_host_name(e, number));
     for (int seat = host->first_seat; seat >= 0; seat = e->workers.items[seat].next) {
         const struct elastic_worker *worker = &e->workers.items[seat];
         if (!elastic_worker_lives(worker) || worker->state == ELASTIC_WORKER_KILLED ||
@@ -148,7 +143,7 @@ static void unlist(struct elastic *e, int number)
         elastic_hosts_undrain(host);
         break;
     case ELASTIC_HOST_UP:
-        snprintf(text, sizeof(text), "%.200s is not listed any more", name_of(e, number));
+        snprintf(text, sizeof(text), "%.200s is not listed any more", elastic_host_name(e, number));
         begin(e, number, text);
         break;
     default: break; /* it drains already */
@@ -177,8 +172,8 @@ static void resize(struct elastic *e, int number, int slots)
     if (host->state != ELASTIC_HOST_UP || !has_worker_above(e, number))
         return;
     char text[300];
-    snprintf(text, sizeof(text), "%.200s has only %d slot%s now", name_of(e, number), slots,
-             elastic_plural(slots));
+    snprintf(text, sizeof(text), "%.200s has only %d slot%s now", elastic_host_name(e, number),
+             slots, elastic_plural(slots));
     shrink(e, number, text);
 }
 

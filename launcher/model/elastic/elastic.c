@@ -135,7 +135,7 @@ static struct elastic_failure failure_of(const struct elastic *e, int seat)
     failure.seat = seat;
     failure.rank = worker->rank;
     snprintf(failure.text, sizeof(failure.text), "rank %d on %.200s hangs", worker->rank,
-             elastic_hosts_name(&e->hosts, worker->host));
+             elastic_host_name(e, worker->host));
     return failure;
 }
 
@@ -157,10 +157,6 @@ struct elastic *elastic_create(const struct elastic_config *config, int64_t now_
 {
     struct elastic *e = mem_alloc(sizeof(*e));
     e->config = *config;
-    e->blacklist_rule = (struct elastic_blacklist_rule){.limit = config->failure_limit,
-                                                        .decay_ms = config->failure_decay_ms,
-                                                        .cooldown_min_ms = config->cooldown_min_ms,
-                                                        .cooldown_max_ms = config->cooldown_max_ms};
     e->now_ms = now_ms;
     e->hosts.due_ms = INT64_MAX;
     e->workers.hosts = &e->hosts;

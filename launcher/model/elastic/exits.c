@@ -31,7 +31,7 @@ static const struct elastic_worker *exited(struct elastic *e, const struct elast
         .signaled = event->signaled,
         .since_ms = elastic_exits_happened(e, event),
     };
-    const char *host = elastic_hosts_name(&e->hosts, worker->host);
+    const char *host = elastic_host_name(e, worker->host);
     const char *name = event->signaled ? sigabbrev_np(event->code) : NULL;
     if (name != NULL)
         snprintf(failure->text, sizeof(failure->text), "rank %d on %.200s was killed by SIG%s",

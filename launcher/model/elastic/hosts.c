@@ -11,33 +11,33 @@
 
 /* Records of failures. */
 
-bool elastic_record_failure(struct elastic_record *record,
-                            const struct elastic_blacklist_rule *rule, int64_t now_ms)
+bool elastic_record_failure(struct elastic_record *record, const struct elastic_config *config,
+                            int64_t now_ms)
 {
-    if (record->failures > 0 && now_ms - record->last_ms >= rule->decay_ms)
+    if (record->failures > 0 && now_ms - record->last_ms >= config->failure_decay_ms)
         record->failures = 0;
     record->failures++;
     record->last_ms = now_ms;
-    return rule->limit > 0 && record->failures >= rule->limit;
+    return config->failure_limit > 0 && record->failures >= config->failure_limit;
 }
 
-static int64_t cooldown_ms(const struct elastic_blacklist_rule *rule, int times)
+static int64_t cooldown_ms(const struct elastic_config *config, int times)
 {
-    int64_t wait = rule->cooldown_min_ms;
-    for (int i = 1; i < times && wait < rule->cooldown_max_ms; i++)
+    int64_t wait = config->cooldown_min_ms;
+    for (int i = 1; i < times && wait < config->cooldown_max_ms; i++)
         wait *= 2;
-    return wait < rule->cooldown_max_ms ? wait : rule->cooldown_max_ms;
+    return wait < config->cooldown_max_ms ? wait : config->cooldown_max_ms;
 }
 
-void elastic_record_blacklist(struct elastic_record *record,
-                              const struct elastic_blacklist_rule *rule, int64_t now_ms)
+void elastic_record_blacklist(struct elastic_record *record, const struct elastic_config *config,
+                              int64_t now_ms)
 {
     record->failures = 0;
     record->times++;
-    if (rule->cooldown_min_ms <= 0 || rule->cooldown_max_ms <= 0)
+    if (config->cooldown_min_ms <= 0 || config->cooldown_max_ms <= 0)
         record->blacklisted_until_ms = ELASTIC_FOR_GOOD;
     else
-        record->blacklisted_until_ms = now_ms + cooldown_ms(rule, record->times);
+        record->blacklisted_until_ms = now_ms + cooldown_ms(config, record->times);
 }
 
 bool elastic_record_expire(struct elastic_record *record, int64_t now_ms)
@@ -51,12 +51,12 @@ bool elastic_record_expire(struct elastic_record *record, int64_t now_ms)
 
 /* Takes the last failure back, and the blacklisting that followed from it. */
 static void elastic_record_excuse(struct elastic_record *record,
-                                  const struct elastic_blacklist_rule *rule, int64_t now_ms)
+                                  const struct elastic_config *config, int64_t now_ms)
 {
     if (record->blacklisted_until_ms > now_ms) { /* that took the failures away */
         record->blacklisted_until_ms = 0;
         record->times--;
-        record->failures = rule->limit;
+        record->failures = config->failure_limit;
     }
     record->failures -= record->failures > 0;
 }
@@ -111,11 +111,8 @@ int elastic_hosts_enter(struct elastic_hosts *hosts, const struct host *entry)
     if (number < 0) {
         hosts_add(&hosts->names, entry->name, entry->slots, entry->slots_given);
         number = hosts->count++;
-        if (hosts->count > hosts->room) {
-            hosts->room = hosts->room > 0 ? 2 * hosts->room : 16;
-            hosts->items =
-                mem_resize_array(hosts->items, (size_t)hosts->room, sizeof(*hosts->items));
-        }
+        hosts->items =
+            mem_one_more(hosts->items, (size_t)number, &hosts->room, sizeof(*hosts->items));
         hosts->items[number] =
             (struct elastic_host){.place = -1, .first_seat = -1, .drain_deadline_ms = -1};
         hosts->in_state[ELASTIC_HOST_ABSENT]++;
@@ -130,11 +127,6 @@ int elastic_hosts_enter(struct elastic_hosts *hosts, const struct host *entry)
 struct elastic_host *elastic_hosts_at(const struct elastic_hosts *hosts, int number)
 {
     return number >= 0 && number < hosts->count ? &hosts->items[number] : NULL;
-}
-
-const char *elastic_hosts_name(const struct elastic_hosts *hosts, int number)
-{
-    return hosts->names.items[number].name;
 }
 
 void elastic_hosts_move(struct elastic_hosts *hosts, int number, enum elastic_host_state to)
@@ -185,7 +177,7 @@ void elastic_hosts_set_slots(struct elastic_host *host, int slots)
     count_blacklisted(host);
 }
 
-void elastic_hosts_need_record(struct elastic_host *host, int slot)
+static void need_record(struct elastic_host *host, int slot)
 {
     if (slot < host->slot_room)
         return;
@@ -197,20 +189,20 @@ void elastic_hosts_need_record(struct elastic_host *host, int slot)
 }
 
 bool elastic_hosts_slot_failed(struct elastic_host *host, int slot,
-                               const struct elastic_blacklist_rule *rule, int64_t now_ms)
+                               const struct elastic_config *config, int64_t now_ms)
 {
-    elastic_hosts_need_record(host, slot);
+    need_record(host, slot);
     host->has_crashes = true;
     host->crashed_ms = now_ms;
-    return elastic_record_failure(&host->slot_records[slot], rule, now_ms);
+    return elastic_record_failure(&host->slot_records[slot], config, now_ms);
 }
 
 void elastic_hosts_slot_excused(struct elastic_host *host, int slot,
-                                const struct elastic_blacklist_rule *rule, int64_t now_ms)
+                                const struct elastic_config *config, int64_t now_ms)
 {
     if (slot < 0 || slot >= host->slot_room)
         return;
-    elastic_record_excuse(&host->slot_records[slot], rule, now_ms);
+    elastic_record_excuse(&host->slot_records[slot], config, now_ms);
     count_blacklisted(host);
     host->has_crashes = false;
     for (int s = 0; s < host->slot_room; s++)
@@ -224,26 +216,27 @@ static void due_at(struct elastic_hosts *hosts, int64_t due_ms)
 }
 
 void elastic_hosts_blacklist_slot(struct elastic_hosts *hosts, int number, int slot,
-                                  const struct elastic_blacklist_rule *rule, int64_t now_ms)
+                                  const struct elastic_config *config, int64_t now_ms)
 {
     struct elastic_host *host = &hosts->items[number];
-    elastic_record_blacklist(&host->slot_records[slot], rule, now_ms);
+    need_record(host, slot);
+    elastic_record_blacklist(&host->slot_records[slot], config, now_ms);
     count_blacklisted(host);
     due_at(hosts, host->slot_records[slot].blacklisted_until_ms);
 }
 
 void elastic_hosts_blacklist(struct elastic_hosts *hosts, int number,
-                             const struct elastic_blacklist_rule *rule, int64_t now_ms)
+                             const struct elastic_config *config, int64_t now_ms)
 {
     struct elastic_host *host = &hosts->items[number];
-    elastic_record_blacklist(&host->record, rule, now_ms);
+    elastic_record_blacklist(&host->record, config, now_ms);
     due_at(hosts, host->record.blacklisted_until_ms);
 }
 
-bool elastic_hosts_has_crashed(const struct elastic_host *host,
-                               const struct elastic_blacklist_rule *rule, int64_t now_ms)
+bool elastic_hosts_has_crashed(const struct elastic_host *host, const struct elastic_config *config,
+                               int64_t now_ms)
 {
-    return host->has_crashes && now_ms - host->crashed_ms < rule->decay_ms;
+    return host->has_crashes && now_ms - host->crashed_ms < config->failure_decay_ms;
 }
 
 void elastic_hosts_clear_records(struct elastic_host *host)

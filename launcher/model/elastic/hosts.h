@@ -9,6 +9,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "model/elastic/types.h"
@@ -20,12 +21,6 @@
  * the limit the slot or host belongs on the blacklist, for a cooldown that doubles each time. Pure.
  */
 
-struct elastic_blacklist_rule {
-    int limit; /* 0: nothing is ever blacklisted */
-    int64_t decay_ms;
-    int64_t cooldown_min_ms, cooldown_max_ms; /* 0: for good */
-};
-
 struct elastic_record { /* all zero: no failure */
     int failures;
     int times; /* how often it was blacklisted */
@@ -34,8 +29,8 @@ struct elastic_record { /* all zero: no failure */
 };
 
 /* True: the limit is reached. The caller decides whether to blacklist the slot or host. */
-bool elastic_record_failure(struct elastic_record *record,
-                            const struct elastic_blacklist_rule *rule, int64_t now_ms);
+bool elastic_record_failure(struct elastic_record *record, const struct elastic_config *config,
+                            int64_t now_ms);
 
 #define ELASTIC_SLOW_CALL_MS 5000 /* a longer call does not keep the core from calling others */
 #define ELASTIC_STABLE_MS 60000   /* after so long up, the reconnect back-off begins anew */
@@ -78,7 +73,8 @@ struct elastic_host {
 struct elastic_hosts {
     struct host_list names; /* position = number; slots, user, port, address as last listed */
     struct elastic_host *items;
-    int count, room;
+    int count;
+    size_t room;
     int in_state[ELASTIC_HOST_STATES];
     int64_t due_ms; /* not after the next due time of any host; INT64_MAX: none */
 };
@@ -89,7 +85,6 @@ int elastic_hosts_number(const struct elastic_hosts *hosts, const char *name); /
 /* Finds or makes the host of this name, copies how it is reached, and returns its number. */
 int elastic_hosts_enter(struct elastic_hosts *hosts, const struct host *entry);
 struct elastic_host *elastic_hosts_at(const struct elastic_hosts *hosts, int number); /* or NULL */
-const char *elastic_hosts_name(const struct elastic_hosts *hosts, int number);
 
 void elastic_hosts_move(struct elastic_hosts *hosts, int number, enum elastic_host_state to);
 
@@ -102,19 +97,18 @@ bool elastic_hosts_slot_usable(const struct elastic_host *host, int slot);
 bool elastic_hosts_blacklisted(const struct elastic_host *host);
 
 void elastic_hosts_set_slots(struct elastic_host *host, int slots);
-void elastic_hosts_need_record(struct elastic_host *host, int slot); /* there is one from now on */
 /* The program has crashed there. True: the slot has reached the limit. */
 bool elastic_hosts_slot_failed(struct elastic_host *host, int slot,
-                               const struct elastic_blacklist_rule *rule, int64_t now_ms);
+                               const struct elastic_config *config, int64_t now_ms);
 /* The last crash was not the program's fault: it does not count. */
 void elastic_hosts_slot_excused(struct elastic_host *host, int slot,
-                                const struct elastic_blacklist_rule *rule, int64_t now_ms);
+                                const struct elastic_config *config, int64_t now_ms);
 void elastic_hosts_blacklist_slot(struct elastic_hosts *hosts, int number, int slot,
-                                  const struct elastic_blacklist_rule *rule, int64_t now_ms);
+                                  const struct elastic_config *config, int64_t now_ms);
 void elastic_hosts_blacklist(struct elastic_hosts *hosts, int number,
-                             const struct elastic_blacklist_rule *rule, int64_t now_ms);
-bool elastic_hosts_has_crashed(const struct elastic_host *host,
-                               const struct elastic_blacklist_rule *rule, int64_t now_ms);
+                             const struct elastic_config *config, int64_t now_ms);
+bool elastic_hosts_has_crashed(const struct elastic_host *host, const struct elastic_config *config,
+                               int64_t now_ms);
 /* Another machine has this name now: forgets failures, blacklist and drain. */
 void elastic_hosts_clear_records(struct elastic_host *host);
 /* Ends the cooldowns that are over, of the host and of its slots. True: there was one. */

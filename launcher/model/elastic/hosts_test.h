@@ -7,8 +7,8 @@
 
 #include "model/elastic/hosts.h"
 
-void elastic_record_blacklist(struct elastic_record *record,
-                              const struct elastic_blacklist_rule *rule, int64_t now_ms);
+void elastic_record_blacklist(struct elastic_record *record, const struct elastic_config *config,
+                              int64_t now_ms);
 
 /* True: the cooldown has just ended. */
 bool elastic_record_expire(struct elastic_record *record, int64_t now_ms);

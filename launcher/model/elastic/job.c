@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -101,11 +102,8 @@ static int find_free(struct elastic_workers *workers)
     workers->free_below = seat;
     if (seat < workers->count)
         return seat;
-    if (workers->count == workers->room) {
-        workers->room = workers->room > 0 ? 2 * workers->room : 16;
-        workers->items =
-            mem_resize_array(workers->items, (size_t)workers->room, sizeof(*workers->items));
-    }
+    workers->items =
+        mem_one_more(workers->items, (size_t)seat, &workers->room, sizeof(*workers->items));
     workers->items[workers->count++] = (struct elastic_worker){.state = ELASTIC_WORKER_FREE};
     workers->in_state[ELASTIC_WORKER_FREE]++;
     return seat;
@@ -136,7 +134,8 @@ static void forget_requests(struct elastic_worker *worker)
 {
     free(worker->requests);
     worker->requests = NULL;
-    worker->request_count = worker->request_room = 0;
+    worker->request_count = 0;
+    worker->request_room = 0;
 }
 
 void elastic_workers_move(struct elastic_workers *workers, int seat, enum elastic_worker_state to)
@@ -220,11 +219,8 @@ void elastic_workers_hold(struct elastic_workers *workers, int seat, uint64_t re
     for (int i = 0; i < worker->request_count; i++)
         if (worker->requests[i] == request)
             return;
-    if (worker->request_count == worker->request_room) {
-        worker->request_room = worker->request_room > 0 ? 2 * worker->request_room : 1;
-        worker->requests = mem_resize_array(worker->requests, (size_t)worker->request_room,
-                                            sizeof(*worker->requests));
-    }
+    worker->requests = mem_one_more(worker->requests, (size_t)worker->request_count,
+                                    &worker->request_room, sizeof(*worker->requests));
     worker->requests[worker->request_count++] = request;
 }
 
@@ -261,6 +257,11 @@ void elastic_remove(struct elastic *e, int seat, enum elastic_worker_state state
     elastic_workers_expect(&e->workers, seat, e->now_ms + e->config.patience_ms);
 }
 
+const char *elastic_host_name(const struct elastic *e, int number)
+{
+    return e->hosts.names.items[number].name;
+}
+
 static struct elastic_action *emit_text(struct elastic *e, enum elastic_action_kind kind,
                                         const char *format, va_list args)
 {
@@ -290,20 +291,28 @@ void elastic_host_bad(struct elastic *e, int host, const char *format, ...)
     va_end(args);
 }
 
-void elastic_say_slot_blacklisted(struct elastic *e, int host, int slot)
+void elastic_say_blacklisted(struct elastic *e, int number, int slot, const char *why)
 {
-    int64_t until = e->hosts.items[host].slot_records[slot].blacklisted_until_ms;
-    const char *name = elastic_hosts_name(&e->hosts, host);
-    if (until == ELASTIC_FOR_GOOD)
-        elastic_say(e, ELASTIC_WARNING,
-                    "slot %d of %s is blacklisted for the rest of the job: the program crashed "
-                    "there %d time%s",
-                    slot, name, e->config.failure_limit, elastic_plural(e->config.failure_limit));
-    else
-        elastic_say(e, ELASTIC_WARNING,
-                    "slot %d of %s is blacklisted for %lld s: the program crashed there %d time%s",
-                    slot, name, (long long)((until - e->now_ms + 999) / 1000),
-                    e->config.failure_limit, elastic_plural(e->config.failure_limit));
+    const struct elastic_host *host = &e->hosts.items[number];
+    int64_t until = slot < 0 ? host->record.blacklisted_until_ms
+                             : host->slot_records[slot].blacklisted_until_ms;
+    char what[32] = "", long_as[32] = "the rest of the job";
+    if (slot >= 0)
+        snprintf(what, sizeof(what), "slot %d of ", slot);
+    if (until != ELASTIC_FOR_GOOD)
+        snprintf(long_as, sizeof(long_as), "%lld s", (long long)((until - e->now_ms + 999) / 1000));
+    elastic_say(e, ELASTIC_WARNING, "%s%s is blacklisted for %s: %s", what,
+                elastic_host_name(e, number), long_as, why);
+}
+
+void elastic_blacklist_slot(struct elastic *e, int number, int slot)
+{
+    char why[64];
+    snprintf(why, sizeof(why), "the program crashed there %d time%s", e->config.failure_limit,
+             elastic_plural(e->config.failure_limit));
+    elastic_hosts_blacklist_slot(&e->hosts, number, slot, &e->config, e->now_ms);
+    elastic_say_blacklisted(e, number, slot, why);
+    e->call_again = true;
 }
 
 void elastic_forget_texts(struct elastic *e)

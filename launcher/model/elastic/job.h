@@ -28,13 +28,15 @@ struct elastic_worker {
     int64_t due_ms;     /* its time limit, see elastic_workers_expect(); INT64_MAX: none */
     int next, previous; /* seats of its host; -1: none */
     uint64_t *requests; /* owned: unanswered ones of an asking worker */
-    int request_count, request_room;
+    int request_count;
+    size_t request_room;
 };
 
 struct elastic_workers {
     struct elastic_hosts *hosts; /* borrowed */
     struct elastic_worker *items;
-    int count, room; /* seats ever taken */
+    int count; /* seats ever taken */
+    size_t room;
     int in_state[ELASTIC_WORKER_STATES];
     int taken;      /* not FREE */
     int free_below; /* no seat below it is free */
@@ -148,7 +150,6 @@ struct elastic_newcomers {
 
 struct elastic {
     struct elastic_config config;
-    struct elastic_blacklist_rule blacklist_rule;
     int64_t now_ms;
     enum elastic_state state;
     int64_t timers[ELASTIC_TIMERS]; /* INT64_MAX: off */
@@ -197,7 +198,12 @@ void elastic_say(struct elastic *e, int level, const char *format, ...)
 void elastic_host_bad(struct elastic *e, int host, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void elastic_forget_texts(struct elastic *e);
-void elastic_say_slot_blacklisted(struct elastic *e, int host, int slot);
+
+const char *elastic_host_name(const struct elastic *e, int number);
+/* The host is on the blacklist, or a slot of it; -1: the host. */
+void elastic_say_blacklisted(struct elastic *e, int number, int slot, const char *why);
+/* The program has crashed there too often. */
+void elastic_blacklist_slot(struct elastic *e, int number, int slot);
 
 void elastic_timer_set(struct elastic *e, enum elastic_timer timer, int64_t due_ms);
 void elastic_timer_off(struct elastic *e, enum elastic_timer timer);

@@ -52,25 +52,19 @@ void elastic_newcomers_can_join(struct elastic *e, int seat)
         elastic_workers_move(&e->workers, seat, ELASTIC_WORKER_READY);
 }
 
-static void blacklist(struct elastic *e, int host, int slot)
-{
-    elastic_hosts_blacklist_slot(&e->hosts, host, slot, &e->blacklist_rule, e->now_ms);
-    e->call_again = true;
-}
-
 void elastic_newcomers_prepare_failed(struct elastic *e, int host, const char *why)
 {
     const struct elastic_plan *plan = &e->newcomers.plan;
     if (!elastic_newcomers_any(e))
         return;
     elastic_say(e, ELASTIC_WARNING, "could not start new workers on %s: %s",
-                elastic_hosts_name(&e->hosts, host), why != NULL ? why : "unknown cause");
+                elastic_host_name(e, host), why != NULL ? why : "unknown cause");
     for (int r = 0; r < plan->size; r++) {
         const struct elastic_member *member = &plan->members[r];
         if (!member->is_new || member->host != host)
             continue;
-        elastic_hosts_need_record(&e->hosts.items[host], member->slot);
-        blacklist(e, host, member->slot);
+        elastic_hosts_blacklist_slot(&e->hosts, host, member->slot, &e->config, e->now_ms);
+        e->call_again = true;
     }
 }
 
@@ -81,10 +75,8 @@ void elastic_newcomers_failed(struct elastic *e, const struct elastic_failure *f
     if (failure->kind != ELASTIC_FAILURE_CRASH)
         return;
     e->facts.crashes++;
-    if (!elastic_hosts_slot_failed(host, failure->slot, &e->blacklist_rule, e->now_ms))
-        return;
-    blacklist(e, failure->host, failure->slot);
-    elastic_say_slot_blacklisted(e, failure->host, failure->slot);
+    if (elastic_hosts_slot_failed(host, failure->slot, &e->config, e->now_ms))
+        elastic_blacklist_slot(e, failure->host, failure->slot);
 }
 
 bool elastic_newcomers_complete(const struct elastic *e)

@@ -112,8 +112,8 @@ static void add_problems(const struct elastic *e, struct buf *text)
             more++;
             continue;
         }
-        buf_printf(text, "%s%s: %.160s", shown++ == 0 ? " (" : "; ",
-                   elastic_hosts_name(&e->hosts, i), problem);
+        buf_printf(text, "%s%s: %.160s", shown++ == 0 ? " (" : "; ", elastic_host_name(e, i),
+                   problem);
     }
     if (more > 0)
         buf_printf(text, "; and %d more host%s", more, elastic_plural(more));

@@ -206,18 +206,18 @@ static void test_cooldowns(void **state)
 {
     (void)state;
     struct elastic_record record = {.failures = 1};
-    struct elastic_blacklist_rule rule = {
-        .limit = 1, .cooldown_min_ms = 1, .cooldown_max_ms = 3, .decay_ms = 1000};
+    struct elastic_config config = {
+        .failure_limit = 1, .cooldown_min_ms = 1, .cooldown_max_ms = 3, .failure_decay_ms = 1000};
     static const int64_t until[] = {101, 102, 103, 103}; /* doubling, up to the longest */
     for (size_t i = 0; i < sizeof(until) / sizeof(until[0]); i++) {
-        elastic_record_blacklist(&record, &rule, 100);
+        elastic_record_blacklist(&record, &config, 100);
         assert_int_equal(record.blacklisted_until_ms, until[i]);
     }
     assert_false(elastic_record_expire(&record, 102));
     assert_true(elastic_record_expire(&record, 103));
     assert_false(elastic_record_expire(&record, 104));
-    rule.cooldown_min_ms = 0;
-    elastic_record_blacklist(&record, &rule, 100);
+    config.cooldown_min_ms = 0;
+    elastic_record_blacklist(&record, &config, 100);
     assert_int_equal(record.blacklisted_until_ms, ELASTIC_FOR_GOOD);
 }
 
