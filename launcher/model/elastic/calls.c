@@ -213,14 +213,8 @@ static void lose(struct elastic *e, int number, const char *text, int64_t since_
     struct elastic_change *change = &e->change;
     bool preempted = host->state == ELASTIC_HOST_DRAINING;
     bool had_members = host->staying > 0;
-    struct elastic_failure failure = {
-        .kind = preempted ? ELASTIC_FAILURE_PREEMPTED : ELASTIC_FAILURE_LOST,
-        .host = number,
-        .slot = -1,
-        .seat = -1,
-        .rank = -1,
-        .since_ms = since_ms,
-    };
+    struct elastic_failure failure = elastic_failure_of(
+        e, preempted ? ELASTIC_FAILURE_PREEMPTED : ELASTIC_FAILURE_LOST, number, -1, since_ms);
     snprintf(failure.text, sizeof(failure.text), "lost %.200s: %.170s",
              elastic_host_name(e, number), text);
     bool planned = e->state == ELASTIC_PREPARING && elastic_members_use(e, number);
@@ -285,8 +279,8 @@ void elastic_calls_prepare_failed(struct elastic *e, int number, const char *tex
     host->prepare_failed = true;
     set_problem(host, why);
     if (all_failed_to_prepare(e)) {
-        struct elastic_failure failure = {
-            .host = number, .slot = -1, .seat = -1, .rank = -1, .code = code};
+        struct elastic_failure failure = elastic_failure_of(e, ELASTIC_FAILURE_NONE, number, -1, 0);
+        failure.code = code;
         elastic_verdict_give(e, ELASTIC_END_PREPARE, &failure, "%.200s: %.800s",
                              elastic_host_name(e, number), why);
         return;

@@ -419,8 +419,7 @@ void elastic_change_asked(struct elastic *e, int seat)
     }
     const struct elastic_worker *worker = &e->workers.items[seat];
     struct elastic_failure *asker = &change->asker;
-    *asker = (struct elastic_failure){
-        .host = worker->host, .slot = -1, .seat = -1, .rank = -1, .since_ms = e->now_ms};
+    *asker = elastic_failure_of(e, ELASTIC_FAILURE_NONE, worker->host, -1, e->now_ms);
     snprintf(asker->text, sizeof(asker->text), "rank %d on %.200s asked to rejoin", worker->rank,
              elastic_host_name(e, worker->host));
     open_change(e, e->now_ms);
@@ -469,8 +468,7 @@ void elastic_change_leave(struct elastic *e, int64_t grace_ms)
         return;
     }
     open_change(e, e->now_ms);
-    struct elastic_failure drain = {
-        .kind = ELASTIC_FAILURE_PREEMPTED, .host = -1, .slot = -1, .seat = -1, .rank = -1};
+    struct elastic_failure drain = elastic_failure_of(e, ELASTIC_FAILURE_PREEMPTED, -1, -1, 0);
     snprintf(drain.text, sizeof(drain.text), "%.390s", buf_text(&change->text));
     if (!elastic_verdict_reset_limit(e) && charge(e, &drain))
         stop_all(e, grace_ms);

@@ -76,11 +76,7 @@ static void end_over(struct elastic *e)
 static void newcomer_over(struct elastic *e, int seat)
 {
     const struct elastic_worker *worker = &e->workers.items[seat];
-    struct elastic_failure failure = {.kind = ELASTIC_FAILURE_CRASH,
-                                      .host = worker->host,
-                                      .slot = worker->slot,
-                                      .seat = seat,
-                                      .rank = worker->rank};
+    struct elastic_failure failure = elastic_failure_of(e, ELASTIC_FAILURE_CRASH, -1, seat, 0);
     snprintf(failure.text, sizeof(failure.text),
              "rank %d on %.200s did not come to the rendezvous within %lld s: killing it",
              worker->rank, elastic_host_name(e, worker->host),

@@ -106,12 +106,8 @@ void elastic_departures_expire(struct elastic *e, int number)
     if (host->live == 0 || e->state == ELASTIC_STOPPING)
         return;
     bool had_members = host->staying > 0;
-    struct elastic_failure failure = {.kind = ELASTIC_FAILURE_PREEMPTED,
-                                      .host = number,
-                                      .slot = -1,
-                                      .seat = -1,
-                                      .rank = -1,
-                                      .since_ms = e->now_ms};
+    struct elastic_failure failure =
+        elastic_failure_of(e, ELASTIC_FAILURE_PREEMPTED, number, -1, e->now_ms);
     snprintf(failure.text, sizeof(failure.text), "the deadline for draining %.200s has passed",
              elastic_host_name(e, number));
     for (int seat = host->first_seat; seat >= 0; seat = e->workers.items[seat].next) {

@@ -109,48 +109,6 @@ const struct elastic_verdict *elastic_verdict(const struct elastic *e)
     return &e->verdict;
 }
 
-/*
- * A hang in an elastic job, with --on-hang restart. The host of the culprit counts a failure, as if
- * it had been lost, and may get onto the blacklist by that. It stays off the blacklist if the other
- * hosts do not have min_np slots. If the workers can rejoin, the culprit is killed, and a worker
- * takes its place. Otherwise, or if there is no culprit, all workers restart.
- */
-
-static struct elastic_failure failure_of(const struct elastic *e, int seat)
-{
-    const struct elastic_worker *worker = elastic_workers_at(&e->workers, seat);
-    struct elastic_failure failure = {.kind = ELASTIC_FAILURE_HUNG,
-                                      .host = -1,
-                                      .slot = -1,
-                                      .seat = -1,
-                                      .rank = -1,
-                                      .code = STATUS_HANG,
-                                      .since_ms = e->now_ms};
-    if (worker == NULL || !elastic_worker_stays(worker)) {
-        snprintf(failure.text, sizeof(failure.text), "the job hangs");
-        return failure;
-    }
-    failure.host = worker->host;
-    failure.slot = worker->slot;
-    failure.seat = seat;
-    failure.rank = worker->rank;
-    snprintf(failure.text, sizeof(failure.text), "rank %d on %.200s hangs", worker->rank,
-             elastic_host_name(e, worker->host));
-    return failure;
-}
-
-/* `seat`: of the culprit; -1, or none of a member: nobody is to blame. */
-static void elastic_hung(struct elastic *e, int seat)
-{
-    struct elastic_failure failure = failure_of(e, seat);
-    bool alone = failure.seat >= 0 && elastic_change_rejoins(e);
-    if (failure.seat >= 0 && e->hosts.items[failure.host].state == ELASTIC_HOST_UP)
-        elastic_calls_count_hang(e, failure.host);
-    if (alone)
-        elastic_change_kill(e, failure.seat);
-    elastic_change_fail(e, &failure);
-}
-
 /* Begin and end. */
 
 struct elastic *elastic_create(const struct elastic_config *config, int64_t now_ms)
@@ -212,12 +170,6 @@ static bool has_agent(const struct elastic *e, const struct elastic_event *event
     return host_is(e, event, ELASTIC_HOST_UP) || host_is(e, event, ELASTIC_HOST_DRAINING);
 }
 
-static void on_tick(struct elastic *e, const struct elastic_event *event)
-{
-    (void)e;
-    (void)event; /* what is due is done behind every tick */
-}
-
 static void on_hosts(struct elastic *e, const struct elastic_event *event)
 {
     if (event->hosts != NULL)
@@ -250,20 +202,19 @@ static void on_unreached(struct elastic *e, const struct elastic_event *event)
         elastic_calls_unreached(e, event->host, event->text);
 }
 
-static void on_lost(struct elastic *e, const struct elastic_event *event)
-{
-    if (has_agent(e, event))
-        elastic_calls_lost(e, event->host, event->text, elastic_exits_happened(e, event),
-                           event->first);
-    else
-        on_unreached(e, event);
-}
-
 static void lost_ending(struct elastic *e, const struct elastic_event *event)
 {
     if (has_agent(e, event))
         elastic_calls_lost(e, event->host, event->text, elastic_exits_happened(e, event),
                            event->first);
+}
+
+static void on_lost(struct elastic *e, const struct elastic_event *event)
+{
+    if (has_agent(e, event))
+        lost_ending(e, event);
+    else
+        on_unreached(e, event);
 }
 
 static void on_drain(struct elastic *e, const struct elastic_event *event)
@@ -317,8 +268,7 @@ static void on_asked(struct elastic *e, const struct elastic_event *event)
 {
     int seat = elastic_workers_find(&e->workers, event->host, event->local_rank);
     if (seat < 0) {
-        struct elastic_action *action = elastic_emit(e, ELASTIC_ANSWER);
-        action->request = event->request;
+        elastic_emit(e, ELASTIC_ANSWER)->request = event->request;
         return;
     }
     struct elastic_worker *worker = &e->workers.items[seat];
@@ -351,7 +301,7 @@ static void on_started(struct elastic *e, const struct elastic_event *event)
 {
     const struct elastic_worker *worker = elastic_workers_at(&e->workers, event->seat);
     if (worker != NULL && worker->state == ELASTIC_WORKER_JOINING)
-        elastic_newcomers_started(e, event->seat);
+        elastic_workers_expect(&e->workers, event->seat, e->now_ms + e->config.elastic_timeout_ms);
     if (worker == NULL || worker->state != ELASTIC_WORKER_STARTING)
         return;
     int64_t due = worker->due_ms;
@@ -361,7 +311,9 @@ static void on_started(struct elastic *e, const struct elastic_event *event)
 
 static void on_can_join(struct elastic *e, const struct elastic_event *event)
 {
-    elastic_newcomers_can_join(e, event->seat);
+    const struct elastic_worker *worker = elastic_workers_at(&e->workers, event->seat);
+    if (worker != NULL && worker->state == ELASTIC_WORKER_JOINING)
+        elastic_workers_move(&e->workers, event->seat, ELASTIC_WORKER_READY);
 }
 
 /* It cannot be told. At the gate it can wait for another worker with the same rank. Behind the gate
@@ -410,14 +362,33 @@ static void on_progressed(struct elastic *e, const struct elastic_event *event)
     }
 }
 
+/* With --on-hang restart. The host of the culprit counts a failure, as if it had been lost, and may
+ * get onto the blacklist by that. It stays off the blacklist if the other hosts do not have min_np
+ * slots. If the workers can rejoin, the culprit is killed, and a worker takes its place. Otherwise,
+ * or if the seat is none of a member and nobody is to blame, all workers restart. */
 static void on_hung(struct elastic *e, const struct elastic_event *event)
 {
-    elastic_hung(e, event->seat);
+    const struct elastic_worker *worker = elastic_workers_at(&e->workers, event->seat);
+    bool culprit = worker != NULL && elastic_worker_stays(worker);
+    struct elastic_failure failure =
+        elastic_failure_of(e, ELASTIC_FAILURE_HUNG, -1, culprit ? event->seat : -1, e->now_ms);
+    failure.code = STATUS_HANG;
+    if (culprit)
+        snprintf(failure.text, sizeof(failure.text), "rank %d on %.200s hangs", worker->rank,
+                 elastic_host_name(e, worker->host));
+    else
+        snprintf(failure.text, sizeof(failure.text), "the job hangs");
+    bool alone = culprit && elastic_change_rejoins(e);
+    if (culprit && e->hosts.items[failure.host].state == ELASTIC_HOST_UP)
+        elastic_calls_count_hang(e, failure.host);
+    if (alone)
+        elastic_change_kill(e, failure.seat);
+    elastic_change_fail(e, &failure);
 }
 
 static void on_unkilled(struct elastic *e, const struct elastic_event *event)
 {
-    if (elastic_hosts_at(&e->hosts, event->host) != NULL)
+    if (host_of(e, event) != NULL)
         elastic_calls_unkilled(e, event->host, event->text);
 }
 
@@ -428,15 +399,15 @@ static void on_end(struct elastic *e, const struct elastic_event *event)
 }
 
 /* Events without a handler do not fit the state and change nothing. */
-#define DECIDING                                                                                  \
-    [ELASTIC_TICK] = on_tick, [ELASTIC_HOSTS] = on_hosts,                                         \
-    [ELASTIC_DISCOVERY_FAILED] = on_discovery_failed, [ELASTIC_HOST_CAME] = on_came,              \
-    [ELASTIC_HOST_UNREACHED] = on_unreached, [ELASTIC_HOST_LOST] = on_lost,                       \
-    [ELASTIC_HOST_DRAIN] = on_drain, [ELASTIC_HOST_UNDRAIN] = on_undrain,                         \
-    [ELASTIC_PREPARE_FAILED] = on_prepare_failed, [ELASTIC_REGISTERED] = on_registered,           \
-    [ELASTIC_ASKED] = on_asked, [ELASTIC_PREPARED] = on_prepared, [ELASTIC_STARTED] = on_started, \
-    [ELASTIC_CAN_JOIN] = on_can_join, [ELASTIC_STUCK] = on_stuck,                                 \
-    [ELASTIC_FINISHED] = on_finished, [ELASTIC_UNKILLED] = on_unkilled,                           \
+#define DECIDING                                                                       \
+    [ELASTIC_HOSTS] = on_hosts, [ELASTIC_DISCOVERY_FAILED] = on_discovery_failed,      \
+    [ELASTIC_HOST_CAME] = on_came, [ELASTIC_HOST_UNREACHED] = on_unreached,            \
+    [ELASTIC_HOST_LOST] = on_lost, [ELASTIC_HOST_DRAIN] = on_drain,                    \
+    [ELASTIC_HOST_UNDRAIN] = on_undrain, [ELASTIC_PREPARE_FAILED] = on_prepare_failed, \
+    [ELASTIC_REGISTERED] = on_registered, [ELASTIC_ASKED] = on_asked,                  \
+    [ELASTIC_PREPARED] = on_prepared, [ELASTIC_STARTED] = on_started,                  \
+    [ELASTIC_CAN_JOIN] = on_can_join, [ELASTIC_STUCK] = on_stuck,                      \
+    [ELASTIC_FINISHED] = on_finished, [ELASTIC_UNKILLED] = on_unkilled,                \
     [ELASTIC_PROGRESSED] = on_progressed, [ELASTIC_END] = on_end
 
 static handler *const handlers[ELASTIC_STATES][ELASTIC_EVENTS] = {
@@ -449,8 +420,7 @@ static handler *const handlers[ELASTIC_STATES][ELASTIC_EVENTS] = {
     [ELASTIC_AGREEING] = {DECIDING, [ELASTIC_ASK_DROPPED] = on_ask_dropped,
                           [ELASTIC_EXITED] = elastic_exits_changing},
     [ELASTIC_STOPPING] = {DECIDING, [ELASTIC_EXITED] = elastic_exits_stopping},
-    [ELASTIC_ENDING] = {[ELASTIC_TICK] = on_tick,
-                        [ELASTIC_HOST_LOST] = lost_ending,
+    [ELASTIC_ENDING] = {[ELASTIC_HOST_LOST] = lost_ending,
                         [ELASTIC_EXITED] = elastic_exits_ending,
                         [ELASTIC_FINISHED] = on_finished},
 };
@@ -462,12 +432,13 @@ void elastic_event(struct elastic *e, const struct elastic_event *event, int64_t
     elastic_forget_texts(e);
     if (now_ms > e->now_ms)
         e->now_ms = now_ms;
+    bool tick = event->kind == ELASTIC_TICK && e->state != ELASTIC_DONE;
     handler *handle = handlers[e->state][event->kind];
-    if (handle != NULL) {
+    if (handle != NULL)
         handle(e, event);
+    if (handle != NULL || tick)
         elastic_steps_settle(e);
-        while (event->kind == ELASTIC_TICK && e->state != ELASTIC_DONE && elastic_clock_fire(e))
-            elastic_steps_settle(e);
-    }
+    while (tick && e->state != ELASTIC_DONE && elastic_clock_fire(e))
+        elastic_steps_settle(e);
     e->out = NULL;
 }

@@ -3,9 +3,9 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "model/elastic/newcomers.h"
+#include "model/exit/record.h"
 
 int64_t elastic_exits_happened(const struct elastic *e, const struct elastic_event *event)
 {
@@ -21,27 +21,18 @@ static const struct elastic_worker *exited(struct elastic *e, const struct elast
     if (worker == NULL || !elastic_worker_lives(worker) || worker->state == ELASTIC_WORKER_PLANNED)
         return NULL;
     bool leaves = e->hosts.items[worker->host].state == ELASTIC_HOST_DRAINING;
-    *failure = (struct elastic_failure){
-        .kind = leaves ? ELASTIC_FAILURE_PREEMPTED : ELASTIC_FAILURE_CRASH,
-        .host = worker->host,
-        .slot = worker->slot,
-        .seat = event->seat,
-        .rank = worker->rank,
-        .code = event->code,
-        .signaled = event->signaled,
-        .since_ms = elastic_exits_happened(e, event),
-    };
-    const char *host = elastic_host_name(e, worker->host);
-    const char *name = event->signaled ? sigabbrev_np(event->code) : NULL;
-    if (name != NULL)
-        snprintf(failure->text, sizeof(failure->text), "rank %d on %.200s was killed by SIG%s",
-                 worker->rank, host, name);
-    else if (event->signaled)
-        snprintf(failure->text, sizeof(failure->text), "rank %d on %.200s was killed by signal %d",
-                 worker->rank, host, event->code);
+    *failure = elastic_failure_of(e, leaves ? ELASTIC_FAILURE_PREEMPTED : ELASTIC_FAILURE_CRASH, -1,
+                                  event->seat, elastic_exits_happened(e, event));
+    failure->code = event->code;
+    failure->signaled = event->signaled;
+    struct buf how AUTO_BUF = BUF_INIT(64);
+    if (event->signaled)
+        exit_signal_name(event->code, &how);
     else
-        snprintf(failure->text, sizeof(failure->text), "rank %d on %.200s exited with code %d%s",
-                 worker->rank, host, event->code, event->code == 0 ? " before its peers" : "");
+        buf_printf(&how, "%d%s", event->code, event->code == 0 ? " before its peers" : "");
+    snprintf(failure->text, sizeof(failure->text), "rank %d on %.200s %s %s", worker->rank,
+             elastic_host_name(e, worker->host),
+             event->signaled ? "was killed by" : "exited with code", buf_text(&how));
     return worker;
 }
 

@@ -332,6 +332,18 @@ void elastic_timer_off(struct elastic *e, enum elastic_timer timer)
     e->timers[timer] = INT64_MAX;
 }
 
+struct elastic_failure elastic_failure_of(const struct elastic *e, enum elastic_failure_kind kind,
+                                          int host, int seat, int64_t since_ms)
+{
+    const struct elastic_worker *worker = elastic_workers_at(&e->workers, seat);
+    return (struct elastic_failure){.kind = kind,
+                                    .host = worker != NULL ? worker->host : host,
+                                    .slot = worker != NULL ? worker->slot : -1,
+                                    .seat = worker != NULL ? seat : -1,
+                                    .rank = worker != NULL ? worker->rank : -1,
+                                    .since_ms = since_ms};
+}
+
 const char *elastic_plural(int count)
 {
     return count == 1 ? "" : "s";

@@ -208,4 +208,9 @@ void elastic_blacklist_slot(struct elastic *e, int number, int slot);
 void elastic_timer_set(struct elastic *e, enum elastic_timer timer, int64_t due_ms);
 void elastic_timer_off(struct elastic *e, enum elastic_timer timer);
 
+/* Without its text and code. It is about the worker in `seat`, or (-1) about a host, or nobody
+ * (-1). */
+struct elastic_failure elastic_failure_of(const struct elastic *e, enum elastic_failure_kind kind,
+                                          int host, int seat, int64_t since_ms);
+
 const char *elastic_plural(int count); /* "s", or "" for one */

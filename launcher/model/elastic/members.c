@@ -22,33 +22,25 @@ int elastic_members_survivors(const struct elastic *e)
     return count;
 }
 
-struct ranked {
-    int rank;
-    struct elastic_survivor survivor;
-};
-
 static int by_rank(const void *left, const void *right)
 {
-    const struct ranked *a = left, *b = right;
+    const struct elastic_survivor *a = left, *b = right;
     return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
 /* In the order of their last ranks. The caller owns it. */
 static struct elastic_survivor *list_survivors(const struct elastic *e, int *count)
 {
-    int room = e->workers.in_state[ELASTIC_WORKER_ASKED];
-    struct ranked *ranked AUTO_FREE = mem_array((size_t)room + 1, sizeof(*ranked));
+    size_t room = (size_t)e->workers.in_state[ELASTIC_WORKER_ASKED] + 1;
+    struct elastic_survivor *survivors = mem_array(room, sizeof(*survivors));
     *count = 0;
     for (int seat = 0; seat < e->workers.count; seat++) {
         const struct elastic_worker *worker = &e->workers.items[seat];
         if (can_stay(e, worker))
-            ranked[(*count)++] = (struct ranked){.rank = worker->rank,
-                                                 .survivor = {seat, worker->host, worker->slot}};
+            survivors[(*count)++] =
+                (struct elastic_survivor){seat, worker->host, worker->slot, worker->rank};
     }
-    qsort(ranked, (size_t)*count, sizeof(*ranked), by_rank);
-    struct elastic_survivor *survivors = mem_array((size_t)*count + 1, sizeof(*survivors));
-    for (int i = 0; i < *count; i++)
-        survivors[i] = ranked[i].survivor;
+    qsort(survivors, (size_t)*count, sizeof(*survivors), by_rank);
     return survivors;
 }
 

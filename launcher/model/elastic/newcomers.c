@@ -40,18 +40,6 @@ void elastic_newcomers_start(struct elastic *e)
     e->newcomers.stage = ELASTIC_NEWCOMERS_STARTED;
 }
 
-void elastic_newcomers_started(struct elastic *e, int seat)
-{
-    elastic_workers_expect(&e->workers, seat, e->now_ms + e->config.elastic_timeout_ms);
-}
-
-void elastic_newcomers_can_join(struct elastic *e, int seat)
-{
-    const struct elastic_worker *worker = elastic_workers_at(&e->workers, seat);
-    if (worker != NULL && worker->state == ELASTIC_WORKER_JOINING)
-        elastic_workers_move(&e->workers, seat, ELASTIC_WORKER_READY);
-}
-
 void elastic_newcomers_prepare_failed(struct elastic *e, int host, const char *why)
 {
     const struct elastic_plan *plan = &e->newcomers.plan;

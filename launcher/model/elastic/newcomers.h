@@ -21,9 +21,6 @@
 void elastic_newcomers_begin(struct elastic *e, struct elastic_placement *placement);
 /* PREPARED has come: START_NEWCOMERS. */
 void elastic_newcomers_start(struct elastic *e);
-void elastic_newcomers_started(struct elastic *e, int seat);
-/* It waits at the rendezvous. */
-void elastic_newcomers_can_join(struct elastic *e, int seat);
 /* It has ended, or was too slow: counts against its slot. `seat` keeps its state. */
 void elastic_newcomers_failed(struct elastic *e, const struct elastic_failure *failure);
 

@@ -33,6 +33,7 @@ struct elastic_offer {
 
 struct elastic_survivor { /* its host is among the offers, its slot among the offered ones */
     int seat, host, slot;
+    int rank; /* its last one */
 };
 
 struct elastic_placement_request {

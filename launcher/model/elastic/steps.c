@@ -30,7 +30,7 @@ static void recruit_make(struct elastic *e, const struct elastic_choice *choice)
     struct elastic_survivor *members AUTO_FREE = mem_array((size_t)e->plan.size, sizeof(*members));
     for (int r = 0; r < e->plan.size; r++)
         members[r] = (struct elastic_survivor){e->plan.members[r].seat, e->plan.members[r].host,
-                                               e->plan.members[r].slot};
+                                               e->plan.members[r].slot, r};
     struct elastic_placement placement;
     elastic_choice_place(e, choice, members, e->plan.size, &placement);
     elastic_newcomers_begin(e, &placement);

@@ -19,11 +19,17 @@ static void end_decisions(struct elastic *e)
     e->state = ELASTIC_ENDING;
 }
 
+/* About nobody, or a host. */
+static void set(struct elastic_verdict *verdict, enum elastic_end end, int host)
+{
+    *verdict = (struct elastic_verdict){.end = end, .seat = -1, .rank = -1, .host = host};
+}
+
 void elastic_verdict_give(struct elastic *e, enum elastic_end end,
                           const struct elastic_failure *failure, const char *format, ...)
 {
     struct elastic_verdict *verdict = &e->verdict;
-    *verdict = (struct elastic_verdict){.end = end, .seat = -1, .rank = -1, .host = -1};
+    set(verdict, end, -1);
     if (failure != NULL) {
         verdict->seat = failure->seat;
         verdict->rank = failure->rank;
@@ -51,8 +57,7 @@ void elastic_verdict_revise(struct elastic *e, const struct elastic_failure *los
     if (verdict->end != ELASTIC_END_CRASH && verdict->end != ELASTIC_END_FAULT)
         return;
     if (e->config.mode == ELASTIC_STOP) {
-        *verdict = (struct elastic_verdict){
-            .end = ELASTIC_END_HOST_LOST, .seat = -1, .rank = -1, .host = loss->host};
+        set(verdict, ELASTIC_END_HOST_LOST, loss->host);
         snprintf(verdict->text, sizeof(verdict->text), "%s", loss->text);
         return;
     }
@@ -64,8 +69,7 @@ void elastic_verdict_revise(struct elastic *e, const struct elastic_failure *los
 static void give_unread(struct elastic *e)
 {
     struct elastic_verdict *verdict = &e->verdict;
-    *verdict = (struct elastic_verdict){
-        .end = ELASTIC_END_HOST_LOST, .seat = -1, .rank = -1, .host = e->unread.host};
+    set(verdict, ELASTIC_END_HOST_LOST, e->unread.host);
     snprintf(verdict->text, sizeof(verdict->text),
              "%s; all ranks exited with code 0, but output of rank %d may be missing",
              e->unread.text, e->unread.rank);
@@ -91,8 +95,7 @@ void elastic_verdict_unread(struct elastic *e, int rank, const struct elastic_fa
 void elastic_verdict_driver(struct elastic *e)
 {
     if (e->verdict.end == ELASTIC_END_NONE)
-        e->verdict =
-            (struct elastic_verdict){.end = ELASTIC_END_DRIVER, .seat = -1, .rank = -1, .host = -1};
+        set(&e->verdict, ELASTIC_END_DRIVER, -1);
     end_decisions(e);
 }
 

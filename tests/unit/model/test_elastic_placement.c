@@ -79,7 +79,7 @@ static void test_survivors(void **state)
     (void)state;
     const struct elastic_offer offers[] = {
         {A, SLOTS(0, 1), 1, true}, {B, SLOTS(0, 1), 0, true}, {D, SLOTS(0), -1, false}};
-    const struct elastic_survivor survivors[] = {{7, B, 0}, {3, A, 1}};
+    const struct elastic_survivor survivors[] = {{7, B, 0, 0}, {3, A, 1, 1}};
     expect(offers, COUNT(offers), survivors, COUNT(survivors), 5,
            "b0 l0/2 x0/3, +b1 l1/2 x0/2, a1 l1/2 x1/2, +a0 l0/2 x1/3, +d0 l0/1 x2/3", "bad");
 }
@@ -88,7 +88,7 @@ static void test_survivors_of_a_host_are_apart(void **state)
 {
     (void)state;
     const struct elastic_offer offers[] = {{A, SLOTS(0, 1, 2), 0, true}, {B, SLOTS(0), 1, true}};
-    const struct elastic_survivor survivors[] = {{0, A, 0}, {1, B, 0}, {2, A, 1}};
+    const struct elastic_survivor survivors[] = {{0, A, 0, 0}, {1, B, 0, 1}, {2, A, 1, 2}};
     expect(offers, COUNT(offers), survivors, COUNT(survivors), 4,
            "a0 l0/3 x0/2, b0 l0/1 x1/2, a1 l1/3 x0/1, +a2 l2/3 x0/1", "ab");
 }
@@ -99,7 +99,7 @@ static void test_rank_0_is_a_survivor(void **state)
     /* c alone survives; a and b come first among the offers */
     const struct elastic_offer offers[] = {
         {C, SLOTS(0, 1), 2, true}, {A, SLOTS(0), 0, false}, {B, SLOTS(0), 1, false}};
-    const struct elastic_survivor survivors[] = {{4, C, 1}};
+    const struct elastic_survivor survivors[] = {{4, C, 1, 0}};
     expect(offers, COUNT(offers), survivors, COUNT(survivors), 4,
            "c1 l1/2 x0/1, +c0 l0/2 x0/3, +a0 l0/1 x1/3, +b0 l0/1 x2/3", "cab");
 }
@@ -108,7 +108,7 @@ static void test_only_survivors(void **state)
 {
     (void)state;
     const struct elastic_offer offers[] = {{A, SLOTS(0, 1), 0, true}, {B, SLOTS(0, 1), 1, true}};
-    const struct elastic_survivor survivors[] = {{1, A, 1}, {2, B, 0}};
+    const struct elastic_survivor survivors[] = {{1, A, 1, 0}, {2, B, 0, 1}};
     expect(offers, COUNT(offers), survivors, COUNT(survivors), 2, "a1 l0/1 x0/2, b0 l0/1 x1/2",
            "ab");
 }
@@ -144,7 +144,7 @@ static void test_many(void **state)
 {
     (void)state;
     enum { HOSTS = 26, EACH = 1000 };
-    static const struct elastic_survivor survivor = {0, 25, 999};
+    static const struct elastic_survivor survivor = {0, 25, 999, 0};
     int slots[EACH];
     for (int s = 0; s < EACH; s++)
         slots[s] = s;
@@ -168,7 +168,7 @@ static void test_cross_ranks_follow_the_hosts(void **state)
 {
     (void)state;
     const struct elastic_offer offers[] = {{A, SLOTS(0, 1), 0, true}, {B, SLOTS(0), 1, true}};
-    const struct elastic_survivor survivors[] = {{5, A, 1}, {6, B, 0}, {7, A, 0}};
+    const struct elastic_survivor survivors[] = {{5, A, 1, 0}, {6, B, 0, 1}, {7, A, 0, 2}};
     expect(offers, COUNT(offers), survivors, COUNT(survivors), 3,
            "a1 l1/2 x0/1, b0 l0/1 x1/2, a0 l0/2 x0/2", "ab");
 }
