@@ -60,3 +60,50 @@ static inline void blank_trim_comment(const char **text, size_t *length)
         *length = (size_t)(comment - *text);
     blank_trim(text, length);
 }
+
+/* Takes a line, without its newline, from the front of the text up to `end`. False: that was all.
+ */
+static inline bool text_next_line(const char **at, const char *end, const char **line,
+                                  size_t *length)
+{
+    if (*at >= end)
+        return false;
+    const char *stop = (const char *)memchr(*at, '\n', (size_t)(end - *at));
+    *line = *at;
+    *length = (size_t)((stop == NULL ? end : stop) - *at);
+    *at = stop == NULL ? end : stop + 1;
+    return true;
+}
+
+/* The rest of a line that is taken apart word by word. The blanks in front of it are gone. */
+struct text_rest {
+    const char *at, *end;
+};
+
+static inline struct text_rest text_rest_of(const char *text, size_t length)
+{
+    blank_trim(&text, &length);
+    return (struct text_rest){text, text + length};
+}
+
+/* Takes a word, which a blank or one of `stops` ends, and the blanks behind it. Returns its length.
+ */
+static inline size_t text_take_word(struct text_rest *rest, const char *stops, const char **word)
+{
+    *word = rest->at;
+    while (rest->at < rest->end && !blank_is(*rest->at) &&
+           memchr(stops, *rest->at, strlen(stops)) == NULL)
+        rest->at++;
+    size_t length = (size_t)(rest->at - *word);
+    *rest = text_rest_of(rest->at, (size_t)(rest->end - rest->at));
+    return length;
+}
+
+/* Takes this byte, if it is the next one, and the blanks behind it. */
+static inline bool text_take_byte(struct text_rest *rest, char wanted)
+{
+    if (rest->at == rest->end || *rest->at != wanted)
+        return false;
+    *rest = text_rest_of(rest->at + 1, (size_t)(rest->end - rest->at - 1));
+    return true;
+}

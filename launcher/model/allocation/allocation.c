@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "model/allocation/slurm.h"
 #include "model/allocation/source.h"
 #include "model/hosts/entry.h"
@@ -70,21 +71,15 @@ static bool lsf_has(char *const *env, const char **file)
             allocation_value(env, "LSB_HOSTS") != NULL);
 }
 
-/* The next word at `*at`, which ends up behind it; 0 bytes: there is none. */
-static size_t next_word(const char **at, const char **word)
-{
-    *at += strspn(*at, " \t");
-    *word = *at;
-    *at += strcspn(*at, " \t");
-    return (size_t)(*at - *word);
-}
-
+/* "host 4 host 4" */
 static int read_pairs(const char *text, struct allocation *out, struct error *err)
 {
-    const char *at = text, *name = NULL, *count = NULL;
-    for (size_t length = next_word(&at, &name); length > 0; length = next_word(&at, &name)) {
+    const char *name = NULL, *count = NULL;
+    struct text_rest rest = text_rest_of(text, strlen(text));
+    while (rest.at < rest.end) {
         int slots = 0;
-        size_t digits = next_word(&at, &count);
+        size_t length = text_take_word(&rest, "", &name),
+               digits = text_take_word(&rest, "", &count);
         if (digits == 0)
             return error_status(
                 err, STATUS_USAGE,
@@ -99,8 +94,10 @@ static int read_pairs(const char *text, struct allocation *out, struct error *er
 
 static int read_names(const char *text, struct allocation *out, struct error *err)
 {
-    const char *at = text, *name = NULL;
-    for (size_t length = next_word(&at, &name); length > 0; length = next_word(&at, &name)) {
+    const char *name = NULL;
+    struct text_rest rest = text_rest_of(text, strlen(text));
+    while (rest.at < rest.end) {
+        size_t length = text_take_word(&rest, "", &name);
         if (allocation_add(out, name, length, 1, err) < 0)
             return error_wrap(err, "LSB_HOSTS");
     }
@@ -142,28 +139,18 @@ static bool sge_has(char *const *env, const char **file)
     return *file != NULL && allocation_value(env, "JOB_ID") != NULL;
 }
 
-static size_t word_length(const char *at, const char *end)
-{
-    const char *start = at;
-    while (at < end && *at != ' ' && *at != '\t')
-        at++;
-    return (size_t)(at - start);
-}
-
 static int add_line(void *context, const char *line, size_t length, struct error *err)
 {
-    const char *end = line + length;
-    size_t name = word_length(line, end);
-    const char *count = line + name;
-    while (count < end && (*count == ' ' || *count == '\t'))
-        count++;
-    size_t digits = word_length(count, end);
+    const char *name = NULL, *count = NULL;
+    struct text_rest rest = text_rest_of(line, length);
+    size_t name_length = text_take_word(&rest, "", &name);
+    size_t digits = text_take_word(&rest, "", &count);
     int slots = 0;
     if (digits == 0)
         return error_status(err, STATUS_USAGE, "no slot count; expected HOST SLOTS QUEUE RANGE");
     if (allocation_slots(count, digits, &slots, err) < 0)
         return -1;
-    return allocation_add(context, line, name, slots, err);
+    return allocation_add(context, name, name_length, slots, err);
 }
 
 static int sge_parse(const struct allocation_source *source, struct allocation *out,

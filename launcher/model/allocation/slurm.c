@@ -37,25 +37,12 @@ static int add_name(void *context, const char *name, struct error *err)
     return 0;
 }
 
-/* Up to the comma that ends the entry: commas in brackets belong to a range. */
-static size_t entry_length(const char *text)
-{
-    bool inside = false;
-    size_t length = 0;
-    for (; text[length] != '\0' && (inside || text[length] != ','); length++) {
-        if (text[length] == '[')
-            inside = true;
-        else if (text[length] == ']')
-            inside = false;
-    }
-    return length;
-}
-
 int slurm_nodelist_parse(const char *text, struct strv *names, struct error *err)
 {
     size_t budget = HOSTS_RANGE_MAX;
+    const char *end = text + strlen(text);
     for (const char *at = text;; at++) {
-        size_t length = entry_length(at);
+        size_t length = host_entry_length(at, (size_t)(end - at));
         if (hostlist_expand(at, length, &budget, add_name, names, err) < 0)
             return error_wrap(err, "'%s'", plain_show(at, length).text);
         at += length;

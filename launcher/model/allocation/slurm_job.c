@@ -3,67 +3,24 @@
 
 #include <string.h>
 
+#include "base/parse.h"
 #include "base/status.h"
 
-#define DAY_S INT64_C(86400)
 #define SECONDS_MAX INT64_C(253402300799) /* the end of the year 9999 */
-
-/* Reads exactly `digits` of them at `*at`. */
-static bool read_number(const char **at, const char *end, int digits, int64_t *out)
-{
-    *out = 0;
-    for (int i = 0; i < digits; i++, (*at)++) {
-        if (*at == end || **at < '0' || **at > '9')
-            return false;
-        *out = *out * 10 + (**at - '0');
-    }
-    return true;
-}
-
-static bool read_mark(const char **at, const char *end, char mark)
-{
-    if (*at == end || **at != mark)
-        return false;
-    (*at)++;
-    return true;
-}
-
-/* Days since 1970-01-01 of a date in the Gregorian calendar; months count from March here, so that
- * the leap day is the last one of a year. */
-static int64_t days_of(int64_t year, int64_t month, int64_t day)
-{
-    int64_t y = month <= 2 ? year - 1 : year;
-    int64_t m = (month + 9) % 12;
-    return 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 - 719468;
-}
-
-static int64_t seconds_of_digits(const char *text, size_t length)
-{
-    int64_t value = 0;
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] < '0' || text[i] > '9' || value > SECONDS_MAX)
-            return 0;
-        value = value * 10 + (text[i] - '0');
-    }
-    return value <= SECONDS_MAX ? value : 0;
-}
 
 int64_t slurm_time_parse(const char *text, size_t length)
 {
-    const char *at = text, *end = text + length;
-    int64_t year, month, day, hour, minute, second;
-    bool right = read_number(&at, end, 4, &year) && read_mark(&at, end, '-') &&
-                 read_number(&at, end, 2, &month) && read_mark(&at, end, '-') &&
-                 read_number(&at, end, 2, &day) && read_mark(&at, end, 'T') &&
-                 read_number(&at, end, 2, &hour) && read_mark(&at, end, ':') &&
-                 read_number(&at, end, 2, &minute) && read_mark(&at, end, ':') &&
-                 read_number(&at, end, 2, &second) && at == end;
-    if (!right)
-        return seconds_of_digits(text, length);
-    if (year < 1970 || month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 ||
-        second > 60)
+    char copy[32] = "";
+    int64_t seconds = 0;
+    if (length + 2 > sizeof(copy))
         return 0;
-    return days_of(year, month, day) * DAY_S + hour * 3600 + minute * 60 + second;
+    memcpy(copy, text, length);
+    if (strspn(copy, "0123456789") == length)
+        (void)parse_int(copy, 0, SECONDS_MAX, &seconds, NULL);
+    copy[length] = 'Z';
+    if (length == strlen("2026-11-21T10:39:00"))
+        (void)parse_utc(copy, &seconds);
+    return seconds;
 }
 
 /* The value of the word that begins with `name`, up to the next blank; NULL: there is none. */

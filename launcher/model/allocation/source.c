@@ -57,15 +57,13 @@ int allocation_lines(const struct allocation_source *source,
     if (source->length > 0 && memchr(at, '\0', source->length) != NULL)
         return error_status(err, STATUS_USAGE, "%s is not a text file: it holds a NUL byte",
                             source->file);
-    for (size_t number = 1; at < end; number++) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        const char *line = at;
-        size_t length = (size_t)((stop == NULL ? end : stop) - at);
+    const char *line = NULL;
+    size_t length = 0;
+    for (size_t number = 1; text_next_line(&at, end, &line, &length); number++) {
         blank_trim(&line, &length);
         if (length > 0 && *line != '#' && each(context, line, length, err) < 0)
             return error_wrap(err, "%s:%zu: '%s'", source->file, number,
                               plain_show(line, length).text);
-        at = stop == NULL ? end : stop + 1;
     }
     return 0;
 }

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "model/env/rank_variables.h"
 #include "model/env/table.h"
 #include "model/settings/option.h"
@@ -357,21 +358,18 @@ static int parse_line(const char *at, const char *end, struct strv *out, const c
 int env_file_parse(const char *bytes, size_t length, const char *file, struct strv *out,
                    struct error *err)
 {
-    const char *end = bytes + length;
-    size_t number = 1;
-    for (const char *at = bytes; at < end; number++) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        const char *line_end = stop != NULL ? stop : end;
+    const char *at = bytes, *end = bytes + length, *line = NULL;
+    size_t left = 0;
+    for (size_t number = 1; text_next_line(&at, end, &line, &left); number++) {
         const char *wrong = NULL;
-        if (memchr(at, '\0', (size_t)(line_end - at)) != NULL)
+        if (memchr(line, '\0', left) != NULL)
             return error_status(err, STATUS_USAGE, "%s:%zu: the line holds a NUL byte", file,
                                 number);
-        if (line_end - at > VALUE_MAX)
+        if (left > VALUE_MAX)
             return error_status(err, STATUS_USAGE, "%s:%zu: the line is longer than 1 MiB", file,
                                 number);
-        if (parse_line(at, line_end, out, &wrong) < 0)
+        if (parse_line(line, line + left, out, &wrong) < 0)
             return error_status(err, STATUS_USAGE, "%s:%zu: %s", file, number, wrong);
-        at = stop != NULL ? stop + 1 : end;
     }
     return 0;
 }

@@ -87,20 +87,17 @@ int discovered_parse(const char *bytes, size_t length, int slots_per_host, struc
 {
     struct host_list all = {0};
     size_t budget = HOSTS_RANGE_MAX;
-    const char *end = bytes + length, *at = bytes;
+    const char *end = bytes + length, *at = bytes, *text = NULL;
+    size_t line = 0;
     int result = 0;
     if (length > DISCOVERED_BYTES_MAX)
         return error_status(err, STATUS_USAGE,
                             "the list of hosts has %zu bytes; expected at most %zu", length,
                             DISCOVERED_BYTES_MAX);
-    for (size_t number = 1; result == 0 && at < end; number++) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        const char *text = at;
-        size_t line = (size_t)((stop == NULL ? end : stop) - at);
+    for (size_t number = 1; result == 0 && text_next_line(&at, end, &text, &line); number++) {
         blank_trim_comment(&text, &line);
         if (line > 0 && parse_line(text, line, slots_per_host, &budget, &all, err) < 0)
             result = error_wrap(err, "line %zu: '%s'", number, plain_show(text, line).text);
-        at = stop == NULL ? end : stop + 1;
     }
     if (result == 0)
         keep_available(&all, out);

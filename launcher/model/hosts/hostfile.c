@@ -54,36 +54,10 @@ bool hostfile_line_is_section(const char *text, size_t length)
     return at > word && at < length && (blank_is(text[at]) || text[at] == ']');
 }
 
-/* The rest of a line, word by word; '=' ends a word and is a word itself. */
-struct words {
-    const char *at, *end;
-};
-
-static void skip_blanks(struct words *words)
+/* A word of a line; '=' ends it and is a word itself. */
+static size_t next_word(struct text_rest *words, const char **word)
 {
-    while (words->at < words->end && blank_is(*words->at))
-        words->at++;
-}
-
-/* Returns its length; 0: an '=' or the end. Blanks behind it are gone. */
-static size_t next_word(struct words *words, const char **word)
-{
-    *word = words->at;
-    while (words->at < words->end && !blank_is(*words->at) && *words->at != '=')
-        words->at++;
-    size_t length = (size_t)(words->at - *word);
-    skip_blanks(words);
-    return length;
-}
-
-static bool take_equals(struct words *words)
-{
-    bool there = words->at < words->end && *words->at == '=';
-    if (there) {
-        words->at++;
-        skip_blanks(words);
-    }
-    return there;
+    return text_take_word(words, "=", word);
 }
 
 static int unknown_word(const char *word, size_t length, bool value_follows, struct error *err)
@@ -101,13 +75,13 @@ static int unknown_word(const char *word, size_t length, bool value_follows, str
 }
 
 /* `node1 4 all.q@node1 UNDEFINED`: SGE's, of which only the count matters. */
-static int take_sge(struct words *words, const char *count, size_t length, struct host_said *said,
-                    struct error *err)
+static int take_sge(struct text_rest *words, const char *count, size_t length,
+                    struct host_said *said, struct error *err)
 {
     for (int i = 0; i < SGE_WORDS && words->at < words->end; i++) {
         const char *word;
         size_t used = next_word(words, &word);
-        if (take_equals(words))
+        if (text_take_byte(words, '='))
             return unknown_word(word, used, true, err);
     }
     if (words->at < words->end)
@@ -124,12 +98,12 @@ static int say(struct host_said *said, enum host_key key, const char *text, size
 }
 
 /* `slots=4 max_slots=8 user=ann` behind the name, in any order. */
-static int take_attributes(struct words *words, struct host_said *said, struct error *err)
+static int take_attributes(struct text_rest *words, struct host_said *said, struct error *err)
 {
     for (bool first = true; words->at < words->end; first = false) {
         const char *word, *value;
         size_t length = next_word(words, &word);
-        bool equals = take_equals(words);
+        bool equals = text_take_byte(words, '=');
         if (first && !equals && is_number(word, length))
             return take_sge(words, word, length, said, err);
         enum host_key key = host_key_find(word, length);
@@ -167,7 +141,7 @@ static int parse_hosts(struct host_adding *adding, const char *text, size_t leng
 {
     const char *names;
     struct host_said said = {.values = {{.text = NULL}}};
-    struct words words = {text, text + length};
+    struct text_rest words = text_rest_of(text, length);
     size_t left = next_word(&words, &names);
     if (left == 0 || (words.at < words.end && *words.at == '='))
         return error_status(err, STATUS_USAGE,
@@ -197,14 +171,10 @@ static int hostfile_lines_parse(const struct hostfile *file, struct host_list *o
                                 struct error *err)
 {
     struct host_adding adding = {.list = out, .budget = HOSTS_RANGE_MAX, .unit = "line"};
-    const char *at = file->bytes, *end = file->bytes + file->length;
-    size_t before = out->said;
+    const char *at = file->bytes, *end = file->bytes + file->length, *text = NULL;
+    size_t before = out->said, length = 0;
     int result = 0;
-    while (at < end && result == 0) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        const char *text = at;
-        size_t length = (size_t)((stop == NULL ? end : stop) - at);
-        at = stop == NULL ? end : stop + 1;
+    while (result == 0 && text_next_line(&at, end, &text, &length)) {
         adding.number++;
         blank_trim_comment(&text, &length);
         if (length > 0 && parse_hosts(&adding, text, length, err) < 0)
@@ -252,12 +222,6 @@ static const char *find_stranger(const struct hostfile *file)
     return nul ? "not a text: it holds a NUL byte" : NULL;
 }
 
-static size_t line_length(const char *at, const char *end)
-{
-    const char *stop = memchr(at, '\n', (size_t)(end - at));
-    return (size_t)((stop == NULL ? end : stop) - at);
-}
-
 static int check_text(const struct hostfile *file, struct error *err)
 {
     const char *what = find_stranger(file);
@@ -265,14 +229,13 @@ static int check_text(const struct hostfile *file, struct error *err)
         return error_status(err, STATUS_USAGE,
                             "%s is %s; expected a text file with one host per line", file->name,
                             what);
-    const char *at = file->bytes, *end = file->bytes + file->length;
-    for (size_t number = 1; at < end; number++) {
-        size_t length = line_length(at, end);
+    const char *at = file->bytes, *end = file->bytes + file->length, *line = NULL;
+    size_t length = 0;
+    for (size_t number = 1; text_next_line(&at, end, &line, &length); number++) {
         if (length > HOSTFILE_LINE_MAX)
             return error_status(err, STATUS_USAGE,
                                 "%s:%zu: a line of %zu bytes; expected at most %zu", file->name,
                                 number, length, HOSTFILE_LINE_MAX);
-        at += length < (size_t)(end - at) ? length + 1 : length;
     }
     return 0;
 }
@@ -280,13 +243,12 @@ static int check_text(const struct hostfile *file, struct error *err)
 /* Does a section open the file, behind comments and blank lines? */
 static bool begins_with_section(const char *at, const char *end)
 {
-    while (at < end) {
-        size_t length = line_length(at, end), skip = 0;
-        while (skip < length && strchr(" \t\r", at[skip]) != NULL)
-            skip++;
-        if (skip < length && at[skip] != '#' && at[skip] != ';')
-            return hostfile_line_is_section(at + skip, length - skip);
-        at += length < (size_t)(end - at) ? length + 1 : length;
+    const char *line = NULL;
+    size_t length = 0;
+    while (text_next_line(&at, end, &line, &length)) {
+        blank_trim(&line, &length);
+        if (length > 0 && *line != '#' && *line != ';')
+            return hostfile_line_is_section(line, length);
     }
     return false;
 }

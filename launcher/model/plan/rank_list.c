@@ -146,33 +146,10 @@ void rank_list_destroy(struct rank_list *list)
 #define SHORTEST_LINE 9     /* bytes of "rank 0=a\n" */
 #define CPU_NUMBER_DIGITS 6 /* of a core or package */
 
-/* The rest of a line. */
-struct rest {
-    const char *at, *end;
-};
-
-static void skip_blanks(struct rest *rest)
-{
-    while (rest->at < rest->end && blank_is(*rest->at))
-        rest->at++;
-}
-
 /* The bytes up to a blank or `=`. */
-static size_t take_word(struct rest *rest, const char **word)
+static size_t take_word(struct text_rest *rest, const char **word)
 {
-    skip_blanks(rest);
-    *word = rest->at;
-    while (rest->at < rest->end && !blank_is(*rest->at) && *rest->at != '=')
-        rest->at++;
-    return (size_t)(rest->at - *word);
-}
-
-static bool take_equals(struct rest *rest)
-{
-    skip_blanks(rest);
-    bool there = rest->at < rest->end && *rest->at == '=';
-    rest->at += there;
-    return there;
+    return text_take_word(rest, "=", word);
 }
 
 static bool is_word(const char *word, size_t length, const char *wanted)
@@ -227,7 +204,7 @@ static int check_cpus(const char *text, struct error *err)
                         plain_show(text, strlen(text)).text);
 }
 
-static int take_number(struct rest *rest, size_t most, int64_t *out, struct error *err)
+static int take_number(struct text_rest *rest, size_t most, int64_t *out, struct error *err)
 {
     const char *word = NULL;
     size_t length = take_word(rest, &word);
@@ -246,18 +223,17 @@ static int take_number(struct rest *rest, size_t most, int64_t *out, struct erro
                         (long long)*out);
 }
 
-static int take_cpus(struct rest *rest, char **out, struct error *err)
+static int take_cpus(struct text_rest *rest, char **out, struct error *err)
 {
     const char *word = NULL;
-    skip_blanks(rest);
     if (rest->at == rest->end)
         return 0;
     size_t length = take_word(rest, &word);
-    if (!(is_word(word, length, "slot") || is_word(word, length, "slots")) || !take_equals(rest))
+    if (!(is_word(word, length, "slot") || is_word(word, length, "slots")) ||
+        !text_take_byte(rest, '='))
         return error_status(err, STATUS_USAGE, "'%s' is unknown here; expected slot=CPUS",
                             plain_show(word, length).text);
     length = take_word(rest, &word);
-    skip_blanks(rest);
     if (rest->at < rest->end || length == 0 || length > CPUS_MAX)
         return error_status(err, STATUS_USAGE,
                             "expected one list of CPUs without blanks at the end of the line, as "
@@ -267,7 +243,7 @@ static int take_cpus(struct rest *rest, char **out, struct error *err)
 }
 
 /* Without its comment. The text of an error does not name the line yet. */
-static int parse_line(struct rest *rest, int line, size_t most, struct rank_list *out,
+static int parse_line(struct text_rest *rest, int line, size_t most, struct rank_list *out,
                       struct error *err)
 {
     const char *word = NULL;
@@ -277,7 +253,7 @@ static int parse_line(struct rest *rest, int line, size_t most, struct rank_list
         return error_status(err, STATUS_USAGE, "expected 'rank N=HOST slot=CPUS'");
     if (take_number(rest, most, &rank, err) < 0)
         return -1;
-    if (!take_equals(rest))
+    if (!text_take_byte(rest, '='))
         return error_status(err, STATUS_USAGE, "expected =HOST after the rank");
     if ((size_t)rank < out->count && out->items[rank].line > 0)
         return error_status(err, STATUS_USAGE,
@@ -317,18 +293,13 @@ int rankfile_parse(const char *bytes, size_t length, const char *file, struct ra
                             "%s is not a text file: it holds a NUL byte; expected lines as in "
                             "'rank 0=node1 slot=0-3'",
                             file);
-    for (int number = 1; at < end; number++) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        const char *next = stop == NULL ? end : stop + 1;
-        const char *line_end = stop == NULL ? end : stop;
-        const char *comment = memchr(at, '#', (size_t)(line_end - at));
-        struct rest rest = {at, comment == NULL ? line_end : comment};
-        skip_blanks(&rest);
-        struct plain_shown shown = plain_show(rest.at, (size_t)(rest.end - rest.at));
-        if (rest.at < rest.end &&
-            parse_line(&rest, number, length / SHORTEST_LINE + 1, out, err) < 0)
-            return error_wrap(err, "%s:%d: '%s'", file, number, shown.text);
-        at = next;
+    const char *line = NULL;
+    size_t left = 0;
+    for (int number = 1; text_next_line(&at, end, &line, &left); number++) {
+        blank_trim_comment(&line, &left);
+        struct text_rest rest = text_rest_of(line, left);
+        if (left > 0 && parse_line(&rest, number, length / SHORTEST_LINE + 1, out, err) < 0)
+            return error_wrap(err, "%s:%d: '%s'", file, number, plain_show(line, left).text);
     }
     if (out->count > 0)
         return check_gaps(out, err);

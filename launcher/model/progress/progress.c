@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/plain.h"
+#include "base/text.h"
 
 #define BLANKS " \t\r"
 #define NUMBER_MAX 32 /* bytes of a number */
@@ -106,33 +107,6 @@ const char *progress_metric(const struct progress *progress, const char *name)
     return NULL;
 }
 
-/* A line that is taken apart word by word. */
-struct line {
-    const char *at;
-    size_t left;
-};
-
-static void skip_blanks(struct line *line)
-{
-    while (line->left > 0 && strchr(BLANKS, *line->at) != NULL)
-        line->at++, line->left--;
-}
-
-static size_t word_length(const struct line *line)
-{
-    size_t length = 0;
-    while (length < line->left && strchr(BLANKS, line->at[length]) == NULL)
-        length++;
-    return length;
-}
-
-static void skip(struct line *line, size_t length)
-{
-    line->at += length;
-    line->left -= length;
-    skip_blanks(line);
-}
-
 /* A number as people write it: no exponent, no "nan", no hexadecimal digits. */
 static int number(const char *word, size_t length, double *out, struct error *err)
 {
@@ -146,7 +120,7 @@ static int number(const char *word, size_t length, double *out, struct error *er
 }
 
 /* The last line that is not blank. Empty: there is none. */
-static struct line last_line(const char *bytes, size_t length, bool whole)
+static struct text_rest last_line(const char *bytes, size_t length, bool whole)
 {
     while (!whole && length > 0 && bytes[length - 1] != '\n')
         length--;
@@ -155,32 +129,32 @@ static struct line last_line(const char *bytes, size_t length, bool whole)
     size_t from = length;
     while (from > 0 && bytes[from - 1] != '\n')
         from--;
-    struct line line = {bytes + from, length - from};
-    skip_blanks(&line);
-    return line;
+    return text_rest_of(bytes + from, length - from);
 }
 
 int progress_parse(const char *bytes, size_t length, bool whole, struct progress *out,
                    struct error *err)
 {
     double value = 0;
-    struct line line = last_line(bytes, length, whole);
-    if (line.left == 0 || line.left >= PROGRESS_LINE_MAX)
+    const char *word = NULL;
+    struct text_rest line = last_line(bytes, length, whole), behind;
+    size_t left = (size_t)(line.end - line.at);
+    if (left == 0 || left >= PROGRESS_LINE_MAX)
         return error_set(err, "there is no line, or it is too long");
-    if (memchr(line.at, '\0', line.left) != NULL)
+    if (memchr(line.at, '\0', left) != NULL)
         return error_set(err, "the line is not text");
-    size_t word = word_length(&line);
-    size_t digits = line.at[word - 1] == '%' ? word - 1 : word;
-    if (number(line.at, digits, &value, err) < 0 || progress_set_percent(out, value, err) < 0)
+    size_t digits = text_take_word(&line, "", &word);
+    digits -= word[digits - 1] == '%';
+    if (number(word, digits, &value, err) < 0 || progress_set_percent(out, value, err) < 0)
         return -1;
-    skip(&line, word);
-    word = word_length(&line);
-    bool unknown = word == 1 && line.at[0] == '-';
-    if (!unknown && number(line.at, word, &value, NULL) == 0)
+    behind = line;
+    digits = text_take_word(&behind, "", &word);
+    bool unknown = digits == 1 && word[0] == '-';
+    bool known = !unknown && number(word, digits, &value, NULL) == 0;
+    if (known)
         progress_set_eta(out, value, NULL); /* number() has the same limits */
-    else if (!unknown)
-        word = 0;
-    skip(&line, word);
-    progress_set_text(out, line.at, line.left);
+    if (known || unknown)
+        line = behind;
+    progress_set_text(out, line.at, (size_t)(line.end - line.at));
     return 0;
 }
