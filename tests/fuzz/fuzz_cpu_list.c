@@ -3,7 +3,7 @@
  * GPUs. */
 #include "base/buf.h"
 #include "fuzz.h"
-#include "model/binding/binding_test.h"
+#include "model/binding/binding.h"
 #include "model/binding/gpu_visible.h"
 
 static void make_machine(struct topology *topology)

@@ -27,11 +27,11 @@
 /* All pointers are borrowed. */
 struct binding_request {
     enum bind_unit unit;
-    int slots;              /* workers to be bound */
-    int cpus_per_proc;      /* cores for each; 0: a whole unit */
-    int gpus_per_proc;      /* GPUs of each; 0: GPU i, beginning again after the last */
-    bool round_numa;        /* --map-by numa */
-    char *const *cpu_lists; /* by slot, of a rankfile (binding_cpus.h); NULL or "": as the rest */
+    int slots;                      /* workers to be bound */
+    int cpus_per_proc;              /* cores for each; 0: a whole unit */
+    int gpus_per_proc;              /* GPUs of each; 0: GPU i, beginning again after the last */
+    bool round_numa;                /* --map-by numa */
+    char *const *cpu_lists;         /* by slot, of a rankfile; NULL or "": as the rest */
     const struct device_list *gpus; /* those that workers see, for BIND_GPU */
 };
 
@@ -50,3 +50,9 @@ struct binding {
 struct binding *binding_create(const struct topology *topology,
                                const struct binding_request *request, struct error *err);
 void binding_destroy(struct binding *binding);
+
+/* Adds to `mask` those CPUs of a rankfile's list of cores that we may use. -1 and STATUS_USAGE: the
+ * text is wrong, or a core does not exist or is not ours. Without a topology only the form counts.
+ */
+int binding_cpus_parse(const char *text, const struct topology *topology, struct cpu_mask *mask,
+                       struct error *err);

@@ -12,6 +12,7 @@
 #include "base/plain.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "model/binding/binding.h"
 
 /* Ranks as text: "rank 3", "ranks 0-7,9". Pure. */
 
@@ -142,9 +143,8 @@ void rank_list_destroy(struct rank_list *list)
     *list = (struct rank_list){.count = 0};
 }
 
-#define CPUS_MAX 4096       /* bytes of one list */
-#define SHORTEST_LINE 9     /* bytes of "rank 0=a\n" */
-#define CPU_NUMBER_DIGITS 6 /* of a core or package */
+#define CPUS_MAX 4096   /* bytes of one list */
+#define SHORTEST_LINE 9 /* bytes of "rank 0=a\n" */
 
 /* The bytes up to a blank or `=`. */
 static size_t take_word(struct text_rest *rest, const char **word)
@@ -155,53 +155,6 @@ static size_t take_word(struct text_rest *rest, const char **word)
 static bool is_word(const char *word, size_t length, const char *wanted)
 {
     return length == strlen(wanted) && strncasecmp(word, wanted, length) == 0;
-}
-
-/* -1: none, or one that is too long. */
-static long take_cpu(const char **at)
-{
-    long number = 0;
-    const char *start = *at;
-    for (; **at >= '0' && **at <= '9'; (*at)++) {
-        if (*at - start < CPU_NUMBER_DIGITS)
-            number = number * 10 + (**at - '0');
-        else
-            number = -1;
-    }
-    return *at == start ? -1 : number;
-}
-
-/* `0-3`, `4`, `*`, each with a package in front or not. */
-static bool skip_item(const char **at)
-{
-    const char *package = *at;
-    if (take_cpu(&package) >= 0 && *package == ':')
-        *at = package + 1;
-    if (**at == '*') {
-        (*at)++;
-        return true;
-    }
-    long first = take_cpu(at);
-    if (first < 0 || **at != '-')
-        return first >= 0;
-    (*at)++;
-    return take_cpu(at) >= first;
-}
-
-static int check_cpus(const char *text, struct error *err)
-{
-    const char *at = text;
-    bool good = skip_item(&at);
-    while (good && (*at == ',' || *at == ';')) {
-        at++;
-        good = skip_item(&at);
-    }
-    if (good && *at == '\0')
-        return 0;
-    return error_status(err, STATUS_USAGE,
-                        "'%s' is not a list of CPUs; expected one as in 0-3,8 or 1:0-2 (package 1, "
-                        "cores 0 to 2)",
-                        plain_show(text, strlen(text)).text);
 }
 
 static int take_number(struct text_rest *rest, size_t most, int64_t *out, struct error *err)
@@ -239,7 +192,12 @@ static int take_cpus(struct text_rest *rest, char **out, struct error *err)
                             "expected one list of CPUs without blanks at the end of the line, as "
                             "in slot=0-3,8");
     *out = mem_strndup(word, length);
-    return check_cpus(*out, err);
+    if (binding_cpus_parse(*out, NULL, NULL, NULL) == 0)
+        return 0;
+    return error_status(err, STATUS_USAGE,
+                        "'%s' is not a list of CPUs; expected one as in 0-3,8 or 1:0-2 (package 1, "
+                        "cores 0 to 2)",
+                        plain_show(*out, strlen(*out)).text);
 }
 
 /* Without its comment. The text of an error does not name the line yet. */

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/status.h"
-#include "model/binding/binding_test.h"
+#include "model/binding/binding.h"
 #include "topology_fixture.h"
 
 /* What `text` gives, as a list of CPUs; "!" and the error when it gives none. */
