@@ -69,19 +69,6 @@ static int parse_line(const char *text, size_t length, int slots_per_host, size_
     return result;
 }
 
-/* Moves what has slots from one list to the other. */
-static void keep_available(struct host_list *all, struct host_list *out)
-{
-    for (size_t i = 0; i < all->count; i++) {
-        struct host *from = &all->items[i];
-        if (from->slots == 0)
-            continue;
-        struct host *to = hosts_add(out, from->name, from->slots, from->slots_given);
-        to->max_slots = from->max_slots;
-        host_traits_copy(&to->traits, &from->traits);
-    }
-}
-
 int discovered_parse(const char *bytes, size_t length, int slots_per_host, struct host_list *out,
                      struct error *err)
 {
@@ -99,8 +86,10 @@ int discovered_parse(const char *bytes, size_t length, int slots_per_host, struc
         if (line > 0 && parse_line(text, line, slots_per_host, &budget, &all, err) < 0)
             result = error_wrap(err, "line %zu: '%s'", number, plain_show(text, line).text);
     }
-    if (result == 0)
-        keep_available(&all, out);
+    for (size_t i = 0; result == 0 && i < all.count; i++) {
+        if (all.items[i].slots > 0)
+            hosts_add_copy(out, &all.items[i]);
+    }
     hosts_destroy(&all);
     return result;
 }

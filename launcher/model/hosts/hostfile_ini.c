@@ -252,10 +252,20 @@ static int finish_host(struct building *building, size_t index, struct host_list
                         host->max_slots, host->slots, host->name);
 }
 
+static bool has_group(const struct host_sections *sections, const char *name)
+{
+    for (size_t i = 0; i < sections->count; i++) {
+        const struct host_section *section = &sections->items[i];
+        if (section->kind == SECTION_GROUP && strcmp(section->name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
 static int build(struct building *building, struct host_list *out, struct error *err)
 {
     const struct hostfile *file = building->file;
-    if (file->group != NULL && host_sections_find_group(&building->sections, file->group) == NULL)
+    if (file->group != NULL && !has_group(&building->sections, file->group))
         return error_status(err, STATUS_USAGE,
                             "%s has no group '%s'; expected a section [group %s]", file->name,
                             file->group, file->group);

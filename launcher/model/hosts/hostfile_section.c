@@ -22,18 +22,6 @@ static int refuse(const struct ini_place *place, struct error *err, const char *
                         why->text);
 }
 
-/* The length of the first word, and where the second part begins. */
-static size_t first_word(const char *text, const char **rest)
-{
-    size_t length = 0;
-    while (text[length] != '\0' && !blank_is(text[length]))
-        length++;
-    *rest = text + length;
-    while (blank_is(**rest))
-        (*rest)++;
-    return length;
-}
-
 static void add_named(struct host_section *section, const char *text, size_t length, int line)
 {
     section->hosts =
@@ -45,11 +33,13 @@ static void add_named(struct host_section *section, const char *text, size_t len
 static int read_header(const char *name, struct host_section *out, struct error *err)
 {
     static const char *const words[] = {"defaults", "group", "host"};
-    const char *rest;
-    size_t length = first_word(name, &rest);
+    const char *word = NULL;
+    struct text_rest behind = text_rest_of(name, strlen(name));
+    size_t length = text_take_word(&behind, "", &word);
+    const char *rest = behind.at;
     int kind = 0;
     while (kind < SECTION_KINDS &&
-           (strlen(words[kind]) != length || memcmp(words[kind], name, length) != 0))
+           (strlen(words[kind]) != length || memcmp(words[kind], word, length) != 0))
         kind++;
     out->kind = (enum section_kind)kind;
     if (kind == SECTION_KINDS || (kind == SECTION_DEFAULTS && *rest != '\0'))
@@ -71,21 +61,15 @@ static int take_section(void *context, const struct ini_place *place, const char
     struct host_sections *sections = context;
     struct host_section section = {.line = place->line};
     struct error why = ERROR_INIT;
-    int result = 0;
-    if (sections->count >= SECTIONS_MAX)
-        result =
-            error_status(&why, STATUS_USAGE, "more than %d sections; expected fewer", SECTIONS_MAX);
-    else
-        result = read_header(name, &section, &why);
+    int result = sections->count < SECTIONS_MAX
+                     ? read_header(name, &section, &why)
+                     : error_set(&why, "more than %d sections; expected fewer", SECTIONS_MAX);
     if (result < 0) {
         char *shown AUTO_FREE = mem_printf("[%s]", plain_show(name, strlen(name)).text);
         return refuse(place, err, shown, &why);
     }
-    if (sections->count >= sections->room) {
-        sections->room = sections->room == 0 ? 16 : sections->room * 2;
-        sections->items =
-            mem_resize_array(sections->items, sections->room, sizeof(*sections->items));
-    }
+    sections->items =
+        mem_one_more(sections->items, sections->count, &sections->room, sizeof(*sections->items));
     section.first = sections->setting_count;
     sections->items[sections->count++] = section;
     return 0;
@@ -167,11 +151,8 @@ static int take_setting(struct host_sections *sections, const struct ini_place *
         free(setting.text);
         return -1;
     }
-    if (sections->setting_count >= sections->setting_room) {
-        sections->setting_room = sections->setting_room == 0 ? 64 : sections->setting_room * 2;
-        sections->settings = mem_resize_array(sections->settings, sections->setting_room,
-                                              sizeof(*sections->settings));
-    }
+    sections->settings = mem_one_more(sections->settings, sections->setting_count,
+                                      &sections->setting_room, sizeof(*sections->settings));
     sections->settings[sections->setting_count++] = setting;
     section->count++;
     return 0;
@@ -241,15 +222,4 @@ void host_sections_destroy(struct host_sections *sections)
     free(sections->items);
     free(sections->settings);
     *sections = (struct host_sections){.count = 0};
-}
-
-const struct host_section *host_sections_find_group(const struct host_sections *sections,
-                                                    const char *name)
-{
-    for (size_t i = 0; i < sections->count; i++) {
-        const struct host_section *section = &sections->items[i];
-        if (section->kind == SECTION_GROUP && strcmp(section->name, name) == 0)
-            return section;
-    }
-    return NULL;
 }

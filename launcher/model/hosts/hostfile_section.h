@@ -45,6 +45,3 @@ struct host_sections {
 int host_sections_read(const char *text, const char *file, struct host_sections *out,
                        struct error *err);
 void host_sections_destroy(struct host_sections *sections);
-
-const struct host_section *host_sections_find_group(const struct host_sections *sections,
-                                                    const char *name); /* NULL: none */

@@ -23,16 +23,13 @@ void host_traits_copy(struct host_traits *to, const struct host_traits *from)
     if (to == from)
         return;
     host_traits_clear(to);
+    *to = *from;
     to->user = mem_strdup(from->user);
     to->address = mem_strdup(from->address);
     to->identity = mem_strdup(from->identity);
-    to->port = from->port;
-    to->transport = from->transport;
-    to->gpus = from->gpus;
-    to->came = from->came;
     to->wdir = mem_strdup(from->wdir);
-    for (size_t i = 0; i < from->env.count; i++)
-        strv_add(&to->env, from->env.items[i]);
+    to->env = (struct strv)STRV_INIT;
+    strv_copy(&to->env, from->env.items);
 }
 
 bool host_traits_equal(const struct host_traits *one, const struct host_traits *other)
@@ -76,17 +73,11 @@ struct host *hosts_add(struct host_list *list, const char *name, int slots, bool
     return host;
 }
 
-static void copy_one(struct host_list *to, const struct host *host)
+void hosts_add_copy(struct host_list *to, const struct host *host)
 {
     struct host *copy = hosts_add(to, host->name, host->slots, host->slots_given);
     copy->max_slots = host->max_slots;
     host_traits_copy(&copy->traits, &host->traits);
-}
-
-static void copy_first(struct host_list *to, const struct host_list *from, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        copy_one(to, &from->items[i]);
 }
 
 void hosts_keep(struct host_list *list, size_t count)
@@ -95,7 +86,8 @@ void hosts_keep(struct host_list *list, size_t count)
     if (count >= all.count)
         return;
     *list = (struct host_list){.count = 0};
-    copy_first(list, &all, count);
+    for (size_t i = 0; i < count; i++)
+        hosts_add_copy(list, &all.items[i]);
     hosts_destroy(&all);
 }
 
@@ -108,7 +100,7 @@ void hosts_leave_out(struct host_list *list, bool (*bad)(void *context, const ch
     for (size_t i = 0; i < all.count; i++) {
         if (bad(context, all.items[i].name))
             continue;
-        copy_one(list, &all.items[i]);
+        hosts_add_copy(list, &all.items[i]);
         places[i] = (uint32_t)list->count;
     }
     list->said = 0;
@@ -121,7 +113,8 @@ void hosts_leave_out(struct host_list *list, bool (*bad)(void *context, const ch
 
 void hosts_copy(struct host_list *to, const struct host_list *from)
 {
-    copy_first(to, from, from->count);
+    for (size_t i = 0; i < from->count; i++)
+        hosts_add_copy(to, &from->items[i]);
     to->said = 0;
     for (size_t i = 0; i < from->said; i++)
         remember_order(to, from->sequence[i]);

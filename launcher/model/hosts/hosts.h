@@ -61,6 +61,8 @@ struct host_list {
 /* Appends, or adds the slots to the host of this name (sums stop at INT_MAX). Constant time.
  * Returns the host, borrowed until the next one is added. */
 struct host *hosts_add(struct host_list *list, const char *name, int slots, bool slots_given);
+/* Adds its slots, and what else is known of it. */
+void hosts_add_copy(struct host_list *list, const struct host *host);
 const struct host *hosts_find(const struct host_list *list, const char *name); /* NULL: none */
 int hosts_slots(const struct host_list *list); /* all slots together, at most INT_MAX */
 
