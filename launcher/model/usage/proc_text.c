@@ -43,14 +43,14 @@ static int take_decimal(const char **at, double *out)
     return 0;
 }
 
-/* What follows `key` at the beginning of a line. NULL: there is no such line. */
+/* What follows `key` and blanks at the beginning of a line. NULL: there is no such line. */
 static const char *after_key(const char *text, const char *key)
 {
     size_t length = strlen(key);
     for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
         line += *line == '\n';
         if (strncmp(line, key, length) == 0)
-            return line + length;
+            return line + length + strspn(line + length, " \t");
     }
     return NULL;
 }
@@ -58,10 +58,7 @@ static const char *after_key(const char *text, const char *key)
 static int read_key(const char *text, const char *key, uint64_t *out)
 {
     const char *at = after_key(text, key);
-    if (at == NULL)
-        return -1;
-    at += strspn(at, " \t");
-    return take_digits(&at, out);
+    return at == NULL ? -1 : take_digits(&at, out);
 }
 
 /* The fields that we want, by their number in proc(5). */
@@ -78,48 +75,37 @@ enum {
     RSS = 24
 };
 
-static void keep_field(struct proc_stat *stat, int field, uint64_t value)
-{
-    if (field == PARENT)
-        stat->parent = (int64_t)value;
-    else if (field == SESSION)
-        stat->session = (int64_t)value;
-    else if (field == FLAGS)
-        stat->flags = value;
-    else if (field == FAULTS || field == CHILD_FAULTS)
-        stat->faults += value;
-    else if (field >= CPU_FIRST && field <= CPU_LAST)
-        stat->cpu_ticks += value;
-    else if (field == THREADS)
-        stat->threads = value;
-    else if (field == START)
-        stat->start_ticks = value;
-    else if (field == RSS)
-        stat->resident_pages = value;
-}
-
 /* The name in parentheses may hold anything, also ')' and newlines. */
 int proc_stat_read(const char *text, struct proc_stat *out)
 {
     const char *at = strrchr(text, ')');
     if (at == NULL || at[1] != ' ' || at[2] == '\0' || at[3] != ' ')
         return -1;
-    struct proc_stat stat = {.state = at[2]};
+    uint64_t fields[RSS + 1] = {0}, code = 0;
+    char state = at[2];
     at += 4;
     for (int field = PARENT; field <= RSS; field++) {
-        uint64_t value;
         bool negative = *at == '-'; /* the terminal, and priorities: none of ours */
         at += negative;
-        if (take_digits(&at, &value) < 0 || (*at != ' ' && field < RSS))
+        if (take_digits(&at, &fields[field]) < 0 || (*at != ' ' && field < RSS))
             return -1;
-        keep_field(&stat, field, negative ? 0 : value);
+        if (negative)
+            fields[field] = 0;
         at += *at == ' ';
     }
     const char *last = strrchr(at, ' ');
-    uint64_t code = 0;
     at = last != NULL ? last + 1 : "";
-    stat.code = take_digits(&at, &code) == 0 ? (int64_t)code : 0;
-    *out = stat;
+    *out = (struct proc_stat){.parent = (int64_t)fields[PARENT],
+                              .session = (int64_t)fields[SESSION],
+                              .flags = fields[FLAGS],
+                              .start_ticks = fields[START],
+                              .threads = fields[THREADS],
+                              .resident_pages = fields[RSS],
+                              .faults = fields[FAULTS] + fields[CHILD_FAULTS],
+                              .code = take_digits(&at, &code) == 0 ? (int64_t)code : 0,
+                              .state = state};
+    for (int field = CPU_FIRST; field <= CPU_LAST; field++)
+        out->cpu_ticks += fields[field];
     return 0;
 }
 
@@ -144,10 +130,7 @@ static int take_hex(const char **at, uint64_t *out)
 static int read_mask(const char *text, const char *key, uint64_t *out)
 {
     const char *at = after_key(text, key);
-    if (at == NULL)
-        return -1;
-    at += strspn(at, " \t");
-    return take_hex(&at, out);
+    return at == NULL ? -1 : take_hex(&at, out);
 }
 
 int proc_pending_read(const char *text, uint64_t *out)
@@ -173,22 +156,16 @@ int proc_run_ns_read(const char *text, uint64_t *out)
     return 0;
 }
 
-/* " 0x7f02" */
-static int take_argument(const char **at, uint64_t *out)
-{
-    if (strncmp(*at, " 0x", 3) != 0)
-        return -1;
-    *at += 3;
-    return take_hex(at, out);
-}
-
 int proc_call_read(const char *text, struct proc_call *out)
 {
     struct proc_call call;
     if (take_digits(&text, &call.number) < 0)
         return -1;
     for (int i = 0; i < PROC_CALL_ARGUMENTS; i++) {
-        if (take_argument(&text, &call.arguments[i]) < 0)
+        if (strncmp(text, " 0x", 3) != 0)
+            return -1;
+        text += 3;
+        if (take_hex(&text, &call.arguments[i]) < 0)
             return -1;
     }
     *out = call;
@@ -208,7 +185,7 @@ int proc_io_read(const char *text, struct proc_io *out)
 /* "some avg10=98.85 avg60=99.29 avg300=99.60 total=2669274995" */
 static int read_pressure_line(const char *line, double *percent, uint64_t *total_us)
 {
-    static const char first[] = " avg10=", last[] = " total=";
+    static const char first[] = "avg10=", last[] = " total=";
     const char *end = line + strcspn(line, "\n"), *total = strstr(line, last);
     if (strncmp(line, first, strlen(first)) != 0 || total == NULL || total > end)
         return -1;
@@ -230,11 +207,7 @@ int proc_pressure_read(const char *text, struct proc_pressure *out)
 
 int proc_load_read(const char *text, double *out)
 {
-    double load;
-    if (take_decimal(&text, &load) < 0)
-        return -1;
-    *out = load;
-    return 0;
+    return take_decimal(&text, out);
 }
 
 int proc_memory_read(const char *text, struct proc_memory *out)
