@@ -35,27 +35,18 @@ union setting_field {
 
 #define RANK_MAX 9999999
 
+static bool is_text(enum option_type type)
+{
+    return type == OPTION_STRING || type == OPTION_TEMPLATE || type == OPTION_RANKS;
+}
+
 /* Frees what the field owns. */
 static void value_release(enum option_type type, union setting_field field)
 {
-    switch (type) {
-    case OPTION_STRING:
-    case OPTION_TEMPLATE:
-    case OPTION_RANKS:
-        free(*field.text);
-        *field.text = NULL;
-        break;
-    case OPTION_LIST: strv_destroy(field.list); break;
-    case OPTION_INT:
-    case OPTION_DOUBLE:
-    case OPTION_COUNT:
-    case OPTION_BOOL:
-    case OPTION_TRISTATE:
-    case OPTION_DURATION:
-    case OPTION_RANGE:
-    case OPTION_RANK:
-    case OPTION_ENUM: break;
-    }
+    if (is_text(type))
+        mem_free_at(field.text);
+    else if (type == OPTION_LIST)
+        strv_destroy(field.list);
 }
 
 static int set_text(union setting_field field, const char *text)
@@ -114,15 +105,12 @@ static int set_count(const char *accepts, const char *text, int64_t *out, struct
     return 0;
 }
 
-static int set_switch(const char *text, bool *yes, int *tristate, struct error *err)
+static int set_tristate(const char *text, int *out, struct error *err)
 {
-    bool value = false;
-    if (parse_bool(text, &value, err) < 0)
+    bool yes = false;
+    if (parse_bool(text, &yes, err) < 0)
         return -1;
-    if (yes != NULL)
-        *yes = value;
-    else
-        *tristate = value;
+    *out = yes;
     return 0;
 }
 
@@ -212,8 +200,8 @@ static int value_parse(enum option_id id, union setting_field field, const char 
     case OPTION_INT: return set_int(info->accepts, text, field.number, err);
     case OPTION_DOUBLE: return set_double(info->accepts, text, field.real, err);
     case OPTION_COUNT: return set_count(info->accepts, text, field.number, err);
-    case OPTION_BOOL: return set_switch(text, field.yes, NULL, err);
-    case OPTION_TRISTATE: return set_switch(text, NULL, field.word, err);
+    case OPTION_BOOL: return parse_bool(text, field.yes, err);
+    case OPTION_TRISTATE: return set_tristate(text, field.word, err);
     case OPTION_DURATION: return parse_duration_ms(text, field.number, err);
     case OPTION_RANGE: return set_range(text, field.range, err);
     case OPTION_RANK: return set_rank(id, text, field.number, err);
@@ -223,41 +211,32 @@ static int value_parse(enum option_id id, union setting_field field, const char 
     return -1;
 }
 
-/* The shortest exact form: 90000 is "90", 1500 is "1.5", in seconds. */
-static void format_duration(int64_t ms, struct buf *out)
+/* The shortest exact form: 90000 is "90", 1500 is "1500ms"; -1: it is unset. */
+static int format_duration(int64_t ms, struct buf *out)
 {
-    if (ms % 1000 == 0)
-        buf_printf(out, "%" PRId64, ms / 1000);
-    else
-        buf_printf(out, "%" PRId64 "ms", ms);
+    if (ms < 0)
+        return -1;
+    return ms % 1000 == 0 ? buf_printf(out, "%" PRId64, ms / 1000)
+                          : buf_printf(out, "%" PRId64 "ms", ms);
 }
 
-static int format_number(const struct option_info *info, int64_t value, struct buf *out)
+static int format_number(const struct option_info *info, double value, struct buf *out)
 {
     double min = 0, max = 0;
     limits_of(info->accepts, &min, &max);
-    if ((double)value < min || (double)value > max)
-        return -1;
-    return buf_printf(out, "%" PRId64, value);
+    return value < min || value > max ? -1 : buf_printf(out, "%.15g", value);
 }
 
-static int format_real(const struct option_info *info, double value, struct buf *out)
+static int format_word(enum option_id id, int index, struct buf *out)
 {
-    double min = 0, max = 0;
-    limits_of(info->accepts, &min, &max);
-    if (value < min || value > max)
-        return -1;
-    return buf_printf(out, "%.15g", value);
+    char word[OPTION_NAME_MAX];
+    return index < 0 || option_word(id, index, word) < 0 ? -1 : buf_puts(out, word);
 }
 
 static int format_rank(enum option_id id, int64_t rank, struct buf *out)
 {
-    char word[OPTION_NAME_MAX];
-    if (rank >= 0)
-        return buf_printf(out, "%" PRId64, rank);
-    if (option_word(id, (int)(SET_RANK_ALL - rank), word) < 0)
-        return -1;
-    return buf_puts(out, word);
+    return rank >= 0 ? buf_printf(out, "%" PRId64, rank)
+                     : format_word(id, (int)(SET_RANK_ALL - rank), out);
 }
 
 static int format_list(const struct strv *list, struct buf *out)
@@ -267,22 +246,12 @@ static int format_list(const struct strv *list, struct buf *out)
     return list->count == 0 ? -1 : 0;
 }
 
-static int format_words(enum option_id id, int index, struct buf *out)
-{
-    char word[OPTION_NAME_MAX];
-    if (index < 0 || option_word(id, index, word) < 0)
-        return -1;
-    return buf_puts(out, word);
-}
-
 static int format_times(const struct duration_range *range, struct buf *out)
 {
-    if (range->min_ms < 0)
+    if (format_duration(range->min_ms, out) < 0)
         return -1;
-    format_duration(range->min_ms, out);
     buf_putc(out, ' ');
-    format_duration(range->max_ms, out);
-    return 0;
+    return format_duration(range->max_ms, out);
 }
 
 /* Appends what value_parse() would take; -1 and nothing appended when the field is unset.
@@ -295,19 +264,15 @@ static int value_format(enum option_id id, union setting_field field, struct buf
     case OPTION_TEMPLATE:
     case OPTION_RANKS: return *field.text == NULL ? -1 : buf_puts(out, *field.text);
     case OPTION_INT:
-    case OPTION_COUNT: return format_number(info, *field.number, out);
-    case OPTION_DOUBLE: return format_real(info, *field.real, out);
+    case OPTION_COUNT: return format_number(info, (double)*field.number, out);
+    case OPTION_DOUBLE: return format_number(info, *field.real, out);
     case OPTION_BOOL: return buf_puts(out, *field.yes ? "yes" : "no");
     case OPTION_TRISTATE:
         return *field.word < 0 ? -1 : buf_puts(out, *field.word != 0 ? "yes" : "no");
-    case OPTION_DURATION:
-        if (*field.number < 0)
-            return -1;
-        format_duration(*field.number, out);
-        return 0;
+    case OPTION_DURATION: return format_duration(*field.number, out);
     case OPTION_RANGE: return format_times(field.range, out);
     case OPTION_RANK: return format_rank(id, *field.number, out);
-    case OPTION_ENUM: return format_words(id, *field.word, out);
+    case OPTION_ENUM: return format_word(id, *field.word, out);
     case OPTION_LIST: return format_list(field.list, out);
     }
     return -1;
@@ -336,10 +301,9 @@ static union setting_field field_of(const struct settings *settings, enum option
 /* Copies the default into a field that owns nothing. */
 static void field_init(struct settings *settings, enum option_id id)
 {
-    enum option_type type = option_info(id)->type;
     union setting_field field = field_of(settings, id);
     memcpy(field.bytes, field_of(&defaults, id).bytes, places[id].size);
-    if (type == OPTION_STRING || type == OPTION_TEMPLATE || type == OPTION_RANKS)
+    if (is_text(option_info(id)->type))
         *field.text = mem_strdup(*field.text);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/settings/split.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -9,11 +8,6 @@
 
 #define COMMAND_MAX ((size_t)65536)
 #define BLANKS " \t\n"
-
-static bool is_blank(char byte)
-{
-    return byte == ' ' || byte == '\t' || byte == '\n';
-}
 
 /* Appends the quoted part that begins at `at` and returns what follows it; NULL: it has no end. */
 static const char *quoted(const char *at, struct buf *word)
@@ -33,7 +27,7 @@ static const char *quoted(const char *at, struct buf *word)
  * backslash at the end. */
 static const char *take_word(const char *at, struct buf *word)
 {
-    while (at != NULL && *at != '\0' && !is_blank(*at)) {
+    while (at != NULL && *at != '\0' && strchr(BLANKS, *at) == NULL) {
         if (*at == '\'' || *at == '"') {
             at = quoted(at, word);
             continue;
