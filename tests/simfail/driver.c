@@ -175,7 +175,7 @@ static void take_exit(struct world *world, const struct news *news)
                                         .uncertainty_ns = doubt_of(world, news->host)};
     int64_t killed_ns = driver->hosts[news->host].killed_ns;
     record->by_us = killed_ns != 0 && news->stamp_ns > killed_ns;
-    bool wanted = exit_policy_exited(driver->policy, &record->event);
+    bool wanted = exit_policy_ended(driver->policy, FACT_EXITED, &record->event, NULL);
     if (driver->first >= 0 && news->rank != driver->first && came(world, news->rank))
         stop_waiting(world);
     if (wanted)

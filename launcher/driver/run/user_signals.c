@@ -140,7 +140,7 @@ static void end_job(struct job *job, int signal, int64_t grace_ms, const char *s
     else
         exit_outside_interrupted(&job->outside, signal, clock_mono_ns());
     if (is_slurms(job, signal))
-        exit_outside_signal_round(&job->outside, SIGNAL_ROUND_MS * INT64_C(1000000));
+        job->outside.interrupted.round_ns = SIGNAL_ROUND_MS * INT64_C(1000000);
     bool now = sent == SIGKILL || !job->kind->has_workers;
     int64_t usual = grace_ms < 0 ? usual_grace(job, signal) : grace_ms;
     int64_t grace = now ? 0 : usual;

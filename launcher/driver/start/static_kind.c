@@ -343,8 +343,8 @@ static void exited(struct job *job, const struct exit_event *event)
     job_rendezvous_rank_gone(job_part(job, job_rendezvous), event->seat);
     cause_wait_exited(of(job)->wait, event->seat);
     end_if(job,
-           record->exec_failed ? exit_policy_exec_failed(policy, event, record->text)
-                               : exit_policy_exited(policy, event),
+           record->exec_failed ? exit_policy_ended(policy, FACT_NOT_EXECUTED, event, record->text)
+                               : exit_policy_ended(policy, FACT_EXITED, event, NULL),
            record->rank, incident_exit_text(job, event));
     worlds_exited(of(job)->worlds, event->seat);
 }
@@ -359,7 +359,7 @@ static void finished(struct job *job, int seat)
 static void aborted(struct job *job, const struct exit_event *event, const char *message)
 {
     int rank = job_seat_rank(job, event->seat);
-    end_if(job, exit_policy_aborted(of(job)->policy, event, message), rank,
+    end_if(job, exit_policy_ended(of(job)->policy, FACT_ABORTED, event, message), rank,
            mem_printf("rank %d on %s aborted the job", rank, job_seat_host(job, event->seat)));
 }
 

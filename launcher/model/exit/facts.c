@@ -108,16 +108,11 @@ static enum exit_order order_of_end(const struct exit_facts *f, int rank, int no
     return order_of(f, f->ranks[rank].when_ns, rank, node);
 }
 
-static bool blames_peer(const struct exit_said *said)
-{
-    return said->kind == SYMPTOM_LOST || said->kind == SYMPTOM_TIMEOUT;
-}
-
 bool exit_facts_stands_alone(const struct exit_facts *f, int rank)
 {
     const struct exit_record *record = &f->ranks[rank];
     const struct exit_said *said = &f->said[rank];
-    int64_t when_ns = blames_peer(said) ? said->when_ns : record->when_ns;
+    int64_t when_ns = symptom_blames_peer(said->kind) ? said->when_ns : record->when_ns;
     return exit_record_grade(record) > 1 || said->kind == SYMPTOM_OWN ||
            said->kind == SYMPTOM_MIXED || f->own_error_ns < when_ns - record->uncertainty_ns;
 }
@@ -127,7 +122,7 @@ static bool follows_from(const struct exit_facts *f, int rank, int node)
     if (f->plan->ranks[rank].node == node || !exit_facts_loss_is_causal(f, node))
         return false;
     const struct exit_said *said = &f->said[rank];
-    if (!blames_peer(said))
+    if (!symptom_blames_peer(said->kind))
         return order_of_end(f, rank, node) == EXIT_AFTER;
     enum exit_order order = order_of(f, said->when_ns, rank, node);
     /* who does not hear of a host any more waits first */

@@ -50,12 +50,14 @@ static bool start_ending(struct exit_policy *p)
     return first;
 }
 
-static bool take(struct exit_policy *p, enum exit_fact fact, const struct exit_event *event,
-                 const char *text)
+bool exit_policy_ended(struct exit_policy *p, enum exit_fact fact, const struct exit_event *event,
+                       const char *text)
 {
     struct exit_record *record = find(p, event->seat);
     if (record == NULL)
         return false;
+    if (fact == FACT_EXITED && event->signaled)
+        fact = FACT_SIGNALED;
     exit_record_merge(record, fact, event, text);
     struct exit_node *node = &p->facts.nodes[p->facts.plan->ranks[event->seat].node];
     if (record->when_ns > node->seen_ns)
@@ -69,22 +71,6 @@ void exit_policy_started(struct exit_policy *p, int rank)
     struct exit_record *record = find(p, rank);
     if (record != NULL && record->fact == FACT_NONE)
         record->fact = FACT_STARTED;
-}
-
-bool exit_policy_exited(struct exit_policy *p, const struct exit_event *event)
-{
-    return take(p, event->signaled ? FACT_SIGNALED : FACT_EXITED, event, NULL);
-}
-
-bool exit_policy_aborted(struct exit_policy *p, const struct exit_event *event, const char *message)
-{
-    return take(p, FACT_ABORTED, event, message);
-}
-
-bool exit_policy_exec_failed(struct exit_policy *p, const struct exit_event *event,
-                             const char *text)
-{
-    return take(p, FACT_NOT_EXECUTED, event, text);
 }
 
 bool exit_policy_node_lost(struct exit_policy *p, int node, const struct exit_loss *loss,
@@ -127,22 +113,13 @@ void exit_policy_killed(struct exit_policy *p, int node, int64_t when_ns)
         p->facts.first_kill_ns = when_ns;
 }
 
-static enum exit_cause cause_of_record(const struct exit_record *record)
-{
-    switch (record->fact) {
-    case FACT_EXITED: return CAUSE_EXIT;
-    case FACT_SIGNALED: return CAUSE_SIGNAL;
-    case FACT_ABORTED: return CAUSE_ABORT;
-    case FACT_NOT_EXECUTED: return CAUSE_EXEC;
-    case FACT_NONE:
-    case FACT_STARTED: break;
-    }
-    return CAUSE_NO_STATUS;
-}
-
 static void blame_rank(const struct exit_policy *p, int rank, struct verdict *out, struct buf *text)
 {
-    out->cause = cause_of_record(&p->facts.ranks[rank]);
+    static const enum exit_cause causes[] = {
+        [FACT_NONE] = CAUSE_NO_STATUS, [FACT_STARTED] = CAUSE_NO_STATUS,
+        [FACT_EXITED] = CAUSE_EXIT,    [FACT_SIGNALED] = CAUSE_SIGNAL,
+        [FACT_ABORTED] = CAUSE_ABORT,  [FACT_NOT_EXECUTED] = CAUSE_EXEC};
+    out->cause = causes[p->facts.ranks[rank].fact];
     out->seat = rank;
     out->node = p->facts.plan->ranks[rank].node;
     out->status = exit_record_status(&p->facts.ranks[rank]);

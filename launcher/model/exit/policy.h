@@ -68,15 +68,13 @@ void exit_policy_grow(struct exit_policy *policy, const struct plan *plan);
 
 void exit_policy_started(struct exit_policy *policy, int rank); /* an exit implies it */
 
-/* The next four return true when this news must start the teardown. They do so at most once in all,
- * and never after a kill or something from outside began it. `message` and `text` may be NULL. */
-bool exit_policy_exited(struct exit_policy *policy, const struct exit_event *event);
-/* event: code is the given one; signaled and core are ignored */
-bool exit_policy_aborted(struct exit_policy *policy, const struct exit_event *event,
-                         const char *message);
-/* event: code is 126 or 127; `text` says which file and why */
-bool exit_policy_exec_failed(struct exit_policy *policy, const struct exit_event *event,
-                             const char *text);
+/* The next two return true when this news must start the teardown. They do so at most once in all,
+ * and never after a kill or something from outside began it. `text` may be NULL. */
+
+/* FACT_EXITED: also by a signal. FACT_ABORTED: the event's code is the given one; `text` is the
+ * message. FACT_NOT_EXECUTED: the code is 126 or 127; `text` says which file and why. */
+bool exit_policy_ended(struct exit_policy *policy, enum exit_fact fact,
+                       const struct exit_event *event, const char *text);
 bool exit_policy_node_lost(struct exit_policy *policy, int node, const struct exit_loss *loss,
                            const char *text);
 

@@ -25,11 +25,6 @@ static struct symptom read_whole(const struct root_cause_rank *rank)
     return symptom;
 }
 
-static bool blames_peer(const struct symptom *symptom)
-{
-    return symptom->kind == SYMPTOM_LOST || symptom->kind == SYMPTOM_TIMEOUT;
-}
-
 /* How far the order of the two may be wrong. */
 static int64_t doubt_ns(const struct root_cause_rank *a, const struct root_cause_rank *b)
 {
@@ -85,7 +80,7 @@ static void look_at(struct root_cause_search *s, int seat)
     note_clean(s, seat);
     if (symptom.kind == SYMPTOM_MIXED)
         s->doubtful = true;
-    if (blames_peer(&symptom) && symptom.when_ns < s->earliest.when_ns)
+    if (symptom_blames_peer(symptom.kind) && symptom.when_ns < s->earliest.when_ns)
         s->earliest = (struct moment){rank, symptom.when_ns};
     if (is_candidate(s, rank, &symptom) &&
         (s->best < 0 || symptom.when_ns < s->best_symptom.when_ns)) {
@@ -242,7 +237,7 @@ void root_cause_find(const struct root_cause_rank *ranks, int count, int first,
     *out = (struct root_cause){.kind = ROOT_CAUSE_NONE, .seat = -1};
     struct root_cause_search s = {
         .ranks = ranks, .blame = read_whole(&ranks[first]), .best = -1, .clean = -1, .tied = -1};
-    if (!ranks[first].may_follow || !blames_peer(&s.blame))
+    if (!ranks[first].may_follow || !symptom_blames_peer(s.blame.kind))
         return;
     s.blamed = s.earliest = (struct moment){&ranks[first], s.blame.when_ns};
     for (int seat = 0; seat < count; seat++)
@@ -261,7 +256,7 @@ bool root_cause_came(const struct root_cause_rank *rank)
     if (!rank->clean && !rank->may_follow)
         return true; /* a crash, or a kill from outside */
     struct symptom symptom = read_whole(rank);
-    return rank->finished && !blames_peer(&symptom);
+    return rank->finished && !symptom_blames_peer(symptom.kind);
 }
 
 bool root_cause_comes(const struct root_cause_rank *ranks, int count, int first)
@@ -291,6 +286,6 @@ bool root_cause_follows(const struct root_cause_rank *rank, int node, const stru
     bool at_once =
         symptom.kind == SYMPTOM_LOST && loss->silent; /* who waits for a host waits first */
     int64_t doubt = exit_time(rank->uncertainty_ns) + exit_time(loss->uncertainty_ns);
-    return rank->may_follow && blames_peer(&symptom) && !at_once &&
+    return rank->may_follow && symptom_blames_peer(symptom.kind) && !at_once &&
            symptom.when_ns + doubt >= alive_ns;
 }

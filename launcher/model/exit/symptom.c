@@ -102,11 +102,6 @@ static struct sign sign_of(const struct tail_line *line)
     return (struct sign){SIGN_NONE, -1};
 }
 
-static bool from_peer(enum symptom_kind kind)
-{
-    return kind == SYMPTOM_LOST || kind == SYMPTOM_TIMEOUT;
-}
-
 static void quote(struct symptom *out, const struct tail_line *line)
 {
     char *whole AUTO_FREE = mem_strndup(line->text, line->length);
@@ -148,7 +143,8 @@ static void take(struct reader *r, struct sign sign, int64_t begun_ns, const str
     r->chained = r->open = false;
     if (out->kind == SYMPTOM_NONE)
         conclude(out, sign, begun_ns, line);
-    else if (from_peer(out->kind) ? kind == SYMPTOM_OWN && !chained : chained && from_peer(kind))
+    else if (symptom_blames_peer(out->kind) ? kind == SYMPTOM_OWN && !chained
+                                            : chained && symptom_blames_peer(kind))
         out->kind = SYMPTOM_MIXED;
 }
 
@@ -156,7 +152,7 @@ static void take_sign(struct reader *r, struct sign sign, int64_t begun_ns,
                       const struct tail_line *line)
 {
     bool first = r->out->kind == SYMPTOM_NONE, open = sign.kind == SIGN_OPEN;
-    if (r->open && from_peer(kind_of(sign))) {
+    if (r->open && symptom_blames_peer(kind_of(sign))) {
         conclude(r->out, sign, r->out->when_ns, line); /* what the error before is about */
         r->open = false;
         return;
@@ -164,7 +160,7 @@ static void take_sign(struct reader *r, struct sign sign, int64_t begun_ns,
     /* The parts of one error are all open. */
     if (r->open && open)
         return;
-    if (!first && open && from_peer(r->out->kind))
+    if (!first && open && symptom_blames_peer(r->out->kind))
         return; /* mostly one more report of the same */
     take(r, sign, begun_ns, line);
     r->open = first && open;

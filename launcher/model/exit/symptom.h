@@ -27,6 +27,11 @@ enum symptom_kind {
     SYMPTOM_MIXED,
 };
 
+static inline bool symptom_blames_peer(enum symptom_kind kind)
+{
+    return kind == SYMPTOM_LOST || kind == SYMPTOM_TIMEOUT;
+}
+
 struct symptom {
     enum symptom_kind kind;
     bool of_rank;    /* LOST, TIMEOUT: the peer is a rank for sure, and not another service */

@@ -64,11 +64,6 @@ void exit_outside_stopped(struct exit_outside *outside, int signal, int64_t when
     outside->interrupted.stopped = exit_text(text, EXIT_TEXT_OWN);
 }
 
-void exit_outside_signal_round(struct exit_outside *outside, int64_t round_ns)
-{
-    outside->interrupted.round_ns = round_ns;
-}
-
 bool exit_outside_ends(const struct exit_outside *outside)
 {
     return outside->launcher.status != 0 || outside->interrupted.signal != 0;

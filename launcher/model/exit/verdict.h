@@ -70,7 +70,8 @@ struct exit_outside { /* all zero is ready */
     struct {
         int signal; /* 0: none */
         int64_t when_ns;
-        int64_t round_ns; /* it may have reached a rank that much earlier */
+        int64_t round_ns; /* a scheduler sends the signal to every process of the job, in any order:
+                             a rank that it killed that much earlier did not fail */
         char *stopped;    /* the whole explanation, if it was a request; owned; NULL: a signal */
     } interrupted;
 };
@@ -89,10 +90,6 @@ void exit_outside_interrupted(struct exit_outside *outside, int signal, int64_t 
  * whole explanation. */
 void exit_outside_stopped(struct exit_outside *outside, int signal, int64_t when_ns,
                           const char *text);
-
-/* A scheduler sends that signal to every process of the job, in any order. A rank that it killed
- * up to `round_ns` before the launcher got it did not fail. */
-void exit_outside_signal_round(struct exit_outside *outside, int64_t round_ns);
 
 /* One of the two has happened. */
 bool exit_outside_ends(const struct exit_outside *outside);

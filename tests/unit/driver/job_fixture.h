@@ -136,7 +136,7 @@ static inline void exits(struct fixture *f, int rank, bool signaled, int code, i
     assert_true(rank_exited(&f->job.ranks, rank, when_ns));
     f->job.ranks.records[rank].signaled = signaled;
     f->job.ranks.records[rank].code = code;
-    exit_policy_exited(f->policy, &event);
+    exit_policy_ended(f->policy, FACT_EXITED, &event, NULL);
     rank_finished(&f->job.ranks, rank);
 }
 

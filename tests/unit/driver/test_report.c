@@ -110,7 +110,7 @@ static void test_not_executed(void **state)
     f->job.ranks.records[0].exec_failed = true;
     f->job.ranks.records[0].code = 127;
     f->job.ranks.records[0].text = mem_strdup("cannot execute ./train: no such file");
-    exit_policy_exec_failed(f->policy, &event, "cannot execute ./train: no such file");
+    exit_policy_ended(f->policy, FACT_NOT_EXECUTED, &event, "cannot execute ./train: no such file");
     const char *text = block(f);
     assert_int_equal(f->verdict.status, 127);
     says(text, "cannot execute ./train");

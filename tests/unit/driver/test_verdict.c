@@ -229,7 +229,7 @@ static void test_roles(void **state)
     record->signaled = true; /* signal 0 does not come; the code is that of the signal */
     exit_outside_interrupted(&f->job.outside, SIGINT, 7 * SECOND);
     expect_role(f, "failed"); /* not after it */
-    exit_outside_signal_round(&f->job.outside, SECOND);
+    f->job.outside.interrupted.round_ns = SECOND;
     expect_role(f, "consequence");
     f->job.outside.interrupted.signal = 0;
     expect_role(f, "failed");

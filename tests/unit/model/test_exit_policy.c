@@ -58,14 +58,14 @@ static void end(struct fixture *f)
 static bool exits(struct fixture *f, int rank, int code, double ms)
 {
     struct exit_event event = {.seat = rank, .code = code, .when_ns = (int64_t)(ms * MS)};
-    return exit_policy_exited(f->policy, &event);
+    return exit_policy_ended(f->policy, FACT_EXITED, &event, NULL);
 }
 
 static bool dies(struct fixture *f, int rank, int signal, double ms)
 {
     struct exit_event event = {
         .seat = rank, .signaled = true, .code = signal, .when_ns = (int64_t)(ms * MS)};
-    return exit_policy_exited(f->policy, &event);
+    return exit_policy_ended(f->policy, FACT_EXITED, &event, NULL);
 }
 
 /* As exits() and dies() (signal > 0), on a clock that is known to 0.5 ms. */
@@ -78,13 +78,13 @@ static bool ends_about(struct fixture *f, int rank, int code, int signal, double
         .when_ns = (int64_t)(ms * MS),
         .uncertainty_ns = MS / 2,
     };
-    return exit_policy_exited(f->policy, &event);
+    return exit_policy_ended(f->policy, FACT_EXITED, &event, NULL);
 }
 
 static bool aborts(struct fixture *f, int rank, int code, const char *message, double ms)
 {
     struct exit_event event = {.seat = rank, .code = code, .when_ns = (int64_t)(ms * MS)};
-    return exit_policy_aborted(f->policy, &event, message);
+    return exit_policy_ended(f->policy, FACT_ABORTED, &event, message);
 }
 
 /* Its agent was alive until `ms`, and is gone from then on. */
@@ -198,7 +198,7 @@ static void test_signal_death(void **state)
     struct fixture f = begin(EXIT_FIRST);
     struct exit_event event = {
         .seat = 6, .signaled = true, .code = SIGSEGV, .core = true, .when_ns = 4 * MS};
-    assert_true(exit_policy_exited(f.policy, &event));
+    assert_true(exit_policy_ended(f.policy, FACT_EXITED, &event, NULL));
     kill_all(&f, 5);
     rest_die(&f, SIGKILL, 6);
     expect(&f, 139, CAUSE_SIGNAL, 6, "rank 6 was killed by SIGSEGV (core dumped)");
@@ -480,7 +480,8 @@ static void test_exec_failure(void **state)
     (void)state;
     struct fixture f = begin(EXIT_FIRST);
     struct exit_event event = {.seat = 2, .code = STATUS_NOT_FOUND, .when_ns = MS};
-    assert_true(exit_policy_exec_failed(f.policy, &event, "./trian: No such file or directory"));
+    assert_true(exit_policy_ended(f.policy, FACT_NOT_EXECUTED, &event,
+                                  "./trian: No such file or directory"));
     assert_false(exits(&f, 2, 127, 2));
     kill_all(&f, 3);
     rest_die(&f, SIGTERM, 4);
@@ -603,9 +604,9 @@ static void test_a_failure_near_a_loss_that_stands_alone(void **state)
         struct exit_event event = {.seat = 0, .signaled = i == 0, .when_ns = 9 * MS};
         event.code = i == 0 ? SIGSEGV : i == 1 ? 127 : 1;
         if (i == 1)
-            exit_policy_exec_failed(f.policy, &event, NULL);
+            exit_policy_ended(f.policy, FACT_NOT_EXECUTED, &event, NULL);
         else
-            exit_policy_exited(f.policy, &event);
+            exit_policy_ended(f.policy, FACT_EXITED, &event, NULL);
         if (i == 2)
             says(&f, 0, SYMPTOM_OWN, 8);
         if (i == 3) { /* that of another rank came first */
@@ -860,7 +861,7 @@ static void test_signal_round(void **state)
     struct fixture f = begin(EXIT_FIRST);
     assert_true(dies(&f, 6, SIGTERM, 40));
     exit_outside_interrupted(f.outside, SIGTERM, 50 * MS);
-    exit_outside_signal_round(f.outside, 20 * MS);
+    f.outside->interrupted.round_ns = 20 * MS;
     rest_die(&f, SIGTERM, 51);
     expect(&f, 143, CAUSE_INTERRUPTED, -1, "interrupted (SIGTERM)");
     assert_int_equal(exit_policy_role(f.policy, 6), ROLE_CONSEQUENCE);
@@ -868,14 +869,14 @@ static void test_signal_round(void **state)
     f = begin(EXIT_FIRST); /* too early, and of something else */
     assert_true(dies(&f, 6, SIGTERM, 20));
     exit_outside_interrupted(f.outside, SIGTERM, 50 * MS);
-    exit_outside_signal_round(f.outside, 20 * MS);
+    f.outside->interrupted.round_ns = 20 * MS;
     rest_die(&f, SIGTERM, 51);
     expect(&f, 143, CAUSE_SIGNAL, 6, "rank 6 was killed by SIGTERM");
     end(&f);
     f = begin(EXIT_FIRST);
     assert_true(dies(&f, 6, SIGSEGV, 40));
     exit_outside_interrupted(f.outside, SIGTERM, 50 * MS);
-    exit_outside_signal_round(f.outside, 20 * MS);
+    f.outside->interrupted.round_ns = 20 * MS;
     rest_die(&f, SIGTERM, 51);
     expect(&f, 139, CAUSE_SIGNAL, 6, "rank 6 was killed by SIGSEGV");
     end(&f);
@@ -1026,7 +1027,7 @@ static void test_nonsense_is_harmless(void **state)
     for (int i = 0; i < 2; i++) {
         struct exit_event event = {
             .seat = i * 2, .code = 1, .when_ns = odd[i], .uncertainty_ns = odd[1 - i]};
-        exit_policy_exited(f.policy, &event);
+        exit_policy_ended(f.policy, FACT_EXITED, &event, NULL);
     }
     assert_false(exits(&f, 0, 0, 3)); /* a second exit of one rank is no news */
     assert_int_equal(exit_policy_rank_status(f.policy, 0), 1);
@@ -1091,11 +1092,12 @@ static void test_random_histories(void **state)
             int64_t when = 10 + (int64_t)(next_random(&seed) % 50);
             exit_policy_killed(g.policy, n, when);
             for (int l = 0; l < RANKS_PER_NODE; l++)
-                starts += exit_policy_exited(f.policy, &events[n * RANKS_PER_NODE + l]);
+                starts +=
+                    exit_policy_ended(f.policy, FACT_EXITED, &events[n * RANKS_PER_NODE + l], NULL);
             exit_policy_killed(f.policy, n, when);
         }
         for (int r = RANKS - 1; r >= 0; r--)
-            exit_policy_exited(g.policy, &events[r]);
+            exit_policy_ended(g.policy, FACT_EXITED, &events[r], NULL);
         assert_in_range(starts, 0, 1);
         exit_policy_verdict(f.policy, &f.verdict);
         exit_policy_verdict(g.policy, &g.verdict);
@@ -1169,9 +1171,9 @@ static void test_tie_with_a_program_that_is_not_there(void **state)
             .seat = 6, .code = 9, .when_ns = 10 * MS + MS / 5, .uncertainty_ns = MS / 2};
         ends_about(&f, 2, 1, 0, 10.0);
         if (aborted != 0)
-            exit_policy_aborted(f.policy, &event, NULL);
+            exit_policy_ended(f.policy, FACT_ABORTED, &event, NULL);
         else
-            exit_policy_exec_failed(f.policy, &event, "no such file");
+            exit_policy_ended(f.policy, FACT_NOT_EXECUTED, &event, "no such file");
         rest_exit(&f, 0, 20);
         exit_policy_verdict(f.policy, &f.verdict);
         assert_int_equal(f.verdict.seat, 6);
