@@ -41,7 +41,7 @@ static bool is_of_ranks(const char *name)
                                         "NCCL_IB_HCA", "UCX_NET_DEVICES"};
     return is_one_of(name, whole, sizeof(whole) / sizeof(whole[0])) ||
            is_one_of(name, of_shells, OF_SHELLS) || ends_with(name, "_VISIBLE_DEVICES") ||
-           rank_variable_is(name, strlen(name), NULL) || env_differs_by_rank(name);
+           rank_variable_find(name, strlen(name)) != NULL || env_differs_by_rank(name);
 }
 
 static const char *read_environment(char *const *envp, struct warm_kind *out)

@@ -35,18 +35,14 @@ static bool is_set(char *const *items, size_t count, enum variable variable)
     return false;
 }
 
-void flight_recorder_arm(char *const *items, size_t count, const char *folder,
-                         void (*put_take)(void *context, char *pair_take), void *context)
+void flight_recorder_arm(char *const *items, size_t count, const char *folder, struct strv *out)
 {
-    bool set[VARIABLES];
-    for (enum variable i = SIZE; i < VARIABLES; i++)
-        set[i] = is_set(items, count, i);
-    if (!set[SIZE])
-        put_take(context, mem_printf("%s=%d", names[SIZE][0], FLIGHT_RECORDER_ENTRIES));
-    if (!set[DUMP])
-        put_take(context, mem_printf("%s=%s/flight_", names[DUMP][0], folder));
-    if (!set[PIPE])
-        put_take(context, mem_printf("%s=%s/flight_", names[PIPE][0], folder));
+    if (!is_set(items, count, SIZE))
+        strv_printf(out, "%s=%d", names[SIZE][0], FLIGHT_RECORDER_ENTRIES);
+    if (!is_set(items, count, DUMP))
+        strv_printf(out, "%s=%s/flight_", names[DUMP][0], folder);
+    if (!is_set(items, count, PIPE))
+        strv_printf(out, "%s=%s/flight_", names[PIPE][0], folder);
 }
 
 int flight_recorder_places(const char *environ, size_t length, struct flight_places *out)

@@ -12,13 +12,14 @@
 
 #include <stddef.h>
 
+#include "base/strv.h"
+
 #define FLIGHT_RECORDER_ENTRIES 2000 /* about 0.3 MB in the file */
 
 /* `items`: "NAME=value", or NULL, of a worker. `folder` must be there when the worker starts:
- * PyTorch ends a process that cannot make its FIFO. Calls `put_take` for each variable that the
- * user has set under no name. */
-void flight_recorder_arm(char *const *items, size_t count, const char *folder,
-                         void (*put_take)(void *context, char *pair_take), void *context);
+ * PyTorch ends a process that cannot make its FIFO. Appends the variables that the user has
+ * set under no name. */
+void flight_recorder_arm(char *const *items, size_t count, const char *folder, struct strv *out);
 
 struct flight_places {
     char *pipe, *dump; /* paths */

@@ -122,9 +122,10 @@ static void fill_values(struct node_env *env)
     env->text[LINE_ADDRESS] = mem_strdup(job->line_address);
     env->text[RENDEZVOUS_ADDR] = mem_strdup(rendezvous && gloo ? job->rendezvous_addr : NULL);
     env->text[RENDEZVOUS_PORT] = rendezvous && gloo ? number(job->rendezvous_port) : NULL;
-    env->text[APP_SIZES] = env_list_numbers(job->app_np, job->app_count);
+    env->text[APP_SIZES] = env_list_numbers(job->app_np, job->app_count, ' ');
     env->text[APP_FIRST_RANKS] = env_list_sums(job->app_np, job->app_count);
-    env->text[NODE_RANKS] = env_list_commas(job->node_ranks, job->local_size);
+    if (job->node_ranks != NULL)
+        env->text[NODE_RANKS] = env_list_numbers(job->node_ranks, job->local_size, ',');
     env->text[NODE_NAMES] = mem_strdup(job->node_names);
     env->text[TASKS_PER_NODE] = env_list_sizes(job->node_sizes, job->node_count);
 }

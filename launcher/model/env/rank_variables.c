@@ -13,16 +13,7 @@ const struct rank_variable rank_variables[] = {
 #undef WORKER_VAR
 };
 
-const char *rank_variable_name(size_t i, bool *inherited)
-{
-    if (i >= RANK_VARIABLES)
-        return NULL;
-    if (inherited != NULL)
-        *inherited = rank_variables[i].when == INHERITED;
-    return rank_variables[i].name;
-}
-
-static const struct rank_variable *find(const char *name, size_t length)
+const struct rank_variable *rank_variable_find(const char *name, size_t length)
 {
     for (size_t i = 0; i < RANK_VARIABLES; i++) {
         const char *known = rank_variables[i].name;
@@ -32,30 +23,15 @@ static const struct rank_variable *find(const char *name, size_t length)
     return NULL;
 }
 
-bool rank_variable_is(const char *name, size_t length, bool *inherited)
-{
-    const struct rank_variable *variable = find(name, length);
-    if (variable != NULL && inherited != NULL)
-        *inherited = variable->when == INHERITED;
-    return variable != NULL;
-}
-
 bool rank_variable_is_firm(const char *name, size_t length)
 {
-    const struct rank_variable *variable = find(name, length);
+    const struct rank_variable *variable = rank_variable_find(name, length);
     return variable != NULL && variable->when != YIELDS;
 }
 
 bool rank_variable_applies(const struct rank_variable *variable, enum mpi_kind mpi)
 {
-    switch (variable->when) {
-    case PMIX: return mpi == MPI_PMIX;
-    case PMI1: return mpi == MPI_PMI1;
-    case ALWAYS:
-    case YIELDS:
-    case INHERITED: break;
-    }
-    return true;
+    return variable->when == PMIX ? mpi == MPI_PMIX : variable->when != PMI1 || mpi == MPI_PMI1;
 }
 
 bool env_differs_by_rank(const char *name)

@@ -52,6 +52,7 @@ enum worker_value {
     VALUES
 };
 
+/* INHERITED: only rewritten when it was inherited. */
 enum when { ALWAYS, YIELDS, PMIX, PMI1, INHERITED };
 
 struct rank_variable {
@@ -73,15 +74,11 @@ extern const struct rank_variable rank_variables[];
 /* Whether a worker that is offered this kind of MPI gets the variable. */
 bool rank_variable_applies(const struct rank_variable *variable, enum mpi_kind mpi);
 
-/* Are the first `length` bytes of `name` a rank variable?
- * `inherited` (may be NULL) becomes whether it is one that is only rewritten when inherited. */
-bool rank_variable_is(const char *name, size_t length, bool *inherited);
+/* The one whose name is the first `length` bytes of `name`; NULL: none. */
+const struct rank_variable *rank_variable_find(const char *name, size_t length);
 
 /* One that the user's -x cannot set? */
 bool rank_variable_is_firm(const char *name, size_t length);
-
-/* The names of worker_vars.def; NULL after the last. `inherited` as above. */
-const char *rank_variable_name(size_t i, bool *inherited);
 
 #define ENV_DIFFER_MAX 100 /* variables */
 

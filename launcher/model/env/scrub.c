@@ -165,13 +165,6 @@ static bool listed(const char (*list)[NAME_SIZE], size_t count, const char *name
 #define LISTED(list, name, length) \
     listed((list), sizeof(list) / sizeof((list)[0]), (name), (length))
 
-/* Rank variables of our own list, except those that are rewritten when inherited. */
-static bool is_dropped_rank_variable(const char *name, size_t length)
-{
-    bool inherited = false;
-    return rank_variable_is(name, length, &inherited) && !inherited;
-}
-
 bool env_scrub_keeps(const char *name, bool same_host, bool few)
 {
     size_t length = env_name_length(name);
@@ -188,7 +181,8 @@ bool env_scrub_keeps(const char *name, bool same_host, bool few)
         return false;
     if (matches("HVDRUN_*", name, length) && option_of_variable(name, length) != OPT_TOTAL)
         return false;
-    return !is_dropped_rank_variable(name, length);
+    const struct rank_variable *own = rank_variable_find(name, length);
+    return own == NULL || own->when == INHERITED;
 }
 
 void env_scrub(char *const *env, bool same_host, bool few, struct strv *out)

@@ -79,12 +79,13 @@ const char *env_table_value(const struct env_table *table, const char *name)
 
 #define LIST_MAX 131000 /* the kernel's limit for one string (MAX_ARG_STRLEN), less the name */
 
-char *env_list_numbers(const int *numbers, int count)
+char *env_list_numbers(const int *numbers, int count, char separator)
 {
     struct buf list AUTO_BUF = BUF_INIT(LIST_MAX);
     int failed = 0;
     for (int i = 0; i < count; i++)
-        failed |= buf_printf(&list, "%s%d", i > 0 ? " " : "", numbers[i]);
+        failed |= buf_printf(&list, "%d%c", numbers[i], separator);
+    buf_truncate(&list, list.length > 0 ? list.length - 1 : 0);
     return failed != 0 ? NULL : buf_take(&list);
 }
 
@@ -97,17 +98,6 @@ char *env_list_sums(const int *numbers, int count)
         failed |= buf_printf(&list, "%s%lld", i > 0 ? " " : "", sum);
         sum += numbers[i];
     }
-    return failed != 0 ? NULL : buf_take(&list);
-}
-
-char *env_list_commas(const int *numbers, int count)
-{
-    if (numbers == NULL)
-        return NULL;
-    struct buf list AUTO_BUF = BUF_INIT(LIST_MAX);
-    int failed = 0;
-    for (int i = 0; i < count; i++)
-        failed |= buf_printf(&list, "%s%d", i > 0 ? "," : "", numbers[i]);
     return failed != 0 ? NULL : buf_take(&list);
 }
 

@@ -33,9 +33,8 @@ size_t env_name_length(const char *pair); /* bytes before '=' or the end */
 /* Lists. The caller owns what is returned; NULL means that the list is unknown or would be larger
  * than a variable can be. */
 
-char *env_list_numbers(const int *numbers, int count); /* "1 3 2" */
-char *env_list_sums(const int *numbers, int count);    /* of all before: "0 1 4" */
-char *env_list_commas(const int *numbers, int count);  /* "4,5,6" */
+char *env_list_numbers(const int *numbers, int count, char separator); /* "1 3 2" */
+char *env_list_sums(const int *numbers, int count);                    /* of all before: "0 1 4" */
 
 /* Slurm's notation of sizes per node: "4(x2),2" for 4, 4, 2. */
 char *env_list_sizes(const int *sizes, int count);

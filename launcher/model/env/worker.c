@@ -52,6 +52,12 @@ static void put(struct worker_vars *vars, const struct node_env *env, char *pair
     vars->items[at] = pair;
 }
 
+static void put_take(struct worker_vars *vars, const struct node_env *env, char *pair)
+{
+    strv_add_take(&vars->owned, pair);
+    put(vars, env, pair);
+}
+
 /* `pair` is what the user gives with -x. */
 static void put_user_python_path(struct worker_vars *vars, const struct node_env *env,
                                  const char *pair)
@@ -143,11 +149,8 @@ static void put_hints(struct worker_vars *vars, const struct node_env *env, char
 {
     for (; hints != NULL && *hints != NULL; hints++) {
         size_t slot = env_table_find(&env->table, *hints);
-        if (slot != ENV_TABLE_NONE && vars->items[slot] != NULL)
-            continue;
-        char *pair = mem_strdup(*hints);
-        strv_add_take(&vars->owned, pair);
-        put(vars, env, pair);
+        if (slot == ENV_TABLE_NONE || vars->items[slot] == NULL)
+            put_take(vars, env, mem_strdup(*hints));
     }
 }
 
@@ -171,41 +174,25 @@ static void put_status(struct worker_vars *vars, const struct node_env *env,
 {
     if (rank->status_url == NULL || rank->status_token == NULL || has_status(vars, env))
         return;
-    char *const pairs[] = {mem_printf(STATUS_URL "%s", rank->status_url),
-                           mem_printf(STATUS_TOKEN "%s", rank->status_token)};
-    for (size_t i = 0; i < 2; i++) {
-        strv_add_take(&vars->owned, pairs[i]);
-        put(vars, env, pairs[i]);
-    }
-}
-
-struct filling {
-    struct worker_vars *vars;
-    const struct node_env *env;
-};
-
-static void put_own(void *context, char *pair_take)
-{
-    const struct filling *filling = context;
-    strv_add_take(&filling->vars->owned, pair_take);
-    put(filling->vars, filling->env, pair_take);
+    put_take(vars, env, mem_printf(STATUS_URL "%s", rank->status_url));
+    put_take(vars, env, mem_printf(STATUS_TOKEN "%s", rank->status_token));
 }
 
 static void put_recorder(struct worker_vars *vars, const struct node_env *env)
 {
-    struct filling filling = {vars, env};
-    if (env->job.records && env->job.runtime_dir != NULL)
-        flight_recorder_arm(vars->items, vars->count, env->job.runtime_dir, put_own, &filling);
+    size_t first = vars->owned.count;
+    if (!env->job.records || env->job.runtime_dir == NULL)
+        return;
+    flight_recorder_arm(vars->items, vars->count, env->job.runtime_dir, &vars->owned);
+    for (size_t i = first; i < vars->owned.count; i++)
+        put(vars, env, vars->owned.items[i]);
 }
 
 /* Programs that read the folder from this name get the one that they are started in. */
 static void put_folder(struct worker_vars *vars, const struct node_env *env, const char *wdir)
 {
-    if (wdir == NULL || wdir[0] != '/')
-        return;
-    char *pair = mem_printf("PWD=%s", wdir);
-    strv_add_take(&vars->owned, pair);
-    put(vars, env, pair);
+    if (wdir != NULL && wdir[0] == '/')
+        put_take(vars, env, mem_printf("PWD=%s", wdir));
 }
 
 struct worker_vars *worker_env_rank(const struct node_env *env, const struct worker_env_rank *rank)

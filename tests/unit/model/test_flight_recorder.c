@@ -12,17 +12,14 @@
 #include "base/buf.h"
 #include "model/env/flight_recorder.h"
 
-static void add(void *context, char *pair_take)
-{
-    buf_printf(context, "%s\n", pair_take);
-    free(pair_take);
-}
-
 static void expect_armed(const char *first, const char *second, const char *wanted)
 {
     struct buf text AUTO_BUF = BUF_INIT(10000);
     char *items[] = {(char *)"PATH=/bin", NULL, (char *)first, (char *)second};
-    flight_recorder_arm(items, 4, "/run/x", add, &text);
+    struct strv armed AUTO_STRV = STRV_INIT;
+    flight_recorder_arm(items, 4, "/run/x", &armed);
+    for (size_t i = 0; i < armed.count; i++)
+        buf_printf(&text, "%s\n", armed.items[i]);
     assert_string_equal(buf_text(&text), wanted);
 }
 

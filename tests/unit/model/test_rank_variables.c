@@ -14,21 +14,20 @@
 static void test_names(void **state)
 {
     (void)state;
-    bool inherited = false;
     size_t own = 0;
-    for (size_t i = 0; rank_variable_name(i, NULL) != NULL; i++) {
-        const char *name = rank_variable_name(i, &inherited);
+    for (size_t i = 0; i < RANK_VARIABLES; i++) {
+        const char *name = rank_variables[i].name;
         assert_int_equal(option_of_variable(name, strlen(name)), OPT_TOTAL);
-        assert_true(rank_variable_is(name, strlen(name), NULL));
-        assert_int_equal(inherited,
+        assert_ptr_equal(rank_variable_find(name, strlen(name)), &rank_variables[i]);
+        assert_int_equal(rank_variables[i].when == INHERITED,
                          strncmp(name, "SLURM_", 6) == 0 || strncmp(name, "PBS_", 4) == 0);
         own += strncmp(name, "HVDRUN_", 7) == 0;
     }
     assert_int_equal(own, 11);
-    assert_true(rank_variable_is("RANK=5", 4, NULL));
-    assert_false(rank_variable_is("RANKS", 5, NULL));
-    assert_false(rank_variable_is("RAN", 3, NULL));
-    assert_false(rank_variable_is("OMP_NUM_THREADS", 15, NULL));
+    assert_non_null(rank_variable_find("RANK=5", 4));
+    assert_null(rank_variable_find("RANKS", 5));
+    assert_null(rank_variable_find("RAN", 3));
+    assert_null(rank_variable_find("OMP_NUM_THREADS", 15));
     assert_true(rank_variable_is_firm("RANK", 4));
     assert_false(rank_variable_is_firm("LOCAL_RANK=0", 10));
     assert_false(rank_variable_is_firm("OMP_NUM_THREADS", 15));
