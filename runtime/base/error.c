@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/status.h"
+
 static void fill(struct error *err, int status, int errnum, const char *format, va_list args)
 {
     if (err == NULL)
@@ -35,6 +37,15 @@ int error_status(struct error *err, int status, const char *format, ...)
     va_list args;
     va_start(args, format);
     fill(err, status, 0, format, args);
+    va_end(args);
+    return -1;
+}
+
+int error_usage(struct error *err, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fill(err, STATUS_USAGE, 0, format, args);
     va_end(args);
     return -1;
 }

@@ -38,6 +38,9 @@ int error_set(struct error *err, const char *format, ...) __attribute__((format(
 int error_status(struct error *err, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The same with STATUS_USAGE: what a user wrote is wrong. */
+int error_usage(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* As error_set, and appends ": " and the text of `errnum`. */
 int error_errno(struct error *err, int errnum, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -11,7 +11,6 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "base/text.h"
 #include "model/allocation/slurm.h"
 #include "model/allocation/source.h"
@@ -81,10 +80,9 @@ static int read_pairs(const char *text, struct allocation *out, struct error *er
         size_t length = text_take_word(&rest, "", &name),
                digits = text_take_word(&rest, "", &count);
         if (digits == 0)
-            return error_status(
-                err, STATUS_USAGE,
-                "LSB_MCPU_HOSTS: no slot count after '%s'; expected 'host 4 host 4'",
-                plain_show(name, length).text);
+            return error_usage(err,
+                               "LSB_MCPU_HOSTS: no slot count after '%s'; expected 'host 4 host 4'",
+                               plain_show(name, length).text);
         if (allocation_slots(count, digits, &slots, err) < 0 ||
             allocation_add(out, name, length, slots, err) < 0)
             return error_wrap(err, "LSB_MCPU_HOSTS");
@@ -147,7 +145,7 @@ static int add_line(void *context, const char *line, size_t length, struct error
     size_t digits = text_take_word(&rest, "", &count);
     int slots = 0;
     if (digits == 0)
-        return error_status(err, STATUS_USAGE, "no slot count; expected HOST SLOTS QUEUE RANGE");
+        return error_usage(err, "no slot count; expected HOST SLOTS QUEUE RANGE");
     if (allocation_slots(count, digits, &slots, err) < 0)
         return -1;
     return allocation_add(context, name, name_length, slots, err);
@@ -241,8 +239,7 @@ int allocation_parse(enum allocation_kind kind, char *const *env, const char *fi
     if (scheduler->parse(&source, out, err) < 0)
         return -1;
     if (out->hosts.count == 0)
-        return error_status(err, STATUS_USAGE, "%s names no host",
-                            file != NULL ? file : scheduler->needs);
+        return error_usage(err, "%s names no host", file != NULL ? file : scheduler->needs);
     return 0;
 }
 
@@ -311,10 +308,10 @@ static int refuse_strangers(const struct allocation *allocation, const struct ho
     if (count > SHOWN_HOSTS)
         buf_printf(&names, " and %zu more", count - SHOWN_HOSTS);
     char *job AUTO_FREE = describe(allocation);
-    return error_status(err, STATUS_USAGE,
-                        "not in %s: %s; name only hosts of the job, or leave out -H to use all of "
-                        "them; --scheduler none ignores the job",
-                        job, buf_text(&names));
+    return error_usage(err,
+                       "not in %s: %s; name only hosts of the job, or leave out -H to use all of "
+                       "them; --scheduler none ignores the job",
+                       job, buf_text(&names));
 }
 
 int allocation_check(const struct allocation *allocation, struct host_list *hosts,
@@ -336,10 +333,10 @@ int allocation_check(const struct allocation *allocation, struct host_list *host
         if (*sum <= given->slots || oversubscribe)
             continue;
         char *job AUTO_FREE = describe(allocation);
-        return error_status(err, STATUS_USAGE,
-                            "%s: %lld slots wanted, but %s has only %d there; ask for fewer, or "
-                            "add --oversubscribe; --scheduler none ignores the job",
-                            host->name, (long long)*sum, job, given->slots);
+        return error_usage(err,
+                           "%s: %lld slots wanted, but %s has only %d there; ask for fewer, or add "
+                           "--oversubscribe; --scheduler none ignores the job",
+                           host->name, (long long)*sum, job, given->slots);
     }
     return 0;
 }

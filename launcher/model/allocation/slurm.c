@@ -17,7 +17,6 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/parse.h"
-#include "base/status.h"
 #include "base/strv.h"
 #include "model/allocation/slurm_test.h"
 #include "model/hosts/entry.h"
@@ -32,7 +31,7 @@
 static int add_name(void *context, const char *name, struct error *err)
 {
     if (!name_is_safe(name, strlen(name)))
-        return error_status(err, STATUS_USAGE, "not a host name");
+        return error_usage(err, "not a host name");
     strv_add(context, name);
     return 0;
 }
@@ -94,12 +93,11 @@ int slurm_counts_parse(const char *text, int *out, size_t nodes, struct error *e
         int count = 0;
         int64_t times = 0;
         if (!read_item(&at, &count, &times) || (*at != ',' && *at != '\0'))
-            return error_status(err, STATUS_USAGE,
-                                "'%s' is not a list of counts; expected numbers as in 2(x3),1",
-                                plain_show(text, strlen(text)).text);
+            return error_usage(err, "'%s' is not a list of counts; expected numbers as in 2(x3),1",
+                               plain_show(text, strlen(text)).text);
         if ((uint64_t)times > nodes - filled)
-            return error_status(err, STATUS_USAGE, "'%s' counts more than the %zu nodes of the job",
-                                plain_show(text, strlen(text)).text, nodes);
+            return error_usage(err, "'%s' counts more than the %zu nodes of the job",
+                               plain_show(text, strlen(text)).text, nodes);
         for (; times > 0; times--)
             out[filled++] = count;
         if (*at == '\0')
@@ -108,8 +106,8 @@ int slurm_counts_parse(const char *text, int *out, size_t nodes, struct error *e
     }
     if (filled == nodes)
         return 0;
-    return error_status(err, STATUS_USAGE, "'%s' counts %zu of the %zu nodes of the job",
-                        plain_show(text, strlen(text)).text, filled, nodes);
+    return error_usage(err, "'%s' counts %zu of the %zu nodes of the job",
+                       plain_show(text, strlen(text)).text, filled, nodes);
 }
 
 /* Higher step numbers mean the batch script, the interactive shell, ... */
@@ -192,9 +190,8 @@ static int read_gpus(char *const *env, const char *name, int64_t *out, struct er
         int64_t count = 0;
         if (digits[0] < '0' || digits[0] > '9' ||
             parse_int(digits, 0, GPU_MAX - sum, &count, NULL) < 0)
-            return error_status(err, STATUS_USAGE,
-                                "%s: '%s' is not a number of GPUs; expected 4 or TYPE:4", name,
-                                plain_show(text, strlen(text)).text);
+            return error_usage(err, "%s: '%s' is not a number of GPUs; expected 4 or TYPE:4", name,
+                               plain_show(text, strlen(text)).text);
         sum += count;
         at += length;
         if (*at == '\0')
@@ -220,9 +217,9 @@ static int read_gpus_here(char *const *env, int64_t *out, struct error *err)
     *out = 0;
     if (parse_ranks(list, GPU_MAX, count_one, out, NULL) == 0)
         return 1;
-    return error_status(err, STATUS_USAGE,
-                        "SLURM_JOB_GPUS: '%s' is not a list of GPUs; expected one as in 0,1,4-7",
-                        plain_show(list, strlen(list)).text);
+    return error_usage(err,
+                       "SLURM_JOB_GPUS: '%s' is not a list of GPUs; expected one as in 0,1,4-7",
+                       plain_show(list, strlen(list)).text);
 }
 
 /* GPUs of every node: `*out`, 0 when the job has none. -1 also when they differ and only some are
@@ -244,8 +241,8 @@ static int find_gpus(const struct slurm *slurm, int64_t *out, struct error *err)
     *out = all;
     if (nodes == 1)
         return 0;
-    return error_status(
-        err, STATUS_USAGE,
+    return error_usage(
+        err,
         "SLURM_GPUS: %lld GPUs on %lld nodes, but Slurm does not say how many each node has; "
         "submit the job with --gpus-per-node, or with --ntasks for the number of workers",
         (long long)all, (long long)nodes);
@@ -337,14 +334,14 @@ int allocation_slurm_parse(const struct allocation_source *source, struct alloca
     const char *id =
         allocation_value(source->env, either(source->env, "SLURM_JOB_ID", "SLURM_JOBID"));
     if (strspn(id, "0123456789") != strlen(id) || strlen(id) > 10)
-        return error_status(err, STATUS_USAGE, "SLURM_JOB_ID: '%s' is not a job number",
-                            plain_show(id, strlen(id)).text);
+        return error_usage(err, "SLURM_JOB_ID: '%s' is not a job number",
+                           plain_show(id, strlen(id)).text);
     out->job_id = mem_strdup(id);
     if (is_het(source->env))
-        return error_status(err, STATUS_USAGE,
-                            "Slurm job %s is heterogeneous, and hvdrun cannot start its parts "
-                            "together; submit a job with one part, or give -H and --scheduler none",
-                            id);
+        return error_usage(err,
+                           "Slurm job %s is heterogeneous, and hvdrun cannot start its parts "
+                           "together; submit a job with one part, or give -H and --scheduler none",
+                           id);
     struct slurm slurm = {.env = source->env};
     int result = fill(&slurm, out, err);
     strv_destroy(&slurm.names);

@@ -6,7 +6,6 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
-#include "base/status.h"
 #include "base/text.h"
 #include "model/hosts/entry.h"
 #include "model/hosts/hosts.h"
@@ -32,8 +31,8 @@ int allocation_number(char *const *env, const char *name, int64_t min, int64_t m
     bool number = text[0] >= '0' && text[0] <= '9'; /* parse_int takes a sign */
     if (number && parse_int(text, min, max, out, NULL) == 0)
         return 1;
-    return error_status(err, STATUS_USAGE, "%s: '%s' is not a whole number from %lld to %lld", name,
-                        plain_show(text, strlen(text)).text, (long long)min, (long long)max);
+    return error_usage(err, "%s: '%s' is not a whole number from %lld to %lld", name,
+                       plain_show(text, strlen(text)).text, (long long)min, (long long)max);
 }
 
 int allocation_slots(const char *text, size_t length, int *out, struct error *err)
@@ -42,9 +41,8 @@ int allocation_slots(const char *text, size_t length, int *out, struct error *er
     bool number = digits[0] >= '0' && digits[0] <= '9';
     int64_t value = 0;
     if (!number || parse_int(digits, 1, HOSTS_SLOTS_MAX, &value, NULL) < 0)
-        return error_status(err, STATUS_USAGE,
-                            "'%s' is not a slot count; expected a whole number from 1 to %d",
-                            plain_show(text, length).text, HOSTS_SLOTS_MAX);
+        return error_usage(err, "'%s' is not a slot count; expected a whole number from 1 to %d",
+                           plain_show(text, length).text, HOSTS_SLOTS_MAX);
     *out = (int)value;
     return 0;
 }
@@ -55,8 +53,7 @@ int allocation_lines(const struct allocation_source *source,
 {
     const char *at = source->bytes, *end = at + source->length;
     if (source->length > 0 && memchr(at, '\0', source->length) != NULL)
-        return error_status(err, STATUS_USAGE, "%s is not a text file: it holds a NUL byte",
-                            source->file);
+        return error_usage(err, "%s is not a text file: it holds a NUL byte", source->file);
     const char *line = NULL;
     size_t length = 0;
     for (size_t number = 1; text_next_line(&at, end, &line, &length); number++) {
@@ -72,10 +69,10 @@ int allocation_add(struct allocation *allocation, const char *name, size_t lengt
                    struct error *err)
 {
     if (!name_is_safe(name, length))
-        return error_status(err, STATUS_USAGE,
-                            "'%s' is not a host name; expected letters, digits, '.', '_' and '-', "
-                            "the first one not '-'",
-                            plain_show(name, length).text);
+        return error_usage(err,
+                           "'%s' is not a host name; expected letters, digits, '.', '_' and '-', "
+                           "the first one not '-'",
+                           plain_show(name, length).text);
     char *copy AUTO_FREE = mem_strndup(name, length);
     hosts_add(&allocation->hosts, copy, slots, true);
     return 0;

@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "model/binding/topology.h"
 
 /*
@@ -25,7 +24,7 @@ struct span {
 
 static int bad(const char *text, const char *why, struct error *err)
 {
-    return error_status(err, STATUS_USAGE, "the rankfile's CPUs '%s': %s", text, why);
+    return error_usage(err, "the rankfile's CPUs '%s': %s", text, why);
 }
 
 /* false: no number here, or one that no machine has. */
@@ -375,8 +374,7 @@ struct binding *binding_create(const struct topology *topology,
         return NULL;
     }
     if (request->unit == BIND_GPU && (request->gpus == NULL || request->gpus->count == 0)) {
-        error_status(err, STATUS_USAGE,
-                     "--bind-to gpu: no GPU was found on this host; use --bind-to numa");
+        error_usage(err, "--bind-to gpu: no GPU was found on this host; use --bind-to numa");
         return NULL;
     }
     struct binding *binding = maker.binding = mem_alloc(sizeof(*binding));

@@ -7,7 +7,6 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "base/text.h"
 #include "model/env/rank_variables.h"
 #include "model/env/table.h"
@@ -257,8 +256,8 @@ int env_spec_apply(const char *spec, char *const *env, struct strv *out, struct 
 {
     size_t length = env_name_length(spec);
     if (length == 0)
-        return error_status(err, STATUS_USAGE,
-                            "'%s' is not a variable (examples: NAME, NAME=value, 'PREFIX*')", spec);
+        return error_usage(err, "'%s' is not a variable (examples: NAME, NAME=value, 'PREFIX*')",
+                           spec);
     if (spec[length] == '=') {
         strv_env_put(out, spec);
         return 1;
@@ -357,13 +356,11 @@ int env_file_parse(const char *bytes, size_t length, const char *file, struct st
     for (size_t number = 1; text_next_line(&at, end, &line, &left); number++) {
         const char *wrong = NULL;
         if (memchr(line, '\0', left) != NULL)
-            return error_status(err, STATUS_USAGE, "%s:%zu: the line holds a NUL byte", file,
-                                number);
+            return error_usage(err, "%s:%zu: the line holds a NUL byte", file, number);
         if (left > VALUE_MAX)
-            return error_status(err, STATUS_USAGE, "%s:%zu: the line is longer than 1 MiB", file,
-                                number);
+            return error_usage(err, "%s:%zu: the line is longer than 1 MiB", file, number);
         if (parse_line(line, line + left, out, &wrong) < 0)
-            return error_status(err, STATUS_USAGE, "%s:%zu: %s", file, number, wrong);
+            return error_usage(err, "%s:%zu: %s", file, number, wrong);
     }
     return 0;
 }

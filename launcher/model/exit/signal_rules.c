@@ -7,7 +7,6 @@
 #include <strings.h>
 
 #include "base/mem.h"
-#include "base/status.h"
 #include "model/exit/signal_name.h"
 
 bool signal_rounds_is_news(struct signal_rounds *rounds, int signal, bool from_node, int64_t now_ms)
@@ -55,12 +54,11 @@ static int incoming(const char *place, const char *name, struct error *err)
 {
     int number = signal_number(name);
     if (number == 0)
-        error_status(err, STATUS_USAGE, "%s: '%s' is not a signal; expected one of %s", place, name,
-                     signal_passed_names());
+        error_usage(err, "%s: '%s' is not a signal; expected one of %s", place, name,
+                    signal_passed_names());
     else if (!signal_is_passed(number))
-        error_status(err, STATUS_USAGE,
-                     "%s: hvdrun does not pass SIG%s on to workers; expected one of %s", place,
-                     signal_short_name(number), signal_passed_names());
+        error_usage(err, "%s: hvdrun does not pass SIG%s on to workers; expected one of %s", place,
+                    signal_short_name(number), signal_passed_names());
     return signal_is_passed(number) ? number : 0;
 }
 
@@ -71,18 +69,17 @@ static int outgoing(const char *place, const char *name, struct error *err)
     if (number != 0 && !signal_is_barred(number))
         return number;
     if (number == 0)
-        error_status(err, STATUS_USAGE, "%s: '%s' is not a signal; expected a name such as TERM",
-                     place, name);
+        error_usage(err, "%s: '%s' is not a signal; expected a name such as TERM", place, name);
     else if (number == SIGKILL)
-        error_status(err, STATUS_USAGE,
-                     "%s: SIGKILL cannot be passed on, because workers cannot handle it; --grace 0 "
-                     "kills them when the job ends",
-                     place);
+        error_usage(err,
+                    "%s: SIGKILL cannot be passed on, because workers cannot handle it; --grace 0 "
+                    "kills them when the job ends",
+                    place);
     else
-        error_status(err, STATUS_USAGE,
-                     "%s: SIG%s cannot be passed on, because it stops or continues processes; send "
-                     "TSTP and CONT to hvdrun instead",
-                     place, signal_short_name(number));
+        error_usage(err,
+                    "%s: SIG%s cannot be passed on, because it stops or continues processes; send "
+                    "TSTP and CONT to hvdrun instead",
+                    place, signal_short_name(number));
     return 0;
 }
 
@@ -92,17 +89,16 @@ static int add_pair(struct signal_rules *rules, const char *place, const char *t
 {
     const char *colon = strchr(text, ':');
     if (colon == NULL || colon == text || colon[1] == '\0' || strchr(colon + 1, ':') != NULL)
-        return error_status(err, STATUS_USAGE, "%s: '%s': expected FROM:TO, as in USR1:TERM", place,
-                            text);
+        return error_usage(err, "%s: '%s': expected FROM:TO, as in USR1:TERM", place, text);
     char *name AUTO_FREE = mem_strndup(text, (size_t)(colon - text));
     int from = incoming(place, name, err);
     int to = from == 0 ? 0 : outgoing(place, colon + 1, err);
     if (to == 0)
         return -1;
     if (rules->sent[from] != 0 && rules->sent[from] != to)
-        return error_status(err, STATUS_USAGE, "%s: SIG%s is mapped twice, to SIG%s and to SIG%s",
-                            place, signal_short_name(from), signal_short_name(rules->sent[from]),
-                            signal_short_name(to));
+        return error_usage(err, "%s: SIG%s is mapped twice, to SIG%s and to SIG%s", place,
+                           signal_short_name(from), signal_short_name(rules->sent[from]),
+                           signal_short_name(to));
     rules->sent[from] = to;
     return 0;
 }
@@ -112,10 +108,10 @@ int signal_rules_from(const struct settings *settings, bool in_slurm, struct sig
 {
     *out = (struct signal_rules){.requeue = settings->slurm_requeue};
     if (settings->slurm_requeue && !in_slurm)
-        return error_status(err, STATUS_USAGE,
-                            "%s: this is not a Slurm job; start hvdrun in a batch script (sbatch), "
-                            "or leave the option out",
-                            settings_place(settings, OPT_slurm_requeue));
+        return error_usage(err,
+                           "%s: this is not a Slurm job; start hvdrun in a batch script (sbatch), "
+                           "or leave the option out",
+                           settings_place(settings, OPT_slurm_requeue));
     const struct strv *pairs = &settings->map_signal;
     for (size_t i = 0; i < pairs->count; i++) {
         if (add_pair(out, settings_place(settings, OPT_map_signal), pairs->items[i], err) < 0)

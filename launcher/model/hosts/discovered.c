@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/status.h"
 #include "base/text.h"
 #include "model/hosts/entry.h"
 #include "model/hosts/hostfile.h"
@@ -50,8 +49,7 @@ static int parse_line(const char *text, size_t length, int slots_per_host, size_
     size_t shorter = 0;
     bool none = says_zero(text, length, &shorter);
     if (has_blank(text, length))
-        return error_status(err, STATUS_USAGE,
-                            "text after the host; expected HOST or HOST:SLOTS, one per line");
+        return error_usage(err, "text after the host; expected HOST or HOST:SLOTS, one per line");
     if (host_entry_split(text, none ? shorter : length, &entry, err) < 0)
         return -1;
     struct host_adding adding = {.list = &line, .budget = *budget, .unit = "line"};
@@ -64,8 +62,7 @@ static int parse_line(const char *text, size_t length, int slots_per_host, size_
         replace(list, &line, none);
     hosts_destroy(&line);
     if (result == 0 && list->count > DISCOVERED_HOSTS_MAX)
-        return error_status(err, STATUS_USAGE, "more than %d hosts; expected fewer",
-                            DISCOVERED_HOSTS_MAX);
+        return error_usage(err, "more than %d hosts; expected fewer", DISCOVERED_HOSTS_MAX);
     return result;
 }
 
@@ -78,9 +75,8 @@ int discovered_parse(const char *bytes, size_t length, int slots_per_host, struc
     size_t line = 0;
     int result = 0;
     if (length > DISCOVERED_BYTES_MAX)
-        return error_status(err, STATUS_USAGE,
-                            "the list of hosts has %zu bytes; expected at most %zu", length,
-                            DISCOVERED_BYTES_MAX);
+        return error_usage(err, "the list of hosts has %zu bytes; expected at most %zu", length,
+                           DISCOVERED_BYTES_MAX);
     for (size_t number = 1; result == 0 && text_next_line(&at, end, &text, &line); number++) {
         blank_trim_comment(&text, &line);
         if (line > 0 && parse_line(text, line, slots_per_host, &budget, &all, err) < 0)
@@ -111,8 +107,8 @@ int discovered_parse_file(const char *bytes, size_t length, const char *file, in
     const struct hostfile text = {.bytes = bytes, .length = length, .name = file};
     int result = hostfile_parse(&text, out, err);
     if (result == 0 && out->count > DISCOVERED_HOSTS_MAX)
-        result = error_status(err, STATUS_USAGE, "%s: more than %d hosts; expected fewer", file,
-                              DISCOVERED_HOSTS_MAX);
+        result =
+            error_usage(err, "%s: more than %d hosts; expected fewer", file, DISCOVERED_HOSTS_MAX);
     if (result < 0)
         hosts_destroy(out);
     else

@@ -6,7 +6,6 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
-#include "base/status.h"
 #include "base/text.h"
 #include "model/hosts/hostlist_range.h"
 
@@ -36,15 +35,14 @@ static int split_ipv6(const char *text, size_t length, const char *close, struct
     out->name_length = (size_t)(close - out->name);
     out->ipv6 = true;
     if (!host_is_ipv6(out->name, out->name_length))
-        return error_status(err, STATUS_USAGE,
-                            "not an IPv6 address in the brackets; expected one as in [fe80::1]:4");
+        return error_usage(err,
+                           "not an IPv6 address in the brackets; expected one as in [fe80::1]:4");
     const char *after = close + 1;
     size_t left = length - (size_t)(after - text);
     if (left == 0)
         return 0;
     if (*after != ':')
-        return error_status(err, STATUS_USAGE,
-                            "text after the bracket; expected :SLOTS as in [fe80::1]:4");
+        return error_usage(err, "text after the bracket; expected :SLOTS as in [fe80::1]:4");
     return take_slots(after + 1, left - 1, out, err);
 }
 
@@ -56,8 +54,7 @@ static int split_host(const char *text, size_t length, struct host_entry *out, s
     if (length > 0 && text[0] == '[') {
         const char *close = memchr(text, ']', length);
         if (close == NULL)
-            return error_status(err, STATUS_USAGE,
-                                "a bracket is not closed; expected [ADDRESS]:SLOTS or a range");
+            return error_usage(err, "a bracket is not closed; expected [ADDRESS]:SLOTS or a range");
         if (memchr(text, ':', (size_t)(close - text)) != NULL)
             return split_ipv6(text, length, close, out, err);
     }
@@ -66,9 +63,8 @@ static int split_host(const char *text, size_t length, struct host_entry *out, s
         return 0;
     size_t after = length - (size_t)(colon + 1 - text);
     if (memchr(colon + 1, ':', after) != NULL)
-        return error_status(err, STATUS_USAGE,
-                            "more than one colon; expected HOST:SLOTS, and an IPv6 address in "
-                            "brackets, as in [fe80::1]:4");
+        return error_usage(err, "more than one colon; expected HOST:SLOTS, and an IPv6 address in "
+                                "brackets, as in [fe80::1]:4");
     out->name_length = (size_t)(colon - text);
     return take_slots(colon + 1, after, out, err);
 }
@@ -111,11 +107,10 @@ static int agree(struct host_adding *adding, struct host *host, enum host_key ke
     if (!host_key_differs(host, key, value))
         return 0;
     const char *name = host_key_name(key);
-    return error_status(err, STATUS_USAGE,
-                        "this host has the %s '%s' already (%s %u), here it is '%s'; expected one "
-                        "%s per host",
-                        name, host_key_show(host, key).text, adding->unit, *number,
-                        plain_show(value->text, value->length).text, name);
+    return error_usage(
+        err, "this host has the %s '%s' already (%s %u), here it is '%s'; expected one %s per host",
+        name, host_key_show(host, key).text, adding->unit, *number,
+        plain_show(value->text, value->length).text, name);
 }
 
 struct expanding {
@@ -126,11 +121,10 @@ struct expanding {
 int host_entry_check_name(const struct host_list *list, const char *name, struct error *err)
 {
     if (!name_is_safe(name, strlen(name)))
-        return error_status(err, STATUS_USAGE,
-                            "not a host name; expected letters, digits, '.', '_', '%%' and '-', "
-                            "the first one not '-'");
+        return error_usage(err, "not a host name; expected letters, digits, '.', '_', '%%' and "
+                                "'-', the first one not '-'");
     if (list->count >= HOSTS_MAX && hosts_find(list, name) == NULL)
-        return error_status(err, STATUS_USAGE, "more than %d hosts; expected fewer", HOSTS_MAX);
+        return error_usage(err, "more than %d hosts; expected fewer", HOSTS_MAX);
     return 0;
 }
 
@@ -163,9 +157,8 @@ static int add_name(void *context, const char *name, struct error *err)
             return -1;
     }
     if (host->max_slots > 0 && host->max_slots < host->slots)
-        return error_status(err, STATUS_USAGE,
-                            "max_slots=%d is less than slots=%d; expected at least as many",
-                            host->max_slots, host->slots);
+        return error_usage(err, "max_slots=%d is less than slots=%d; expected at least as many",
+                           host->max_slots, host->slots);
     return 0;
 }
 
@@ -173,15 +166,14 @@ int host_entry_add(const struct host_entry *entry, struct host_adding *adding, s
 {
     struct expanding expanding = {.adding = adding, .entry = entry};
     if (memchr(entry->name, '\0', entry->name_length) != NULL)
-        return error_status(err, STATUS_USAGE, "a NUL byte; expected a host name");
+        return error_usage(err, "a NUL byte; expected a host name");
     if (entry->ipv6) {
         char *name AUTO_FREE = mem_strndup(entry->name, entry->name_length);
         return add_name(&expanding, name, err);
     }
     if (entry->said.values[HOST_KEY_ADDRESS].text != NULL &&
         memchr(entry->name, '[', entry->name_length) != NULL)
-        return error_status(err, STATUS_USAGE,
-                            "one address for a range of hosts; expected a line for each host");
+        return error_usage(err, "one address for a range of hosts; expected a line for each host");
     return hostlist_expand(entry->name, entry->name_length, &adding->budget, add_name, &expanding,
                            err);
 }
@@ -198,13 +190,11 @@ static int check_separators(const char *text, size_t length, struct error *err)
     const char *equals = memchr(text, '=', length);
     bool blank = memchr(text, ' ', length) != NULL || memchr(text, '\t', length) != NULL;
     if (blank && memchr(text, '@', length) == NULL)
-        return error_status(err, STATUS_USAGE,
-                            "host '%s': a blank; put commas between hosts, as in a:4,b:4",
-                            plain_show(text, length).text);
+        return error_usage(err, "host '%s': a blank; put commas between hosts, as in a:4,b:4",
+                           plain_show(text, length).text);
     if (equals != NULL && name_is_safe(text, (size_t)(equals - text)))
-        return error_status(err, STATUS_USAGE,
-                            "host '%s': '=' in a host; put a colon before the slots, as in a:4",
-                            plain_show(text, length).text);
+        return error_usage(err, "host '%s': '=' in a host; put a colon before the slots, as in a:4",
+                           plain_show(text, length).text);
     return 0;
 }
 
@@ -213,9 +203,8 @@ static int add_entry(struct host_adding *adding, const char *list, const char *t
 {
     struct host_entry entry;
     if (length == 0)
-        return error_status(err, STATUS_USAGE,
-                            "host list '%s': entry %u is empty; remove the extra comma",
-                            plain_show(list, strlen(list)).text, adding->number);
+        return error_usage(err, "host list '%s': entry %u is empty; remove the extra comma",
+                           plain_show(list, strlen(list)).text, adding->number);
     if (check_separators(text, length, err) < 0)
         return -1;
     if (host_entry_split(text, length, &entry, err) < 0 || host_entry_add(&entry, adding, err) < 0)
@@ -228,8 +217,7 @@ int hosts_parse(const char *text, struct host_list *out, struct error *err)
     struct host_adding adding = {.list = out, .budget = HOSTS_RANGE_MAX, .unit = "entry"};
     size_t left = strlen(text);
     if (strspn(text, " \t\r\n") == left)
-        return error_status(err, STATUS_USAGE,
-                            "the host list is empty; expected hosts as in a:4,b:4");
+        return error_usage(err, "the host list is empty; expected hosts as in a:4,b:4");
     const char *at = text;
     int result = 0;
     for (bool more = true; more && result == 0;) {

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/status.h"
 #include "base/text.h"
 #include "model/hosts/entry.h"
 #include "model/hosts/hostfile_ini.h"
@@ -64,14 +63,14 @@ static int unknown_word(const char *word, size_t length, bool value_follows, str
 {
     for (size_t i = 0; value_follows && i < sizeof(job_wide) / sizeof(job_wide[0]); i++) {
         if (strlen(job_wide[i].name) == length && memcmp(job_wide[i].name, word, length) == 0)
-            return error_status(err, STATUS_USAGE,
-                                "'%s' applies to the whole job; expected %s on the command line",
-                                job_wide[i].name, job_wide[i].option);
+            return error_usage(err,
+                               "'%s' applies to the whole job; expected %s on the command line",
+                               job_wide[i].name, job_wide[i].option);
     }
-    return error_status(err, STATUS_USAGE,
-                        "'%s' is unknown here; expected slots=N, max_slots=N, user=NAME, port=N, "
-                        "address=NAME, identity=FILE, transport=KIND, gpus=N or wdir=FOLDER",
-                        plain_show(word, length).text);
+    return error_usage(err,
+                       "'%s' is unknown here; expected slots=N, max_slots=N, user=NAME, port=N, "
+                       "address=NAME, identity=FILE, transport=KIND, gpus=N or wdir=FOLDER",
+                       plain_show(word, length).text);
 }
 
 /* `node1 4 all.q@node1 UNDEFINED`: SGE's, of which only the count matters. */
@@ -93,7 +92,7 @@ static int say(struct host_said *said, enum host_key key, const char *text, size
                struct error *err)
 {
     if (said->values[key].text != NULL)
-        return error_status(err, STATUS_USAGE, "%s twice; expected one", host_key_name(key));
+        return error_usage(err, "%s twice; expected one", host_key_name(key));
     return host_key_read(key, text, length, &said->values[key], err);
 }
 
@@ -122,15 +121,14 @@ static int add_entry(struct host_adding *adding, const char *text, size_t length
 {
     struct host_entry entry;
     if (length == 0)
-        return error_status(err, STATUS_USAGE,
-                            "an empty name beside a comma; expected HOST,HOST without blanks");
+        return error_usage(err, "an empty name beside a comma; expected HOST,HOST without blanks");
     if (host_entry_split(text, length, &entry, err) < 0)
         return -1;
     for (enum host_key key = HOST_KEY_SLOTS; key < HOST_KEY_TOTAL; key++) {
         if (said->values[key].text == NULL)
             continue;
         if (entry.said.values[key].text != NULL)
-            return error_status(err, STATUS_USAGE, "%s twice; expected one", host_key_name(key));
+            return error_usage(err, "%s twice; expected one", host_key_name(key));
         entry.said.values[key] = said->values[key];
     }
     return host_entry_add(&entry, adding, err);
@@ -144,18 +142,15 @@ static int parse_hosts(struct host_adding *adding, const char *text, size_t leng
     struct text_rest words = text_rest_of(text, length);
     size_t left = next_word(&words, &names);
     if (left == 0 || (words.at < words.end && *words.at == '='))
-        return error_status(err, STATUS_USAGE,
-                            "no host name in front; expected HOST slots=N or HOST:N");
+        return error_usage(err, "no host name in front; expected HOST slots=N or HOST:N");
     if (hostfile_line_is_section(text, length))
-        return error_status(err, STATUS_USAGE,
-                            "a section after plain host lines; expected HOST slots=N, or every "
-                            "host in a section ([host NAME])");
+        return error_usage(err, "a section after plain host lines; expected HOST slots=N, or every "
+                                "host in a section ([host NAME])");
     if (take_attributes(&words, &said, err) < 0)
         return -1;
     size_t used = host_entry_length(names, left);
     if (used < left && said.values[HOST_KEY_ADDRESS].text != NULL)
-        return error_status(err, STATUS_USAGE,
-                            "one address for several hosts; expected a line for each host");
+        return error_usage(err, "one address for several hosts; expected a line for each host");
     while (add_entry(adding, names, used, &said, err) == 0) {
         if (used == left)
             return 0;
@@ -183,9 +178,8 @@ static int hostfile_lines_parse(const struct hostfile *file, struct host_list *o
     }
     host_adding_end(&adding);
     if (result == 0 && out->said == before)
-        return error_status(err, STATUS_USAGE,
-                            "%s names no host; expected one per line, as in 'node1 slots=4'",
-                            file->name);
+        return error_usage(err, "%s names no host; expected one per line, as in 'node1 slots=4'",
+                           file->name);
     return result;
 }
 
@@ -226,16 +220,14 @@ static int check_text(const struct hostfile *file, struct error *err)
 {
     const char *what = find_stranger(file);
     if (what != NULL)
-        return error_status(err, STATUS_USAGE,
-                            "%s is %s; expected a text file with one host per line", file->name,
-                            what);
+        return error_usage(err, "%s is %s; expected a text file with one host per line", file->name,
+                           what);
     const char *at = file->bytes, *end = file->bytes + file->length, *line = NULL;
     size_t length = 0;
     for (size_t number = 1; text_next_line(&at, end, &line, &length); number++) {
         if (length > HOSTFILE_LINE_MAX)
-            return error_status(err, STATUS_USAGE,
-                                "%s:%zu: a line of %zu bytes; expected at most %zu", file->name,
-                                number, length, HOSTFILE_LINE_MAX);
+            return error_usage(err, "%s:%zu: a line of %zu bytes; expected at most %zu", file->name,
+                               number, length, HOSTFILE_LINE_MAX);
     }
     return 0;
 }
@@ -265,9 +257,8 @@ int hostfile_parse(const struct hostfile *file, struct host_list *out, struct er
     if (begins_with_section(text.bytes, text.bytes + text.length))
         return hostfile_ini_parse(&text, out, err);
     if (file->group != NULL)
-        return error_status(
-            err, STATUS_USAGE,
-            "%s has no group '%s': it has no sections; expected a section [group %s]", file->name,
-            file->group, file->group);
+        return error_usage(
+            err, "%s has no group '%s': it has no sections; expected a section [group %s]",
+            file->name, file->group, file->group);
     return hostfile_lines_parse(&text, out, err);
 }

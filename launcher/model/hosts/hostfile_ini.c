@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/status.h"
 #include "model/hosts/entry.h"
 #include "model/hosts/hostfile_section.h"
 #include "model/hosts/hostlist_range.h"
@@ -54,12 +53,10 @@ static int contradiction(struct building *building, const char *host,
     char *place AUTO_FREE = section_text(building, one);
     bool env = other->key == HOST_KEY_TOTAL;
     const char *key = env ? "env" : host_key_name(other->key);
-    return error_status(err, STATUS_USAGE,
-                        "%s:%d: '%s = %s': %s has the %s '%s' already (line %d, %s); expected one "
-                        "value",
-                        building->file->name, other->line, key,
-                        plain_show(other->text, strlen(other->text)).text, host, key,
-                        plain_show(one->text, strlen(one->text)).text, one->line, place);
+    return error_usage(
+        err, "%s:%d: '%s = %s': %s has the %s '%s' already (line %d, %s); expected one value",
+        building->file->name, other->line, key, plain_show(other->text, strlen(other->text)).text,
+        host, key, plain_show(one->text, strlen(one->text)).text, one->line, place);
 }
 
 /* Are these values of the same variable? */
@@ -77,9 +74,9 @@ static int count_variable(struct building *building, const struct level *level, 
     bool of_one = level->env_count >= VARIABLES_MAX;
     if (!of_one && building->variables <= VARIABLES_OF_ALL_MAX)
         return 0;
-    return error_status(
-        err, STATUS_USAGE, "%s:%d: '%s': more than %d variables of %s; expected fewer",
-        building->file->name, setting->line, plain_show(setting->text, strlen(setting->text)).text,
+    return error_usage(
+        err, "%s:%d: '%s': more than %d variables of %s; expected fewer", building->file->name,
+        setting->line, plain_show(setting->text, strlen(setting->text)).text,
         of_one ? VARIABLES_MAX : VARIABLES_OF_ALL_MAX, of_one ? host : "all hosts together");
 }
 
@@ -160,8 +157,8 @@ static int each_name(struct building *building, const char *text,
     if (host_is_ipv6(text, length))
         return each(building, text, err);
     if (strpbrk(text, "@:") != NULL)
-        return error_status(err, STATUS_USAGE,
-                            "more than a name; expected user = NAME and slots = N in the section");
+        return error_usage(err,
+                           "more than a name; expected user = NAME and slots = N in the section");
     return hostlist_expand(text, length, &building->budget, each, building, err);
 }
 
@@ -191,10 +188,9 @@ static int check_address(const struct building *building, const struct host_sect
     for (size_t i = 0; range && i < section->count; i++) {
         const struct host_setting *setting = &building->sections.settings[section->first + i];
         if (setting->key == HOST_KEY_ADDRESS)
-            return error_status(err, STATUS_USAGE,
-                                "%s:%d: one address for a range of hosts; expected a section for "
-                                "each host",
-                                building->file->name, setting->line);
+            return error_usage(
+                err, "%s:%d: one address for a range of hosts; expected a section for each host",
+                building->file->name, setting->line);
     }
     return 0;
 }
@@ -245,11 +241,10 @@ static int finish_host(struct building *building, size_t index, struct host_list
     put_env(&building->hosts[index], &host->traits.env);
     if (host->max_slots == 0 || host->max_slots >= host->slots)
         return 0;
-    return error_status(err, STATUS_USAGE,
-                        "%s:%d: max_slots=%d is less than the slots=%d of %s; expected at least "
-                        "as many",
-                        building->file->name, strongest(building, index, HOST_KEY_MAX_SLOTS)->line,
-                        host->max_slots, host->slots, host->name);
+    return error_usage(
+        err, "%s:%d: max_slots=%d is less than the slots=%d of %s; expected at least as many",
+        building->file->name, strongest(building, index, HOST_KEY_MAX_SLOTS)->line, host->max_slots,
+        host->slots, host->name);
 }
 
 static bool has_group(const struct host_sections *sections, const char *name)
@@ -266,16 +261,14 @@ static int build(struct building *building, struct host_list *out, struct error 
 {
     const struct hostfile *file = building->file;
     if (file->group != NULL && !has_group(&building->sections, file->group))
-        return error_status(err, STATUS_USAGE,
-                            "%s has no group '%s'; expected a section [group %s]", file->name,
-                            file->group, file->group);
+        return error_usage(err, "%s has no group '%s'; expected a section [group %s]", file->name,
+                           file->group, file->group);
     if (name_hosts(building, err) < 0)
         return -1;
     size_t count = building->list.count;
     if (count == 0)
-        return error_status(err, STATUS_USAGE,
-                            "%s names no host; expected [host NAME], or [group NAME] with hosts",
-                            file->name);
+        return error_usage(
+            err, "%s names no host; expected [host NAME], or [group NAME] with hosts", file->name);
     building->groups = mem_array(count, sizeof(*building->groups));
     building->hosts = mem_array(count, sizeof(*building->hosts));
     building->budget = HOSTS_RANGE_MAX;

@@ -6,7 +6,6 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
-#include "base/status.h"
 #include "base/text.h"
 #include "model/hosts/entry.h"
 #include "model/settings/ini_lines.h"
@@ -18,8 +17,7 @@ static const char known_sections[] = "expected [defaults], [host NAME] or [group
 static int refuse(const struct ini_place *place, struct error *err, const char *what,
                   const struct error *why)
 {
-    return error_status(err, STATUS_USAGE, "%s:%d: '%s': %s", place->file, place->line, what,
-                        why->text);
+    return error_usage(err, "%s:%d: '%s': %s", place->file, place->line, what, why->text);
 }
 
 static void add_named(struct host_section *section, const char *text, size_t length, int line)
@@ -43,12 +41,12 @@ static int read_header(const char *name, struct host_section *out, struct error 
         kind++;
     out->kind = (enum section_kind)kind;
     if (kind == SECTION_KINDS || (kind == SECTION_DEFAULTS && *rest != '\0'))
-        return error_status(err, STATUS_USAGE, "an unknown section; %s", known_sections);
+        return error_usage(err, "an unknown section; %s", known_sections);
     if (kind != SECTION_DEFAULTS && *rest == '\0')
-        return error_status(err, STATUS_USAGE, "a section without a name; %s", known_sections);
+        return error_usage(err, "a section without a name; %s", known_sections);
     if (kind == SECTION_GROUP && !name_is_safe(rest, strlen(rest)))
-        return error_status(err, STATUS_USAGE,
-                            "not the name of a group; expected letters, digits, '.', '_' and '-'");
+        return error_usage(err,
+                           "not the name of a group; expected letters, digits, '.', '_' and '-'");
     out->name = mem_strdup(kind == SECTION_GROUP ? rest : "");
     if (kind == SECTION_HOST)
         add_named(out, rest, strlen(rest), out->line);
@@ -80,17 +78,15 @@ static int take_hosts(struct host_section *section, const struct ini_place *plac
                       const char *value, struct error *err)
 {
     if (section->kind != SECTION_GROUP)
-        return error_status(err, STATUS_USAGE,
-                            "unknown in this section; expected it in [group NAME]");
+        return error_usage(err, "unknown in this section; expected it in [group NAME]");
     size_t left = strlen(value);
     for (bool more = true; more;) {
         size_t whole = host_entry_length(value, left), length = whole;
         const char *start = value;
         blank_trim(&start, &length);
         if (length == 0)
-            return error_status(err, STATUS_USAGE,
-                                "an empty name; expected names with commas between, as in a, "
-                                "b[1-4]");
+            return error_usage(
+                err, "an empty name; expected names with commas between, as in a, b[1-4]");
         add_named(section, start, length, place->line);
         more = whole < left;
         value += more ? whole + 1 : whole;
@@ -122,23 +118,21 @@ static int read_setting(const struct host_section *section, const char *key, con
         out->key = HOST_KEY_TOTAL;
         if (is_variable(out->text))
             return 0;
-        return error_status(err, STATUS_USAGE,
-                            "not a variable; expected env.NAME = VALUE or env = NAME=VALUE");
+        return error_usage(err, "not a variable; expected env.NAME = VALUE or env = NAME=VALUE");
     }
     out->key = host_key_find(key, strlen(key));
     out->text = mem_strdup(value);
     if (strpbrk(key, " \t") != NULL)
-        return error_status(err, STATUS_USAGE,
-                            "a plain host line among sections; expected KEY = VALUE, and the host "
-                            "as [host NAME]");
+        return error_usage(
+            err,
+            "a plain host line among sections; expected KEY = VALUE, and the host as [host NAME]");
     if (out->key == HOST_KEY_TOTAL)
-        return error_status(err, STATUS_USAGE,
-                            "an unknown key; expected slots, max_slots, user, port, address, "
-                            "identity, transport, gpus, wdir, env%s",
-                            section->kind == SECTION_GROUP ? " or hosts" : "");
+        return error_usage(err,
+                           "an unknown key; expected slots, max_slots, user, port, address, "
+                           "identity, transport, gpus, wdir, env%s",
+                           section->kind == SECTION_GROUP ? " or hosts" : "");
     if (out->key == HOST_KEY_ADDRESS && section->kind != SECTION_HOST)
-        return error_status(err, STATUS_USAGE,
-                            "one address for several hosts; expected it in [host NAME]");
+        return error_usage(err, "one address for several hosts; expected it in [host NAME]");
     return host_key_read(out->key, out->text, strlen(out->text), &out->value, err);
 }
 
@@ -180,8 +174,7 @@ static int take_pair(void *context, const struct ini_place *place, const char *n
     (void)name;
     int result = 0;
     if (sections->count == 0)
-        result = error_status(&why, STATUS_USAGE, "a setting before the first section; %s",
-                              known_sections);
+        result = error_usage(&why, "a setting before the first section; %s", known_sections);
     else if (strcmp(key, "hosts") == 0)
         result = take_hosts(&sections->items[sections->count - 1], place, text, &why);
     else
@@ -201,10 +194,9 @@ int host_sections_read(const char *text, const char *file, struct host_sections 
     for (size_t i = 0; i < out->count; i++) {
         const struct host_section *section = &out->items[i];
         if (section->kind == SECTION_GROUP && section->host_count == 0)
-            return error_status(
-                err, STATUS_USAGE,
-                "%s:%d: [group %s] has no hosts; expected a line hosts = NAME, NAME", file,
-                section->line, section->name);
+            return error_usage(err,
+                               "%s:%d: [group %s] has no hosts; expected a line hosts = NAME, NAME",
+                               file, section->line, section->name);
     }
     return 0;
 }

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/status.h"
-
 #define NAME_MAX_BYTES 255
 #define DIGITS_MAX 12
 
@@ -31,16 +29,16 @@ static int expand_from(struct expansion *x, const char *at);
 
 static int malformed(struct expansion *x)
 {
-    return error_status(x->err, STATUS_USAGE,
-                        "a malformed range; expected numbers in brackets, as in node[01-16,20]");
+    return error_usage(x->err,
+                       "a malformed range; expected numbers in brackets, as in node[01-16,20]");
 }
 
 static int append(struct expansion *x, const char *bytes, size_t length)
 {
     if (length > NAME_MAX_BYTES - x->length)
-        return error_status(x->err, STATUS_USAGE,
-                            "longer than the %d bytes of a host name; expected a shorter one",
-                            NAME_MAX_BYTES);
+        return error_usage(x->err,
+                           "longer than the %d bytes of a host name; expected a shorter one",
+                           NAME_MAX_BYTES);
     memcpy(x->name + x->length, bytes, length);
     x->length += length;
     x->name[x->length] = '\0';
@@ -51,8 +49,7 @@ static int emit(struct expansion *x)
 {
     if (x->ranged) {
         if (*x->budget == 0)
-            return error_status(x->err, STATUS_USAGE,
-                                "the ranges expand to too many hosts; expected fewer");
+            return error_usage(x->err, "the ranges expand to too many hosts; expected fewer");
         (*x->budget)--;
     }
     return x->each(x->context, x->name, x->err);
@@ -121,8 +118,7 @@ static int expand_from(struct expansion *x, const char *at)
     x->ranged = true;
     const char *close = memchr(open, ']', (size_t)(x->end - open));
     if (close == NULL)
-        return error_status(x->err, STATUS_USAGE,
-                            "a bracket is not closed; expected a range as in node[01-16]");
+        return error_usage(x->err, "a bracket is not closed; expected a range as in node[01-16]");
     size_t before = x->length;
     const char *item = open + 1;
     for (;;) {

@@ -8,7 +8,6 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
-#include "base/status.h"
 #include "model/settings/words.h"
 
 #define PATH_LONGEST 4095
@@ -75,9 +74,8 @@ static int read_number(const char *text, size_t length, int64_t min, int64_t max
         memcpy(digits, text, length);
     bool number = digits[0] >= '0' && digits[0] <= '9';
     if (!number || parse_int(digits, min, max, &value, NULL) < 0)
-        return error_status(err, STATUS_USAGE,
-                            "'%s' is not a %s; expected a whole number from %d to %d",
-                            plain_show(text, length).text, what, (int)min, (int)max);
+        return error_usage(err, "'%s' is not a %s; expected a whole number from %d to %d",
+                           plain_show(text, length).text, what, (int)min, (int)max);
     *out = (struct host_value){text, length, (int)value};
     return 0;
 }
@@ -85,10 +83,10 @@ static int read_number(const char *text, size_t length, int64_t min, int64_t max
 static int read_user(const char *text, size_t length, struct host_value *out, struct error *err)
 {
     if (!name_is_safe(text, length))
-        return error_status(err, STATUS_USAGE,
-                            "'%s' is not a user name; expected letters, digits, '.', '_', '%%' and "
-                            "'-', the first one not '-'",
-                            plain_show(text, length).text);
+        return error_usage(err,
+                           "'%s' is not a user name; expected letters, digits, '.', '_', '%%' and "
+                           "'-', the first one not '-'",
+                           plain_show(text, length).text);
     *out = (struct host_value){text, length, 0};
     return 0;
 }
@@ -102,10 +100,10 @@ static int read_address(const char *text, size_t length, struct host_value *out,
     bool numeric = host_is_ipv6(inside, used);
     bool colon = memchr(inside, ':', used) != NULL;
     if (!name_is_safe(inside, used) || ((brackets || colon) && !numeric))
-        return error_status(err, STATUS_USAGE,
-                            "'%s' is not an address; expected a host name or a numeric address "
-                            "(a port goes into port=N)",
-                            plain_show(text, length).text);
+        return error_usage(err,
+                           "'%s' is not an address; expected a host name or a numeric address (a "
+                           "port goes into port=N)",
+                           plain_show(text, length).text);
     *out = (struct host_value){inside, used, 0};
     return 0;
 }
@@ -117,8 +115,8 @@ static int read_path(const char *text, size_t length, const char *what, struct h
     for (size_t i = 0; i < length && printable; i++)
         printable = (unsigned char)text[i] >= 0x20 && text[i] != 0x7f;
     if (!printable)
-        return error_status(err, STATUS_USAGE, "'%s' is not a path; expected the path of a %s",
-                            plain_show(text, length).text, what);
+        return error_usage(err, "'%s' is not a path; expected the path of a %s",
+                           plain_show(text, length).text, what);
     *out = (struct host_value){text, length, 0};
     return 0;
 }
@@ -133,10 +131,10 @@ static int read_transport(const char *text, size_t length, struct host_value *ou
         *out = (struct host_value){text, length, transports[i].value};
         return 0;
     }
-    return error_status(err, STATUS_USAGE,
-                        "'%s' is not a transport; expected auto, local, ssh, ssh-cli, srun, "
-                        "kubectl, docker or dial",
-                        plain_show(text, length).text);
+    return error_usage(err,
+                       "'%s' is not a transport; expected auto, local, ssh, ssh-cli, srun, "
+                       "kubectl, docker or dial",
+                       plain_show(text, length).text);
 }
 
 int host_key_read(enum host_key key, const char *text, size_t length, struct host_value *out,
@@ -155,7 +153,7 @@ int host_key_read(enum host_key key, const char *text, size_t length, struct hos
     case HOST_KEY_WDIR: return read_path(text, length, "folder", out, err);
     case HOST_KEY_TOTAL: break;
     }
-    return error_status(err, STATUS_USAGE, "an unknown key");
+    return error_usage(err, "an unknown key");
 }
 
 /* NULL: the key is none with a text. */

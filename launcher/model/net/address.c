@@ -9,7 +9,6 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
-#include "base/status.h"
 
 /* Made by container engines, hypervisors, Kubernetes networks and VPNs. */
 static const char *const virtual_names[] = {
@@ -164,10 +163,10 @@ int network_filter_check(char *const *words, struct error *err)
         const char *word = *words + (**words == '!' ? 1 : 0);
         if (*word == '\0' || *word == '!' || strpbrk(word, " \t\n") != NULL ||
             parse_subnet(word, &network) < 0)
-            return error_status(err, STATUS_USAGE,
-                                "--network-interfaces: '%.60s' is not an interface (examples: "
-                                "eth0, 'ib*', 10.0.0.0/8, '!docker0')",
-                                *words);
+            return error_usage(err,
+                               "--network-interfaces: '%.60s' is not an interface (examples: eth0, "
+                               "'ib*', 10.0.0.0/8, '!docker0')",
+                               *words);
     }
     return 0;
 }

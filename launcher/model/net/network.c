@@ -7,7 +7,6 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "model/net/address.h"
 
 #define ANCHORS_MAX 16 /* subnets that are compared with */
@@ -88,13 +87,13 @@ static int refuse(const struct network_choice *choice, size_t bad, struct error 
         buf_printf(&list, "%s%s %s/%d", i > 0 ? ", " : "", view->all[i].iface, view->all[i].text,
                    view->all[i].prefix);
     if (others > 0)
-        return error_status(err, STATUS_USAGE,
-                            "%s has no network interface that --network-interfaces allows, and "
-                            "neither do %zu other hosts; it has: %s",
-                            view->node->name, others, buf_text(&list));
-    return error_status(err, STATUS_USAGE,
-                        "%s has no network interface that --network-interfaces allows; it has: %s",
-                        view->node->name, view->all_count > 0 ? buf_text(&list) : "none");
+        return error_usage(err,
+                           "%s has no network interface that --network-interfaces allows, and "
+                           "neither do %zu other hosts; it has: %s",
+                           view->node->name, others, buf_text(&list));
+    return error_usage(err,
+                       "%s has no network interface that --network-interfaces allows; it has: %s",
+                       view->node->name, view->all_count > 0 ? buf_text(&list) : "none");
 }
 
 struct owned {

@@ -140,11 +140,11 @@ static int place_ppr(const struct mapping *mapping, const struct host_list *host
 {
     int64_t most = mapping_size(mapping, hosts);
     if (size > most)
-        return error_status(err, STATUS_USAGE,
-                            "--map-by ppr:%d:node has room for %lld rank%s on %zu host%s, but %d "
-                            "are wanted; make -np and ppr agree, or give more hosts",
-                            mapping->per_node, (long long)most, most == 1 ? "" : "s", hosts->count,
-                            hosts->count == 1 ? "" : "s", size);
+        return error_usage(err,
+                           "--map-by ppr:%d:node has room for %lld rank%s on %zu host%s, but %d "
+                           "are wanted; make -np and ppr agree, or give more hosts",
+                           mapping->per_node, (long long)most, most == 1 ? "" : "s", hosts->count,
+                           hosts->count == 1 ? "" : "s", size);
     for (int rank = 0; rank < size; rank++)
         out[rank] = rank / mapping->per_node;
     return 0;
@@ -169,11 +169,9 @@ static int place_list(const struct mapping *mapping, const struct host_list *hos
 {
     const struct rank_list *list = &mapping->list;
     if ((size_t)size != list->count)
-        return error_status(err, STATUS_USAGE,
-                            "%s has places for %zu rank%s, but %d %s wanted; make them agree or "
-                            "leave -np out",
-                            list->source, list->count, list->count == 1 ? "" : "s", size,
-                            size == 1 ? "is" : "are");
+        return error_usage(
+            err, "%s has places for %zu rank%s, but %d %s wanted; make them agree or leave -np out",
+            list->source, list->count, list->count == 1 ? "" : "s", size, size == 1 ? "is" : "are");
     int *found AUTO_FREE = rank_list_resolve(list, hosts, err);
     for (int rank = 0; rank < size && found != NULL; rank++)
         out[rank] = found[rank];
@@ -295,9 +293,8 @@ static int parse_ppr(const char **at, struct mapping *out, struct error *err)
         return 0;
     if (is_number(number, PLAN_SIZE_MAX, &out->per_node) && strcasecmp(unit, "node") == 0)
         return 0;
-    return error_status(
-        err, STATUS_USAGE,
-        "expected ppr:N:node, with N ranks on each host; --bind-to places them within a host");
+    return error_usage(
+        err, "expected ppr:N:node, with N ranks on each host; --bind-to places them within a host");
 }
 
 static int parse_modifier(const char *word, struct mapping *out, struct error *err)
@@ -308,8 +305,8 @@ static int parse_modifier(const char *word, struct mapping *out, struct error *e
     out->oversubscribe = out->oversubscribe || strcasecmp(word, "OVERSUBSCRIBE") == 0;
     if (strcasecmp(word, "OVERSUBSCRIBE") == 0 || strcasecmp(word, "NOOVERSUBSCRIBE") == 0)
         return 0;
-    return error_status(err, STATUS_USAGE, "'%s' is unknown here; expected PE=N or OVERSUBSCRIBE",
-                        plain_show(word, strlen(word)).text);
+    return error_usage(err, "'%s' is unknown here; expected PE=N or OVERSUBSCRIBE",
+                       plain_show(word, strlen(word)).text);
 }
 
 static int parse(const char *text, struct mapping *out, struct error *err)
@@ -320,9 +317,8 @@ static int parse(const char *text, struct mapping *out, struct error *err)
     while (i < count && strcasecmp(rule_words[i].word, word) != 0)
         i++;
     if (i == count || text[0] == '\0')
-        return error_status(err, STATUS_USAGE,
-                            "expected slot, node, ppr:N:node, numa or seq (--bind-to core, numa, "
-                            "l3 or gpu places ranks within a host)");
+        return error_usage(err, "expected slot, node, ppr:N:node, numa or seq (--bind-to core, "
+                                "numa, l3 or gpu places ranks within a host)");
     out->rule = rule_words[i].rule;
     if (out->rule == MAP_PPR && parse_ppr(&at, out, err) < 0)
         return -1;

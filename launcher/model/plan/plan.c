@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "base/status.h"
 #include "base/strv.h"
 #include "model/plan/rank_list.h"
 
@@ -37,28 +36,26 @@ static int64_t wanted_ranks(const struct plan_request *request, int64_t usual, s
     for (size_t i = 0; i < apps->count; i++) {
         int np = apps->items[i].np;
         if (np < 0 || (np == 0 && apps->count > 1))
-            return error_status(err, STATUS_USAGE,
-                                "program %zu of %zu has no number of ranks; give each one its own "
-                                "-np",
-                                i + 1, apps->count);
+            return error_usage(
+                err, "program %zu of %zu has no number of ranks; give each one its own -np", i + 1,
+                apps->count);
         of_apps += np;
     }
     if (request->np < 0)
-        return error_status(err, STATUS_USAGE, "cannot start %d ranks; give -np 1 or more",
-                            request->np);
+        return error_usage(err, "cannot start %d ranks; give -np 1 or more", request->np);
     if (request->np > 0 && of_apps > 0 && request->np != of_apps)
-        return error_status(err, STATUS_USAGE,
-                            "%d ranks wanted in all, but the programs ask for %lld together; make "
-                            "the counts agree or leave the first one out",
-                            request->np, (long long)of_apps);
+        return error_usage(err,
+                           "%d ranks wanted in all, but the programs ask for %lld together; make "
+                           "the counts agree or leave the first one out",
+                           request->np, (long long)of_apps);
     int64_t wanted = of_apps > 0 ? of_apps : request->np;
     if (wanted == 0)
         wanted = usual;
     if (wanted > PLAN_SIZE_MAX)
-        return error_status(err, STATUS_USAGE,
-                            "%lld ranks are more than the limit of %d for one job; give a smaller "
-                            "-np or fewer slots",
-                            (long long)wanted, PLAN_SIZE_MAX);
+        return error_usage(err,
+                           "%lld ranks are more than the limit of %d for one job; give a smaller "
+                           "-np or fewer slots",
+                           (long long)wanted, PLAN_SIZE_MAX);
     return wanted;
 }
 

@@ -10,7 +10,6 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/plain.h"
-#include "base/status.h"
 #include "base/text.h"
 #include "model/binding/binding.h"
 
@@ -83,10 +82,9 @@ static int read_host(struct rank_list *list, const char *text, size_t length, in
     const char *bare = brackets ? text + 1 : text;
     size_t bare_length = brackets ? length - 2 : length;
     if (!name_is_safe(bare, bare_length))
-        return error_status(err, STATUS_USAGE,
-                            "'%s' is not a host; expected a name of the host list, or +n0 for its "
-                            "first host",
-                            plain_show(text, length).text);
+        return error_usage(
+            err, "'%s' is not a host; expected a name of the host list, or +n0 for its first host",
+            plain_show(text, length).text);
     char *name AUTO_FREE = mem_strndup(bare, bare_length);
     const struct host *host = hosts_add(&list->names, name, 1, false);
     *out = (int)(host - list->names.items);
@@ -100,16 +98,15 @@ static int unknown(const struct rank_list *list, size_t rank, const struct host_
     char *where AUTO_FREE =
         place->line > 0 ? mem_printf("%s:%d", list->source, place->line) : mem_strdup(list->source);
     if (place->host < 0)
-        return error_status(err, STATUS_USAGE,
-                            "%s: rank %zu is to run on +n%d, but the last of the job's %zu host%s "
-                            "is +n%zu",
-                            where, rank, -1 - place->host, hosts->count,
-                            hosts->count == 1 ? "" : "s", hosts->count - 1);
-    return error_status(err, STATUS_USAGE,
-                        "%s: rank %zu is to run on %s, which is not among the %zu host%s of the "
-                        "job; add it to -H or the hostfile",
-                        where, rank, list->names.items[place->host].name, hosts->count,
-                        hosts->count == 1 ? "" : "s");
+        return error_usage(
+            err, "%s: rank %zu is to run on +n%d, but the last of the job's %zu host%s is +n%zu",
+            where, rank, -1 - place->host, hosts->count, hosts->count == 1 ? "" : "s",
+            hosts->count - 1);
+    return error_usage(err,
+                       "%s: rank %zu is to run on %s, which is not among the %zu host%s of the "
+                       "job; add it to -H or the hostfile",
+                       where, rank, list->names.items[place->host].name, hosts->count,
+                       hosts->count == 1 ? "" : "s");
 }
 
 int *rank_list_resolve(const struct rank_list *list, const struct host_list *hosts,
@@ -165,15 +162,14 @@ static int take_number(struct text_rest *rest, size_t most, int64_t *out, struct
     if (length < sizeof(digits))
         memcpy(digits, word, length);
     if (digits[0] < '0' || digits[0] > '9' || parse_int(digits, 0, INT32_MAX, out, NULL) < 0)
-        return error_status(err, STATUS_USAGE,
-                            "'%s' is not a rank; expected a whole number, 0 or more",
-                            plain_show(word, length).text);
+        return error_usage(err, "'%s' is not a rank; expected a whole number, 0 or more",
+                           plain_show(word, length).text);
     if ((size_t)*out < most)
         return 0;
-    return error_status(err, STATUS_USAGE,
-                        "rank %lld, but the file is too short to name all ranks below it; expected "
-                        "ranks from 0 on without a gap",
-                        (long long)*out);
+    return error_usage(err,
+                       "rank %lld, but the file is too short to name all ranks below it; expected "
+                       "ranks from 0 on without a gap",
+                       (long long)*out);
 }
 
 static int take_cpus(struct text_rest *rest, char **out, struct error *err)
@@ -184,20 +180,20 @@ static int take_cpus(struct text_rest *rest, char **out, struct error *err)
     size_t length = take_word(rest, &word);
     if (!(is_word(word, length, "slot") || is_word(word, length, "slots")) ||
         !text_take_byte(rest, '='))
-        return error_status(err, STATUS_USAGE, "'%s' is unknown here; expected slot=CPUS",
-                            plain_show(word, length).text);
+        return error_usage(err, "'%s' is unknown here; expected slot=CPUS",
+                           plain_show(word, length).text);
     length = take_word(rest, &word);
     if (rest->at < rest->end || length == 0 || length > CPUS_MAX)
-        return error_status(err, STATUS_USAGE,
-                            "expected one list of CPUs without blanks at the end of the line, as "
-                            "in slot=0-3,8");
+        return error_usage(
+            err,
+            "expected one list of CPUs without blanks at the end of the line, as in slot=0-3,8");
     *out = mem_strndup(word, length);
     if (binding_cpus_parse(*out, NULL, NULL, NULL) == 0)
         return 0;
-    return error_status(err, STATUS_USAGE,
-                        "'%s' is not a list of CPUs; expected one as in 0-3,8 or 1:0-2 (package 1, "
-                        "cores 0 to 2)",
-                        plain_show(*out, strlen(*out)).text);
+    return error_usage(
+        err,
+        "'%s' is not a list of CPUs; expected one as in 0-3,8 or 1:0-2 (package 1, cores 0 to 2)",
+        plain_show(*out, strlen(*out)).text);
 }
 
 /* Without its comment. The text of an error does not name the line yet. */
@@ -208,15 +204,14 @@ static int parse_line(struct text_rest *rest, int line, size_t most, struct rank
     int64_t rank = 0;
     size_t length = take_word(rest, &word);
     if (!is_word(word, length, "rank"))
-        return error_status(err, STATUS_USAGE, "expected 'rank N=HOST slot=CPUS'");
+        return error_usage(err, "expected 'rank N=HOST slot=CPUS'");
     if (take_number(rest, most, &rank, err) < 0)
         return -1;
     if (!text_take_byte(rest, '='))
-        return error_status(err, STATUS_USAGE, "expected =HOST after the rank");
+        return error_usage(err, "expected =HOST after the rank");
     if ((size_t)rank < out->count && out->items[rank].line > 0)
-        return error_status(err, STATUS_USAGE,
-                            "rank %lld has a line already, line %d; expected each rank once",
-                            (long long)rank, out->items[rank].line);
+        return error_usage(err, "rank %lld has a line already, line %d; expected each rank once",
+                           (long long)rank, out->items[rank].line);
     length = take_word(rest, &word);
     int host = 0;
     if (read_host(out, word, length, &host, err) < 0)
@@ -233,10 +228,10 @@ static int check_gaps(const struct rank_list *list, struct error *err)
         gap++;
     if (gap == list->count)
         return 0;
-    return error_status(err, STATUS_USAGE,
-                        "%s: no line for rank %zu, but line %d has rank %zu; expected ranks from 0 "
-                        "on without a gap",
-                        list->source, gap, list->items[list->count - 1].line, list->count - 1);
+    return error_usage(err,
+                       "%s: no line for rank %zu, but line %d has rank %zu; expected ranks from 0 "
+                       "on without a gap",
+                       list->source, gap, list->items[list->count - 1].line, list->count - 1);
 }
 
 int rankfile_parse(const char *bytes, size_t length, const char *file, struct rank_list *out,
@@ -247,10 +242,10 @@ int rankfile_parse(const char *bytes, size_t length, const char *file, struct ra
     if (length >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0)
         at += 3; /* editors on other systems write a byte order mark */
     if (length > 0 && memchr(bytes, '\0', length) != NULL)
-        return error_status(err, STATUS_USAGE,
-                            "%s is not a text file: it holds a NUL byte; expected lines as in "
-                            "'rank 0=node1 slot=0-3'",
-                            file);
+        return error_usage(err,
+                           "%s is not a text file: it holds a NUL byte; expected lines as in 'rank "
+                           "0=node1 slot=0-3'",
+                           file);
     const char *line = NULL;
     size_t left = 0;
     for (int number = 1; text_next_line(&at, end, &line, &left); number++) {
@@ -261,6 +256,5 @@ int rankfile_parse(const char *bytes, size_t length, const char *file, struct ra
     }
     if (out->count > 0)
         return check_gaps(out, err);
-    return error_status(err, STATUS_USAGE,
-                        "%s names no rank; expected lines as in 'rank 0=node1 slot=0-3'", file);
+    return error_usage(err, "%s names no rank; expected lines as in 'rank 0=node1 slot=0-3'", file);
 }

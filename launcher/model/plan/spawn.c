@@ -191,13 +191,13 @@ struct plan *spawn_plan(const struct spawn_request *request, struct error *err)
     int64_t size = 0;
     for (int a = 0; a < request->app_count; a++) {
         if (request->apps[a].np < 1) {
-            error_status(err, STATUS_USAGE, "no ranks are wanted of a program");
+            error_usage(err, "no ranks are wanted of a program");
             return NULL;
         }
         size += request->apps[a].np;
     }
     if (size < 1 || size + request->whole->size > PLAN_SIZE_MAX) {
-        error_status(err, STATUS_USAGE, "a job can have 1 to %d ranks in all", PLAN_SIZE_MAX);
+        error_usage(err, "a job can have 1 to %d ranks in all", PLAN_SIZE_MAX);
         return NULL;
     }
     struct plan *plan = mem_alloc(sizeof(*plan));

@@ -176,8 +176,8 @@ int ini_lines_read(const char *text, const char *file, const struct ini_reader *
     /* inih goes on after a line that it cannot read, so something behind it may have failed too */
     bool unreadable = line > 0 && (!reading.failed || line < reading.place.line);
     if (unreadable)
-        return error_status(err, STATUS_USAGE, "%s:%d: '%s': expected [section] or key = value",
-                            file, line, show_line(text, line).text);
+        return error_usage(err, "%s:%d: '%s': expected [section] or key = value", file, line,
+                           show_line(text, line).text);
     if (line < 0 && !reading.failed)
         return error_status(err, STATUS_LAUNCHER, "%s: out of memory", file);
     return reading.failed ? -1 : 0;

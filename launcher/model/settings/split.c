@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/status.h"
 
 #define COMMAND_MAX ((size_t)65536)
 #define BLANKS " \t\n"
@@ -42,18 +41,18 @@ static const char *take_word(const char *at, struct buf *word)
 int words_split(const char *text, struct strv *words, struct error *err)
 {
     if (strlen(text) > COMMAND_MAX)
-        return error_status(err, STATUS_USAGE, "the command is too long");
+        return error_usage(err, "the command is too long");
     const char *at = text + strspn(text, BLANKS);
     while (*at != '\0') {
         struct buf word AUTO_BUF = BUF_INIT(COMMAND_MAX);
         at = take_word(at, &word);
         if (at == NULL)
-            return error_status(err, STATUS_USAGE,
-                                "the command '%s' ends within a quote or after a backslash", text);
+            return error_usage(err, "the command '%s' ends within a quote or after a backslash",
+                               text);
         strv_add(words, buf_text(&word));
         at += strspn(at, BLANKS);
     }
     if (words->count == 0 || words->items[0][0] == '\0')
-        return error_status(err, STATUS_USAGE, "the command is empty");
+        return error_usage(err, "the command is empty");
     return 0;
 }
