@@ -407,21 +407,17 @@ static void on_end(struct elastic *e, const struct elastic_event *event)
     [ELASTIC_REGISTERED] = on_registered, [ELASTIC_ASKED] = on_asked,                  \
     [ELASTIC_PREPARED] = on_prepared, [ELASTIC_STARTED] = on_started,                  \
     [ELASTIC_CAN_JOIN] = on_can_join, [ELASTIC_STUCK] = on_stuck,                      \
-    [ELASTIC_FINISHED] = on_finished, [ELASTIC_UNKILLED] = on_unkilled,                \
-    [ELASTIC_PROGRESSED] = on_progressed, [ELASTIC_END] = on_end
+    [ELASTIC_EXITED] = elastic_exits_take, [ELASTIC_FINISHED] = on_finished,           \
+    [ELASTIC_UNKILLED] = on_unkilled, [ELASTIC_PROGRESSED] = on_progressed, [ELASTIC_END] = on_end
 
 static handler *const handlers[ELASTIC_STATES][ELASTIC_EVENTS] = {
-    [ELASTIC_WAITING] = {DECIDING, [ELASTIC_ASK_DROPPED] = on_ask_dropped,
-                         [ELASTIC_EXITED] = elastic_exits_changing},
-    [ELASTIC_PREPARING] = {DECIDING, [ELASTIC_ASK_DROPPED] = on_ask_dropped,
-                           [ELASTIC_EXITED] = elastic_exits_changing},
-    [ELASTIC_RUNNING] =
-        {DECIDING, [ELASTIC_EXITED] = elastic_exits_running, [ELASTIC_HUNG] = on_hung},
-    [ELASTIC_AGREEING] = {DECIDING, [ELASTIC_ASK_DROPPED] = on_ask_dropped,
-                          [ELASTIC_EXITED] = elastic_exits_changing},
-    [ELASTIC_STOPPING] = {DECIDING, [ELASTIC_EXITED] = elastic_exits_stopping},
+    [ELASTIC_WAITING] = {DECIDING, [ELASTIC_ASK_DROPPED] = on_ask_dropped},
+    [ELASTIC_PREPARING] = {DECIDING, [ELASTIC_ASK_DROPPED] = on_ask_dropped},
+    [ELASTIC_RUNNING] = {DECIDING, [ELASTIC_HUNG] = on_hung},
+    [ELASTIC_AGREEING] = {DECIDING, [ELASTIC_ASK_DROPPED] = on_ask_dropped},
+    [ELASTIC_STOPPING] = {DECIDING},
     [ELASTIC_ENDING] = {[ELASTIC_HOST_LOST] = lost_ending,
-                        [ELASTIC_EXITED] = elastic_exits_ending,
+                        [ELASTIC_EXITED] = elastic_exits_take,
                         [ELASTIC_FINISHED] = on_finished},
 };
 

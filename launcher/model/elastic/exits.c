@@ -73,67 +73,56 @@ static bool newcomer_exited(struct elastic *e, const struct elastic_worker *work
     return true;
 }
 
-void elastic_exits_running(struct elastic *e, const struct elastic_event *event)
+/* The first failure opens a change; an exit with 0 counts as success while no peer fails. */
+static void running(struct elastic *e, const struct elastic_worker *worker,
+                    const struct elastic_failure *failure)
 {
-    struct elastic_failure failure;
-    const struct elastic_worker *worker = exited(e, event, &failure);
-    if (worker == NULL || newcomer_exited(e, worker, event->seat, &failure))
-        return;
-    bool member = elastic_worker_stays(worker);
-    elastic_workers_move(&e->workers, event->seat, ELASTIC_WORKER_EXITED);
-    if (!member)
-        return; /* removed or killed: a consequence */
-    if (!is_clean(&failure)) {
-        elastic_change_fail(e, &failure);
+    if (!is_clean(failure)) {
+        elastic_change_fail(e, failure);
         return;
     }
     count_success(e, worker);
-    if (e->done == 0 || failure.since_ms < e->first_done.since_ms)
-        e->first_done = failure;
+    if (e->done == 0 || failure->since_ms < e->first_done.since_ms)
+        e->first_done = *failure;
     e->done++;
 }
 
-void elastic_exits_changing(struct elastic *e, const struct elastic_event *event)
+/* WAITING, PREPARING, AGREEING: the first failure is the cause if none is known, the rest follows
+ * from it. An exit with 0 does not count as success. */
+static void changing(struct elastic *e, const struct elastic_worker *worker,
+                     const struct elastic_failure *failure)
 {
-    struct elastic_failure failure;
-    const struct elastic_worker *worker = exited(e, event, &failure);
-    if (worker == NULL || newcomer_exited(e, worker, event->seat, &failure))
-        return;
-    bool member = elastic_worker_stays(worker);
-    bool placed = worker->placed;
-    elastic_workers_move(&e->workers, event->seat, ELASTIC_WORKER_EXITED);
-    if (!member)
-        return;
-    if (e->state == ELASTIC_PREPARING && placed)
+    if (e->state == ELASTIC_PREPARING && worker->placed)
         elastic_members_cancel(e);
-    if (is_abort(&failure) && e->change.cause.kind != ELASTIC_FAILURE_NONE)
+    if (is_abort(failure) && e->change.cause.kind != ELASTIC_FAILURE_NONE)
         e->change.aborted++;
-    else if (e->change.cause.kind != ELASTIC_FAILURE_NONE && !is_clean(&failure))
-        e->facts.crashes += failure.kind == ELASTIC_FAILURE_CRASH;
-    if (!is_clean(&failure)) {
-        elastic_change_fail(e, &failure);
+    else if (e->change.cause.kind != ELASTIC_FAILURE_NONE && !is_clean(failure))
+        e->facts.crashes += failure->kind == ELASTIC_FAILURE_CRASH;
+    if (!is_clean(failure)) {
+        elastic_change_fail(e, failure);
         return;
     }
     count_success(e, worker);
-    elastic_change_suspect(e, &failure);
+    elastic_change_suspect(e, failure);
 }
 
-void elastic_exits_stopping(struct elastic *e, const struct elastic_event *event)
+void elastic_exits_take(struct elastic *e, const struct elastic_event *event)
 {
     struct elastic_failure failure;
     const struct elastic_worker *worker = exited(e, event, &failure);
-    if (worker == NULL)
+    bool stops = e->state == ELASTIC_STOPPING, ends = e->state == ELASTIC_ENDING;
+    if (worker == NULL || (!stops && !ends && newcomer_exited(e, worker, event->seat, &failure)))
         return;
-    bool placed = worker->placed; /* not removed before */
+    bool member = elastic_worker_stays(worker); /* else removed or killed: a consequence */
     elastic_workers_move(&e->workers, event->seat, ELASTIC_WORKER_EXITED);
-    if (placed && !is_clean(&failure) && failure.since_ms < e->change.stopped_ms &&
+    /* one that had ended before our signal was sent ended for a reason of its own */
+    if (stops && worker->placed && !is_clean(&failure) && failure.since_ms < e->change.stopped_ms &&
         !e->change.fresh)
         elastic_change_fail(e, &failure);
-}
-
-void elastic_exits_ending(struct elastic *e, const struct elastic_event *event)
-{
-    struct elastic_failure failure;
-    if (exited(e, event, &failure) != NULL)
-        elastic_workers_move(&e->workers, event->seat, ELASTIC_WORKER_EXITED);
+    if (stops || ends || !member)
+        return;
+    if (e->state == ELASTIC_RUNNING)
+        running(e, worker, &failure);
+    else
+        changing(e, worker, &failure);
 }
