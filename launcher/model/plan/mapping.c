@@ -356,7 +356,6 @@ bool mapping_has_size(const struct mapping *mapping)
 
 int64_t mapping_size(const struct mapping *mapping, const struct host_list *hosts)
 {
-    int64_t slots = 0;
     switch (mapping->rule) {
     case MAP_PPR: return (int64_t)hosts->count * mapping->per_node;
     case MAP_SEQ: return (int64_t)hosts->said;
@@ -365,9 +364,7 @@ int64_t mapping_size(const struct mapping *mapping, const struct host_list *host
     case MAP_NODE:
     case MAP_NUMA: break;
     }
-    for (size_t i = 0; i < hosts->count; i++)
-        slots += hosts->items[i].slots;
-    return slots;
+    return hosts_slots(hosts);
 }
 
 int mapping_slots(const struct mapping *mapping, const struct host *host, int ranks)

@@ -12,70 +12,62 @@
 
 /* ---- Slots ----------------------------------------------------------------------------------- */
 
-struct seats {
-    const struct spawn_request *request;
-    bool **taken; /* by node and slot, as many as `room` */
-    int *room;    /* by node: slots, and those beyond that ranks have taken, or more */
-    int *used;    /* by node */
-    int *lowest;  /* by node: no slot below is free */
-    int *allowed; /* by node: how many more ranks the present app may put there */
+struct seats_of {
+    bool *taken; /* by slot, as many as `room` */
+    int room;    /* slots, and those beyond that ranks have taken, or more */
+    int used;
+    int lowest;  /* no slot below is free */
+    int allowed; /* how many more ranks the present app may put there */
 };
 
-static void take(struct seats *seats, int node, int slot)
+struct seats {
+    const struct spawn_request *request;
+    struct seats_of *nodes;
+};
+
+static void take(struct seats_of *node, int slot)
 {
-    if (slot >= seats->room[node]) {
-        size_t before = (size_t)seats->room[node], room = (size_t)slot + 1 + before;
-        seats->taken[node] = mem_resize_array(seats->taken[node], room, sizeof(bool));
-        memset(seats->taken[node] + before, 0, room - before);
-        seats->room[node] = (int)room;
+    if (slot >= node->room) {
+        size_t before = (size_t)node->room, room = (size_t)slot + 1 + before;
+        node->taken = mem_resize_array(node->taken, room, sizeof(bool));
+        memset(node->taken + before, 0, room - before);
+        node->room = (int)room;
     }
-    seats->used[node] += !seats->taken[node][slot];
-    seats->taken[node][slot] = true;
+    node->used += !node->taken[slot];
+    node->taken[slot] = true;
 }
 
 static void seats_init(struct seats *seats, const struct spawn_request *request)
 {
     const struct plan *whole = request->whole;
-    size_t nodes = (size_t)whole->node_count;
-    *seats = (struct seats){.request = request,
-                            .taken = mem_array(nodes, sizeof(bool *)),
-                            .room = mem_array(nodes, sizeof(int)),
-                            .used = mem_array(nodes, sizeof(int)),
-                            .lowest = mem_array(nodes, sizeof(int)),
-                            .allowed = mem_array(nodes, sizeof(int))};
+    seats->request = request;
+    seats->nodes = mem_array((size_t)whole->node_count, sizeof(*seats->nodes));
     for (int rank = 0; rank < whole->size; rank++) {
         if (!request->ended[rank])
-            take(seats, whole->ranks[rank].node, whole->ranks[rank].slot);
+            take(&seats->nodes[whole->ranks[rank].node], whole->ranks[rank].slot);
     }
 }
 
 static void seats_clear(struct seats *seats)
 {
     for (int n = 0; n < seats->request->whole->node_count; n++)
-        free(seats->taken[n]);
-    free(seats->taken);
-    free(seats->room);
-    free(seats->used);
-    free(seats->lowest);
-    free(seats->allowed);
-}
-
-static bool has_free(const struct seats *seats, int node)
-{
-    return seats->allowed[node] > 0 && seats->used[node] < seats->request->slots[node];
+        free(seats->nodes[n].taken);
+    free(seats->nodes);
 }
 
 /* The node with the fewest ranks for each slot; -1: none is allowed. */
 static int least_used(const struct seats *seats)
 {
     int best = -1;
+    int64_t of_best = 1;
     for (int n = 0; n < seats->request->whole->node_count; n++) {
+        const struct seats_of *node = &seats->nodes[n];
         int64_t slots = seats->request->slots[n] > 0 ? seats->request->slots[n] : 1;
-        int64_t of_best =
-            best < 0 || seats->request->slots[best] < 1 ? 1 : seats->request->slots[best];
-        if (seats->allowed[n] > 0 &&
-            (best < 0 || seats->used[n] * of_best < seats->used[best] * slots))
-            best = n;
+        if (node->allowed <= 0 ||
+            (best >= 0 && node->used * of_best >= seats->nodes[best].used * slots))
+            continue;
+        best = n;
+        of_best = slots;
     }
     return best;
 }
@@ -84,18 +76,17 @@ static int least_used(const struct seats *seats)
 static int next_node(const struct seats *seats)
 {
     for (int n = 0; n < seats->request->whole->node_count; n++) {
-        if (has_free(seats, n))
+        if (seats->nodes[n].allowed > 0 && seats->nodes[n].used < seats->request->slots[n])
             return n;
     }
     return seats->request->oversubscribe ? least_used(seats) : -1;
 }
 
-static int lowest_free(const struct seats *seats, int node)
+static int lowest_free(struct seats_of *node)
 {
-    int *slot = &seats->lowest[node];
-    while (*slot < seats->room[node] && seats->taken[node][*slot])
-        (*slot)++;
-    return *slot;
+    while (node->lowest < node->room && node->taken[node->lowest])
+        node->lowest++;
+    return node->lowest;
 }
 
 /* ---- Hosts ----------------------------------------------------------------------------------- */
@@ -111,7 +102,7 @@ static bool allow_name(struct seats *seats, const char *word, size_t length, int
             const char *name = planned ? request->whole->nodes[n].name : request->hostnames[n];
             if (strlen(name) != length || memcmp(name, word, length) != 0)
                 continue;
-            seats->allowed[n] = most;
+            seats->nodes[n].allowed = most;
             found = true;
         }
     }
@@ -140,7 +131,7 @@ static int allow_hosts(struct seats *seats, const char *hosts, struct error *err
 {
     bool any = hosts == NULL || hosts[0] == '\0';
     for (int n = 0; n < seats->request->whole->node_count; n++)
-        seats->allowed[n] = any ? UNLIMITED : 0;
+        seats->nodes[n].allowed = any ? UNLIMITED : 0;
     for (const char *at = any ? "" : hosts; *at != '\0'; at += *at == ',') {
         size_t length = strcspn(at, ",");
         if (length > 0 && allow(seats, at, length, err) < 0)
@@ -176,11 +167,11 @@ static int place(struct seats *seats, struct plan *plan, struct error *err)
                 return error_status(err, STATUS_NO_SLOTS, "%d rank%s wanted, and %d slot%s free",
                                     plan->size, plan->size == 1 ? " is" : "s are", rank,
                                     rank == 1 ? " is" : "s are");
-            int slot = lowest_free(seats, node);
+            int slot = lowest_free(&seats->nodes[node]);
             plan->ranks[rank] = (struct plan_rank){
                 .rank = rank, .app = a, .app_rank = i, .node = node, .slot = slot};
-            take(seats, node, slot);
-            seats->allowed[node]--;
+            take(&seats->nodes[node], slot);
+            seats->nodes[node].allowed--;
         }
     }
     return 0;
