@@ -92,9 +92,9 @@ class Refusals(Hostfiles):
 
     def test_no_text(self):
         text = b"node1 slots=4\n"
-        self.refused(self.write("gz", gzip.compress(text)), "compressed by gzip")
-        self.refused(self.write("utf16", text.decode().encode("utf-16")), "UTF-16")
-        self.refused(worker("hello"), "is a program")
+        self.refused(self.write("gz", gzip.compress(text)), "a NUL byte")
+        self.refused(self.write("utf16", text.decode().encode("utf-16")), "a NUL byte")
+        self.refused(worker("hello"), "a NUL byte")
         self.refused("/dev/zero", "a NUL byte")
         self.refused(self.write("nul", b"node1\0\n"), "a NUL byte")
 

@@ -185,43 +185,13 @@ static int hostfile_lines_parse(const struct hostfile *file, struct host_list *o
 
 /* Any hostfile. */
 
-/* What people hand over by mistake, by its first bytes. */
-static const struct {
-    const char *start;
-    size_t length;
-    const char *what;
-} strangers[] = {
-    {"\x7f"
-     "ELF",
-     4, "a program"},
-    {"\x1f\x8b", 2, "compressed by gzip"},
-    {"\xfd"
-     "7zXZ",
-     5, "compressed by xz"},
-    {"(\xb5/\xfd", 4, "compressed by zstd"},
-    {"PK\x03\x04", 4, "a zip archive"},
-    {"\xff\xfe", 2, "text in UTF-16, not UTF-8"},
-    {"\xfe\xff", 2, "text in UTF-16, not UTF-8"},
-};
-
-/* NULL: it is text. */
-static const char *find_stranger(const struct hostfile *file)
-{
-    for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++) {
-        if (file->length >= strangers[i].length &&
-            memcmp(file->bytes, strangers[i].start, strangers[i].length) == 0)
-            return strangers[i].what;
-    }
-    bool nul = file->length > 0 && memchr(file->bytes, '\0', file->length) != NULL;
-    return nul ? "not a text: it holds a NUL byte" : NULL;
-}
-
 static int check_text(const struct hostfile *file, struct error *err)
 {
-    const char *what = find_stranger(file);
-    if (what != NULL)
-        return error_usage(err, "%s is %s; expected a text file with one host per line", file->name,
-                           what);
+    if (file->length > 0 && memchr(file->bytes, '\0', file->length) != NULL)
+        return error_usage(err,
+                           "%s is not a text: it holds a NUL byte; expected a text file with one "
+                           "host per line",
+                           file->name);
     const char *at = file->bytes, *end = file->bytes + file->length, *line = NULL;
     size_t length = 0;
     for (size_t number = 1; text_next_line(&at, end, &line, &length); number++) {

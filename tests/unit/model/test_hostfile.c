@@ -183,18 +183,11 @@ static void test_no_text(void **state)
     refuse_whole("a\nb\0c\n", 6, "a NUL byte");
     refuse_whole("\0", 1, "a NUL byte");
     refuse_whole("\x7f"
-                 "ELF\2\1",
-                 6, "a program");
-    refuse_whole("\x1f\x8b\x08", 3, "compressed by gzip");
-    refuse_whole("\xfd"
-                 "7zXZ",
-                 5, "compressed by xz");
-    refuse_whole("(\xb5/\xfd", 4, "compressed by zstd");
-    refuse_whole("PK\3\4", 4, "a zip archive");
+                 "ELF\2\1\1\0",
+                 8, "a NUL byte");
     refuse_whole("\xff\xfe"
                  "a\0",
-                 4, "UTF-16");
-    refuse_whole("\xfe\xff\0a", 4, "UTF-16");
+                 4, "a NUL byte");
     refuse_bytes("", 0, NULL, "my.hosts names no host", "");
     refuse_bytes("\xef\xbb\xbf", 3, NULL, "my.hosts names no host", "");
 }
