@@ -170,59 +170,46 @@ static int sge_parse(const struct allocation_source *source, struct allocation *
 /* In the order in which they are asked. Slurm comes first: its commands that imitate those of PBS
  * set PBS's variables too. Kubernetes comes last: a cluster may run in it. */
 static const struct scheduler {
-    enum allocation_kind kind;
     const char *name, *needs;
     bool (*has)(char *const *env, const char **file);
     int (*parse)(const struct allocation_source *source, struct allocation *out, struct error *err);
 } schedulers[] = {
-    {ALLOCATION_SLURM, "Slurm", "SLURM_JOB_ID and SLURM_JOB_NODELIST", allocation_slurm_has,
-     allocation_slurm_parse},
-    {ALLOCATION_PBS, "PBS", "PBS_JOBID and PBS_NODEFILE", pbs_has, pbs_parse},
-    {ALLOCATION_LSF, "LSF", "LSB_JOBID and LSB_DJOB_HOSTFILE, LSB_MCPU_HOSTS or LSB_HOSTS", lsf_has,
-     lsf_parse},
-    {ALLOCATION_SGE, "SGE", "JOB_ID and PE_HOSTFILE (in a parallel environment)", sge_has,
-     sge_parse},
-    {ALLOCATION_KUBERNETES, "Kubernetes",
-     "a hostfile in OMPI_MCA_orte_default_hostfile, PRTE_MCA_prte_default_hostfile, "
-     "I_MPI_HYDRA_HOST_FILE or HYDRA_HOST_FILE",
-     kubernetes_has, kubernetes_parse},
+    [ALLOCATION_NONE] = {"none", "nothing", NULL, NULL},
+    [ALLOCATION_SLURM] = {"Slurm", "SLURM_JOB_ID and SLURM_JOB_NODELIST", allocation_slurm_has,
+                          allocation_slurm_parse},
+    [ALLOCATION_PBS] = {"PBS", "PBS_JOBID and PBS_NODEFILE", pbs_has, pbs_parse},
+    [ALLOCATION_LSF] = {"LSF", "LSB_JOBID and LSB_DJOB_HOSTFILE, LSB_MCPU_HOSTS or LSB_HOSTS",
+                        lsf_has, lsf_parse},
+    [ALLOCATION_SGE] = {"SGE", "JOB_ID and PE_HOSTFILE (in a parallel environment)", sge_has,
+                        sge_parse},
+    [ALLOCATION_KUBERNETES] = {"Kubernetes",
+                               "a hostfile in OMPI_MCA_orte_default_hostfile, "
+                               "PRTE_MCA_prte_default_hostfile, I_MPI_HYDRA_HOST_FILE or "
+                               "HYDRA_HOST_FILE",
+                               kubernetes_has, kubernetes_parse},
 };
-
-#define SCHEDULERS (sizeof(schedulers) / sizeof(schedulers[0]))
-
-static const struct scheduler *find(enum allocation_kind kind)
-{
-    size_t i = 0;
-    while (i < SCHEDULERS && schedulers[i].kind != kind)
-        i++;
-    return i < SCHEDULERS ? &schedulers[i] : NULL;
-}
 
 const char *allocation_name(enum allocation_kind kind)
 {
-    const struct scheduler *scheduler = find(kind);
-    return scheduler == NULL ? "none" : scheduler->name;
+    return schedulers[kind].name;
 }
 
 const char *allocation_needs(enum allocation_kind kind)
 {
-    const struct scheduler *scheduler = find(kind);
-    return scheduler == NULL ? "nothing" : scheduler->needs;
+    return schedulers[kind].needs;
 }
 
 bool allocation_has(enum allocation_kind kind, char *const *env, const char **file)
 {
-    const struct scheduler *scheduler = find(kind);
     *file = NULL;
-    return scheduler != NULL && scheduler->has(env, file);
+    return schedulers[kind].has != NULL && schedulers[kind].has(env, file);
 }
 
 enum allocation_kind allocation_detect(char *const *env, const char **file)
 {
-    for (size_t i = 0; i < SCHEDULERS; i++) {
-        *file = NULL;
-        if (schedulers[i].has(env, file))
-            return schedulers[i].kind;
+    for (int kind = ALLOCATION_SLURM; kind <= ALLOCATION_KUBERNETES; kind++) {
+        if (allocation_has((enum allocation_kind)kind, env, file))
+            return (enum allocation_kind)kind;
     }
     *file = NULL;
     return ALLOCATION_NONE;
@@ -231,15 +218,14 @@ enum allocation_kind allocation_detect(char *const *env, const char **file)
 int allocation_parse(enum allocation_kind kind, char *const *env, const char *file,
                      const char *bytes, size_t length, struct allocation *out, struct error *err)
 {
-    const struct scheduler *scheduler = find(kind);
     out->kind = kind;
-    if (scheduler == NULL)
+    if (kind == ALLOCATION_NONE)
         return 0;
     struct allocation_source source = {.env = env, .file = file, .bytes = bytes, .length = length};
-    if (scheduler->parse(&source, out, err) < 0)
+    if (schedulers[kind].parse(&source, out, err) < 0)
         return -1;
     if (out->hosts.count == 0)
-        return error_usage(err, "%s names no host", file != NULL ? file : scheduler->needs);
+        return error_usage(err, "%s names no host", file != NULL ? file : schedulers[kind].needs);
     return 0;
 }
 
