@@ -135,13 +135,8 @@ enum level { LEVEL_L3, LEVEL_NUMA, LEVEL_PACKAGE, LEVEL_MACHINE };
 
 static int part_of(const struct core *core, enum level level)
 {
-    switch (level) {
-    case LEVEL_L3: return core->l3;
-    case LEVEL_NUMA: return core->numa;
-    case LEVEL_PACKAGE: return core->package;
-    case LEVEL_MACHINE: break;
-    }
-    return 0;
+    const int parts[] = {core->l3, core->numa, core->package, 0};
+    return parts[level];
 }
 
 static void list_cores(struct maker *maker)
@@ -223,14 +218,10 @@ static bool take_free(struct maker *maker, size_t need, int users, struct cpu_ma
     return true;
 }
 
-static size_t enter_part(struct maker *maker, enum level level, int part)
+static void enter_part(struct maker *maker, enum level level, int part)
 {
-    size_t inside = 0;
-    for (size_t i = 0; i < maker->core_count; i++) {
+    for (size_t i = 0; i < maker->core_count; i++)
         maker->cores[i].inside = part_of(&maker->cores[i], level) == part;
-        inside += maker->cores[i].inside;
-    }
-    return inside;
 }
 
 /* All cores inside, or with --cpus-per-proc so many of them as have the fewest users. */
@@ -275,12 +266,12 @@ static void take_part(struct maker *maker, enum level level, size_t slot, struct
     take_inside(maker, mask);
 }
 
-static bool is_near(const struct maker *maker, const struct core *core, const struct device *gpu)
+static bool is_in(const struct maker *maker, const struct core *core, const struct cpu_mask *mask)
 {
-    bool near = false;
-    for (size_t i = core->first; i < core->first + core->count; i++)
-        near = near || cpu_mask_has(&gpu->cpus, maker->topology->cpus[i].cpu);
-    return near;
+    size_t i = core->first, end = core->first + core->count;
+    while (i < end && !cpu_mask_has(mask, maker->topology->cpus[i].cpu))
+        i++;
+    return i < end;
 }
 
 static void take_near_gpu(struct maker *maker, size_t slot, struct cpu_mask *mask)
@@ -294,26 +285,13 @@ static void take_near_gpu(struct maker *maker, size_t slot, struct cpu_mask *mas
         struct core *core = &maker->cores[i];
         core->inside = unknown;
         for (size_t j = 0; j < each && !core->inside; j++)
-            core->inside = is_near(maker, core, &gpus->items[(slot * each + j) % gpus->count]);
+            core->inside = is_in(maker, core, &gpus->items[(slot * each + j) % gpus->count].cpus);
         any = any || core->inside;
     }
     for (size_t i = 0; i < maker->core_count && !any; i++)
         maker->cores[i].inside = true;
     maker->binding->far += !any;
     take_inside(maker, mask);
-}
-
-static void take_listed(struct maker *maker, const struct cpu_mask *mask)
-{
-    for (size_t i = 0; i < maker->core_count; i++) {
-        struct core *core = &maker->cores[i];
-        for (size_t j = core->first; j < core->first + core->count; j++) {
-            if (!cpu_mask_has(mask, maker->topology->cpus[j].cpu))
-                continue;
-            core->users++;
-            break;
-        }
-    }
 }
 
 static int bind_slot(struct maker *maker, size_t slot, struct error *err)
@@ -324,7 +302,8 @@ static int bind_slot(struct maker *maker, size_t slot, struct error *err)
     if (list != NULL && list[0] != '\0') {
         if (binding_cpus_parse(list, maker->topology, mask, err) < 0)
             return -1;
-        take_listed(maker, mask);
+        for (size_t i = 0; i < maker->core_count; i++)
+            maker->cores[i].users += is_in(maker, &maker->cores[i], mask);
         return 0;
     }
     switch (request->unit) {
@@ -352,9 +331,7 @@ static void count_threads(struct maker *maker)
         int own = 0; /* cores, which a rankfile may make fewer than --cpus-per-proc */
         for (size_t i = 0; i < maker->core_count; i++) {
             const struct core *core = &maker->cores[i];
-            bool has = false;
-            for (size_t j = core->first; j < core->first + core->count; j++)
-                has = has || cpu_mask_has(&binding->ranks[slot], maker->topology->cpus[j].cpu);
+            bool has = is_in(maker, core, &binding->ranks[slot]);
             share += has ? 1.0 / core->users : 0;
             own += has;
         }

@@ -2,6 +2,7 @@
 #include "model/net/network.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,14 +87,12 @@ static int refuse(const struct network_choice *choice, size_t bad, struct error 
     for (size_t i = 0; i < view->all_count && list.length < SHOWN_MAX; i++)
         buf_printf(&list, "%s%s %s/%d", i > 0 ? ", " : "", view->all[i].iface, view->all[i].text,
                    view->all[i].prefix);
+    char more[64] = "";
     if (others > 0)
-        return error_usage(err,
-                           "%s has no network interface that --network-interfaces allows, and "
-                           "neither do %zu other hosts; it has: %s",
-                           view->node->name, others, buf_text(&list));
+        snprintf(more, sizeof(more), ", and neither do %zu other hosts", others);
     return error_usage(err,
-                       "%s has no network interface that --network-interfaces allows; it has: %s",
-                       view->node->name, view->all_count > 0 ? buf_text(&list) : "none");
+                       "%s has no network interface that --network-interfaces allows%s; it has: %s",
+                       view->node->name, more, view->all_count > 0 ? buf_text(&list) : "none");
 }
 
 struct owned {
@@ -296,9 +295,8 @@ static void choose_here(struct network_choice *choice)
         choice->views[i].pick = fittest(choice, &choice->views[i], NULL, 0);
 }
 
-static int choose(struct network_choice *choice, char *const *filter, struct error *err)
+static int choose(struct network_choice *choice, bool here, char *const *filter, struct error *err)
 {
-    bool here = all_one_machine(choice);
     if (here && !network_filter_includes(filter))
         return 0;
     bool filtered = filter != NULL && *filter != NULL;
@@ -323,7 +321,7 @@ int network_choose(const struct network_node *nodes, int count, bool others, cha
     for (size_t i = 0; i < choice.count; i++)
         view_fill(&choice.views[i], &nodes[i], filter);
     bool here = all_one_machine(&choice);
-    int result = choose(&choice, filter, err);
+    int result = choose(&choice, here, filter, err);
     for (size_t i = 0; i < choice.count; i++) {
         const struct view *view = &choice.views[i];
         const char *none = here ? "127.0.0.1" : "";
