@@ -41,6 +41,17 @@ static void replace(struct host_list *list, struct host_list *line, bool none)
     }
 }
 
+static void fill_slots(struct host_list *list, int slots_per_host)
+{
+    for (size_t i = 0; slots_per_host > 0 && i < list->count; i++) {
+        struct host *host = &list->items[i];
+        if (host->slots_given)
+            continue;
+        int64_t slots = (int64_t)host->slots * slots_per_host;
+        host->slots = slots > INT_MAX ? INT_MAX : (int)slots;
+    }
+}
+
 static int parse_line(const char *text, size_t length, int slots_per_host, size_t *budget,
                       struct host_list *list, struct error *err)
 {
@@ -56,8 +67,7 @@ static int parse_line(const char *text, size_t length, int slots_per_host, size_
     int result = host_entry_add(&entry, &adding, err);
     *budget = adding.budget;
     host_adding_end(&adding);
-    for (size_t i = 0; i < line.count && slots_per_host > 0; i++)
-        line.items[i].slots *= line.items[i].slots_given ? 1 : slots_per_host;
+    fill_slots(&line, slots_per_host);
     if (result == 0)
         replace(list, &line, none);
     hosts_destroy(&line);
@@ -88,17 +98,6 @@ int discovered_parse(const char *bytes, size_t length, int slots_per_host, struc
     }
     hosts_destroy(&all);
     return result;
-}
-
-static void fill_slots(struct host_list *list, int slots_per_host)
-{
-    for (size_t i = 0; slots_per_host > 0 && i < list->count; i++) {
-        struct host *host = &list->items[i];
-        if (host->slots_given)
-            continue;
-        int64_t slots = (int64_t)host->slots * slots_per_host;
-        host->slots = slots > INT_MAX ? INT_MAX : (int)slots;
-    }
 }
 
 int discovered_parse_file(const char *bytes, size_t length, const char *file, int slots_per_host,

@@ -155,6 +155,17 @@ static void expect_same(const char *a, const char *b, bool same)
     hosts_destroy(&other);
 }
 
+static void test_many_slots(void **state)
+{
+    (void)state;
+    struct buf text AUTO_BUF = BUF_INIT(1 << 20);
+    buf_puts(&text, "a[1");
+    for (int i = 1; i < 30000; i++)
+        buf_puts(&text, ",1");
+    buf_puts(&text, "]");
+    expect(buf_text(&text), 100000, "a1:2147483647");
+}
+
 static void test_same(void **state)
 {
     (void)state;
@@ -244,6 +255,7 @@ int main(void)
         cmocka_unit_test(test_no_slots),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_many_slots),
         cmocka_unit_test(test_same),
         cmocka_unit_test(test_same_address_and_port),
         cmocka_unit_test(test_file),
