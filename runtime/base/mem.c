@@ -84,6 +84,13 @@ char *mem_strndup(const char *text, size_t length)
     return copy;
 }
 
+void mem_replace(char **at, const char *text)
+{
+    char *copy = mem_strdup(text);
+    free(*at);
+    *at = copy;
+}
+
 void *mem_dup(const void *bytes, size_t size)
 {
     void *copy = mem_resize(NULL, size);

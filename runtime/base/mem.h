@@ -26,6 +26,8 @@ void *mem_one_more(void *items, size_t count, size_t *room, size_t size);
 void *mem_reach(void *items, size_t *count, size_t wanted, size_t size);
 char *mem_strdup(const char *text); /* NULL stays NULL */
 char *mem_strndup(const char *text, size_t length);
+/* Frees the text at `at`, and puts a copy of `text` there, which may be the old one, or NULL. */
+void mem_replace(char **at, const char *text);
 void *mem_dup(const void *bytes, size_t size);
 /* Whole pages, zeroed. They go back to the kernel when they are freed. From malloc(), even a large
  * block can be a piece of the heap, where it leaves a hole. */

@@ -2,16 +2,9 @@
 #include "model/elastic/parts.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-
-static void set_problem(struct elastic_host *host, const char *text)
-{
-    free(host->problem);
-    host->problem = mem_strdup(text);
-}
 
 static bool is_blacklisted(const struct elastic_host *host)
 {
@@ -97,12 +90,11 @@ void elastic_calls_came(struct elastic *e, int number, const char *boot_id)
     elastic_hosts_move(&e->hosts, number, ELASTIC_HOST_UP);
     host->came_ms = e->now_ms;
     host->unseen = false;
-    set_problem(host, NULL);
+    mem_replace(&host->problem, NULL);
     if (boot_id != NULL) {
         if (host->boot_id != NULL && strcmp(boot_id, host->boot_id) != 0)
             elastic_hosts_clear_records(host);
-        free(host->boot_id);
-        host->boot_id = mem_strdup(boot_id);
+        mem_replace(&host->boot_id, boot_id);
     }
     e->grow_again = true;
     if (host->drained) { /* still the machine that drains */
@@ -132,7 +124,7 @@ void elastic_calls_unreached(struct elastic *e, int number, const char *text)
     if (host->problem == NULL || strcmp(host->problem, why) != 0)
         elastic_say(e, ELASTIC_WARNING, "%s: %s; hvdrun will try again",
                     elastic_host_name(e, number), why);
-    set_problem(host, why);
+    mem_replace(&host->problem, why);
     away(e, number);
 }
 
@@ -141,11 +133,10 @@ static void count_lost_host(struct elastic *e, int number)
     struct elastic_host *host = &e->hosts.items[number];
     if (!elastic_record_failure(&host->record, &e->config, e->now_ms))
         return;
-    elastic_hosts_blacklist(&e->hosts, number, &e->config, e->now_ms);
     char why[64];
     snprintf(why, sizeof(why), "it was lost %d time%s", e->config.failure_limit,
              elastic_plural(e->config.failure_limit));
-    elastic_say_blacklisted(e, number, -1, why);
+    elastic_blacklist(e, number, -1, why);
     if (!host->has_hung) /* else not all of them were losses */
         elastic_host_bad(e, number, "%s, the last time: %.200s", why, host->problem);
 }
@@ -165,21 +156,15 @@ void elastic_calls_count_hang(struct elastic *e, int number)
     host->has_hung = true;
     if (!elastic_record_failure(&host->record, &e->config, e->now_ms) || !can_spare(e, number))
         return;
-    elastic_hosts_blacklist(&e->hosts, number, &e->config, e->now_ms);
-    elastic_say_blacklisted(e, number, -1, "the last failure there is a hang");
-    e->call_again = true;
+    elastic_blacklist(e, number, -1, "the last failure there is a hang");
 }
 
 void elastic_calls_unkilled(struct elastic *e, int number, const char *text)
 {
     if (elastic_hosts_blacklisted(&e->hosts.items[number]) || !can_spare(e, number))
         return;
-    elastic_hosts_blacklist(&e->hosts, number, &e->config, e->now_ms);
-    elastic_say_blacklisted(e, number, -1,
-                            text != NULL ? text : "not even SIGKILL ends a process there");
-    e->call_again = true;
-    if (e->state == ELASTIC_PREPARING && elastic_members_use(e, number))
-        elastic_members_cancel(e); /* its agent has not ended the last epoch yet */
+    elastic_blacklist(e, number, -1, text != NULL ? text : "not even SIGKILL ends a process there");
+    elastic_members_avoid(e, number); /* its agent has not ended the last epoch yet */
 }
 
 static void free_workers(struct elastic *e, int number)
@@ -219,7 +204,7 @@ static void lose(struct elastic *e, int number, const char *text, int64_t since_
              elastic_host_name(e, number), text);
     bool planned = e->state == ELASTIC_PREPARING && elastic_members_use(e, number);
     int unread = unread_rank(e, number);
-    set_problem(host, text);
+    mem_replace(&host->problem, text);
     free_workers(e, number);
     e->grow_again = true; /* dismissed newcomers may have been among them */
     if (e->now_ms - host->came_ms >= ELASTIC_STABLE_MS)
@@ -277,7 +262,7 @@ void elastic_calls_prepare_failed(struct elastic *e, int number, const char *tex
     struct elastic_host *host = &e->hosts.items[number];
     const char *why = text != NULL ? text : "hvdrun could not prepare the job there";
     host->prepare_failed = true;
-    set_problem(host, why);
+    mem_replace(&host->problem, why);
     if (all_failed_to_prepare(e)) {
         struct elastic_failure failure = elastic_failure_of(e, ELASTIC_FAILURE_NONE, number, -1, 0);
         failure.code = code;
@@ -285,11 +270,8 @@ void elastic_calls_prepare_failed(struct elastic *e, int number, const char *tex
                              elastic_host_name(e, number), why);
         return;
     }
-    elastic_hosts_blacklist(&e->hosts, number, &e->config, e->now_ms);
-    elastic_say_blacklisted(e, number, -1, why);
-    e->call_again = true;
-    if (e->state == ELASTIC_PREPARING && elastic_members_use(e, number))
-        elastic_members_cancel(e);
+    elastic_blacklist(e, number, -1, why);
+    elastic_members_avoid(e, number);
 }
 
 void elastic_calls_due(struct elastic *e)

@@ -2,7 +2,8 @@
 #include "model/elastic/parts.h"
 
 #include <stdio.h>
-#include <stdlib.h>
+
+#include "base/mem.h"
 
 static void tell_deadline(struct elastic *e, int number)
 {
@@ -16,8 +17,7 @@ static void tell_deadline(struct elastic *e, int number)
 static void shrink(struct elastic *e, int number, const char *text)
 {
     const struct elastic_host *host = &e->hosts.items[number];
-    if (e->state == ELASTIC_PREPARING && elastic_members_use(e, number))
-        elastic_members_cancel(e);
+    elastic_members_avoid(e, number);
     if (host->live == host->newcomers)
         return; /* newcomers are dismissed without a change */
     elastic_change_note(e, "%s", text);
@@ -194,8 +194,7 @@ static void enter(struct elastic *e, const struct host *entry)
 void elastic_listing_take(struct elastic *e, const struct host_list *list)
 {
     e->listing++;
-    free(e->discovery_problem);
-    e->discovery_problem = NULL;
+    mem_free_at(&e->discovery_problem);
     for (size_t i = 0; i < list->count && e->state != ELASTIC_ENDING; i++)
         enter(e, &list->items[i]);
     for (int i = 0; i < e->hosts.count && e->state != ELASTIC_ENDING; i++)

@@ -185,8 +185,7 @@ static void on_discovery_failed(struct elastic *e, const struct elastic_event *e
     }
     if (e->discovery_problem != NULL && strcmp(e->discovery_problem, text) == 0)
         return; /* it has been said, and may come every second */
-    free(e->discovery_problem);
-    e->discovery_problem = mem_strdup(text);
+    mem_replace(&e->discovery_problem, text);
     elastic_say(e, ELASTIC_WARNING, "%s; hvdrun keeps the hosts that it found before", text);
 }
 

@@ -98,13 +98,6 @@ int elastic_hosts_number(const struct elastic_hosts *hosts, const char *name)
     return entry == NULL ? -1 : (int)(entry - hosts->names.items);
 }
 
-static void replace_text(char **text, const char *by)
-{
-    char *copy = mem_strdup(by);
-    free(*text);
-    *text = copy;
-}
-
 int elastic_hosts_enter(struct elastic_hosts *hosts, const struct host *entry)
 {
     int number = elastic_hosts_number(hosts, entry->name);
@@ -215,22 +208,16 @@ static void due_at(struct elastic_hosts *hosts, int64_t due_ms)
         hosts->due_ms = due_ms;
 }
 
-void elastic_hosts_blacklist_slot(struct elastic_hosts *hosts, int number, int slot,
-                                  const struct elastic_config *config, int64_t now_ms)
-{
-    struct elastic_host *host = &hosts->items[number];
-    need_record(host, slot);
-    elastic_record_blacklist(&host->slot_records[slot], config, now_ms);
-    count_blacklisted(host);
-    due_at(hosts, host->slot_records[slot].blacklisted_until_ms);
-}
-
-void elastic_hosts_blacklist(struct elastic_hosts *hosts, int number,
+void elastic_hosts_blacklist(struct elastic_hosts *hosts, int number, int slot,
                              const struct elastic_config *config, int64_t now_ms)
 {
     struct elastic_host *host = &hosts->items[number];
-    elastic_record_blacklist(&host->record, config, now_ms);
-    due_at(hosts, host->record.blacklisted_until_ms);
+    if (slot >= 0)
+        need_record(host, slot);
+    struct elastic_record *record = slot >= 0 ? &host->slot_records[slot] : &host->record;
+    elastic_record_blacklist(record, config, now_ms);
+    count_blacklisted(host);
+    due_at(hosts, record->blacklisted_until_ms);
 }
 
 bool elastic_hosts_has_crashed(const struct elastic_host *host, const struct elastic_config *config,
@@ -280,7 +267,7 @@ void elastic_hosts_drain(struct elastic_hosts *hosts, int number, const char *re
     host->drained = true;
     host->relisted = false;
     if (reason != NULL)
-        replace_text(&host->drain_reason, reason);
+        mem_replace(&host->drain_reason, reason);
     if (deadline_ms < 0 || deadline_ms == host->drain_deadline_ms)
         return;
     host->expired = false;
@@ -292,7 +279,7 @@ void elastic_hosts_undrain(struct elastic_host *host)
 {
     host->drained = host->relisted = host->expired = false;
     host->drain_deadline_ms = -1;
-    replace_text(&host->drain_reason, NULL);
+    mem_replace(&host->drain_reason, NULL);
 }
 
 void elastic_hosts_called(struct elastic_hosts *hosts, int number, int64_t now_ms)

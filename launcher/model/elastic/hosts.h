@@ -103,9 +103,8 @@ bool elastic_hosts_slot_failed(struct elastic_host *host, int slot,
 /* The last crash was not the program's fault: it does not count. */
 void elastic_hosts_slot_excused(struct elastic_host *host, int slot,
                                 const struct elastic_config *config, int64_t now_ms);
-void elastic_hosts_blacklist_slot(struct elastic_hosts *hosts, int number, int slot,
-                                  const struct elastic_config *config, int64_t now_ms);
-void elastic_hosts_blacklist(struct elastic_hosts *hosts, int number,
+/* `slot` -1: the whole host. */
+void elastic_hosts_blacklist(struct elastic_hosts *hosts, int number, int slot,
                              const struct elastic_config *config, int64_t now_ms);
 bool elastic_hosts_has_crashed(const struct elastic_host *host, const struct elastic_config *config,
                                int64_t now_ms);

@@ -291,9 +291,10 @@ void elastic_host_bad(struct elastic *e, int host, const char *format, ...)
     va_end(args);
 }
 
-void elastic_say_blacklisted(struct elastic *e, int number, int slot, const char *why)
+void elastic_blacklist(struct elastic *e, int number, int slot, const char *why)
 {
     const struct elastic_host *host = &e->hosts.items[number];
+    elastic_hosts_blacklist(&e->hosts, number, slot, &e->config, e->now_ms);
     int64_t until = slot < 0 ? host->record.blacklisted_until_ms
                              : host->slot_records[slot].blacklisted_until_ms;
     char what[32] = "", long_as[32] = "the rest of the job";
@@ -303,6 +304,7 @@ void elastic_say_blacklisted(struct elastic *e, int number, int slot, const char
         snprintf(long_as, sizeof(long_as), "%lld s", (long long)((until - e->now_ms + 999) / 1000));
     elastic_say(e, ELASTIC_WARNING, "%s%s is blacklisted for %s: %s", what,
                 elastic_host_name(e, number), long_as, why);
+    e->call_again = true;
 }
 
 void elastic_blacklist_slot(struct elastic *e, int number, int slot)
@@ -310,9 +312,7 @@ void elastic_blacklist_slot(struct elastic *e, int number, int slot)
     char why[64];
     snprintf(why, sizeof(why), "the program crashed there %d time%s", e->config.failure_limit,
              elastic_plural(e->config.failure_limit));
-    elastic_hosts_blacklist_slot(&e->hosts, number, slot, &e->config, e->now_ms);
-    elastic_say_blacklisted(e, number, slot, why);
-    e->call_again = true;
+    elastic_blacklist(e, number, slot, why);
 }
 
 void elastic_forget_texts(struct elastic *e)

@@ -200,8 +200,8 @@ void elastic_host_bad(struct elastic *e, int host, const char *format, ...)
 void elastic_forget_texts(struct elastic *e);
 
 const char *elastic_host_name(const struct elastic *e, int number);
-/* The host is on the blacklist, or a slot of it; -1: the host. */
-void elastic_say_blacklisted(struct elastic *e, int number, int slot, const char *why);
+/* Puts a slot of the host on the blacklist, or (-1) the host. Says so, and why. */
+void elastic_blacklist(struct elastic *e, int number, int slot, const char *why);
 /* The program has crashed there too often. */
 void elastic_blacklist_slot(struct elastic *e, int number, int slot);
 

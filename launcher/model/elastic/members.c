@@ -185,6 +185,12 @@ void elastic_members_cancel(struct elastic *e)
     e->state = ELASTIC_WAITING;
 }
 
+void elastic_members_avoid(struct elastic *e, int host)
+{
+    if (e->state == ELASTIC_PREPARING && elastic_members_use(e, host))
+        elastic_members_cancel(e);
+}
+
 static void answer(struct elastic *e, const struct elastic_worker *worker, int seat)
 {
     for (int i = 0; i < worker->request_count; i++) {

@@ -51,7 +51,7 @@ void elastic_newcomers_prepare_failed(struct elastic *e, int host, const char *w
         const struct elastic_member *member = &plan->members[r];
         if (!member->is_new || member->host != host)
             continue;
-        elastic_hosts_blacklist_slot(&e->hosts, host, member->slot, &e->config, e->now_ms);
+        elastic_hosts_blacklist(&e->hosts, host, member->slot, &e->config, e->now_ms);
         e->call_again = true;
     }
 }

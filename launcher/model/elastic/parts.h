@@ -135,6 +135,7 @@ void elastic_members_repair(struct elastic *e);
 bool elastic_members_use(const struct elastic *e, int host); /* the plan has members there */
 /* The prepared epoch does not start: CANCEL. The state becomes WAITING, for a new plan. */
 void elastic_members_cancel(struct elastic *e);
+void elastic_members_avoid(struct elastic *e, int host); /* the same, if it has members there */
 /* START and the answers. The state becomes RUNNING. */
 void elastic_members_start(struct elastic *e);
 /* All of its workers run: RESUMED. */
