@@ -5,7 +5,6 @@
  */
 #include "model/settings/ini_lines.h"
 
-#include <ctype.h>
 #include <ini.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include "base/mem.h"
 #include "base/plain.h"
 #include "base/status.h"
+#include "base/text.h"
 
 static const char stand_in[] = "[section]"; /* what inih sees of every section */
 
@@ -33,15 +33,10 @@ struct reading {
 static char *trimmed(const char *value, size_t length, const char *comment)
 {
     for (size_t i = 1; i < length; i++) {
-        if (strchr(comment, value[i]) != NULL && isspace((unsigned char)value[i - 1]))
+        if (strchr(comment, value[i]) != NULL && blank_is(value[i - 1]))
             length = i;
     }
-    while (length > 0 && isspace((unsigned char)value[length - 1]))
-        length--;
-    while (length > 0 && isspace((unsigned char)*value)) {
-        value++;
-        length--;
-    }
+    blank_trim(&value, &length);
     return mem_strndup(value, length);
 }
 
@@ -64,10 +59,9 @@ static bool take_section(struct reading *reading, const char *line, size_t lengt
  * follow. The caller's. NULL: it is another value. */
 static char *quoted(const char *value, size_t length)
 {
-    size_t blanks = 0;
-    while (blanks < length && isspace((unsigned char)value[blanks]))
-        blanks++;
-    const char *open = value + blanks, *end = value + length;
+    const char *open = value, *end = value + length;
+    while (open < end && blank_is(*open))
+        open++;
     if (open == end || (*open != '"' && *open != '\''))
         return NULL;
     const char *close = memchr(open + 1, *open, (size_t)(end - open - 1));

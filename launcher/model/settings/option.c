@@ -136,17 +136,13 @@ int option_word_index(enum option_id id, const char *word)
 int option_each_spelling(enum option_id id, int (*each)(void *context, const char *spelling),
                          void *context)
 {
-    const char *rest = infos[id].spellings, *piece;
+    const char *rest = infos[id].spellings;
     size_t length = 0;
     int rc = 0;
-    while (rc == 0) {
+    for (const char *piece = next_piece(&rest, ' ', &length); piece != NULL && rc == 0;
+         piece = next_piece(&rest, ' ', &length)) {
         char spelling[OPTION_NAME_MAX];
-        piece = next_piece(&rest, ' ', &length);
-        if (piece == NULL)
-            return 0;
-        length = length < sizeof(spelling) ? length : sizeof(spelling) - 1;
-        memcpy(spelling, piece, length);
-        spelling[length] = '\0';
+        snprintf(spelling, sizeof(spelling), "%.*s", (int)length, piece);
         rc = each(context, spelling);
     }
     return rc;

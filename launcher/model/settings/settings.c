@@ -51,8 +51,7 @@ static void value_release(enum option_type type, union setting_field field)
 
 static int set_text(union setting_field field, const char *text)
 {
-    free(*field.text);
-    *field.text = mem_strdup(text);
+    mem_replace(field.text, text);
     return 0;
 }
 
@@ -314,14 +313,6 @@ void settings_init(struct settings *settings)
         field_init(settings, (enum option_id)i);
 }
 
-static void origin_set(struct setting_origin *origin, enum setting_source source, const char *place)
-{
-    char *copy = mem_strdup(place); /* `place` may be the old one */
-    free(origin->place);
-    origin->source = source;
-    origin->place = copy;
-}
-
 /* Items that have come since the last call are from there. */
 static void origin_add_items(struct setting_origin *origin, size_t count,
                              enum setting_source source, const char *place)
@@ -373,7 +364,8 @@ int settings_set(struct settings *settings, enum option_id id, const char *text,
         settings_reset(settings, id);
     if (value_parse(id, field_of(settings, id), text, err) < 0)
         return error_wrap(err, "%s", place);
-    origin_set(&settings->origins[id], source, place);
+    settings->origins[id].source = source;
+    mem_replace(&settings->origins[id].place, place);
     if (option_info(id)->type == OPTION_LIST)
         origin_add_items(&settings->origins[id], field_of(settings, id).list->count, source, place);
     return 0;
