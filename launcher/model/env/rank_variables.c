@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/env/rank_variables.h"
 
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,27 +37,14 @@ bool rank_variable_applies(const struct rank_variable *variable, enum mpi_kind m
 
 bool env_differs_by_rank(const char *name)
 {
-    static const char *const beginnings[] = {"HVDRUN_", "PMI", "OMPI_", "SLURM", "MPI_", "JSM_"};
-    static const char *const parts[] = {"RANK", "HOSTNAME"};
-    /* what hvdrun sets for each rank or host */
-    static const char *const whole[] = {"HOROVOD_GLOO_RENDEZVOUS_PORT",
-                                        "JAX_PROCESS_ID",
-                                        "KUBEFLOW_TRAINER_SERVER_TOKEN",
-                                        "KUBEFLOW_TRAINER_SERVER_URL",
-                                        "NCCL_RAS_ADDR",
-                                        "TORCHELASTIC_ERROR_FILE",
-                                        "TORCH_FR_DUMP_TEMP_FILE",
-                                        "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"};
-    for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]); i++) {
-        if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0)
-            return true;
-    }
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        if (strstr(name, parts[i]) != NULL)
-            return true;
-    }
-    for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
-        if (strcmp(name, whole[i]) == 0)
+    static const char *const patterns[] = {
+        "HVDRUN_*", "PMI*", "OMPI_*", "SLURM*", "MPI_*", "JSM_*", "*RANK*", "*HOSTNAME*",
+        /* what hvdrun sets for each rank or host */
+        "HOROVOD_GLOO_RENDEZVOUS_PORT", "JAX_PROCESS_ID", "KUBEFLOW_TRAINER_SERVER_TOKEN",
+        "KUBEFLOW_TRAINER_SERVER_URL", "NCCL_RAS_ADDR", "TORCHELASTIC_ERROR_FILE",
+        "TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"};
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+        if (fnmatch(patterns[i], name, 0) == 0)
             return true;
     }
     return false;
