@@ -113,11 +113,6 @@ static int agree(struct host_adding *adding, struct host *host, enum host_key ke
         plain_show(value->text, value->length).text, name);
 }
 
-struct expanding {
-    struct host_adding *adding;
-    const struct host_entry *entry;
-};
-
 int host_entry_check_name(const struct host_list *list, const char *name, struct error *err)
 {
     if (!name_is_safe(name, strlen(name)))
@@ -144,9 +139,8 @@ static struct host_value slots_of(const struct host_said *said, const struct hos
 
 static int add_name(void *context, const char *name, struct error *err)
 {
-    const struct expanding *expanding = context;
-    struct host_adding *adding = expanding->adding;
-    const struct host_said *said = &expanding->entry->said;
+    struct host_adding *adding = context;
+    const struct host_said *said = &adding->entry->said;
     if (host_entry_check_name(adding->list, name, err) < 0)
         return -1;
     struct host_value slots = slots_of(said, hosts_find(adding->list, name));
@@ -164,18 +158,17 @@ static int add_name(void *context, const char *name, struct error *err)
 
 int host_entry_add(const struct host_entry *entry, struct host_adding *adding, struct error *err)
 {
-    struct expanding expanding = {.adding = adding, .entry = entry};
+    adding->entry = entry;
     if (memchr(entry->name, '\0', entry->name_length) != NULL)
         return error_usage(err, "a NUL byte; expected a host name");
     if (entry->ipv6) {
         char *name AUTO_FREE = mem_strndup(entry->name, entry->name_length);
-        return add_name(&expanding, name, err);
+        return add_name(adding, name, err);
     }
     if (entry->said.values[HOST_KEY_ADDRESS].text != NULL &&
         memchr(entry->name, '[', entry->name_length) != NULL)
         return error_usage(err, "one address for a range of hosts; expected a line for each host");
-    return hostlist_expand(entry->name, entry->name_length, &adding->budget, add_name, &expanding,
-                           err);
+    return hostlist_expand(entry->name, entry->name_length, &adding->budget, add_name, adding, err);
 }
 
 void host_adding_end(struct host_adding *adding)
