@@ -144,10 +144,7 @@ static void count_lost_host(struct elastic *e, int number)
 /* Without this host, enough to go on is left. */
 static bool can_spare(const struct elastic *e, int number)
 {
-    int slots = 0;
-    for (int i = 0; i < e->hosts.count; i++)
-        slots += i != number ? elastic_hosts_promised(&e->hosts.items[i]) : 0;
-    return slots >= e->config.min_np;
+    return elastic_slots_without(e, number) >= e->config.min_np;
 }
 
 void elastic_calls_count_hang(struct elastic *e, int number)

@@ -13,20 +13,6 @@
  * program has crashed on every host, the program itself is at fault.
  */
 
-/* The program has lately crashed on every usable host, and on more than one. */
-static bool crashes_everywhere(const struct elastic *e)
-{
-    int crashed = 0;
-    for (int i = 0; i < e->hosts.count; i++) {
-        const struct elastic_host *host = &e->hosts.items[i];
-        bool has_crashed = elastic_hosts_has_crashed(host, &e->config, e->now_ms);
-        if (elastic_hosts_usable(host) > 0 && !has_crashed)
-            return false;
-        crashed += has_crashed;
-    }
-    return crashed > 1;
-}
-
 /* Another usable host on which the program has not crashed lately. */
 static bool elsewhere_it_runs(const struct elastic *e, int than)
 {
@@ -39,13 +25,13 @@ static bool elsewhere_it_runs(const struct elastic *e, int than)
     return false;
 }
 
-/* Enough to go on would remain. */
-static bool can_spare_a_slot(const struct elastic *e)
+/* The program has lately crashed on every usable host, and on more than one. */
+static bool crashes_everywhere(const struct elastic *e)
 {
-    int slots = 0;
+    int crashed = 0;
     for (int i = 0; i < e->hosts.count; i++)
-        slots += elastic_hosts_promised(&e->hosts.items[i]);
-    return slots > e->config.min_np;
+        crashed += elastic_hosts_has_crashed(&e->hosts.items[i], &e->config, e->now_ms);
+    return crashed > 1 && !elsewhere_it_runs(e, -1);
 }
 
 /* Counts this crash. False: the program is at fault, and the verdict is given. */
@@ -61,7 +47,7 @@ static bool count_crash(struct elastic *e, const struct elastic_failure *failure
         return true;
     bool elsewhere = elsewhere_it_runs(e, failure->host);
     if (e->change.mode == ELASTIC_RESTART && e->config.max_restarts >= 0 &&
-        !(elsewhere && can_spare_a_slot(e)))
+        !(elsewhere && elastic_slots_without(e, -1) > e->config.min_np))
         return true; /* the remaining restarts decide */
     if (!elsewhere) {
         elastic_verdict_give(e, ELASTIC_END_FAULT, failure,

@@ -291,6 +291,14 @@ void elastic_host_bad(struct elastic *e, int host, const char *format, ...)
     va_end(args);
 }
 
+int elastic_slots_without(const struct elastic *e, int number)
+{
+    int slots = 0;
+    for (int i = 0; i < e->hosts.count; i++)
+        slots += i != number ? elastic_hosts_promised(&e->hosts.items[i]) : 0;
+    return slots;
+}
+
 void elastic_blacklist(struct elastic *e, int number, int slot, const char *why)
 {
     const struct elastic_host *host = &e->hosts.items[number];

@@ -200,6 +200,8 @@ void elastic_host_bad(struct elastic *e, int host, const char *format, ...)
 void elastic_forget_texts(struct elastic *e);
 
 const char *elastic_host_name(const struct elastic *e, int number);
+/* That all hosts but this one promise; -1: all of them. */
+int elastic_slots_without(const struct elastic *e, int number);
 /* Puts a slot of the host on the blacklist, or (-1) the host. Says so, and why. */
 void elastic_blacklist(struct elastic *e, int number, int slot, const char *why);
 /* The program has crashed there too often. */
