@@ -33,7 +33,7 @@ static int job_open(struct job *job, struct error *err)
         return -1;
     job->reaper = reaper_create(reaped, job);
     rank_table_init(&job->ranks, job->plan->size);
-    credit_budget_init(&job->budget, CREDIT_BUDGET);
+    job->budget.total = CREDIT_BUDGET;
     return parts_open(job, err) < 0 ? -1 : kind_create(job, err);
 }
 

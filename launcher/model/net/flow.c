@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/net/flow.h"
 
-void credit_budget_init(struct credit_budget *budget, uint64_t total)
-{
-    *budget = (struct credit_budget){.total = total};
-}
-
 void credit_init(struct credit *credit, struct credit_budget *budget, uint64_t nodes)
 {
     uint64_t share = budget->total / (nodes > 0 ? nodes : 1);

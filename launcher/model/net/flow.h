@@ -32,8 +32,6 @@ struct credit {
     uint64_t granted, received, consumed; /* cumulative */
 };
 
-void credit_budget_init(struct credit_budget *budget, uint64_t total);
-
 /* A node's first window, for a job of `nodes` nodes. */
 void credit_init(struct credit *credit, struct credit_budget *budget, uint64_t nodes);
 void credit_release(struct credit *credit); /* the node has gone */

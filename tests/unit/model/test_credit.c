@@ -14,7 +14,7 @@ static void test_first_window(void **state)
     (void)state;
     struct credit_budget budget;
     struct credit credit;
-    credit_budget_init(&budget, CREDIT_BUDGET);
+    budget = (struct credit_budget){.total = CREDIT_BUDGET};
     credit_init(&credit, &budget, 1);
     assert_int_equal(credit.window, CREDIT_WINDOW_START);
     assert_int_equal(credit.granted, CREDIT_WINDOW_START);
@@ -40,7 +40,7 @@ static void test_overrun(void **state)
     (void)state;
     struct credit_budget budget;
     struct credit credit;
-    credit_budget_init(&budget, CREDIT_BUDGET);
+    budget = (struct credit_budget){.total = CREDIT_BUDGET};
     credit_init(&credit, &budget, 1);
     assert_true(credit_received(&credit, CREDIT_WINDOW_START));
     assert_true(credit_received(&credit, CREDIT_WINDOW_MIN));
@@ -52,7 +52,7 @@ static void test_a_used_window_grows(void **state)
     (void)state;
     struct credit_budget budget;
     struct credit credit;
-    credit_budget_init(&budget, CREDIT_BUDGET);
+    budget = (struct credit_budget){.total = CREDIT_BUDGET};
     credit_init(&credit, &budget, 1);
     assert_true(credit_received(&credit, CREDIT_WINDOW_START));
     assert_false(
@@ -69,7 +69,7 @@ static void test_a_slow_reader_grows_nothing(void **state)
     (void)state;
     struct credit_budget budget;
     struct credit credit;
-    credit_budget_init(&budget, CREDIT_BUDGET);
+    budget = (struct credit_budget){.total = CREDIT_BUDGET};
     credit_init(&credit, &budget, 1);
     for (int i = 0; i < 100; i++) {
         uint64_t all = credit.granted - credit.received;
@@ -91,7 +91,7 @@ static void test_a_trickle_does_not_grow(void **state)
     (void)state;
     struct credit_budget budget;
     struct credit credit;
-    credit_budget_init(&budget, CREDIT_BUDGET);
+    budget = (struct credit_budget){.total = CREDIT_BUDGET};
     credit_init(&credit, &budget, 1);
     int grants = 0;
     for (int i = 0; i < 100000; i++) {
@@ -109,7 +109,7 @@ static void test_no_stall_after_an_overrun(void **state)
     (void)state;
     struct credit_budget budget;
     struct credit credit;
-    credit_budget_init(&budget, CREDIT_BUDGET);
+    budget = (struct credit_budget){.total = CREDIT_BUDGET};
     credit_init(&credit, &budget, 100000);
     assert_int_equal(credit.granted, CREDIT_WINDOW_MIN);
     assert_true(credit_received(&credit, 100));
@@ -140,7 +140,7 @@ static void test_many_nodes(void **state)
     struct credit_budget budget;
     struct credit nodes[NODES];
     unsigned seed = 11;
-    credit_budget_init(&budget, 16 << 20);
+    budget = (struct credit_budget){.total = 16 << 20};
     for (int i = 0; i < NODES; i++)
         credit_init(&nodes[i], &budget, NODES);
     for (int round = 0; round < 200000; round++) {
@@ -175,7 +175,7 @@ static void test_released_budget_is_used_again(void **state)
     (void)state;
     struct credit_budget budget;
     struct credit first, second;
-    credit_budget_init(&budget, 2 * CREDIT_WINDOW_START);
+    budget = (struct credit_budget){.total = 2 * CREDIT_WINDOW_START};
     credit_init(&first, &budget, 2);
     credit_init(&second, &budget, 2);
     credit_received(&first, CREDIT_WINDOW_START);
