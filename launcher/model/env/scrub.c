@@ -193,27 +193,26 @@ void env_scrub(char *const *env, bool same_host, bool few, struct strv *out)
     }
 }
 
+static bool has(char *const *env, const char *name, size_t length)
+{
+    for (; env != NULL && *env != NULL; env++) {
+        if (strncmp(*env, name, length) == 0 && (*env)[length] == '=')
+            return true;
+    }
+    return false;
+}
+
 void env_scrub_for_host(char *const *passed, char *const *own, struct strv *out)
 {
-    size_t first = out->count;
-    for (; passed != NULL && *passed != NULL; passed++) {
-        size_t length = env_name_length(*passed);
-        if (!LISTED(here, *passed, length) && !LISTED(own_names, *passed, length))
-            strv_add(out, *passed);
-    }
-    bool gaps[sizeof(gap_names) / sizeof(gap_names[0])];
-    for (size_t i = 0; i < sizeof(gap_names) / sizeof(gap_names[0]); i++) {
-        gaps[i] = true;
-        for (size_t k = first; k < out->count; k++)
-            gaps[i] = gaps[i] && (strncmp(out->items[k], gap_names[i], strlen(gap_names[i])) != 0 ||
-                                  out->items[k][strlen(gap_names[i])] != '=');
+    for (char *const *pair = passed; pair != NULL && *pair != NULL; pair++) {
+        size_t length = env_name_length(*pair);
+        if (!LISTED(here, *pair, length) && !LISTED(own_names, *pair, length))
+            strv_add(out, *pair);
     }
     for (; own != NULL && *own != NULL; own++) {
         size_t length = env_name_length(*own);
-        bool wanted = LISTED(own_names, *own, length);
-        for (size_t i = 0; i < sizeof(gap_names) / sizeof(gap_names[0]); i++)
-            wanted = wanted || (gaps[i] && matches(gap_names[i], *own, length));
-        if (wanted && length > 0 && (*own)[length] == '=')
+        bool gap = LISTED(gap_names, *own, length) && !has(passed, *own, length);
+        if ((gap || LISTED(own_names, *own, length)) && length > 0 && (*own)[length] == '=')
             strv_add(out, *own);
     }
 }
