@@ -28,6 +28,12 @@ static inline const char *text_line_after(const char *text, const char *with)
     return NULL;
 }
 
+/* The first `length` bytes are just this word. */
+static inline bool text_is(const char *text, size_t length, const char *word)
+{
+    return strlen(word) == length && memcmp(text, word, length) == 0;
+}
+
 /* What is behind the last slash of a path; the whole path if that is nothing. */
 static inline const char *text_base_name(const char *path)
 {

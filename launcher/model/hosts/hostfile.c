@@ -53,16 +53,10 @@ bool hostfile_line_is_section(const char *text, size_t length)
     return at > word && at < length && (blank_is(text[at]) || text[at] == ']');
 }
 
-/* A word of a line; '=' ends it and is a word itself. */
-static size_t next_word(struct text_rest *words, const char **word)
-{
-    return text_take_word(words, "=", word);
-}
-
 static int unknown_word(const char *word, size_t length, bool value_follows, struct error *err)
 {
     for (size_t i = 0; value_follows && i < sizeof(job_wide) / sizeof(job_wide[0]); i++) {
-        if (strlen(job_wide[i].name) == length && memcmp(job_wide[i].name, word, length) == 0)
+        if (text_is(word, length, job_wide[i].name))
             return error_usage(err,
                                "'%s' applies to the whole job; expected %s on the command line",
                                job_wide[i].name, job_wide[i].option);
@@ -79,7 +73,7 @@ static int take_sge(struct text_rest *words, const char *count, size_t length,
 {
     for (int i = 0; i < SGE_WORDS && words->at < words->end; i++) {
         const char *word;
-        size_t used = next_word(words, &word);
+        size_t used = text_take_word(words, "=", &word);
         if (text_take_byte(words, '='))
             return unknown_word(word, used, true, err);
     }
@@ -101,14 +95,14 @@ static int take_attributes(struct text_rest *words, struct host_said *said, stru
 {
     for (bool first = true; words->at < words->end; first = false) {
         const char *word, *value;
-        size_t length = next_word(words, &word);
+        size_t length = text_take_word(words, "=", &word);
         bool equals = text_take_byte(words, '=');
         if (first && !equals && is_number(word, length))
             return take_sge(words, word, length, said, err);
         enum host_key key = host_key_find(word, length);
         if (key == HOST_KEY_TOTAL || !equals)
             return unknown_word(word, length, equals, err);
-        size_t value_length = next_word(words, &value);
+        size_t value_length = text_take_word(words, "=", &value);
         if (say(said, key, value, value_length, err) < 0)
             return -1;
     }
@@ -140,7 +134,7 @@ static int parse_hosts(struct host_adding *adding, const char *text, size_t leng
     const char *names;
     struct host_said said = {.values = {{.text = NULL}}};
     struct text_rest words = text_rest_of(text, length);
-    size_t left = next_word(&words, &names);
+    size_t left = text_take_word(&words, "=", &names);
     if (left == 0 || (words.at < words.end && *words.at == '='))
         return error_usage(err, "no host name in front; expected HOST slots=N or HOST:N");
     if (hostfile_line_is_section(text, length))

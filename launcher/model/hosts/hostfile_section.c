@@ -36,8 +36,7 @@ static int read_header(const char *name, struct host_section *out, struct error 
     size_t length = text_take_word(&behind, "", &word);
     const char *rest = behind.at;
     int kind = 0;
-    while (kind < SECTION_KINDS &&
-           (strlen(words[kind]) != length || memcmp(words[kind], word, length) != 0))
+    while (kind < SECTION_KINDS && !text_is(word, length, words[kind]))
         kind++;
     out->kind = (enum section_kind)kind;
     if (kind == SECTION_KINDS || (kind == SECTION_DEFAULTS && *rest != '\0'))

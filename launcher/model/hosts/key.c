@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/text.h"
 #include "model/settings/words.h"
 
 #define PATH_LONGEST 4095
@@ -28,19 +29,16 @@ static const struct {
     {"user_name", HOST_KEY_USER},
 };
 
-static const struct {
-    const char *word;
-    int value;
-} transports[] = {
-#define ROW(value, word) {word, value},
-    TRANSPORT_WORDS(ROW)
-#undef ROW
+static const char *const transports[] = {
+#define NAME(value, word) [value] = (word),
+    TRANSPORT_WORDS(NAME)
+#undef NAME
 };
 
 enum host_key host_key_find(const char *word, size_t length)
 {
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (strlen(names[i].name) == length && memcmp(names[i].name, word, length) == 0)
+        if (text_is(word, length, names[i].name))
             return names[i].key;
     }
     return HOST_KEY_TOTAL;
@@ -125,10 +123,9 @@ static int read_transport(const char *text, size_t length, struct host_value *ou
                           struct error *err)
 {
     for (size_t i = 0; i < sizeof(transports) / sizeof(transports[0]); i++) {
-        const char *word = transports[i].word;
-        if (strlen(word) != length || memcmp(word, text, length) != 0)
+        if (!text_is(text, length, transports[i]))
             continue;
-        *out = (struct host_value){text, length, transports[i].value};
+        *out = (struct host_value){text, length, (int)i};
         return 0;
     }
     return error_usage(err,
@@ -212,11 +209,8 @@ struct plain_shown host_key_show(const struct host *host, enum host_key key)
     if (text != NULL)
         return plain_show(*text, strlen(*text));
     int number = *number_of((struct host *)host, key);
-    for (size_t i = 0; key == HOST_KEY_TRANSPORT && i < sizeof(transports) / sizeof(transports[0]);
-         i++) {
-        if (transports[i].value == number)
-            return plain_show(transports[i].word, strlen(transports[i].word));
-    }
+    if (key == HOST_KEY_TRANSPORT)
+        return plain_show(transports[number], strlen(transports[number]));
     struct plain_shown shown;
     snprintf(shown.text, sizeof(shown.text), "%d", number);
     return shown;

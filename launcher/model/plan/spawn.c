@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/status.h"
+#include "base/text.h"
 
 #define UNLIMITED INT32_MAX
 
@@ -100,7 +101,7 @@ static bool allow_name(struct seats *seats, const char *word, size_t length, int
     for (int planned = 1; planned >= 0 && !found; planned--) {
         for (int n = 0; n < request->whole->node_count; n++) {
             const char *name = planned ? request->whole->nodes[n].name : request->hostnames[n];
-            if (strlen(name) != length || memcmp(name, word, length) != 0)
+            if (!text_is(word, length, name))
                 continue;
             seats->nodes[n].allowed = most;
             found = true;

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/text.h"
+
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define VARIABLE_PREFIX "HVDRUN_"
 
@@ -163,15 +165,10 @@ const struct option_other_name *option_other_yaml(size_t index)
     return index < COUNT_OF(other_yaml) ? &other_yaml[index] : NULL;
 }
 
-static bool is_name(const char *known, const char *name, size_t length)
-{
-    return strlen(known) == length && memcmp(known, name, length) == 0;
-}
-
 enum option_id option_of_variable(const char *name, size_t length)
 {
     for (size_t i = 0; i < COUNT_OF(other_variables); i++) {
-        if (is_name(other_variables[i].name, name, length))
+        if (text_is(name, length, other_variables[i].name))
             return other_variables[i].id;
     }
     size_t prefix = strlen(VARIABLE_PREFIX);
@@ -179,7 +176,7 @@ enum option_id option_of_variable(const char *name, size_t length)
         return OPT_TOTAL;
     for (int i = 0; i < OPT_TOTAL; i++) {
         char known[OPTION_NAME_MAX];
-        bool hit = is_name(option_variable((enum option_id)i, known), name, length);
+        bool hit = text_is(name, length, option_variable((enum option_id)i, known));
         if (hit && (infos[i].flags & FLAG_CLI) == 0)
             return (enum option_id)i;
     }
@@ -193,7 +190,7 @@ bool option_variable_is_reserved(const char *name, size_t length)
         bool prefix = reserved[i][known - 1] == '*';
         if (prefix && length >= known && memcmp(name, reserved[i], known - 1) == 0)
             return true;
-        if (!prefix && is_name(reserved[i], name, length))
+        if (!prefix && text_is(name, length, reserved[i]))
             return true;
     }
     return false;
