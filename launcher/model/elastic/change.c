@@ -151,9 +151,9 @@ static void open_change(struct elastic *e, int64_t happened_ms)
             elastic_change_note(e, "%s", e->coming.cause);
     }
     e->grow_due_ms = -1;
-    elastic_timer_off(e, ELASTIC_TIMER_GROW);
-    elastic_timer_off(e, ELASTIC_TIMER_NOTIFY);
-    elastic_timer_off(e, ELASTIC_TIMER_START);
+    e->timers[ELASTIC_TIMER_GROW] = ELASTIC_OFF;
+    e->timers[ELASTIC_TIMER_NOTIFY] = ELASTIC_OFF;
+    e->timers[ELASTIC_TIMER_START] = ELASTIC_OFF;
 }
 
 static void stop_all(struct elastic *e, int64_t grace_ms)
@@ -169,7 +169,7 @@ static void stop_all(struct elastic *e, int64_t grace_ms)
             elastic_workers_expect(workers, seat, INT64_MAX); /* the stop has its own limit */
     }
     e->change.stopped_ms = e->now_ms;
-    elastic_timer_set(e, ELASTIC_TIMER_STOP, e->now_ms + grace_ms + e->config.patience_ms);
+    e->timers[ELASTIC_TIMER_STOP] = e->now_ms + grace_ms + e->config.patience_ms;
     e->state = ELASTIC_STOPPING;
 }
 
@@ -441,7 +441,7 @@ void elastic_change_withdraw(struct elastic *e)
     if (change->noticed)
         return; /* a host drains, too */
     change->notify = false;
-    elastic_timer_off(e, ELASTIC_TIMER_NOTIFY);
+    e->timers[ELASTIC_TIMER_NOTIFY] = ELASTIC_OFF;
 }
 
 void elastic_change_leave(struct elastic *e, int64_t grace_ms)

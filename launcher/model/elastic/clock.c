@@ -69,7 +69,7 @@ static void end_over(struct elastic *e)
                 elastic_calls_give_up(e, e->workers.items[seat].host,
                                       "its agent did not terminate the workers in time");
     e->end_prolonged = true;
-    elastic_timer_set(e, ELASTIC_TIMER_END, e->now_ms + e->config.elastic_timeout_ms);
+    e->timers[ELASTIC_TIMER_END] = e->now_ms + e->config.elastic_timeout_ms;
 }
 
 /* It was not ready in time. Its batch goes with it. */
@@ -133,7 +133,7 @@ static int earliest(const struct elastic *e)
 {
     int found = -1;
     for (int t = 0; t < ELASTIC_TIMERS; t++)
-        if (e->timers[t] < INT64_MAX && (found < 0 || e->timers[t] < e->timers[found]))
+        if (e->timers[t] < ELASTIC_OFF && (found < 0 || e->timers[t] < e->timers[found]))
             found = t;
     return found;
 }
@@ -156,7 +156,7 @@ bool elastic_clock_fire(struct elastic *e)
         return false;
     int timer = earliest(e);
     if (timer >= 0 && e->timers[timer] == next) {
-        elastic_timer_off(e, (enum elastic_timer)timer);
+        e->timers[timer] = ELASTIC_OFF;
         if (over[timer] != NULL)
             over[timer](e);
     } else if (e->hosts.due_ms == next) {

@@ -122,9 +122,9 @@ struct elastic *elastic_create(const struct elastic_config *config, int64_t now_
     e->gather_until_ms = e->grow_due_ms = -1;
     e->verdict = (struct elastic_verdict){.seat = -1, .rank = -1, .host = -1};
     for (int t = 0; t < ELASTIC_TIMERS; t++)
-        elastic_timer_off(e, (enum elastic_timer)t);
+        e->timers[t] = ELASTIC_OFF;
     elastic_change_close(e);
-    elastic_timer_set(e, ELASTIC_TIMER_WAIT, now_ms + config->elastic_timeout_ms);
+    e->timers[ELASTIC_TIMER_WAIT] = now_ms + config->elastic_timeout_ms;
     return e;
 }
 
@@ -147,8 +147,8 @@ void elastic_destroy(struct elastic *e)
 
 void elastic_wait_anew(struct elastic *e, int64_t now_ms)
 {
-    if (e->timers[ELASTIC_TIMER_WAIT] != INT64_MAX)
-        elastic_timer_set(e, ELASTIC_TIMER_WAIT, now_ms + e->config.elastic_timeout_ms);
+    if (e->timers[ELASTIC_TIMER_WAIT] != ELASTIC_OFF)
+        e->timers[ELASTIC_TIMER_WAIT] = now_ms + e->config.elastic_timeout_ms;
 }
 
 typedef void handler(struct elastic *e, const struct elastic_event *event);

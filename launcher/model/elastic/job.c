@@ -330,16 +330,6 @@ void elastic_forget_texts(struct elastic *e)
     e->text_count = 0;
 }
 
-void elastic_timer_set(struct elastic *e, enum elastic_timer timer, int64_t due_ms)
-{
-    e->timers[timer] = due_ms;
-}
-
-void elastic_timer_off(struct elastic *e, enum elastic_timer timer)
-{
-    e->timers[timer] = INT64_MAX;
-}
-
 struct elastic_failure elastic_failure_of(const struct elastic *e, enum elastic_failure_kind kind,
                                           int host, int seat, int64_t since_ms)
 {

@@ -79,6 +79,8 @@ int elastic_workers_drop(struct elastic_workers *workers, uint64_t request);
 /* Those of enum log_level that are used; a pure room does not include the log. */
 enum { ELASTIC_WARNING = 1, ELASTIC_NOTICE = 2 };
 
+#define ELASTIC_OFF INT64_MAX
+
 enum elastic_timer {
     ELASTIC_TIMER_WAIT,      /* enough slots must be there */
     ELASTIC_TIMER_GATHER,    /* the first epoch stops waiting for more hosts than it needs */
@@ -152,7 +154,7 @@ struct elastic {
     struct elastic_config config;
     int64_t now_ms;
     enum elastic_state state;
-    int64_t timers[ELASTIC_TIMERS]; /* INT64_MAX: off */
+    int64_t timers[ELASTIC_TIMERS]; /* when they are due, or ELASTIC_OFF */
     struct elastic_hosts hosts;
     struct elastic_workers workers;
     struct elastic_plan plan;
@@ -206,9 +208,6 @@ int elastic_slots_without(const struct elastic *e, int number);
 void elastic_blacklist(struct elastic *e, int number, int slot, const char *why);
 /* The program has crashed there too often. */
 void elastic_blacklist_slot(struct elastic *e, int number, int slot);
-
-void elastic_timer_set(struct elastic *e, enum elastic_timer timer, int64_t due_ms);
-void elastic_timer_off(struct elastic *e, enum elastic_timer timer);
 
 /* Without its text and code. It is about the worker in `seat`, or (-1) about a host, or nobody
  * (-1). */

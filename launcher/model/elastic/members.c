@@ -90,9 +90,8 @@ static void prepare(struct elastic *e, struct elastic_plan *next, uint32_t epoch
         e->hosts.items[plan->hosts[h]].prepared_epoch = epoch;
     bool restarts = fresh && plan->restart_count > 0;
     e->change.planned_ms = e->now_ms;
-    elastic_timer_set(e, ELASTIC_TIMER_PREPARE,
-                      e->now_ms + e->config.prepare_timeout_ms +
-                          (restarts ? e->config.hold_ms : 0));
+    e->timers[ELASTIC_TIMER_PREPARE] =
+        e->now_ms + e->config.prepare_timeout_ms + (restarts ? e->config.hold_ms : 0);
     e->state = ELASTIC_PREPARING;
     elastic_emit(e, ELASTIC_PREPARE)->epoch = epoch;
 }
@@ -179,7 +178,7 @@ void elastic_members_cancel(struct elastic *e)
 {
     elastic_emit(e, ELASTIC_CANCEL)->epoch = e->plan.epoch;
     elastic_workers_forget_planned(&e->workers);
-    elastic_timer_off(e, ELASTIC_TIMER_PREPARE);
+    e->timers[ELASTIC_TIMER_PREPARE] = ELASTIC_OFF;
     e->release_again = true;
     e->call_again = true;
     e->state = ELASTIC_WAITING;
@@ -289,7 +288,7 @@ void elastic_members_start(struct elastic *e)
 {
     for (int t = 0; t < ELASTIC_TIMERS; t++)
         if (t != ELASTIC_TIMER_NEWCOMERS) /* they are prepared beside every epoch */
-            elastic_timer_off(e, (enum elastic_timer)t);
+            e->timers[t] = ELASTIC_OFF;
     bool join = elastic_newcomers_complete(e) && takes_newcomers(e);
     if (join) {
         elastic_newcomers_forget(e); /* they have joined */
@@ -311,7 +310,7 @@ void elastic_members_start(struct elastic *e)
     e->waiting_said = false;
     e->release_again = true;
     if (e->workers.in_state[ELASTIC_WORKER_STARTING] > 0)
-        elastic_timer_set(e, ELASTIC_TIMER_START, e->now_ms + e->config.prepare_timeout_ms);
+        e->timers[ELASTIC_TIMER_START] = e->now_ms + e->config.prepare_timeout_ms;
     elastic_workers_find_due(&e->workers);
     e->state = ELASTIC_RUNNING;
 }
@@ -331,6 +330,6 @@ void elastic_members_resume(struct elastic *e)
     if (e->started > 1)
         facts->lost_ms += e->now_ms - facts->happened_ms;
     e->resumed = e->grow_again = true;
-    elastic_timer_off(e, ELASTIC_TIMER_START);
+    e->timers[ELASTIC_TIMER_START] = ELASTIC_OFF;
     elastic_emit(e, ELASTIC_RESUMED)->epoch = e->plan.epoch;
 }

@@ -20,14 +20,14 @@ void elastic_newcomers_begin(struct elastic *e, struct elastic_placement *placem
         e->hosts.items[member->host].newcomers_epoch = plan->epoch;
     }
     e->newcomers.stage = ELASTIC_NEWCOMERS_PREPARING;
-    elastic_timer_set(e, ELASTIC_TIMER_NEWCOMERS, e->now_ms + e->config.prepare_timeout_ms);
+    e->timers[ELASTIC_TIMER_NEWCOMERS] = e->now_ms + e->config.prepare_timeout_ms;
     elastic_emit(e, ELASTIC_PREPARE_NEWCOMERS)->epoch = plan->epoch;
 }
 
 void elastic_newcomers_start(struct elastic *e)
 {
     const struct elastic_plan *plan = &e->newcomers.plan;
-    elastic_timer_off(e, ELASTIC_TIMER_NEWCOMERS);
+    e->timers[ELASTIC_TIMER_NEWCOMERS] = ELASTIC_OFF;
     elastic_emit(e, ELASTIC_START_NEWCOMERS)->epoch = plan->epoch;
     for (int r = 0; r < plan->size; r++) {
         const struct elastic_member *member = &plan->members[r];
@@ -95,19 +95,26 @@ bool elastic_newcomers_expect(const struct elastic *e, const struct elastic_surv
     return found == count;
 }
 
+/* The worker in the seat that a rank of their plan names; NULL: it is none of them, or it has gone.
+ */
+static const struct elastic_worker *newcomer(const struct elastic *e, int rank)
+{
+    const struct elastic_member *member = &e->newcomers.plan.members[rank];
+    return member->is_new ? elastic_workers_at(&e->workers, member->seat) : NULL;
+}
+
 void elastic_newcomers_forget(struct elastic *e)
 {
     struct elastic_newcomers *newcomers = &e->newcomers;
     const struct elastic_plan *plan = &newcomers->plan;
     bool planned = newcomers->stage == ELASTIC_NEWCOMERS_PREPARING;
-    elastic_timer_off(e, ELASTIC_TIMER_NEWCOMERS);
+    e->timers[ELASTIC_TIMER_NEWCOMERS] = ELASTIC_OFF;
     newcomers->stage = ELASTIC_NEWCOMERS_NONE;
     if (!planned)
         return;
     elastic_emit(e, ELASTIC_CANCEL_NEWCOMERS)->epoch = plan->epoch;
     for (int r = 0; r < plan->size; r++) {
-        const struct elastic_worker *worker =
-            plan->members[r].is_new ? elastic_workers_at(&e->workers, plan->members[r].seat) : NULL;
+        const struct elastic_worker *worker = newcomer(e, r);
         if (worker != NULL && worker->state == ELASTIC_WORKER_PLANNED)
             elastic_workers_free(&e->workers, plan->members[r].seat);
     }
@@ -121,14 +128,10 @@ void elastic_newcomers_dismiss(struct elastic *e)
     elastic_newcomers_forget(e);
     e->grow_again = true;
     for (int r = 0; started && r < plan->size; r++) {
-        int seat = plan->members[r].seat;
-        const struct elastic_worker *worker =
-            plan->members[r].is_new ? elastic_workers_at(&e->workers, seat) : NULL;
-        bool waits = worker != NULL && (worker->state == ELASTIC_WORKER_JOINING ||
-                                        worker->state == ELASTIC_WORKER_READY);
-        if (!waits)
-            continue;
-        elastic_remove(e, seat, ELASTIC_WORKER_DISMISSED);
+        const struct elastic_worker *worker = newcomer(e, r);
+        if (worker != NULL &&
+            (worker->state == ELASTIC_WORKER_JOINING || worker->state == ELASTIC_WORKER_READY))
+            elastic_remove(e, plan->members[r].seat, ELASTIC_WORKER_DISMISSED);
     }
 }
 

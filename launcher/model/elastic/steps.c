@@ -58,7 +58,7 @@ static bool must_gather(struct elastic *e, const struct elastic_choice *choice)
     if (e->gather_until_ms < 0) {
         int64_t until = e->now_ms + e->config.gather_ms, end = e->timers[ELASTIC_TIMER_WAIT] - 1;
         e->gather_until_ms = until < end ? until : end;
-        elastic_timer_set(e, ELASTIC_TIMER_GATHER, e->gather_until_ms);
+        e->timers[ELASTIC_TIMER_GATHER] = e->gather_until_ms;
         if (e->config.gather_ms > e->config.grow_delay_ms)
             elastic_say(e, ELASTIC_NOTICE,
                         "%d slot%s enough to start; waiting %lld s for more hosts", choice->size,
@@ -132,7 +132,7 @@ static void step_waiting(struct elastic *e)
         choice.size = elastic_members_survivors(e);
     if (choice.size < wanted(e)) {
         e->gather_until_ms = -1;
-        elastic_timer_off(e, ELASTIC_TIMER_GATHER);
+        e->timers[ELASTIC_TIMER_GATHER] = ELASTIC_OFF;
         if (rejoins && elastic_members_hold_up(e))
             let_leave(e);
     } else if (!must_gather(e, &choice) && (join || !elastic_verdict_reset_limit(e))) {
@@ -164,7 +164,7 @@ static void step_stopping(struct elastic *e)
 {
     if (e->workers.taken > 0)
         return;
-    elastic_timer_off(e, ELASTIC_TIMER_STOP);
+    e->timers[ELASTIC_TIMER_STOP] = ELASTIC_OFF;
     e->change.agreed_ms = e->now_ms;
     e->release_again = true;
     e->state = ELASTIC_WAITING;
@@ -189,12 +189,12 @@ static void grow_when_due(struct elastic *e, const struct elastic_choice *choice
 {
     if (e->grow_due_ms < 0) {
         e->grow_due_ms = e->now_ms + (e->shrunk && e->config.early ? 0 : e->config.grow_delay_ms);
-        elastic_timer_set(e, ELASTIC_TIMER_GROW, e->grow_due_ms);
+        e->timers[ELASTIC_TIMER_GROW] = e->grow_due_ms;
     }
     if (e->now_ms < e->grow_due_ms)
         return;
     bool beside = e->config.early && elastic_change_rejoins(e);
-    elastic_timer_off(e, ELASTIC_TIMER_GROW);
+    e->timers[ELASTIC_TIMER_GROW] = ELASTIC_OFF;
     if (beside && !recruit_may(e))
         return; /* what is missing brings us back */
     e->grow_due_ms = -1;
@@ -219,7 +219,7 @@ static void look_for_growth(struct elastic *e)
     if (choice.size <= e->plan.size || choice.size <= e->change.announced) {
         e->grow_due_ms = -1; /* what had come has gone again */
         e->shrunk = e->refill = false;
-        elastic_timer_off(e, ELASTIC_TIMER_GROW);
+        e->timers[ELASTIC_TIMER_GROW] = ELASTIC_OFF;
     } else {
         grow_when_due(e, &choice);
     }
@@ -249,13 +249,13 @@ static void notify_rank_0(struct elastic *e)
     if (change->pause_ms > e->config.renotify_ms)
         change->pause_ms = e->config.renotify_ms;
     elastic_emit(e, ELASTIC_NOTIFY)->seat = e->plan.members[0].seat;
-    elastic_timer_set(e, ELASTIC_TIMER_NOTIFY, e->now_ms + change->pause_ms);
+    e->timers[ELASTIC_TIMER_NOTIFY] = e->now_ms + change->pause_ms;
 }
 
 static void wait_for_slots(struct elastic *e)
 {
-    if (e->timers[ELASTIC_TIMER_WAIT] == INT64_MAX)
-        elastic_timer_set(e, ELASTIC_TIMER_WAIT, e->now_ms + e->config.elastic_timeout_ms);
+    if (e->timers[ELASTIC_TIMER_WAIT] == ELASTIC_OFF)
+        e->timers[ELASTIC_TIMER_WAIT] = e->now_ms + e->config.elastic_timeout_ms;
 }
 
 /* At the start not before all that are called have come or failed. */
@@ -303,7 +303,7 @@ void elastic_steps_settle(struct elastic *e)
     if (e->state == ELASTIC_ENDING || e->state == ELASTIC_DONE)
         return;
     if (e->state != ELASTIC_WAITING)
-        elastic_timer_off(e, ELASTIC_TIMER_WAIT);
+        e->timers[ELASTIC_TIMER_WAIT] = ELASTIC_OFF;
     else
         wait_for_slots(e);
     if (e->state == ELASTIC_RUNNING && e->change.notify)

@@ -12,10 +12,10 @@
 static void end_decisions(struct elastic *e)
 {
     for (int t = 0; t < ELASTIC_TIMERS; t++)
-        elastic_timer_off(e, (enum elastic_timer)t);
+        e->timers[t] = ELASTIC_OFF;
     elastic_workers_forget_planned(&e->workers);
     elastic_newcomers_forget(e);
-    elastic_timer_set(e, ELASTIC_TIMER_END, e->now_ms + e->config.grace_ms + e->config.patience_ms);
+    e->timers[ELASTIC_TIMER_END] = e->now_ms + e->config.grace_ms + e->config.patience_ms;
     e->state = ELASTIC_ENDING;
 }
 

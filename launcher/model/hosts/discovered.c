@@ -9,15 +9,6 @@
 #include "model/hosts/entry.h"
 #include "model/hosts/hostfile.h"
 
-static bool has_blank(const char *text, size_t length)
-{
-    for (size_t i = 0; i < length; i++) {
-        if (blank_is(text[i]))
-            return true;
-    }
-    return false;
-}
-
 /* `host:0`, and how long the text is without the number. */
 static bool says_zero(const char *text, size_t length, size_t *without)
 {
@@ -59,7 +50,9 @@ static int parse_line(const char *text, size_t length, int slots_per_host, size_
     struct host_list line = {0};
     size_t shorter = 0;
     bool none = says_zero(text, length, &shorter);
-    if (has_blank(text, length))
+    struct text_rest rest = text_rest_of(text, length);
+    const char *host = NULL;
+    if (text_take_word(&rest, "", &host) < length)
         return error_usage(err, "text after the host; expected HOST or HOST:SLOTS, one per line");
     if (host_entry_split(text, none ? shorter : length, &entry, err) < 0)
         return -1;
