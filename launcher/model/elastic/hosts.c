@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "model/elastic/hosts_test.h"
 
 /* Records of failures. */
 
@@ -29,18 +28,8 @@ static int64_t cooldown_ms(const struct elastic_config *config, int times)
     return wait < config->cooldown_max_ms ? wait : config->cooldown_max_ms;
 }
 
-void elastic_record_blacklist(struct elastic_record *record, const struct elastic_config *config,
-                              int64_t now_ms)
-{
-    record->failures = 0;
-    record->times++;
-    if (config->cooldown_min_ms <= 0 || config->cooldown_max_ms <= 0)
-        record->blacklisted_until_ms = ELASTIC_FOR_GOOD;
-    else
-        record->blacklisted_until_ms = now_ms + cooldown_ms(config, record->times);
-}
-
-bool elastic_record_expire(struct elastic_record *record, int64_t now_ms)
+/* True: the cooldown has just ended. */
+static bool expire(struct elastic_record *record, int64_t now_ms)
 {
     if (record->blacklisted_until_ms == 0 || record->blacklisted_until_ms == ELASTIC_FOR_GOOD ||
         record->blacklisted_until_ms > now_ms)
@@ -50,8 +39,8 @@ bool elastic_record_expire(struct elastic_record *record, int64_t now_ms)
 }
 
 /* Takes the last failure back, and the blacklisting that followed from it. */
-static void elastic_record_excuse(struct elastic_record *record,
-                                  const struct elastic_config *config, int64_t now_ms)
+static void excuse(struct elastic_record *record, const struct elastic_config *config,
+                   int64_t now_ms)
 {
     if (record->blacklisted_until_ms > now_ms) { /* that took the failures away */
         record->blacklisted_until_ms = 0;
@@ -195,7 +184,7 @@ void elastic_hosts_slot_excused(struct elastic_host *host, int slot,
 {
     if (slot < 0 || slot >= host->slot_room)
         return;
-    elastic_record_excuse(&host->slot_records[slot], config, now_ms);
+    excuse(&host->slot_records[slot], config, now_ms);
     count_blacklisted(host);
     host->has_crashes = false;
     for (int s = 0; s < host->slot_room; s++)
@@ -215,7 +204,11 @@ void elastic_hosts_blacklist(struct elastic_hosts *hosts, int number, int slot,
     if (slot >= 0)
         need_record(host, slot);
     struct elastic_record *record = slot >= 0 ? &host->slot_records[slot] : &host->record;
-    elastic_record_blacklist(record, config, now_ms);
+    bool for_good = config->cooldown_min_ms <= 0 || config->cooldown_max_ms <= 0;
+    record->failures = 0;
+    record->times++;
+    record->blacklisted_until_ms =
+        for_good ? ELASTIC_FOR_GOOD : now_ms + cooldown_ms(config, record->times);
     count_blacklisted(host);
     due_at(hosts, record->blacklisted_until_ms);
 }
@@ -240,11 +233,11 @@ void elastic_hosts_clear_records(struct elastic_host *host)
 
 bool elastic_hosts_end_cooldowns(struct elastic_host *host, int64_t now_ms)
 {
-    bool any = elastic_record_expire(&host->record, now_ms);
+    bool any = expire(&host->record, now_ms);
     if (any)
         host->prepare_failed = false;
     for (int s = 0; s < host->slot_room; s++)
-        if (elastic_record_expire(&host->slot_records[s], now_ms))
+        if (expire(&host->slot_records[s], now_ms))
             any = true;
     count_blacklisted(host);
     return any;

@@ -4,7 +4,7 @@
 #include "model/elastic_story.h"
 
 #include "base/log.h"
-#include "model/elastic/hosts_test.h"
+#include "model/elastic/hosts.h"
 #include "model/elastic/job.h"
 
 static void test_a_job_begins(void **state)
@@ -205,20 +205,21 @@ static void test_a_problem_is_said_once(void **state)
 static void test_cooldowns(void **state)
 {
     (void)state;
-    struct elastic_record record = {.failures = 1};
+    struct elastic_host host = {.slots = 1};
+    struct elastic_hosts hosts = {.items = &host, .count = 1, .due_ms = INT64_MAX};
     struct elastic_config config = {
         .failure_limit = 1, .cooldown_min_ms = 1, .cooldown_max_ms = 3, .failure_decay_ms = 1000};
     static const int64_t until[] = {101, 102, 103, 103}; /* doubling, up to the longest */
     for (size_t i = 0; i < sizeof(until) / sizeof(until[0]); i++) {
-        elastic_record_blacklist(&record, &config, 100);
-        assert_int_equal(record.blacklisted_until_ms, until[i]);
+        elastic_hosts_blacklist(&hosts, 0, -1, &config, 100);
+        assert_int_equal(host.record.blacklisted_until_ms, until[i]);
     }
-    assert_false(elastic_record_expire(&record, 102));
-    assert_true(elastic_record_expire(&record, 103));
-    assert_false(elastic_record_expire(&record, 104));
+    assert_false(elastic_hosts_end_cooldowns(&host, 102));
+    assert_true(elastic_hosts_end_cooldowns(&host, 103));
+    assert_false(elastic_hosts_end_cooldowns(&host, 104));
     config.cooldown_min_ms = 0;
-    elastic_record_blacklist(&record, &config, 100);
-    assert_int_equal(record.blacklisted_until_ms, ELASTIC_FOR_GOOD);
+    elastic_hosts_blacklist(&hosts, 0, -1, &config, 100);
+    assert_int_equal(host.record.blacklisted_until_ms, ELASTIC_FOR_GOOD);
 }
 
 /* The call of another one begins at once. */
