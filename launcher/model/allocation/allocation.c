@@ -76,15 +76,15 @@ static int read_pairs(const char *text, struct allocation *out, struct error *er
     const char *name = NULL, *count = NULL;
     struct text_rest rest = text_rest_of(text, strlen(text));
     while (rest.at < rest.end) {
-        int slots = 0;
+        struct host_value slots;
         size_t length = text_take_word(&rest, "", &name),
                digits = text_take_word(&rest, "", &count);
         if (digits == 0)
             return error_usage(err,
                                "LSB_MCPU_HOSTS: no slot count after '%s'; expected 'host 4 host 4'",
                                plain_show(name, length).text);
-        if (allocation_slots(count, digits, &slots, err) < 0 ||
-            allocation_add(out, name, length, slots, err) < 0)
+        if (host_key_read(HOST_KEY_SLOTS, count, digits, &slots, err) < 0 ||
+            allocation_add(out, name, length, slots.number, err) < 0)
             return error_wrap(err, "LSB_MCPU_HOSTS");
     }
     return 0;
@@ -143,12 +143,12 @@ static int add_line(void *context, const char *line, size_t length, struct error
     struct text_rest rest = text_rest_of(line, length);
     size_t name_length = text_take_word(&rest, "", &name);
     size_t digits = text_take_word(&rest, "", &count);
-    int slots = 0;
+    struct host_value slots;
     if (digits == 0)
         return error_usage(err, "no slot count; expected HOST SLOTS QUEUE RANGE");
-    if (allocation_slots(count, digits, &slots, err) < 0)
+    if (host_key_read(HOST_KEY_SLOTS, count, digits, &slots, err) < 0)
         return -1;
-    return allocation_add(context, name, name_length, slots, err);
+    return allocation_add(context, name, name_length, slots.number, err);
 }
 
 static int sge_parse(const struct allocation_source *source, struct allocation *out,

@@ -35,18 +35,6 @@ int allocation_number(char *const *env, const char *name, int64_t min, int64_t m
                        plain_show(text, strlen(text)).text, (long long)min, (long long)max);
 }
 
-int allocation_slots(const char *text, size_t length, int *out, struct error *err)
-{
-    char *digits AUTO_FREE = mem_strndup(text, length);
-    bool number = digits[0] >= '0' && digits[0] <= '9';
-    int64_t value = 0;
-    if (!number || parse_int(digits, 1, HOSTS_SLOTS_MAX, &value, NULL) < 0)
-        return error_usage(err, "'%s' is not a slot count; expected a whole number from 1 to %d",
-                           plain_show(text, length).text, HOSTS_SLOTS_MAX);
-    *out = (int)value;
-    return 0;
-}
-
 int allocation_lines(const struct allocation_source *source,
                      int (*each)(void *context, const char *line, size_t length, struct error *err),
                      void *context, struct error *err)

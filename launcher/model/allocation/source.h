@@ -44,9 +44,6 @@ const char *allocation_value(char *const *env, const char *name);
 int allocation_number(char *const *env, const char *name, int64_t min, int64_t max, int64_t *out,
                       struct error *err);
 
-/* A slot count in a text that need not end there: 1 to HOSTS_SLOTS_MAX. -1 and STATUS_USAGE. */
-int allocation_slots(const char *text, size_t length, int *out, struct error *err);
-
 /* Calls each(context, line, length, err) for every line that is not blank, without the blanks
  * around it; comments (#) are skipped. What it fails with gets "FILE:LINE: 'TEXT': " in front. A
  * NUL byte is an error. */
