@@ -13,14 +13,13 @@ bool signal_rounds_is_news(struct signal_rounds *rounds, int signal, bool from_n
 {
     if (signal <= 0 || signal > SIGNAL_NUMBER_MAX)
         return false;
-    bool under_way =
-        rounds->of[signal].begun_ms != 0 && now_ms - rounds->of[signal].begun_ms < SIGNAL_ROUND_MS;
-    if (under_way && (from_node || !rounds->of[signal].ours)) {
-        rounds->of[signal].ours = rounds->of[signal].ours || !from_node;
+    struct signal_round *round = &rounds->of[signal];
+    bool under_way = round->begun_ms != 0 && now_ms - round->begun_ms < SIGNAL_ROUND_MS;
+    if (under_way && (from_node || !round->ours)) {
+        round->ours = round->ours || !from_node;
         return false;
     }
-    rounds->of[signal].begun_ms = now_ms;
-    rounds->of[signal].ours = !from_node;
+    *round = (struct signal_round){.begun_ms = now_ms, .ours = !from_node};
     return true;
 }
 

@@ -46,7 +46,7 @@ bool signal_rules_name(const struct signal_rules *rules, int signal);
 #define SIGNAL_ROUND_MS 5000
 
 struct signal_rounds { /* all zero: no signal yet */
-    struct {
+    struct signal_round {
         int64_t begun_ms; /* 0: never */
         bool ours;        /* the launcher itself has received it */
     } of[SIGNAL_NUMBER_MAX + 1];

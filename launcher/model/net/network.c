@@ -180,26 +180,24 @@ static const struct network_address *reached(const struct network_choice *choice
     return same_iface;
 }
 
-static void add_anchor(struct network_choice *choice, const struct network_address *address)
-{
-    for (size_t i = 0; i < choice->anchor_count; i++) {
-        if (network_address_same_subnet(choice->anchors[i].address, address)) {
-            choice->anchors[i].nodes++;
-            return;
-        }
-    }
-    if (choice->anchor_count < ANCHORS_MAX)
-        choice->anchors[choice->anchor_count++] = (struct anchor){address, 1};
-}
-
-static int anchored_nodes(const struct network_choice *choice,
-                          const struct network_address *address)
+/* NULL: no node was reached in its subnet. */
+static const struct anchor *find_anchor(const struct network_choice *choice,
+                                        const struct network_address *address)
 {
     for (size_t i = 0; i < choice->anchor_count; i++) {
         if (network_address_same_subnet(choice->anchors[i].address, address))
-            return choice->anchors[i].nodes;
+            return &choice->anchors[i];
     }
-    return 0;
+    return NULL;
+}
+
+static void add_anchor(struct network_choice *choice, const struct network_address *address)
+{
+    const struct anchor *found = find_anchor(choice, address);
+    if (found != NULL)
+        choice->anchors[found - choice->anchors].nodes++;
+    else if (choice->anchor_count < ANCHORS_MAX)
+        choice->anchors[choice->anchor_count++] = (struct anchor){address, 1};
 }
 
 static bool in_subnet(const struct view *view, const struct network_address *address)
@@ -256,7 +254,8 @@ static const struct network_address *fittest(const struct network_choice *choice
         if (!choice->families[at->ipv6])
             continue;
         bool doubled = at->fitness >= NETWORK_DOUBLE;
-        struct merit own = {.anchored = doubled ? 0 : anchored_nodes(choice, at),
+        const struct anchor *anchor = doubled ? NULL : find_anchor(choice, at);
+        struct merit own = {.anchored = anchor != NULL ? anchor->nodes : 0,
                             .fitness = (int)at->fitness};
         for (size_t k = 0; k < shared_count; k++)
             own.shared = own.shared || network_address_same_subnet(shared[k], at);
