@@ -51,8 +51,8 @@ struct binding *binding_create(const struct topology *topology,
                                const struct binding_request *request, struct error *err);
 void binding_destroy(struct binding *binding);
 
-/* Adds to `mask` those CPUs of a rankfile's list of cores that we may use. -1 and STATUS_USAGE: the
- * text is wrong, or a core does not exist or is not ours. Without a topology only the form counts.
- */
+/* Adds to `mask` those CPUs of a rankfile's list of cores that we may use. Without a topology, it
+ * only looks at the form of the text. Returns -1 and STATUS_USAGE when the text is wrong, or a core
+ * does not exist or is not ours. */
 int binding_cpus_parse(const char *text, const struct topology *topology, struct cpu_mask *mask,
                        struct error *err);
