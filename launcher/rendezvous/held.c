@@ -3,44 +3,30 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 
-#include "base/map.h"
 #include "base/mem.h"
 
 #define SHOWN_MAX 8
 
 /* ---- Requests for a key ---------------------------------------------------------------------- */
 
-struct source_key {
-    uint64_t node, id; /* no padding: these bytes are a hash key */
-};
-
 struct waiter {
     TAILQ_ENTRY(waiter) all;          /* in order of arrival */
     struct waiter *sibling, *brother; /* those of the same key: next and previous */
     struct rendezvous_source source;
     int64_t deadline_ms;
-    struct source_key by; /* the source, as a key */
-    char *path;           /* "scope/key": neither part holds a '/' */
+    char *path; /* "scope/key": neither part holds a '/' */
 };
 
-struct rendezvous_held {
-    TAILQ_HEAD(, waiter) waiters;
-    struct map by_path;   /* the first waiter of each key */
-    struct map by_source; /* all waiters */
-};
-
-static struct source_key source_key(struct rendezvous_source source)
+static struct map_key source_key(const struct rendezvous_source *source)
 {
-    return (struct source_key){.node = source.node, .id = source.id};
+    return map_bytes(source, sizeof(*source));
 }
 
-struct rendezvous_held *rendezvous_held_create(void)
+void rendezvous_held_init(struct rendezvous_held *held)
 {
-    struct rendezvous_held *held = mem_alloc(sizeof(*held));
+    *held = (struct rendezvous_held){.by_path = {.count = 0}};
     TAILQ_INIT(&held->waiters);
-    return held;
 }
 
 static void remove_waiter(struct rendezvous_held *held, struct waiter *waiter)
@@ -54,21 +40,17 @@ static void remove_waiter(struct rendezvous_held *held, struct waiter *waiter)
         map_put(&held->by_path, map_text(waiter->sibling->path), waiter->sibling);
     else
         map_remove(&held->by_path, map_text(waiter->path));
-
-    map_remove(&held->by_source, map_bytes(&waiter->by, sizeof(waiter->by)));
+    map_remove(&held->by_source, source_key(&waiter->source));
     free(waiter->path);
     free(waiter);
 }
 
-void rendezvous_held_destroy(struct rendezvous_held *held)
+void rendezvous_held_clear(struct rendezvous_held *held)
 {
-    if (held == NULL)
-        return;
     while (!TAILQ_EMPTY(&held->waiters))
         remove_waiter(held, TAILQ_FIRST(&held->waiters));
     map_clear(&held->by_path, NULL);
     map_clear(&held->by_source, NULL);
-    free(held);
 }
 
 void rendezvous_held_add(struct rendezvous_held *held, const char *scope, const char *key,
@@ -83,14 +65,12 @@ void rendezvous_held_add(struct rendezvous_held *held, const char *scope, const 
     waiter->sibling = map_put(&held->by_path, map_text(waiter->path), waiter);
     if (waiter->sibling != NULL)
         waiter->sibling->brother = waiter;
-    waiter->by = source_key(source);
-    map_put(&held->by_source, map_bytes(&waiter->by, sizeof(waiter->by)), waiter);
+    map_put(&held->by_source, source_key(&waiter->source), waiter);
 }
 
 bool rendezvous_held_drop(struct rendezvous_held *held, struct rendezvous_source source)
 {
-    struct source_key key = source_key(source);
-    struct waiter *waiter = map_get(&held->by_source, map_bytes(&key, sizeof(key)));
+    struct waiter *waiter = map_get(&held->by_source, source_key(&source));
     if (waiter == NULL)
         return false;
     remove_waiter(held, waiter);
@@ -131,11 +111,6 @@ bool rendezvous_held_take_due(struct rendezvous_held *held, int64_t now_ms,
     return true;
 }
 
-size_t rendezvous_held_count(const struct rendezvous_held *held)
-{
-    return held->by_source.count;
-}
-
 int64_t rendezvous_held_deadline(const struct rendezvous_held *held)
 {
     const struct waiter *oldest = TAILQ_FIRST(&held->waiters);
@@ -143,31 +118,6 @@ int64_t rendezvous_held_deadline(const struct rendezvous_held *held)
 }
 
 /* ---- The gate -------------------------------------------------------------------------------- */
-
-struct place {
-    bool here;
-    struct rendezvous_source source;
-};
-
-struct rendezvous_gate {
-    struct place *places; /* by rank */
-    int ranks, held;
-    int taken_below; /* no rank below it is here */
-    int64_t deadline_ms;
-};
-
-struct rendezvous_gate *rendezvous_gate_create(void)
-{
-    return mem_alloc(sizeof(struct rendezvous_gate));
-}
-
-void rendezvous_gate_destroy(struct rendezvous_gate *gate)
-{
-    if (gate == NULL)
-        return;
-    free(gate->places);
-    free(gate);
-}
 
 void rendezvous_gate_reset(struct rendezvous_gate *gate, int ranks)
 {
@@ -179,52 +129,22 @@ void rendezvous_gate_reset(struct rendezvous_gate *gate, int ranks)
 bool rendezvous_gate_come(struct rendezvous_gate *gate, int rank, struct rendezvous_source source,
                           int64_t now_ms)
 {
-    struct place *place = &gate->places[rank];
     if (gate->held == 0)
         gate->deadline_ms = now_ms + RENDEZVOUS_GATE_MS;
     gate->held++;
-    *place = (struct place){true, source};
-    if (rank < gate->taken_below)
-        gate->taken_below = rank;
+    gate->places[rank] = (struct rendezvous_place){true, source};
     return gate->held == gate->ranks;
-}
-
-bool rendezvous_gate_take(struct rendezvous_gate *gate, struct rendezvous_source *source, int *rank)
-{
-    if (gate->held == 0)
-        return false;
-    int at = gate->taken_below;
-    while (!gate->places[at].here)
-        at++;
-    gate->places[at].here = false;
-    gate->held--;
-    gate->taken_below = gate->held == 0 ? 0 : at + 1;
-    *source = gate->places[at].source;
-    if (rank != NULL)
-        *rank = at;
-    return true;
 }
 
 bool rendezvous_gate_leave(struct rendezvous_gate *gate, int rank, struct rendezvous_source *source)
 {
-    struct place *place = &gate->places[rank];
+    struct rendezvous_place *place = &gate->places[rank];
     if (!place->here)
         return false;
     place->here = false;
     gate->held--;
-    if (source != NULL)
-        *source = place->source;
+    *source = place->source;
     return true;
-}
-
-bool rendezvous_gate_holds(const struct rendezvous_gate *gate, int rank)
-{
-    return gate->places[rank].here;
-}
-
-int rendezvous_gate_held(const struct rendezvous_gate *gate)
-{
-    return gate->held;
 }
 
 int64_t rendezvous_gate_deadline(const struct rendezvous_gate *gate)

@@ -5,14 +5,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/buf.h"
+#include "base/map.h"
 
 /* The source of a request: a node of the job and its agent's number for the request. Unique among
  * the requests that are not answered yet. */
 struct rendezvous_source {
-    uint32_t node;
-    uint64_t id;
+    uint64_t node, id; /* no padding: these bytes are a hash key */
 };
 
 /*
@@ -20,10 +21,14 @@ struct rendezvous_source {
  *
  * All of them wait equally long, so the order of arrival is the order of the deadlines.
  */
-struct rendezvous_held;
+struct rendezvous_held {
+    TAILQ_HEAD(, waiter) waiters;
+    struct map by_path;   /* the first waiter of each key */
+    struct map by_source; /* all waiters */
+};
 
-struct rendezvous_held *rendezvous_held_create(void);
-void rendezvous_held_destroy(struct rendezvous_held *held);
+void rendezvous_held_init(struct rendezvous_held *held);
+void rendezvous_held_clear(struct rendezvous_held *held);
 void rendezvous_held_add(struct rendezvous_held *held, const char *scope, const char *key,
                          struct rendezvous_source source, int64_t deadline_ms);
 
@@ -36,7 +41,6 @@ bool rendezvous_held_take(struct rendezvous_held *held, const char *scope, const
                           struct rendezvous_source *source);
 bool rendezvous_held_take_due(struct rendezvous_held *held, int64_t now_ms,
                               struct rendezvous_source *source);
-size_t rendezvous_held_count(const struct rendezvous_held *held);
 int64_t rendezvous_held_deadline(const struct rendezvous_held *held); /* the first; -1: none */
 
 /*
@@ -45,34 +49,32 @@ int64_t rendezvous_held_deadline(const struct rendezvous_held *held); /* the fir
  * HOROVOD_GLOO_TIMEOUT_SECONDS. Before it, a client waits for its answer without a limit. So no
  * rank fails because another one is still busy with its imports.
  *
- * The gate closes again when it has opened: a program may shut down and begin anew.
+ * The gate closes again when it has opened: a program may shut down and begin anew. An all-zero
+ * struct holds nobody.
  */
-struct rendezvous_gate;
+struct rendezvous_gate {
+    struct rendezvous_place {
+        bool here;
+        struct rendezvous_source source;
+    } * places; /* by rank */
+    int ranks, held;
+    int64_t deadline_ms;
+};
 
 /* The gate opens at this time after the first rank has come, whichever ranks are missing. So a rank
  * that never comes does not hold the others for ever. */
 enum { RENDEZVOUS_GATE_MS = 600 * 1000 };
 
-struct rendezvous_gate *rendezvous_gate_create(void);
-void rendezvous_gate_destroy(struct rendezvous_gate *gate);
-
 /* Forgets whom it holds, and waits for ranks 0 to `ranks` - 1; 0: it holds nobody. */
 void rendezvous_gate_reset(struct rendezvous_gate *gate, int ranks);
 
-/* A rank below `ranks`, which the gate does not hold, has come. True: all are there. Then, or
- * whenever the gate is to open, take all that it holds. */
+/* A rank below `ranks`, which the gate does not hold, has come. True: all are there. */
 bool rendezvous_gate_come(struct rendezvous_gate *gate, int rank, struct rendezvous_source source,
                           int64_t now_ms);
-/* Each call removes one that is held; false: there is none. `rank` may be NULL. */
-bool rendezvous_gate_take(struct rendezvous_gate *gate, struct rendezvous_source *source,
-                          int *rank);
 
-/* The gate forgets the rank: it has ended, or comes again. False: it was not held. `source` may be
- * NULL. */
+/* The gate forgets the rank: it is let in, has ended, or comes again. False: it was not held. */
 bool rendezvous_gate_leave(struct rendezvous_gate *gate, int rank,
                            struct rendezvous_source *source);
-bool rendezvous_gate_holds(const struct rendezvous_gate *gate, int rank);
-int rendezvous_gate_held(const struct rendezvous_gate *gate);
 int64_t rendezvous_gate_deadline(const struct rendezvous_gate *gate); /* -1: it holds nobody */
 /* "3, 5 and 12 more": the ranks that have not come. */
 void rendezvous_gate_missing(const struct rendezvous_gate *gate, struct buf *out);

@@ -14,19 +14,18 @@ enum { KEY_COST = 160, SCOPE_COST = 400 };
 
 struct entry {
     void *blob; /* NULL when length is 0 */
-    size_t length, cost;
+    size_t length;
     bool done; /* a member said so by DELETE */
     char key[];
 };
 
 struct rendezvous_scope {
     struct map entries; /* by key */
-    uint64_t memory;
-    int64_t members; /* 0: nobody knows them */
-    int64_t done;    /* entries that are done */
-    int *ranks;      /* by key, of the members */
-    bool *left;      /* by key: done. In a scope of the plan NULL, its entries say so */
-    bool complete;   /* all members were done, once */
+    int64_t members;    /* 0: nobody knows them */
+    int64_t done;       /* entries that are done */
+    int *ranks;         /* by key, of the members */
+    bool *left;         /* by key: done. In a scope of the plan NULL, its entries say so */
+    bool complete;      /* all members were done, once */
     bool doomed;
     char name[];
 };
@@ -38,25 +37,9 @@ static void entry_free(void *value)
     free(entry);
 }
 
-static struct rendezvous_scope *rendezvous_scope_create(const char *name)
-{
-    size_t length = strlen(name);
-    struct rendezvous_scope *scope = mem_alloc(sizeof(*scope) + length + 1);
-    memcpy(scope->name, name, length);
-    scope->memory = SCOPE_COST + length;
-    return scope;
-}
-
-static const char *rendezvous_scope_name(const struct rendezvous_scope *scope)
-{
-    return scope->name;
-}
-
-static void rendezvous_scope_destroy(void *value)
+static void scope_free(void *value)
 {
     struct rendezvous_scope *scope = value;
-    if (scope == NULL)
-        return;
     map_clear(&scope->entries, entry_free);
     free(scope->ranks);
     free(scope->left);
@@ -82,49 +65,22 @@ static int64_t member_of(const struct rendezvous_scope *scope, const char *key)
     return rendezvous_key_is_index(key, &index) && index < scope->members ? index : -1;
 }
 
-static size_t cost_of(const char *key, size_t length)
+static size_t scope_cost(const char *name)
+{
+    return SCOPE_COST + strlen(name);
+}
+
+static size_t entry_cost(const char *key, size_t length)
 {
     return KEY_COST + strlen(key) + length;
 }
 
-/* The bytes that the scope accounts for, and the bytes that it would with a blob of this length
- * under the key. A scope of NULL is one that does not exist yet. */
-static uint64_t rendezvous_scope_memory(const struct rendezvous_scope *scope)
+static void forget_entry(struct rendezvous_scopes *scopes, struct rendezvous_scope *scope,
+                         struct entry *entry)
 {
-    return scope->memory;
-}
-
-static uint64_t rendezvous_scope_memory_with(const struct rendezvous_scope *scope, const char *name,
-                                             const char *key, size_t length)
-{
-    if (scope == NULL)
-        return SCOPE_COST + strlen(name) + cost_of(key, length);
-    const struct entry *old = find_entry(scope, key);
-    return scope->memory - (old == NULL ? 0 : old->cost) + cost_of(key, length);
-}
-
-static void forget_entry(struct rendezvous_scope *scope, struct entry *entry)
-{
-    scope->memory -= entry->cost;
+    scopes->memory -= entry_cost(entry->key, entry->length);
     scope->done -= entry->done ? 1 : 0;
     entry_free(entry);
-}
-
-/* Copies the blob; it replaces an earlier one. */
-static void rendezvous_scope_put(struct rendezvous_scope *scope, const char *key, const void *blob,
-                                 size_t length)
-{
-    size_t key_size = strlen(key) + 1;
-    struct entry *entry = mem_alloc(sizeof(*entry) + key_size);
-    memcpy(entry->key, key, key_size);
-    entry->length = length;
-    entry->cost = cost_of(key, length);
-    if (length > 0)
-        entry->blob = mem_dup(blob, length);
-    scope->memory += entry->cost;
-    struct entry *old = map_put(&scope->entries, map_text(entry->key), entry);
-    if (old != NULL)
-        forget_entry(scope, old);
 }
 
 bool rendezvous_scope_get(const struct rendezvous_scope *scope, const char *key, const void **blob,
@@ -136,70 +92,6 @@ bool rendezvous_scope_get(const struct rendezvous_scope *scope, const char *key,
     *blob = entry->blob;
     *length = entry->length;
     return true;
-}
-
-/* The key's member is done; the key stays readable until all members are, which empties the scope.
- * Only for a scope of the plan. True: with it all members were done for the first time. */
-static bool rendezvous_scope_done(struct rendezvous_scope *scope, const char *key)
-{
-    struct entry *entry = find_entry(scope, key);
-    if (entry == NULL || entry->done || member_of(scope, key) < 0)
-        return false;
-    entry->done = true;
-    scope->done++;
-    if (scope->done < scope->members)
-        return false;
-    size_t at = 0;
-    for (entry = map_next(&scope->entries, &at); entry != NULL;
-         entry = map_next(&scope->entries, &at))
-        forget_entry(scope, entry);
-    map_clear(&scope->entries, NULL);
-    bool first = !scope->complete;
-    scope->complete = true;
-    return first;
-}
-
-/* Removes the key from another scope. True: with it the scope became empty. */
-static bool rendezvous_scope_remove(struct rendezvous_scope *scope, const char *key)
-{
-    struct entry *entry = map_remove(&scope->entries, map_text(key));
-    if (entry == NULL)
-        return false;
-    forget_entry(scope, entry);
-    int64_t index = member_of(scope, key);
-    if (index >= 0)
-        scope->left[index] = true;
-    return scope->entries.count == 0;
-}
-
-/* Key `index` of this scope of the plan is this rank. */
-static void rendezvous_scope_add_member(struct rendezvous_scope *scope, int index, int rank)
-{
-    if (index >= scope->members) {
-        scope->ranks = mem_resize_array(scope->ranks, (size_t)index + 1, sizeof(*scope->ranks));
-        while (scope->members <= index)
-            scope->ranks[scope->members++] = -1;
-    }
-    scope->ranks[index] = rank;
-}
-
-static bool rendezvous_scope_is_planned(const struct rendezvous_scope *scope)
-{
-    return scope->members > 0 && scope->left == NULL;
-}
-
-/* This scope of a process set has the members of that scope of the plan. */
-static void rendezvous_scope_copy_members(struct rendezvous_scope *scope,
-                                          const struct rendezvous_scope *planned)
-{
-    scope->members = planned->members;
-    scope->ranks = mem_dup(planned->ranks, (size_t)planned->members * sizeof(*planned->ranks));
-    scope->left = mem_array((size_t)planned->members, sizeof(*scope->left));
-}
-
-static int64_t rendezvous_scope_members(const struct rendezvous_scope *scope)
-{
-    return scope->members;
 }
 
 static bool is_done(const struct rendezvous_scope *scope, int64_t index)
@@ -251,7 +143,7 @@ void rendezvous_scopes_init(struct rendezvous_scopes *scopes, uint64_t memory_li
 
 void rendezvous_scopes_clear(struct rendezvous_scopes *scopes)
 {
-    map_clear(&scopes->by_name, rendezvous_scope_destroy);
+    map_clear(&scopes->by_name, scope_free);
 }
 
 struct rendezvous_scope *rendezvous_scopes_find(const struct rendezvous_scopes *scopes,
@@ -262,9 +154,11 @@ struct rendezvous_scope *rendezvous_scopes_find(const struct rendezvous_scopes *
 
 static struct rendezvous_scope *add_scope(struct rendezvous_scopes *scopes, const char *name)
 {
-    struct rendezvous_scope *scope = rendezvous_scope_create(name);
-    scopes->memory += rendezvous_scope_memory(scope);
-    map_put(&scopes->by_name, map_text(rendezvous_scope_name(scope)), scope);
+    size_t size = strlen(name) + 1;
+    struct rendezvous_scope *scope = mem_alloc(sizeof(*scope) + size);
+    memcpy(scope->name, name, size);
+    scopes->memory += scope_cost(name);
+    map_put(&scopes->by_name, map_text(scope->name), scope);
     return scope;
 }
 
@@ -276,7 +170,12 @@ static void add_member(struct rendezvous_scopes *scopes, const char *name, int i
         scope = add_scope(scopes, name);
         scopes->incomplete++;
     }
-    rendezvous_scope_add_member(scope, index, rank);
+    if (index >= scope->members) {
+        scope->ranks = mem_resize_array(scope->ranks, (size_t)index + 1, sizeof(*scope->ranks));
+        while (scope->members <= index)
+            scope->ranks[scope->members++] = -1;
+    }
+    scope->ranks[index] = rank;
 }
 
 void rendezvous_scopes_begin(struct rendezvous_scopes *scopes, const struct plan *plan)
@@ -295,47 +194,91 @@ void rendezvous_scopes_begin(struct rendezvous_scopes *scopes, const struct plan
     }
 }
 
+/* Copies the blob; it replaces an earlier one. */
+static void put_entry(struct rendezvous_scopes *scopes, struct rendezvous_scope *scope,
+                      const struct rendezvous_request *request)
+{
+    size_t key_size = strlen(request->key) + 1;
+    struct entry *entry = mem_alloc(sizeof(*entry) + key_size);
+    memcpy(entry->key, request->key, key_size);
+    entry->length = request->length;
+    if (request->length > 0)
+        entry->blob = mem_dup(request->body, request->length);
+    scopes->memory += entry_cost(entry->key, entry->length);
+    struct entry *old = map_put(&scope->entries, map_text(entry->key), entry);
+    if (old != NULL)
+        forget_entry(scopes, scope, old);
+}
+
 bool rendezvous_scopes_put(struct rendezvous_scopes *scopes,
                            const struct rendezvous_request *request)
 {
     struct rendezvous_scope *scope = rendezvous_scopes_find(scopes, request->scope);
-    uint64_t before = scope == NULL ? 0 : rendezvous_scope_memory(scope);
-    uint64_t after =
-        rendezvous_scope_memory_with(scope, request->scope, request->key, request->length);
-    if (scopes->memory - before + after > scopes->memory_limit)
+    const struct entry *old = scope == NULL ? NULL : find_entry(scope, request->key);
+    uint64_t more = entry_cost(request->key, request->length) +
+                    (scope == NULL ? scope_cost(request->scope) : 0);
+    uint64_t less = old == NULL ? 0 : entry_cost(old->key, old->length);
+    if (scopes->memory - less + more > scopes->memory_limit)
         return false;
-    if (scope == NULL)
-        scope = add_scope(scopes, request->scope);
-    before = rendezvous_scope_memory(scope);
-    rendezvous_scope_put(scope, request->key, request->body, request->length);
-    scopes->memory += rendezvous_scope_memory(scope) - before;
+    put_entry(scopes, scope == NULL ? add_scope(scopes, request->scope) : scope, request);
     return true;
 }
 
-static void delete_elsewhere(struct rendezvous_scopes *scopes, struct rendezvous_scope *scope,
-                             const struct rendezvous_request *request)
+static bool is_planned(const struct rendezvous_scope *scope)
 {
-    if (!rendezvous_scope_remove(scope, request->key))
+    return scope->members > 0 && scope->left == NULL;
+}
+
+/* In a scope of the plan: the key's member is done. The key stays readable until all members are,
+ * which empties the scope. True: with it all members were done for the first time. */
+static bool member_done(struct rendezvous_scopes *scopes, struct rendezvous_scope *scope,
+                        const char *key)
+{
+    struct entry *entry = find_entry(scope, key);
+    if (entry == NULL || entry->done || member_of(scope, key) < 0)
+        return false;
+    entry->done = true;
+    scope->done++;
+    if (scope->done < scope->members)
+        return false;
+    size_t at = 0;
+    for (entry = map_next(&scope->entries, &at); entry != NULL;
+         entry = map_next(&scope->entries, &at))
+        forget_entry(scopes, scope, entry);
+    map_clear(&scope->entries, NULL);
+    bool first = !scope->complete;
+    scope->complete = true;
+    return first;
+}
+
+/* In another scope, which ends with its last key. */
+static void remove_key(struct rendezvous_scopes *scopes, struct rendezvous_scope *scope,
+                       const char *key)
+{
+    struct entry *entry = map_remove(&scope->entries, map_text(key));
+    if (entry == NULL)
         return;
-    map_remove(&scopes->by_name, map_text(request->scope));
-    rendezvous_scope_destroy(scope);
+    forget_entry(scopes, scope, entry);
+    int64_t index = member_of(scope, key);
+    if (index >= 0)
+        scope->left[index] = true;
+    if (scope->entries.count > 0)
+        return;
+    scopes->memory -= scope_cost(scope->name);
+    map_remove(&scopes->by_name, map_text(scope->name));
+    scope_free(scope);
 }
 
 bool rendezvous_scopes_delete(struct rendezvous_scopes *scopes,
                               const struct rendezvous_request *request)
 {
     struct rendezvous_scope *scope = rendezvous_scopes_find(scopes, request->scope);
-    bool met = false;
     if (scope == NULL)
         return false;
-    scopes->memory -= rendezvous_scope_memory(scope);
-    if (rendezvous_scope_is_planned(scope))
-        met = rendezvous_scope_done(scope, request->key) && --scopes->incomplete == 0;
-    else
-        delete_elsewhere(scopes, scope, request);
-    scope = rendezvous_scopes_find(scopes, request->scope);
-    scopes->memory += scope == NULL ? 0 : rendezvous_scope_memory(scope);
-    return met;
+    if (is_planned(scope))
+        return member_done(scopes, scope, request->key) && --scopes->incomplete == 0;
+    remove_key(scopes, scope, request->key);
+    return false;
 }
 
 bool rendezvous_scopes_find_members(const struct rendezvous_scopes *scopes,
@@ -343,13 +286,15 @@ bool rendezvous_scopes_find_members(const struct rendezvous_scopes *scopes,
                                     const struct rendezvous_request *request)
 {
     const char *set = strstr(request->scope, "_process_set_hash_");
-    if (rendezvous_scope_members(scope) > 0 || set == NULL)
+    if (scope->members > 0 || set == NULL)
         return false;
     AUTO_FREE char *name = mem_strndup(request->scope, (size_t)(set - request->scope));
     const struct rendezvous_scope *planned = rendezvous_scopes_find(scopes, name);
-    if (planned == NULL || !rendezvous_scope_is_planned(planned) ||
-        request->length != RENDEZVOUS_PAIR_BYTES * (size_t)(rendezvous_scope_members(planned) - 1))
+    if (planned == NULL || !is_planned(planned) ||
+        request->length != RENDEZVOUS_PAIR_BYTES * (size_t)(planned->members - 1))
         return false;
-    rendezvous_scope_copy_members(scope, planned);
+    scope->members = planned->members;
+    scope->ranks = mem_dup(planned->ranks, (size_t)planned->members * sizeof(*planned->ranks));
+    scope->left = mem_array((size_t)planned->members, sizeof(*scope->left));
     return true;
 }

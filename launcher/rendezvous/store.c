@@ -17,11 +17,11 @@ struct rendezvous_store {
     const struct rendezvous_store_ops *ops;
     void *context;
     struct rendezvous_scopes scopes;
-    struct rendezvous_held *held;
+    struct rendezvous_held held;
     size_t held_limit; /* as many as there can be workers that wait, those of an epoch before too */
     uint32_t epoch;
     bool full_said, late_said;
-    struct rendezvous_gate *gate;
+    struct rendezvous_gate gate;
     bool gate_opened;     /* in this epoch */
     bool gate_broken;     /* a rank has ended: not all can come any more */
     int64_t gate_said_ms; /* when the user learns which ranks are missing */
@@ -37,8 +37,7 @@ struct rendezvous_store *rendezvous_store_create(const struct rendezvous_store_o
     store->context = context;
     store->held_limit = HELD_LEAST;
     rendezvous_scopes_init(&store->scopes, memory_limit);
-    store->held = rendezvous_held_create();
-    store->gate = rendezvous_gate_create();
+    rendezvous_held_init(&store->held);
     return store;
 }
 
@@ -47,8 +46,8 @@ void rendezvous_store_destroy(struct rendezvous_store *store)
     if (store == NULL)
         return;
     rendezvous_scopes_clear(&store->scopes);
-    rendezvous_held_destroy(store->held);
-    rendezvous_gate_destroy(store->gate);
+    rendezvous_held_clear(&store->held);
+    rendezvous_gate_reset(&store->gate, 0);
     free(store->gone);
     free(store);
 }
@@ -67,21 +66,23 @@ static void open_gate(struct rendezvous_store *store, int status)
 {
     struct rendezvous_source source;
     store->gate_opened = true;
-    while (rendezvous_gate_take(store->gate, &source, NULL))
-        reply(store, source, status);
+    for (int rank = 0; rank < store->size; rank++) {
+        if (rendezvous_gate_leave(&store->gate, rank, &source))
+            reply(store, source, status);
+    }
 }
 
 void rendezvous_store_begin(struct rendezvous_store *store, uint32_t epoch, const struct plan *plan)
 {
     struct rendezvous_source source;
-    while (rendezvous_held_take_due(store->held, INT64_MAX, &source))
+    while (rendezvous_held_take_due(&store->held, INT64_MAX, &source))
         reply(store, source, HTTP_NOT_FOUND);
     open_gate(store, HTTP_NOT_FOUND);
     rendezvous_scopes_begin(&store->scopes, plan);
     store->epoch = epoch;
     store->full_said = store->late_said = false;
     store->held_limit = HELD_LEAST + 2 * (size_t)plan->size;
-    rendezvous_gate_reset(store->gate, plan->size);
+    rendezvous_gate_reset(&store->gate, plan->size);
     store->gate_opened = store->gate_broken = false;
     store->size = plan->size;
     free(store->gone);
@@ -124,11 +125,11 @@ static void hold_at_gate(struct rendezvous_store *store, int64_t now_ms, int ran
                          struct rendezvous_source source)
 {
     struct rendezvous_source earlier;
-    if (rendezvous_gate_leave(store->gate, rank, &earlier))
+    if (rendezvous_gate_leave(&store->gate, rank, &earlier))
         reply(store, earlier, HTTP_OK); /* mostly nobody is there to hear it */
-    if (rendezvous_gate_held(store->gate) == 0)
+    if (store->gate.held == 0)
         store->gate_said_ms = now_ms + GATE_NOTICE_MS;
-    bool all = rendezvous_gate_come(store->gate, rank, source, now_ms);
+    bool all = rendezvous_gate_come(&store->gate, rank, source, now_ms);
     if (store->gate_broken && store->ops->stuck != NULL)
         tell_stuck(store, rank, true);
     else if (all || store->gate_broken)
@@ -185,7 +186,7 @@ static void do_put(struct rendezvous_store *store, int64_t now_ms, struct rendez
     look_at_address(store, request);
 
     struct rendezvous_source waiter;
-    while (rendezvous_held_take(store->held, request->scope, request->key, &waiter))
+    while (rendezvous_held_take(&store->held, request->scope, request->key, &waiter))
         store->ops->reply(store->context, waiter, HTTP_OK, request->body, request->length);
 }
 
@@ -199,8 +200,8 @@ static void do_get(struct rendezvous_store *store, int64_t now_ms, struct rendez
     if (scope != NULL && rendezvous_scope_get(scope, request->key, &blob, &length))
         store->ops->reply(store->context, source, HTTP_OK, blob, length);
     else if (rendezvous_key_is_index(request->key, &index) &&
-             rendezvous_held_count(store->held) < store->held_limit)
-        rendezvous_held_add(store->held, request->scope, request->key, source,
+             store->held.by_source.count < store->held_limit)
+        rendezvous_held_add(&store->held, request->scope, request->key, source,
                             now_ms + RENDEZVOUS_HOLD_MS);
     else
         reply(store, source, HTTP_NOT_FOUND);
@@ -253,14 +254,15 @@ void rendezvous_store_rank_gone(struct rendezvous_store *store, int rank)
     if (rank < 0 || rank >= store->size || store->gone[rank])
         return;
     store->gone[rank] = true;
-    rendezvous_gate_leave(store->gate, rank, NULL);
+    struct rendezvous_source source;
+    rendezvous_gate_leave(&store->gate, rank, &source);
     if (store->gate_opened)
         check_all_scopes(store);
     store->gate_broken = true;
     if (store->ops->stuck == NULL)
         open_gate(store, HTTP_OK);
     for (int held = 0; held < store->size; held++)
-        if (rendezvous_gate_holds(store->gate, held))
+        if (store->gate.places[held].here)
             tell_stuck(store, held, true);
 }
 
@@ -274,19 +276,19 @@ void rendezvous_store_repair(struct rendezvous_store *store, uint32_t epoch)
 
 void rendezvous_store_drop(struct rendezvous_store *store, struct rendezvous_source source)
 {
-    if (!rendezvous_held_drop(store->held, source) && store->ops->elastic_dropped != NULL)
+    if (!rendezvous_held_drop(&store->held, source) && store->ops->elastic_dropped != NULL)
         store->ops->elastic_dropped(store->context, source);
 }
 
 void rendezvous_store_drop_node(struct rendezvous_store *store, uint32_t node)
 {
-    rendezvous_held_drop_node(store->held, node);
+    rendezvous_held_drop_node(&store->held, node);
 }
 
 /* The next time at which the gate has something to say or to do; -1: none. */
 static int64_t gate_deadline(const struct rendezvous_store *store)
 {
-    int64_t deadline = rendezvous_gate_deadline(store->gate);
+    int64_t deadline = rendezvous_gate_deadline(&store->gate);
     if (deadline < 0 || store->gate_broken)
         return -1;
     return store->late_said || store->gate_said_ms > deadline ? deadline : store->gate_said_ms;
@@ -294,17 +296,17 @@ static int64_t gate_deadline(const struct rendezvous_store *store)
 
 int64_t rendezvous_store_next_deadline(const struct rendezvous_store *store)
 {
-    int64_t held = rendezvous_held_deadline(store->held), gate = gate_deadline(store);
+    int64_t held = rendezvous_held_deadline(&store->held), gate = gate_deadline(store);
     return held < 0 || (gate >= 0 && gate < held) ? gate : held;
 }
 
 static void say_late(struct rendezvous_store *store)
 {
     AUTO_BUF struct buf missing = BUF_INIT(256);
-    rendezvous_gate_missing(store->gate, &missing);
-    AUTO_FREE char *text = mem_printf(
-        "%d of %d ranks have waited at the rendezvous for %d s; not there yet: rank %s",
-        rendezvous_gate_held(store->gate), store->size, GATE_NOTICE_MS / 1000, buf_text(&missing));
+    rendezvous_gate_missing(&store->gate, &missing);
+    AUTO_FREE char *text =
+        mem_printf("%d of %d ranks have waited at the rendezvous for %d s; not there yet: rank %s",
+                   store->gate.held, store->size, GATE_NOTICE_MS / 1000, buf_text(&missing));
     store->late_said = true;
     store->ops->problem(store->context, text);
 }
@@ -312,13 +314,13 @@ static void say_late(struct rendezvous_store *store)
 void rendezvous_store_expire(struct rendezvous_store *store, int64_t now_ms)
 {
     struct rendezvous_source source;
-    while (rendezvous_held_take_due(store->held, now_ms, &source))
+    while (rendezvous_held_take_due(&store->held, now_ms, &source))
         reply(store, source, HTTP_NOT_FOUND);
     int64_t gate = gate_deadline(store);
     if (gate < 0 || gate > now_ms)
         return;
     if (!store->late_said)
         say_late(store);
-    if (rendezvous_gate_deadline(store->gate) <= now_ms)
+    if (rendezvous_gate_deadline(&store->gate) <= now_ms)
         open_gate(store, HTTP_OK);
 }
