@@ -7,37 +7,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "rendezvous/http.h"
 
 enum { READ_CHUNK = 64 * 1024 };
-
-enum state {
-    READING,   /* the request */
-    WAITING,   /* for the answer; a read can only bring the news that the client has gone */
-    WRITING,   /* the rest of the answer */
-    LINGERING, /* a refusal is written; what still comes is thrown away, since closing on unread
-                * bytes would reset the connection and take the refusal with it */
-};
-
-struct rendezvous_connection {
-    TAILQ_ENTRY(rendezvous_connection) place; /* in *busy */
-    struct rendezvous_connection_list *busy;
-    struct loop *loop;
-    struct loop_fd *watch; /* NULL until the loop is needed */
-    int fd;
-    enum state state;
-    bool refused;
-    uint64_t token;
-    int64_t began_ms;
-    size_t bytes;               /* this one's part of busy->bytes */
-    struct http_parser *parser; /* NULL once its request was handed out */
-    struct buf output;
-    void (*ready)(void *context, uint64_t token, int what);
-    void *context;
-};
 
 static void list_remove(struct rendezvous_connection *connection)
 {
@@ -110,7 +84,7 @@ static enum rendezvous_step take_bytes(struct rendezvous_connection *connection,
     switch (progress) {
     case HTTP_BAD: return RENDEZVOUS_STEP_MALFORMED;
     case HTTP_DONE:
-        connection->state = WAITING;
+        connection->state = RENDEZVOUS_WAITING;
         list_remove(connection);
         return RENDEZVOUS_STEP_REQUEST;
     case HTTP_MORE: break;
@@ -118,7 +92,7 @@ static enum rendezvous_step take_bytes(struct rendezvous_connection *connection,
     return RENDEZVOUS_STEP_WAIT;
 }
 
-/* One read, in all states but WRITING. */
+/* One read, in all states but RENDEZVOUS_WRITING. */
 static enum rendezvous_step do_read(struct rendezvous_connection *connection)
 {
     char chunk[READ_CHUNK];
@@ -128,9 +102,10 @@ static enum rendezvous_step do_read(struct rendezvous_connection *connection)
         return RENDEZVOUS_STEP_WAIT;
     }
     if (got <= 0)
-        return connection->state == WAITING ? RENDEZVOUS_STEP_DROPPED : RENDEZVOUS_STEP_CLOSE;
+        return connection->state == RENDEZVOUS_WAITING ? RENDEZVOUS_STEP_DROPPED
+                                                       : RENDEZVOUS_STEP_CLOSE;
     enum rendezvous_step step = RENDEZVOUS_STEP_WAIT;
-    if (connection->state == READING)
+    if (connection->state == RENDEZVOUS_READING)
         step = take_bytes(connection, chunk, (size_t)got);
     if (step == RENDEZVOUS_STEP_WAIT)
         watch(connection, LOOP_READ);
@@ -150,7 +125,7 @@ static enum rendezvous_step after_write(struct rendezvous_connection *connection
     if (!connection->refused)
         return RENDEZVOUS_STEP_CLOSE;
     shutdown(connection->fd, SHUT_WR);
-    connection->state = LINGERING;
+    connection->state = RENDEZVOUS_LINGERING;
     list_append(connection);
     watch(connection, LOOP_READ);
     return RENDEZVOUS_STEP_WAIT;
@@ -169,7 +144,7 @@ static enum rendezvous_step do_write(struct rendezvous_connection *connection)
 
 enum rendezvous_step rendezvous_connection_ready(struct rendezvous_connection *connection, int what)
 {
-    if (connection->state == WRITING)
+    if (connection->state == RENDEZVOUS_WRITING)
         return do_write(connection);
     return (what & LOOP_READ) != 0 ? do_read(connection) : RENDEZVOUS_STEP_WAIT;
 }
@@ -185,7 +160,7 @@ enum rendezvous_step rendezvous_connection_answer(struct rendezvous_connection *
     if (result < 0 && errno != EAGAIN && errno != EINTR)
         return RENDEZVOUS_STEP_CLOSE;
     size_t sent = result < 0 ? 0 : (size_t)result;
-    connection->state = WRITING;
+    connection->state = RENDEZVOUS_WRITING;
     list_append(connection);
     if (sent == head_length + length)
         return after_write(connection);
@@ -205,31 +180,4 @@ enum rendezvous_step rendezvous_connection_refuse(struct rendezvous_connection *
     connection->refused = true;
     return rendezvous_connection_answer(connection, http_parser_status(connection->parser), NULL,
                                         0);
-}
-
-uint64_t rendezvous_connection_token(const struct rendezvous_connection *connection)
-{
-    return connection->token;
-}
-
-bool rendezvous_connection_is_waiting(const struct rendezvous_connection *connection)
-{
-    return connection->state == WAITING;
-}
-
-const struct rendezvous_request *
-rendezvous_connection_request(const struct rendezvous_connection *connection)
-{
-    return http_parser_request(connection->parser);
-}
-
-struct rendezvous_connection *
-rendezvous_connection_first(const struct rendezvous_connection_list *busy)
-{
-    return TAILQ_FIRST(&busy->connections);
-}
-
-int64_t rendezvous_connection_began_ms(const struct rendezvous_connection *connection)
-{
-    return connection->began_ms;
 }

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/buf.h"
 #include "io/loop.h"
 #include "rendezvous/http.h"
 
@@ -26,11 +27,34 @@ enum rendezvous_step {
     RENDEZVOUS_STEP_CLOSE,     /* finished, or gone before its request was complete */
 };
 
-struct rendezvous_connection;
-
 struct rendezvous_connection_list {
     TAILQ_HEAD(, rendezvous_connection) connections; /* the next deadline first */
     size_t bytes; /* of incomplete requests and of answers that clients have not read */
+};
+
+struct rendezvous_connection {
+    TAILQ_ENTRY(rendezvous_connection) place; /* in *busy */
+    struct rendezvous_connection_list *busy;
+    struct loop *loop;
+    struct loop_fd *watch; /* NULL until the loop is needed */
+    int fd;
+    enum {
+        RENDEZVOUS_READING,   /* the request */
+        RENDEZVOUS_WAITING,   /* for the answer; a read can only bring the news that the client has
+                               * gone */
+        RENDEZVOUS_WRITING,   /* the rest of the answer */
+        RENDEZVOUS_LINGERING, /* a refusal is written; what still comes is thrown away, since
+                               * closing on unread bytes would reset the connection and take the
+                               * refusal with it */
+    } state;
+    bool refused;
+    uint64_t token;
+    int64_t began_ms;           /* to read the request, or to write the answer */
+    size_t bytes;               /* this one's part of busy->bytes */
+    struct http_parser *parser; /* NULL once its request was handed out */
+    struct buf output;
+    void (*ready)(void *context, uint64_t token, int what);
+    void *context;
 };
 
 /* Owns `fd`, a non-blocking socket. `ready` is called from the loop. */
@@ -48,12 +72,3 @@ void rendezvous_connection_hold(struct rendezvous_connection *connection);
 enum rendezvous_step rendezvous_connection_answer(struct rendezvous_connection *connection,
                                                   int status, const void *body, size_t length);
 enum rendezvous_step rendezvous_connection_refuse(struct rendezvous_connection *connection);
-
-uint64_t rendezvous_connection_token(const struct rendezvous_connection *connection);
-bool rendezvous_connection_is_waiting(const struct rendezvous_connection *connection);
-const struct rendezvous_request *
-rendezvous_connection_request(const struct rendezvous_connection *connection);
-
-struct rendezvous_connection *
-rendezvous_connection_first(const struct rendezvous_connection_list *busy); /* busy the longest */
-int64_t rendezvous_connection_began_ms(const struct rendezvous_connection *connection);

@@ -24,8 +24,12 @@ enum argument { NOTHING, BYTES_1, BYTES_2, BYTES_4, BYTES_8, DATA_1, DATA_4 };
 
 struct operand {
     uint64_t number;
-    const uint8_t *data; /* of DATA_n; `number` is its length */
+    const uint8_t *data;   /* of DATA_n; `number` is its length */
+    enum pickle_kind kind; /* of the opcode's value, or of the container that it changes */
+    size_t count;          /* of values that it takes off the stack; ABOVE_MARK: all of these */
 };
+
+#define ABOVE_MARK SIZE_MAX
 
 typedef int opcode_fn(struct reader *reader, struct operand operand);
 
@@ -34,16 +38,13 @@ static int new_value(struct reader *reader, struct pickle_value value)
     struct pickle *pickle = reader->pickle;
     if (pickle->count == PICKLE_VALUES_MAX || reader->depth == PICKLE_VALUES_MAX)
         return error_set(reader->err, "it has more than %d values", PICKLE_VALUES_MAX);
-    if (pickle->count == pickle->room) {
-        pickle->room = pickle->room * 2 + 16;
-        pickle->values = mem_resize_array(pickle->values, pickle->room, sizeof(value));
-    }
+    pickle->values = mem_one_more(pickle->values, pickle->count, &pickle->room, sizeof(value));
     pickle->values[pickle->count] = value;
     reader->stack[reader->depth++] = (uint32_t)pickle->count++;
     return 0;
 }
 
-/* How many values are above the innermost mark; only take_mark() looks below it. */
+/* How many values are above the innermost mark; only count_of() looks below it. */
 static size_t above_mark(const struct reader *reader)
 {
     return reader->depth -
@@ -57,9 +58,12 @@ static int need(const struct reader *reader, size_t count)
     return 0;
 }
 
-/* `*count` values stood above the mark, and are still on the stack. */
-static int take_mark(struct reader *reader, size_t *count)
+/* How many values an opcode takes, which are still on the stack. */
+static int count_of(struct reader *reader, struct operand operand, size_t *count)
 {
+    *count = operand.count;
+    if (operand.count != ABOVE_MARK)
+        return 0;
     if (reader->mark_count == 0)
         return error_set(reader->err, "a mark is missing on its stack");
     *count = above_mark(reader);
@@ -86,25 +90,27 @@ static int add_items(struct reader *reader, struct pickle_value *container, size
     return 0;
 }
 
-/* The uppermost `count` values go into the container below them. */
-static int into_container(struct reader *reader, size_t count, enum pickle_kind kind)
+/* The uppermost values go into the container below them. */
+static int op_add(struct reader *reader, struct operand operand)
 {
-    if (need(reader, count + 1) < 0)
+    size_t count;
+    if (count_of(reader, operand, &count) < 0 || need(reader, count + 1) < 0)
         return -1;
     uint32_t below = reader->stack[reader->depth - count - 1];
     struct pickle_value *container = &reader->pickle->values[below];
-    if (container->kind != kind)
+    if (container->kind != operand.kind)
         return error_set(reader->err, "it adds an item to a value that is not a %s",
-                         kind == PICKLE_LIST ? "list" : "dictionary");
-    if (kind == PICKLE_DICT && count % 2 != 0)
+                         operand.kind == PICKLE_LIST ? "list" : "dictionary");
+    if (operand.kind == PICKLE_DICT && count % 2 != 0)
         return error_set(reader->err, "a key of a dictionary has no value");
     return add_items(reader, container, count);
 }
 
-static int tuple_of(struct reader *reader, size_t count)
+static int op_tuple(struct reader *reader, struct operand operand)
 {
     struct pickle_value value = {.kind = PICKLE_TUPLE};
-    if (need(reader, count) < 0)
+    size_t count;
+    if (count_of(reader, operand, &count) < 0 || need(reader, count) < 0)
         return -1;
     if (add_items(reader, &value, count) == 0 && new_value(reader, value) == 0)
         return 0;
@@ -148,87 +154,16 @@ static int op_signed(struct reader *reader, struct operand operand)
         (struct pickle_value){.number = number > INT32_MAX ? number - (INT64_C(1) << 32) : number});
 }
 
-static int op_text(struct reader *reader, struct operand operand)
+static int op_data(struct reader *reader, struct operand operand)
 {
-    return new_value(
-        reader,
-        (struct pickle_value){.kind = PICKLE_TEXT, .data = operand.data, .length = operand.number});
-}
-
-static int op_bytes(struct reader *reader, struct operand operand)
-{
-    return new_value(reader, (struct pickle_value){.kind = PICKLE_BYTES,
+    return new_value(reader, (struct pickle_value){.kind = operand.kind,
                                                    .data = operand.data,
                                                    .length = operand.number});
 }
 
-static int op_empty_dict(struct reader *reader, struct operand operand)
+static int op_empty(struct reader *reader, struct operand operand)
 {
-    (void)operand;
-    return new_value(reader, (struct pickle_value){.kind = PICKLE_DICT});
-}
-
-static int op_empty_list(struct reader *reader, struct operand operand)
-{
-    (void)operand;
-    return new_value(reader, (struct pickle_value){.kind = PICKLE_LIST});
-}
-
-static int op_empty_tuple(struct reader *reader, struct operand operand)
-{
-    (void)operand;
-    return tuple_of(reader, 0);
-}
-
-static int op_tuple1(struct reader *reader, struct operand operand)
-{
-    (void)operand;
-    return tuple_of(reader, 1);
-}
-
-static int op_tuple2(struct reader *reader, struct operand operand)
-{
-    (void)operand;
-    return tuple_of(reader, 2);
-}
-
-static int op_tuple3(struct reader *reader, struct operand operand)
-{
-    (void)operand;
-    return tuple_of(reader, 3);
-}
-
-static int op_tuple(struct reader *reader, struct operand operand)
-{
-    (void)operand;
-    size_t count = 0;
-    return take_mark(reader, &count) < 0 ? -1 : tuple_of(reader, count);
-}
-
-static int op_append(struct reader *reader, struct operand operand)
-{
-    (void)operand;
-    return into_container(reader, 1, PICKLE_LIST);
-}
-
-static int op_appends(struct reader *reader, struct operand operand)
-{
-    (void)operand;
-    size_t count = 0;
-    return take_mark(reader, &count) < 0 ? -1 : into_container(reader, count, PICKLE_LIST);
-}
-
-static int op_setitem(struct reader *reader, struct operand operand)
-{
-    (void)operand;
-    return into_container(reader, 2, PICKLE_DICT);
-}
-
-static int op_setitems(struct reader *reader, struct operand operand)
-{
-    (void)operand;
-    size_t count = 0;
-    return take_mark(reader, &count) < 0 ? -1 : into_container(reader, count, PICKLE_DICT);
+    return new_value(reader, (struct pickle_value){.kind = operand.kind});
 }
 
 static int op_put(struct reader *reader, struct operand operand)
@@ -262,37 +197,39 @@ static int op_get(struct reader *reader, struct operand operand)
 struct opcode {
     opcode_fn *run;
     enum argument argument;
+    enum pickle_kind kind;
+    size_t count;
 };
 
 #define STOP 0x2e
 
 static const struct opcode opcodes[256] = {
-    [0x80] = {op_proto, BYTES_1},      /* PROTO */
-    [0x95] = {op_frame, BYTES_8},      /* FRAME */
-    ['('] = {op_mark, NOTHING},        /* MARK */
-    ['K'] = {op_unsigned, BYTES_1},    /* BININT1 */
-    ['M'] = {op_unsigned, BYTES_2},    /* BININT2 */
-    ['J'] = {op_signed, BYTES_4},      /* BININT */
-    [0x8c] = {op_text, DATA_1},        /* SHORT_BINUNICODE */
-    ['X'] = {op_text, DATA_4},         /* BINUNICODE */
-    ['C'] = {op_bytes, DATA_1},        /* SHORT_BINBYTES */
-    ['B'] = {op_bytes, DATA_4},        /* BINBYTES */
-    ['}'] = {op_empty_dict, NOTHING},  /* EMPTY_DICT */
-    [']'] = {op_empty_list, NOTHING},  /* EMPTY_LIST */
-    [')'] = {op_empty_tuple, NOTHING}, /* EMPTY_TUPLE */
-    [0x85] = {op_tuple1, NOTHING},     /* TUPLE1 */
-    [0x86] = {op_tuple2, NOTHING},     /* TUPLE2 */
-    [0x87] = {op_tuple3, NOTHING},     /* TUPLE3 */
-    ['t'] = {op_tuple, NOTHING},       /* TUPLE */
-    ['a'] = {op_append, NOTHING},      /* APPEND */
-    ['e'] = {op_appends, NOTHING},     /* APPENDS */
-    ['s'] = {op_setitem, NOTHING},     /* SETITEM */
-    ['u'] = {op_setitems, NOTHING},    /* SETITEMS */
-    [0x94] = {op_memoize, NOTHING},    /* MEMOIZE */
-    ['q'] = {op_put, BYTES_1},         /* BINPUT */
-    ['r'] = {op_put, BYTES_4},         /* LONG_BINPUT */
-    ['h'] = {op_get, BYTES_1},         /* BINGET */
-    ['j'] = {op_get, BYTES_4},         /* LONG_BINGET */
+    [0x80] = {op_proto, BYTES_1},                          /* PROTO */
+    [0x95] = {op_frame, BYTES_8},                          /* FRAME */
+    ['('] = {op_mark, NOTHING},                            /* MARK */
+    ['K'] = {op_unsigned, BYTES_1},                        /* BININT1 */
+    ['M'] = {op_unsigned, BYTES_2},                        /* BININT2 */
+    ['J'] = {op_signed, BYTES_4},                          /* BININT */
+    [0x8c] = {op_data, DATA_1, PICKLE_TEXT},               /* SHORT_BINUNICODE */
+    ['X'] = {op_data, DATA_4, PICKLE_TEXT},                /* BINUNICODE */
+    ['C'] = {op_data, DATA_1, PICKLE_BYTES},               /* SHORT_BINBYTES */
+    ['B'] = {op_data, DATA_4, PICKLE_BYTES},               /* BINBYTES */
+    ['}'] = {op_empty, NOTHING, PICKLE_DICT},              /* EMPTY_DICT */
+    [']'] = {op_empty, NOTHING, PICKLE_LIST},              /* EMPTY_LIST */
+    [')'] = {op_tuple, NOTHING, PICKLE_TUPLE, 0},          /* EMPTY_TUPLE */
+    [0x85] = {op_tuple, NOTHING, PICKLE_TUPLE, 1},         /* TUPLE1 */
+    [0x86] = {op_tuple, NOTHING, PICKLE_TUPLE, 2},         /* TUPLE2 */
+    [0x87] = {op_tuple, NOTHING, PICKLE_TUPLE, 3},         /* TUPLE3 */
+    ['t'] = {op_tuple, NOTHING, PICKLE_TUPLE, ABOVE_MARK}, /* TUPLE */
+    ['a'] = {op_add, NOTHING, PICKLE_LIST, 1},             /* APPEND */
+    ['e'] = {op_add, NOTHING, PICKLE_LIST, ABOVE_MARK},    /* APPENDS */
+    ['s'] = {op_add, NOTHING, PICKLE_DICT, 2},             /* SETITEM */
+    ['u'] = {op_add, NOTHING, PICKLE_DICT, ABOVE_MARK},    /* SETITEMS */
+    [0x94] = {op_memoize, NOTHING},                        /* MEMOIZE */
+    ['q'] = {op_put, BYTES_1},                             /* BINPUT */
+    ['r'] = {op_put, BYTES_4},                             /* LONG_BINPUT */
+    ['h'] = {op_get, BYTES_1},                             /* BINGET */
+    ['j'] = {op_get, BYTES_4},                             /* LONG_BINGET */
 };
 
 static int take_operand(struct reader *reader, enum argument argument, struct operand *operand)
@@ -331,7 +268,7 @@ static int run(struct reader *reader)
         if (code == STOP)
             return stop(reader);
         const struct opcode *opcode = &opcodes[code];
-        struct operand operand = {0};
+        struct operand operand = {.kind = opcode->kind, .count = opcode->count};
         if (opcode->run == NULL)
             return error_set(reader->err, "opcode 0x%02x is not one that is expected here", code);
         if (take_operand(reader, opcode->argument, &operand) < 0 ||

@@ -199,11 +199,8 @@ void rendezvous_proxy_destroy(struct rendezvous_proxy *proxy)
 
 static void add_token(struct rendezvous_proxy *proxy, struct question *question, uint64_t token)
 {
-    if (question->token_count == question->token_room) {
-        question->token_room = question->token_room > 0 ? question->token_room * 2 : 4;
-        question->tokens =
-            mem_resize_array(question->tokens, question->token_room, sizeof(*question->tokens));
-    }
+    question->tokens = mem_one_more(question->tokens, question->token_count, &question->token_room,
+                                    sizeof(*question->tokens));
     question->tokens[question->token_count++] = token;
     map_put(&proxy->by_token, map_number(token), question);
 }

@@ -51,8 +51,6 @@ struct rendezvous_server {
     struct rendezvous_server_counts counts;
 };
 
-static void accept_ready(void *context, int what);
-
 static size_t default_limit(void)
 {
     struct rlimit limit;
@@ -81,7 +79,7 @@ static int listen_local(struct rendezvous_server *server, struct error *err)
 /* With none, new clients wait in the kernel's queue. */
 static bool has_room(const struct rendezvous_server *server)
 {
-    return server->open < server->open_limit || rendezvous_connection_first(&server->busy) != NULL;
+    return server->open < server->open_limit || TAILQ_FIRST(&server->busy.connections) != NULL;
 }
 
 static void update_watch(struct rendezvous_server *server)
@@ -97,12 +95,12 @@ static void retry_fired(void *context)
 
 static void schedule_late(struct rendezvous_server *server)
 {
-    struct rendezvous_connection *first = rendezvous_connection_first(&server->busy);
+    struct rendezvous_connection *first = TAILQ_FIRST(&server->busy.connections);
     if (first == NULL) {
         loop_timer_clear(server->late);
         return;
     }
-    int64_t due = rendezvous_connection_began_ms(first) + server->busy_ms;
+    int64_t due = first->began_ms + server->busy_ms;
     loop_timer_set(server->late, due - loop_now_ms(server->loop));
 }
 
@@ -110,7 +108,7 @@ static void schedule_late(struct rendezvous_server *server)
 static void close_connection(struct rendezvous_server *server,
                              struct rendezvous_connection *connection)
 {
-    uint32_t index = (uint32_t)rendezvous_connection_token(connection);
+    uint32_t index = (uint32_t)connection->token;
     struct slot *slot = &server->slots[index];
     slot->connection = NULL;
     slot->uses++;
@@ -126,11 +124,11 @@ static void late_fired(void *context)
 {
     struct rendezvous_server *server = context;
     int64_t now = loop_now_ms(server->loop);
-    struct rendezvous_connection *first = rendezvous_connection_first(&server->busy);
-    while (first != NULL && rendezvous_connection_began_ms(first) + server->busy_ms <= now) {
+    struct rendezvous_connection *first = TAILQ_FIRST(&server->busy.connections);
+    while (first != NULL && first->began_ms + server->busy_ms <= now) {
         server->counts.late++;
         close_connection(server, first);
-        first = rendezvous_connection_first(&server->busy);
+        first = TAILQ_FIRST(&server->busy.connections);
     }
     schedule_late(server);
 }
@@ -139,12 +137,12 @@ static void late_fired(void *context)
  */
 static void make_room(struct rendezvous_server *server, size_t open_limit)
 {
-    struct rendezvous_connection *first = rendezvous_connection_first(&server->busy);
+    struct rendezvous_connection *first = TAILQ_FIRST(&server->busy.connections);
     while (first != NULL &&
            (server->open > open_limit || server->busy.bytes > server->bytes_limit)) {
         server->counts.pushed_out++;
         close_connection(server, first);
-        first = rendezvous_connection_first(&server->busy);
+        first = TAILQ_FIRST(&server->busy.connections);
     }
 }
 
@@ -178,7 +176,7 @@ static void hand_out(struct rendezvous_server *server, uint64_t token,
     server->ops->request(server->context, token, request);
     /* Looked up again: the answer may have come at once and closed the connection. */
     struct rendezvous_connection *connection = find(server, token);
-    if (connection != NULL && rendezvous_connection_is_waiting(connection))
+    if (connection != NULL && connection->state == RENDEZVOUS_WAITING)
         rendezvous_connection_hold(connection);
 }
 
@@ -186,7 +184,7 @@ static void hand_out(struct rendezvous_server *server, uint64_t token,
 static void after_step(struct rendezvous_server *server, struct rendezvous_connection *connection,
                        enum rendezvous_step step)
 {
-    uint64_t token = rendezvous_connection_token(connection);
+    uint64_t token = connection->token;
     switch (step) {
     case RENDEZVOUS_STEP_WAIT:
         if (!loop_timer_is_set(server->late))
@@ -195,7 +193,7 @@ static void after_step(struct rendezvous_server *server, struct rendezvous_conne
         update_watch(server);
         break;
     case RENDEZVOUS_STEP_REQUEST:
-        hand_out(server, token, rendezvous_connection_request(connection));
+        hand_out(server, token, http_parser_request(connection->parser));
         break;
     case RENDEZVOUS_STEP_MALFORMED:
         server->counts.malformed++;
@@ -326,7 +324,7 @@ void rendezvous_server_reply(struct rendezvous_server *server, uint64_t token, i
                              const void *body, size_t length)
 {
     struct rendezvous_connection *connection = find(server, token);
-    if (connection == NULL || !rendezvous_connection_is_waiting(connection))
+    if (connection == NULL || connection->state != RENDEZVOUS_WAITING)
         return;
     server->counts.answered++;
     after_step(server, connection, rendezvous_connection_answer(connection, status, body, length));
