@@ -15,10 +15,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/elf.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "model/exit/signal_name.h"
 #include "model/settings/suggest.h"
 
 enum step {
@@ -311,6 +313,16 @@ pid_t child_spawn(const struct child_spec *spec, bool *in_exec, struct error *er
         err->status = errnum == ENOENT && failure.step == STEP_EXEC ? STATUS_NOT_FOUND
                                                                     : STATUS_NOT_EXECUTABLE;
     return -1;
+}
+
+char *child_end_text(const char *name, int wait_status)
+{
+    if (WIFSIGNALED(wait_status))
+        return mem_printf("%s was killed by signal %d (%s)", name, WTERMSIG(wait_status),
+                          strsignal(WTERMSIG(wait_status)));
+    AUTO_BUF struct buf code = BUF_INIT(64);
+    status_text(WEXITSTATUS(wait_status), &code);
+    return mem_printf("%s ended with %s", name, buf_text(&code));
 }
 
 /* 0, or the errno that says why `path` cannot be executed. */

@@ -57,6 +57,9 @@ void child_ignore_signals(void);
  * tells whether it was the exec itself. */
 pid_t child_spawn(const struct child_spec *spec, bool *in_exec, struct error *err);
 
+/* "NAME ended with exit status 1" or "NAME was killed by signal 9 (Killed)". The caller's. */
+char *child_end_text(const char *name, int wait_status);
+
 /* Finds `command` as execvp(3) would that is called in folder `wdir` (NULL: where we are), along
  * `search` (a PATH value; NULL: the default one). Returns the path (the caller's; absolute when
  * `wdir` is given, since the child goes there first) or NULL, with STATUS_NOT_FOUND or

@@ -84,14 +84,11 @@ static int exit_signal(const struct program *program)
 /* The caller's. NULL: it exited with status 0. */
 static char *describe_exit(const struct program *program)
 {
-    int status = exit_status(program), signal = exit_signal(program);
-    const char *last = program->errors.lines.last, *colon = last[0] != '\0' ? ": " : "";
-    if (signal != 0)
-        return mem_printf("%s was killed by signal %d (%s)%s%s", program->name, signal,
-                          strsignal(signal), colon, last);
-    if (status != 0)
-        return mem_printf("%s ended with exit status %d%s%s", program->name, status, colon, last);
-    return NULL;
+    const char *last = program->errors.lines.last;
+    if (exit_status(program) == 0)
+        return NULL;
+    char *end AUTO_FREE = child_end_text(program->name, program->wait_status);
+    return mem_printf("%s%s%s", end, last[0] != '\0' ? ": " : "", last);
 }
 
 /* The program is freed before `done` comes: its owner may destroy what it borrows. */

@@ -29,11 +29,6 @@ uint64_t rendezvous_memory_need(int64_t ranks)
     return LEAST_BYTES + RESERVE * n * (RENDEZVOUS_PAIR_BYTES * n + RANK_BYTES);
 }
 
-const char *rendezvous_method_name(enum rendezvous_method method)
-{
-    return (size_t)method < METHOD_COUNT ? method_names[method] : "?";
-}
-
 static int method_parse(const char *name, size_t length, enum rendezvous_method *out)
 {
     for (size_t i = 0; i < METHOD_COUNT; i++) {

@@ -50,8 +50,6 @@ struct rendezvous_request {
  * an address for each other one, in one context after the other, and a few short keys. */
 uint64_t rendezvous_memory_need(int64_t ranks);
 
-const char *rendezvous_method_name(enum rendezvous_method method);
-
 /* For a request from a frame: method, both names and the length are within bounds. */
 bool rendezvous_request_is_valid(const struct rendezvous_request *request);
 

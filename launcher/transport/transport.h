@@ -91,7 +91,6 @@ struct transport_events {
 struct transport_call; /* each transport's own struct begins with struct transport_call_head */
 
 struct transport_ops {
-    const char *name;
     struct transport_call *(*call)(void *context, const struct transport_target *target,
                                    const struct transport_events *events, void *events_context);
     /* Breaks off whatever goes on, closes what the transport holds; no event after that. */

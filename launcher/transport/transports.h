@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/strv.h"
 #include "transport/transport.h"
@@ -115,7 +116,10 @@ struct exec_transport {
     int window;            /* calls at the same time; 0: no limit */
     bool same_machine;     /* local_exec */
     bool is_ssh;           /* stderr is that of OpenSSH: its complaints are translated */
-    void *state;           /* the queue; private */
+    /* Private: the calls that wait, and how many are under way. */
+    TAILQ_HEAD(, exec_call) queue;
+    int running;
+    struct loop_timer *turn; /* calls begin from the loop; NULL: there was none */
 };
 
 struct transport exec_transport(struct exec_transport *exec); /* borrows it */

@@ -177,7 +177,6 @@ static struct transport_call *ops_call(void *context, const struct transport_tar
 
 struct transport dial_in_transport(struct dial_in *in)
 {
-    static const struct transport_ops ops = {
-        .name = "dial", .call = ops_call, .hang_up = ops_hang_up};
+    static const struct transport_ops ops = {.call = ops_call, .hang_up = ops_hang_up};
     return (struct transport){.ops = &ops, .context = in};
 }

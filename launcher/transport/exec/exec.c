@@ -6,44 +6,38 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/strv.h"
+#include "base/text.h"
 #include "io/helpers.h"
 #include "io/loop.h"
-#include "model/exit/signal_name.h"
 #include "transport/boot/boot.h"
 #include "transport/exec/words.h"
 
 /*
- * One call, without the queue: the command, its stderr, the boot over it.
+ * One call: the command, its stderr, the boot over it. It waits in a queue until it may begin.
  *
  *   begin -> the command runs, boot over its stdin and stdout -> up
  *         -> boot fails; if the stream has just ended, the call waits for the command's last words
  *            and its exit status, LAST_WORDS_MS at most -> failed
  */
 
-struct exec_command { /* what leads to hosts; its parts outlive the calls */
-    const struct transport_room *room;
-    const struct strv *words; /* of the template */
-    const char *boot_word;    /* BOOT_COMMAND; NULL: the command is the agent itself */
-    bool same_machine;
-    bool is_ssh; /* stderr is that of OpenSSH: its complaints are translated */
-};
-
 #define LAST_WORDS_MS 1000
 #define COMPLAINTS_MAX ((size_t)8192) /* of stderr, kept for the failure's message */
 
 struct exec_call {
-    struct exec_command command;
+    struct transport_call_head head;
+    struct exec_transport *exec;
+    TAILQ_ENTRY(exec_call) place;
+    enum { QUEUED, RUNNING, SETTLED } phase; /* SETTLED: its place is for others */
     const struct transport_target *target;
     const struct transport_events *events;
     void *events_context;
-    void (*over)(void *entry);
-    void *entry;
     struct boot *boot;
     int fd;
     struct loop_timer *last_words;
@@ -52,30 +46,39 @@ struct exec_call {
     char *program; /* argv[0] */
     pid_t pid;
     int wait_status;
-    bool exited, is_up, is_over;
+    bool exited, is_up;
     enum transport_stage stage; /* of the failure that waits for the last words */
     char *why;
 };
 
+static void next_turn(struct exec_transport *exec)
+{
+    if (!TAILQ_EMPTY(&exec->queue) && (exec->window <= 0 || exec->running < exec->window))
+        loop_timer_set(exec->turn, 0);
+}
+
+static void settle(struct exec_call *call)
+{
+    if (call->phase == QUEUED)
+        TAILQ_REMOVE(&call->exec->queue, call, place);
+    if (call->phase == RUNNING)
+        call->exec->running--;
+    call->phase = SETTLED;
+    next_turn(call->exec);
+}
+
 static void report_failure(struct exec_call *call, enum transport_stage stage, const char *why)
 {
-    call->is_over = true;
     loop_timer_clear(call->last_words);
-    call->over(call->entry);
+    settle(call);
     call->events->failed(call->events_context, stage, why); /* the call may be gone after this */
 }
 
 /* "ssh ended with exit status 255" */
 static char *describe_end(const struct exec_call *call)
 {
-    if (!call->exited)
-        return mem_printf("%s closed its output", call->program);
-    if (WIFSIGNALED(call->wait_status))
-        return mem_printf("%s was killed by signal %d (%s)", call->program,
-                          WTERMSIG(call->wait_status), strsignal(WTERMSIG(call->wait_status)));
-    AUTO_BUF struct buf code = BUF_INIT(64);
-    status_text(WEXITSTATUS(call->wait_status), &code);
-    return mem_printf("%s ended with %s", call->program, buf_text(&code));
+    return call->exited ? child_end_text(call->program, call->wait_status)
+                        : mem_printf("%s closed its output", call->program);
 }
 
 /* The stream has ended before any shell said a word: the command's own failure. */
@@ -88,10 +91,10 @@ static void explain_command(struct exec_call *call)
     char *why AUTO_FREE = NULL;
     enum transport_stage stage = STAGE_CONNECT;
     int status = call->exited && WIFEXITED(call->wait_status) ? WEXITSTATUS(call->wait_status) : -1;
-    if (exec_complaint_find(buf_text(&call->complaints), call->command.is_ssh, &complaint)) {
+    if (exec_complaint_find(buf_text(&call->complaints), call->exec->is_ssh, &complaint)) {
         stage = complaint.stage;
         why = mem_printf("%s (%s: %s)", complaint.why, call->program, complaint.line);
-    } else if (call->command.is_ssh && login_end_is_plain(status)) {
+    } else if (call->exec->is_ssh && login_end_is_plain(status)) {
         stage = STAGE_START;
         why = login_end_text(status, said);
     } else if (status == 0) {
@@ -129,16 +132,11 @@ static void last_words_over(void *context)
     explain(call);
 }
 
-static bool is_waiting(const struct exec_call *call)
-{
-    return call->why != NULL && !call->is_over;
-}
-
 /* The command has ended and its stderr too: nothing more will come. */
 static void check_last_words(void *context)
 {
     struct exec_call *call = context;
-    if (is_waiting(call) && call->exited && call->errors.fd < 0)
+    if (call->why != NULL && call->phase == RUNNING && call->exited && call->errors.fd < 0)
         loop_timer_set(call->last_words, 0);
 }
 
@@ -162,21 +160,17 @@ static void boot_stage(void *context, enum transport_stage stage)
         call->events->stage(call->events_context, stage);
 }
 
-static void hand_over(struct exec_call *call)
+static void hand_over(void *context)
 {
+    struct exec_call *call = context;
     struct transport_stream stream = {.read_fd = call->fd,
                                       .write_fd = call->fd,
                                       .pid = call->pid,
-                                      .same_machine = call->command.same_machine};
-    call->is_up = call->is_over = true;
+                                      .same_machine = call->exec->same_machine};
+    call->is_up = true;
     call->fd = -1;
-    call->over(call->entry);
+    settle(call);
     call->events->up(call->events_context, &stream);
-}
-
-static void boot_up(void *context)
-{
-    hand_over(context);
 }
 
 static void boot_failed(void *context, enum transport_stage stage, const char *why)
@@ -213,14 +207,14 @@ static int start_command(struct exec_call *call, const struct strv *argv, struct
     if (path == NULL)
         return -1;
     int errors_fd AUTO_FD =
-        stderr_pipe_open(&call->errors, call->command.room->loop, tell, check_last_words, call);
+        stderr_pipe_open(&call->errors, call->exec->room->loop, tell, check_last_words, call);
     if (errors_fd < 0 || fd_socketpair(stream) < 0)
         return error_errno(err, errno, "cannot create the streams for %s", argv->items[0]);
     struct child_spec spec = {.path = path,
                               .argv = strv_items(argv),
                               .fds = {stream[1], stream[1], errors_fd},
                               .keep_fd = -1};
-    pid_t pid = helpers_start(call->command.room->helpers, &spec, exited, call, err);
+    pid_t pid = helpers_start(call->exec->room->helpers, &spec, exited, call, err);
     if (pid < 0)
         return -1;
     call->pid = pid;
@@ -231,8 +225,8 @@ static int start_command(struct exec_call *call, const struct strv *argv, struct
 
 static void start_boot(struct exec_call *call)
 {
-    static const struct boot_events events = {boot_stage, boot_up, boot_failed};
-    const struct transport_room *room = call->command.room;
+    static const struct boot_events events = {boot_stage, hand_over, boot_failed};
+    const struct transport_room *room = call->exec->room;
     char *unique AUTO_FREE = mem_printf("%s.%d", room->job_id, call->target->node);
     struct boot_config config = {.loop = room->loop,
                                  .fd = call->fd,
@@ -246,144 +240,52 @@ static void call_begin(struct exec_call *call)
 {
     struct error err = ERROR_INIT;
     AUTO_STRV struct strv argv = STRV_INIT;
-    bool is_agent = call->command.boot_word == NULL;
+    bool is_agent = call->exec->boot_word == NULL;
     enum transport_stage stage = is_agent ? STAGE_AGENT : STAGE_CONNECT;
     call->events->stage(call->events_context, stage);
-    if (exec_template_fill(call->command.words, call->target, call->command.boot_word, &argv,
-                           &err) < 0 ||
+    if (exec_template_fill(&call->exec->words, call->target, call->exec->boot_word, &argv, &err) <
+            0 ||
         start_command(call, &argv, &err) < 0) {
         report_failure(call, stage, err.text);
         return;
     }
-    const char *slash = strrchr(argv.items[0], '/');
-    call->program = mem_strdup(slash != NULL ? slash + 1 : argv.items[0]);
+    call->program = mem_strdup(text_base_name(argv.items[0]));
     if (is_agent)
         hand_over(call); /* it speaks frames from its first byte on */
     else
         start_boot(call);
 }
 
-/* `over` comes once when the call is up or has failed, right before that event: its place in the
- * queue is free. */
-static struct exec_call *call_create(const struct exec_command *command,
-                                     const struct transport_target *target,
-                                     const struct transport_events *events, void *events_context,
-                                     void (*over)(void *entry), void *entry)
-{
-    struct exec_call *call = mem_alloc(sizeof(*call));
-    *call = (struct exec_call){.command = *command,
-                               .target = target,
-                               .events = events,
-                               .events_context = events_context,
-                               .over = over,
-                               .entry = entry,
-                               .fd = -1,
-                               .errors = STDERR_PIPE_INIT,
-                               .complaints = BUF_INIT(COMPLAINTS_MAX)};
-    call->last_words = loop_timer_create(command->room->loop, last_words_over, call);
-    return call;
-}
+/* The transport: its queue. */
 
-static void call_destroy(struct exec_call *call)
+static void begin_next(void *context)
 {
+    struct exec_transport *exec = context;
+    struct exec_call *call = TAILQ_FIRST(&exec->queue);
     if (call == NULL)
         return;
+    TAILQ_REMOVE(&exec->queue, call, place);
+    call->phase = RUNNING;
+    exec->running++;
+    next_turn(exec);
+    call_begin(call); /* last: the call may be hung up in there */
+}
+
+static void hang_up(struct transport_call *transport_call)
+{
+    struct exec_call *call = (struct exec_call *)transport_call;
+    settle(call);
     boot_destroy(call->boot);
     loop_timer_destroy(call->last_words);
     stderr_pipe_close(&call->errors);
     fd_close(&call->fd);
     if (call->pid > 0 && !call->exited)
-        helpers_let_go(call->command.room->helpers, call->pid);
+        helpers_let_go(call->exec->room->helpers, call->pid);
     buf_destroy(&call->complaints);
     free(call->program);
     free(call->why);
     free(call);
 }
-
-/* The queue. */
-
-struct queue;
-
-struct queued {
-    struct transport_call_head head;
-    struct queue *queue;
-    struct exec_call *call;
-    struct queued *next; /* among those that wait */
-    bool waiting, running;
-};
-
-struct queue {
-    int window; /* 0: no limit */
-    int running;
-    struct queued *first;
-    struct loop_timer *turn; /* calls begin from the loop */
-};
-
-static void next_turn(struct queue *queue)
-{
-    if (queue->first != NULL && (queue->window <= 0 || queue->running < queue->window))
-        loop_timer_set(queue->turn, 0);
-}
-
-static void leave(struct queued *entry)
-{
-    struct queue *queue = entry->queue;
-    struct queued **at = &queue->first;
-    while (entry->waiting && *at != entry)
-        at = &(*at)->next;
-    if (entry->waiting)
-        *at = entry->next;
-    if (entry->running)
-        queue->running--;
-    entry->waiting = entry->running = false;
-    next_turn(queue);
-}
-
-static void call_over(void *context)
-{
-    leave(context);
-}
-
-static void begin_next(void *context)
-{
-    struct queue *queue = context;
-    struct queued *entry = queue->first;
-    if (entry == NULL)
-        return;
-    queue->first = entry->next;
-    entry->waiting = false;
-    entry->running = true;
-    queue->running++;
-    next_turn(queue);
-    call_begin(entry->call); /* last: the entry may be hung up in there */
-}
-
-static struct queue *queue_of(struct exec_transport *exec)
-{
-    if (exec->state == NULL) {
-        struct queue *queue = mem_alloc(sizeof(*queue));
-        *queue = (struct queue){.window = exec->window};
-        queue->turn = loop_timer_create(exec->room->loop, begin_next, queue);
-        exec->state = queue;
-    }
-    return exec->state;
-}
-
-static struct transport_call *exec_transport_call(void *context,
-                                                  const struct transport_target *target,
-                                                  const struct transport_events *events,
-                                                  void *events_context);
-
-static void hang_up(struct transport_call *call)
-{
-    struct queued *entry = (struct queued *)call;
-    leave(entry);
-    call_destroy(entry->call);
-    free(entry);
-}
-
-static const struct transport_ops exec_ops = {
-    .name = "exec", .call = exec_transport_call, .hang_up = hang_up};
 
 static struct transport_call *exec_transport_call(void *context,
                                                   const struct transport_target *target,
@@ -391,34 +293,33 @@ static struct transport_call *exec_transport_call(void *context,
                                                   void *events_context)
 {
     struct exec_transport *exec = context;
-    struct queue *queue = queue_of(exec);
-    struct queued *entry = mem_alloc(sizeof(*entry));
-    *entry = (struct queued){.head = {&exec_ops}, .queue = queue, .waiting = true};
-    const struct exec_command command = {.room = exec->room,
-                                         .words = &exec->words,
-                                         .boot_word = exec->boot_word,
-                                         .same_machine = exec->same_machine,
-                                         .is_ssh = exec->is_ssh};
-    entry->call = call_create(&command, target, events, events_context, call_over, entry);
-    struct queued **end = &queue->first;
-    while (*end != NULL)
-        end = &(*end)->next;
-    *end = entry;
-    next_turn(queue);
-    return (struct transport_call *)entry;
+    if (exec->turn == NULL) {
+        TAILQ_INIT(&exec->queue);
+        exec->turn = loop_timer_create(exec->room->loop, begin_next, exec);
+    }
+    struct exec_call *call = mem_alloc(sizeof(*call));
+    *call = (struct exec_call){.head = {exec_transport(exec).ops},
+                               .exec = exec,
+                               .target = target,
+                               .events = events,
+                               .events_context = events_context,
+                               .fd = -1,
+                               .errors = STDERR_PIPE_INIT,
+                               .complaints = BUF_INIT(COMPLAINTS_MAX)};
+    call->last_words = loop_timer_create(exec->room->loop, last_words_over, call);
+    TAILQ_INSERT_TAIL(&exec->queue, call, place);
+    next_turn(exec);
+    return (struct transport_call *)call;
 }
 
 struct transport exec_transport(struct exec_transport *exec)
 {
-    return (struct transport){&exec_ops, exec};
+    static const struct transport_ops ops = {.call = exec_transport_call, .hang_up = hang_up};
+    return (struct transport){&ops, exec};
 }
 
 void exec_transport_close(struct exec_transport *exec)
 {
-    struct queue *queue = exec->state;
-    if (queue == NULL)
-        return;
-    loop_timer_destroy(queue->turn);
-    free(queue);
-    exec->state = NULL;
+    loop_timer_destroy(exec->turn);
+    exec->turn = NULL;
 }

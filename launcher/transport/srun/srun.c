@@ -221,7 +221,6 @@ static struct transport_call *ops_call(void *context, const struct transport_tar
 
 struct transport srun_transport(struct srun_transport *srun)
 {
-    static const struct transport_ops ops = {
-        .name = "srun", .call = ops_call, .hang_up = ops_hang_up};
+    static const struct transport_ops ops = {.call = ops_call, .hang_up = ops_hang_up};
     return (struct transport){.ops = &ops, .context = srun};
 }

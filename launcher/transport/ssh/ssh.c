@@ -429,7 +429,6 @@ static void ssh_ops_hang_up(struct transport_call *call)
 
 struct transport ssh_transport(struct ssh_transport *ssh)
 {
-    static const struct transport_ops ops = {
-        .name = "ssh", .call = ssh_ops_call, .hang_up = ssh_ops_hang_up};
+    static const struct transport_ops ops = {.call = ssh_ops_call, .hang_up = ssh_ops_hang_up};
     return (struct transport){.ops = &ops, .context = ssh};
 }

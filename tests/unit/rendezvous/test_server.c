@@ -37,14 +37,20 @@ struct fixture {
     const char *at_once; /* answer inside the callback */
 };
 
+static const char *const method_names[] = {
+#define METHOD_NAME(name, text) [name] = (text),
+    RENDEZVOUS_METHOD_LIST(METHOD_NAME)
+#undef METHOD_NAME
+};
+
 static void on_request(void *context, uint64_t token, const struct rendezvous_request *request)
 {
     struct fixture *f = context;
     f->requests++;
     f->token = token;
     f->length = request->length;
-    snprintf(f->path, sizeof(f->path), "%s %s/%s", rendezvous_method_name(request->method),
-             request->scope, request->key);
+    snprintf(f->path, sizeof(f->path), "%s %s/%s", method_names[request->method], request->scope,
+             request->key);
     snprintf(f->body, sizeof(f->body), "%.*s", (int)(request->length < 60 ? request->length : 60),
              request->length > 0 ? (const char *)request->body : "");
     if (f->at_once != NULL)
