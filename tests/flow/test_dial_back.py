@@ -152,7 +152,7 @@ class Start(Dialed):
         sruns = self.sruns()
         self.assertEqual(len(sruns), 1, sruns)
         agent = sruns[0]["argv"][-2]
-        self.assertEqual(sruns[0]["argv"], ["-N3", "-n3", "--ntasks-per-node=1", "-w", "a,b,c", "--export=ALL", "--overlap",
+        self.assertEqual(sruns[0]["argv"], ["-N3", "-n3", "-w", "a,b,c", "--ntasks-per-node=1", "--export=ALL", "--overlap",
                                             "--kill-on-bad-exit=1", "--no-kill", "--wait=0", "--mpi=none", "--input=none",
                                             "--chdir=/", agent, "--dial"])
         self.assertEqual(os.path.basename(agent), "hvdrun-agent")

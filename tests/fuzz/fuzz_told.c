@@ -10,7 +10,6 @@
 #include "transport/boot/inside_test.h"
 #include "transport/exec/words.h"
 #include "transport/srun/process.h"
-#include "transport/srun/process_test.h"
 
 static void tell(void *context, const char *line)
 {

@@ -2,24 +2,14 @@
 #include "transport/srun/process.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/buf.h"
-#include "base/fd.h"
 #include "base/mem.h"
-#include "base/strv.h"
 #include "io/dial_ends.h"
-#include "io/helpers.h"
 #include "model/hosts/hostlist_range.h"
-#include "transport/srun/process_test.h"
 
 /*
  * What the srun of this site can do: its --help in, a set of options out. Versions and sites (their
@@ -45,7 +35,7 @@ static bool has(const char *text, const char *name)
 bool srun_options_parse(const char *text, struct srun_options *options)
 {
     static const char *const names[] = {
-#define SRUN_OPTION_NAME(id, name) [id] = (name),
+#define SRUN_OPTION_NAME(id, name, word) [id] = (name),
         SRUN_OPTION_LIST(SRUN_OPTION_NAME)
 #undef SRUN_OPTION_NAME
     };
@@ -70,13 +60,6 @@ bool srun_options_parse(const char *text, struct srun_options *options)
 
 #define LIST_MAX ((size_t)64 << 20)
 
-static void add_if(struct strv *argv, const struct srun_options *options, enum srun_option option,
-                   const char *word)
-{
-    if (options->has[option])
-        strv_add(argv, word);
-}
-
 static char *join(char *const *words, size_t *count)
 {
     AUTO_BUF struct buf list = BUF_INIT(LIST_MAX);
@@ -87,29 +70,23 @@ static char *join(char *const *words, size_t *count)
 
 void srun_command_argv(const struct srun_command *command, struct strv *argv)
 {
-    const struct srun_options *has = command->options;
+    static const char *const words[] = {
+#define SRUN_OPTION_WORD(id, name, word) [id] = (word),
+        SRUN_OPTION_LIST(SRUN_OPTION_WORD)
+#undef SRUN_OPTION_WORD
+    };
+    const bool *has = command->options->has;
     size_t count = 0;
     char *nodes AUTO_FREE = join(command->nodes, &count);
     strv_add(argv, "srun");
     strv_printf(argv, "-N%zu", count);
     strv_printf(argv, "-n%zu", count);
-    add_if(argv, has, SRUN_NTASKS_PER_NODE, "--ntasks-per-node=1");
     strv_add(argv, "-w");
     strv_add(argv, nodes);
-    add_if(argv, has, SRUN_EXPORT, "--export=ALL");
-    add_if(argv, has, SRUN_OVERLAP, "--overlap");
-    add_if(argv, has, SRUN_KILL_ON_BAD_EXIT, "--kill-on-bad-exit=1");
-    add_if(argv, has, SRUN_NO_KILL, "--no-kill");
-    add_if(argv, has, SRUN_WAIT, "--wait=0");
-    add_if(argv, has, SRUN_MPI, "--mpi=none");
-    if (has->has[SRUN_CPU_BIND])
-        strv_add(argv, "--cpu-bind=none");
-    else
-        add_if(argv, has, SRUN_CPU_BIND_OLD, "--cpu_bind=none");
-    add_if(argv, has, SRUN_MEM, "--mem=0"); /* all that the job has, counted for no step */
-    add_if(argv, has, SRUN_INPUT, "--input=none");
-    add_if(argv, has, SRUN_CHDIR, "--chdir=/"); /* our folder need not be there */
-    add_if(argv, has, SRUN_JOB_NAME, "--job-name=hvdrun-agent");
+    for (size_t i = 0; i < SRUN_OPTIONS; i++) {
+        if (has[i] && (i != SRUN_CPU_BIND_OLD || !has[SRUN_CPU_BIND]))
+            strv_add(argv, words[i]);
+    }
     if (command->arguments != NULL)
         strv_copy(argv, strv_items(command->arguments));
     strv_add(argv, command->agent_path);
@@ -183,11 +160,6 @@ static int add_node(void *context, const char *name, struct error *err)
     return 0;
 }
 
-static bool is_blank(char byte)
-{
-    return byte == ' ' || byte == '\t';
-}
-
 /* `text` is a list of nodes; commas inside of brackets are the range's. */
 static bool add_nodes(const char *text, size_t length, struct strv *nodes)
 {
@@ -195,7 +167,7 @@ static bool add_nodes(const char *text, size_t length, struct strv *nodes)
     int depth = 0;
     for (size_t i = 0; i <= length; i++) {
         char byte = i < length ? text[i] : ',';
-        if (is_blank(byte))
+        if (byte == ' ' || byte == '\t')
             return false;
         depth += (byte == '[') - (byte == ']');
         if (byte != ',' || (depth > 0 && i < length))
@@ -248,144 +220,4 @@ bool srun_complaint_is_end(const char *line)
     return strstr(line, "forcing job termination") != NULL ||
            strstr(line, "Job step aborted") != NULL || strstr(line, "CANCELLED AT") != NULL ||
            strstr(line, "has been revoked") != NULL;
-}
-
-/* The process. */
-
-#define SAID_MAX ((size_t)8192)
-
-struct srun_process {
-    struct helpers *helpers;
-    const struct srun_process_events *events;
-    void *context;
-    pid_t pid; /* 0: it has ended, or was let go */
-    int wait_status;
-    struct stderr_pipe errors;
-    struct buf said;
-};
-
-static void said(void *context, const char *line)
-{
-    struct srun_process *process = context;
-    buf_printf(&process->said, "%s\n", line); /* a line for which there is no room is left out */
-    process->events->line(process->context, line);
-}
-
-static void silent(void *context)
-{
-    struct srun_process *process = context;
-    process->events->silent(process->context);
-}
-
-static void exited(void *context, int wait_status)
-{
-    struct srun_process *process = context;
-    process->pid = 0;
-    process->wait_status = wait_status;
-    process->events->exited(process->context, wait_status);
-}
-
-static int spawn(struct srun_process *process, const struct srun_process_spec *spec,
-                 struct error *err)
-{
-    const struct srun_settings *settings = spec->settings;
-    AUTO_STRV struct strv argv = STRV_INIT, env = STRV_INIT;
-    AUTO_FREE char *path = child_find("srun", getenv("PATH"), NULL, NULL);
-    struct srun_command command = {.options = spec->options,
-                                   .nodes = strv_items(spec->nodes),
-                                   .arguments = spec->arguments,
-                                   .agent_path = settings->agent_path};
-    struct srun_secrets secrets = {.addresses = settings->addresses,
-                                   .port = dial_back_port(spec->dial),
-                                   .key = dial_back_key(spec->dial),
-                                   .job_id = settings->room->job_id};
-    if (path == NULL)
-        return error_set(err, "srun was not found in PATH: add the folder of Slurm's programs to "
-                              "it, or reach the nodes with --transport ssh");
-    AUTO_FD int null_fd = fd_open("/dev/null", O_RDWR | O_CLOEXEC, 0);
-    if (null_fd < 0)
-        return error_errno(err, errno, "cannot start srun");
-    AUTO_FD int errors_fd =
-        stderr_pipe_open(&process->errors, settings->room->loop, said, silent, process);
-    if (errors_fd < 0)
-        return error_errno(err, errno, "cannot create a pipe for srun");
-    srun_command_argv(&command, &argv);
-    srun_command_env(environ, &secrets, &env);
-    struct child_spec child = {.path = path,
-                               .argv = strv_items(&argv),
-                               .envp = strv_items(&env),
-                               .fds = {null_fd, errors_fd, errors_fd},
-                               .keep_fd = -1};
-    /* Without its srun Slurm kills the step, agents in the middle of cleaning up included. They end
-     * when we are gone, and srun ends with them. */
-    process->pid = helpers_start_lasting(process->helpers, &child, exited, process, err);
-    return process->pid < 0 ? -1 : 0;
-}
-
-struct srun_process *srun_process_start(const struct srun_process_spec *spec,
-                                        const struct srun_process_events *events, void *context,
-                                        struct error *err)
-{
-    struct srun_process *process = mem_alloc(sizeof(*process));
-    *process = (struct srun_process){.helpers = spec->settings->room->helpers,
-                                     .events = events,
-                                     .context = context,
-                                     .errors = STDERR_PIPE_INIT,
-                                     .said = BUF_INIT(SAID_MAX)};
-    if (spawn(process, spec, err) == 0)
-        return process;
-    srun_process_destroy(process);
-    return NULL;
-}
-
-void srun_process_let_go(struct srun_process *process)
-{
-    srun_process_ignore(process);
-    if (process->pid > 0)
-        helpers_let_go(process->helpers, process->pid);
-    process->pid = 0;
-}
-
-void srun_process_destroy(struct srun_process *process)
-{
-    if (process == NULL)
-        return;
-    srun_process_let_go(process);
-    buf_destroy(&process->said);
-    free(process);
-}
-
-void srun_process_ask(struct srun_process *process)
-{
-    if (process->pid > 0)
-        kill(-process->pid, SIGTERM); /* a helper leads a group of its own */
-}
-
-void srun_process_ignore(struct srun_process *process)
-{
-    stderr_pipe_close(&process->errors);
-}
-
-bool srun_process_is_silent(const struct srun_process *process)
-{
-    return process->errors.fd < 0;
-}
-
-const char *srun_process_said(const struct srun_process *process)
-{
-    return buf_text(&process->said);
-}
-
-const char *srun_process_last_line(const struct srun_process *process)
-{
-    return process->errors.lines.last;
-}
-
-char *srun_process_end(const struct srun_process *process)
-{
-    int status = process->wait_status;
-    if (WIFSIGNALED(status))
-        return mem_printf("srun was killed by signal %d (%s)", WTERMSIG(status),
-                          strsignal(WTERMSIG(status)));
-    return mem_printf("srun ended with exit status %d", WEXITSTATUS(status));
 }

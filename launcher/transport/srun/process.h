@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process of one srun: what it can do, its command, what it says on stderr, and its end. */
+/* What srun can do, the command of one, and what it says on stderr. Pure. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "transport/dial_back.h"
-#include "transport/transports.h"
+#include "base/strv.h"
 
-#define SRUN_OPTION_LIST(X)                      \
-    X(SRUN_EXPORT, "export")                     \
-    X(SRUN_NTASKS_PER_NODE, "ntasks-per-node")   \
-    X(SRUN_OVERLAP, "overlap")                   \
-    X(SRUN_KILL_ON_BAD_EXIT, "kill-on-bad-exit") \
-    X(SRUN_NO_KILL, "no-kill")                   \
-    X(SRUN_WAIT, "wait")                         \
-    X(SRUN_MPI, "mpi")                           \
-    X(SRUN_CPU_BIND, "cpu-bind")                 \
-    X(SRUN_CPU_BIND_OLD, "cpu_bind")             \
-    X(SRUN_MEM, "mem")                           \
-    X(SRUN_INPUT, "input")                       \
-    X(SRUN_CHDIR, "chdir")                       \
-    X(SRUN_JOB_NAME, "job-name")
+/* The options that hvdrun gives to an srun that has them, in their order. */
+#define SRUN_OPTION_LIST(X)                                                          \
+    X(SRUN_NTASKS_PER_NODE, "ntasks-per-node", "--ntasks-per-node=1")                \
+    X(SRUN_EXPORT, "export", "--export=ALL")                                         \
+    X(SRUN_OVERLAP, "overlap", "--overlap")                                          \
+    X(SRUN_KILL_ON_BAD_EXIT, "kill-on-bad-exit", "--kill-on-bad-exit=1")             \
+    X(SRUN_NO_KILL, "no-kill", "--no-kill")                                          \
+    X(SRUN_WAIT, "wait", "--wait=0")                                                 \
+    X(SRUN_MPI, "mpi", "--mpi=none")                                                 \
+    X(SRUN_CPU_BIND, "cpu-bind", "--cpu-bind=none")                                  \
+    X(SRUN_CPU_BIND_OLD, "cpu_bind", "--cpu_bind=none") /* without the one before */ \
+    X(SRUN_MEM, "mem", "--mem=0") /* all that the job has, counted for no step */    \
+    X(SRUN_INPUT, "input", "--input=none")                                           \
+    X(SRUN_CHDIR, "chdir", "--chdir=/") /* our folder need not be there */           \
+    X(SRUN_JOB_NAME, "job-name", "--job-name=hvdrun-agent")
 
 enum srun_option {
-#define SRUN_OPTION_ENUM(id, name) id,
+#define SRUN_OPTION_ENUM(id, name, word) id,
     SRUN_OPTION_LIST(SRUN_OPTION_ENUM)
 #undef SRUN_OPTION_ENUM
         SRUN_OPTIONS
@@ -38,41 +38,25 @@ struct srun_options {
  * nothing is set. An option is there when "--NAME" is, as a whole word. */
 bool srun_options_parse(const char *text, struct srun_options *options);
 
-struct srun_process_spec { /* borrowed for the call, but for the settings */
-    const struct srun_settings *settings;
-    const struct srun_options *options;
-    const struct strv *arguments; /* of the user; NULL: none */
-    const struct dial_back *dial; /* to which its agents connect */
-    const struct strv *nodes;     /* where it starts agents */
+struct srun_command {
+    const struct srun_options *options; /* of this srun */
+    char *const *nodes;                 /* NULL-ended, at least one */
+    const struct strv *arguments;       /* of the user, after ours; NULL: none */
+    const char *agent_path;
+};
+void srun_command_argv(const struct srun_command *command, struct strv *argv);
+
+/* What the agents need to know. It goes through the environment, never through argv (D9). */
+struct srun_secrets {
+    char *const *addresses; /* numeric, best first, NULL-ended */
+    int port;
+    const char *key;
+    const char *job_id;
 };
 
-struct srun_process_events { /* from the loop */
-    void (*line)(void *context, const char *line);
-    void (*silent)(void *context); /* its stderr has ended */
-    void (*exited)(void *context, int wait_status);
-};
-
-struct srun_process;
-
-/* NULL: it could not be started. */
-struct srun_process *srun_process_start(const struct srun_process_spec *spec,
-                                        const struct srun_process_events *events, void *context,
-                                        struct error *err);
-void srun_process_destroy(struct srun_process *process); /* lets it go; accepts NULL */
-
-void srun_process_ask(struct srun_process *process);    /* SIGTERM */
-void srun_process_let_go(struct srun_process *process); /* no event comes any more */
-
-/* Closes its stderr. */
-void srun_process_ignore(struct srun_process *process);
-bool srun_process_is_silent(const struct srun_process *process); /* its stderr is closed */
-
-/* The lines that it has said so far, and the last of them. "": none. */
-const char *srun_process_said(const struct srun_process *process);
-const char *srun_process_last_line(const struct srun_process *process);
-
-/* "srun was killed by signal 9 (Killed)". The caller's. */
-char *srun_process_end(const struct srun_process *process);
+/* `from` without what would change the step, and what belongs to this machine (TMPDIR), with
+ * HVDRUN_AGENT_*. */
+void srun_command_env(char *const *from, const struct srun_secrets *secrets, struct strv *env);
 
 /* What a line of srun, slurmstepd, or an agent that cannot dial back, is about. */
 

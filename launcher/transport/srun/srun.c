@@ -16,25 +16,18 @@
 #define HELP_MS 10000
 #define GUESTS_BESIDE_NODES 64
 
-/* A call, and its place in the queue until its step begins. */
-struct queued_call {
-    struct srun_call call; /* first: hang_up gets this address */
-    struct srun_transport *srun;
-    struct queued_call *next;
-};
-
 struct srun_transport {
     const struct srun_settings *settings;
     struct strv arguments;
     struct dial_back *dial;
-    struct queued_call *first; /* of those that wait */
+    TAILQ_HEAD(, srun_call) queue;
     struct loop_timer *turn, *tell_idle;
     struct program *help;
     bool has_options;
     struct srun_options options;
     struct srun_step_config step_config;
     struct srun_step **steps;
-    size_t count;
+    size_t count, room;
 };
 
 static void step_over(void *context, struct srun_step *step)
@@ -60,18 +53,18 @@ static void became_idle(void *context)
  * may change the queue. */
 static void begin_step(struct srun_transport *srun)
 {
-    struct srun_call **calls = NULL;
-    size_t count = 0;
+    struct srun_call **calls = NULL, *call;
+    size_t count = 0, room = 0;
     do {
-        calls = mem_resize_array(calls, count + 1, sizeof(struct srun_call *));
-        calls[count++] = &srun->first->call;
-        srun->first = srun->first->next;
-    } while (srun->first != NULL && !srun->settings->one_each);
-    srun->steps = mem_resize_array(srun->steps, srun->count + 1, sizeof(struct srun_step *));
+        call = TAILQ_FIRST(&srun->queue);
+        TAILQ_REMOVE(&srun->queue, call, place);
+        calls = mem_one_more(calls, count, &room, sizeof(call));
+        calls[count++] = call;
+    } while (!TAILQ_EMPTY(&srun->queue) && !srun->settings->one_each);
+    srun->steps = mem_one_more(srun->steps, srun->count, &srun->room, sizeof(struct srun_step *));
     srun->steps[srun->count] = srun_step_create(&srun->step_config, calls, count);
     srun->count++;
-    free(calls);
-    if (srun->first != NULL)
+    if (!TAILQ_EMPTY(&srun->queue))
         loop_timer_set(srun->turn, 0);
 }
 
@@ -106,7 +99,7 @@ static void ask_for_help(struct srun_transport *srun)
 static void turn_fire(void *context)
 {
     struct srun_transport *srun = context;
-    if (srun->first == NULL || srun->help != NULL)
+    if (TAILQ_EMPTY(&srun->queue) || srun->help != NULL)
         return;
     if (srun->has_options)
         begin_step(srun);
@@ -144,6 +137,7 @@ struct srun_transport *srun_transport_create(const struct srun_settings *setting
 {
     struct srun_transport *srun = mem_alloc(sizeof(*srun));
     *srun = (struct srun_transport){.settings = settings};
+    TAILQ_INIT(&srun->queue);
     srun->turn = loop_timer_create(settings->room->loop, turn_fire, srun);
     srun->tell_idle = loop_timer_create(settings->room->loop, became_idle, srun);
     if (open_parts(srun, err) < 0) {
@@ -179,44 +173,32 @@ bool srun_transport_is_idle(const struct srun_transport *srun)
     return srun->count == 0;
 }
 
-static void unqueue(struct queued_call *call)
-{
-    struct queued_call **at = &call->srun->first;
-    while (*at != call)
-        at = &(*at)->next;
-    *at = call->next;
-}
-
 static void ops_hang_up(struct transport_call *transport_call)
 {
-    struct queued_call *queued = (struct queued_call *)transport_call;
-    struct srun_call *call = &queued->call;
-    if (call->state == SRUN_QUEUED)
-        unqueue(queued);
-    if (call->step != NULL)
+    struct srun_call *call = (struct srun_call *)transport_call;
+    if (call->step == NULL)
+        TAILQ_REMOVE(&call->srun->queue, call, place);
+    else
         srun_step_leave(call);
     dial_back_forget(call->claim);
     free(call->fate);
-    free(queued);
+    free(call);
 }
 
 static struct transport_call *ops_call(void *context, const struct transport_target *target,
                                        const struct transport_events *events, void *events_context)
 {
     struct srun_transport *srun = context;
-    struct queued_call *queued = mem_alloc(sizeof(*queued));
-    queued->srun = srun;
-    queued->call = (struct srun_call){.head = {srun_transport(srun).ops},
-                                      .target = target,
-                                      .called_ms = clock_mono_ms(),
-                                      .events = events,
-                                      .events_context = events_context};
-    struct queued_call **end = &srun->first;
-    while (*end != NULL)
-        end = &(*end)->next;
-    *end = queued;
+    struct srun_call *call = mem_alloc(sizeof(*call));
+    *call = (struct srun_call){.head = {srun_transport(srun).ops},
+                               .srun = srun,
+                               .target = target,
+                               .called_ms = clock_mono_ms(),
+                               .events = events,
+                               .events_context = events_context};
+    TAILQ_INSERT_TAIL(&srun->queue, call, place);
     loop_timer_set(srun->turn, 0);
-    return (struct transport_call *)queued;
+    return (struct transport_call *)call;
 }
 
 struct transport srun_transport(struct srun_transport *srun)

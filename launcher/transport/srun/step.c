@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/srun/step.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "io/helpers.h"
 #include "transport/exec/words.h"
-#include "transport/srun/process.h"
 
 #define LAST_WORDS_MS 1000 /* of srun, until the end of its stderr */
-#define FATE_MS 300        /* the cause may come after the news */
+#define SAID_MAX ((size_t)8192)
+#define FATE_MS 300 /* the cause may come after the news */
 
 enum step_phase { RUNNING, LINGERING, ASKED, GONE };
 
@@ -25,8 +30,11 @@ struct srun_step {
     enum step_phase phase;
     bool had_agents;
     bool was_cut; /* an agent that was still connected was hung up on: it may be out of reach */
-    struct srun_process *srun; /* NULL: it could not be started */
-    struct loop_timer *timer;  /* RUNNING: for agents to come; later: for its end */
+    pid_t pid;    /* of srun; 0: it has ended, was let go, or could not be started */
+    int wait_status;
+    struct stderr_pipe errors;
+    struct buf said;          /* the lines of srun so far */
+    struct loop_timer *timer; /* RUNNING: for agents to come; later: for its end */
     struct loop_timer *last_words;
     bool told_over;
 };
@@ -54,8 +62,7 @@ static void fail(struct srun_step *step, struct srun_call *call, enum transport_
                  const char *otherwise)
 {
     char line[STDERR_LINE_MAX + 1];
-    const char *said = step->srun == NULL ? "" : srun_process_said(step->srun);
-    const char *known = srun_complaint_find(said, line, sizeof(line));
+    const char *known = srun_complaint_find(buf_text(&step->said), line, sizeof(line));
     char *text AUTO_FREE = known == NULL ? NULL : mem_printf("%s (%s)", known, line);
     call_fail(call, stage, text == NULL ? otherwise : text);
 }
@@ -102,18 +109,22 @@ static void drop_all(struct srun_step *step, const char *why)
 
 /* The end of the step */
 
-static bool is_over(const struct srun_step *step)
-{
-    return step->count == 0 && step->phase == GONE;
-}
-
 /* The last thing that a callback does: the step may be gone after it. */
 static void check_over(struct srun_step *step)
 {
-    if (!is_over(step) || step->told_over)
+    if (step->count > 0 || step->phase != GONE || step->told_over)
         return;
     step->told_over = true;
     loop_timer_set(step->timer, 0);
+}
+
+/* No event of srun comes any more. */
+static void let_go(struct srun_step *step)
+{
+    stderr_pipe_close(&step->errors);
+    if (step->pid > 0)
+        helpers_let_go(step->config->settings->room->helpers, step->pid);
+    step->pid = 0;
 }
 
 static void timer_fire(void *context)
@@ -131,11 +142,12 @@ static void timer_fire(void *context)
     }
     case LINGERING:
         step->phase = ASKED;
-        srun_process_ask(step->srun);
+        if (step->pid > 0)
+            kill(-step->pid, SIGTERM); /* a helper leads a group of its own */
         loop_timer_set(step->timer, SRUN_PATIENCE_MS);
         return;
     case ASKED:
-        srun_process_let_go(step->srun);
+        let_go(step);
         step->phase = GONE;
         break;
     case GONE: break;
@@ -163,12 +175,12 @@ static void last_words_over(void *context)
     }
     if (step->phase != GONE)
         return;
-    char *end AUTO_FREE = srun_process_end(step->srun);
-    const char *last = srun_process_last_line(step->srun);
+    char *end AUTO_FREE = child_end_text("srun", step->wait_status);
+    const char *last = step->errors.lines.last;
     char *otherwise AUTO_FREE =
         mem_printf("%s before the agent dialled back%s%s%s", end, last[0] == '\0' ? "" : " (", last,
                    last[0] == '\0' ? "" : ")");
-    srun_process_ignore(step->srun);
+    stderr_pipe_close(&step->errors);
     fail_all(step, STAGE_START, otherwise);
 }
 
@@ -176,9 +188,11 @@ static void srun_exited(void *context, int wait_status)
 {
     struct srun_step *step = context;
     step->phase = GONE;
+    step->pid = 0;
+    step->wait_status = wait_status;
     loop_timer_clear(step->timer);
     if (wait_status != 0) {
-        char *end AUTO_FREE = srun_process_end(step->srun);
+        char *end AUTO_FREE = child_end_text("srun", step->wait_status);
         char *why AUTO_FREE = mem_printf("%s, and Slurm ends the agents with it", end);
         if (WIFSIGNALED(wait_status))
             drop_all(step, why);
@@ -186,9 +200,9 @@ static void srun_exited(void *context, int wait_status)
             explain_all(step, why);
     }
     if (find(step, SRUN_STARTING, NULL) != NULL)
-        loop_timer_set(step->last_words, srun_process_is_silent(step->srun) ? 0 : LAST_WORDS_MS);
+        loop_timer_set(step->last_words, step->errors.fd < 0 ? 0 : LAST_WORDS_MS);
     else
-        srun_process_ignore(step->srun);
+        stderr_pipe_close(&step->errors);
     check_over(step);
 }
 
@@ -220,6 +234,7 @@ static void srun_said(void *context, const char *line)
     struct srun_step *step = context;
     const struct srun_settings *settings = step->config->settings;
     AUTO_STRV struct strv nodes = STRV_INIT;
+    buf_printf(&step->said, "%s\n", line); /* a line for which there is no room is left out */
     bool is_news = step->phase == RUNNING && step->had_agents;
     settings->note(settings->context, is_news ? LOG_WARNING : LOG_INFO, line);
     const char *said = srun_complaint_about(line, &nodes);
@@ -270,20 +285,41 @@ static void agent_failed(void *context, const char *why)
 
 /* The start of the step */
 
-static int start(struct srun_step *step, struct error *err)
+static int run_srun(struct srun_step *step, struct error *err)
 {
-    static const struct srun_process_events events = {srun_said, srun_silent, srun_exited};
     const struct srun_step_config *config = step->config;
-    AUTO_STRV struct strv nodes = STRV_INIT;
+    const struct srun_settings *settings = config->settings;
+    AUTO_STRV struct strv nodes = STRV_INIT, argv = STRV_INIT, env = STRV_INIT;
+    AUTO_FREE char *path = child_find("srun", getenv("PATH"), NULL, NULL);
+    if (path == NULL)
+        return error_set(err, "srun was not found in PATH: add the folder of Slurm's programs to "
+                              "it, or reach the nodes with --transport ssh");
+    AUTO_FD int null_fd = fd_open("/dev/null", O_RDWR | O_CLOEXEC, 0);
+    AUTO_FD int errors_fd =
+        stderr_pipe_open(&step->errors, settings->room->loop, srun_said, srun_silent, step);
+    if (null_fd < 0 || errors_fd < 0)
+        return error_errno(err, errno, "cannot create the streams for srun");
     for (size_t i = 0; i < step->count; i++)
         strv_add(&nodes, step->calls[i]->target->host);
-    struct srun_process_spec spec = {.settings = config->settings,
-                                     .options = config->options,
-                                     .arguments = config->arguments,
-                                     .dial = config->dial,
-                                     .nodes = &nodes};
-    step->srun = srun_process_start(&spec, &events, step, err);
-    return step->srun == NULL ? -1 : 0;
+    struct srun_command command = {.options = config->options,
+                                   .nodes = strv_items(&nodes),
+                                   .arguments = config->arguments,
+                                   .agent_path = settings->agent_path};
+    struct srun_secrets secrets = {.addresses = settings->addresses,
+                                   .port = dial_back_port(config->dial),
+                                   .key = dial_back_key(config->dial),
+                                   .job_id = settings->room->job_id};
+    srun_command_argv(&command, &argv);
+    srun_command_env(environ, &secrets, &env);
+    struct child_spec child = {.path = path,
+                               .argv = strv_items(&argv),
+                               .envp = strv_items(&env),
+                               .fds = {null_fd, errors_fd, errors_fd},
+                               .keep_fd = -1};
+    /* Without its srun Slurm kills the step, agents in the middle of cleaning up included. They end
+     * when we are gone, and srun ends with them. */
+    step->pid = helpers_start_lasting(settings->room->helpers, &child, srun_exited, step, err);
+    return step->pid < 0 ? -1 : 0;
 }
 
 struct srun_step *srun_step_create(const struct srun_step_config *config, struct srun_call **calls,
@@ -294,8 +330,10 @@ struct srun_step *srun_step_create(const struct srun_step_config *config, struct
     struct srun_step *step = mem_alloc(sizeof(*step));
     struct error err = ERROR_INIT;
     *step = (struct srun_step){.config = config,
-                               .calls = mem_dup(calls, count * sizeof(struct srun_call *)),
-                               .count = count};
+                               .calls = calls,
+                               .count = count,
+                               .errors = STDERR_PIPE_INIT,
+                               .said = BUF_INIT(SAID_MAX)};
     step->timer = loop_timer_create(loop, timer_fire, step);
     step->last_words = loop_timer_create(loop, last_words_over, step);
     for (size_t i = 0; i < count; i++) {
@@ -304,13 +342,14 @@ struct srun_step *srun_step_create(const struct srun_step_config *config, struct
         calls[i]->claim = dial_back_expect(config->dial, calls[i]->target->host, &events, calls[i]);
         calls[i]->events->stage(calls[i]->events_context, STAGE_START);
     }
-    if (start(step, &err) == 0) {
+    if (run_srun(step, &err) == 0) {
         int64_t waited = clock_mono_ms() - step->calls[0]->called_ms; /* they are of one turn */
         int64_t left = config->settings->limit_ms - waited;
         loop_timer_set(step->timer, left > 0 ? left : 0);
         return step;
     }
     step->phase = GONE;
+    let_go(step);
     fail_all(step, STAGE_START, err.text);
     return step;
 }
@@ -336,7 +375,8 @@ void srun_step_leave(struct srun_call *call)
 
 void srun_step_destroy(struct srun_step *step)
 {
-    srun_process_destroy(step->srun);
+    let_go(step);
+    buf_destroy(&step->said);
     loop_timer_destroy(step->timer);
     loop_timer_destroy(step->last_words);
     free(step->calls);

@@ -20,10 +20,12 @@
  */
 #pragma once
 
+#include <sys/queue.h>
+
 #include "base/strv.h"
 #include "transport/dial_back.h"
 #include "transport/srun/process.h"
-#include "transport/transport.h"
+#include "transport/transports.h"
 
 #define SRUN_LINGER_MS 1500
 #define SRUN_PATIENCE_MS 1000
@@ -42,7 +44,9 @@ struct srun_call {
     bool explained;    /* `lost` has come */
     char *fate;        /* of an agent that will not come: what Slurm says; NULL */
     struct dial_back_claim *claim;
-    struct srun_step *step; /* NULL while it is queued */
+    struct srun_transport *srun;
+    TAILQ_ENTRY(srun_call) place; /* while it is queued */
+    struct srun_step *step;       /* NULL until then */
 };
 
 struct srun_step_config {
@@ -54,7 +58,8 @@ struct srun_step_config {
     void *context;
 };
 
-/* `calls` are taken over: SRUN_STARTING, or SRUN_OVER and failed. The config is borrowed. */
+/* Takes the array `calls`. They are SRUN_STARTING then, or SRUN_OVER and failed. The config is
+ * borrowed. */
 struct srun_step *srun_step_create(const struct srun_step_config *config, struct srun_call **calls,
                                    size_t count);
 void srun_step_leave(struct srun_call *call); /* the call is hung up */

@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "transport/srun/process_test.h"
+#include "transport/srun/process.h"
 
 static char *const nodes[] = {(char *)"node1", (char *)"gpu007", NULL};
 
@@ -43,7 +43,7 @@ static void test_all_options(void **state)
     for (int i = 0; i < SRUN_OPTIONS; i++)
         options.has[i] = true;
     expect_argv(&options, NULL,
-                "srun -N2 -n2 --ntasks-per-node=1 -w node1,gpu007 --export=ALL --overlap "
+                "srun -N2 -n2 -w node1,gpu007 --ntasks-per-node=1 --export=ALL --overlap "
                 "--kill-on-bad-exit=1 --no-kill --wait=0 --mpi=none --cpu-bind=none --mem=0 "
                 "--input=none --chdir=/ --job-name=hvdrun-agent /x/agent --dial");
 }

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "transport/srun/process_test.h"
+#include "transport/srun/process.h"
 
 /* Lines as Slurm prints them; other lines of the same help are left out. */
 static const char slurm_22_05[] =
