@@ -72,8 +72,10 @@ static void attempt_close(struct dial_attempt *attempt)
     fd_close(&attempt->fd);
 }
 
-static void dial_destroy(struct dial *dial)
+void dial_cancel(struct dial *dial)
 {
+    if (dial == NULL)
+        return;
     for (size_t i = 0; i < dial->count; i++)
         attempt_close(&dial->attempts[i]);
     loop_timer_destroy(dial->next);
@@ -87,7 +89,7 @@ static void dial_answer(struct dial *dial, const struct dial_result *result)
 {
     void (*done)(void *, const struct dial_result *) = dial->done;
     void *context = dial->context;
-    dial_destroy(dial);
+    dial_cancel(dial);
     done(context, result);
 }
 
@@ -144,11 +146,11 @@ static void explain(const struct dial *dial, struct dial_result *result)
     }
 }
 
-static void dial_fail(struct dial *dial)
+static void dial_fail(void *context)
 {
     struct dial_result result = {.fd = -1};
-    explain(dial, &result);
-    dial_answer(dial, &result);
+    explain(context, &result);
+    dial_answer(context, &result);
 }
 
 static void attempt_won(struct dial_attempt *attempt)
@@ -216,11 +218,6 @@ static void next_fire(void *context)
         attempt_start(&dial->attempts[dial->started++]);
 }
 
-static void deadline_fire(void *context)
-{
-    dial_fail(context);
-}
-
 struct dial *dial_start(struct loop *loop, const struct resolve_result *addresses, int port,
                         const char *service, int64_t limit_ms, int64_t dead_after_ms,
                         void (*done)(void *context, const struct dial_result *result),
@@ -246,14 +243,8 @@ struct dial *dial_start(struct loop *loop, const struct resolve_result *addresse
         ((struct sockaddr_in *)&attempt->address)->sin_port = htons((uint16_t)port);
     }
     dial->next = loop_timer_create(loop, next_fire, dial);
-    dial->deadline = loop_timer_create(loop, deadline_fire, dial);
+    dial->deadline = loop_timer_create(loop, dial_fail, dial);
     loop_timer_set(dial->next, 0);
     loop_timer_set(dial->deadline, limit_ms);
     return dial;
-}
-
-void dial_cancel(struct dial *dial)
-{
-    if (dial != NULL)
-        dial_destroy(dial);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/strv.h"
+#include "base/text.h"
 #include "io/listener.h"
 #include "io/loop.h"
 #include "io/tls_stream.h"
@@ -31,7 +33,7 @@ struct dial_back_guest {
     struct loop_fd *watch;
     struct loop_timer *deadline;
     char peer[64];
-    struct dial_back_guest *next; /* younger */
+    TAILQ_ENTRY(dial_back_guest) place;
 };
 
 struct dial_back_claim {
@@ -42,7 +44,7 @@ struct dial_back_claim {
     struct tls_stream *stream; /* NULL: it has not come, or is over */
     bool has_come, has_gone, has_failed;
     char peer[64]; /* of its first connection */
-    struct dial_back_claim *next;
+    TAILQ_ENTRY(dial_back_claim) place;
 };
 
 struct dial_back {
@@ -50,13 +52,12 @@ struct dial_back {
     struct tls_party *party;
     char key[2 * TLS_KEY_SIZE + 1];
     struct listener *listener;
-    struct dial_back_guest *oldest;
-    int guests;
+    TAILQ_HEAD(, dial_back_guest) guests; /* the oldest first */
+    int guest_count;
     bool gave_up; /* a claim failed, or ended before its agent came: the agent may still come */
-    struct dial_back_claim *claims; /* in the order in which they were made */
-    struct dial_back_claim **last;
-    struct strv former;           /* names of claims that are over, if agents return */
-    struct strv warned[SUBJECTS]; /* refused agents try again, and one warning is enough */
+    TAILQ_HEAD(, dial_back_claim) claims; /* in the order in which they were made */
+    struct strv former;                   /* names of claims that are over, if agents return */
+    struct strv warned[SUBJECTS];         /* refused agents try again, and one warning is enough */
 };
 
 static bool is_in(const struct strv *list, const char *text)
@@ -89,37 +90,23 @@ static void warn(struct dial_back *dial, enum subject subject, char *line)
 
 /* Guests */
 
-static void guest_unlink(struct dial_back_guest *guest)
-{
-    struct dial_back_guest **at = &guest->dial->oldest;
-    while (*at != guest)
-        at = &(*at)->next;
-    *at = guest->next;
-    guest->dial->guests--;
-}
-
 static void guest_close(struct dial_back_guest *guest)
 {
-    guest_unlink(guest);
+    TAILQ_REMOVE(&guest->dial->guests, guest, place);
+    guest->dial->guest_count--;
     loop_fd_destroy(guest->watch);
     loop_timer_destroy(guest->deadline);
-    if (guest->end.session != NULL)
-        guest->end.module->destroy(guest->end.session);
+    guest->end.module->destroy(guest->end.session);
     fd_close(&guest->end.fd);
     free(guest);
 }
 
-/* What `identity` claims to be; NULL: no node of this job. */
-static const char *claimed_name(const struct dial_back *dial, const char *identity)
+/* What the agent claims to be; NULL: no node of this job. */
+static const char *claimed_name(const struct dial_back_guest *guest)
 {
-    const char *words[] = {DIAL_BACK_IDENTITY, dial->config.job_id};
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        size_t length = strlen(words[i]);
-        if (strncmp(identity, words[i], length) != 0 || identity[length] != ':')
-            return NULL;
-        identity += length + 1;
-    }
-    return identity;
+    char *ours AUTO_FREE = mem_printf(DIAL_BACK_IDENTITY ":%s:", guest->dial->config.job_id);
+    const char *identity = guest->end.module->identity(guest->end.session);
+    return text_begins(identity, ours) ? identity + strlen(ours) : NULL;
 }
 
 static void refuse(struct dial_back_guest *guest, const char *why)
@@ -160,15 +147,16 @@ static bool welcome(struct dial_back_guest *guest)
 /* Strangers leave, if their descriptors are needed. `kept` may be NULL. false: there were none. */
 static bool close_guests(struct dial_back *dial, const struct dial_back_guest *kept)
 {
-    bool is_any = false;
-    for (struct dial_back_guest *guest = dial->oldest, *next; guest != NULL; guest = next) {
-        next = guest->next;
+    bool closed = false;
+    for (struct dial_back_guest *guest = TAILQ_FIRST(&dial->guests), *next; guest != NULL;
+         guest = next) {
+        next = TAILQ_NEXT(guest, place);
         if (guest != kept) {
             guest_close(guest);
-            is_any = true;
+            closed = true;
         }
     }
-    return is_any;
+    return closed;
 }
 
 static struct tls_stream *make_stream(struct dial_back_guest *guest, struct dial_back_claim *claim,
@@ -209,23 +197,28 @@ static void take_in(struct dial_back_guest *guest, struct dial_back_claim *claim
     claim->events->up(claim->context, &stream);
 }
 
+static bool is_any(const char *name)
+{
+    return name != NULL && strcmp(name, DIAL_BACK_ANY) == 0;
+}
+
 /* The one of that name, whatever has become of it. NULL: none. */
 static struct dial_back_claim *find_claim(const struct dial_back *dial, const char *name)
 {
-    bool any = name != NULL && strcmp(name, DIAL_BACK_ANY) == 0;
-    struct dial_back_claim *claim = name == NULL ? NULL : dial->claims;
-    while (claim != NULL &&
-           (claim->has_failed || (any ? claim->has_come : strcmp(claim->name, name) != 0)))
-        claim = claim->next;
-    return claim;
+    struct dial_back_claim *claim;
+    TAILQ_FOREACH (claim, &dial->claims, place) {
+        bool fits = is_any(name) ? !claim->has_come : text_same(claim->name, name);
+        if (fits && !claim->has_failed)
+            return claim;
+    }
+    return NULL;
 }
 
 static void refuse_stranger(struct dial_back_guest *guest, const char *name)
 {
     struct dial_back *dial = guest->dial;
-    bool may_come =
-        dial->gave_up ||
-        (name != NULL && (find_claim(dial, name) != NULL || is_in(&dial->former, name)));
+    bool may_come = dial->gave_up || find_claim(dial, name) != NULL ||
+                    (name != NULL && is_in(&dial->former, name));
     char *line =
         mem_printf("refused an agent from %s: it identifies itself as %s, which hvdrun does "
                    "not expect",
@@ -256,7 +249,7 @@ static struct dial_back_claim *admit(struct dial_back_guest *guest, const char *
 static void check_claim(struct dial_back_guest *guest)
 {
     struct dial_back *dial = guest->dial;
-    const char *name = claimed_name(dial, guest->end.module->identity(guest->end.session));
+    const char *name = claimed_name(guest);
     struct dial_back_claim *claim = find_claim(dial, name);
     bool is_name = name != NULL && name_is_safe(name, strlen(name));
     if (claim == NULL && is_name && dial->config.stranger != NULL) {
@@ -264,7 +257,7 @@ static void check_claim(struct dial_back_guest *guest)
         if (claim == NULL)
             return;
     }
-    bool any = name != NULL && strcmp(name, DIAL_BACK_ANY) == 0;
+    bool any = is_any(name);
     if (claim == NULL && any && dial->config.stranger != NULL) {
         tell(dial, LOG_INFO,
              mem_printf("refused an agent from %s: it has no name, and the job has no host list",
@@ -325,13 +318,14 @@ static void guest_late(void *context)
 
 static void make_room(struct dial_back *dial)
 {
-    if (dial->guests < dial->config.guests)
+    struct dial_back_guest *oldest = TAILQ_FIRST(&dial->guests);
+    if (dial->guest_count < dial->config.guests)
         return;
     tell(dial, LOG_INFO,
          mem_printf(
              "closed the connection from %s: too many connections have not identified themselves",
-             dial->oldest->peer));
-    guest_close(dial->oldest);
+             oldest->peer));
+    guest_close(oldest);
 }
 
 static void guest_create(void *context, int fd, const struct sockaddr_storage *address)
@@ -350,11 +344,8 @@ static void guest_create(void *context, int fd, const struct sockaddr_storage *a
     *guest = (struct dial_back_guest){.dial = dial, .end = {module, session, fd}};
     dial_address_text(address, guest->peer, sizeof(guest->peer));
     tcp_options_set(fd, dial->config.dead_after_ms);
-    struct dial_back_guest **last = &dial->oldest;
-    while (*last != NULL)
-        last = &(*last)->next;
-    *last = guest;
-    dial->guests++;
+    TAILQ_INSERT_TAIL(&dial->guests, guest, place);
+    dial->guest_count++;
     guest->watch = loop_fd_create(dial->config.loop, fd, guest_ready, guest);
     guest->deadline = loop_timer_create(dial->config.loop, guest_late, guest);
     loop_timer_set(guest->deadline, DIAL_BACK_HANDSHAKE_MS);
@@ -364,14 +355,9 @@ static void guest_create(void *context, int fd, const struct sockaddr_storage *a
 /* A callback may forget any claim, so each search starts from the beginning. */
 static void fail_all(struct dial_back *dial, const char *cause)
 {
-    for (;;) {
-        struct dial_back_claim *claim = dial->claims;
-        while (claim != NULL && (claim->has_come || claim->has_failed))
-            claim = claim->next;
-        if (claim == NULL)
-            return;
+    struct dial_back_claim *claim = find_claim(dial, DIAL_BACK_ANY);
+    for (; claim != NULL; claim = find_claim(dial, DIAL_BACK_ANY))
         claim_fail(claim, cause);
-    }
 }
 
 static void full(void *context, const char *cause, bool for_long)
@@ -423,7 +409,8 @@ struct dial_back *dial_back_create(const struct dial_back_config *config, struct
 {
     struct dial_back *dial = mem_alloc(sizeof(*dial));
     *dial = (struct dial_back){.config = *config};
-    dial->last = &dial->claims;
+    TAILQ_INIT(&dial->guests);
+    TAILQ_INIT(&dial->claims);
     if (make_key(dial, err) == 0 && open_port(dial, err) == 0)
         return dial;
     dial_back_destroy(dial);
@@ -434,8 +421,7 @@ void dial_back_destroy(struct dial_back *dial)
 {
     if (dial == NULL)
         return;
-    while (dial->oldest != NULL)
-        guest_close(dial->oldest);
+    close_guests(dial, NULL);
     listener_destroy(dial->listener);
     dial->config.module->party_destroy(dial->party);
     explicit_bzero(dial->key, sizeof(dial->key));
@@ -461,8 +447,7 @@ struct dial_back_claim *dial_back_expect(struct dial_back *dial, const char *nam
     struct dial_back_claim *claim = mem_alloc(sizeof(*claim));
     *claim = (struct dial_back_claim){
         .dial = dial, .name = mem_strdup(name), .events = events, .context = context};
-    *dial->last = claim;
-    dial->last = &claim->next;
+    TAILQ_INSERT_TAIL(&dial->claims, claim, place);
     return claim;
 }
 
@@ -476,12 +461,7 @@ void dial_back_forget(struct dial_back_claim *claim)
     if (claim == NULL)
         return;
     struct dial_back *dial = claim->dial;
-    struct dial_back_claim **at = &dial->claims;
-    while (*at != claim)
-        at = &(*at)->next;
-    *at = claim->next;
-    if (dial->last == &claim->next)
-        dial->last = at;
+    TAILQ_REMOVE(&dial->claims, claim, place);
     if (dial->config.agents_return && !is_in(&dial->former, claim->name))
         strv_add(&dial->former, claim->name);
     dial->gave_up |= !claim->has_come;
