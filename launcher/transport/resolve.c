@@ -3,35 +3,38 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 struct resolve_job {
-    struct resolve_job *next;
+    STAILQ_ENTRY(resolve_job) place;
     char *name;
     int family;
     int error, errnum; /* of getaddrinfo */
     struct addrinfo *found;
 };
 
+STAILQ_HEAD(resolve_jobs, resolve_job);
+
 /* What the threads share with the loop; freed by the last that lets go. */
 struct resolve_shared {
     pthread_mutex_t lock;
-    struct resolve_job *wanted, *ready; /* a queue, and a stack of answers */
+    struct resolve_jobs wanted, ready;
     int threads, holders;
     int event_fd;
     resolve_lookup lookup;
 };
 
 struct resolve_request {
-    struct resolve_request *next;
+    LIST_ENTRY(resolve_request) all;
     struct resolver *resolver;
     struct loop_timer *timer; /* the deadline, or "answer at once" */
     char *name;
@@ -46,7 +49,7 @@ struct resolver {
     struct loop *loop;
     struct loop_fd *watch;
     struct resolve_shared *shared;
-    struct resolve_request *requests;
+    LIST_HEAD(, resolve_request) requests;
 };
 
 static int lookup_here(const char *name, int family, struct addrinfo **found)
@@ -63,12 +66,12 @@ static void job_destroy(struct resolve_job *job)
     free(job);
 }
 
-static void jobs_destroy(struct resolve_job *job)
+static void jobs_destroy(struct resolve_jobs *jobs)
 {
-    while (job != NULL) {
-        struct resolve_job *next = job->next;
+    while (!STAILQ_EMPTY(jobs)) {
+        struct resolve_job *job = STAILQ_FIRST(jobs);
+        STAILQ_REMOVE_HEAD(jobs, place);
         job_destroy(job);
-        job = next;
     }
 }
 
@@ -79,31 +82,36 @@ static void shared_let_go(struct resolve_shared *shared)
     pthread_mutex_unlock(&shared->lock);
     if (holders > 0)
         return;
-    jobs_destroy(shared->wanted);
-    jobs_destroy(shared->ready);
+    jobs_destroy(&shared->wanted);
+    jobs_destroy(&shared->ready);
     pthread_mutex_destroy(&shared->lock);
     close(shared->event_fd);
     free(shared);
+}
+
+/* A full counter means that the loop will wake up anyway. */
+static void wake(struct resolve_shared *shared)
+{
+    const uint64_t one = 1;
+    ssize_t written = fd_write(shared->event_fd, &one, sizeof(one));
+    (void)written;
 }
 
 static void *resolve_thread(void *arg)
 {
     struct resolve_shared *shared = arg;
     pthread_mutex_lock(&shared->lock);
-    while (shared->wanted != NULL) {
-        struct resolve_job *job = shared->wanted;
-        shared->wanted = job->next;
+    while (!STAILQ_EMPTY(&shared->wanted)) {
+        struct resolve_job *job = STAILQ_FIRST(&shared->wanted);
+        STAILQ_REMOVE_HEAD(&shared->wanted, place);
         pthread_mutex_unlock(&shared->lock);
         job->error = shared->lookup(job->name, job->family, &job->found);
         job->errnum = errno;
         if (job->error != 0)
             job->found = NULL;
         pthread_mutex_lock(&shared->lock);
-        job->next = shared->ready;
-        shared->ready = job;
-        uint64_t one = 1;
-        ssize_t written = write(shared->event_fd, &one, sizeof(one));
-        (void)written; /* full means that the loop will wake up anyway */
+        STAILQ_INSERT_TAIL(&shared->ready, job, place);
+        wake(shared);
     }
     shared->threads--;
     shared_let_go(shared);
@@ -116,18 +124,10 @@ static int start_thread(struct resolve_shared *shared)
 {
     if (shared->threads >= RESOLVE_THREADS_MAX)
         return 0;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, (size_t)256 << 10);
     pthread_t thread;
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int errnum = pthread_create(&thread, &attributes, resolve_thread, shared);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
+    int errnum = thread_start(&thread, "resolver", resolve_thread, shared);
     if (errnum == 0) {
+        pthread_detach(thread);
         shared->threads++;
         shared->holders++;
     }
@@ -158,13 +158,11 @@ static void result_explain(struct resolve_result *result, const struct resolve_j
              cause == NULL ? "unknown error" : cause, remedy);
 }
 
-static void request_destroy(struct resolve_request *request)
+void resolver_cancel(struct resolve_request *request)
 {
-    struct resolve_request **at = &request->resolver->requests;
-    while (*at != NULL && *at != request)
-        at = &(*at)->next;
-    if (*at != NULL)
-        *at = request->next;
+    if (request == NULL)
+        return;
+    LIST_REMOVE(request, all);
     loop_timer_destroy(request->timer);
     free(request->at_once);
     free(request->name);
@@ -178,14 +176,15 @@ static void request_answer(struct resolve_request *request, const struct resolve
     /* A result of the request's own must outlive it for the call. */
     struct resolve_result *own AUTO_FREE = request->at_once;
     request->at_once = NULL;
-    request_destroy(request);
+    resolver_cancel(request);
     done(context, result);
 }
 
-static struct resolve_request *request_for(struct resolver *resolver, const struct resolve_job *job)
+static struct resolve_request *request_for(struct resolver *resolver, const char *name, int family)
 {
-    for (struct resolve_request *at = resolver->requests; at != NULL; at = at->next) {
-        if (at->at_once == NULL && at->family == job->family && strcmp(at->name, job->name) == 0)
+    struct resolve_request *at;
+    LIST_FOREACH (at, &resolver->requests, all) {
+        if (at->at_once == NULL && at->family == family && strcmp(at->name, name) == 0)
             return at;
     }
     return NULL;
@@ -199,13 +198,11 @@ static void answers_ready(void *context, int what)
     uint64_t count;
     fd_read(shared->event_fd, &count, sizeof(count));
     pthread_mutex_lock(&shared->lock);
-    struct resolve_job *job = shared->ready;
+    struct resolve_job *job = STAILQ_FIRST(&shared->ready);
     if (job != NULL)
-        shared->ready = job->next;
-    if (shared->ready != NULL) { /* one answer per turn: a callback may destroy us */
-        uint64_t one = 1;
-        fd_write(shared->event_fd, &one, sizeof(one));
-    }
+        STAILQ_REMOVE_HEAD(&shared->ready, place);
+    if (!STAILQ_EMPTY(&shared->ready)) /* one answer per turn */
+        wake(shared);
     pthread_mutex_unlock(&shared->lock);
     if (job == NULL)
         return;
@@ -215,11 +212,10 @@ static void answers_ready(void *context, int what)
         result_explain(&result, job);
     /* All requests are answered in this turn, each by its own timer: this one may destroy others.
      */
-    struct resolve_request *request = request_for(resolver, job);
-    while (request != NULL) {
+    struct resolve_request *request = request_for(resolver, job->name, job->family);
+    for (; request != NULL; request = request_for(resolver, job->name, job->family)) {
         request->at_once = mem_dup(&result, sizeof(result));
         loop_timer_set(request->timer, 0);
-        request = request_for(resolver, job);
     }
     job_destroy(job);
 }
@@ -249,6 +245,8 @@ struct resolver *resolver_create(struct loop *loop, resolve_lookup lookup, struc
     struct resolve_shared *shared = mem_alloc(sizeof(*shared));
     *shared = (struct resolve_shared){
         .holders = 1, .event_fd = event_fd, .lookup = lookup == NULL ? lookup_here : lookup};
+    STAILQ_INIT(&shared->wanted);
+    STAILQ_INIT(&shared->ready);
     pthread_mutex_init(&shared->lock, NULL);
     struct resolver *resolver = mem_alloc(sizeof(*resolver));
     *resolver = (struct resolver){.loop = loop, .shared = shared};
@@ -260,12 +258,11 @@ void resolver_destroy(struct resolver *resolver)
 {
     if (resolver == NULL)
         return;
-    while (resolver->requests != NULL)
-        request_destroy(resolver->requests);
+    while (!LIST_EMPTY(&resolver->requests))
+        resolver_cancel(LIST_FIRST(&resolver->requests));
     loop_fd_destroy(resolver->watch);
     pthread_mutex_lock(&resolver->shared->lock);
-    jobs_destroy(resolver->shared->wanted);
-    resolver->shared->wanted = NULL;
+    jobs_destroy(&resolver->shared->wanted);
     shared_let_go(resolver->shared);
     free(resolver);
 }
@@ -277,13 +274,9 @@ static void request_look_up(struct resolve_request *request)
     struct resolve_job *job = mem_alloc(sizeof(*job));
     *job = (struct resolve_job){.name = mem_strdup(request->name), .family = request->family};
     pthread_mutex_lock(&shared->lock);
-    struct resolve_job **end = &shared->wanted;
-    while (*end != NULL)
-        end = &(*end)->next;
-    *end = job;
     int errnum = start_thread(shared);
-    if (errnum != 0)
-        *end = NULL;
+    if (errnum == 0)
+        STAILQ_INSERT_TAIL(&shared->wanted, job, place);
     pthread_mutex_unlock(&shared->lock);
     if (errnum == 0)
         return;
@@ -314,19 +307,11 @@ resolver_ask(struct resolver *resolver, const char *name, int family, int64_t li
         result_fill(request->at_once, found);
         freeaddrinfo(found);
     } else {
-        const struct resolve_job same = {.name = request->name, .family = family};
-        if (request_for(resolver, &same) == NULL)
+        if (request_for(resolver, name, family) == NULL)
             request_look_up(request);
     }
     loop_fd_watch(resolver->watch, LOOP_READ);
-    request->next = resolver->requests;
-    resolver->requests = request;
+    LIST_INSERT_HEAD(&resolver->requests, request, all);
     loop_timer_set(request->timer, request->at_once != NULL ? 0 : limit_ms);
     return request;
-}
-
-void resolver_cancel(struct resolve_request *request)
-{
-    if (request != NULL)
-        request_destroy(request);
 }
