@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/strv.h"
 #include "transport/ssh_module/ssh_module.h"
-#include "transport/transport.h"
+#include "transport/transports.h"
 
 #define SSH_CONFIG_OUTPUT_MAX ((size_t)256 << 10) /* of `ssh -G` */
 
@@ -79,11 +79,6 @@ void ssh_config_look(const char *text, size_t length, struct ssh_config_sight *s
  * things about different hosts, it runs once for all hosts with the same user, port and key.
  */
 
-struct ssh_query_settings {
-    const struct transport_room *room;
-    const char *config_file; /* ssh -F; NULL: the user's and the system's */
-};
-
 /* A host and what has been said about it, by its entry in the host list or by an option. */
 struct ssh_wanted {
     const char *host;
@@ -96,7 +91,8 @@ struct ssh_wanted {
 struct ssh_queries;
 struct ssh_question;
 
-struct ssh_queries *ssh_queries_create(const struct ssh_query_settings *settings);
+/* Of the settings: room, config_file. Borrows them. */
+struct ssh_queries *ssh_queries_create(const struct ssh_settings *settings);
 void ssh_queries_destroy(struct ssh_queries *queries); /* after the questions; accepts NULL */
 
 /* `wanted` is needed during the call only. `done` comes once, from the loop, never from within this

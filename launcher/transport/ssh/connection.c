@@ -12,118 +12,6 @@
 #include "transport/ssh_module/ssh_module.h"
 #include "transport/transport.h"
 
-/*
- * From a connected socket to a session whose command runs. It drives the module's session on the
- * loop, with a deadline for each of its states, and keeps the session until it is destroyed.
- */
-
-struct ssh_login_events {
-    void (*state)(void *context, enum ssh_state state); /* a new one, not a final one */
-    /* Once: SSH_STATE_OPEN, or a final one with one line that says why. The login may be
-     * destroyed in here. */
-    void (*done)(void *context, enum ssh_state state, const char *why);
-};
-
-struct ssh_login {
-    const struct ssh_module *module;
-    struct ssh_session *session;
-    struct loop_fd *watch;
-    struct loop_timer *timer; /* the state's deadline */
-    struct loop_timer *first; /* sets off from the loop */
-    enum ssh_state state;
-    int64_t limit_ms;
-    struct ssh_login_events events;
-    void *context;
-};
-
-static void finish(struct ssh_login *login, enum ssh_state state, const char *why)
-{
-    loop_fd_destroy(login->watch);
-    login->watch = NULL;
-    loop_timer_clear(login->timer);
-    login->events.done(login->context, state, why);
-}
-
-static void login_run(struct ssh_login *login)
-{
-    enum ssh_state state = login->module->advance(login->session);
-    if (state >= SSH_STATE_OPEN) {
-        finish(login, state,
-               state == SSH_STATE_OPEN ? NULL : login->module->problem(login->session));
-        return;
-    }
-    if (state != login->state) {
-        login->state = state;
-        loop_timer_set(login->timer, login->limit_ms);
-        login->events.state(login->context, state);
-    }
-    loop_fd_watch(login->watch, login->module->wants(login->session));
-}
-
-static void login_ready(void *context, int what)
-{
-    (void)what;
-    login_run(context);
-}
-
-static void login_first(void *context)
-{
-    login_run(context);
-}
-
-static void login_late(void *context)
-{
-    static const char *const waiting[] = {
-        [SSH_STATE_HANDSHAKE] = "the ssh handshake did not end (is it an ssh server? is it "
-                                "overloaded?)",
-        [SSH_STATE_HOST_KEY] = "the host key could not be checked",
-        [SSH_STATE_AUTH] = "the login did not end (is the server overloaded, or its account "
-                           "service down?)",
-        [SSH_STATE_CHANNEL] = "no shell was started after the login",
-    };
-    struct ssh_login *login = context;
-    char why[256];
-    snprintf(why, sizeof(why), "%s within %.3g s", waiting[login->state],
-             (double)login->limit_ms / 1000);
-    finish(login, SSH_STATE_FAILED, why);
-}
-
-/* `config` and what it points to are borrowed until destroy. */
-static struct ssh_login *login_start(struct loop *loop, const struct ssh_module *module,
-                                     const struct ssh_host_config *config, int64_t limit_ms,
-                                     const struct ssh_login_events *events, void *context)
-{
-    struct ssh_login *login = mem_alloc(sizeof(*login));
-    *login = (struct ssh_login){.module = module,
-                                .session = module->create(config),
-                                .state = SSH_STATE_HANDSHAKE,
-                                .limit_ms = limit_ms,
-                                .events = *events,
-                                .context = context};
-    login->watch = loop_fd_create(loop, config->fd, login_ready, login);
-    login->timer = loop_timer_create(loop, login_late, login);
-    login->first = loop_timer_create(loop, login_first, login);
-    loop_timer_set(login->timer, limit_ms);
-    loop_timer_set(login->first, 0);
-    return login;
-}
-
-static void login_destroy(struct ssh_login *login)
-{
-    if (login == NULL)
-        return;
-    loop_fd_destroy(login->watch);
-    loop_timer_destroy(login->timer);
-    loop_timer_destroy(login->first);
-    login->module->destroy(login->session);
-    free(login);
-}
-
-static struct ssh_session *login_session(const struct ssh_login *login)
-{
-    return login->session;
-}
-
 /* What a call is at, for its user. */
 static enum transport_stage login_stage(enum ssh_state state)
 {
@@ -134,28 +22,6 @@ static enum transport_stage login_stage(enum ssh_state state)
     default: return STAGE_HANDSHAKE;
     }
 }
-
-/* The connection: to the host, or to its proxy, and the login over it. */
-
-struct ssh_connection {
-    struct ssh_shared *shared;
-    const char *asked_name;
-    const struct ssh_connection_events *events;
-    void *context;
-    const struct ssh_config *config;
-
-    bool has_keys; /* they have been looked for; `keys` can still be NULL */
-    struct ssh_keys *keys;
-    char *no_keys;       /* why there are none */
-    char *strict_remedy; /* NULL: unknown host keys are accepted */
-
-    struct dial *dial;
-    int fd; /* of our own TCP connection */
-    char peer[64];
-    struct ssh_proxy *proxy;
-    struct ssh_host_config host;
-    struct ssh_login *login;
-};
 
 static void fail(struct ssh_connection *connection, enum transport_stage stage, const char *why)
 {
@@ -173,60 +39,110 @@ static void proxy_cut(struct ssh_connection *connection, const char *why)
         fail(connection, STAGE_CONNECT, line);
 }
 
-static void login_state(void *context, enum ssh_state state)
+/* The session drives no more: its connection may be closed in the event that follows. */
+static void stop_driving(struct ssh_connection *connection)
 {
-    const struct ssh_connection *connection = context;
-    if (state == SSH_STATE_CHANNEL)
-        connection->events->logged_in(connection->context);
-    connection->events->stage(connection->context, login_stage(state));
+    loop_fd_destroy(connection->watch);
+    connection->watch = NULL;
+    loop_timer_clear(connection->deadline);
 }
 
-/* The module goes through several states at once, so the last one that it reported may be old. */
-static void login_failed(struct ssh_connection *connection, const char *why)
+static void login_done(struct ssh_connection *connection, enum ssh_state state)
 {
-    const struct ssh_module *module = connection->shared->module;
-    fail(connection, login_stage(module->reached(login_session(connection->login))), why);
+    const struct ssh_connection_events *events = connection->events;
+    const struct ssh_module *module = connection->ssh->module;
+    struct ssh_session *session = connection->session;
+    if (state == SSH_STATE_OPEN) {
+        events->logged_in(connection->context);
+        events->note(connection->context, module->summary(session));
+        events->open(connection->context);
+    } else if (state == SSH_STATE_FALLBACK) {
+        events->not_ours(connection->context, module->problem(session));
+    } else if (state != SSH_STATE_AGAIN) {
+        /* It goes through several states at once, so the last one that was told may be old. */
+        fail(connection, login_stage(module->reached(session)), module->problem(session));
+    } else if (connection->proxy != NULL) {
+        proxy_cut(connection, module->problem(session));
+    } else {
+        events->dropped(connection->context, module->problem(session));
+    }
 }
 
-static void login_done(void *context, enum ssh_state state, const char *why)
+/* Drives the session on the loop, with a deadline for each of its states. */
+static void advance(void *context)
 {
     struct ssh_connection *connection = context;
     const struct ssh_connection_events *events = connection->events;
-    const struct ssh_session *session = login_session(connection->login);
-    if (state == SSH_STATE_OPEN) {
-        events->logged_in(connection->context);
-        events->note(connection->context, connection->shared->module->summary(session));
-        events->open(connection->context);
-    } else if (state == SSH_STATE_FALLBACK) {
-        events->not_ours(connection->context, why);
-    } else if (state == SSH_STATE_AGAIN) {
-        if (connection->proxy != NULL)
-            proxy_cut(connection, why);
-        else
-            events->dropped(connection->context, why);
-    } else {
-        login_failed(connection, why);
+    enum ssh_state state = connection->ssh->module->advance(connection->session);
+    if (state >= SSH_STATE_OPEN) {
+        stop_driving(connection);
+        login_done(connection, state);
+        return;
     }
+    if (state != connection->state) {
+        connection->state = state;
+        loop_timer_set(connection->deadline, connection->ssh->settings->room->limit_ms);
+        if (state == SSH_STATE_CHANNEL)
+            events->logged_in(connection->context);
+        events->stage(connection->context, login_stage(state));
+    }
+    loop_fd_watch(connection->watch, connection->ssh->module->wants(connection->session));
+}
+
+static void socket_ready(void *context, int what)
+{
+    (void)what;
+    advance(context);
+}
+
+static void login_late(void *context)
+{
+    static const char *const waiting[] = {
+        [SSH_STATE_HANDSHAKE] = "the ssh handshake did not end (is it an ssh server? is it "
+                                "overloaded?)",
+        [SSH_STATE_HOST_KEY] = "the host key could not be checked",
+        [SSH_STATE_AUTH] = "the login did not end (is the server overloaded, or its account "
+                           "service down?)",
+        [SSH_STATE_CHANNEL] = "no shell was started after the login",
+    };
+    struct ssh_connection *connection = context;
+    char *why AUTO_FREE = mem_printf("%s within %.3g s", waiting[connection->state],
+                                     (double)connection->ssh->settings->room->limit_ms / 1000);
+    stop_driving(connection);
+    fail(connection, login_stage(connection->ssh->module->reached(connection->session)), why);
+}
+
+/* What makes hvdrun refuse unknown keys, and how to change it: an option, the configuration, or
+ * both. The caller owns it. */
+static char *strict_remedy(const struct ssh_settings *settings, const struct ssh_config *config)
+{
+    const char *file = settings->config_file != NULL
+                           ? settings->config_file
+                           : "your ssh configuration (~/.ssh/config or /etc/ssh/ssh_config)";
+    if (settings->strict && config->policy != SSH_HOST_STRICT)
+        return mem_strdup("connect once without --ssh-strict");
+    return mem_printf("change StrictHostKeyChecking yes to accept-new in %s%s", file,
+                      settings->strict ? " and leave out --ssh-strict" : "");
 }
 
 static void log_in(struct ssh_connection *connection, int fd)
 {
-    static const struct ssh_login_events events = {.state = login_state, .done = login_done};
+    struct ssh_transport *ssh = connection->ssh;
     const struct ssh_config *config = connection->config;
+    const struct ssh_module *module = ssh->module;
     bool alias = config->host_key_alias != NULL;
-    const struct ssh_settings *settings = connection->shared->settings;
-    enum ssh_host_policy policy = ssh_settings_policy(settings, config);
+    enum ssh_host_policy policy = ssh_settings_policy(ssh->settings, config);
     if (connection->strict_remedy == NULL && policy == SSH_HOST_STRICT)
-        connection->strict_remedy = ssh_settings_strict_remedy(settings, config);
+        connection->strict_remedy = strict_remedy(ssh->settings, config);
     connection->host = (struct ssh_host_config){
         .fd = fd,
         .name = alias ? config->host_key_alias : config->host_name,
         .address = connection->proxy != NULL ? NULL : connection->peer,
         .port = alias ? 22 : config->port,
         .user = config->user,
-        .keys = connection->keys,
-        .no_keys = connection->no_keys,
-        .known_files = connection->shared->known_files,
+        .keys = connection->keys->keys,
+        .no_keys = connection->keys->why,
+        .known_files = ssh->known_files,
         .known_hosts = strv_items(&config->known_hosts),
         .policy = policy,
         .strict_remedy = connection->strict_remedy,
@@ -234,37 +150,32 @@ static void log_in(struct ssh_connection *connection, int fd)
         .command = BOOT_COMMAND,
     };
     connection->events->stage(connection->context, STAGE_HANDSHAKE);
-    connection->login =
-        login_start(connection->shared->loop, connection->shared->module, &connection->host,
-                    settings->room->limit_ms, &events, connection);
-    ssh_shared_idle(connection->shared);
-}
-
-static void take_keys(struct ssh_connection *connection)
-{
-    const struct ssh_identity identity =
-        ssh_identities_find(connection->shared->identities, connection->config);
-    for (size_t i = 0; identity.notes != NULL && i < identity.notes->count; i++)
-        connection->events->note(connection->context, identity.notes->items[i]);
-    connection->has_keys = true;
-    connection->keys = identity.keys;
-    if (identity.keys == NULL)
-        connection->no_keys = mem_strdup(identity.why);
+    connection->session = module->create(&connection->host);
+    connection->state = SSH_STATE_HANDSHAKE;
+    connection->watch = loop_fd_create(ssh->loop, fd, socket_ready, connection);
+    connection->deadline = loop_timer_create(ssh->loop, login_late, connection);
+    connection->first = loop_timer_create(ssh->loop, advance, connection);
+    loop_timer_set(connection->deadline, ssh->settings->room->limit_ms);
+    loop_timer_set(connection->first, 0);
+    loop_timer_set(ssh->idle, 0);
 }
 
 /* Opening libssh2 and the keys takes some milliseconds. The server takes more until it says its
  * first word, so the first connection is made before. */
-static void log_in_with_keys(struct ssh_connection *connection)
+static void log_in_with_keys(struct ssh_connection *connection, int fd)
 {
-    const char *why_not = ssh_shared_open_module(connection->shared);
+    const char *why_not = ssh_shared_open_module(connection->ssh);
     if (why_not != NULL) {
         connection->events->not_ours(connection->context, why_not);
         return;
     }
-    if (!connection->has_keys)
-        take_keys(connection);
-    log_in(connection,
-           connection->proxy != NULL ? ssh_proxy_fd(connection->proxy) : connection->fd);
+    if (connection->keys == NULL)
+        connection->keys = ssh_shared_keys(connection->ssh, connection->config);
+    struct strv notes AUTO_STRV = connection->keys->notes;
+    connection->keys->notes = (struct strv)STRV_INIT;
+    for (size_t i = 0; i < notes.count; i++)
+        connection->events->note(connection->context, notes.items[i]);
+    log_in(connection, fd);
 }
 
 static void dialled(void *context, const struct dial_result *result)
@@ -275,30 +186,31 @@ static void dialled(void *context, const struct dial_result *result)
         fail(connection, STAGE_CONNECT, result->why);
         return;
     }
-    connection->fd = result->fd;
+    connection->host.fd = result->fd;
+    connection->has_socket = true;
     snprintf(connection->peer, sizeof(connection->peer), "%s", result->peer);
-    log_in_with_keys(connection);
+    log_in_with_keys(connection, result->fd);
 }
 
 static void connect_proxy(struct ssh_connection *connection)
 {
-    const struct ssh_shared *shared = connection->shared;
+    const struct ssh_settings *settings = connection->ssh->settings;
     struct strv argv AUTO_STRV = STRV_INIT;
     struct error err = ERROR_INIT;
-    if (ssh_proxy_argv(connection->config, connection->asked_name, shared->settings->config_file,
-                       &argv, &err) == 0)
+    if (ssh_proxy_argv(connection->config, connection->asked_name, settings->config_file, &argv,
+                       &err) == 0)
         connection->proxy =
-            ssh_proxy_start(shared->loop, shared->settings->room->helpers, strv_items(&argv), &err);
+            ssh_proxy_start(settings->room->loop, settings->room->helpers, strv_items(&argv), &err);
     if (connection->proxy == NULL)
         fail(connection, STAGE_CONNECT, err.text);
     else
-        log_in_with_keys(connection);
+        log_in_with_keys(connection, ssh_proxy_fd(connection->proxy));
 }
 
 void ssh_connection_open(struct ssh_connection *connection, const struct ssh_config *config,
                          const struct resolve_result *addresses)
 {
-    const struct ssh_settings *settings = connection->shared->settings;
+    const struct ssh_settings *settings = connection->ssh->settings;
     int64_t limit_ms = settings->room->limit_ms;
     connection->config = config;
     if (addresses == NULL) {
@@ -307,52 +219,27 @@ void ssh_connection_open(struct ssh_connection *connection, const struct ssh_con
     }
     if (config->connect_timeout_s > 0 && config->connect_timeout_s < limit_ms / 1000)
         limit_ms = (int64_t)config->connect_timeout_s * 1000;
-    connection->dial = dial_start(connection->shared->loop, addresses, config->port, "sshd",
-                                  limit_ms, ssh_settings_silence_ms(settings), dialled, connection);
+    connection->dial = dial_start(connection->ssh->loop, addresses, config->port, "sshd", limit_ms,
+                                  ssh_settings_silence_ms(settings), dialled, connection);
 }
 
 void ssh_connection_close(struct ssh_connection *connection)
 {
-    login_destroy(connection->login);
-    connection->login = NULL;
+    loop_fd_destroy(connection->watch);
+    loop_timer_destroy(connection->deadline);
+    loop_timer_destroy(connection->first);
+    connection->watch = NULL;
+    connection->deadline = connection->first = NULL;
+    if (connection->session != NULL)
+        connection->ssh->module->destroy(connection->session);
+    connection->session = NULL;
     dial_cancel(connection->dial);
     connection->dial = NULL;
-    fd_close(&connection->fd);
+    if (connection->has_socket)
+        fd_close(&connection->host.fd);
+    connection->has_socket = false;
     ssh_proxy_destroy(connection->proxy);
     connection->proxy = NULL;
-}
-
-struct ssh_connection *ssh_connection_create(struct ssh_shared *shared, const char *asked_name,
-                                             const struct ssh_connection_events *events,
-                                             void *context)
-{
-    struct ssh_connection *connection = mem_alloc(sizeof(*connection));
-    *connection = (struct ssh_connection){
-        .shared = shared, .asked_name = asked_name, .events = events, .context = context, .fd = -1};
-    return connection;
-}
-
-void ssh_connection_destroy(struct ssh_connection *connection)
-{
-    if (connection == NULL)
-        return;
-    ssh_connection_close(connection);
-    free(connection->no_keys);
     free(connection->strict_remedy);
-    free(connection);
-}
-
-struct ssh_session *ssh_connection_session(const struct ssh_connection *connection)
-{
-    return login_session(connection->login);
-}
-
-int ssh_connection_fd(const struct ssh_connection *connection)
-{
-    return connection->host.fd;
-}
-
-const char *ssh_connection_peer(const struct ssh_connection *connection)
-{
-    return connection->peer;
+    connection->strict_remedy = NULL;
 }

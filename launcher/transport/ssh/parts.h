@@ -16,9 +16,8 @@
 #include "transport/transports.h"
 
 /*
- * shared.c: what the calls of the ssh transport share: the settings, the window that they go
- * through, and what is opened once for all of them. The SSH module and the keys are opened with the
- * first connection.
+ * shared.c: what the calls of the ssh transport share: the settings, and what is opened once for
+ * all of them. The SSH module and the keys are opened with the first connection.
  */
 
 struct ssh_program {
@@ -34,37 +33,18 @@ int ssh_program_words(const struct ssh_program *program, struct strv *words, str
 enum ssh_host_policy ssh_settings_policy(const struct ssh_settings *settings,
                                          const struct ssh_config *config);
 
-/* What makes hvdrun refuse unknown keys, and how to change it: an option, the configuration, or
- * both. The caller owns it. */
-char *ssh_settings_strict_remedy(const struct ssh_settings *settings,
-                                 const struct ssh_config *config);
-
 /* After how many ms of silence a connection is given up. */
 int64_t ssh_settings_silence_ms(const struct ssh_settings *settings);
 
-/* The host's entry in the host list counts more than the options. All is borrowed from both. */
-struct ssh_wanted ssh_settings_wanted(const struct ssh_settings *settings,
-                                      const struct transport_target *host);
-
-/* For the ssh program. All is borrowed from the arguments. */
-struct ssh_program ssh_settings_program(const struct ssh_settings *settings,
-                                        const struct ssh_config *config,
-                                        const struct ssh_wanted *wanted);
-
-struct ssh_identities;
-
-struct ssh_identity {
+struct ssh_key_set {
+    struct ssh_key_set *next;
+    char *name;            /* of this set among the others */
     struct ssh_keys *keys; /* NULL: `why` says why */
-    const char *why;
-    const struct strv *notes; /* for the first call that asks for this set; else NULL */
+    char *why;
+    struct strv notes; /* for the first call that asks for this set */
 };
 
-/* The keys for a host with this configuration. They live as long as the identities. Reads the files
- * and asks the agent when the set is new. */
-struct ssh_identity ssh_identities_find(struct ssh_identities *identities,
-                                        const struct ssh_config *config);
-
-struct ssh_shared {
+struct ssh_transport {
     const struct ssh_settings *settings;
     struct loop *loop;
     struct ssh_window *window;
@@ -73,28 +53,22 @@ struct ssh_shared {
     char *why_not;                   /* no resolver or no module: the ssh program does all hosts */
     const struct ssh_module *module; /* from the first connection on */
     struct ssh_known_files *known_files; /* with the module */
-    struct ssh_identities *identities;   /* likewise */
-    struct ssh_query_settings query_settings;
-    struct loop_timer *turn; /* lets calls in, from the loop */
-    struct loop_timer *idle; /* does what can be done while servers are waited for */
+    struct ssh_key_set *key_sets;
+    struct loop_timer *turn; /* lets calls in that may go, from the loop */
+    struct loop_timer *idle; /* a server was just sent something: does what can be done before it
+                              * answers */
 };
 
-/* `turn` comes from the loop, with `context`, a turn after ssh_shared_schedule(). */
-struct ssh_shared *ssh_shared_create(const struct ssh_settings *settings,
-                                     void (*turn)(void *context), void *context);
-void ssh_shared_destroy(struct ssh_shared *shared); /* after the calls; accepts NULL */
-
-/* Lets calls in that may go, a turn later. */
-void ssh_shared_schedule(struct ssh_shared *shared);
-
 /* Opens the resolver, once. Where that fails, `why_not` says why. */
-void ssh_shared_open_resolver(struct ssh_shared *shared);
+void ssh_shared_open_resolver(struct ssh_transport *ssh);
 
 /* Opens the module, once. NULL: it is there; else why not. */
-const char *ssh_shared_open_module(struct ssh_shared *shared);
+const char *ssh_shared_open_module(struct ssh_transport *ssh);
 
-/* A server was just sent something: what can be done before it answers is done a turn later. */
-void ssh_shared_idle(struct ssh_shared *shared);
+/* The keys for a host with this configuration. They live as long as the transport. Reads the files
+ * and asks the agent when the set is new. */
+struct ssh_key_set *ssh_shared_keys(struct ssh_transport *ssh, const struct ssh_config *config);
+void ssh_shared_forget_keys(struct ssh_transport *ssh);
 
 /*
  * window.c: how many calls go on at the same time: a number in all, and a smaller one for each
@@ -141,8 +115,6 @@ int64_t ssh_retry_delay_ms(int retry, uint32_t random);
  * keys that the user has for the host are found with the first connection.
  */
 
-struct ssh_connection;
-
 struct ssh_connection_events {
     void (*stage)(void *context, enum transport_stage stage);
     void (*note)(void *context, const char *line);
@@ -156,21 +128,32 @@ struct ssh_connection_events {
     void (*not_ours)(void *context, const char *why); /* only the ssh program can do it */
 };
 
-/* Borrows all; `asked_name` is the host as the user has written it. */
-struct ssh_connection *ssh_connection_create(struct ssh_shared *shared, const char *asked_name,
-                                             const struct ssh_connection_events *events,
-                                             void *context);
-void ssh_connection_destroy(struct ssh_connection *connection); /* closes; accepts NULL */
+struct ssh_connection {
+    /* Borrowed, and set by the owner; the rest is zero before ssh_connection_open(). */
+    struct ssh_transport *ssh;
+    const char *asked_name; /* the host as the user has written it */
+    const struct ssh_connection_events *events;
+    void *context;
+
+    const struct ssh_config *config;
+    struct ssh_key_set *keys; /* NULL: not looked for */
+    char *strict_remedy;      /* NULL: unknown host keys are accepted */
+    struct dial *dial;
+    bool has_socket; /* a TCP connection of its own */
+    char peer[64];   /* ""; a proxy is used */
+    struct ssh_proxy *proxy;
+    struct ssh_host_config host; /* `fd`: the socket, or the proxy's */
+    struct ssh_session *session;
+    enum ssh_state state; /* as far as the owner knows */
+    struct loop_fd *watch;
+    struct loop_timer *deadline; /* of the state */
+    struct loop_timer *first;    /* sets off from the loop */
+};
 
 /* `addresses`: NULL, if the configuration has a proxy. Both are borrowed until it is closed. */
 void ssh_connection_open(struct ssh_connection *connection, const struct ssh_config *config,
                          const struct resolve_result *addresses);
 void ssh_connection_close(struct ssh_connection *connection); /* it can be opened again */
-
-/* Of an open one. */
-struct ssh_session *ssh_connection_session(const struct ssh_connection *connection);
-int ssh_connection_fd(const struct ssh_connection *connection);
-const char *ssh_connection_peer(const struct ssh_connection *connection); /* ""; a proxy is used */
 
 /*
  * proxy.c: ways to a server other than TCP: a ProxyCommand, or the ssh program through jump hosts.

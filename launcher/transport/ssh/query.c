@@ -43,7 +43,7 @@ struct ssh_question {
 };
 
 struct ssh_queries {
-    const struct ssh_query_settings *settings;
+    const struct ssh_settings *settings;
     struct ssh_config_place place;
     char *home, *user;
     struct ssh_config_sight sight; /* of the files, when they were looked at last */
@@ -58,7 +58,7 @@ static const char *variable(const char *name)
     return getenv(name);
 }
 
-struct ssh_queries *ssh_queries_create(const struct ssh_query_settings *settings)
+struct ssh_queries *ssh_queries_create(const struct ssh_settings *settings)
 {
     struct ssh_queries *queries = mem_alloc(sizeof(*queries));
     queries->settings = settings;
@@ -223,7 +223,7 @@ static void query_done(void *context, const struct program_result *result)
 
 static void run_query(struct answer *answer)
 {
-    const struct ssh_query_settings *settings = answer->queries->settings;
+    const struct ssh_settings *settings = answer->queries->settings;
     struct strv argv AUTO_STRV = STRV_INIT;
     strv_add(&argv, "ssh");
     strv_add(&argv, "-T"); /* else it complains that stdin is not a terminal */

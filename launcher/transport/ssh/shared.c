@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "base/strv.h"
 #include "io/module_open.h"
-#include "transport/boot/agent_image.h"
 #include "transport/exec/words.h"
 #include "transport/ssh/config.h"
 #include "transport/ssh_module/ssh_module.h"
@@ -73,10 +72,7 @@ int ssh_program_words(const struct ssh_program *program, struct strv *words, str
     return 0;
 }
 
-/*
- * What the job says about SSH, and what follows for one host together with OpenSSH's configuration
- * of it. Pure.
- */
+/* What the job says about SSH, and what follows for one host. Pure. */
 
 #define SILENCE_DEFAULT_MS 120000 /* when the job does not say when a node is given up */
 
@@ -86,48 +82,9 @@ enum ssh_host_policy ssh_settings_policy(const struct ssh_settings *settings,
     return settings->strict ? SSH_HOST_STRICT : config->policy;
 }
 
-char *ssh_settings_strict_remedy(const struct ssh_settings *settings,
-                                 const struct ssh_config *config)
-{
-    const char *file = settings->config_file != NULL
-                           ? settings->config_file
-                           : "your ssh configuration (~/.ssh/config or /etc/ssh/ssh_config)";
-    bool configured = config->policy == SSH_HOST_STRICT;
-    if (settings->strict && !configured)
-        return mem_strdup("connect once without --ssh-strict");
-    return mem_printf("change StrictHostKeyChecking yes to accept-new in %s%s", file,
-                      settings->strict ? " and leave out --ssh-strict" : "");
-}
-
 int64_t ssh_settings_silence_ms(const struct ssh_settings *settings)
 {
     return settings->room->silence_ms > 0 ? settings->room->silence_ms : SILENCE_DEFAULT_MS;
-}
-
-struct ssh_wanted ssh_settings_wanted(const struct ssh_settings *settings,
-                                      const struct transport_target *host)
-{
-    bool own_identity = host->identity != NULL;
-    return (struct ssh_wanted){.host = host->address != NULL ? host->address : host->host,
-                               .user = host->user != NULL ? host->user : settings->user,
-                               .identity = own_identity ? host->identity : settings->identity,
-                               .identity_by = own_identity ? "identity in the host list"
-                                                           : "--ssh-identity-file",
-                               .port = host->port > 0 ? host->port : settings->port};
-}
-
-struct ssh_program ssh_settings_program(const struct ssh_settings *settings,
-                                        const struct ssh_config *config,
-                                        const struct ssh_wanted *wanted)
-{
-    static const char *const checks[] = {
-        [SSH_HOST_ACCEPT_NEW] = NULL, [SSH_HOST_STRICT] = "yes", [SSH_HOST_ANY] = "no"};
-    return (struct ssh_program){.config_file = settings->config_file,
-                                .identity = wanted->identity,
-                                .user = wanted->user,
-                                .port = wanted->port,
-                                .check = checks[ssh_settings_policy(settings, config)],
-                                .silence_ms = ssh_settings_silence_ms(settings)};
 }
 
 /*
@@ -137,160 +94,72 @@ struct ssh_program ssh_settings_program(const struct ssh_settings *settings,
 
 #define KEY_TEXT_MAX ((size_t)64 << 10)
 
-struct key_set {
-    struct key_set *next;
-    char *key; /* of this set among the others */
-    struct strv notes;
-    bool notes_told;
-    struct ssh_keys *keys;
-    char *why;
-};
-
-struct ssh_identities {
-    const struct ssh_module *module;
-    struct key_set *sets;
-};
-
-/* All is borrowed. */
-static struct ssh_identities *ssh_identities_create(const struct ssh_module *module)
+static char *name_of_set(const struct ssh_config *config)
 {
-    struct ssh_identities *identities = mem_alloc(sizeof(*identities));
-    *identities = (struct ssh_identities){.module = module};
-    return identities;
-}
-
-static void ssh_identities_destroy(struct ssh_identities *identities)
-{
-    if (identities == NULL)
-        return;
-    while (identities->sets != NULL) {
-        struct key_set *set = identities->sets;
-        identities->sets = set->next;
-        if (set->keys != NULL)
-            identities->module->keys_destroy(set->keys);
-        strv_destroy(&set->notes);
-        free(set->key);
-        free(set->why);
-        free(set);
-    }
-    free(identities);
-}
-
-static char *set_key(const struct ssh_config *config)
-{
-    struct buf key AUTO_BUF = BUF_INIT(KEY_TEXT_MAX);
-    buf_printf(&key, "%d\n%s", config->identities_only,
+    struct buf name AUTO_BUF = BUF_INIT(KEY_TEXT_MAX);
+    buf_printf(&name, "%d\n%s", config->identities_only,
                config->agent_socket == NULL ? "" : config->agent_socket);
     for (size_t i = 0; i < config->identities.count; i++)
-        buf_printf(&key, "\n%s", config->identities.items[i]);
-    return buf_take(&key);
+        buf_printf(&name, "\n%s", config->identities.items[i]);
+    return buf_take(&name);
 }
 
-/* Takes `key`. */
-static struct key_set *load(struct ssh_identities *identities, const struct ssh_config *config,
-                            char *key)
+struct ssh_key_set *ssh_shared_keys(struct ssh_transport *ssh, const struct ssh_config *config)
 {
+    char *name AUTO_FREE = name_of_set(config);
+    struct ssh_key_set *set = ssh->key_sets;
+    while (set != NULL && strcmp(set->name, name) != 0)
+        set = set->next;
+    if (set != NULL)
+        return set;
     const struct ssh_keys_config keys = {.files = strv_items(&config->identities),
                                          .agent_socket = config->agent_socket,
                                          .identities_only = config->identities_only};
     struct error err = ERROR_INIT;
-    struct key_set *set = mem_alloc(sizeof(*set));
-    *set = (struct key_set){.next = identities->sets, .key = key};
-    set->keys = identities->module->keys_create(&keys, &set->notes, &err);
+    set = mem_alloc(sizeof(*set));
+    *set = (struct ssh_key_set){.next = ssh->key_sets, .name = mem_strdup(name)};
+    set->keys = ssh->module->keys_create(&keys, &set->notes, &err);
     if (set->keys == NULL)
         set->why = mem_strdup(err.text);
-    identities->sets = set;
+    ssh->key_sets = set;
     return set;
 }
 
-struct ssh_identity ssh_identities_find(struct ssh_identities *identities,
-                                        const struct ssh_config *config)
+void ssh_shared_forget_keys(struct ssh_transport *ssh)
 {
-    char *key AUTO_FREE = set_key(config);
-    struct key_set *set = identities->sets;
-    while (set != NULL && strcmp(set->key, key) != 0)
-        set = set->next;
-    if (set == NULL) {
-        set = load(identities, config, key);
-        key = NULL;
+    while (ssh->key_sets != NULL) {
+        struct ssh_key_set *set = ssh->key_sets;
+        ssh->key_sets = set->next;
+        if (set->keys != NULL)
+            ssh->module->keys_destroy(set->keys);
+        strv_destroy(&set->notes);
+        free(set->name);
+        free(set->why);
+        free(set);
     }
-    const struct ssh_identity identity = {
-        .keys = set->keys, .why = set->why, .notes = set->notes_told ? NULL : &set->notes};
-    set->notes_told = true;
-    return identity;
 }
 
-/* What is shared. */
+/* What is opened once. */
 
-static void idle_fire(void *context)
-{
-    const struct ssh_shared *shared = context;
-    agent_image_hash(shared->settings->room->image);
-}
-
-struct ssh_shared *ssh_shared_create(const struct ssh_settings *settings,
-                                     void (*turn)(void *context), void *context)
-{
-    struct ssh_shared *shared = mem_alloc(sizeof(*shared));
-    *shared = (struct ssh_shared){
-        .settings = settings,
-        .loop = settings->room->loop,
-        .window = ssh_window_create(settings->window),
-        .query_settings = {.room = settings->room, .config_file = settings->config_file},
-    };
-    shared->queries = ssh_queries_create(&shared->query_settings);
-    shared->turn = loop_timer_create(shared->loop, turn, context);
-    shared->idle = loop_timer_create(shared->loop, idle_fire, shared);
-    return shared;
-}
-
-void ssh_shared_destroy(struct ssh_shared *shared)
-{
-    if (shared == NULL)
-        return;
-    loop_timer_destroy(shared->turn);
-    loop_timer_destroy(shared->idle);
-    ssh_window_destroy(shared->window);
-    ssh_queries_destroy(shared->queries);
-    resolver_destroy(shared->resolver);
-    ssh_identities_destroy(shared->identities);
-    if (shared->module != NULL)
-        shared->module->known_files_destroy(shared->known_files);
-    free(shared->why_not);
-    free(shared);
-}
-
-void ssh_shared_schedule(struct ssh_shared *shared)
-{
-    loop_timer_set(shared->turn, 0);
-}
-
-void ssh_shared_open_resolver(struct ssh_shared *shared)
+void ssh_shared_open_resolver(struct ssh_transport *ssh)
 {
     struct error err = ERROR_INIT;
-    if (shared->resolver != NULL || shared->why_not != NULL)
+    if (ssh->resolver != NULL || ssh->why_not != NULL)
         return;
-    shared->resolver = resolver_create(shared->loop, NULL, &err);
-    if (shared->resolver == NULL)
-        shared->why_not = mem_strdup(err.text);
+    ssh->resolver = resolver_create(ssh->loop, NULL, &err);
+    if (ssh->resolver == NULL)
+        ssh->why_not = mem_strdup(err.text);
 }
 
-const char *ssh_shared_open_module(struct ssh_shared *shared)
+const char *ssh_shared_open_module(struct ssh_transport *ssh)
 {
     struct error err = ERROR_INIT;
-    if (shared->module != NULL || shared->why_not != NULL)
-        return shared->why_not;
-    shared->module = module_open(shared->settings->module_path, SSH_MODULE_KIND, &err);
-    if (shared->module == NULL) {
-        shared->why_not = mem_strdup(err.text);
-        return shared->why_not;
-    }
-    shared->known_files = shared->module->known_files_create();
-    shared->identities = ssh_identities_create(shared->module);
-    return NULL;
-}
-
-void ssh_shared_idle(struct ssh_shared *shared)
-{
-    loop_timer_set(shared->idle, 0);
+    if (ssh->module != NULL || ssh->why_not != NULL)
+        return ssh->why_not;
+    ssh->module = module_open(ssh->settings->module_path, SSH_MODULE_KIND, &err);
+    if (ssh->module == NULL)
+        ssh->why_not = mem_strdup(err.text);
+    else
+        ssh->known_files = ssh->module->known_files_create();
+    return ssh->why_not;
 }

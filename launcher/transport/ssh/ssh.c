@@ -59,7 +59,7 @@ static struct ssh_fallback *fallback_start(const struct transport_room *room,
 
 struct ssh_call {
     struct transport_call_head head;
-    struct ssh_shared *shared;
+    struct ssh_transport *ssh;
     const struct transport_target *target;
     const struct transport_events *events;
     void *events_context;
@@ -74,7 +74,7 @@ struct ssh_call {
     struct resolve_result *addresses;
     char *server; /* what the window counts it under */
 
-    struct ssh_connection *connection;
+    struct ssh_connection connection;
     int retries;
     struct loop_timer *rest; /* until the next try */
 
@@ -101,7 +101,7 @@ static void close_connection(struct ssh_call *call)
 {
     ssh_stream_destroy(call->stream);
     call->stream = NULL;
-    ssh_connection_close(call->connection);
+    ssh_connection_close(&call->connection);
 }
 
 /* Its place in the window is for others now. */
@@ -109,7 +109,7 @@ static void leave_window(struct ssh_call *call)
 {
     ssh_ticket_destroy(call->ticket);
     call->ticket = NULL;
-    ssh_shared_schedule(call->shared);
+    loop_timer_set(call->ssh->turn, 0);
 }
 
 static void fail(struct ssh_call *call, enum transport_stage stage, const char *why)
@@ -124,7 +124,7 @@ static void wait_for_turn(struct ssh_call *call, void (*go)(struct ssh_call *))
 {
     call->go = go;
     ssh_ticket_wait(call->ticket, call->server);
-    ssh_shared_schedule(call->shared);
+    loop_timer_set(call->ssh->turn, 0);
 }
 
 static void forward_stage(void *context, enum transport_stage stage)
@@ -163,6 +163,21 @@ static void program_note(void *context, enum log_level level, const char *line)
     call->events->note(call->events_context, level, line);
 }
 
+/* All is borrowed from the arguments. */
+static struct ssh_program program_for(const struct ssh_settings *settings,
+                                      const struct ssh_config *config,
+                                      const struct ssh_wanted *wanted)
+{
+    static const char *const checks[] = {
+        [SSH_HOST_ACCEPT_NEW] = NULL, [SSH_HOST_STRICT] = "yes", [SSH_HOST_ANY] = "no"};
+    return (struct ssh_program){.config_file = settings->config_file,
+                                .identity = wanted->identity,
+                                .user = wanted->user,
+                                .port = wanted->port,
+                                .check = checks[ssh_settings_policy(settings, config)],
+                                .silence_ms = ssh_settings_silence_ms(settings)};
+}
+
 static void start_program(struct ssh_call *call)
 {
     static const struct transport_events events = {.stage = forward_stage,
@@ -170,8 +185,8 @@ static void start_program(struct ssh_call *call)
                                                    .failed = forward_failed,
                                                    .lost = forward_lost,
                                                    .note = program_note};
-    const struct ssh_settings *settings = call->shared->settings;
-    const struct ssh_program program = ssh_settings_program(settings, call->config, &call->wanted);
+    const struct ssh_settings *settings = call->ssh->settings;
+    const struct ssh_program program = program_for(settings, call->config, &call->wanted);
     struct error err = ERROR_INIT;
     call->fallback = fallback_start(settings->room, &program, call->target, &events, call, &err);
     if (call->fallback == NULL)
@@ -188,8 +203,8 @@ static void fall_back(void *context, const char *why)
     note(call, line);
     if (call->server == NULL) {
         const struct ssh_config *config = call->config;
-        call->server = config->proxy_jump != NULL ? mem_strdup(config->proxy_jump)
-                                                  : mem_strdup(config->host_name);
+        call->server =
+            mem_strdup(config->proxy_jump != NULL ? config->proxy_jump : config->host_name);
     }
     wait_for_turn(call, start_program);
 }
@@ -198,7 +213,7 @@ static void stream_up(void *context, int fd)
 {
     struct ssh_call *call = context;
     struct transport_stream stream = {.read_fd = fd, .write_fd = fd};
-    const char *peer = ssh_connection_peer(call->connection);
+    const char *peer = call->connection.peer;
     snprintf(stream.peer, sizeof(stream.peer), "%s", peer);
     if (call->config != NULL && peer[0] != '\0')
         stream.peer_port = call->config->port;
@@ -224,10 +239,9 @@ static void start_stream(void *context)
                                                     .line = stream_line};
     struct error err = ERROR_INIT;
     set_stage(call, STAGE_START);
-    call->stream = ssh_stream_create(call->shared->settings->room, call->shared->module,
-                                     ssh_connection_session(call->connection),
-                                     ssh_connection_fd(call->connection), call->target->node,
-                                     &events, call, &err);
+    call->stream =
+        ssh_stream_create(call->ssh->settings->room, call->ssh->module, call->connection.session,
+                          call->connection.host.fd, call->target->node, &events, call, &err);
     if (call->stream == NULL)
         fail(call, STAGE_START, err.text);
 }
@@ -256,7 +270,7 @@ static void try_again(void *context, const char *why)
     close_connection(call);
     ssh_ticket_dropped(call->ticket);
     ssh_ticket_rest(call->ticket);
-    ssh_shared_schedule(call->shared);
+    loop_timer_set(call->ssh->turn, 0);
     set_stage(call, STAGE_WAITING);
     loop_timer_set(call->rest, ssh_retry_delay_ms(call->retries, random));
 }
@@ -265,13 +279,13 @@ static void logged_in(void *context)
 {
     struct ssh_call *call = context;
     ssh_ticket_logged_in(call->ticket);
-    ssh_shared_schedule(call->shared);
+    loop_timer_set(call->ssh->turn, 0);
 }
 
 static void connect_host(struct ssh_call *call)
 {
     set_stage(call, STAGE_CONNECT);
-    ssh_connection_open(call->connection, call->config, call->addresses);
+    ssh_connection_open(&call->connection, call->config, call->addresses);
 }
 
 static void resolved(void *context, const struct resolve_result *result)
@@ -303,8 +317,8 @@ static void find_way(struct ssh_call *call)
         return;
     }
     set_stage(call, STAGE_RESOLVE);
-    call->resolving = resolver_ask(call->shared->resolver, config->host_name, config->family,
-                                   call->shared->settings->room->limit_ms, resolved, call);
+    call->resolving = resolver_ask(call->ssh->resolver, config->host_name, config->family,
+                                   call->ssh->settings->room->limit_ms, resolved, call);
 }
 
 static void configured(void *context, const struct ssh_config *config, const char *why)
@@ -315,11 +329,11 @@ static void configured(void *context, const struct ssh_config *config, const cha
         return;
     }
     call->config = config;
-    if (call->shared->why_not != NULL)
-        fall_back(call, call->shared->why_not);
+    if (call->ssh->why_not != NULL)
+        fall_back(call, call->ssh->why_not);
     else if (config->not_ours != NULL)
         fall_back(call, config->not_ours);
-    else if (call->shared->settings->program_only)
+    else if (call->ssh->settings->program_only)
         fall_back(call, "--transport ssh-cli");
     else
         find_way(call);
@@ -328,12 +342,24 @@ static void configured(void *context, const struct ssh_config *config, const cha
 static void ask_config(struct ssh_call *call)
 {
     set_stage(call, STAGE_CONFIG);
-    call->question = ssh_query_ask(call->shared->queries, &call->wanted, configured, call);
+    call->question = ssh_query_ask(call->ssh->queries, &call->wanted, configured, call);
 }
 
-static struct ssh_call *call_create(struct ssh_shared *shared,
-                                    const struct transport_target *target,
-                                    const struct transport_events *events, void *events_context)
+/* The host's entry in the host list counts more than the options. All is borrowed from both. */
+static struct ssh_wanted wanted_of(const struct ssh_settings *settings,
+                                   const struct transport_target *host)
+{
+    bool own_identity = host->identity != NULL;
+    return (struct ssh_wanted){.host = host->address != NULL ? host->address : host->host,
+                               .user = host->user != NULL ? host->user : settings->user,
+                               .identity = own_identity ? host->identity : settings->identity,
+                               .identity_by = own_identity ? "identity in the host list"
+                                                           : "--ssh-identity-file",
+                               .port = host->port > 0 ? host->port : settings->port};
+}
+
+static struct transport_call *ops_call(void *context, const struct transport_target *target,
+                                       const struct transport_events *events, void *events_context)
 {
     static const struct ssh_connection_events connection_events = {.stage = forward_stage,
                                                                    .note = note,
@@ -342,27 +368,29 @@ static struct ssh_call *call_create(struct ssh_shared *shared,
                                                                    .failed = forward_failed,
                                                                    .dropped = try_again,
                                                                    .not_ours = fall_back};
+    struct ssh_transport *ssh = context;
     struct ssh_call *call = mem_alloc(sizeof(*call));
-    *call = (struct ssh_call){.shared = shared,
+    *call = (struct ssh_call){.head = {ssh_transport(ssh).ops},
+                              .ssh = ssh,
                               .target = target,
-                              .wanted = ssh_settings_wanted(shared->settings, target),
+                              .wanted = wanted_of(ssh->settings, target),
                               .events = events,
                               .events_context = events_context,
                               .go = ask_config,
                               .stage = STAGE_WAITING};
-    call->connection = ssh_connection_create(shared, call->wanted.host, &connection_events, call);
-    call->ticket = ssh_ticket_create(shared->window, call);
-    call->rest = loop_timer_create(shared->loop, rest_over, call);
-    return call;
+    call->connection = (struct ssh_connection){
+        .ssh = ssh, .asked_name = call->wanted.host, .events = &connection_events, .context = call};
+    call->ticket = ssh_ticket_create(ssh->window, call);
+    call->rest = loop_timer_create(ssh->loop, rest_over, call);
+    loop_timer_set(ssh->turn, 0);
+    return (struct transport_call *)call;
 }
 
-static void call_destroy(struct ssh_call *call)
+static void ops_hang_up(struct transport_call *transport_call)
 {
-    if (call == NULL)
-        return;
+    struct ssh_call *call = (struct ssh_call *)transport_call;
     fallback_destroy(call->fallback);
     close_connection(call);
-    ssh_connection_destroy(call->connection);
     if (call->ticket != NULL)
         leave_window(call);
     ssh_question_destroy(call->question);
@@ -373,33 +401,35 @@ static void call_destroy(struct ssh_call *call)
     free(call);
 }
 
-static void call_go(struct ssh_call *call)
-{
-    call->go(call);
-}
-
 /* The transport. */
-
-struct ssh_transport {
-    struct ssh_shared *shared;
-};
 
 static void turn_fire(void *context)
 {
-    const struct ssh_transport *ssh = context;
-    ssh_shared_open_resolver(ssh->shared);
+    struct ssh_transport *ssh = context;
+    ssh_shared_open_resolver(ssh);
     /* One call per turn: it may report, and its owner may hang up others or us. */
-    struct ssh_call *call = ssh_window_next(ssh->shared->window);
+    struct ssh_call *call = ssh_window_next(ssh->window);
     if (call == NULL)
         return;
-    ssh_shared_schedule(ssh->shared);
-    call_go(call);
+    loop_timer_set(ssh->turn, 0);
+    call->go(call);
+}
+
+static void idle_fire(void *context)
+{
+    const struct ssh_transport *ssh = context;
+    agent_image_hash(ssh->settings->room->image);
 }
 
 struct ssh_transport *ssh_transport_create(const struct ssh_settings *settings)
 {
     struct ssh_transport *ssh = mem_alloc(sizeof(*ssh));
-    ssh->shared = ssh_shared_create(settings, turn_fire, ssh);
+    *ssh = (struct ssh_transport){.settings = settings,
+                                  .loop = settings->room->loop,
+                                  .window = ssh_window_create(settings->window),
+                                  .queries = ssh_queries_create(settings)};
+    ssh->turn = loop_timer_create(ssh->loop, turn_fire, ssh);
+    ssh->idle = loop_timer_create(ssh->loop, idle_fire, ssh);
     return ssh;
 }
 
@@ -407,28 +437,20 @@ void ssh_transport_destroy(struct ssh_transport *ssh)
 {
     if (ssh == NULL)
         return;
-    ssh_shared_destroy(ssh->shared);
+    loop_timer_destroy(ssh->turn);
+    loop_timer_destroy(ssh->idle);
+    ssh_window_destroy(ssh->window);
+    ssh_queries_destroy(ssh->queries);
+    resolver_destroy(ssh->resolver);
+    ssh_shared_forget_keys(ssh);
+    if (ssh->module != NULL)
+        ssh->module->known_files_destroy(ssh->known_files);
+    free(ssh->why_not);
     free(ssh);
-}
-
-static struct transport_call *ssh_ops_call(void *context, const struct transport_target *target,
-                                           const struct transport_events *events,
-                                           void *events_context)
-{
-    struct ssh_transport *ssh = context;
-    struct ssh_call *call = call_create(ssh->shared, target, events, events_context);
-    ((struct transport_call_head *)call)->ops = ssh_transport(ssh).ops;
-    ssh_shared_schedule(ssh->shared);
-    return (struct transport_call *)call;
-}
-
-static void ssh_ops_hang_up(struct transport_call *call)
-{
-    call_destroy((struct ssh_call *)call);
 }
 
 struct transport ssh_transport(struct ssh_transport *ssh)
 {
-    static const struct transport_ops ops = {.call = ssh_ops_call, .hang_up = ssh_ops_hang_up};
+    static const struct transport_ops ops = {.call = ops_call, .hang_up = ops_hang_up};
     return (struct transport){.ops = &ops, .context = ssh};
 }

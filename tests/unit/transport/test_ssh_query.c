@@ -92,7 +92,7 @@ static void print_config(const struct asked *asked, struct buf *out)
  * What is known of all of them. */
 static void ask(struct rig *rig, bool at_once, bool alone, struct buf *out)
 {
-    struct ssh_query_settings settings = {.room = &rig->room, .config_file = rig->config};
+    struct ssh_settings settings = {.room = &rig->room, .config_file = rig->config};
     struct ssh_queries *queries[HOSTS];
     struct asked asked[HOSTS];
     int left = HOSTS;
@@ -164,7 +164,7 @@ static void test_a_changed_file_is_read_again(void **state)
     (void)state;
     struct rig rig;
     begin(&rig);
-    struct ssh_query_settings settings = {.room = &rig.room, .config_file = rig.config};
+    struct ssh_settings settings = {.room = &rig.room, .config_file = rig.config};
     struct ssh_queries *queries = ssh_queries_create(&settings);
     static const struct {
         const char *text;
