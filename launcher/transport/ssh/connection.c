@@ -109,7 +109,7 @@ static void login_late(void *context)
     char *why AUTO_FREE = mem_printf("%s within %.3g s", waiting[connection->state],
                                      (double)connection->ssh->settings->room->limit_ms / 1000);
     stop_driving(connection);
-    fail(connection, login_stage(connection->ssh->module->reached(connection->session)), why);
+    fail(connection, login_stage(connection->state), why);
 }
 
 /* What makes hvdrun refuse unknown keys, and how to change it: an option, the configuration, or

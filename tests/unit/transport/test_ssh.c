@@ -288,6 +288,48 @@ static void test_wrong_key(void **state)
     rig_close(&rig);
 }
 
+static void signal_sessions(const struct rig *rig, int signal)
+{
+    char *path AUTO_FREE = mem_printf("/proc/%d/task/%d/children", (int)rig->sshd, (int)rig->sshd);
+    struct buf pids AUTO_BUF = BUF_INIT(4096);
+    assert_int_equal(fd_read_file(path, &pids, NULL), 0);
+    char *end = NULL;
+    for (const char *at = buf_text(&pids); *at != '\0'; at = end + strspn(end, " "))
+        kill((pid_t)strtol(at, &end, 10), signal);
+}
+
+static void stop_server_in_auth(void *context, enum transport_stage stage)
+{
+    struct heard *heard = context;
+    heard_stage(context, stage);
+    if (stage == STAGE_AUTH)
+        signal_sessions(heard->rig, SIGSTOP);
+}
+
+/* The message names what was waited for, not what came before it. */
+static void test_server_that_hangs_in_auth(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct heard heard;
+    int one = 1;
+    OPEN_OR_SKIP(rig, "10:30:100");
+    rig.room.limit_ms = 4000;
+    struct transport transport = ssh_transport(rig.ssh);
+    struct transport_events events = heard_events;
+    events.stage = stop_server_in_auth;
+    heard =
+        (struct heard){.rig = &rig, .target = {.host = "127.0.0.1"}, .waited_for = &one, .fd = -1};
+    heard.call = transport_call(&transport, &heard.target, &events, &heard);
+    run_loop(rig.loop);
+    signal_sessions(&rig, SIGKILL);
+    assert_int_equal(heard.failed, 1);
+    assert_has(heard.why, "the login did not end");
+    assert_int_equal(heard.stage, STAGE_AUTH);
+    heard_hang_up(&heard);
+    rig_close(&rig);
+}
+
 static void test_jump(void **state)
 {
     (void)state;
@@ -410,6 +452,7 @@ int main(void)
         cmocka_unit_test(test_no_key),
         cmocka_unit_test(test_login_that_exits),
         cmocka_unit_test(test_wrong_key),
+        cmocka_unit_test(test_server_that_hangs_in_auth),
         cmocka_unit_test(test_jump),
         cmocka_unit_test(test_program_instead),
         cmocka_unit_test(test_no_module),
