@@ -13,13 +13,6 @@
 #define ED25519_SIZE 32
 #define RSA_BITS_MIN 1024 /* OpenSSH refuses smaller ones */
 
-struct key_type {
-    const char *name, *signature, *shown;
-    const char *curve; /* as key blobs name it */
-    int nid;
-    const EVP_MD *(*digest)(void); /* NULL: the algorithm has its own */
-};
-
 static const struct key_type types[] = {
     {"ssh-ed25519", "ssh-ed25519", "ed25519", NULL, NID_ED25519, NULL},
     {"ecdsa-sha2-nistp256", "ecdsa-sha2-nistp256", "ecdsa", "nistp256", NID_X9_62_prime256v1,
@@ -36,16 +29,6 @@ const struct key_type *key_type_find(struct byte_view name)
             return &types[i];
     }
     return NULL;
-}
-
-int key_type_nid(const struct key_type *type)
-{
-    return type->nid;
-}
-
-const char *key_type_curve(const struct key_type *type)
-{
-    return type->curve;
 }
 
 static const struct key_type *type_of(EVP_PKEY *private)
@@ -193,19 +176,9 @@ void key_destroy(struct key *key)
     mem_free_at(&key);
 }
 
-const char *key_name(const struct key *key)
-{
-    return key->type->shown;
-}
-
 bool key_is_rsa(const struct key *key)
 {
     return key->type->nid == NID_rsaEncryption;
-}
-
-const char *key_signature_name(const struct key *key)
-{
-    return key->type->signature;
 }
 
 /* OpenSSL's ECDSA signatures are DER; SSH wants the two numbers. */

@@ -16,12 +16,16 @@
  * signatures. On its own, it would sign RSA with SHA-1 only, which servers refuse.
  */
 
-struct key_type; /* one of those we can sign with */
+struct key_type {                  /* one of those we can sign with */
+    const char *name, *signature;  /* the server is asked to check "rsa-sha2-512" for RSA */
+    const char *shown;             /* "ed25519", "ecdsa", "rsa": for people */
+    const char *curve;             /* "nistp256", as key blobs name it; NULL: no ECDSA */
+    int nid;                       /* of the curve, or of the algorithm */
+    const EVP_MD *(*digest)(void); /* NULL: the algorithm has its own */
+};
 
 /* NULL: not one of ours (FIDO keys, certificates, DSA). */
 const struct key_type *key_type_find(struct byte_view name);
-int key_type_nid(const struct key_type *type);           /* of the curve, or of the algorithm */
-const char *key_type_curve(const struct key_type *type); /* "nistp256"; NULL: no ECDSA */
 
 struct key {
     const struct key_type *type;
@@ -36,11 +40,7 @@ struct key *key_create_take(EVP_PKEY *private, const char *origin, struct error 
 struct key *key_create_public(struct byte_view blob, const char *origin, struct error *err);
 void key_destroy(struct key *key); /* wipes; accepts NULL */
 
-const char *key_name(const struct key *key); /* "ed25519", "ecdsa", "rsa": for people */
 bool key_is_rsa(const struct key *key);
-
-/* The name of the signature that the server is asked to check: "rsa-sha2-512" for RSA. */
-const char *key_signature_name(const struct key *key);
 
 /* Appends the bare signature over `data`, without its name. For keys with a private half. */
 int key_sign(const struct key *key, struct byte_view data, struct buf *signature,

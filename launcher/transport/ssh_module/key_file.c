@@ -20,14 +20,6 @@
 
 /* The inside of an "openssh-key-v1" file (PROTOCOL.key of OpenSSH). Pure. */
 
-enum openssh_key_kind {
-    OPENSSH_KEY_USABLE,
-    OPENSSH_KEY_ENCRYPTED,
-    OPENSSH_KEY_FOREIGN, /* of a type that only OpenSSH's own programs can use: FIDO */
-    OPENSSH_KEY_BAD,     /* damaged */
-    OPENSSH_KEY_NONE,    /* not such a file */
-};
-
 #define BEGIN_LINE "-----BEGIN OPENSSH PRIVATE KEY-----"
 #define END_LINE "-----END OPENSSH PRIVATE KEY-----"
 #define MAGIC "openssh-key-v1" /* with its NUL */
@@ -72,13 +64,13 @@ static EVP_PKEY *ecdsa_from(const struct key_type *type, struct fields *fields)
     EVP_PKEY *pkey = NULL;
     BIGNUM *number;
 
-    if (fields->bad || !view_is(curve, key_type_curve(type)) || secret.length > 80)
+    if (fields->bad || !view_is(curve, type->curve) || secret.length > 80)
         return NULL;
     builder = OSSL_PARAM_BLD_new();
     number = number_of(secret);
     if (builder && number &&
-        OSSL_PARAM_BLD_push_utf8_string(builder, OSSL_PKEY_PARAM_GROUP_NAME,
-                                        OBJ_nid2sn(key_type_nid(type)), 0) == 1 &&
+        OSSL_PARAM_BLD_push_utf8_string(builder, OSSL_PKEY_PARAM_GROUP_NAME, OBJ_nid2sn(type->nid),
+                                        0) == 1 &&
         OSSL_PARAM_BLD_push_octet_string(builder, OSSL_PKEY_PARAM_PUB_KEY, point.at,
                                          point.length) == 1 &&
         OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_PRIV_KEY, number) == 1)
@@ -164,26 +156,32 @@ static EVP_PKEY *private_from(struct byte_view section)
     type = key_type_find(fields_string(&fields));
     if (!type || fields.bad)
         return NULL;
-    if (key_type_nid(type) == NID_ED25519)
+    if (type->nid == NID_ED25519)
         return ed25519_from(&fields);
-    return key_type_curve(type) ? ecdsa_from(type, &fields) : rsa_from(&fields);
+    return type->curve ? ecdsa_from(type, &fields) : rsa_from(&fields);
 }
 
-static enum openssh_key_kind bad(struct error *reason, const char *what)
+static enum key_file_kind bad(struct key_file *file, const char *what)
 {
-    error_set(reason, "%s", what);
-    return OPENSSH_KEY_BAD;
+    error_set(&file->reason, "%s", what);
+    return KEY_FILE_BAD;
 }
 
-static enum openssh_key_kind foreign(struct error *reason, struct byte_view type)
+static enum key_file_kind encrypted(struct key_file *file)
 {
-    error_set(reason, "a key of type \"%.*s\", which only the ssh program can use",
+    error_set(&file->reason, "it is encrypted: load it into your ssh-agent with ssh-add");
+    return KEY_FILE_LOCKED;
+}
+
+static enum key_file_kind foreign(struct key_file *file, struct byte_view type)
+{
+    error_set(&file->reason, "a key of type \"%.*s\", which only the ssh program can use",
               (int)(type.length < 64 ? type.length : 64), (const char *)type.at);
-    return OPENSSH_KEY_FOREIGN;
+    return KEY_FILE_NEEDS_SSH;
 }
 
-static enum openssh_key_kind parse_inside(const char *path, struct byte_view inside,
-                                          struct key **key, struct buf *out, struct error *reason)
+static enum key_file_kind parse_inside(struct key_file *file, const char *path,
+                                       struct byte_view inside)
 {
     struct fields fields = fields_of(inside.at + sizeof MAGIC, inside.length - sizeof MAGIC);
     struct byte_view cipher = fields_string(&fields), kdf = fields_string(&fields), section, public;
@@ -191,55 +189,50 @@ static enum openssh_key_kind parse_inside(const char *path, struct byte_view ins
 
     (void)fields_string(&fields); /* options of the key derivation */
     if (fields_u32(&fields) != 1)
-        return bad(reason, "it does not hold exactly one key");
+        return bad(file, "it does not hold exactly one key");
     public = fields_string(&fields);
     section = fields_string(&fields);
-    if (fields.bad || buf_append(out, public.at, public.length) < 0)
-        return bad(reason, "the file is cut off or damaged");
+    if (fields.bad || buf_append(&file->public, public.at, public.length) < 0)
+        return bad(file, "the file is cut off or damaged");
     if (!key_type_find(key_blob_type(public)))
-        return foreign(reason, key_blob_type(public));
+        return foreign(file, key_blob_type(public));
     if (!view_is(cipher, "none") || !view_is(kdf, "none"))
-        return OPENSSH_KEY_ENCRYPTED;
+        return encrypted(file);
     private = private_from(section);
     if (!private)
-        return bad(reason, "the private key in the file is damaged");
-    *key = key_create_take(private, path, reason);
-    if (!*key)
-        return OPENSSH_KEY_BAD;
-    if (view_equal(buf_view(&(*key)->blob), public))
-        return OPENSSH_KEY_USABLE;
-    key_destroy(*key);
-    *key = NULL;
-    return bad(reason, "its public and its private half do not belong together");
+        return bad(file, "the private key in the file is damaged");
+    file->key = key_create_take(private, path, &file->reason);
+    if (!file->key)
+        return KEY_FILE_BAD;
+    if (view_equal(buf_view(&file->key->blob), public))
+        return KEY_FILE_USABLE;
+    key_destroy(file->key);
+    file->key = NULL;
+    return bad(file, "its public and its private half do not belong together");
 }
 
-/* Fills `key` (the caller's) for a usable one, and `reason` for a foreign or bad one. Appends the
- * public blob to `public` if it could be read. */
-static enum openssh_key_kind openssh_key_parse(const char *path, const char *text, size_t length,
-                                               struct key **key, struct buf *public,
-                                               struct error *reason)
+/* `text`: what follows BEGIN_LINE. */
+static enum key_file_kind parse_openssh(struct key_file *file, const char *path, const char *text,
+                                        size_t length)
 {
-    const char *begin = memmem(text, length, BEGIN_LINE, strlen(BEGIN_LINE)), *end;
-    enum openssh_key_kind kind;
+    const char *end = memmem(text, length, END_LINE, strlen(END_LINE));
+    enum key_file_kind kind;
     unsigned char *bytes;
     struct byte_view inside;
     ssize_t decoded;
 
-    if (!begin)
-        return OPENSSH_KEY_NONE;
-    begin += strlen(BEGIN_LINE);
-    end = memmem(begin, (size_t)(text + length - begin), END_LINE, strlen(END_LINE));
     if (!end)
-        return bad(reason, "the file is cut off or damaged");
-    bytes = mem_alloc((size_t)(end - begin) / 4 * 3 + 3);
-    decoded = base64_decode(begin, (size_t)(end - begin), bytes);
+        return bad(file, "the file is cut off or damaged");
+    length = (size_t)(end - text);
+    bytes = mem_alloc(length / 4 * 3 + 3);
+    decoded = base64_decode(text, length, bytes);
     inside.at = bytes;
     inside.length = decoded > 0 ? (size_t)decoded : 0;
     if (inside.length < sizeof MAGIC || memcmp(bytes, MAGIC, sizeof MAGIC) != 0)
-        kind = bad(reason, "the file is damaged");
+        kind = bad(file, "the file is damaged");
     else
-        kind = parse_inside(path, inside, key, public, reason);
-    OPENSSL_cleanse(bytes, (size_t)(end - begin) / 4 * 3 + 3);
+        kind = parse_inside(file, path, inside);
+    OPENSSL_cleanse(bytes, length / 4 * 3 + 3);
     mem_free_at(&bytes);
     return kind;
 }
@@ -259,13 +252,8 @@ static int pem_passphrase(char *out, int room, int writing, void *context)
     return -1;
 }
 
-static void set_encrypted(struct key_file *file)
-{
-    file->kind = KEY_FILE_LOCKED;
-    error_set(&file->reason, "it is encrypted: load it into your ssh-agent with ssh-add");
-}
-
-static void parse_pem(struct key_file *file, const char *path, const char *text, size_t length)
+static enum key_file_kind parse_pem(struct key_file *file, const char *path, const char *text,
+                                    size_t length)
 {
     bool asked = false;
     BIO *bio = BIO_new_mem_buf(text, (int)length);
@@ -273,29 +261,28 @@ static void parse_pem(struct key_file *file, const char *path, const char *text,
 
     BIO_free(bio);
     ERR_clear_error();
-    if (private) {
-        file->key = key_create_take(private, path, &file->reason);
-        file->kind = file->key ? KEY_FILE_USABLE : KEY_FILE_BAD;
-        if (file->key)
-            (void)buf_append(&file->public, buf_text(&file->key->blob), file->key->blob.length);
-    } else if (asked) {
-        set_encrypted(file);
-    } else {
-        file->kind = KEY_FILE_BAD;
-        error_set(&file->reason, "it is not a private key that OpenSSH or OpenSSL can read");
-    }
+    if (!private && asked)
+        return encrypted(file);
+    if (!private)
+        return bad(file, "it is not a private key that OpenSSH or OpenSSL can read");
+    file->key = key_create_take(private, path, &file->reason);
+    if (!file->key)
+        return KEY_FILE_BAD;
+    (void)buf_append(&file->public, buf_text(&file->key->blob), file->key->blob.length);
+    return KEY_FILE_USABLE;
 }
 
 void key_file_parse(struct key_file *file, const char *path, const char *text, size_t length)
 {
+    const char *begin = memmem(text, length, BEGIN_LINE, strlen(BEGIN_LINE));
+
     memset(file, 0, sizeof *file);
     buf_init(&file->public, PUBLIC_MAX);
-    switch (openssh_key_parse(path, text, length, &file->key, &file->public, &file->reason)) {
-    case OPENSSH_KEY_USABLE: file->kind = KEY_FILE_USABLE; break;
-    case OPENSSH_KEY_ENCRYPTED: set_encrypted(file); break;
-    case OPENSSH_KEY_FOREIGN: file->kind = KEY_FILE_NEEDS_SSH; break;
-    case OPENSSH_KEY_BAD: file->kind = KEY_FILE_BAD; break;
-    case OPENSSH_KEY_NONE: parse_pem(file, path, text, length); break;
+    if (begin) {
+        begin += strlen(BEGIN_LINE);
+        file->kind = parse_openssh(file, path, begin, (size_t)(text + length - begin));
+    } else {
+        file->kind = parse_pem(file, path, text, length);
     }
 }
 

@@ -249,10 +249,10 @@ int key_agent_sign(struct key_agent *agent, const struct key *key, struct byte_v
         return error_set(err, "the key agent refuses to sign with %s: is it locked?", key->origin);
     if (fields.bad || inside.bad)
         return error_set(err, "the key agent sent a damaged signature");
-    if (!view_is(name, key_signature_name(key)))
+    if (!view_is(name, key->type->signature))
         return error_set(err, "the key agent signs with %.*s where %s is needed",
                          (int)(name.length < 64 ? name.length : 64), (const char *)name.at,
-                         key_signature_name(key));
+                         key->type->signature);
     return buf_append(signature, bare.at, bare.length);
 }
 

@@ -224,8 +224,8 @@ static void find_hidden(struct known_file *file, struct name_hasher *hasher,
     size_t left = 0;
 
     for (size_t i = 0; i < file->hidden_count; i++) {
-        if (!reveal(file, hasher, &file->hidden[i], known_hosts_name(known)) &&
-            !reveal(file, hasher, &file->hidden[i], known_hosts_plain_name(known)))
+        if (!reveal(file, hasher, &file->hidden[i], known->name) &&
+            !reveal(file, hasher, &file->hidden[i], known->plain))
             file->hidden[left++] = file->hidden[i];
     }
     file->hidden_count = left;
@@ -267,8 +267,8 @@ static void find_in(struct ssh_known_files *files, struct known_file *file,
     size_t count, pattern = 0;
 
     find_hidden(file, files->hasher, known);
-    count = find_named(files, file, known_hosts_name(known), 0);
-    count = find_named(files, file, known_hosts_plain_name(known), count);
+    count = find_named(files, file, known->name, 0);
+    count = find_named(files, file, known->plain, count);
     if (count > 1)
         qsort(files->found, count, sizeof *files->found, compare_lines);
     for (size_t i = 0; i < count; i++) {
@@ -451,6 +451,6 @@ int known_files_append(struct ssh_known_files *files, const char *path,
     if (append(known, path, key, hash_name, &line, err) < 0)
         return -1;
     if (hash_name)
-        remember(file_of(files, path), known_hosts_name(known), buf_view(&line));
+        remember(file_of(files, path), known->name, buf_view(&line));
     return 0;
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/strv.h"
 #include "transport/ssh_module/fields.h"
 
 /*
@@ -172,14 +171,6 @@ struct known_entry {
     int line;
     unsigned char *key; /* owned */
     size_t length;
-};
-
-struct known_hosts {
-    char *name;  /* as lines name it */
-    char *plain; /* without the port; NULL when it is the same */
-    struct known_entry *entries;
-    size_t count, room;
-    struct strv types;
 };
 
 static char *lower_new(const char *text)
@@ -418,21 +409,6 @@ struct known_answer known_hosts_check(const struct known_hosts *known, struct by
             return answer(rules[i].verdict, entry);
     }
     return answer(KNOWN_UNKNOWN, NULL);
-}
-
-const char *known_hosts_type(const struct known_hosts *known, size_t index)
-{
-    return index < known->types.count ? known->types.items[index] : NULL;
-}
-
-const char *known_hosts_name(const struct known_hosts *known)
-{
-    return known->name;
-}
-
-const char *known_hosts_plain_name(const struct known_hosts *known)
-{
-    return known->plain;
 }
 
 static int put_hashed(const char *name, const unsigned char *salt, struct buf *out)

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/strv.h"
 #include "transport/ssh_module/fields.h"
 #include "transport/ssh_module/ssh_module.h"
 
@@ -42,7 +43,13 @@ struct known_answer {
     struct byte_view key;
 };
 
-struct known_hosts; /* the lines that match one host */
+struct known_hosts { /* the lines that match one host */
+    char *name;      /* as lines name it: "name" or "[name]:port", in small letters */
+    char *plain;     /* without the port; NULL when it is the same */
+    struct known_entry *entries;
+    size_t count, room;
+    struct strv types; /* of the plain keys, in order, without repetition */
+};
 
 struct known_hosts *known_hosts_create(const char *name, int port);
 void known_hosts_destroy(struct known_hosts *known); /* accepts NULL */
@@ -58,14 +65,6 @@ bool known_hosts_next_line(struct byte_view *text, struct byte_view *line);
 struct byte_view known_hosts_names(struct byte_view line);
 
 struct known_answer known_hosts_check(const struct known_hosts *known, struct byte_view key);
-
-/* The types of the plain keys, in order, without repetition: the `index`-th, NULL at the end. */
-const char *known_hosts_type(const struct known_hosts *known, size_t index);
-
-/* The host as a line names it: "name" or "[name]:port", in small letters; borrowed. */
-const char *known_hosts_name(const struct known_hosts *known);
-/* The same without the port; NULL when that makes no difference. */
-const char *known_hosts_plain_name(const struct known_hosts *known);
 
 /* A line for this host and key, with a line end; `salt` (20 bytes) hashes the name, NULL leaves it
  * readable. -1: over the limit of `out`, or OpenSSL has no SHA-1. */

@@ -23,13 +23,11 @@ static const struct {
 
 static bool is_listed(const struct known_hosts *known, const char *type)
 {
-    const char *listed;
-
-    for (size_t i = 0;; i++) {
-        listed = known_hosts_type(known, i);
-        if (!listed || strcmp(listed, type) == 0)
-            return listed != NULL;
+    for (size_t i = 0; i < known->types.count; i++) {
+        if (strcmp(known->types.items[i], type) == 0)
+            return true;
     }
+    return false;
 }
 
 struct supported {
@@ -92,11 +90,11 @@ static bool lists_what_we_cannot_ask(LIBSSH2_SESSION *session, const struct know
 {
     struct supported supported = supported_by(session);
     bool found = false;
-    const char *type = known_hosts_type(known, 0);
 
-    for (size_t i = 0; type && !found; i++) {
+    for (size_t i = 0; i < known->types.count && !found; i++) {
+        const char *type = known->types.items[i];
+
         found = !supports(&supported, strcmp(type, "ssh-rsa") == 0 ? "rsa-sha2-512" : type);
-        type = known_hosts_type(known, i + 1);
     }
     supported_free(session, &supported);
     return found;
@@ -113,7 +111,7 @@ static void tell_changed(struct buf *text, const struct known_hosts *known,
                      "host was reinstalled, run: ssh-keygen -f '%s' -R '%s'; if not, another "
                      "machine may pose as the host",
                      shown, (int)type.length, (const char *)type.at, was, answer->file,
-                     answer->line, answer->file, known_hosts_name(known));
+                     answer->line, answer->file, known->name);
 }
 
 static void accept_new(struct buf *text, const struct known_hosts *known,
@@ -142,8 +140,7 @@ static enum host_key_result judge_unknown(struct buf *text, const struct known_h
             text,
             "the host key %s is not known: compare it with the host's own key; if they are equal, "
             "add a line for '%s' to %s, or %s",
-            shown, known_hosts_name(known), file ? file : "~/.ssh/known_hosts",
-            config->strict_remedy);
+            shown, known->name, file ? file : "~/.ssh/known_hosts", config->strict_remedy);
         return HOST_KEY_REFUSED;
     }
     (void)buf_printf(text, "host key %s", shown);
@@ -368,7 +365,7 @@ enum auth_step auth_advance(struct auth *auth, struct buf *text)
         if (rc == LIBSSH2_ERROR_EAGAIN)
             return AUTH_WAIT;
         if (rc == 0) {
-            (void)buf_printf(text, "%s key %s (%s)", key_name(key), key->origin,
+            (void)buf_printf(text, "%s key %s (%s)", key->type->shown, key->origin,
                              key->private ? "file" : "agent");
             return AUTH_DONE;
         }

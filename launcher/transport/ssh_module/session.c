@@ -55,7 +55,7 @@ struct ssh_session {
     struct buf problem, summary, host_key;
 };
 
-struct ssh_session *session_create(const struct ssh_host_config *config)
+static struct ssh_session *session_create(const struct ssh_host_config *config)
 {
     struct ssh_session *session = mem_alloc(sizeof *session);
     struct error why = ERROR_INIT;
@@ -87,7 +87,7 @@ struct ssh_session *session_create(const struct ssh_host_config *config)
     return session;
 }
 
-void session_destroy(struct ssh_session *session)
+static void session_destroy(struct ssh_session *session)
 {
     int keep = errno;
 
@@ -296,7 +296,7 @@ static enum ssh_state advance_once(struct ssh_session *session)
     return session->state;
 }
 
-enum ssh_state session_advance(struct ssh_session *session)
+static enum ssh_state session_advance(struct ssh_session *session)
 {
     enum ssh_state before;
 
@@ -306,12 +306,12 @@ enum ssh_state session_advance(struct ssh_session *session)
     return session->state;
 }
 
-enum ssh_state session_reached(const struct ssh_session *session)
+static enum ssh_state session_reached(const struct ssh_session *session)
 {
     return session->reached;
 }
 
-int session_wants(const struct ssh_session *session)
+static int session_wants(const struct ssh_session *session)
 {
     int directions, wants = 0;
 
@@ -327,12 +327,12 @@ int session_wants(const struct ssh_session *session)
     return wants;
 }
 
-const char *session_problem(const struct ssh_session *session)
+static const char *session_problem(const struct ssh_session *session)
 {
     return buf_text(&session->problem);
 }
 
-const char *session_summary(const struct ssh_session *session)
+static const char *session_summary(const struct ssh_session *session)
 {
     return buf_text(&session->summary);
 }
@@ -350,23 +350,43 @@ static ssize_t told(struct ssh_session *session, ssize_t rc)
     return rc;
 }
 
-ssize_t session_read(struct ssh_session *session, enum ssh_channel channel, void *bytes,
-                     size_t room)
+static ssize_t session_read(struct ssh_session *session, enum ssh_channel channel, void *bytes,
+                            size_t room)
 {
     return told(session, duplex_read(session->duplex, channel, bytes, room));
 }
 
-ssize_t session_write(struct ssh_session *session, const void *bytes, size_t length)
+static ssize_t session_write(struct ssh_session *session, const void *bytes, size_t length)
 {
     return told(session, duplex_write(session->duplex, bytes, length));
 }
 
-int session_send_eof(struct ssh_session *session)
+static int session_send_eof(struct ssh_session *session)
 {
     return (int)told(session, duplex_send_eof(session->duplex));
 }
 
-int session_exit_status(const struct ssh_session *session)
+static int session_exit_status(const struct ssh_session *session)
 {
     return session->duplex ? duplex_exit_status(session->duplex) : -1;
 }
+
+/* The table by which the launcher knows this module: its only symbol. */
+__attribute__((visibility("default"))) const struct ssh_module hvdrun_ssh_module = {
+    .version = SSH_MODULE_VERSION,
+    .keys_create = keys_create,
+    .keys_destroy = keys_destroy,
+    .known_files_create = known_files_create,
+    .known_files_destroy = known_files_destroy,
+    .create = session_create,
+    .destroy = session_destroy,
+    .advance = session_advance,
+    .wants = session_wants,
+    .problem = session_problem,
+    .summary = session_summary,
+    .read = session_read,
+    .write = session_write,
+    .send_eof = session_send_eof,
+    .exit_status = session_exit_status,
+    .reached = session_reached,
+};

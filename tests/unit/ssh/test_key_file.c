@@ -53,7 +53,7 @@ static void check_usable(const char *path, const char *name)
     if (file.kind != KEY_FILE_USABLE)
         print_error("%s: %s\n", path, file.reason.text);
     assert_int_equal(file.kind, KEY_FILE_USABLE);
-    assert_string_equal(key_name(file.key), name);
+    assert_string_equal(file.key->type->shown, name);
     assert_true(from_pub.public.length > 0);
     assert_true(view_equal(buf_view(&from_pub.public), buf_view(&file.key->blob)));
     assert_int_equal(key_sign(file.key, data, &signature, &err), 0);

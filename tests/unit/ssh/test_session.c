@@ -142,7 +142,7 @@ static void talk_open(struct talk *talk, const struct place *p, int port, struct
 
 static void talk_close(struct talk *talk)
 {
-    session_destroy(talk->session);
+    hvdrun_ssh_module.destroy(talk->session);
     fd_close(&talk->fd);
     buf_destroy(&talk->out);
     buf_destroy(&talk->err);
@@ -158,7 +158,7 @@ static void wait_for(const struct talk *talks, size_t count)
     struct pollfd fds[64];
     assert_true(count <= 64);
     for (size_t i = 0; i < count; i++) {
-        int wants = session_wants(talks[i].session);
+        int wants = hvdrun_ssh_module.wants(talks[i].session);
         fds[i] = (struct pollfd){.fd = wants ? talks[i].fd : -1};
         if (wants & SSH_WANT_READ)
             fds[i].events |= POLLIN;
@@ -173,9 +173,9 @@ static void wait_for(const struct talk *talks, size_t count)
 
 static enum ssh_state talk_start(struct talk *talk)
 {
-    talk->session = session_create(&talk->config);
+    talk->session = hvdrun_ssh_module.create(&talk->config);
     for (;;) {
-        talk->state = session_advance(talk->session);
+        talk->state = hvdrun_ssh_module.advance(talk->session);
         if (talk_settled(talk))
             return talk->state;
         wait_for(talk, 1);
@@ -188,7 +188,7 @@ static bool talk_read_one(struct talk *talk, enum ssh_channel channel, struct bu
     while (!*ended) {
         char *room = buf_reserve(to, 32768);
         assert_non_null(room);
-        ssize_t n = session_read(talk->session, channel, room, 32768);
+        ssize_t n = hvdrun_ssh_module.read(talk->session, channel, room, 32768);
         if (n < 0)
             return errno == EAGAIN;
         buf_commit(to, (size_t)n);
@@ -216,12 +216,12 @@ static const char *err_of_command(const struct talk *talk)
 static int talk_finish(struct talk *talk)
 {
     for (;;) {
-        (void)session_advance(talk->session);
+        (void)hvdrun_ssh_module.advance(talk->session);
         if (!talk_read(talk))
             return -2;
-        (void)session_advance(talk->session);
-        if (talk->out_ended && talk->err_ended && session_exit_status(talk->session) >= 0)
-            return session_exit_status(talk->session);
+        (void)hvdrun_ssh_module.advance(talk->session);
+        if (talk->out_ended && talk->err_ended && hvdrun_ssh_module.exit_status(talk->session) >= 0)
+            return hvdrun_ssh_module.exit_status(talk->session);
         wait_for(talk, 1);
     }
 }
@@ -229,17 +229,17 @@ static int talk_finish(struct talk *talk)
 static void talk_must_open(struct talk *talk)
 {
     if (talk_start(talk) != SSH_STATE_OPEN)
-        print_error("state %d: %s\n", (int)talk->state, session_problem(talk->session));
+        print_error("state %d: %s\n", (int)talk->state, hvdrun_ssh_module.problem(talk->session));
     assert_int_equal(talk->state, SSH_STATE_OPEN);
 }
 
 static void talk_must_fail(struct talk *talk, enum ssh_state state, const char *words)
 {
-    if (talk_start(talk) != state || !strstr(session_problem(talk->session), words))
-        print_error("state %d: %s\n", (int)talk->state, session_problem(talk->session));
+    if (talk_start(talk) != state || !strstr(hvdrun_ssh_module.problem(talk->session), words))
+        print_error("state %d: %s\n", (int)talk->state, hvdrun_ssh_module.problem(talk->session));
     assert_int_equal(talk->state, state);
-    assert_non_null(strstr(session_problem(talk->session), words));
-    assert_null(strchr(session_problem(talk->session), '\n'));
+    assert_non_null(strstr(hvdrun_ssh_module.problem(talk->session), words));
+    assert_null(strchr(hvdrun_ssh_module.problem(talk->session), '\n'));
 }
 
 /* Logs in with these keys and lets the host do something. */
@@ -248,10 +248,10 @@ static void check_login(const struct place *p, struct ssh_keys *keys, const char
     struct talk talk;
     talk_open(&talk, p, p->sshd.port, keys, "echo hello; echo trouble >&2; exit 7");
     talk_must_open(&talk);
-    if (!strstr(session_summary(talk.session), summary))
-        print_error("%s\n", session_summary(talk.session));
-    assert_non_null(strstr(session_summary(talk.session), summary));
-    assert_non_null(strstr(session_summary(talk.session), ", aes128-ctr"));
+    if (!strstr(hvdrun_ssh_module.summary(talk.session), summary))
+        print_error("%s\n", hvdrun_ssh_module.summary(talk.session));
+    assert_non_null(strstr(hvdrun_ssh_module.summary(talk.session), summary));
+    assert_non_null(strstr(hvdrun_ssh_module.summary(talk.session), ", aes128-ctr"));
     assert_int_equal(talk_finish(&talk), 7);
     assert_string_equal(buf_text(&talk.out), "hello\n");
     assert_string_equal(err_of_command(&talk), "trouble\n");
@@ -316,7 +316,7 @@ static void the_right_key_is_found_behind_wrong_ones(void **state)
     keys = keys_of_file(wrong[0]);
     talk_open(&talk, p, p->sshd.port, keys, "true");
     talk_must_fail(&talk, SSH_STATE_FAILED, "Permission denied (publickey) for user");
-    assert_non_null(strstr(session_problem(talk.session), wrong[0]));
+    assert_non_null(strstr(hvdrun_ssh_module.problem(talk.session), wrong[0]));
     talk_close(&talk);
     keys_destroy(keys);
 
@@ -381,7 +381,7 @@ static void expect(const struct place *p, enum ssh_host_policy policy, enum ssh_
     else
         talk_must_fail(&talk, state, words);
     if (state == SSH_STATE_OPEN)
-        assert_non_null(strstr(session_summary(talk.session), words));
+        assert_non_null(strstr(hvdrun_ssh_module.summary(talk.session), words));
     talk_close(&talk);
     keys_destroy(keys);
 }
@@ -448,7 +448,7 @@ static void a_known_rsa_key_is_no_false_alarm(void **state)
     know(p, "", NULL, "host_rsa");
     talk_open(&talk, p, p->sshd.port, keys, "true");
     if (talk_start(&talk) == SSH_STATE_OPEN)
-        assert_non_null(strstr(session_summary(talk.session), "host key ssh-rsa"));
+        assert_non_null(strstr(hvdrun_ssh_module.summary(talk.session), "host key ssh-rsa"));
     else
         assert_int_equal(talk.state, SSH_STATE_FALLBACK);
     talk_close(&talk);
@@ -486,10 +486,10 @@ static void echoes_a_megabyte(void **state)
         bytes[i] = (char)(i * 2654435761u >> 13);
     talk_open(&talk, p, p->sshd.port, keys, "cat; echo done >&2; exit 3");
     talk_must_open(&talk);
-    while (!talk.out_ended || !talk.err_ended || session_exit_status(talk.session) < 0) {
+    while (!talk.out_ended || !talk.err_ended || hvdrun_ssh_module.exit_status(talk.session) < 0) {
         assert_true(talk_read(&talk));
         while (sent < SIZE) {
-            ssize_t n = session_write(talk.session, bytes + sent, SIZE - sent);
+            ssize_t n = hvdrun_ssh_module.write(talk.session, bytes + sent, SIZE - sent);
             if (n < 0)
                 assert_int_equal(errno, EAGAIN);
             if (n < 0)
@@ -497,15 +497,15 @@ static void echoes_a_megabyte(void **state)
             sent += (size_t)n;
         }
         if (sent == SIZE && !eof)
-            eof = session_send_eof(talk.session) == 0;
-        (void)session_advance(talk.session);
-        if (!talk.out_ended || !talk.err_ended || session_exit_status(talk.session) < 0)
+            eof = hvdrun_ssh_module.send_eof(talk.session) == 0;
+        (void)hvdrun_ssh_module.advance(talk.session);
+        if (!talk.out_ended || !talk.err_ended || hvdrun_ssh_module.exit_status(talk.session) < 0)
             wait_for(&talk, 1);
     }
     assert_int_equal(talk.out.length, SIZE);
     assert_memory_equal(buf_text(&talk.out), bytes, SIZE);
     assert_string_equal(err_of_command(&talk), "done\n");
-    assert_int_equal(session_exit_status(talk.session), 3);
+    assert_int_equal(hvdrun_ssh_module.exit_status(talk.session), 3);
     talk_close(&talk);
     keys_destroy(keys);
 }
@@ -525,17 +525,18 @@ static void a_flood_in_both_directions_is_carried(void **state)
     talk_open(&talk, p, p->sshd.port, keys,
               "head -c 12582912 /dev/zero & head -c 1048576 /dev/zero >&2; wc -c; wait");
     talk_must_open(&talk);
-    while (!talk.out_ended || !talk.err_ended || session_exit_status(talk.session) < 0) {
+    while (!talk.out_ended || !talk.err_ended || hvdrun_ssh_module.exit_status(talk.session) < 0) {
         ssize_t n = 0;
         assert_true(talk_read(&talk));
         while (n >= 0 && sent < SIZE) {
-            n = session_write(talk.session, bytes, sent + 32768 < SIZE ? 32768 : SIZE - sent);
+            n = hvdrun_ssh_module.write(talk.session, bytes,
+                                        sent + 32768 < SIZE ? 32768 : SIZE - sent);
             sent += n > 0 ? (size_t)n : 0;
         }
         if (sent == SIZE && !eof)
-            eof = session_send_eof(talk.session) == 0;
-        (void)session_advance(talk.session);
-        if (!talk.out_ended || !talk.err_ended || session_exit_status(talk.session) < 0)
+            eof = hvdrun_ssh_module.send_eof(talk.session) == 0;
+        (void)hvdrun_ssh_module.advance(talk.session);
+        if (!talk.out_ended || !talk.err_ended || hvdrun_ssh_module.exit_status(talk.session) < 0)
             wait_for(&talk, 1);
     }
     assert_int_equal(buf_text(&talk.err) + talk.err.length - err_of_command(&talk), 1 << 20);
@@ -553,7 +554,7 @@ static void signals_are_told_and_the_end_too(void **state)
 
     talk_open(&talk, p, p->sshd.port, keys, "kill -KILL $$");
     talk_must_open(&talk);
-    assert_int_equal(session_exit_status(talk.session), -1);
+    assert_int_equal(hvdrun_ssh_module.exit_status(talk.session), -1);
     assert_int_equal(talk_finish(&talk), 128 + SIGKILL);
     talk_close(&talk);
     keys_destroy(keys);
@@ -579,10 +580,11 @@ static void a_killed_server_is_told_after_its_last_words(void **state)
     program_kill_children(sshd.pid);
     assert_int_equal(talk_finish(&talk), -2);
     assert_string_equal(buf_text(&talk.out), "last words\n");
-    assert_non_null(strstr(session_problem(talk.session), "the SSH connection was lost: "));
-    assert_int_equal(session_write(talk.session, &byte, 1), -1);
+    assert_non_null(
+        strstr(hvdrun_ssh_module.problem(talk.session), "the SSH connection was lost: "));
+    assert_int_equal(hvdrun_ssh_module.write(talk.session, &byte, 1), -1);
     assert_int_not_equal(errno, EAGAIN);
-    assert_int_equal(session_exit_status(talk.session), -1);
+    assert_int_equal(hvdrun_ssh_module.exit_status(talk.session), -1);
     talk_close(&talk);
     program_stop(sshd.pid);
     keys_destroy(keys);
@@ -600,7 +602,7 @@ static void check_greeting(const struct place *p, const char *greeting, enum ssh
     assert_int_equal(fd_write_all(client, greeting, strlen(greeting)), 0);
     fd_close(&client);
     talk_must_fail(&talk, wanted, words);
-    assert_int_equal(session_wants(talk.session), 0);
+    assert_int_equal(hvdrun_ssh_module.wants(talk.session), 0);
     talk_close(&talk);
 }
 
@@ -628,9 +630,9 @@ static void can_be_destroyed_at_any_time(void **state)
         struct talk talk;
         assert_true(turns < 100);
         talk_open(&talk, p, p->sshd.port, keys, "cat");
-        talk.session = session_create(&talk.config);
+        talk.session = hvdrun_ssh_module.create(&talk.config);
         for (int turn = 0; turn < turns && !opened; turn++) {
-            opened = session_advance(talk.session) == SSH_STATE_OPEN;
+            opened = hvdrun_ssh_module.advance(talk.session) == SSH_STATE_OPEN;
             if (!opened)
                 wait_for(&talk, 1);
         }
@@ -652,14 +654,14 @@ static void many_sessions_share_one_loop(void **state)
     for (size_t i = 0; i < COUNT; i++) {
         talk_open(&talks[i], p, p->sshd.port, keys, "echo one of many");
         talks[i].config.policy = SSH_HOST_STRICT;
-        talks[i].session = session_create(&talks[i].config);
+        talks[i].session = hvdrun_ssh_module.create(&talks[i].config);
     }
     while (open < COUNT) {
         open = 0;
         for (size_t i = 0; i < COUNT; i++) {
-            talks[i].state = session_advance(talks[i].session);
+            talks[i].state = hvdrun_ssh_module.advance(talks[i].session);
             if (talks[i].state > SSH_STATE_OPEN)
-                print_error("%s\n", session_problem(talks[i].session));
+                print_error("%s\n", hvdrun_ssh_module.problem(talks[i].session));
             assert_true(talks[i].state <= SSH_STATE_OPEN);
             open += talks[i].state == SSH_STATE_OPEN;
         }
