@@ -89,22 +89,19 @@ static void set_stage(struct boot *boot, enum transport_stage stage)
 }
 
 /* The last act: the owner may destroy us in it. */
-static void fail(struct boot *boot, const struct error *err)
+static void fail(struct boot *boot, const char *why)
 {
     loop_fd_watch(boot->watch, 0);
     loop_timer_clear(boot->deadline);
-    boot->events->failed(boot->context, boot->stage, err->text);
+    boot->events->failed(boot->context, boot->stage, why);
 }
 
 /* `what`, and the last thing that the host has printed. */
 static void fail_with_noise(struct boot *boot, const char *what)
 {
-    struct error err = ERROR_INIT;
-    if (boot->noise[0] != '\0')
-        error_set(&err, "%s; the host said: %s", what, boot->noise);
-    else
-        error_set(&err, "%s", what);
-    fail(boot, &err);
+    char *why AUTO_FREE =
+        mem_printf("%s%s%s", what, boot->noise[0] == '\0' ? "" : "; the host said: ", boot->noise);
+    fail(boot, why);
 }
 
 static void watch(struct boot *boot)
@@ -121,25 +118,48 @@ static void add_noise(struct boot *boot, const char *bytes, size_t length)
         memcpy(boot->noise, text, sizeof(text));
 }
 
-/* Answers. Each of these returns false after an event that ends the boot. */
+/* Answers, each with what follows its word. They return false after an event that ends the boot. */
+
+static bool on_host(struct boot *boot, const char *text)
+{
+    char clean[PRINTABLE_ROOM];
+    printable_line(text, strlen(text), clean);
+    boot_host_parse(clean, &boot->host);
+    boot->has_host = true;
+    return true;
+}
+
+static bool on_terminal(struct boot *boot, const char *rest)
+{
+    (void)rest;
+    fail_with_noise(boot,
+                    "the command gives the host's shell a terminal instead of a plain stream; "
+                    "remove the option that does so (ssh -tt; -t of kubectl and docker)");
+    return false;
+}
 
 static bool on_need(struct boot *boot, const char *installed)
 {
     struct error err = ERROR_INIT;
+    if (!boot->has_host)
+        return true;
     if (boot_host_check(&boot->host, boot->config.image, &err) == 0) {
         buf_puts(&boot->out, BOOT_SEND);
     } else if (installed[0] == '/') {
         buf_puts(&boot->out, BOOT_USE);
     } else {
-        fail(boot, &err);
+        fail(boot, err.text);
         return false;
     }
     watch(boot);
     return true;
 }
 
-static bool on_ready(struct boot *boot)
+static bool on_ready(struct boot *boot, const char *rest)
 {
+    (void)rest;
+    if (boot->image_left > 0)
+        return true;
     boot->image_left = boot->config.image->length;
     set_stage(boot, STAGE_SEND);
     watch(boot);
@@ -154,72 +174,48 @@ static bool on_no(struct boot *boot, const char *place)
     return true;
 }
 
-static bool on_fail(struct boot *boot)
+static bool on_fail(struct boot *boot, const char *rest)
 {
-    struct error err = ERROR_INIT;
-    error_set(&err,
-              "cannot store and start hvdrun-agent on the host: %s; make one of these folders "
-              "usable, or name another one there with TMPDIR or XDG_CACHE_HOME",
-              buf_text(&boot->places));
-    fail(boot, &err);
+    (void)rest;
+    char *why AUTO_FREE = mem_printf(
+        "cannot store and start hvdrun-agent on the host: %s; make one of these folders usable, or "
+        "name another one there with TMPDIR or XDG_CACHE_HOME",
+        buf_text(&boot->places));
+    fail(boot, why);
     return false;
 }
 
-static bool on_terminal(struct boot *boot)
+static bool on_run(struct boot *boot, const char *rest)
 {
-    fail_with_noise(boot,
-                    "the command gives the host's shell a terminal instead of a plain stream; "
-                    "remove the option that does so (ssh -tt; -t of kubectl and docker)");
-    return false;
+    (void)rest;
+    set_stage(boot, STAGE_AGENT);
+    return true;
 }
 
-static bool on_agent(struct boot *boot)
+static bool on_agent(struct boot *boot, const char *rest)
 {
+    (void)rest;
     loop_fd_watch(boot->watch, 0);
     loop_timer_clear(boot->deadline);
     boot->events->up(boot->context);
     return false;
 }
 
-static bool on_host(struct boot *boot, const char *text)
-{
-    char clean[PRINTABLE_ROOM];
-    printable_line(text, strlen(text), clean);
-    boot_host_parse(clean, &boot->host);
-    boot->has_host = true;
-    return true;
-}
-
-static bool is_word(const char *text, const char *word, const char **rest)
-{
-    size_t length = strlen(word);
-    if (strncmp(text, word, length) != 0 || (text[length] != ' ' && text[length] != '\0'))
-        return false;
-    *rest = text + length + (text[length] == ' ');
-    return true;
-}
-
 static bool on_answer(struct boot *boot, const char *text)
 {
-    const char *rest = "";
+    static const struct {
+        const char *word;
+        bool (*act)(struct boot *boot, const char *rest);
+    } answers[] = {
+        {"host", on_host}, {"terminal", on_terminal}, {"need", on_need},   {"ready", on_ready},
+        {"no", on_no},     {"fail", on_fail},         {"agent", on_agent}, {"run", on_run}};
+    size_t length = strcspn(text, " ");
     boot->answered = true;
     boot->skipped = 0;
-    if (is_word(text, "host", &rest))
-        return on_host(boot, rest);
-    if (is_word(text, "terminal", &rest))
-        return on_terminal(boot);
-    if (is_word(text, "need", &rest) && boot->has_host)
-        return on_need(boot, rest);
-    if (is_word(text, "ready", &rest) && boot->image_left == 0)
-        return on_ready(boot);
-    if (is_word(text, "no", &rest))
-        return on_no(boot, rest);
-    if (is_word(text, "fail", &rest))
-        return on_fail(boot);
-    if (is_word(text, "agent", &rest))
-        return on_agent(boot);
-    if (is_word(text, "run", &rest))
-        set_stage(boot, STAGE_AGENT);
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        if (strlen(answers[i].word) == length && memcmp(text, answers[i].word, length) == 0)
+            return answers[i].act(boot, text + length + (text[length] == ' '));
+    }
     return true;
 }
 

@@ -87,18 +87,6 @@ static void agent_failed(void *context, const char *why)
     call->events->failed(call->events_context, STAGE_AGENT, why);
 }
 
-static void note(void *context, enum log_level level, const char *line)
-{
-    const struct dial_in *in = context;
-    in->settings->note(in->settings->context, level, line);
-}
-
-static const char *stranger(void *context, const char *name)
-{
-    const struct dial_in *in = context;
-    return in->settings->stranger(in->settings->context, name);
-}
-
 /* At most half of the descriptors that the driver and its agents leave. */
 static int guests_of(int nodes)
 {
@@ -132,9 +120,9 @@ struct dial_in *dial_in_create(const struct dial_in_settings *settings, struct e
                                       .agents_return = settings->limit_ms == 0,
                                       .dead_after_ms = settings->room->silence_ms,
                                       .guests = guests_of(settings->nodes),
-                                      .stranger = settings->stranger == NULL ? NULL : stranger,
-                                      .note = note,
-                                      .context = in};
+                                      .stranger = settings->stranger,
+                                      .note = settings->note,
+                                      .context = settings->context};
     in->dial = config.module == NULL ? NULL : dial_back_create(&config, err);
     explicit_bzero(key, sizeof(key));
     if (in->dial != NULL)

@@ -190,69 +190,69 @@ static const struct complaint_rule of_all[] = {
 };
 
 /* Each fails a start. */
-static const struct {
-    const char *says, *why;
-} of_slurm[] = {
-    {"execve(): permission denied",
+static const struct complaint_rule of_slurm[] = {
+    {"execve(): permission denied", STAGE_START,
      "the node may not execute hvdrun-agent: is its file system mounted noexec there?"},
-    {"execve()", "the node does not have hvdrun-agent: put hvdrun on a file system that the nodes "
-                 "share, or let Slurm copy it with --srun-args '--bcast=/tmp/hvdrun-agent'"},
-    {"unable to resolve \"", "srun cannot find hvdrun-agent: reinstall hvdrun"},
-    {"node configuration is not available",
+    {"execve()", STAGE_START,
+     "the node does not have hvdrun-agent: put hvdrun on a file system that the nodes "
+     "share, or let Slurm copy it with --srun-args '--bcast=/tmp/hvdrun-agent'"},
+    {"unable to resolve \"", STAGE_START, "srun cannot find hvdrun-agent: reinstall hvdrun"},
+    {"node configuration is not available", STAGE_START,
      "Slurm does not give this node to the job: see NodeList in the output of scontrol show job"},
-    {"invalid node name", "Slurm has no node of this name: use the names that sinfo prints"},
-    {"requested nodes are busy",
+    {"invalid node name", STAGE_START,
+     "Slurm has no node of this name: use the names that sinfo prints"},
+    {"requested nodes are busy", STAGE_START,
      "another step of this job holds the nodes: this Slurm has no --overlap, or the other step "
      "was started with --exclusive"},
-    {"step creation temporarily disabled",
+    {"step creation temporarily disabled", STAGE_START,
      "Slurm does not start new steps in this job now; another one may hold its nodes (squeue -s)"},
-    {"expired or invalid job id", "the Slurm job is over (squeue does not know it any more)"},
-    {"invalid job id specified", "the Slurm job is over (squeue does not know it any more)"},
-    {"job/step already completing or completed", "the Slurm job is ending"},
-    {"job is pending execution", "the Slurm job has not started yet"},
-    {"memory required by task is not available",
+    {"expired or invalid job id", STAGE_START,
+     "the Slurm job is over (squeue does not know it any more)"},
+    {"invalid job id specified", STAGE_START,
+     "the Slurm job is over (squeue does not know it any more)"},
+    {"job/step already completing or completed", STAGE_START, "the Slurm job is ending"},
+    {"job is pending execution", STAGE_START, "the Slurm job has not started yet"},
+    {"memory required by task is not available", STAGE_START,
      "the job has no memory left for the agents: ask for more (--mem)"},
-    {"unable to contact slurm controller", "slurmctld does not answer: ask the administrator"},
-    {"unable to confirm allocation", "slurmctld does not answer: ask the administrator"},
-    {"authentication", "Slurm's authentication fails here: is munge running?"},
-    {"munge", "Slurm's authentication fails here: is munge running?"},
-    {"communication connection failure", "slurmd does not answer on the node: is it up?"},
-    {"node failure on", "Slurm reports that the node failed"},
-    {"unrecognized option", "srun does not know an option of --srun-args"},
-    {"invalid option", "srun does not know an option of --srun-args"},
-    {"invalid argument", "srun does not accept an option of --srun-args"},
+    {"unable to contact slurm controller", STAGE_START,
+     "slurmctld does not answer: ask the administrator"},
+    {"unable to confirm allocation", STAGE_START,
+     "slurmctld does not answer: ask the administrator"},
+    {"authentication", STAGE_START, "Slurm's authentication fails here: is munge running?"},
+    {"munge", STAGE_START, "Slurm's authentication fails here: is munge running?"},
+    {"communication connection failure", STAGE_START,
+     "slurmd does not answer on the node: is it up?"},
+    {"node failure on", STAGE_START, "Slurm reports that the node failed"},
+    {"unrecognized option", STAGE_START, "srun does not know an option of --srun-args"},
+    {"invalid option", STAGE_START, "srun does not know an option of --srun-args"},
+    {"invalid argument", STAGE_START, "srun does not accept an option of --srun-args"},
 };
 
-/* The line of `text` in which `says` is, in any case of letters. False: none is. */
-static bool find_line(const char *text, const char *says, char *line, size_t room)
-{
-    const char *where = strcasestr(text, says);
-    if (where == NULL)
-        return false;
-    while (where > text && where[-1] != '\n')
-        where--;
-    snprintf(line, room, "%.*s", (int)strcspn(where, "\n"), where);
-    return true;
-}
-
-/* The first entry that is found, and the line that says it. NULL: none is. */
+/* The first entry that is found in a line, in any case of letters, and that line. NULL: none is. */
 static const struct complaint_rule *find(const struct complaint_rule *entries, size_t count,
                                          const char *text, char *line, size_t room)
 {
     for (size_t i = 0; i < count; i++) {
-        if (find_line(text, entries[i].says, line, room))
-            return &entries[i];
+        const char *where = strcasestr(text, entries[i].says);
+        if (where == NULL)
+            continue;
+        while (where > text && where[-1] != '\n')
+            where--;
+        snprintf(line, room, "%.*s", (int)strcspn(where, "\n"), where);
+        return &entries[i];
     }
     return NULL;
 }
 
+#define FIND(entries) find(entries, sizeof(entries) / sizeof((entries)[0]), text, line, room)
+
 bool exec_complaint_find(const char *text, bool is_ssh, struct exec_complaint *out)
 {
     char *line = out->line;
-    const struct complaint_rule *entry =
-        find(of_all, sizeof(of_all) / sizeof(of_all[0]), text, line, sizeof(out->line));
+    const size_t room = sizeof(out->line);
+    const struct complaint_rule *entry = FIND(of_all);
     if (entry == NULL && is_ssh)
-        entry = find(of_ssh, sizeof(of_ssh) / sizeof(of_ssh[0]), text, line, sizeof(out->line));
+        entry = FIND(of_ssh);
     if (entry == NULL)
         return false;
     out->stage = entry->stage;
@@ -262,9 +262,6 @@ bool exec_complaint_find(const char *text, bool is_ssh, struct exec_complaint *o
 
 const char *srun_complaint_find(const char *text, char *line, size_t room)
 {
-    for (size_t i = 0; i < sizeof(of_slurm) / sizeof(of_slurm[0]); i++) {
-        if (find_line(text, of_slurm[i].says, line, room))
-            return of_slurm[i].why;
-    }
-    return NULL;
+    const struct complaint_rule *entry = FIND(of_slurm);
+    return entry == NULL ? NULL : entry->why;
 }

@@ -107,12 +107,6 @@ static void turn_fire(void *context)
         ask_for_help(srun);
 }
 
-static void tell_note(void *context, enum log_level level, const char *line)
-{
-    const struct srun_transport *srun = context;
-    srun->settings->note(srun->settings->context, level, line);
-}
-
 static int open_parts(struct srun_transport *srun, struct error *err)
 {
     const struct srun_settings *settings = srun->settings;
@@ -124,8 +118,8 @@ static int open_parts(struct srun_transport *srun, struct error *err)
                                       .job_id = settings->room->job_id,
                                       .dead_after_ms = settings->room->silence_ms,
                                       .guests = settings->nodes + GUESTS_BESIDE_NODES,
-                                      .note = tell_note,
-                                      .context = srun};
+                                      .note = settings->note,
+                                      .context = settings->context};
     if (config.module == NULL)
         return -1;
     srun->dial = dial_back_create(&config, err);

@@ -2,7 +2,6 @@
 #include "transport/ssh/parts.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -122,20 +121,13 @@ struct ssh_proxy *ssh_proxy_start(struct loop *loop, struct helpers *helpers, ch
         ssh_proxy_destroy(proxy);
         return NULL;
     }
-    sigset_t mask;
-    sigemptyset(&mask);
-    const struct child_spec spec = {.path = path,
-                                    .argv = argv,
-                                    .fds = {ends[1], ends[1], errors_fd},
-                                    .keep_fd = -1,
-                                    .die_with_parent = true,
-                                    .mask = &mask};
-    pid_t pid = helpers_start(helpers, &spec, exited, proxy, err);
-    if (pid < 0) {
+    const struct child_spec spec = {
+        .path = path, .argv = argv, .fds = {ends[1], ends[1], errors_fd}, .keep_fd = -1};
+    proxy->pid = helpers_start(helpers, &spec, exited, proxy, err);
+    if (proxy->pid < 0) {
         ssh_proxy_destroy(proxy);
         return NULL;
     }
-    proxy->pid = pid;
     proxy->fd = ends[0];
     ends[0] = -1;
     return proxy;

@@ -52,7 +52,7 @@ struct pump {
     bool local_broken;                        /* its reader is gone */
     bool local_empty, local_full, host_empty; /* until the loop says otherwise */
     bool eof_sent, output_ended, session_ended, told;
-    int exit_status; /* -1: not known */
+    int exit_status; /* of the command: 0 to 255, 128 + N for signal N; -1: not known */
     char why[320];
     struct pump_events events;
     void *context;
@@ -96,15 +96,15 @@ static void broken(struct pump *pump)
     end_session(pump, problem == NULL ? "" : problem);
 }
 
-static bool is_full(const struct pump *pump)
+static bool is_full(const struct buf *buf)
 {
-    return pump->from_host.length + READ_SIZE > PUMP_BUFFER;
+    return buf->length + READ_SIZE > PUMP_BUFFER;
 }
 
 /* True when something has moved. */
 static bool read_host(struct pump *pump)
 {
-    if (pump->session_ended || pump->output_ended || pump->host_empty || is_full(pump))
+    if (pump->session_ended || pump->output_ended || pump->host_empty || is_full(&pump->from_host))
         return false;
     size_t room = pump->read_size;
     ssize_t got = pump->module->read(pump->session, SSH_CHANNEL_OUT,
@@ -161,8 +161,7 @@ static bool write_host(struct pump *pump)
 
 static bool read_local(struct pump *pump)
 {
-    if (pump->local_ended || pump->local_empty || pump->session_ended ||
-        pump->to_host.length + READ_SIZE > PUMP_BUFFER)
+    if (pump->local_ended || pump->local_empty || pump->session_ended || is_full(&pump->to_host))
         return false;
     ssize_t got = fd_read(pump->local_fd, buf_reserve(&pump->to_host, READ_SIZE), READ_SIZE);
     pump->local_empty = got < READ_SIZE;
@@ -197,13 +196,11 @@ static bool write_local(struct pump *pump)
 static void pump_arm(struct pump *pump, bool more)
 {
     int local = 0, ssh = pump->session_ended ? 0 : pump->module->wants(pump->session);
-    if (!pump->local_ended && !pump->session_ended &&
-        pump->to_host.length + READ_SIZE <= PUMP_BUFFER)
+    if (!pump->local_ended && !pump->session_ended && !is_full(&pump->to_host))
         local |= LOOP_READ;
     if (pump->from_host.length > 0)
         local |= LOOP_WRITE;
-    if (is_full(
-            pump)) /* what nobody takes stays where it is, until the local end can be written to */
+    if (is_full(&pump->from_host)) /* what nobody takes stays where it is */
         ssh &= ~LOOP_READ;
     loop_fd_watch(pump->local_watch, local);
     loop_fd_watch(pump->ssh_watch, ssh);
@@ -228,8 +225,9 @@ static void rest(struct buf *buf)
         buf_destroy(buf);
 }
 
-static void pump_run(struct pump *pump)
+static void pump_run(void *context)
 {
+    struct pump *pump = context;
     bool moved = true;
     if (pump->told)
         return;
@@ -282,11 +280,6 @@ static void local_ready(void *context, int what)
     pump_run(pump);
 }
 
-static void pump_again(void *context)
-{
-    pump_run(context);
-}
-
 struct pump *pump_create(struct loop *loop, const struct ssh_module *module,
                          struct ssh_session *session, int ssh_fd, int local_fd,
                          const struct pump_events *events, void *context)
@@ -305,8 +298,8 @@ struct pump *pump_create(struct loop *loop, const struct ssh_module *module,
     buf_init(&pump->from_host, 2 * PUMP_BUFFER);
     pump->ssh_watch = loop_fd_create(loop, ssh_fd, ssh_ready, pump);
     pump->local_watch = loop_fd_create(loop, local_fd, local_ready, pump);
-    pump->again = loop_timer_create(loop, pump_again, pump);
-    pump->last_words = loop_timer_create(loop, pump_again, pump);
+    pump->again = loop_timer_create(loop, pump_run, pump);
+    pump->last_words = loop_timer_create(loop, pump_run, pump);
     loop_timer_set(pump->again, 0);
     return pump;
 }
@@ -323,17 +316,6 @@ void pump_destroy(struct pump *pump)
     buf_destroy(&pump->to_host);
     buf_destroy(&pump->from_host);
     free(pump);
-}
-
-/* Of the command, as the session ended: 0 to 255, 128 + N for signal N; -1: not known. */
-static int pump_exit_status(const struct pump *pump)
-{
-    return pump->exit_status;
-}
-
-static const char *pump_last_line(const struct pump *pump)
-{
-    return pump->lines.last;
 }
 
 /* The stream: the boot over a pump, then the pump alone. */
@@ -370,7 +352,7 @@ static void boot_failed(void *context, enum transport_stage stage, const char *w
 {
     struct ssh_stream *stream = context;
     bool cut = boot_was_cut(stream->boot) && stream->ended != NULL;
-    const char *last = stream->pump == NULL ? "" : pump_last_line(stream->pump);
+    const char *last = stream->pump == NULL ? "" : stream->pump->lines.last;
     if (cut && last[0] == '\0')
         last = boot_noise(stream->boot);
     AUTO_FREE char *line = NULL;
@@ -399,8 +381,8 @@ static void pump_ended(void *context, const char *why)
         stream->events->lost(stream->context, why);
     } else {
         stream->ended = mem_strdup(why); /* it ends once */
-        stream->status = pump_exit_status(pump);
-        stream->said = mem_strdup(pump_last_line(pump));
+        stream->status = pump->exit_status;
+        stream->said = mem_strdup(pump->lines.last);
     }
     pump_destroy(pump);
 }
