@@ -336,12 +336,6 @@ static int check_executable(const char *path)
     return access(path, X_OK) == 0 ? 0 : errno;
 }
 
-static bool exists(const char *path)
-{
-    struct stat info;
-    return stat(path, &info) == 0;
-}
-
 static char *not_executable(const char *path, int errnum, struct error *err)
 {
     error_errno(err, errnum, "cannot execute %s", path);
@@ -415,7 +409,7 @@ static char *search_for(const char *command, const char *search, const char *wdi
         int errnum = check_executable(path);
         if (errnum == 0)
             return path;
-        if (errnum == EACCES && *denied == NULL && exists(path))
+        if (errnum == EACCES && *denied == NULL && access(path, F_OK) == 0)
             *denied = mem_strdup(path);
         mem_free_at(&path);
         if (at[length] == '\0')

@@ -35,7 +35,9 @@ struct child_spec {
     int keep_as;               /* its number in the child (> 2); 0: its own */
     bool controlling_terminal; /* fds[0] is a terminal that becomes the session's */
     bool die_with_parent;
-    bool traceable;       /* other children of ours may attach to it, also where Yama is strict */
+    bool lasting;   /* of a helper: it survives when we are killed, since others depend on it, and
+                     * ends on its own when they have ended */
+    bool traceable; /* other children of ours may attach to it, also where Yama is strict */
     bool stop_at_start;   /* it stops (SIGSTOP) at the first instruction of the program */
     const sigset_t *mask; /* for the child */
     const struct child_limit *limits; /* soft limits to set */

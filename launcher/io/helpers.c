@@ -65,13 +65,14 @@ static void add(struct helpers *helpers, const struct helper *helper)
     helpers->items[helpers->count++] = *helper;
 }
 
-static pid_t start(struct helpers *helpers, const struct child_spec *spec, bool lasting,
-                   void (*exited)(void *context, int wait_status), void *context, struct error *err)
+pid_t helpers_start(struct helpers *helpers, const struct child_spec *spec,
+                    void (*exited)(void *context, int wait_status), void *context,
+                    struct error *err)
 {
     struct child_spec full = *spec;
     sigset_t nothing_blocked;
     sigemptyset(&nothing_blocked);
-    full.die_with_parent = !lasting;
+    full.die_with_parent = !spec->lasting;
     if (full.envp == NULL)
         full.envp = environ;
     if (full.mask == NULL)
@@ -93,20 +94,6 @@ void helpers_forget(struct helpers *helpers, pid_t pid)
     struct helper *helper = find(helpers, pid);
     if (helper != NULL)
         *helper = helpers->items[--helpers->count];
-}
-
-pid_t helpers_start(struct helpers *helpers, const struct child_spec *spec,
-                    void (*exited)(void *context, int wait_status), void *context,
-                    struct error *err)
-{
-    return start(helpers, spec, false, exited, context, err);
-}
-
-pid_t helpers_start_lasting(struct helpers *helpers, const struct child_spec *spec,
-                            void (*exited)(void *context, int wait_status), void *context,
-                            struct error *err)
-{
-    return start(helpers, spec, true, exited, context, err);
 }
 
 void helpers_let_go(struct helpers *helpers, pid_t pid)

@@ -25,12 +25,6 @@ pid_t helpers_start(struct helpers *helpers, const struct child_spec *spec,
                     void (*exited)(void *context, int wait_status), void *context,
                     struct error *err);
 
-/* As helpers_start(), but the program survives when we are killed. It is for a program that others
- * depend on, and that ends on its own when they have ended. */
-pid_t helpers_start_lasting(struct helpers *helpers, const struct child_spec *spec,
-                            void (*exited)(void *context, int wait_status), void *context,
-                            struct error *err);
-
 /* One more helper, started elsewhere. It leads a process group, or is about to. */
 void helpers_adopt(struct helpers *helpers, pid_t pid);
 

@@ -26,7 +26,8 @@
 
 struct http_server {
     struct loop *loop;
-    const struct http_server_ops *ops;
+    void (*asked)(void *context, struct http_request *request,
+                  const struct http_question *question);
     void *context;
     struct listen_address address;
     char *url;
@@ -174,7 +175,7 @@ static void got_request(struct evhttp_request *raw, void *context)
                                      .query = uri == NULL ? NULL : evhttp_uri_get_query(uri),
                                      .accept = evhttp_find_header(headers, "Accept"),
                                      .host = evhttp_find_header(headers, "Host")};
-    server->ops->asked(server->context, request, &question);
+    server->asked(server->context, request, &question);
 }
 
 int http_request_socket(const struct http_request *request)
@@ -254,12 +255,13 @@ static void open_http(struct http_server *server)
 }
 
 struct http_server *http_server_create(struct loop *loop, const struct listen_address *address,
-                                       const struct http_server_ops *ops, void *context,
-                                       struct error *err)
+                                       void (*asked)(void *context, struct http_request *request,
+                                                     const struct http_question *question),
+                                       void *context, struct error *err)
 {
     struct http_server *server = mem_alloc(sizeof(*server));
     *server = (struct http_server){
-        .loop = loop, .ops = ops, .context = context, .address = *address, .fd = -1};
+        .loop = loop, .asked = asked, .context = context, .address = *address, .fd = -1};
     if (open_socket(server, err) < 0) {
         http_server_destroy(server);
         return NULL;

@@ -27,17 +27,12 @@ struct http_question {
     const char *accept, *host; /* headers */
 };
 
-struct http_server_ops {
-    /* Must lead to one http_request_answer(). */
-    void (*asked)(void *context, struct http_request *request,
-                  const struct http_question *question);
-};
-
 /* A Unix socket has the mode 0600, and replaces one that nobody serves. NULL: the address cannot be
- * used. `ops` and `context` outlive the server. */
+ * used. `asked` must lead to one http_request_answer(). */
 struct http_server *http_server_create(struct loop *loop, const struct listen_address *address,
-                                       const struct http_server_ops *ops, void *context,
-                                       struct error *err);
+                                       void (*asked)(void *context, struct http_request *request,
+                                                     const struct http_question *question),
+                                       void *context, struct error *err);
 /* All requests without an answer are gone. Removes the Unix socket; accepts NULL. */
 void http_server_destroy(struct http_server *server);
 

@@ -114,6 +114,12 @@ bool socket_address_set(struct socket_address *out, const char *text, uint32_t p
     return true;
 }
 
+int socket_port(const struct socket_address *address)
+{
+    /* It is at the same place in both families. */
+    return ntohs(((const struct sockaddr_in *)&address->at)->sin_port);
+}
+
 void tcp_options_set(int fd, int64_t dead_after_ms)
 {
     const int on = 1, idle = KEEPALIVE_IDLE_S, interval = KEEPALIVE_INTERVAL_S,
@@ -130,24 +136,19 @@ void tcp_options_set(int fd, int64_t dead_after_ms)
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead, sizeof(dead));
 }
 
-static int listen_on(int family, int port, int backlog, int *bound)
+int socket_listen(struct socket_address *at, int backlog)
 {
-    struct sockaddr_storage address = {.ss_family = (sa_family_t)family};
-    socklen_t length =
-        family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
     const int off = 0, on = 1;
-    /* The port is at the same place in both families. */
-    in_port_t *number = &((struct sockaddr_in *)&address)->sin_port;
-    *number = htons((uint16_t)port);
-    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0 && family == AF_INET6)
+    struct sockaddr *address = (struct sockaddr *)&at->at;
+    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && address->sa_family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-    if (fd >= 0 && port != 0) /* connections of the job before may be on it for a while */
+    if (fd >= 0 &&
+        socket_port(at) != 0) /* connections of the job before may be on it for a while */
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    if (fd >= 0 && (bind(fd, (struct sockaddr *)&address, length) < 0 || listen(fd, backlog) < 0 ||
-                    getsockname(fd, (struct sockaddr *)&address, &length) < 0))
+    if (fd >= 0 && (bind(fd, address, at->length) < 0 || listen(fd, backlog) < 0 ||
+                    getsockname(fd, address, &at->length) < 0))
         fd_close(&fd);
-    *bound = ntohs(*number);
     return fd;
 }
 
@@ -155,8 +156,15 @@ static int listen_on(int family, int port, int backlog, int *bound)
  * with addresses of both families would come to either of two servers. */
 int tcp_listen(int port, int backlog, int *bound)
 {
-    int fd = listen_on(AF_INET6, port, backlog, bound);
-    return fd < 0 && errno != EADDRINUSE ? listen_on(AF_INET, port, backlog, bound) : fd;
+    struct socket_address at;
+    socket_address_set(&at, "::", (uint32_t)port);
+    int fd = socket_listen(&at, backlog);
+    if (fd < 0 && errno != EADDRINUSE) {
+        socket_address_set(&at, "0.0.0.0", (uint32_t)port);
+        fd = socket_listen(&at, backlog);
+    }
+    *bound = socket_port(&at);
+    return fd;
 }
 
 struct listener {
@@ -226,18 +234,12 @@ struct listener *listener_create(struct loop *loop, const char *address,
         error_set(err, "'%s' is not a numeric address", address);
         return NULL;
     }
-    struct sockaddr_storage own = {.ss_family = AF_UNSPEC};
-    socklen_t length = sizeof(own);
-    int fd = socket(at.at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (const struct sockaddr *)&at.at, at.length) < 0 ||
-        listen(fd, SOMAXCONN) < 0 || getsockname(fd, (struct sockaddr *)&own, &length) < 0) {
+    int fd = socket_listen(&at, SOMAXCONN);
+    if (fd < 0) {
         error_errno(err, errno, "cannot listen on %s", address);
-        fd_close(&fd);
         return NULL;
     }
-    /* The port is at the same place in both families. */
-    return listener_new(loop, fd, ntohs(((const struct sockaddr_in *)&own)->sin_port), ops,
-                        context);
+    return listener_new(loop, fd, (uint32_t)socket_port(&at), ops, context);
 }
 
 struct listener *listener_create_at(struct loop *loop, int port, const struct listener_ops *ops,

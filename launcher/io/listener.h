@@ -41,6 +41,11 @@ struct socket_address {
     socklen_t length;
 };
 bool socket_address_set(struct socket_address *out, const char *text, uint32_t port);
+int socket_port(const struct socket_address *address);
+
+/* Listens there; the address gets the port that the kernel chose for 0. It does not block. -1 and
+ * errno. */
+int socket_listen(struct socket_address *at, int backlog);
 
 /* Sets TCP_NODELAY and keepalive probes, the first after 5 s of silence, then every 3 s. After
  * `dead_after_ms` without an answer, the kernel gives up, and so it does with a peer that does not
@@ -48,8 +53,8 @@ bool socket_address_set(struct socket_address *out, const char *text, uint32_t p
  * still carries the connection. */
 void tcp_options_set(int fd, int64_t dead_after_ms);
 
-/* Listens on a port of all addresses, IPv6 and IPv4, or of IPv4 alone where there is no other.
- * `port` 0: any that is free; `*bound` says which. It does not block. -1 and errno. */
+/* The same on a port of all addresses, IPv6 and IPv4, or of IPv4 alone where there is no other.
+ * `port` 0: any that is free; `*bound` says which. */
 int tcp_listen(int port, int backlog, int *bound);
 
 /* Accepts connections, a few in each turn of the loop, so that thousands may come at once. */

@@ -5,47 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/sha256.h"
 #include "rendezvous/pickle.h"
 
 /* The registration. */
-
-static int digit_value(char digit)
-{
-    if (digit >= 'A' && digit <= 'Z')
-        return digit - 'A';
-    if (digit >= 'a' && digit <= 'z')
-        return digit - 'a' + 26;
-    if (digit >= '0' && digit <= '9')
-        return digit - '0' + 52;
-    return digit == '+' ? 62 : digit == '/' ? 63 : -1;
-}
-
-/* One line with its padding, as Python writes it. `out` has room for 3 bytes of every 4. */
-static int decode_base64(const char *text, size_t length, uint8_t *out, size_t *out_length)
-{
-    size_t padding = 0, written = 0;
-    uint32_t bits = 0;
-    if (length == 0 || length % 4 != 0)
-        return -1;
-    while (padding < 2 && text[length - 1 - padding] == '=')
-        padding++;
-    for (size_t i = 0; i < length; i++) {
-        int value = i < length - padding ? digit_value(text[i]) : 0;
-        if (value < 0)
-            return -1;
-        bits = bits << 6 | (uint32_t)value;
-        if (i % 4 != 3)
-            continue;
-        for (int shift = 16; shift >= 0; shift -= 8)
-            out[written++] = (uint8_t)(bits >> shift);
-        bits = 0;
-    }
-    *out_length = written - padding;
-    return 0;
-}
 
 static const struct pickle_value *value_at(const struct pickle *pickle, uint32_t index)
 {
@@ -147,12 +113,13 @@ static int read_body(const void *body, size_t length, struct registration *out, 
 {
     if (length > REGISTRATION_BODY_MAX)
         return error_set(err, "it has more than %d bytes", REGISTRATION_BODY_MAX);
-    uint8_t *bytes AUTO_FREE = mem_alloc(length + 1);
-    size_t bytes_length = 0;
-    if (decode_base64(body, length, bytes, &bytes_length) < 0)
+    uint8_t *bytes AUTO_FREE = mem_alloc(length / 4 * 3 + 3);
+    ssize_t decoded = base64_decode(body, length, bytes);
+    /* Python writes one line with its padding: nothing else is in it. */
+    if (length == 0 || length % 4 != 0 || decoded < 0 || (size_t)decoded + 2 < length / 4 * 3)
         return error_set(err, "it is not base64");
     struct pickle pickle;
-    if (pickle_read(bytes, bytes_length, &pickle, err) < 0)
+    if (pickle_read(bytes, (size_t)decoded, &pickle, err) < 0)
         return -1;
     int result = take_pickle(out, &pickle, err);
     pickle_destroy(&pickle);

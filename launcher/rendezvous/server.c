@@ -2,7 +2,6 @@
 #include "rendezvous/server.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -11,6 +10,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "io/listener.h"
 #include "rendezvous/connection.h"
 #include "rendezvous/peer.h"
 
@@ -62,17 +62,12 @@ static size_t default_limit(void)
 
 static int listen_local(struct rendezvous_server *server, struct error *err)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof(address);
-    server->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    struct socket_address at;
+    socket_address_set(&at, "127.0.0.1", 0);
+    server->fd = socket_listen(&at, BACKLOG);
     if (server->fd < 0)
-        return error_errno(err, errno, "cannot create the rendezvous socket");
-    if (bind(server->fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-        listen(server->fd, BACKLOG) < 0 ||
-        getsockname(server->fd, (struct sockaddr *)&address, &length) < 0)
         return error_errno(err, errno, "cannot listen on 127.0.0.1 for the rendezvous");
-    server->port = ntohs(address.sin_port);
+    server->port = socket_port(&at);
     return 0;
 }
 

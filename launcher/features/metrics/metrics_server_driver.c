@@ -320,11 +320,10 @@ static void asked(void *context, struct http_request *request, const struct http
 struct metrics_server *metrics_server_create(struct job *job, const struct listen_address *address,
                                              struct error *err)
 {
-    static const struct http_server_ops ops = {.asked = asked};
     struct metrics_server *server = mem_alloc(sizeof(*server));
     *server = (struct metrics_server){.job = job, .job_text = BUF_INIT(METRICS_TEXT_MAX)};
     if (gate_init(&server->gate, address, err) == 0)
-        server->http = http_server_create(job->loop, address, &ops, server, err);
+        server->http = http_server_create(job->loop, address, asked, server, err);
     if (server->http == NULL) {
         metrics_server_destroy(server);
         return NULL;

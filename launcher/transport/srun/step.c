@@ -315,10 +315,11 @@ static int run_srun(struct srun_step *step, struct error *err)
                                .argv = strv_items(&argv),
                                .envp = strv_items(&env),
                                .fds = {null_fd, errors_fd, errors_fd},
-                               .keep_fd = -1};
-    /* Without its srun Slurm kills the step, agents in the middle of cleaning up included. They end
-     * when we are gone, and srun ends with them. */
-    step->pid = helpers_start_lasting(settings->room->helpers, &child, srun_exited, step, err);
+                               .keep_fd = -1,
+                               .lasting = true};
+    /* It lasts: without its srun Slurm kills the step, agents in the middle of cleaning up
+     * included. They end when we are gone, and srun ends with them. */
+    step->pid = helpers_start(settings->room->helpers, &child, srun_exited, step, err);
     return step->pid < 0 ? -1 : 0;
 }
 

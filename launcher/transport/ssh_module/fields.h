@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
+#include "base/base64.h"
 #include "base/buf.h"
 
 struct byte_view {
@@ -45,10 +45,6 @@ int fields_put_text(struct buf *out, const char *text);
 /* A non-negative number, big-endian, as mpint. */
 int fields_put_mpint(struct buf *out, const unsigned char *bytes, size_t length);
 
-/* Base64 as keys and known_hosts files use it, and the fingerprints people compare. */
-/* Decodes `text`, in which line ends, spaces and tabs do not count, into `out`, which has room for
- * length / 4 * 3 + 3 bytes. Returns how many were written; -1: not base64. */
-ssize_t base64_decode(const char *text, size_t length, unsigned char *out);
 int base64_append(struct buf *out, const void *bytes, size_t length); /* -1: over the limit */
 
 /* "SHA256:..." of a public key blob, as ssh-keygen -l prints it; the caller owns it. */

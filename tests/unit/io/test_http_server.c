@@ -50,8 +50,6 @@ static void asked(void *context, struct http_request *request, const struct http
         http_request_answer(request, 200, "text/plain", "hello\n", 6);
 }
 
-static const struct http_server_ops ops = {.asked = asked};
-
 static int setup(void **state)
 {
     static struct fixture f;
@@ -60,7 +58,7 @@ static int setup(void **state)
     assert_non_null(mkdtemp(f.folder));
     char *path AUTO_FREE = mem_printf("%s/s", f.folder);
     assert_int_equal(listen_address_parse(path, &f.address, NULL), 0);
-    f.server = http_server_create(f.loop, &f.address, &ops, &f, NULL);
+    f.server = http_server_create(f.loop, &f.address, asked, &f, NULL);
     assert_non_null(f.server);
     *state = &f;
     return 0;
@@ -269,7 +267,7 @@ static void test_sockets(void **state)
     const char *path = f->address.at.local.sun_path;
     assert_int_equal(stat(path, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0600);
-    assert_null(http_server_create(f->loop, &f->address, &ops, f, &err)); /* it is served */
+    assert_null(http_server_create(f->loop, &f->address, asked, f, &err)); /* it is served */
     assert_non_null(strstr(err.text, "cannot listen on unix:"));
     assert_int_equal(access(path, F_OK), 0);
     http_server_destroy(f->server);
@@ -277,11 +275,11 @@ static void test_sockets(void **state)
     int fd AUTO_FD =
         socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); /* left by one that was killed */
     assert_int_equal(bind(fd, &f->address.at.any, f->address.length), 0);
-    f->server = http_server_create(f->loop, &f->address, &ops, f, &err);
+    f->server = http_server_create(f->loop, &f->address, asked, f, &err);
     assert_non_null(f->server);
     struct listen_address any;
     assert_int_equal(listen_address_parse("0", &any, NULL), 0);
-    struct http_server *other = http_server_create(f->loop, &any, &ops, f, &err);
+    struct http_server *other = http_server_create(f->loop, &any, asked, f, &err);
     assert_non_null(other);
     assert_int_equal(strncmp(http_server_url(other), "http://127.0.0.1:", 17), 0);
     assert_true(strtol(http_server_url(other) + 17, NULL, 10) > 0);
