@@ -7,12 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "io/program.h"
 
 #define CONFIG_FILE_MAX ((size_t)1 << 20)
@@ -20,13 +22,12 @@
 #define CONFIG_TEXT_MAX ((size_t)16 << 20) /* of all files */
 
 struct answer {
-    struct answer *next;
+    LIST_ENTRY(answer) all;
     struct ssh_queries *queries;
-    char *key;
     char *host, *user, *identity; /* as in struct ssh_wanted */
     int port;
-    char *class;             /* equal for hosts with the same answer; NULL: it has its own */
-    struct answer *like;     /* the first of its class; NULL: it is that itself */
+    unsigned edition;    /* of the files, which say the same of other hosts; 0: they do not */
+    struct answer *like; /* the first host of which they say the same; NULL: it is that itself */
     struct program *program; /* `ssh -G`, still running */
     bool known;
     char *why; /* NULL: `config` is good */
@@ -34,8 +35,7 @@ struct answer {
 };
 
 struct ssh_question {
-    struct ssh_question *next;
-    struct ssh_queries *queries;
+    LIST_ENTRY(ssh_question) all;
     struct answer *answer;
     struct loop_timer *timer; /* tells from the loop */
     void (*done)(void *context, const struct ssh_config *config, const char *why);
@@ -48,9 +48,9 @@ struct ssh_queries {
     char *home, *user;
     struct ssh_config_sight sight; /* of the files, when they were looked at last */
     struct buf text;               /* theirs */
-    unsigned edition; /* of the text: an answer holds for others by the same one only */
-    struct answer *answers;
-    struct ssh_question *questions;
+    unsigned edition; /* of the text, from 1 on: an answer holds for others by the same one only */
+    LIST_HEAD(, answer) answers;
+    LIST_HEAD(, ssh_question) questions;
 };
 
 static const char *variable(const char *name)
@@ -62,6 +62,7 @@ struct ssh_queries *ssh_queries_create(const struct ssh_settings *settings)
 {
     struct ssh_queries *queries = mem_alloc(sizeof(*queries));
     queries->settings = settings;
+    queries->edition = 1;
     const struct passwd *me = getpwuid(getuid()); /* as OpenSSH, which does not ask $HOME */
     const char *home = getenv("HOME"), *user = getenv("USER");
     queries->home = mem_strdup(me != NULL ? me->pw_dir : home);
@@ -76,16 +77,14 @@ void ssh_queries_destroy(struct ssh_queries *queries)
 {
     if (queries == NULL)
         return;
-    while (queries->answers != NULL) {
-        struct answer *answer = queries->answers;
-        queries->answers = answer->next;
+    while (!LIST_EMPTY(&queries->answers)) {
+        struct answer *answer = LIST_FIRST(&queries->answers);
+        LIST_REMOVE(answer, all);
         program_cancel(answer->program);
         ssh_config_destroy(&answer->config);
-        free(answer->key);
         free(answer->host);
         free(answer->user);
         free(answer->identity);
-        free(answer->class);
         free(answer->why);
         free(answer);
     }
@@ -162,7 +161,7 @@ static void question_fire(void *context)
 
 static void run_query(struct answer *answer);
 
-/* Whether what was said of the first of a class holds for the others. A host that the others are
+/* Whether what was said of the first one holds for those like it. A host that the others are
  * reached through is not reached through itself. */
 static bool is_for_all(const struct answer *first)
 {
@@ -170,7 +169,7 @@ static bool is_for_all(const struct answer *first)
            strcmp(first->config.host_name, first->host) == 0;
 }
 
-/* The first of its class is known. If the files have changed, ssh may have read others than we. */
+/* The first one like it is known. If the files have changed, ssh may have read others than we. */
 static void follow(struct answer *answer)
 {
     if (!is_for_all(answer->like) || look(answer->queries)) {
@@ -183,7 +182,8 @@ static void follow(struct answer *answer)
 
 static void tell(struct answer *answer)
 {
-    for (struct ssh_question *at = answer->queries->questions; at != NULL; at = at->next) {
+    struct ssh_question *at;
+    LIST_FOREACH (at, &answer->queries->questions, all) {
         if (at->answer == answer)
             loop_timer_set(at->timer, 0);
     }
@@ -194,7 +194,8 @@ static void answer_known(struct answer *answer, char *why)
     answer->known = true;
     answer->why = why;
     tell(answer);
-    for (struct answer *at = answer->queries->answers; at != NULL; at = at->next) {
+    struct answer *at;
+    LIST_FOREACH (at, &answer->queries->answers, all) {
         if (at->like == answer && !at->known && at->program == NULL)
             follow(at);
         if (at->like == answer && at->known)
@@ -205,20 +206,26 @@ static void answer_known(struct answer *answer, char *why)
 static void query_done(void *context, const struct program_result *result)
 {
     struct answer *answer = context;
-    answer->program = NULL;
-    if (result->why != NULL && result->status < 0) {
-        answer_known(answer, mem_printf("cannot read the ssh configuration: %s", result->why));
-        return;
-    }
-    if (result->why != NULL) {
-        answer_known(answer, mem_printf("ssh does not accept its configuration: %s (try ssh -G)",
-                                        result->last_line));
-        return;
-    }
     struct error err = ERROR_INIT;
-    int rc = ssh_config_parse(&answer->config, result->text, result->length,
-                              &answer->queries->place, &err);
-    answer_known(answer, rc < 0 ? mem_strdup(err.text) : NULL);
+    char *why = NULL;
+    answer->program = NULL;
+    if (result->why != NULL && result->status < 0)
+        why = mem_printf("cannot read the ssh configuration: %s", result->why);
+    else if (result->why != NULL)
+        why =
+            mem_printf("ssh does not accept its configuration: %s (try ssh -G)", result->last_line);
+    else if (ssh_config_parse(&answer->config, result->text, result->length,
+                              &answer->queries->place, &err) < 0)
+        why = mem_strdup(err.text);
+    answer_known(answer, why);
+}
+
+static void add_option(struct strv *argv, const char *option, const char *value)
+{
+    if (value == NULL)
+        return;
+    strv_add(argv, option);
+    strv_add(argv, value);
 }
 
 static void run_query(struct answer *answer)
@@ -228,22 +235,11 @@ static void run_query(struct answer *answer)
     strv_add(&argv, "ssh");
     strv_add(&argv, "-T"); /* else it complains that stdin is not a terminal */
     strv_add(&argv, "-G");
-    if (settings->config_file != NULL) {
-        strv_add(&argv, "-F");
-        strv_add(&argv, settings->config_file);
-    }
-    if (answer->identity != NULL) {
-        strv_add(&argv, "-i");
-        strv_add(&argv, answer->identity);
-    }
-    if (answer->port > 0) {
-        strv_add(&argv, "-p");
-        strv_printf(&argv, "%d", answer->port);
-    }
-    if (answer->user != NULL) {
-        strv_add(&argv, "-l");
-        strv_add(&argv, answer->user);
-    }
+    add_option(&argv, "-F", settings->config_file);
+    add_option(&argv, "-i", answer->identity);
+    if (answer->port > 0)
+        strv_printf(&argv, "-p%d", answer->port);
+    add_option(&argv, "-l", answer->user);
     strv_add(&argv, "--");
     strv_add(&argv, answer->host);
     const struct program_spec spec = {.loop = settings->room->loop,
@@ -290,16 +286,24 @@ static char *identity_problem(const struct ssh_queries *queries, const struct ss
                       strerrordesc_np(errnum));
 }
 
-/* The first host that has the same answer; NULL. */
-static struct answer *first_of_class(struct answer *answer)
+static bool has_options(const struct answer *answer, const char *user, const char *identity,
+                        int port)
 {
-    if (answer->queries->sight.by_host)
+    return answer->port == port && text_same(answer->user, user) &&
+           text_same(answer->identity, identity);
+}
+
+/* The first host that has the same answer; NULL. */
+static struct answer *first_like(struct answer *answer)
+{
+    const struct ssh_queries *queries = answer->queries;
+    if (queries->sight.by_host)
         return NULL;
-    answer->class = mem_printf("%u %s@%d@%s", answer->queries->edition,
-                               answer->user == NULL ? "" : answer->user, answer->port,
-                               answer->identity == NULL ? "" : answer->identity);
-    for (struct answer *at = answer->queries->answers; at != NULL; at = at->next) {
-        if (at != answer && at->class != NULL && strcmp(at->class, answer->class) == 0)
+    answer->edition = queries->edition;
+    struct answer *at;
+    LIST_FOREACH (at, &queries->answers, all) {
+        if (at != answer && at->edition == answer->edition &&
+            has_options(at, answer->user, answer->identity, answer->port))
             return at->like == NULL ? at : at->like;
     }
     return NULL;
@@ -307,7 +311,7 @@ static struct answer *first_of_class(struct answer *answer)
 
 static void ask_ssh(struct answer *answer)
 {
-    answer->like = first_of_class(answer);
+    answer->like = first_like(answer);
     if (answer->like == NULL)
         run_query(answer);
     else if (answer->like->known)
@@ -316,25 +320,21 @@ static void ask_ssh(struct answer *answer)
 
 static struct answer *answer_for(struct ssh_queries *queries, const struct ssh_wanted *wanted)
 {
-    char *key AUTO_FREE =
-        mem_printf("%s@%s@%d@%s", wanted->user == NULL ? "" : wanted->user, wanted->host,
-                   wanted->port, wanted->identity == NULL ? "" : wanted->identity);
-    struct answer *answer = queries->answers;
-    while (answer != NULL && strcmp(answer->key, key) != 0)
-        answer = answer->next;
-    if (answer != NULL)
-        return answer;
+    struct answer *answer;
+    LIST_FOREACH (answer, &queries->answers, all) {
+        if (strcmp(answer->host, wanted->host) == 0 &&
+            has_options(answer, wanted->user, wanted->identity, wanted->port))
+            return answer;
+    }
     look(queries);
     answer = mem_alloc(sizeof(*answer));
-    *answer = (struct answer){.next = queries->answers,
-                              .queries = queries,
-                              .key = mem_strdup(key),
+    *answer = (struct answer){.queries = queries,
                               .host = mem_strdup(wanted->host),
                               .user = mem_strdup(wanted->user),
                               .identity = mem_strdup(wanted->identity),
                               .port = wanted->port};
     ssh_config_init(&answer->config);
-    queries->answers = answer;
+    LIST_INSERT_HEAD(&queries->answers, answer, all);
     answer->why = identity_problem(queries, wanted);
     if (answer->why != NULL)
         answer->known = true;
@@ -351,13 +351,10 @@ struct ssh_question *ssh_query_ask(struct ssh_queries *queries, const struct ssh
                                    void *context)
 {
     struct ssh_question *question = mem_alloc(sizeof(*question));
-    *question = (struct ssh_question){.next = queries->questions,
-                                      .queries = queries,
-                                      .answer = answer_for(queries, wanted),
-                                      .done = done,
-                                      .context = context};
+    *question = (struct ssh_question){
+        .answer = answer_for(queries, wanted), .done = done, .context = context};
     question->timer = loop_timer_create(queries->settings->room->loop, question_fire, question);
-    queries->questions = question;
+    LIST_INSERT_HEAD(&queries->questions, question, all);
     if (question->answer->known)
         loop_timer_set(question->timer, 0);
     return question;
@@ -367,10 +364,7 @@ void ssh_question_destroy(struct ssh_question *question)
 {
     if (question == NULL)
         return;
-    struct ssh_question **at = &question->queries->questions;
-    while (*at != question)
-        at = &(*at)->next;
-    *at = question->next;
+    LIST_REMOVE(question, all);
     loop_timer_destroy(question->timer);
     free(question);
 }

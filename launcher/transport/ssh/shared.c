@@ -24,15 +24,18 @@
 #define WORD_MAX 8192
 #define ALIVE_INTERVAL_MS 5000 /* as in the template */
 
-/* A word of a template in which nothing is replaced. */
-static int add_literal(struct strv *words, const char *prefix, const char *text, struct error *err)
+/* An option whose value is a word of a template in which nothing is replaced; NULL: none. */
+static int add_option(struct strv *words, const char *option, const char *value, struct error *err)
 {
     struct buf word AUTO_BUF = BUF_INIT(WORD_MAX);
-    int rc = buf_puts(&word, prefix);
-    for (const char *at = text; *at != '\0' && rc == 0; at++)
+    int rc = 0;
+    if (value == NULL)
+        return 0;
+    for (const char *at = value; *at != '\0' && rc == 0; at++)
         rc = buf_puts(&word, at[0] == '%' ? "%%" : (char[]){at[0], '\0'});
     if (rc < 0)
         return error_set(err, "a path for ssh is longer than %d bytes", WORD_MAX);
+    strv_add(words, option);
     strv_add(words, buf_text(&word));
     return 0;
 }
@@ -47,20 +50,10 @@ int ssh_program_words(const struct ssh_program *program, struct strv *words, str
     strv_add(words, "-oClearAllForwardings=yes");
     strv_add(words, "-oRemoteCommand=none");
     strv_add(words, "-oControlPath=none"); /* one connection a host, and it ends with us */
-    if (program->config_file != NULL) {
-        strv_add(words, "-F");
-        if (add_literal(words, "", program->config_file, err) < 0)
-            return -1;
-    }
-    if (program->identity != NULL) {
-        strv_add(words, "-i");
-        if (add_literal(words, "", program->identity, err) < 0)
-            return -1;
-    }
-    if (program->user != NULL) {
-        strv_add(words, "-l");
-        strv_add(words, program->user);
-    }
+    if (add_option(words, "-F", program->config_file, err) < 0 ||
+        add_option(words, "-i", program->identity, err) < 0 ||
+        add_option(words, "-l", program->user, err) < 0)
+        return -1;
     if (program->port > 0)
         strv_printf(words, "-p%d", program->port);
     if (program->check != NULL)
