@@ -187,11 +187,10 @@ int child_check_wdir(const char *wdir, struct error *err)
     struct stat info;
     if (wdir == NULL)
         return 0;
-    if (stat(wdir, &info) < 0)
-        return cannot_enter(wdir, errno, err);
-    if (!S_ISDIR(info.st_mode))
+    bool is_there = stat(wdir, &info) == 0;
+    if (is_there && !S_ISDIR(info.st_mode))
         return cannot_enter(wdir, ENOTDIR, err);
-    if (faccessat(AT_FDCWD, wdir, X_OK, AT_EACCESS) < 0)
+    if (!is_there || faccessat(AT_FDCWD, wdir, X_OK, AT_EACCESS) < 0)
         return cannot_enter(wdir, errno, err);
     return 0;
 }

@@ -83,15 +83,10 @@ static void cannot_go_on(int status)
     _exit(STATUS_LAUNCHER);
 }
 
-/* A timer that could not be set would be a deadline that never comes. */
-static void use_our_memory(void)
-{
-    event_set_mem_functions(mem_alloc, mem_resize, free);
-}
-
 struct loop *loop_create(struct error *err)
 {
-    use_our_memory();
+    /* A timer that could not be set would be a deadline that never comes. */
+    event_set_mem_functions(mem_alloc, mem_resize, free);
     event_set_log_callback(keep_quiet);
     event_set_fatal_callback(cannot_go_on);
     struct event_config *config = event_config_new();

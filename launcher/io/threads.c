@@ -13,7 +13,7 @@ struct spawners {
     pthread_mutex_t lock; /* of all that follows */
     pthread_cond_t work;  /* there is some, or the end has come */
     pthread_cond_t done;  /* one more has run */
-    struct spawner_task *first, **last;
+    STAILQ_HEAD(, spawner_task) tasks;
     bool over;
     int count;
     pthread_t threads[];
@@ -22,12 +22,10 @@ struct spawners {
 /* With the lock, which it gives back while it works. False: there is nothing to do. */
 static bool work(struct spawners *spawners)
 {
-    struct spawner_task *task = spawners->first;
+    struct spawner_task *task = STAILQ_FIRST(&spawners->tasks);
     if (task == NULL)
         return false;
-    spawners->first = task->next;
-    if (spawners->first == NULL)
-        spawners->last = &spawners->first;
+    STAILQ_REMOVE_HEAD(&spawners->tasks, place);
     pthread_mutex_unlock(&spawners->lock);
     task->run(task);
     pthread_mutex_lock(&spawners->lock);
@@ -55,7 +53,7 @@ struct spawners *spawners_create(int threads)
     pthread_mutex_init(&spawners->lock, NULL);
     pthread_cond_init(&spawners->work, NULL);
     pthread_cond_init(&spawners->done, NULL);
-    spawners->last = &spawners->first;
+    STAILQ_INIT(&spawners->tasks);
     while (spawners->count < threads &&
            thread_start(&spawners->threads[spawners->count], "spawner", run_tasks, spawners) == 0)
         spawners->count++;
@@ -83,11 +81,9 @@ void spawners_destroy(struct spawners *spawners)
 
 void spawners_add(struct spawners *spawners, struct spawner_task *task)
 {
-    task->next = NULL;
     task->done = false;
     pthread_mutex_lock(&spawners->lock);
-    *spawners->last = task;
-    spawners->last = &task->next;
+    STAILQ_INSERT_TAIL(&spawners->tasks, task, place);
     pthread_cond_signal(&spawners->work);
     pthread_mutex_unlock(&spawners->lock);
 }

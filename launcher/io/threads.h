@@ -13,12 +13,13 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 /* One start. The caller keeps it until spawners_wait(). */
 struct spawner_task {
     void (*run)(struct spawner_task *task);
     bool done; /* the threads' own, like the next one */
-    struct spawner_task *next;
+    STAILQ_ENTRY(spawner_task) place;
 };
 
 struct spawners;

@@ -237,19 +237,6 @@ static void refuse(struct notification_reply *reply, const char *problem)
     reply->problem = problem;
 }
 
-/* The length that the head announces; 0: the head is not complete, or its length is nonsense. */
-static size_t announced(struct notification_reply *reply)
-{
-    int32_t length = 0;
-    if (reply->bytes.length < HEAD)
-        return 0;
-    memcpy(&length, buf_text(&reply->bytes) + HMAC_SIZE, sizeof(length));
-    if (length > 0 && length <= NOTIFICATION_REPLY_MAX)
-        return (size_t)length;
-    refuse(reply, "sends an answer with an invalid length");
-    return 0;
-}
-
 static void judge(struct notification_reply *reply, size_t length)
 {
     static const char ack[] = "\x8c\x0b"
@@ -268,19 +255,17 @@ static void judge(struct notification_reply *reply, size_t length)
 enum notification_verdict notification_reply_feed(struct notification_reply *reply,
                                                   const void *bytes, size_t length)
 {
-    const uint8_t *at = bytes;
-    while (length > 0 && reply->verdict == NOTIFICATION_MORE) {
-        size_t wanted = HEAD + announced(reply);
-        size_t missing = wanted - reply->bytes.length;
-        size_t piece = length < missing ? length : missing;
-        if (reply->verdict != NOTIFICATION_MORE)
-            break;
-        buf_append(&reply->bytes, at, piece);
-        at += piece;
-        length -= piece;
-        size_t body = announced(reply);
-        if (body > 0 && reply->bytes.length == HEAD + body)
-            judge(reply, body);
-    }
+    int32_t body = 0;
+    size_t room = reply->bytes.limit - reply->bytes.length;
+    if (reply->verdict != NOTIFICATION_MORE)
+        return reply->verdict;
+    buf_append(&reply->bytes, bytes, length < room ? length : room);
+    if (reply->bytes.length < HEAD)
+        return reply->verdict;
+    memcpy(&body, buf_text(&reply->bytes) + HMAC_SIZE, sizeof(body));
+    if (body <= 0 || body > NOTIFICATION_REPLY_MAX)
+        refuse(reply, "sends an answer with an invalid length");
+    else if (reply->bytes.length >= HEAD + (size_t)body)
+        judge(reply, (size_t)body);
     return reply->verdict;
 }

@@ -132,11 +132,8 @@ static void check_rest(const struct stage *stage, int fd)
 FUZZ_TARGET
 {
     static const uint8_t program[IMAGE_SIZE] = {0x7f, 'E', 'L', 'F'};
-    struct agent_image image = {.bytes = program,
-                                .length = sizeof(program),
-                                .machine = "x86_64",
-                                .glibc_major = 2,
-                                .glibc_minor = 17};
+    struct agent_image image = {
+        .bytes = program, .length = sizeof(program), .facts = {"x86_64", 2, 17}};
     static const struct boot_events events = {stage_reached, up, failed};
     struct stage stage = {
         .bytes = {data, size}, .heard = BUF_INIT((size_t)1 << 16), .said = BUF_INIT(SAID_MAX)};

@@ -4,6 +4,7 @@
 #include "fuzz.h"
 #include "model/settings/mpi_names.h"
 #include "node/mpi_detect.h"
+#include "transport/boot/agent_image.h"
 #include "transport/boot/inside_test.h"
 
 FUZZ_TARGET

@@ -100,15 +100,10 @@ int agent_image_open(const char *path, struct agent_image *image, struct error *
         return error_set(err, "cannot read %s: reinstall hvdrun", path);
     image->bytes = bytes;
     image->length = length;
-    struct image_facts facts;
-    if (image_facts_read(bytes, length, &facts, err) < 0) {
-        agent_image_close(image);
-        return error_wrap(err, "cannot send %s to hosts", path);
-    }
-    snprintf(image->machine, sizeof(image->machine), "%s", facts.machine);
-    image->glibc_major = facts.glibc_major;
-    image->glibc_minor = facts.glibc_minor;
-    return 0;
+    if (image_facts_read(bytes, length, &image->facts, err) == 0)
+        return 0;
+    agent_image_close(image);
+    return error_wrap(err, "cannot send %s to hosts", path);
 }
 
 void agent_image_hash(struct agent_image *image)

@@ -11,9 +11,11 @@
 struct agent_image {
     const uint8_t *bytes; /* mapped until agent_image_close() */
     size_t length;
-    char hash[65];                /* SHA-256, hexadecimal; "": not hashed yet */
-    char machine[32];             /* `uname -m` of hosts that can run it */
-    int glibc_major, glibc_minor; /* the least that it needs */
+    char hash[65]; /* SHA-256, hexadecimal; "": not hashed yet */
+    struct image_facts {
+        const char *machine;          /* `uname -m` of hosts that can run it; static */
+        int glibc_major, glibc_minor; /* the least that it needs; 0.0: none */
+    } facts;
 };
 
 int agent_image_open(const char *path, struct agent_image *image, struct error *err);

@@ -70,20 +70,21 @@ int boot_host_check(const struct boot_host *host, const struct agent_image *imag
     if (strcmp(host->kernel, "Linux") != 0)
         return error_set(err, "hvdrun runs on Linux only, and this host runs %s",
                          host->kernel[0] != '\0' ? host->kernel : "an unknown system");
-    if (!same_machine(host->machine, image->machine))
-        return error_set(err, "the %s agent cannot run on this %s host: " REMEDY, image->machine,
-                         host->machine);
-    if (image->glibc_major == 0)
+    if (!same_machine(host->machine, image->facts.machine))
+        return error_set(err, "the %s agent cannot run on this %s host: " REMEDY,
+                         image->facts.machine, host->machine);
+    if (image->facts.glibc_major == 0)
         return 0;
     if (strstr(host->libc, "musl") != NULL)
         return error_set(err,
                          "the agent needs glibc %d.%d, and this host has musl libc: use an image "
                          "with glibc (Debian, Ubuntu, Fedora...), or " REMEDY,
-                         image->glibc_major, image->glibc_minor);
+                         image->facts.glibc_major, image->facts.glibc_minor);
     if (glibc_version(host->libc, &major, &minor) &&
-        (major < image->glibc_major || (major == image->glibc_major && minor < image->glibc_minor)))
+        (major < image->facts.glibc_major ||
+         (major == image->facts.glibc_major && minor < image->facts.glibc_minor)))
         return error_set(err, "the agent needs glibc %d.%d, and this host has %ld.%ld: " REMEDY,
-                         image->glibc_major, image->glibc_minor, major, minor);
+                         image->facts.glibc_major, image->facts.glibc_minor, major, minor);
     return 0;
 }
 

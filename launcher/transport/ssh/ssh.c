@@ -29,29 +29,6 @@ static void fallback_destroy(struct ssh_fallback *fallback)
     free(fallback);
 }
 
-/* All is borrowed until destroy but `program`. NULL: `err` says why. The events are those of a
- * transport's call. */
-static struct ssh_fallback *fallback_start(const struct transport_room *room,
-                                           const struct ssh_program *program,
-                                           const struct transport_target *target,
-                                           const struct transport_events *events,
-                                           void *events_context, struct error *err)
-{
-    struct ssh_fallback *fallback = mem_alloc(sizeof(*fallback));
-    fallback->exec =
-        (struct exec_transport){.room = room, .boot_word = BOOT_COMMAND, .is_ssh = true};
-    fallback->target = *target;
-    fallback->target.user = program->user;
-    fallback->target.port = program->port;
-    if (ssh_program_words(program, &fallback->exec.words, err) < 0) {
-        fallback_destroy(fallback);
-        return NULL;
-    }
-    struct transport transport = exec_transport(&fallback->exec);
-    fallback->call = transport_call(&transport, &fallback->target, events, events_context);
-    return fallback;
-}
-
 /*
  * One call of the ssh transport: configuration, keys, address, connection, login, agent. The window
  * decides when it may go on (call_go); the loop drives everything else.
@@ -188,9 +165,18 @@ static void start_program(struct ssh_call *call)
     const struct ssh_settings *settings = call->ssh->settings;
     const struct ssh_program program = program_for(settings, call->config, &call->wanted);
     struct error err = ERROR_INIT;
-    call->fallback = fallback_start(settings->room, &program, call->target, &events, call, &err);
-    if (call->fallback == NULL)
+    struct ssh_fallback *fallback = mem_alloc(sizeof(*fallback));
+    struct transport transport = exec_transport(&fallback->exec);
+    call->fallback = fallback;
+    fallback->exec =
+        (struct exec_transport){.room = settings->room, .boot_word = BOOT_COMMAND, .is_ssh = true};
+    fallback->target = *call->target;
+    fallback->target.user = program.user;
+    fallback->target.port = program.port;
+    if (ssh_program_words(&program, &fallback->exec.words, &err) < 0)
         fail(call, STAGE_CONNECT, err.text);
+    else
+        fallback->call = transport_call(&transport, &fallback->target, &events, call);
 }
 
 static void fall_back(void *context, const char *why)

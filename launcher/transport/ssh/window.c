@@ -75,7 +75,7 @@ static struct window_server *server_of(struct ssh_window *window, const char *na
     return server;
 }
 
-static void give_back(struct ssh_ticket *ticket)
+void ssh_ticket_rest(struct ssh_ticket *ticket)
 {
     if (ticket->state == GOES) {
         ticket->window->busy--;
@@ -98,21 +98,16 @@ void ssh_ticket_destroy(struct ssh_ticket *ticket)
 {
     if (ticket == NULL)
         return;
-    give_back(ticket);
+    ssh_ticket_rest(ticket);
     TAILQ_REMOVE(&ticket->window->tickets, ticket, all);
     free(ticket);
 }
 
 void ssh_ticket_wait(struct ssh_ticket *ticket, const char *server)
 {
-    give_back(ticket);
+    ssh_ticket_rest(ticket);
     ticket->server = server == NULL ? NULL : server_of(ticket->window, server);
     ticket->state = WAITS;
-}
-
-void ssh_ticket_rest(struct ssh_ticket *ticket)
-{
-    give_back(ticket);
 }
 
 void ssh_ticket_logged_in(struct ssh_ticket *ticket)

@@ -26,13 +26,13 @@ static void test_own_agent(void **state)
     struct utsname name;
     assert_int_equal(agent_image_open(HVDRUN_AGENT_PROGRAM, &image, &err), 0);
     assert_int_equal(uname(&name), 0);
-    assert_string_equal(image.machine, name.machine);
+    assert_string_equal(image.facts.machine, name.machine);
     assert_true(image.length > 100000);
     assert_string_equal(image.hash, "");
     agent_image_hash(&image);
     assert_int_equal(strlen(image.hash), 64);
-    assert_int_equal(image.glibc_major, 2);
-    assert_true(image.glibc_minor >= 17);
+    assert_int_equal(image.facts.glibc_major, 2);
+    assert_true(image.facts.glibc_minor >= 17);
     agent_image_close(&image);
     assert_null(image.bytes);
     agent_image_close(&image);
@@ -215,7 +215,7 @@ static void test_machines(void **state)
 /* "" when it can run there. */
 static const char *check(const char *said, struct error *err)
 {
-    struct agent_image image = {.machine = "x86_64", .glibc_major = 2, .glibc_minor = 34};
+    struct agent_image image = {.facts = {"x86_64", 2, 34}};
     struct boot_host host;
     *err = (struct error)ERROR_INIT;
     boot_host_parse(said, &host);
