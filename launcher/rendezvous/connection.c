@@ -49,10 +49,9 @@ rendezvous_connection_create(struct loop *loop, int fd, uint64_t token,
     return connection;
 }
 
-void rendezvous_connection_destroy(struct rendezvous_connection *connection)
+void rendezvous_connection_destroy(void *value)
 {
-    if (connection == NULL)
-        return;
+    struct rendezvous_connection *connection = value;
     list_remove(connection);
     account(connection, 0);
     loop_fd_destroy(connection->watch);

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 static const char *const method_names[] = {
 #define METHOD_NAME(name, text) [name] = (text),
@@ -234,14 +235,6 @@ static void take_content_length(struct http_parser *parser, const char *value, s
     parser->length = total;
 }
 
-static void take_authorization(struct http_parser *parser, const char *value, size_t length)
-{
-    if (parser->authorization != NULL)
-        refuse(parser, HTTP_BAD_REQUEST);
-    else
-        parser->authorization = mem_strndup(value, length);
-}
-
 static bool name_is(const char *name, size_t length, const char *wanted)
 {
     return strlen(wanted) == length && strncasecmp(name, wanted, length) == 0;
@@ -257,16 +250,17 @@ static void take_header(struct http_parser *parser, const char *line, size_t len
     }
     const char *value = colon + 1;
     size_t value_length = length - name_length - 1;
-    while (value_length > 0 && (*value == ' ' || *value == '\t'))
-        value++, value_length--;
-    while (value_length > 0 && (value[value_length - 1] == ' ' || value[value_length - 1] == '\t'))
-        value_length--;
+    blank_trim(&value, &value_length); /* no end of a line is in it */
     if (name_is(line, name_length, "Content-Length"))
         take_content_length(parser, value, value_length);
-    else if (name_is(line, name_length, "Authorization"))
-        take_authorization(parser, value, value_length);
     else if (name_is(line, name_length, "Transfer-Encoding"))
         refuse(parser, HTTP_NOT_IMPLEMENTED);
+    else if (!name_is(line, name_length, "Authorization"))
+        return;
+    else if (parser->authorization != NULL)
+        refuse(parser, HTTP_BAD_REQUEST);
+    else
+        parser->authorization = mem_strndup(value, value_length);
 }
 
 static void finish(struct http_parser *parser)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "io/listener.h"
 #include "rendezvous/connection.h"
@@ -25,14 +26,6 @@ enum {
     STARVED_TRIES = 10,
 };
 
-/* A token is a slot's number and how often the slot was used before, so a late answer to a
- * connection that has gone finds nobody. */
-struct slot {
-    struct rendezvous_connection *connection; /* NULL: free */
-    uint32_t uses;
-    uint32_t next_free; /* index + 1; 0: none */
-};
-
 struct rendezvous_server {
     struct loop *loop;
     const struct rendezvous_server_ops *ops;
@@ -44,9 +37,9 @@ struct rendezvous_server {
     int busy_ms;
     struct rendezvous_peer *peer;
     uid_t uid;
-    struct slot *slots;
-    uint32_t slot_count, first_free;
-    size_t open, open_limit, bytes_limit;
+    struct map open; /* connections by token; no token comes twice */
+    uint64_t last_token;
+    size_t open_limit, bytes_limit;
     struct rendezvous_connection_list busy; /* those with a deadline, the next one first */
     struct rendezvous_server_counts counts;
 };
@@ -74,7 +67,8 @@ static int listen_local(struct rendezvous_server *server, struct error *err)
 /* With none, new clients wait in the kernel's queue. */
 static bool has_room(const struct rendezvous_server *server)
 {
-    return server->open < server->open_limit || TAILQ_FIRST(&server->busy.connections) != NULL;
+    return server->open.count < server->open_limit ||
+           TAILQ_FIRST(&server->busy.connections) != NULL;
 }
 
 static void update_watch(struct rendezvous_server *server)
@@ -103,13 +97,7 @@ static void schedule_late(struct rendezvous_server *server)
 static void close_connection(struct rendezvous_server *server,
                              struct rendezvous_connection *connection)
 {
-    uint32_t index = (uint32_t)connection->token;
-    struct slot *slot = &server->slots[index];
-    slot->connection = NULL;
-    slot->uses++;
-    slot->next_free = server->first_free;
-    server->first_free = index + 1;
-    server->open--;
+    map_remove(&server->open, map_number(connection->token));
     rendezvous_connection_destroy(connection);
     update_watch(server);
 }
@@ -134,35 +122,16 @@ static void make_room(struct rendezvous_server *server, size_t open_limit)
 {
     struct rendezvous_connection *first = TAILQ_FIRST(&server->busy.connections);
     while (first != NULL &&
-           (server->open > open_limit || server->busy.bytes > server->bytes_limit)) {
+           (server->open.count > open_limit || server->busy.bytes > server->bytes_limit)) {
         server->counts.pushed_out++;
         close_connection(server, first);
         first = TAILQ_FIRST(&server->busy.connections);
     }
 }
 
-static struct rendezvous_connection *find(struct rendezvous_server *server, uint64_t token)
+static struct rendezvous_connection *find(const struct rendezvous_server *server, uint64_t token)
 {
-    uint32_t index = (uint32_t)token, uses = (uint32_t)(token >> 32);
-    if (index >= server->slot_count || server->slots[index].uses != uses)
-        return NULL;
-    return server->slots[index].connection;
-}
-
-static uint32_t take_slot(struct rendezvous_server *server)
-{
-    if (server->first_free == 0) {
-        uint32_t count = server->slot_count > 0 ? server->slot_count * 2 : 16;
-        server->slots = mem_resize_array(server->slots, count, sizeof(*server->slots));
-        for (uint32_t i = count; i > server->slot_count; i--) {
-            server->slots[i - 1] = (struct slot){.next_free = server->first_free};
-            server->first_free = i;
-        }
-        server->slot_count = count;
-    }
-    uint32_t index = server->first_free - 1;
-    server->first_free = server->slots[index].next_free;
-    return index;
+    return map_get(&server->open, map_number(token));
 }
 
 static void hand_out(struct rendezvous_server *server, uint64_t token,
@@ -220,12 +189,9 @@ static void welcome(struct rendezvous_server *server, int fd)
         return;
     }
     make_room(server, server->open_limit - 1);
-    uint32_t index = take_slot(server);
-    uint64_t token = (uint64_t)server->slots[index].uses << 32 | index;
     struct rendezvous_connection *connection = rendezvous_connection_create(
-        server->loop, fd, token, &server->busy, connection_ready, server);
-    server->slots[index].connection = connection;
-    server->open++;
+        server->loop, fd, ++server->last_token, &server->busy, connection_ready, server);
+    map_put(&server->open, map_number(connection->token), connection);
     /* Most requests are here already. */
     after_step(server, connection, rendezvous_connection_ready(connection, LOOP_READ));
 }
@@ -284,9 +250,7 @@ void rendezvous_server_destroy(struct rendezvous_server *server)
 {
     if (server == NULL)
         return;
-    for (uint32_t i = 0; i < server->slot_count; i++)
-        rendezvous_connection_destroy(server->slots[i].connection);
-    free(server->slots);
+    map_clear(&server->open, rendezvous_connection_destroy);
     loop_fd_destroy(server->watch);
     loop_timer_destroy(server->retry);
     loop_timer_destroy(server->late);

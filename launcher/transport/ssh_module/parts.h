@@ -33,6 +33,10 @@ enum host_key_result { HOST_KEY_ACCEPTED, HOST_KEY_REFUSED, HOST_KEY_FALLBACK };
 /* Asks for the listed types first. */
 void host_key_prefer(LIBSSH2_SESSION *session, const struct known_hosts *known);
 
+/* Asks for AES with 128 bits first, as OpenSSH has it too; the others follow in libssh2's own
+ * order, which begins with the longest keys. */
+void cipher_prefer(LIBSSH2_SESSION *session);
+
 /* After the handshake. `text` becomes the problem, or what was accepted ("host key TYPE
  * FINGERPRINT, new, added to FILE"). */
 enum host_key_result host_key_judge(LIBSSH2_SESSION *session, const struct known_hosts *known,

@@ -9,35 +9,6 @@
 #include "base/mem.h"
 #include "transport/ssh_module/known_hosts.h"
 
-#define FAST "aes128-ctr"
-
-static void prefer(LIBSSH2_SESSION *session, int direction)
-{
-    const char **names = NULL;
-    int count = libssh2_session_supported_algs(session, direction, &names);
-    AUTO_BUF struct buf list = BUF_INIT(1024);
-
-    for (int first = 1; first >= 0; first--) {
-        for (int i = 0; i < count; i++) {
-            if ((strcmp(names[i], FAST) == 0) == (first == 1))
-                (void)buf_printf(&list, "%s%s", list.length > 0 ? "," : "", names[i]);
-        }
-    }
-    if (list.length > 0)
-        (void)libssh2_session_method_pref(session, direction, buf_text(&list));
-    if (count > 0)
-        libssh2_free(session, names);
-}
-
-/* AES with 128 bits first, as OpenSSH has it too; the others follow in libssh2's own order, which
- * begins with the longest keys. The driver deciphers the output of all hosts in one thread, and a
- * tenth of that is saved. */
-static void cipher_prefer(LIBSSH2_SESSION *session)
-{
-    prefer(session, LIBSSH2_METHOD_CRYPT_CS);
-    prefer(session, LIBSSH2_METHOD_CRYPT_SC);
-}
-
 #define TEXT_MAX 4096
 #define LOGIN_MAX ((size_t)1 << 20) /* bytes from a server until a channel is open */
 #define FOREIGN_MAX 120             /* bytes of what a server says that we repeat */
