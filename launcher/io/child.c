@@ -450,13 +450,10 @@ char *child_find(const char *command, const char *search, const char *wdir, stru
     bool script = length > 3 && strcmp(command + length - 3, ".py") == 0;
     if (errnum != 0 && errnum != EACCES)
         (void)not_found(command, search, err);
-    else if (script)
-        error_status(err, STATUS_NOT_FOUND, "'%s' was not found in PATH; write python3 %s", command,
-                     command);
     else
-        error_status(err, STATUS_NOT_FOUND,
-                     "'%s' was not found in PATH; write ./%s for the file in this folder", command,
-                     command);
+        error_status(err, STATUS_NOT_FOUND, "'%s' was not found in PATH; write %s%s%s", command,
+                     script ? "python3 " : "./", command,
+                     script ? "" : " for the file in this folder");
     return NULL;
 }
 

@@ -113,7 +113,7 @@ static void explain(const struct dial *dial, struct dial_result *result)
         if (telling(dial->attempts[i].errnum) > telling(best->errnum))
             best = &dial->attempts[i];
     }
-    char at[64], others[48] = "";
+    char at[64], others[48] = "", within[32] = "";
     dial_address_text(&best->address, at, sizeof(at));
     if (dial->started > 1)
         snprintf(others, sizeof(others), " (%zu addresses tried)", dial->started);
@@ -121,13 +121,11 @@ static void explain(const struct dial *dial, struct dial_result *result)
     size_t room = sizeof(result->why);
     switch (best->errnum) {
     case 0:
-        snprintf(why, room,
-                 "no answer from %s within %.3g s: host down, or a firewall drops port %d%s", at,
-                 (double)dial->limit_ms / 1000, dial->port, others);
-        break;
     case ETIMEDOUT:
-        snprintf(why, room, "no answer from %s: host down, or a firewall drops port %d%s", at,
-                 dial->port, others);
+        if (best->errnum == 0)
+            snprintf(within, sizeof(within), " within %.3g s", (double)dial->limit_ms / 1000);
+        snprintf(why, room, "no answer from %s%s: host down, or a firewall drops port %d%s", at,
+                 within, dial->port, others);
         break;
     case ECONNREFUSED:
         snprintf(why, room, "connection refused by %s: is %s running on port %d?%s", at,

@@ -324,10 +324,9 @@ struct ssh_stream {
     struct pump *pump; /* NULL: the session has ended */
     struct boot *boot; /* NULL: the agent is up */
     int far_fd;        /* of the pump; until the agent is up */
-    char *unique;
-    char *ended; /* why the session ended before the agent was up; NULL: it has not */
-    int status;  /* of the command then; -1: not known */
-    char *said;  /* the last line of its stderr then */
+    char *ended;       /* why the session ended before the agent was up; NULL: it has not */
+    int status;        /* of the command then; -1: not known */
+    char *said;        /* the last line of its stderr then */
     const struct ssh_stream_events *events;
     void *context;
 };
@@ -401,15 +400,13 @@ struct ssh_stream *ssh_stream_create(const struct transport_room *room,
         return NULL;
     }
     struct ssh_stream *stream = mem_alloc(sizeof(*stream));
-    *stream = (struct ssh_stream){.far_fd = ends[1],
-                                  .unique = mem_printf("%s-%d", room->job_id, node),
-                                  .events = events,
-                                  .context = context};
+    *stream = (struct ssh_stream){.far_fd = ends[1], .events = events, .context = context};
     stream->pump = pump_create(room->loop, module, session, ssh_fd, ends[0], &pump_events, stream);
+    char *unique AUTO_FREE = mem_printf("%s-%d", room->job_id, node);
     const struct boot_config config = {.loop = room->loop,
                                        .fd = stream->far_fd,
                                        .image = room->image,
-                                       .unique = stream->unique,
+                                       .unique = unique,
                                        .limit_ms = room->limit_ms};
     stream->boot = boot_create(&config, &boot_events, stream);
     return stream;
@@ -422,7 +419,6 @@ void ssh_stream_destroy(struct ssh_stream *stream)
     boot_destroy(stream->boot);
     pump_destroy(stream->pump);
     fd_close(&stream->far_fd);
-    free(stream->unique);
     free(stream->ended);
     free(stream->said);
     free(stream);
