@@ -27,7 +27,6 @@ struct dial {
     size_t count, started, failed;
     int port;
     int64_t limit_ms, dead_after_ms;
-    char *service;
     void (*done)(void *context, const struct dial_result *result);
     void *context;
 };
@@ -81,7 +80,6 @@ void dial_cancel(struct dial *dial)
     loop_timer_destroy(dial->next);
     loop_timer_destroy(dial->deadline);
     free(dial->attempts);
-    free(dial->service);
     free(dial);
 }
 
@@ -128,8 +126,8 @@ static void explain(const struct dial *dial, struct dial_result *result)
                  within, dial->port, others);
         break;
     case ECONNREFUSED:
-        snprintf(why, room, "connection refused by %s: is %s running on port %d?%s", at,
-                 dial->service, dial->port, others);
+        snprintf(why, room, "connection refused by %s: is sshd running on port %d?%s", at,
+                 dial->port, others);
         break;
     case EHOSTUNREACH:
         snprintf(why, room, "no route to %s: host down, or wrong network%s", at, others);
@@ -217,7 +215,7 @@ static void next_fire(void *context)
 }
 
 struct dial *dial_start(struct loop *loop, const struct resolve_result *addresses, int port,
-                        const char *service, int64_t limit_ms, int64_t dead_after_ms,
+                        int64_t limit_ms, int64_t dead_after_ms,
                         void (*done)(void *context, const struct dial_result *result),
                         void *context)
 {
@@ -227,7 +225,6 @@ struct dial *dial_start(struct loop *loop, const struct resolve_result *addresse
                           .port = port,
                           .limit_ms = limit_ms,
                           .dead_after_ms = dead_after_ms,
-                          .service = mem_strdup(service),
                           .done = done,
                           .context = context};
     dial->attempts = mem_array(dial->count, sizeof(*dial->attempts));

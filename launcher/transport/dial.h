@@ -26,9 +26,9 @@ struct dial_result {
 struct dial;
 
 /* The addresses are copied. `done` comes once, from the loop, never from within this call; the dial
- * is gone after it. `service` is what should listen there ("sshd"), for the messages. */
+ * is gone after it. An sshd should listen there, the messages say. */
 struct dial *dial_start(struct loop *loop, const struct resolve_result *addresses, int port,
-                        const char *service, int64_t limit_ms, int64_t dead_after_ms,
+                        int64_t limit_ms, int64_t dead_after_ms,
                         void (*done)(void *context, const struct dial_result *result),
                         void *context);
 void dial_cancel(struct dial *dial); /* accepts NULL */

@@ -300,8 +300,8 @@ static void look(struct node_link *node)
         memcpy(&peers.addresses[i], found->ai_addr, found->ai_addrlen);
     freeaddrinfo(found);
     dial_cancel(node->look); /* of an earlier silence */
-    node->look = dial_start(node->loop, &peers, node->stream.peer_port, "sshd", limit_ms, limit_ms,
-                            dialed, node);
+    node->look =
+        dial_start(node->loop, &peers, node->stream.peer_port, limit_ms, limit_ms, dialed, node);
 }
 
 /* Starts the second look after half of the time limit. This machine needs none: it answers. An

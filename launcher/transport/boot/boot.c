@@ -62,6 +62,8 @@ char *login_end_text(int status, const char *said)
 #define CHUNK ((size_t)262144) /* of the image, for one turn of the loop */
 #define PLACES_MAX ((size_t)1024)
 
+_Static_assert(BOOT_NOISE_ROOM == PRINTABLE_ROOM, "noise is a printable line");
+
 struct boot {
     struct boot_config config;
     const struct boot_events *events;
@@ -70,7 +72,7 @@ struct boot {
     struct loop_timer *deadline;
     char marker[BOOT_MARKER_ROOM];
     enum transport_stage stage;
-    bool begun, answered, cut;
+    bool begun;
     bool has_host;
     struct boot_host host;
     struct buf line;   /* what has come of the present one */
@@ -78,7 +80,7 @@ struct boot {
     struct buf out;    /* words to send */
     size_t image_left; /* bytes of the image to send after them */
     struct buf places; /* that will not do, and why */
-    char noise[PRINTABLE_ROOM];
+    struct boot_heard heard;
 };
 
 static void set_stage(struct boot *boot, enum transport_stage stage)
@@ -99,8 +101,8 @@ static void fail(struct boot *boot, const char *why)
 /* `what`, and the last thing that the host has printed. */
 static void fail_with_noise(struct boot *boot, const char *what)
 {
-    char *why AUTO_FREE =
-        mem_printf("%s%s%s", what, boot->noise[0] == '\0' ? "" : "; the host said: ", boot->noise);
+    char *why AUTO_FREE = mem_printf(
+        "%s%s%s", what, boot->heard.noise[0] == '\0' ? "" : "; the host said: ", boot->heard.noise);
     fail(boot, why);
 }
 
@@ -115,7 +117,7 @@ static void add_noise(struct boot *boot, const char *bytes, size_t length)
     char text[PRINTABLE_ROOM];
     printable_line(bytes, length, text);
     if (text[0] != '\0')
-        memcpy(boot->noise, text, sizeof(text));
+        memcpy(boot->heard.noise, text, sizeof(text));
 }
 
 /* Answers, each with what follows its word. They return false after an event that ends the boot. */
@@ -210,7 +212,7 @@ static bool on_answer(struct boot *boot, const char *text)
         {"host", on_host}, {"terminal", on_terminal}, {"need", on_need},   {"ready", on_ready},
         {"no", on_no},     {"fail", on_fail},         {"agent", on_agent}, {"run", on_run}};
     size_t length = strcspn(text, " ");
-    boot->answered = true;
+    boot->heard.answered = true;
     boot->skipped = 0;
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
         if (strlen(answers[i].word) == length && memcmp(text, answers[i].word, length) == 0)
@@ -240,9 +242,9 @@ static bool on_line(struct boot *boot)
 
 static void ended(struct boot *boot)
 {
-    boot->cut = true;
+    boot->heard.cut = true;
     add_noise(boot, buf_text(&boot->line), boot->line.length);
-    if (!boot->answered)
+    if (!boot->heard.answered)
         fail_with_noise(boot, "the connection ended before a shell on the host answered");
     else if (boot->stage == STAGE_AGENT)
         fail_with_noise(boot, "hvdrun-agent ended as soon as it started");
@@ -349,7 +351,7 @@ static void too_late(void *context)
     struct boot *boot = context;
     double seconds = (double)boot->config.limit_ms / 1000;
     char *what AUTO_FREE = NULL;
-    if (!boot->answered)
+    if (!boot->heard.answered)
         what = mem_printf("no shell on the host has answered for %.1f s", seconds);
     else if (boot->stage == STAGE_SEND)
         what = mem_printf("the host has not accepted any data of hvdrun-agent for %.1f s", seconds);
@@ -393,17 +395,7 @@ void boot_destroy(struct boot *boot)
     free(boot);
 }
 
-const char *boot_noise(const struct boot *boot)
+const struct boot_heard *boot_heard(const struct boot *boot)
 {
-    return boot->noise;
-}
-
-bool boot_was_cut(const struct boot *boot)
-{
-    return boot->cut;
-}
-
-bool boot_has_answered(const struct boot *boot)
-{
-    return boot->answered;
+    return &boot->heard;
 }

@@ -41,12 +41,15 @@ struct boot *boot_create(const struct boot_config *config, const struct boot_eve
                          void *context);
 void boot_destroy(struct boot *boot); /* accepts NULL */
 
-/* The last line of the host's noise, made printable, or "". Borrowed. */
-const char *boot_noise(const struct boot *boot);
+#define BOOT_NOISE_ROOM 240
 
-/* In failed(): the stream has ended, and its maker may know better why. */
-bool boot_was_cut(const struct boot *boot);
-bool boot_has_answered(const struct boot *boot); /* a shell of the host has said something */
+/* What has come from the host so far. */
+struct boot_heard {
+    bool answered;               /* a shell of the host has said something */
+    bool cut;                    /* the stream has ended, and its maker may know better why */
+    char noise[BOOT_NOISE_ROOM]; /* its last line of noise, made printable, or "" */
+};
+const struct boot_heard *boot_heard(const struct boot *boot); /* borrowed */
 
 /*
  * Why a login by SSH ended before the host ran BOOT_COMMAND. The login shell reads a login file

@@ -86,7 +86,7 @@ static void explain_command(struct exec_call *call)
 {
     struct exec_complaint complaint;
     const char *last = call->errors.lines.last;
-    const char *said = last[0] != '\0' ? last : boot_noise(call->boot);
+    const char *said = last[0] != '\0' ? last : boot_heard(call->boot)->noise;
     char *end AUTO_FREE = describe_end(call);
     char *why AUTO_FREE = NULL;
     enum transport_stage stage = STAGE_CONNECT;
@@ -114,7 +114,7 @@ static void explain_command(struct exec_call *call)
 
 static void explain(struct exec_call *call)
 {
-    if (boot_was_cut(call->boot) && !boot_has_answered(call->boot)) {
+    if (boot_heard(call->boot)->cut && !boot_heard(call->boot)->answered) {
         explain_command(call);
         return;
     }
@@ -176,10 +176,10 @@ static void hand_over(void *context)
 static void boot_failed(void *context, enum transport_stage stage, const char *why)
 {
     struct exec_call *call = context;
-    bool before = stage == STAGE_START && !boot_has_answered(call->boot);
+    bool before = stage == STAGE_START && !boot_heard(call->boot)->answered;
     call->stage = before ? STAGE_CONNECT : stage;
     call->why = mem_strdup(why);
-    loop_timer_set(call->last_words, boot_was_cut(call->boot) ? LAST_WORDS_MS : 0);
+    loop_timer_set(call->last_words, boot_heard(call->boot)->cut ? LAST_WORDS_MS : 0);
     check_last_words(call);
 }
 

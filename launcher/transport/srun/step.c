@@ -46,12 +46,14 @@ static void call_fail(struct srun_call *call, enum transport_stage stage, const 
     call->events->failed(call->events_context, stage, why);
 }
 
+/* `host` NULL: any. `doomed`: only one whose agent will not come. */
 static struct srun_call *find(const struct srun_step *step, enum srun_call_state state,
-                              const char *host)
+                              const char *host, bool doomed)
 {
     for (size_t i = 0; i < step->count; i++) {
         struct srun_call *call = step->calls[i];
-        if (call->state == state && (host == NULL || strcmp(call->target->host, host) == 0))
+        if (call->state == state && (host == NULL || strcmp(call->target->host, host) == 0) &&
+            (!doomed || call->fate != NULL))
             return call;
     }
     return NULL;
@@ -70,8 +72,8 @@ static void fail(struct srun_step *step, struct srun_call *call, enum transport_
 /* A callback may hang up any call, so each search starts from the beginning. */
 static void fail_all(struct srun_step *step, enum transport_stage stage, const char *otherwise)
 {
-    struct srun_call *call = find(step, SRUN_STARTING, NULL);
-    for (; call != NULL; call = find(step, SRUN_STARTING, NULL))
+    struct srun_call *call = find(step, SRUN_STARTING, NULL, false);
+    for (; call != NULL; call = find(step, SRUN_STARTING, NULL, false))
         fail(step, call, stage, otherwise);
 }
 
@@ -155,20 +157,11 @@ static void timer_fire(void *context)
     step->config->over(step->config->context, step);
 }
 
-static struct srun_call *find_doomed(const struct srun_step *step)
-{
-    for (size_t i = 0; i < step->count; i++) {
-        if (step->calls[i]->state == SRUN_STARTING && step->calls[i]->fate != NULL)
-            return step->calls[i];
-    }
-    return NULL;
-}
-
 static void last_words_over(void *context)
 {
     struct srun_step *step = context;
-    struct srun_call *call = find_doomed(step);
-    for (; call != NULL; call = find_doomed(step)) {
+    struct srun_call *call = find(step, SRUN_STARTING, NULL, true);
+    for (; call != NULL; call = find(step, SRUN_STARTING, NULL, true)) {
         char *otherwise AUTO_FREE =
             mem_printf("its agent ended before it dialled back (%s)", call->fate);
         fail(step, call, STAGE_START, otherwise);
@@ -199,7 +192,7 @@ static void srun_exited(void *context, int wait_status)
         else
             explain_all(step, why);
     }
-    if (find(step, SRUN_STARTING, NULL) != NULL)
+    if (find(step, SRUN_STARTING, NULL, false) != NULL)
         loop_timer_set(step->last_words, step->errors.fd < 0 ? 0 : LAST_WORDS_MS);
     else
         stderr_pipe_close(&step->errors);
@@ -212,7 +205,7 @@ static void srun_exited(void *context, int wait_status)
 static void tell_node(struct srun_step *step, const char *host, const char *line, const char *said)
 {
     bool by_agent = strncmp(line, DIAL_BACK_CANNOT, strlen(DIAL_BACK_CANNOT)) == 0;
-    struct srun_call *call = find(step, SRUN_STARTING, host);
+    struct srun_call *call = find(step, SRUN_STARTING, host, false);
     if (call != NULL && by_agent) {
         call_fail(call, STAGE_CONNECT, said);
     } else if (call != NULL && call->fate == NULL) {
@@ -220,7 +213,7 @@ static void tell_node(struct srun_step *step, const char *host, const char *line
         if (!loop_timer_is_set(step->last_words))
             loop_timer_set(step->last_words, FATE_MS);
     } else if (call == NULL && !by_agent) { /* else a second one of the same name */
-        call = find(step, SRUN_UP, host);
+        call = find(step, SRUN_UP, host, false);
         char *why AUTO_FREE = mem_printf("Slurm says: %s", said);
         if (call != NULL)
             explain(call, why);
@@ -266,7 +259,7 @@ static void agent_up(void *context, const struct transport_stream *stream)
     }
     call->state = SRUN_UP;
     step->had_agents = true;
-    if (step->phase == RUNNING && find(step, SRUN_STARTING, NULL) == NULL)
+    if (step->phase == RUNNING && find(step, SRUN_STARTING, NULL, false) == NULL)
         loop_timer_clear(step->timer);
     call->events->up(call->events_context, stream);
 }

@@ -94,6 +94,24 @@ static void replace(char **at, char *text)
     *at = text;
 }
 
+static bool is_none(const char *value)
+{
+    return strcasecmp(value, "none") == 0;
+}
+
+static void set_agent(struct ssh_config *config, const char *value,
+                      const struct ssh_config_place *place)
+{
+    const char *name = NULL;
+    if (strcmp(value, "SSH_AUTH_SOCK") == 0)
+        name = value;
+    else if (value[0] == '$')
+        name = value + 1;
+    const char *path = name != NULL ? place->variable(name) : value;
+    bool none = is_none(value) || path == NULL || path[0] == '\0';
+    replace(&config->agent_socket, none ? NULL : ssh_config_expand(path, place));
+}
+
 void ssh_config_defaults(struct ssh_config *config, const char *host,
                          const struct ssh_config_place *place)
 {
@@ -109,14 +127,7 @@ void ssh_config_defaults(struct ssh_config *config, const char *host,
         strv_add_take(&config->identities, ssh_config_expand(identities[i], place));
     for (size_t i = 0; known_hosts[i] != NULL; i++)
         strv_add_take(&config->known_hosts, ssh_config_expand(known_hosts[i], place));
-    const char *agent = place->variable("SSH_AUTH_SOCK");
-    if (agent != NULL && agent[0] != '\0')
-        config->agent_socket = mem_strdup(agent);
-}
-
-static bool is_none(const char *value)
-{
-    return strcasecmp(value, "none") == 0;
+    set_agent(config, "SSH_AUTH_SOCK", place);
 }
 
 static bool is_yes(const char *value)
@@ -134,19 +145,6 @@ static void add_files(struct strv *files, const char *value, const struct ssh_co
             strv_add_take(files, ssh_config_expand(file, place));
         value += length + strspn(value + length, " ");
     }
-}
-
-static void set_agent(struct ssh_config *config, const char *value,
-                      const struct ssh_config_place *place)
-{
-    const char *name = NULL;
-    if (strcmp(value, "SSH_AUTH_SOCK") == 0)
-        name = value;
-    else if (value[0] == '$')
-        name = value + 1;
-    const char *path = name != NULL ? place->variable(name) : value;
-    bool none = is_none(value) || path == NULL || path[0] == '\0';
-    replace(&config->agent_socket, none ? NULL : ssh_config_expand(path, place));
 }
 
 static void set_not_ours(struct ssh_config *config, const char *key, const char *value)
@@ -233,9 +231,7 @@ int ssh_config_parse(struct ssh_config *config, const char *text, size_t length,
                      const struct ssh_config_place *place, struct error *err)
 {
     ssh_config_init(config);
-    const char *agent = place->variable("SSH_AUTH_SOCK");
-    if (agent != NULL && agent[0] != '\0')
-        config->agent_socket = mem_strdup(agent);
+    set_agent(config, "SSH_AUTH_SOCK", place);
     struct strv system_wide AUTO_STRV = STRV_INIT;
     for (char *line = NULL; ssh_config_line_next(&text, &length, &line);) {
         char *owned AUTO_FREE = line;

@@ -219,7 +219,7 @@ void ssh_connection_open(struct ssh_connection *connection, const struct ssh_con
     }
     if (config->connect_timeout_s > 0 && config->connect_timeout_s < limit_ms / 1000)
         limit_ms = (int64_t)config->connect_timeout_s * 1000;
-    connection->dial = dial_start(connection->ssh->loop, addresses, config->port, "sshd", limit_ms,
+    connection->dial = dial_start(connection->ssh->loop, addresses, config->port, limit_ms,
                                   ssh_settings_silence_ms(settings), dialled, connection);
 }
 

@@ -350,12 +350,12 @@ static void boot_up(void *context)
 static void boot_failed(void *context, enum transport_stage stage, const char *why)
 {
     struct ssh_stream *stream = context;
-    bool cut = boot_was_cut(stream->boot) && stream->ended != NULL;
+    bool cut = boot_heard(stream->boot)->cut && stream->ended != NULL;
     const char *last = stream->pump == NULL ? "" : stream->pump->lines.last;
     if (cut && last[0] == '\0')
-        last = boot_noise(stream->boot);
+        last = boot_heard(stream->boot)->noise;
     AUTO_FREE char *line = NULL;
-    if (cut && !boot_has_answered(stream->boot) && login_end_is_plain(stream->status))
+    if (cut && !boot_heard(stream->boot)->answered && login_end_is_plain(stream->status))
         line = login_end_text(stream->status, stream->said[0] == '\0' ? last : stream->said);
     else
         line = mem_printf("%s%s%s", cut ? stream->ended : why,

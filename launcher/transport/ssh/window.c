@@ -5,14 +5,14 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 
 enum { PER_SERVER_LEAST = 8, PER_SERVER_SHARE = 10, RETRY_FIRST_MS = 250 };
 
 struct window_server {
-    struct window_server *next;
-    char *name;
     int busy, limit;
+    char name[];
 };
 
 enum ticket_state { RESTS, WAITS, GOES };
@@ -27,7 +27,7 @@ struct ssh_ticket {
 
 struct ssh_window {
     TAILQ_HEAD(, ssh_ticket) tickets;
-    struct window_server *servers;
+    struct map servers; /* by name */
     int total, busy, per_server;
 };
 
@@ -52,26 +52,20 @@ void ssh_window_destroy(struct ssh_window *window)
 {
     if (window == NULL)
         return;
-    while (window->servers != NULL) {
-        struct window_server *next = window->servers->next;
-        free(window->servers->name);
-        free(window->servers);
-        window->servers = next;
-    }
+    map_clear(&window->servers, free);
     free(window);
 }
 
 static struct window_server *server_of(struct ssh_window *window, const char *name)
 {
-    struct window_server *server = window->servers;
-    while (server != NULL && strcmp(server->name, name) != 0)
-        server = server->next;
+    struct window_server *server = map_get(&window->servers, map_text(name));
     if (server != NULL)
         return server;
-    server = mem_alloc(sizeof(*server));
-    *server = (struct window_server){
-        .next = window->servers, .name = mem_strdup(name), .limit = window->per_server};
-    window->servers = server;
+    size_t size = strlen(name) + 1;
+    server = mem_alloc(sizeof(*server) + size);
+    server->limit = window->per_server;
+    memcpy(server->name, name, size);
+    map_put(&window->servers, map_text(server->name), server);
     return server;
 }
 

@@ -200,7 +200,7 @@ static void test_connects(void **state)
     struct resolve_result result = {.count = 0};
     add_address(&result, "127.0.0.1"); /* refuses: the next is tried at once */
     add_address(&result, "127.0.0.2");
-    dial_start(loop, &result, port, "sshd", 10000, 7000, dialled, &got);
+    dial_start(loop, &result, port, 10000, 7000, dialled, &got);
     assert_int_equal(got.count, 0);
     run_loop(loop);
     assert_true(got.result.fd >= 0);
@@ -227,7 +227,7 @@ static void test_refused(void **state)
     close(listener("127.0.0.1", &port));
     struct resolve_result result = {.count = 0};
     add_address(&result, "127.0.0.1");
-    dial_start(loop, &result, port, "sshd", 10000, 7000, dialled, &got);
+    dial_start(loop, &result, port, 10000, 7000, dialled, &got);
     run_loop(loop);
     assert_int_equal(got.result.fd, -1);
     assert_non_null(
@@ -252,12 +252,12 @@ static void test_silent(void **state)
     }
     struct resolve_result result = {.count = 0};
     add_address(&result, "127.0.0.3");
-    dial_start(loop, &result, port, "sshd", 300, 7000, dialled, &got);
+    dial_start(loop, &result, port, 300, 7000, dialled, &got);
     run_loop(loop);
     assert_int_equal(got.result.fd, -1);
     assert_non_null(strstr(got.result.why, "no answer from 127.0.0.3 within 0.3 s: host down, or "
                                            "a firewall drops port"));
-    struct dial *dropped = dial_start(loop, &result, port, "sshd", 300, 7000, dialled, &got);
+    struct dial *dropped = dial_start(loop, &result, port, 300, 7000, dialled, &got);
     run_turns(loop, 5);
     dial_cancel(dropped);
     for (int i = 0; i < 16; i++)
