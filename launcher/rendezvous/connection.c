@@ -79,7 +79,7 @@ static enum rendezvous_step take_bytes(struct rendezvous_connection *connection,
                                        size_t length)
 {
     enum http_progress progress = http_parser_feed(connection->parser, bytes, length);
-    account(connection, http_parser_memory(connection->parser));
+    account(connection, connection->parser->line.room + connection->parser->body.room);
     switch (progress) {
     case HTTP_BAD: return RENDEZVOUS_STEP_MALFORMED;
     case HTTP_DONE:
@@ -177,6 +177,5 @@ enum rendezvous_step rendezvous_connection_answer(struct rendezvous_connection *
 enum rendezvous_step rendezvous_connection_refuse(struct rendezvous_connection *connection)
 {
     connection->refused = true;
-    return rendezvous_connection_answer(connection, http_parser_status(connection->parser), NULL,
-                                        0);
+    return rendezvous_connection_answer(connection, connection->parser->status, NULL, 0);
 }

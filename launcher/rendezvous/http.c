@@ -7,7 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/buf.h"
 #include "base/mem.h"
 #include "base/text.h"
 
@@ -86,21 +85,6 @@ bool rendezvous_scope_is_elastic(const char *scope)
 
 /* HTTP. */
 
-enum stage { STAGE_REQUEST_LINE, STAGE_HEADERS, STAGE_BODY, STAGE_DONE, STAGE_BAD };
-
-struct http_parser {
-    enum stage stage;
-    int status;
-    struct buf line;     /* the line being read, without its end */
-    size_t header_bytes; /* of all header lines so far */
-    bool has_length;
-    size_t length; /* Content-Length */
-    size_t body_limit;
-    struct buf body;
-    char *scope, *key, *authorization;
-    struct rendezvous_request request;
-};
-
 struct http_parser *http_parser_create(size_t body_limit)
 {
     struct http_parser *parser = mem_alloc(sizeof(*parser));
@@ -123,24 +107,9 @@ void http_parser_destroy(struct http_parser *parser)
     free(parser);
 }
 
-const struct rendezvous_request *http_parser_request(const struct http_parser *parser)
-{
-    return &parser->request;
-}
-
-size_t http_parser_memory(const struct http_parser *parser)
-{
-    return parser->line.room + parser->body.room;
-}
-
-int http_parser_status(const struct http_parser *parser)
-{
-    return parser->status;
-}
-
 static void refuse(struct http_parser *parser, int status)
 {
-    parser->stage = STAGE_BAD;
+    parser->stage = HTTP_REFUSED;
     parser->status = status;
 }
 
@@ -203,7 +172,7 @@ static void take_request_line(struct http_parser *parser, const char *line, size
     else if (parser->request.method == RENDEZVOUS_POST && strcmp(parser->scope, STATUS_SCOPE) != 0)
         refuse(parser, HTTP_BAD_METHOD);
     else
-        parser->stage = STAGE_HEADERS;
+        parser->stage = HTTP_HEADERS;
 }
 
 static size_t body_limit(const struct http_parser *parser)
@@ -265,7 +234,7 @@ static void take_header(struct http_parser *parser, const char *line, size_t len
 
 static void finish(struct http_parser *parser)
 {
-    parser->stage = STAGE_DONE;
+    parser->stage = HTTP_PARSED;
     parser->request.scope = parser->scope;
     parser->request.key = parser->key;
     parser->request.body = parser->length > 0 ? buf_text(&parser->body) : NULL;
@@ -282,7 +251,7 @@ static void take_headers_end(struct http_parser *parser)
     else if (parser->length == 0)
         finish(parser);
     else
-        parser->stage = STAGE_BODY;
+        parser->stage = HTTP_BODY;
 }
 
 /* A line without its LF is in parser->line. */
@@ -295,7 +264,7 @@ static void take_line(struct http_parser *parser)
         return;
     }
     length--;
-    if (parser->stage == STAGE_REQUEST_LINE)
+    if (parser->stage == HTTP_REQUEST_LINE)
         take_request_line(parser, line, length);
     else if (length > 0)
         take_header(parser, line, length);
@@ -320,7 +289,7 @@ static size_t feed_line(struct http_parser *parser, const char *bytes, size_t le
 {
     const char *end = memchr(bytes, '\n', length);
     size_t piece = end == NULL ? length : (size_t)(end - bytes);
-    bool first = parser->stage == STAGE_REQUEST_LINE;
+    bool first = parser->stage == HTTP_REQUEST_LINE;
     size_t limit = first ? HTTP_REQUEST_LINE_MAX : HTTP_HEADERS_MAX;
     size_t used = first ? parser->line.length : parser->header_bytes;
     if (has_control_byte(bytes, piece)) {
@@ -343,9 +312,9 @@ static size_t feed_line(struct http_parser *parser, const char *bytes, size_t le
 enum http_progress http_parser_feed(struct http_parser *parser, const void *bytes, size_t length)
 {
     const char *rest = bytes;
-    while (length > 0 && parser->stage < STAGE_DONE) {
+    while (length > 0 && parser->stage < HTTP_PARSED) {
         size_t taken;
-        if (parser->stage == STAGE_BODY) {
+        if (parser->stage == HTTP_BODY) {
             size_t missing = parser->length - parser->body.length;
             taken = length < missing ? length : missing;
             buf_append(&parser->body, rest, taken);
@@ -357,9 +326,9 @@ enum http_progress http_parser_feed(struct http_parser *parser, const void *byte
         rest += taken;
         length -= taken;
     }
-    if (parser->stage == STAGE_BAD)
+    if (parser->stage == HTTP_REFUSED)
         return HTTP_BAD;
-    return parser->stage == STAGE_DONE ? HTTP_DONE : HTTP_MORE;
+    return parser->stage == HTTP_PARSED ? HTTP_DONE : HTTP_MORE;
 }
 
 static const char *reason(int status)

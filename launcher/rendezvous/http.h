@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
+
 /* POST /progress/EPOCH.SEAT: the status endpoint of a worker (agent/progress.h). */
 #define STATUS_SCOPE "progress"
 
@@ -100,21 +102,28 @@ enum http_status {
 
 enum http_progress {
     HTTP_MORE, /* the request is not complete */
-    HTTP_DONE, /* http_parser_request() has it; further bytes are ignored */
-    HTTP_BAD,  /* answer http_parser_status() and close; further bytes are ignored */
+    HTTP_DONE, /* `request` has it; further bytes are ignored */
+    HTTP_BAD,  /* answer `status` and close; further bytes are ignored */
 };
 
-struct http_parser;
+struct http_parser {
+    /* For its owner. */
+    int status;                        /* HTTP_OK unless HTTP_BAD */
+    struct rendezvous_request request; /* after HTTP_DONE; its texts are the parser's */
+    struct buf line, body;             /* what it keeps of its input: a line without its end */
+
+    enum { HTTP_REQUEST_LINE, HTTP_HEADERS, HTTP_BODY, HTTP_PARSED, HTTP_REFUSED } stage;
+    size_t header_bytes; /* of all header lines so far */
+    bool has_length;
+    size_t length; /* Content-Length */
+    size_t body_limit;
+    char *scope, *key, *authorization;
+};
 
 struct http_parser *http_parser_create(size_t body_limit);
 void http_parser_destroy(struct http_parser *parser);
 
 enum http_progress http_parser_feed(struct http_parser *parser, const void *bytes, size_t length);
-
-/* Borrowed until the parser is destroyed. */
-const struct rendezvous_request *http_parser_request(const struct http_parser *parser);
-size_t http_parser_memory(const struct http_parser *parser); /* bytes that it keeps of its input */
-int http_parser_status(const struct http_parser *parser);    /* HTTP_OK unless HTTP_BAD */
 
 /* Writes the head of an answer whose body has `length` bytes: status line, headers and the final
  * empty line. `out` has HTTP_HEAD_MAX bytes of room. Returns how many bytes it wrote. The spelling

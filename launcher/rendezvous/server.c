@@ -156,9 +156,7 @@ static void after_step(struct rendezvous_server *server, struct rendezvous_conne
         make_room(server, server->open_limit);
         update_watch(server);
         break;
-    case RENDEZVOUS_STEP_REQUEST:
-        hand_out(server, token, http_parser_request(connection->parser));
-        break;
+    case RENDEZVOUS_STEP_REQUEST: hand_out(server, token, &connection->parser->request); break;
     case RENDEZVOUS_STEP_MALFORMED:
         server->counts.malformed++;
         after_step(server, connection, rendezvous_connection_refuse(connection));

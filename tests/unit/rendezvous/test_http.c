@@ -39,7 +39,7 @@ static int status_of(const char *bytes, size_t length, size_t body_limit)
 {
     struct http_parser *parser = http_parser_create(body_limit);
     enum http_progress progress = http_parser_feed(parser, bytes, length);
-    int status = progress == HTTP_MORE ? 0 : http_parser_status(parser);
+    int status = progress == HTTP_MORE ? 0 : parser->status;
     assert_true((progress == HTTP_BAD) == (status >= 400));
     http_parser_destroy(parser);
     return status;
@@ -53,7 +53,7 @@ static int status_of_text(const char *text)
 static void assert_request(const struct http_parser *parser, enum rendezvous_method method,
                            const char *scope, const char *key, const char *body)
 {
-    const struct rendezvous_request *request = http_parser_request(parser);
+    const struct rendezvous_request *request = &parser->request;
     assert_int_equal(request->method, method);
     assert_string_equal(request->scope, scope);
     assert_string_equal(request->key, key);
@@ -111,8 +111,8 @@ static void test_binary_body_and_what_follows(void **state)
            16);
     struct http_parser *parser = http_parser_create(8);
     assert_int_equal(http_parser_feed(parser, text, (size_t)head + 16), HTTP_DONE);
-    assert_int_equal(http_parser_request(parser)->length, 8);
-    assert_memory_equal(http_parser_request(parser)->body, "\0\n\r\n\xff\0ab", 8);
+    assert_int_equal(parser->request.length, 8);
+    assert_memory_equal(parser->request.body, "\0\n\r\n\xff\0ab", 8);
     assert_int_equal(http_parser_feed(parser, "more", 4), HTTP_DONE);
     http_parser_destroy(parser);
 }
@@ -225,7 +225,7 @@ static int status_of_long(const char *prefix, size_t count, const char *suffix)
     enum http_progress progress = HTTP_MORE;
     for (size_t i = 0; i < before + count + after; i++)
         progress = http_parser_feed(parser, text + i, 1);
-    assert_int_equal(progress == HTTP_MORE ? 0 : http_parser_status(parser), whole);
+    assert_int_equal(progress == HTTP_MORE ? 0 : parser->status, whole);
     http_parser_destroy(parser);
     free(text);
     return whole;
@@ -274,9 +274,9 @@ static void test_rubbish(void **state)
         for (size_t at = 0; at < length; at += piece)
             progress =
                 http_parser_feed(parser, bytes + at, at + piece < length ? piece : length - at);
-        assert_true(progress == HTTP_BAD || http_parser_status(parser) == 200);
+        assert_true(progress == HTTP_BAD || parser->status == 200);
         if (progress == HTTP_DONE)
-            assert_true(rendezvous_request_is_valid(http_parser_request(parser)));
+            assert_true(rendezvous_request_is_valid(&parser->request));
         http_parser_destroy(parser);
     }
 }
@@ -363,7 +363,7 @@ static void test_nothing_after_the_end(void **state)
     assert_int_equal(http_parser_feed(parser, NATIVE_PUT, strlen(NATIVE_PUT)), HTTP_DONE);
     assert_int_equal(http_parser_feed(parser, "\x01\x7f\r\n\n", 5), HTTP_DONE);
     assert_int_equal(http_parser_feed(parser, NATIVE_GET, strlen(NATIVE_GET)), HTTP_DONE);
-    assert_int_equal(http_parser_status(parser), 200);
+    assert_int_equal(parser->status, 200);
     assert_request(parser, RENDEZVOUS_PUT, "global", "rank_0", "vm");
     http_parser_destroy(parser);
 }
