@@ -254,27 +254,24 @@ static void ended(struct boot *boot)
         fail_with_noise(boot, "the host's shell ended before it started hvdrun-agent");
 }
 
-static ssize_t receive(const struct boot *boot, char *bytes, size_t length, int flags)
+/* Of a call that does not wait: there is nothing to do now. */
+static bool is_for_later(ssize_t moved)
 {
-    ssize_t seen;
-    do {
-        seen = recv(boot->config.fd, bytes, length, flags | MSG_DONTWAIT);
-    } while (seen < 0 && errno == EINTR);
-    return seen;
+    return moved < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
 }
 
 /* Takes what there is of a line from the stream. 1: some; 0: nothing yet; -1: the end. */
 static int take(struct boot *boot, bool *whole)
 {
     char bytes[PEEK];
-    ssize_t seen = receive(boot, bytes, sizeof(bytes), MSG_PEEK);
+    ssize_t seen = recv(boot->config.fd, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
     if (seen <= 0)
-        return seen < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? 0 : -1;
+        return is_for_later(seen) ? 0 : -1;
     const char *newline = memchr(bytes, '\n', (size_t)seen);
     size_t length = newline != NULL ? (size_t)(newline - bytes) + 1 : (size_t)seen;
-    seen = receive(boot, bytes, length, 0);
+    seen = recv(boot->config.fd, bytes, length, MSG_DONTWAIT);
     if (seen <= 0)
-        return -1;
+        return is_for_later(seen) ? 0 : -1;
     *whole = newline != NULL && (size_t)seen == length;
     boot->skipped += (size_t)seen;
     buf_append(&boot->line, bytes, *whole ? length - 1 : (size_t)seen);
@@ -302,11 +299,7 @@ static void read_some(struct boot *boot)
 
 static ssize_t send_some(struct boot *boot, const void *bytes, size_t length)
 {
-    ssize_t sent;
-    do {
-        sent = send(boot->config.fd, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL);
-    } while (sent < 0 && errno == EINTR);
-    return sent;
+    return send(boot->config.fd, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static void write_some(struct boot *boot)
@@ -325,7 +318,7 @@ static void write_some(struct boot *boot)
             loop_timer_set(boot->deadline, boot->config.limit_ms); /* slow is not dead */
         }
     }
-    if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
+    if (sent < 0 && !is_for_later(sent)) {
         /* The other side is gone; the end of what it printed will say why. */
         buf_clear(&boot->out);
         boot->image_left = 0;

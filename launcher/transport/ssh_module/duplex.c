@@ -141,9 +141,7 @@ struct duplex *duplex_create(LIBSSH2_SESSION *session, LIBSSH2_CHANNEL *channel,
 {
     struct duplex *duplex = mem_alloc(sizeof *duplex);
 
-    duplex->session = session;
-    duplex->channel = channel;
-    duplex->socket = socket;
+    *duplex = (struct duplex){.session = session, .channel = channel, .socket = socket};
     return duplex;
 }
 

@@ -243,16 +243,8 @@ struct auth *auth_create(LIBSSH2_SESSION *session, const char *user, struct ssh_
 {
     struct auth *auth = mem_alloc(sizeof *auth);
 
-    auth->session = session;
-    auth->user = user;
-    auth->keys = keys;
-    auth->no_keys = no_keys;
+    *auth = (struct auth){.session = session, .user = user, .keys = keys, .no_keys = no_keys};
     return auth;
-}
-
-void auth_destroy(struct auth *auth)
-{
-    mem_free_at(&auth);
 }
 
 /* libssh2 frees the signature with the session's allocator, which is malloc's. */

@@ -51,10 +51,9 @@ struct auth; /* of one session */
 
 enum auth_step { AUTH_WAIT, AUTH_DONE, AUTH_REFUSED, AUTH_FALLBACK, AUTH_BROKEN };
 
-/* `no_keys` says why `keys` is NULL, and what to do. All is borrowed until auth_destroy(). */
+/* `no_keys` says why `keys` is NULL, and what to do. All is borrowed. Free it after the session. */
 struct auth *auth_create(LIBSSH2_SESSION *session, const char *user, struct ssh_keys *keys,
                          const char *no_keys);
-void auth_destroy(struct auth *auth); /* after the session; accepts NULL */
 
 /* AUTH_REFUSED, AUTH_FALLBACK: `text` says why. AUTH_DONE: `text` names the key. AUTH_BROKEN: the
  * connection ended; `text` tells more when there is more to tell than that. */

@@ -74,7 +74,7 @@ static void session_destroy(struct ssh_session *session)
             session->libssh2 = NULL;
     }
     duplex_destroy(session->duplex);
-    auth_destroy(session->auth);
+    mem_free_at(&session->auth);
     known_hosts_destroy(session->known);
     buf_destroy(&session->problem);
     buf_destroy(&session->summary);
