@@ -96,10 +96,9 @@ void spawners_wait(struct spawners *spawners, const struct spawner_task *task)
     pthread_mutex_unlock(&spawners->lock);
 }
 
-void thread_share_init(struct thread_share *share)
+static void share_init(struct thread_share *share)
 {
     pthread_condattr_t monotonic;
-    *share = (struct thread_share){.holders = 1};
     pthread_mutex_init(&share->mutex, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -107,17 +106,31 @@ void thread_share_init(struct thread_share *share)
     pthread_condattr_destroy(&monotonic);
 }
 
-int thread_share_start(struct thread_share *share, const char *name, void *(*run)(void *context),
-                       void *context)
+static void *run_share(void *context)
+{
+    struct thread_share *share = context;
+    share->run(share);
+    thread_share_lock(share);
+    share->over = true;
+    thread_share_unlock(share);
+    thread_share_leave(share);
+    return NULL;
+}
+
+int thread_share_start(struct thread_share *share, const char *name,
+                       void (*run)(struct thread_share *share),
+                       void (*free_all)(struct thread_share *all))
 {
     pthread_t thread;
-    thread_share_lock(share); /* the thread cannot leave before it counts */
-    int code = thread_start(&thread, name, run, context);
+    *share = (struct thread_share){.run = run, .free_all = free_all, .holders = 2};
+    share_init(share);
+    int code = thread_start(&thread, name, run_share, share);
     if (code == 0) {
-        share->holders++;
         pthread_detach(thread);
+    } else {
+        share->over = true;
+        share->holders--;
     }
-    thread_share_unlock(share);
     return code;
 }
 
@@ -138,13 +151,30 @@ bool thread_share_wait(struct thread_share *share, int64_t until_ms)
     return pthread_cond_timedwait(&share->changed, &share->mutex, &until) == 0;
 }
 
-bool thread_share_leave(struct thread_share *share)
+bool thread_share_is_left(const struct thread_share *share)
 {
+    return share->holders == 1;
+}
+
+bool thread_share_is_over(struct thread_share *share, int64_t until_ms)
+{
+    thread_share_lock(share);
+    while (!share->over && thread_share_wait(share, until_ms)) {
+    }
+    bool over = share->over;
+    thread_share_unlock(share);
+    return over;
+}
+
+void thread_share_leave(struct thread_share *share)
+{
+    thread_share_lock(share);
     bool last = --share->holders == 0;
+    pthread_cond_signal(&share->changed);
     thread_share_unlock(share);
     if (!last)
-        return false;
+        return;
     pthread_cond_destroy(&share->changed);
     pthread_mutex_destroy(&share->mutex);
-    return true;
+    share->free_all(share);
 }

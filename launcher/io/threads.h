@@ -38,17 +38,20 @@ void spawners_wait(struct spawners *spawners,
  * server for any time. Neither waits for the other to end: the last one that leaves frees it all.
  */
 
-struct thread_share {
+struct thread_share { /* the first member of all that they share */
     pthread_mutex_t mutex;
-    pthread_cond_t changed; /* pthread_cond_signal() when something did */
+    pthread_cond_t changed;                     /* pthread_cond_signal() when something did */
+    void (*run)(struct thread_share *share);    /* in the thread */
+    void (*free_all)(struct thread_share *all); /* nobody holds it any more */
+    bool over;                                  /* it has run, or could not begin */
     int holders;
 };
 
-void thread_share_init(struct thread_share *share); /* the caller holds it */
-
-/* A thread that holds it too. It blocks all signals, and nobody joins it. 0 or an errno. */
-int thread_share_start(struct thread_share *share, const char *name, void *(*run)(void *context),
-                       void *context);
+/* Runs `run` in a thread that blocks all signals, and that nobody joins. The caller holds the
+ * share, too, also if that fails. 0 or an errno. */
+int thread_share_start(struct thread_share *share, const char *name,
+                       void (*run)(struct thread_share *share),
+                       void (*free_all)(struct thread_share *all));
 
 void thread_share_lock(struct thread_share *share);
 void thread_share_unlock(struct thread_share *share);
@@ -56,6 +59,9 @@ void thread_share_unlock(struct thread_share *share);
 /* With the mutex locked: until something may have changed. False: clock_mono_ms() has reached
  * `until_ms`. Setting the clock of the machine does not matter. */
 bool thread_share_wait(struct thread_share *share, int64_t until_ms);
+/* With the mutex locked: the one that has started the thread has left. */
+bool thread_share_is_left(const struct thread_share *share);
 
-/* With the mutex locked, which it unlocks. True: nobody holds it any more, and it is destroyed. */
-bool thread_share_leave(struct thread_share *share);
+/* Waits until it is over, at most until then. */
+bool thread_share_is_over(struct thread_share *share, int64_t until_ms);
+void thread_share_leave(struct thread_share *share); /* the caller does not hold it any more */

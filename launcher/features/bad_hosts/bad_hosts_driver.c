@@ -87,34 +87,18 @@ int bad_hosts_write_now(const char *path, const struct bad_host_list *news, int6
     return put_in_place(name, &info, &after, err);
 }
 
-/* With the mutex locked, which it unlocks. */
-static void leave(struct bad_hosts_write *write)
+static void free_write(struct thread_share *all)
 {
-    if (!thread_share_leave(&write->share))
-        return;
+    struct bad_hosts_write *write = (struct bad_hosts_write *)all;
     bad_hosts_destroy(&write->news);
     free(write->path);
     free(write);
 }
 
-/* With the mutex locked. */
-static void end(struct bad_hosts_write *write, int result, const struct error *err)
+static void run(struct thread_share *share)
 {
-    write->result = result;
-    write->err = *err;
-    write->over = true;
-    pthread_cond_signal(&write->share.changed);
-}
-
-static void *run(void *context)
-{
-    struct bad_hosts_write *write = context;
-    struct error err = ERROR_INIT;
-    int result = bad_hosts_write_now(write->path, &write->news, write->now_s, &err);
-    thread_share_lock(&write->share);
-    end(write, result, &err);
-    leave(write);
-    return NULL;
+    struct bad_hosts_write *write = (struct bad_hosts_write *)share;
+    write->result = bad_hosts_write_now(write->path, &write->news, write->now_s, &write->err);
 }
 
 struct bad_hosts_write *bad_hosts_write_begin(const char *path, struct bad_host_list *news,
@@ -123,33 +107,23 @@ struct bad_hosts_write *bad_hosts_write_begin(const char *path, struct bad_host_
     struct bad_hosts_write *write = mem_alloc(sizeof(*write));
     *write = (struct bad_hosts_write){.path = mem_strdup(path), .news = *news, .now_s = now_s};
     *news = (struct bad_host_list){.count = 0};
-    thread_share_init(&write->share);
-    int code = thread_share_start(&write->share, "bad-hosts", run, write);
-    if (code == 0)
-        return write;
-    struct error err = ERROR_INIT;
-    error_errno(&err, code, "cannot start a thread that writes %s", path);
-    end(write, -1, &err); /* nobody else holds it */
+    error_init(&write->err);
+    int code = thread_share_start(&write->share, "bad-hosts", run, free_write);
+    if (code != 0)
+        write->result =
+            error_errno(&write->err, code, "cannot start a thread that writes %s", path);
     return write;
 }
 
 bool bad_hosts_write_wait(struct bad_hosts_write *write, int64_t limit_ms)
 {
-    int64_t until_ms = clock_mono_ms() + limit_ms;
-    thread_share_lock(&write->share);
-    while (!write->over && limit_ms > 0 && thread_share_wait(&write->share, until_ms)) {
-    }
-    bool over = write->over;
-    thread_share_unlock(&write->share);
-    return over;
+    return thread_share_is_over(&write->share, clock_mono_ms() + limit_ms);
 }
 
 void bad_hosts_write_destroy(struct bad_hosts_write *write)
 {
-    if (write == NULL)
-        return;
-    thread_share_lock(&write->share);
-    leave(write);
+    if (write != NULL)
+        thread_share_leave(&write->share);
 }
 
 /* ---- The part of the job --------------------------------------------------------------------- */

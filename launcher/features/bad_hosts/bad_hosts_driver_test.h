@@ -15,7 +15,6 @@
 /* Shared with the thread; the last one frees it. */
 struct bad_hosts_write {
     struct thread_share share;
-    bool over; /* then the result is there, and the thread needs nothing of it */
     char *path;
     struct bad_host_list news;
     int64_t now_s;

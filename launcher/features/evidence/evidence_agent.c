@@ -94,15 +94,12 @@ struct flight_dumps {
     struct thread_share share;
     struct flight_item *items;
     size_t count, room;
-    bool abandoned;
     int64_t deadline_ms;
 };
 
-/* With the mutex locked, which it unlocks. */
-static void leave(struct flight_dumps *dumps)
+static void free_dumps(struct thread_share *all)
 {
-    if (!thread_share_leave(&dumps->share))
-        return;
+    struct flight_dumps *dumps = (struct flight_dumps *)all;
     for (size_t i = 0; i < dumps->count; i++) {
         flight_places_clear(&dumps->items[i].places);
         free(dumps->items[i].bytes);
@@ -147,17 +144,17 @@ static bool wait_a_while(struct flight_dumps *dumps)
 {
     int64_t until_ms = clock_mono_ms() + FLIGHT_PAUSE_MS;
     thread_share_lock(&dumps->share);
-    while (!dumps->abandoned && thread_share_wait(&dumps->share, until_ms)) {
+    while (!thread_share_is_left(&dumps->share) && thread_share_wait(&dumps->share, until_ms)) {
     }
-    bool goes_on = !dumps->abandoned && clock_mono_ms() <= dumps->deadline_ms;
+    bool goes_on = !thread_share_is_left(&dumps->share) && clock_mono_ms() <= dumps->deadline_ms;
     thread_share_unlock(&dumps->share);
     return goes_on;
 }
 
 /* Only this thread writes to items that have not ended, so it reads them without the mutex. */
-static void *collect(void *context)
+static void collect(struct thread_share *share)
 {
-    struct flight_dumps *dumps = context;
+    struct flight_dumps *dumps = (struct flight_dumps *)share;
     struct flight_dump *looks AUTO_FREE = mem_array(dumps->count + 1, sizeof(*looks));
     size_t open = 0;
     for (size_t i = 0; i < dumps->count; i++) {
@@ -179,9 +176,6 @@ static void *collect(void *context)
         if (!dumps->items[i].ended)
             end_item(dumps, &dumps->items[i], "it did not come in time");
     }
-    thread_share_lock(&dumps->share);
-    leave(dumps);
-    return NULL;
 }
 
 struct flight_dumps *flight_dumps_create(struct flight_item *items_take, size_t count, size_t room)
@@ -191,8 +185,7 @@ struct flight_dumps *flight_dumps_create(struct flight_item *items_take, size_t 
                                    .count = count,
                                    .room = room,
                                    .deadline_ms = clock_mono_ms() + FLIGHT_WAIT_MS};
-    thread_share_init(&dumps->share);
-    if (thread_share_start(&dumps->share, "evidence", collect, dumps) != 0)
+    if (thread_share_start(&dumps->share, "evidence", collect, free_dumps) != 0)
         dumps->deadline_ms = 0; /* all is missing */
     return dumps;
 }
@@ -221,10 +214,7 @@ void flight_dumps_destroy(struct flight_dumps *dumps)
 {
     if (dumps == NULL)
         return;
-    thread_share_lock(&dumps->share);
-    dumps->abandoned = true;
-    pthread_cond_signal(&dumps->share.changed);
-    leave(dumps);
+    thread_share_leave(&dumps->share);
 }
 
 #define ADVANCE_MS 50

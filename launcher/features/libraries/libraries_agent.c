@@ -42,7 +42,6 @@ struct work {
     struct item *items;
     Hvdrun__Libraries message; /* its ranks are in the order of the items */
     size_t count, next;        /* where the next look begins */
-    bool done;
     int64_t deadline_ms;
     struct buf maps; /* the thread's */
 };
@@ -132,11 +131,9 @@ static void clear(Hvdrun__Libraries *message)
     free(message->ranks);
 }
 
-/* With the mutex locked, which it unlocks. */
-static void leave(struct work *work)
+static void free_work(struct thread_share *all)
 {
-    if (!thread_share_leave(&work->share))
-        return;
+    struct work *work = (struct work *)all;
     for (size_t i = 0; i < work->count; i++)
         free(work->items[i].pids);
     free(work->items);
@@ -157,9 +154,9 @@ static void look_at_worker(struct work *work, size_t number)
     thread_share_unlock(&work->share);
 }
 
-static void *look(void *context)
+static void look(struct thread_share *share)
 {
-    struct work *work = context;
+    struct work *work = (struct work *)share;
     size_t first = work->next;
     for (size_t i = 0; i < work->count && clock_mono_ms() < work->deadline_ms; i++) {
         size_t number = (first + i) % work->count;
@@ -168,11 +165,6 @@ static void *look(void *context)
         thread_share_unlock(&work->share);
         look_at_worker(work, number);
     }
-    thread_share_lock(&work->share);
-    work->done = true;
-    pthread_cond_signal(&work->share.changed);
-    leave(work);
-    return NULL;
 }
 
 struct walk {
@@ -210,18 +202,9 @@ static struct work *work_create(const struct crews *crews, size_t first)
                           .deadline_ms = clock_mono_ms() + LOOK_MS,
                           .message = HVDRUN__LIBRARIES__INIT,
                           .maps = BUF_INIT(MAPS_MAX)};
-    thread_share_init(&work->share);
     crews_walk_live(crews, add_worker, &walk);
     descendants_table_destroy(walk.processes);
     return work;
-}
-
-/* With the mutex locked. */
-static void wait_for(struct work *work)
-{
-    int64_t until_ms = clock_mono_ms() + 2 * LOOK_MS;
-    while (!work->done && thread_share_wait(&work->share, until_ms)) {
-    }
 }
 
 struct libraries {
@@ -235,14 +218,10 @@ static struct work **free_place(struct libraries *own)
     struct work **place = NULL;
     for (int i = 0; i < HELD_MAX; i++) {
         struct work *held = own->held[i];
-        if (held != NULL)
-            thread_share_lock(&held->share);
-        bool done = held != NULL && held->done;
-        if (done)
-            leave(held);
-        else if (held != NULL)
-            thread_share_unlock(&held->share);
-        own->held[i] = done ? NULL : held;
+        if (held != NULL && thread_share_is_over(&held->share, 0)) {
+            thread_share_leave(&held->share);
+            own->held[i] = NULL;
+        }
         place = own->held[i] == NULL ? &own->held[i] : place;
     }
     return place;
@@ -256,29 +235,29 @@ static void answer(struct agent *agent, const struct asked *asked, const Protobu
     struct libraries *own = agent_own(agent, libraries);
     struct work *work = work_create(agent->crews, own->next);
     struct work **place = free_place(own);
-    bool started = place != NULL && work->count > 0 &&
-                   thread_share_start(&work->share, "libraries", look, work) == 0;
+    if (place == NULL || work->count == 0) {
+        asked_answer(asked, &work->message.base);
+        free_work(&work->share);
+        return;
+    }
+    (void)thread_share_start(&work->share, "libraries", look, free_work); /* else all is missing */
+    bool over = thread_share_is_over(&work->share, clock_mono_ms() + 2 * LOOK_MS);
     thread_share_lock(&work->share);
-    if (started)
-        wait_for(work);
     asked_answer(asked, &work->message.base);
     own->next = work->next;
-    if (!started || work->done) {
-        leave(work);
-    } else {
+    thread_share_unlock(&work->share);
+    if (over)
+        thread_share_leave(&work->share);
+    else
         *place = work;
-        thread_share_unlock(&work->share);
-    }
 }
 
 static void close_part(struct agent *agent)
 {
     struct libraries *own = agent_own(agent, libraries);
     for (int i = 0; i < HELD_MAX; i++) {
-        if (own->held[i] == NULL)
-            continue;
-        thread_share_lock(&own->held[i]->share);
-        leave(own->held[i]);
+        if (own->held[i] != NULL)
+            thread_share_leave(&own->held[i]->share);
     }
     free(own);
 }

@@ -18,11 +18,9 @@ struct work_thread {
     struct loop_fd *watch;   /* the owner's */
 };
 
-/* With the mutex locked, which it unlocks. */
-static void leave(struct work_thread *thread)
+static void free_all(struct thread_share *all)
 {
-    if (!thread_share_leave(&thread->share))
-        return;
+    struct work_thread *thread = (struct work_thread *)all;
     fd_close(&thread->ends[0]);
     fd_close(&thread->ends[1]);
     free(thread);
@@ -54,17 +52,14 @@ static bool hand_back(struct work_thread *thread, struct work_task *task)
     return !leaves;
 }
 
-static void *work_run(void *context)
+static void work_run(struct thread_share *share)
 {
-    struct work_thread *thread = context;
+    struct work_thread *thread = (struct work_thread *)share;
     struct work_task *task = next_task(thread);
     while (task != NULL) {
         task->run(task);
         task = hand_back(thread, task) ? next_task(thread) : NULL;
     }
-    thread_share_lock(&thread->share);
-    leave(thread);
-    return NULL;
 }
 
 static void work_is_done(void *context, int what)
@@ -83,14 +78,12 @@ struct work_thread *work_thread_create(struct loop *loop, const char *name, stru
 {
     struct work_thread *thread = mem_alloc(sizeof(*thread));
     *thread = (struct work_thread){.ends = {-1, -1}};
-    thread_share_init(&thread->share);
-    int code = fd_pipe(thread->ends) < 0 || fd_nonblock(thread->ends[0]) < 0 ? errno : 0;
-    if (code == 0)
-        code = thread_share_start(&thread->share, name, work_run, thread);
+    int code = fd_pipe(thread->ends) < 0 || fd_nonblock(thread->ends[0]) < 0
+                   ? errno
+                   : thread_share_start(&thread->share, name, work_run, free_all);
     if (code != 0) {
         error_errno(err, code, "cannot start a thread that reads and writes files");
-        thread_share_lock(&thread->share);
-        leave(thread);
+        free_all(&thread->share);
         return NULL;
     }
     thread->watch = loop_fd_create(loop, thread->ends[0], work_is_done, thread);
@@ -121,7 +114,7 @@ bool work_thread_destroy(struct work_thread *thread, int64_t wait_ms)
     }
     bool busy = thread->task != NULL;
     thread->leaves = true;
-    pthread_cond_signal(&thread->share.changed);
-    leave(thread);
+    thread_share_unlock(&thread->share);
+    thread_share_leave(&thread->share);
     return busy;
 }

@@ -14,34 +14,47 @@
 
 struct work {
     struct thread_share share;
-    int gate[2], over[2]; /* the thread waits for a byte, and sends one at its end */
-    bool done, blocks_signals, thread_was_last;
+    int gate[2], over[2]; /* the thread waits for a byte; the last one that leaves sends one */
+    bool went_on, blocks_signals, saw_owner_leave;
+    pthread_t freed_by;
 };
 
-static void *run(void *context)
+static void run(struct thread_share *share)
 {
-    struct work *work = context;
+    struct work *work = (struct work *)share;
     sigset_t mask;
     char byte;
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
-    bool went_on = fd_read(work->gate[0], &byte, 1) == 1;
-    thread_share_lock(&work->share);
+    work->went_on = fd_read(work->gate[0], &byte, 1) == 1;
     work->blocks_signals = sigismember(&mask, SIGTERM) == 1;
-    work->done = went_on;
-    pthread_cond_signal(&work->share.changed);
-    int over = work->over[1];
-    work->thread_was_last = thread_share_leave(&work->share);
-    (void)!fd_write(over, "", 1);
-    return NULL;
+    thread_share_lock(share);
+    work->saw_owner_leave = thread_share_is_left(share);
+    thread_share_unlock(share);
 }
 
-static void begin(struct work *work)
+static void wait_for_the_owner(struct thread_share *share)
 {
-    *work = (struct work){.done = false};
+    struct work *work = (struct work *)share;
+    thread_share_lock(share);
+    while (!thread_share_is_left(share) && thread_share_wait(share, unit_limit_ms(60000))) {
+    }
+    work->saw_owner_leave = thread_share_is_left(share);
+    thread_share_unlock(share);
+}
+
+static void free_all(struct thread_share *all)
+{
+    struct work *work = (struct work *)all;
+    work->freed_by = pthread_self();
+    (void)!fd_write(work->over[1], "", 1);
+}
+
+static void begin(struct work *work, void (*what)(struct thread_share *share))
+{
+    *work = (struct work){.went_on = false};
     assert_int_equal(fd_pipe(work->gate), 0);
     assert_int_equal(fd_pipe(work->over), 0);
-    thread_share_init(&work->share);
-    assert_int_equal(thread_share_start(&work->share, "test", run, work), 0);
+    assert_int_equal(thread_share_start(&work->share, "test", what, free_all), 0);
 }
 
 static void let_go(struct work *work)
@@ -63,45 +76,37 @@ static void test_the_owner_waits(void **state)
 {
     (void)state;
     struct work work;
-    begin(&work);
-    thread_share_lock(&work.share);
-    while (thread_share_wait(&work.share, 0)) {
-    }
-    assert_false(work.done);
-    thread_share_unlock(&work.share);
+    begin(&work, run);
+    assert_false(thread_share_is_over(&work.share, 0));
     let_go(&work);
-    thread_share_lock(&work.share);
-    while (!work.done && thread_share_wait(&work.share, unit_limit_ms(60000))) {
-    }
-    assert_true(work.done);
+    assert_true(thread_share_is_over(&work.share, unit_limit_ms(60000)));
+    assert_true(work.went_on);
     assert_true(work.blocks_signals);
-    thread_share_unlock(&work.share);
+    assert_false(work.saw_owner_leave);
+    thread_share_leave(&work.share);
     end(&work);
-    thread_share_lock(&work.share);
-    assert_true(thread_share_leave(&work.share));
-    assert_false(work.thread_was_last);
 }
 
 static void test_the_owner_leaves_first(void **state)
 {
     (void)state;
     struct work work;
-    begin(&work);
-    thread_share_lock(&work.share);
-    assert_false(thread_share_leave(&work.share));
+    begin(&work, run);
+    thread_share_leave(&work.share);
     let_go(&work);
     end(&work);
-    assert_true(work.thread_was_last);
+    assert_false(pthread_equal(work.freed_by, pthread_self()));
+    assert_true(work.saw_owner_leave);
 }
 
-static void test_a_wait_that_is_over(void **state)
+static void test_the_thread_hears_that_the_owner_leaves(void **state)
 {
     (void)state;
-    struct thread_share share;
-    thread_share_init(&share);
-    thread_share_lock(&share);
-    assert_false(thread_share_wait(&share, 0));
-    assert_true(thread_share_leave(&share));
+    struct work work;
+    begin(&work, wait_for_the_owner);
+    thread_share_leave(&work.share);
+    end(&work);
+    assert_true(work.saw_owner_leave);
 }
 
 int main(void)
@@ -109,7 +114,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_owner_waits),
         cmocka_unit_test(test_the_owner_leaves_first),
-        cmocka_unit_test(test_a_wait_that_is_over),
+        cmocka_unit_test(test_the_thread_hears_that_the_owner_leaves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
