@@ -20,7 +20,7 @@
 enum { KEEPALIVE_IDLE_S = 5, KEEPALIVE_INTERVAL_S = 3, KEEPALIVE_PROBES = 3 };
 
 enum {
-    BACKLOG = 4096,
+    BACKLOG = INT16_MAX, /* as many as the kernel allows */
     ACCEPTS_PER_TURN = 32,
     FULL_MS = 200,    /* to wait when no descriptor is free */
     FULL_ROUNDS = 30, /* longer than strangers may stay */
@@ -154,16 +154,16 @@ int socket_listen(struct socket_address *at, int backlog)
 
 /* If somebody else has the port in one family, the other one alone is no use: clients of a name
  * with addresses of both families would come to either of two servers. */
-int tcp_listen(int port, int backlog, int *bound)
+static int listen_on_all(int port, uint32_t *bound)
 {
     struct socket_address at;
     socket_address_set(&at, "::", (uint32_t)port);
-    int fd = socket_listen(&at, backlog);
+    int fd = socket_listen(&at, BACKLOG);
     if (fd < 0 && errno != EADDRINUSE) {
         socket_address_set(&at, "0.0.0.0", (uint32_t)port);
-        fd = socket_listen(&at, backlog);
+        fd = socket_listen(&at, BACKLOG);
     }
-    *bound = socket_port(&at);
+    *bound = (uint32_t)socket_port(&at);
     return fd;
 }
 
@@ -175,12 +175,19 @@ struct listener {
     struct loop_fd *watch;
     struct loop_timer *full;
     int full_rounds; /* in each of them, connections waited */
+    bool paused;
 };
 
 static void look_again(void *context)
 {
     const struct listener *listener = context;
-    loop_fd_watch(listener->watch, LOOP_READ);
+    loop_fd_watch(listener->watch, listener->paused ? 0 : LOOP_READ);
+}
+
+void listener_pause(struct listener *listener, bool pause)
+{
+    listener->paused = pause;
+    look_again(listener);
 }
 
 static void be_full(struct listener *listener, const char *cause)
@@ -197,7 +204,7 @@ static void knock(void *context, int what)
 {
     struct listener *listener = context;
     (void)what;
-    for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+    for (int i = 0; i < ACCEPTS_PER_TURN && !listener->paused; i++) {
         struct sockaddr_storage from = {.ss_family = AF_UNSPEC};
         socklen_t length = sizeof(from);
         int fd =
@@ -245,9 +252,9 @@ struct listener *listener_create(struct loop *loop, const char *address,
 struct listener *listener_create_at(struct loop *loop, int port, const struct listener_ops *ops,
                                     void *context)
 {
-    int bound;
-    int fd = tcp_listen(port, BACKLOG, &bound);
-    return fd < 0 ? NULL : listener_new(loop, fd, (uint32_t)bound, ops, context);
+    uint32_t bound;
+    int fd = listen_on_all(port, &bound);
+    return fd < 0 ? NULL : listener_new(loop, fd, bound, ops, context);
 }
 
 void listener_destroy(struct listener *listener)

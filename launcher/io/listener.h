@@ -53,11 +53,8 @@ int socket_listen(struct socket_address *at, int backlog);
  * still carries the connection. */
 void tcp_options_set(int fd, int64_t dead_after_ms);
 
-/* The same on a port of all addresses, IPv6 and IPv4, or of IPv4 alone where there is no other.
- * `port` 0: any that is free; `*bound` says which. */
-int tcp_listen(int port, int backlog, int *bound);
-
-/* Accepts connections, a few in each turn of the loop, so that thousands may come at once. */
+/* Accepts connections, a few in each turn of the loop, so that thousands may come at once. Those
+ * that its owner cannot take now wait in the kernel (listener_pause()). */
 struct listener;
 
 struct listener_ops { /* neither may destroy the listener */
@@ -72,8 +69,10 @@ struct listener_ops { /* neither may destroy the listener */
  */
 struct listener *listener_create(struct loop *loop, const char *address,
                                  const struct listener_ops *ops, void *context, struct error *err);
-/* The same at a port of all addresses, as tcp_listen(). NULL and errno. */
+/* The same at a port of all addresses, IPv6 and IPv4, or of IPv4 alone where there is no other.
+ * `port` 0: any that is free. NULL and errno. */
 struct listener *listener_create_at(struct loop *loop, int port, const struct listener_ops *ops,
                                     void *context);
-void listener_destroy(struct listener *listener); /* accepts NULL */
+void listener_destroy(struct listener *listener);           /* accepts NULL */
+void listener_pause(struct listener *listener, bool pause); /* also from within `come` */
 uint32_t listener_port(const struct listener *listener);

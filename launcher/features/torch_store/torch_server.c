@@ -17,11 +17,10 @@
 #include "io/listener.h"
 
 #define READ_SIZE ((size_t)64 << 10)
-#define READS_IN_A_ROW 16    /* then others get their turn */
-#define WRITES_IN_A_ROW 64   /* pieces */
-#define ACCEPTS_IN_A_ROW 256 /* connections */
-#define NO_ROOM_MS 100       /* until it tries to accept or send again */
-#define NAMED_MAX 16         /* reasons why clients were dropped */
+#define READS_IN_A_ROW 16  /* then others get their turn */
+#define WRITES_IN_A_ROW 64 /* pieces */
+#define NO_ROOM_MS 100     /* until it tries to send again */
+#define NAMED_MAX 16       /* reasons why clients were dropped */
 
 struct visitor {
     struct torch_server *server;
@@ -38,14 +37,13 @@ struct torch_server {
     struct loop *loop;
     const struct log *log;
     struct torch_store *store;
-    int fd;
-    struct loop_fd *watch;
-    struct loop_timer *room, *memory; /* until it accepts again, and sends again */
+    struct listener *listener;
+    struct loop_timer *memory; /* until it sends again */
     LIST_HEAD(, visitor) visitors;
     size_t count, limit;
     size_t dropped, named;
     struct error last; /* the reason that was named last */
-    bool lacked;       /* descriptors */
+    bool full;         /* was, and said so: of descriptors, or at its limit */
     uint8_t *bytes;    /* what comes is read into; the same for all */
 };
 
@@ -58,8 +56,8 @@ static void visitor_destroy(struct visitor *visitor)
     loop_fd_destroy(visitor->watch);
     fd_close(&visitor->fd);
     free(visitor);
-    if (server->watch != NULL && server->count == server->limit - 1)
-        loop_fd_watch(server->watch, LOOP_READ);
+    if (server->count == server->limit - 1)
+        listener_pause(server->listener, false);
 }
 
 /* Names the first one with each reason: the others are mostly of the same kind. */
@@ -192,8 +190,18 @@ static void name_peer(const struct sockaddr_storage *from, struct torch_peer *pe
     peer->port = ntohs(from->ss_family == AF_INET6 ? six->sin6_port : four->sin_port);
 }
 
-static void welcome(struct torch_server *server, int fd, const struct sockaddr_storage *from)
+/* Once for all. */
+static void say_full(struct torch_server *server, const char *how)
 {
+    if (!server->full)
+        log_warning(server->log, "the store of torch.distributed has %zu connections%s",
+                    server->count, how);
+    server->full = true;
+}
+
+static void come(void *context, int fd, const struct sockaddr_storage *from)
+{
+    struct torch_server *server = context;
     int on = 1;
     struct visitor *visitor = mem_alloc(sizeof(*visitor));
     *visitor = (struct visitor){.server = server, .fd = fd};
@@ -206,53 +214,19 @@ static void welcome(struct torch_server *server, int fd, const struct sockaddr_s
     visitor->client = torch_store_join(server->store, visitor);
     visitor->watch = loop_fd_create(server->loop, fd, ready, visitor);
     watch_again(visitor);
-}
-
-/* The kernel would report the next connection again and again. */
-static void wait_for_room(struct torch_server *server, int reason)
-{
-    loop_fd_watch(server->watch, 0);
-    loop_timer_set(server->room, NO_ROOM_MS);
-    if (!server->lacked)
-        log_warning(server->log,
-                    "the store of torch.distributed has %zu connections and can accept no more: %s "
-                    "(raise the hard limit of open files: ulimit -Hn)",
-                    server->count, strerror(reason));
-    server->lacked = true;
-}
-
-static void accept_again(void *context)
-{
-    struct torch_server *server = context;
-    if (server->count < server->limit)
-        loop_fd_watch(server->watch, LOOP_READ);
-}
-
-static void knock(void *context, int what)
-{
-    struct torch_server *server = context;
-    (void)what;
-    for (int i = 0; i < ACCEPTS_IN_A_ROW && server->count < server->limit; i++) {
-        struct sockaddr_storage from = {.ss_family = AF_INET};
-        socklen_t length = sizeof(from);
-        int fd =
-            accept4(server->fd, (struct sockaddr *)&from, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
-            continue;
-        if (fd < 0 && errno != EAGAIN)
-            wait_for_room(server, errno);
-        if (fd < 0)
-            return;
-        welcome(server, fd, &from);
-    }
     if (server->count < server->limit)
         return;
-    loop_fd_watch(server->watch, 0);
-    if (!server->lacked)
-        log_warning(server->log,
-                    "the store of torch.distributed has %zu connections, and accepts no more",
-                    server->count);
-    server->lacked = true;
+    listener_pause(server->listener, true);
+    say_full(server, ", and accepts no more");
+}
+
+static void lacks_descriptors(void *context, const char *cause, bool for_long)
+{
+    (void)for_long;
+    char *how AUTO_FREE = mem_printf(" and can accept no more: %s (raise the hard limit of open "
+                                     "files: ulimit -Hn)",
+                                     cause);
+    say_full(context, how);
 }
 
 /* The agent needs some descriptors for other things. */
@@ -269,22 +243,21 @@ struct torch_server *torch_server_create(struct loop *loop, int port, size_t cli
                                          const struct log *log, struct error *err)
 {
     static const struct torch_store_ops ops = {answered};
-    int bound, fd = tcp_listen(port, INT16_MAX, &bound); /* as many as the kernel allows */
-    if (fd < 0) {
+    static const struct listener_ops listens = {come, lacks_descriptors};
+    struct torch_server *server = mem_alloc(sizeof(*server));
+    struct listener *listener = listener_create_at(loop, port, &listens, server);
+    if (listener == NULL) {
         error_errno(err, errno, "cannot serve the store of torch.distributed on port %d", port);
+        free(server);
         return NULL;
     }
-    struct torch_server *server = mem_alloc(sizeof(*server));
     *server = (struct torch_server){.loop = loop,
                                     .log = log,
-                                    .fd = fd,
+                                    .listener = listener,
                                     .limit = room_for_clients(clients_max),
                                     .bytes = mem_alloc(READ_SIZE)};
     server->store = torch_store_create(TORCH_MEMORY_MAX, &ops, server);
-    server->room = loop_timer_create(loop, accept_again, server);
     server->memory = loop_timer_create(loop, send_again, server);
-    server->watch = loop_fd_create(loop, fd, knock, server);
-    loop_fd_watch(server->watch, LOOP_READ);
     return server;
 }
 
@@ -292,8 +265,6 @@ void torch_server_destroy(struct torch_server *server)
 {
     if (server == NULL)
         return;
-    loop_fd_destroy(server->watch);
-    server->watch = NULL;
     /* no connection is left behind that would keep the next attempt off the port */
     const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
     while (!LIST_EMPTY(&server->visitors)) {
@@ -304,9 +275,8 @@ void torch_server_destroy(struct torch_server *server)
     if (server->dropped > 1)
         log_warning(server->log, "the store of torch.distributed dropped %zu clients",
                     server->dropped);
-    loop_timer_destroy(server->room);
     loop_timer_destroy(server->memory);
-    fd_close(&server->fd);
+    listener_destroy(server->listener);
     torch_store_destroy(server->store);
     free(server->bytes);
     free(server);

@@ -239,6 +239,42 @@ static void test_one_gives_way_to_the_next(void **state)
     loop_destroy(loop);
 }
 
+struct gate {
+    struct listener *listener;
+    int came;
+};
+
+static void come_and_pause(void *context, int fd, const struct sockaddr_storage *from)
+{
+    struct gate *gate = context;
+    (void)from;
+    close(fd);
+    gate->came++;
+    listener_pause(gate->listener, true);
+}
+
+static void test_others_wait_while_it_pauses(void **state)
+{
+    static const struct listener_ops ops = {.come = come_and_pause};
+    struct gate gate = {.came = 0};
+    struct loop *loop = loop_create(NULL);
+    int fds[2];
+    (void)state;
+    gate.listener = listener_create_at(loop, 0, &ops, &gate);
+    assert_non_null(gate.listener);
+    for (int i = 0; i < 2; i++)
+        fds[i] = dial(gate.listener);
+    run_until(loop, gate.came == 1);
+    run_turns(loop, MANY_TURNS);
+    assert_int_equal(gate.came, 1);
+    listener_pause(gate.listener, false);
+    run_until(loop, gate.came == 2);
+    for (int i = 0; i < 2; i++)
+        close(fds[i]);
+    listener_destroy(gate.listener);
+    loop_destroy(loop);
+}
+
 static void test_what_cannot_be_listened_on(void **state)
 {
     struct error err = ERROR_INIT;
@@ -262,6 +298,7 @@ int main(void)
         cmocka_unit_test(test_connections),
         cmocka_unit_test(test_without_descriptors),
         cmocka_unit_test(test_one_gives_way_to_the_next),
+        cmocka_unit_test(test_others_wait_while_it_pauses),
         cmocka_unit_test(test_what_cannot_be_listened_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
