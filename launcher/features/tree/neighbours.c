@@ -3,11 +3,19 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "base/mem.h"
 #include "features/tree/tree_frames.h"
 #include "io/module_open.h"
 #include "wire/control.pb-c.h"
+
+struct child {
+    LIST_ENTRY(child) others;
+    struct tree_neighbours *all;
+    struct tree_link *link;
+    int place; /* -1: not known yet */
+};
 
 struct tree_neighbours {
     struct loop *loop;
@@ -18,12 +26,11 @@ struct tree_neighbours {
     const struct tree_neighbours_ops *ops;
     void *context;
     struct tree_tls server, client; /* no module: not needed yet */
-    struct tree_door *door;
+    struct listener *listener;
     struct tree_link *parent;
     bool joined;
-    struct tree_link **links; /* of children, and of those who are not known yet: `places` -1 */
-    int *places;
-    size_t count, room;
+    LIST_HEAD(, child) children;
+    int count, room; /* of children, and of those who are not known yet */
 };
 
 struct tree_neighbours *neighbours_create(struct loop *loop, const struct tree_shape *shape,
@@ -36,29 +43,45 @@ struct tree_neighbours *neighbours_create(struct loop *loop, const struct tree_s
                                     .place = place,
                                     .dead_after_ms = dead_after_ms,
                                     .ops = ops,
-                                    .context = context};
+                                    .context = context,
+                                    .room = 4 * tree_children(shape, place) + 2};
     memcpy(all->key, key, sizeof(all->key));
-    all->room = 2 * (size_t)tree_children(shape, place) + 1;
-    all->links = mem_array(all->room, sizeof(struct tree_link *));
-    all->places = mem_array(all->room, sizeof(*all->places));
     return all;
+}
+
+static struct child *find_child(const struct tree_neighbours *all, int place)
+{
+    struct child *child;
+    LIST_FOREACH (child, &all->children, others) {
+        if (child->place == place)
+            break;
+    }
+    return child;
+}
+
+static void drop_child(struct child *child)
+{
+    struct tree_neighbours *all = child->all;
+    LIST_REMOVE(child, others);
+    all->count--;
+    listener_pause(all->listener, false);
+    tree_link_destroy(child->link);
+    free(child);
 }
 
 void neighbours_destroy(struct tree_neighbours *all)
 {
     if (all == NULL)
         return;
-    tree_door_destroy(all->door);
+    while (!LIST_EMPTY(&all->children))
+        drop_child(LIST_FIRST(&all->children));
+    listener_destroy(all->listener);
     tree_link_destroy(all->parent);
-    for (size_t i = 0; i < all->count; i++)
-        tree_link_destroy(all->links[i]);
     if (all->server.module != NULL) {
         all->server.module->party_destroy(all->server.party);
         all->client.module->party_destroy(all->client.party);
     }
     explicit_bzero(all->key, sizeof(all->key));
-    free(all->links);
-    free(all->places);
     free(all);
 }
 
@@ -87,47 +110,17 @@ int neighbours_use_tls(struct tree_neighbours *all, const char *module_path, str
 
 /* Children */
 
-static size_t index_of(const struct tree_neighbours *all, const struct tree_link *link)
-{
-    size_t i = 0;
-    while (all->links[i] != link)
-        i++;
-    return i;
-}
-
-static void drop_child(struct tree_neighbours *all, struct tree_link *link)
-{
-    size_t i = index_of(all, link);
-    all->count--;
-    all->links[i] = all->links[all->count];
-    all->places[i] = all->places[all->count];
-    tree_link_destroy(link);
-}
-
-static void child_open(void *context, struct tree_link *link)
-{
-    struct tree_neighbours *all = context;
-    if (all->count == all->room) {
-        tree_link_destroy(link);
-        return;
-    }
-    all->places[all->count] = -1;
-    all->links[all->count++] = link;
-}
-
 static void child_closed(void *context, struct tree_link *link, const char *why)
 {
-    (void)why; /* it tells the driver itself */
-    drop_child(context, link);
+    (void)link, (void)why; /* it tells the driver itself */
+    drop_child(context);
 }
 
 void neighbours_drop(struct tree_neighbours *all, int place)
 {
-    size_t i = 0;
-    while (i < all->count && all->places[i] != place)
-        i++;
-    if (i < all->count)
-        drop_child(all, all->links[i]);
+    struct child *child = find_child(all, place);
+    if (child != NULL)
+        drop_child(child);
 }
 
 /* The place of the child that says who it is; -1: it is none of ours. */
@@ -143,37 +136,50 @@ static int recognize(const struct tree_neighbours *all, const uint8_t *body, siz
 }
 
 /* A child that comes again has given up its connection from before. */
-static int let_in(struct tree_neighbours *all, struct tree_link *link, int place)
+static void let_in(struct child *child, int place)
 {
     uint8_t *proof AUTO_FREE = mem_array(TREE_PROOF_BYTES, 1);
-    if (place >= 0)
-        neighbours_drop(all, place);
-    all->places[index_of(all, link)] = place;
-    if (place >= 0)
-        link_send(tree_link_frames(link), FRAME_TREE_JOINED, 0, proof, TREE_PROOF_BYTES);
-    return place;
+    neighbours_drop(child->all, place);
+    child->place = place;
+    link_send(tree_link_frames(child->link), FRAME_TREE_JOINED, 0, proof, TREE_PROOF_BYTES);
 }
 
 static void child_frame(void *context, struct tree_link *link, const struct frame_header *header,
                         const uint8_t *body)
 {
+    struct child *child = context;
+    bool begins = child->place < 0 && header->type == FRAME_TREE_JOINED;
+    int place = begins ? recognize(child->all, body, header->length) : -1;
+    (void)link;
+    if (place >= 0)
+        let_in(child, place);
+    else
+        drop_child(child);
+}
+
+static void come(void *context, int fd, const struct sockaddr_storage *from)
+{
+    static const struct tree_link_ops ops = {NULL, child_frame, child_closed};
     struct tree_neighbours *all = context;
-    int child = all->places[index_of(all, link)];
-    if (child >= 0 || header->type != FRAME_TREE_JOINED ||
-        let_in(all, link, recognize(all, body, header->length)) < 0)
-        drop_child(all, link);
+    struct child *child = mem_alloc(sizeof(*child));
+    (void)from;
+    *child = (struct child){.all = all, .place = -1};
+    child->link = tree_link_answer(all->loop, fd, &all->server, all->dead_after_ms, &ops, child);
+    LIST_INSERT_HEAD(&all->children, child, others);
+    if (++all->count == all->room)
+        listener_pause(all->listener, true);
 }
 
 int neighbours_wait(struct tree_neighbours *all, const char *address, uint32_t *port,
                     struct error *err)
 {
-    static const struct tree_link_ops ops = {child_open, child_frame, child_closed};
-    if (all->door == NULL)
-        all->door = tree_door_create(all->loop, address, &all->server, (int)all->room,
-                                     all->dead_after_ms, &ops, all, err);
-    if (all->door != NULL)
-        *port = tree_door_port(all->door);
-    return all->door == NULL ? -1 : 0;
+    static const struct listener_ops ops = {.come = come};
+    if (all->listener == NULL)
+        all->listener = listener_create(all->loop, address, &ops, all, err);
+    if (all->listener == NULL)
+        return -1;
+    *port = listener_port(all->listener);
+    return 0;
 }
 
 /* The parent */
@@ -233,9 +239,6 @@ int neighbours_join(struct tree_neighbours *all, const struct socket_address *pa
 
 struct link *neighbours_child(const struct tree_neighbours *all, int place)
 {
-    for (size_t i = 0; i < all->count; i++) {
-        if (all->places[i] == place)
-            return tree_link_frames(all->links[i]);
-    }
-    return NULL;
+    const struct child *child = find_child(all, place);
+    return child == NULL ? NULL : tree_link_frames(child->link);
 }

@@ -12,57 +12,27 @@
 
 struct tree_link {
     struct loop *loop;
-    struct tree_door *door; /* it has not come in yet */
-    struct tree_link *next; /* at the door */
-    int fd;                 /* until it is open */
+    int fd; /* until it is open */
     struct loop_fd *watch;
     struct loop_timer *limit;
-    const struct tls_module *module;
-    struct tls_party *party;
+    const struct tree_tls *tls;
     struct tls_session *session; /* until it is open */
     struct tls_stream *stream;
     struct link *frames;
-    char why[160]; /* it cannot come to anything; told from the loop */
     const struct tree_link_ops *ops;
     void *context;
 };
-
-struct tree_door {
-    struct loop *loop;
-    const struct tree_tls *tls;
-    int guests_max, guests;
-    int64_t dead_after_ms;
-    const struct tree_link_ops *ops;
-    void *context;
-    struct listener *listener;
-    struct tree_link *first;
-};
-
-/* At the door */
-
-static void leave_door(struct tree_link *link)
-{
-    if (link->door == NULL)
-        return;
-    struct tree_link **at = &link->door->first;
-    while (*at != link)
-        at = &(*at)->next;
-    *at = link->next;
-    link->door->guests--;
-    link->door = NULL;
-}
 
 void tree_link_destroy(struct tree_link *link)
 {
     if (link == NULL)
         return;
-    leave_door(link);
     loop_timer_destroy(link->limit);
     loop_fd_destroy(link->watch);
     link_destroy(link->frames);
     tls_stream_destroy(link->stream);
     if (link->session != NULL)
-        link->module->destroy(link->session);
+        link->tls->module->destroy(link->session);
     fd_close(&link->fd);
     free(link);
 }
@@ -72,13 +42,9 @@ struct link *tree_link_frames(struct tree_link *link)
     return link->frames;
 }
 
-/* A guest that does not come in is nobody's yet. */
 static void fail(struct tree_link *link, const char *why)
 {
-    if (link->door != NULL)
-        tree_link_destroy(link);
-    else
-        link->ops->closed(link->context, link, why);
+    link->ops->closed(link->context, link, why);
 }
 
 /* Open */
@@ -112,7 +78,7 @@ static void come_in(struct tree_link *link)
     int local_fd = -1;
     loop_fd_destroy(link->watch);
     link->watch = NULL;
-    struct tls_end end = {link->module, link->session, link->fd};
+    struct tls_end end = {link->tls->module, link->session, link->fd};
     link->stream = tls_stream_create(link->loop, &end, &local_fd, stream_ended, link, &err);
     if (link->stream == NULL) {
         fail(link, err.text);
@@ -126,28 +92,29 @@ static void come_in(struct tree_link *link)
         fail(link, err.text);
         return;
     }
-    leave_door(link);
-    link->ops->open(link->context, link);
+    if (link->ops->open != NULL)
+        link->ops->open(link->context, link);
 }
 
 /* Before */
 
 static void shake(struct tree_link *link)
 {
-    switch (link->module->advance(link->session)) {
+    const struct tls_module *module = link->tls->module;
+    switch (module->advance(link->session)) {
     case TLS_HANDSHAKE:
-        loop_fd_watch(link->watch, link->module->wants(link->session, TLS_SHAKING));
+        loop_fd_watch(link->watch, module->wants(link->session, TLS_SHAKING));
         return;
     case TLS_OPEN: come_in(link); return;
     case TLS_FAILED: break;
     }
-    fail(link, link->module->problem(link->session));
+    fail(link, module->problem(link->session));
 }
 
 static void begin(struct tree_link *link)
 {
     struct error err = ERROR_INIT;
-    link->session = link->module->create(link->party, link->fd, &err);
+    link->session = link->tls->module->create(link->tls->party, link->fd, &err);
     if (link->session == NULL)
         fail(link, err.text);
     else
@@ -157,6 +124,7 @@ static void begin(struct tree_link *link)
 static void ready(void *context, int what)
 {
     struct tree_link *link = context;
+    char why[160];
     int errnum = 0;
     socklen_t length = sizeof(errnum);
     (void)what;
@@ -167,28 +135,22 @@ static void ready(void *context, int what)
     if (getsockopt(link->fd, SOL_SOCKET, SO_ERROR, &errnum, &length) < 0)
         errnum = errno;
     if (errnum != 0)
-        fail(link, strerror_r(errnum, link->why, sizeof(link->why)));
+        fail(link, strerror_r(errnum, why, sizeof(why)));
     else
         begin(link);
 }
 
 static void limit_over(void *context)
 {
-    struct tree_link *link = context;
-    fail(link, link->why[0] != '\0' ? link->why : "it does not answer");
+    fail(context, "it does not answer");
 }
 
-static struct tree_link *link_new(struct loop *loop, int fd, const struct tree_tls *tls,
-                                  int64_t dead_after_ms, const struct tree_link_ops *ops,
-                                  void *context)
+struct tree_link *tree_link_answer(struct loop *loop, int fd, const struct tree_tls *tls,
+                                   int64_t dead_after_ms, const struct tree_link_ops *ops,
+                                   void *context)
 {
     struct tree_link *link = mem_alloc(sizeof(*link));
-    *link = (struct tree_link){.loop = loop,
-                               .fd = fd,
-                               .module = tls->module,
-                               .party = tls->party,
-                               .ops = ops,
-                               .context = context};
+    *link = (struct tree_link){.loop = loop, .fd = fd, .tls = tls, .ops = ops, .context = context};
     tcp_options_set(fd, dead_after_ms);
     link->watch = loop_fd_create(loop, fd, ready, link);
     link->limit = loop_timer_create(loop, limit_over, link);
@@ -211,58 +173,5 @@ struct tree_link *tree_link_call(struct loop *loop, const struct socket_address 
         fd_close(&fd);
         return NULL;
     }
-    return link_new(loop, fd, tls, dead_after_ms, ops, context);
-}
-
-/* The door */
-
-static void come(void *context, int fd, const struct sockaddr_storage *from)
-{
-    struct tree_door *door = context;
-    (void)from;
-    if (door->guests >= door->guests_max) {
-        fd_close(&fd);
-        return;
-    }
-    struct tree_link *link =
-        link_new(door->loop, fd, door->tls, door->dead_after_ms, door->ops, door->context);
-    link->door = door;
-    link->next = door->first;
-    door->first = link;
-    door->guests++;
-}
-
-struct tree_door *tree_door_create(struct loop *loop, const char *address,
-                                   const struct tree_tls *tls, int guests, int64_t dead_after_ms,
-                                   const struct tree_link_ops *ops, void *context,
-                                   struct error *err)
-{
-    static const struct listener_ops come_ops = {.come = come};
-    struct tree_door *door = mem_alloc(sizeof(*door));
-    *door = (struct tree_door){.loop = loop,
-                               .tls = tls,
-                               .guests_max = guests,
-                               .dead_after_ms = dead_after_ms,
-                               .ops = ops,
-                               .context = context};
-    door->listener = listener_create(loop, address, &come_ops, door, err);
-    if (door->listener != NULL)
-        return door;
-    tree_door_destroy(door);
-    return NULL;
-}
-
-void tree_door_destroy(struct tree_door *door)
-{
-    if (door == NULL)
-        return;
-    while (door->first != NULL)
-        tree_link_destroy(door->first);
-    listener_destroy(door->listener);
-    free(door);
-}
-
-uint32_t tree_door_port(const struct tree_door *door)
-{
-    return listener_port(door->listener);
+    return tree_link_answer(loop, fd, tls, dead_after_ms, ops, context);
 }

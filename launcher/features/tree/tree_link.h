@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection between two agents, and the door at which one of them waits for others: TLS 1.3 with
- * the key of the job's tree.
+ * A connection between two agents: TLS 1.3 with the key of the job's tree.
  *
  *   state        connected    handshake over   limit over, error
  *   CONNECTING   SHAKING                       closed
@@ -26,7 +25,7 @@ struct tree_tls {
 struct tree_link;
 
 struct tree_link_ops {
-    void (*open)(void *context, struct tree_link *link);
+    void (*open)(void *context, struct tree_link *link); /* may be NULL */
     void (*frame)(void *context, struct tree_link *link, const struct frame_header *header,
                   const uint8_t *body);
     /* Once; the owner destroys the link, in here or later. */
@@ -38,18 +37,9 @@ struct tree_link_ops {
 struct tree_link *tree_link_call(struct loop *loop, const struct socket_address *to,
                                  const struct tree_tls *tls, int64_t dead_after_ms,
                                  const struct tree_link_ops *ops, void *context, struct error *err);
+/* The same for one that has called, at this descriptor, which it takes. */
+struct tree_link *tree_link_answer(struct loop *loop, int fd, const struct tree_tls *tls,
+                                   int64_t dead_after_ms, const struct tree_link_ops *ops,
+                                   void *context);
 void tree_link_destroy(struct tree_link *link);        /* accepts NULL */
 struct link *tree_link_frames(struct tree_link *link); /* NULL: it is not open, or closed */
-
-/* Waits for others. */
-struct tree_door;
-
-/* Listens at this address. `tls` and `ops` are borrowed. Each link that comes in is a new one, with
- * `context`, and is the receiver's from `open` on. At most `guests` have not come so far at the
- * same time. NULL: `err` says why. */
-struct tree_door *tree_door_create(struct loop *loop, const char *address,
-                                   const struct tree_tls *tls, int guests, int64_t dead_after_ms,
-                                   const struct tree_link_ops *ops, void *context,
-                                   struct error *err);
-void tree_door_destroy(struct tree_door *door); /* accepts NULL; links that came in live on */
-uint32_t tree_door_port(const struct tree_door *door);
