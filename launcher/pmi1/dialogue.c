@@ -13,33 +13,15 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/text.h"
 
 /* ---- Spaces ---------------------------------------------------------------------------------- */
 
-struct entry {
-    const char *value; /* follows the key */
-    char key[];
-};
-
-struct kvs {
-    struct entry **entries; /* their order is what getbyidx walks */
-    size_t count, room;
-    struct map by_key;
-    size_t bytes;
-};
-
-struct kvs *kvs_create(void)
+void kvs_clear(struct kvs *kvs)
 {
-    return mem_alloc(sizeof(struct kvs));
-}
-
-void kvs_destroy(struct kvs *kvs)
-{
-    if (kvs == NULL)
-        return;
     map_clear(&kvs->by_key, free);
     free(kvs->entries);
-    free(kvs);
+    *kvs = (struct kvs){.count = 0};
 }
 
 enum kvs_result kvs_put(struct kvs *kvs, const char *key, const char *value)
@@ -52,7 +34,7 @@ enum kvs_result kvs_put(struct kvs *kvs, const char *key, const char *value)
     if (kvs->bytes + key_size + value_size > KVS_BYTES_MAX)
         return KVS_FULL;
     kvs->entries = mem_one_more(kvs->entries, kvs->count, &kvs->room, sizeof(*kvs->entries));
-    struct entry *entry = mem_alloc(sizeof(*entry) + key_size + value_size);
+    struct kvs_entry *entry = mem_alloc(sizeof(*entry) + key_size + value_size);
     memcpy(entry->key, key, key_size);
     entry->value = memcpy(entry->key + key_size, value, value_size);
     kvs->entries[kvs->count++] = entry;
@@ -64,38 +46,31 @@ enum kvs_result kvs_put(struct kvs *kvs, const char *key, const char *value)
 
 const char *kvs_get(const struct kvs *kvs, const char *key)
 {
-    const struct entry *entry = map_get(&kvs->by_key, map_text(key));
+    const struct kvs_entry *entry = map_get(&kvs->by_key, map_text(key));
     return entry == NULL ? NULL : entry->value;
 }
 
-size_t kvs_count(const struct kvs *kvs)
+/* `name` NULL: a free one. */
+static struct space *find_space(struct pmi1_engine *engine, const char *name)
 {
-    return kvs->count;
+    for (int i = 0; i < PMI1_SPACES_MAX; i++)
+        if (text_same(engine->spaces[i].name, name))
+            return &engine->spaces[i];
+    return NULL;
 }
 
-const char *kvs_key_at(const struct kvs *kvs, size_t index)
+struct kvs *pmi1_space(struct pmi1_engine *engine, const char *name)
 {
-    return kvs->entries[index]->key;
-}
-
-const char *kvs_value_at(const struct kvs *kvs, size_t index)
-{
-    return kvs->entries[index]->value;
+    struct space *space = find_space(engine, name);
+    return space == NULL ? NULL : &space->kvs;
 }
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
 #define ANSWER_MAX ((size_t)2 * PMI1_LINE_MAX) /* a stored value and the words around it */
 
-struct kvs *pmi1_space(struct pmi1_engine *engine, const char *name)
-{
-    for (int i = 0; name != NULL && i < PMI1_SPACES_MAX; i++)
-        if (engine->spaces[i].name != NULL && strcmp(engine->spaces[i].name, name) == 0)
-            return engine->spaces[i].kvs;
-    return NULL;
-}
-
-__attribute__((format(printf, 3, 4))) static void
+/* Returns 0, for its caller to return. */
+__attribute__((format(printf, 3, 4))) static int
 answer(struct pmi1_engine *engine, const struct member *member, const char *format, ...)
 {
     struct buf line AUTO_BUF = BUF_INIT(ANSWER_MAX);
@@ -105,6 +80,7 @@ answer(struct pmi1_engine *engine, const struct member *member, const char *form
     va_end(args);
     buf_putc(&line, '\n');
     engine->ops.send(engine->context, member->rank, buf_text(&line), line.length);
+    return 0;
 }
 
 void pmi1_release_barrier(struct pmi1_engine *engine)
@@ -118,123 +94,80 @@ void pmi1_release_barrier(struct pmi1_engine *engine)
             answer(engine, &engine->members[i], "cmd=barrier_out");
 }
 
-/* The last local member releases the barrier, or with several nodes announces it to them. */
-static int enter_barrier(struct pmi1_engine *engine, struct member *member, struct error *err)
-{
-    if (member->state == PMI1_BARRIER)
-        return error_set(err, "a second barrier_in inside the barrier");
-    member->state = PMI1_BARRIER;
-    if (++engine->waiting < engine->local_count)
-        return 0;
-    if (engine->node_count <= 1) {
-        pmi1_release_barrier(engine);
-        return 0;
-    }
-    size_t length = engine->pending.length;
-    char *pairs AUTO_FREE = buf_take(&engine->pending);
-    engine->ops.barrier_in(engine->context, pairs, length);
-    return 0;
-}
-
 /* ---- Commands -------------------------------------------------------------------------------- */
 
-typedef int command_fn(struct pmi1_engine *engine, struct member *member,
-                       const struct pmi1_line *line, struct error *err);
+#define NEEDED_MAX 3
 
-static int need(const struct pmi1_line *line, const char *name, const char **value,
-                struct error *err)
+struct call { /* of a command */
+    struct pmi1_engine *engine;
+    struct member *member;
+    const struct command *command;
+    const struct pmi1_line *line;
+    const char *words[NEEDED_MAX]; /* the values of those that it needs */
+    struct error *err;
+};
+
+struct command {
+    const char *name;
+    int (*run)(const struct call *call);
+    const char *needs[NEEDED_MAX]; /* words */
+    enum pmi1_name_request request;
+};
+
+static int do_init(const struct call *call)
 {
-    *value = pmi1_line_get(line, name);
-    return *value != NULL ? 0 : error_set(err, "%s without %s=", line->command, name);
+    bool known = strcmp(call->words[0], "1") == 0;
+    if (call->member->state != PMI1_SILENT)
+        return error_set(call->err, "init came twice");
+    if (known)
+        call->member->state = PMI1_RUNNING;
+    return answer(call->engine, call->member,
+                  "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=%d", known ? 0 : -1);
 }
 
-static int do_init(struct pmi1_engine *engine, struct member *member, const struct pmi1_line *line,
-                   struct error *err)
+static int do_get_maxes(const struct call *call)
 {
-    const char *version = NULL;
-    if (need(line, "pmi_version", &version, err) < 0)
-        return -1;
-    if (member->state != PMI1_SILENT)
-        return error_set(err, "init came twice");
-    if (strcmp(version, "1") != 0) {
-        answer(engine, member, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1");
-        return 0;
-    }
-    member->state = PMI1_RUNNING;
-    answer(engine, member, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0");
-    return 0;
+    return answer(call->engine, call->member,
+                  "cmd=maxes kvsname_max=%d keylen_max=%d vallen_max=%d", PMI1_KVSNAME_MAX,
+                  PMI1_KEY_MAX, PMI1_VALUE_MAX);
 }
 
-static int do_get_maxes(struct pmi1_engine *engine, struct member *member,
-                        const struct pmi1_line *line, struct error *err)
+static int do_get_appnum(const struct call *call)
 {
-    (void)line, (void)err;
-    answer(engine, member, "cmd=maxes kvsname_max=%d keylen_max=%d vallen_max=%d", PMI1_KVSNAME_MAX,
-           PMI1_KEY_MAX, PMI1_VALUE_MAX);
-    return 0;
+    return answer(call->engine, call->member, "cmd=appnum appnum=%d", call->member->app);
 }
 
-static int do_get_appnum(struct pmi1_engine *engine, struct member *member,
-                         const struct pmi1_line *line, struct error *err)
+static int do_get_universe_size(const struct call *call)
 {
-    (void)line, (void)err;
-    answer(engine, member, "cmd=appnum appnum=%d", member->app);
-    return 0;
+    return answer(call->engine, call->member, "cmd=universe_size size=%d",
+                  call->engine->universe_size);
 }
 
-static int do_get_universe_size(struct pmi1_engine *engine, struct member *member,
-                                const struct pmi1_line *line, struct error *err)
+static int do_get_my_kvsname(const struct call *call)
 {
-    (void)line, (void)err;
-    answer(engine, member, "cmd=universe_size size=%d", engine->universe_size);
-    return 0;
+    return answer(call->engine, call->member, "cmd=my_kvsname kvsname=%s",
+                  call->engine->spaces[0].name);
 }
 
-static int do_get_my_kvsname(struct pmi1_engine *engine, struct member *member,
-                             const struct pmi1_line *line, struct error *err)
+static int do_create_kvs(const struct call *call)
 {
-    (void)line, (void)err;
-    answer(engine, member, "cmd=my_kvsname kvsname=%s", engine->spaces[0].name);
-    return 0;
+    struct pmi1_engine *engine = call->engine;
+    struct space *space = find_space(engine, NULL);
+    if (space == NULL)
+        return answer(engine, call->member, "cmd=newkvs rc=-1 msg=no_more_kvs");
+    space->name =
+        mem_printf("%s-%d-%d", engine->spaces[0].name, call->member->rank, engine->spaces_made++);
+    return answer(engine, call->member, "cmd=newkvs rc=0 kvsname=%s", space->name);
 }
 
-static int do_create_kvs(struct pmi1_engine *engine, struct member *member,
-                         const struct pmi1_line *line, struct error *err)
+static int do_destroy_kvs(const struct call *call)
 {
-    (void)line, (void)err;
-    int i = 0;
-    while (i < PMI1_SPACES_MAX && engine->spaces[i].name != NULL)
-        i++;
-    if (i == PMI1_SPACES_MAX) {
-        answer(engine, member, "cmd=newkvs rc=-1 msg=no_more_kvs");
-        return 0;
-    }
-    char *name =
-        mem_printf("%s-%d-%d", engine->spaces[0].name, member->rank, engine->spaces_made++);
-    engine->spaces[i] = (struct space){name, kvs_create()};
-    answer(engine, member, "cmd=newkvs rc=0 kvsname=%s", name);
-    return 0;
-}
-
-static int do_destroy_kvs(struct pmi1_engine *engine, struct member *member,
-                          const struct pmi1_line *line, struct error *err)
-{
-    const char *name = NULL;
-    if (need(line, "kvsname", &name, err) < 0)
-        return -1;
-    /* No worker may destroy the job's own space, index 0. */
-    for (int i = 1; i < PMI1_SPACES_MAX; i++) {
-        struct space *space = &engine->spaces[i];
-        if (space->name == NULL || strcmp(space->name, name) != 0)
-            continue;
-        free(space->name);
-        kvs_destroy(space->kvs);
-        *space = (struct space){0};
-        answer(engine, member, "cmd=kvs_destroyed rc=0 msg=success");
-        return 0;
-    }
-    answer(engine, member, "cmd=kvs_destroyed rc=-1 msg=kvs_not_found");
-    return 0;
+    struct space *space = find_space(call->engine, call->words[0]);
+    if (space == NULL || space == call->engine->spaces) /* nobody may destroy the job's own */
+        return answer(call->engine, call->member, "cmd=kvs_destroyed rc=-1 msg=kvs_not_found");
+    mem_free_at(&space->name);
+    kvs_clear(&space->kvs);
+    return answer(call->engine, call->member, "cmd=kvs_destroyed rc=0 msg=success");
 }
 
 static const char *put(struct pmi1_engine *engine, const char *space, const char *key,
@@ -255,92 +188,80 @@ static const char *put(struct pmi1_engine *engine, const char *space, const char
     return NULL;
 }
 
-static int do_put(struct pmi1_engine *engine, struct member *member, const struct pmi1_line *line,
-                  struct error *err)
+static int do_put(const struct call *call)
 {
-    const char *space = NULL;
-    const char *key = NULL;
-    const char *value = NULL;
-    if (need(line, "kvsname", &space, err) < 0 || need(line, "key", &key, err) < 0 ||
-        need(line, "value", &value, err) < 0)
-        return -1;
-    const char *why = put(engine, space, key, value);
-    answer(engine, member, "cmd=put_result rc=%d msg=%s", why != NULL ? -1 : 0,
-           why != NULL ? why : "success");
-    return 0;
+    const char *why = put(call->engine, call->words[0], call->words[1], call->words[2]);
+    return answer(call->engine, call->member, "cmd=put_result rc=%d msg=%s", why != NULL ? -1 : 0,
+                  why != NULL ? why : "success");
 }
 
-static int do_get(struct pmi1_engine *engine, struct member *member, const struct pmi1_line *line,
-                  struct error *err)
+static int do_get(const struct call *call)
 {
-    const char *space = NULL;
-    const char *key = NULL;
-    if (need(line, "kvsname", &space, err) < 0 || need(line, "key", &key, err) < 0)
-        return -1;
-    const struct kvs *kvs = pmi1_space(engine, space);
-    const char *value = kvs != NULL ? kvs_get(kvs, key) : NULL;
+    const struct kvs *kvs = pmi1_space(call->engine, call->words[0]);
+    const char *value = kvs != NULL ? kvs_get(kvs, call->words[1]) : NULL;
     if (value != NULL)
-        answer(engine, member, "cmd=get_result rc=0 msg=success value=%s", value);
-    else
-        answer(engine, member, "cmd=get_result rc=-1 msg=%s value=unknown",
-               kvs != NULL ? "key_not_found" : "kvs_not_found");
-    return 0;
+        return answer(call->engine, call->member, "cmd=get_result rc=0 msg=success value=%s",
+                      value);
+    return answer(call->engine, call->member, "cmd=get_result rc=-1 msg=%s value=unknown",
+                  kvs != NULL ? "key_not_found" : "kvs_not_found");
 }
 
-static int do_getbyidx(struct pmi1_engine *engine, struct member *member,
-                       const struct pmi1_line *line, struct error *err)
+static int do_getbyidx(const struct call *call)
 {
-    const char *space = NULL;
-    const char *index = NULL;
     int64_t i = 0;
-    if (need(line, "kvsname", &space, err) < 0 || need(line, "idx", &index, err) < 0)
+    if (parse_int(call->words[1], 0, INT32_MAX - 1, &i, call->err) < 0)
         return -1;
-    if (parse_int(index, 0, INT32_MAX - 1, &i, err) < 0)
-        return -1;
-    const struct kvs *kvs = pmi1_space(engine, space);
-    if (kvs == NULL)
-        answer(engine, member, "cmd=getbyidx_results rc=-1 reason=kvs_not_found");
-    else if ((size_t)i >= kvs_count(kvs))
-        answer(engine, member, "cmd=getbyidx_results rc=-2 reason=no_more_keyvals");
-    else
-        answer(engine, member, "cmd=getbyidx_results rc=0 nextidx=%d key=%s val=%s", (int)i + 1,
-               kvs_key_at(kvs, (size_t)i), kvs_value_at(kvs, (size_t)i));
+    const struct kvs *kvs = pmi1_space(call->engine, call->words[0]);
+    if (kvs == NULL || (size_t)i >= kvs->count)
+        return answer(call->engine, call->member, "cmd=getbyidx_results rc=%s",
+                      kvs == NULL ? "-1 reason=kvs_not_found" : "-2 reason=no_more_keyvals");
+    return answer(call->engine, call->member, "cmd=getbyidx_results rc=0 nextidx=%d key=%s val=%s",
+                  (int)i + 1, kvs->entries[i]->key, kvs->entries[i]->value);
+}
+
+/* The last local member releases the barrier, or with several nodes announces it to them. */
+static int do_barrier_in(const struct call *call)
+{
+    struct pmi1_engine *engine = call->engine;
+    if (call->member->state == PMI1_BARRIER)
+        return error_set(call->err, "a second barrier_in inside the barrier");
+    call->member->state = PMI1_BARRIER;
+    if (++engine->waiting < engine->local_count)
+        return 0;
+    if (engine->node_count <= 1) {
+        pmi1_release_barrier(engine);
+        return 0;
+    }
+    size_t length = engine->pending.length;
+    char *pairs AUTO_FREE = buf_take(&engine->pending);
+    engine->ops.barrier_in(engine->context, pairs, length);
     return 0;
 }
 
-static int do_barrier_in(struct pmi1_engine *engine, struct member *member,
-                         const struct pmi1_line *line, struct error *err)
+static int do_finalize(const struct call *call)
 {
-    (void)line;
-    return enter_barrier(engine, member, err);
+    if (call->member->state == PMI1_BARRIER)
+        return error_set(call->err, "finalize inside a barrier");
+    call->member->state = PMI1_FINALIZED;
+    return answer(call->engine, call->member, "cmd=finalize_ack");
 }
 
-static int do_finalize(struct pmi1_engine *engine, struct member *member,
-                       const struct pmi1_line *line, struct error *err)
+static int do_abort(const struct call *call)
 {
-    (void)line;
-    if (member->state == PMI1_BARRIER)
-        return error_set(err, "finalize inside a barrier");
-    member->state = PMI1_FINALIZED;
-    answer(engine, member, "cmd=finalize_ack");
-    return 0;
-}
-
-static int do_abort(struct pmi1_engine *engine, struct member *member, const struct pmi1_line *line,
-                    struct error *err)
-{
-    const char *code = pmi1_line_get(line, "exitcode");
-    const char *text = pmi1_line_get(line, "msg");
+    struct member *member = call->member;
+    const char *code = pmi1_line_get(call->line, "exitcode");
+    const char *text = pmi1_line_get(call->line, "msg");
     int64_t number = 1;
     if (text == NULL) /* MPICH since 4.1 */
-        text = pmi1_line_get(line, "message");
-    if (code != NULL && parse_int(code, INT32_MIN, INT32_MAX, &number, err) < 0)
+        text = pmi1_line_get(call->line, "message");
+    if (code != NULL && parse_int(code, INT32_MIN, INT32_MAX, &number, call->err) < 0)
         return -1;
     if (member->state == PMI1_BARRIER)
-        engine->waiting--;
+        call->engine->waiting--;
     member->state = PMI1_ABORTED;
     member->asking = PMI1_ASKS_NOTHING;
-    engine->ops.abort(engine->context, member->rank, (int)number, text != NULL ? text : "");
+    call->engine->ops.abort(call->engine->context, member->rank, (int)number,
+                            text != NULL ? text : "");
     return 0;
 }
 
@@ -364,49 +285,24 @@ void pmi1_answer_name(struct pmi1_engine *engine, struct member *member,
         answer(engine, member, "cmd=%s info=ok rc=0 msg=success", command);
 }
 
-static int name_request(struct pmi1_engine *engine, struct member *member,
-                        const struct pmi1_line *line, enum pmi1_name_request request,
-                        struct error *err)
+static int do_name(const struct call *call)
 {
-    const char *service = NULL;
-    const char *port = NULL;
-    if (need(line, "service", &service, err) < 0)
-        return -1;
-    if (request == PMI1_PUBLISH && need(line, "port", &port, err) < 0)
-        return -1;
-    if (strlen(service) >= PMI1_VALUE_MAX || (port != NULL && strlen(port) >= PMI1_VALUE_MAX)) {
-        answer(engine, member, "cmd=%s info=failed rc=1 msg=too_long", name_answers[request]);
-        return 0;
-    }
-    member->asking = PMI1_ASKS_NAME;
-    engine->ops.name(engine->context, member->rank, request, service, port);
+    struct pmi1_engine *engine = call->engine;
+    enum pmi1_name_request request = call->command->request;
+    const char *service = call->words[0], *port = call->words[1];
+    if (strlen(service) >= PMI1_VALUE_MAX || (port != NULL && strlen(port) >= PMI1_VALUE_MAX))
+        return answer(engine, call->member, "cmd=%s info=failed rc=1 msg=too_long",
+                      name_answers[request]);
+    call->member->asking = PMI1_ASKS_NAME;
+    engine->ops.name(engine->context, call->member->rank, request, service, port);
     return 0;
 }
 
-static int do_publish_name(struct pmi1_engine *engine, struct member *member,
-                           const struct pmi1_line *line, struct error *err)
+static int do_spawn(const struct call *call)
 {
-    return name_request(engine, member, line, PMI1_PUBLISH, err);
-}
-
-static int do_lookup_name(struct pmi1_engine *engine, struct member *member,
-                          const struct pmi1_line *line, struct error *err)
-{
-    return name_request(engine, member, line, PMI1_LOOKUP, err);
-}
-
-static int do_unpublish_name(struct pmi1_engine *engine, struct member *member,
-                             const struct pmi1_line *line, struct error *err)
-{
-    return name_request(engine, member, line, PMI1_UNPUBLISH, err);
-}
-
-static int do_spawn(struct pmi1_engine *engine, struct member *member, const struct pmi1_line *line,
-                    struct error *err)
-{
-    (void)engine;
-    if (!line->block || member->block.open || member->state == PMI1_BARRIER)
-        return error_set(err, "a spawn that may not come now, or without its lines");
+    struct member *member = call->member;
+    if (!call->line->block || member->block.open || member->state == PMI1_BARRIER)
+        return error_set(call->err, "a spawn that may not come now, or without its lines");
     spawn_block_open(&member->block);
     return 0;
 }
@@ -436,31 +332,28 @@ int pmi1_block_line(struct pmi1_engine *engine, struct member *member, const cha
     return 0;
 }
 
-static const struct command {
-    const char *name;
-    command_fn *run;
-} commands[] = {
-    {"init", do_init},
-    {"get_maxes", do_get_maxes},
-    {"get_appnum", do_get_appnum},
-    {"get_universe_size", do_get_universe_size},
-    {"get_my_kvsname", do_get_my_kvsname},
-    {"create_kvs", do_create_kvs},
-    {"destroy_kvs", do_destroy_kvs},
-    {"put", do_put},
-    {"get", do_get},
-    {"getbyidx", do_getbyidx},
-    {"barrier_in", do_barrier_in},
-    {"publish_name", do_publish_name},
-    {"lookup_name", do_lookup_name},
-    {"unpublish_name", do_unpublish_name},
-    {"spawn", do_spawn},
-    {"finalize", do_finalize},
-    {"abort", do_abort},
+static const struct command commands[] = {
+    {"init", do_init, {"pmi_version"}, 0},
+    {"get_maxes", do_get_maxes, {NULL}, 0},
+    {"get_appnum", do_get_appnum, {NULL}, 0},
+    {"get_universe_size", do_get_universe_size, {NULL}, 0},
+    {"get_my_kvsname", do_get_my_kvsname, {NULL}, 0},
+    {"create_kvs", do_create_kvs, {NULL}, 0},
+    {"destroy_kvs", do_destroy_kvs, {"kvsname"}, 0},
+    {"put", do_put, {"kvsname", "key", "value"}, 0},
+    {"get", do_get, {"kvsname", "key"}, 0},
+    {"getbyidx", do_getbyidx, {"kvsname", "idx"}, 0},
+    {"barrier_in", do_barrier_in, {NULL}, 0},
+    {"publish_name", do_name, {"service", "port"}, PMI1_PUBLISH},
+    {"lookup_name", do_name, {"service"}, PMI1_LOOKUP},
+    {"unpublish_name", do_name, {"service"}, PMI1_UNPUBLISH},
+    {"spawn", do_spawn, {NULL}, 0},
+    {"finalize", do_finalize, {NULL}, 0},
+    {"abort", do_abort, {NULL}, 0},
 };
 
 /* Why a command may not come now; NULL: it may. */
-static const char *untimely(const struct member *member, command_fn *run)
+static const char *untimely(const struct member *member, int (*run)(const struct call *call))
 {
     if (run == do_abort) /* heard in every state: it may be a library's last word */
         return NULL;
@@ -476,16 +369,28 @@ static const char *untimely(const struct member *member, command_fn *run)
     return NULL;
 }
 
+static int run(struct pmi1_engine *engine, struct member *member, const struct command *command,
+               const struct pmi1_line *line, struct error *err)
+{
+    struct call call = {engine, member, command, line, {NULL}, err};
+    const char *why = untimely(member, command->run);
+    if (why != NULL)
+        return error_set(err, "%s came %s", command->name, why);
+    for (int i = 0; i < NEEDED_MAX && command->needs[i] != NULL; i++) {
+        call.words[i] = pmi1_line_get(line, command->needs[i]);
+        if (call.words[i] == NULL)
+            return error_set(err, "%s without %s=", command->name, command->needs[i]);
+    }
+    return command->run(&call);
+}
+
 int pmi1_command(struct pmi1_engine *engine, struct member *member, const struct pmi1_line *line,
                  struct error *err)
 {
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         if (strcmp(commands[i].name, line->command) != 0)
             continue;
-        const char *why = untimely(member, commands[i].run);
-        if (why != NULL)
-            return error_set(err, "%s came %s", line->command, why);
-        return commands[i].run(engine, member, line, err);
+        return run(engine, member, &commands[i], line, err);
     }
     /* Rubbish is not repeated: it may hold what a terminal obeys. */
     size_t length = strnlen(line->command, PMI1_KEY_MAX);

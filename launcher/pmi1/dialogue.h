@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/map.h"
 #include "base/strv.h"
 #include "pmi1/request.h"
 #include "pmi1/types.h"
@@ -23,18 +24,23 @@
 
 enum kvs_result { KVS_OK, KVS_DUPLICATE, KVS_FULL };
 
-struct kvs;
+struct kvs_entry {
+    const char *value; /* follows the key */
+    char key[];
+};
 
-struct kvs *kvs_create(void);
-void kvs_destroy(struct kvs *kvs);
+struct kvs {                    /* all zero: empty */
+    struct kvs_entry **entries; /* their order is what getbyidx walks */
+    size_t count, room;
+    struct map by_key;
+    size_t bytes;
+};
+
+void kvs_clear(struct kvs *kvs);
 
 /* Keys and values are copied. KVS_DUPLICATE leaves the first value in place. */
 enum kvs_result kvs_put(struct kvs *kvs, const char *key, const char *value);
 const char *kvs_get(const struct kvs *kvs, const char *key); /* borrowed; NULL: no such key */
-
-size_t kvs_count(const struct kvs *kvs);
-const char *kvs_key_at(const struct kvs *kvs, size_t index); /* borrowed; index < count */
-const char *kvs_value_at(const struct kvs *kvs, size_t index);
 
 #define PMI1_SPACES_MAX 64
 
@@ -52,7 +58,7 @@ struct member {
 
 struct space {
     char *name; /* NULL: free */
-    struct kvs *kvs;
+    struct kvs kvs;
 };
 
 struct pmi1_engine {

@@ -104,7 +104,7 @@ char *mapping_text(const int *node_of, int size, int limit)
 /* What the ranks find there from the beginning, on each node. */
 static void fill_space(struct pmi1_engine *engine, const struct pmi1_config *config)
 {
-    struct kvs *kvs = engine->spaces[0].kvs;
+    struct kvs *kvs = &engine->spaces[0].kvs;
     int *node_of AUTO_FREE = close_up(config->node_of, config->size, config->node_count);
     char *mapping AUTO_FREE = mapping_text(node_of, config->size, PMI1_VALUE_MAX - 1);
     if (mapping != NULL)
@@ -130,7 +130,7 @@ struct pmi1_engine *pmi1_engine_create(const struct pmi1_config *config, const s
         buf_init(&engine->members[i].input, PMI1_SPAWN_LINE_MAX);
     }
     engine->spawned = config->spawned;
-    engine->spaces[0] = (struct space){mem_strdup(config->kvsname), kvs_create()};
+    engine->spaces[0].name = mem_strdup(config->kvsname);
     buf_init(&engine->pending, KVS_BYTES_MAX);
     fill_space(engine, config);
     return engine;
@@ -147,7 +147,7 @@ void pmi1_engine_destroy(struct pmi1_engine *engine)
     free(engine->members);
     for (int i = 0; i < PMI1_SPACES_MAX; i++) {
         free(engine->spaces[i].name);
-        kvs_destroy(engine->spaces[i].kvs);
+        kvs_clear(&engine->spaces[i].kvs);
     }
     buf_destroy(&engine->pending);
     free(engine);
