@@ -7,9 +7,8 @@
 #define CLIENTS 4
 #define MEMORY ((size_t)4 << 20)
 
-static void answered(void *context, void *owner)
+static void answered(void *owner)
 {
-    (void)context;
     FUZZ_CHECK(owner != NULL);
 }
 
@@ -21,7 +20,7 @@ static void waits(void *context, const struct torch_waiting *waiting)
 
 static void consume(struct torch_client *client)
 {
-    struct send_queue *out = torch_client_out(client);
+    struct send_queue *out = &client->out;
     size_t length;
     while (send_queue_next(out, &length) != NULL)
         send_queue_consume(out, length);
@@ -30,9 +29,8 @@ static void consume(struct torch_client *client)
 
 FUZZ_TARGET
 {
-    static const struct torch_store_ops ops = {answered};
     struct fuzz_bytes bytes = {data, size};
-    struct torch_store *store = torch_store_create(MEMORY, &ops, NULL);
+    struct torch_store *store = torch_store_create(MEMORY, answered);
     struct torch_client *clients[CLIENTS] = {NULL};
     int64_t now_ms = 0;
     while (bytes.left > 0) {
@@ -48,7 +46,7 @@ FUZZ_TARGET
             torch_store_leave(*client), *client = NULL;
         else if (who % 8 >= 4)
             consume(*client);
-        FUZZ_CHECK(torch_store_memory(store) <= MEMORY);
+        FUZZ_CHECK(torch_keys_used(&store->keys) <= MEMORY);
         torch_store_each_waiting(store, now_ms, waits, NULL);
         bytes.at += length;
         bytes.left -= length;
@@ -57,7 +55,7 @@ FUZZ_TARGET
         if (clients[i] != NULL)
             torch_store_leave(clients[i]);
     }
-    FUZZ_CHECK(torch_store_clients(store) == 0);
+    FUZZ_CHECK(LIST_EMPTY(&store->all));
     torch_store_destroy(store);
     return 0;
 }

@@ -11,6 +11,8 @@
 #define SHARE_FROM 512
 #define SHARE_COST 64 /* of the place of a shared value in the queue; less than SHARE_FROM */
 
+static const struct torch_bytes nothing = {NULL, 0};
+
 /* Counts bytes that a client's next answer takes. The first ones since it has read all do not
  * count, so that a client that reads is served even when the store is full. */
 static bool charge(struct torch_client *client, size_t bytes)
@@ -55,8 +57,8 @@ static void say_bytes(struct torch_client *client, struct torch_bytes bytes)
 static void say_value(struct torch_client *client, struct shared_block *value)
 {
     if (value == NULL || value->length < SHARE_FROM) {
-        say_bytes(client, value == NULL ? (struct torch_bytes){NULL, 0}
-                                        : (struct torch_bytes){value->bytes, value->length});
+        say_bytes(client,
+                  value == NULL ? nothing : (struct torch_bytes){value->bytes, value->length});
         return;
     }
     say_number(client, (int64_t)value->length);
@@ -73,13 +75,12 @@ int torch_full(struct error *err)
 
 enum torch_answer { STOP_WAITING = 0, WAIT_CANCELED = 1, KEY_REGISTERED = 3 };
 
-static void woken(void *context, void *owner)
+void torch_woken(void *woken)
 {
-    struct torch_store *store = context;
-    struct torch_client *client = owner;
+    struct torch_client *client = woken;
     client->wait_hash = 0; /* the end of its wait has made room for the answer */
     say_byte(client, STOP_WAITING);
-    store->ops->answered(store->context, client->owner);
+    client->store->answered(client->owner);
 }
 
 static int set(struct torch_store *store, struct torch_bytes key, struct torch_bytes head,
@@ -87,7 +88,7 @@ static int set(struct torch_store *store, struct torch_bytes key, struct torch_b
 {
     if (torch_keys_set(&store->keys, key, head, tail) < 0)
         return torch_full(err);
-    torch_keys_wake(&store->keys, key, false, woken, store);
+    torch_keys_wake(&store->keys, key, TORCH_WAKE_ALL);
     return 0;
 }
 
@@ -100,7 +101,7 @@ static struct shared_block *value_of(const struct torch_store *store, struct tor
 static int do_set(struct torch_client *client, const uint8_t *at, struct error *err)
 {
     struct torch_bytes key = torch_field_bytes(&at), value = torch_field_bytes(&at);
-    return set(client->store, key, value, (struct torch_bytes){NULL, 0}, err);
+    return set(client->store, key, value, nothing, err);
 }
 
 static int do_append(struct torch_client *client, const uint8_t *at, struct error *err)
@@ -108,7 +109,7 @@ static int do_append(struct torch_client *client, const uint8_t *at, struct erro
     struct torch_bytes key = torch_field_bytes(&at), more = torch_field_bytes(&at);
     const struct shared_block *old = value_of(client->store, key);
     if (old == NULL)
-        return set(client->store, key, more, (struct torch_bytes){NULL, 0}, err);
+        return set(client->store, key, more, nothing, err);
     if (old->length + more.length > TORCH_VALUE_MAX)
         return error_set(err, "it appended to a value until that was longer than 128 MiB");
     struct torch_bytes head = {old->bytes, old->length};
@@ -139,7 +140,7 @@ static int do_compare_set(struct torch_client *client, const uint8_t *at, struct
     struct torch_bytes desired = torch_field_bytes(&at);
     struct shared_block *value = value_of(client->store, key);
     bool stores = value == NULL ? expected.length == 0 : same(value, expected);
-    if (stores && set(client->store, key, desired, (struct torch_bytes){NULL, 0}, err) < 0)
+    if (stores && set(client->store, key, desired, nothing, err) < 0)
         return -1;
     if (stores || value == NULL)
         say_bytes(client, stores ? desired : expected);
@@ -194,7 +195,7 @@ static int add(struct torch_client *client, struct torch_bytes key, int64_t amou
         return error_set(err, "it added more than a number of 64 bits holds");
     int length = snprintf(text, sizeof(text), "%" PRId64, *sum);
     return set(client->store, key, (struct torch_bytes){(const uint8_t *)text, (size_t)length},
-               (struct torch_bytes){NULL, 0}, err);
+               nothing, err);
 }
 
 static int do_add(struct torch_client *client, const uint8_t *at, struct error *err)
@@ -215,7 +216,7 @@ static int do_barrier(struct torch_client *client, const uint8_t *at, struct err
         return -1;
     if (sum < size)
         return torch_keys_join(&client->store->keys, &client->wait, key) < 0 ? torch_full(err) : 0;
-    torch_keys_part(&client->store->keys, key, woken, client->store);
+    torch_keys_wake(&client->store->keys, key, TORCH_WAKE_BARRIER);
     say_byte(client, STOP_WAITING);
     return 0;
 }
@@ -288,7 +289,7 @@ static int do_queue_push(struct torch_client *client, const uint8_t *at, struct 
     struct torch_bytes key = torch_field_bytes(&at), value = torch_field_bytes(&at);
     if (torch_keys_push(&store->keys, key, value) < 0)
         return torch_full(err);
-    torch_keys_wake(&store->keys, key, true, woken, store);
+    torch_keys_wake(&store->keys, key, TORCH_WAKE_OLDEST);
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client of a store: what each of its queries does to the store, and the answers to it. Only the
- * files of the store look inside. Pure. */
+/* A client of a store: what each of its queries does to the store, and the answers to it. Others
+ * than the files of the store only look at `out` and `has_more`. Pure. */
 #pragma once
 
 #include "base/buf.h"
@@ -13,24 +13,19 @@
 
 struct torch_store;
 
-struct torch_store_ops {
-    /* There are bytes in the queue of this client. It must not leave the store yet. */
-    void (*answered)(void *context, void *owner);
-};
-
 struct torch_client {
     struct torch_store *store;
     LIST_ENTRY(torch_client) others;
     void *owner;
     struct torch_reader reader;
     struct buf in;
-    size_t charged; /* for the bytes that have come */
-    struct send_queue out;
-    size_t answers;  /* bytes in it that are charged */
-    size_t given;    /* bytes that were not, since it was empty */
-    bool unanswered; /* an answer did not fit */
-    size_t work;     /* bytes that were copied for it in this turn */
-    bool has_more;   /* its turn has ended before its queries did */
+    size_t charged;        /* for the bytes that have come */
+    struct send_queue out; /* to be sent to it; then call torch_client_sent() */
+    size_t answers;        /* bytes in it that are charged */
+    size_t given;          /* bytes that were not, since it was empty */
+    bool unanswered;       /* an answer did not fit */
+    size_t work;           /* bytes that were copied for it in this turn */
+    bool has_more;         /* its turn has ended before its queries did */
     struct torch_wait wait;
     uint64_t wait_hash;    /* of the keys for which it waited last, */
     int64_t wait_since_ms; /* since then */
@@ -41,10 +36,9 @@ struct torch_client {
 
 struct torch_store {
     struct torch_keys keys;
-    const struct torch_store_ops *ops;
-    void *context;
+    /* There are bytes in the queue of a client of this owner. It must not leave the store yet. */
+    void (*answered)(void *owner);
     LIST_HEAD(, torch_client) all;
-    size_t clients;
     size_t silent, old; /* connections that have sent nothing; those of the dialects A and B */
 };
 
@@ -54,4 +48,5 @@ struct torch_store {
  * and `err` says why. */
 int torch_carry_out(struct torch_client *client, const uint8_t *at, struct error *err);
 
+void torch_woken(void *client);    /* its wait is over */
 int torch_full(struct error *err); /* -1: why a client is dropped when the memory is full */

@@ -120,9 +120,9 @@ struct waits_answer {
     uint32_t seat; /* of the present worker */
 };
 
-static void add_wait(void *context, const struct torch_peer *peer,
-                     const struct torch_waiting *waiting, int64_t now_ms)
+static void add_wait(void *context, const struct torch_waiting *waiting)
 {
+    const struct torch_peer *peer = torch_server_peer(waiting);
     Hvdrun__TorchWaits *message = context;
     Hvdrun__TorchWait *wait = mem_alloc(sizeof(*wait));
     hvdrun__torch_wait__init(wait);
@@ -132,7 +132,7 @@ static void add_wait(void *context, const struct torch_peer *peer,
                             waiting->key_length < KEY_SHOWN ? waiting->key_length : KEY_SHOWN);
     plain_line(wait->key, '?');
     wait->keys = (uint32_t)waiting->keys;
-    wait->waited_ms = (uint64_t)(now_ms - waiting->since_ms);
+    wait->waited_ms = (uint64_t)waiting->waited_ms;
     message->waits =
         mem_resize_array(message->waits, message->n_waits + 1, sizeof(*message->waits));
     message->waits[message->n_waits++] = wait;

@@ -206,7 +206,6 @@ void torch_keys_destroy(struct torch_keys *keys)
     }
     sweep(keys);
     map_clear(&keys->map, free);
-    *keys = (struct torch_keys){.limit = keys->limit};
 }
 
 /* Waits */
@@ -303,32 +302,31 @@ int torch_keys_join(struct torch_keys *keys, struct torch_wait *wait, struct tor
 }
 
 /* The key of this waiter is there. */
-static void satisfy(struct torch_keys *keys, struct torch_waiter *waiter, torch_woken *woken,
-                    void *context)
+static void satisfy(struct torch_keys *keys, struct torch_waiter *waiter)
 {
     struct torch_wait *wait = waiter->wait;
     unlink_waiter(waiter);
     if (--wait->missing > 0)
         return;
     stop(keys, wait, wait->count);
-    woken(context, wait->owner);
+    keys->woken(wait->owner);
 }
 
-static void wake(struct torch_keys *keys, struct torch_bytes name, bool only_one, bool barriers,
-                 torch_woken *woken, void *context)
+void torch_keys_wake(struct torch_keys *keys, struct torch_bytes name, enum torch_wake whom)
 {
+    bool only_one = whom == TORCH_WAKE_OLDEST;
     struct torch_key *key = torch_keys_find(keys, name);
     struct torch_waiter *waiter = key == NULL ? NULL : TAILQ_FIRST(&key->waiters);
     while (waiter != NULL) {
         struct torch_waiter *next = TAILQ_NEXT(waiter, others);
-        if (!waiter->wait->barrier || barriers) {
+        if (!waiter->wait->barrier || whom == TORCH_WAKE_BARRIER) {
             /* a wait may name a key twice: what follows may end with it */
             while (next != NULL && next->wait == waiter->wait && !only_one) {
                 struct torch_waiter *again = next;
                 next = TAILQ_NEXT(next, others);
-                satisfy(keys, again, woken, context);
+                satisfy(keys, again);
             }
-            satisfy(keys, waiter, woken, context);
+            satisfy(keys, waiter);
             if (only_one)
                 break;
         }
@@ -336,16 +334,4 @@ static void wake(struct torch_keys *keys, struct torch_bytes name, bool only_one
     }
     if (key != NULL)
         forget_if_idle(keys, key);
-}
-
-void torch_keys_wake(struct torch_keys *keys, struct torch_bytes name, bool only_one,
-                     torch_woken *woken, void *context)
-{
-    wake(keys, name, only_one, false, woken, context);
-}
-
-void torch_keys_part(struct torch_keys *keys, struct torch_bytes name, torch_woken *woken,
-                     void *context)
-{
-    wake(keys, name, false, true, woken, context);
 }

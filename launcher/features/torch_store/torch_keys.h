@@ -29,7 +29,7 @@ struct torch_wait {
     void *owner;
     struct torch_waiter *items; /* NULL: it does not wait */
     size_t count, missing;
-    bool barrier; /* only torch_keys_wake() with `barrier` ends it */
+    bool barrier; /* only TORCH_WAKE_BARRIER ends it */
 };
 
 struct torch_element { /* of a queue */
@@ -50,6 +50,7 @@ struct torch_keys {
     struct map map;
     size_t values; /* keys with a value */
     size_t used, limit;
+    void (*woken)(void *owner);     /* of a wait that is over */
     struct torch_element *replaced; /* values that no key has, but answers that are not sent */
     size_t pinned, sweep_at;        /* their bytes, and from when on they are looked at */
 };
@@ -85,11 +86,7 @@ int torch_keys_wait(struct torch_keys *keys, struct torch_wait *wait, uint64_t c
 int torch_keys_join(struct torch_keys *keys, struct torch_wait *wait, struct torch_bytes name);
 void torch_keys_cancel(struct torch_keys *keys, struct torch_wait *wait);
 
-/* The key is there: tells those that wait for it, or only the oldest of them. `woken` is called for
- * each that waits for nothing any more. */
-typedef void torch_woken(void *context, void *owner);
-void torch_keys_wake(struct torch_keys *keys, struct torch_bytes name, bool only_one,
-                     torch_woken *woken, void *context);
-/* The barrier is over: also those that joined it. */
-void torch_keys_part(struct torch_keys *keys, struct torch_bytes name, torch_woken *woken,
-                     void *context);
+/* The key is there: tells those that wait for it, only the oldest of them, or, when a barrier is
+ * over, also those that joined it. `woken` is called for each that waits for nothing any more. */
+enum torch_wake { TORCH_WAKE_ALL, TORCH_WAKE_OLDEST, TORCH_WAKE_BARRIER };
+void torch_keys_wake(struct torch_keys *keys, struct torch_bytes name, enum torch_wake whom);

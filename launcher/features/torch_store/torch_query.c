@@ -27,20 +27,16 @@ static enum torch_progress rubbish(const char **why, const char *text)
 
 /* VALIDATE is five bytes. To A and B, these would be a SET with a key of a gigabyte or more. */
 static enum torch_progress find_dialect(struct torch_reader *reader, const uint8_t *bytes,
-                                        size_t length, const char **why)
+                                        size_t length)
 {
     const uint32_t magic = TORCH_MAGIC;
     uint8_t begin[5] = {0};
     memcpy(begin + 1, &magic, sizeof(magic));
     size_t known = length < sizeof(begin) ? length : sizeof(begin);
-    if (memcmp(bytes, begin, known) != 0) {
-        reader->dialect = TORCH_A;
-        return TORCH_WHOLE;
-    }
-    if (known < sizeof(begin))
+    bool same = memcmp(bytes, begin, known) == 0;
+    if (same && known < sizeof(begin))
         return TORCH_MORE;
-    reader->dialect = TORCH_C;
-    (void)why;
+    reader->dialect = same ? TORCH_C : TORCH_A;
     return TORCH_WHOLE;
 }
 
@@ -109,7 +105,7 @@ enum torch_progress torch_reader_advance(struct torch_reader *reader, const uint
     enum torch_progress progress = TORCH_WHOLE;
     bool first = reader->dialect == TORCH_UNKNOWN;
     if (first)
-        progress = find_dialect(reader, bytes, length, why);
+        progress = find_dialect(reader, bytes, length);
     if (progress == TORCH_WHOLE && reader->field == NULL) {
         progress = find_query(reader, bytes[0], two_connections, why);
         if (progress == TORCH_WHOLE && reader->query == TORCH_VALIDATE && !first)

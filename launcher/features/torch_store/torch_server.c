@@ -28,8 +28,7 @@ struct visitor {
     struct torch_client *client;
     int fd;
     struct loop_fd *watch;
-    int watched; /* what `watch` waits for */
-    bool lacks;  /* memory of the kernel, although its socket is writable */
+    bool lacks; /* memory of the kernel, although its socket is writable */
     struct torch_peer peer;
 };
 
@@ -76,29 +75,26 @@ static void drop(struct visitor *visitor, const struct error *err)
 
 static size_t unsent(const struct visitor *visitor)
 {
-    return send_queue_length(torch_client_out(visitor->client));
+    return send_queue_length(&visitor->client->out);
 }
 
 /* It can send more: its queries are done, or at least their turn. */
 static bool is_read(const struct visitor *visitor)
 {
-    return unsent(visitor) < TORCH_UNREAD_MAX && !torch_client_has_more(visitor->client);
+    return unsent(visitor) < TORCH_UNREAD_MAX && !visitor->client->has_more;
 }
 
 static void watch_again(struct visitor *visitor)
 {
-    bool more = unsent(visitor) > 0 || torch_client_has_more(visitor->client);
+    bool more = unsent(visitor) > 0 || visitor->client->has_more;
     bool writes = more && !visitor->lacks;
-    int what = (is_read(visitor) ? LOOP_READ : 0) | (writes ? LOOP_WRITE : 0);
-    if (what != visitor->watched)
-        loop_fd_watch(visitor->watch, what);
-    visitor->watched = what;
+    loop_fd_watch(visitor->watch, (is_read(visitor) ? LOOP_READ : 0) | (writes ? LOOP_WRITE : 0));
 }
 
 /* Sends what the socket takes. A connection that is broken is found when it is read. */
 static void flush(struct visitor *visitor)
 {
-    struct send_queue *out = torch_client_out(visitor->client);
+    struct send_queue *out = &visitor->client->out;
     bool takes = true;
     visitor->lacks = false;
     for (int i = 0; i < WRITES_IN_A_ROW && takes; i++) {
@@ -132,9 +128,8 @@ static void send_again(void *context)
     }
 }
 
-static void answered(void *context, void *owner)
+static void answered(void *owner)
 {
-    (void)context;
     flush(owner);
 }
 
@@ -171,7 +166,7 @@ static void ready(void *context, int what)
     struct visitor *visitor = context;
     if ((what & LOOP_WRITE) != 0) {
         flush(visitor);
-        if (torch_client_has_more(visitor->client) && unsent(visitor) < TORCH_UNREAD_MAX &&
+        if (visitor->client->has_more && unsent(visitor) < TORCH_UNREAD_MAX &&
             take(visitor, NULL, 0) < 0)
             return;
     }
@@ -242,7 +237,6 @@ static size_t room_for_clients(size_t clients_max)
 struct torch_server *torch_server_create(struct loop *loop, int port, size_t clients_max,
                                          const struct log *log, struct error *err)
 {
-    static const struct torch_store_ops ops = {answered};
     static const struct listener_ops listens = {come, lacks_descriptors};
     struct torch_server *server = mem_alloc(sizeof(*server));
     struct listener *listener = listener_create_at(loop, port, &listens, server);
@@ -256,7 +250,7 @@ struct torch_server *torch_server_create(struct loop *loop, int port, size_t cli
                                     .listener = listener,
                                     .limit = room_for_clients(clients_max),
                                     .bytes = mem_alloc(READ_SIZE)};
-    server->store = torch_store_create(TORCH_MEMORY_MAX, &ops, server);
+    server->store = torch_store_create(TORCH_MEMORY_MAX, answered);
     server->memory = loop_timer_create(loop, send_again, server);
     return server;
 }
@@ -282,27 +276,16 @@ void torch_server_destroy(struct torch_server *server)
     free(server);
 }
 
-struct walk {
-    void (*each)(void *context, const struct torch_peer *peer, const struct torch_waiting *waiting,
-                 int64_t now_ms);
-    void *context;
-    int64_t now_ms;
-};
-
-static void each_waiting(void *context, const struct torch_waiting *waiting)
-{
-    const struct walk *walk = context;
-    const struct visitor *visitor = waiting->owner;
-    walk->each(walk->context, &visitor->peer, waiting, walk->now_ms);
-}
-
 void torch_server_each_waiting(const struct torch_server *server,
-                               void (*each)(void *context, const struct torch_peer *peer,
-                                            const struct torch_waiting *waiting, int64_t now_ms),
+                               void (*each)(void *context, const struct torch_waiting *waiting),
                                void *context)
 {
-    struct walk walk = {each, context, clock_mono_ms()};
-    torch_store_each_waiting(server->store, walk.now_ms, each_waiting, &walk);
+    torch_store_each_waiting(server->store, clock_mono_ms(), each, context);
+}
+
+const struct torch_peer *torch_server_peer(const struct torch_waiting *waiting)
+{
+    return &((const struct visitor *)waiting->owner)->peer;
 }
 
 size_t torch_server_clients(const struct torch_server *server)

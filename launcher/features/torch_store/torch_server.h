@@ -26,9 +26,9 @@ struct torch_server *torch_server_create(struct loop *loop, int port, size_t cli
                                          const struct log *log, struct error *err);
 void torch_server_destroy(struct torch_server *server); /* accepts NULL */
 
-/* Clients that wait. `now_ms` is of clock_mono_ms(). */
+/* Clients that wait. */
 void torch_server_each_waiting(const struct torch_server *server,
-                               void (*each)(void *context, const struct torch_peer *peer,
-                                            const struct torch_waiting *waiting, int64_t now_ms),
+                               void (*each)(void *context, const struct torch_waiting *waiting),
                                void *context);
+const struct torch_peer *torch_server_peer(const struct torch_waiting *waiting);
 size_t torch_server_clients(const struct torch_server *server);

@@ -14,11 +14,11 @@
 #define TURN_WORK ((size_t)1 << 20)  /* bytes that are copied for a client; then others go on */
 #define POLL_PAUSE_MS 2000           /* a client that asks less often does not wait */
 
-struct torch_store *torch_store_create(size_t memory_limit, const struct torch_store_ops *ops,
-                                       void *context)
+struct torch_store *torch_store_create(size_t memory_limit, void (*answered)(void *owner))
 {
     struct torch_store *store = mem_alloc(sizeof(*store));
-    *store = (struct torch_store){.keys = {.limit = memory_limit}, .ops = ops, .context = context};
+    *store = (struct torch_store){.keys = {.limit = memory_limit, .woken = torch_woken},
+                                  .answered = answered};
     return store;
 }
 
@@ -38,7 +38,6 @@ struct torch_client *torch_store_join(struct torch_store *store, void *owner)
     send_queue_init(&client->out, ANSWERS_MAX);
     client->wait.owner = client;
     LIST_INSERT_HEAD(&store->all, client, others);
-    store->clients++;
     store->silent++;
     return client;
 }
@@ -64,16 +63,10 @@ void torch_store_leave(struct torch_client *client)
     torch_keys_release(&store->keys, client->charged + client->answers);
     count(client, (size_t)-1);
     LIST_REMOVE(client, others);
-    store->clients--;
     stop_polling(client);
     buf_destroy(&client->in);
     send_queue_destroy(&client->out);
     free(client);
-}
-
-struct send_queue *torch_client_out(struct torch_client *client)
-{
-    return &client->out;
 }
 
 void torch_client_sent(struct torch_client *client)
@@ -207,11 +200,6 @@ int torch_client_take(struct torch_client *client, const uint8_t *bytes, size_t 
     return charge(client, err);
 }
 
-bool torch_client_has_more(const struct torch_client *client)
-{
-    return client->has_more;
-}
-
 /* Who waits */
 
 static bool polls(const struct torch_client *client, int64_t now_ms)
@@ -241,25 +229,15 @@ void torch_store_each_waiting(const struct torch_store *store, int64_t now_ms,
             waiting.key = key->name;
             waiting.key_length = key->length;
             waiting.keys = client->wait.missing;
-            waiting.since_ms = client->wait_since_ms;
+            waiting.waited_ms = now_ms - client->wait_since_ms;
         } else if (polls(client, now_ms)) {
             waiting.key = client->polled;
             waiting.key_length = client->polled_length;
             waiting.keys = 1;
-            waiting.since_ms = client->polled_since_ms;
+            waiting.waited_ms = now_ms - client->polled_since_ms;
         } else {
             continue;
         }
         each(context, &waiting);
     }
-}
-
-size_t torch_store_clients(const struct torch_store *store)
-{
-    return store->clients;
-}
-
-size_t torch_store_memory(struct torch_store *store)
-{
-    return torch_keys_used(&store->keys);
 }

@@ -15,8 +15,8 @@
 #include "base/error.h"
 #include "features/torch_store/torch_client.h"
 
-struct torch_store *torch_store_create(size_t memory_limit, const struct torch_store_ops *ops,
-                                       void *context);
+/* `answered`: see torch_client.h. */
+struct torch_store *torch_store_create(size_t memory_limit, void (*answered)(void *owner));
 void torch_store_destroy(struct torch_store *store); /* all clients have left */
 
 struct torch_client *torch_store_join(struct torch_store *store, void *owner);
@@ -27,9 +27,7 @@ void torch_store_leave(struct torch_client *client);
  * what is in its queue. */
 int torch_client_take(struct torch_client *client, const uint8_t *bytes, size_t length,
                       int64_t now_ms, struct error *err);
-bool torch_client_has_more(const struct torch_client *client);
-struct send_queue *torch_client_out(struct torch_client *client); /* to be sent to it */
-void torch_client_sent(struct torch_client *client);              /* something of it was consumed */
+void torch_client_sent(struct torch_client *client); /* something of its queue was consumed */
 
 /* A client that waits: in WAIT or BARRIER, or because it asks for a counter again and again, as
  * torch's store barrier does. */
@@ -37,11 +35,8 @@ struct torch_waiting {
     void *owner;
     const char *key;         /* the first one that is missing; borrowed until the store changes */
     size_t key_length, keys; /* of that key, and how many are missing */
-    int64_t since_ms;
+    int64_t waited_ms;
 };
 void torch_store_each_waiting(const struct torch_store *store, int64_t now_ms,
                               void (*each)(void *context, const struct torch_waiting *waiting),
                               void *context);
-
-size_t torch_store_clients(const struct torch_store *store);
-size_t torch_store_memory(struct torch_store *store);

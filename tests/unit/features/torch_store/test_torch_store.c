@@ -128,7 +128,7 @@ static void test_wait_ends(void **state)
     struct torch_world world;
     torch_world_begin(&world, 1 << 20);
     torch_world_validate(&world, 0, 3);
-    size_t memory = torch_store_memory(world.store);
+    size_t memory = torch_keys_used(&world.store->keys);
     torch_ask(&world, 0, "b", 12); /* nothing waits */
     torch_expect(&world, 0, "b", 1);
     torch_ask(&world, 0, "bis", 6, INT64_C(1), "/a");
@@ -155,7 +155,7 @@ static void test_wait_ends(void **state)
     torch_expect(&world, 3, "b", 0);
     torch_ask(&world, 1, "bsbsbsbs", 8, "/a", 8, "/b", 8, "/c", 8, "/n");
     torch_expect(&world, 1, "iiii", INT64_C(1), INT64_C(1), INT64_C(1), INT64_C(1));
-    assert_int_equal(torch_store_memory(world.store), memory); /* nothing is left of them */
+    assert_int_equal(torch_keys_used(&world.store->keys), memory); /* nothing is left of them */
     torch_world_end(&world);
 }
 
@@ -319,11 +319,11 @@ static void test_memory(void **state)
     torch_ask(&world, 0, "bs", 3, "/a");
     torch_ask(&world, 0, "bs", 8, "/a"); /* while its value is being sent */
     torch_expect(&world, 0, "si", value, INT64_C(1));
-    assert_int_equal(torch_store_memory(world.store), 0);
+    assert_int_equal(torch_keys_used(&world.store->keys), 0);
     torch_ask(&world, 0, "bss", 14, "/q", value);
     torch_ask(&world, 0, "bs", 15, "/q");
     torch_expect(&world, 0, "is", INT64_C(1), value);
-    assert_int_equal(torch_store_memory(world.store), 0);
+    assert_int_equal(torch_keys_used(&world.store->keys), 0);
     torch_ask(&world, 0, "bss", 1, "/a", value);
     assert_int_equal(torch_try(&world, 0, "bss", 9, "/a", value), -1); /* 800 KiB for a moment */
     torch_ask(&world, 1, "bss", 1, "/b", value);
@@ -331,7 +331,7 @@ static void test_memory(void **state)
     assert_string_equal(world.err.text, "the store is full (2048 MiB)");
     torch_ask(&world, 2, "bsbs", 8, "/a", 8, "/b"); /* the values have survived their clients */
     torch_expect(&world, 2, "ii", INT64_C(1), INT64_C(1));
-    assert_int_equal(torch_store_memory(world.store), 0);
+    assert_int_equal(torch_keys_used(&world.store->keys), 0);
     torch_world_end(&world);
 }
 
@@ -351,19 +351,21 @@ static void test_unread_answers(void **state)
     torch_ask(&world, 1, "bi", 10, (int64_t)KEYS); /* MULTI_GET of a value of 1 byte */
     for (int i = 0; i < KEYS; i++)
         torch_ask(&world, 1, "s", "/a");
-    assert_in_range(torch_store_memory(world.store), KEYS * 9 - 2 * TORCH_ANSWERS_FREE, KEYS * 9);
+    assert_in_range(torch_keys_used(&world.store->keys), KEYS * 9 - 2 * TORCH_ANSWERS_FREE,
+                    KEYS * 9);
     for (int i = 0; i < 2000; i++)
         torch_ask(&world, 2, "bs", 3, "/b");
-    assert_in_range(torch_store_memory(world.store), KEYS * 9 + 2000 * 64, KEYS * 9 + 2000 * 100);
-    world.store->keys.limit = torch_store_memory(world.store);
+    assert_in_range(torch_keys_used(&world.store->keys), KEYS * 9 + 2000 * 64,
+                    KEYS * 9 + 2000 * 100);
+    world.store->keys.limit = torch_keys_used(&world.store->keys);
     torch_ask(&world, 0, "bisbs", 6, INT64_C(1), "/a", 3, "/b");
     torch_expect(&world, 0, "bs", 0, value);
     for (int i = 0; i < 3; i++) { /* long values are shared, so many of them cost little */
         torch_ask(&world, 0, "bi", 10, INT64_C(16));
         for (int j = 0; j < 16; j++)
             torch_ask(&world, 0, "s", "/b");
-        assert_int_equal(send_queue_length(torch_client_out(world.clients[0])), 16 * (8 + 512));
-        send_queue_clear(torch_client_out(world.clients[0]));
+        assert_int_equal(send_queue_length(&world.clients[0]->out), 16 * (8 + 512));
+        send_queue_clear(&world.clients[0]->out);
         torch_client_sent(world.clients[0]);
     }
     assert_int_equal(torch_try(&world, 1, "bis", 6, INT64_C(1), "/a"), -1);
@@ -383,9 +385,9 @@ static void test_long_queries(void **state)
     memset(value, 'v', length);
     for (int i = 0; i < 8; i++)
         torch_ask(&world, i, "bsi", 1, "/a", INT64_C(100) << 20);
-    assert_int_equal(torch_store_memory(world.store), 0);
+    assert_int_equal(torch_keys_used(&world.store->keys), 0);
     assert_int_equal(torch_world_give(&world, 0, value, length), 0);
-    assert_in_range(torch_store_memory(world.store), length, 3 * length);
+    assert_in_range(torch_keys_used(&world.store->keys), length, 3 * length);
     assert_int_equal(torch_world_give(&world, 1, value, length), 0);
     assert_int_equal(torch_world_give(&world, 2, value, length), 0);
     assert_int_equal(torch_world_give(&world, 3, value, length), 0);
@@ -395,7 +397,7 @@ static void test_long_queries(void **state)
         torch_store_leave(world.clients[i]);
         world.clients[i] = NULL;
     }
-    assert_int_equal(torch_store_memory(world.store), 0);
+    assert_int_equal(torch_keys_used(&world.store->keys), 0);
     torch_world_end(&world);
 }
 
@@ -410,13 +412,13 @@ static void test_room_is_given_back(void **state)
     torch_world_validate(&world, 0, 0);
     memset(value, 'v', length);
     torch_ask(&world, 0, "bssbi", 1, "/a", value, 1, INT64_C(1)); /* a SET, and a part of another */
-    assert_in_range(torch_store_memory(world.store), length, length + 4096);
+    assert_in_range(torch_keys_used(&world.store->keys), length, length + 4096);
     torch_ask(&world, 0, "b", 'b');
     torch_ask(&world, 0, "sbs", "x", 3, "b");
     torch_expect(&world, 0, "s", "x");
     for (int i = 0; i < 2000; i++)
         torch_ask(&world, 0, "b", 7); /* GETNUMKEYS */
-    struct send_queue *out = torch_client_out(world.clients[0]);
+    struct send_queue *out = &world.clients[0]->out;
     assert_in_range(out->own.room, 2000 * 8, SIZE_MAX / 2);
     size_t sent;
     while (send_queue_next(out, &sent) != NULL)
@@ -442,7 +444,7 @@ static void test_replaced_values(void **state)
     }
     torch_ask(&world, 0, "bss", 14, "/q", value);
     torch_ask(&world, 4, "bs", 15, "/q");
-    assert_in_range(torch_store_memory(world.store), 4 * length, 5 * length);
+    assert_in_range(torch_keys_used(&world.store->keys), 4 * length, 5 * length);
     torch_ask(&world, 0, "bss", 1, "/b", value);
     assert_int_equal(torch_try(&world, 5, "bss", 1, "/c", value), -1);
     assert_string_equal(world.err.text, "the store is full (2048 MiB)");
@@ -467,7 +469,7 @@ static void test_turns(void **state)
     }
     for (int i = 0; i < QUERIES; i++)
         buf_putc(&queries, 17); /* LIST_KEYS */
-    struct send_queue *out = torch_client_out(world.clients[0]);
+    struct send_queue *out = &world.clients[0]->out;
     size_t got = 0, turns = 1, length;
     assert_int_equal(torch_world_give(&world, 0, buf_text(&queries), queries.length), 0);
     for (;; turns++) {
@@ -475,7 +477,7 @@ static void test_turns(void **state)
         for (; send_queue_next(out, &length) != NULL; got += length)
             send_queue_consume(out, length);
         torch_client_sent(world.clients[0]);
-        if (!torch_client_has_more(world.clients[0]))
+        if (!world.clients[0]->has_more)
             break;
         assert_int_equal(torch_client_take(world.clients[0], NULL, 0, 0, &world.err), 0);
     }
@@ -488,9 +490,9 @@ static void test_turns(void **state)
     torch_ask(&world, 1, "bss", 1, "/long", value);
     torch_ask(&world, 0, "bssbssbs", 9, "/long", "1", 9, "/long", "2", 3,
               "/2"); /* each copies it */
-    assert_true(torch_client_has_more(world.clients[0]));
+    assert_true(world.clients[0]->has_more);
     torch_expect(&world, 0, "");
-    for (int i = 0; torch_client_has_more(world.clients[0]); i++) {
+    for (int i = 0; world.clients[0]->has_more; i++) {
         assert_true(i < 2);
         torch_ask(&world, 1, "bs", 3, "/2"); /* others are served in between */
         torch_expect(&world, 1, "s", "x");
@@ -518,18 +520,24 @@ static void test_rubbish(void **state)
 
 /* Who waits */
 
+struct noted {
+    const struct torch_world *world;
+    struct buf text;
+};
+
 static void note_waiting(void *context, const struct torch_waiting *waiting)
 {
-    struct buf *out = context;
-    buf_printf(out, "%.*s/%zu since %d; ", (int)waiting->key_length, waiting->key, waiting->keys,
-               (int)waiting->since_ms);
+    struct noted *noted = context;
+    buf_printf(&noted->text, "%.*s/%zu since %d; ", (int)waiting->key_length, waiting->key,
+               waiting->keys, (int)(noted->world->now_ms - waiting->waited_ms));
 }
 
 static void expect_waiting(const struct torch_world *world, const char *text)
 {
-    struct buf out AUTO_BUF = BUF_INIT(1000);
-    torch_store_each_waiting(world->store, world->now_ms, note_waiting, &out);
-    assert_string_equal(buf_text(&out), text);
+    struct noted noted = {world, BUF_INIT(1000)};
+    torch_store_each_waiting(world->store, world->now_ms, note_waiting, &noted);
+    assert_string_equal(buf_text(&noted.text), text);
+    buf_destroy(&noted.text);
 }
 
 static void test_who_waits(void **state)

@@ -25,20 +25,18 @@ struct torch_world {
     struct error err;
 };
 
-static inline void torch_world_answered(void *context, void *owner)
+static inline void torch_world_answered(void *owner)
 {
-    struct torch_world *world = context;
-    assert_non_null(owner);
+    struct torch_world *world = owner;
     world->answered++;
 }
 
 static inline void torch_world_begin(struct torch_world *world, size_t memory)
 {
-    static const struct torch_store_ops ops = {torch_world_answered};
     *world = (struct torch_world){.piece = SIZE_MAX};
-    world->store = torch_store_create(memory, &ops, world);
+    world->store = torch_store_create(memory, torch_world_answered);
     for (int i = 0; i < TORCH_TEST_CLIENTS; i++)
-        world->clients[i] = torch_store_join(world->store, &world->clients[i]);
+        world->clients[i] = torch_store_join(world->store, world);
 }
 
 static inline void torch_world_end(struct torch_world *world)
@@ -47,7 +45,7 @@ static inline void torch_world_end(struct torch_world *world)
         if (world->clients[i] != NULL)
             torch_store_leave(world->clients[i]);
     }
-    assert_int_equal(torch_store_clients(world->store), 0);
+    assert_true(LIST_EMPTY(&world->store->all));
     torch_store_destroy(world->store);
 }
 
@@ -116,7 +114,7 @@ static inline void torch_expect(struct torch_world *world, int who, const char *
     va_start(args, format);
     struct buf wanted AUTO_BUF = torch_query_text(format, args), got AUTO_BUF = BUF_INIT(1 << 30);
     va_end(args);
-    struct send_queue *out = torch_client_out(world->clients[who]);
+    struct send_queue *out = &world->clients[who]->out;
     size_t length;
     const void *next = send_queue_next(out, &length);
     for (; next != NULL; next = send_queue_next(out, &length)) {
