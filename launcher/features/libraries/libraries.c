@@ -14,23 +14,11 @@
 
 const char libraries_feature[] = "which libraries each rank has loaded";
 
-static const struct {
-    const char *key, *title;
-} kinds[LIBRARY_KINDS] = {
+const struct library_words library_words[LIBRARY_KINDS] = {
 #define LIBRARY_ROW(name, key, title) [name] = {key, title},
     LIBRARY_LIST(LIBRARY_ROW)
 #undef LIBRARY_ROW
 };
-
-const char *library_key(enum library_kind kind)
-{
-    return kinds[kind].key;
-}
-
-const char *library_title(enum library_kind kind)
-{
-    return kinds[kind].title;
-}
 
 /* Does the name go on with ".so", or as in "libcudart-d0da41ae.so"? libnccl-net.so is a plugin. */
 static bool is_end_of_stem(const char *rest)
@@ -256,7 +244,7 @@ static void tell_two(const struct check *check, int first, int second, int count
     struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX);
     rank_ranges(check->listed, count, &text);
     buf_printf(&text, " %s two %s libraries in one process: ", count == 1 ? "has" : "have",
-               library_title(check->kind));
+               library_words[check->kind].title);
     put_file(&check->files[first], &text);
     buf_puts(&text, " and ");
     put_file(&check->files[second], &text);
@@ -306,7 +294,7 @@ static bool tell_if_different(const struct check *check, int one, int other)
     if (!differ(&check->files[one], &check->files[other]))
         return false;
     buf_printf(&text, "ranks of one program have loaded different %s libraries: ",
-               library_title(check->kind));
+               library_words[check->kind].title);
     put_group(check, one, &text);
     buf_puts(&text, "; ");
     put_group(check, other, &text);

@@ -29,8 +29,9 @@ enum library_kind {
         LIBRARY_KINDS
 };
 
-const char *library_key(enum library_kind kind);
-const char *library_title(enum library_kind kind);
+extern const struct library_words {
+    const char *key, *title;
+} library_words[LIBRARY_KINDS];
 
 /* By the name of the file, as in "libcudart-d0da41ae.so.11.0". LIBRARY_KINDS: none of them. */
 enum library_kind library_kind_of(const char *name);

@@ -269,23 +269,19 @@ static void close_part(struct job *job)
 static json_t *file_json(const struct library_file *file, int number,
                          const struct library_rank *ranks, size_t count)
 {
-    json_t *object = json_object(), *list = json_array();
+    json_t *list = json_array();
     const char *version = library_version(file->path);
-    bool has_id = file->id[0] != '\0';
     for (size_t i = 0; i < count; i++) {
         for (size_t j = 0; j < ranks[i].count; j++) {
             if (ranks[i].files[j] == number)
                 json_array_append_new(list, json_integer(ranks[i].rank));
         }
     }
-    json_object_set_new(object, "kind", json_string(library_key(file->kind)));
-    json_object_set_new(object, "title", json_string(library_title(file->kind)));
-    json_object_set_new(object, "version", version[0] != '\0' ? json_text(version) : json_null());
-    json_object_set_new(object, "build_id", has_id ? json_text(file->id) : json_null());
-    json_object_set_new(object, "path", json_text(file->path));
-    json_object_set_new(object, "deleted", json_boolean(file->deleted));
-    json_object_set_new(object, "ranks", list);
-    return object;
+    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:b, s:o}", "kind", library_words[file->kind].key,
+                     "title", library_words[file->kind].title, "version",
+                     version[0] != '\0' ? json_text(version) : json_null(), "build_id",
+                     file->id[0] != '\0' ? json_text(file->id) : json_null(), "path",
+                     json_text(file->path), "deleted", (int)file->deleted, "ranks", list);
 }
 
 static void add_difference(void *context, enum library_kind kind, bool same_process,

@@ -217,26 +217,21 @@ static size_t keep_running(const struct job *job, struct torch_rank *ranks)
 static json_t *table_of(const struct job *job, const Hvdrun__TorchWaits *store,
                         const struct torch_rank *ranks, size_t count, const char *text)
 {
-    json_t *table = json_object(), *waits = json_array(), *absent = json_array();
+    json_t *waits = json_array(), *absent = json_array();
     for (size_t i = 0; i < count; i++) {
         if (ranks[i].known && !ranks[i].connected)
             json_array_append_new(absent, json_integer(ranks[i].rank));
         if (ranks[i].key == NULL)
             continue;
-        json_t *wait = json_object();
-        json_object_set_new(wait, "rank", json_integer(ranks[i].rank));
-        json_object_set_new(wait, "key", json_text(ranks[i].key));
-        json_object_set_new(wait, "more_keys", json_integer((json_int_t)ranks[i].more_keys));
-        json_object_set_new(wait, "seconds", json_real((double)ranks[i].waited_ms / 1000));
-        json_array_append_new(waits, wait);
+        json_array_append_new(waits, json_pack("{s:i, s:o, s:I, s:f}", "rank", ranks[i].rank, "key",
+                                               json_text(ranks[i].key), "more_keys",
+                                               (json_int_t)ranks[i].more_keys, "seconds",
+                                               (double)ranks[i].waited_ms / 1000));
     }
-    json_object_set_new(table, "text", json_text(text));
-    json_object_set_new(table, "host",
-                        json_text(job->nodes[job_part(job, torch_waits)->node]->host));
-    json_object_set_new(table, "clients", json_integer(store->clients));
-    json_object_set_new(table, "waits", waits);
-    json_object_set_new(table, "not_connected", absent);
-    return table;
+    const char *host = job->nodes[job_part(job, torch_waits)->node]->host;
+    return json_pack("{s:o, s:o, s:I, s:o, s:o}", "text", json_text(text), "host", json_text(host),
+                     "clients", (json_int_t)store->clients, "waits", waits, "not_connected",
+                     absent);
 }
 
 static int first_absent(const struct torch_rank *ranks, size_t count)
