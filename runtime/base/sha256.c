@@ -205,19 +205,24 @@ void sha256_end(struct sha256 *hash, uint8_t out[SHA256_SIZE])
         out[i] = (uint8_t)(hash->state[i / 4] >> (24 - 8 * (i % 4)));
 }
 
-void sha256_text(const void *bytes, size_t length, char out[SHA256_TEXT_ROOM])
+void sha256_hex(const uint8_t hash[SHA256_SIZE], char out[SHA256_TEXT_ROOM])
 {
     static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < SHA256_SIZE; i++) {
+        out[2 * i] = digits[hash[i] >> 4];
+        out[2 * i + 1] = digits[hash[i] & 15];
+    }
+    out[2 * SHA256_SIZE] = '\0';
+}
+
+void sha256_text(const void *bytes, size_t length, char out[SHA256_TEXT_ROOM])
+{
     struct sha256 hash;
     uint8_t value[SHA256_SIZE];
     sha256_begin(&hash);
     sha256_add(&hash, bytes, length);
     sha256_end(&hash, value);
-    for (size_t i = 0; i < SHA256_SIZE; i++) {
-        out[2 * i] = digits[value[i] >> 4];
-        out[2 * i + 1] = digits[value[i] & 15];
-    }
-    out[2 * SHA256_SIZE] = '\0';
+    sha256_hex(value, out);
 }
 
 /* ---- HMAC ------------------------------------------------------------------------------------ */

@@ -108,15 +108,14 @@ static void move_app(const struct moves *moves, Hvdrun__App *app, const char *be
     move_variables(moves, app->env, app->n_env);
 }
 
-static void move_apps(const struct moves *moves, Hvdrun__Prepare *prepare)
+/* `here`: where the job would start without copies. */
+static void move_apps(const struct moves *moves, Hvdrun__Prepare *prepare, const char *here)
 {
-    char *here AUTO_FREE = prepare->wdir[0] != '\0' ? mem_strdup(prepare->wdir) : getcwd(NULL, 0);
-    char *to = here == NULL ? NULL : stage_move_path(moves->items, moves->count, "/", here);
-    char *folder AUTO_FREE = mem_strdup(to != NULL ? to : here != NULL ? here : "/");
+    char *to = stage_move_path(moves->items, moves->count, "/", here);
+    char *folder AUTO_FREE = mem_strdup(to != NULL ? to : here);
     for (size_t i = 0; i < prepare->n_apps; i++) {
         Hvdrun__App *app = prepare->apps[i];
-        const char *own = app->wdir[0] != '\0' ? app->wdir : here != NULL ? here : "/";
-        char *before AUTO_FREE = mem_strdup(own);
+        char *before AUTO_FREE = mem_strdup(app->wdir[0] != '\0' ? app->wdir : here);
         if (app->wdir[0] != '\0')
             replace(&app->wdir, stage_move_path(moves->items, moves->count, "/", app->wdir));
         move_app(moves, app, before, app->wdir[0] != '\0' ? app->wdir : folder);
@@ -165,12 +164,14 @@ static void make_link(struct stage_places *places, struct stage_place *place,
 void stage_places_adapt(struct stage_places *places, Hvdrun__Prepare *prepare)
 {
     struct moves moves = moves_of(places);
-    char *folder AUTO_FREE = prepare->wdir[0] != '\0' ? mem_strdup(prepare->wdir) : getcwd(NULL, 0);
+    char *here AUTO_FREE = prepare->wdir[0] != '\0' ? mem_strdup(prepare->wdir) : getcwd(NULL, 0);
+    if (here == NULL) /* the folder was removed */
+        here = mem_strdup("/");
     for (size_t i = 0; i < places->count; i++) {
         if (places->items[i].dest[0] != '\0' && places->items[i].link == NULL)
-            make_link(places, &places->items[i], &moves, folder != NULL ? folder : "/");
+            make_link(places, &places->items[i], &moves, here);
     }
-    move_apps(&moves, prepare);
+    move_apps(&moves, prepare, here);
     move_variables(&moves, prepare->base_env, prepare->n_base_env);
     move_variables(&moves, prepare->host_env, prepare->n_host_env);
     add_variable(places, prepare);

@@ -54,16 +54,29 @@ static size_t piece_size(const struct stage_file *file)
     return file->size < STAGE_CHUNK ? (size_t)file->size + 1 : STAGE_CHUNK;
 }
 
-static bool has_hash(const struct stage_copy *copy, const char *path, const struct stage_file *file)
+static int fails(const char *path, struct error *err)
+{
+    return stage_store_fails(errno, "cannot write", path, err);
+}
+
+/* Reads a file of this host, and writes what it has to another one, `out`, unless that is -1. 1:
+ * it has that content. 0: it does not. */
+static int read_content(const struct stage_copy *copy, const char *from, int out, const char *to,
+                        const struct stage_file *file, struct error *err)
 {
     const size_t size = piece_size(file);
     uint8_t found[SHA256_SIZE], *piece AUTO_FREE = mem_alloc(size);
     struct sha256 hash;
-    int fd AUTO_FD = fd_open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
-    ssize_t got = fd < 0 ? -1 : fd_read(fd, piece, size);
+    int in AUTO_FD = fd_open(from, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+    ssize_t got = in < 0 ? -1 : fd_read(in, piece, size);
     sha256_begin(&hash);
-    for (; got > 0 && go_on(copy, NULL) == 0; got = fd_read(fd, piece, size))
+    for (; got > 0; got = fd_read(in, piece, size)) {
+        if (out >= 0 && fd_write_all(out, piece, (size_t)got) < 0)
+            return fails(to, err);
         sha256_add(&hash, piece, (size_t)got);
+        if (go_on(copy, err) < 0)
+            return -1;
+    }
     sha256_end(&hash, found);
     return got == 0 && memcmp(found, file->hash, sizeof(found)) == 0;
 }
@@ -85,7 +98,7 @@ static bool is_good(const struct stage_copy *copy, const char *path, const struc
         return S_ISDIR(info.st_mode);
     if (file->kind == 'l')
         return S_ISLNK(info.st_mode) && stage_link_leads(path, file->target);
-    return has_stamp(&info, file) && (!reads || has_hash(copy, path, file));
+    return has_stamp(&info, file) && (!reads || read_content(copy, path, -1, NULL, file, NULL) > 0);
 }
 
 /* NULL, or what in the copy is not as it was. */
@@ -136,11 +149,10 @@ static int take_whole(struct stage_copy *copy, struct error *err)
     bool fresh = stage_store_is_fresh(&copy->store, copy->id);
     const char *bad = damaged(copy, !fresh);
     if (bad == NULL) {
-        char *boot AUTO_FREE = stage_boot_id();
         use(copy);
         copy->was_there = true;
         if (!fresh)
-            (void)!stage_store_mark(folder, "boot", boot, NULL);
+            (void)!stage_store_refresh(folder, NULL);
         return check_links(copy, folder, err) < 0 ? -1 : 1;
     }
     if (go_on(copy, err) < 0)
@@ -156,11 +168,6 @@ static int take_whole(struct stage_copy *copy, struct error *err)
 }
 
 /* Building */
-
-static int fails(const char *path, struct error *err)
-{
-    return stage_store_fails(errno, "cannot write", path, err);
-}
 
 /* The file ends: sets what the list says. Closes it. */
 static int finish_file(int *fd, const char *path, const struct stage_file *file, struct error *err)
@@ -203,33 +210,17 @@ static int make_frame(struct stage_copy *copy, struct error *err)
     return 0;
 }
 
-/* Reads a file of this host into a new one. 1: done. 0: it does not have that content. */
-static int copy_content(struct stage_copy *copy, const char *from, const char *to,
+/* The same into a new file. */
+static int copy_content(const struct stage_copy *copy, const char *from, const char *to,
                         const struct stage_file *file, struct error *err)
 {
-    const size_t size = piece_size(file);
-    uint8_t found[SHA256_SIZE], *piece AUTO_FREE = mem_alloc(size);
-    struct sha256 hash;
-    int in AUTO_FD = fd_open(from, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
-    int out AUTO_FD = in < 0 ? -1 : create_file(to, err);
-    if (in < 0)
-        return 0;
-    if (out < 0)
-        return -1;
-    sha256_begin(&hash);
-    ssize_t got = fd_read(in, piece, size);
-    for (; got > 0; got = fd_read(in, piece, size)) {
-        if (fd_write_all(out, piece, (size_t)got) < 0)
-            return fails(to, err);
-        sha256_add(&hash, piece, (size_t)got);
-        if (go_on(copy, err) < 0)
-            return -1;
-    }
-    sha256_end(&hash, found);
-    if (got == 0 && memcmp(found, file->hash, sizeof(found)) == 0)
+    int out AUTO_FD = create_file(to, err);
+    int result = out < 0 ? -1 : read_content(copy, from, out, to, file, err);
+    if (result > 0)
         return finish_file(&out, to, file, err) < 0 ? -1 : 1;
-    unlink(to);
-    return 0;
+    if (result == 0)
+        unlink(to);
+    return result;
 }
 
 /* Other copies */
@@ -368,7 +359,7 @@ int stage_copy_begin(struct stage_copy *copy, const struct stage_copy_config *co
 bool stage_copy_lacks(const struct stage_copy *copy, uint64_t chunk)
 {
     const struct stage_list *list = &copy->list;
-    uint64_t at = chunk * STAGE_CHUNK, end = at + stage_list_chunk_size(list, chunk);
+    uint64_t at = chunk * STAGE_CHUNK, end = at + stage_chunk_size(list->stream, chunk);
     bool lacks = false;
     size_t i = copy->complete ? list->content_count : stage_list_find(list, at);
     for (; !lacks && i < list->content_count && list->files[list->contents[i]].at < end; i++)
@@ -439,7 +430,6 @@ static int close_folders(struct stage_copy *copy, struct error *err)
 static int write_marks(struct stage_copy *copy, struct error *err)
 {
     char *path AUTO_FREE = mem_printf("%s/list", copy->folder);
-    char *boot AUTO_FREE = stage_boot_id();
     int fd AUTO_FD = create_file(path, err);
     if (fd < 0)
         return -1;
@@ -447,7 +437,7 @@ static int write_marks(struct stage_copy *copy, struct error *err)
         return fails(path, err);
     if (copy->config.keep.bytes == 0 && stage_store_mark(copy->folder, "once", "", err) < 0)
         return -1;
-    return stage_store_mark(copy->folder, "boot", boot, err);
+    return stage_store_refresh(copy->folder, err);
 }
 
 /* What was built, if anything. */
@@ -512,7 +502,7 @@ void stage_copy_close(struct stage_copy *copy)
             stage_store_remove(&copy->store, copy->id);
     }
     drop(copy);
-    stage_store_close(&copy->store);
+    mem_free_at(&copy->store.path);
     stage_list_destroy(&copy->list);
     mem_free_at(&copy->has);
     *copy = (struct stage_copy){.lock = -1, .fd = -1};

@@ -13,27 +13,17 @@
 #define FILE_MAX ((uint64_t)1 << 60)
 #define NANOSECONDS_MAX 999999999
 
-static void put_hash(struct buf *out, const uint8_t hash[SHA256_SIZE])
-{
-    static const char digits[] = "0123456789abcdef";
-    char text[2 * SHA256_SIZE];
-    for (size_t i = 0; i < SHA256_SIZE; i++) {
-        text[2 * i] = digits[hash[i] >> 4];
-        text[2 * i + 1] = digits[hash[i] & 15];
-    }
-    buf_append(out, text, sizeof(text));
-}
-
 int stage_list_put(struct buf *out, const struct stage_file *file)
 {
     size_t target = file->kind == 'l' ? strlen(file->target) + 1 : 0;
+    char hash[SHA256_TEXT_ROOM];
     if (out->length + strlen(file->name) + target + 200 > STAGE_LIST_MAX)
         return -1;
     buf_putc(out, file->kind);
     if (stage_file_is_plain(file)) {
-        buf_printf(out, " %" PRIu64 " %" PRId64 " %u ", file->size, file->seconds,
-                   file->nanoseconds);
-        put_hash(out, file->hash);
+        sha256_hex(file->hash, hash);
+        buf_printf(out, " %" PRIu64 " %" PRId64 " %u %s", file->size, file->seconds,
+                   file->nanoseconds, hash);
     } else {
         buf_puts(out, " -");
     }
@@ -243,11 +233,6 @@ size_t stage_chunk_size(uint64_t stream, uint64_t chunk)
         return 0;
     uint64_t rest = stream - chunk * STAGE_CHUNK;
     return rest < STAGE_CHUNK ? (size_t)rest : STAGE_CHUNK;
-}
-
-size_t stage_list_chunk_size(const struct stage_list *list, uint64_t chunk)
-{
-    return stage_chunk_size(list->stream, chunk);
 }
 
 size_t stage_list_find(const struct stage_list *list, uint64_t at)

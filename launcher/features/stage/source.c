@@ -264,7 +264,7 @@ static int read_part(struct stage_source *source, size_t file, uint64_t at, uint
 int stage_source_read(struct stage_source *source, uint64_t chunk, uint8_t *out, struct error *err)
 {
     const struct stage_list *list = &source->list;
-    uint64_t at = chunk * STAGE_CHUNK, end = at + stage_list_chunk_size(list, chunk);
+    uint64_t at = chunk * STAGE_CHUNK, end = at + stage_chunk_size(list->stream, chunk);
     for (size_t i = stage_list_find(list, at); at < end; i++) {
         const struct stage_file *file = &list->files[list->contents[i]];
         uint64_t until = file->at + file->size < end ? file->at + file->size : end;
@@ -336,7 +336,7 @@ int stage_roots_read(struct stage_roots *roots, size_t root, uint64_t chunk,
 {
     struct stage_source *source = &roots->items[root].source;
     for (size_t i = 0; i < count; i++) {
-        blocks[i] = shared_block_create(stage_list_chunk_size(&source->list, chunk + i));
+        blocks[i] = shared_block_create(stage_chunk_size(source->list.stream, chunk + i));
         atomic_fetch_add(&roots->watch.beat, 1);
         if (stage_source_read(source, chunk + i, blocks[i]->bytes, err) < 0)
             return -1;

@@ -43,7 +43,7 @@ int stage_source_scan(struct stage_source *source, struct error *err);
 /* Adds the names in a folder, in their order. -1: those that could be read are there. */
 int stage_names_read(const char *path, struct strv *names, struct error *err);
 
-/* `out` has room for stage_list_chunk_size(). */
+/* `out` has room for stage_chunk_size(). */
 int stage_source_read(struct stage_source *source, uint64_t chunk, uint8_t *out, struct error *err);
 
 /* All roots of a job, and their bytes for the hosts. */

@@ -106,9 +106,8 @@ static inline bool stage_file_is_plain(const struct stage_file *file)
 const struct stage_file *stage_list_entry(const struct stage_list *list, const char *below);
 
 uint64_t stage_list_chunks(const struct stage_list *list);
-/* How many bytes the chunk has; 0: it does not exist. */
+/* How many bytes the chunk of a stream has; 0: it does not exist. */
 size_t stage_chunk_size(uint64_t stream, uint64_t chunk);
-size_t stage_list_chunk_size(const struct stage_list *list, uint64_t chunk);
 
 /* The first of list->contents that ends behind this place of the stream; content_count: none does.
  */

@@ -35,7 +35,6 @@ struct staged_node {
     uint32_t root;    /* that it gets, or waits for */
     bool sent;        /* its list */
     int64_t heard_ms; /* the last sign of progress, on the job's clock; STAGED */
-    uint64_t had;     /* bytes that were there */
 };
 
 /* What the thread works on; between tasks it is the part's. */
@@ -313,12 +312,12 @@ static bool delays(struct job *job, struct node_link *node)
 
 /* Answers */
 
-static void has_root(struct staging *own, struct staged_node *node)
+static void has_root(struct staging *own, struct staged_node *node, uint64_t had)
 {
     struct job *job = own->job;
     struct node_link *link = node->node;
     log_info(&job->log, "%s: has %s (%llu of %llu bytes were there)", link->host,
-             own->work->roots.items[node->root].named, (unsigned long long)node->had,
+             own->work->roots.items[node->root].named, (unsigned long long)had,
              (unsigned long long)own->work->roots.items[node->root].source.list.stream);
     fanout_host_clear(&node->host);
     if (++node->root < own->work->roots.count) {
@@ -357,8 +356,7 @@ static int take_staged(struct job *job, struct node_link *link, const struct age
     if (message->over) {
         if (!node->host.wants || node->host.taken != node->host.total)
             return -1;
-        node->had = message->had;
-        has_root(own, node);
+        has_root(own, node, message->had);
     }
     pump(own);
     return 0;

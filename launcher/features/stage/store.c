@@ -22,6 +22,7 @@
 
 #define LOOKS 100 /* others have a lock for a moment */
 #define LOOK_MS 10
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
 #define BOOT_MAX 128
 #define AGE_USUAL_MS ((int64_t)7 * 24 * 3600 * 1000)
 
@@ -96,11 +97,6 @@ int stage_store_open(const char *place, struct stage_watch *watch, struct stage_
                          path);
     store->path = mem_strdup(path);
     return 0;
-}
-
-void stage_store_close(struct stage_store *store)
-{
-    mem_free_at(&store->path);
 }
 
 /* Locks */
@@ -379,20 +375,24 @@ int stage_store_mark(const char *folder, const char *name, const char *text, str
     return 0;
 }
 
-char *stage_boot_id(void)
+static char *read_boot(const char *path)
 {
     struct buf text = BUF_INIT(BOOT_MAX);
-    (void)!fd_read_file("/proc/sys/kernel/random/boot_id", &text, NULL);
+    (void)!fd_read_file(path, &text, NULL);
     return buf_take(&text);
+}
+
+int stage_store_refresh(const char *folder, struct error *err)
+{
+    char *boot AUTO_FREE = read_boot(BOOT_ID);
+    return stage_store_mark(folder, "boot", boot, err);
 }
 
 bool stage_store_is_fresh(const struct stage_store *store, const char *id)
 {
     char *path AUTO_FREE = mem_printf("%s/%s/boot", store->path, id);
-    char *boot AUTO_FREE = stage_boot_id();
-    struct buf text AUTO_BUF = BUF_INIT(BOOT_MAX);
-    return boot[0] != '\0' && fd_read_file(path, &text, NULL) == 0 &&
-           strcmp(buf_text(&text), boot) == 0;
+    char *boot AUTO_FREE = read_boot(BOOT_ID), *then AUTO_FREE = read_boot(path);
+    return boot[0] != '\0' && strcmp(then, boot) == 0;
 }
 
 /* --stage-keep */

@@ -48,14 +48,13 @@ void stage_keep_choose(const struct stage_keep *keep, struct stage_kept *copies,
                        uint64_t coming, int64_t now_ms);
 
 struct stage_store {
-    char *path; /* owned */
+    char *path; /* owned; the caller of stage_store_open() frees it */
     struct stage_watch *watch;
 };
 
 /* `place` "": TMPDIR, or /tmp. Creates what is missing. -1: the folder is not safe. */
 int stage_store_open(const char *place, struct stage_watch *watch, struct stage_store *store,
                      struct error *err);
-void stage_store_close(struct stage_store *store); /* accepts an all-zero struct */
 
 /* -1, with the errno `code` of what could not be done. A full disk and a quota read alike. */
 int stage_store_fails(int code, const char *what, const char *path, struct error *err);
@@ -91,4 +90,4 @@ int stage_store_tidy(const struct stage_store *store, const struct stage_keep *k
 /* ID/boot is of the present boot. */
 bool stage_store_is_fresh(const struct stage_store *store, const char *id);
 int stage_store_mark(const char *folder, const char *name, const char *text, struct error *err);
-char *stage_boot_id(void); /* the caller frees it */
+int stage_store_refresh(const char *folder, struct error *err); /* it is, from now on */

@@ -141,7 +141,7 @@ static int send(struct place *p, struct stage_source *source, struct stage_copy 
                 uint64_t chunk, struct error *err)
 {
     assert_int_equal(stage_source_read(source, chunk, p->chunk, err), 0);
-    return stage_copy_write(copy, chunk, p->chunk, stage_list_chunk_size(&source->list, chunk),
+    return stage_copy_write(copy, chunk, p->chunk, stage_chunk_size(source->list.stream, chunk),
                             err);
 }
 

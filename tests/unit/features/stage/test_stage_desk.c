@@ -86,7 +86,7 @@ static void fill_chunk(const struct desk *desk, uint64_t chunk, Hvdrun__Stage *m
     *message = (Hvdrun__Stage)HVDRUN__STAGE__INIT;
     message->root = desk->roots - 1;
     message->chunk = chunk;
-    message->bytes = (ProtobufCBinaryData){stage_list_chunk_size(&desk->list, chunk),
+    message->bytes = (ProtobufCBinaryData){stage_chunk_size(desk->list.stream, chunk),
                                            desk->bytes + chunk * STAGE_CHUNK};
 }
 

@@ -58,9 +58,9 @@ static void test_contents(void **state)
     assert_int_equal(list.files[3].hash[31], 3);
     assert_string_equal(list.files[4].target, "somewhere");
     assert_int_equal(stage_list_chunks(&list), 2);
-    assert_int_equal(stage_list_chunk_size(&list, 0), STAGE_CHUNK);
-    assert_int_equal(stage_list_chunk_size(&list, 1), 200);
-    assert_int_equal(stage_list_chunk_size(&list, 2), 0);
+    assert_int_equal(stage_chunk_size(list.stream, 0), STAGE_CHUNK);
+    assert_int_equal(stage_chunk_size(list.stream, 1), 200);
+    assert_int_equal(stage_chunk_size(list.stream, 2), 0);
     assert_int_equal(stage_list_find(&list, 0), 0);
     assert_int_equal(stage_list_find(&list, 99), 0);
     assert_int_equal(stage_list_find(&list, 100), 1);
