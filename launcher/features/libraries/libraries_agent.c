@@ -40,8 +40,8 @@ struct item {
 struct work {
     struct thread_share share;
     struct item *items;
-    Hvdrun__Libraries message; /* its ranks are in the order of the items */
-    size_t count, next;        /* where the next look begins */
+    Hvdrun__Libraries *message; /* its ranks are in the order of the items */
+    size_t count, next;         /* where the next look begins */
     int64_t deadline_ms;
     struct buf maps; /* the thread's */
 };
@@ -100,8 +100,8 @@ static void put_libraries(struct work *work, size_t number, pid_t pid,
     fd_close(&source.memory);
     fd_close(&source.pages);
     thread_share_lock(&work->share);
-    work->message.ranks[number]->libraries = list;
-    work->message.ranks[number]->n_libraries = count;
+    work->message->ranks[number]->libraries = list;
+    work->message->ranks[number]->n_libraries = count;
     thread_share_unlock(&work->share);
 }
 
@@ -116,28 +116,13 @@ static bool look_at(struct work *work, size_t number, pid_t pid)
     return count > 0;
 }
 
-static void clear(Hvdrun__Libraries *message)
-{
-    for (size_t i = 0; i < message->n_ranks; i++) {
-        Hvdrun__RankLibraries *rank = message->ranks[i];
-        for (size_t k = 0; k < rank->n_libraries; k++) {
-            free(rank->libraries[k]->path);
-            free(rank->libraries[k]->id);
-            free(rank->libraries[k]);
-        }
-        free(rank->libraries);
-        free(rank);
-    }
-    free(message->ranks);
-}
-
 static void free_work(struct thread_share *all)
 {
     struct work *work = (struct work *)all;
     for (size_t i = 0; i < work->count; i++)
         free(work->items[i].pids);
     free(work->items);
-    clear(&work->message);
+    hvdrun__libraries__free_unpacked(work->message, NULL);
     buf_destroy(&work->maps);
     free(work);
 }
@@ -150,7 +135,7 @@ static void look_at_worker(struct work *work, size_t number)
     while (looked < item->count && !found && clock_mono_ms() < work->deadline_ms)
         found = look_at(work, number, item->pids[looked++]);
     thread_share_lock(&work->share);
-    work->message.ranks[number]->missing = !found && looked < item->count;
+    work->message->ranks[number]->missing = !found && looked < item->count;
     thread_share_unlock(&work->share);
 }
 
@@ -179,13 +164,13 @@ static void add_worker(void *context, uint32_t seat, pid_t pid)
     pid_t *below AUTO_FREE = NULL;
     size_t count = descendants_in(walk->processes, pid, &below);
     count = count < PROCESSES_MAX ? count : PROCESSES_MAX;
-    Hvdrun__RankLibraries *rank = mem_alloc(sizeof(*rank)), ***ranks = &work->message.ranks;
+    Hvdrun__RankLibraries *rank = mem_alloc(sizeof(*rank)), ***ranks = &work->message->ranks;
     hvdrun__rank_libraries__init(rank);
     rank->seat = seat;
     rank->worker = (uint32_t)pid;
     rank->missing = true;
     *ranks = mem_resize_array(*ranks, work->count + 1, sizeof(rank));
-    (*ranks)[work->message.n_ranks++] = rank;
+    (*ranks)[work->message->n_ranks++] = rank;
     work->items = mem_resize_array(work->items, work->count + 1, sizeof(*work->items));
     struct item *item = &work->items[work->count++];
     *item = (struct item){mem_array(count + 1, sizeof(*item->pids)), count + 1};
@@ -200,8 +185,9 @@ static struct work *work_create(const struct crews *crews, size_t first)
     struct walk walk = {work, descendants_table_read(ASKED_THREADS)};
     *work = (struct work){.next = first,
                           .deadline_ms = clock_mono_ms() + LOOK_MS,
-                          .message = HVDRUN__LIBRARIES__INIT,
+                          .message = mem_alloc(sizeof(*work->message)),
                           .maps = BUF_INIT(MAPS_MAX)};
+    hvdrun__libraries__init(work->message);
     crews_walk_live(crews, add_worker, &walk);
     descendants_table_destroy(walk.processes);
     return work;
@@ -236,14 +222,14 @@ static void answer(struct agent *agent, const struct asked *asked, const Protobu
     struct work *work = work_create(agent->crews, own->next);
     struct work **place = free_place(own);
     if (place == NULL || work->count == 0) {
-        asked_answer(asked, &work->message.base);
+        asked_answer(asked, &work->message->base);
         free_work(&work->share);
         return;
     }
     (void)thread_share_start(&work->share, "libraries", look, free_work); /* else all is missing */
     bool over = thread_share_is_over(&work->share, clock_mono_ms() + 2 * LOOK_MS);
     thread_share_lock(&work->share);
-    asked_answer(asked, &work->message.base);
+    asked_answer(asked, &work->message->base);
     own->next = work->next;
     thread_share_unlock(&work->share);
     if (over)

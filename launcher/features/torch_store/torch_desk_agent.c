@@ -114,7 +114,7 @@ static void crew(struct agent *agent, struct crew_config *config, const Hvdrun__
 /* Who waits */
 
 struct waits_answer {
-    Hvdrun__TorchWaits message;
+    Hvdrun__TorchWaits *message;
     struct torch_sockets sockets;
     struct descendants_table *processes;
     uint32_t seat; /* of the present worker */
@@ -140,7 +140,7 @@ static void add_wait(void *context, const struct torch_waiting *waiting)
 
 static void add_connection(struct waits_answer *answer, const struct torch_socket *socket)
 {
-    Hvdrun__TorchWaits *message = &answer->message;
+    Hvdrun__TorchWaits *message = answer->message;
     size_t count = message->n_connections;
     Hvdrun__TorchConnection *connection = mem_alloc(sizeof(*connection));
     hvdrun__torch_connection__init(connection);
@@ -196,7 +196,7 @@ static void look_at_worker(void *context, uint32_t seat, pid_t pid)
         seen = look_at_process(answer, below[i]) && seen;
     if (seen)
         return;
-    Hvdrun__TorchWaits *message = &answer->message;
+    Hvdrun__TorchWaits *message = answer->message;
     message->hidden =
         mem_resize_array(message->hidden, message->n_hidden + 1, sizeof(*message->hidden));
     message->hidden[message->n_hidden++] = seat;
@@ -217,42 +217,27 @@ static void look_at_workers(struct waits_answer *answer, const struct crews *cre
     snprintf(store.address, sizeof(store.address), "%s", request->address);
     read_sockets(&answer->sockets, "/proc/net/tcp", &store);
     read_sockets(&answer->sockets, "/proc/net/tcp6", &store);
-    answer->message.looked = true;
+    answer->message->looked = true;
     answer->processes = descendants_table_read(ASKED_THREADS);
     crews_walk_live(crews, look_at_worker, answer);
     descendants_table_destroy(answer->processes);
     torch_sockets_destroy(&answer->sockets);
 }
 
-static void clear_waits(Hvdrun__TorchWaits *message)
-{
-    for (size_t i = 0; i < message->n_waits; i++) {
-        free(message->waits[i]->address);
-        free(message->waits[i]->key);
-        free(message->waits[i]);
-    }
-    for (size_t i = 0; i < message->n_connections; i++) {
-        free(message->connections[i]->address);
-        free(message->connections[i]);
-    }
-    free(message->hidden);
-    free(message->waits);
-    free(message->connections);
-}
-
 static void answer(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)
 {
     const struct torch_desk *desk = agent_own(agent, torch_desk);
     const Hvdrun__TorchWaitsRequest *wanted = (const Hvdrun__TorchWaitsRequest *)request;
-    struct waits_answer answer = {.message = HVDRUN__TORCH_WAITS__INIT};
+    struct waits_answer answer = {.message = mem_alloc(sizeof(*answer.message))};
+    hvdrun__torch_waits__init(answer.message);
     if (desk != NULL && desk->server != NULL) {
-        answer.message.clients = (uint32_t)torch_server_clients(desk->server);
-        torch_server_each_waiting(desk->server, add_wait, &answer.message);
+        answer.message->clients = (uint32_t)torch_server_clients(desk->server);
+        torch_server_each_waiting(desk->server, add_wait, answer.message);
     }
     if (wanted->address[0] != '\0')
         look_at_workers(&answer, agent->crews, wanted);
-    asked_answer(asked, &answer.message.base);
-    clear_waits(&answer.message);
+    asked_answer(asked, &answer.message->base);
+    hvdrun__torch_waits__free_unpacked(answer.message, NULL);
 }
 
 static void close_part(struct agent *agent)
