@@ -75,7 +75,7 @@ static void free_sent(struct parcel *parcel)
 
 static const struct tree_shape *shape_of(const struct world *world)
 {
-    return tree_routes_shape(world->routes);
+    return &world->routes->shape;
 }
 
 /* The network */
@@ -689,7 +689,7 @@ static void begin(struct world *world)
 static void clear(struct world *world)
 {
     network_clear(&world->network);
-    world->outcome.again = (uint64_t)outbox_repeated(world->outbox);
+    world->outcome.again = (uint64_t)outbox_counts(world->outbox)->repeated;
     outbox_destroy(world->outbox);
     free(world->agents);
     tree_routes_destroy(world->routes);

@@ -27,14 +27,14 @@ struct outbox {
     size_t count, room;
     uint64_t run; /* of items that follow each other and have the same block */
     int64_t now;  /* ticks */
-    int64_t passed, repeated;
+    struct outbox_counts counts;
 };
 
 struct outbox *outbox_create(const struct tree_routes *routes, int64_t limit,
                              const struct outbox_ops *ops, void *context)
 {
     struct outbox *outbox = mem_alloc(sizeof(*outbox));
-    const struct tree_shape *shape = tree_routes_shape(routes);
+    const struct tree_shape *shape = &routes->shape;
     size_t copies = (size_t)shape->radix * (size_t)tree_levels(shape);
     *outbox =
         (struct outbox){.routes = routes, .ops = ops, .context = context, .size = shape->size};
@@ -122,7 +122,7 @@ static void go(struct outbox *outbox, int place, int way)
     parcel->holds++;
     if (outbox->count == 1)
         outbox->ops->ready(outbox->context);
-    outbox->passed += way != PARCEL_OWN_LINK;
+    outbox->counts.passed += way != PARCEL_OWN_LINK;
     parcels_out_goes(&outbox->outs[place], way, outbox->now);
 }
 
@@ -178,7 +178,7 @@ bool outbox_tick(struct outbox *outbox)
 
 void outbox_return(struct outbox *outbox, int place)
 {
-    outbox->repeated += parcels_out_return(&outbox->outs[place]);
+    outbox->counts.repeated += parcels_out_return(&outbox->outs[place]);
     send_next(outbox, place);
 }
 
@@ -220,12 +220,7 @@ size_t outbox_waiting(const struct outbox *outbox, int place)
     return outbox->hops[place].bytes + parcels_out_held(&outbox->outs[place]);
 }
 
-int64_t outbox_passed(const struct outbox *outbox)
+const struct outbox_counts *outbox_counts(const struct outbox *outbox)
 {
-    return outbox->passed;
-}
-
-int64_t outbox_repeated(const struct outbox *outbox)
-{
-    return outbox->repeated;
+    return &outbox->counts;
 }

@@ -47,5 +47,8 @@ bool outbox_is_late(const struct outbox *outbox, int place);
 bool outbox_on_own_link(const struct outbox *outbox, int place); /* what was sent last */
 /* Bytes that are not on its link yet, and may have to go there. */
 size_t outbox_waiting(const struct outbox *outbox, int place);
-int64_t outbox_passed(const struct outbox *outbox); /* parcels sent through others */
-int64_t outbox_repeated(const struct outbox *outbox);
+
+struct outbox_counts {
+    int64_t passed, repeated; /* parcels sent through others; sent again */
+};
+const struct outbox_counts *outbox_counts(const struct outbox *outbox);

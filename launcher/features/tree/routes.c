@@ -64,12 +64,6 @@ int tree_toward(const struct tree_shape *shape, int from, int to)
 
 enum edge { EDGE_NONE, EDGE_UP, EDGE_GIVEN_UP };
 
-struct tree_routes {
-    struct tree_shape shape;
-    unsigned char *edges; /* of each place to its parent */
-    int through;
-};
-
 struct tree_routes *tree_routes_create(int size)
 {
     struct tree_routes *routes = mem_alloc(sizeof(*routes));
@@ -83,11 +77,6 @@ void tree_routes_destroy(struct tree_routes *routes)
     if (routes != NULL)
         free(routes->edges);
     free(routes);
-}
-
-const struct tree_shape *tree_routes_shape(const struct tree_routes *routes)
-{
-    return &routes->shape;
 }
 
 bool tree_routes_is_direct(const struct tree_routes *routes, int place)
@@ -140,9 +129,4 @@ int tree_routes_blame(const struct tree_routes *routes, int place,
         above = parent;
     }
     return blamed;
-}
-
-int tree_routes_through(const struct tree_routes *routes)
-{
-    return routes->through;
 }

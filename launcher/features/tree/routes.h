@@ -40,11 +40,14 @@ int tree_levels(const struct tree_shape *shape); /* of agents */
  * `from`. */
 int tree_toward(const struct tree_shape *shape, int from, int to);
 
-struct tree_routes;
+struct tree_routes {
+    struct tree_shape shape;
+    unsigned char *edges; /* of each place to its parent */
+    int through;          /* how many are not direct */
+};
 
 struct tree_routes *tree_routes_create(int size);
 void tree_routes_destroy(struct tree_routes *routes); /* accepts NULL */
-const struct tree_shape *tree_routes_shape(const struct tree_routes *routes);
 
 /* It has connected to its parent. false: that was given up before. */
 bool tree_routes_connect(struct tree_routes *routes, int place);
@@ -61,5 +64,3 @@ int tree_routes_hop(const struct tree_routes *routes, int place);
  * its way below which something is late. -1: it is direct. */
 int tree_routes_blame(const struct tree_routes *routes, int place,
                       bool (*is_late)(void *context, int place), void *context);
-
-int tree_routes_through(const struct tree_routes *routes); /* how many are not direct */

@@ -16,14 +16,6 @@ struct sent {
     struct shared_block *block; /* the rest */
 };
 
-struct tree_sender {
-    struct job *job;
-    struct outbox *outbox;
-    void (*late)(void *context, int place);
-    void *context;
-    struct loop_timer *flush, *tick;
-};
-
 static void free_sent(struct parcel *parcel)
 {
     struct sent *sent = (struct sent *)parcel;
@@ -96,37 +88,24 @@ static void tick(void *context)
         loop_timer_set(sender->tick, TREE_TICK_MS);
 }
 
-struct tree_sender *tree_sender_create(struct job *job, const struct tree_routes *routes,
-                                       int64_t limit, void (*late_place)(void *context, int place),
-                                       void *context)
+void tree_sender_open(struct tree_sender *sender, const struct tree_routes *routes, int64_t limit)
 {
     static const struct outbox_ops ops = {takes, ready, send_parcels, late, behind, free_sent};
-    struct tree_sender *sender = mem_alloc(sizeof(*sender));
-    *sender = (struct tree_sender){.job = job, .late = late_place, .context = context};
     sender->outbox = outbox_create(routes, limit, &ops, sender);
-    sender->flush = loop_timer_create(job->loop, flush, sender);
-    sender->tick = loop_timer_create(job->loop, tick, sender);
-    return sender;
+    sender->flush = loop_timer_create(sender->job->loop, flush, sender);
+    sender->tick = loop_timer_create(sender->job->loop, tick, sender);
 }
 
-void tree_sender_destroy(struct tree_sender *sender)
+void tree_sender_close(struct tree_sender *sender)
 {
-    if (sender == NULL)
-        return;
     outbox_destroy(sender->outbox);
     loop_timer_destroy(sender->flush);
     loop_timer_destroy(sender->tick);
-    free(sender);
 }
 
-struct outbox *tree_sender_outbox(const struct tree_sender *sender)
-{
-    return sender->outbox;
-}
-
-void tree_sender_send(struct tree_sender *sender, int place, bool own_link, enum frame_type type,
-                      uint32_t epoch, const ProtobufCMessage *message, unsigned field,
-                      struct shared_block *block)
+void tree_sender_send(const struct tree_sender *sender, int place, bool own_link,
+                      enum frame_type type, uint32_t epoch, const ProtobufCMessage *message,
+                      unsigned field, struct shared_block *block)
 {
     struct sent *sent = mem_alloc(sizeof(*sent));
     *sent = (struct sent){

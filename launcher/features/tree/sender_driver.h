@@ -9,16 +9,20 @@
 #include "features/tree/outbox.h"
 #include "io/send_queue.h"
 
-struct tree_sender;
+struct tree_sender { /* all zero: not open */
+    struct job *job;
+    struct outbox *outbox;
+    void (*late)(void *context, int place); /* see outbox.h */
+    void *context;
+    struct loop_timer *flush, *tick;
+};
 
-/* The job's places and the routes live longer. `limit` and `late`: see outbox.h. */
-struct tree_sender *tree_sender_create(struct job *job, const struct tree_routes *routes,
-                                       int64_t limit, void (*late)(void *context, int place),
-                                       void *context);
-void tree_sender_destroy(struct tree_sender *sender); /* accepts NULL */
-struct outbox *tree_sender_outbox(const struct tree_sender *sender);
+/* With job, late and context set. The job's places and the routes live longer. `limit`: see
+ * outbox.h. */
+void tree_sender_open(struct tree_sender *sender, const struct tree_routes *routes, int64_t limit);
+void tree_sender_close(struct tree_sender *sender);
 
 /* A message that ends with this field, whose value is the block. `own_link`: by no other way. */
-void tree_sender_send(struct tree_sender *sender, int place, bool own_link, enum frame_type type,
-                      uint32_t epoch, const ProtobufCMessage *message, unsigned field,
-                      struct shared_block *block);
+void tree_sender_send(const struct tree_sender *sender, int place, bool own_link,
+                      enum frame_type type, uint32_t epoch, const ProtobufCMessage *message,
+                      unsigned field, struct shared_block *block);

@@ -40,8 +40,7 @@ struct tree {
     struct job *job;
     struct node_detour detour;
     struct tree_routes *routes; /* NULL: not begun */
-    struct tree_sender *sender;
-    struct outbox *outbox; /* the sender's */
+    struct tree_sender sender;
     struct place *places;
     int size, settled, through, returned; /* agents; below others at most; of them back again */
     bool said_why;                        /* one is not below another */
@@ -77,7 +76,7 @@ static bool take_shared(void *context, struct node_link *node, enum frame_type t
         return false;
     bool own_link = type != FRAME_MPI_COLLECTED || block->length < TREE_LEAST_BYTES ||
                     block->length > TREE_MOST_BYTES;
-    tree_sender_send(tree->sender, node->place, own_link, type, epoch, message, field, block);
+    tree_sender_send(&tree->sender, node->place, own_link, type, epoch, message, field, block);
     return true;
 }
 
@@ -86,7 +85,7 @@ static bool takes(void *context, const struct node_link *node, size_t length)
 {
     const struct tree *tree = context;
     return is_told(tree, node)
-               ? outbox_waiting(tree->outbox, node->place) + length <= LINK_QUEUE_MAX
+               ? outbox_waiting(tree->sender.outbox, node->place) + length <= LINK_QUEUE_MAX
                : link_takes(node->link, length);
 }
 
@@ -101,7 +100,6 @@ static void say_left(struct node_link *node)
 /* `say`: its agent does not know. */
 static void give_up(struct tree *tree, int place, bool say)
 {
-    const struct tree_shape *shape = tree_routes_shape(tree->routes);
     if (!tree_routes_give_up(tree->routes, place))
         return;
     tree->returned++;
@@ -110,8 +108,8 @@ static void give_up(struct tree *tree, int place, bool say)
     if (say)
         say_left(node_at(tree, place));
     for (int i = place; i < tree->size; i++) {
-        if (tree_toward(shape, place, i) >= 0)
-            outbox_return(tree->outbox, i);
+        if (tree_toward(&tree->routes->shape, place, i) >= 0)
+            outbox_return(tree->sender.outbox, i);
     }
 }
 
@@ -122,20 +120,23 @@ static void give_up_late(struct tree *tree, int place)
     tree->places[place].was_late = true;
 }
 
-static void give_up_children(struct tree *tree, int place)
+static void give_up_silent(struct tree *tree, int place)
 {
-    const struct tree_shape *shape = tree_routes_shape(tree->routes);
-    int first = tree_first_child(shape, place);
-    for (int i = 0; i < tree_children(shape, place); i++) {
-        give_up(tree, first + i, true);
-        tree->places[first + i].above_was_silent = true;
-    }
+    give_up(tree, place, true);
+    tree->places[place].above_was_silent = true;
+}
+
+static void each_child(struct tree *tree, int place, void (*what)(struct tree *tree, int child))
+{
+    int first = tree_first_child(&tree->routes->shape, place);
+    for (int i = 0; i < tree_children(&tree->routes->shape, place); i++)
+        what(tree, first + i);
 }
 
 static bool is_late(void *context, int place)
 {
     const struct tree *tree = context;
-    return outbox_is_late(tree->outbox, place);
+    return outbox_is_late(tree->sender.outbox, place);
 }
 
 /* Of the sender. A silent link is judged by its node's liveness: what went through others may have
@@ -147,7 +148,7 @@ static void late(void *context, int place)
     int blamed = tree_routes_blame(tree->routes, place, is_late, tree);
     if (!node_link_alive(node) || node->suspect || tree->job->state >= JOB_CLOSING)
         return;
-    if (outbox_on_own_link(tree->outbox, place)) {
+    if (outbox_on_own_link(tree->sender.outbox, place)) {
         node_link_give_up(node, "its agent does not take what MPI ranks exchange");
         return;
     }
@@ -165,16 +166,8 @@ static void settle(struct tree *tree, int place)
         return;
     tree->places[place].settled = true;
     if (++tree->settled == tree->size)
-        log_info(&tree->job->log, "%d of %d agents are below others",
-                 tree_routes_through(tree->routes), tree->size);
-}
-
-static void settle_children(struct tree *tree, int place)
-{
-    const struct tree_shape *shape = tree_routes_shape(tree->routes);
-    int first = tree_first_child(shape, place);
-    for (int i = 0; i < tree_children(shape, place); i++)
-        settle(tree, first + i);
+        log_info(&tree->job->log, "%d of %d agents are below others", tree->routes->through,
+                 tree->size);
 }
 
 /* One for all: a firewall may be in front of each. */
@@ -216,11 +209,10 @@ static int fill_addresses(struct tree *tree, struct error *err)
 
 static void send_open(struct tree *tree, int place)
 {
-    const struct tree_shape *shape = tree_routes_shape(tree->routes);
     Hvdrun__TreeOpen message = HVDRUN__TREE_OPEN__INIT;
     message.place = (uint32_t)place;
-    message.size = (uint32_t)shape->size;
-    message.radix = (uint32_t)shape->radix;
+    message.size = (uint32_t)tree->routes->shape.size;
+    message.radix = (uint32_t)tree->routes->shape.radix;
     message.key = (ProtobufCBinaryData){sizeof(tree->key), tree->key};
     message.address = tree->places[place].address;
     tree->places[place].told = true;
@@ -230,12 +222,11 @@ static void send_open(struct tree *tree, int place)
 /* Behind the results that its link still has to send: nothing may come by others before these. */
 static void send_join(struct tree *tree, int place)
 {
-    const struct tree_shape *shape = tree_routes_shape(tree->routes);
-    const struct place *above = &tree->places[tree_parent(shape, place)];
+    const struct place *above = &tree->places[tree_parent(&tree->routes->shape, place)];
     Hvdrun__TreeJoin message = HVDRUN__TREE_JOIN__INIT;
     message.place = (uint32_t)place;
-    message.size = (uint32_t)shape->size;
-    message.radix = (uint32_t)shape->radix;
+    message.size = (uint32_t)tree->routes->shape.size;
+    message.radix = (uint32_t)tree->routes->shape.radix;
     message.key = (ProtobufCBinaryData){sizeof(tree->key), tree->key};
     message.address = above->address;
     message.port = above->port;
@@ -247,14 +238,20 @@ static void send_join(struct tree *tree, int place)
     shared_block_release(nothing);
 }
 
+static void join_first(struct tree *tree, int place)
+{
+    tree_routes_renew(tree->routes, place);
+    send_join(tree, place);
+}
+
 /* It, or the agent above, may only have been slow. Not before it has all that its own link brings.
  */
 static void try_again(struct tree *tree, int place)
 {
     struct place *at = &tree->places[place];
-    int parent = tree_parent(tree_routes_shape(tree->routes), place);
+    int parent = tree_parent(&tree->routes->shape, place);
     bool may = at->was_late ? at->tries < TREE_TRIES : at->above_was_silent;
-    if (!may || outbox_owes(tree->outbox, place) || tree->places[parent].port == 0 ||
+    if (!may || outbox_owes(tree->sender.outbox, place) || tree->places[parent].port == 0 ||
         !node_link_alive(node_at(tree, parent)) || node_at(tree, parent)->suspect ||
         !tree_routes_renew(tree->routes, place))
         return;
@@ -266,7 +263,7 @@ static int take_taken(struct job *job, struct node_link *node, const struct agen
 {
     struct tree *tree = tree_with(job, node);
     const Hvdrun__TreeTaken *message = frame->message;
-    if (tree == NULL || outbox_confirm(tree->outbox, node->place, message->serial) < 0)
+    if (tree == NULL || outbox_confirm(tree->sender.outbox, node->place, message->serial) < 0)
         return -1;
     if (job->state < JOB_CLOSING)
         try_again(tree, node->place);
@@ -280,17 +277,10 @@ static int take_opened(struct job *job, struct node_link *node, const struct age
     bool works = message->problem[0] == '\0';
     if (tree == NULL || tree->places[node->place].port != 0 || (works && message->port == 0))
         return -1;
-    const struct tree_shape *shape = tree_routes_shape(tree->routes);
-    int first = tree_first_child(shape, node->place);
     if (!works)
         say_why(tree, node, alone, message->problem);
     tree->places[node->place].port = message->port;
-    if (!works)
-        settle_children(tree, node->place);
-    for (int i = 0; works && i < tree_children(shape, node->place); i++) {
-        tree_routes_renew(tree->routes, first + i);
-        send_join(tree, first + i);
-    }
+    each_child(tree, node->place, works ? join_first : settle);
     return 0;
 }
 
@@ -313,8 +303,8 @@ static int take_joined(struct job *job, struct node_link *node, const struct age
         return 0; /* known */
     if (!tree_routes_connect(tree->routes, node->place))
         say_left(node);
-    if (tree_routes_through(tree->routes) > tree->through)
-        tree->through = tree_routes_through(tree->routes);
+    if (tree->routes->through > tree->through)
+        tree->through = tree->routes->through;
     settle(tree, node->place);
     return 0;
 }
@@ -322,8 +312,8 @@ static int take_joined(struct job *job, struct node_link *node, const struct age
 /* The agent above says that it does not pass on any more. */
 static int take_dropped(struct tree *tree, const struct node_link *node, uint32_t below)
 {
-    const struct tree_shape *shape = tree_routes_shape(tree->routes);
-    if (below >= (uint32_t)tree->size || tree_parent(shape, (int)below) != node->place)
+    if (below >= (uint32_t)tree->size ||
+        tree_parent(&tree->routes->shape, (int)below) != node->place)
         return -1;
     if (tree->job->state < JOB_CLOSING && node_link_alive(node_at(tree, (int)below)))
         give_up_late(tree, (int)below);
@@ -349,16 +339,15 @@ static int take_left(struct job *job, struct node_link *node, const struct agent
 /* Those that nobody is below, and that are below the driver, need not know of the tree. */
 static void send_orders(struct tree *tree)
 {
-    const struct tree_shape *shape = tree_routes_shape(tree->routes);
     for (int i = 0; i < tree->size; i++) {
-        if (tree_children(shape, i) > 0 && tree->places[i].address[0] != '\0') {
+        if (tree_children(&tree->routes->shape, i) > 0 && tree->places[i].address[0] != '\0') {
             send_open(tree, i);
         } else {
-            if (tree_children(shape, i) > 0)
+            if (tree_children(&tree->routes->shape, i) > 0)
                 say_why(tree, node_at(tree, i), alone, "it has no address that others reach");
-            settle_children(tree, i);
+            each_child(tree, i, settle);
         }
-        if (tree_parent(shape, i) == TREE_ROOT)
+        if (tree_parent(&tree->routes->shape, i) == TREE_ROOT)
             settle(tree, i);
     }
 }
@@ -387,8 +376,7 @@ static void begin(void *context)
         return;
     }
     tree->routes = tree_routes_create(size);
-    tree->sender = tree_sender_create(job, tree->routes, limit_of(job), late, tree);
-    tree->outbox = tree_sender_outbox(tree->sender);
+    tree_sender_open(&tree->sender, tree->routes, limit_of(job));
     for (int i = 0; i < size; i++)
         node_at(tree, i)->detour = &tree->detour;
     send_orders(tree);
@@ -429,7 +417,9 @@ static int open_part(struct job *job, struct error *err)
     if (job->kind->many_epochs || !job->kind->has_workers || settings->tree_from <= 0 || short_hang)
         return 0;
     struct tree *tree = mem_alloc(sizeof(*tree));
-    *tree = (struct tree){.job = job, .detour = {take_shared, takes, tree}};
+    *tree = (struct tree){.job = job,
+                          .detour = {take_shared, takes, tree},
+                          .sender = {.job = job, .late = late, .context = tree}};
     tree->begin = loop_timer_create(job->loop, begin, tree);
     job->own[PART_tree] = tree;
     return 0;
@@ -441,22 +431,13 @@ static void close_part(struct job *job)
     for (int i = 0; i < job->node_count; i++)
         job->nodes[i]->detour = NULL;
     loop_timer_destroy(tree->begin);
-    tree_sender_destroy(tree->sender);
+    tree_sender_close(&tree->sender);
     tree_routes_destroy(tree->routes);
     for (int i = 0; i < tree->size; i++)
         free(tree->places[i].address);
     explicit_bzero(tree->key, sizeof(tree->key));
     free(tree->places);
     free(tree);
-}
-
-/* Those below it, which were direct while it was silent. */
-static void join_again(struct tree *tree, int place)
-{
-    const struct tree_shape *shape = tree_routes_shape(tree->routes);
-    int first = tree_first_child(shape, place);
-    for (int i = 0; i < tree_children(shape, place); i++)
-        try_again(tree, first + i);
 }
 
 static void node_event(struct job *job, struct node_link *node, const char *event, const char *text)
@@ -466,10 +447,10 @@ static void node_event(struct job *job, struct node_link *node, const char *even
     if (tree == NULL || job->state >= JOB_CLOSING)
         return;
     if (strcmp(event, "node_suspect") == 0) {
-        give_up_children(tree, node->place);
+        each_child(tree, node->place, give_up_silent);
     } else if (strcmp(event, "node_heard") == 0) {
-        outbox_heard(tree->outbox, node->place);
-        join_again(tree, node->place);
+        outbox_heard(tree->sender.outbox, node->place);
+        each_child(tree, node->place, try_again); /* direct while it was silent */
     }
 }
 
@@ -478,13 +459,13 @@ static void node_lost(struct job *job, struct node_link *node)
     struct tree *tree = tree_with(job, node);
     if (tree == NULL)
         return;
-    outbox_forget(tree->outbox, node->place);
+    outbox_forget(tree->sender.outbox, node->place);
     if (job->state >= JOB_CLOSING)
         return;
     give_up(tree, node->place, false);
-    give_up_children(tree, node->place);
+    each_child(tree, node->place, give_up_silent);
     settle(tree, node->place);
-    settle_children(tree, node->place);
+    each_child(tree, node->place, settle);
 }
 
 static void report(const struct job *job, struct json_t *root)
@@ -492,11 +473,12 @@ static void report(const struct job *job, struct json_t *root)
     const struct tree *tree = job_part(job, tree);
     if (tree == NULL || tree->routes == NULL)
         return;
+    const struct outbox_counts *counts = outbox_counts(tree->sender.outbox);
     json_object_set_new(root, "tree",
                         json_pack("{s:i,s:i,s:i,s:I,s:I}", "hosts", tree->size, "through_others",
                                   tree->through, "returned", tree->returned, "frames",
-                                  (json_int_t)outbox_passed(tree->outbox), "again",
-                                  (json_int_t)outbox_repeated(tree->outbox)));
+                                  (json_int_t)counts->passed, "again",
+                                  (json_int_t)counts->repeated));
 }
 
 #define FRAME(type, take, name)                                            \

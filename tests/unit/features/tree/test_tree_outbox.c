@@ -101,7 +101,7 @@ static void test_one_block_for_many(void **state)
     assert_int_equal(f->sent[3], 0);
     assert_int_equal(f->sent[6], 1);
     assert_int_equal(outbox_waiting(f->outbox, 0), 0);
-    assert_int_equal(outbox_passed(f->outbox), 1);
+    assert_int_equal(outbox_counts(f->outbox)->passed, 1);
 }
 
 /* Others have a quarter of the time if much waits for them. */
