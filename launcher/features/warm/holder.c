@@ -77,26 +77,6 @@ int warm_send(int socket, const struct buf *text, const int *fds, size_t count)
     return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -1 : 0;
 }
 
-void warm_row_write(const struct warm_row *row, struct buf *out)
-{
-    buf_printf(out, "%d %" PRId64 " ", (int)row->pid, row->born_ms);
-    for (const char *byte = row->program; *byte != '\0'; byte++)
-        buf_putc(out, *byte == '\n' ? ' ' : *byte);
-    buf_putc(out, '\n');
-}
-
-bool warm_row_read(char **at, struct warm_row *out)
-{
-    int64_t numbers[2];
-    for (int i = 0; i < 2; i++) {
-        char *word = strsep(at, " ");
-        if (word == NULL || parse_int(word, 0, INT64_MAX, &numbers[i], NULL) < 0)
-            return false;
-    }
-    *out = (struct warm_row){(pid_t)numbers[0], numbers[1], strsep(at, "\n")};
-    return out->program != NULL && *at != NULL;
-}
-
 int64_t warm_bytes(pid_t pid)
 {
     AUTO_BUF struct buf text = BUF_INIT(65536);

@@ -6,7 +6,7 @@
  *   lock       locked while the holder lives
  *   busy       locked while it serves a job
  *   inherits   what its processes have inherited (inherited_cli.h)
- *   list       a row for each mother
+ *   list       fields for each mother: pid, birth (struct warm_kept), program
  *   socket     takes a message of a word: "stop", or "job" with two descriptors, a file with the
  *              folder and the environment of the job (below) and the stream of its agent. The
  *              answer is "yes", or why not.
@@ -39,16 +39,6 @@ int warm_file(const void *bytes, size_t length);
  */
 #define WARM_FILES_MAX 253
 int warm_send(int socket, const struct buf *text, const int *fds, size_t count);
-
-struct warm_row {
-    pid_t pid;
-    int64_t born_ms; /* as in struct warm_kept */
-    const char *program;
-};
-
-void warm_row_write(const struct warm_row *row, struct buf *out);
-/* Changes the text, and moves `*at` to the next row. False: there is none. */
-bool warm_row_read(char **at, struct warm_row *out);
 
 int64_t warm_bytes(pid_t pid); /* of memory, with its share of what others use too; 0: unknown */
 

@@ -97,8 +97,9 @@ static void write_list(const struct holder *holder)
     AUTO_BUF struct buf text = BUF_INIT(WARM_TEXT_MAX);
     for (size_t i = 0; i < holder->kept.count; i++) {
         const struct warm_kept *kept = &holder->kept.list[i];
-        const struct warm_row row = {kept->pid, kept->born_ms, kept->kind.target};
-        warm_row_write(&row, &text);
+        fields_put_number(&text, (uint64_t)kept->pid);
+        fields_put_number(&text, (uint64_t)kept->born_ms);
+        fields_put(&text, kept->kind.target);
     }
     if (write_file(holder->folder, "list.new", &text) == 0)
         renameat(holder->folder, "list.new", holder->folder, "list");

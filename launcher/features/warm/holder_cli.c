@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/plain.h"
 #include "cli/control_show.h"
 #include "cli/features.h"
 #include "cli/place.h"
@@ -231,21 +232,23 @@ static void list(int folder, struct buf *out)
     AUTO_BUF struct buf text = BUF_INIT(FILE_MAX);
     struct text_table table = {.columns = 4, .right = 1 << 1 | 1 << 2};
     static const char *const titles[] = {"pid", "age", "memory", "program"};
-    struct warm_row row;
     int64_t now_ms = clock_mono_ms();
     bool busy = is_busy(folder);
     read_in(folder, "list", &text);
-    char *rows AUTO_FREE = buf_take(&text), *at = rows;
+    struct field_reader fields = {buf_text(&text), buf_text(&text) + text.length};
     for (size_t i = 0; i < 4; i++)
         text_table_add(&table, titles[i]);
-    while (at != NULL && warm_row_read(&at, &row)) {
-        AUTO_BUF struct buf age = BUF_INIT(256), memory = BUF_INIT(256),
-                            program = BUF_INIT(FILE_MAX);
-        char *pid AUTO_FREE = mem_printf("%d", (int)row.pid);
-        control_show_duration((double)(now_ms - row.born_ms) / 1000, &age);
-        control_show_bytes((double)warm_bytes(row.pid), &memory);
-        control_show_cut(row.program, 60, &program);
-        const char *const cells[] = {pid, buf_text(&age), buf_text(&memory), buf_text(&program)};
+    while (fields.at < fields.end) {
+        AUTO_BUF struct buf age = BUF_INIT(256), memory = BUF_INIT(256), shown = BUF_INIT(FILE_MAX);
+        const char *pid = fields_next(&fields);
+        int64_t number = 0;
+        parse_int(pid, 1, INT32_MAX, &number, NULL);
+        control_show_duration((double)(now_ms - fields_next_number(&fields)) / 1000, &age);
+        control_show_bytes((double)warm_bytes((pid_t)number), &memory);
+        char *program AUTO_FREE = mem_strdup(fields_next(&fields));
+        plain_line(program, ' '); /* code has line breaks */
+        control_show_cut(program, 60, &shown);
+        const char *const cells[] = {pid, buf_text(&age), buf_text(&memory), buf_text(&shown)};
         for (size_t i = 0; i < 4; i++)
             text_table_add(&table, cells[i]);
     }

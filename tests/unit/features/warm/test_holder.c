@@ -15,35 +15,6 @@
 #include "features/warm/inherited_cli.h"
 #include "features/warm/warm_agent.h"
 
-static void test_rows(void **state)
-{
-    AUTO_BUF struct buf text = BUF_INIT(1000);
-    struct warm_row row = {7, 100, "a b.py"};
-    (void)state;
-    warm_row_write(&row, &text);
-    row.program = "c\nd";
-    warm_row_write(&row, &text);
-    char *whole AUTO_FREE = buf_take(&text), *at = whole;
-    assert_true(warm_row_read(&at, &row));
-    assert_int_equal(row.pid, 7);
-    assert_int_equal(row.born_ms, 100);
-    assert_string_equal(row.program, "a b.py");
-    assert_true(warm_row_read(&at, &row));
-    assert_string_equal(row.program, "c d");
-    assert_false(warm_row_read(&at, &row));
-}
-
-static void test_rows_that_are_wrong(void **state)
-{
-    static const char *const texts[] = {"", "\n", "7", "7 1", "7 1 no end", "x 1 p\n", "-1 1 p\n"};
-    struct warm_row row;
-    (void)state;
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        char *text AUTO_FREE = mem_strdup(texts[i]), *at = text;
-        assert_false(warm_row_read(&at, &row));
-    }
-}
-
 /* Jobs that take turns: the one that was used last is the last one that is ended. */
 static void test_order(void **state)
 {
@@ -108,9 +79,8 @@ static void test_what_is_inherited(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),         cmocka_unit_test(test_rows_that_are_wrong),
-        cmocka_unit_test(test_order),        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_what_differs), cmocka_unit_test(test_what_is_inherited)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_order), cmocka_unit_test(test_memory),
+                                       cmocka_unit_test(test_what_differs),
+                                       cmocka_unit_test(test_what_is_inherited)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
