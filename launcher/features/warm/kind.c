@@ -67,7 +67,7 @@ const char *warm_kind_read(const struct child_spec *spec, const struct warm_comm
     for (size_t i = 0; i < command->options; i++)
         strv_add(&out->interpreter, spec->argv[i]);
     out->target = mem_strdup(command->target);
-    out->wdir = spec->wdir == NULL ? NULL : mem_strdup(spec->wdir);
+    out->wdir = mem_strdup(spec->wdir);
     const char *problem = read_environment(spec->envp, out);
     if (problem != NULL)
         warm_kind_destroy(out);
@@ -146,9 +146,8 @@ void warm_kind_destroy(struct warm_kind *kind)
 
 static bool is_python(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    const char *name = slash == NULL ? path : slash + 1;
-    if (strncmp(name, "python", 6) != 0)
+    const char *name = text_base_name(path);
+    if (!text_begins(name, "python"))
         return false;
     name += 6;
     name += strspn(name, "0123456789.");

@@ -37,8 +37,7 @@ static int send_setup(const struct mother_process *process, const struct warm_ki
     AUTO_BUF struct buf message = BUF_INIT((size_t)1 << 20);
     const char command[2] = {kind->command, '\0'};
     fields_put(&message, "setup");
-    buf_printf(&message, "%d", (int)getpid());
-    buf_putc(&message, '\0');
+    fields_put_number(&message, (uint64_t)getpid());
     fields_put(&message, kind->command == 's' ? "script" : command);
     fields_put(&message, kind->target);
     for (; *modules != NULL; modules++)
@@ -150,8 +149,7 @@ int mother_process_send(struct mother_process *process, size_t ranks, bool first
         return -1;
     fds[0] = file;
     fields_put(&line, "batch");
-    buf_printf(&line, "%zu", ranks);
-    fields_put(&line, "");
+    fields_put_number(&line, ranks);
     fields_put(&line, first ? "1" : "0");
     return warm_send(process->socket, &line, fds, count);
 }

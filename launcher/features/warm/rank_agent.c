@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "features/warm/holder.h"
 #include "io/child.h"
 
@@ -25,10 +26,9 @@ static void copy_arrays(struct warm_rank *rank)
     spec->wdir = mem_strdup(spec->wdir);
     if (spec->cpus != NULL)
         spec->cpus = mem_dup(spec->cpus, spec->cpus_size);
-    if (spec->limit_count > 0)
-        spec->limits = mem_dup(spec->limits, spec->limit_count * sizeof(*spec->limits));
-    else
-        spec->limits = NULL;
+    spec->limits = spec->limit_count > 0
+                       ? mem_dup(spec->limits, spec->limit_count * sizeof(*spec->limits))
+                       : NULL;
 }
 
 static int copy_descriptors(struct warm_rank *rank)
@@ -51,9 +51,8 @@ static int copy_descriptors(struct warm_rank *rank)
 /* The system calls a script by its own name, unless env has started the interpreter. */
 static char *name_of(const struct child_spec *spec, char *const *words)
 {
-    const char *slash = strrchr(spec->path, '/');
     bool is_script = words != spec->argv && words[0][0] == '/';
-    return is_script ? mem_strdup(slash == NULL ? spec->path : slash + 1) : NULL;
+    return is_script ? mem_strdup(text_base_name(spec->path)) : NULL;
 }
 
 struct warm_rank *warm_rank_create(const struct child_spec *spec, char *const *words, size_t skip)
@@ -126,13 +125,6 @@ void warm_rank_start(struct warm_rank *rank)
 
 /* A script that names its interpreter. */
 
-static bool is_env(const char *path)
-{
-    static const char end[] = "/env";
-    size_t length = strlen(path);
-    return length >= strlen(end) && strcmp(path + length - strlen(end), end) == 0;
-}
-
 /* The interpreter, and the first words of its command line. NULL: the line is not plain. */
 static char *read_line(char *line, const struct child_spec *spec, struct strv *argv)
 {
@@ -143,7 +135,7 @@ static char *read_line(char *line, const struct child_spec *spec, struct strv *a
     }
     if (line[0] != '/' || strpbrk(option, " \t=\r") != NULL)
         return NULL;
-    if (!is_env(line)) {
+    if (strcmp(text_base_name(line), "env") != 0) {
         strv_add(argv, line);
         if (*option != '\0')
             strv_add(argv, option);
