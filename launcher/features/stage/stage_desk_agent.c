@@ -14,6 +14,7 @@
 #include "agent/agent_state.h"
 #include "agent/crew_config.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/mem.h"
 #include "features/stage/adapt_agent.h"
 #include "features/stage/copy.h"
@@ -33,7 +34,7 @@ struct chunk { /* that has come */
 /* What the thread works on. Between tasks it is the desk's. While it runs, the desk only reads what
  * it has set itself: a copy that fails is closed in the thread. */
 struct stage_work {
-    struct work_task task;
+    struct work_thread thread;
     struct stage_desk *owner;
     enum { STAGE_BEGIN, STAGE_WRITE, STAGE_END } what;
     struct stage_copy_config config;
@@ -51,7 +52,6 @@ struct stage_work {
 
 struct stage_desk {
     struct agent *agent;
-    struct work_thread *thread;
     struct stage_work *work;
     struct chunk waiting[STAGE_WINDOW];
     size_t waiting_count;
@@ -69,12 +69,6 @@ struct stage_desk {
 
 /* In the thread */
 
-static void close_copies(struct stage_work *work)
-{
-    for (size_t i = 0; i < STAGE_ROOTS_MAX; i++)
-        stage_copy_close(&work->copies[i]);
-}
-
 static void free_chunks(struct chunk *chunks, size_t *count)
 {
     for (size_t i = 0; i < *count; i++)
@@ -82,10 +76,12 @@ static void free_chunks(struct chunk *chunks, size_t *count)
     *count = 0;
 }
 
-static void stage_work_free(struct work_task *task)
+static void stage_work_free(struct thread_share *share)
 {
-    struct stage_work *work = (struct stage_work *)task;
-    close_copies(work);
+    struct stage_work *work = (struct stage_work *)share;
+    for (size_t i = 0; i < STAGE_ROOTS_MAX; i++)
+        stage_copy_close(&work->copies[i]);
+    fd_close(&work->thread.event);
     free(work->text);
     free((char *)(uintptr_t)work->config.place);
     free_chunks(work->chunks, &work->chunk_count);
@@ -112,9 +108,9 @@ static int begin_copy(struct stage_work *work, struct stage_copy *copy)
     return stage_copy_begin(copy, &work->config, &list, &work->err);
 }
 
-static void stage_work_run(struct work_task *task)
+static void stage_work_run(struct work_thread *thread)
 {
-    struct stage_work *work = (struct stage_work *)task;
+    struct stage_work *work = (struct stage_work *)thread;
     struct stage_copy *copy = &work->copies[work->root];
     error_init(&work->err);
     switch (work->what) {
@@ -144,7 +140,7 @@ static void tell(struct stage_desk *desk, Hvdrun__Staged *message)
 static void run(struct stage_desk *desk, int what)
 {
     desk->work->what = what;
-    work_thread_do(desk->thread, &desk->work->task);
+    work_thread_do(&desk->work->thread);
 }
 
 /* There is something to say at least every second, as long as the disk takes what it gets. */
@@ -247,9 +243,9 @@ static void wrote(struct stage_desk *desk)
     tell(desk, &message);
 }
 
-static void stage_work_done(struct work_task *task)
+static void stage_work_done(struct work_thread *thread)
 {
-    struct stage_work *work = (struct stage_work *)task;
+    struct stage_work *work = (struct stage_work *)thread;
     struct stage_desk *desk = work->owner;
     if (work->result < 0) {
         has_failed(desk);
@@ -270,12 +266,13 @@ static struct stage_desk *create(struct agent *agent)
     struct stage_work *work = mem_alloc(sizeof(*work));
     *desk = (struct stage_desk){.agent = agent, .work = work};
     desk->beats = loop_timer_create(agent->loop, beats, desk);
-    work->task = (struct work_task){stage_work_run, stage_work_done, stage_work_free};
+    work->thread = (struct work_thread){
+        .run = stage_work_run, .done = stage_work_done, .free_all = stage_work_free, .event = -1};
     work->owner = desk;
     work->config.watch = &work->watch;
     for (size_t i = 0; i < STAGE_ROOTS_MAX; i++)
         work->copies[i].lock = work->copies[i].fd = -1;
-    desk->thread = work_thread_create(agent->loop, "stage", &work->err);
+    (void)work_thread_open(&work->thread, agent->loop, "stage", &work->err); /* has_failed() */
     agent->own[AGENT_PART_stage_desk] = desk;
     return desk;
 }
@@ -289,7 +286,7 @@ static const char *take_list(struct stage_desk *desk, const Hvdrun__Stage *messa
     work->root = message->root;
     desk->open = true;
     stage_places_add(&desk->places, message);
-    if (desk->thread == NULL) {
+    if (!work->thread.open) {
         has_failed(desk);
         return NULL;
     }
@@ -317,7 +314,7 @@ static const char *take_chunk(struct stage_desk *desk, const Hvdrun__Stage *mess
                               const uint8_t *bytes, size_t length)
 {
     const struct stage_work *work = desk->work;
-    bool busy = desk->thread != NULL && work_thread_is_busy(desk->thread);
+    bool busy = work->thread.busy;
     bool told = desk->open && !(busy && work->what != STAGE_WRITE);
     if (!told || message->root != work->root || desk->waiting_count == STAGE_WINDOW)
         return "STAGE has a chunk that nobody has asked for";
@@ -379,14 +376,13 @@ static void close_part(struct agent *agent)
     struct stage_work *work = desk->work;
     atomic_store(&work->watch.until_ms, clock_mono_ms() + LEAVE_MS);
     atomic_store(&work->watch.stop, true);
-    if (desk->thread == NULL || !work_thread_destroy(desk->thread, BUSY_MS)) {
-        for (size_t i = 0; i < desk->places.count; i++) {
-            if (desk->places.items[i].link != NULL && stage_copy_is_alone(&work->copies[i]))
-                stage_places_unlink(&desk->places, i);
-            stage_copy_close(&work->copies[i]); /* so its lock is exclusive for a moment only */
-        }
-        stage_work_free(&work->task);
+    bool busy = work_thread_close(&work->thread, BUSY_MS);
+    for (size_t i = 0; !busy && i < desk->places.count; i++) {
+        if (desk->places.items[i].link != NULL && stage_copy_is_alone(&work->copies[i]))
+            stage_places_unlink(&desk->places, i);
+        stage_copy_close(&work->copies[i]); /* so its lock is exclusive for a moment only */
     }
+    work_thread_leave(&work->thread);
     free_chunks(desk->waiting, &desk->waiting_count);
     free_spare(desk);
     loop_timer_destroy(desk->beats);

@@ -39,7 +39,7 @@ struct staged_node {
 
 /* What the thread works on; between tasks it is the part's. */
 struct staging_work {
-    struct work_task task;
+    struct work_thread thread;
     struct staging *owner;
     struct stage_roots roots;
     size_t root;    /* of the chunk that is read; `count`: list all roots */
@@ -52,7 +52,6 @@ struct staging_work {
 
 struct staging {
     struct job *job;
-    struct work_thread *thread;
     struct staging_work *work;
     struct fanout_cache cache;
     TAILQ_HEAD(, staged_node) nodes; /* that are delayed */
@@ -66,9 +65,9 @@ struct staging {
 
 /* In the thread */
 
-static void work_run(struct work_task *task)
+static void work_run(struct work_thread *thread)
 {
-    struct staging_work *work = (struct staging_work *)task;
+    struct staging_work *work = (struct staging_work *)thread;
     error_init(&work->err);
     work->result = work->root == work->roots.count
                        ? stage_roots_list(&work->roots, &work->err)
@@ -77,9 +76,10 @@ static void work_run(struct work_task *task)
     plain_line(work->err.text, '?'); /* it may have a name of a file */
 }
 
-static void work_discard(struct work_task *task)
+static void work_free(struct thread_share *share)
 {
-    struct staging_work *work = (struct staging_work *)task;
+    struct staging_work *work = (struct staging_work *)share;
+    fd_close(&work->thread.event);
     stage_roots_destroy(&work->roots);
     for (size_t i = 0; i < STAGE_WINDOW; i++)
         shared_block_release(work->blocks[i]);
@@ -177,13 +177,13 @@ static void pump(struct staging *own)
             wanted = chunk;
         }
     }
-    if (first == NULL || own->ends || work_thread_is_busy(own->thread))
+    if (first == NULL || own->ends || own->work->thread.busy)
         return;
     own->read_ms = now_ms(own);
     own->work->root = first->root;
     own->work->chunk = wanted;
     own->work->block_count = fanout_host_run(&first->host, window, &own->cache);
-    work_thread_do(own->thread, &own->work->task);
+    work_thread_do(&own->work->thread);
 }
 
 static void chunks_were_read(struct staging *own)
@@ -230,9 +230,9 @@ static void warn_root(const struct staging *own)
     }
 }
 
-static void work_done(struct work_task *task)
+static void work_done(struct work_thread *thread)
 {
-    struct staging_work *work = (struct staging_work *)task;
+    struct staging_work *work = (struct staging_work *)thread;
     struct staging *own = work->owner;
     bool listed = work->root == work->roots.count;
     if (own->ends)
@@ -278,7 +278,7 @@ static void look(void *context)
     if (atomic_load(&own->work->roots.watch.beat) != own->beat)
         own->read_ms = now_ms(own);
     own->beat = atomic_load(&own->work->roots.watch.beat);
-    bool stuck = work_thread_is_busy(own->thread) && now_ms(own) - own->read_ms >= STAGE_SILENCE_MS;
+    bool stuck = own->work->thread.busy && now_ms(own) - own->read_ms >= STAGE_SILENCE_MS;
     TAILQ_FOREACH (node, &own->nodes, others) {
         if (is_silent(own, node))
             break;
@@ -393,8 +393,13 @@ static void close_part(struct job *job)
         shared_block_release(own->cache.slots[i].block);
     loop_timer_destroy(own->look);
     atomic_store(&own->work->roots.watch.stop, true);
-    if (own->thread == NULL || !work_thread_destroy(own->thread, 0))
-        work_discard(&own->work->task);
+    (void)work_thread_close(&own->work->thread, 0);
+    for (size_t i = 0; own->listed && i < own->work->roots.count; i++) {
+        struct stage_root *root = &own->work->roots.items[i];
+        shared_block_release(root->list); /* not in the thread: links may hold it, too */
+        root->list = NULL;
+    }
+    work_thread_leave(&own->work->thread);
     free(own);
 }
 
@@ -408,7 +413,8 @@ static int open_part(struct job *job, struct error *err)
     struct staging_work *work = mem_alloc(sizeof(*work));
     *own = (struct staging){.job = job, .work = work};
     TAILQ_INIT(&own->nodes);
-    work->task = (struct work_task){work_run, work_done, work_discard};
+    work->thread = (struct work_thread){
+        .run = work_run, .done = work_done, .free_all = work_free, .event = -1};
     work->owner = own;
     work->roots.items = mem_array(settings->stage.count, sizeof(*work->roots.items));
     own->look = loop_timer_create(job->loop, look, own);
@@ -421,12 +427,11 @@ static int open_part(struct job *job, struct error *err)
         if (stage_roots_add(&work->roots, settings->stage.items[i], here, err) < 0)
             return -1;
     }
-    own->thread = work_thread_create(job->loop, "stage-read", err);
-    if (own->thread == NULL)
+    if (work_thread_open(&work->thread, job->loop, "stage-read", err) < 0)
         return -1;
     work->root = work->roots.count; /* list them */
     own->read_ms = now_ms(own);
-    work_thread_do(own->thread, &work->task);
+    work_thread_do(&work->thread);
     return 0;
 }
 

@@ -2,119 +2,90 @@
 #include "features/stage/work_thread.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <sys/eventfd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/mem.h"
-#include "io/threads.h"
 
-struct work_thread {
-    struct thread_share share;
-    struct work_task *task;  /* with the mutex; NULL: it has none */
-    bool leaves;             /* with the mutex */
-    int ends[2];             /* a byte for each task that has run */
-    struct work_task *given; /* the owner's: until `done` */
-    struct loop_fd *watch;   /* the owner's */
-};
-
-static void free_all(struct thread_share *all)
+/* With the mutex locked. false: the owner has left. */
+static bool next_task(struct work_thread *thread)
 {
-    struct work_thread *thread = (struct work_thread *)all;
-    fd_close(&thread->ends[0]);
-    fd_close(&thread->ends[1]);
-    free(thread);
-}
-
-/* NULL: the owner has left. */
-static struct work_task *next_task(struct work_thread *thread)
-{
-    thread_share_lock(&thread->share);
-    while (thread->task == NULL && !thread->leaves)
+    while (!thread->has_task && !thread_share_is_left(&thread->share))
         pthread_cond_wait(&thread->share.changed, &thread->share.mutex);
-    struct work_task *task = thread->task;
-    thread_share_unlock(&thread->share);
-    return task;
-}
-
-/* false: the owner has left. */
-static bool hand_back(struct work_thread *thread, struct work_task *task)
-{
-    thread_share_lock(&thread->share);
-    bool leaves = thread->leaves;
-    thread->task = NULL;
-    pthread_cond_signal(&thread->share.changed);
-    thread_share_unlock(&thread->share);
-    if (leaves)
-        task->discard(task);
-    else
-        (void)!fd_write(thread->ends[1], "", 1);
-    return !leaves;
+    return thread->has_task;
 }
 
 static void work_run(struct thread_share *share)
 {
     struct work_thread *thread = (struct work_thread *)share;
-    struct work_task *task = next_task(thread);
-    while (task != NULL) {
-        task->run(task);
-        task = hand_back(thread, task) ? next_task(thread) : NULL;
+    thread_share_lock(share);
+    while (next_task(thread)) {
+        thread_share_unlock(share);
+        thread->run(thread);
+        thread_share_lock(share);
+        thread->has_task = false;
+        pthread_cond_signal(&share->changed);
+        if (!thread_share_is_left(share))
+            eventfd_write(thread->event, 1);
     }
+    thread_share_unlock(share);
 }
 
 static void work_is_done(void *context, int what)
 {
     struct work_thread *thread = context;
-    struct work_task *task = thread->given;
-    char byte;
+    eventfd_t count;
     (void)what;
-    if (fd_read(thread->ends[0], &byte, 1) != 1)
+    if (eventfd_read(thread->event, &count) < 0)
         return;
-    thread->given = NULL;
-    task->done(task);
+    thread->busy = false;
+    thread->done(thread);
 }
 
-struct work_thread *work_thread_create(struct loop *loop, const char *name, struct error *err)
+int work_thread_open(struct work_thread *thread, struct loop *loop, const char *name,
+                     struct error *err)
 {
-    struct work_thread *thread = mem_alloc(sizeof(*thread));
-    *thread = (struct work_thread){.ends = {-1, -1}};
-    int code = fd_pipe(thread->ends) < 0 || fd_nonblock(thread->ends[0]) < 0
+    thread->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int code = thread->event < 0
                    ? errno
-                   : thread_share_start(&thread->share, name, work_run, free_all);
+                   : thread_share_start(&thread->share, name, work_run, thread->free_all);
     if (code != 0) {
-        error_errno(err, code, "cannot start a thread that reads and writes files");
-        free_all(&thread->share);
-        return NULL;
+        fd_close(&thread->event);
+        return error_errno(err, code, "cannot start a thread that reads and writes files");
     }
-    thread->watch = loop_fd_create(loop, thread->ends[0], work_is_done, thread);
+    thread->open = true;
+    thread->watch = loop_fd_create(loop, thread->event, work_is_done, thread);
     loop_fd_watch(thread->watch, LOOP_READ);
-    return thread;
+    return 0;
 }
 
-bool work_thread_is_busy(const struct work_thread *thread)
+void work_thread_do(struct work_thread *thread)
 {
-    return thread->given != NULL;
-}
-
-void work_thread_do(struct work_thread *thread, struct work_task *task)
-{
-    thread->given = task;
+    thread->busy = true;
     thread_share_lock(&thread->share);
-    thread->task = task;
+    thread->has_task = true;
     pthread_cond_signal(&thread->share.changed);
     thread_share_unlock(&thread->share);
 }
 
-bool work_thread_destroy(struct work_thread *thread, int64_t wait_ms)
+bool work_thread_close(struct work_thread *thread, int64_t wait_ms)
 {
     int64_t until_ms = clock_mono_ms() + wait_ms;
+    if (!thread->open)
+        return false;
     loop_fd_destroy(thread->watch);
     thread_share_lock(&thread->share);
-    while (thread->task != NULL && wait_ms > 0 && thread_share_wait(&thread->share, until_ms)) {
+    while (thread->has_task && thread_share_wait(&thread->share, until_ms)) {
     }
-    bool busy = thread->task != NULL;
-    thread->leaves = true;
+    bool busy = thread->has_task;
     thread_share_unlock(&thread->share);
-    thread_share_leave(&thread->share);
     return busy;
+}
+
+void work_thread_leave(struct work_thread *thread)
+{
+    if (thread->open)
+        thread_share_leave(&thread->share);
+    else
+        thread->free_all(&thread->share);
 }

@@ -9,18 +9,23 @@
 
 #include "base/error.h"
 #include "io/loop.h"
+#include "io/threads.h"
 
-struct work_task {
-    void (*run)(struct work_task *task);     /* in the thread */
-    void (*done)(struct work_task *task);    /* in the loop, afterwards */
-    void (*discard)(struct work_task *task); /* the owner has left: frees the task, in the thread */
+struct work_thread { /* the first member of what the thread works on */
+    struct thread_share share;
+    void (*run)(struct work_thread *thread);      /* in the thread */
+    void (*done)(struct work_thread *thread);     /* in the loop, afterwards */
+    void (*free_all)(struct thread_share *share); /* of all of it, by the last one that leaves */
+    bool open, busy;                              /* the owner's; `busy` until `done` */
+    struct loop_fd *watch;                        /* the owner's */
+    bool has_task;                                /* with the mutex */
+    int event;                                    /* a task has run */
 };
 
-struct work_thread;
-
-struct work_thread *work_thread_create(struct loop *loop, const char *name, struct error *err);
-bool work_thread_is_busy(const struct work_thread *thread);
-void work_thread_do(struct work_thread *thread, struct work_task *task); /* not while it is busy */
-/* Waits so long for a task to end. true: it is still busy. Then its task is discarded as soon as it
- * has run. `done` never comes. */
-bool work_thread_destroy(struct work_thread *thread, int64_t wait_ms);
+/* With run, done and free_all set. */
+int work_thread_open(struct work_thread *thread, struct loop *loop, const char *name,
+                     struct error *err);
+void work_thread_do(struct work_thread *thread); /* the next task; not while it is busy */
+/* Waits so long for a task to end. true: it is still busy. `done` never comes from now on. */
+bool work_thread_close(struct work_thread *thread, int64_t wait_ms);
+void work_thread_leave(struct work_thread *thread); /* also if it is not open, or busy */
