@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/text.h"

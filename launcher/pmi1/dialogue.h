@@ -10,7 +10,6 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/map.h"
-#include "base/strv.h"
 #include "pmi1/request.h"
 #include "pmi1/types.h"
 

@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/strv.h"
 #include "pmi1/types.h"
 
 /*

@@ -26,7 +26,7 @@ FUZZ_TARGET
     size_t length = strlen(text);
     struct memory image = {data + (length < size ? length + 1 : size),
                            length < size ? size - length - 1 : 0};
-    const struct loaded_memory memory = {read_memory, &image};
+    const struct elf_source memory = {.read = read_memory, .context = &image};
     struct loaded_library found[LOADED_MAX];
     size_t count = loaded_read(text, found);
     FUZZ_CHECK(count <= LOADED_MAX);

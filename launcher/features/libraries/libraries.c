@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/elf.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "model/plan/rank_list.h"
@@ -165,7 +164,7 @@ size_t loaded_at(const struct loaded_library *library, uint64_t offset, uint64_t
 
 struct source {
     const struct loaded_library *library;
-    const struct loaded_memory *memory;
+    const struct elf_source *memory;
 };
 
 static size_t read_file(void *context, uint64_t offset, void *out, size_t length)
@@ -177,7 +176,7 @@ static size_t read_file(void *context, uint64_t offset, void *out, size_t length
     return length > 0 ? source->memory->read(source->memory->context, address, out, length) : 0;
 }
 
-char *loaded_identity(const struct loaded_library *library, const struct loaded_memory *memory,
+char *loaded_identity(const struct loaded_library *library, const struct elf_source *memory,
                       uint32_t *machine)
 {
     struct source source = {library, memory};

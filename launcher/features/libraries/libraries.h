@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/elf.h"
+
 /* X(name, key in JSON, title). */
 #define LIBRARY_LIST(X)                                     \
     X(LIBRARY_NCCL, "nccl", "NCCL")                         \
@@ -66,13 +68,9 @@ size_t loaded_read(const char *maps, struct loaded_library *out);
 /* Where the process has a byte of the file, and how many follow there. 0: nowhere. */
 size_t loaded_at(const struct loaded_library *library, uint64_t offset, uint64_t *address);
 
-/* Its build id. Reads the memory of the process: the number of bytes at `address`, 0 if it cannot.
- * The caller frees the text, which is "" if it has none, or that cannot be read. */
-struct loaded_memory {
-    size_t (*read)(void *context, uint64_t address, void *out, size_t length);
-    void *context;
-};
-char *loaded_identity(const struct loaded_library *library, const struct loaded_memory *memory,
+/* Its build id. `memory` is that of the process, whose offsets are addresses. The caller frees the
+ * text, which is "" if it has none, or that cannot be read. */
+char *loaded_identity(const struct loaded_library *library, const struct elf_source *memory,
                       uint32_t *machine);
 
 /*

@@ -87,7 +87,7 @@ static void put_libraries(struct work *work, size_t number, pid_t pid,
                           struct loaded_library *libraries_take, size_t count)
 {
     struct source source = {open_file(pid, "mem"), open_file(pid, "pagemap")};
-    const struct loaded_memory memory = {read_memory, &source};
+    const struct elf_source memory = {.read = read_memory, .context = &source};
     Hvdrun__Library **list = mem_array(count, sizeof(Hvdrun__Library *));
     for (size_t i = 0; i < count; i++) {
         list[i] = mem_alloc(sizeof(*list[i]));

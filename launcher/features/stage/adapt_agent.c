@@ -9,7 +9,6 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "features/stage/copy.h"
-#include "features/stage/stage.h"
 
 #define VARIABLE "HVDRUN_STAGED"
 #define STAGED_MAX ((size_t)1 << 20)
@@ -26,13 +25,6 @@ void stage_places_add(struct stage_places *places, const Hvdrun__Stage *message)
     *place = (struct stage_place){.dest = mem_strdup(message->dest)};
     for (size_t i = 0; i < message->n_names; i++)
         strv_add(&place->names, message->names[i]);
-}
-
-void stage_places_put(struct stage_places *places, size_t root, char *to_take,
-                      const struct stage_list *list)
-{
-    places->items[root].to = to_take;
-    places->items[root].list = list;
 }
 
 void stage_places_destroy(struct stage_places *places)

@@ -6,8 +6,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include "base/strv.h"
 #include "features/stage/stage.h"
 #include "wire/control.pb-c.h"
@@ -27,8 +25,6 @@ struct stage_places {
 };
 
 void stage_places_add(struct stage_places *places, const Hvdrun__Stage *message);
-void stage_places_put(struct stage_places *places, size_t root, char *to_take,
-                      const struct stage_list *list);
 void stage_places_destroy(struct stage_places *places);
 
 /* Rewrites PREPARE, and makes the links: again for each epoch. */

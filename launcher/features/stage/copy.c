@@ -14,7 +14,6 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/plain.h"
-#include "features/stage/stage.h"
 
 #define NEIGHBOURS 8 /* other copies that are looked at, each with a descriptor and a list */
 #define COARSE_NS 2000000000LL
@@ -150,7 +149,6 @@ static int take_whole(struct stage_copy *copy, struct error *err)
     const char *bad = damaged(copy, !fresh);
     if (bad == NULL) {
         use(copy);
-        copy->was_there = true;
         if (!fresh)
             (void)!stage_store_refresh(folder, NULL);
         return check_links(copy, folder, err) < 0 ? -1 : 1;

@@ -33,7 +33,6 @@ struct stage_copy {
     size_t content;     /* that one */
     struct sha256 hash; /* of what was written of it */
     bool complete;
-    bool was_there; /* and nothing was built */
 };
 
 /* Takes the list in either case. -1: `copy` is closed. */

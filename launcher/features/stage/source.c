@@ -9,10 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "features/stage/stage.h"
 #include "io/send_queue.h"
 
 #define PIECE STAGE_CHUNK

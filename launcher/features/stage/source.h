@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 
 #include "base/fd.h"
+#include "base/strv.h"
 #include "features/stage/stage.h"
 
 struct stage_watch {       /* what another thread may do and see meanwhile */

@@ -42,7 +42,6 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/sha256.h"
-#include "base/strv.h"
 
 #define STAGE_CHUNK ((size_t)512 << 10)
 #define STAGE_WINDOW 8 /* chunks; less with many hosts */

@@ -161,31 +161,34 @@ static void free_spare(struct stage_desk *desk)
         free(desk->spare[--desk->spare_count]);
 }
 
+static void end_root(struct stage_desk *desk, Hvdrun__Staged *message)
+{
+    desk->open = false;
+    free_spare(desk);
+    widen(desk, false);
+    tell(desk, message);
+}
+
 static void is_over(struct stage_desk *desk)
 {
     struct stage_work *work = desk->work;
     const struct stage_copy *copy = &work->copies[work->root];
     Hvdrun__Staged message = HVDRUN__STAGED__INIT;
     message.over = true;
-    message.had = copy->was_there ? copy->list.stream : copy->list.stream - copy->missing;
-    stage_places_put(&desk->places, work->root, stage_copy_place(copy), &copy->list);
-    free_spare(desk);
-    desk->open = false;
-    widen(desk, false);
-    tell(desk, &message);
+    message.had = copy->list.stream - copy->missing;
+    desk->places.items[work->root].to = stage_copy_place(copy);
+    desk->places.items[work->root].list = &copy->list;
+    end_root(desk, &message);
 }
 
 static void has_failed(struct stage_desk *desk)
 {
     Hvdrun__Staged message = HVDRUN__STAGED__INIT;
     message.problem = desk->work->err.text;
-    desk->open = false;
     desk->failed = true;
     free_chunks(desk->waiting, &desk->waiting_count);
     free_chunks(desk->work->chunks, &desk->work->chunk_count);
-    free_spare(desk);
-    widen(desk, false);
-    tell(desk, &message);
+    end_root(desk, &message);
 }
 
 static void add_pair(uint64_t **list, size_t *count, size_t *room, uint64_t chunk)

@@ -17,7 +17,6 @@
 #include "base/parse.h"
 #include "base/status.h"
 #include "base/tree.h"
-#include "features/stage/stage.h"
 #include "node/runtime_dir.h"
 
 #define LOOKS 100 /* others have a lock for a moment */
@@ -416,9 +415,7 @@ int stage_keep_parse(const char *text, struct stage_keep *out, struct error *err
     const char *unit = length > 1 ? strchr(units, size[length - 1]) : NULL;
     if (unit != NULL)
         size[length - 1] = '\0';
-    if (parse_int(size, 0, (int64_t)1 << 20, &number, NULL) < 0)
-        return refuse(text, err);
-    if (unit == NULL && number != 0)
+    if (parse_int(size, 0, (int64_t)1 << 20, &number, NULL) < 0 || (unit == NULL && number != 0))
         return refuse(text, err); /* bytes? nobody means that */
     keep.bytes = (uint64_t)number << (unit == NULL ? 0 : 10 * (unit - units + 1));
     *out = keep;

@@ -11,7 +11,6 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "base/parse.h"
 #include "base/strv.h"
 
 #define WITHOUT_LIBUV "LibUV TCPStore implementation missing"

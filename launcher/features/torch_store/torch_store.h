@@ -11,7 +11,6 @@
  */
 #pragma once
 
-#include "base/buf.h"
 #include "base/error.h"
 #include "features/torch_store/torch_client.h"
 

@@ -6,7 +6,6 @@
  * The links between driver and agents serve all else, each agent until it is below another one, and
  * what does not arrive through others.
  */
-#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +13,6 @@
 
 #include "base/mem.h"
 #include "driver/job/job_kind.h"
-#include "driver/job/job_nodes.h"
 #include "driver/job/part.h"
 #include "features/tree/sender_driver.h"
 #include "features/tree/tree_frames.h"

@@ -144,7 +144,7 @@ static size_t read_image(void *context, uint64_t address, void *out, size_t leng
 static char *identity(const unsigned char *bytes, size_t length, uint64_t mapped)
 {
     struct image image = {bytes, length, 0x10000};
-    const struct loaded_memory memory = {read_image, &image};
+    const struct elf_source memory = {.read = read_image, .context = &image};
     struct loaded_library library = {.mappings = {{0x10000, 0x10000 + mapped, 0}},
                                      .mapping_count = 1};
     uint32_t machine = 0;

@@ -179,7 +179,7 @@ static void test_whole(void **state)
     assert_int_equal(in.length, out.length);
     assert_memory_equal(buf_text(&in), buf_text(&out), in.length);
     begin(p, &source, &again);
-    assert_true(again.was_there);
+    assert_true(again.complete && again.folder == NULL);
     assert_int_equal(complete(p, &source, &again), 0);
     stage_copy_close(&copy);
     stage_copy_close(&again);
@@ -324,7 +324,7 @@ static void test_remains(void **state)
     struct stage_source first;
     scan(p, &first);
     begin(p, &first, &copy);
-    assert_true(copy.was_there);
+    assert_true(copy.complete && copy.folder == NULL);
     assert_int_equal(access(dead, F_OK), -1);
     stage_copy_close(&copy);
     stage_source_close(&first);
