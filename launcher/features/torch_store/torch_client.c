@@ -72,6 +72,9 @@ int torch_full(struct error *err)
 
 /* Queries */
 
+/* Moves `*at` behind its fields. */
+typedef int query(struct torch_client *client, const uint8_t **at, struct error *err);
+
 enum torch_answer { STOP_WAITING = 0, WAIT_CANCELED = 1, KEY_REGISTERED = 3 };
 
 void torch_woken(void *woken)
@@ -97,15 +100,15 @@ static struct shared_block *value_of(const struct torch_store *store, struct tor
     return key == NULL ? NULL : key->value;
 }
 
-static int do_set(struct torch_client *client, const uint8_t *at, struct error *err)
+static int do_set(struct torch_client *client, const uint8_t **at, struct error *err)
 {
-    struct torch_bytes key = torch_field_bytes(&at), value = torch_field_bytes(&at);
+    struct torch_bytes key = torch_field_bytes(at), value = torch_field_bytes(at);
     return set(client->store, key, value, nothing, err);
 }
 
-static int do_append(struct torch_client *client, const uint8_t *at, struct error *err)
+static int do_append(struct torch_client *client, const uint8_t **at, struct error *err)
 {
-    struct torch_bytes key = torch_field_bytes(&at), more = torch_field_bytes(&at);
+    struct torch_bytes key = torch_field_bytes(at), more = torch_field_bytes(at);
     const struct shared_block *old = value_of(client->store, key);
     if (old == NULL)
         return set(client->store, key, more, nothing, err);
@@ -116,27 +119,16 @@ static int do_append(struct torch_client *client, const uint8_t *at, struct erro
     return set(client->store, key, head, more, err);
 }
 
-static int do_multi_set(struct torch_client *client, const uint8_t *at, struct error *err)
-{
-    uint64_t count = torch_field_count(&at);
-    int result = 0;
-    for (uint64_t i = 0; i < count && result == 0; i++) {
-        result = do_set(client, at, err);
-        (void)torch_field_bytes(&at), (void)torch_field_bytes(&at);
-    }
-    return result;
-}
-
 static bool same(const struct shared_block *value, struct torch_bytes expected)
 {
     return value->length == expected.length &&
            (expected.length == 0 || memcmp(value->bytes, expected.at, expected.length) == 0);
 }
 
-static int do_compare_set(struct torch_client *client, const uint8_t *at, struct error *err)
+static int do_compare_set(struct torch_client *client, const uint8_t **at, struct error *err)
 {
-    struct torch_bytes key = torch_field_bytes(&at), expected = torch_field_bytes(&at);
-    struct torch_bytes desired = torch_field_bytes(&at);
+    struct torch_bytes key = torch_field_bytes(at), expected = torch_field_bytes(at);
+    struct torch_bytes desired = torch_field_bytes(at);
     struct shared_block *value = value_of(client->store, key);
     bool stores = value == NULL ? expected.length == 0 : same(value, expected);
     if (stores && set(client->store, key, desired, nothing, err) < 0)
@@ -148,23 +140,22 @@ static int do_compare_set(struct torch_client *client, const uint8_t *at, struct
     return 0;
 }
 
-static int do_get(struct torch_client *client, const uint8_t *at, struct error *err)
+static int do_get(struct torch_client *client, const uint8_t **at, struct error *err)
 {
-    struct shared_block *value = value_of(client->store, torch_field_bytes(&at));
+    struct shared_block *value = value_of(client->store, torch_field_bytes(at));
     if (value == NULL && client->reader.dialect != TORCH_C)
         return error_set(err, "it asked for a key that does not exist");
     say_value(client, value);
     return 0;
 }
 
-static int do_multi_get(struct torch_client *client, const uint8_t *at, struct error *err)
+static int do_multi(struct torch_client *client, const uint8_t **at, struct error *err)
 {
-    uint64_t count = torch_field_count(&at);
+    query *one = client->reader.query == TORCH_MULTI_SET ? do_set : do_get;
+    uint64_t count = torch_field_count(at);
     int result = 0;
-    for (uint64_t i = 0; i < count && result == 0; i++) {
-        result = do_get(client, at, err);
-        (void)torch_field_bytes(&at);
-    }
+    for (uint64_t i = 0; i < count && result == 0; i++)
+        result = one(client, at, err);
     return result;
 }
 
@@ -197,20 +188,20 @@ static int add(struct torch_client *client, struct torch_bytes key, int64_t amou
                nothing, err);
 }
 
-static int do_add(struct torch_client *client, const uint8_t *at, struct error *err)
+static int do_add(struct torch_client *client, const uint8_t **at, struct error *err)
 {
-    struct torch_bytes key = torch_field_bytes(&at);
+    struct torch_bytes key = torch_field_bytes(at);
     int64_t sum;
-    if (add(client, key, torch_field_number(&at), &sum, err) < 0)
+    if (add(client, key, torch_field_number(at), &sum, err) < 0)
         return -1;
     say_number(client, sum);
     return 0;
 }
 
-static int do_barrier(struct torch_client *client, const uint8_t *at, struct error *err)
+static int do_barrier(struct torch_client *client, const uint8_t **at, struct error *err)
 {
-    struct torch_bytes key = torch_field_bytes(&at);
-    int64_t size = torch_field_number(&at), sum;
+    struct torch_bytes key = torch_field_bytes(at);
+    int64_t size = torch_field_number(at), sum;
     if (add(client, key, 1, &sum, err) < 0)
         return -1;
     if (sum < size)
@@ -220,72 +211,59 @@ static int do_barrier(struct torch_client *client, const uint8_t *at, struct err
     return 0;
 }
 
-static int do_check(struct torch_client *client, const uint8_t *at, struct error *err)
+static int do_check(struct torch_client *client, const uint8_t **at, struct error *err)
 {
-    uint64_t count = torch_field_count(&at);
+    uint64_t count = torch_field_count(at);
     bool all = true;
     (void)err;
     for (uint64_t i = 0; i < count; i++)
-        all &= torch_keys_has(&client->store->keys, torch_field_bytes(&at));
+        all &= torch_keys_has(&client->store->keys, torch_field_bytes(at));
     say_byte(client, all ? 0 : 1);
     return 0;
 }
 
-static int do_wait(struct torch_client *client, const uint8_t *at, struct error *err)
+static int do_wait(struct torch_client *client, const uint8_t **at, struct error *err)
 {
-    uint64_t count = torch_field_count(&at);
-    if (torch_keys_wait(&client->store->keys, &client->wait, count, at) < 0)
+    uint64_t count = torch_field_count(at);
+    if (torch_keys_wait(&client->store->keys, &client->wait, count, *at) < 0)
         return torch_full(err);
     if (client->wait.items == NULL)
         say_byte(client, STOP_WAITING);
     return 0;
 }
 
-static int do_cancel_wait(struct torch_client *client, const uint8_t *at, struct error *err)
+static int do_agree(struct torch_client *client, const uint8_t **at, struct error *err)
 {
     (void)at, (void)err;
-    say_byte(client, WAIT_CANCELED);
+    say_byte(client, client->reader.query == TORCH_CANCEL_WAIT ? WAIT_CANCELED : KEY_REGISTERED);
     return 0;
 }
 
-static int do_getnumkeys(struct torch_client *client, const uint8_t *at, struct error *err)
+static int do_getnumkeys(struct torch_client *client, const uint8_t **at, struct error *err)
 {
     (void)at, (void)err;
     say_number(client, (int64_t)client->store->keys.values);
     return 0;
 }
 
-static int do_watch_key(struct torch_client *client, const uint8_t *at, struct error *err)
-{
-    (void)at, (void)err;
-    say_byte(client, KEY_REGISTERED);
-    return 0;
-}
-
-static int do_delete_key(struct torch_client *client, const uint8_t *at, struct error *err)
+static int do_delete_key(struct torch_client *client, const uint8_t **at, struct error *err)
 {
     (void)err;
-    say_number(client, torch_keys_delete(&client->store->keys, torch_field_bytes(&at)));
+    say_number(client, torch_keys_delete(&client->store->keys, torch_field_bytes(at)));
     return 0;
 }
 
-static int do_validate(struct torch_client *client, const uint8_t *at, struct error *err)
-{
-    (void)client, (void)at, (void)err;
-    return 0;
-}
-
-static int do_ping(struct torch_client *client, const uint8_t *at, struct error *err)
+static int do_ping(struct torch_client *client, const uint8_t **at, struct error *err)
 {
     (void)err;
-    say(client, at, sizeof(uint32_t));
+    say(client, *at, sizeof(uint32_t));
     return 0;
 }
 
-static int do_queue_push(struct torch_client *client, const uint8_t *at, struct error *err)
+static int do_queue_push(struct torch_client *client, const uint8_t **at, struct error *err)
 {
     struct torch_store *store = client->store;
-    struct torch_bytes key = torch_field_bytes(&at), value = torch_field_bytes(&at);
+    struct torch_bytes key = torch_field_bytes(at), value = torch_field_bytes(at);
     if (torch_keys_push(&store->keys, key, value) < 0)
         return torch_full(err);
     torch_keys_wake(&store->keys, key, TORCH_WAKE_OLDEST);
@@ -298,9 +276,9 @@ static size_t queue_length(const struct torch_client *client, struct torch_bytes
     return key == NULL ? 0 : key->queued;
 }
 
-static int do_queue_pop(struct torch_client *client, const uint8_t *at, struct error *err)
+static int do_queue_pop(struct torch_client *client, const uint8_t **at, struct error *err)
 {
-    struct torch_bytes key = torch_field_bytes(&at);
+    struct torch_bytes key = torch_field_bytes(at);
     (void)err;
     say_number(client, (int64_t)queue_length(client, key));
     struct shared_block *value = torch_keys_pop(&client->store->keys, key);
@@ -310,14 +288,14 @@ static int do_queue_pop(struct torch_client *client, const uint8_t *at, struct e
     return 0;
 }
 
-static int do_queue_len(struct torch_client *client, const uint8_t *at, struct error *err)
+static int do_queue_len(struct torch_client *client, const uint8_t **at, struct error *err)
 {
     (void)err;
-    say_number(client, (int64_t)queue_length(client, torch_field_bytes(&at)));
+    say_number(client, (int64_t)queue_length(client, torch_field_bytes(at)));
     return 0;
 }
 
-static int do_list_keys(struct torch_client *client, const uint8_t *at, struct error *err)
+static int do_list_keys(struct torch_client *client, const uint8_t **at, struct error *err)
 {
     const struct torch_keys *keys = &client->store->keys;
     (void)at, (void)err;
@@ -331,9 +309,7 @@ static int do_list_keys(struct torch_client *client, const uint8_t *at, struct e
     return 0;
 }
 
-static int (*const queries[TORCH_QUERIES])(struct torch_client *client, const uint8_t *at,
-                                           struct error *err) = {
-    [TORCH_VALIDATE] = do_validate,
+static query *const queries[TORCH_QUERIES] = {
     [TORCH_SET] = do_set,
     [TORCH_COMPARE_SET] = do_compare_set,
     [TORCH_GET] = do_get,
@@ -341,12 +317,12 @@ static int (*const queries[TORCH_QUERIES])(struct torch_client *client, const ui
     [TORCH_CHECK] = do_check,
     [TORCH_WAIT] = do_wait,
     [TORCH_GETNUMKEYS] = do_getnumkeys,
-    [TORCH_WATCH_KEY] = do_watch_key,
+    [TORCH_WATCH_KEY] = do_agree,
     [TORCH_DELETE_KEY] = do_delete_key,
     [TORCH_APPEND] = do_append,
-    [TORCH_MULTI_GET] = do_multi_get,
-    [TORCH_MULTI_SET] = do_multi_set,
-    [TORCH_CANCEL_WAIT] = do_cancel_wait,
+    [TORCH_MULTI_GET] = do_multi,
+    [TORCH_MULTI_SET] = do_multi,
+    [TORCH_CANCEL_WAIT] = do_agree,
     [TORCH_PING] = do_ping,
     [TORCH_QUEUE_PUSH] = do_queue_push,
     [TORCH_QUEUE_POP] = do_queue_pop,
@@ -357,6 +333,7 @@ static int (*const queries[TORCH_QUERIES])(struct torch_client *client, const ui
 
 int torch_carry_out(struct torch_client *client, const uint8_t *at, struct error *err)
 {
-    int result = queries[client->reader.query](client, at, err);
+    query *carry_out = queries[client->reader.query]; /* NULL: VALIDATE, which has no answer */
+    int result = carry_out == NULL ? 0 : carry_out(client, &at, err);
     return result == 0 && client->unanswered ? torch_full(err) : result;
 }

@@ -221,7 +221,7 @@ static void look_at_workers(struct waits_answer *answer, const struct crews *cre
     answer->processes = descendants_table_read(ASKED_THREADS);
     crews_walk_live(crews, look_at_worker, answer);
     descendants_table_destroy(answer->processes);
-    torch_sockets_destroy(&answer->sockets);
+    free(answer->sockets.items);
 }
 
 static void answer(struct agent *agent, const struct asked *asked, const ProtobufCMessage *request)

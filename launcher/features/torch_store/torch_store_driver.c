@@ -351,10 +351,8 @@ static int open_part(struct job *job, struct error *err)
 static void close_part(struct job *job)
 {
     struct torch_waits *waits = job_part(job, torch_waits);
-    ask_forget(job, waits);
+    forget_store(job);
     loop_timer_destroy(waits->tick);
-    forget(waits);
-    free(waits->place);
     free(waits);
 }
 

@@ -74,12 +74,6 @@ void torch_sockets_add(struct torch_sockets *sockets, const char *text,
         add_line(sockets, line + 1, store);
 }
 
-void torch_sockets_destroy(struct torch_sockets *sockets)
-{
-    free(sockets->items);
-    *sockets = (struct torch_sockets){.count = 0};
-}
-
 const struct torch_socket *torch_sockets_find(const struct torch_sockets *sockets, uint64_t inode)
 {
     for (size_t i = 0; i < sockets->count; i++) {

@@ -24,14 +24,13 @@ struct torch_socket {
 };
 
 struct torch_sockets {          /* all zero: none */
-    struct torch_socket *items; /* owned */
+    struct torch_socket *items; /* the caller frees them */
     size_t count, room;
 };
 
 /* Adds the sockets that are connected to `store`. What cannot be read is left out. */
 void torch_sockets_add(struct torch_sockets *sockets, const char *text,
                        const struct torch_peer *store);
-void torch_sockets_destroy(struct torch_sockets *sockets);
 const struct torch_socket *torch_sockets_find(const struct torch_sockets *sockets, uint64_t inode);
 
 /* The text of an IPv4 address (4 bytes) or an IPv6 address (16), in network order. */

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -89,10 +90,11 @@ static void test_sockets(void **state)
     assert_null(torch_sockets_find(&found, 76));
     torch_sockets_add(&found, buf_text(&text), &six);
     assert_string_equal(torch_sockets_find(&found, 76)->local.address, "fd00::1");
-    torch_sockets_destroy(&found);
+    size_t count = found.count;
     torch_sockets_add(&found, "", &store);
     torch_sockets_add(&found, "no line", &store);
-    assert_int_equal(found.count, 0);
+    assert_int_equal(found.count, count);
+    free(found.items);
 }
 
 int main(void)
