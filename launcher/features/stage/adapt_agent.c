@@ -13,11 +13,6 @@
 #define VARIABLE "HVDRUN_STAGED"
 #define STAGED_MAX ((size_t)1 << 20)
 
-struct moves {
-    struct stage_move *items; /* owned; their texts belong to the places */
-    size_t count;
-};
-
 void stage_places_add(struct stage_places *places, const Hvdrun__Stage *message)
 {
     places->items = mem_resize_array(places->items, places->count + 1, sizeof(*places->items));
@@ -39,9 +34,9 @@ void stage_places_destroy(struct stage_places *places)
     free(places->problem);
 }
 
-static struct moves moves_of(const struct stage_places *places)
+static struct stage_moves moves_of(const struct stage_places *places)
 {
-    struct moves moves = {.count = 0};
+    struct stage_moves moves = {.count = 0};
     for (size_t i = 0; i < places->count; i++) {
         const struct stage_place *place = &places->items[i];
         moves.items =
@@ -62,15 +57,15 @@ static void replace(char **text, char *with_take)
     *text = with_take;
 }
 
-static void move_variables(const struct moves *moves, char **pairs, size_t count)
+static void move_variables(const struct stage_moves *moves, char **pairs, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        replace(&pairs[i], stage_move_variable(moves->items, moves->count, pairs[i]));
+        replace(&pairs[i], stage_move_variable(moves, pairs[i]));
 }
 
 /* The folder in which a command starts has moved from `before`, and its relative paths with it. One
  * that leads out of the root becomes absolute, if it names something. NULL: it stays. */
-static char *lead_out(const struct moves *moves, const char *before, const char *word)
+static char *lead_out(const struct stage_moves *moves, const char *before, const char *word)
 {
     char *clean AUTO_FREE = stage_path_clean(before, word);
     for (size_t i = 0; i < moves->count; i++) {
@@ -78,7 +73,7 @@ static char *lead_out(const struct moves *moves, const char *before, const char 
         if (stage_path_below(before, from) != NULL && stage_path_below(clean, from) != NULL)
             return NULL;
     }
-    char *to = stage_move_word(moves->items, moves->count, before, word);
+    char *to = stage_move_word(moves, before, word);
     if (to != NULL || strchr(word, '/') == NULL)
         return to;
     char *path = mem_printf("%s/%s", before, word);
@@ -87,29 +82,28 @@ static char *lead_out(const struct moves *moves, const char *before, const char 
     return path;
 }
 
-static void move_app(const struct moves *moves, Hvdrun__App *app, const char *before,
+static void move_app(const struct stage_moves *moves, Hvdrun__App *app, const char *before,
                      const char *folder)
 {
     bool moved = strcmp(before, folder) != 0;
     for (size_t i = 0; i < app->n_argv; i++) {
         const char *word = app->argv[i];
-        replace(&app->argv[i], moved && word[0] != '/'
-                                   ? lead_out(moves, before, word)
-                                   : stage_move_word(moves->items, moves->count, before, word));
+        replace(&app->argv[i], moved && word[0] != '/' ? lead_out(moves, before, word)
+                                                       : stage_move_word(moves, before, word));
     }
     move_variables(moves, app->env, app->n_env);
 }
 
 /* `here`: where the job would start without copies. */
-static void move_apps(const struct moves *moves, Hvdrun__Prepare *prepare, const char *here)
+static void move_apps(const struct stage_moves *moves, Hvdrun__Prepare *prepare, const char *here)
 {
-    char *to = stage_move_path(moves->items, moves->count, "/", here);
+    char *to = stage_move_path(moves, "/", here);
     char *folder AUTO_FREE = mem_strdup(to != NULL ? to : here);
     for (size_t i = 0; i < prepare->n_apps; i++) {
         Hvdrun__App *app = prepare->apps[i];
         char *before AUTO_FREE = mem_strdup(app->wdir[0] != '\0' ? app->wdir : here);
         if (app->wdir[0] != '\0')
-            replace(&app->wdir, stage_move_path(moves->items, moves->count, "/", app->wdir));
+            replace(&app->wdir, stage_move_path(moves, "/", app->wdir));
         move_app(moves, app, before, app->wdir[0] != '\0' ? app->wdir : folder);
     }
     replace(&prepare->wdir, to);
@@ -130,11 +124,11 @@ static void add_variable(const struct stage_places *places, Hvdrun__Prepare *pre
 /* Links */
 
 static void make_link(struct stage_places *places, struct stage_place *place,
-                      const struct moves *moves, const char *folder)
+                      const struct stage_moves *moves, const char *folder)
 {
     char *path AUTO_FREE = stage_path_clean(folder, place->dest);
     char *above AUTO_FREE = stage_path_clean(path, "..");
-    char *copy AUTO_FREE = stage_move_path(moves->items, moves->count, "/", above);
+    char *copy AUTO_FREE = stage_move_path(moves, "/", above);
     struct error err = ERROR_INIT;
     if (copy != NULL)
         error_set(&err, "--stage cannot make the link %s in a folder that is staged", path);
@@ -155,7 +149,7 @@ static void make_link(struct stage_places *places, struct stage_place *place,
 
 void stage_places_adapt(struct stage_places *places, Hvdrun__Prepare *prepare)
 {
-    struct moves moves = moves_of(places);
+    struct stage_moves moves = moves_of(places);
     char *here AUTO_FREE = prepare->wdir[0] != '\0' ? mem_strdup(prepare->wdir) : getcwd(NULL, 0);
     if (here == NULL) /* the folder was removed */
         here = mem_strdup("/");

@@ -87,47 +87,44 @@ static char *move(const struct stage_move *to, const char *folder, const char *p
     return mem_printf("%s%s%s%s", to->to, inner, joins ? "/" : "", rest);
 }
 
-char *stage_move_path(const struct stage_move *moves, size_t count, const char *folder,
-                      const char *path)
+char *stage_move_path(const struct stage_moves *moves, const char *folder, const char *path)
 {
     char *clean AUTO_FREE = stage_path_clean(folder, path);
     const struct stage_move *best = NULL;
-    for (size_t i = 0; i < count; i++) {
-        const char *below = stage_path_below(clean, moves[i].from);
-        if (below != NULL && stage_list_entry(moves[i].list, below) != NULL &&
-            (best == NULL || strlen(moves[i].from) > strlen(best->from)))
-            best = &moves[i];
+    for (size_t i = 0; i < moves->count; i++) {
+        const char *below = stage_path_below(clean, moves->items[i].from);
+        if (below != NULL && stage_list_entry(moves->items[i].list, below) != NULL &&
+            (best == NULL || strlen(moves->items[i].from) > strlen(best->from)))
+            best = &moves->items[i];
     }
     return best == NULL ? NULL : move(best, folder, path);
 }
 
-static bool is_file_root(const struct stage_move *moves, size_t count, const char *folder,
-                         const char *word)
+static bool is_file_root(const struct stage_moves *moves, const char *folder, const char *word)
 {
     char *clean AUTO_FREE = stage_path_clean(folder, word);
     bool found = false;
-    for (size_t i = 0; i < count; i++)
-        found = found || (moves[i].list->files[0].kind != 'd' && strcmp(moves[i].from, clean) == 0);
+    for (size_t i = 0; i < moves->count; i++)
+        found = found || (moves->items[i].list->files[0].kind != 'd' &&
+                          strcmp(moves->items[i].from, clean) == 0);
     return found;
 }
 
-char *stage_move_word(const struct stage_move *moves, size_t count, const char *folder,
-                      const char *word)
+char *stage_move_word(const struct stage_moves *moves, const char *folder, const char *word)
 {
-    if (strchr(word, '/') == NULL && !is_file_root(moves, count, folder, word))
+    if (strchr(word, '/') == NULL && !is_file_root(moves, folder, word))
         return NULL;
-    return stage_move_path(moves, count, folder, word);
+    return stage_move_path(moves, folder, word);
 }
 
 /* A relative part of a list of paths means another folder for each process: it stays. */
-static bool move_list(const struct stage_move *moves, size_t count, const char *list,
-                      struct buf *out)
+static bool move_list(const struct stage_moves *moves, const char *list, struct buf *out)
 {
     bool moved = false;
     while (true) {
         size_t length = strcspn(list, ":");
         char *part AUTO_FREE = mem_strndup(list, length);
-        char *to AUTO_FREE = part[0] == '/' ? stage_move_path(moves, count, "/", part) : NULL;
+        char *to AUTO_FREE = part[0] == '/' ? stage_move_path(moves, "/", part) : NULL;
         buf_puts(out, to != NULL ? to : part);
         moved = moved || to != NULL;
         if (list[length] == '\0')
@@ -137,7 +134,7 @@ static bool move_list(const struct stage_move *moves, size_t count, const char *
     }
 }
 
-char *stage_move_variable(const struct stage_move *moves, size_t count, const char *pair)
+char *stage_move_variable(const struct stage_moves *moves, const char *pair)
 {
     static const char *const names[] = {
         "PATH",       "VIRTUAL_ENV",     "CONDA_PREFIX", "PYTHONPATH", "LD_LIBRARY_PATH",
@@ -152,7 +149,7 @@ char *stage_move_variable(const struct stage_move *moves, size_t count, const ch
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         known = known || (strlen(names[i]) == length && strncmp(names[i], pair, length) == 0);
     buf_append(&out, pair, length + 1);
-    return known && move_list(moves, count, value + 1, &out) ? buf_take(&out) : NULL;
+    return known && move_list(moves, value + 1, &out) ? buf_take(&out) : NULL;
 }
 
 /* From one folder to a path; both are clean. */

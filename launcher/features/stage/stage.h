@@ -123,6 +123,11 @@ struct stage_move {   /* one of the names of a root, and its copy */
     const struct stage_list *list; /* what it has */
 };
 
+struct stage_moves {
+    struct stage_move *items;
+    size_t count;
+};
+
 /* `path` below `folder`, or itself if it is absolute; without ".", ".." and double slashes, as if
  * no part of it were a symbolic link. The caller frees it. */
 char *stage_path_clean(const char *folder, const char *path);
@@ -132,18 +137,16 @@ const char *stage_path_below(const char *path, const char *folder);
 
 /* The new path of one that a root has (of several, the innermost), relative to `folder`. What
  * comes behind the name of the root stays byte for byte. NULL: it stays. The caller frees it. */
-char *stage_move_path(const struct stage_move *moves, size_t count, const char *folder,
-                      const char *path);
+char *stage_move_path(const struct stage_moves *moves, const char *folder, const char *path);
 
 /* A word of a command line, which is a path if it has a slash. A name alone may be any word, so it
  * moves only if a root of that name is a file. NULL: it stays. `folder`: where the command starts.
  */
-char *stage_move_word(const struct stage_move *moves, size_t count, const char *folder,
-                      const char *word);
+char *stage_move_word(const struct stage_moves *moves, const char *folder, const char *word);
 
 /* "NAME=value" of the environment. The variables are those that have a path, or several with colons
  * between them. NULL: it stays. */
-char *stage_move_variable(const struct stage_move *moves, size_t count, const char *pair);
+char *stage_move_variable(const struct stage_moves *moves, const char *pair);
 
 /* The text that a link has in the copy. `root` and `folder`, which has the link, are absolute and
  * without symbolic links. `target` is the text of the link. A target in the root becomes relative,

@@ -22,13 +22,13 @@
         .count = sizeof((struct stage_file[]){__VA_ARGS__}) / sizeof(struct stage_file) \
     }
 
-static const struct stage_move moves[] = {
+static struct stage_move moves[] = {
     {"/home/a/venv", "/s/1/venv",
      ENTRIES(ENTRY('d', "venv"), ENTRY('d', "venv/bin"), ENTRY('x', "venv/bin/python"),
              ENTRY('l', "venv/lib64"), ENTRY('d', "venv/in"))},
     {"/home/a/venv/in", "/s/2/in", ENTRIES(ENTRY('d', "in"), ENTRY('f', "in/x"))},
     {"/home/a/train.py", "/s/3/train.py", ENTRIES(ENTRY('f', "train.py"))}};
-#define COUNT 3
+static const struct stage_moves all = {moves, 3}, none = {moves, 0};
 
 static void expect_taken(char *got, const char *expected)
 {
@@ -52,59 +52,54 @@ static void test_clean(void **state)
 static void test_paths(void **state)
 {
     (void)state;
-    expect_taken(stage_move_path(moves, COUNT, "/home/a", "venv/bin/python"),
-                 "/s/1/venv/bin/python");
-    expect_taken(stage_move_path(moves, COUNT, "/home/a", "/home/a/venv"), "/s/1/venv");
-    expect_taken(stage_move_path(moves, COUNT, "/home/a", "venv/in/x"), "/s/2/in/x");
-    expect_taken(stage_move_path(moves, COUNT, "/home/a", "venv/lib64/y"), "/s/1/venv/lib64/y");
-    expect_taken(stage_move_path(moves, COUNT, "/home/a", "venv/new"), NULL);
-    expect_taken(stage_move_path(moves, COUNT, "/home/a", "venv2"), NULL);
-    expect_taken(stage_move_path(moves, COUNT, "/home/a", "venv/../x"), NULL);
-    expect_taken(stage_move_path(moves, COUNT, "/home/b", "venv"), NULL);
-    expect_taken(stage_move_path(moves, 0, "/home/a", "venv"), NULL);
+    expect_taken(stage_move_path(&all, "/home/a", "venv/bin/python"), "/s/1/venv/bin/python");
+    expect_taken(stage_move_path(&all, "/home/a", "/home/a/venv"), "/s/1/venv");
+    expect_taken(stage_move_path(&all, "/home/a", "venv/in/x"), "/s/2/in/x");
+    expect_taken(stage_move_path(&all, "/home/a", "venv/lib64/y"), "/s/1/venv/lib64/y");
+    expect_taken(stage_move_path(&all, "/home/a", "venv/new"), NULL);
+    expect_taken(stage_move_path(&all, "/home/a", "venv2"), NULL);
+    expect_taken(stage_move_path(&all, "/home/a", "venv/../x"), NULL);
+    expect_taken(stage_move_path(&all, "/home/b", "venv"), NULL);
+    expect_taken(stage_move_path(&none, "/home/a", "venv"), NULL);
 }
 
 /* What comes behind the name of the root is the user's, to the byte. */
 static void test_rest(void **state)
 {
     (void)state;
-    expect_taken(stage_move_path(moves, COUNT, "/home/a", "venv/."), "/s/1/venv/.");
-    expect_taken(stage_move_path(moves, COUNT, "/home/a", "./venv//bin/"), "/s/1/venv//bin/");
-    expect_taken(stage_move_path(moves, COUNT, "/home/a", "/home//a/venv/bin/../bin"),
+    expect_taken(stage_move_path(&all, "/home/a", "venv/."), "/s/1/venv/.");
+    expect_taken(stage_move_path(&all, "/home/a", "./venv//bin/"), "/s/1/venv//bin/");
+    expect_taken(stage_move_path(&all, "/home/a", "/home//a/venv/bin/../bin"),
                  "/s/1/venv/bin/../bin");
-    expect_taken(stage_move_path(moves, COUNT, "/home/a", "venv/../venv/bin"), "/s/1/venv/bin");
-    expect_taken(stage_move_path(moves, COUNT, "/home/a/venv/bin", "python"),
-                 "/s/1/venv/bin/python");
-    expect_taken(stage_move_path(moves, COUNT, "/home/a/venv/bin", ".."), "/s/1/venv/bin/..");
-    expect_taken(stage_move_path(moves, COUNT, "/home/a/venv/bin", "/home/a/venv/bin"),
-                 "/s/1/venv/bin");
-    expect_taken(stage_move_word(moves, COUNT, "/home/a", "venv/bin/python http://x//y a/../b"),
-                 NULL);
+    expect_taken(stage_move_path(&all, "/home/a", "venv/../venv/bin"), "/s/1/venv/bin");
+    expect_taken(stage_move_path(&all, "/home/a/venv/bin", "python"), "/s/1/venv/bin/python");
+    expect_taken(stage_move_path(&all, "/home/a/venv/bin", ".."), "/s/1/venv/bin/..");
+    expect_taken(stage_move_path(&all, "/home/a/venv/bin", "/home/a/venv/bin"), "/s/1/venv/bin");
+    expect_taken(stage_move_word(&all, "/home/a", "venv/bin/python http://x//y a/../b"), NULL);
 }
 
 static void test_words(void **state)
 {
     (void)state;
-    expect_taken(stage_move_word(moves, COUNT, "/home/a", "venv"), NULL);
-    expect_taken(stage_move_word(moves, COUNT, "/home/a", "./venv"), "/s/1/venv");
-    expect_taken(stage_move_word(moves, COUNT, "/home/a", "train.py"), "/s/3/train.py");
-    expect_taken(stage_move_word(moves, COUNT, "/home", "train.py"), NULL);
-    expect_taken(stage_move_word(moves, COUNT, "/home/a", "--x=/home/a/venv"), NULL);
-    expect_taken(stage_move_word(moves, COUNT, "/home/a", ""), NULL);
+    expect_taken(stage_move_word(&all, "/home/a", "venv"), NULL);
+    expect_taken(stage_move_word(&all, "/home/a", "./venv"), "/s/1/venv");
+    expect_taken(stage_move_word(&all, "/home/a", "train.py"), "/s/3/train.py");
+    expect_taken(stage_move_word(&all, "/home", "train.py"), NULL);
+    expect_taken(stage_move_word(&all, "/home/a", "--x=/home/a/venv"), NULL);
+    expect_taken(stage_move_word(&all, "/home/a", ""), NULL);
 }
 
 static void test_variables(void **state)
 {
     (void)state;
-    expect_taken(stage_move_variable(moves, COUNT, "PATH=/bin:/home/a/venv/bin::/usr/bin"),
+    expect_taken(stage_move_variable(&all, "PATH=/bin:/home/a/venv/bin::/usr/bin"),
                  "PATH=/bin:/s/1/venv/bin::/usr/bin");
-    expect_taken(stage_move_variable(moves, COUNT, "PATH=home/a/venv/bin:/bin"), NULL);
-    expect_taken(stage_move_variable(moves, COUNT, "VIRTUAL_ENV=/home/a/venv"),
-                 "VIRTUAL_ENV=/s/1/venv");
-    expect_taken(stage_move_variable(moves, COUNT, "PWD=/home/a/venv"), NULL);
-    expect_taken(stage_move_variable(moves, COUNT, "PATHS=/home/a/venv"), NULL);
-    expect_taken(stage_move_variable(moves, COUNT, "PATH="), NULL);
-    expect_taken(stage_move_variable(moves, COUNT, "PATH"), NULL);
+    expect_taken(stage_move_variable(&all, "PATH=home/a/venv/bin:/bin"), NULL);
+    expect_taken(stage_move_variable(&all, "VIRTUAL_ENV=/home/a/venv"), "VIRTUAL_ENV=/s/1/venv");
+    expect_taken(stage_move_variable(&all, "PWD=/home/a/venv"), NULL);
+    expect_taken(stage_move_variable(&all, "PATHS=/home/a/venv"), NULL);
+    expect_taken(stage_move_variable(&all, "PATH="), NULL);
+    expect_taken(stage_move_variable(&all, "PATH"), NULL);
 }
 
 static void test_links(void **state)
