@@ -19,9 +19,9 @@ static uint64_t read_u64(const uint8_t *bytes)
     return value;
 }
 
-static enum torch_progress rubbish(const char **why, const char *text)
+static enum torch_progress rubbish(struct torch_reader *reader, const char *text)
 {
-    *why = text;
+    reader->why = text;
     return TORCH_RUBBISH;
 }
 
@@ -41,7 +41,7 @@ static enum torch_progress find_dialect(struct torch_reader *reader, const uint8
 }
 
 static enum torch_progress find_query(struct torch_reader *reader, uint8_t number,
-                                      bool two_connections, const char **why)
+                                      bool two_connections)
 {
     enum torch_dialect dialect = reader->dialect;
     if (dialect == TORCH_A && !two_connections)
@@ -54,14 +54,14 @@ static enum torch_progress find_query(struct torch_reader *reader, uint8_t numbe
         reader->at = 1;
         return TORCH_WHOLE;
     }
-    return rubbish(why, "it sent a query that torch's store does not have");
+    return rubbish(reader, "it sent a query that torch's store does not have");
 }
 
 /* A list begins, with `count` items. */
-static enum torch_progress begin_list(struct torch_reader *reader, uint64_t count, const char **why)
+static enum torch_progress begin_list(struct torch_reader *reader, uint64_t count)
 {
     if (count > TORCH_KEYS_MAX)
-        return rubbish(why, "it sent a query with more than 131072 keys");
+        return rubbish(reader, "it sent a query with more than 131072 keys");
     reader->items = count;
     reader->item = ++reader->field;
     if (count == 0)
@@ -71,7 +71,7 @@ static enum torch_progress begin_list(struct torch_reader *reader, uint64_t coun
 
 /* The next field, which begins behind `reader->at`. WHOLE: it is complete. */
 static enum torch_progress take_field(struct torch_reader *reader, const uint8_t *bytes,
-                                      size_t length, const char **why)
+                                      size_t length)
 {
     size_t fixed = *reader->field == 'u' ? sizeof(uint32_t) : sizeof(uint64_t);
     size_t left = length - reader->at;
@@ -80,14 +80,14 @@ static enum torch_progress take_field(struct torch_reader *reader, const uint8_t
     uint64_t number = fixed == sizeof(uint64_t) ? read_u64(bytes + reader->at) : 0;
     if (*reader->field == 'n') {
         reader->at += fixed;
-        return begin_list(reader, number, why);
+        return begin_list(reader, number);
     }
     size_t follows = 0;
     if (*reader->field == 'k' || *reader->field == 'v') {
         if (*reader->field == 'k' && number > TORCH_KEY_MAX)
-            return rubbish(why, "it sent a key longer than 8 KiB");
+            return rubbish(reader, "it sent a key longer than 8 KiB");
         if (number > TORCH_VALUE_MAX)
-            return rubbish(why, "it sent a value longer than 128 MiB");
+            return rubbish(reader, "it sent a value longer than 128 MiB");
         follows = (size_t)number;
     }
     if (left - fixed < follows)
@@ -98,7 +98,7 @@ static enum torch_progress take_field(struct torch_reader *reader, const uint8_t
 }
 
 enum torch_progress torch_reader_advance(struct torch_reader *reader, const uint8_t *bytes,
-                                         size_t length, bool two_connections, const char **why)
+                                         size_t length, bool two_connections)
 {
     if (length == 0)
         return TORCH_MORE;
@@ -107,9 +107,9 @@ enum torch_progress torch_reader_advance(struct torch_reader *reader, const uint
     if (first)
         progress = find_dialect(reader, bytes, length);
     if (progress == TORCH_WHOLE && reader->field == NULL) {
-        progress = find_query(reader, bytes[0], two_connections, why);
+        progress = find_query(reader, bytes[0], two_connections);
         if (progress == TORCH_WHOLE && reader->query == TORCH_VALIDATE && !first)
-            return rubbish(why, "it sent VALIDATE twice");
+            return rubbish(reader, "it sent VALIDATE twice");
     }
     while (progress == TORCH_WHOLE) {
         if (*reader->field == '\0' && reader->item != NULL && reader->items > 1) {
@@ -118,7 +118,7 @@ enum torch_progress torch_reader_advance(struct torch_reader *reader, const uint
         }
         if (*reader->field == '\0')
             return TORCH_WHOLE;
-        progress = take_field(reader, bytes, length, why);
+        progress = take_field(reader, bytes, length);
     }
     return progress;
 }

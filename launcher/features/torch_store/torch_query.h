@@ -63,6 +63,7 @@ struct torch_reader {
     const char *item;           /* where the fields of a list begin; NULL: not in a list */
     uint64_t items;             /* that are still to come, with the present one */
     size_t at;                  /* bytes of the query that are complete fields */
+    const char *why;            /* what is wrong, after RUBBISH */
 };
 
 enum torch_progress { TORCH_MORE, TORCH_WHOLE, TORCH_RUBBISH };
@@ -70,11 +71,10 @@ enum torch_progress { TORCH_MORE, TORCH_WHOLE, TORCH_RUBBISH };
 /*
  * `bytes` is what has come of the present query, always from its beginning. Continues where the
  * last call ended. MORE: the query is not complete. WHOLE: `reader->query` has come, and is
- * `reader->at` bytes long. RUBBISH: `*why` says what is wrong. `two_connections`: the clients of
- * this store have two each.
+ * `reader->at` bytes long. `two_connections`: the clients of this store have two each.
  */
 enum torch_progress torch_reader_advance(struct torch_reader *reader, const uint8_t *bytes,
-                                         size_t length, bool two_connections, const char **why);
+                                         size_t length, bool two_connections);
 void torch_reader_next(struct torch_reader *reader); /* for the query behind a whole one */
 
 /* Walks through the fields of a whole query; `at` is behind its type. */

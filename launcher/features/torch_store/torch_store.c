@@ -159,15 +159,14 @@ static void shrink(struct torch_client *client)
     client->in = rest;
 }
 
-static enum torch_progress read_on(struct torch_client *client, const uint8_t **query,
-                                   const char **why)
+static enum torch_progress read_on(struct torch_client *client, const uint8_t **query)
 {
     const struct torch_store *store = client->store;
     bool two = 2 * store->silent >= store->old;
     *query = (const uint8_t *)buf_text(&client->in);
     count(client, (size_t)-1);
     enum torch_progress progress =
-        torch_reader_advance(&client->reader, *query, client->in.length, two, why);
+        torch_reader_advance(&client->reader, *query, client->in.length, two);
     count(client, 1);
     return progress;
 }
@@ -181,14 +180,13 @@ int torch_client_take(struct torch_client *client, const uint8_t *bytes, size_t 
     client->has_more = false;
     while (client->in.length > 0) {
         const uint8_t *query;
-        const char *why = NULL;
         client->has_more =
             client->work >= TURN_WORK || send_queue_length(&client->out) >= TORCH_UNREAD_MAX;
         if (client->has_more)
             break;
-        enum torch_progress progress = read_on(client, &query, &why);
+        enum torch_progress progress = read_on(client, &query);
         if (progress == TORCH_RUBBISH)
-            return error_set(err, "%s", why);
+            return error_set(err, "%s", client->reader.why);
         if (progress == TORCH_MORE)
             break;
         if (carry_out(client, query, now_ms, err) < 0)
