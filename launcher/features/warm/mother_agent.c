@@ -325,8 +325,8 @@ static void start(struct mother *mother)
     mother->rests = mother->wakes = false;
     mother->born_ms = clock_mono_ms();
     enter(mother, IMPORTS);
-    if (mother_process_start(&mother->process, &mother->kind, mother->mask, mother->config.modules,
-                             &mother->left_out, &err) < 0)
+    if (mother_process_start(&mother->process, &mother->kind, mother->mask, &mother->left_out,
+                             &err) < 0)
         go_cold(mother, err.text);
 }
 
@@ -381,9 +381,7 @@ struct mother *mother_create(const struct mother_config *config, struct warm_kin
 {
     struct mother *mother = mem_alloc(sizeof(*mother));
     *mother = (struct mother){.config = *config, .kind = *kind, .mask = mask, .go = -1};
-    mother->process = (struct mother_process){.loop = config->loop,
-                                              .helpers = config->helpers,
-                                              .log = config->log,
+    mother->process = (struct mother_process){.config = &mother->config,
                                               .heard = heard,
                                               .lost = lost,
                                               .context = mother,

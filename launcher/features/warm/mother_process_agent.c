@@ -26,13 +26,13 @@ void mother_process_end(struct mother_process *process)
     process->watch = NULL;
     fd_close(&process->socket);
     stderr_pipe_close(&process->output);
-    if (process->pid > 0 && helpers_has(process->helpers, process->pid))
+    if (process->pid > 0 && helpers_has(process->config->helpers, process->pid))
         kill(-process->pid, SIGKILL); /* her session; ranks have their own */
     process->pid = 0;
 }
 
 static int send_setup(const struct mother_process *process, const struct warm_kind *kind,
-                      const char *const *modules, const struct strv *left_out)
+                      const struct strv *left_out)
 {
     AUTO_BUF struct buf message = BUF_INIT((size_t)1 << 20);
     const char command[2] = {kind->command, '\0'};
@@ -40,8 +40,8 @@ static int send_setup(const struct mother_process *process, const struct warm_ki
     fields_put_number(&message, (uint64_t)getpid());
     fields_put(&message, kind->command == 's' ? "script" : command);
     fields_put(&message, kind->target);
-    for (; *modules != NULL; modules++)
-        fields_put(&message, *modules);
+    for (const char *const *module = process->config->modules; *module != NULL; module++)
+        fields_put(&message, *module);
     fields_put(&message, "");
     fields_put_all(&message, &kind->names);
     fields_put(&message, "");
@@ -65,13 +65,13 @@ static pid_t spawn(struct mother_process *process, const struct warm_kind *kind,
                               .keep_fd = fds[2],
                               .mask = mask,
                               .script_shell = "/bin/sh"};
-    return helpers_start(process->helpers, &spec, NULL, NULL, err);
+    return helpers_start(process->config->helpers, &spec, NULL, NULL, err);
 }
 
 static void said(void *context, const char *line)
 {
     const struct mother_process *process = context;
-    log_info(process->log, "while modules were imported: %s", line);
+    log_info(process->config->log, "while modules were imported: %s", line);
 }
 
 static void readable(void *context, int what)
@@ -89,20 +89,20 @@ static void readable(void *context, int what)
 static void watch(struct mother_process *process, int socket)
 {
     process->socket = socket;
-    process->watch = loop_fd_create(process->loop, socket, readable, process);
+    process->watch = loop_fd_create(process->config->loop, socket, readable, process);
     loop_fd_watch(process->watch, LOOP_READ);
 }
 
 int mother_process_start(struct mother_process *process, const struct warm_kind *kind,
-                         const sigset_t *mask, const char *const *modules,
-                         const struct strv *left_out, struct error *err)
+                         const sigset_t *mask, const struct strv *left_out, struct error *err)
 {
     int ends[2] AUTO_FD_PAIR = {-1, -1};
     int source AUTO_FD = warm_file(mother_py, strlen(mother_py));
     if (source < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return error_errno(err, errno, "cannot open a socket");
     process->output = STDERR_PIPE_INIT;
-    int output AUTO_FD = stderr_pipe_open(&process->output, process->loop, said, NULL, process);
+    int output AUTO_FD =
+        stderr_pipe_open(&process->output, process->config->loop, said, NULL, process);
     if (output < 0)
         return error_errno(err, errno, "cannot open a pipe");
     pid_t pid = spawn(process, kind, mask, (const int[]){source, output, ends[1]}, err);
@@ -111,7 +111,7 @@ int mother_process_start(struct mother_process *process, const struct warm_kind 
     process->pid = pid;
     watch(process, ends[0]);
     ends[0] = -1;
-    return send_setup(process, kind, modules, left_out) < 0
+    return send_setup(process, kind, left_out) < 0
                ? error_errno(err, errno, "cannot say what to import")
                : 0;
 }
@@ -123,14 +123,14 @@ int mother_process_tell(const struct mother_process *process, const char *what)
 
 void mother_process_adopt(struct mother_process *process, pid_t pid, int socket)
 {
-    helpers_adopt(process->helpers, pid);
+    helpers_adopt(process->config->helpers, pid);
     process->pid = pid;
     watch(process, socket);
 }
 
 void mother_process_release(struct mother_process *process, pid_t *pid, int *socket)
 {
-    helpers_forget(process->helpers, process->pid);
+    helpers_forget(process->config->helpers, process->pid);
     loop_fd_destroy(process->watch);
     process->watch = NULL;
     *pid = process->pid;

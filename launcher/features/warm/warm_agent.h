@@ -96,10 +96,18 @@ void warm_holder_read(struct field_reader *fields, struct warm_holder *out);
  * to her and come from her (mother.py).
  */
 
-struct mother_process {
+struct mother_config {
     struct loop *loop;
     struct helpers *helpers;
     const struct log *log;
+    const char *const *modules; /* NULL-ended; none: those that the script imports */
+    /* A rank has its process: its exit may have come already. */
+    void (*forked)(void *context, pid_t pid);
+    void *context;
+};
+
+struct mother_process {
+    const struct mother_config *config;
     /* A message: fields that end with NUL, from `text` to `end`. Either may end the process. */
     void (*heard)(void *context, const char *text, const char *end);
     void (*lost)(void *context);
@@ -110,11 +118,10 @@ struct mother_process {
     struct stderr_pipe output;
 };
 
-/* Begins with the setup: `modules` ends with NULL, `left_out` has pairs of a module and what to
- * import in its place. After -1 it has to be ended, too. */
+/* Begins with the setup: `left_out` has pairs of a module and what to import in its place. After -1
+ * it has to be ended, too. */
 int mother_process_start(struct mother_process *process, const struct warm_kind *kind,
-                         const sigset_t *mask, const char *const *modules,
-                         const struct strv *left_out, struct error *err);
+                         const sigset_t *mask, const struct strv *left_out, struct error *err);
 
 /* The text of the ranks, and their descriptors; room for one more is before those. `first`: not
  * behind others that have not begun. -1 and errno. */
@@ -149,16 +156,6 @@ void mother_process_release(struct mother_process *process, pid_t *pid, int *soc
  */
 
 struct mother;
-
-struct mother_config {
-    struct loop *loop;
-    struct helpers *helpers;
-    const struct log *log;
-    const char *const *modules; /* NULL-ended; none: those that the script imports */
-    /* A rank has its process: its exit may have come already. */
-    void (*forked)(void *context, pid_t pid);
-    void *context;
-};
 
 /* Takes `kind`. */
 struct mother *mother_create(const struct mother_config *config, struct warm_kind *kind,
