@@ -119,6 +119,17 @@ static void forget_if_idle(struct torch_keys *keys, struct torch_key *key)
     free(key);
 }
 
+/* The same with so many bytes for what it gets. */
+static struct torch_key *key_with_room(struct torch_keys *keys, struct torch_bytes name,
+                                       size_t bytes)
+{
+    struct torch_key *key = find_or_make(keys, name);
+    if (key == NULL || torch_keys_charge(keys, bytes) == 0)
+        return key;
+    forget_if_idle(keys, key);
+    return NULL;
+}
+
 static struct shared_block *block_of(struct torch_bytes head, struct torch_bytes tail)
 {
     struct shared_block *block = shared_block_create(head.length + tail.length);
@@ -132,13 +143,9 @@ static struct shared_block *block_of(struct torch_bytes head, struct torch_bytes
 int torch_keys_set(struct torch_keys *keys, struct torch_bytes name, struct torch_bytes head,
                    struct torch_bytes tail)
 {
-    struct torch_key *key = find_or_make(keys, name);
+    struct torch_key *key = key_with_room(keys, name, head.length + tail.length + SMALL_COST);
     if (key == NULL)
         return -1;
-    if (torch_keys_charge(keys, head.length + tail.length + SMALL_COST) < 0) {
-        forget_if_idle(keys, key);
-        return -1;
-    }
     keys->values += key->value == NULL;
     replace(keys, key, block_of(head, tail)); /* `head` may be in the old one */
     return 0;
@@ -157,13 +164,9 @@ bool torch_keys_delete(struct torch_keys *keys, struct torch_bytes name)
 
 int torch_keys_push(struct torch_keys *keys, struct torch_bytes name, struct torch_bytes value)
 {
-    struct torch_key *key = find_or_make(keys, name);
+    struct torch_key *key = key_with_room(keys, name, value.length + 2 * SMALL_COST);
     if (key == NULL)
         return -1;
-    if (torch_keys_charge(keys, value.length + 2 * SMALL_COST) < 0) {
-        forget_if_idle(keys, key);
-        return -1;
-    }
     struct torch_element *element = mem_alloc(sizeof(*element));
     *element = (struct torch_element){.value = block_of(value, nothing)};
     *key->last = element;
@@ -246,9 +249,9 @@ static size_t count_missing(const struct torch_keys *keys, uint64_t count, const
     return missing;
 }
 
-static void stop(struct torch_keys *keys, struct torch_wait *wait, size_t room)
+static void stop(struct torch_keys *keys, struct torch_wait *wait)
 {
-    torch_keys_release(keys, wait_cost(room));
+    torch_keys_release(keys, wait_cost(wait->count));
     free(wait->items);
     *wait = (struct torch_wait){.owner = wait->owner};
 }
@@ -264,13 +267,13 @@ void torch_keys_cancel(struct torch_keys *keys, struct torch_wait *wait)
         unlink_waiter(&wait->items[i]);
         forget_if_idle(keys, key);
     }
-    stop(keys, wait, wait->count);
+    stop(keys, wait);
 }
 
 int torch_keys_wait(struct torch_keys *keys, struct torch_wait *wait, uint64_t count,
                     const uint8_t *names)
 {
-    size_t missing = count_missing(keys, count, names), room = missing;
+    size_t missing = count_missing(keys, count, names);
     if (missing == 0)
         return 0;
     if (make_room(keys, wait, missing) < 0)
@@ -281,9 +284,8 @@ int torch_keys_wait(struct torch_keys *keys, struct torch_wait *wait, uint64_t c
             continue;
         struct torch_key *key = find_or_make(keys, name);
         if (key == NULL) {
-            size_t unused = room - wait->count;
+            wait->count = missing; /* of which the rest has no key */
             torch_keys_cancel(keys, wait);
-            torch_keys_release(keys, unused * sizeof(struct torch_waiter));
             return -1;
         }
         link_waiter(wait, key);
@@ -308,7 +310,7 @@ static void satisfy(struct torch_keys *keys, struct torch_waiter *waiter)
     unlink_waiter(waiter);
     if (--wait->missing > 0)
         return;
-    stop(keys, wait, wait->count);
+    stop(keys, wait);
     keys->woken(wait->owner);
 }
 

@@ -140,10 +140,10 @@ static int carry_out(struct torch_client *client, const uint8_t *query, int64_t 
 static int charge(struct torch_client *client, struct error *err)
 {
     size_t now = client->in.room > FREE_ROOM ? client->in.room : 0;
-    if (now > client->charged && torch_keys_charge(&client->store->keys, now - client->charged) < 0)
+    torch_keys_release(&client->store->keys, client->charged);
+    client->charged = 0;
+    if (torch_keys_charge(&client->store->keys, now) < 0)
         return torch_full(err);
-    if (now < client->charged)
-        torch_keys_release(&client->store->keys, client->charged - now);
     client->charged = now;
     return 0;
 }
