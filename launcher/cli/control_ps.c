@@ -84,12 +84,6 @@ static int by_start(const void *a, const void *b)
     return (one > two) - (one < two);
 }
 
-static void add_cell(struct text_table *table, struct buf *cell)
-{
-    text_table_add(table, buf_text(cell));
-    buf_clear(cell);
-}
-
 /* The size of a list, or a number that stands for it in a record. */
 static long long count_of(const json_t *facts, const char *list, const char *number)
 {
@@ -98,46 +92,43 @@ static long long count_of(const json_t *facts, const char *list, const char *num
                                 : (long long)number_of(facts, number);
 }
 
-/* Most jobs do not have these: then there is no column for them. */
-struct columns {
-    bool user, name, progress;
+enum column { JOB, USER, NAME, STATE, RANKS, HOSTS, AGE, OUTPUT, PROGRESS, COMMAND, COLUMNS };
+
+static const struct {
+    const char *title, *key;
+    bool rare; /* most jobs do not have it: then there is no column for it */
+} columns[COLUMNS] = {
+    [JOB] = {"job", "job", false},
+    [USER] = {"user", "user", true},
+    [NAME] = {"name", "name", true},
+    [STATE] = {"state", "state", false},
+    [RANKS] = {"ranks", "size", false},
+    [HOSTS] = {"hosts", "hosts", false},
+    [AGE] = {"age", "started", false},
+    [OUTPUT] = {"last output", "last_output_s", false},
+    [PROGRESS] = {"progress", "progress", true},
+    [COMMAND] = {"command", "command", false},
 };
 
-static void add_row(struct text_table *table, const json_t *facts, double now_s,
-                    const struct columns *columns)
+static void add_cell(struct text_table *table, enum column column, const json_t *facts,
+                     double now_s)
 {
-    const json_t *last = json_object_get(facts, "last_output_s");
+    const json_t *value = json_object_get(facts, columns[column].key);
     struct buf cell AUTO_BUF = BUF_INIT(CELL_MAX);
-    control_show_text(control_text_of(facts, "job", "?"), &cell);
-    add_cell(table, &cell);
-    if (columns->user) {
-        control_show_text(control_text_of(facts, "user", "-"), &cell);
-        add_cell(table, &cell);
-    }
-    if (columns->name) {
-        control_show_text(control_text_of(facts, "name", "-"), &cell);
-        add_cell(table, &cell);
-    }
-    control_show_text(control_text_of(facts, "state", "?"), &cell);
-    add_cell(table, &cell);
-    buf_printf(&cell, "%lld", (long long)number_of(facts, "size"));
-    add_cell(table, &cell);
-    buf_printf(&cell, "%lld", count_of(facts, "hosts", "host_count"));
-    add_cell(table, &cell);
-    control_show_duration(now_s - number_of(facts, "started"), &cell);
-    add_cell(table, &cell);
-    if (json_is_number(last))
-        control_show_duration(json_number_value(last), &cell);
-    else
-        buf_putc(&cell, '-');
-    add_cell(table, &cell);
-    if (columns->progress) {
-        if (!control_show_percent(json_object_get(facts, "progress"), &cell))
-            buf_putc(&cell, '-');
-        add_cell(table, &cell);
-    }
-    control_show_text(control_text_of(facts, "command", "?"), &cell);
-    add_cell(table, &cell);
+    if (column == RANKS)
+        buf_printf(&cell, "%lld", (long long)json_number_value(value));
+    else if (column == HOSTS)
+        buf_printf(&cell, "%lld", count_of(facts, "hosts", "host_count"));
+    else if (column == AGE)
+        control_show_duration(now_s - json_number_value(value), &cell);
+    else if (column == OUTPUT && json_is_number(value))
+        control_show_duration(json_number_value(value), &cell);
+    else if (column != PROGRESS || !control_show_percent(value, &cell))
+        control_show_text(json_is_string(value)                      ? json_string_value(value)
+                          : columns[column].rare || column == OUTPUT ? "-"
+                                                                     : "?",
+                          &cell);
+    text_table_add(table, buf_text(&cell));
 }
 
 static bool any_has(const struct row *rows, size_t count, const char *key)
@@ -150,28 +141,21 @@ static bool any_has(const struct row *rows, size_t count, const char *key)
 
 static void put_table(const struct row *rows, size_t count, size_t width, struct buf *out)
 {
-    const struct columns columns = {.user = any_has(rows, count, "user"),
-                                    .name = any_has(rows, count, "name"),
-                                    .progress = any_has(rows, count, "progress")};
-    const char *const titles[] = {
-        "job",         columns.name ? "name" : NULL,         "state",  "ranks", "hosts", "age",
-        "last output", columns.progress ? "progress" : NULL, "command"};
     struct text_table table = {.width = width};
     double now_s = (double)clock_wall_ns() / 1e9;
-    for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++) {
-        table.columns += titles[i] != NULL;
-        if (titles[i] != NULL)
-            text_table_add(&table, titles[i]);
+    enum column shown[COLUMNS];
+    for (int i = 0; i < COLUMNS; i++) {
+        if (columns[i].rare && !any_has(rows, count, columns[i].key))
+            continue;
+        shown[table.columns++] = (enum column)i;
+        text_table_add(&table, columns[i].title);
     }
-    for (size_t i = 0; i < count; i++)
-        add_row(&table, rows[i].facts, now_s, &columns);
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; k < table.columns; k++)
+            add_cell(&table, shown[k], rows[i].facts, now_s);
+    }
     text_table_print(&table, out);
     text_table_destroy(&table);
-}
-
-static int append_piece(const char *bytes, size_t length, void *out)
-{
-    return buf_append(out, bytes, length);
 }
 
 static void put_json(const struct row *rows, size_t count, struct buf *out)
@@ -179,8 +163,7 @@ static void put_json(const struct row *rows, size_t count, struct buf *out)
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++)
         json_array_append(list, rows[i].facts);
-    json_dump_callback(list, append_piece, out, JSON_INDENT(2) | JSON_REAL_PRECISION(16));
-    buf_putc(out, '\n');
+    control_show_json(list, out);
     json_decref(list);
 }
 

@@ -178,7 +178,9 @@ class Elsewhere(Jobs, Hostile):
         name = theirs.wait_output("hvdrun-.*").group()
         path, = wait_until(lambda: glob.glob(os.path.join(self.box.tmp, "hvdrun-*", ".jobs-*", name + ".control")), "the socket")
         self.assertEqual(self.ask("ps", "-q").stdout, "", "not root's own")
-        self.assertRegex(self.ask("ps", "--all-users").stdout, rf"(?m)^{name} +\S+ +theirs +running +1 ")
+        self.assertRegex(self.ask("ps", "--all-users").stdout,
+                         r"\Ajob +user +name +state +ranks +hosts +age +last output +command\n"
+                         rf"{name} +\S+ +theirs +running +1 +1 .* sh -c .*\n\Z")
         for word in (name, "theirs", path):
             self.assertRegex(self.ask("status", word).stdout, rf"\A{name} \(theirs\): running")
             wait_until(lambda: name in self.ask("logs", word).stdout, "the line in the log")
