@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The build makes the man page and the shell completions from the list of options. Include this file
-# from the top folder, after add_subdirectory(launcher). docs/options.md is in the repository: after a
-# change of launcher/model/settings/option.def, the target `options_table` writes it again. The same holds
-# for launcher/cli/foreign.def, the end of docs/coming-from.md, and the target `coming_from_tables`.
+# from the top folder, after add_subdirectory(launcher). The tables of docs/options.md are in the
+# repository: after a change of launcher/model/settings/option.def, the target `options_table` writes them
+# again. The same holds for launcher/cli/foreign.def, docs/coming-from.md and `coming_from_tables`.
 
 # It contains only a few files of the cli room, so that the documents do not wait for every other room.
 set(cli_dir ${PROJECT_SOURCE_DIR}/launcher/cli)
@@ -31,17 +31,16 @@ hvdrun_document(zsh _hvdrun)
 hvdrun_document(fish hvdrun.fish)
 add_custom_target(documents ALL DEPENDS ${docgen_files})
 
-add_custom_target(options_table
-  COMMAND hvdrun-docgen table > ${PROJECT_SOURCE_DIR}/docs/options.md
-  DEPENDS hvdrun-docgen
-  VERBATIM)
-
-# The page up to the comment that begins with "<!-- Generated" is written by hand.
-add_custom_target(coming_from_tables
-  COMMAND sed -i "/^<!-- Generated /,$d" ${PROJECT_SOURCE_DIR}/docs/coming-from.md
-  COMMAND hvdrun-docgen coming-from >> ${PROJECT_SOURCE_DIR}/docs/coming-from.md
-  DEPENDS hvdrun-docgen
-  VERBATIM)
+# These pages up to the comment that begins with "<!-- Generated" are written by hand.
+function(hvdrun_end_of_page target kind page)
+  add_custom_target(${target}
+    COMMAND sed -i "/^<!-- Generated /,$d" ${PROJECT_SOURCE_DIR}/docs/${page}
+    COMMAND hvdrun-docgen ${kind} >> ${PROJECT_SOURCE_DIR}/docs/${page}
+    DEPENDS hvdrun-docgen
+    VERBATIM)
+endfunction()
+hvdrun_end_of_page(options_table table options.md)
+hvdrun_end_of_page(coming_from_tables coming-from coming-from.md)
 
 install(FILES ${docgen_dir}/hvdrun.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES ${docgen_dir}/hvdrun.bash RENAME hvdrun

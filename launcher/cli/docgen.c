@@ -115,42 +115,8 @@ static void put_other_names(struct buf *out)
 
 void docgen_table(struct buf *out)
 {
-    buf_puts(out,
-             "<!-- Generated from launcher/model/settings/option.def by `hvdrun-docgen table`: "
-             "change it "
-             "there. -->\n"
-             "# Options of hvdrun\n\n"
-             "Precedence, lowest first: built-in defaults, your `config.ini`, `--config-file`, "
-             "`HVDRUN_*` variables, flags.\n"
-             "Your `config.ini` is in `hvdrun/` below `$XDG_CONFIG_HOME`, or else `~/.config`.\n\n"
-             "The variable of `--ssh-port` is `HVDRUN_SSH_PORT`, and so on; `--detach` and "
-             "`--dry-run` have none.\n"
-             "hvdrun warns about an `HVDRUN_` variable that is not an option; an empty one counts "
-             "as unset.\n"
-             "Workers do not get these variables, unless you pass one on with "
-             "`-x HVDRUN_TIMEOUT`.\n\n"
-             "In an INI file, the key is the long name, as in `num-proc` or `num_proc`, in the "
-             "section below.\n"
-             "The section `[env]` holds variables for the workers.\n"
-             "A comment begins with `#` or `;` at the start of a line, or with `;` after a "
-             "space.\n"
-             "Quotes around a whole value keep its blanks and semicolons: `label = \"%r> \"`.\n"
-             "A wrong key or value is an error that names the file and the line.\n\n"
-             "`hvdrun --show-config` prints each value and where it comes from, and starts "
-             "nothing.\n"
-             "It masks passwords in URLs, and variables whose names look like secrets:\n\n"
-             "```console\n"
-             "$ HVDRUN_TIMEOUT=2h hvdrun --config-file examples/config.ini -x API_TOKEN=1234 "
-             "--show-config | grep -E '^(np|timeout|env|quiet) ' | tr -s ' '\n"
-             "np 2 examples/config.ini:8\n"
-             "env OMP_NUM_THREADS=1 examples/config.ini:23\n"
-             "env API_TOKEN=*** command line -x\n"
-             "quiet no default\n"
-             "timeout 7200 variable HVDRUN_TIMEOUT\n"
-             "```\n\n"
-             "Times are in seconds, or numbers with a unit: `250ms`, `30s`, `5m`, `2h`, `1d`.\n"
-             "Switches take `yes` or `no` in files and variables.\n"
-             "[Coming from](coming-from.md) has the options of other launchers.\n");
+    buf_puts(out, "<!-- Generated from here on, from launcher/model/settings/option.def by "
+                  "`hvdrun-docgen table`: change it there. -->\n");
     for (int i = 0; i < GROUP_TOTAL; i++) {
         if (i != GROUP_FOREIGN) /* docs/coming-from.md has them */
             put_group_table((enum option_group)i, out);

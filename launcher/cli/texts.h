@@ -46,8 +46,8 @@ void show_config_masked(const char *value, bool whole, struct buf *out);
  */
 
 void docgen_man(struct buf *out);         /* hvdrun.1 */
-void docgen_table(struct buf *out);       /* docs/options.md */
-void docgen_coming_from(struct buf *out); /* the tables at the end of docs/coming-from.md */
+void docgen_table(struct buf *out);       /* those of docs/options.md */
+void docgen_coming_from(struct buf *out); /* those of docs/coming-from.md */
 void docgen_bash(struct buf *out);
 void docgen_zsh(struct buf *out);
 void docgen_fish(struct buf *out);

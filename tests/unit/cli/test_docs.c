@@ -85,7 +85,9 @@ static void test_table_is_current(void **state)
     if (fd_read_file(path, &file, &err) < 0)
         fail_msg("%s", err.text);
     docgen_table(&text);
-    if (strcmp(buf_text(&text), buf_text(&file)) != 0)
+    const char *made = strstr(buf_text(&file), "<!-- Generated ");
+    assert_non_null(made);
+    if (strcmp(buf_text(&text), made) != 0)
         fail_msg("docs/options.md is not what option.def says: build the target options_table");
     free(path);
 }
