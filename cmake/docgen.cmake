@@ -15,20 +15,17 @@ target_link_libraries(hvdrun-docgen PRIVATE room_model)
 set(docgen_dir ${PROJECT_BINARY_DIR}/generated/docs)
 file(MAKE_DIRECTORY ${docgen_dir})
 set(docgen_files)
-function(hvdrun_document kind file)
+foreach(file hvdrun.1 hvdrun.bash _hvdrun hvdrun.fish)
+  set(template ${cli_dir}/documents/${file}.in)
   # It writes to another file first, because a half-written file must not look finished.
   add_custom_command(
     OUTPUT ${docgen_dir}/${file}
-    COMMAND hvdrun-docgen ${kind} > ${docgen_dir}/${file}.new
+    COMMAND hvdrun-docgen ${template} > ${docgen_dir}/${file}.new
     COMMAND ${CMAKE_COMMAND} -E rename ${docgen_dir}/${file}.new ${docgen_dir}/${file}
-    DEPENDS hvdrun-docgen
+    DEPENDS hvdrun-docgen ${template}
     VERBATIM)
-  set(docgen_files ${docgen_files} ${docgen_dir}/${file} PARENT_SCOPE)
-endfunction()
-hvdrun_document(man hvdrun.1)
-hvdrun_document(bash hvdrun.bash)
-hvdrun_document(zsh _hvdrun)
-hvdrun_document(fish hvdrun.fish)
+  list(APPEND docgen_files ${docgen_dir}/${file})
+endforeach()
 add_custom_target(documents ALL DEPENDS ${docgen_files})
 
 # These pages up to the comment that begins with "<!-- Generated" are written by hand.

@@ -35,6 +35,14 @@ const struct control_form tool_forms[] = {
     {NULL, NULL, NULL},
 };
 
+const struct control_option_form check_options[] = {
+    {"--net", "", "", 0, "Also measure how fast the hosts send to each other"},
+    {"--gpu", "", "", 0, "Also check the GPUs, and test their speed if PyTorch is there"},
+    {"--python", "", "PROGRAM", 0, "The Python that tests the GPUs (default: python3)"},
+    {"--json", "", "", 0, "Print the results as JSON"},
+    {NULL, NULL, NULL, 0, NULL},
+};
+
 const struct control_form *tool_find(const char *word)
 {
     const struct control_form *tool = tool_forms;

@@ -65,12 +65,6 @@
     "the job's name, its id, the beginning of its id or of the number at its end, or the path of " \
     "its "                                                                                         \
     "control socket"
-#define CONTROL_STATUSES                                                                          \
-    "Exit status: 0; 2 for an error in the command line; 1 if the job does not exist or "         \
-    "refuses.\n"                                                                                  \
-    "The exit status of wait and attach is that of the job; 125 if the job does not exist or is " \
-    "lost.\n"                                                                                     \
-    "The exit status of debug and shell is that of the debugger, shell or command."
 
 enum control_command {
 #define CONTROL_ENUM(name, word, operands, help) name,
@@ -99,6 +93,9 @@ struct control_option_form { /* a row of CONTROL_OPTION_LIST */
 /* First words that need no job: those of cli/tools.def. The last one has no word. */
 extern const struct control_form tool_forms[];
 const struct control_form *tool_find(const char *word); /* NULL: it is none */
+
+/* What `hvdrun check` takes besides options of a job. The last one has no word. */
+extern const struct control_option_form check_options[];
 
 extern const struct control_form control_forms[CONTROL_COMMANDS];
 extern const struct control_option_form control_option_forms[CONTROL_OPTIONS];

@@ -5,29 +5,81 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "cli/foreign.h"
 #include "cli/spelling.h"
 #include "model/settings/option.h"
 
-/* Appends text between single quotes. A backslash escapes the characters of `special`. */
-static void put_quoted(const char *text, const char *quote, const char *special, struct buf *out)
+static const struct docgen_mark *find_mark(const char *name, size_t length)
 {
-    for (; *text != '\0'; text++) {
-        if (*text == '\'')
-            buf_puts(out, quote);
-        else
-            buf_printf(out, strchr(special, *text) != NULL ? "\\%c" : "%c", *text);
+    static const struct docgen_mark *const lists[] = {docgen_man_marks, docgen_shell_marks,
+                                                      docgen_control_marks};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        for (const struct docgen_mark *mark = lists[i]; mark->name != NULL; mark++) {
+            if (strlen(mark->name) == length && memcmp(mark->name, name, length) == 0)
+                return mark;
+        }
+    }
+    return NULL;
+}
+
+struct listing {
+    const struct docgen_mark *mark;
+    const char *between;
+    size_t count;
+    struct buf *out;
+};
+
+static void list_word(struct listing *listing, const char *word)
+{
+    buf_printf(listing->out, "%s%s", listing->count++ > 0 ? listing->between : "", word);
+}
+
+static int list_option(void *context, const struct spelling *spelling)
+{
+    struct listing *listing = context;
+    if (spelling->instead == NULL && listing->mark->option(spelling))
+        list_word(listing, spelling->word);
+    return 0;
+}
+
+static void put_mark(const struct docgen_mark *mark, const char *between, struct buf *out)
+{
+    struct listing listing = {mark, between, 0, out};
+    if (mark->text != NULL)
+        buf_puts(out, mark->text);
+    else if (mark->lines != NULL)
+        mark->lines(out);
+    else if (mark->each_spelling != NULL)
+        spelling_each(mark->each_spelling, out);
+    else if (mark->option != NULL)
+        spelling_each(list_option, &listing);
+    else if (mark->words != NULL)
+        mark->words(between, out);
+    for (int i = 0; mark->command != NULL && i < CONTROL_COMMANDS; i++) {
+        if (mark->command(i))
+            list_word(&listing, control_forms[i].word);
     }
 }
 
-void docgen_quote_zsh(const char *text, struct buf *out)
+int docgen_fill(const char *template, struct buf *out)
 {
-    put_quoted(text, "'\\''", "[]:\\", out);
-}
-
-void docgen_quote_fish(const char *text, struct buf *out)
-{
-    put_quoted(text, "\\'", "\\", out);
+    const char *at = template + strcspn(template, "\n"), *open;
+    for (at += *at == '\n'; (open = strstr(at, "{{")) != NULL;) {
+        size_t length = strspn(open + 2, "abcdefghijklmnopqrstuvwxyz-");
+        const struct docgen_mark *mark = find_mark(open + 2, length);
+        const char *close = strstr(open, "}}");
+        if (mark == NULL || close == NULL)
+            return -1;
+        char *between AUTO_FREE =
+            mem_strndup(open + 2 + length, (size_t)(close - open) - 2 - length);
+        buf_append(out, at, (size_t)(open - at));
+        put_mark(mark, between, out);
+        at = close + 2;
+        at += *at == '\n' && out->length > 0 && buf_text(out)[out->length - 1] == '\n';
+    }
+    buf_puts(out, at);
+    return 0;
 }
 
 /* Appends text for a cell of a table: a bar would end the cell, and a < would begin HTML. */

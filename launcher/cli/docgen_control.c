@@ -27,105 +27,31 @@ static const char *without_hyphens(const char *word)
     return word + strspn(word, "-");
 }
 
-void docgen_control_names(const char *between, struct buf *out)
-{
-    for (int i = 0; i < CONTROL_COMMANDS; i++)
-        buf_printf(out, "%s%s", i > 0 ? between : "", control_forms[i].word);
-}
-
-void docgen_tool_names(const char *between, struct buf *out)
+static void put_tools(const char *between, struct buf *out)
 {
     for (const struct control_form *tool = tool_forms; tool->word != NULL; tool++)
         buf_printf(out, "%s%s", tool > tool_forms ? between : "", tool->word);
 }
 
-/* Appends a word for troff. Words in capitals stand for values of the user. */
-static void put_troff(const char *text, struct buf *out)
+static void put_check_options(const char *between, struct buf *out)
 {
-    for (; *text != '\0'; text++)
-        buf_printf(out, *text == '-' ? "\\%c" : "%c", *text);
+    for (const struct control_option_form *own = check_options; own->word != NULL; own++)
+        buf_printf(out, "%s%s", own > check_options ? between : "", own->word);
 }
 
-/* The options of this command alone. */
-static void put_man_options(int command, struct buf *out)
+static void put_bash_cases(struct buf *out)
 {
-    for (int i = 0; i < CONTROL_OPTION_JSON; i++) {
-        const struct control_option_form *option = &control_option_forms[i];
-        if (!control_takes_option((enum control_command)command, (enum control_option)i))
-            continue;
-        buf_puts(out, ".br\n");
-        put_troff(option->word, out);
-        if (option->letter[0] != '\0')
-            buf_printf(out, " (\\-%s)", option->letter + 1);
-        buf_puts(out, ": ");
-        put_troff(option->help, out);
-        buf_puts(out, ".\n");
+    for (int command = 0; command < CONTROL_COMMANDS; command++) {
+        const char *between = "";
+        buf_printf(out, "      %s) _hvdrun_offer '", control_forms[command].word);
+        for (int i = 0; i < CONTROL_OPTIONS; i++) {
+            if (!control_takes_option((enum control_command)command, (enum control_option)i))
+                continue;
+            buf_printf(out, "%s%s", between, control_option_forms[i].word);
+            between = " ";
+        }
+        buf_puts(out, "' ;;\n");
     }
-}
-
-static void put_man_check(struct buf *out)
-{
-    buf_puts(out, ".SH CHECK\n\\fBhvdrun " CHECK_WORD "\\fR ");
-    put_troff(CHECK_OPERANDS, out);
-    buf_puts(out, "\n.PP\n" CHECK_HELP ".\nThe options are those of a job, and these:\n"
-                  ".TP\n\\fB\\-\\-net\\fR\n" CHECK_NET_HELP ".\n"
-                  ".TP\n\\fB\\-\\-gpu\\fR\n" CHECK_GPU_HELP ".\n"
-                  ".TP\n\\fB\\-\\-python\\fR \\fIPROGRAM\\fR\n" CHECK_PYTHON_HELP ".\n"
-                  ".TP\n\\fB\\-\\-json\\fR\n" CHECK_JSON_HELP ".\n"
-                  ".PP\nThe exit status is 0 if a job would run (there may be warnings), 125 if it "
-                  "would not, and 2 for\nan error in the command line. \\fBhvdrun \\-\\- check\\fR "
-                  "starts a program with that name.\n");
-}
-
-static void put_man_tools(struct buf *out)
-{
-    buf_puts(out, ".SH OTHER COMMANDS\n");
-    for (const struct control_form *tool = tool_forms; tool->word != NULL; tool++) {
-        buf_printf(out, ".TP\n\\fB%s\\fR ", tool->word);
-        put_troff(tool->operands, out);
-        buf_printf(out, "\n%s; see \\fBhvdrun %s \\-\\-help\\fR.\n", tool->help, tool->word);
-    }
-}
-
-void docgen_control_man(struct buf *out)
-{
-    put_man_check(out);
-    put_man_tools(out);
-    buf_puts(out, ".SH COMMANDS\n"
-                  "These commands show and control your jobs on this machine.\n"
-                  "A command must be the very first word: \\fBhvdrun \\-\\- status\\fR starts a "
-                  "program with that name.\n");
-    for (int i = 0; i < CONTROL_COMMANDS; i++) {
-        struct buf usage AUTO_BUF = BUF_INIT(512);
-        control_put_usage((enum control_command)i, &usage);
-        size_t length = strlen(control_forms[i].word);
-        buf_printf(out, ".TP\n\\fB%s\\fR", control_forms[i].word);
-        put_troff(buf_text(&usage) + length, out);
-        buf_putc(out, '\n');
-        put_troff(control_forms[i].help, out);
-        buf_puts(out, ".\n");
-        put_man_options(i, out);
-    }
-    buf_puts(out,
-             ".PP\nWith \\fB\\-\\-slurm\\-job\\fR ID, each of them finds the job in that job of "
-             "Slurm:\nit starts itself on the first node with srun.\n"
-             ".PP\nJOB is " CONTROL_JOB ".\n"
-             "Without JOB, a command is about your only running job. \\fBexplain\\fR is about "
-             "the job that ended\nlast, and so is \\fBlogs\\fR if no job runs.\n"
-             ".PP\n" CONTROL_STATUSES "\n");
-}
-
-static void put_bash_case(int command, struct buf *out)
-{
-    const char *between = "";
-    buf_printf(out, "      %s) _hvdrun_offer '", control_forms[command].word);
-    for (int i = 0; i < CONTROL_OPTIONS; i++) {
-        if (!control_takes_option((enum control_command)command, (enum control_option)i))
-            continue;
-        buf_printf(out, "%s%s", between, control_option_forms[i].word);
-        between = " ";
-    }
-    buf_puts(out, "' ;;\n");
 }
 
 /* "--ranks|--since|...": the options whose value is the next word. */
@@ -143,16 +69,10 @@ static void put_valued(const char *between, struct buf *out)
     }
 }
 
-/* "status|logs|...": the commands for which `wanted` holds. */
-static void put_commands(bool (*wanted)(int command), const char *between, struct buf *out)
+static bool any(int command)
 {
-    const char *before = "";
-    for (int i = 0; i < CONTROL_COMMANDS; i++) {
-        if (!wanted(i))
-            continue;
-        buf_printf(out, "%s%s", before, control_forms[i].word);
-        before = between;
-    }
+    (void)command;
+    return true;
 }
 
 static bool offers_running(int command)
@@ -163,53 +83,6 @@ static bool offers_running(int command)
 static bool offers_ended(int command)
 {
     return control_takes_job((enum control_command)command) && !needs_running(command);
-}
-
-/* The word before is --job, or another option with a value, or none. With "signal", the first word
- * is a job or a signal. A folder of --evidence can follow "explain". */
-void docgen_control_bash(struct buf *out)
-{
-    buf_puts(out, "_hvdrun_offer() {\n"
-                  "  COMPREPLY=($(compgen -W \"$1\" -- \"$cur\"))\n"
-                  "}\n"
-                  "_hvdrun_jobs() {\n"
-                  "  \"${COMP_WORDS[0]}\" ps -q --names $1 2>/dev/null\n"
-                  "}\n"
-                  "_hvdrun_control() {\n"
-                  "  compopt +o filenames +o bashdefault 2>/dev/null\n"
-                  "  case $prev in\n"
-                  "    --job) _hvdrun_offer \"$(_hvdrun_jobs)\"; return ;;\n"
-                  "    ");
-    put_valued("|", out);
-    buf_puts(out, ") return ;;\n"
-                  "  esac\n"
-                  "  if [[ $cur == -* ]]; then\n"
-                  "    case $1 in\n");
-    for (int i = 0; i < CONTROL_COMMANDS; i++)
-        put_bash_case(i, out);
-    buf_puts(out, "    esac\n"
-                  "    return\n"
-                  "  fi\n"
-                  "  case $1 in\n"
-                  "    ");
-    put_commands(takes_hosts, "|", out);
-    buf_puts(out,
-             ")\n      if declare -F _known_hosts_real >/dev/null; then _known_hosts_real -- "
-             "\"$cur\"; fi ;;\n"
-             "    warm) _hvdrun_offer '" WARM_WORDS "' ;;\n"
-             "    signal)\n"
-             "      if ((COMP_CWORD == 2)); then _hvdrun_offer \"" SIGNALS " $(_hvdrun_jobs)\"\n"
-             "      else _hvdrun_offer '" SIGNALS "'; fi ;;\n    ");
-    put_commands(offers_running, "|", out);
-    buf_puts(out, ") _hvdrun_offer \"$(_hvdrun_jobs)\" ;;\n    ");
-    put_commands(offers_ended, "|", out);
-    buf_puts(out, ") _hvdrun_offer \"$(_hvdrun_jobs -a)\" ;;\n"
-                  "  esac\n"
-                  "  if [[ $1 == explain && ${#COMPREPLY[@]} -eq 0 ]]; then\n"
-                  "    compopt -o filenames 2>/dev/null\n"
-                  "    COMPREPLY=($(compgen -f -- \"$cur\"))\n"
-                  "  fi\n"
-                  "}\n");
 }
 
 static const char *zsh_value(enum control_option option)
@@ -242,22 +115,21 @@ static void put_zsh_option(const char *other, const char *word, enum control_opt
     buf_printf(out, "]%s'", zsh_value(option));
 }
 
-static void put_zsh_case(int command, struct buf *out)
+static void put_zsh_cases(struct buf *out)
 {
-    buf_printf(out, "    %s) _arguments -S", control_forms[command].word);
-    for (int i = 0; i < CONTROL_OPTIONS; i++) {
-        const struct control_option_form *option = &control_option_forms[i];
-        if (!control_takes_option((enum control_command)command, (enum control_option)i))
-            continue;
-        if (option->letter[0] != '\0') {
-            put_zsh_option(option->word, option->letter, (enum control_option)i, out);
+    for (int command = 0; command < CONTROL_COMMANDS; command++) {
+        buf_printf(out, "    %s) _arguments -S", control_forms[command].word);
+        for (int i = 0; i < CONTROL_OPTIONS; i++) {
+            const struct control_option_form *option = &control_option_forms[i];
+            if (!control_takes_option((enum control_command)command, (enum control_option)i))
+                continue;
+            if (option->letter[0] != '\0')
+                put_zsh_option(option->word, option->letter, (enum control_option)i, out);
             put_zsh_option(option->letter, option->word, (enum control_option)i, out);
-        } else {
-            put_zsh_option("", option->word, (enum control_option)i, out);
         }
+        put_zsh_operands(command, out);
+        buf_puts(out, " ;;\n");
     }
-    put_zsh_operands(command, out);
-    buf_puts(out, " ;;\n");
 }
 
 static void put_zsh_command(const char *word, const char *help, struct buf *out)
@@ -267,35 +139,22 @@ static void put_zsh_command(const char *word, const char *help, struct buf *out)
     buf_puts(out, "' \\\n");
 }
 
-/* A local name of a list must not hide a table of zsh's own, such as `commands`. */
-void docgen_control_zsh(struct buf *out)
+static void put_zsh_commands(struct buf *out)
 {
-    buf_puts(out,
-             "_hvdrun_jobs() {\n"
-             "  local -a hvdrun_ids\n"
-             "  hvdrun_ids=(${(f)\"$(_call_program jobs $hvdrun_program ps -q --names $1)\"})\n"
-             "  (($#hvdrun_ids)) && _describe job hvdrun_ids\n"
-             "}\n"
-             "_hvdrun_program() {\n"
-             "  local -a hvdrun_commands\n"
-             "  hvdrun_commands=(\\\n");
     for (int i = 0; i < CONTROL_COMMANDS; i++)
         put_zsh_command(control_forms[i].word, control_forms[i].help, out);
     for (const struct control_form *tool = tool_forms; tool->word != NULL; tool++)
         put_zsh_command(tool->word, tool->help, out);
     put_zsh_command(CHECK_WORD, CHECK_HELP, out);
-    buf_puts(out, "  )\n"
-                  "  ((CURRENT == 2)) && _describe command hvdrun_commands\n"
-                  "  _command_names -e\n"
-                  "}\n"
-                  "_hvdrun_control() {\n"
-                  "  local hvdrun_program=$words[1]\n"
-                  "  shift words\n"
-                  "  ((CURRENT--))\n"
-                  "  case $1 in\n");
-    for (int i = 0; i < CONTROL_COMMANDS; i++)
-        put_zsh_case(i, out);
-    buf_puts(out, "  esac\n}\n");
+}
+
+static void put_zsh_check(struct buf *out)
+{
+    for (const struct control_option_form *own = check_options; own->word != NULL; own++) {
+        buf_printf(out, "%s'%s[", own > check_options ? "\n         " : "", own->word);
+        docgen_quote_zsh(own->help, out);
+        buf_printf(out, "]%s'", own->value[0] == '\0' ? "" : ":program:_files");
+    }
 }
 
 /* The end of a line. */
@@ -314,17 +173,11 @@ static void put_fish_command(const char *word, const char *help, struct buf *out
 
 static void put_fish_check(struct buf *out)
 {
-    static const struct {
-        const char *word, *help;
-    } options[] = {{"net", CHECK_NET_HELP},
-                   {"gpu", CHECK_GPU_HELP},
-                   {"python", CHECK_PYTHON_HELP},
-                   {"json", CHECK_JSON_HELP}};
     put_fish_command(CHECK_WORD, CHECK_HELP, out);
-    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+    for (const struct control_option_form *own = check_options; own->word != NULL; own++) {
         buf_printf(out, "complete -c hvdrun -n '__fish_hvdrun_speaks " CHECK_WORD "' -f -l %s",
-                   options[i].word);
-        put_fish_help(options[i].help, out);
+                   without_hyphens(own->word));
+        put_fish_help(own->help, out);
     }
 }
 
@@ -362,15 +215,8 @@ static void put_fish_option(int command, enum control_option which, struct buf *
     put_fish_help(option->help, out);
 }
 
-void docgen_control_fish(struct buf *out)
+static void put_fish_commands(struct buf *out)
 {
-    buf_puts(out, "function __fish_hvdrun_jobs\n"
-                  "    set -l words (commandline -opc)\n"
-                  "    command $words[1] ps -q --names $argv 2>/dev/null\n"
-                  "end\n"
-                  "function __fish_hvdrun_first_jobs\n"
-                  "    test (count (commandline -opc)) -eq 2; and __fish_hvdrun_jobs\n"
-                  "end\n");
     put_fish_check(out);
     for (const struct control_form *tool = tool_forms; tool->word != NULL; tool++)
         put_fish_command(tool->word, tool->help, out);
@@ -384,3 +230,21 @@ void docgen_control_fish(struct buf *out)
         }
     }
 }
+
+const struct docgen_mark docgen_control_marks[] = {
+    {.name = "commands", .command = any},
+    {.name = "host-commands", .command = takes_hosts},
+    {.name = "running-commands", .command = offers_running},
+    {.name = "ended-commands", .command = offers_ended},
+    {.name = "tools", .words = put_tools},
+    {.name = "check-options", .words = put_check_options},
+    {.name = "valued", .words = put_valued},
+    {.name = "warm-words", .text = WARM_WORDS},
+    {.name = "signals", .text = SIGNALS},
+    {.name = "bash-cases", .lines = put_bash_cases},
+    {.name = "zsh-cases", .lines = put_zsh_cases},
+    {.name = "zsh-commands", .lines = put_zsh_commands},
+    {.name = "zsh-check", .lines = put_zsh_check},
+    {.name = "fish-commands", .lines = put_fish_commands},
+    {.name = NULL},
+};

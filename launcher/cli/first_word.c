@@ -161,18 +161,17 @@ int check_words_refuse(const char *word, struct error *err)
 
 void check_words_help(struct buf *out)
 {
+    buf_puts(out,
+             "Usage: hvdrun check " CHECK_OPERANDS "\n"
+             "Checks the hosts before a job does: whether you can reach them, what they have, and\n"
+             "whether they reach each other. Starts no program of yours.\n\n"
+             "  hvdrun check                        this machine, or all nodes of the allocation\n"
+             "  hvdrun check -H a,b --net           two hosts, and the speed of their connection\n"
+             "  hvdrun check -H a,b --gpu           two hosts, and all of their GPUs\n\n");
+    for (const struct control_option_form *own = check_options; own->word != NULL; own++)
+        buf_printf(out, "  %-8s %-16s %s\n", own->word, own->value, own->help);
     buf_puts(
         out,
-        "Usage: hvdrun check " CHECK_OPERANDS "\n"
-        "Checks the hosts before a job does: whether you can reach them, what they have, and\n"
-        "whether they reach each other. Starts no program of yours.\n\n"
-        "  hvdrun check                        this machine, or all nodes of the allocation\n"
-        "  hvdrun check -H a,b --net           two hosts, and the speed of their connection\n"
-        "  hvdrun check -H a,b --gpu           two hosts, and all of their GPUs\n\n"
-        "  --net                     " CHECK_NET_HELP "\n"
-        "  --gpu                     " CHECK_GPU_HELP "\n"
-        "  --python PROGRAM          " CHECK_PYTHON_HELP "\n"
-        "  --json                    " CHECK_JSON_HELP "\n"
         "  -q, --quiet               Print only problems and warnings\n\n"
         "OPTIONS are those of a job (hvdrun --help all). The check uses those about hosts and\n"
         "the way to them: -H, --hostfile, --transport, --launch-agent, --ssh-port and the\n"

@@ -33,10 +33,6 @@ struct check_words {
 #define CHECK_WORD "check"
 #define CHECK_OPERANDS "[--net] [--gpu [--python PROGRAM]] [--json] [OPTIONS]"
 #define CHECK_HELP "Check the hosts of -H, --hostfile or the allocation; start no job"
-#define CHECK_NET_HELP "Also measure how fast the hosts send to each other"
-#define CHECK_GPU_HELP "Also check the GPUs, and test their speed if PyTorch is there"
-#define CHECK_PYTHON_HELP "The Python that tests the GPUs (default: python3)"
-#define CHECK_JSON_HELP "Print the results as JSON"
 
 /* Copies argv to `rest` (room for argc + 1, NULL-ended) without the word and its own options.
  * Returns the number of copied arguments. Without the word, it copies all of argv. */

@@ -2,6 +2,8 @@
 /* What hvdrun says of itself, its options and its commands. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/buf.h"
 #include "cli/control_words.h"
 #include "model/settings/settings.h"
@@ -41,30 +43,31 @@ void show_config_text(const struct settings *settings, struct buf *out);
 void show_config_masked(const char *value, bool whole, struct buf *out);
 
 /*
- * docgen.c and docgen_*.c: documents at build time, from the list of options and that of commands:
- * man page, shell completions, tables.
+ * docgen.c and docgen_*.c: documents at build time, from the list of options and that of commands.
+ *
+ * The man page and the shell completions are templates (cli/documents), with marks such as
+ * {{commands}}, for which a list comes in. What is behind the name of a mark, as in {{commands|}},
+ * comes between the items. If the list has whole lines, the mark is such a line, too.
  */
+struct spelling;
+struct docgen_mark { /* its name, and one of the others */
+    const char *name, *text;
+    void (*lines)(struct buf *out);
+    int (*each_spelling)(void *out, const struct spelling *spelling);
+    /* lists of words: options and commands for which it holds, or others */
+    bool (*option)(const struct spelling *spelling);
+    bool (*command)(int command);
+    void (*words)(const char *between, struct buf *out);
+};
 
-void docgen_man(struct buf *out);         /* hvdrun.1 */
+/* The last one has no name. */
+extern const struct docgen_mark docgen_man_marks[], docgen_shell_marks[], docgen_control_marks[];
+
+/* The first line of a template is its licence, and left out. -1: there is no such mark. */
+int docgen_fill(const char *template, struct buf *out);
+
 void docgen_table(struct buf *out);       /* those of docs/options.md */
 void docgen_coming_from(struct buf *out); /* those of docs/coming-from.md */
-void docgen_bash(struct buf *out);
-void docgen_zsh(struct buf *out);
-void docgen_fish(struct buf *out);
-
-/* Parts of them: the commands for a running job (cli/control_words.h). */
-void docgen_control_man(struct buf *out); /* a section */
-/* A function _hvdrun_control COMMAND, which completes the words after COMMAND. */
-void docgen_control_bash(struct buf *out);
-/* A function _hvdrun_program, which completes the first word, and _hvdrun_control as in bash. */
-void docgen_control_zsh(struct buf *out);
-/* Complete lines. */
-void docgen_control_fish(struct buf *out);
-
-/* "status", "drain"..., separated by `between`. */
-void docgen_control_names(const char *between, struct buf *out);
-/* The same of the first words that need no job. */
-void docgen_tool_names(const char *between, struct buf *out);
 
 /* Append a help text for a place between single quotes. That of zsh is a text of _arguments or
  * _describe; the first knows brackets, both know colons. */

@@ -74,6 +74,35 @@ static void test_short_help(void **state)
     assert_non_null(strstr(buf_text(&few), "'hvdrun --help all'"));
 }
 
+/* Makes the document from its template. */
+static void fill(const char *name, struct buf *out)
+{
+    struct buf template AUTO_BUF = BUF_INIT(TEXT_LIMIT);
+    const char *source = getenv("HVDRUN_SOURCE");
+    assert_non_null(source);
+    char *path AUTO_FREE = mem_printf("%s/launcher/cli/documents/%s.in", source, name);
+    assert_int_equal(fd_read_file(path, &template, NULL), 0);
+    assert_int_equal(docgen_fill(buf_text(&template), out), 0);
+}
+
+static void test_templates(void **state)
+{
+    (void)state;
+    struct buf text AUTO_BUF = BUF_INIT(TEXT_LIMIT);
+    assert_int_equal(docgen_fill("# licence\n{{version}}, {{tools|}}\n{{man-check}}\n.PP\n", &text),
+                     0);
+    assert_int_equal(strncmp(buf_text(&text), HVDRUN_VERSION ", kubernetes\n.TP\n", 18), 0);
+    assert_non_null(strstr(buf_text(&text), " JSON.\n.PP\n"));
+    static const char *const wrong[] = {"#\n{{no-such-mark}}\n", "#\n{{version\n", "#\n{{}}",
+                                        "#\n{{"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        assert_int_equal(docgen_fill(wrong[i], &text), -1);
+    buf_clear(&text);
+    assert_int_equal(docgen_fill("", &text), 0);
+    assert_int_equal(docgen_fill("# licence", &text), 0);
+    assert_int_equal(text.length, 0);
+}
+
 static void test_table_is_current(void **state)
 {
     (void)state;
@@ -119,15 +148,15 @@ static int must_be_in(void *context, const struct spelling *spelling)
 static void test_completions(void **state)
 {
     (void)state;
-    void (*const shells[])(struct buf * out) = {docgen_bash, docgen_zsh};
+    static const char *const shells[] = {"hvdrun.bash", "_hvdrun"};
     for (size_t i = 0; i < 2; i++) {
         struct buf text AUTO_BUF = BUF_INIT(TEXT_LIMIT);
-        shells[i](&text);
+        fill(shells[i], &text);
         check_lines(buf_text(&text), 0);
         spelling_each(must_be_in, (void *)(uintptr_t)buf_text(&text));
     }
     struct buf fish AUTO_BUF = BUF_INIT(TEXT_LIMIT);
-    docgen_fish(&fish);
+    fill("hvdrun.fish", &fish);
     assert_non_null(strstr(buf_text(&fish), " -l exit-policy -x -a 'first max rank0'"));
     assert_non_null(strstr(buf_text(&fish), " -o np "));
 }
@@ -157,7 +186,7 @@ static void test_man(void **state)
 {
     (void)state;
     struct buf text AUTO_BUF = BUF_INIT(TEXT_LIMIT);
-    docgen_man(&text);
+    fill("hvdrun.1", &text);
     check_lines(buf_text(&text), 0);
     static const char *const parts[] = {".TH HVDRUN 1 ",
                                         ".SH SYNOPSIS\n",
@@ -182,7 +211,7 @@ static void test_man_has_every_status(void **state)
     char *path AUTO_FREE = mem_printf("%s/docs/exit-status.md", getenv("HVDRUN_SOURCE"));
     if (fd_read_file(path, &page, &err) < 0)
         fail_msg("%s", err.text);
-    docgen_man(&man);
+    fill("hvdrun.1", &man);
     const char *section = strstr(buf_text(&man), ".SH \"EXIT STATUS\"\n");
     const char *row = strstr(buf_text(&page), "|---|---|\n");
     assert_non_null(section);
@@ -216,7 +245,7 @@ static void test_man_sections(void **state)
 #include "model/env/worker_vars.def"
         "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS"};
     struct buf man AUTO_BUF = BUF_INIT(TEXT_LIMIT);
-    docgen_man(&man);
+    fill("hvdrun.1", &man);
     const char *text = buf_text(&man);
     assert_int_equal(count_of(text, "\n\\fB[launch]\\fR\n"), 1);
     assert_int_equal(count_of(text, "\n\\fB[output]\\fR\n"), 1);
@@ -271,15 +300,12 @@ static void test_commands(void **state)
         "complete -c hvdrun -n '__fish_hvdrun_speaks status' -f -l json -d ", NULL};
     static const struct {
         const char *kind;
-        void (*generate)(struct buf *out);
         const char *const *parts;
-    } documents[] = {{"man", docgen_man, man},
-                     {"bash", docgen_bash, bash},
-                     {"zsh", docgen_zsh, zsh},
-                     {"fish", docgen_fish, fish}};
+    } documents[] = {
+        {"hvdrun.1", man}, {"hvdrun.bash", bash}, {"_hvdrun", zsh}, {"hvdrun.fish", fish}};
     for (size_t i = 0; i < sizeof(documents) / sizeof(documents[0]); i++) {
         struct buf text AUTO_BUF = BUF_INIT(TEXT_LIMIT);
-        documents[i].generate(&text);
+        fill(documents[i].kind, &text);
         expect_parts(documents[i].kind, buf_text(&text), words);
         expect_parts(documents[i].kind, buf_text(&text), documents[i].parts);
     }
@@ -346,19 +372,13 @@ static void test_library_versions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_help),
-        cmocka_unit_test(test_short_help),
-        cmocka_unit_test(test_table_is_current),
-        cmocka_unit_test(test_table_cells),
-        cmocka_unit_test(test_completions),
-        cmocka_unit_test(test_quoting),
-        cmocka_unit_test(test_man),
-        cmocka_unit_test(test_commands),
-        cmocka_unit_test(test_about),
-        cmocka_unit_test(test_contained),
-        cmocka_unit_test(test_library_versions),
-        cmocka_unit_test(test_man_sections),
-        cmocka_unit_test(test_man_has_every_status),
+        cmocka_unit_test(test_help),         cmocka_unit_test(test_short_help),
+        cmocka_unit_test(test_templates),    cmocka_unit_test(test_table_is_current),
+        cmocka_unit_test(test_table_cells),  cmocka_unit_test(test_completions),
+        cmocka_unit_test(test_quoting),      cmocka_unit_test(test_man),
+        cmocka_unit_test(test_commands),     cmocka_unit_test(test_about),
+        cmocka_unit_test(test_contained),    cmocka_unit_test(test_library_versions),
+        cmocka_unit_test(test_man_sections), cmocka_unit_test(test_man_has_every_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
