@@ -22,27 +22,13 @@
 #define WIDTH 79
 #define INDENT 28 /* where the explanations start */
 
-/* Starts a line with the head. The explanation follows on this line, or below if there is no room.
- */
-static size_t put_head(const char *head, struct buf *out)
+/* Writes the words of `text` from the column `indent` on, and breaks lines at blanks. */
+static void put_wrapped(const char *text, size_t indent, struct buf *out)
 {
-    buf_printf(out, "  %s", head);
-    size_t column = strlen(head) + 2;
-    if (column + 2 > INDENT) {
-        buf_putc(out, '\n');
-        column = 0;
-    }
-    buf_printf(out, "%*s", (int)(INDENT - column), "");
-    return INDENT;
-}
-
-/* Writes the words of `text` from `column` on, and breaks lines at blanks. Further lines begin at
- * `indent`. */
-static void put_wrapped(const char *text, size_t column, size_t indent, struct buf *out)
-{
-    bool fresh = true;
+    size_t column = indent;
     while (*text != '\0') {
         size_t length = strcspn(text, " ");
+        bool fresh = column == indent;
         if (!fresh && column + 1 + length > WIDTH) {
             buf_printf(out, "\n%*s", (int)indent, "");
             column = indent;
@@ -50,22 +36,21 @@ static void put_wrapped(const char *text, size_t column, size_t indent, struct b
         }
         buf_printf(out, "%s%.*s", fresh ? "" : " ", (int)length, text);
         column += length + (fresh ? 0 : 1);
-        fresh = false;
         text += length;
         text += strspn(text, " ");
     }
     buf_putc(out, '\n');
 }
 
-/* An option or a command on the left, what it does on the right. */
+/* An option or a command on the left, what it does on the right, or below if there is no room. */
 static void put_item(const char *head, const char *text, struct buf *out)
 {
-    put_wrapped(text, put_head(head, out), INDENT, out);
-}
-
-static void put_paragraph(const char *text, struct buf *out)
-{
-    put_wrapped(text, 0, 0, out);
+    size_t length = strlen(head);
+    if (length + 4 <= INDENT)
+        buf_printf(out, "  %-*s", INDENT - 2, head);
+    else
+        buf_printf(out, "  %s\n%*s", head, INDENT, "");
+    put_wrapped(text, INDENT, out);
 }
 
 /* `hvdrun logs --help`, `hvdrun help logs`. */
@@ -104,20 +89,20 @@ static void put_notes(enum control_command command, struct buf *out)
     if (control_takes_option(command, CONTROL_OPTION_JOB)) {
         char *job AUTO_FREE =
             mem_printf("JOB is " CONTROL_JOB ". The default is %s.", default_job(command));
-        put_paragraph(job, out);
+        put_wrapped(job, 0, out);
     }
     if (command == CONTROL_SIGNAL)
-        put_paragraph("SIGNAL is a name such as USR1, or a number.", out);
+        put_wrapped("SIGNAL is a name such as USR1, or a number.", 0, out);
     if (has_time(command))
-        put_paragraph("TIME is in seconds, or 250ms, 5m, 2h.", out);
-    put_paragraph(awaits ? "Exit status: that of the job; 125 if it does not exist or is lost; 2 "
-                           "for an error in the command line."
-                  : command == CONTROL_WARM
-                      ? "Exit status: 0; 1 if that is not possible; 2 for an "
-                        "error in the command line."
-                      : "Exit status: 0; 1 if the job does not exist or refuses; 2 for an "
-                        "error in the command line.",
-                  out);
+        put_wrapped("TIME is in seconds, or 250ms, 5m, 2h.", 0, out);
+    put_wrapped(awaits ? "Exit status: that of the job; 125 if it does not exist or is lost; 2 "
+                         "for an error in the command line."
+                : command == CONTROL_WARM
+                    ? "Exit status: 0; 1 if that is not possible; 2 for an "
+                      "error in the command line."
+                    : "Exit status: 0; 1 if the job does not exist or refuses; 2 for an "
+                      "error in the command line.",
+                0, out);
 }
 
 void control_help(enum control_command command, struct buf *out)
@@ -126,7 +111,7 @@ void control_help(enum control_command command, struct buf *out)
     char *about AUTO_FREE = mem_printf("%s.", form->help);
     buf_printf(out, "Usage: hvdrun %s [OPTIONS]%s%s\n", form->word,
                form->operands[0] != '\0' ? " " : "", form->operands);
-    put_paragraph(about, out);
+    put_wrapped(about, 0, out);
     buf_putc(out, '\n');
     for (int i = 0; i < CONTROL_OPTIONS; i++) {
         if (control_takes_option(command, (enum control_option)i))
@@ -361,29 +346,6 @@ static void library_versions_text(const char *module_dir, struct buf *out)
 #define HVDRUN_CONTAINED "?"
 #endif
 
-struct part {
-    const char *title; /* begins a new block; NULL: the line belongs to the block before */
-    const char *name;
-    bool built;
-};
-
-static const struct part parts[] = {
-    {"Transports", "local (agents on this machine)", true},
-    {NULL, "ssh (libssh2, or the ssh program)", true},
-    {NULL, "commands (kubectl, docker, --launch-agent)", true},
-    {NULL, "Slurm (srun)", true},
-    {"Start-up of MPI programs", "PMIx (Open MPI)", true},
-    {NULL, "PMI-1 (MPICH, Intel MPI, MVAPICH)", true},
-    {"Horovod controllers", "Gloo", true},
-    {NULL, "MPI", true},
-    {"Features", "several programs in one job", true},
-    {NULL, "MPI over several hosts", true},
-    {NULL, "binding to cores, memory nodes, caches and GPUs", true},
-    {NULL, "JSON report and events", true},
-    {NULL, "INI and YAML configuration", true},
-    {NULL, "elastic jobs", true},
-};
-
 void version_contained(const char *list, struct buf *out)
 {
     while (*list != '\0') {
@@ -411,12 +373,25 @@ void version_text(const char *module_dir, struct buf *out)
 void check_build_text(struct buf *out)
 {
     buf_printf(out, "hvdrun %s\n", HVDRUN_VERSION);
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        if (parts[i].title != NULL)
-            buf_printf(out, "\n%s:\n", parts[i].title);
-        buf_printf(out, "    [%c] %s\n", parts[i].built ? 'X' : ' ', parts[i].name);
-    }
-    buf_puts(out, "\nFeatures that a build may leave out:\n");
+    buf_puts(out, "\nTransports:\n"
+                  "    [X] local (agents on this machine)\n"
+                  "    [X] ssh (libssh2, or the ssh program)\n"
+                  "    [X] commands (kubectl, docker, --launch-agent)\n"
+                  "    [X] Slurm (srun)\n"
+                  "\nStart-up of MPI programs:\n"
+                  "    [X] PMIx (Open MPI)\n"
+                  "    [X] PMI-1 (MPICH, Intel MPI, MVAPICH)\n"
+                  "\nHorovod controllers:\n"
+                  "    [X] Gloo\n"
+                  "    [X] MPI\n"
+                  "\nFeatures:\n"
+                  "    [X] several programs in one job\n"
+                  "    [X] MPI over several hosts\n"
+                  "    [X] binding to cores, memory nodes, caches and GPUs\n"
+                  "    [X] JSON report and events\n"
+                  "    [X] INI and YAML configuration\n"
+                  "    [X] elastic jobs\n"
+                  "\nFeatures that a build may leave out:\n");
     features_text(out);
     buf_puts(out, "\n'hvdrun check' checks the hosts of a job.\n");
 }
