@@ -96,6 +96,7 @@ void control_put_usage(enum control_command command, struct buf *out)
 }
 
 #define LINES_MAX 1000000
+#define RANK_MAX 999999 /* the last one that a job can have: a list is read rank by rank */
 #define USAGE_MAX 512
 #define MIB_MAX ((int64_t)1 << 30)
 
@@ -285,14 +286,9 @@ static int check_signal(const char *name, struct error *err)
     return 0;
 }
 
-static void no_rank(void *context, int64_t rank)
-{
-    (void)context, (void)rank;
-}
-
 static int check_ranks(const char *ranks, struct error *err)
 {
-    if (ranks == NULL || parse_ranks(ranks, INT32_MAX, no_rank, NULL, err) == 0)
+    if (ranks == NULL || parse_ranks(ranks, RANK_MAX, NULL, NULL, err) == 0)
         return 0;
     if (err != NULL)
         err->status = STATUS_USAGE;

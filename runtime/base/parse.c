@@ -104,7 +104,7 @@ int parse_ranks(const char *text, int64_t max, void (*each)(void *context, int64
         if (errno == ERANGE || last < first || last > max)
             return error_set(err, "'%s': ranks go from 0 to %lld, in rising order", text,
                              (long long)max);
-        for (long long rank = first; rank <= last; rank++)
+        for (long long rank = first; each != NULL && rank <= last; rank++)
             each(context, rank);
         at = end;
         if (*at == '\0')

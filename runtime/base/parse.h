@@ -25,7 +25,7 @@ int parse_utc(const char *text, int64_t *out);
 void utc_text(int64_t when_s, char out[UTC_TEXT_SIZE]); /* the longest form */
 
 /* A list of ranks from 0 to `max`: "0,4-7,12". Calls `each` for each rank, in the order of the
- * list. */
+ * list; NULL: it only checks the list. */
 int parse_ranks(const char *text, int64_t max, void (*each)(void *context, int64_t rank),
                 void *context, struct error *err);
 

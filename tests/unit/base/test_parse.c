@@ -141,6 +141,7 @@ static void test_ranks(void **state)
         AUTO_BUF struct buf out = BUF_INIT(1000);
         assert_int_equal(parse_ranks(good[i].text, 15, collect, &out, NULL), 0);
         assert_string_equal(buf_text(&out), good[i].ranks);
+        assert_int_equal(parse_ranks(good[i].text, 15, NULL, NULL, NULL), 0);
     }
     static const char *const bad[] = {"",
                                       ",",
