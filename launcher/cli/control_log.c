@@ -26,17 +26,17 @@
 #include "driver/tell/recent.h"
 
 /*
- * Prints lines of a log with labels, as the job itself did. Lines of stdout go to stdout; all
- * others and the messages of hvdrun go to stderr.
+ * Prints lines of a log with labels, as the job itself did, or as JSON. Lines of stdout go to
+ * stdout; all others and the messages of hvdrun go to stderr. JSON goes to stdout.
  */
 
-#define TEXT_MAX ((size_t)64 << 20)
+#define TEXT_MAX ((size_t)256 << 20)
 #define FLUSH_BYTES ((size_t)65536)
 
 struct log_show {
-    int *ranks; /* NULL: all */
-    size_t rank_count;
+    bool *ranks; /* which are wanted; NULL: all, and the messages of hvdrun */
     int64_t since_ms;
+    bool json;
     struct buf text; /* for `fd` */
     int fd;
     int errnum;   /* of a failed write; 0 */
@@ -45,43 +45,31 @@ struct log_show {
     bool open_stderr;
 };
 
-static void add_rank(void *context, int64_t rank)
+static void want_rank(void *ranks, int64_t rank)
 {
-    struct log_show *show = context;
-    show->ranks = mem_resize_array(show->ranks, show->rank_count + 1, sizeof(*show->ranks));
-    show->ranks[show->rank_count++] = (int)rank;
+    ((bool *)ranks)[rank] = true;
 }
 
-/* `ranks`: a list such as "0,4-7", which has been checked; NULL: all, and the messages of hvdrun.
- */
-static struct log_show *log_show_create(const char *ranks, int64_t since_ms)
+static struct log_show log_show_of(const struct control_words *words)
 {
-    struct log_show *show = mem_alloc(sizeof(*show));
-    *show = (struct log_show){.since_ms = since_ms, .fd = STDOUT_FILENO};
-    buf_init(&show->text, TEXT_MAX);
-    if (ranks != NULL)
-        parse_ranks(ranks, INT32_MAX, add_rank, show, NULL);
+    struct log_show show = {.since_ms = INT64_MIN,
+                            .json = words->json,
+                            .text = BUF_INIT(TEXT_MAX),
+                            .fd = STDOUT_FILENO};
+    if (words->has_time)
+        show.since_ms = clock_wall_ns() / 1000000 - words->time_ms;
+    if (words->ranks != NULL) {
+        show.ranks = mem_array(CONTROL_RANK_MAX + 1, sizeof(*show.ranks));
+        parse_ranks(words->ranks, CONTROL_RANK_MAX, want_rank, show.ranks, NULL);
+    }
     return show;
-}
-
-static void log_show_destroy(struct log_show *show)
-{
-    if (show == NULL)
-        return;
-    free(show->ranks);
-    buf_destroy(&show->text);
-    free(show);
 }
 
 static bool log_show_wants(const struct log_show *show, const struct log_line *line)
 {
-    if (line->wall_ms < show->since_ms)
-        return false;
-    for (size_t i = 0; i < show->rank_count; i++) {
-        if (show->ranks[i] == line->rank)
-            return true;
-    }
-    return show->ranks == NULL;
+    return line->wall_ms >= show->since_ms &&
+           (show->ranks == NULL ||
+            (line->rank >= 0 && line->rank <= CONTROL_RANK_MAX && show->ranks[line->rank]));
 }
 
 /* Writes what has been shown so far. -1: errno. */
@@ -109,7 +97,7 @@ static void close_line(struct log_show *show)
     show->goes_on = false;
 }
 
-static void log_show_line(struct log_show *show, const struct log_line *line)
+static void put_line(struct log_show *show, const struct log_line *line)
 {
     bool continues =
         show->goes_on && show->open_rank == line->rank && show->open_stderr == line->is_stderr;
@@ -126,7 +114,36 @@ static void log_show_line(struct log_show *show, const struct log_line *line)
     show->open_stderr = line->is_stderr;
 }
 
-#define JSON_MAX ((size_t)256 << 20)
+static int append_piece(const char *bytes, size_t length, void *out)
+{
+    return buf_append(out, bytes, length);
+}
+
+/* {"time": SECONDS since 1970, "rank": N (null: hvdrun itself), "stream": TEXT, "text": TEXT}, and
+ * "goes_on": true if the next line of this rank and stream continues it. */
+static void put_json(struct log_show *show, const struct log_line *line)
+{
+    char *text AUTO_FREE = mem_strndup(line->text, line->length);
+    plain_valid(text, strlen(text));
+    json_t *object = json_pack("{s:f, s:o, s:s, s:s}", "time", (double)line->wall_ms / 1000, "rank",
+                               line->rank < 0 ? json_null() : json_integer(line->rank), "stream",
+                               line->is_stderr ? "stderr" : "stdout", "text", text);
+    if (line->goes_on)
+        json_object_set_new(object, "goes_on", json_true());
+    turn_to(show, STDOUT_FILENO);
+    json_dump_callback(object, append_piece, &show->text, JSON_COMPACT | JSON_REAL_PRECISION(16));
+    buf_putc(&show->text, '\n');
+    json_decref(object);
+}
+
+static void log_show_line(struct log_show *show, const struct log_line *line)
+{
+    if (show->json)
+        put_json(show, line);
+    else
+        put_line(show, line);
+}
+
 #define ATTACH_LINES 20   /* with which attach begins */
 #define LINES_BETWEEN 256 /* two looks at the user's signals */
 #define LOOK_MS 1000      /* a missed notice of the kernel costs no more than this */
@@ -140,8 +157,7 @@ struct follower {
     char *log_path; /* the folder of its log, and open */
     int log_folder;
     struct log_reader *reader;
-    struct log_show *show;
-    struct buf json;          /* lines of --json that are not written yet */
+    struct log_show show;
     int watch_fd, signals_fd; /* -1: none */
     struct termios before;    /* of the terminal */
     bool reads_keys, first_key;
@@ -193,49 +209,8 @@ static void close_follower(struct follower *follower)
     free(follower->log_path);
     fd_close(&follower->signals_fd);
     log_reader_destroy(follower->reader);
-    log_show_destroy(follower->show);
-    buf_destroy(&follower->json);
-}
-
-static int append_piece(const char *bytes, size_t length, void *out)
-{
-    return buf_append(out, bytes, length);
-}
-
-/* {"time": SECONDS since 1970, "rank": N (null: hvdrun itself), "stream": TEXT, "text": TEXT}, and
- * "goes_on": true if the next line of this rank and stream continues it. */
-static void put_json(struct follower *follower, const struct log_line *line)
-{
-    char *text AUTO_FREE = mem_strndup(line->text, line->length);
-    plain_valid(text, strlen(text));
-    json_t *object = json_pack("{s:f, s:o, s:s, s:s}", "time", (double)line->wall_ms / 1000, "rank",
-                               line->rank < 0 ? json_null() : json_integer(line->rank), "stream",
-                               line->is_stderr ? "stderr" : "stdout", "text", text);
-    if (line->goes_on)
-        json_object_set_new(object, "goes_on", json_true());
-    json_dump_callback(object, append_piece, &follower->json,
-                       JSON_COMPACT | JSON_REAL_PRECISION(16));
-    buf_putc(&follower->json, '\n');
-    json_decref(object);
-}
-
-static int flush(struct follower *follower)
-{
-    if (!follower->words->json)
-        return log_show_flush(follower->show);
-    int result = fd_write_all(STDOUT_FILENO, buf_text(&follower->json), follower->json.length);
-    buf_clear(&follower->json);
-    return result;
-}
-
-static int show_line(struct follower *follower, const struct log_line *line)
-{
-    if (!follower->words->json) {
-        log_show_line(follower->show, line);
-        return 0;
-    }
-    put_json(follower, line);
-    return follower->json.length > FLUSH_BYTES ? flush(follower) : 0;
+    free(follower->show.ranks);
+    buf_destroy(&follower->show.text);
 }
 
 /* The last `count` lines. */
@@ -258,7 +233,7 @@ static void show_last(struct follower *follower, size_t most)
     struct log_line line;
     struct last last = {.lines = mem_array(most, sizeof(*last.lines)), .most = most};
     while (log_reader_next(follower->reader, &line)) {
-        if (most > 0 && log_show_wants(follower->show, &line))
+        if (most > 0 && log_show_wants(&follower->show, &line))
             keep_line(&last, &line);
     }
     size_t hidden = last.total > most ? last.total - most : 0;
@@ -268,7 +243,7 @@ static void show_last(struct follower *follower, size_t most)
                 "them\n",
                 hidden, follower->id);
     for (size_t i = hidden; i < last.total; i++)
-        show_line(follower, &last.lines[i % most]);
+        log_show_line(&follower->show, &last.lines[i % most]);
     for (size_t i = 0; i < most; i++)
         free((char *)last.lines[i].text);
     free(last.lines);
@@ -315,7 +290,7 @@ static void tell_gap(struct follower *follower)
     if (follower->told_gap || !log_reader_missed(follower->reader))
         return;
     follower->told_gap = true;
-    flush(follower);
+    log_show_flush(&follower->show);
     fprintf(stderr, "hvdrun: the log was full (--log-size), so older output is missing here\n");
 }
 
@@ -331,15 +306,14 @@ static void tell_cut(struct follower *follower)
 static int show_all(struct follower *follower, struct error *err)
 {
     struct log_line line;
-    int result = 0;
     bool leaves = false;
-    for (size_t i = 1; result == 0 && !leaves && log_reader_next(follower->reader, &line); i++) {
+    for (size_t i = 1; !leaves && log_reader_next(follower->reader, &line); i++) {
         tell_gap(follower);
-        if (log_show_wants(follower->show, &line))
-            result = show_line(follower, &line);
+        if (log_show_wants(&follower->show, &line))
+            log_show_line(&follower->show, &line);
         leaves = i % LINES_BETWEEN == 0 && take_signal(follower);
     }
-    if (result < 0 || flush(follower) < 0)
+    if (log_show_flush(&follower->show) < 0)
         return error_errno(err, errno, "cannot write");
     return leaves;
 }
@@ -376,11 +350,6 @@ static enum control_log_end follow(struct follower *follower, struct error *err)
     }
 }
 
-static int64_t since_ms(const struct control_words *words)
-{
-    return words->has_time ? clock_wall_ns() / 1000000 - words->time_ms : INT64_MIN;
-}
-
 /* The folder in the record, or that of jobs. -1: it is gone. */
 static int open_log(struct follower *follower, struct error *err)
 {
@@ -403,8 +372,7 @@ enum control_log_end control_log(const struct job_list *list, const char *id,
                                 .id = id,
                                 .words = words,
                                 .log_folder = -1,
-                                .show = log_show_create(words->ranks, since_ms(words)),
-                                .json = BUF_INIT(JSON_MAX),
+                                .show = log_show_of(words),
                                 .watch_fd = -1,
                                 .signals_fd = -1};
     bool follows = words->follow || words->command == CONTROL_ATTACH;

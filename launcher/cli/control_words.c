@@ -96,7 +96,6 @@ void control_put_usage(enum control_command command, struct buf *out)
 }
 
 #define LINES_MAX 1000000
-#define RANK_MAX 999999 /* the last one that a job can have: a list is read rank by rank */
 #define USAGE_MAX 512
 #define MIB_MAX ((int64_t)1 << 30)
 
@@ -288,7 +287,7 @@ static int check_signal(const char *name, struct error *err)
 
 static int check_ranks(const char *ranks, struct error *err)
 {
-    if (ranks == NULL || parse_ranks(ranks, RANK_MAX, NULL, NULL, err) == 0)
+    if (ranks == NULL || parse_ranks(ranks, CONTROL_RANK_MAX, NULL, NULL, err) == 0)
         return 0;
     if (err != NULL)
         err->status = STATUS_USAGE;
