@@ -54,10 +54,7 @@ static int read_file(const char *path, struct strv *env, struct error *err)
     struct buf bytes AUTO_BUF = BUF_INIT(FILE_LIMIT);
     if (fd_read_file(path, &bytes, err) == 0)
         return env_file_parse(buf_text(&bytes), bytes.length, path, env, err);
-    error_wrap(err, "--env-file");
-    if (err != NULL)
-        err->status = STATUS_USAGE;
-    return -1;
+    return error_wrap_usage(err, "--env-file");
 }
 
 /* Reads the files of settings.env_file and then applies settings.env. Afterwards settings.env has

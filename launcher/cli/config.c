@@ -242,11 +242,8 @@ int config_ini_read(const char *text, const char *file, enum setting_source sour
 
 static int read_config(const char *path, struct buf *bytes, struct error *err)
 {
-    if (fd_read_file(path, bytes, err) < 0) {
-        if (err != NULL)
-            err->status = STATUS_USAGE;
-        return error_wrap(err, "configuration");
-    }
+    if (fd_read_file(path, bytes, err) < 0)
+        return error_wrap_usage(err, "configuration");
     if (memchr(buf_text(bytes), '\0', bytes->length) != NULL)
         return error_status(err, STATUS_USAGE, "%s is not a text file: it contains a NUL byte",
                             path);

@@ -151,38 +151,6 @@ static int unknown_option(const struct control_words *words, const char *word, s
     return error_wrap(err, "'hvdrun %s' does not have the option '%s'", command, typed);
 }
 
-static int take_time(struct control_words *words, const char *option, const char *value,
-                     struct error *err)
-{
-    words->has_time = true;
-    if (parse_duration_ms(value, &words->time_ms, err) == 0)
-        return 0;
-    if (err != NULL)
-        err->status = STATUS_USAGE;
-    return error_wrap(err, "%s", option);
-}
-
-static int take_lines(struct control_words *words, const char *value, struct error *err)
-{
-    words->has_lines = true;
-    words->lines = -1;
-    if (strcmp(value, "all") == 0 || parse_int(value, 0, LINES_MAX, &words->lines, err) == 0)
-        return 0;
-    if (err != NULL)
-        err->status = STATUS_USAGE;
-    return error_wrap(err, "--lines");
-}
-
-static int take_number(int64_t *number, int64_t max, const char *option, const char *value,
-                       struct error *err)
-{
-    if (parse_int(value, 1, max, number, err) == 0)
-        return 0;
-    if (err != NULL)
-        err->status = STATUS_USAGE;
-    return error_wrap(err, "%s", option);
-}
-
 /* A text that may be given once. */
 static int take_text(const struct control_words *words, const char **text, const char *option,
                      const char *value, struct error *err)
@@ -206,20 +174,12 @@ static int take_slurm_job(struct control_words *words, const char *value, struct
     return take_text(words, &words->slurm_job, "--slurm-job", value, err);
 }
 
-static int take_rank(struct control_words *words, const char *value, struct error *err)
-{
-    if (parse_int(value, 0, INT32_MAX, &words->rank, err) == 0)
-        return 0;
-    if (err != NULL)
-        err->status = STATUS_USAGE;
-    return error_wrap(err, "--rank");
-}
-
 /* `value` is "" if the option takes no value. */
 static int apply(struct control_words *words, enum control_option option, const char *value,
                  struct error *err)
 {
     const char *word = control_option_forms[option].word;
+    int result = 0;
     switch (option) {
     case CONTROL_OPTION_ALL: words->all = true; break;
     case CONTROL_OPTION_QUIET: words->quiet = true; break;
@@ -232,22 +192,30 @@ static int apply(struct control_words *words, enum control_option option, const 
     case CONTROL_OPTION_JSON: words->json = true; break;
     case CONTROL_OPTION_HELP: words->help = true; break;
     case CONTROL_OPTION_CONTINUE: words->continues = true; break;
-    case CONTROL_OPTION_RANK: return take_rank(words, value, err);
     case CONTROL_OPTION_HOST: return take_text(words, &words->host, word, value, err);
     case CONTROL_OPTION_WITH: return take_text(words, &words->with, word, value, err);
     case CONTROL_OPTION_RANKS: return take_text(words, &words->ranks, word, value, err);
     case CONTROL_OPTION_JOB: return take_text(words, &words->job, word, value, err);
     case CONTROL_OPTION_SLURM_JOB: return take_slurm_job(words, value, err);
-    case CONTROL_OPTION_LINES: return take_lines(words, value, err);
-    case CONTROL_OPTION_MEMORY: return take_number(&words->mib, MIB_MAX, word, value, err);
+    case CONTROL_OPTION_RANK: result = parse_int(value, 0, INT32_MAX, &words->rank, err); break;
+    case CONTROL_OPTION_MEMORY: result = parse_int(value, 1, MIB_MAX, &words->mib, err); break;
+    case CONTROL_OPTION_LINES:
+        words->has_lines = true;
+        words->lines = -1;
+        if (strcmp(value, "all") != 0)
+            result = parse_int(value, 0, LINES_MAX, &words->lines, err);
+        break;
     case CONTROL_OPTION_IDLE:
     case CONTROL_OPTION_SINCE:
     case CONTROL_OPTION_TWICE:
     case CONTROL_OPTION_GRACE:
-    case CONTROL_OPTION_WITHIN: return take_time(words, word, value, err);
+    case CONTROL_OPTION_WITHIN:
+        words->has_time = true;
+        result = parse_duration_ms(value, &words->time_ms, err);
+        break;
     case CONTROL_OPTIONS: break;
     }
-    return 0;
+    return result < 0 ? error_wrap_usage(err, "%s", word) : 0;
 }
 
 /* Takes the option at argv[*at], and moves `*at` to its value if that is the next word. */
@@ -289,9 +257,7 @@ static int check_ranks(const char *ranks, struct error *err)
 {
     if (ranks == NULL || parse_ranks(ranks, CONTROL_RANK_MAX, NULL, NULL, err) == 0)
         return 0;
-    if (err != NULL)
-        err->status = STATUS_USAGE;
-    return error_wrap(err, "--ranks");
+    return error_wrap_usage(err, "--ranks");
 }
 
 static int check_warm(const struct control_words *words, struct error *err)

@@ -153,11 +153,8 @@ static int set_foreign(struct scan *scan, const struct foreign *foreign, const c
                        const char *const values[2], struct error *err)
 {
     struct buf text AUTO_BUF = BUF_INIT(VALUE_MAX);
-    if (foreign_value(foreign, values, &text, err) < 0) {
-        if (err != NULL)
-            err->status = STATUS_USAGE;
-        return error_wrap(err, "%s", typed);
-    }
+    if (foreign_value(foreign, values, &text, err) < 0)
+        return error_wrap_usage(err, "%s", typed);
     flag_add(scan, foreign->id, buf_text(&text), mem_strdup(typed));
     return 0;
 }

@@ -59,18 +59,34 @@ int error_errno(struct error *err, int errnum, const char *format, ...)
     return -1;
 }
 
-int error_wrap(struct error *err, const char *format, ...)
+static void wrap(struct error *err, const char *format, va_list args)
 {
-    if (err == NULL)
-        return -1;
     char inner[ERROR_TEXT_MAX];
     memcpy(inner, err->text, sizeof(inner));
-    va_list args;
-    va_start(args, format);
     int used = vsnprintf(err->text, sizeof(err->text), format, args);
-    va_end(args);
     if (used >= 0 && (size_t)used < sizeof(err->text))
         snprintf(err->text + used, sizeof(err->text) - (size_t)used, ": %.*s",
                  ERROR_TEXT_MAX - 4 - used, inner);
+}
+
+int error_wrap(struct error *err, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (err != NULL)
+        wrap(err, format, args);
+    va_end(args);
+    return -1;
+}
+
+int error_wrap_usage(struct error *err, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (err != NULL) {
+        err->status = STATUS_USAGE;
+        wrap(err, format, args);
+    }
+    va_end(args);
     return -1;
 }

@@ -47,3 +47,7 @@ int error_errno(struct error *err, int errnum, const char *format, ...)
 
 /* Puts "context: " in front of the text. Returns -1. */
 int error_wrap(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* As error_wrap, and the status becomes STATUS_USAGE. */
+int error_wrap_usage(struct error *err, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));

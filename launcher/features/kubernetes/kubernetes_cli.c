@@ -52,9 +52,7 @@ static const struct {
 
 static int wrong(enum kube_option option, struct error *err)
 {
-    if (err != NULL)
-        err->status = STATUS_USAGE;
-    return error_wrap(err, "%s", forms[option].word);
+    return error_wrap_usage(err, "%s", forms[option].word);
 }
 
 static int take_kind(const char *value, struct manifest *manifest, struct error *err)

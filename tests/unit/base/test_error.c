@@ -59,6 +59,11 @@ static void test_wrap_keeps_the_codes(void **state)
     assert_string_equal(err.text, wanted);
     assert_int_equal(err.errnum, EACCES);
     assert_int_equal(err.status, STATUS_USAGE);
+    error_errno(&err, EACCES, "cannot open y");
+    assert_int_equal(error_wrap_usage(&err, "line %d", 7), -1);
+    assert_string_equal(err.text, wanted);
+    assert_int_equal(err.errnum, EACCES);
+    assert_int_equal(err.status, STATUS_USAGE);
 }
 
 static void test_null_is_accepted(void **state)
@@ -68,6 +73,7 @@ static void test_null_is_accepted(void **state)
     assert_int_equal(error_status(NULL, 2, "x"), -1);
     assert_int_equal(error_errno(NULL, ENOENT, "x"), -1);
     assert_int_equal(error_wrap(NULL, "x"), -1);
+    assert_int_equal(error_wrap_usage(NULL, "x"), -1);
 }
 
 /* Texts of every length around the limit are cut, never written beyond it. */
