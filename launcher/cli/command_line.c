@@ -376,18 +376,15 @@ int command_line_parse(int argc, char *const *argv, char *const *envp, struct co
                        struct error *err)
 {
     struct flags flags;
-    struct strv words AUTO_STRV = STRV_INIT;
     const char *launcher = launcher_line_name(argv[0]);
-    strv_add(&words, argv[0]);
-    if (launcher != NULL)
-        strv_add(&words, launcher);
-    strv_copy(&words, argv + 1);
-    argc = (int)words.count;
-    char **rest AUTO_FREE = mem_array((size_t)argc + 1, sizeof(*rest));
+    char **words AUTO_FREE = mem_array((size_t)argc + 2, sizeof(*words));
+    words[0] = argv[0];
+    words[1] = (char *)launcher;
+    memcpy(words + 1 + (launcher != NULL), argv + 1, ((size_t)argc - 1) * sizeof(*words));
     *out = (struct command_line){.warnings = STRV_INIT, .more = STRV_INIT};
     settings_init(&out->settings);
-    argc = check_words_take(argc, words.items, rest, &out->check);
-    int rc = flags_scan(argc, rest, &flags, err);
+    argc = check_words_take(words, &out->check);
+    int rc = flags_scan(argc, words, &flags, err);
     out->warnings = flags.warnings;
     flags.warnings = (struct strv)STRV_INIT;
     strv_copy(&out->more, strv_items(&flags.more));

@@ -109,14 +109,6 @@ int first_word_help(int *argc, char ***argv, char **room, struct error *err)
     return 0;
 }
 
-static bool set_python(const char *name, struct check_words *out)
-{
-    size_t length = strlen(name);
-    if (length > 0 && length < sizeof(out->python))
-        memcpy(out->python, name, length + 1);
-    return length > 0 && length < sizeof(out->python);
-}
-
 /* Is argv[*i] an option of the check? Moves *i to the last word of it. */
 static bool take_own(char *const *argv, int *i, struct check_words *out)
 {
@@ -127,27 +119,28 @@ static bool take_own(char *const *argv, int *i, struct check_words *out)
         out->gpu = true;
     else if (strcmp(word, "--json") == 0)
         out->json = true;
-    else if (strncmp(word, "--python=", 9) == 0)
-        return set_python(word + 9, out);
-    else if (strcmp(word, "--python") == 0 && argv[*i + 1] != NULL)
-        return set_python(argv[*i + 1], out) && ++*i > 0;
+    else if (strncmp(word, "--python=", 9) == 0 && word[9] != '\0')
+        out->python = word + 9;
+    else if (strcmp(word, "--python") == 0 && argv[*i + 1] != NULL && argv[*i + 1][0] != '\0')
+        out->python = argv[++*i];
     else
         return false;
     return true;
 }
 
-int check_words_take(int argc, char *const *argv, char **rest, struct check_words *out)
+int check_words_take(char **argv, struct check_words *out)
 {
     int count = 0;
     bool own = true;
-    *out = (struct check_words){.wanted = argc > 1 && strcmp(argv[1], CHECK_WORD) == 0,
+    *out = (struct check_words){.wanted = argv[0] != NULL && argv[1] != NULL &&
+                                          strcmp(argv[1], CHECK_WORD) == 0,
                                 .python = "python3"};
-    for (int i = 0; i < argc; i++) {
+    for (int i = 0; argv[i] != NULL; i++) {
         own = own && strcmp(argv[i], "--") != 0;
         if (!out->wanted || i == 0 || !own || (i > 1 && !take_own(argv, &i, out)))
-            rest[count++] = argv[i];
+            argv[count++] = argv[i];
     }
-    rest[count] = NULL;
+    argv[count] = NULL;
     return count;
 }
 

@@ -7,7 +7,6 @@
  */
 #pragma once
 
-#include <limits.h>
 #include <stdbool.h>
 
 #include "base/buf.h"
@@ -27,16 +26,16 @@ int first_word_help(int *argc, char ***argv, char **room, struct error *err);
  */
 struct check_words {
     bool wanted, net, gpu, json;
-    char python[PATH_MAX]; /* "python3" without --python */
+    const char *python; /* borrowed; "python3" without --python */
 };
 
 #define CHECK_WORD "check"
 #define CHECK_OPERANDS "[--net] [--gpu [--python PROGRAM]] [--json] [OPTIONS]"
 #define CHECK_HELP "Check the hosts of -H, --hostfile or the allocation; start no job"
 
-/* Copies argv to `rest` (room for argc + 1, NULL-ended) without the word and its own options.
- * Returns the number of copied arguments. Without the word, it copies all of argv. */
-int check_words_take(int argc, char *const *argv, char **rest, struct check_words *out);
+/* Takes the word and its own options out of argv, which is NULL-ended, and returns how many words
+ * are left. */
+int check_words_take(char **argv, struct check_words *out);
 
 int check_words_refuse(const char *word, struct error *err); /* -1: `word` is not an option here */
 void check_words_help(struct buf *out);

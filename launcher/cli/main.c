@@ -39,40 +39,6 @@
 #include "node/facts.h"
 #include "transport/transport.h"
 
-/* What workers get of our environment and of the options: see model/env/scrub.h and horovod.h. */
-
-struct worker_environment {
-    struct strv base;  /* for workers of this machine */
-    struct strv away;  /* for workers of other machines */
-    struct strv knobs; /* HOROVOD_* of options */
-};
-
-#define AUTO_WORKER_ENVIRONMENT __attribute__((cleanup(worker_environment_clear)))
-
-static void inherit(const struct settings *settings, bool same_host, struct strv *out)
-{
-    env_scrub(environ, same_host, settings->no_env, out);
-    if (settings->keep_scheduler_env)
-        env_scrub_scheduler(environ, out);
-}
-
-/* `env` is all zero before. `module_dir`: of hvdrun. */
-static void worker_environment_fill(const struct settings *settings, const char *module_dir,
-                                    struct worker_environment *env)
-{
-    inherit(settings, true, &env->base);
-    inherit(settings, false, &env->away);
-    horovod_env_build(settings, &env->knobs);
-    horovod_env_package(settings, module_dir, &env->knobs);
-}
-
-static void worker_environment_clear(struct worker_environment *env)
-{
-    strv_destroy(&env->base);
-    strv_destroy(&env->away);
-    strv_destroy(&env->knobs);
-}
-
 #define TEXT_MAX ((size_t)1 << 30)
 
 extern char **environ;
@@ -95,29 +61,29 @@ static int print_text(const struct buf *text)
     return 0;
 }
 
-static int dry_run(const struct settings *settings, const struct plan *plan,
-                   const struct app_list *apps)
+static int dry_run(const struct command_line *line, struct place *place, struct error *err)
 {
     AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
-    int result = settings->dry_run == SET_DRY_RUN_JSON ? dry_run_json(plan, apps, &text)
-                                                       : dry_run_table(plan, apps, &text);
-    if (result < 0) {
-        fprintf(stderr, "hvdrun: the plan is too large to print\n");
-        return STATUS_LAUNCHER;
-    }
-    return print_text(&text);
+    struct plan *plan = place_plan(line, place, false, err);
+    if (plan == NULL)
+        return -1;
+    int result = line->settings.dry_run == SET_DRY_RUN_JSON
+                     ? dry_run_json(plan, &line->apps, &text)
+                     : dry_run_table(plan, &line->apps, &text);
+    plan_destroy(plan);
+    return result < 0 ? error_set(err, "the plan is too large to print") : print_text(&text);
 }
 
-static int dry_run_plan(const struct command_line *line, struct place *place, struct error *err)
-{
-    struct plan *plan = place_plan(line, place, false, err);
-    int result = plan == NULL ? -1 : dry_run(&line->settings, plan, &line->apps);
-    plan_destroy(plan);
-    return result;
-}
+/* What main knows about the job to start. */
+struct launch {
+    int64_t begun_ns;
+    char *const *argv;
+    const struct command_line *line;
+    struct place *place;
+};
 
 struct agent_start {
-    char *module_dir;
+    const char *module_dir;
     const sigset_t *mask;
     struct process_title title;
 };
@@ -157,22 +123,33 @@ static int start_agents(const struct settings *settings, const struct allocation
     return 0;
 }
 
+/* What workers of this host, or of others, get of our environment (model/env/scrub.h). */
+static void inherit(const struct settings *settings, bool same_host, struct strv *out)
+{
+    env_scrub(environ, same_host, settings->no_env, out);
+    if (settings->keep_scheduler_env)
+        env_scrub_scheduler(environ, out);
+}
+
 /* An elastic job has no plan, and starts its agents when it needs them. `late`: the driver must
  * plan again with place->request. */
-static int run_job(int64_t begun_ns, char *const *argv, const struct command_line *line,
-                   const struct place *place, const struct plan *plan, bool late, struct error *err)
+static int run_job(const struct launch *launch, const struct plan *plan, bool late,
+                   struct error *err)
 {
+    const struct command_line *line = launch->line;
+    const struct settings *settings = &line->settings;
+    const struct place *place = launch->place;
     int lock_fd AUTO_FD = -1, started_fd AUTO_FD = -1, status = 0;
-    if (line->settings.detach && job_folder_check(err) < 0)
+    if (settings->detach && job_folder_check(err) < 0)
         return error_wrap(err,
                           "--detach needs a folder for the log and the record of the job (TMPDIR "
                           "sets it)");
-    if (line->settings.detach) {
+    if (settings->detach) {
         enum detach_side side = detach_fork(&started_fd, &status, err);
         if (side != DETACH_CHILD)
             return side == DETACH_PARENT ? status : -1;
     }
-    if (job_files_open(&line->settings, !line->check.wanted, &lock_fd, err) < 0)
+    if (job_files_open(settings, !line->check.wanted, &lock_fd, err) < 0)
         return -1;
     char *module_dir AUTO_FREE = place_modules();
     struct transport_stream *streams AUTO_FREE =
@@ -181,13 +158,16 @@ static int run_job(int64_t begun_ns, char *const *argv, const struct command_lin
     const struct allocation *allocation = allocated ? &place->allocation : NULL;
     sigset_t mask;
     sigprocmask(SIG_SETMASK, NULL, &mask);
-    struct agent_start start = {module_dir, &mask, process_title_of(argv, environ)};
+    struct agent_start start = {module_dir, &mask, process_title_of(launch->argv, environ)};
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* before the first agent, for all of them (D6) */
     /* Before everything that only the driver needs, so that the agents start meanwhile. */
-    if (plan != NULL && start_agents(&line->settings, allocation, plan, &start, streams, err) < 0)
+    if (plan != NULL && start_agents(settings, allocation, plan, &start, streams, err) < 0)
         return -1;
-    struct worker_environment env AUTO_WORKER_ENVIRONMENT = {.base = STRV_INIT};
-    worker_environment_fill(&line->settings, module_dir, &env);
+    struct strv base AUTO_STRV = STRV_INIT, away AUTO_STRV = STRV_INIT, knobs AUTO_STRV = STRV_INIT;
+    inherit(settings, true, &base);
+    inherit(settings, false, &away);
+    horovod_env_build(settings, &knobs);
+    horovod_env_package(settings, module_dir, &knobs);
     char *agent_path AUTO_FREE = mem_printf("%s/hvdrun-agent", module_dir);
     char *ssh_module AUTO_FREE = mem_printf("%s/hvdrun-ssh.so", module_dir);
     char *tls_module AUTO_FREE = mem_printf("%s/hvdrun-tls.so", module_dir);
@@ -197,7 +177,7 @@ static int run_job(int64_t begun_ns, char *const *argv, const struct command_lin
                                   .json = line->check.json,
                                   .gpu = line->check.gpu,
                                   .python = line->check.python};
-    struct job_request request = {.settings = &line->settings,
+    struct job_request request = {.settings = settings,
                                   .apps = &line->apps,
                                   .check = line->check.wanted ? &check : NULL,
                                   .plan = plan,
@@ -207,35 +187,21 @@ static int run_job(int64_t begun_ns, char *const *argv, const struct command_lin
                                   .bad_hosts = place->bad_hosts,
                                   .gather_ms = line->nodes.last_call_ms,
                                   .allocation = allocation,
-                                  .base_env = &env.base,
-                                  .away_env = &env.away,
-                                  .knobs = &env.knobs,
+                                  .base_env = &base,
+                                  .away_env = &away,
+                                  .knobs = &knobs,
                                   .warnings = &line->warnings,
                                   .job_id = job_id,
-                                  .argv = argv,
+                                  .argv = launch->argv,
                                   .streams = plan == NULL ? NULL : streams,
                                   .agent_path = agent_path,
                                   .ssh_module = ssh_module,
                                   .tls_module = tls_module,
                                   .wdir = here,
-                                  .begun_ns = begun_ns,
+                                  .begun_ns = launch->begun_ns,
                                   .started_fd = started_fd};
     started_fd = -1; /* the driver closes it */
     return driver_run(&request, err);
-}
-
-static void put_version(struct buf *text)
-{
-    char *module_dir AUTO_FREE = place_modules();
-    version_text(module_dir, text);
-}
-
-/* The warnings may explain why an option does not have the value that the user expects. */
-static void put_config(const struct command_line *line, struct buf *text)
-{
-    for (size_t i = 0; i < line->warnings.count; i++)
-        fprintf(stderr, "hvdrun: %s\n", line->warnings.items[i]);
-    show_config_text(&line->settings, text);
 }
 
 /* Prints --help, --version, --check-build or --show-config. -1: the command line has none of them.
@@ -254,59 +220,54 @@ static int about(const struct command_line *line)
     else if (line->settings.check_build)
         check_build_text(&text);
     else if (line->settings.show_config)
-        put_config(line, &text);
-    else if (line->settings.version || (line->apps.count == 0 && !line->check.wanted))
-        put_version(&text);
-    else
+        show_config_text(&line->settings, &text);
+    else if (line->settings.version || (line->apps.count == 0 && !line->check.wanted)) {
+        char *module_dir AUTO_FREE = place_modules();
+        version_text(module_dir, &text);
+    } else {
         return -1;
+    }
+    /* The warnings may explain why an option does not have the value that the user expects. */
+    for (size_t i = 0; line->settings.show_config && i < line->warnings.count; i++)
+        fprintf(stderr, "hvdrun: %s\n", line->warnings.items[i]);
     return print_text(&text);
 }
 
-static int run_elastic(int64_t begun_ns, char *const *argv, const struct command_line *line,
-                       struct place *place, struct error *err)
+static int run_elastic(const struct launch *launch, struct error *err)
 {
-    if (line->settings.dry_run != SET_DRY_RUN_NO && place->hosts.count == 0)
+    const struct settings *settings = &launch->line->settings;
+    if (settings->dry_run != SET_DRY_RUN_NO && launch->place->hosts.count == 0)
         return error_status(err, STATUS_USAGE,
                             "%s: hvdrun learns the hosts of this job only when the job runs; name "
                             "them with -H or --hostfile",
-                            settings_place(&line->settings, OPT_dry_run));
-    if (line->settings.dry_run != SET_DRY_RUN_NO) /* the plan with all hosts up */
-        return dry_run_plan(line, place, err);
-    return run_job(begun_ns, argv, line, place, NULL, false, err);
+                            settings_place(settings, OPT_dry_run));
+    if (settings->dry_run != SET_DRY_RUN_NO) /* the plan with all hosts up */
+        return dry_run(launch->line, launch->place, err);
+    return run_job(launch, NULL, false, err);
 }
 
 /* `hvdrun check`: its hosts need not be enough for a job. */
-static int run_check(int64_t begun_ns, char *const *argv, const struct command_line *line,
-                     const struct place *place, struct error *err)
+static int run_check(const struct launch *launch, struct error *err)
 {
-    if (place->hosts.count > 0)
-        return run_job(begun_ns, argv, line, place, NULL, false, err);
+    if (launch->place->hosts.count > 0)
+        return run_job(launch, NULL, false, err);
     return error_status(err, STATUS_USAGE,
                         "hvdrun check does not read --host-discovery-script or --hosts-watch: name "
                         "the hosts with -H or --hostfile");
 }
 
-static int run_static(int64_t begun_ns, char *const *argv, const struct command_line *line,
-                      struct place *place, struct error *err)
+static int run_static(const struct launch *launch, struct error *err)
 {
+    const struct command_line *line = launch->line;
     if (line->settings.dry_run != SET_DRY_RUN_NO)
-        return dry_run_plan(line, place, err);
-    bool late = place_is_vague(place) || line->nodes.copy != NULL;
+        return dry_run(line, launch->place, err);
+    bool late = place_is_vague(launch->place) || line->nodes.copy != NULL;
     int result = -1;
-    struct plan *plan = place_plan(line, place, late, err);
+    struct plan *plan = place_plan(line, launch->place, late, err);
     if (plan != NULL)
-        result = run_job(begun_ns, argv, line, place, plan, late, err);
+        result = run_job(launch, plan, late, err);
     plan_destroy(plan);
     return result;
-}
-
-/* Checks the signal options before anything starts. The driver later makes its own rules from them.
- */
-static int check_signals(const struct settings *settings, const struct place *place,
-                         struct error *err)
-{
-    struct signal_rules rules;
-    return signal_rules_from(settings, place->allocation.kind == ALLOCATION_SLURM, &rules, err);
 }
 
 #define NAME_MAX_LENGTH 64
@@ -323,24 +284,17 @@ static int check_name(const struct settings *settings, struct error *err)
                         settings_place(settings, OPT_job_name), name, NAME_MAX_LENGTH);
 }
 
-/* `hvdrun run` is the same as `hvdrun`. */
-static bool says_run(int argc, char *const *argv)
-{
-    return argc > 1 && strcmp(argv[1], "run") == 0;
-}
-
 /* A detached job has neither a terminal for its result nor one for a rank. */
 static int check_detach(const struct command_line *line, struct error *err)
 {
     const struct settings *settings = &line->settings;
-    if (!settings->detach || (!line->check.wanted && settings->pty < 0 && settings->log_size > 0))
-        return 0;
-    const char *with = line->check.wanted ? "hvdrun check" : settings->pty >= 0 ? "--pty RANK" : "";
-    if (with[0] == '\0')
+    if (settings->detach && (line->check.wanted || settings->pty >= 0))
+        return error_status(err, STATUS_USAGE, "--detach cannot be combined with %s",
+                            line->check.wanted ? "hvdrun check" : "--pty RANK");
+    if (settings->detach && settings->log_size <= 0)
         return error_status(err, STATUS_USAGE,
-                            "--detach: a detached job needs a log, so --log-size "
-                            "cannot be 0");
-    return error_status(err, STATUS_USAGE, "--detach cannot be combined with %s", with);
+                            "--detach: a detached job needs a log, so --log-size cannot be 0");
+    return 0;
 }
 
 /* --local-addr of torchrun is for the machine on which torchrun was started. */
@@ -362,47 +316,42 @@ static int run_tool(tool_run *tool, char *const *words, struct error *err)
     return failed < 0 ? 0 : failed;
 }
 
-struct check_run {
-    int64_t begun_ns;
-    char *const *argv;
-    const struct place *place;
-};
-
 static int check_now(void *context, const struct command_line *line, struct error *err)
 {
-    const struct check_run *run = context;
-    return run_check(run->begun_ns, run->argv, line, run->place, err);
+    const struct launch *launch = context;
+    return run_check(&(struct launch){launch->begun_ns, launch->argv, line, launch->place}, err);
 }
 
-static int leave_out_ill(struct check_run *run, const struct command_line *line,
-                         struct host_list *hosts, struct buf *told, struct error *err)
+static int leave_out_ill(struct launch *launch, struct buf *told, struct error *err)
 {
-    if (!line->settings.leave_out_bad || line->settings.dry_run != SET_DRY_RUN_NO)
+    const struct settings *settings = &launch->line->settings;
+    if (!settings->leave_out_bad || settings->dry_run != SET_DRY_RUN_NO)
         return 0;
-    if (line->settings.transport == SET_TRANSPORT_DIAL)
+    if (settings->transport == SET_TRANSPORT_DIAL)
         return error_status(err, STATUS_USAGE,
                             "%s: an agent that dials in does so once, for the job and not for a "
                             "check before it",
-                            settings_place(&line->settings, OPT_leave_out_bad));
-    if (hosts->count > 0)
-        return preflight_leave_out(line, check_now, run, hosts, told, err);
+                            settings_place(settings, OPT_leave_out_bad));
+    if (launch->place->hosts.count > 0)
+        return preflight_leave_out(launch->line, check_now, launch, &launch->place->hosts, told,
+                                   err);
     return error_status(err, STATUS_USAGE,
                         "%s: hvdrun learns the hosts of this job only when the job runs; name them "
                         "with -H or --hostfile",
-                        settings_place(&line->settings, OPT_leave_out_bad));
+                        settings_place(settings, OPT_leave_out_bad));
 }
 
 /* A dry run starts no driver, which would print the warnings. */
-static int leave_out(struct check_run *check, struct command_line *line, struct place *place,
-                     struct error *err)
+static int leave_out(struct launch *launch, struct command_line *line, struct error *err)
 {
+    struct place *place = launch->place;
     struct buf told AUTO_BUF = BUF_INIT(TEXT_MAX);
     int before = hosts_slots(&place->hosts);
     if (features_leave_out(&line->settings, &place->hosts, &place->bad_hosts, &told, err) < 0)
         return -1;
     place->remedy =
         told.length > 0 ? "delete the lines of hosts that are well again" : "mend these hosts";
-    if (leave_out_ill(check, line, &place->hosts, &told, err) < 0)
+    if (leave_out_ill(launch, &told, err) < 0)
         return -1;
     place->left_out = told.length > 0 ? buf_take(&told) : NULL;
     if (place_suffices(line, place, before, err) < 0)
@@ -414,11 +363,25 @@ static int leave_out(struct check_run *check, struct command_line *line, struct 
     return 0;
 }
 
+/* Finds the hosts, and checks what depends on them before anything starts. */
+static int settle(struct launch *launch, struct command_line *line, struct error *err)
+{
+    struct place *place = launch->place;
+    struct signal_rules rules; /* the driver makes its own */
+    if (place_open(line, environ, place, err) < 0 ||
+        features_line_hosts(line, &place->hosts, err) < 0 ||
+        (!line->check.wanted && leave_out(launch, line, err) < 0))
+        return -1;
+    take_own_address(line, &place->hosts);
+    return signal_rules_from(&line->settings, place->allocation.kind == ALLOCATION_SLURM, &rules,
+                             err);
+}
+
 static int run(int64_t begun_ns, int argc, char **argv, struct command_line *line,
                struct error *err)
 {
     bool own = launcher_line_name(argv[0]) == NULL;
-    int skipped = own && says_run(argc, argv) ? 1 : 0;
+    int skipped = own && argc > 1 && strcmp(argv[1], "run") == 0; /* as without that word */
     tool_run *tool = NULL;
     if (own && argc > 1 && features_tool(argv[1], &tool, err) < 0)
         return -1;
@@ -439,21 +402,12 @@ static int run(int64_t begun_ns, int argc, char **argv, struct command_line *lin
     if (elastic && place_check_elastic(line, err) < 0)
         return -1;
     struct place place = {.allocated = false};
-    result = place_open(line, environ, &place, err);
+    struct launch launch = {begun_ns, argv, line, &place};
+    result = settle(&launch, line, err);
     if (result == 0)
-        result = features_line_hosts(line, &place.hosts, err);
-    if (result == 0 && !line->check.wanted)
-        result = leave_out(&(struct check_run){begun_ns, argv, &place}, line, &place, err);
-    if (result == 0)
-        take_own_address(line, &place.hosts);
-    if (result == 0)
-        result = check_signals(&line->settings, &place, err);
-    if (result == 0 && line->check.wanted)
-        result = run_check(begun_ns, argv, line, &place, err);
-    else if (result == 0 && elastic)
-        result = run_elastic(begun_ns, argv, line, &place, err);
-    else if (result == 0)
-        result = run_static(begun_ns, argv, line, &place, err);
+        result = line->check.wanted ? run_check(&launch, err)
+                 : elastic          ? run_elastic(&launch, err)
+                                    : run_static(&launch, err);
     place_close(&place);
     return result;
 }

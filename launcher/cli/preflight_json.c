@@ -25,7 +25,7 @@ static void become_check(struct command_line *line)
     struct settings *settings = &line->settings;
     line->check.wanted = line->check.gpu = line->check.json = true;
     line->check.net = false;
-    snprintf(line->check.python, sizeof(line->check.python), "python3");
+    line->check.python = "python3";
     settings->report = settings->events = settings->on_event = settings->metrics = NULL;
     settings->metrics_file = settings->metrics_targets = settings->page_file = NULL;
     settings->launch_trace = settings->evidence = settings->log_dir = NULL;

@@ -20,7 +20,8 @@ static void expect_taken(const char *const *argv, bool wanted, bool net, bool js
 {
     struct check_words words;
     char *rest[ARGS_MAX];
-    int count = check_words_take(count_args(argv), (char *const *)argv, rest, &words);
+    memcpy(rest, argv, ((size_t)count_args(argv) + 1) * sizeof(*rest));
+    int count = check_words_take(rest, &words);
     assert_int_equal(words.wanted, wanted);
     assert_int_equal(words.net, net);
     assert_int_equal(words.json, json);
@@ -55,7 +56,8 @@ static void test_words(void **state)
 static int take_gpu(const char *const *argv, const char *python, char **rest)
 {
     struct check_words words;
-    int count = check_words_take(count_args(argv), (char *const *)argv, rest, &words);
+    memcpy(rest, argv, ((size_t)count_args(argv) + 1) * sizeof(*rest));
+    int count = check_words_take(rest, &words);
     assert_true(words.wanted && words.gpu);
     assert_string_equal(words.python, python);
     return count;
