@@ -45,7 +45,7 @@ struct manifest { /* all text is borrowed */
     char *const *line;   /* the program and its arguments, perhaps after options of hvdrun */
 };
 
-const char *manifest_kind_word(enum manifest_kind kind);
+extern const char *const manifest_kinds[MANIFEST_KINDS]; /* as --kind has them */
 
 /* -1: a name that a cluster would refuse, a text that YAML cannot hold, or what the kind does not
  * have. STATUS_USAGE. The error may have any bytes of the user. */

@@ -58,7 +58,7 @@ static int wrong(enum kube_option option, struct error *err)
 static int take_kind(const char *value, struct manifest *manifest, struct error *err)
 {
     for (int i = 0; i < MANIFEST_KINDS; i++) {
-        if (strcmp(value, manifest_kind_word((enum manifest_kind)i)) == 0) {
+        if (strcmp(value, manifest_kinds[i]) == 0) {
             manifest->kind = (enum manifest_kind)i;
             return 0;
         }
@@ -88,12 +88,6 @@ static int take_pods(const char *value, struct manifest *manifest, struct error 
     return 0;
 }
 
-static int take_number(enum kube_option option, const char *value, int64_t min, int64_t max,
-                       int64_t *out, struct error *err)
-{
-    return parse_int(value, min, max, out, err) < 0 ? wrong(option, err) : 0;
-}
-
 static int take_grace(const char *value, struct manifest *manifest, struct error *err)
 {
     int64_t grace_ms = 0;
@@ -113,12 +107,13 @@ static int take(enum kube_option option, const char *value, struct kube_words *o
                 struct error *err)
 {
     struct manifest *manifest = &out->manifest;
+    int result = 0;
     switch (option) {
     case KUBE_KIND: return take_kind(value, manifest, err);
     case KUBE_IMAGE: manifest->image = value; break;
     case KUBE_PODS: return take_pods(value, manifest, err);
-    case KUBE_SLOTS: return take_number(option, value, 1, SLOTS_MAX, &manifest->slots, err);
-    case KUBE_GPUS: return take_number(option, value, 0, GPUS_MAX, &manifest->gpus, err);
+    case KUBE_SLOTS: result = parse_int(value, 1, SLOTS_MAX, &manifest->slots, err); break;
+    case KUBE_GPUS: result = parse_int(value, 0, GPUS_MAX, &manifest->gpus, err); break;
     case KUBE_NAME: manifest->name = value; break;
     case KUBE_NAMESPACE: manifest->namespace = value; break;
     case KUBE_GRACE: return take_grace(value, manifest, err);
@@ -126,7 +121,7 @@ static int take(enum kube_option option, const char *value, struct kube_words *o
     case KUBE_HELP: out->help = true; break;
     case KUBE_OPTIONS: break;
     }
-    return 0;
+    return result < 0 ? wrong(option, err) : 0;
 }
 
 static int unknown(const char *word, size_t length, struct error *err)

@@ -16,16 +16,11 @@
 #define RESTARTS_OF_JOBSET 10
 #define TEXT_MAX ((size_t)1 << 30) /* more than any command line */
 
-static const char *const kinds[] = {
+const char *const manifest_kinds[MANIFEST_KINDS] = {
 #define MANIFEST_WORD(name, word) word,
     MANIFEST_KIND_LIST(MANIFEST_WORD)
 #undef MANIFEST_WORD
 };
-
-const char *manifest_kind_word(enum manifest_kind kind)
-{
-    return kinds[kind];
-}
 
 /* Checks */
 
@@ -119,16 +114,11 @@ int manifest_check(const struct manifest *manifest, struct error *err)
     if (manifest->kind >= MANIFEST_MPIJOB && manifest->secret != NULL)
         return error_status(err, STATUS_USAGE,
                             "--with-secret: --kind %s does not use a secret of hvdrun",
-                            kinds[manifest->kind]);
+                            manifest_kinds[manifest->kind]);
     return 0;
 }
 
 /* Parts of all manifests */
-
-static void put(struct buf *out, const char *text)
-{
-    buf_puts(out, text);
-}
 
 /* "key: text" in a line of its own. */
 static void put_text(const char *key, const char *text, struct buf *out)
@@ -151,7 +141,8 @@ static void put_head(const struct manifest *manifest, const char *api, const cha
 /* The label that finds the pods, as the controller of this kind sets it. */
 static void put_label(const struct manifest *manifest, struct buf *out)
 {
-    put(out, manifest->kind == MANIFEST_JOB ? "job-name: " : "jobset.sigs.k8s.io/jobset-name: ");
+    buf_puts(out,
+             manifest->kind == MANIFEST_JOB ? "job-name: " : "jobset.sigs.k8s.io/jobset-name: ");
     yaml_text_put(manifest->name, out);
 }
 
@@ -188,33 +179,34 @@ static void put_secret(const struct manifest *manifest, struct buf *out)
     if (manifest->secret == NULL)
         return;
     put_head(manifest, "v1", "Secret", "", out);
-    put(out, "stringData:\n");
+    buf_puts(out, "stringData:\n");
     put_text("  secret", manifest->secret, out);
-    put(out, "---\n");
+    buf_puts(out, "---\n");
 }
 
 static void put_service(const struct manifest *manifest, struct buf *out)
 {
     put_head(manifest, "v1", "Service", "", out);
-    put(out, "spec:\n"
-             "  clusterIP: None # it makes names for the pods\n"
-             "  publishNotReadyAddresses: true\n"
-             "  selector: {");
+    buf_puts(out, "spec:\n"
+                  "  clusterIP: None # it makes names for the pods\n"
+                  "  publishNotReadyAddresses: true\n"
+                  "  selector: {");
     put_label(manifest, out);
-    put(out, "}\n---\n");
+    buf_puts(out, "}\n---\n");
 }
 
 static void put_network_policy(const struct manifest *manifest, struct buf *out)
 {
-    put(out, "# Only pods of the job reach its pods, on any port: workers connect to each other, "
+    buf_puts(out,
+             "# Only pods of the job reach its pods, on any port: workers connect to each other, "
              "too.\n");
     put_head(manifest, "networking.k8s.io/v1", "NetworkPolicy", "", out);
-    put(out, "spec:\n  podSelector:\n    matchLabels: {");
+    buf_puts(out, "spec:\n  podSelector:\n    matchLabels: {");
     put_label(manifest, out);
-    put(out, "}\n  policyTypes: [Ingress]\n  ingress:\n    - from:\n        - podSelector:\n"
-             "            matchLabels: {");
+    buf_puts(out, "}\n  policyTypes: [Ingress]\n  ingress:\n    - from:\n        - podSelector:\n"
+                  "            matchLabels: {");
     put_label(manifest, out);
-    put(out, "}\n---\n");
+    buf_puts(out, "}\n---\n");
 }
 
 /* Only a plain number may be in the budget of pods whose controller has no scale, such as a Job. */
@@ -224,24 +216,24 @@ static void put_budget(const struct manifest *manifest, const char *suffix, cons
     put_head(manifest, "policy/v1", "PodDisruptionBudget", suffix, out);
     buf_printf(out, "spec:\n  minAvailable: %" PRId64 "\n  selector:\n    matchLabels: {", pods);
     put_label(manifest, out);
-    put(out, "}\n");
+    buf_puts(out, "}\n");
     if (indexes != NULL)
         buf_printf(out,
                    "    matchExpressions:\n"
                    "      - {key: batch.kubernetes.io/job-completion-index, operator: %s, values: "
                    "[\"0\"]}\n",
                    indexes);
-    put(out, "---\n");
+    buf_puts(out, "---\n");
 }
 
 static void put_budgets(const struct manifest *manifest, struct buf *out)
 {
     if (!manifest->is_elastic) {
-        put(out, "# Nobody drains a node of the job without force: each pod is needed.\n");
+        buf_puts(out, "# Nobody drains a node of the job without force: each pod is needed.\n");
         put_budget(manifest, "", NULL, manifest->pods_max, out);
         return;
     }
-    put(out, "# The job can lose pods, but not the one of hvdrun.\n");
+    buf_puts(out, "# The job can lose pods, but not the one of hvdrun.\n");
     put_budget(manifest, "-driver", "In", 1, out);
     if (manifest->pods_min > 1)
         put_budget(manifest, "", "NotIn", manifest->pods_min - 1, out);
@@ -250,41 +242,40 @@ static void put_budgets(const struct manifest *manifest, struct buf *out)
 /* The Job */
 
 /* Pod 0 runs hvdrun, with the program in "$@". */
-static void put_script(const struct manifest *manifest, const char *indent, struct buf *out)
+static void put_script(const struct manifest *manifest, struct buf *out)
 {
     const char *name = manifest->name;
     const char *prefix = manifest->kind == MANIFEST_JOBSET ? "-" JOBSET_PODS "-0" : "";
     int64_t last = manifest->pods_max - 1;
     buf_printf(out,
-               "%scommand:\n"
-               "%s  - sh\n"
-               "%s  - -c\n"
-               "%s  - |\n"
-               "%s    case $JOB_COMPLETION_INDEX in\n"
-               "%s    0) exec hvdrun --transport dial -H '%s%s-",
-               indent, indent, indent, indent, indent, indent, name, prefix);
+               "          command:\n"
+               "            - sh\n"
+               "            - -c\n"
+               "            - |\n"
+               "              case $JOB_COMPLETION_INDEX in\n"
+               "              0) exec hvdrun --transport dial -H '%s%s-",
+               name, prefix);
     buf_printf(out, last > 0 ? "[0-%" PRId64 "]" : "%" PRId64, last);
     buf_printf(out, ":%" PRId64 "' ", manifest->slots);
     if (manifest->is_elastic)
         buf_printf(out, "--min-np %" PRId64, manifest->pods_min * manifest->slots);
     else
-        put(out, "--start-timeout 10m");
+        buf_puts(out, "--start-timeout 10m");
     buf_printf(out,
                " \"$@\" ;;\n"
-               "%s    *) exec hvdrun-agent --dial %s%s-0.%s:%d ;;\n"
-               "%s    esac\n"
-               "%s  - hvdrun\n"
-               "%sargs:\n",
-               indent, name, prefix, name, MANIFEST_PORT, indent, indent, indent);
-    char *deeper AUTO_FREE = mem_printf("%s  ", indent);
-    put_words(deeper, manifest->line, out);
+               "              *) exec hvdrun-agent --dial %s%s-0.%s:%d ;;\n"
+               "              esac\n"
+               "            - hvdrun\n"
+               "          args:\n",
+               name, prefix, name, MANIFEST_PORT);
+    put_words("            ", manifest->line, out);
 }
 
 static void put_container(const struct manifest *manifest, struct buf *out)
 {
-    put(out, "      containers:\n        - name: hvdrun\n");
+    buf_puts(out, "      containers:\n        - name: hvdrun\n");
     put_text("          image", manifest->image, out);
-    put_script(manifest, "          ", out);
+    put_script(manifest, out);
     buf_printf(out,
                "          env:\n"
                "            - {name: HVDRUN_DIAL_PORT, value: \"%d\"}\n"
@@ -295,23 +286,23 @@ static void put_container(const struct manifest *manifest, struct buf *out)
         buf_printf(out, "            - {name: HVDRUN_GRACE, value: %" PRId64 "s}\n",
                    manifest->grace_s);
     put_limits(manifest, "resources", "          ", out);
-    put(out, "          securityContext:\n"
-             "            readOnlyRootFilesystem: true\n"
-             "            allowPrivilegeEscalation: false\n"
-             "            capabilities: {drop: [ALL]}\n"
-             "          volumeMounts:\n"
-             "            - {name: secret, mountPath: /run/hvdrun}\n"
-             "            - {name: tmp, mountPath: /tmp}\n"
-             "            - {name: shm, mountPath: /dev/shm}\n"
-             "      volumes:\n"
-             "        - name: secret\n");
-    put(out, "          secret: {defaultMode: 288, secretName: ");
+    buf_puts(out, "          securityContext:\n"
+                  "            readOnlyRootFilesystem: true\n"
+                  "            allowPrivilegeEscalation: false\n"
+                  "            capabilities: {drop: [ALL]}\n"
+                  "          volumeMounts:\n"
+                  "            - {name: secret, mountPath: /run/hvdrun}\n"
+                  "            - {name: tmp, mountPath: /tmp}\n"
+                  "            - {name: shm, mountPath: /dev/shm}\n"
+                  "      volumes:\n"
+                  "        - name: secret\n");
+    buf_puts(out, "          secret: {defaultMode: 288, secretName: ");
     yaml_text_put(manifest->name, out);
-    put(out, "} # 0440\n"
-             "        - name: tmp\n"
-             "          emptyDir: {}\n"
-             "        - name: shm\n"
-             "          emptyDir: {medium: Memory}\n");
+    buf_puts(out, "} # 0440\n"
+                  "        - name: tmp\n"
+                  "          emptyDir: {}\n"
+                  "        - name: shm\n"
+                  "          emptyDir: {medium: Memory}\n");
 }
 
 /* docs/exit-status.md has the statuses. */
@@ -326,7 +317,8 @@ static void put_job_spec(const struct manifest *manifest, struct buf *out)
                "      - {succeededIndexes: \"0\"}\n"
                "  backoffLimitPerIndex: %d\n",
                manifest->pods_max, manifest->pods_max, RETRIES_OF_INDEX);
-    put(out, "  podFailurePolicy:\n"
+    buf_puts(out,
+             "  podFailurePolicy:\n"
              "    rules:\n"
              "      - action: Ignore # evicted: not the fault of the job\n"
              "        onPodConditions:\n"
@@ -366,7 +358,7 @@ static void put_indented(const char *text, const char *indent, struct buf *out)
 static void put_job(const struct manifest *manifest, struct buf *out)
 {
     put_head(manifest, "batch/v1", "Job", "", out);
-    put(out, "spec:\n");
+    buf_puts(out, "spec:\n");
     put_job_spec(manifest, out);
 }
 
@@ -393,9 +385,23 @@ static void put_jobset(const struct manifest *manifest, struct buf *out)
 
 /* Kinds whose operators bring the network, and what goes with it */
 
+static void put_replicas(const struct manifest *manifest, const char *role, int64_t count,
+                         struct buf *out)
+{
+    buf_printf(out,
+               "    %s:\n"
+               "      replicas: %" PRId64 "\n"
+               "      template:\n"
+               "        spec:\n"
+               "          terminationGracePeriodSeconds: %" PRId64 "\n"
+               "          containers:\n"
+               "            - name: hvdrun\n",
+               role, count, manifest->grace_s + AFTER_GRACE_S);
+    put_text("              image", manifest->image, out);
+}
+
 static void put_mpijob(const struct manifest *manifest, struct buf *out)
 {
-    static const char *const roles[] = {"Launcher", "Worker"};
     put_head(manifest, "kubeflow.org/v2beta1", "MPIJob", "", out);
     buf_printf(out,
                "spec:\n"
@@ -403,38 +409,25 @@ static void put_mpijob(const struct manifest *manifest, struct buf *out)
                "  runPolicy: {cleanPodPolicy: Running}\n",
                manifest->slots);
     if (!manifest->is_elastic) /* or else hvdrun itself waits for hosts */
-        put(out, "  launcherCreationPolicy: WaitForWorkersReady\n");
-    put(out, "  mpiReplicaSpecs:\n");
-    for (int i = 0; i < 2; i++) {
-        bool launches = i == 0;
+        buf_puts(out, "  launcherCreationPolicy: WaitForWorkersReady\n");
+    buf_puts(out, "  mpiReplicaSpecs:\n");
+    put_replicas(manifest, "Launcher", 1, out);
+    buf_puts(out, "              command:\n                - hvdrun\n");
+    if (manifest->is_elastic)
         buf_printf(out,
-                   "    %s:\n"
-                   "      replicas: %" PRId64 "\n"
-                   "      template:\n"
-                   "        spec:\n"
-                   "          terminationGracePeriodSeconds: %" PRId64 "\n"
-                   "          containers:\n"
-                   "            - name: hvdrun\n",
-                   roles[i], launches ? 1 : manifest->pods_max, manifest->grace_s + AFTER_GRACE_S);
-        put_text("              image", manifest->image, out);
-        if (!launches) { /* it runs sshd, and the keys are those of the operator */
-            put_limits(manifest, "resources", "              ", out);
-            continue;
-        }
-        put(out, "              command:\n                - hvdrun\n");
-        if (manifest->is_elastic)
-            buf_printf(out,
-                       "                - --host-discovery-script=/etc/mpi/discover_hosts.sh\n"
-                       "                - --slots-per-host=%" PRId64 "\n"
-                       "                - --min-np=%" PRId64 "\n",
-                       manifest->slots, manifest->pods_min * manifest->slots);
-        else
-            put(out, "                - --hostfile=/etc/mpi/hostfile\n");
-        if (manifest->has_grace)
-            buf_printf(out, "                - --grace=%" PRId64 "s\n", manifest->grace_s);
-        put(out, "              args:\n");
-        put_words("                ", manifest->line, out);
-    }
+                   "                - --host-discovery-script=/etc/mpi/discover_hosts.sh\n"
+                   "                - --slots-per-host=%" PRId64 "\n"
+                   "                - --min-np=%" PRId64 "\n",
+                   manifest->slots, manifest->pods_min * manifest->slots);
+    else
+        buf_puts(out, "                - --hostfile=/etc/mpi/hostfile\n");
+    if (manifest->has_grace)
+        buf_printf(out, "                - --grace=%" PRId64 "s\n", manifest->grace_s);
+    buf_puts(out, "              args:\n");
+    put_words("                ", manifest->line, out);
+    /* They run sshd, and the keys are those of the operator. */
+    put_replicas(manifest, "Worker", manifest->pods_max, out);
+    put_limits(manifest, "resources", "              ", out);
 }
 
 /* Trainer's variables say the rest of a line of torchrun. */
@@ -459,7 +452,8 @@ static void put_trainjob(const struct manifest *manifest, struct buf *out)
 
 static void put_note(const struct manifest *manifest, struct buf *out)
 {
-    put(out, "# Printed by hvdrun kubernetes; docs/kubernetes.md says what each object is for.\n");
+    buf_puts(out,
+             "# Printed by hvdrun kubernetes; docs/kubernetes.md says what each object is for.\n");
     if (manifest->kind < MANIFEST_MPIJOB && manifest->secret == NULL)
         buf_printf(out,
                    "# It needs a secret, which hvdrun does not print:\n"
