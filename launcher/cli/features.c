@@ -9,14 +9,14 @@
 #define FEATURE(name) extern const char name##_feature[] __attribute__((weak));
 #define FEATURE_COMMAND(name, command, run) extern control_run run __attribute__((weak));
 #define FEATURE_CHECK(name, check) extern settings_check check __attribute__((weak));
-#define FEATURE_HOSTS(name, leave) extern hosts_leave leave __attribute__((weak));
-#define FEATURE_LINES(name, translate, meet, hosts)        \
-    extern line_translate translate __attribute__((weak)); \
-    extern line_meet meet __attribute__((weak));           \
-    extern line_hosts hosts __attribute__((weak));
 #include "cli/features.def"
 #define TOOL(feature, word, run, operands, help) extern tool_run run __attribute__((weak));
 #include "cli/tools.def"
+extern hosts_leave bad_hosts_leave_out __attribute__((weak));
+extern line_translate torchrun_line __attribute__((weak));
+extern line_meet torchrun_meet __attribute__((weak));
+extern line_hosts torchrun_hosts __attribute__((weak));
+extern agent_here warm_agent_here __attribute__((weak));
 
 enum feature_id {
     FEATURE_NONE,
@@ -40,14 +40,6 @@ static const struct {
 #include "cli/features.def"
 };
 
-static const struct {
-    enum feature_id feature;
-    const char *word;
-} words[] = {
-#define FEATURE_WORD(name, word) {FEATURE_##name, word},
-#include "cli/features.def"
-};
-
 static const char *const launchers[] = {
 #define FEATURE_LINE(name, word) word,
 #include "cli/features.def"
@@ -63,17 +55,6 @@ static const struct {
 #include "cli/tools.def"
 };
 
-/* Of all launchers. */
-static const struct {
-    enum feature_id feature;
-    line_translate *translate;
-    line_meet *meet;
-    line_hosts *hosts;
-} lines = {
-#define FEATURE_LINES(name, translate, meet, hosts) FEATURE_##name, translate, meet, hosts,
-#include "cli/features.def"
-};
-
 static const enum feature_id options[OPT_TOTAL] = {
 #define FEATURE_OPTION(name, option) [OPT_##option] = FEATURE_##name,
 #include "cli/features.def"
@@ -81,11 +62,6 @@ static const enum feature_id options[OPT_TOTAL] = {
 
 static settings_check *const checks[] = {
 #define FEATURE_CHECK(name, check) check,
-#include "cli/features.def"
-};
-
-static hosts_leave *const leaves[] = {
-#define FEATURE_HOSTS(name, leave) leave,
 #include "cli/features.def"
 };
 
@@ -109,13 +85,9 @@ int features_command(enum control_command command, control_run **run, struct err
     return left_out(commands[command].feature, control_forms[command].word, err);
 }
 
-int features_allow_word(const char *word, struct error *err)
+int features_allow_check(struct error *err)
 {
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (!is_there(words[i].feature) && strcmp(words[i].word, word) == 0)
-            return left_out(words[i].feature, word, err);
-    }
-    return 0;
+    return is_there(FEATURE_check) ? 0 : left_out(FEATURE_check, "check", err);
 }
 
 int features_tool(const char *word, tool_run **run, struct error *err)
@@ -147,14 +119,8 @@ int features_check_options(const struct settings *settings, struct error *err)
 int features_leave_out(const struct settings *settings, struct host_list *hosts, char **file,
                        struct buf *told, struct error *err)
 {
-    for (size_t i = 0; i < sizeof(leaves) / sizeof(leaves[0]); i++) {
-        if (leaves[i] != NULL && leaves[i](settings, hosts, file, told, err) < 0)
-            return -1;
-    }
-    return 0;
+    return bad_hosts_leave_out == NULL ? 0 : bad_hosts_leave_out(settings, hosts, file, told, err);
 }
-
-extern agent_here warm_agent_here __attribute__((weak));
 
 bool features_agent_here(const struct settings *settings, const char *module_dir,
                          struct transport_stream *stream)
@@ -173,19 +139,18 @@ bool features_has_line(const char *word)
 
 int features_line(char *const *typed, char *const *envp, struct line *out, struct error *err)
 {
-    if (!is_there(lines.feature))
-        return left_out(lines.feature, typed[0], err);
-    return lines.translate(typed, envp, out, err);
+    return torchrun_line != NULL ? torchrun_line(typed, envp, out, err)
+                                 : left_out(FEATURE_torchrun, typed[0], err);
 }
 
 int features_line_meet(struct command_line *line, char *const *env, struct error *err)
 {
-    return lines.meet != NULL ? lines.meet(line, env, err) : 0;
+    return torchrun_meet != NULL ? torchrun_meet(line, env, err) : 0;
 }
 
 int features_line_hosts(const struct command_line *line, struct host_list *hosts, struct error *err)
 {
-    return lines.hosts != NULL ? lines.hosts(line, hosts, err) : 0;
+    return torchrun_hosts != NULL ? torchrun_hosts(line, hosts, err) : 0;
 }
 
 void features_text(struct buf *out)

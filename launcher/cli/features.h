@@ -33,9 +33,9 @@ int features_tool(const char *word, tool_run **run, struct error *err);
 /* Checks options before a job starts. -1: one of them is wrong. STATUS_USAGE. */
 typedef int settings_check(const struct settings *settings, struct error *err);
 
-/* -1: the first word, or an option that was given, needs a feature that this hvdrun does not have,
+/* -1: `hvdrun check`, or an option that was given, needs a feature that this hvdrun does not have,
  * or the feature does not take it. STATUS_USAGE. */
-int features_allow_word(const char *word, struct error *err);
+int features_allow_check(struct error *err);
 int features_check_options(const struct settings *settings, struct error *err);
 
 /* An agent that runs here already takes the agent's end of a new stream. `agent_path`: that of

@@ -390,7 +390,7 @@ static int run(int64_t begun_ns, int argc, char **argv, struct command_line *lin
     if ((own && first_word_check(argc - skipped, argv + skipped, getenv("PATH"), err) < 0) ||
         command_line_parse(argc - skipped, argv + skipped, environ, line, err) < 0 ||
         features_check_options(&line->settings, err) < 0 ||
-        (line->check.wanted && features_allow_word(CHECK_WORD, err) < 0) ||
+        (line->check.wanted && features_allow_check(err) < 0) ||
         check_name(&line->settings, err) < 0 || check_detach(line, err) < 0)
         return -1;
     int result = about(line);

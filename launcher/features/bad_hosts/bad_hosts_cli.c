@@ -14,7 +14,7 @@
 
 #define SHOWN_MAX 5
 
-hosts_leave bad_hosts_leave_out; /* cli/features.def names it */
+hosts_leave bad_hosts_leave_out; /* cli/features.c names it */
 
 /* Nothing was remembered yet. But a folder that does not exist is a mistake. */
 static int check_folder(const char *path, const char *place, struct error *err)
