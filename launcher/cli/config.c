@@ -23,28 +23,26 @@
 
 #define PREFIX "HVDRUN_"
 
-const char *env_value(char *const *envp, const char *name)
+/* Appends the option that is near, by the names that `name_of` gives them. */
+static void suggest_option(const char *typed,
+                           const char *(*name_of)(enum option_id id, char out[OPTION_NAME_MAX]),
+                           struct buf *out)
 {
-    size_t length = strlen(name);
-    for (; *envp != NULL; envp++) {
-        if (strncmp(*envp, name, length) == 0 && (*envp)[length] == '=')
-            return *envp + length + 1;
+    struct suggest suggest;
+    suggest_init(&suggest, typed, strlen(typed));
+    for (int i = 0; i < OPT_TOTAL; i++) {
+        char known[OPTION_NAME_MAX];
+        if ((option_info((enum option_id)i)->flags & FLAG_CLI) == 0)
+            suggest_offer(&suggest, name_of((enum option_id)i, known));
     }
-    return NULL;
+    suggest_append(&suggest, out);
 }
 
 static void warn_unknown(const char *name, struct strv *warnings)
 {
     struct buf line AUTO_BUF = BUF_INIT(512);
-    struct suggest suggest;
-    suggest_init(&suggest, name, strlen(name));
-    for (int i = 0; i < OPT_TOTAL; i++) {
-        char known[OPTION_NAME_MAX];
-        if ((option_info((enum option_id)i)->flags & FLAG_CLI) == 0)
-            suggest_offer(&suggest, option_variable((enum option_id)i, known));
-    }
     buf_printf(&line, "the variable %.100s is not an option of hvdrun", name);
-    suggest_append(&suggest, &line);
+    suggest_option(name, option_variable, &line);
     strv_add(warnings, buf_text(&line));
 }
 
@@ -135,16 +133,8 @@ static int unknown_section(const struct ini_reading *reading, const char *sectio
 static int unknown_key(const struct ini_reading *reading, const char *section, const char *key)
 {
     struct buf text AUTO_BUF = BUF_INIT(512);
-    struct suggest suggest;
-    suggest_init(&suggest, key, strlen(key));
-    for (int i = 0; i < OPT_TOTAL; i++) {
-        char name[OPTION_NAME_MAX];
-        const struct option_info *info = option_info((enum option_id)i);
-        if ((info->flags & FLAG_CLI) == 0)
-            suggest_offer(&suggest, option_name((enum option_id)i, name));
-    }
     buf_printf(&text, "unknown key '%s' in section [%s]", key, section);
-    suggest_append(&suggest, &text);
+    suggest_option(key, option_name, &text);
     return fail(reading, buf_text(&text));
 }
 

@@ -36,7 +36,6 @@ static int fail(struct yaml_reading *reading, const char *text)
 static int advance(struct yaml_reading *reading)
 {
     yaml_event_delete(&reading->event);
-    memset(&reading->event, 0, sizeof(reading->event));
     if (yaml_parser_parse(&reading->parser, &reading->event) != 0)
         return 0;
     const char *problem = reading->parser.problem;
@@ -240,7 +239,6 @@ static int read_pass(struct yaml_reading *reading, const char *bytes, size_t len
     yaml_parser_set_input_string(&reading->parser, (const unsigned char *)bytes, length);
     int rc = pass(reading);
     yaml_event_delete(&reading->event);
-    memset(&reading->event, 0, sizeof(reading->event));
     yaml_parser_delete(&reading->parser);
     return rc;
 }

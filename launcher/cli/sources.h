@@ -16,9 +16,6 @@
 /* config.c: options from elsewhere than the command line: the environment and the configuration
  * files. */
 
-/* The value of `name` in a NULL-ended environment, borrowed. NULL: it is not set. */
-const char *env_value(char *const *envp, const char *name);
-
 /* Applies the options in `envp`: HVDRUN_TIMEOUT=5m is --timeout 5m. An empty value has no effect.
  * An unknown HVDRUN_ name adds a line to `warnings`. */
 int env_options_apply(char *const *envp, struct settings *settings, struct strv *warnings,

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -84,9 +85,15 @@ int text_file_read(const char *path, int64_t limit_ms, struct buf *out, struct e
 
 #define PATH_TEXT_MAX 8192
 
-static void add_problem(struct buf *problems, const char *what)
+__attribute__((format(printf, 2, 3))) static void add_problem(struct buf *problems,
+                                                              const char *format, ...)
 {
-    buf_printf(problems, "%s%s", problems->length > 0 ? "; " : "", what);
+    va_list args;
+    va_start(args, format);
+    if (problems->length > 0)
+        buf_puts(problems, "; ");
+    buf_vprintf(problems, format, args);
+    va_end(args);
 }
 
 /* 0, or the errno of what keeps us from making this file. */
@@ -118,12 +125,10 @@ static void check_file(const struct settings *settings, enum option_id id, struc
     if (settings_format(settings, id, &path) < 0)
         return;
     int errnum = try_writing(buf_text(&path));
-    if (errnum == 0)
-        return;
-    AUTO_FREE char *what =
-        mem_printf("%s: cannot write %s: %s", settings_place(settings, id), buf_text(&path),
-                   errnum == ENOENT ? "its folder does not exist" : strerrordesc_np(errnum));
-    add_problem(problems, what);
+    if (errnum != 0)
+        add_problem(problems, "%s: cannot write %s: %s", settings_place(settings, id),
+                    buf_text(&path),
+                    errnum == ENOENT ? "its folder does not exist" : strerrordesc_np(errnum));
 }
 
 /* Makes the folder and all above it. 0, or errno; `path` then ends with the folder that failed. */
@@ -165,36 +170,31 @@ static void open_folder(const struct settings *settings, int *lock_fd, struct bu
 {
     bool pattern = false;
     const char *place = settings_place(settings, OPT_output_filename);
-    AUTO_FREE char *path = folder_of(settings->output_filename, &pattern), *what = NULL;
+    AUTO_FREE char *path = folder_of(settings->output_filename, &pattern);
     AUTO_FREE char *inside = mem_printf("%s/.", path); /* only a folder has this */
     int errnum = make_folders(path);
-    if (errnum != 0) {
-        what =
-            mem_printf("%s: cannot create the folder %s: %s", place, path, strerrordesc_np(errnum));
-    } else if (access(inside, W_OK | X_OK) < 0) {
-        what = mem_printf("%s: cannot write to the folder %s: %s", place, path,
-                          strerrordesc_np(errno));
-    } else if (!pattern && !lock_folder(path, lock_fd)) {
-        what = mem_printf("%s: another job writes to the folder %s now; wait for its end, or name "
-                          "another folder",
-                          place, path);
-    }
-    if (what != NULL)
-        add_problem(problems, what);
+    if (errnum != 0)
+        add_problem(problems, "%s: cannot create the folder %s: %s", place, path,
+                    strerrordesc_np(errnum));
+    else if (access(inside, W_OK | X_OK) < 0)
+        add_problem(problems, "%s: cannot write to the folder %s: %s", place, path,
+                    strerrordesc_np(errno));
+    else if (!pattern && !lock_folder(path, lock_fd))
+        add_problem(problems,
+                    "%s: another job writes to the folder %s now; wait for its end, or name "
+                    "another folder",
+                    place, path);
 }
 
 static void open_log_folder(const struct settings *settings, struct buf *problems)
 {
-    const char *place = settings_place(settings, OPT_log_dir);
     AUTO_FREE char *path = mem_strdup(settings->log_dir);
     int errnum = make_folders(path);
     if (errnum == 0 && access(path, W_OK | X_OK) < 0)
         errnum = errno;
-    if (errnum == 0)
-        return;
-    AUTO_FREE char *what =
-        mem_printf("%s: cannot write to the folder %s: %s", place, path, strerrordesc_np(errnum));
-    add_problem(problems, what);
+    if (errnum != 0)
+        add_problem(problems, "%s: cannot write to the folder %s: %s",
+                    settings_place(settings, OPT_log_dir), path, strerrordesc_np(errnum));
 }
 
 int job_files_open(const struct settings *settings, bool has_workers, int *lock_fd,

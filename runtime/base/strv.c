@@ -105,11 +105,17 @@ static void env_remove(struct strv *v, size_t from, const char *name, size_t len
     }
 }
 
-const char *strv_env_get(const struct strv *v, const char *name)
+const char *env_value(char *const *env, const char *name)
 {
     size_t length = strlen(name);
-    size_t i = env_find(v, 0, name, length);
-    return i < v->count ? v->items[i] + length + 1 : NULL;
+    while (*env != NULL && (strncmp(*env, name, length) != 0 || (*env)[length] != '='))
+        env++;
+    return *env == NULL ? NULL : *env + length + 1;
+}
+
+const char *strv_env_get(const struct strv *v, const char *name)
+{
+    return env_value(strv_items(v), name);
 }
 
 void strv_env_put(struct strv *v, const char *pair)

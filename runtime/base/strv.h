@@ -31,6 +31,9 @@ char *strv_join(char *const *texts, size_t count, const char *between);
 void strv_copy(struct strv *to, char *const *from); /* appends; `from` may be NULL */
 char *const *strv_items(const struct strv *v);      /* NULL-ended, never NULL; borrowed */
 
+/* The value of `name` in a NULL-ended environment. Borrowed; NULL: it is not set. */
+const char *env_value(char *const *env, const char *name);
+
 /* The vector as an environment ("NAME=value"). After set and put a name occurs once, and after
  * unset not at all, even if the environment had it twice before. */
 const char *strv_env_get(const struct strv *v, const char *name); /* borrowed; NULL when unset */

@@ -91,13 +91,8 @@ static inline const char *line_known(const char *word, const char *const *list)
 /* `missing`: it is not set, or empty. */
 static inline const char *line_variable(char *const *envp, const char *name, const char *missing)
 {
-    size_t length = strlen(name);
-    for (; *envp != NULL; envp++) {
-        if (strncmp(*envp, name, length) == 0 && (*envp)[length] == '=' &&
-            (*envp)[length + 1] != '\0')
-            return *envp + length + 1;
-    }
-    return missing;
+    const char *value = env_value(envp, name);
+    return value == NULL || *value == '\0' ? missing : value;
 }
 
 /* What only DeepSpeed and Accelerate have. */
