@@ -84,6 +84,7 @@ int text_file_read(const char *path, int64_t limit_ms, struct buf *out, struct e
 }
 
 #define PATH_TEXT_MAX 8192
+#define PROBLEMS_MAX ((size_t)1 << 20) /* all fit; the error has only the first ones */
 
 __attribute__((format(printf, 2, 3))) static void add_problem(struct buf *problems,
                                                               const char *format, ...)
@@ -200,7 +201,7 @@ static void open_log_folder(const struct settings *settings, struct buf *problem
 int job_files_open(const struct settings *settings, bool has_workers, int *lock_fd,
                    struct error *err)
 {
-    AUTO_BUF struct buf problems = BUF_INIT(ERROR_TEXT_MAX);
+    AUTO_BUF struct buf problems = BUF_INIT(PROBLEMS_MAX);
     *lock_fd = -1;
     for (int i = 0; i < OPT_TOTAL; i++) {
         enum option_id id = (enum option_id)i;

@@ -111,6 +111,20 @@ static void test_every_bad_file_is_named(void **state)
            "--output-filename: cannot write to the folder file: Not a directory");
 }
 
+/* The text of the error is cut, but it is an error. */
+static void test_a_long_path(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    int lock_fd;
+    char words[2000] = "--report ";
+    for (size_t at = strlen(words); at < sizeof(words) - 1; at += 2)
+        memcpy(words + at, "x/", 3);
+    assert_int_equal(lock_of(words, true, &lock_fd, &err), -1);
+    assert_int_equal(err.status, STATUS_USAGE);
+    assert_int_equal(strncmp(err.text, "--report: cannot write x/x/", 27), 0);
+}
+
 static void test_folders(void **state)
 {
     (void)state;
@@ -147,8 +161,12 @@ static void test_one_job_at_a_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_good_files), TEST(test_pipes_are_not_opened), TEST(test_every_bad_file_is_named),
-        TEST(test_folders),    TEST(test_one_job_at_a_time),
+        TEST(test_good_files),
+        TEST(test_pipes_are_not_opened),
+        TEST(test_every_bad_file_is_named),
+        TEST(test_a_long_path),
+        TEST(test_folders),
+        TEST(test_one_job_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
