@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "cli/foreign.h"
 #include "cli/spelling.h"
 #include "model/settings/option.h"
@@ -178,41 +179,20 @@ void docgen_table(struct buf *out)
 
 /* The tables of docs/coming-from.md: what becomes of the options of other launchers. */
 
-struct cell {
-    struct buf *out;
-    const char *between;
-    const char *words; /* all spellings */
-};
-
-/* Is `word` among these words with one more dash? */
-static bool has_longer_dash(const char *words, const char *word, size_t length)
-{
-    for (const char *at = words; *at != '\0';) {
-        size_t next = strcspn(at, " ");
-        if (next == length + 1 && at[0] == '-' && memcmp(at + 1, word, length) == 0)
-            return true;
-        at += next + (at[next] == ' ');
-    }
-    return false;
-}
-
-/* "-host" is left out if "--host" is there: whoever looks for it finds it inside the longer one. */
-static int put_word(void *context, const char *word, size_t length)
-{
-    struct cell *cell = context;
-    if (has_longer_dash(cell->words, word, length))
-        return 0;
-    buf_printf(cell->out, "%s%.*s", cell->between, (int)length, word);
-    cell->between = ", ";
-    return 0;
-}
-
-/* "`-ppn, -perhost N`", or "`-K, --kill-on-bad-exit[=1]`" */
+/* "`-ppn, -perhost N`", or "`-K, --kill-on-bad-exit[=1]`". "-host" is left out if "--host" is
+ * there: whoever looks for it finds it inside the longer one. */
 static void put_words(const struct foreign *foreign, struct buf *out)
 {
     bool blank = foreign->arg[0] != '\0' && foreign->arg[0] != '[';
-    struct cell cell = {out, "`", foreign->words};
-    foreign_each_word(foreign, put_word, &cell);
+    const char *between = "`";
+    for (const char *at = foreign->words; *at != '\0'; at = text_behind(at, ' ')) {
+        int length = (int)strcspn(at, " ");
+        char *longer AUTO_FREE = mem_printf("-%.*s", length, at);
+        if (text_lists(foreign->words, longer, strlen(longer)))
+            continue;
+        buf_printf(out, "%s%.*s", between, length, at);
+        between = ", ";
+    }
     buf_printf(out, "%s%s`", blank ? " " : "", foreign->arg);
 }
 
@@ -220,11 +200,9 @@ static void put_words(const struct foreign *foreign, struct buf *out)
 static void put_idle(const struct foreign *foreign, struct buf *out)
 {
     const char *between = "; accepted: `";
-    for (const char *at = foreign->idle; *at != '\0';) {
-        size_t length = strcspn(at, " ");
-        buf_printf(out, "%s%.*s`", between, (int)length, at);
+    for (const char *at = foreign->idle; *at != '\0'; at = text_behind(at, ' ')) {
+        buf_printf(out, "%s%.*s`", between, (int)strcspn(at, " "), at);
         between = ", `";
-        at += length + (at[length] == ' ');
     }
 }
 
@@ -276,8 +254,7 @@ static void put_foreign_row(const struct foreign *foreign, struct buf *out)
 static void put_list(enum foreign_kind kind, unsigned launchers, const char *lead, struct buf *out)
 {
     const char *between = "";
-    const struct foreign *foreign = foreign_at(0);
-    for (size_t i = 0; foreign != NULL; foreign = foreign_at(++i)) {
+    for (const struct foreign *foreign = foreign_table; foreign->words != NULL; foreign++) {
         if (foreign->kind != kind || (foreign->launchers & launchers) == 0)
             continue;
         buf_puts(out, between[0] == '\0' ? lead : between);
@@ -294,8 +271,7 @@ static void put_launchers(unsigned launchers, const char *title, const char *nam
     put_list(FOREIGN_SAME, launchers, "The same in hvdrun:\n", out);
     put_list(FOREIGN_DONE, launchers, "Accepted, without effect:\n", out);
     buf_printf(out, "\n| %s | hvdrun |\n|---|---|\n", name);
-    const struct foreign *foreign = foreign_at(0);
-    for (size_t i = 0; foreign != NULL; foreign = foreign_at(++i)) {
+    for (const struct foreign *foreign = foreign_table; foreign->words != NULL; foreign++) {
         bool listed = foreign->kind == FOREIGN_SAME || foreign->kind == FOREIGN_DONE;
         if (!listed && (foreign->launchers & launchers) != 0)
             put_foreign_row(foreign, out);

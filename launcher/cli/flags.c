@@ -125,11 +125,11 @@ static void skip_unknown(struct scan *scan, const char *near, const char *value)
     bool takes_next = known && value == NULL && spelling.fixed == NULL;
     if (known) {
         scan->rewritten = true;
-        rewrite_keep(&scan->out->rewrite, (char *const[]){word}, 1);
+        strv_add(&scan->out->rewrite.words, word);
     }
     const char *next = takes_next ? next_value(scan) : NULL;
     if (next != NULL)
-        rewrite_keep(&scan->out->rewrite, &scan->words[scan->at - 1], 1);
+        strv_add(&scan->out->rewrite.words, next);
     scan->lost =
         !known && value == NULL && scan->at < scan->count && scan->words[scan->at][0] != '-';
 }
@@ -331,17 +331,18 @@ static int report_mistakes(struct scan *scan, struct error *err)
 static void scan_flags(struct scan *scan)
 {
     while (scan->at < scan->count && !scan->lost) {
-        char *const *begin = &scan->words[scan->at];
+        int begin = scan->at;
+        const char *word = scan->words[begin];
         struct error wrong = ERROR_INIT;
-        bool dashes = strcmp(*begin, "--") == 0;
-        if (!dashes && ((*begin)[0] != '-' || (*begin)[1] == '\0'))
+        bool dashes = strcmp(word, "--") == 0;
+        if (!dashes && (word[0] != '-' || word[1] == '\0'))
             return;
         scan->rewritten = false;
         scan->at += dashes;
         if (!dashes && scan_option(scan, &wrong) < 0)
             complain(scan, &wrong, scan->rewritten);
-        if (!scan->rewritten)
-            rewrite_keep(&scan->out->rewrite, begin, (int)(&scan->words[scan->at] - begin));
+        for (int i = begin; i < scan->at && !scan->rewritten; i++)
+            strv_add(&scan->out->rewrite.words, scan->words[i]);
         scan->dashes = dashes;
         if (dashes)
             return;
@@ -398,7 +399,7 @@ int flags_scan(int argc, char *const *argv, struct flags *out, struct error *err
     struct scan scan = {
         .words = argv, .count = argc, .at = 1, .out = out, .dropped = BUF_INIT(DROPPED_MAX)};
     bool more = true;
-    *out = (struct flags){.rewrite = REWRITE_INIT};
+    *out = (struct flags){.count = 0};
     while (more) {
         section_add(out);
         scan_flags(&scan);
@@ -437,6 +438,6 @@ void flags_destroy(struct flags *flags)
     free(flags->sections);
     strv_destroy(&flags->warnings);
     strv_destroy(&flags->more);
-    rewrite_destroy(&flags->rewrite);
+    strv_destroy(&flags->rewrite.words);
     *flags = (struct flags){.count = 0};
 }

@@ -8,10 +8,11 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/strv.h"
+#include "base/text.h"
 
 #define TEXT_MAX 1024
 
-static const struct foreign table[] = {
+const struct foreign foreign_table[] = {
 #define FOREIGN_SET(who, spellings, values, field, template, without, note) \
     {.kind = FOREIGN_SETS,                                                  \
      .launchers = (who),                                                    \
@@ -45,43 +46,14 @@ static const struct foreign table[] = {
 #define FOREIGN_OTHER(who, spellings, values, meaning) \
     FOREIGN_ROW(FOREIGN_OTHER, who, spellings, values, "", NULL, meaning)
 #include "cli/foreign.def"
+    {.words = NULL},
 };
-
-const struct foreign *foreign_at(size_t index)
-{
-    return index < sizeof(table) / sizeof(table[0]) ? &table[index] : NULL;
-}
-
-int foreign_each_word(const struct foreign *foreign,
-                      int (*each)(void *context, const char *word, size_t length), void *context)
-{
-    int rc = 0;
-    for (const char *at = foreign->words; *at != '\0' && rc == 0;) {
-        size_t length = strcspn(at, " ");
-        rc = each(context, at, length);
-        at += length + (at[length] == ' ');
-    }
-    return rc;
-}
-
-struct wanted {
-    const char *word;
-    size_t length;
-};
-
-static int is_wanted(void *context, const char *word, size_t length)
-{
-    const struct wanted *wanted = context;
-    return length == wanted->length && memcmp(word, wanted->word, length) == 0;
-}
 
 const struct foreign *foreign_find(const char *word, size_t length)
 {
-    struct wanted wanted = {word, length};
-    const struct foreign *foreign = foreign_at(0);
-    for (size_t i = 0; foreign != NULL; foreign = foreign_at(++i)) {
+    for (const struct foreign *foreign = foreign_table; foreign->words != NULL; foreign++) {
         bool ours = foreign->kind == FOREIGN_SAME || foreign->kind == FOREIGN_OTHER;
-        if (!ours && foreign_each_word(foreign, is_wanted, &wanted) != 0)
+        if (!ours && text_lists(foreign->words, word, length))
             return foreign;
     }
     return NULL;
@@ -119,21 +91,10 @@ void foreign_fill(const struct foreign *foreign, const char *template, const cha
     }
 }
 
-static bool lists(const char *words, const char *word)
-{
-    size_t length = strlen(word);
-    for (const char *at = words; *at != '\0';) {
-        size_t next = strcspn(at, " ");
-        if (next == length && memcmp(at, word, length) == 0)
-            return true;
-        at += next + (at[next] == ' ');
-    }
-    return false;
-}
-
 bool foreign_is_idle(const struct foreign *foreign, const char *const values[2])
 {
-    return values[0] != NULL && values[0][0] != '\0' && lists(foreign->idle, values[0]);
+    return values[0] != NULL && values[0][0] != '\0' &&
+           text_lists(foreign->idle, values[0], strlen(values[0]));
 }
 
 /* The parts of Open MPI that start a job, which hvdrun does itself. */
@@ -142,8 +103,7 @@ static bool is_for_mpirun(const char *parameter)
     static const char parts[] = "plm oob ras rmaps orte odls ess routed grpcomm rml iof filem "
                                 "state errmgr schizo rtc regx prte prrte";
     size_t length = strcspn(parameter, "_");
-    char *part AUTO_FREE = mem_strndup(parameter, length);
-    return length > 0 && lists(parts, part);
+    return length > 0 && text_lists(parts, parameter, length);
 }
 
 bool foreign_is_dropped(const struct foreign *foreign, const char *const values[2])
@@ -210,17 +170,6 @@ void foreign_refuse(const struct foreign *foreign, const char *typed, bool sever
 #define WORD_MAX ((size_t)1 << 16)
 #define SCRIPT_LAUNCHERS (TORCHRUN | DEEPSPEED | ACCELERATE)
 
-void rewrite_destroy(struct rewrite *rewrite)
-{
-    strv_destroy(&rewrite->words);
-}
-
-void rewrite_keep(struct rewrite *rewrite, char *const *words, int count)
-{
-    for (int i = 0; i < count; i++)
-        strv_add(&rewrite->words, words[i]);
-}
-
 void rewrite_begin(struct rewrite *rewrite, const struct foreign *foreign)
 {
     bool of_line = foreign != NULL && (foreign->launchers & SCRIPT_LAUNCHERS) != 0;
@@ -247,14 +196,11 @@ void rewrite_foreign(struct rewrite *rewrite, const struct foreign *foreign,
     rewrite->foreign = true;
     rewrite->scripts = rewrite->scripts || (foreign->launchers & SCRIPT_LAUNCHERS) != 0;
     rewrite->unsure = rewrite->unsure || !known;
-    for (const char *at = known ? foreign->instead : ""; *at != '\0';) {
+    for (const char *at = known ? foreign->instead : ""; *at != '\0'; at = text_behind(at, ' ')) {
         struct buf word AUTO_BUF = BUF_INIT(WORD_MAX);
-        struct strv one AUTO_STRV = STRV_INIT;
-        size_t length = strcspn(at, " ");
-        strv_add_n(&one, at, length);
-        foreign_fill(foreign, one.items[0], values, &word);
+        char *template AUTO_FREE = mem_strndup(at, strcspn(at, " "));
+        foreign_fill(foreign, template, values, &word);
         strv_add(&rewrite->words, buf_text(&word));
-        at += length + (at[length] == ' ');
     }
 }
 

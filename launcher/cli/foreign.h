@@ -45,11 +45,7 @@ struct foreign {
     const char *text;    /* a sentence or a part of one, with `code` */
 };
 
-const struct foreign *foreign_at(size_t index); /* NULL past the end */
-
-/* Calls `each` for every spelling until it returns a value other than 0. Returns that value. */
-int foreign_each_word(const struct foreign *foreign,
-                      int (*each)(void *context, const char *word, size_t length), void *context);
+extern const struct foreign foreign_table[]; /* the last one has no words */
 
 /* The entry that the first `length` bytes of `word` spell, if hvdrun itself does not have that
  * spelling. NULL: there is none. */
@@ -95,13 +91,6 @@ struct rewrite {
     size_t line_at;    /* where they begin */
     bool mixed;        /* other options are behind its options */
 };
-#define REWRITE_INIT        \
-    {                       \
-        .words = STRV_INIT, \
-    }
-void rewrite_destroy(struct rewrite *rewrite);
-void rewrite_keep(struct rewrite *rewrite, char *const *words, int count);
-
 /* Before each option; NULL: it is one of hvdrun. */
 void rewrite_begin(struct rewrite *rewrite, const struct foreign *foreign);
 

@@ -41,6 +41,21 @@ static inline const char *text_base_name(const char *path)
     return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 
+/* What is behind the next `end` in the text; its end if there is none. */
+static inline const char *text_behind(const char *text, char end)
+{
+    text = strchrnul(text, end);
+    return *text == '\0' ? text : text + 1;
+}
+
+/* Is `word`, which has `length` bytes, one of these words with single blanks between them? */
+static inline bool text_lists(const char *words, const char *word, size_t length)
+{
+    while (*words != '\0' && (strcspn(words, " ") != length || memcmp(words, word, length) != 0))
+        words = text_behind(words, ' ');
+    return *words != '\0';
+}
+
 /* Blanks around text that people write: spaces, tabs and the ends of lines. */
 static inline bool blank_is(char c)
 {

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/text.h"
 
 #define WORD_MAX ((size_t)1 << 20)
 #define VARIABLE_MAX 64
@@ -40,7 +41,7 @@ static bool has_name(const struct line_option *option, const char *word, size_t 
     bool is_long = length > 2 && word[1] == '-';
     word += is_long ? 2 : 0;
     length -= is_long ? 2 : 0;
-    for (const char *at = option->names; *at != '\0';) {
+    for (const char *at = option->names; *at != '\0'; at = text_behind(at, ' ')) {
         size_t size = strcspn(at, " "), same = 0;
         bool open = at[size - 1] == '*';
         size_t needed = open ? size - 1 : length;
@@ -49,7 +50,6 @@ static bool has_name(const struct line_option *option, const char *word, size_t 
             same++;
         if ((*at == '-') != is_long && same == needed && (open || shortened || size == length))
             return true;
-        at += size + (at[size] == ' ');
     }
     return false;
 }
@@ -88,7 +88,7 @@ static bool is_default(const struct line_words *line, const struct line_option *
 
 static void add_direct(struct line_words *line, const char *template, const char *value)
 {
-    while (*template != '\0') {
+    for (; *template != '\0'; template = text_behind(template, ' ')) {
         struct buf word AUTO_BUF = BUF_INIT(WORD_MAX);
         size_t length = strcspn(template, " "), plain = strcspn(template, "$");
         plain = plain < length ? plain : length;
@@ -96,7 +96,6 @@ static void add_direct(struct line_words *line, const char *template, const char
         if (plain < length)
             buf_puts(&word, value);
         strv_add(&line->direct, buf_text(&word));
-        template += length + (template[length] == ' ');
     }
 }
 
@@ -259,11 +258,9 @@ void line_words_destroy(struct line_words *line)
 static void put_names(const struct line_option *option, struct buf *out)
 {
     const char *between = "";
-    for (const char *at = option->names; *at != '\0';) {
-        size_t length = strcspn(at, " ");
-        buf_printf(out, "%s%s%.*s", between, *at == '-' ? "" : "--", (int)length, at);
+    for (const char *at = option->names; *at != '\0'; at = text_behind(at, ' ')) {
+        buf_printf(out, "%s%s%.*s", between, *at == '-' ? "" : "--", (int)strcspn(at, " "), at);
         between = ", ";
-        at += length + (at[length] == ' ');
     }
 }
 

@@ -57,6 +57,21 @@ static void test_reads_no_further(void **state)
     assert_int_equal(length, 0);
 }
 
+static void test_words(void **state)
+{
+    (void)state;
+    assert_string_equal(text_behind("a b c", ' '), "b c");
+    assert_string_equal(text_behind("a,", ','), "");
+    assert_string_equal(text_behind("a", ','), "");
+    assert_true(text_lists("a bc d", "a", 1));
+    assert_true(text_lists("a bc d", "bcx", 2));
+    assert_true(text_lists("a bc d", "d", 1));
+    assert_false(text_lists("a bc d", "b", 1));
+    assert_false(text_lists("a bc d", "bc d", 4));
+    assert_false(text_lists("a", "ab", 2));
+    assert_false(text_lists("", "", 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -64,6 +79,7 @@ int main(void)
         cmocka_unit_test(test_comment),
         cmocka_unit_test(test_line_after),
         cmocka_unit_test(test_reads_no_further),
+        cmocka_unit_test(test_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

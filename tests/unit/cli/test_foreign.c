@@ -3,15 +3,15 @@
 #include "cli/foreign.h"
 
 #include "base/fd.h"
+#include "base/text.h"
 #include "cli/spelling.h"
 #include "cli/texts.h"
 #include "cli_fixture.h"
 
 #define TEXT_LIMIT ((size_t)1 << 20)
 
-static int must_be_a_word(void *context, const char *word, size_t length)
+static void must_be_a_word(const struct foreign *foreign, const char *word, size_t length)
 {
-    const struct foreign *foreign = context;
     struct spelling spelling;
     bool ours = spelling_find(word, length, false, &spelling);
     bool must = foreign->kind == FOREIGN_SAME || foreign->kind == FOREIGN_OTHER;
@@ -21,16 +21,16 @@ static int must_be_a_word(void *context, const char *word, size_t length)
         fail_msg("%.*s is%s an option of hvdrun", (int)length, word, ours ? "" : " not");
     if (!ours && foreign_find(word, length) != foreign)
         fail_msg("%.*s is there twice", (int)length, word);
-    return 0;
 }
 
 /* No spelling is there twice, and none hides an option of hvdrun. */
 static void test_words(void **state)
 {
     (void)state;
-    const struct foreign *foreign = foreign_at(0);
-    for (size_t i = 0; foreign != NULL; foreign = foreign_at(++i))
-        foreign_each_word(foreign, must_be_a_word, (void *)(uintptr_t)foreign);
+    for (const struct foreign *foreign = foreign_table; foreign->words != NULL; foreign++) {
+        for (const char *at = foreign->words; *at != '\0'; at = text_behind(at, ' '))
+            must_be_a_word(foreign, at, strcspn(at, " "));
+    }
     assert_null(foreign_find("-np", 3));
     assert_null(foreign_find("--no-such", 9));
     assert_non_null(foreign_find("--mca=x", 5));
@@ -41,8 +41,7 @@ static void test_values(void **state)
 {
     (void)state;
     static const char *const numbers[2] = {"3", "4"}, *const words[2] = {"a", "b"};
-    const struct foreign *foreign = foreign_at(0);
-    for (size_t i = 0; foreign != NULL; foreign = foreign_at(++i)) {
+    for (const struct foreign *foreign = foreign_table; foreign->words != NULL; foreign++) {
         struct settings settings;
         struct error err = ERROR_INIT;
         struct buf text AUTO_BUF = BUF_INIT(4096);
