@@ -28,20 +28,6 @@
 
 #define FILE_MAX ((size_t)64 << 20)
 
-static enum allocation_kind wanted_kind(const struct settings *settings)
-{
-    switch ((enum set_scheduler)settings->scheduler) {
-    case SET_SCHEDULER_SLURM: return ALLOCATION_SLURM;
-    case SET_SCHEDULER_PBS: return ALLOCATION_PBS;
-    case SET_SCHEDULER_LSF: return ALLOCATION_LSF;
-    case SET_SCHEDULER_SGE: return ALLOCATION_SGE;
-    case SET_SCHEDULER_KUBERNETES: return ALLOCATION_KUBERNETES;
-    case SET_SCHEDULER_AUTO:
-    case SET_SCHEDULER_NONE: break;
-    }
-    return ALLOCATION_NONE;
-}
-
 /* `srun hvdrun` with several tasks would start the whole job once for each task. */
 static int refuse_twins(char *const *env, struct error *err)
 {
@@ -59,7 +45,16 @@ static int refuse_twins(char *const *env, struct error *err)
 static int find_kind(const struct settings *settings, char *const *env, enum allocation_kind *kind,
                      const char **file, struct error *err)
 {
-    *kind = wanted_kind(settings);
+    static const enum allocation_kind kinds[] = {
+        [SET_SCHEDULER_AUTO] = ALLOCATION_NONE,
+        [SET_SCHEDULER_NONE] = ALLOCATION_NONE,
+        [SET_SCHEDULER_SLURM] = ALLOCATION_SLURM,
+        [SET_SCHEDULER_PBS] = ALLOCATION_PBS,
+        [SET_SCHEDULER_LSF] = ALLOCATION_LSF,
+        [SET_SCHEDULER_SGE] = ALLOCATION_SGE,
+        [SET_SCHEDULER_KUBERNETES] = ALLOCATION_KUBERNETES,
+    };
+    *kind = kinds[settings->scheduler];
     if (*kind == ALLOCATION_NONE)
         *kind = allocation_detect(env, file);
     else if (!allocation_has(*kind, env, file))
@@ -124,34 +119,16 @@ static int hostfile_read(const char *place, const char *option, int64_t limit_ms
 
 #define RANKFILE_MAX ((size_t)512 << 20)
 
-static int read_rankfile(const struct settings *settings, struct mapping *out, struct error *err)
-{
-    const char *path = settings->rankfile;
-    AUTO_BUF struct buf bytes = BUF_INIT(RANKFILE_MAX);
-    if (text_file_read(path, settings->start_timeout, &bytes, err) < 0)
-        return error_wrap(err, "%s", settings_place(settings, OPT_rankfile));
-    return rankfile_parse(buf_text(&bytes), bytes.length, path, &out->list, err);
-}
-
-/* Only one option may say where each rank goes. */
-static int check_one(const struct settings *settings, const struct mapping *mapping,
-                     struct error *err)
-{
-    if (settings->rankfile == NULL || mapping->rule == MAP_SLOT)
-        return 0;
-    return error_status(
-        err, STATUS_USAGE, "%s and %s both say where each rank runs; give one of them",
-        settings_place(settings, OPT_map_by), settings_place(settings, OPT_rankfile));
-}
-
 /* Fills an all-zero struct, which the caller destroys in any case. On an error the status is
  * STATUS_USAGE: the option or the file is wrong, or there are two of these options. */
 static int layout_read(const struct settings *settings, struct mapping *out, struct error *err)
 {
     if (settings->map_by != NULL && mapping_parse(settings->map_by, out, err) < 0)
         return error_wrap(err, "%s", settings_place(settings, OPT_map_by));
-    if (check_one(settings, out, err) < 0)
-        return -1;
+    if (settings->rankfile != NULL && out->rule != MAP_SLOT)
+        return error_status(
+            err, STATUS_USAGE, "%s and %s both say where each rank runs; give one of them",
+            settings_place(settings, OPT_map_by), settings_place(settings, OPT_rankfile));
     if (out->cpus_per_proc > 0 && settings->cpus_per_proc > 0 &&
         out->cpus_per_proc != settings->cpus_per_proc)
         return error_status(err, STATUS_USAGE,
@@ -159,10 +136,14 @@ static int layout_read(const struct settings *settings, struct mapping *out, str
                             settings_place(settings, OPT_map_by), out->cpus_per_proc,
                             settings_place(settings, OPT_cpus_per_proc),
                             (long long)settings->cpus_per_proc);
-    if (settings->rankfile == NULL)
+    const char *path = settings->rankfile;
+    AUTO_BUF struct buf bytes = BUF_INIT(RANKFILE_MAX);
+    if (path == NULL)
         return 0;
     out->rule = MAP_LIST;
-    return read_rankfile(settings, out, err);
+    if (text_file_read(path, settings->start_timeout, &bytes, err) < 0)
+        return error_wrap(err, "%s", settings_place(settings, OPT_rankfile));
+    return rankfile_parse(buf_text(&bytes), bytes.length, path, &out->list, err);
 }
 
 /* For a job without a host list. Adds the hosts of the rankfile to `hosts`, or this machine for
@@ -377,14 +358,15 @@ bool place_is_vague(const struct place *place)
 }
 
 /* The rank that an option names must exist. */
-static int check_rank(const struct settings *settings, enum option_id id, int64_t rank, int size,
-                      struct error *err)
+static int check_ranks(const struct settings *settings, int size, struct error *err)
 {
+    bool pty = settings->stdin_ < size;
+    int64_t rank = pty ? settings->pty : settings->stdin_;
     if (rank < size)
         return 0;
-    return error_status(err, STATUS_USAGE,
-                        "%s: rank %lld does not exist; the job has ranks 0 to %d",
-                        settings_place(settings, id), (long long)rank, size - 1);
+    return error_status(
+        err, STATUS_USAGE, "%s: rank %lld does not exist; the job has ranks 0 to %d",
+        settings_place(settings, pty ? OPT_pty : OPT_stdin_), (long long)rank, size - 1);
 }
 
 /* The number of ranks: -np, otherwise that of the mapping, otherwise the number of the scheduler's
@@ -401,13 +383,6 @@ static int wanted_np(const struct command_line *line, const struct place *place)
         return 0;
     int tasks = place->allocated ? place->allocation.np : 0;
     return place->left_out != NULL && tasks > hosts_slots(&place->hosts) ? 0 : tasks;
-}
-
-static int check_ranks(const struct settings *settings, int size, struct error *err)
-{
-    if (check_rank(settings, OPT_stdin_, settings->stdin_, size, err) < 0)
-        return -1;
-    return check_rank(settings, OPT_pty, settings->pty, size, err);
 }
 
 struct plan *place_plan(const struct command_line *line, struct place *place, bool late,
