@@ -13,6 +13,27 @@
 
 #define CELL_MAX ((size_t)1 << 20)
 
+static long long integer_of(const json_t *object, const char *key)
+{
+    return (long long)json_integer_value(json_object_get(object, key));
+}
+
+static double number_of(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+/* A line, or nothing if the text is missing. */
+static void put_fact(const char *title, const json_t *object, const char *key, struct buf *out)
+{
+    const char *text = control_text_of(object, key, "");
+    if (text[0] == '\0')
+        return;
+    buf_printf(out, "%s: ", title);
+    control_show_text(text, out);
+    buf_putc(out, '\n');
+}
+
 /* Appends the numbers 0, 1, 2, 5 as "0-2,5". */
 static void put_ranks(struct buf *out, const json_t *ranks)
 {
@@ -54,13 +75,6 @@ static void put_notes(struct buf *out, const json_t *host)
         buf_puts(out, "the rest of the job");
 }
 
-static void put_restarts(struct buf *out, const json_t *restarts)
-{
-    long long count = (long long)json_integer_value(restarts);
-    if (count > 0)
-        buf_printf(out, ", %lld restart%s", count, count == 1 ? "" : "s");
-}
-
 /* A line for each fact that a job knows about itself. */
 static void put_facts(struct buf *out, const json_t *status)
 {
@@ -70,14 +84,8 @@ static void put_facts(struct buf *out, const json_t *status)
                  {"waits_for", "waits for"},      {"metrics", "metrics"},
                  {"no_metrics", "metrics: none"}, {"page", "page"}};
     const json_t *last = json_object_get(status, "last_output_s");
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        const char *text = control_text_of(status, texts[i].key, "");
-        if (text[0] == '\0')
-            continue;
-        buf_printf(out, "%s: ", texts[i].title);
-        control_show_text(text, out);
-        buf_putc(out, '\n');
-    }
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        put_fact(texts[i].title, status, texts[i].key, out);
     control_show_progress(json_object_get(status, "progress"), out);
     if (!json_is_number(last))
         return;
@@ -100,24 +108,22 @@ static void put_still(struct buf *out, const json_t *ranks)
 
 static void put_job(struct buf *out, const json_t *status)
 {
-    const json_t *hosts = json_object_get(status, "hosts");
-    const json_t *epoch = json_object_get(status, "epoch"), *size = json_object_get(status, "size");
-    const json_t *up = json_object_get(status, "up_s");
+    const json_t *hosts = json_object_get(status, "hosts"), *up = json_object_get(status, "up_s");
+    long long size = integer_of(status, "size"), restarts = integer_of(status, "restarts");
     size_t used = 0;
     for (size_t i = 0; i < json_array_size(hosts); i++)
         used += json_array_size(json_object_get(json_array_get(hosts, i), "ranks")) > 0;
     control_show_job(status, out);
     buf_puts(out, ": ");
     control_show_text(control_text_of(status, "state", "state unknown"), out);
-    if (json_is_integer(epoch))
-        buf_printf(out, ", epoch %lld", (long long)json_integer_value(epoch));
-    if (json_is_integer(size) && json_integer_value(size) > 0) {
-        long long ranks = (long long)json_integer_value(size);
-        buf_printf(out, ", %lld rank%s", ranks, ranks == 1 ? "" : "s");
-        if (used > 0)
-            buf_printf(out, " on %zu host%s", used, used == 1 ? "" : "s");
-    }
-    put_restarts(out, json_object_get(status, "restarts"));
+    if (json_is_integer(json_object_get(status, "epoch")))
+        buf_printf(out, ", epoch %lld", integer_of(status, "epoch"));
+    if (size > 0)
+        buf_printf(out, ", %lld rank%s", size, size == 1 ? "" : "s");
+    if (size > 0 && used > 0)
+        buf_printf(out, " on %zu host%s", used, used == 1 ? "" : "s");
+    if (restarts > 0)
+        buf_printf(out, ", %lld restart%s", restarts, restarts == 1 ? "" : "s");
     if (json_is_number(up)) {
         buf_puts(out, ", up ");
         control_show_duration(json_number_value(up), out);
@@ -140,7 +146,7 @@ static void add_host(struct text_table *table, const json_t *host)
     control_show_text(control_text_of(host, "state", "?"), &cell);
     add_cell(table, &cell);
     if (json_is_integer(slots))
-        buf_printf(&cell, "%lld", (long long)json_integer_value(slots));
+        buf_printf(&cell, "%lld", integer_of(host, "slots"));
     else
         buf_putc(&cell, '?');
     add_cell(table, &cell);
@@ -183,18 +189,21 @@ static void put_events(struct buf *out, const json_t *events)
     }
 }
 
+static void put_rank(const json_t *rank, struct buf *out)
+{
+    buf_printf(out, "rank %lld on ", integer_of(rank, "rank"));
+    control_show_text(control_text_of(rank, "host", "?"), out);
+}
+
 /* What the job waits for, as the workers report it. */
 static void put_stragglers(struct buf *out, const json_t *ranks)
 {
     for (size_t i = 0; i < json_array_size(ranks); i++) {
         const json_t *rank = json_array_get(ranks, i);
         bool behind = json_is_true(json_object_get(rank, "straggler"));
-        bool silent = json_is_true(json_object_get(rank, "silent"));
-        if (!behind && !silent)
+        if (!behind && !json_is_true(json_object_get(rank, "silent")))
             continue;
-        buf_printf(out, "rank %lld on ",
-                   (long long)json_integer_value(json_object_get(rank, "rank")));
-        control_show_text(control_text_of(rank, "host", "?"), out);
+        put_rank(rank, out);
         buf_puts(out, behind ? " is far behind the others\n"
                              : " is silent: most others have written something or reported "
                                "progress\n");
@@ -209,13 +218,11 @@ static void put_stopped(struct buf *out, const json_t *ranks)
         const char *why = control_text_of(rank, "stopped", "");
         if (why[0] == '\0')
             continue;
-        buf_printf(out, "rank %lld on ",
-                   (long long)json_integer_value(json_object_get(rank, "rank")));
-        control_show_text(control_text_of(rank, "host", "?"), out);
+        put_rank(rank, out);
         buf_puts(out, " was ");
         control_show_text(why, out);
         buf_putc(out, ' ');
-        control_show_duration(json_number_value(json_object_get(rank, "stopped_s")), out);
+        control_show_duration(number_of(rank, "stopped_s"), out);
         buf_puts(out, " ago\n");
     }
 }
@@ -244,11 +251,6 @@ void control_status_text(const json_t *status, struct buf *out)
 }
 
 /* Jobs that do not run any more, by their records (driver/control/record.h). */
-
-static double number_of(const json_t *object, const char *key)
-{
-    return json_number_value(json_object_get(object, key));
-}
 
 static bool is_stopped(const json_t *record)
 {
@@ -284,24 +286,12 @@ static void put_loss(const json_t *record, double now_s, struct buf *out)
     buf_puts(out, " ago\n");
 }
 
-static void put_fact(const json_t *record, const char *key, struct buf *out)
-{
-    const char *text = control_text_of(record, key, "");
-    if (text[0] == '\0')
-        return;
-    buf_printf(out, "%s: ", key);
-    control_show_text(text, out);
-    buf_putc(out, '\n');
-}
-
 static void put_line(const json_t *line, struct buf *out)
 {
     const json_t *rank = json_object_get(line, "rank");
-    if (json_is_integer(rank))
-        buf_printf(out, "    [%lld]<", (long long)json_integer_value(rank));
-    else
-        buf_puts(out, "    ");
+    buf_puts(out, "    ");
     if (json_is_integer(rank)) {
+        buf_printf(out, "[%lld]<", integer_of(line, "rank"));
         control_show_text(control_text_of(line, "stream", "?"), out);
         buf_puts(out, ">:");
     }
@@ -319,8 +309,8 @@ void control_record_text(const json_t *record, enum job_record_state state, doub
         put_end(record, now_s, out);
     else
         put_loss(record, now_s, out);
-    put_fact(record, "command", out);
-    put_fact(record, "folder", out);
+    put_fact("command", record, "command", out);
+    put_fact("folder", record, "folder", out);
     buf_printf(out, "ranks: %lld\n", (long long)number_of(record, "size"));
     control_show_progress(json_object_get(record, "progress"), out);
     control_show_lines(control_text_of(record, "failure", ""), "", out);
