@@ -41,7 +41,9 @@ static void put_ranks(struct buf *out, const json_t *ranks)
     for (size_t i = 0; i < count;) {
         json_int_t first = json_integer_value(json_array_get(ranks, i)), last = first;
         const char *comma = i > 0 ? "," : "";
-        for (i++; i < count && json_integer_value(json_array_get(ranks, i)) == last + 1; i++)
+        for (i++; i < count && last < INT64_MAX &&
+                  json_integer_value(json_array_get(ranks, i)) == last + 1;
+             i++)
             last++;
         if (first == last)
             buf_printf(out, "%s%lld", comma, (long long)first);

@@ -79,6 +79,17 @@ static void test_text_from_outside(void **state)
 }
 
 /* One long name does not push the others' cells away. */
+/* The next rank would be no number; UBSan sees to it. */
+static void test_huge_ranks(void **state)
+{
+    (void)state;
+    expect("{\"job\":\"j\",\"state\":\"running\",\"hosts\":[{\"host\":\"a\",\"state\":\"up\","
+           "\"slots\":1,\"ranks\":[9223372036854775807,-9223372036854775807]}]}",
+           "j: running\n\n"
+           "host  state  slots  ranks\n"
+           "a     up     1      9223372036854775807,-9223372036854775807\n");
+}
+
 static void test_long_name(void **state)
 {
     (void)state;
@@ -107,6 +118,7 @@ int main(void)
         cmocka_unit_test(test_little),
         cmocka_unit_test(test_ranks_that_cannot_go_on),
         cmocka_unit_test(test_text_from_outside),
+        cmocka_unit_test(test_huge_ranks),
         cmocka_unit_test(test_long_name),
     };
     return cmocka_run_group_tests(tests, use_utc, NULL);
