@@ -58,9 +58,11 @@ const char **control_slurm_srun(const struct control_words *words, int argc, cha
     return line;
 }
 
-static int become_srun(const struct control_words *words, int argc, char *const *argv,
-                       struct error *err)
+int control_slurm_enter(const struct control_words *words, int argc, char *const *argv,
+                        struct error *err)
 {
+    if (control_slurm_is_there(words->slurm_job, environ))
+        return 0;
     char self[PATH_ROOM], *job_option AUTO_FREE = NULL;
     char *srun AUTO_FREE = child_find("srun", getenv("PATH"), NULL, err);
     ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -257,14 +259,6 @@ static void take(const struct places *places, size_t at, struct job_list *out)
         setenv("TMPDIR", places->tmpdirs[at], 1);
     else
         unsetenv("TMPDIR");
-}
-
-int control_slurm_enter(const struct control_words *words, int argc, char *const *argv,
-                        struct error *err)
-{
-    if (control_slurm_is_there(words->slurm_job, environ))
-        return 0;
-    return become_srun(words, argc, argv, err);
 }
 
 int control_slurm_jobs(struct control_words *words, struct job_list *list, struct job_lists *more,

@@ -177,15 +177,9 @@ static enum detach_side fork_with(int id[2], int errors[2], int *started_fd, int
 
 enum detach_side detach_fork(int *started_fd, int *status, struct error *err)
 {
-    int id[2] = {-1, -1}, errors[2] = {-1, -1};
-    enum detach_side side = DETACH_FAILED;
-    if (fd_pipe(id) < 0 || fd_pipe(errors) < 0)
-        error_errno(err, errno, "--detach: cannot make a pipe");
-    else
-        side = fork_with(id, errors, started_fd, status, err);
-    for (int i = 0; i < 2; i++) {
-        fd_close(&id[i]);
-        fd_close(&errors[i]);
-    }
-    return side;
+    int id[2] AUTO_FD_PAIR = {-1, -1}, errors[2] AUTO_FD_PAIR = {-1, -1};
+    if (fd_pipe(id) == 0 && fd_pipe(errors) == 0)
+        return fork_with(id, errors, started_fd, status, err);
+    error_errno(err, errno, "--detach: cannot make a pipe");
+    return DETACH_FAILED;
 }

@@ -21,11 +21,6 @@ void fd_close(int *fd)
     *fd = -1;
 }
 
-void fd_close_at(int *fd)
-{
-    fd_close(fd);
-}
-
 void fd_close_pair(int (*ends)[2])
 {
     fd_close(&(*ends)[0]);

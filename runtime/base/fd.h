@@ -11,11 +11,10 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-#define AUTO_FD __attribute__((cleanup(fd_close_at)))
+#define AUTO_FD __attribute__((cleanup(fd_close)))
 #define AUTO_FD_PAIR __attribute__((cleanup(fd_close_pair)))
 
 void fd_close(int *fd);                                /* closes if >= 0, sets -1, keeps errno */
-void fd_close_at(int *fd);                             /* for AUTO_FD */
 void fd_close_pair(int (*ends)[2]);                    /* for AUTO_FD_PAIR */
 int fd_open(const char *path, int flags, mode_t mode); /* open() without EINTR */
 /* Opens a file for reading if it is a regular one; -1 and errno. Of a device or a pipe, already the

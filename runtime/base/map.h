@@ -26,11 +26,6 @@ static inline size_t hash_of_bytes(const void *bytes, size_t length)
     return (size_t)(hash ^ (hash >> 32));
 }
 
-static inline size_t hash_of_text(const char *text)
-{
-    return hash_of_bytes(text, strlen(text));
-}
-
 /*
  * A hash table from texts, bytes or numbers to things of the caller. An all-zero struct is an empty
  * map. Values are never NULL. The map borrows the bytes of its keys: most often the value holds

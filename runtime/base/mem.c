@@ -23,10 +23,7 @@ void mem_exhausted(void)
 
 void *mem_alloc(size_t size)
 {
-    void *block = calloc(1, size > 0 ? size : 1);
-    if (block == NULL)
-        mem_exhausted();
-    return block;
+    return mem_array(1, size);
 }
 
 void *mem_array(size_t count, size_t size)

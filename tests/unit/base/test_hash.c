@@ -30,8 +30,7 @@ static void test_tables(void **state)
 {
     (void)state;
     uint64_t hash = hash_add(HASH_START, "node17", 6);
-    assert_true(hash_of_text("node17") == (size_t)(hash ^ hash >> 32));
-    assert_true(hash_of_text("node17") == hash_of_bytes("node17", 6));
+    assert_true(hash_of_bytes("node17", 6) == (size_t)(hash ^ hash >> 32));
     /* the low bits spread over a small table, also if only the last letter differs */
     unsigned seen = 0;
     for (char last = 'a'; last <= 'z'; last++)
