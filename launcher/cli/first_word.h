@@ -34,7 +34,7 @@ struct check_words {
 #define CHECK_HELP "Check the hosts of -H, --hostfile or the allocation; start no job"
 
 /* Takes the word and its own options out of argv, which is NULL-ended, and returns how many words
- * are left. */
+ * remain. */
 int check_words_take(char **argv, struct check_words *out);
 
 int check_words_refuse(const char *word, struct error *err); /* -1: `word` is not an option here */

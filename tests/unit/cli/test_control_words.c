@@ -150,7 +150,8 @@ static void test_refusals(void **state)
     refuse("hvdrun attach -n al", "--lines: ");
     refuse("hvdrun wait -n 3", "'hvdrun wait' does not have the option '-n'");
     refuse("hvdrun stacks --ranks 4-1", "--ranks: ");
-    refuse("hvdrun logs --ranks 0-2147483647", "--ranks: '0-2147483647': ranks go from 0 to 999999");
+    refuse("hvdrun logs --ranks 0-2147483647",
+           "--ranks: '0-2147483647': ranks go from 0 to 999999");
     refuse("hvdrun status --native", "--native");
     refuse("hvdrun stacks --twice soon", "--twice: ");
     refuse("hvdrun status --twice 5", "--twice");
