@@ -34,7 +34,7 @@ static int job_open(struct job *job, struct error *err)
     job->reaper = reaper_create(reaped, job);
     rank_table_init(&job->ranks, job->plan->size);
     job->budget.total = CREDIT_BUDGET;
-    return parts_open(job, err) < 0 ? -1 : kind_create(job, err);
+    return parts_open(job, err) < 0 ? -1 : job->kind->create(job, err);
 }
 
 static void stop_loop(void *context)
@@ -47,11 +47,11 @@ static void job_report(struct job *job)
 {
     if (job->settings->launch_trace != NULL)
         output_file_put(job->output, job->settings->launch_trace, report_trace(job));
-    kind_print(job);
-    parts_tell(job);
+    KIND_TELL(job, print);
+    PARTS_TELL(job, tell);
     if (requeue_run(job) < 0) {
         verdict_make(job);
-        parts_tell(job);
+        PARTS_TELL(job, tell);
     }
     if (job->state != JOB_DONE)
         return; /* the user did not wait for the reader of the output */
@@ -118,10 +118,10 @@ int driver_run(const struct job_request *request, struct error *err)
     give_back_large_blocks();
     int result = job_open(&job, err);
     if (result == 0) {
-        kind_begin(&job);
+        KIND_TELL(&job, begin);
         loop_run(job.loop);
         job_report(&job);
-        parts_told(&job); /* all of its log is written */
+        PARTS_TELL(&job, told); /* all of its log is written */
         result = job.verdict.status;
     }
     job_close(&job);

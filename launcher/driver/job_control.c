@@ -61,8 +61,8 @@ static json_t *status(void *context, const struct control_asked *asked, struct e
     control_sign(asked, object);
     if (waits != NULL)
         json_object_set_new(object, "waits_for", json_text(waits));
-    kind_status(job, object);
-    parts_status(job, object);
+    KIND_TELL(job, status, object);
+    PARTS_TELL(job, status, object);
     return object;
 }
 
@@ -226,7 +226,7 @@ static void write_end(struct job_control *control)
     int result = open_folder(control, &err);
     json_t *end = result < 0 ? NULL : record_json_end(job, control->record == NULL);
     if (end != NULL)
-        parts_record(job, end);
+        PARTS_TELL(job, record, end);
     if (result == 0 && control->record != NULL)
         result = job_record_finish(control->record, end, &err);
     else if (result == 0)

@@ -134,7 +134,7 @@ void elastic_act(const struct elastic_parts *parts, const struct elastic_action 
         elastic_story_note(parts->story, action->text);
         break;
     case ELASTIC_HOST_BAD:
-        parts_host_bad(job, job->nodes[action->host], HOST_BAD_LOST, action->text);
+        PARTS_TELL(job, host_bad, job->nodes[action->host], HOST_BAD_LOST, action->text);
         break;
     case ELASTIC_RESUMED:
         elastic_story_resumed(parts->story, elastic_facts(core), elastic_plan(core));

@@ -229,7 +229,7 @@ static void hello(struct job *job, struct node_link *node)
     handshake_welcome(job, node);
     if (node->state == NODE_UP)
         kind_welcomed(job, node);
-    if (parts_delay(job, NULL))
+    if (PARTS_ANY(job, delays, NULL))
         feed(job, &(struct elastic_event){.kind = ELASTIC_TICK});
 }
 
@@ -341,7 +341,7 @@ static void end_unstarted(struct job *job, const struct node_link *node)
         finished(job, seats[i]);
     }
     if (count > 0)
-        parts_ranks_changed(job);
+        PARTS_TELL(job, ranks_changed);
 }
 
 static void ended(struct job *job, struct node_link *node)

@@ -136,7 +136,7 @@ static bool elastic_launch_advance(struct elastic_launch *launch, struct job *jo
             return false;
     }
     bool restarts = !launch->prepare.beside_others && launch->prepare.restart_count > 0;
-    if (restarts && parts_hold(job, launch->prepare.number))
+    if (restarts && PARTS_ANY(job, holds, launch->prepare.number))
         return false; /* elastic_epoch_advance() comes again */
     if (!launch->prepare.beside_others)
         handshake_forget_ports(job); /* new ones are chosen */

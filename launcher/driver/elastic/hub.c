@@ -38,7 +38,7 @@ static void process(struct elastic_hub *hub, const struct elastic_event *event)
 {
     struct elastic_actions actions = {.count = 0};
     const struct log *log = &hub->job->log;
-    bool delayed = parts_delay(hub->job, NULL);
+    bool delayed = PARTS_ANY(hub->job, delays, NULL);
     if (delayed || hub->delayed)
         elastic_wait_anew(hub->core, job_running_ms(hub->job));
     hub->delayed = delayed;

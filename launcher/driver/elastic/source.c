@@ -45,7 +45,7 @@ static void discovered(void *context, const struct host_list *hosts)
     hosts_destroy(&source->found);
     source->found = (struct host_list){.count = 0};
     for (size_t i = 0; i < hosts->count; i++) {
-        if (source->discovery == NULL || !parts_leave_out(job, hosts->items[i].name))
+        if (source->discovery == NULL || !PARTS_ANY(job, leaves_out, hosts->items[i].name))
             copy_host(&source->found, &hosts->items[i]);
     }
     tell(source);

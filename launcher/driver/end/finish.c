@@ -60,7 +60,7 @@ void verdict_note_output(struct job *job)
 
 static void judge(const struct job *job, struct verdict *out)
 {
-    kind_verdict(job, out);
+    KIND_TELL(job, verdict, out);
     blame_refine(job, out);
     warning_verdict(job_part(job, warning), out);
     if (requeue_refused(job) != NULL)
@@ -112,8 +112,8 @@ static void finish(struct job *job)
 {
     teardown_over(job);
     job->state = JOB_FLUSHING;
-    parts_over(job);
-    kind_over(job);
+    PARTS_TELL(job, over);
+    KIND_TELL(job, over);
     if (!orphans_end(job_part(job, orphans), ORPHANS_WAIT_MS))
         log_error(&job->log, "could not kill some processes of the job");
     if (job->lost_here)
@@ -135,10 +135,10 @@ static bool has_closed(const struct node_link *node)
 
 void finish_advance(struct job *job)
 {
-    kind_advance(job);
+    KIND_TELL(job, advance);
     if (job->state == JOB_ENDING && job_all_nodes(job, has_ended))
         close_agents(job);
-    if (job->state == JOB_CLOSING && job_all_nodes(job, has_closed) && !parts_busy(job))
+    if (job->state == JOB_CLOSING && job_all_nodes(job, has_closed) && !PARTS_ANY(job, busy))
         finish(job);
 }
 

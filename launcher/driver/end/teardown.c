@@ -82,8 +82,8 @@ static void begin(struct job *job, int signal, int64_t grace_ms)
                  (double)grace_ms / 1000);
     job_part(job, teardown)->begun_ms = clock_mono_ms();
     job->state = JOB_ENDING;
-    kind_ending(job);
-    parts_ending(job);
+    KIND_TELL(job, ending);
+    PARTS_TELL(job, ending);
 }
 
 void teardown_begin(struct job *job, int signal, int64_t grace_ms)

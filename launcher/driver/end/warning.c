@@ -168,7 +168,7 @@ static void answer_term(struct warning *warning, const struct slurm_job *slurm)
     } else if (slurms) {
         begin_end(warning, SIGTERM, time_left_ms(warning, slurm));
     } else {
-        parts_user_ends(warning->job, SIGTERM);
+        PARTS_TELL(warning->job, user_ends, SIGTERM);
     }
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kind of a job: static (start/static_kind.c), elastic (elastic/elastic_kind.c) or a check
- * (features/check). This table holds all differences between the kinds. The rest of the room calls
- * kind_...(), which skips a function that is NULL. driver.c chooses the kind.
+ * (features/check). This table holds all differences between the kinds. driver/parts.c
+ * chooses the kind.
  */
 #pragma once
 
@@ -67,37 +67,17 @@ struct job_kind {
     enum exit_role (*role)(const struct job *job, int seat); /* in the verdict */
 };
 
-int kind_create(struct job *job, struct error *err);
-void kind_begin(struct job *job);
-void kind_advance(struct job *job);
-void kind_pause(struct job *job, bool paused);
-void kind_ending(struct job *job);
-void kind_over(struct job *job);
-void kind_verdict(const struct job *job, struct verdict *out);
-void kind_report(const struct job *job, struct json_t *root);
-void kind_print(const struct job *job);
-void kind_status(const struct job *job, struct json_t *root);
+/* Calls a function of the kind, if it has it, with the job and the other arguments:
+ * KIND_TELL(job, lost, node, why). */
+#define KIND_TELL(job, function, ...)                    \
+    do {                                                 \
+        if ((job)->kind->function != NULL)               \
+            (job)->kind->function((job), ##__VA_ARGS__); \
+    } while (0)
 
-void kind_welcome(const struct job *job, Hvdrun__Welcome *welcome);
-const char *kind_stranger(struct job *job, const char *name);
-void kind_hello(struct job *job, struct node_link *node);
 /* The kind has taken HELLO: a part may delay the node. Then the part calls kind_came(). */
 void kind_welcomed(struct job *job, struct node_link *node);
 void kind_came(struct job *job, struct node_link *node);
-void kind_unreached(struct job *job, struct node_link *node, const char *why);
-void kind_note(struct job *job, const struct node_link *node, const char *line);
-void kind_lost(struct job *job, struct node_link *node, const char *why);
-void kind_gone(struct job *job, struct node_link *node);
-void kind_ended(struct job *job, struct node_link *node);
-
-void kind_started(struct job *job, int seat);
-void kind_exited(struct job *job, const struct exit_event *event);
-void kind_finished(struct job *job, int seat);
-void kind_aborted(struct job *job, const struct exit_event *event, const char *message);
-void kind_killed(struct job *job, const struct node_link *node, int64_t when_ns);
-void kind_unkilled(struct job *job, const struct node_link *node, const char *what);
-void kind_progressed(struct job *job, int seat, int64_t when_ns);
-void kind_hung(struct job *job, int seat);
 enum exit_role kind_role(const struct job *job, int seat);
 
 /* The kind of job that a request means. In driver/parts.c, which knows all of them. */

@@ -101,13 +101,13 @@ static void node_frame(void *context, struct node_link *node, const struct frame
 static void node_closed(void *context, struct node_link *node, const char *why)
 {
     struct job *job = context;
-    parts_node_closed(job, node);
+    PARTS_TELL(job, node_closed, node);
     if (node->state == NODE_LOST) {
-        parts_node_event(job, node, "node_lost", why);
-        parts_node_lost(job, node);
-        kind_lost(job, node, why);
+        PARTS_TELL(job, node_event, node, "node_lost", why);
+        PARTS_TELL(job, node_lost, node);
+        KIND_TELL(job, lost, node, why);
     } else {
-        kind_gone(job, node);
+        KIND_TELL(job, gone, node);
     }
     job_advance(job);
 }
@@ -127,7 +127,7 @@ static void node_suspect(void *context, struct node_link *node, bool silent, int
                     node->host, (double)silence_ms / 1000, limit_s);
     else
         log_notice(&job->log, "%s: answers again", node->host);
-    parts_node_event(job, node, silent ? "node_suspect" : "node_heard", NULL);
+    PARTS_TELL(job, node_event, node, silent ? "node_suspect" : "node_heard", NULL);
 }
 
 void job_open_node(struct job *job, struct node_link *node)
@@ -174,7 +174,7 @@ void job_free_nodes(struct job *job)
 static int take_hello(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     (void)frame; /* the link has decoded it: node->hello */
-    kind_hello(job, node);
+    KIND_TELL(job, hello, node);
     return 0;
 }
 

@@ -2,8 +2,7 @@
 /*
  * The parts of a job. A part has one task (output, stdin, the user's signals, hangs), its own data
  * (job_part), and a line in part_list.def. What it wants to hear of is in its constant `struct
- * driver_part`, called NAME_part; driver/parts.c makes the table of all of them. The functions
- * below tell the parts, in the order of the list, what happens to the job.
+ * driver_part`, called NAME_part; driver/parts.c makes the table of all of them.
  */
 #pragma once
 
@@ -116,34 +115,35 @@ void parts_note_frames(struct job *job); /* fills job->frames */
 int parts_open(struct job *job, struct error *err);
 void parts_close(struct job *job); /* also when some are not open */
 
-void parts_node_event(struct job *job, struct node_link *node, const char *event, const char *text);
-void parts_node_lost(struct job *job, struct node_link *node);
-void parts_node_closed(struct job *job, struct node_link *node);
-void parts_ranks_changed(struct job *job);
-void parts_steps_begin(struct job *job);
-void parts_host_bad(struct job *job, const struct node_link *node, enum host_bad kind,
-                    const char *why);
-bool parts_hold(struct job *job, uint32_t epoch);          /* does any? */
-bool parts_delay(struct job *job, struct node_link *node); /* does any? */
-bool parts_leave_out(struct job *job, const char *host);   /* does any? */
-
-void parts_prepare(const struct job *job, Hvdrun__Prepare *message);
-void parts_ready(struct job *job, const struct node_link *node, const Hvdrun__Ready *message);
-void parts_start(const struct job *job, Hvdrun__Start *message);
-void parts_forget(struct job *job);
-void parts_report(const struct job *job, struct json_t *root);
+/* The hot path of PARTS_TELL(job, output, ...). */
 void parts_output(struct job *job, int seat, bool is_stderr, const void *bytes, size_t length);
-bool parts_waits(struct job *job, struct stall *stall, uint32_t round); /* false: nobody takes it */
 
-void parts_user_ends(struct job *job, int signal);
-void parts_ending(struct job *job);
-bool parts_busy(struct job *job);
-void parts_over(struct job *job);
-void parts_tell(struct job *job);
-void parts_told(struct job *job);
+#define EACH_PART(job, each)                                      \
+    int next_part = 0;                                            \
+    const struct driver_part *each = parts_next(job, &next_part); \
+    for (; each != NULL; each = parts_next(job, &next_part))
 
-void parts_status(const struct job *job, struct json_t *root);
-void parts_record(const struct job *job, struct json_t *end);
+/* Calls a function of all parts that have it, in the order of the list, with the job and the other
+ * arguments: PARTS_TELL(job, node_lost, node). */
+#define PARTS_TELL(job, function, ...)                   \
+    do {                                                 \
+        EACH_PART (job, told_part) {                     \
+            if (told_part->function != NULL)             \
+                told_part->function(job, ##__VA_ARGS__); \
+        }                                                \
+    } while (0)
+
+/* The same up to the first part whose function is true: PARTS_ANY(job, busy). false: none is. */
+#define PARTS_ANY(job, function, ...)                                                            \
+    ({                                                                                           \
+        bool any_part = false;                                                                   \
+        EACH_PART (job, asked_part) {                                                            \
+            any_part = asked_part->function != NULL && asked_part->function(job, ##__VA_ARGS__); \
+            if (any_part)                                                                        \
+                break;                                                                           \
+        }                                                                                        \
+        any_part;                                                                                \
+    })
 
 /* false: no part takes it. Else `done`, if it is not NULL, is called when the ranks are not needed
  * any more: at once, or from the loop, when the job may have ended. */

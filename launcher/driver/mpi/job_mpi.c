@@ -141,7 +141,7 @@ static void open_rounds(struct job_mpi *part)
         if (!node_link_alive(job->places[i]))
             mpi_rounds_node_lost(part->rounds, i);
     }
-    parts_steps_begin(part->job);
+    PARTS_TELL(part->job, steps_begin);
 }
 
 void job_mpi_grow(struct job_mpi *part, const struct plan *plan)

@@ -60,7 +60,7 @@ static void node_failed(struct reach_node *node, enum transport_stage stage, con
     node->link->stage = stage;
     node_link_unreached(node->link);
     events_node(reach->job, "node_unreached", node->link, why);
-    kind_unreached(reach->job, node->link, why);
+    KIND_TELL(reach->job, unreached, node->link, why);
 }
 
 /* Events of the transports */
@@ -94,7 +94,7 @@ static void call_lost(void *context, const char *why)
 static void call_note(void *context, enum log_level level, const char *line)
 {
     const struct reach_node *node = context;
-    kind_note(node->reach->job, node->link, line);
+    KIND_TELL(node->reach->job, note, node->link, line);
     log_print(&node->reach->job->log, level, "%s: %s", node->link->host, line);
 }
 

@@ -192,7 +192,7 @@ static int open_srun(struct ways *ways, struct error *err)
 static const char *stranger(void *context, const char *name)
 {
     const struct ways *ways = context;
-    return kind_stranger(ways->job, name);
+    return ways->job->kind->stranger(ways->job, name);
 }
 
 static int open_dial(struct ways *ways, struct error *err)

@@ -25,10 +25,10 @@ static int take_started(struct job *job, struct node_link *node, const struct ag
         int64_t when = node_link_time(node, message->when_ns[i]);
         if (rank_started(&job->ranks, (int)seat, (pid_t)message->pids[i], when)) {
             events_rank(job, "worker_start", (int)seat);
-            kind_started(job, (int)seat);
+            KIND_TELL(job, started, (int)seat);
         }
     }
-    parts_ranks_changed(job);
+    PARTS_TELL(job, ranks_changed);
     return 0;
 }
 
@@ -76,8 +76,8 @@ static int take_exited(struct job *job, struct node_link *node, const struct age
         record->ended_by_us |= node->killed_ns != 0 && is_after_kill(node, record);
         events_rank(job, "worker_exit", seat);
         job_lines_rank_ended(job_part(job, job_lines), seat); /* before another epoch may begin */
-        kind_exited(job, &event);
-        parts_ranks_changed(job);
+        KIND_TELL(job, exited, &event);
+        PARTS_TELL(job, ranks_changed);
     }
     return first ? 0 : repeated(job);
 }
@@ -92,7 +92,7 @@ static int take_finished(struct job *job, struct node_link *node, const struct a
     job->ranks.records[message->seat].cut = message->cut;
     events_rank(job, "worker_finished", (int)message->seat);
     blame_say(job, (int)message->seat);
-    kind_finished(job, (int)message->seat);
+    KIND_TELL(job, finished, (int)message->seat);
     job_advance(job);
     return 0;
 }
@@ -118,7 +118,7 @@ static int take_aborted(struct job *job, struct node_link *node, const struct ag
     } else if (message->left) {
         if (job->ranks.left_mpi < 0)
             job->ranks.left_mpi = (int)message->seat;
-        parts_ranks_changed(job);
+        PARTS_TELL(job, ranks_changed);
     } else {
         struct exit_event event = {.seat = (int)message->seat,
                                    .code = message->status,
@@ -128,7 +128,7 @@ static int take_aborted(struct job *job, struct node_link *node, const struct ag
         struct rank_record *record = &job->ranks.records[event.seat];
         record->aborted = true;
         record->abort_status = (event.code & 0xff) != 0 ? event.code & 0xff : 1;
-        kind_aborted(job, &event, message->text);
+        KIND_TELL(job, aborted, &event, message->text);
     }
     return 0;
 }
@@ -137,7 +137,7 @@ static int take_killing(struct job *job, struct node_link *node, const struct ag
 {
     const Hvdrun__Killing *message = frame->message;
     node->killed_ns = node_link_time(node, message->when_ns);
-    kind_killed(job, node, node->killed_ns);
+    KIND_TELL(job, killed, node, node->killed_ns);
     return 0;
 }
 
@@ -158,8 +158,8 @@ static int take_unkilled(struct job *job, struct node_link *node, const struct a
         free(node->unkilled);
         node->unkilled = mem_strdup(what);
     }
-    kind_unkilled(job, node, what);
-    parts_host_bad(job, node, HOST_BAD_UNKILLED, what);
+    KIND_TELL(job, unkilled, node, what);
+    PARTS_TELL(job, host_bad, node, HOST_BAD_UNKILLED, what);
     return 0;
 }
 
@@ -169,7 +169,7 @@ static int take_ended(struct job *job, struct node_link *node, const struct agen
     if (node->state != NODE_ENDING)
         return 0;
     node->state = NODE_ENDED;
-    kind_ended(job, node);
+    KIND_TELL(job, ended, node);
     job_advance(job);
     return 0;
 }

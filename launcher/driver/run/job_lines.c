@@ -215,7 +215,7 @@ static void begin_stall(struct job *job, const Hvdrun__Stall *message)
     stall.name = mem_strdup(message->name);
     plain_text(stall.operation);
     plain_text(stall.name);
-    if (message->round != 0 && !parts_waits(job, &stall, message->round))
+    if (message->round != 0 && !PARTS_ANY(job, waits, &stall, message->round))
         stall_clear(&stall);
     else if (message->round == 0)
         say(job, stall_list_add(job_part(job, stall_list), &stall));

@@ -45,7 +45,7 @@ static void pause_limits(struct job *job)
         job->times.stood_still_ms += clock_mono_ms() - job->times.paused_ms;
         job->times.paused_ms = 0;
     }
-    kind_pause(job, paused);
+    KIND_TELL(job, pause, paused);
     time_limit_pause(job_part(job, time_limit), paused);
     teardown_pause(job, paused);
 }

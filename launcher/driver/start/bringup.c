@@ -105,7 +105,7 @@ static void limit_passed(void *context)
     job_advance_now(job);
     if (job->state >= JOB_RUNNING)
         return;
-    if (parts_delay(job, NULL)) { /* which has limits of its own */
+    if (PARTS_ANY(job, delays, NULL)) { /* which has limits of its own */
         loop_timer_set(bringup->limit, job->settings->start_timeout);
         return;
     }
@@ -187,7 +187,7 @@ static bool accept_problem(struct job *job, const struct node_link *node, const 
         record->exec_failed = true;
         record->text = program_here_problem(job, node, (int)rank, (int)status, problem);
     }
-    kind_exited(job, &event);
+    KIND_TELL(job, exited, &event);
     return false;
 }
 
@@ -205,14 +205,14 @@ void bringup_hello(struct bringup *bringup, struct node_link *node)
         !accept_problem(job, node, hello->problem, hello->status, UINT32_MAX))
         return;
     kind_welcomed(job, node);
-    bringup->delayed = bringup->delayed || parts_delay(job, NULL);
+    bringup->delayed = bringup->delayed || PARTS_ANY(job, delays, NULL);
 }
 
 void bringup_came(struct bringup *bringup)
 {
     struct job *job = bringup->job;
     job->nodes_up++;
-    if (bringup->delayed && !parts_delay(job, NULL)) {
+    if (bringup->delayed && !PARTS_ANY(job, delays, NULL)) {
         bringup->delayed = false;
         bringup_pause(bringup, job->times.paused_ms != 0); /* the limit begins anew */
     }

@@ -58,7 +58,7 @@ void handshake_welcome(struct job *job, struct node_link *node)
     welcome.node_timeout_ms = (uint32_t)node->liveness.lost_ms;
     welcome.grace_ms = (uint32_t)teardown_grace(job, GRACE_AFTER_FAILURE_MS);
     welcome.drain_ms = (uint32_t)job->settings->drain_timeout;
-    kind_welcome(job, &welcome);
+    KIND_TELL(job, welcome, &welcome);
     node_link_send(node, FRAME_WELCOME, 0, &welcome.base);
     compare_copy(job, node);
 
@@ -83,7 +83,7 @@ void handshake_forget_ports(struct job *job)
 {
     free(job->ports.master_addr);
     job->ports = (struct job_ports){.master_addr = NULL};
-    parts_forget(job);
+    PARTS_TELL(job, forget);
 }
 
 void handshake_take_ready(struct job *job, const struct node_link *node, const Hvdrun__Ready *ready)
@@ -94,7 +94,7 @@ void handshake_take_ready(struct job *job, const struct node_link *node, const H
         job->ports.master_addr =
             mem_strdup(ready->address[0] != '\0' ? ready->address : "127.0.0.1");
     }
-    parts_ready(job, node, ready);
+    PARTS_TELL(job, ready, node, ready);
     if (ready->interface[0] != '\0')
         log_info(&job->log, "%s: workers use %s (%s)", node->host, ready->interface,
                  ready->address);
@@ -110,7 +110,7 @@ void handshake_send_start(const struct job *job, struct node_link *node, uint32_
         job->ports.master_addr == NULL ? (char *)"127.0.0.1" : job->ports.master_addr;
     message.master_port = job->ports.master_port;
     message.jax_port = job->ports.jax_port;
-    parts_start(job, &message);
+    PARTS_TELL(job, start, &message);
     node->state = NODE_RUNNING;
     node_link_send(node, FRAME_START, epoch, &message.base);
 }

@@ -357,7 +357,7 @@ static struct shared_block *pack_common(const struct job *job, const struct prep
         message.n_preput = epoch->world->preput->count;
     }
     terminal_size(&message.terminal_rows, &message.terminal_columns);
-    parts_prepare(job, &message);
+    PARTS_TELL(job, prepare, &message);
     struct shared_block *block = shared_block_create(hvdrun__prepare__get_packed_size(&message));
     hvdrun__prepare__pack(&message, block->bytes);
     return block;

@@ -131,7 +131,7 @@ static int take_progress(struct job *job, struct node_link *node, const struct a
         int64_t when_ns = node_link_time(node, item->when_ns);
         progress_list_take(job_part(job, progress_list), (int)item->seat, item->epoch, when_ns,
                            &progress);
-        kind_progressed(job, (int)item->seat, when_ns);
+        KIND_TELL(job, progressed, (int)item->seat, when_ns);
     }
     return 0;
 }

@@ -181,7 +181,7 @@ static void put_lists(json_t *root, const struct job *job, const struct verdict 
     json_object_set_new(root, "nodes", nodes);
     json_object_set_new(root, "ranks", ranks);
     json_object_set_new(root, "stacks", json_null()); /* a part may know better */
-    parts_report(job, root);
+    PARTS_TELL(job, report, root);
 }
 
 json_t *report_object(const struct job *job, const struct verdict *verdict, bool lists)
@@ -196,7 +196,7 @@ json_t *report_object(const struct job *job, const struct verdict *verdict, bool
     json_object_set_new(root, "stalls", stalls_json(job));
     json_t *progress = progress_json_job(job);
     json_object_set_new(root, "progress", progress != NULL ? progress : json_null());
-    kind_report(job, root);
+    KIND_TELL(job, report, root);
     return root;
 }
 

@@ -330,7 +330,7 @@ static void over(struct job *job)
     for (size_t i = 0; i < check->findings.count; i++) {
         const struct check_finding *finding = &check->findings.items[i];
         if (finding->bad)
-            parts_host_bad(job, job->nodes[finding->host], HOST_BAD_CHECKED, finding->text);
+            PARTS_TELL(job, host_bad, job->nodes[finding->host], HOST_BAD_CHECKED, finding->text);
     }
 }
 

@@ -120,7 +120,7 @@ static void has_released(void *context, const struct ask *ask)
                     "%s did not answer, and ranks there may still wait at their start: repeat "
                     "hvdrun debug --continue",
                     buf_text(&missing));
-    parts_ranks_changed(job);
+    PARTS_TELL(job, ranks_changed);
 }
 
 /* -1: all on this node, or on all nodes (NULL). */

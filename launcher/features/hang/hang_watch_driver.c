@@ -171,7 +171,7 @@ static void collected(void *context)
     else if (job->state == JOB_RUNNING)
         teardown_launcher(job, STATUS_HANG, watch->text);
     if (job->settings->on_hang == SET_ON_HANG_RESTART && job->state == JOB_RUNNING)
-        kind_hung(job, seat_of(job, watch->rank));
+        KIND_TELL(job, hung, seat_of(job, watch->rank));
 }
 
 static void shown(void *context, const struct ask *look)

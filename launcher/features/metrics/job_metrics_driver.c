@@ -391,7 +391,7 @@ void metrics_text(struct job *job, enum exposition_format format, struct buf *ou
         .job = job,
         .status = status_json(job),
         .exposition = {.out = out, .format = format, .common = {"job_id", job->request->job_id}}};
-    kind_status(job, writer.status);
+    KIND_TELL(job, status, writer.status);
     put_job(&writer);
     put_totals(&writer);
     put_all_states(&writer);

@@ -56,7 +56,7 @@ json_t *page_json_job(const struct job *job, json_t *usage)
 {
     json_t *object = status_json(job);
     const json_t *age = json_object_get(usage, "sampled_s");
-    kind_status(job, object);
+    KIND_TELL(job, status, object);
     merge(json_object_get(object, "hosts"), json_object_get(usage, "hosts"), "host", "host");
     merge(json_object_get(object, "ranks"), json_object_get(usage, "ranks"), "rank", "pid");
     usage_marks_set(object);
