@@ -46,12 +46,11 @@ bool requeue_is_under_way(const struct job *job);
  * above its local agents, so these processes become its children. The driver kills and reaps them
  * (D6). It spares live agents and their descendants.
  */
-struct orphans;
 
 /* Kills from the loop until only live agents remain, at most every 20 ms however often it is
  * called. */
-void orphans_sweep(struct orphans *orphans);
+void orphans_sweep(const struct job *job);
 
 /* Without the loop, at the very end: kills and reaps all our descendants, for at most
  * `limit_ms`. false: some could not be killed. */
-bool orphans_end(struct orphans *orphans, int64_t limit_ms);
+bool orphans_end(const struct job *job, int64_t limit_ms);

@@ -114,7 +114,7 @@ static void finish(struct job *job)
     job->state = JOB_FLUSHING;
     PARTS_TELL(job, over);
     KIND_TELL(job, over);
-    if (!orphans_end(job_part(job, orphans), ORPHANS_WAIT_MS))
+    if (!orphans_end(job, ORPHANS_WAIT_MS))
         log_error(&job->log, "could not kill some processes of the job");
     if (job->lost_here)
         runtime_dir_sweep(); /* an agent may have died before it could name its folders */
@@ -144,17 +144,9 @@ void finish_advance(struct job *job)
 
 /* Slurm */
 
-static int open_part(struct job *job, struct error *err)
-{
-    (void)err;
-    job->own[PART_requeue] = mem_alloc(sizeof(struct requeue));
-    return 0;
-}
-
 static void close_part(struct job *job)
 {
     free(job_part(job, requeue)->refused);
-    free(job_part(job, requeue));
 }
 
 static void written(void *context)
@@ -201,4 +193,5 @@ bool requeue_is_under_way(const struct job *job)
     return job_part(job, requeue)->stage != REQUEUE_NO;
 }
 
-const struct driver_part requeue_part = {.name = "requeue", .open = open_part, .close = close_part};
+const struct driver_part requeue_part = {
+    .name = "requeue", .size = sizeof(struct requeue), .close = close_part};

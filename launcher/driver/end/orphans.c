@@ -16,7 +16,6 @@
 #define KILLED_MS 1
 
 struct orphans {
-    struct job *job;
     struct loop_timer *again;
     int64_t swept_ms; /* the end of the last sweep; 0: there was none */
 };
@@ -78,8 +77,8 @@ static size_t kill_orphans(const struct job *job)
 
 static void sweep(void *context)
 {
-    struct orphans *orphans = context;
-    const struct job *job = orphans->job;
+    const struct job *job = context;
+    struct orphans *orphans = job_part(job, orphans);
     reaper_collect(job->reaper);
     size_t killed = kill_orphans(job);
     log_debug(&job->log, "swept behind dead agents: killed %zu processes", killed);
@@ -91,23 +90,19 @@ static void sweep(void *context)
 static int open_part(struct job *job, struct error *err)
 {
     (void)err;
-    struct orphans *orphans = mem_alloc(sizeof(*orphans));
-    *orphans = (struct orphans){.job = job};
-    orphans->again = loop_timer_create(job->loop, sweep, orphans);
-    job->own[PART_orphans] = orphans;
+    job_part(job, orphans)->again = loop_timer_create(job->loop, sweep, job);
     return 0;
 }
 
 static void close_part(struct job *job)
 {
-    struct orphans *orphans = job_part(job, orphans);
-    loop_timer_destroy(orphans->again);
-    free(orphans);
+    loop_timer_destroy(job_part(job, orphans)->again);
 }
 
 /* Hundreds of agents may die at once: one sweep serves all of those that have died meanwhile. */
-void orphans_sweep(struct orphans *orphans)
+void orphans_sweep(const struct job *job)
 {
+    const struct orphans *orphans = job_part(job, orphans);
     if (loop_timer_is_set(orphans->again))
         return;
     bool just_swept = orphans->swept_ms != 0 && clock_mono_ms() - orphans->swept_ms < AGAIN_MS;
@@ -133,9 +128,8 @@ static bool collect_all(const struct job *job, int64_t patience_ms)
     return true;
 }
 
-bool orphans_end(struct orphans *orphans, int64_t limit_ms)
+bool orphans_end(const struct job *job, int64_t limit_ms)
 {
-    const struct job *job = orphans->job;
     int64_t limit = clock_mono_ms() + limit_ms;
     struct held_children held = {0};
     bool all = collect_all(job, LEAVING_MS);
@@ -157,8 +151,11 @@ static void node_lost(struct job *job, struct node_link *node)
     job->lost_here = true;
     if (node->stream.pid > 0)
         kill(node->stream.pid, SIGKILL);
-    orphans_sweep(job_part(job, orphans));
+    orphans_sweep(job);
 }
 
-const struct driver_part orphans_part = {
-    .name = "orphans", .open = open_part, .close = close_part, .node_lost = node_lost};
+const struct driver_part orphans_part = {.name = "orphans",
+                                         .size = sizeof(struct orphans),
+                                         .open = open_part,
+                                         .close = close_part,
+                                         .node_lost = node_lost};

@@ -2,10 +2,8 @@
 #include "driver/end/teardown.h"
 
 #include <signal.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/mem.h"
 #include "base/status.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/part.h"
@@ -14,12 +12,11 @@
 #define CLOSE_LIMIT_MS 15000
 
 struct teardown {
-    struct job *job;
     struct loop_timer *limit; /* of all agents together */
     int64_t begun_ms;         /* monotonic; 0: not yet */
 };
 
-static void give_up(const struct job *job)
+void teardown_give_up(struct job *job)
 {
     for (int i = 0; i < job->node_count; i++) {
         if (job->nodes[i]->state < NODE_ENDED)
@@ -31,28 +28,23 @@ static void give_up(const struct job *job)
 
 static void limit_passed(void *context)
 {
-    const struct teardown *teardown = context;
-    enum job_state before = teardown->job->state;
-    job_advance_now(teardown->job);
-    if (teardown->job->state == before)
-        give_up(teardown->job);
+    struct job *job = context;
+    enum job_state before = job->state;
+    job_advance_now(job);
+    if (job->state == before)
+        teardown_give_up(job);
 }
 
 static int open_part(struct job *job, struct error *err)
 {
     (void)err;
-    struct teardown *teardown = mem_alloc(sizeof(*teardown));
-    *teardown = (struct teardown){.job = job};
-    teardown->limit = loop_timer_create(job->loop, limit_passed, teardown);
-    job->own[PART_teardown] = teardown;
+    job_part(job, teardown)->limit = loop_timer_create(job->loop, limit_passed, job);
     return 0;
 }
 
 static void close_part(struct job *job)
 {
-    struct teardown *teardown = job_part(job, teardown);
-    loop_timer_destroy(teardown->limit);
-    free(teardown);
+    loop_timer_destroy(job_part(job, teardown)->limit);
 }
 
 int64_t teardown_grace(const struct job *job, int64_t usual_ms)
@@ -149,10 +141,5 @@ void teardown_pause(struct job *job, bool paused)
                        teardown_grace(job, GRACE_AFTER_SIGNAL_MS) + CLOSE_LIMIT_MS);
 }
 
-void teardown_give_up(struct job *job)
-{
-    give_up(job);
-}
-
 const struct driver_part teardown_part = {
-    .name = "teardown", .open = open_part, .close = close_part};
+    .name = "teardown", .size = sizeof(struct teardown), .open = open_part, .close = close_part};

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/job/part.h"
 
+#include <stdlib.h>
+
 #include "base/mem.h"
 #include "model/exit/record.h"
 #include "model/exit/signal_name.h"
@@ -28,22 +30,37 @@ void parts_note_frames(struct job *job)
     }
 }
 
+int part_open(struct job *job, enum part_id id, const struct driver_part *part, struct error *err)
+{
+    if (part->size > 0)
+        job->own[id] = mem_alloc(part->size);
+    return part->open == NULL ? 0 : part->open(job, err);
+}
+
 int parts_open(struct job *job, struct error *err)
 {
     parts_note_frames(job);
     EACH_PART (job, part) {
-        if (part->open != NULL && part->open(job, err) < 0)
+        if (part_open(job, (enum part_id)(next_part - 1), part, err) < 0)
             return -1;
     }
     return 0;
 }
 
+void part_close(struct job *job, enum part_id id, const struct driver_part *part)
+{
+    if (job->own[id] != NULL && part->close != NULL)
+        part->close(job);
+    if (part->size > 0)
+        free(job->own[id]);
+    job->own[id] = NULL;
+}
+
 void parts_close(struct job *job)
 {
     for (int i = PART_COUNT - 1; i >= 0; i--) {
-        if (job->own[i] != NULL && job->parts[i]->close != NULL)
-            job->parts[i]->close(job);
-        job->own[i] = NULL;
+        if (job->own[i] != NULL)
+            part_close(job, (enum part_id)i, job->parts[i]);
     }
 }
 

@@ -40,10 +40,11 @@ struct incident {
 struct driver_part { /* any function may be NULL */
     const char *name;
 
-    /* Sets job->own[PART_name], or leaves it NULL: this job does not need the part. -1: the job
-     * cannot start. */
-    int (*open)(struct job *job, struct error *err);
-    /* In the reverse order, and only if the part has data. */
+    /* Of the data in job->own[PART_name]: zeroed before `open`, freed after `close`. 0: `open` sets
+     * it, or leaves it NULL, since this job does not need the part, and `close` frees it. */
+    size_t size;
+    int (*open)(struct job *job, struct error *err); /* -1: the job cannot start */
+    /* In the reverse order, and only if the part has data; also if `open` has failed. */
     void (*close)(struct job *job);
 
     const struct part_frame *frames; /* ends with one whose type is 0 */
@@ -114,6 +115,9 @@ const struct driver_part *parts_next(const struct job *job, int *at);
 void parts_note_frames(struct job *job); /* fills job->frames */
 int parts_open(struct job *job, struct error *err);
 void parts_close(struct job *job); /* also when some are not open */
+/* One of them. */
+int part_open(struct job *job, enum part_id id, const struct driver_part *part, struct error *err);
+void part_close(struct job *job, enum part_id id, const struct driver_part *part);
 
 /* The hot path of PARTS_TELL(job, output, ...). */
 void parts_output(struct job *job, int seat, bool is_stderr, const void *bytes, size_t length);

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/reach/call_progress.h"
 
-#include <stdlib.h>
-
 #include "base/buf.h"
-#include "base/mem.h"
 #include "driver/job/part.h"
 
 #define FIRST_MS 300
@@ -12,7 +9,6 @@
 #define LINE_MAX_BYTES 256
 
 struct call_progress {
-    struct job *job;
     struct loop_timer *timer;
 };
 
@@ -37,8 +33,7 @@ static const struct node_link *slowest(const struct job *job)
 
 static void show(void *context)
 {
-    struct call_progress *progress = context;
-    const struct job *job = progress->job;
+    const struct job *job = context;
     if (job->state > JOB_PREPARING)
         return;
     AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_BYTES);
@@ -50,36 +45,33 @@ static void show(void *context)
         buf_printf(&line, ", slowest: %.80s (%s)", behind->host,
                    connecting ? transport_stage_name(behind->stage) : "preparing");
     output_progress(job->output, buf_text(&line));
-    loop_timer_set(progress->timer, PERIOD_MS);
+    loop_timer_set(job_part(job, call_progress)->timer, PERIOD_MS);
 }
 
 static int open_part(struct job *job, struct error *err)
 {
     (void)err;
-    struct call_progress *progress = mem_alloc(sizeof(*progress));
-    *progress = (struct call_progress){.job = job};
-    progress->timer = loop_timer_create(job->loop, show, progress);
-    job->own[PART_call_progress] = progress;
+    job_part(job, call_progress)->timer = loop_timer_create(job->loop, show, job);
     return 0;
 }
 
-void call_progress_begin(struct call_progress *progress)
+void call_progress_begin(const struct job *job)
 {
-    loop_timer_set(progress->timer, FIRST_MS);
+    loop_timer_set(job_part(job, call_progress)->timer, FIRST_MS);
 }
 
-void call_progress_end(struct call_progress *progress)
+void call_progress_end(const struct job *job)
 {
-    loop_timer_clear(progress->timer);
-    output_progress(progress->job->output, NULL);
+    loop_timer_clear(job_part(job, call_progress)->timer);
+    output_progress(job->output, NULL);
 }
 
 static void close_part(struct job *job)
 {
-    struct call_progress *progress = job_part(job, call_progress);
-    loop_timer_destroy(progress->timer);
-    free(progress);
+    loop_timer_destroy(job_part(job, call_progress)->timer);
 }
 
-const struct driver_part call_progress_part = {
-    .name = "call_progress", .open = open_part, .close = close_part};
+const struct driver_part call_progress_part = {.name = "call_progress",
+                                               .size = sizeof(struct call_progress),
+                                               .open = open_part,
+                                               .close = close_part};

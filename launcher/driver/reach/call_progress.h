@@ -7,7 +7,5 @@
 
 #include "driver/job/job.h"
 
-struct call_progress;
-
-void call_progress_begin(struct call_progress *progress);
-void call_progress_end(struct call_progress *progress); /* removes the line */
+void call_progress_begin(const struct job *job);
+void call_progress_end(const struct job *job); /* removes the line */

@@ -281,7 +281,7 @@ int reach_begin(struct reach *reach, struct error *err)
         return 0;
     if (reach_open(reach, err) < 0)
         return -1;
-    call_progress_begin(job_part(job, call_progress));
+    call_progress_begin(job);
     for (int i = 0; i < job->node_count; i++) {
         if (job->nodes[i]->state == NODE_CALLING)
             begin_node(reach->nodes[i]);
@@ -316,7 +316,7 @@ static void stop(struct reach *reach)
         return;
     reach->stopped = true;
     loop_timer_set(reach->greeting, GREETING_MS);
-    call_progress_end(job_part(reach->job, call_progress));
+    call_progress_end(reach->job);
     for (int i = 0; i < reach->count; i++) {
         struct reach_node *node = reach->nodes[i];
         if (node->link->state >= NODE_STARTING && node->link->state != NODE_UNREACHED)

@@ -75,7 +75,7 @@ static int take_exited(struct job *job, struct node_link *node, const struct age
         record_exit(record, message);
         record->ended_by_us |= node->killed_ns != 0 && is_after_kill(node, record);
         events_rank(job, "worker_exit", seat);
-        job_lines_rank_ended(job_part(job, job_lines), seat); /* before another epoch may begin */
+        job_lines_rank_ended(job, seat); /* before another epoch may begin */
         KIND_TELL(job, exited, &event);
         PARTS_TELL(job, ranks_changed);
     }

@@ -19,20 +19,10 @@ struct ended {
 };
 
 struct job_lines {
-    struct job *job;
     struct ended fresh; /* not sent yet */
     uint32_t epoch;     /* of those */
     bool deferred;
 };
-
-static int open_part(struct job *job, struct error *err)
-{
-    (void)err;
-    struct job_lines *lines = mem_alloc(sizeof(*lines));
-    lines->job = job;
-    job->own[PART_job_lines] = lines;
-    return 0;
-}
 
 static void ended_clear(struct ended *ended)
 {
@@ -44,9 +34,7 @@ static void ended_clear(struct ended *ended)
 
 static void close_part(struct job *job)
 {
-    struct job_lines *lines = job_part(job, job_lines);
-    ended_clear(&lines->fresh);
-    free(lines);
+    ended_clear(&job_part(job, job_lines)->fresh);
 }
 
 /* Grows when the count is a power of two. */
@@ -76,8 +64,8 @@ static void ended_send(const struct ended *ended, struct node_link *node, uint32
 
 static void send_fresh(void *context)
 {
-    struct job_lines *lines = context;
-    const struct job *job = lines->job;
+    const struct job *job = context;
+    struct job_lines *lines = job_part(job, job_lines);
     lines->deferred = false;
     for (int i = 0; i < job->node_count; i++) {
         if (job->nodes[i]->lines_epoch == lines->epoch)
@@ -113,9 +101,9 @@ static struct line_ended how_of(const struct rank_record *record)
 }
 
 /* Those that end in one turn of the loop go into one frame. */
-static void add(struct job_lines *lines, const struct rank_record *record)
+static void add(struct job *job, const struct rank_record *record)
 {
-    struct job *job = lines->job;
+    struct job_lines *lines = job_part(job, job_lines);
     if (!is_present(job, record))
         return;
     if (lines->fresh.count > 0 && lines->epoch != job->epoch)
@@ -124,14 +112,14 @@ static void add(struct job_lines *lines, const struct rank_record *record)
     struct line_ended rank = how_of(record);
     ended_add(&lines->fresh, &rank);
     if (!lines->deferred)
-        loop_defer(job->loop, send_fresh, lines);
+        loop_defer(job->loop, send_fresh, job);
     lines->deferred = true;
 }
 
-void job_lines_rank_ended(struct job_lines *lines, int seat)
+void job_lines_rank_ended(struct job *job, int seat)
 {
-    if (has_listener(lines->job))
-        add(lines, &lines->job->ranks.records[seat]);
+    if (has_listener(job))
+        add(job, &job->ranks.records[seat]);
 }
 
 static void node_lost(struct job *job, struct node_link *node)
@@ -139,7 +127,7 @@ static void node_lost(struct job *job, struct node_link *node)
     for (int seat = 0; has_listener(job) && seat < job->ranks.size; seat++) {
         const struct rank_record *record = &job->ranks.records[seat];
         if (record->node == node->index && record->state < RANK_EXITED)
-            add(job_part(job, job_lines), record);
+            add(job, record);
     }
 }
 
@@ -150,7 +138,7 @@ static int take_opened(struct job *job, struct node_link *node, const struct age
     if (frame->length != 0)
         return -1;
     if (job_part(job, job_lines)->fresh.count > 0)
-        send_fresh(job_part(job, job_lines));
+        send_fresh(job);
     if (node->lines_epoch == job->epoch)
         return 0;
     node->lines_epoch = job->epoch;
@@ -240,7 +228,7 @@ static const struct part_frame frames[] = {
     {FRAME_STALL, {take_stall, &hvdrun__stall__descriptor, EPOCHS_PRESENT, NODE_RUNNING, false}},
     {0}};
 const struct driver_part job_lines_part = {.name = "job_lines",
-                                           .open = open_part,
+                                           .size = sizeof(struct job_lines),
                                            .close = close_part,
                                            .frames = frames,
                                            .node_lost = node_lost};

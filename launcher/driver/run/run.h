@@ -42,23 +42,21 @@ bool hangup_takes_reader(struct job *job);
  * limits stop meanwhile (D5). They also stop while a debugger may hold a rank: then workers and
  * launcher go on.
  */
-struct suspension;
 
 /* The user suspends the job. Returns at once; the launcher stops when all agents have answered. */
-void suspension_begin(struct suspension *suspension);
-void suspension_end(struct suspension *suspension);
+void suspension_begin(struct job *job);
+void suspension_end(struct job *job);
 
 /* A debugger holds a rank, or may at any time; or none does any more. */
-void suspension_debugged(struct suspension *suspension, bool debugged);
+void suspension_debugged(struct job *job, bool debugged);
 
 /*
  * time_limit.c: --timeout, how long the workers may run. After that time the driver raises an
  * incident (job/part.h), and the job ends.
  */
-struct time_limit;
 
-void time_limit_begin(struct time_limit *limit); /* the job runs */
-void time_limit_pause(struct time_limit *limit, bool paused);
+void time_limit_begin(struct job *job); /* it runs */
+void time_limit_pause(struct job *job, bool paused);
 
 /*
  * stdin_feed.c: the standard input of the job. It is read only as far as the ranks that get it have
@@ -77,7 +75,6 @@ void stdin_feed_stop(struct stdin_feed *feed); /* accepts NULL */
  * sends nothing to other agents, so a job without libhvd pays nothing. It prints what workers
  * report about stalls.
  */
-struct job_lines;
 
 /* The worker on this seat has ended; its record is written. */
-void job_lines_rank_ended(struct job_lines *lines, int seat);
+void job_lines_rank_ended(struct job *job, int seat);

@@ -2,10 +2,8 @@
 #include "driver/run/run.h"
 
 #include <signal.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/mem.h"
 #include "driver/end/teardown.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
@@ -14,24 +12,9 @@
 #include "output/terminal.h"
 
 struct suspension {
-    struct job *job;
     bool wanted;  /* SUSPEND was sent; the launcher stops when all agents have answered */
     int answered; /* nodes */
 };
-
-static int open_part(struct job *job, struct error *err)
-{
-    (void)err;
-    struct suspension *suspension = mem_alloc(sizeof(*suspension));
-    *suspension = (struct suspension){.job = job};
-    job->own[PART_suspension] = suspension;
-    return 0;
-}
-
-static void close_part(struct job *job)
-{
-    free(job_part(job, suspension));
-}
 
 /* Stops or restarts the time limits of the job, if a reason has come or gone. */
 static void pause_limits(struct job *job)
@@ -46,7 +29,7 @@ static void pause_limits(struct job *job)
         job->times.paused_ms = 0;
     }
     KIND_TELL(job, pause, paused);
-    time_limit_pause(job_part(job, time_limit), paused);
+    time_limit_pause(job, paused);
     teardown_pause(job, paused);
 }
 
@@ -57,10 +40,9 @@ static void suspend_links(const struct job *job, bool suspended)
 }
 
 /* All workers have stopped: now the launcher stops. */
-static void stop_ourselves(struct suspension *suspension)
+static void stop_ourselves(struct job *job)
 {
-    struct job *job = suspension->job;
-    suspension->wanted = false;
+    job_part(job, suspension)->wanted = false;
     terminal_restore(job_part(job, terminal));
     int64_t since = clock_mono_ms();
     raise(SIGSTOP);
@@ -68,19 +50,19 @@ static void stop_ourselves(struct suspension *suspension)
     terminal_raw_again(job_part(job, terminal));
 }
 
-static void look(struct suspension *suspension)
+static void look(struct job *job)
 {
-    const struct job *job = suspension->job;
+    const struct suspension *suspension = job_part(job, suspension);
     int alive = 0;
     for (int i = 0; i < job->node_count; i++)
         alive += node_link_alive(job->nodes[i]);
     if (suspension->wanted && suspension->answered >= alive)
-        stop_ourselves(suspension);
+        stop_ourselves(job);
 }
 
-void suspension_begin(struct suspension *suspension)
+void suspension_begin(struct job *job)
 {
-    struct job *job = suspension->job;
+    struct suspension *suspension = job_part(job, suspension);
     if (suspension->wanted)
         return;
     suspension->wanted = true;
@@ -90,13 +72,12 @@ void suspension_begin(struct suspension *suspension)
     events_job(job, "job_suspended");
     suspend_links(job, true);
     job_send_all(job, FRAME_SUSPEND, NULL);
-    look(suspension);
+    look(job);
 }
 
-void suspension_end(struct suspension *suspension)
+void suspension_end(struct job *job)
 {
-    struct job *job = suspension->job;
-    suspension->wanted = false;
+    job_part(job, suspension)->wanted = false;
     terminal_raw_again(
         job_part(job, terminal)); /* the job may have been continued in the background */
     suspend_links(job, false);
@@ -106,10 +87,10 @@ void suspension_end(struct suspension *suspension)
     events_job(job, "job_resumed");
 }
 
-void suspension_debugged(struct suspension *suspension, bool debugged)
+void suspension_debugged(struct job *job, bool debugged)
 {
-    suspension->job->times.debugged = debugged;
-    pause_limits(suspension->job);
+    job->times.debugged = debugged;
+    pause_limits(job);
 }
 
 /* SUSPENDED: an agent has stopped its workers. */
@@ -117,11 +98,11 @@ static int answered(struct job *job, struct node_link *node, const struct agent_
 {
     (void)node, (void)frame;
     job_part(job, suspension)->answered++;
-    look(job_part(job, suspension));
+    look(job);
     return 0;
 }
 
 static const struct part_frame frames[] = {
     {FRAME_SUSPENDED, {answered, NULL, EPOCHS_ALL, NODE_STARTING, false}}, {0}};
 const struct driver_part suspension_part = {
-    .name = "suspension", .open = open_part, .close = close_part, .frames = frames};
+    .name = "suspension", .size = sizeof(struct suspension), .frames = frames};

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/run/run.h"
 
-#include <stdlib.h>
-
 #include "base/mem.h"
 #include "base/status.h"
 #include "driver/end/teardown.h"
 #include "driver/job/part.h"
 
 struct time_limit {
-    struct job *job;
     struct loop_timer *timer; /* until the limit */
     int64_t begun_ms;         /* as job_running_ms() counts */
     bool passed;
@@ -31,8 +28,8 @@ static void collected(void *context)
 
 static void passed(void *context)
 {
-    struct time_limit *limit = context;
-    struct job *job = limit->job;
+    struct job *job = context;
+    struct time_limit *limit = job_part(job, time_limit);
     job_advance_now(job);
     if (job->state != JOB_RUNNING || limit->passed)
         return;
@@ -46,23 +43,18 @@ static void passed(void *context)
 static int open_part(struct job *job, struct error *err)
 {
     (void)err;
-    struct time_limit *limit = mem_alloc(sizeof(*limit));
-    *limit = (struct time_limit){.job = job};
-    limit->timer = loop_timer_create(job->loop, passed, limit);
-    job->own[PART_time_limit] = limit;
+    job_part(job, time_limit)->timer = loop_timer_create(job->loop, passed, job);
     return 0;
 }
 
 static void close_part(struct job *job)
 {
-    struct time_limit *limit = job_part(job, time_limit);
-    loop_timer_destroy(limit->timer);
-    free(limit);
+    loop_timer_destroy(job_part(job, time_limit)->timer);
 }
 
-void time_limit_begin(struct time_limit *limit)
+void time_limit_begin(struct job *job)
 {
-    const struct job *job = limit->job;
+    struct time_limit *limit = job_part(job, time_limit);
     limit->begun_ms = job_running_ms(job);
     if (job->settings->timeout > 0)
         loop_timer_set(limit->timer, job->settings->timeout);
@@ -73,9 +65,9 @@ static void ending(struct job *job)
     loop_timer_clear(job_part(job, time_limit)->timer);
 }
 
-void time_limit_pause(struct time_limit *limit, bool paused)
+void time_limit_pause(struct job *job, bool paused)
 {
-    const struct job *job = limit->job;
+    const struct time_limit *limit = job_part(job, time_limit);
     bool runs = job->state == JOB_RUNNING && job->settings->timeout > 0;
     if (paused)
         loop_timer_clear(limit->timer);
@@ -84,5 +76,8 @@ void time_limit_pause(struct time_limit *limit, bool paused)
                        job->settings->timeout - (job_running_ms(job) - limit->begun_ms));
 }
 
-const struct driver_part time_limit_part = {
-    .name = "time_limit", .open = open_part, .close = close_part, .ending = ending};
+const struct driver_part time_limit_part = {.name = "time_limit",
+                                            .size = sizeof(struct time_limit),
+                                            .open = open_part,
+                                            .close = close_part,
+                                            .ending = ending};

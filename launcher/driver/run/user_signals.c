@@ -306,8 +306,8 @@ static void got_signal(void *context, int signal, int sender)
     struct job *job = context;
     switch (signal) {
     case SIGCHLD: reaper_collect(job->reaper); break;
-    case SIGTSTP: suspension_begin(job_part(job, suspension)); break;
-    case SIGCONT: suspension_end(job_part(job, suspension)); break;
+    case SIGTSTP: suspension_begin(job); break;
+    case SIGCONT: suspension_end(job); break;
     case SIGWINCH: window_changed(job); break;
     case SIGTTIN:
     case SIGTTOU: break; /* only blocked, so that a background job is not stopped */
@@ -366,21 +366,14 @@ static int open_part(struct job *job, struct error *err)
         if (is_wanted(job, signal))
             list[count++] = signal;
     }
-    struct user_signals *signals = mem_alloc(sizeof(*signals));
+    struct user_signals *signals = job_part(job, user_signals);
     signals->watch = loop_signals_create(job->loop, list, got_signal, job, err);
-    if (signals->watch == NULL) {
-        free(signals);
-        return -1;
-    }
-    job->own[PART_user_signals] = signals;
-    return 0;
+    return signals->watch == NULL ? -1 : 0;
 }
 
 static void close_part(struct job *job)
 {
-    struct user_signals *signals = job_part(job, user_signals);
-    loop_signals_destroy(signals->watch);
-    free(signals);
+    loop_signals_destroy(job_part(job, user_signals)->watch);
 }
 
 static const struct part_frame frames[] = {
@@ -391,6 +384,7 @@ static const struct part_frame frames[] = {
 static const struct control_rule requests[] = {{"stop", stop}, {"signal", send_signal}, {NULL}};
 
 const struct driver_part user_signals_part = {.name = "user_signals",
+                                              .size = sizeof(struct user_signals),
                                               .open = open_part,
                                               .close = close_part,
                                               .frames = frames,

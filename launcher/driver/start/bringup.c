@@ -257,7 +257,7 @@ int bringup_ready(struct job *job, struct node_link *node, const struct agent_fr
 void bringup_start(struct bringup *bringup)
 {
     struct job *job = bringup->job;
-    call_progress_end(job_part(job, call_progress));
+    call_progress_end(job);
     loop_timer_clear(bringup->limit);
     for (int i = 0; i < job->plan->node_count; i++)
         handshake_send_start(job, job->places[i], job->epoch);

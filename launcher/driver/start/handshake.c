@@ -120,5 +120,5 @@ void handshake_running(struct job *job)
     job->state = JOB_RUNNING;
     job->times.started_ns = clock_mono_ns();
     events_job(job, "job_running");
-    time_limit_begin(job_part(job, time_limit));
+    time_limit_begin(job);
 }

@@ -102,7 +102,7 @@ static void connected(void *context)
 /* All hosts that can be asked have answered. */
 static void looked(struct check_job *check)
 {
-    call_progress_end(job_part(check->job, call_progress));
+    call_progress_end(check->job);
     loop_timer_clear(check->start_limit);
     check->probe =
         check_probe_begin(check->job, &check->result, check->request->net, connected, check);

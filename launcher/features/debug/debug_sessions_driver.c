@@ -59,7 +59,7 @@ static void look_at_clock(struct debug *debug)
                     job->ranks.records[session->on.seat].state == RANK_RUNNING);
     on = on && job->state == JOB_RUNNING;
     if (on != job->times.debugged)
-        suspension_debugged(job_part(job, suspension), on);
+        suspension_debugged(job, on);
 }
 
 static void destroy(struct session *session)

@@ -51,7 +51,7 @@ static int open_start(void **state)
         .ranks = 3, .raw_seat = -1, .out_fd = start.f->sink, .err_fd = start.side};
     output_destroy(job->output, 10000);
     job->output = output_create(job->loop, &config, &ops, NULL, NULL);
-    call_progress_part.open(job, NULL);
+    part_open(job, PART_call_progress, &call_progress_part, NULL);
     start.watch = loop_fd_create(job->loop, start.terminal, terminal_has, &start);
     loop_fd_watch(start.watch, LOOP_READ);
     *state = &start;
@@ -62,7 +62,7 @@ static int close_start(void **state)
 {
     struct start *start = *state;
     void *fixture = start->f;
-    call_progress_part.close(&start->f->job);
+    part_close(&start->f->job, PART_call_progress, &call_progress_part);
     loop_fd_destroy(start->watch);
     close(start->terminal);
     close(start->side);
@@ -84,7 +84,7 @@ static void test_line(void **state)
     struct job *job = &start->f->job;
     job->nodes[0]->stage = STAGE_WAITING;
     job->nodes[1]->stage = STAGE_AUTH;
-    call_progress_begin(job_part(job, call_progress));
+    call_progress_begin(job);
     expect_shown(start, "connecting 0/2 hosts, slowest: b (auth)");
     job->nodes[0]->state = NODE_STARTING; /* it is not waiting for its turn */
     job->nodes[1]->state = NODE_UP;
@@ -98,7 +98,7 @@ static void test_line(void **state)
     job->nodes_ready = 2;
     expect_shown(start, "preparing 2/2 hosts");
     assert_null(strstr(start->seen, "slowest"));
-    call_progress_end(job_part(job, call_progress));
+    call_progress_end(job);
     for (int i = 0; i < 3; i++) { /* what is still there is written again below each message */
         output_message(job->output, LOG_NOTICE, "all is well");
         expect_shown(start, "all is well");

@@ -28,7 +28,7 @@ static int open_late(void **state)
     late = (struct late){.f = *state};
     late.request = (struct plan_request){.hosts = &late.hosts, .apps = &late.f->apps};
     late.f->request.late = &late.request;
-    teardown_part.open(&late.f->job, NULL);
+    part_open(&late.f->job, PART_teardown, &teardown_part, NULL);
     for (int i = 0; i < late.f->job.node_count; i++)
         late.f->job.nodes[i]->state = NODE_UP;
     *state = &late;
@@ -41,7 +41,7 @@ static int close_late(void **state)
     void *fixture = late->f;
     hosts_destroy(&late->hosts);
     plan_destroy(late->plan);
-    teardown_part.close(&late->f->job);
+    part_close(&late->f->job, PART_teardown, &teardown_part);
     exit_outside_clear(&late->f->job.outside);
     return teardown(&fixture);
 }

@@ -121,7 +121,7 @@ static int setup(void **state)
                          .log = {LOG_DEBUG, say, &f.said}};
     for (int i = 0; i < AGENTS; i++)
         add_node(&f, i);
-    orphans_part.open(&f.job, NULL);
+    part_open(&f.job, PART_orphans, &orphans_part, NULL);
     *state = &f;
     return 0;
 }
@@ -129,7 +129,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    orphans_part.close(&f->job);
+    part_close(&f->job, PART_orphans, &orphans_part);
     close(f->hold[1]);
     helper_loop_expect_idle(&f->own);
     for (int i = 0; i < AGENTS; i++) {
@@ -200,7 +200,7 @@ static void test_many_are_lost_at_once(void **state)
 {
     struct fixture *f = *state;
     for (int i = 0; i < LOST; i++)
-        orphans_sweep(job_part(&f->job, orphans));
+        orphans_sweep(&f->job);
     assert_int_equal(sweeps(f), 0);
     run_turns(f->own.loop, TURNS);
     assert_in_range(sweeps(f), 1, TURNS + 1);
@@ -219,7 +219,7 @@ static void test_they_are_lost_in_turn(void **state)
     }
     for (int i = 0; i < LOST; i++) {
         f->job.nodes[i]->link = links[i];
-        orphans_sweep(job_part(&f->job, orphans));
+        orphans_sweep(&f->job);
         run_turns(f->own.loop, 1);
     }
     expect_only_live_ones(f);
@@ -234,7 +234,7 @@ static void test_helpers(void **state)
     helpers_adopt(f->own.helpers, f->agents[0]);          /* lost */
     helpers_adopt(f->own.helpers, f->agents[AGENTS - 1]); /* no node's process now */
     other->stream.pid = 0;
-    orphans_sweep(job_part(&f->job, orphans));
+    orphans_sweep(&f->job);
     expect_only_live_ones(f);
 }
 
@@ -248,7 +248,7 @@ static void test_the_end(void **state)
         while (node_link_alive(f->job.nodes[i]))
             run_turns(f->own.loop, 1);
     }
-    assert_true(orphans_end(job_part(&f->job, orphans), RUN_LIMIT_MS));
+    assert_true(orphans_end(&f->job, RUN_LIMIT_MS));
     assert_int_equal(running(f, 0, AGENTS), 0);
     assert_false(reaper_has_children());
 }

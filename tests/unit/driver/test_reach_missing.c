@@ -19,8 +19,8 @@ static int open_reach(void **state)
     if (setup(state) < 0)
         return -1;
     struct fixture *f = *state;
-    call_progress_part.open(&f->job, NULL);
-    reach_part.open(&f->job, NULL);
+    part_open(&f->job, PART_call_progress, &call_progress_part, NULL);
+    part_open(&f->job, PART_reach, &reach_part, NULL);
     for (int i = 0; i < f->job.node_count; i++)
         reach_add_node(job_part(&f->job, reach), f->job.nodes[i], &f->plan->nodes[i].traits);
     return 0;
@@ -29,8 +29,8 @@ static int open_reach(void **state)
 static int close_reach(void **state)
 {
     struct fixture *f = *state;
-    reach_part.close(&f->job);
-    call_progress_part.close(&f->job);
+    part_close(&f->job, PART_reach, &reach_part);
+    part_close(&f->job, PART_call_progress, &call_progress_part);
     return teardown(state);
 }
 

@@ -32,14 +32,14 @@ static int open_end(void **state)
     struct fixture *f = *state;
     kind = (struct job_kind){.has_workers = true, .verdict = of_the_kind, .role = role};
     f->job.kind = &kind;
-    warning_part.open(&f->job, NULL);
+    part_open(&f->job, PART_warning, &warning_part, NULL);
     return job_part(&f->job, warning) == NULL ? -1 : 0;
 }
 
 static int close_end(void **state)
 {
     struct fixture *f = *state;
-    warning_part.close(&f->job);
+    part_close(&f->job, PART_warning, &warning_part);
     exit_outside_clear(&f->job.outside);
     return teardown(state);
 }
