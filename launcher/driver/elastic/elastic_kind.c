@@ -95,7 +95,7 @@ static int create(struct job *job, struct error *err)
     parts->hub = elastic_hub_create(job, &config, &ops, own);
     parts->epoch = elastic_epoch_create(parts->hub);
     parts->story = elastic_story_create(job);
-    parts->rendezvous = elastic_rendezvous_create(parts->hub, parts->story);
+    parts->rendezvous = elastic_rendezvous_create(parts->hub);
     const char *probe = job->settings->preempt_probe;
     if (probe != NULL && words_split(probe, &own->probe, err) < 0)
         return -1;

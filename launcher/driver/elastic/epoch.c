@@ -218,7 +218,7 @@ void elastic_epoch_advance(struct elastic_epoch *epoch)
 void elastic_epoch_prepare(struct elastic_epoch *epoch, const struct elastic_plan *plan)
 {
     struct job *job = epoch->job;
-    job_mpi_end_epoch(job_part(job, job_mpi)); /* it borrows the old plan */
+    job_mpi_end_epoch(job); /* it borrows the old plan */
     elastic_launch_take(&epoch->next, job, plan);
     job->plan = epoch->next.plan;
     job->epoch = plan->epoch;
@@ -272,9 +272,9 @@ void elastic_epoch_start(struct elastic_epoch *epoch, const struct elastic_plan 
     for (int i = 0; i < plan->size; i++)
         seat_member(job, &plan->members[i], plan->epoch);
     if (plan->repairs)
-        job_rendezvous_repair(job_part(job, job_rendezvous));
+        job_rendezvous_repair(job);
     else
-        job_rendezvous_begin(job_part(job, job_rendezvous));
+        job_rendezvous_begin(job);
     if (job->state < JOB_RUNNING)
         first_start(job);
     else

@@ -148,9 +148,8 @@ void elastic_story_report(const struct elastic_story *story, const struct elasti
 
 struct elastic_rendezvous;
 
-/* Both are borrowed. The rendezvous of the job calls it from now on. */
-struct elastic_rendezvous *elastic_rendezvous_create(struct elastic_hub *hub,
-                                                     struct elastic_story *story);
+/* The rendezvous of the job calls it from now on. */
+struct elastic_rendezvous *elastic_rendezvous_create(struct elastic_hub *hub);
 void elastic_rendezvous_destroy(struct elastic_rendezvous *rendezvous); /* accepts NULL */
 
 /* The answer to a worker that rejoins. `member` NULL: it is no longer part of the job. */

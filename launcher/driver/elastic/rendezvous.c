@@ -51,7 +51,6 @@ struct kept_request {
 struct elastic_rendezvous {
     struct job *job;
     struct elastic_hub *hub;
-    struct elastic_story *story;
     struct registered *registrations; /* by seat */
     size_t seats;
     struct rejoin_asker *askers;
@@ -160,7 +159,7 @@ static void register_worker(struct elastic_rendezvous *own, struct rendezvous_so
 static void take_request(void *context, struct rendezvous_source source,
                          const struct rendezvous_request *request)
 {
-    struct elastic_rendezvous *own = context;
+    struct elastic_rendezvous *own = elastic_parts_of(context)->rendezvous;
     int local_rank = 0;
     bool known = parse_key(own, source, request->key, &local_rank) == 0;
     bool registers =
@@ -188,7 +187,7 @@ static void take_request(void *context, struct rendezvous_source source,
 
 static void dropped(void *context, struct rendezvous_source source)
 {
-    struct elastic_rendezvous *own = context;
+    struct elastic_rendezvous *own = elastic_parts_of(context)->rendezvous;
     for (size_t i = 0; i < own->asker_count; i++) {
         struct rejoin_asker *asker = &own->askers[i];
         if (!asker->waits || asker->source.node != source.node || asker->source.id != source.id)
@@ -309,7 +308,7 @@ static void tell(void *context)
 static bool joins(void *context, struct rendezvous_source source,
                   const struct rendezvous_request *request)
 {
-    struct elastic_rendezvous *own = context;
+    struct elastic_rendezvous *own = elastic_parts_of(context)->rendezvous;
     const struct elastic *core = elastic_hub_core(own->hub);
     int seat = seat_of(core, rank_of(request), (int)source.node);
     if (seat < 0)
@@ -346,7 +345,7 @@ void elastic_rendezvous_admit(struct elastic_rendezvous *own)
                                              .key = kept->key,
                                              .body = kept->length > 0 ? kept->body : NULL,
                                              .length = kept->length};
-        job_rendezvous_again(job_part(own->job, job_rendezvous), kept->source, &request);
+        job_rendezvous_again(own->job, kept->source, &request);
         clear(kept);
     }
 }
@@ -355,33 +354,31 @@ void elastic_rendezvous_admit(struct elastic_rendezvous *own)
 
 static void met(void *context)
 {
-    const struct elastic_rendezvous *own = context;
-    elastic_story_met(own->story, elastic_facts(elastic_hub_core(own->hub)),
-                      job_running_ms(own->job));
+    const struct elastic_parts *parts = elastic_parts_of(context);
+    elastic_story_met(parts->story, elastic_facts(elastic_hub_core(parts->hub)),
+                      job_running_ms(context));
 }
 
 static void stuck(void *context, int rank, bool at_gate)
 {
-    const struct elastic_rendezvous *own = context;
-    const struct elastic_plan *plan = elastic_plan(elastic_hub_core(own->hub));
+    struct elastic_hub *hub = elastic_parts_of(context)->hub;
+    const struct elastic_plan *plan = elastic_plan(elastic_hub_core(hub));
     if (plan != NULL && rank < plan->size)
-        elastic_hub_feed(own->hub, &(struct elastic_event){.kind = ELASTIC_STUCK,
-                                                           .seat = plan->members[rank].seat,
-                                                           .first = at_gate});
+        elastic_hub_feed(hub, &(struct elastic_event){.kind = ELASTIC_STUCK,
+                                                      .seat = plan->members[rank].seat,
+                                                      .first = at_gate});
 }
 
-struct elastic_rendezvous *elastic_rendezvous_create(struct elastic_hub *hub,
-                                                     struct elastic_story *story)
+struct elastic_rendezvous *elastic_rendezvous_create(struct elastic_hub *hub)
 {
+    static const struct rendezvous_store_ops ops = {.met = met,
+                                                    .stuck = stuck,
+                                                    .elastic = take_request,
+                                                    .elastic_dropped = dropped,
+                                                    .elastic_joins = joins};
     struct elastic_rendezvous *own = mem_alloc(sizeof(*own));
-    *own = (struct elastic_rendezvous){.job = elastic_hub_job(hub), .hub = hub, .story = story};
-    struct rendezvous_elastic calls = {.request = take_request,
-                                       .dropped = dropped,
-                                       .joins = joins,
-                                       .met = met,
-                                       .stuck = stuck,
-                                       .context = own};
-    job_rendezvous_take_elastic(job_part(own->job, job_rendezvous), &calls);
+    *own = (struct elastic_rendezvous){.job = elastic_hub_job(hub), .hub = hub};
+    job_rendezvous_take_elastic(own->job, &ops);
     return own;
 }
 
@@ -404,7 +401,7 @@ static void rank_gone(const struct elastic_rendezvous *own, int seat)
 {
     struct elastic_worker_facts facts = elastic_worker_facts(elastic_hub_core(own->hub), seat);
     if (facts.member)
-        job_rendezvous_rank_gone(job_part(own->job, job_rendezvous), facts.rank);
+        job_rendezvous_rank_gone(own->job, facts.rank);
 }
 
 void elastic_rendezvous_exited(struct elastic_rendezvous *own, int seat)

@@ -101,7 +101,7 @@ static void send_deadline(struct job *job, int64_t within_ms, int signal)
     job_send_all(job, FRAME_DEADLINE, &message.base);
 }
 
-static void pass_on(const struct warning *warning, int signal)
+void warning_pass_on(const struct warning *warning, int signal)
 {
     Hvdrun__Signal message = HVDRUN__SIGNAL__INIT;
     message.signal = signal_rules_sent(&warning->rules, signal);
@@ -143,7 +143,7 @@ static void begin_end(struct warning *warning, int signal, int64_t left_ms)
     events_signal(job, signal);
     say_end(warning, signal, left_ms);
     send_deadline(job, warning->times.workers_ms, signal);
-    pass_on(warning, signal);
+    warning_pass_on(warning, signal);
     loop_timer_set(warning->workers_time, warning->times.workers_ms);
     teardown_begin(job, 0, warning->times.workers_ms + warning->times.term_ms);
 }
@@ -162,14 +162,10 @@ static void workers_time_over(void *context)
 static void answer_term(struct warning *warning, const struct slurm_job *slurm)
 {
     bool slurms = slurm == NULL ? warning->signal != 0 : slurm_job_is_ousted(slurm);
-    if (warning->asked_about == 0) {
-        if (slurms)
-            begin_end(warning, SIGTERM, time_left_ms(warning, slurm));
-    } else if (slurms) {
+    if (slurms)
         begin_end(warning, SIGTERM, time_left_ms(warning, slurm));
-    } else {
+    else if (warning->asked_about != 0)
         PARTS_TELL(warning->job, user_ends, SIGTERM);
-    }
 }
 
 static void answer_warning(struct warning *warning, int signal, const struct slurm_job *slurm)
@@ -277,7 +273,7 @@ static void ask(struct warning *warning, int signal)
 static void only_warns(struct warning *warning, int signal)
 {
     events_signal(warning->job, signal);
-    pass_on(warning, signal);
+    warning_pass_on(warning, signal);
     int64_t now = clock_mono_ms();
     bool lately = warning->answered_ms != 0 && now - warning->answered_ms < ASK_AGAIN_MS;
     if (in_slurm(warning->job) && !is_asking(warning) && !lately &&
@@ -303,7 +299,7 @@ static bool warned(struct warning *warning, int signal)
     if (!first && signal_wants_end(signal))
         return false;
     if (!first)
-        pass_on(warning, signal);
+        warning_pass_on(warning, signal);
     else if (in_slurm(warning->job))
         ask(warning, signal);
     else
@@ -390,19 +386,15 @@ static int check_requeue(const struct job *job, struct error *err)
 
 static int open_part(struct job *job, struct error *err)
 {
-    struct warning *warning = mem_alloc(sizeof(*warning));
-    *warning = (struct warning){.job = job};
+    struct warning *warning = job_part(job, warning);
     const struct allocation *allocation = job->request->allocation;
     bool slurm = allocation != NULL && allocation->kind == ALLOCATION_SLURM;
-    if (signal_rules_from(job->settings, slurm, &warning->rules, err) < 0 ||
-        (warning->rules.requeue && check_requeue(job, err) < 0)) {
-        free(warning);
-        return -1;
-    }
+    warning->job = job;
     warning->workers_time = loop_timer_create(job->loop, workers_time_over, warning);
     warning->second_look = loop_timer_create(job->loop, second_look, warning);
-    job->own[PART_warning] = warning;
-    return 0;
+    if (signal_rules_from(job->settings, slurm, &warning->rules, err) < 0)
+        return -1;
+    return warning->rules.requeue ? check_requeue(job, err) : 0;
 }
 
 static void close_part(struct job *job)
@@ -411,7 +403,6 @@ static void close_part(struct job *job)
     stop_asking(warning);
     loop_timer_destroy(warning->workers_time);
     loop_timer_destroy(warning->second_look);
-    free(warning);
 }
 
 /* Only the verdict remains: no answer is awaited any longer. */
@@ -420,5 +411,9 @@ static void over(struct job *job)
     stop_asking(job_part(job, warning));
 }
 
-const struct driver_part warning_part = {
-    .name = "warning", .open = open_part, .close = close_part, .busy = busy, .over = over};
+const struct driver_part warning_part = {.name = "warning",
+                                         .size = sizeof(struct warning),
+                                         .open = open_part,
+                                         .close = close_part,
+                                         .busy = busy,
+                                         .over = over};

@@ -29,6 +29,9 @@ struct warning;
  * start. */
 const struct signal_rules *warning_rules(const struct warning *warning);
 
+/* The workers get the signal, or what the rules send instead. */
+void warning_pass_on(const struct warning *warning, int signal);
+
 /* Takes a new signal to the launcher. False: it has nothing to do with a warning. */
 bool warning_takes(struct warning *warning, int signal);
 

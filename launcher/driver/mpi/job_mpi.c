@@ -20,7 +20,6 @@
 #define MPI_MODEX_DATA_DATA 4
 
 struct job_mpi {
-    struct job *job;
     struct mpi_rounds *rounds; /* of the present epoch; made when the first step is entered */
     struct mpi_names *names;   /* likewise at the first request */
     struct mpi_asks asks;      /* likewise */
@@ -30,15 +29,15 @@ struct job_mpi {
 
 static void round_answer(void *context, int node, const struct mpi_answer *answer)
 {
-    struct job_mpi *part = context;
+    const struct job *job = context;
     Hvdrun__MpiCollected message = HVDRUN__MPI_COLLECTED__INIT;
     message.token = answer->token;
     message.problem = (char *)(answer->problem == NULL ? "" : answer->problem);
     message.round = answer->round;
     message.pmi1 = answer->pmi1;
     message.expanded = answer->expanded;
-    node_link_send_pieces(part->job->places[node], FRAME_MPI_COLLECTED, answer->epoch,
-                          &message.base, MPI_COLLECTED_DATA, answer->data);
+    node_link_send_pieces(job->places[node], FRAME_MPI_COLLECTED, answer->epoch, &message.base,
+                          MPI_COLLECTED_DATA, answer->data);
 }
 
 static bool is_gone(void *context, int rank)
@@ -51,8 +50,8 @@ static bool is_gone(void *context, int rank)
 /* A rank that exited with 0 ends nothing, but MPI does not notify the ranks that wait for it. */
 static void look_for_stuck(void *context)
 {
-    struct job_mpi *part = context;
-    struct job *job = part->job;
+    struct job *job = context;
+    struct job_mpi *part = job_part(job, job_mpi);
     int node = 0;
     int rank = 0;
     if (job->state != JOB_RUNNING || part->warned || mpi_rounds_pending(part->rounds) == 0)
@@ -68,24 +67,22 @@ static void look_for_stuck(void *context)
     loop_timer_set(part->look, LOOK_MS);
 }
 
-static int open_part(struct job *job, struct error *err)
-{
-    (void)err;
-    struct job_mpi *part = mem_alloc(sizeof(*part));
-    part->job = job;
-    job->own[PART_job_mpi] = part;
-    return 0;
-}
-
-void job_mpi_end_epoch(struct job_mpi *part)
+/* It can be used again, as at its start. */
+static void clear(struct job_mpi *part)
 {
     mpi_rounds_destroy(part->rounds);
     part->rounds = NULL;
     mpi_names_destroy(part->names); /* its ranks published for themselves */
     part->names = NULL;
     mpi_asks_clear(&part->asks);
-    for (int i = 0; i < part->job->node_count; i++)
-        node_link_drop_pieces(part->job->nodes[i], part->job->epoch);
+}
+
+void job_mpi_end_epoch(struct job *job)
+{
+    struct job_mpi *part = job_part(job, job_mpi);
+    clear(part);
+    for (int i = 0; i < job->node_count; i++)
+        node_link_drop_pieces(job->nodes[i], job->epoch);
     part->warned = false;
     if (part->look != NULL)
         loop_timer_clear(part->look);
@@ -93,68 +90,53 @@ void job_mpi_end_epoch(struct job_mpi *part)
 
 static void close_part(struct job *job)
 {
-    struct job_mpi *part = job_part(job, job_mpi);
-    loop_timer_destroy(part->look);
-    mpi_rounds_destroy(part->rounds);
-    mpi_names_destroy(part->names);
-    mpi_asks_clear(&part->asks);
-    free(part);
+    loop_timer_destroy(job_part(job, job_mpi)->look);
+    clear(job_part(job, job_mpi));
 }
 
-/* The ranks of an epoch: how many, and the first of them. */
-static int ranks_of_epoch(const struct job *job, uint32_t epoch, int *first)
-{
-    int count = 0, seat = 0;
-    while (seat < job->ranks.size && job->ranks.records[seat].epoch != epoch)
-        seat++;
-    *first = seat;
-    for (; seat < job->ranks.size && job->ranks.records[seat].epoch == epoch; seat++)
-        count++;
-    return count;
-}
-
-/* All ranks of a world that was spawned. The caller frees them. */
+/* All ranks of a world that was spawned: the seats of its epoch. The caller frees them. */
 static uint32_t *ranks_of_world(const struct job *job, uint32_t epoch, size_t *count)
 {
-    int first = 0, size = ranks_of_epoch(job, epoch, &first);
-    uint32_t *ranks = mem_array((size_t)size + 1, sizeof(*ranks));
-    for (int i = 0; i < size; i++)
-        ranks[i] = (uint32_t)(first + i);
-    *count = (size_t)size;
+    uint32_t *ranks = mem_array((size_t)job->ranks.size + 1, sizeof(*ranks));
+    *count = 0;
+    for (int seat = 0; seat < job->ranks.size; seat++) {
+        if (job->ranks.records[seat].epoch == epoch)
+            ranks[(*count)++] = (uint32_t)seat;
+    }
     return ranks;
 }
 
-static void open_rounds(struct job_mpi *part)
+static void open_rounds(struct job *job)
 {
-    const struct job *job = part->job;
+    struct job_mpi *part = job_part(job, job_mpi);
     if (part->rounds != NULL)
         return;
     if (part->look == NULL)
-        part->look = loop_timer_create(job->loop, look_for_stuck, part);
+        part->look = loop_timer_create(job->loop, look_for_stuck, job);
     int64_t direct = job->settings->mpi_direct;
     struct mpi_limits limits = {.round = FRAME_MPI_DATA_MAX,
                                 .all = WAITING_BYTES_MAX,
                                 .shrink = (size_t)job->settings->mpi_compress << 10,
                                 .demand = direct < 0 ? SIZE_MAX : (size_t)direct << 20};
-    part->rounds = mpi_rounds_create(job->plan, &limits, round_answer, part);
+    part->rounds = mpi_rounds_create(job->plan, &limits, round_answer, job);
     for (int i = 0; i < job->plan->node_count; i++) {
         if (!node_link_alive(job->places[i]))
             mpi_rounds_node_lost(part->rounds, i);
     }
-    PARTS_TELL(part->job, steps_begin);
+    PARTS_TELL(job, steps_begin);
 }
 
-void job_mpi_grow(struct job_mpi *part, const struct plan *plan)
+void job_mpi_grow(struct job *job, const struct plan *plan)
 {
-    open_rounds(part);
-    mpi_rounds_grow(part->rounds, plan);
+    open_rounds(job);
+    mpi_rounds_grow(job_part(job, job_mpi)->rounds, plan);
 }
 
 static int take_collect(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     struct job_mpi *part = job_part(job, job_mpi);
     const Hvdrun__MpiCollect *message = frame->message;
-    open_rounds(part);
+    open_rounds(job);
     bool waiting = mpi_rounds_pending(part->rounds) > 0;
     bool of_world = message->n_ranks == 0 && frame->epoch != job->epoch;
     size_t count = message->n_ranks;
@@ -317,7 +299,7 @@ static const struct part_frame frames[] = {
     FRAME(FRAME_MPI_SIGNAL, take_signal, mpi_signal),
     {0}};
 const struct driver_part job_mpi_part = {.name = "job_mpi",
-                                         .open = open_part,
+                                         .size = sizeof(struct job_mpi),
                                          .close = close_part,
                                          .frames = frames,
                                          .node_lost = node_lost};

@@ -19,13 +19,11 @@
 
 /* job_mpi.c composes the others. */
 
-struct job_mpi;
-
 /* The job gets more ranks: job->plan will be this one, which begins with the present one. */
-void job_mpi_grow(struct job_mpi *part, const struct plan *plan);
+void job_mpi_grow(struct job *job, const struct plan *plan);
 
 /* All ranks of the epoch have ended. Call it before the plan is freed. */
-void job_mpi_end_epoch(struct job_mpi *part);
+void job_mpi_end_epoch(struct job *job);
 
 /* names.c: what MPI ranks on several nodes publish for each other: the store, fed with MPI_STORE
  * frames. */

@@ -274,14 +274,6 @@ static json_t *send_signal(void *context, const struct control_asked *asked, str
     return control_accepted(send_to(context, number, by, ranks, err));
 }
 
-static void pass_on(struct job *job, int signal)
-{
-    Hvdrun__Signal message = HVDRUN__SIGNAL__INIT;
-    message.signal = signal_rules_sent(warning_rules(job_part(job, warning)), signal);
-    events_signal(job, signal);
-    job_send_all(job, FRAME_SIGNAL, &message.base);
-}
-
 static void window_changed(struct job *job)
 {
     Hvdrun__WindowSize message = HVDRUN__WINDOW_SIZE__INIT;
@@ -294,10 +286,12 @@ static void news(struct job *job, int signal)
 {
     if (warning_takes(job_part(job, warning), signal) || (signal == SIGHUP && hangup_takes(job)))
         return;
-    if (signal_wants_end(signal))
+    if (signal_wants_end(signal)) {
         user_ends(job, signal);
-    else
-        pass_on(job, signal);
+        return;
+    }
+    events_signal(job, signal);
+    warning_pass_on(job_part(job, warning), signal);
 }
 
 static void got_signal(void *context, int signal, int sender)

@@ -157,9 +157,9 @@ static void follow_plan(struct job *job)
 /* A rank has spawned others: job->plan will be this one. */
 static void grow(struct job *job, const struct plan *plan)
 {
-    job_rendezvous_open(job_part(job, job_rendezvous)); /* for the first world */
+    job_rendezvous_open(job); /* for the first world */
     exit_policy_grow(of(job)->policy, plan);
-    job_mpi_grow(job_part(job, job_mpi), plan);
+    job_mpi_grow(job, plan);
 }
 
 static int create(struct job *job, struct error *err)
@@ -340,7 +340,7 @@ static void exited(struct job *job, const struct exit_event *event)
 {
     struct exit_policy *policy = of(job)->policy;
     const struct rank_record *record = &job->ranks.records[event->seat];
-    job_rendezvous_rank_gone(job_part(job, job_rendezvous), event->seat);
+    job_rendezvous_rank_gone(job, event->seat);
     cause_wait_exited(of(job)->wait, event->seat);
     end_if(job,
            record->exec_failed ? exit_policy_ended(policy, FACT_NOT_EXECUTED, event, record->text)

@@ -14,19 +14,12 @@ struct progress_list {
     int count;
 };
 
-struct progress_list *progress_list_create(void)
+static void close_part(struct job *job)
 {
-    return mem_alloc(sizeof(struct progress_list));
-}
-
-void progress_list_destroy(struct progress_list *list)
-{
-    if (list == NULL)
-        return;
+    struct progress_list *list = job_part(job, progress_list);
     for (int i = 0; i < list->count; i++)
         progress_clear(&list->items[i].progress);
     free(list->items);
-    free(list);
 }
 
 static void make_room(struct progress_list *list, int seat)
@@ -74,10 +67,9 @@ static bool is_better(const struct progress_report *report, const struct progres
 /* Workers that took part in the present epoch; others have left the job. */
 int rank_progress_of_job(const struct job *job)
 {
+    const struct progress_list *list = job_part(job, progress_list);
     int best = -1;
-    for (int seat = 0;
-         job_part(job, progress_list) != NULL && seat < job_part(job, progress_list)->count;
-         seat++) {
+    for (int seat = 0; list != NULL && seat < list->count; seat++) {
         const struct progress_report *report = rank_progress(job, seat);
         if (report == NULL || !job_epoch_runs(job, job->ranks.records[seat].joined))
             continue;
@@ -136,21 +128,11 @@ static int take_progress(struct job *job, struct node_link *node, const struct a
     return 0;
 }
 
-static int open_part(struct job *job, struct error *err)
-{
-    (void)err;
-    job->own[PART_progress_list] = progress_list_create();
-    return 0;
-}
-
-static void close_part(struct job *job)
-{
-    progress_list_destroy(job_part(job, progress_list));
-}
-
 static const struct part_frame frames[] = {
     {FRAME_PROGRESS,
      {take_progress, &hvdrun__progress__descriptor, EPOCHS_ALL, NODE_RUNNING, false}},
     {0}};
-const struct driver_part progress_list_part = {
-    .name = "progress_list", .open = open_part, .close = close_part, .frames = frames};
+const struct driver_part progress_list_part = {.name = "progress_list",
+                                               .size = sizeof(struct progress_list),
+                                               .close = close_part,
+                                               .frames = frames};

@@ -20,9 +20,6 @@ struct progress_report {
     uint64_t reports; /* of this worker */
 };
 
-struct progress_list *progress_list_create(void);
-void progress_list_destroy(struct progress_list *list); /* accepts NULL */
-
 /* Takes what `progress` owns. */
 void progress_list_take(struct progress_list *list, int seat, uint32_t epoch, int64_t when_ns,
                         struct progress *progress);

@@ -31,7 +31,7 @@ static int begin(void **state)
     kind = *f->job.kind;
     kind.progressed = progressed;
     f->job.kind = &kind;
-    f->job.own[PART_progress_list] = progress_list_create();
+    part_open(&f->job, PART_progress_list, &progress_list_part, NULL);
     heard_of = 0;
     return 0;
 }
@@ -39,7 +39,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     struct fixture *f = *state;
-    progress_list_destroy(job_part(&f->job, progress_list));
+    part_close(&f->job, PART_progress_list, &progress_list_part);
     return teardown(state);
 }
 

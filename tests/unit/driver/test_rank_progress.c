@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "driver/job/job.h"
+#include "driver/job/part.h"
 #include "driver/tell/json_text.h"
 #include "driver/tell/rank_progress.h"
 
@@ -28,7 +29,7 @@ static int setup(void **state)
         record->rank = seat;
         record->epoch = record->joined = 1;
     }
-    job->own[PART_progress_list] = progress_list_create();
+    part_open(job, PART_progress_list, &progress_list_part, NULL);
     *state = job;
     return 0;
 }
@@ -36,7 +37,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct job *job = *state;
-    progress_list_destroy(job_part(job, progress_list));
+    part_close(job, PART_progress_list, &progress_list_part);
     rank_table_destroy(&job->ranks);
     free(job);
     return 0;

@@ -66,7 +66,7 @@ static void test_sums(void **state)
     struct sampled *sampled = *state;
     struct fixture *f = sampled->f;
     f->job.state = JOB_RUNNING;
-    f->job.own[PART_progress_list] = progress_list_create();
+    part_open(&f->job, PART_progress_list, &progress_list_part, NULL);
     report(f, 0, 12.3456);
     agents_connect(&sampled->agents, 0);
     struct job_history *history = begin_history(f);
@@ -84,7 +84,7 @@ static void test_sums(void **state)
     expect_json(points_of(history, 2, 2), "[]");
     expect_json(points_of(history, 1000, 2), "[]");
     job_history_part.close(&f->job);
-    progress_list_destroy(job_part(&f->job, progress_list));
+    part_close(&f->job, PART_progress_list, &progress_list_part);
 }
 
 /* Its end has the last progress, once. */
@@ -92,7 +92,7 @@ static void test_the_end(void **state)
 {
     struct sampled *sampled = *state;
     struct fixture *f = sampled->f;
-    f->job.own[PART_progress_list] = progress_list_create();
+    part_open(&f->job, PART_progress_list, &progress_list_part, NULL);
     report(f, 0, 100);
     for (int rank = 0; rank < 3; rank++)
         exits(f, rank, false, 0, 7 * SECOND);
@@ -101,7 +101,7 @@ static void test_the_end(void **state)
     job_history_end(history);
     expect_json(points_of(history, 0, 1), "[{'ranks': 0, 'progress': 1.0}]");
     job_history_part.close(&f->job);
-    progress_list_destroy(job_part(&f->job, progress_list));
+    part_close(&f->job, PART_progress_list, &progress_list_part);
 }
 
 /* Nothing runs, or the agents leave: nobody is asked. */
