@@ -40,23 +40,9 @@ struct elastic_launch {
     struct prepare_epoch prepare;
 };
 
-static void plan_free(struct plan *plan)
-{
-    for (int i = 0; plan != NULL && i < plan->node_count; i++) {
-        free(plan->nodes[i].name);
-        host_traits_clear(&plan->nodes[i].traits);
-    }
-    if (plan != NULL) {
-        free(plan->nodes);
-        free(plan->ranks);
-        free(plan->ranks_by_node);
-    }
-    free(plan);
-}
-
 static void elastic_launch_destroy(struct elastic_launch *launch)
 {
-    plan_free(launch->plan);
+    plan_destroy(launch->plan);
     free(launch->places);
     free(launch->members);
     free(launch->ready);

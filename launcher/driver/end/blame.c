@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "driver/end/teardown.h"
 #include "driver/job/job_kind.h"
+#include "driver/job/part.h"
 #include "driver/tell/events.h"
 #include "model/exit/root_cause.h"
 
@@ -192,39 +194,21 @@ void blame_say(const struct job *job, int seat)
     200 /* for what the first rank wrote last, if a child keeps its stderr open */
 
 struct cause_wait {
-    struct job *job;
-    void (*over)(struct job *job);
     struct loop_timer *timer;
-    int first;    /* the rank that failed first; -1: it does not wait */
+    bool waits;
+    int first;    /* the rank that failed first */
     bool is_sure; /* that rank blames a peer */
 };
 
-static void time_over(void *context);
-
-struct cause_wait *cause_wait_create(struct job *job, void (*over)(struct job *job))
+void cause_wait_end(struct job *job)
 {
-    struct cause_wait *wait = mem_alloc(sizeof(*wait));
-    *wait = (struct cause_wait){.job = job, .over = over, .first = -1};
-    wait->timer = loop_timer_create(job->loop, time_over, wait);
-    return wait;
-}
-
-void cause_wait_destroy(struct cause_wait *wait)
-{
-    if (wait == NULL)
+    struct cause_wait *wait = job_part(job, cause_wait);
+    if (!wait->waits)
         return;
-    loop_timer_destroy(wait->timer);
-    free(wait);
-}
-
-void cause_wait_end(struct cause_wait *wait)
-{
-    if (wait->first < 0)
-        return;
-    wait->first = -1;
+    wait->waits = false;
     loop_timer_clear(wait->timer);
-    if (wait->job->state == JOB_RUNNING)
-        wait->over(wait->job);
+    if (job->state == JOB_RUNNING)
+        teardown_after_failure(job);
 }
 
 /* root_cause_comes() and root_cause_came() (model/exit/root_cause.h) */
@@ -241,10 +225,11 @@ static bool came(const struct job *job, int seat)
 }
 
 /* All of its output is there, as far as it will come in time. */
-static void take_first(struct cause_wait *wait)
+static void take_first(struct job *job)
 {
-    if (!comes(wait->job, wait->first)) {
-        cause_wait_end(wait);
+    struct cause_wait *wait = job_part(job, cause_wait);
+    if (!comes(job, wait->first)) {
+        cause_wait_end(job);
         return;
     }
     wait->is_sure = true;
@@ -254,46 +239,60 @@ static void take_first(struct cause_wait *wait)
 /* The ranks of a suspended job cannot end. */
 static void time_over(void *context)
 {
-    struct cause_wait *wait = context;
-    if (wait->job->times.suspended)
+    struct job *job = context;
+    const struct cause_wait *wait = job_part(job, cause_wait);
+    if (job->times.suspended)
         loop_timer_set(wait->timer, CAUSE_WAIT_MS);
     else if (wait->is_sure)
-        cause_wait_end(wait);
+        cause_wait_end(job);
     else
-        take_first(wait);
+        take_first(job);
 }
 
-static bool has_finished(const struct job *job, int rank)
+static int open_part(struct job *job, struct error *err)
 {
-    return job->ranks.records[rank].state == RANK_FINISHED;
+    (void)err;
+    job_part(job, cause_wait)->timer = loop_timer_create(job->loop, time_over, job);
+    return 0;
 }
 
-bool cause_wait_begin(struct cause_wait *wait, int rank)
+static void close_part(struct job *job)
 {
-    const struct job *job = wait->job;
-    bool finished = has_finished(job, rank);
+    loop_timer_destroy(job_part(job, cause_wait)->timer);
+}
+
+const struct driver_part cause_wait_part = {.name = "cause_wait",
+                                            .size = sizeof(struct cause_wait),
+                                            .open = open_part,
+                                            .close = close_part};
+
+bool cause_wait_begin(struct job *job, int rank)
+{
+    struct cause_wait *wait = job_part(job, cause_wait);
+    bool finished = job->ranks.records[rank].state == RANK_FINISHED;
     if (!may_follow(&job->ranks.records[rank]) || (finished && !comes(job, rank)))
         return false;
+    wait->waits = true;
     wait->first = rank;
     wait->is_sure = finished;
     loop_timer_set(wait->timer, finished ? CAUSE_WAIT_MS : OUTPUT_WAIT_MS);
     return true;
 }
 
-void cause_wait_exited(struct cause_wait *wait, int rank)
+void cause_wait_exited(struct job *job, int rank)
 {
-    if (wait->first >= 0 && rank != wait->first && came(wait->job, rank))
-        cause_wait_end(wait);
+    const struct cause_wait *wait = job_part(job, cause_wait);
+    if (wait->waits && rank != wait->first && came(job, rank))
+        cause_wait_end(job);
 }
 
-void cause_wait_finished(struct cause_wait *wait, int rank)
+void cause_wait_finished(struct job *job, int rank)
 {
-    if (wait->first < 0)
-        return;
-    const struct rank_table *ranks = &wait->job->ranks;
-    bool last = ranks->finished == ranks->size;
-    if (rank == wait->first && !wait->is_sure)
-        take_first(wait);
-    else if (last || (rank != wait->first && came(wait->job, rank)))
-        cause_wait_end(wait);
+    const struct cause_wait *wait = job_part(job, cause_wait);
+    if (wait->waits && rank == wait->first && !wait->is_sure)
+        take_first(job);
+    else if (job->ranks.finished == job->ranks.size)
+        cause_wait_end(job);
+    else
+        cause_wait_exited(job, rank);
 }

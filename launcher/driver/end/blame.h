@@ -29,16 +29,9 @@ void blame_refine(const struct job *job, struct verdict *verdict);
  * or another one wrote an error of its own. Nor does it wait if the first rank wrote nothing.
  */
 
-struct cause_wait;
-
-/* `over` is called once after each cause_wait_begin() that returned true, unless the end of the job
- * has begun meanwhile. */
-struct cause_wait *cause_wait_create(struct job *job, void (*over)(struct job *job));
-void cause_wait_destroy(struct cause_wait *wait); /* accepts NULL */
-
 /* This rank was the first that failed. False: there is nothing to wait for. */
-bool cause_wait_begin(struct cause_wait *wait, int rank);
+bool cause_wait_begin(struct job *job, int rank);
 
-void cause_wait_exited(struct cause_wait *wait, int rank);
-void cause_wait_finished(struct cause_wait *wait, int rank); /* its output is complete */
-void cause_wait_end(struct cause_wait *wait);                /* a node is lost */
+void cause_wait_exited(struct job *job, int rank);
+void cause_wait_finished(struct job *job, int rank); /* its output is complete */
+void cause_wait_end(struct job *job);                /* a node is lost */

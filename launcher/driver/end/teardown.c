@@ -131,7 +131,8 @@ void teardown_over(struct job *job)
     loop_timer_clear(job_part(job, teardown)->limit);
 }
 
-void teardown_pause(struct job *job, bool paused)
+/* After a pause, the agents get their full time again. */
+static void pause_limit(struct job *job, bool paused)
 {
     bool under_way = job->state == JOB_ENDING || job->state == JOB_CLOSING;
     if (paused)
@@ -141,5 +142,8 @@ void teardown_pause(struct job *job, bool paused)
                        teardown_grace(job, GRACE_AFTER_SIGNAL_MS) + CLOSE_LIMIT_MS);
 }
 
-const struct driver_part teardown_part = {
-    .name = "teardown", .size = sizeof(struct teardown), .open = open_part, .close = close_part};
+const struct driver_part teardown_part = {.name = "teardown",
+                                          .size = sizeof(struct teardown),
+                                          .open = open_part,
+                                          .close = close_part,
+                                          .pause = pause_limit};

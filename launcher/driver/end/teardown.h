@@ -37,8 +37,5 @@ void teardown_expect_quit(struct job *job, int64_t limit_ms);
 /* All agents have exited. */
 void teardown_over(struct job *job);
 
-/* The job was suspended or resumed. After that the agents get their full time again. */
-void teardown_pause(struct job *job, bool paused);
-
 /* Stops waiting for agents: the user has asked again after the workers were killed. */
 void teardown_give_up(struct job *job);

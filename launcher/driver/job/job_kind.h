@@ -22,10 +22,10 @@ struct job_kind {
     /* Start and end. `create` comes when all parts exist; -1: the job cannot start. */
     int (*create)(struct job *job, struct error *err);
     void (*begin)(struct job *job);
-    void (*advance)(struct job *job); /* something has changed (job_advance) */
-    void (*pause)(struct job *job, bool paused);
-    void (*ending)(struct job *job); /* the end has begun */
-    void (*over)(struct job *job);   /* all agents are gone */
+    void (*advance)(struct job *job);            /* something has changed (job_advance) */
+    void (*pause)(struct job *job, bool paused); /* beside those of the parts */
+    void (*ending)(struct job *job);             /* the end has begun */
+    void (*over)(struct job *job);               /* all agents are gone */
     void (*verdict)(const struct job *job,
                     struct verdict *out); /* at the end; may be called again */
     void (*report)(const struct job *job, struct json_t *root); /* adds its part */
@@ -53,6 +53,10 @@ struct job_kind {
     void (*lost)(struct job *job, struct node_link *node, const char *why);
     void (*gone)(struct job *job, struct node_link *node);  /* as agreed */
     void (*ended)(struct job *job, struct node_link *node); /* its workers have ended */
+
+    /* Ranks have spawned others: job->plan is about to be this one, which begins with the present
+     * one. It lives until the next call. */
+    void (*grow)(struct job *job, const struct plan *plan);
 
     /* A worker. Its record has been written; event->seat is its seat. */
     void (*started)(struct job *job, int seat);

@@ -89,6 +89,9 @@ struct driver_part { /* any function may be NULL */
      * job_advance() when it is time. */
     bool (*holds)(struct job *job, uint32_t epoch);
 
+    /* The job stands still, or goes on: so do the limits of its times. */
+    void (*pause)(struct job *job, bool paused);
+
     /* The end. `busy`: something of the part must end before the job can. */
     void (*user_ends)(struct job *job, int signal); /* a signal turns out to be the user's */
     void (*ending)(struct job *job);                /* it has begun, once */

@@ -56,7 +56,6 @@ void suspension_debugged(struct job *job, bool debugged);
  */
 
 void time_limit_begin(struct job *job); /* it runs */
-void time_limit_pause(struct job *job, bool paused);
 
 /*
  * stdin_feed.c: the standard input of the job. It is read only as far as the ranks that get it have

@@ -4,7 +4,6 @@
 #include <signal.h>
 
 #include "base/clock.h"
-#include "driver/end/teardown.h"
 #include "driver/job/job_kind.h"
 #include "driver/job/job_nodes.h"
 #include "driver/job/part.h"
@@ -29,8 +28,7 @@ static void pause_limits(struct job *job)
         job->times.paused_ms = 0;
     }
     KIND_TELL(job, pause, paused);
-    time_limit_pause(job, paused);
-    teardown_pause(job, paused);
+    PARTS_TELL(job, pause, paused);
 }
 
 static void suspend_links(const struct job *job, bool suspended)

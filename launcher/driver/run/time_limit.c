@@ -65,7 +65,7 @@ static void ending(struct job *job)
     loop_timer_clear(job_part(job, time_limit)->timer);
 }
 
-void time_limit_pause(struct job *job, bool paused)
+static void pause_limit(struct job *job, bool paused)
 {
     const struct time_limit *limit = job_part(job, time_limit);
     bool runs = job->state == JOB_RUNNING && job->settings->timeout > 0;
@@ -80,4 +80,5 @@ const struct driver_part time_limit_part = {.name = "time_limit",
                                             .size = sizeof(struct time_limit),
                                             .open = open_part,
                                             .close = close_part,
-                                            .ending = ending};
+                                            .ending = ending,
+                                            .pause = pause_limit};

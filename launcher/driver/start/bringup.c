@@ -42,19 +42,19 @@ static char *program_here_problem(const struct job *job, const struct node_link 
 #define SETTLE_MS 5000
 
 struct bringup {
-    struct job *job;
     struct loop_timer *limit;  /* --start-timeout */
     struct loop_timer *settle; /* since the first host that cannot be reached */
     int unreached;
+    bool begun;
     bool delayed; /* a part has delayed a node */
 };
 
 /* Hosts that cannot be reached */
 
 /* If one host failed, it is the error of the job; several hosts get a line each. */
-static void say_unreached(const struct bringup *bringup)
+static void say_unreached(struct job *job)
 {
-    struct job *job = bringup->job;
+    int unreached = job_part(job, bringup)->unreached;
     char *text AUTO_FREE = NULL;
     for (int i = 0; i < job->node_count; i++) {
         const struct node_link *node = job->nodes[i];
@@ -62,26 +62,26 @@ static void say_unreached(const struct bringup *bringup)
         const char *stage = transport_stage_name(node->stage);
         if (why == NULL)
             continue;
-        if (bringup->unreached == 1)
+        if (unreached == 1)
             text = mem_printf("%s: %s: %s", node->host, stage, why);
         else
             log_error(&job->log, "%s: %s: %s", node->host, stage, why);
     }
-    if (bringup->unreached > 1)
-        text = mem_printf("%d of %d hosts cannot be reached", bringup->unreached, job->node_count);
+    if (unreached > 1)
+        text = mem_printf("%d of %d hosts cannot be reached", unreached, job->node_count);
     teardown_launcher(job, STATUS_LAUNCHER, text);
 }
 
 static void settled(void *context)
 {
-    const struct bringup *bringup = context;
-    if (bringup->job->state < JOB_ENDING)
-        say_unreached(bringup);
+    struct job *job = context;
+    if (job->state < JOB_ENDING)
+        say_unreached(job);
 }
 
-static void look_whether_settled(struct bringup *bringup)
+static void look_whether_settled(struct job *job)
 {
-    const struct job *job = bringup->job;
+    const struct bringup *bringup = job_part(job, bringup);
     if (bringup->unreached == 0 || job->state >= JOB_ENDING)
         return;
     if (job->nodes_up + bringup->unreached >= job->node_count)
@@ -90,23 +90,23 @@ static void look_whether_settled(struct bringup *bringup)
         loop_timer_set(bringup->settle, SETTLE_MS);
 }
 
-void bringup_unreached(struct bringup *bringup)
+void bringup_unreached(struct job *job, struct node_link *node, const char *why)
 {
-    bringup->unreached++;
-    look_whether_settled(bringup);
+    (void)node, (void)why; /* reach_why() */
+    job_part(job, bringup)->unreached++;
+    look_whether_settled(job);
 }
 
 /* The time limit */
 
 static void limit_passed(void *context)
 {
-    struct bringup *bringup = context;
-    struct job *job = bringup->job;
+    struct job *job = context;
     job_advance_now(job);
     if (job->state >= JOB_RUNNING)
         return;
     if (PARTS_ANY(job, delays, NULL)) { /* which has limits of its own */
-        loop_timer_set(bringup->limit, job->settings->start_timeout);
+        loop_timer_set(job_part(job, bringup)->limit, job->settings->start_timeout);
         return;
     }
     AUTO_BUF struct buf text = BUF_INIT(ERROR_TEXT_MAX / 2);
@@ -118,47 +118,45 @@ static void limit_passed(void *context)
     teardown_launcher(job, STATUS_START_TIMEOUT, buf_text(&text));
 }
 
-struct bringup *bringup_create(struct job *job)
+static int open_part(struct job *job, struct error *err)
 {
-    struct bringup *bringup = mem_alloc(sizeof(*bringup));
-    *bringup = (struct bringup){.job = job};
-    bringup->limit = loop_timer_create(job->loop, limit_passed, bringup);
-    bringup->settle = loop_timer_create(job->loop, settled, bringup);
-    return bringup;
+    (void)err;
+    struct bringup *bringup = job_part(job, bringup);
+    bringup->limit = loop_timer_create(job->loop, limit_passed, job);
+    bringup->settle = loop_timer_create(job->loop, settled, job);
+    return 0;
 }
 
-void bringup_destroy(struct bringup *bringup)
+static void close_part(struct job *job)
 {
-    if (bringup == NULL)
-        return;
-    loop_timer_destroy(bringup->limit);
-    loop_timer_destroy(bringup->settle);
-    free(bringup);
+    loop_timer_destroy(job_part(job, bringup)->limit);
+    loop_timer_destroy(job_part(job, bringup)->settle);
 }
 
-void bringup_begin(struct bringup *bringup)
+void bringup_begin(struct job *job)
 {
-    struct job *job = bringup->job;
+    struct bringup *bringup = job_part(job, bringup);
     struct error err = ERROR_INIT;
+    bringup->begun = true;
     loop_timer_set(bringup->limit, job->settings->start_timeout);
     events_job(job, "job_start");
     if (reach_begin(job_part(job, reach), &err) < 0)
         teardown_launcher(job, err.status, err.text);
 }
 
-void bringup_pause(struct bringup *bringup, bool paused)
+static void pause_limit(struct job *job, bool paused)
 {
-    const struct job *job = bringup->job;
+    const struct bringup *bringup = job_part(job, bringup);
     if (paused)
         loop_timer_clear(bringup->limit);
-    else if (job->state < JOB_RUNNING)
+    else if (bringup->begun && job->state < JOB_RUNNING)
         loop_timer_set(bringup->limit, job->settings->start_timeout);
 }
 
-void bringup_stop(struct bringup *bringup)
+static void ending(struct job *job)
 {
-    loop_timer_clear(bringup->limit);
-    loop_timer_clear(bringup->settle);
+    loop_timer_clear(job_part(job, bringup)->limit);
+    loop_timer_clear(job_part(job, bringup)->settle);
 }
 
 /* HELLO, PREPARE, READY, START */
@@ -191,9 +189,9 @@ static bool accept_problem(struct job *job, const struct node_link *node, const 
     return false;
 }
 
-void bringup_hello(struct bringup *bringup, struct node_link *node)
+void bringup_hello(struct job *job, struct node_link *node)
 {
-    struct job *job = bringup->job;
+    struct bringup *bringup = job_part(job, bringup);
     const Hvdrun__AgentHello *hello = node->hello;
     AUTO_FREE char *problem = handshake_version_problem(node);
     if (problem != NULL) {
@@ -208,21 +206,21 @@ void bringup_hello(struct bringup *bringup, struct node_link *node)
     bringup->delayed = bringup->delayed || PARTS_ANY(job, delays, NULL);
 }
 
-void bringup_came(struct bringup *bringup)
+void bringup_came(struct job *job, struct node_link *node)
 {
-    struct job *job = bringup->job;
+    (void)node;
+    struct bringup *bringup = job_part(job, bringup);
     job->nodes_up++;
     if (bringup->delayed && !PARTS_ANY(job, delays, NULL)) {
         bringup->delayed = false;
-        bringup_pause(bringup, job->times.paused_ms != 0); /* the limit begins anew */
+        pause_limit(job, job->times.paused_ms != 0); /* the limit begins anew */
     }
-    look_whether_settled(bringup);
+    look_whether_settled(job);
     job_advance(job);
 }
 
-void bringup_prepare(struct bringup *bringup)
+void bringup_prepare(struct job *job)
 {
-    struct job *job = bringup->job;
     struct prepare_epoch all = {.number = job->epoch, .plan = job->plan, .places = job->places};
     if (prepare_send(job, &all))
         job->state = JOB_PREPARING;
@@ -254,12 +252,18 @@ int bringup_ready(struct job *job, struct node_link *node, const struct agent_fr
     return 0;
 }
 
-void bringup_start(struct bringup *bringup)
+void bringup_start(struct job *job)
 {
-    struct job *job = bringup->job;
     call_progress_end(job);
-    loop_timer_clear(bringup->limit);
+    loop_timer_clear(job_part(job, bringup)->limit);
     for (int i = 0; i < job->plan->node_count; i++)
         handshake_send_start(job, job->places[i], job->epoch);
     handshake_running(job);
 }
+
+const struct driver_part bringup_part = {.name = "bringup",
+                                         .size = sizeof(struct bringup),
+                                         .open = open_part,
+                                         .close = close_part,
+                                         .ending = ending,
+                                         .pause = pause_limit};

@@ -93,22 +93,14 @@ extern const struct job_kind static_kind;
  * A host that cannot be reached does not end the job at once. The other hosts get a few more
  * seconds to come up or to fail too. So the user learns about all bad hosts at once.
  */
-struct bringup;
 
-struct bringup *bringup_create(struct job *job);
-void bringup_destroy(struct bringup *bringup); /* accepts NULL */
-
-void bringup_begin(struct bringup *bringup);
-void bringup_pause(struct bringup *bringup, bool paused);
-void bringup_stop(struct bringup *bringup); /* the end has begun */
-
-void bringup_hello(struct bringup *bringup, struct node_link *node);
-void bringup_came(struct bringup *bringup); /* the job may use a node that has said HELLO */
-void bringup_unreached(struct bringup *bringup);
+/* Four functions of the kind. */
+void bringup_begin(struct job *job);
+void bringup_hello(struct job *job, struct node_link *node);
+void bringup_came(struct job *job, struct node_link *node);
+void bringup_unreached(struct job *job, struct node_link *node, const char *why);
 /* READY. */
 int bringup_ready(struct job *job, struct node_link *node, const struct agent_frame *frame);
 
-/* All agents are up: sends PREPARE. */
-void bringup_prepare(struct bringup *bringup);
-/* All agents are ready: sends START. */
-void bringup_start(struct bringup *bringup);
+void bringup_prepare(struct job *job); /* all agents are up: sends PREPARE */
+void bringup_start(struct job *job);   /* all agents are ready: sends START */

@@ -129,10 +129,7 @@ bool late_plan_check_ranks(struct job *job)
 #define NODE_TIMEOUT_MS 30000 /* the fail-over of a switch must not end a run of days (D5) */
 
 struct static_job {
-    struct bringup *bringup;
-    struct worlds *worlds;
     struct exit_policy *policy; /* on job->plan */
-    struct cause_wait *wait;    /* for the cause of the first failure */
     struct plan *late_plan;     /* NULL: none was needed, or not yet */
     bool lost;                  /* a node is lost */
     bool looks;                 /* the job ends after a last look at its ranks */
@@ -166,9 +163,6 @@ static int create(struct job *job, struct error *err)
 {
     struct static_job *own = mem_alloc(sizeof(*own));
     job->kind_data = own;
-    own->bringup = bringup_create(job);
-    own->worlds = worlds_create(job, grow);
-    own->wait = cause_wait_create(job, teardown_after_failure);
     follow_plan(job);
     job_take_plan(job);
     for (int i = 0; i < job->node_count; i++) {
@@ -187,17 +181,9 @@ static void destroy(struct job *job)
     struct static_job *own = of(job);
     if (own == NULL)
         return;
-    bringup_destroy(own->bringup);
-    cause_wait_destroy(own->wait);
     exit_policy_destroy(own->policy);
-    worlds_destroy(own->worlds);
     plan_destroy(own->late_plan);
     free(own);
-}
-
-static void begin(struct job *job)
-{
-    bringup_begin(of(job)->bringup);
 }
 
 /* false: the job ends. */
@@ -214,28 +200,15 @@ static bool take_late_plan(struct job *job)
 
 static void advance(struct job *job)
 {
-    struct bringup *bringup = of(job)->bringup;
     if (job->state == JOB_CONNECTING && job->nodes_up == job->node_count) {
         if (take_late_plan(job))
-            bringup_prepare(bringup);
+            bringup_prepare(job);
     } else if (job->state == JOB_PREPARING && job->nodes_ready == job->plan->node_count) {
-        bringup_start(bringup);
+        bringup_start(job);
     } else if (job->state == JOB_RUNNING && job->ranks.finished == job->plan->size &&
                !of(job)->looks) {
         teardown_leftovers(job);
     }
-}
-
-static void pause_limits(struct job *job, bool paused)
-{
-    bringup_pause(of(job)->bringup, paused);
-    worlds_pause(of(job)->worlds, paused);
-}
-
-static void ending(struct job *job)
-{
-    bringup_stop(of(job)->bringup);
-    worlds_stop(of(job)->worlds);
 }
 
 /* What each rank says about its end: near the loss of a node, that decides. */
@@ -266,26 +239,9 @@ static enum exit_role role(const struct job *job, int seat)
 
 /* Nodes */
 
-static void hello(struct job *job, struct node_link *node)
-{
-    bringup_hello(of(job)->bringup, node);
-}
-
-static void came(struct job *job, struct node_link *node)
-{
-    (void)node;
-    bringup_came(of(job)->bringup);
-}
-
-static void unreached(struct job *job, struct node_link *node, const char *why)
-{
-    (void)node, (void)why; /* reach_why() */
-    bringup_unreached(of(job)->bringup);
-}
-
 static void end_for(struct job *job, int failed_rank)
 {
-    if (failed_rank < 0 || !cause_wait_begin(of(job)->wait, failed_rank))
+    if (failed_rank < 0 || !cause_wait_begin(job, failed_rank))
         teardown_after_failure(job);
 }
 
@@ -308,7 +264,7 @@ static void end_if(struct job *job, bool wanted, int rank, char *text_take)
     struct incident incident = {.kind = INCIDENT_FAILURE, .text = text, .rank = rank};
     if (!wanted || own->looks)
         return;
-    worlds_stop(own->worlds);
+    worlds_stop(job);
     own->failed_rank = rank;
     own->looks = job->state == JOB_RUNNING && incident_raise(job, &incident, collected, job);
     if (!own->looks)
@@ -319,7 +275,7 @@ static void lost(struct job *job, struct node_link *node, const char *why)
 {
     const struct exit_loss loss = node_link_loss(node);
     of(job)->lost = true;
-    cause_wait_end(of(job)->wait);
+    cause_wait_end(job);
     end_if(job, exit_policy_node_lost(of(job)->policy, node->place, &loss, why), -1,
            mem_printf("lost %s: %s", node->host, why));
 }
@@ -341,19 +297,19 @@ static void exited(struct job *job, const struct exit_event *event)
     struct exit_policy *policy = of(job)->policy;
     const struct rank_record *record = &job->ranks.records[event->seat];
     job_rendezvous_rank_gone(job, event->seat);
-    cause_wait_exited(of(job)->wait, event->seat);
+    cause_wait_exited(job, event->seat);
     end_if(job,
            record->exec_failed ? exit_policy_ended(policy, FACT_NOT_EXECUTED, event, record->text)
                                : exit_policy_ended(policy, FACT_EXITED, event, NULL),
            record->rank, incident_exit_text(job, event));
-    worlds_exited(of(job)->worlds, event->seat);
+    worlds_exited(job, event->seat);
 }
 
 static void finished(struct job *job, int seat)
 {
-    cause_wait_finished(of(job)->wait, seat);
+    cause_wait_finished(job, seat);
     if (job->state == JOB_RUNNING)
-        worlds_finished(of(job)->worlds, seat);
+        worlds_finished(job, seat);
 }
 
 static void aborted(struct job *job, const struct exit_event *event, const char *message)
@@ -366,17 +322,12 @@ static void aborted(struct job *job, const struct exit_event *event, const char 
 static int ready(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
     return frame->epoch == job->epoch ? bringup_ready(job, node, frame)
-                                      : worlds_ready(of(job)->worlds, node, frame);
-}
-
-static int spawn(struct job *job, struct node_link *node, const struct agent_frame *frame)
-{
-    return worlds_spawn(of(job)->worlds, node, frame);
+                                      : worlds_ready(job, node, frame);
 }
 
 static const struct frame_rule frames[FRAME_TYPES] = {
     [FRAME_READY] = {ready, NULL, EPOCHS_ALL, NODE_STARTING, false},
-    [FRAME_SPAWN] = {spawn, &hvdrun__spawn__descriptor, EPOCHS_PRESENT, NODE_RUNNING, false},
+    [FRAME_SPAWN] = {worlds_spawn, &hvdrun__spawn__descriptor, EPOCHS_PRESENT, NODE_RUNNING, false},
     [FRAME_TERMINATE] = {user_signals_terminate, NULL, EPOCHS_ALL, NODE_STARTING, false},
 };
 
@@ -386,17 +337,16 @@ const struct job_kind static_kind = {
     .frames = frames,
     .create = create,
     .destroy = destroy,
-    .begin = begin,
+    .begin = bringup_begin,
     .advance = advance,
-    .pause = pause_limits,
-    .ending = ending,
     .verdict = verdict,
     .role = role,
-    .hello = hello,
-    .came = came,
-    .unreached = unreached,
+    .hello = bringup_hello,
+    .came = bringup_came,
+    .unreached = bringup_unreached,
     .lost = lost,
     .killed = killed,
+    .grow = grow,
     .started = started,
     .exited = exited,
     .finished = finished,

@@ -2,10 +2,12 @@
 #include "driver/start/worlds.h"
 
 #include <stdlib.h>
+#include <sys/queue.h>
 
 #include "base/mem.h"
 #include "base/status.h"
 #include "driver/job/job_nodes.h"
+#include "driver/job/part.h"
 #include "driver/start/start.h"
 #include "model/plan/spawn.h"
 #include "output/output.h"
@@ -15,7 +17,7 @@
 #define QUEUED_BYTES_MAX ((size_t)64 << 20) /* of the requests that wait */
 
 struct request {
-    struct request *next;
+    STAILQ_ENTRY(request) next;
     struct node_link *asker;
     uint32_t epoch; /* of the rank that asks */
     int seat;
@@ -29,13 +31,12 @@ struct request {
 
 struct worlds {
     struct job *job;
-    void (*grow)(struct job *job, const struct plan *plan);
-    struct request *first, **last; /* that wait; the first one is the present one */
-    size_t queued;                 /* bytes of all of them */
-    struct loop_timer *limit;      /* WAITING: 2 s; SENT: --start-timeout */
-    struct plan *grown;            /* job->plan, once a world has started */
-    int count;                     /* of worlds that were spawned and have started */
-    int app_count;                 /* of all worlds */
+    STAILQ_HEAD(, request) requests; /* that wait; the first one is the present one */
+    size_t queued;                   /* bytes of all of them */
+    struct loop_timer *limit;        /* WAITING: 2 s; SENT: --start-timeout */
+    struct plan *grown;              /* job->plan, once a world has started */
+    int count;                       /* of worlds that were spawned and have started */
+    int app_count;                   /* of these worlds */
 
     bool waiting;
     bool stopped; /* the job will end */
@@ -49,16 +50,6 @@ struct worlds {
     struct prepare_epoch prepare;
     bool *ready; /* by place */
 };
-
-struct worlds *worlds_create(struct job *job,
-                             void (*grow)(struct job *job, const struct plan *plan))
-{
-    struct worlds *worlds = mem_alloc(sizeof(*worlds));
-    *worlds =
-        (struct worlds){.job = job, .grow = grow, .app_count = (int)job->request->apps->count};
-    worlds->last = &worlds->first;
-    return worlds;
-}
 
 static void request_free(struct request *request)
 {
@@ -84,32 +75,41 @@ static void clear_launch(struct worlds *worlds)
 }
 
 /* Takes it out of the queue. */
-static void drop(struct worlds *worlds, struct request **at)
+static void drop(struct worlds *worlds, struct request *request)
 {
-    struct request *request = *at;
-    *at = request->next;
-    if (*at == NULL)
-        worlds->last = at;
+    STAILQ_REMOVE(&worlds->requests, request, request, next);
     worlds->queued -= request->bytes;
     request_free(request);
 }
 
-void worlds_stop(struct worlds *worlds)
+static struct request *first(const struct worlds *worlds)
 {
+    return STAILQ_FIRST(&worlds->requests);
+}
+
+void worlds_stop(struct job *job)
+{
+    struct worlds *worlds = job_part(job, worlds);
     clear_launch(worlds);
-    while (worlds->first != NULL)
-        drop(worlds, &worlds->first);
+    while (first(worlds) != NULL)
+        drop(worlds, first(worlds));
     worlds->stopped = true;
 }
 
-void worlds_destroy(struct worlds *worlds)
+static int open_part(struct job *job, struct error *err)
 {
-    if (worlds == NULL)
-        return;
-    worlds_stop(worlds);
-    plan_destroy(worlds->grown);
-    loop_timer_destroy(worlds->limit);
-    free(worlds);
+    (void)err;
+    struct worlds *worlds = job_part(job, worlds);
+    worlds->job = job;
+    STAILQ_INIT(&worlds->requests);
+    return 0;
+}
+
+static void close_part(struct job *job)
+{
+    worlds_stop(job);
+    plan_destroy(job_part(job, worlds)->grown);
+    loop_timer_destroy(job_part(job, worlds)->limit);
 }
 
 /* ---- Answers --------------------------------------------------------------------------------- */
@@ -139,9 +139,9 @@ static void cancel(struct worlds *worlds, enum pmix_spawn_result result)
     const struct job *job = worlds->job;
     for (int i = 0; worlds->sent && i < job->plan->node_count; i++)
         node_link_send(job->places[i], FRAME_CANCEL, worlds->prepare.number, NULL);
-    answer(worlds->first, result, 0);
+    answer(first(worlds), result, 0);
     clear_launch(worlds);
-    drop(worlds, &worlds->first);
+    drop(worlds, first(worlds));
 }
 
 static void warn(const struct worlds *worlds, const struct request *request, const char *why)
@@ -158,11 +158,17 @@ static void warn(const struct worlds *worlds, const struct request *request, con
 /* Refuses the present request. */
 static void refuse(struct worlds *worlds, enum pmix_spawn_result result, const char *why)
 {
-    warn(worlds, worlds->first, why);
+    warn(worlds, first(worlds), why);
     cancel(worlds, result);
 }
 
 /* ---- The start of a world -------------------------------------------------------------------- */
+
+/* The apps of all worlds. */
+static int app_count(const struct worlds *worlds)
+{
+    return (int)worlds->job->request->apps->count + worlds->app_count;
+}
 
 /* `freed`: as if all ranks that were spawned had ended. */
 static struct plan *plan_of(const struct job *job, const struct request *request, bool freed,
@@ -205,9 +211,9 @@ static void fill_members(struct worlds *worlds)
 static void fill_world(struct worlds *worlds)
 {
     const struct job *job = worlds->job;
-    const struct request *request = worlds->first;
+    const struct request *request = first(worlds);
     const struct rank_record *parent = &job->ranks.records[request->seat];
-    worlds->whole = spawn_join(job->plan, worlds->plan, worlds->app_count);
+    worlds->whole = spawn_join(job->plan, worlds->plan, app_count(worlds));
     worlds->world =
         (struct world){.apps = &request->apps,
                        .mpi = request->pmi1 ? MPI_PMI1 : MPI_PMIX,
@@ -236,13 +242,14 @@ static void set_limit(struct worlds *worlds, int64_t ms)
         loop_timer_set(worlds->limit, ms);
 }
 
-void worlds_pause(struct worlds *worlds, bool paused)
+static void pause_limit(struct job *job, bool paused)
 {
+    struct worlds *worlds = job_part(job, worlds);
     bool limited = worlds->sent || worlds->waiting;
     if (limited && paused)
         loop_timer_clear(worlds->limit);
     else if (limited)
-        set_limit(worlds, worlds->sent ? worlds->job->settings->start_timeout : FREED_WITHIN_MS);
+        set_limit(worlds, worlds->sent ? job->settings->start_timeout : FREED_WITHIN_MS);
 }
 
 /* The present request does not find its slots. */
@@ -250,7 +257,7 @@ static void lacks_room(struct worlds *worlds, const char *why)
 {
     if (worlds->waiting)
         return;
-    if (may_wait(worlds->job, worlds->first)) {
+    if (may_wait(worlds->job, first(worlds))) {
         worlds->waiting = true;
         set_limit(worlds, FREED_WITHIN_MS);
     } else {
@@ -263,7 +270,7 @@ static void begin_first(struct worlds *worlds)
 {
     struct job *job = worlds->job;
     struct error err = ERROR_INIT;
-    worlds->plan = plan_of(job, worlds->first, false, &err);
+    worlds->plan = plan_of(job, first(worlds), false, &err);
     if (worlds->plan == NULL) {
         lacks_room(worlds, err.text);
         return;
@@ -288,7 +295,7 @@ static void begin_first(struct worlds *worlds)
 static void begin_next(struct worlds *worlds)
 {
     const struct job *job = worlds->job;
-    while (worlds->first != NULL && !worlds->sent && !worlds->waiting && job->state == JOB_RUNNING)
+    while (first(worlds) != NULL && !worlds->sent && !worlds->waiting && job->state == JOB_RUNNING)
         begin_first(worlds);
 }
 
@@ -299,7 +306,7 @@ static void limit_passed(void *context)
     if (worlds->sent) {
         refuse(worlds, PMIX_SPAWN_FAILED, "not all hosts have prepared it within --start-timeout");
     } else if (worlds->waiting) {
-        plan_destroy(plan_of(worlds->job, worlds->first, false, &err));
+        plan_destroy(plan_of(worlds->job, first(worlds), false, &err));
         refuse(worlds, PMIX_SPAWN_NO_ROOM, err.text);
     }
     begin_next(worlds);
@@ -308,29 +315,28 @@ static void limit_passed(void *context)
 /* Nobody would connect with what this rank has asked for. */
 static void forget_asker(struct worlds *worlds, int seat)
 {
-    if (worlds->first != NULL && worlds->first->seat == seat)
+    if (first(worlds) != NULL && first(worlds)->seat == seat)
         cancel(worlds, PMIX_SPAWN_FAILED);
-    for (struct request **at = &worlds->first; *at != NULL;) {
-        if ((*at)->seat != seat) {
-            at = &(*at)->next;
+    for (struct request *request = first(worlds), *next; request != NULL; request = next) {
+        next = STAILQ_NEXT(request, next);
+        if (request->seat != seat)
             continue;
-        }
-        answer(*at, PMIX_SPAWN_FAILED, 0);
-        drop(worlds, at);
+        answer(request, PMIX_SPAWN_FAILED, 0);
+        drop(worlds, request);
     }
 }
 
-void worlds_exited(struct worlds *worlds, int seat)
+void worlds_exited(struct job *job, int seat)
 {
+    struct worlds *worlds = job_part(job, worlds);
     forget_asker(worlds, seat);
-    if (worlds->waiting && worlds->job->state == JOB_RUNNING)
+    if (worlds->waiting && job->state == JOB_RUNNING)
         begin_first(worlds);
     begin_next(worlds);
 }
 
-void worlds_finished(struct worlds *worlds, int seat)
+void worlds_finished(struct job *job, int seat)
 {
-    const struct job *job = worlds->job;
     bool over = rank_world_is_over(&job->ranks, seat);
     for (int i = 0; over && i < job->plan->node_count; i++)
         node_link_send(job->places[i], FRAME_CANCEL, job->ranks.records[seat].epoch, NULL);
@@ -345,7 +351,7 @@ static void seat_rank(struct job *job, const struct worlds *worlds, int world_ra
     record->world = worlds->count;
     record->world_rank = world_rank;
     record->local_rank = place->local_rank;
-    record->app = worlds->app_count + place->app;
+    record->app = app_count(worlds) + place->app;
     record->node = job->places[place->node]->index;
     record->epoch = record->joined = worlds->prepare.number;
     struct output_seat who = {.rank = seat,
@@ -361,30 +367,30 @@ static void grow(struct worlds *worlds)
 {
     struct job *job = worlds->job;
     struct plan *before = worlds->grown;
-    worlds->grow(job, worlds->whole);
+    KIND_TELL(job, grow, worlds->whole);
     job->plan = worlds->grown = worlds->whole;
     worlds->whole = NULL;
     plan_destroy(before);
-    worlds->app_count += (int)worlds->first->apps.count;
+    worlds->app_count += (int)first(worlds)->apps.count;
 }
 
 static void start(struct worlds *worlds)
 {
     struct job *job = worlds->job;
-    const struct request *request = worlds->first;
-    int first = worlds->world.first_seat, size = worlds->plan->size;
+    const struct request *request = first(worlds);
+    int from = worlds->world.first_seat, size = worlds->plan->size;
     worlds->count++;
     for (int r = 0; r < size; r++)
         seat_rank(job, worlds, r);
     grow(worlds);
     log_info(&job->log, "rank %d on %s has spawned world %d: ranks %d to %d are [%d.0] to [%d.%d]",
              job_seat_rank(job, request->seat), job_seat_host(job, request->seat), worlds->count,
-             first, first + size - 1, worlds->count, worlds->count, size - 1);
+             from, from + size - 1, worlds->count, worlds->count, size - 1);
     for (int i = 0; i < job->plan->node_count; i++)
         handshake_send_start(job, job->places[i], worlds->prepare.number);
     answer(request, PMIX_SPAWNED_OK, worlds->prepare.number);
     clear_launch(worlds);
-    drop(worlds, &worlds->first);
+    drop(worlds, first(worlds));
 }
 
 static void problem(struct worlds *worlds, const struct node_link *node, const Hvdrun__Ready *ready)
@@ -394,9 +400,9 @@ static void problem(struct worlds *worlds, const struct node_link *node, const H
     refuse(worlds, program ? PMIX_SPAWN_NOT_FOUND : PMIX_SPAWN_FAILED, text);
 }
 
-int worlds_ready(struct worlds *worlds, struct node_link *node, const struct agent_frame *frame)
+int worlds_ready(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    struct job *job = worlds->job;
+    struct worlds *worlds = job_part(job, worlds);
     Hvdrun__Ready *ready = hvdrun__ready__unpack(NULL, frame->length, frame->body);
     if (ready == NULL)
         return -1;
@@ -446,8 +452,7 @@ static void enqueue(struct worlds *worlds, struct request *request)
     bool gone = worlds->job->ranks.records[request->seat].state >= RANK_EXITED;
     bool fits = worlds->queued + request->bytes <= QUEUED_BYTES_MAX;
     if (!gone && fits) {
-        *worlds->last = request;
-        worlds->last = &request->next;
+        STAILQ_INSERT_TAIL(&worlds->requests, request, next);
         worlds->queued += request->bytes;
         return;
     }
@@ -457,9 +462,9 @@ static void enqueue(struct worlds *worlds, struct request *request)
     request_free(request);
 }
 
-int worlds_spawn(struct worlds *worlds, struct node_link *node, const struct agent_frame *frame)
+int worlds_spawn(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    const struct job *job = worlds->job;
+    struct worlds *worlds = job_part(job, worlds);
     const Hvdrun__Spawn *message = frame->message;
     if (!job_seat_is_on(job, node, message->seat))
         return -1;
@@ -477,3 +482,10 @@ int worlds_spawn(struct worlds *worlds, struct node_link *node, const struct age
     begin_next(worlds);
     return 0;
 }
+
+const struct driver_part worlds_part = {.name = "worlds",
+                                        .size = sizeof(struct worlds),
+                                        .open = open_part,
+                                        .close = close_part,
+                                        .ending = worlds_stop,
+                                        .pause = pause_limit};

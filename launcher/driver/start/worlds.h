@@ -25,20 +25,13 @@
 
 #include "driver/job/job.h"
 
-struct worlds;
-
-/* `grow`: job->plan is about to be this one, with more ranks. It lives until the next call. */
-struct worlds *worlds_create(struct job *job,
-                             void (*grow)(struct job *job, const struct plan *plan));
-void worlds_destroy(struct worlds *worlds); /* accepts NULL */
-void worlds_stop(struct worlds *worlds);    /* the job will end: answers nobody any more */
-void worlds_pause(struct worlds *worlds, bool paused); /* its limits, when it stands still */
+void worlds_stop(struct job *job); /* it will end: answers nobody any more */
 
 /* A rank has exited: its slot is free, and what it has asked for is dropped. */
-void worlds_exited(struct worlds *worlds, int seat);
+void worlds_exited(struct job *job, int seat);
 /* This rank has finished. If its world has, all agents forget it: it costs each of them 8 MiB. */
-void worlds_finished(struct worlds *worlds, int seat);
+void worlds_finished(struct job *job, int seat);
 
 /* SPAWN; READY of an epoch after the first. -1: the agent broke the protocol. */
-int worlds_spawn(struct worlds *worlds, struct node_link *node, const struct agent_frame *frame);
-int worlds_ready(struct worlds *worlds, struct node_link *node, const struct agent_frame *frame);
+int worlds_spawn(struct job *job, struct node_link *node, const struct agent_frame *frame);
+int worlds_ready(struct job *job, struct node_link *node, const struct agent_frame *frame);
