@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/strv.h"
@@ -26,46 +26,22 @@
 
 #define LOOKS_MAX 20
 
-static bool is_same(const struct buf *seen, bool readable, const char *bytes, size_t length)
-{
-    const char *has = buf_text(seen);
-    return seen->length == length + 1 && (has[0] == '+') == readable &&
-           memcmp(has + 1, bytes, length) == 0;
-}
-
-static void keep(struct buf *seen, bool readable, const char *bytes, size_t length)
-{
-    seen->limit = SIZE_MAX / 2; /* the reader limits the size */
-    buf_clear(seen);
-    buf_putc(seen, readable ? '+' : '-');
-    buf_append(seen, bytes, length);
-}
-
 enum discovery_settled discovery_settle_look(struct discovery_settle *settle, bool readable,
                                              const char *bytes, size_t length)
 {
-    if (settle->any && is_same(&settle->known, readable, bytes, length)) {
-        buf_clear(&settle->candidate);
-        settle->looks = 0;
-        return SETTLED_SAME;
-    }
-    settle->looks++;
-    if (settle->any && settle->looks < LOOKS_MAX &&
-        !is_same(&settle->candidate, readable, bytes, length)) {
-        keep(&settle->candidate, readable, bytes, length);
+    uint64_t seen = hash_add(hash_add(HASH_START, &readable, sizeof(readable)), bytes, length);
+    bool same = settle->any && seen == settle->known;
+    bool settled = !settle->any || settle->looks + 1 >= LOOKS_MAX ||
+                   (settle->looks > 0 && seen == settle->candidate);
+    settle->candidate = seen;
+    if (!same && !settled) {
+        settle->looks++;
         return SETTLED_AGAIN;
     }
-    keep(&settle->known, readable, bytes, length);
-    buf_clear(&settle->candidate);
     settle->any = true;
+    settle->known = seen;
     settle->looks = 0;
-    return SETTLED_NEW;
-}
-
-void discovery_settle_destroy(struct discovery_settle *settle)
-{
-    buf_destroy(&settle->known);
-    buf_destroy(&settle->candidate);
+    return same ? SETTLED_SAME : SETTLED_NEW;
 }
 
 #define POLL_MS 5000
@@ -328,7 +304,6 @@ void discovery_destroy(struct discovery *discovery)
         return;
     program_cancel(discovery->run);
     watch_destroy(discovery->watch);
-    discovery_settle_destroy(&discovery->settle);
     loop_timer_destroy(discovery->timer);
     hosts_destroy(&discovery->last);
     strv_destroy(&discovery->argv);

@@ -4,12 +4,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-
-#include "base/buf.h"
+#include <stdint.h>
 
 /* All zero is ready. */
 struct discovery_settle {
-    struct buf known, candidate; /* one byte for "readable", then the content or the error */
+    uint64_t known, candidate; /* hashes of what was read */
     bool any;
     int looks; /* since `known` was last read */
 };
@@ -24,4 +23,3 @@ enum discovery_settled {
  * changing counts after a number of reads. */
 enum discovery_settled discovery_settle_look(struct discovery_settle *settle, bool readable,
                                              const char *bytes, size_t length);
-void discovery_settle_destroy(struct discovery_settle *settle);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "driver/run/job_rendezvous.h"
@@ -27,38 +28,31 @@
  * bytes. */
 enum { BODY_LEAST = 4096, BODY_OF_PEER = 256 };
 
-struct registered {
-    uint8_t *bytes; /* NULL: none */
-    size_t length;
-};
-
 /* A request that waits for its answer; its number in the core is its index + 1. */
 struct rejoin_asker {
     bool waits;
     struct rendezvous_source source;
 };
 
-/* The first request of a newcomer. */
-struct kept_request {
-    int seat; /* -1: free */
-    bool told;
-    struct rendezvous_source source;
-    char *key;
+/* What the worker of a seat has sent. */
+struct sent {
+    uint8_t *registration; /* NULL: none */
+    size_t registration_length;
+    char *key; /* of the first request of a newcomer, which is kept; NULL: none */
     void *body;
     size_t length;
+    bool told;
+    struct rendezvous_source source;
 };
 
 struct elastic_rendezvous {
     struct job *job;
     struct elastic_hub *hub;
-    struct registered *registrations; /* by seat */
-    size_t seats;
+    struct map sent; /* struct sent, by seat */
     struct rejoin_asker *askers;
     size_t asker_count;
     uint64_t timestamp; /* of the last notification, seconds since 1970 */
-    struct kept_request *kept;
-    size_t kept_count;
-    bool telling; /* the core hears of what is kept, at the end of the loop's turn */
+    bool telling;       /* the core hears of what is kept, at the end of the loop's turn */
 };
 
 /* Workers that rejoin. */
@@ -103,23 +97,47 @@ static int find_seat(const struct elastic_rendezvous *own, int host, int local_r
     return -1;
 }
 
-static void keep_registration(struct elastic_rendezvous *own, int seat,
-                              const struct rendezvous_request *request)
+static struct map_key key_of(int seat)
 {
-    if ((size_t)seat >= own->seats) {
-        size_t seats = (size_t)seat + 1;
-        own->registrations =
-            mem_resize_array(own->registrations, seats, sizeof(*own->registrations));
-        for (size_t i = own->seats; i < seats; i++)
-            own->registrations[i] = (struct registered){NULL, 0};
-        own->seats = seats;
+    return map_number((uint64_t)seat);
+}
+
+/* NULL: it has sent nothing that is kept. */
+static struct sent *sent_by(const struct elastic_rendezvous *own, int seat)
+{
+    return map_get(&own->sent, key_of(seat));
+}
+
+static struct sent *make_sent(struct elastic_rendezvous *own, int seat)
+{
+    struct sent *sent = sent_by(own, seat);
+    if (sent == NULL) {
+        sent = mem_alloc(sizeof(*sent));
+        map_put(&own->sent, key_of(seat), sent);
     }
-    struct registered *kept = &own->registrations[seat];
-    free(kept->bytes);
-    kept->bytes = mem_array(request->length + 1, 1);
-    kept->length = request->length;
+    return sent;
+}
+
+static void clear_request(struct sent *sent)
+{
+    mem_free_at(&sent->key);
+    mem_free_at(&sent->body);
+}
+
+static void sent_free(void *value)
+{
+    struct sent *sent = value;
+    free(sent->registration);
+    clear_request(sent);
+    free(sent);
+}
+
+static void *copy_body(const struct rendezvous_request *request)
+{
+    uint8_t *body = mem_alloc(request->length + 1);
     if (request->length > 0)
-        memcpy(kept->bytes, request->body, request->length);
+        memcpy(body, request->body, request->length);
+    return body;
 }
 
 static bool may_ask(const struct elastic_rendezvous *own, struct rendezvous_source source)
@@ -150,7 +168,10 @@ static void register_worker(struct elastic_rendezvous *own, struct rendezvous_so
     reply(own, source, HTTP_OK, "");
     if (seat < 0)
         return; /* it is being terminated */
-    keep_registration(own, seat, request);
+    struct sent *sent = make_sent(own, seat);
+    free(sent->registration);
+    sent->registration = copy_body(request);
+    sent->registration_length = request->length;
     elastic_hub_feed(own->hub, &(struct elastic_event){.kind = ELASTIC_REGISTERED,
                                                        .host = host,
                                                        .local_rank = local_rank});
@@ -215,7 +236,8 @@ void elastic_rendezvous_answer(struct elastic_rendezvous *own, uint64_t request,
 void elastic_rendezvous_notify(struct elastic_rendezvous *own, int seat)
 {
     const struct elastic *core = elastic_hub_core(own->hub);
-    if ((size_t)seat >= own->seats || own->registrations[seat].bytes == NULL)
+    const struct sent *sent = sent_by(own, seat);
+    if (sent == NULL || sent->registration == NULL)
         return;
     /* Workers ignore a notification that is not later than the one before. */
     uint64_t now = (uint64_t)(clock_wall_ns() / 1000000000);
@@ -224,28 +246,13 @@ void elastic_rendezvous_notify(struct elastic_rendezvous *own, int seat)
     message.seat = (uint32_t)seat;
     message.timestamp = own->timestamp;
     message.result = BOTH_ADDED_AND_REMOVED;
-    message.registration.data = own->registrations[seat].bytes;
-    message.registration.len = own->registrations[seat].length;
+    message.registration.data = sent->registration;
+    message.registration.len = sent->registration_length;
     struct node_link *node = own->job->nodes[elastic_worker_facts(core, seat).host];
     node_link_send(node, FRAME_NOTIFY, own->job->epoch, &message.base);
 }
 
-static void forget_registration(struct elastic_rendezvous *own, int seat)
-{
-    if ((size_t)seat >= own->seats)
-        return;
-    free(own->registrations[seat].bytes);
-    own->registrations[seat] = (struct registered){NULL, 0};
-}
-
 /* Newcomers. */
-
-static void clear(struct kept_request *kept)
-{
-    free(kept->key);
-    free(kept->body);
-    *kept = (struct kept_request){.seat = -1};
-}
 
 /* The rank that sends this first request: "rank_3", or "3" from an older Horovod. -1: it is
  * another request. */
@@ -274,34 +281,16 @@ static int seat_of(const struct elastic *core, int rank, int host)
     return waits ? member->seat : -1;
 }
 
-static struct kept_request *place_for(struct elastic_rendezvous *own, int seat)
-{
-    struct kept_request *found = NULL;
-    for (size_t i = 0; i < own->kept_count; i++) {
-        if (own->kept[i].seat == seat || (own->kept[i].seat < 0 && found == NULL))
-            found = &own->kept[i];
-        if (own->kept[i].seat == seat)
-            break;
-    }
-    if (found == NULL) {
-        own->kept = mem_resize_array(own->kept, own->kept_count + 1, sizeof(*own->kept));
-        found = &own->kept[own->kept_count++];
-        *found = (struct kept_request){.seat = -1};
-    }
-    return found;
-}
-
 static void tell(void *context)
 {
     struct elastic_rendezvous *own = context;
     own->telling = false;
-    for (size_t i = 0; i < own->kept_count; i++) {
-        struct kept_request *kept = &own->kept[i];
-        if (kept->seat < 0 || kept->told)
+    for (int seat = 0; seat < elastic_seat_count(elastic_hub_core(own->hub)); seat++) {
+        struct sent *sent = sent_by(own, seat);
+        if (sent == NULL || sent->key == NULL || sent->told)
             continue;
-        kept->told = true;
-        elastic_hub_feed(own->hub,
-                         &(struct elastic_event){.kind = ELASTIC_CAN_JOIN, .seat = kept->seat});
+        sent->told = true;
+        elastic_hub_feed(own->hub, &(struct elastic_event){.kind = ELASTIC_CAN_JOIN, .seat = seat});
     }
 }
 
@@ -315,17 +304,13 @@ static bool joins(void *context, struct rendezvous_source source,
         return false;
     if (request->length > BODY_LEAST + BODY_OF_PEER * (size_t)elastic_newcomers(core)->size)
         return false;
-    struct kept_request *kept = place_for(own, seat);
-    bool told = kept->seat == seat && kept->told; /* its client has sent it again */
-    clear(kept);
-    *kept = (struct kept_request){.seat = seat,
-                                  .told = told,
-                                  .source = source,
-                                  .key = mem_strdup(request->key),
-                                  .body = mem_array(request->length + 1, 1),
-                                  .length = request->length};
-    if (request->length > 0)
-        memcpy(kept->body, request->body, request->length);
+    struct sent *sent = make_sent(own, seat);
+    sent->told = sent->told && sent->key != NULL; /* its client has sent it again */
+    clear_request(sent);
+    sent->key = mem_strdup(request->key);
+    sent->body = copy_body(request);
+    sent->length = request->length;
+    sent->source = source;
     if (!own->telling) /* the core may begin an epoch, which the caller does not expect */
         loop_defer(own->job->loop, tell, own);
     own->telling = true;
@@ -335,18 +320,18 @@ static bool joins(void *context, struct rendezvous_source source,
 void elastic_rendezvous_admit(struct elastic_rendezvous *own)
 {
     const struct elastic *core = elastic_hub_core(own->hub);
-    for (size_t i = 0; i < own->kept_count; i++) {
-        struct kept_request *kept = &own->kept[i];
-        if (kept->seat < 0 ||
-            elastic_worker_facts(core, kept->seat).state != ELASTIC_WORKER_RUNNING)
+    for (int seat = 0; seat < elastic_seat_count(core); seat++) {
+        struct sent *sent = sent_by(own, seat);
+        if (sent == NULL || sent->key == NULL ||
+            elastic_worker_facts(core, seat).state != ELASTIC_WORKER_RUNNING)
             continue;
         struct rendezvous_request request = {.method = RENDEZVOUS_PUT,
                                              .scope = "global",
-                                             .key = kept->key,
-                                             .body = kept->length > 0 ? kept->body : NULL,
-                                             .length = kept->length};
-        job_rendezvous_again(own->job, kept->source, &request);
-        clear(kept);
+                                             .key = sent->key,
+                                             .body = sent->length > 0 ? sent->body : NULL,
+                                             .length = sent->length};
+        job_rendezvous_again(own->job, sent->source, &request);
+        clear_request(sent);
     }
 }
 
@@ -386,13 +371,8 @@ void elastic_rendezvous_destroy(struct elastic_rendezvous *own)
 {
     if (own == NULL)
         return;
-    for (size_t i = 0; i < own->seats; i++)
-        free(own->registrations[i].bytes);
-    for (size_t i = 0; i < own->kept_count; i++)
-        clear(&own->kept[i]);
-    free(own->registrations);
+    map_clear(&own->sent, sent_free);
     free(own->askers);
-    free(own->kept);
     free(own);
 }
 
@@ -406,11 +386,9 @@ static void rank_gone(const struct elastic_rendezvous *own, int seat)
 
 void elastic_rendezvous_exited(struct elastic_rendezvous *own, int seat)
 {
-    forget_registration(own, seat);
-    for (size_t i = 0; i < own->kept_count; i++) {
-        if (own->kept[i].seat == seat)
-            clear(&own->kept[i]);
-    }
+    struct sent *sent = map_remove(&own->sent, key_of(seat));
+    if (sent != NULL)
+        sent_free(sent);
     rank_gone(own, seat);
 }
 
@@ -421,11 +399,10 @@ void elastic_rendezvous_node_lost(struct elastic_rendezvous *own, const struct n
         if (own->askers[i].source.node == (uint32_t)node->index)
             own->askers[i].waits = false;
     }
-    for (size_t i = 0; i < own->kept_count; i++) {
-        if (own->kept[i].seat >= 0 && own->kept[i].source.node == (uint32_t)node->index)
-            clear(&own->kept[i]);
-    }
     for (int seat = 0; seat < elastic_seat_count(core); seat++) {
+        struct sent *sent = sent_by(own, seat);
+        if (sent != NULL && sent->key != NULL && sent->source.node == (uint32_t)node->index)
+            clear_request(sent);
         struct elastic_worker_facts facts = elastic_worker_facts(core, seat);
         if (facts.state != ELASTIC_WORKER_FREE && facts.host == node->index)
             rank_gone(own, seat);

@@ -78,6 +78,13 @@ static void remember(struct elastic_story *story, const char *line)
         json_pack("{s:f, s:o}", "time", (double)(clock_wall_ns() / 1000) / 1e6, "text", text));
 }
 
+/* To the user, too. */
+static void say(struct elastic_story *story, enum log_level level, const char *line)
+{
+    log_print(&story->job->log, level, "%s", line);
+    remember(story, line);
+}
+
 void elastic_story_note(struct elastic_story *story, const char *line)
 {
     remember(story, line);
@@ -136,11 +143,10 @@ static void tell_progress(struct elastic_story *story, const struct elastic_fact
     json_object_set_new(story->epoch, "progress_s", json_real(progress_s)); /* in the report, too */
     events_object(story->job, "epoch_progress", event);
     json_decref(event);
-    AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_BYTES);
-    buf_printf(&line, "epoch %u: rank %d reports progress, %.2f s after the %s", facts->epoch, rank,
-               progress_s, story->after_failure ? "failure" : "change");
-    log_print(&story->job->log, LOG_NOTICE, "%s", buf_text(&line));
-    remember(story, buf_text(&line));
+    char *line AUTO_FREE =
+        mem_printf("epoch %u: rank %d reports progress, %.2f s after the %s", facts->epoch, rank,
+                   progress_s, story->after_failure ? "failure" : "change");
+    say(story, LOG_NOTICE, line);
 }
 
 /* The epoch may have been told before its first report, or after it. */
@@ -191,14 +197,13 @@ static void show_epoch(const struct elastic_story *story, const struct elastic_f
 void elastic_story_resumed(struct elastic_story *story, const struct elastic_facts *facts,
                            const struct elastic_plan *plan)
 {
-    const struct log *log = &story->job->log;
     json_t *object = epoch_json(story, facts, plan);
     count_change(story, facts);
     show_epoch(story, facts, object);
     events_object(story->job, "epoch", object);
-    bool wanted = story->job->settings->report != NULL;
-    wanted = wanted && story->dropped == 0 && json_array_size(story->epochs) < EPOCHS_KEPT &&
-             (story->kept_hosts == 0 || story->kept_hosts + facts->host_count <= HOSTS_KEPT);
+    bool wanted = story->job->settings->report != NULL && story->dropped == 0 &&
+                  json_array_size(story->epochs) < EPOCHS_KEPT &&
+                  (story->kept_hosts == 0 || story->kept_hosts + facts->host_count <= HOSTS_KEPT);
     if (wanted) {
         json_array_append(story->epochs, object);
         story->kept_hosts += facts->host_count;
@@ -218,8 +223,7 @@ void elastic_story_resumed(struct elastic_story *story, const struct elastic_fac
     if (!first)
         buf_printf(&line, " (%s; started after %.2f s)", facts->cause,
                    seconds(facts->happened_ms, facts->resumed_ms));
-    log_print(log, first ? LOG_INFO : LOG_NOTICE, "%s", buf_text(&line));
-    remember(story, buf_text(&line));
+    say(story, first ? LOG_INFO : LOG_NOTICE, buf_text(&line));
     tell_first_progress(story, facts);
 }
 
@@ -238,11 +242,10 @@ void elastic_story_met(struct elastic_story *story, const struct elastic_facts *
     json_decref(event);
     if (facts->cause[0] == '\0')
         return;
-    AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_BYTES);
-    buf_printf(&line, "epoch %u: all ranks are connected, %.2f s after the %s", facts->epoch, met_s,
-               story->after_failure ? "failure" : "change");
-    log_print(&story->job->log, LOG_NOTICE, "%s", buf_text(&line));
-    remember(story, buf_text(&line));
+    char *line AUTO_FREE =
+        mem_printf("epoch %u: all ranks are connected, %.2f s after the %s", facts->epoch, met_s,
+                   story->after_failure ? "failure" : "change");
+    say(story, LOG_NOTICE, line);
 }
 
 void elastic_story_progressed(struct elastic_story *story, const struct elastic_facts *facts,

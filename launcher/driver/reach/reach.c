@@ -51,8 +51,9 @@ struct reach {
     bool stopped;
 };
 
-static void node_failed(struct reach_node *node, enum transport_stage stage, const char *why)
+static void node_failed(void *context, enum transport_stage stage, const char *why)
 {
+    struct reach_node *node = context;
     struct reach *reach = node->reach;
     if (node->why != NULL || reach->stopped)
         return;
@@ -80,11 +81,6 @@ static void call_up(void *context, const struct transport_stream *stream)
         node_failed(node, STAGE_AGENT, err.text);
 }
 
-static void call_failed(void *context, enum transport_stage stage, const char *why)
-{
-    node_failed(context, stage, why);
-}
-
 static void call_lost(void *context, const char *why)
 {
     struct reach_node *node = context;
@@ -102,7 +98,7 @@ static void call(struct reach_node *node, const struct transport *transport)
 {
     static const struct transport_events events = {.stage = call_stage,
                                                    .up = call_up,
-                                                   .failed = call_failed,
+                                                   .failed = node_failed,
                                                    .lost = call_lost,
                                                    .note = call_note};
     node->call = transport_call(transport, &node->target, &events, node);
@@ -215,9 +211,9 @@ static void greeting_limit_passed(void *context)
 static int open_part(struct job *job, struct error *err)
 {
     (void)err;
-    struct reach *reach = mem_alloc(sizeof(*reach));
-    *reach = (struct reach){.job = job};
+    struct reach *reach = job_part(job, reach);
     int64_t share = job->settings->start_timeout / SHARE_OF_START;
+    reach->job = job;
     reach->room = (struct transport_room){.loop = job->loop,
                                           .helpers = job_part(job, helpers),
                                           .image = &reach->image,
@@ -227,7 +223,6 @@ static int open_part(struct job *job, struct error *err)
     reach->greeting = loop_timer_create(job->loop, greeting_limit_passed, reach);
     reach->refusals = loop_timer_create(job->loop, refuse, reach);
     reach->ways = ways_create(job, &reach->room);
-    job->own[PART_reach] = reach;
     return 0;
 }
 
@@ -310,13 +305,14 @@ void reach_call(struct reach *reach, struct node_link *link, const struct host_t
 
 /* Nodes that are not up yet are given up. A started agent gets a short time for its HELLO, so that
  * it can get QUIT. */
-static void stop(struct reach *reach)
+static void stop(struct job *job)
 {
+    struct reach *reach = job_part(job, reach);
     if (reach->stopped)
         return;
     reach->stopped = true;
     loop_timer_set(reach->greeting, GREETING_MS);
-    call_progress_end(reach->job);
+    call_progress_end(job);
     for (int i = 0; i < reach->count; i++) {
         struct reach_node *node = reach->nodes[i];
         if (node->link->state >= NODE_STARTING && node->link->state != NODE_UNREACHED)
@@ -341,16 +337,11 @@ static bool busy(struct job *job)
     return !ways_are_idle(reach->ways);
 }
 
-static void ending(struct job *job)
-{
-    stop(job_part(job, reach));
-}
-
 /* Hangs up every call, and ends every helper. */
 static void over(struct job *job)
 {
     struct reach *reach = job_part(job, reach);
-    stop(reach);
+    stop(job);
     loop_timer_clear(reach->greeting);
     for (int i = 0; i < reach->count; i++)
         let_go(reach->nodes[i]);
@@ -375,7 +366,6 @@ static void close_part(struct job *job)
     loop_timer_destroy(reach->refusals);
     agent_image_close(&reach->image);
     free(reach->nodes);
-    free(reach);
 }
 
 const char *reach_why(const struct reach *reach, const struct node_link *node)
@@ -389,10 +379,11 @@ static void node_lost(struct job *job, struct node_link *node)
 }
 
 const struct driver_part reach_part = {.name = "reach",
+                                       .size = sizeof(struct reach),
                                        .open = open_part,
                                        .close = close_part,
                                        .node_lost = node_lost,
-                                       .ending = ending,
+                                       .ending = stop,
                                        .busy = busy,
                                        .over = over};
 

@@ -72,13 +72,6 @@ void handshake_welcome(struct job *job, struct node_link *node)
              node->hello->cpus_allowed);
 }
 
-static void print_lines(const struct job *job, const struct node_link *node, char *const *lines,
-                        size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        log_notice(&job->log, "%s: %s", node->host, lines[i]);
-}
-
 void handshake_forget_ports(struct job *job)
 {
     free(job->ports.master_addr);
@@ -100,7 +93,8 @@ void handshake_take_ready(struct job *job, const struct node_link *node, const H
                  ready->address);
     for (size_t i = 0; i < ready->n_mpi; i++)
         log_info(&job->log, "%s: %s", node->host, ready->mpi[i]);
-    print_lines(job, node, ready->bindings, ready->n_bindings);
+    for (size_t i = 0; i < ready->n_bindings; i++)
+        log_notice(&job->log, "%s: %s", node->host, ready->bindings[i]);
 }
 
 void handshake_send_start(const struct job *job, struct node_link *node, uint32_t epoch)

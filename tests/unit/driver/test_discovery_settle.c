@@ -30,7 +30,6 @@ static void test_twice_alike(void **state)
     assert_int_equal(look(&settle, "a\nb"), SETTLED_AGAIN);
     assert_int_equal(look(&settle, "a\nb"), SETTLED_NEW);
     assert_int_equal(look(&settle, "a\nb"), SETTLED_SAME);
-    discovery_settle_destroy(&settle);
 }
 
 /* A glimpse of something else leaves no trace. */
@@ -44,7 +43,6 @@ static void test_glimpse(void **state)
     assert_int_equal(look(&settle, ""), SETTLED_AGAIN);
     assert_int_equal(fail_with(&settle, "gone"), SETTLED_AGAIN);
     assert_int_equal(look(&settle, "a"), SETTLED_SAME);
-    discovery_settle_destroy(&settle);
 }
 
 static void test_errors(void **state)
@@ -60,7 +58,6 @@ static void test_errors(void **state)
     assert_int_equal(discovery_settle_look(&settle, true, "a\0b", 3), SETTLED_AGAIN);
     assert_int_equal(discovery_settle_look(&settle, true, "a\0c", 3), SETTLED_AGAIN);
     assert_int_equal(discovery_settle_look(&settle, true, "a\0c", 3), SETTLED_NEW);
-    discovery_settle_destroy(&settle);
 }
 
 static void test_restless(void **state)
@@ -78,7 +75,6 @@ static void test_restless(void **state)
     assert_in_range(looks, 5, 100);
     assert_int_equal(look(&settle, "start"), SETTLED_AGAIN);
     assert_int_equal(look(&settle, "start"), SETTLED_NEW);
-    discovery_settle_destroy(&settle);
 }
 
 int main(void)
