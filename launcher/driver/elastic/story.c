@@ -91,7 +91,6 @@ void elastic_story_note(struct elastic_story *story, const char *line)
     json_t *notice = json_pack("{s:s}", "text", line);
     if (notice != NULL)
         events_object(story->job, "notice", notice);
-    json_decref(notice);
 }
 
 static double seconds(int64_t from_ms, int64_t to_ms)
@@ -142,7 +141,6 @@ static void tell_progress(struct elastic_story *story, const struct elastic_fact
                               "progress_s", progress_s);
     json_object_set_new(story->epoch, "progress_s", json_real(progress_s)); /* in the report, too */
     events_object(story->job, "epoch_progress", event);
-    json_decref(event);
     char *line AUTO_FREE =
         mem_printf("epoch %u: rank %d reports progress, %.2f s after the %s", facts->epoch, rank,
                    progress_s, story->after_failure ? "failure" : "change");
@@ -200,7 +198,7 @@ void elastic_story_resumed(struct elastic_story *story, const struct elastic_fac
     json_t *object = epoch_json(story, facts, plan);
     count_change(story, facts);
     show_epoch(story, facts, object);
-    events_object(story->job, "epoch", object);
+    events_object(story->job, "epoch", json_incref(object));
     bool wanted = story->job->settings->report != NULL && story->dropped == 0 &&
                   json_array_size(story->epochs) < EPOCHS_KEPT &&
                   (story->kept_hosts == 0 || story->kept_hosts + facts->host_count <= HOSTS_KEPT);
@@ -239,7 +237,6 @@ void elastic_story_met(struct elastic_story *story, const struct elastic_facts *
     if (facts->happened_ms != 0)
         story->meeting_ms += now_ms - facts->resumed_ms;
     events_object(story->job, "epoch_met", event);
-    json_decref(event);
     if (facts->cause[0] == '\0')
         return;
     char *line AUTO_FREE =

@@ -44,15 +44,17 @@ bool events_finish(const struct job *job, void (*over)(void *context), void *con
     return events != NULL && events_command_finish(events->command, over, context);
 }
 
-static json_t *begin(const char *event)
-{
-    return json_pack("{s:f, s:s}", "time", (double)(clock_wall_ns() / 1000) / 1e6, "event", event);
-}
-
-static void emit(const struct job *job, json_t *object)
+void events_object(const struct job *job, const char *event, json_t *fields)
 {
     struct events *events = job_part(job, events);
-    const char *event = json_string_value(json_object_get(object, "event"));
+    if (events == NULL) {
+        json_decref(fields);
+        return;
+    }
+    json_t *object =
+        json_pack("{s:f, s:s}", "time", (double)(clock_wall_ns() / 1000) / 1e6, "event", event);
+    json_object_update(object, fields);
+    json_decref(fields);
     char *line =
         events->file == NULL ? NULL : json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(16));
     events_command_take(events->command, event, object);
@@ -66,17 +68,17 @@ static void emit(const struct job *job, json_t *object)
 
 void events_job(const struct job *job, const char *event)
 {
-    if (job_part(job, events) != NULL)
-        emit(job, begin(event));
+    events_object(job, event, NULL);
 }
 
 void events_signal(const struct job *job, int signal)
 {
-    if (job_part(job, events) == NULL)
-        return;
-    json_t *object = begin("signal");
-    json_object_set_new(object, "signal", json_integer(signal));
-    emit(job, object);
+    events_object(job, "signal", json_pack("{s:i}", "signal", signal));
+}
+
+void events_text(const struct job *job, const char *event, const char *text)
+{
+    events_object(job, event, json_pack("{s:o}", "text", json_text(text)));
 }
 
 void events_node(const struct job *job, const char *event, const struct node_link *node,
@@ -84,12 +86,10 @@ void events_node(const struct job *job, const char *event, const struct node_lin
 {
     if (job_part(job, events) == NULL)
         return;
-    json_t *object = begin(event);
-    json_object_set_new(object, "node", json_integer(node->index));
-    json_object_set_new(object, "host", json_text(node->host));
+    json_t *object = json_pack("{s:i, s:o}", "node", node->index, "host", json_text(node->host));
     if (text != NULL)
         json_object_set_new(object, "text", json_text(text));
-    emit(job, object);
+    events_object(job, event, object);
 }
 
 void events_rank(const struct job *job, const char *event, int seat)
@@ -97,7 +97,7 @@ void events_rank(const struct job *job, const char *event, int seat)
     if (job_part(job, events) == NULL)
         return;
     const struct rank_record *record = &job->ranks.records[seat];
-    json_t *object = begin(event);
+    json_t *object = json_object();
     json_object_set_new(object, "rank", json_integer(record->rank));
     json_object_set_new(object, "host", json_text(job_seat_host(job, seat)));
     json_add_world(object, record);
@@ -108,7 +108,7 @@ void events_rank(const struct job *job, const char *event, int seat)
                             json_integer(record->code));
     if (record->state >= RANK_EXITED && record->ended_by_us)
         json_object_set_new(object, "by_hvdrun", json_true());
-    emit(job, object);
+    events_object(job, event, object);
 }
 
 static void set_rank(json_t *object, const char *key, const struct job *job, int seat)
@@ -118,44 +118,27 @@ static void set_rank(json_t *object, const char *key, const struct job *job, int
 
 void events_likely_cause(const struct job *job, int seat, int first, const char *text)
 {
-    if (job_part(job, events) == NULL)
-        return;
-    json_t *object = begin("likely_cause");
-    set_rank(object, "rank", job, seat);
-    set_rank(object, "first_rank", job, first);
-    json_object_set_new(object, "text", json_text(text));
-    emit(job, object);
-}
-
-void events_text(const struct job *job, const char *event, const char *text)
-{
-    if (job_part(job, events) == NULL)
-        return;
-    json_t *object = begin(event);
-    json_object_set_new(object, "text", json_text(text));
-    emit(job, object);
+    events_object(job, "likely_cause",
+                  json_pack("{s:i, s:i, s:o}", "rank", job_seat_rank(job, seat), "first_rank",
+                            job_seat_rank(job, first), "text", json_text(text)));
 }
 
 void events_straggler(const struct job *job, int seat, bool silent, const char *text)
 {
-    if (job_part(job, events) == NULL)
-        return;
-    json_t *object = begin(text != NULL ? "straggler" : "straggler_over");
+    json_t *object = json_object();
     if (silent)
         json_object_set_new(object, "silent", json_true());
     set_rank(object, "rank", job, seat);
     json_object_set_new(object, "host", json_text(job_seat_host(job, seat)));
     if (text != NULL)
         json_object_set_new(object, "text", json_text(text));
-    emit(job, object);
+    events_object(job, text != NULL ? "straggler" : "straggler_over", object);
 }
 
 static void tell(struct job *job)
 {
-    if (job_part(job, events) == NULL)
-        return;
     const struct verdict *verdict = &job->verdict;
-    json_t *object = begin("job_end");
+    json_t *object = json_object();
     json_object_set_new(object, "status", json_integer(verdict->status));
     json_object_set_new(object, "cause", json_text(exit_cause_name(verdict->cause)));
     json_object_set_new(object, "text", json_text(verdict->explanation));
@@ -163,16 +146,7 @@ static void tell(struct job *job)
         set_rank(object, "rank", job, verdict->seat);
     if (verdict->likely)
         set_rank(object, "first_rank", job, verdict->first_seat);
-    emit(job, object);
-}
-
-void events_object(const struct job *job, const char *event, json_t *fields)
-{
-    if (job_part(job, events) == NULL)
-        return;
-    json_t *object = begin(event);
-    json_object_update(object, fields);
-    emit(job, object);
+    events_object(job, "job_end", object);
 }
 
 static void node_event(struct job *job, struct node_link *node, const char *event, const char *text)

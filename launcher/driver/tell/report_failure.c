@@ -57,23 +57,23 @@ static void quote_account(struct buf *out, const struct rank_record *record)
     quote(out, title, account);
 }
 
-const char *report_verdict_host(const struct job *job, const struct verdict *verdict)
+const char *report_verdict_host(const struct job *job)
 {
-    return verdict->node < 0 ? NULL : job->nodes[verdict->node]->host;
+    return job->verdict.node < 0 ? NULL : job->nodes[job->verdict.node]->host;
 }
 
-enum exit_role report_role(const struct job *job, const struct verdict *verdict, int seat)
+enum exit_role report_role(const struct job *job, int seat)
 {
-    if (!verdict->likely)
+    if (!job->verdict.likely)
         return kind_role(job, seat);
-    if (seat == verdict->seat)
+    if (seat == job->verdict.seat)
         return ROLE_CAUSE;
-    return seat == verdict->first_seat ? ROLE_CONSEQUENCE : kind_role(job, seat);
+    return seat == job->verdict.first_seat ? ROLE_CONSEQUENCE : kind_role(job, seat);
 }
 
-static bool is_named(const struct verdict *verdict, int seat)
+static bool is_named(const struct job *job, int seat)
 {
-    return seat == verdict->seat || (verdict->likely && seat == verdict->first_seat);
+    return seat == job->verdict.seat || (job->verdict.likely && seat == job->verdict.first_seat);
 }
 
 /* The seats of an elastic job also have the workers of earlier epochs. */
@@ -82,36 +82,34 @@ static bool was_in_last_epoch(const struct job *job, int seat)
     return job_epoch_runs(job, job->ranks.records[seat].joined);
 }
 
-/* Of the ranks that the report does not name. */
-static int count_role(const struct job *job, const struct verdict *verdict, enum exit_role role)
-{
-    int count = 0;
-    for (int seat = 0; seat < job->ranks.size; seat++)
-        count += was_in_last_epoch(job, seat) && !is_named(verdict, seat) &&
-                 kind_role(job, seat) == role;
-    return count;
-}
+/* The ranks that the report does not name, in all and by role. */
+struct others {
+    int all, failed, ended; /* on their own; as a consequence */
+};
 
-/* Of those that the report does not name, too. */
-static int count_others(const struct job *job, const struct verdict *verdict)
+static struct others count_others(const struct job *job)
 {
-    int count = 0;
-    for (int seat = 0; seat < job->ranks.size; seat++)
-        count += was_in_last_epoch(job, seat) && !is_named(verdict, seat);
-    return count;
+    struct others others = {.all = 0};
+    for (int seat = 0; seat < job->ranks.size; seat++) {
+        if (!was_in_last_epoch(job, seat) || is_named(job, seat))
+            continue;
+        enum exit_role role = kind_role(job, seat);
+        others.all++;
+        others.failed += role == ROLE_FAILED;
+        others.ended += role == ROLE_CONSEQUENCE;
+    }
+    return others;
 }
 
 /* A likely cause that outlived the first failure: then hvdrun ended it with the others. */
-static bool ended_by_us(const struct job *job, const struct verdict *verdict,
-                        const struct rank_record *record)
+static bool ended_by_us(const struct job *job, const struct rank_record *record)
 {
-    return verdict->likely && record->signaled &&
+    return job->verdict.likely && record->signaled &&
            (record->code == SIGTERM || record->code == SIGKILL) &&
-           record->ended_ns > job->ranks.records[verdict->first_seat].ended_ns;
+           record->ended_ns > job->ranks.records[job->verdict.first_seat].ended_ns;
 }
 
-static void describe_rank(const struct job *job, const struct verdict *verdict, int seat,
-                          struct buf *out)
+static void describe_rank(const struct job *job, int seat, struct buf *out)
 {
     const struct rank_record *record = &job->ranks.records[seat];
     buf_printf(out, "hvdrun: rank %d", record->rank);
@@ -121,7 +119,7 @@ static void describe_rank(const struct job *job, const struct verdict *verdict, 
     if (record->pid > 0)
         buf_printf(out, ", pid %d", (int)record->pid);
     bool ended = record->state >= RANK_EXITED && !record->exec_failed;
-    if (ended && ended_by_us(job, verdict, record)) {
+    if (ended && ended_by_us(job, record)) {
         buf_printf(out, ", terminated by hvdrun after %.2f s",
                    (double)(record->ended_ns - record->started_ns) / 1e9);
     } else if (ended) {
@@ -144,39 +142,38 @@ static void describe_rank(const struct job *job, const struct verdict *verdict, 
 }
 
 /* The first failure, which is a consequence: one line with what it said about its peer. */
-static void describe_first(const struct job *job, const struct verdict *verdict, struct buf *out)
+static void describe_first(const struct job *job, struct buf *out)
 {
-    const struct rank_record *record = &job->ranks.records[verdict->first_seat];
+    const struct rank_record *record = &job->ranks.records[job->verdict.first_seat];
     struct symptom symptom;
     symptom_read(&record->tail, INT64_MAX, &symptom);
-    describe_rank(job, verdict, verdict->first_seat, out);
+    describe_rank(job, job->verdict.first_seat, out);
     quote(out, "its error, most likely a consequence", symptom.line);
 }
 
 /* After the loss of a node: the ranks that failed by themselves because of it. */
-static int count_followers(const struct job *job, const struct verdict *verdict)
+static int count_followers(const struct job *job)
 {
     int count = 0;
-    for (int seat = 0; seat < job->ranks.size && verdict->cause == CAUSE_NODE_LOST; seat++)
+    for (int seat = 0; seat < job->ranks.size && job->verdict.cause == CAUSE_NODE_LOST; seat++)
         count += was_in_last_epoch(job, seat) && !job->ranks.records[seat].ended_by_us &&
                  kind_role(job, seat) == ROLE_CONSEQUENCE;
     return count;
 }
 
-static void describe_terminated(const struct job *job, const struct verdict *verdict,
-                                struct buf *out)
+static void describe_terminated(const struct job *job, const struct others *others, struct buf *out)
 {
-    int followers = count_followers(job, verdict);
-    int count = count_role(job, verdict, ROLE_CONSEQUENCE) - followers;
+    int followers = count_followers(job);
+    int count = others->ended - followers;
     if (followers > 0)
         buf_printf(out, "hvdrun: %d rank%s failed because of that\n", followers,
                    followers == 1 ? "" : "s");
     const char *plural = count == 1 ? "" : "s";
     if (count == 0)
         return;
-    if (verdict->seat < 0)
+    if (job->verdict.seat < 0)
         buf_printf(out, "hvdrun: terminated %d rank%s\n", count, plural);
-    else if (count < count_others(job, verdict))
+    else if (count < others->all)
         buf_printf(out, "hvdrun: terminated %d other rank%s\n", count, plural);
     else if (count == 1)
         buf_puts(out, "hvdrun: terminated the other rank\n");
@@ -184,14 +181,14 @@ static void describe_terminated(const struct job *job, const struct verdict *ver
         buf_printf(out, "hvdrun: terminated the other %d ranks\n", count);
 }
 
-void report_failure(const struct job *job, const struct verdict *verdict, struct buf *out)
+void report_failure(const struct job *job, struct buf *out)
 {
-    if (verdict->cause == CAUSE_NONE && (verdict->status == 0 || !job->kind->has_workers))
+    if (job->verdict.cause == CAUSE_NONE && (job->verdict.status == 0 || !job->kind->has_workers))
         return; /* a check has printed its findings */
-    buf_printf(out, "hvdrun: %s\n", verdict->explanation);
-    if (verdict->seat >= 0) {
-        struct rank_record *record = &job->ranks.records[verdict->seat];
-        describe_rank(job, verdict, verdict->seat, out);
+    buf_printf(out, "hvdrun: %s\n", job->verdict.explanation);
+    if (job->verdict.seat >= 0) {
+        struct rank_record *record = &job->ranks.records[job->verdict.seat];
+        describe_rank(job, job->verdict.seat, out);
         bool was_shown = job->settings->pty == record->rank; /* its terminal was the user's */
         if (!record->exec_failed && !was_shown)
             quote(out,
@@ -200,21 +197,21 @@ void report_failure(const struct job *job, const struct verdict *verdict, struct
                   tail_text(&record->tail));
         quote_account(out, record);
     }
-    if (verdict->likely)
-        describe_first(job, verdict, out);
-    if (verdict->cause == CAUSE_REQUEUED)
+    if (job->verdict.likely)
+        describe_first(job, out);
+    if (job->verdict.cause == CAUSE_REQUEUED)
         return;
-    int failed = count_role(job, verdict, ROLE_FAILED);
-    bool other = verdict->seat >= 0;
-    if (failed > 0)
-        buf_printf(out, "hvdrun: %d %srank%s failed%s\n", failed, other ? "other " : "",
-                   failed == 1 ? "" : "s",
-                   verdict->likely ? " after it"
-                   : verdict->tie  ? ", too"
-                   : failed == 1   ? " on its own"
-                                   : " on their own");
-    describe_terminated(job, verdict, out);
-    if (verdict->status == 0)
+    struct others others = count_others(job);
+    bool other = job->verdict.seat >= 0;
+    if (others.failed > 0)
+        buf_printf(out, "hvdrun: %d %srank%s failed%s\n", others.failed, other ? "other " : "",
+                   others.failed == 1 ? "" : "s",
+                   job->verdict.likely  ? " after it"
+                   : job->verdict.tie   ? ", too"
+                   : others.failed == 1 ? " on its own"
+                                        : " on their own");
+    describe_terminated(job, &others, out);
+    if (job->verdict.status == 0)
         buf_puts(out, "hvdrun: the exit status is still 0, because of --exit-policy\n");
 }
 
@@ -223,7 +220,7 @@ static void tell(struct job *job)
 {
     AUTO_BUF struct buf block = BUF_INIT((size_t)1 << 20);
     if (!job->gone)
-        report_failure(job, &job->verdict, &block);
+        report_failure(job, &block);
     if (block.length == 0)
         return;
     output_block(job->output, buf_text(&block));

@@ -68,7 +68,7 @@ static json_t *text_or_null(const char *text)
     return value != NULL ? value : json_null();
 }
 
-static json_t *rank_json(const struct job *job, const struct verdict *verdict, int seat)
+static json_t *rank_json(const struct job *job, int seat)
 {
     const struct rank_record *record = &job->ranks.records[seat];
     bool ended = record->state >= RANK_EXITED && !record->exec_failed;
@@ -95,30 +95,30 @@ static json_t *rank_json(const struct job *job, const struct verdict *verdict, i
     json_object_set_new(object, "system_seconds", json_real((double)record->system_us / 1e6));
     json_object_set_new(object, "max_rss_kib", json_integer((json_int_t)record->max_rss_kb));
     json_object_set_new(object, "text", text_or_null(record->text));
-    json_object_set_new(object, "role",
-                        json_string(exit_role_name(report_role(job, verdict, seat))));
+    json_object_set_new(object, "role", json_string(exit_role_name(report_role(job, seat))));
     return object;
 }
 
-static json_t *cause_json(const struct job *job, const struct verdict *verdict)
+static json_t *cause_json(const struct job *job)
 {
     json_t *object = json_object();
-    const char *host = report_verdict_host(job, verdict);
-    json_object_set_new(object, "kind", json_string(exit_cause_name(verdict->cause)));
+    const char *host = report_verdict_host(job);
+    json_object_set_new(object, "kind", json_string(exit_cause_name(job->verdict.cause)));
     json_object_set_new(object, "rank",
-                        verdict->seat >= 0 ? json_integer(job_seat_rank(job, verdict->seat))
-                                           : json_null());
+                        job->verdict.seat >= 0 ? json_integer(job_seat_rank(job, job->verdict.seat))
+                                               : json_null());
     json_object_set_new(object, "host", text_or_null(host));
-    json_object_set_new(object, "tie", json_boolean(verdict->tie));
-    json_object_set_new(object, "likely", json_boolean(verdict->likely));
+    json_object_set_new(object, "tie", json_boolean(job->verdict.tie));
+    json_object_set_new(object, "likely", json_boolean(job->verdict.likely));
     json_object_set_new(object, "first_rank",
-                        verdict->likely ? json_integer(job_seat_rank(job, verdict->first_seat))
-                                        : json_null());
-    json_object_set_new(object, "text", text_or_null(verdict->explanation));
+                        job->verdict.likely
+                            ? json_integer(job_seat_rank(job, job->verdict.first_seat))
+                            : json_null());
+    json_object_set_new(object, "text", text_or_null(job->verdict.explanation));
     return object;
 }
 
-static json_t *job_json(const struct job *job, const struct verdict *verdict)
+static json_t *job_json(const struct job *job)
 {
     int64_t end = job_end_ns(job);
     json_t *argv = json_array();
@@ -129,8 +129,8 @@ static json_t *job_json(const struct job *job, const struct verdict *verdict)
     json_object_set_new(object, "name", text_or_null(job->settings->job_name));
     json_object_set_new(object, "argv", argv);
     json_object_set_new(object, "np", json_integer(job->plan->size));
-    json_object_set_new(object, "status", json_integer(verdict->status));
-    json_object_set_new(object, "cause", cause_json(job, verdict));
+    json_object_set_new(object, "status", json_integer(job->verdict.status));
+    json_object_set_new(object, "cause", cause_json(job));
     json_object_set_new(object, "started", json_wall_time(job, job->request->begun_ns));
     json_object_set_new(object, "ended", json_wall_time(job, end));
     json_object_set_new(object, "seconds", json_real((double)(end - job->request->begun_ns) / 1e9));
@@ -168,7 +168,7 @@ static json_t *node_json(const struct job *job, const struct node_link *node)
     return object;
 }
 
-static void put_lists(json_t *root, const struct job *job, const struct verdict *verdict)
+static void put_lists(json_t *root, const struct job *job)
 {
     json_t *nodes = json_array();
     for (int i = 0; i < job->node_count; i++)
@@ -176,7 +176,7 @@ static void put_lists(json_t *root, const struct job *job, const struct verdict 
     json_t *ranks = json_array();
     for (int seat = 0; seat < job->ranks.size; seat++) {
         if (job->ranks.records[seat].epoch != 0)
-            json_array_append_new(ranks, rank_json(job, verdict, seat));
+            json_array_append_new(ranks, rank_json(job, seat));
     }
     json_object_set_new(root, "nodes", nodes);
     json_object_set_new(root, "ranks", ranks);
@@ -184,15 +184,15 @@ static void put_lists(json_t *root, const struct job *job, const struct verdict 
     PARTS_TELL(job, report, root);
 }
 
-json_t *report_object(const struct job *job, const struct verdict *verdict, bool lists)
+json_t *report_object(const struct job *job, bool lists)
 {
     json_t *root = json_object();
     json_object_set_new(root, "version", json_integer(REPORT_VERSION));
     json_object_set_new(root, "launcher", json_string("hvdrun " HVDRUN_VERSION));
-    json_object_set_new(root, "job", job_json(job, verdict));
+    json_object_set_new(root, "job", job_json(job));
     json_object_set_new(root, "scheduler", scheduler_json(job));
     if (lists)
-        put_lists(root, job, verdict);
+        put_lists(root, job);
     json_object_set_new(root, "stalls", stalls_json(job));
     json_t *progress = progress_json_job(job);
     json_object_set_new(root, "progress", progress != NULL ? progress : json_null());
@@ -200,9 +200,9 @@ json_t *report_object(const struct job *job, const struct verdict *verdict, bool
     return root;
 }
 
-char *report_json(const struct job *job, const struct verdict *verdict)
+char *report_json(const struct job *job)
 {
-    json_t *root = report_object(job, verdict, true);
+    json_t *root = report_object(job, true);
     char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(16));
     json_decref(root);
     if (text == NULL)
@@ -277,7 +277,7 @@ char *report_trace(const struct job *job)
 static void tell(struct job *job)
 {
     if (job->settings->report != NULL)
-        output_file_put(job->output, job->settings->report, report_json(job, &job->verdict));
+        output_file_put(job->output, job->settings->report, report_json(job));
 }
 
 const struct driver_part report_part = {.name = "report", .tell = tell};

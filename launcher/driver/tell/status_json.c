@@ -257,9 +257,9 @@ json_t *record_json_end(const struct job *job, bool brief)
     json_t *object = record_json_begin(job), *verdict = record_json_verdict(job);
     bool lists =
         job->ranks.size + job->node_count <= RECORD_RANKS && !(brief && job->verdict.status == 0);
-    json_t *report = report_object(job, &job->verdict, lists);
+    json_t *report = report_object(job, lists);
     json_object_del(json_object_get(report, "job"), "argv"); /* -x may have secrets */
-    report_failure(job, &job->verdict, &failure);
+    report_failure(job, &failure);
     json_object_set_new(object, "ended", json_wall_time(job, job_end_ns(job)));
     json_object_update_new(object, verdict);
     json_t *progress = progress_json_job(job);

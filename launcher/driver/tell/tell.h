@@ -29,8 +29,8 @@ int dry_run_json(const struct plan *plan, const struct app_list *apps, struct bu
 
 /* The report as JSON text, and as a value of jansson: with its lists of nodes, ranks and stacks, or
  * without. The caller frees them. */
-char *report_json(const struct job *job, const struct verdict *verdict);
-struct json_t *report_object(const struct job *job, const struct verdict *verdict, bool lists);
+char *report_json(const struct job *job);
+struct json_t *report_object(const struct job *job, bool lists);
 
 /* What waits now for ranks in libhvd: a list of lines of text, which the caller owns. */
 struct json_t *report_stalls_now(const struct job *job);
@@ -43,14 +43,14 @@ char *report_trace(const struct job *job);
  * report_failure.c: the block on the terminal that says which rank or host failed and why. Its
  * lines begin with "hvdrun: ", quoted ones with four spaces. Empty on success.
  */
-void report_failure(const struct job *job, const struct verdict *verdict, struct buf *out);
+void report_failure(const struct job *job, struct buf *out);
 
-/* The host that the verdict names; NULL: none. */
-const char *report_verdict_host(const struct job *job, const struct verdict *verdict);
+/* The host that the verdict of the job names; NULL: none. */
+const char *report_verdict_host(const struct job *job);
 
 /* The role of the last worker on this seat in the verdict. With a likely cause, the first failure
  * is a consequence. */
-enum exit_role report_role(const struct job *job, const struct verdict *verdict, int seat);
+enum exit_role report_role(const struct job *job, int seat);
 
 /*
  * status_json.c: the status of a running job, for `hvdrun status` and `hvdrun ps`:

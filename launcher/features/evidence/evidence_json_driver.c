@@ -272,7 +272,7 @@ static char *dump_take(json_t *root)
 
 char *evidence_json_report(const struct job *job)
 {
-    json_t *root = report_object(job, &job->verdict, true);
+    json_t *root = report_object(job, true);
     json_object_del(json_object_get(root, "job"), "argv");
     return dump_take(root);
 }

@@ -163,7 +163,7 @@ json_t *page_json_end(const struct job *job)
 {
     struct buf failure AUTO_BUF = BUF_INIT(FAILURE_MAX);
     json_t *object = record_json_verdict(job);
-    report_failure(job, &job->verdict, &failure);
+    report_failure(job, &failure);
     double up_s = (double)(job_end_ns(job) - job->request->begun_ns) / 1e9;
     json_object_set_new(object, "up_s", json_real(up_s));
     json_object_set_new(object, "ranks", failed_json(job));

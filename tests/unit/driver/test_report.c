@@ -16,8 +16,8 @@
 
 static const char *block(struct fixture *f)
 {
-    exit_policy_verdict(f->policy, &f->verdict);
-    report_failure(&f->job, &f->verdict, &f->block);
+    exit_policy_verdict(f->policy, &f->job.verdict);
+    report_failure(&f->job, &f->block);
     return buf_text(&f->block);
 }
 
@@ -33,7 +33,7 @@ static void test_nothing_to_say(void **state)
     for (int rank = 0; rank < 3; rank++)
         exits(f, rank, false, 0, 6 * SECOND);
     assert_string_equal(block(f), "");
-    assert_int_equal(f->verdict.status, 0);
+    assert_int_equal(f->job.verdict.status, 0);
 }
 
 static void test_exit_code(void **state)
@@ -47,7 +47,7 @@ static void test_exit_code(void **state)
     exits(f, 0, true, SIGTERM, 9 * SECOND);
     exits(f, 2, true, SIGTERM, 9 * SECOND);
     const char *text = block(f);
-    assert_int_equal(f->verdict.status, 3);
+    assert_int_equal(f->job.verdict.status, 3);
     says(text, "hvdrun: rank 1: host a, pid 101, exit code 3, after 2.50 s\n");
     says(text, "hvdrun: last lines of its stderr:\n    one\n    two\n");
     says(text, "hvdrun: terminated the other 2 ranks\n");
@@ -95,7 +95,7 @@ static void test_signal(void **state)
     exits(f, 0, false, 1, 7 * SECOND);
     exits(f, 1, false, 0, 7 * SECOND);
     const char *text = block(f);
-    assert_int_equal(f->verdict.status, 128 + SIGSEGV);
+    assert_int_equal(f->job.verdict.status, 128 + SIGSEGV);
     says(text, "host b, pid 102, signal 11 (SIGSEGV), core dumped, after 1.00 s\n");
     says(text, "hvdrun: out of memory: the kernel killed processes on b while the rank ran\n");
     says(text, "hvdrun: 1 other rank failed on its own\n");
@@ -112,7 +112,7 @@ static void test_not_executed(void **state)
     f->job.ranks.records[0].text = mem_strdup("cannot execute ./train: no such file");
     exit_policy_ended(f->policy, FACT_NOT_EXECUTED, &event, "cannot execute ./train: no such file");
     const char *text = block(f);
-    assert_int_equal(f->verdict.status, 127);
+    assert_int_equal(f->job.verdict.status, 127);
     says(text, "cannot execute ./train");
     assert_null(strstr(text, "exit code 127")); /* it never ran */
     assert_null(strstr(text, "error file of rank"));
@@ -155,18 +155,18 @@ static void likely_cause(struct fixture *f)
     exits(f, 1, false, 1, 7500000000LL);
     exit_policy_killed(f->policy, 1, 8 * SECOND);
     exits(f, 2, true, SIGTERM, 9 * SECOND);
-    exit_policy_verdict(f->policy, &f->verdict);
-    f->verdict.likely = true;
-    f->verdict.first_seat = f->verdict.seat;
-    f->verdict.seat = 2;
-    f->verdict.node = 1;
+    exit_policy_verdict(f->policy, &f->job.verdict);
+    f->job.verdict.likely = true;
+    f->job.verdict.first_seat = f->job.verdict.seat;
+    f->job.verdict.seat = 2;
+    f->job.verdict.node = 1;
 }
 
 static void test_likely_cause(void **state)
 {
     struct fixture *f = *state;
     likely_cause(f);
-    report_failure(&f->job, &f->verdict, &f->block);
+    report_failure(&f->job, &f->block);
     const char *text = buf_text(&f->block);
     says(text, "hvdrun: rank 2: host b, pid 102, terminated by hvdrun after 4.00 s\n"
                "hvdrun: last lines of its stderr:\n    ValueError: bad row\n"
@@ -178,7 +178,7 @@ static void test_likely_cause(void **state)
 
 static json_t *loaded_as_it_is(struct fixture *f)
 {
-    char *text AUTO_FREE = report_json(&f->job, &f->verdict);
+    char *text AUTO_FREE = report_json(&f->job);
     json_t *root = json_loads(text, 0, NULL);
     assert_non_null(root);
     assert_int_equal(text[strlen(text) - 1], '\n');
@@ -187,7 +187,7 @@ static json_t *loaded_as_it_is(struct fixture *f)
 
 static json_t *loaded(struct fixture *f)
 {
-    exit_policy_verdict(f->policy, &f->verdict);
+    exit_policy_verdict(f->policy, &f->job.verdict);
     return loaded_as_it_is(f);
 }
 

@@ -30,10 +30,10 @@ static void expect_last(struct fixture *f, int size, bool likely, const char *wa
     int all = f->job.ranks.size;
     f->job.ranks.size = size;
     f->job.kind = &kind;
-    f->verdict = (struct verdict){.status = 1, .cause = CAUSE_EXIT, .likely = likely};
-    f->verdict.first_seat = 1;
+    f->job.verdict = (struct verdict){.status = 1, .cause = CAUSE_EXIT, .likely = likely};
+    f->job.verdict.first_seat = 1;
     buf_clear(&f->block);
-    report_failure(&f->job, &f->verdict, &f->block);
+    report_failure(&f->job, &f->block);
     last = strstr(buf_text(&f->block), "hvdrun: terminated");
     assert_string_equal(last == NULL ? "" : last, wanted);
     f->job.ranks.size = all;

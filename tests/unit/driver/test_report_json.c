@@ -16,8 +16,8 @@
 
 static json_t *part(struct fixture *f, const char *key)
 {
-    exit_policy_verdict(f->policy, &f->verdict);
-    json_t *root = report_object(&f->job, &f->verdict, true);
+    exit_policy_verdict(f->policy, &f->job.verdict);
+    json_t *root = report_object(&f->job, true);
     json_t *value = json_incref(json_object_get(root, key));
     json_decref(root);
     return value;
