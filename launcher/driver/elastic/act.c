@@ -112,7 +112,7 @@ void elastic_act(const struct elastic_parts *parts, const struct elastic_action 
                           "its agent did not terminate its workers in time");
         break;
     case ELASTIC_PREPARE: elastic_epoch_prepare(epoch, elastic_plan(core)); break;
-    case ELASTIC_CANCEL: elastic_epoch_cancel(epoch); break;
+    case ELASTIC_CANCEL: elastic_epoch_cancel(epoch, false); break;
     case ELASTIC_START:
         elastic_epoch_start(epoch, elastic_plan(core));
         elastic_rendezvous_admit(parts->rendezvous);
@@ -120,7 +120,7 @@ void elastic_act(const struct elastic_parts *parts, const struct elastic_action 
     case ELASTIC_PREPARE_NEWCOMERS:
         elastic_epoch_prepare_newcomers(epoch, elastic_newcomers(core));
         break;
-    case ELASTIC_CANCEL_NEWCOMERS: elastic_epoch_cancel_newcomers(epoch); break;
+    case ELASTIC_CANCEL_NEWCOMERS: elastic_epoch_cancel(epoch, true); break;
     case ELASTIC_START_NEWCOMERS:
         elastic_epoch_start_newcomers(epoch, elastic_newcomers(core));
         break;

@@ -19,40 +19,33 @@
 #include "driver/tell/rank_progress.h"
 #include "model/settings/split.h"
 
-/*
- * The first failure of each epoch: --dump-on-failure and --evidence take a last look at the workers
- * then. An agent looks at its workers before it takes the next order, which may be to end them.
- */
-
-struct first_failure {
-    uint32_t epoch; /* the last one in which something had failed; 0: none */
-};
-
-/* `rank` is -1 if a host was lost. Takes `text` over: what has failed. */
-static void first_failure_take(struct first_failure *failure, struct job *job, int rank, char *text)
-{
-    char *owned AUTO_FREE = text;
-    struct incident incident = {
-        .kind = INCIDENT_FAILURE, .text = owned, .rank = rank, .once = true};
-    if (job->state != JOB_RUNNING || failure->epoch == job->epoch)
-        return;
-    failure->epoch = job->epoch;
-    incident_raise(job, &incident, NULL, NULL);
-}
-
 #define NODE_TIMEOUT_MS 5000 /* the job can go on without the node */
 
 struct elastic_job {
     struct elastic_parts parts; /* first: elastic_parts_of() */
-    struct first_failure failure;
-    struct strv probe;       /* words of --preempt-probe */
-    double percent;          /* the most that the job has said; -1: nothing yet */
-    uint32_t progress_epoch; /* the last one in which it rose */
+    uint32_t failed_epoch;      /* the last one in which something had failed; 0: none */
+    struct strv probe;          /* words of --preempt-probe */
+    double percent;             /* the most that the job has said; -1: nothing yet */
+    uint32_t progress_epoch;    /* the last one in which it rose */
 };
 
 static struct elastic_job *of(const struct job *job)
 {
     return job->kind_data;
+}
+
+/* The first failure of each epoch: --dump-on-failure and --evidence take a last look at the workers
+ * then. An agent looks at its workers before it takes the next order, which may be to end them.
+ * `rank` is -1 if a host was lost. Takes `text` over: what has failed. */
+static void first_failure(struct job *job, int rank, char *text)
+{
+    char *owned AUTO_FREE = text;
+    struct incident incident = {
+        .kind = INCIDENT_FAILURE, .text = owned, .rank = rank, .once = true};
+    if (job->state != JOB_RUNNING || of(job)->failed_epoch == job->epoch)
+        return;
+    of(job)->failed_epoch = job->epoch;
+    incident_raise(job, &incident, NULL, NULL);
 }
 
 static void feed(struct job *job, const struct elastic_event *event)
@@ -264,13 +257,12 @@ static void gone(struct job *job, struct node_link *node)
 
 static void lost(struct job *job, struct node_link *node, const char *why)
 {
-    struct elastic_job *own = of(job);
-    const struct elastic_parts *parts = &own->parts;
+    const struct elastic_parts *parts = &of(job)->parts;
     bool silent = node->liveness.state == LIVENESS_LOST;
     int64_t when_ms = silent ? node->liveness.heard_ms : clock_mono_ms();
     int crashed = elastic_cause_seat(elastic_hub_core(parts->hub));
     bool explains = crashed >= 0 && blame_follows(job, crashed, node);
-    first_failure_take(&own->failure, job, -1, mem_printf("lost %s: %s", node->host, why));
+    first_failure(job, -1, mem_printf("lost %s: %s", node->host, why));
     elastic_rendezvous_node_lost(parts->rendezvous, node);
     enum elastic_host_state state =
         elastic_host_facts(elastic_hub_core(parts->hub), node->index).state;
@@ -304,7 +296,6 @@ static void started(struct job *job, int seat)
  * it asked for. */
 static void exited(struct job *job, const struct exit_event *exit)
 {
-    struct elastic_job *own = of(job);
     const struct rank_record *record = &job->ranks.records[exit->seat];
     if (record->exec_failed)
         log_error(&job->log, "rank %d on %s could not start: %s", record->rank,
@@ -315,8 +306,8 @@ static void exited(struct job *job, const struct exit_event *exit)
                                   .signaled = exit->signaled && !record->aborted,
                                   .since_ms = exit->when_ns / 1000000 - job->times.stood_still_ms};
     if ((exit->signaled || exit->code != 0) && !record->ended_by_us)
-        first_failure_take(&own->failure, job, record->rank, incident_exit_text(job, exit));
-    elastic_rendezvous_exited(own->parts.rendezvous, exit->seat);
+        first_failure(job, record->rank, incident_exit_text(job, exit));
+    elastic_rendezvous_exited(of(job)->parts.rendezvous, exit->seat);
     feed(job, &event);
 }
 

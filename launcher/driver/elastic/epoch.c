@@ -40,7 +40,7 @@ struct elastic_launch {
     struct prepare_epoch prepare;
 };
 
-static void elastic_launch_destroy(struct elastic_launch *launch)
+static void launch_destroy(struct elastic_launch *launch)
 {
     plan_destroy(launch->plan);
     free(launch->places);
@@ -77,18 +77,16 @@ static struct plan *make_plan(const struct job *job, const struct elastic_plan *
 }
 
 /* Forgets the plan that it had, which nothing may borrow any more. */
-static void elastic_launch_take(struct elastic_launch *launch, const struct job *job,
-                                const struct elastic_plan *from)
+static void launch_take(struct elastic_launch *launch, const struct job *job,
+                        const struct elastic_plan *from)
 {
-    elastic_launch_destroy(launch);
+    launch_destroy(launch);
     launch->stage = LAUNCH_WANTED;
     launch->plan = make_plan(job, from);
     launch->places = mem_array((size_t)from->host_count, sizeof(*launch->places));
     for (int i = 0; i < from->host_count; i++)
         launch->places[i] = job->nodes[from->hosts[i]];
-    launch->members = mem_array((size_t)from->size, sizeof(*launch->members));
-    for (int i = 0; i < from->size; i++)
-        launch->members[i] = from->members[i];
+    launch->members = mem_dup(from->members, (size_t)from->size * sizeof(*launch->members));
     launch->ready = mem_array((size_t)from->host_count, sizeof(*launch->ready));
     launch->prepare = (struct prepare_epoch){.number = from->epoch,
                                              .plan = launch->plan,
@@ -98,66 +96,15 @@ static void elastic_launch_take(struct elastic_launch *launch, const struct job 
                                              .beside_others = !from->fresh};
 }
 
-/* True: now, every agent concerned is READY. */
-static bool look(struct elastic_launch *launch)
+static bool all_idle(const struct elastic_launch *launch)
 {
-    for (int i = 0; i < launch->plan->node_count; i++) {
-        if (prepare_concerns(&launch->prepare, i) && !launch->ready[i])
-            return false;
-    }
-    launch->stage = LAUNCH_READY;
-    return true;
-}
-
-/* Sends PREPARE if the launch is WANTED and every agent concerned is idle. True: now, every agent
- * is READY. */
-static bool elastic_launch_advance(struct elastic_launch *launch, struct job *job)
-{
-    if (launch->stage != LAUNCH_WANTED)
-        return false;
     for (int i = 0; i < launch->plan->node_count; i++) {
         const struct node_link *node = launch->places[i];
         bool goes_on = launch->prepare.beside_others && node->state == NODE_RUNNING;
         if (prepare_concerns(&launch->prepare, i) && node->state != NODE_UP && !goes_on)
             return false;
     }
-    bool restarts = !launch->prepare.beside_others && launch->prepare.restart_count > 0;
-    if (restarts && PARTS_ANY(job, holds, launch->prepare.number))
-        return false; /* elastic_epoch_advance() comes again */
-    if (!launch->prepare.beside_others)
-        handshake_forget_ports(job); /* new ones are chosen */
-    launch->stage = LAUNCH_SENT;
-    return prepare_send(job, &launch->prepare) && look(launch); /* perhaps nobody is to start */
-}
-
-/* The agent is READY. True: now, every one is. */
-static bool elastic_launch_node_ready(struct elastic_launch *launch, const struct node_link *node)
-{
-    if (launch->stage != LAUNCH_SENT)
-        return false;
-    for (int i = 0; i < launch->plan->node_count; i++) {
-        if (launch->places[i] == node)
-            launch->ready[i] = true;
-    }
-    return look(launch);
-}
-
-static void elastic_launch_cancel(struct elastic_launch *launch)
-{
-    for (int i = 0; launch->stage >= LAUNCH_SENT && i < launch->plan->node_count; i++) {
-        if (prepare_concerns(&launch->prepare, i))
-            node_link_send(launch->places[i], FRAME_CANCEL, launch->prepare.number, NULL);
-    }
-    launch->stage = LAUNCH_IDLE;
-}
-
-static void elastic_launch_start(struct elastic_launch *launch, const struct job *job)
-{
-    for (int i = 0; i < launch->plan->node_count; i++) {
-        if (prepare_concerns(&launch->prepare, i))
-            handshake_send_start(job, launch->places[i], launch->prepare.number);
-    }
-    launch->stage = LAUNCH_IDLE;
+    return true;
 }
 
 struct elastic_epoch {
@@ -178,21 +125,36 @@ void elastic_epoch_destroy(struct elastic_epoch *epoch)
 {
     if (epoch == NULL)
         return;
-    elastic_launch_destroy(&epoch->next);
-    elastic_launch_destroy(&epoch->newcomers);
+    launch_destroy(&epoch->next);
+    launch_destroy(&epoch->newcomers);
     free(epoch);
 }
 
-static void tell_prepared(struct elastic_epoch *epoch, const struct elastic_launch *launch)
+/* Perhaps every agent concerned is READY now. */
+static void look(struct elastic_epoch *epoch, struct elastic_launch *launch)
 {
+    for (int i = 0; i < launch->plan->node_count; i++) {
+        if (prepare_concerns(&launch->prepare, i) && !launch->ready[i])
+            return;
+    }
+    launch->stage = LAUNCH_READY;
     elastic_hub_feed(epoch->hub, &(struct elastic_event){.kind = ELASTIC_PREPARED,
                                                          .epoch = launch->prepare.number});
 }
 
+/* Sends PREPARE if the launch is WANTED and every agent concerned is idle. */
 static void advance(struct elastic_epoch *epoch, struct elastic_launch *launch)
 {
-    if (elastic_launch_advance(launch, epoch->job))
-        tell_prepared(epoch, launch);
+    if (launch->stage != LAUNCH_WANTED || !all_idle(launch))
+        return;
+    bool restarts = !launch->prepare.beside_others && launch->prepare.restart_count > 0;
+    if (restarts && PARTS_ANY(epoch->job, holds, launch->prepare.number))
+        return; /* elastic_epoch_advance() comes again */
+    if (!launch->prepare.beside_others)
+        handshake_forget_ports(epoch->job); /* new ones are chosen */
+    launch->stage = LAUNCH_SENT;
+    if (prepare_send(epoch->job, &launch->prepare))
+        look(epoch, launch); /* perhaps nobody is to start */
 }
 
 void elastic_epoch_advance(struct elastic_epoch *epoch)
@@ -205,7 +167,7 @@ void elastic_epoch_prepare(struct elastic_epoch *epoch, const struct elastic_pla
 {
     struct job *job = epoch->job;
     job_mpi_end_epoch(job); /* it borrows the old plan */
-    elastic_launch_take(&epoch->next, job, plan);
+    launch_take(&epoch->next, job, plan);
     job->plan = epoch->next.plan;
     job->epoch = plan->epoch;
     job_set_places(job, epoch->next.places);
@@ -216,18 +178,27 @@ void elastic_epoch_prepare_newcomers(struct elastic_epoch *epoch, const struct e
 {
     if (plan == NULL)
         return; /* dismissed by another timer that was due at the same time */
-    elastic_launch_take(&epoch->newcomers, epoch->job, plan);
+    launch_take(&epoch->newcomers, epoch->job, plan);
     advance(epoch, &epoch->newcomers);
 }
 
-void elastic_epoch_cancel(struct elastic_epoch *epoch)
+void elastic_epoch_cancel(struct elastic_epoch *epoch, bool newcomers)
 {
-    elastic_launch_cancel(&epoch->next);
+    struct elastic_launch *launch = newcomers ? &epoch->newcomers : &epoch->next;
+    for (int i = 0; launch->stage >= LAUNCH_SENT && i < launch->plan->node_count; i++) {
+        if (prepare_concerns(&launch->prepare, i))
+            node_link_send(launch->places[i], FRAME_CANCEL, launch->prepare.number, NULL);
+    }
+    launch->stage = LAUNCH_IDLE;
 }
 
-void elastic_epoch_cancel_newcomers(struct elastic_epoch *epoch)
+static void launch_start(struct elastic_launch *launch, const struct job *job)
 {
-    elastic_launch_cancel(&epoch->newcomers);
+    for (int i = 0; i < launch->plan->node_count; i++) {
+        if (prepare_concerns(&launch->prepare, i))
+            handshake_send_start(job, launch->places[i], launch->prepare.number);
+    }
+    launch->stage = LAUNCH_IDLE;
 }
 
 static void seat_member(struct job *job, const struct elastic_member *member, uint32_t number)
@@ -246,12 +217,6 @@ static void seat_member(struct job *job, const struct elastic_member *member, ui
     record->node = member->host;
 }
 
-static void first_start(struct job *job)
-{
-    stdin_feed_begin(job);
-    handshake_running(job);
-}
-
 void elastic_epoch_start(struct elastic_epoch *epoch, const struct elastic_plan *plan)
 {
     struct job *job = epoch->job;
@@ -261,14 +226,16 @@ void elastic_epoch_start(struct elastic_epoch *epoch, const struct elastic_plan 
         job_rendezvous_repair(job);
     else
         job_rendezvous_begin(job);
-    if (job->state < JOB_RUNNING)
-        first_start(job);
-    else
+    if (job->state < JOB_RUNNING) {
+        stdin_feed_begin(job);
+        handshake_running(job);
+    } else {
         stdin_feed_stop(job_part(job, stdin_feed)); /* what was read cannot be read again */
+    }
     stall_list_all_over(job_part(job, stall_list));
     for (int i = 0; i < job->plan->node_count; i++)
         node_link_send(job->places[i], FRAME_EPOCH, job->epoch, NULL);
-    elastic_launch_start(&epoch->next, job);
+    launch_start(&epoch->next, job);
 }
 
 void elastic_epoch_start_newcomers(struct elastic_epoch *epoch, const struct elastic_plan *plan)
@@ -278,18 +245,7 @@ void elastic_epoch_start_newcomers(struct elastic_epoch *epoch, const struct ela
         if (plan->members[i].is_new)
             seat_member(job, &plan->members[i], plan->epoch);
     }
-    elastic_launch_start(&epoch->newcomers, job);
-}
-
-static void refuse(struct elastic_epoch *epoch, const struct node_link *node, uint32_t number,
-                   const Hvdrun__Ready *ready)
-{
-    struct elastic_event event = {.kind = ELASTIC_PREPARE_FAILED,
-                                  .epoch = number,
-                                  .host = node->index,
-                                  .code = (int)ready->status,
-                                  .text = ready->problem};
-    elastic_hub_feed(epoch->hub, &event);
+    launch_start(&epoch->newcomers, job);
 }
 
 /* The launch that this READY is about; NULL: it was cancelled meanwhile. */
@@ -309,11 +265,16 @@ int elastic_epoch_ready(struct elastic_epoch *epoch, struct node_link *node,
     struct elastic_launch *launch = find(epoch, frame->epoch);
     node->ready_ns = clock_mono_ns();
     if (ready->problem[0] != '\0') {
-        refuse(epoch, node, frame->epoch, ready);
+        elastic_hub_feed(epoch->hub, &(struct elastic_event){.kind = ELASTIC_PREPARE_FAILED,
+                                                             .epoch = frame->epoch,
+                                                             .host = node->index,
+                                                             .code = (int)ready->status,
+                                                             .text = ready->problem});
     } else if (launch != NULL) {
         handshake_take_ready(epoch->job, node, ready);
-        if (elastic_launch_node_ready(launch, node))
-            tell_prepared(epoch, launch);
+        for (int i = 0; i < launch->plan->node_count; i++)
+            launch->ready[i] |= launch->places[i] == node;
+        look(epoch, launch);
     }
     return 0;
 }

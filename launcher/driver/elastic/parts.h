@@ -85,11 +85,10 @@ void elastic_epoch_destroy(struct elastic_epoch *epoch); /* accepts NULL */
 
 void elastic_epoch_prepare(struct elastic_epoch *epoch, const struct elastic_plan *plan);
 void elastic_epoch_advance(struct elastic_epoch *epoch); /* an agent has become idle or is gone */
-void elastic_epoch_cancel(struct elastic_epoch *epoch);
+void elastic_epoch_cancel(struct elastic_epoch *epoch, bool newcomers);
 void elastic_epoch_start(struct elastic_epoch *epoch, const struct elastic_plan *plan);
 
 void elastic_epoch_prepare_newcomers(struct elastic_epoch *epoch, const struct elastic_plan *plan);
-void elastic_epoch_cancel_newcomers(struct elastic_epoch *epoch);
 void elastic_epoch_start_newcomers(struct elastic_epoch *epoch, const struct elastic_plan *plan);
 
 /* READY of one of the two, or of an earlier one that was cancelled meanwhile, whose problem is

@@ -16,15 +16,10 @@
 #define HOLD_LIMIT_MS 60000
 #define HOLD_ANSWER_MS 15000
 
-static enum elastic_mode mode_of(const struct settings *settings)
-{
-    switch (settings->on_failure) {
-    case SET_ON_FAILURE_REJOIN: return ELASTIC_REJOIN;
-    case SET_ON_FAILURE_RESTART: return ELASTIC_RESTART;
-    case SET_ON_FAILURE_STOP: return ELASTIC_STOP;
-    default: return ELASTIC_AUTO;
-    }
-}
+static const enum elastic_mode modes[] = {[SET_ON_FAILURE_AUTO] = ELASTIC_AUTO,
+                                          [SET_ON_FAILURE_REJOIN] = ELASTIC_REJOIN,
+                                          [SET_ON_FAILURE_RESTART] = ELASTIC_RESTART,
+                                          [SET_ON_FAILURE_STOP] = ELASTIC_STOP};
 
 /* As horovodrun: without -np the smallest number with which the job goes on, without that number
  * all slots. */
@@ -66,7 +61,7 @@ void elastic_config_from(const struct job *job, struct elastic_config *out)
     const struct settings *settings = job->settings;
     struct duration_range cooldown = settings->blacklist_cooldown_range;
     elastic_config_init(out);
-    out->mode = mode_of(settings);
+    out->mode = modes[settings->on_failure];
     out->np = np_of(job);
     out->min_np = settings->min_np > 0 ? (int)settings->min_np : out->np;
     out->max_np = elastic_max_np(settings);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "base/mem.h"
 #include "wire/packing.h"
@@ -21,7 +22,7 @@ struct part {
 };
 
 struct round {
-    struct round *next;
+    TAILQ_ENTRY(round) next;
     char *key;
     uint32_t *ranks;
     size_t rank_count;
@@ -39,8 +40,8 @@ struct mpi_rounds {
     size_t bytes, pending;
     void (*answer)(void *context, int node, const struct mpi_answer *answer);
     void *context;
-    struct round *first; /* oldest first */
-    bool *lost;          /* by node */
+    TAILQ_HEAD(, round) open; /* oldest first */
+    bool *lost;               /* by node */
     uint64_t last_round;
 };
 
@@ -56,6 +57,7 @@ struct mpi_rounds *mpi_rounds_create(const struct plan *plan, const struct mpi_l
                                   .answer = answer,
                                   .context = context,
                                   .lost = mem_array((size_t)plan->node_count, sizeof(bool))};
+    TAILQ_INIT(&rounds->open);
     return rounds;
 }
 
@@ -88,9 +90,9 @@ void mpi_rounds_destroy(struct mpi_rounds *rounds)
 {
     if (rounds == NULL)
         return;
-    while (rounds->first != NULL) {
-        struct round *round = rounds->first;
-        rounds->first = round->next;
+    while (!TAILQ_EMPTY(&rounds->open)) {
+        struct round *round = TAILQ_FIRST(&rounds->open);
+        TAILQ_REMOVE(&rounds->open, round, next);
         round_free(rounds, round);
     }
     free(rounds->lost);
@@ -100,15 +102,6 @@ void mpi_rounds_destroy(struct mpi_rounds *rounds)
 size_t mpi_rounds_pending(const struct mpi_rounds *rounds)
 {
     return rounds->pending;
-}
-
-static void take_out(struct mpi_rounds *rounds, struct round *round)
-{
-    struct round **at = &rounds->first;
-    while (*at != round)
-        at = &(*at)->next;
-    *at = round->next;
-    rounds->pending--;
 }
 
 /* The bytes of all nodes in node order, or none. They move, so that they are there twice only
@@ -163,7 +156,8 @@ static struct shared_block *result(struct mpi_rounds *rounds, struct round *roun
 static void end(struct mpi_rounds *rounds, struct round *round, const char *problem)
 {
     size_t expanded = 0;
-    take_out(rounds, round);
+    TAILQ_REMOVE(&rounds->open, round, next);
+    rounds->pending--;
     struct shared_block *all = result(rounds, round, problem == NULL, &expanded);
     uint64_t number = ++rounds->last_round;
     for (int i = 0; i < rounds->plan->node_count; i++) {
@@ -192,10 +186,12 @@ static bool is_step(const struct round *round, const struct mpi_step *step)
 
 static struct round *find(const struct mpi_rounds *rounds, int node, const struct mpi_step *step)
 {
-    struct round *round = rounds->first;
-    while (round != NULL && (round->parts[node].joined || !is_step(round, step)))
-        round = round->next;
-    return round;
+    struct round *round;
+    TAILQ_FOREACH (round, &rounds->open, next) {
+        if (!round->parts[node].joined && is_step(round, step))
+            return round;
+    }
+    return NULL;
 }
 
 static void need(struct round *round, int node)
@@ -217,10 +213,7 @@ static struct round *add(struct mpi_rounds *rounds, const struct mpi_step *step)
         need(round, plan->ranks[step->ranks[i]].node);
     for (size_t i = 0; i < rounds->began_with && step->rank_count == 0; i++)
         need(round, plan->ranks[i].node);
-    struct round **last = &rounds->first;
-    while (*last != NULL)
-        last = &(*last)->next;
-    *last = round;
+    TAILQ_INSERT_TAIL(&rounds->open, round, next);
     rounds->pending++;
     return round;
 }
@@ -344,9 +337,8 @@ enum mpi_join mpi_rounds_join(struct mpi_rounds *rounds, int node, const struct 
 void mpi_rounds_node_lost(struct mpi_rounds *rounds, int node)
 {
     rounds->lost[node] = true;
-    struct round *next = NULL;
-    for (struct round *round = rounds->first; round != NULL; round = next) {
-        next = round->next;
+    for (struct round *round = TAILQ_FIRST(&rounds->open), *next; round != NULL; round = next) {
+        next = TAILQ_NEXT(round, next);
         settle(rounds, round);
     }
 }
@@ -368,7 +360,8 @@ static int find_gone(const struct mpi_rounds *rounds, const struct round *round,
 bool mpi_rounds_stuck(const struct mpi_rounds *rounds, bool (*gone)(void *context, int rank),
                       void *context, int *joined_node, int *gone_rank)
 {
-    for (const struct round *round = rounds->first; round != NULL; round = round->next) {
+    const struct round *round;
+    TAILQ_FOREACH (round, &rounds->open, next) {
         *gone_rank = find_gone(rounds, round, gone, context);
         if (*gone_rank < 0)
             continue;

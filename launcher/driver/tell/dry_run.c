@@ -124,16 +124,13 @@ static json_t *any_string(const char *text)
     if (string != NULL)
         return string;
     struct buf valid AUTO_BUF = BUF_INIT(SIZE_MAX / 4);
-    for (size_t left = strlen(text), used; left > 0; text += used, left -= used) {
-        json_t *character = NULL;
-        for (used = 1; used <= 4 && used <= left && character == NULL; used++)
-            character = json_stringn(text, used);
-        used = character == NULL ? 1 : used - 1;
-        if (character == NULL)
+    while (*text != '\0') {
+        size_t length = plain_character(text, strlen(text));
+        if (length == 0)
             buf_puts(&valid, "\xef\xbf\xbd");
         else
-            buf_append(&valid, text, used);
-        json_decref(character);
+            buf_append(&valid, text, length);
+        text += length == 0 ? 1 : length;
     }
     return json_string(buf_text(&valid));
 }

@@ -31,7 +31,6 @@ struct fixture {
     struct job_request request;
     struct job job;
     struct exit_policy *policy;
-    struct verdict verdict;
     struct buf block, said;
     int sink;
     char folder[32]; /* for what the job writes into files */

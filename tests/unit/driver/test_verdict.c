@@ -154,9 +154,9 @@ static void expect_elastic(struct fixture *f, struct elastic_verdict verdict, in
                            enum exit_cause cause, const char *explanation)
 {
     struct elastic core = {.verdict = verdict};
-    memset(&f->verdict, 0, sizeof(f->verdict));
-    elastic_verdict_of(&f->job, &core, &f->verdict);
-    expect(&f->verdict, status, cause, explanation);
+    memset(&f->job.verdict, 0, sizeof(f->job.verdict));
+    elastic_verdict_of(&f->job, &core, &f->job.verdict);
+    expect(&f->job.verdict, status, cause, explanation);
 }
 
 static void test_ends_of_an_elastic_job(void **state)
@@ -167,8 +167,8 @@ static void test_ends_of_an_elastic_job(void **state)
     end = (struct elastic_verdict){
         .end = ELASTIC_END_CRASH, .code = 3, .seat = 2, .rank = 2, .host = 1, .text = "crashed"};
     expect_elastic(f, end, 3, CAUSE_EXIT, "crashed");
-    assert_int_equal(f->verdict.seat, 2);
-    assert_int_equal(f->verdict.node, 1);
+    assert_int_equal(f->job.verdict.seat, 2);
+    assert_int_equal(f->job.verdict.node, 1);
     end.code = 0x103;
     expect_elastic(f, end, 3, CAUSE_EXIT, "crashed");
     end.code = SIGKILL;
