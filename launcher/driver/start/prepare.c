@@ -31,28 +31,22 @@ struct node_share {
 
 /* Everything in it lives as long as the struct; what it does not own belongs to the job. */
 struct prepare_parts {
+    Hvdrun__Prepare common;                   /* the fields that are the same for all nodes */
     Hvdrun__Limit limits[PREPARE_LIMITS_MAX]; /* the soft limits of the user's shell */
     Hvdrun__Limit *limit_pointers[PREPARE_LIMITS_MAX];
-    size_t limit_count;
     Hvdrun__App *apps;
     Hvdrun__App **app_pointers;
-    struct strv *envs; /* by app: the user's -x, then the app's own */
-    char **wdirs;      /* by app; "": the job's */
-    size_t app_count;
-    struct strv hosts;     /* packed, as the three below (wire/packing.h) */
-    struct strv hostnames; /* as MPI knows the nodes; none: by their names in `hosts` */
-    struct strv addresses; /* for the workers' own traffic */
-    uint32_t *host_ranks;
-    size_t host_rank_count;
+    struct strv *envs;       /* by app: the user's -x, then the app's own */
+    char **wdirs;            /* by app; "": the job's */
+    struct strv hosts;       /* packed, as the three below (wire/packing.h) */
+    struct strv hostnames;   /* as MPI knows the nodes; none: by their names in `hosts` */
+    struct strv addresses;   /* for the workers' own traffic */
     int *cpu_ranks;          /* by node: ranks that use its CPUs, those of its twins too */
-    uint32_t *rank_nodes;    /* NULL: the ranks of each node follow each other */
     Hvdrun__Worker *workers; /* to be started: those of node 0, in the order of their ranks, ... */
     Hvdrun__Worker **worker_pointers;
-    uint32_t *app_sizes;
     uint32_t *stdin_seats;     /* those of node 0, of node 1, ... */
     struct node_share *shares; /* by node */
-    char *interfaces;
-    char *wdir; /* of the job, absolute */
+    char *wdir;                /* of the job, absolute */
 };
 
 static void fill_limits(const struct job *job, struct prepare_parts *parts)
@@ -65,12 +59,13 @@ static void fill_limits(const struct job *job, struct prepare_parts *parts)
         struct rlimit limit;
         if (getrlimit((__rlimit_resource_t)resources[i], &limit) < 0)
             continue;
-        Hvdrun__Limit *message = &parts->limits[parts->limit_count];
+        Hvdrun__Limit *message = &parts->limits[parts->common.n_limits];
         *message = (Hvdrun__Limit)HVDRUN__LIMIT__INIT;
         message->resource = (uint32_t)resources[i];
         message->soft = resources[i] == RLIMIT_NOFILE ? job->open_files : (uint64_t)limit.rlim_cur;
-        parts->limit_pointers[parts->limit_count++] = message;
+        parts->limit_pointers[parts->common.n_limits++] = message;
     }
+    parts->common.limits = parts->limit_pointers;
 }
 
 /* A folder as every node gets it: below our working directory if it is relative. The caller
@@ -89,8 +84,9 @@ static void fill_apps(const struct job *job, const struct prepare_epoch *epoch,
     parts->apps = mem_array(apps->count, sizeof(*parts->apps));
     parts->envs = mem_array(apps->count, sizeof(*parts->envs));
     parts->wdirs = mem_array(apps->count, sizeof(char *));
-    parts->app_count = apps->count;
     parts->app_pointers = mem_array(apps->count, sizeof(Hvdrun__App *));
+    parts->common.apps = parts->app_pointers;
+    parts->common.n_apps = parts->common.n_app_sizes = apps->count;
     for (size_t i = 0; i < apps->count; i++) {
         const struct app *app = &apps->items[i];
         Hvdrun__App *message = parts->app_pointers[i] = &parts->apps[i];
@@ -110,11 +106,11 @@ static void fill_apps(const struct job *job, const struct prepare_epoch *epoch,
                                                    : (enum mpi_kind)job->settings->mpi;
         message->mpi = (char *)mpi_kind_name(mpi);
     }
-    parts->app_sizes = mem_array(apps->count, sizeof(uint32_t));
+    uint32_t *sizes = parts->common.app_sizes = mem_array(apps->count, sizeof(*sizes));
     for (int rank = 0; rank < epoch->plan->size; rank++)
-        parts->app_sizes[epoch->plan->ranks[rank].app]++;
+        sizes[epoch->plan->ranks[rank].app]++;
     for (size_t i = 0; i < apps->count; i++)
-        parts->apps[i].np = parts->app_sizes[i];
+        parts->apps[i].np = sizes[i];
 }
 
 static int seat_of(const struct prepare_epoch *epoch, int rank)
@@ -172,18 +168,20 @@ static void fill_hosts(const struct plan *plan, struct prepare_parts *parts)
         ranks[i] = (uint32_t)plan->nodes[i].local_size;
     }
     text_runs_pack(names, count, &parts->hosts);
-    parts->host_ranks = mem_array(2 * count, sizeof(uint32_t));
-    parts->host_rank_count = number_runs_pack(ranks, count, parts->host_ranks);
+    parts->common.hosts = parts->hosts.items;
+    parts->common.n_hosts = parts->hosts.count;
+    parts->common.host_ranks = mem_array(2 * count, sizeof(uint32_t));
+    parts->common.n_host_ranks = number_runs_pack(ranks, count, parts->common.host_ranks);
 }
 
 static void fill_rank_nodes(const struct plan *plan, struct prepare_parts *parts)
 {
     if (plan_is_by_blocks(plan))
-        return;
-    size_t size = (size_t)plan->size;
-    parts->rank_nodes = mem_array(size, sizeof(*parts->rank_nodes));
-    for (size_t rank = 0; rank < size; rank++)
-        parts->rank_nodes[rank] = (uint32_t)plan->ranks[rank].node;
+        return; /* the ranks of each node follow each other */
+    parts->common.n_rank_nodes = (size_t)plan->size;
+    parts->common.rank_nodes = mem_array((size_t)plan->size, sizeof(uint32_t));
+    for (int rank = 0; rank < plan->size; rank++)
+        parts->common.rank_nodes[rank] = (uint32_t)plan->ranks[rank].node;
 }
 
 static void fill_stdin(const struct job *job, const struct prepare_epoch *epoch,
@@ -229,8 +227,11 @@ static void fill_hostnames(const struct prepare_epoch *epoch, struct prepare_par
     char **names AUTO_FREE = mem_array((size_t)count, sizeof(*names));
     for (int i = 0; i < count; i++)
         names[i] = epoch->places[i]->hello->hostname;
-    if (all_different(names, count))
-        text_runs_pack(names, (size_t)count, &parts->hostnames);
+    if (!all_different(names, count))
+        return;
+    text_runs_pack(names, (size_t)count, &parts->hostnames);
+    parts->common.hostnames = parts->hostnames.items;
+    parts->common.n_hostnames = parts->hostnames.count;
 }
 
 /* `parts` is empty. All nodes of the plan have said HELLO. prepare_send() adds the
@@ -238,6 +239,8 @@ static void fill_hostnames(const struct prepare_epoch *epoch, struct prepare_par
 static void prepare_parts_fill(const struct job *job, const struct prepare_epoch *epoch,
                                struct prepare_parts *parts)
 {
+    parts->common = (Hvdrun__Prepare)HVDRUN__PREPARE__INIT;
+    parts->common.size = (uint32_t)epoch->plan->size;
     parts->shares = mem_array((size_t)epoch->plan->node_count, sizeof(*parts->shares));
     fill_limits(job, parts);
     fill_apps(job, epoch, parts);
@@ -251,17 +254,17 @@ static void prepare_parts_fill(const struct job *job, const struct prepare_epoch
     const struct strv *names = &job->settings->network_interfaces;
     for (size_t i = 0; i < names->count; i++)
         buf_printf(&interfaces, "%s%s", i > 0 ? "," : "", names->items[i]);
-    parts->interfaces = mem_strdup(buf_text(&interfaces));
+    parts->common.interfaces = mem_strdup(buf_text(&interfaces));
     fill_hostnames(epoch, parts);
     parts->wdir = prepare_folder(job, job->settings->wdir == NULL ? "" : job->settings->wdir);
 }
 
 static void prepare_parts_free(struct prepare_parts *parts)
 {
-    for (size_t i = 0; i < parts->app_count; i++)
+    for (size_t i = 0; i < parts->common.n_apps; i++) {
         strv_destroy(&parts->envs[i]);
-    for (size_t i = 0; i < parts->app_count; i++)
         free(parts->wdirs[i]);
+    }
     free(parts->wdirs);
     free(parts->envs);
     free(parts->apps);
@@ -269,15 +272,15 @@ static void prepare_parts_free(struct prepare_parts *parts)
     strv_destroy(&parts->addresses);
     strv_destroy(&parts->hosts);
     strv_destroy(&parts->hostnames);
-    free(parts->host_ranks);
+    free(parts->common.host_ranks);
     free(parts->cpu_ranks);
-    free(parts->rank_nodes);
+    free(parts->common.rank_nodes);
     free(parts->workers);
     free(parts->worker_pointers);
-    free(parts->app_sizes);
+    free(parts->common.app_sizes);
     free(parts->stdin_seats);
     free(parts->shares);
-    free(parts->interfaces);
+    free(parts->common.interfaces);
     free(parts->wdir);
 }
 
@@ -296,38 +299,15 @@ static void fill_binding(Hvdrun__Prepare *message, const struct job *job, const 
     message->nic_hints = settings->nic_hints;
 }
 
-/* The places of all ranks. */
-static void fill_layout(Hvdrun__Prepare *message, const struct plan *plan,
-                        struct prepare_parts *parts)
-{
-    size_t size = (size_t)plan->size;
-    message->size = (uint32_t)size;
-    message->hosts = parts->hosts.items;
-    message->n_hosts = parts->hosts.count;
-    message->host_ranks = parts->host_ranks;
-    message->n_host_ranks = parts->host_rank_count;
-    message->hostnames = parts->hostnames.items;
-    message->n_hostnames = parts->hostnames.count;
-    message->addresses = parts->addresses.items;
-    message->n_addresses = parts->addresses.count;
-    message->rank_nodes = parts->rank_nodes;
-    message->n_rank_nodes = parts->rank_nodes == NULL ? 0 : size;
-    message->app_sizes = parts->app_sizes;
-    message->n_app_sizes = parts->app_count;
-}
-
 /* The fields that are the same for all nodes: packed once, because with thousands of hosts their
  * names are most of PREPARE. `remote`: for the nodes that are other machines. */
 static struct shared_block *pack_common(const struct job *job, const struct prepare_epoch *epoch,
-                                        struct prepare_parts *parts, bool remote)
+                                        const struct prepare_parts *parts, bool remote)
 {
     const struct settings *settings = job->settings;
     const struct strv *env = remote ? job->request->away_env : job->request->base_env;
-    Hvdrun__Prepare message = HVDRUN__PREPARE__INIT;
-    fill_layout(&message, epoch->plan, parts);
+    Hvdrun__Prepare message = parts->common;
     fill_binding(&message, job, epoch->plan);
-    message.apps = parts->app_pointers;
-    message.n_apps = parts->app_count;
     message.elastic = job->kind->many_epochs;
     message.restart_count = (uint32_t)epoch->restart_count;
     message.max_restarts = job->kind->many_epochs ? (uint32_t)settings->max_restarts : 0;
@@ -336,13 +316,10 @@ static struct shared_block *pack_common(const struct job *job, const struct prep
     message.n_base_env = env->count;
     message.knobs = job->request->knobs->items;
     message.n_knobs = job->request->knobs->count;
-    message.limits = parts->limit_pointers;
-    message.n_limits = parts->limit_count;
     message.mpi_controller = settings->controller == SET_CONTROLLER_MPI;
     message.keep_scheduler_env = settings->keep_scheduler_env;
     message.master_port = (uint32_t)settings->master_port;
     message.hold_port = settings->port_hold;
-    message.interfaces = parts->interfaces;
     message.pty_seat = settings->pty >= 0 ? (int32_t)settings->pty : -1;
     message.stdout_terminals = settings->pty == SET_RANK_ALL;
     message.mpi_terminals = settings->pty == SET_RANK_AUTO;
@@ -437,6 +414,8 @@ static bool choose_addresses(struct job *job, const struct prepare_epoch *epoch,
         return false;
     }
     text_runs_pack(addresses, count, &parts->addresses);
+    parts->common.addresses = parts->addresses.items;
+    parts->common.n_addresses = parts->addresses.count;
     for (size_t i = 0; i < count; i++)
         free(addresses[i]);
     return true;
@@ -458,7 +437,7 @@ bool prepare_concerns(const struct prepare_epoch *epoch, int place)
 
 bool prepare_send(struct job *job, const struct prepare_epoch *epoch)
 {
-    struct prepare_parts parts = {.app_count = 0};
+    struct prepare_parts parts = {.shares = NULL};
     prepare_parts_fill(job, epoch, &parts);
     bool agreed = choose_addresses(job, epoch, &parts);
     if (agreed)
