@@ -395,6 +395,7 @@ void node_link_renew(struct node_link *node)
     node->alive_ns = 0;
     node->suspect = node->same_clock = false;
     node->lines_epoch = 0;
+    node->suspends = 0;
 }
 
 void node_link_destroy(struct node_link *node)

@@ -92,6 +92,7 @@ struct node_link {
     int64_t hello_ns, ready_ns; /* when they came, on our clock; 0: not yet */
     int64_t killed_ns;          /* when it last began to end all workers, on our clock; 0: never */
     uint32_t lines_epoch;       /* a worker there has a line in this epoch; 0: none */
+    uint16_t suspends;          /* SUSPENDs that its agent has not answered */
     bool may_return;            /* its agent leaves after SIGTERM, and another one may dial in */
     bool call_again;            /* the core wants the node again before its last agent has exited */
     char *unkilled;             /* what its agents last said that SIGKILL does not end; NULL */

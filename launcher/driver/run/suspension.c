@@ -11,8 +11,7 @@
 #include "output/terminal.h"
 
 struct suspension {
-    bool wanted;  /* SUSPEND was sent; the launcher stops when all agents have answered */
-    int answered; /* nodes */
+    bool wanted; /* SUSPEND was sent; the launcher stops when all agents have answered */
 };
 
 /* Stops or restarts the time limits of the job, if a reason has come or gone. */
@@ -48,14 +47,16 @@ static void stop_ourselves(struct job *job)
     terminal_raw_again(job_part(job, terminal));
 }
 
-static void look(struct job *job)
+static void look(void *context)
 {
-    const struct suspension *suspension = job_part(job, suspension);
-    int alive = 0;
-    for (int i = 0; i < job->node_count; i++)
-        alive += node_link_alive(job->nodes[i]);
-    if (suspension->wanted && suspension->answered >= alive)
-        stop_ourselves(job);
+    struct job *job = context;
+    if (!job_part(job, suspension)->wanted)
+        return;
+    for (int i = 0; i < job->node_count; i++) {
+        if (node_link_alive(job->nodes[i]) && job->nodes[i]->suspends > 0)
+            return;
+    }
+    stop_ourselves(job);
 }
 
 void suspension_begin(struct job *job)
@@ -64,11 +65,12 @@ void suspension_begin(struct job *job)
     if (suspension->wanted)
         return;
     suspension->wanted = true;
-    suspension->answered = 0;
     job->times.suspended = true;
     pause_limits(job);
     events_job(job, "job_suspended");
     suspend_links(job, true);
+    for (int i = 0; i < job->node_count; i++)
+        job->nodes[i]->suspends += node_link_alive(job->nodes[i]);
     job_send_all(job, FRAME_SUSPEND, NULL);
     look(job);
 }
@@ -91,16 +93,28 @@ void suspension_debugged(struct job *job, bool debugged)
     pause_limits(job);
 }
 
-/* SUSPENDED: an agent has stopped its workers. */
+/* SUSPENDED: an agent has stopped its workers. They may have been continued meanwhile. */
 static int answered(struct job *job, struct node_link *node, const struct agent_frame *frame)
 {
-    (void)node, (void)frame;
-    job_part(job, suspension)->answered++;
+    (void)frame;
+    if (node->suspends == 0)
+        return 0; /* nobody has asked it */
+    node->suspends--;
     look(job);
     return 0;
 }
 
+/* It was perhaps the last one that had not answered. Others hear of its end first. */
+static void node_closed(struct job *job, struct node_link *node)
+{
+    (void)node;
+    if (job_part(job, suspension)->wanted)
+        loop_defer(job->loop, look, job);
+}
+
 static const struct part_frame frames[] = {
     {FRAME_SUSPENDED, {answered, NULL, EPOCHS_ALL, NODE_STARTING, false}}, {0}};
-const struct driver_part suspension_part = {
-    .name = "suspension", .size = sizeof(struct suspension), .frames = frames};
+const struct driver_part suspension_part = {.name = "suspension",
+                                            .size = sizeof(struct suspension),
+                                            .frames = frames,
+                                            .node_closed = node_closed};
